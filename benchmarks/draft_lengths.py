@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 
 from benchmarks import running
 from speculative_t5x import embedded
-from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import quiet
@@ -159,7 +158,7 @@ def measure(
 def _costs(parts: step_times.Parts, gamma: int) -> dict[str, Any]:
   """Returns the costs of a draft, as policies take them."""
   times = parts.times()
-  first, *later = parts.width_ms()
+  first, *later = times.t_width_ms
   ratios = [each / first for each in later]
   sizes = widths.of_block(gamma + 1)[1:]
   return {
@@ -185,9 +184,7 @@ def _oracle_speedup(
   )
   oracle_s = sum(
       part_sums.oracle_seconds(
-          times,
-          decoded.statistics.accepted_histogram.sum(axis=0),
-          parts.width_ms(),
+          times, decoded.statistics.accepted_histogram.sum(axis=0)
       )
       for decoded in run.decoded
   )
@@ -201,7 +198,6 @@ def describe(
     oracle_speedup: float,
 ) -> dict[str, Any]:
   """Returns what the record says about a length."""
-  counted = counts.total(run.decoded)
   over_plain = running.describe(run, plain)
   gain = over_plain['speedup'] - 1
   num_drafted = sum(int(decoded.num_draft_steps) for decoded in run.decoded)
@@ -209,7 +205,7 @@ def describe(
       **over_plain,
       'over_best_fixed': interleaved.speedup(best, run),
       'over_best_fixed_ci95': interleaved.speedup_interval(best, run),
-      'drafted_per_target_call': num_drafted / counted.target_calls,
+      'drafted_per_target_call': num_drafted / run.counts.target_calls,
       'share_of_oracle_gain': gain / (oracle_speedup - 1),
   }
 

@@ -27,7 +27,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks import running
-from speculative_t5x.research.measurement import step_times
 
 ROWS = (1, 2, 4, 8)
 _MANY_ROWS = 512  # enough that arithmetic dominates the time
@@ -41,27 +40,10 @@ def product(x: jax.Array, kernel: jax.Array) -> jax.Array:
   return x @ kernel
 
 
-def transposed_right(x: jax.Array, kernel: jax.Array) -> jax.Array:
-  return jnp.einsum('mk,nk->mn', x, kernel)
-
-
-def transposed_left(x: jax.Array, kernel: jax.Array) -> jax.Array:
-  return jnp.einsum('nk,mk->nm', kernel, x)
-
-
 def panels(x: jax.Array, kernel: jax.Array) -> jax.Array:
   """Multiplies with a kernel [panels, inputs, columns]."""
   rows = jnp.broadcast_to(x, (len(kernel), *x.shape))
   return lax.dot_general(rows, kernel, (((2,), (1,)), ((0,), (0,))))
-
-
-def halves(x: jax.Array, kernel: tuple[jax.Array, jax.Array]) -> jax.Array:
-  return jnp.stack([x @ half for half in kernel])
-
-
-def row_by_row(x: jax.Array, kernel: jax.Array) -> jax.Array:
-  """Multiplies row by row with a kernel [outputs, inputs]."""
-  return jnp.stack([kernel @ row for row in x])
 
 
 def make_forms(inputs: int, outputs: int) -> dict[str, tuple]:
@@ -73,11 +55,15 @@ def make_forms(inputs: int, outputs: int) -> dict[str, tuple]:
   turned = [k.T for k in kernels]
   cut = [k.reshape(inputs, -1, _PANEL).swapaxes(0, 1) for k in kernels]
   split = [tuple(jnp.split(k, 2, axis=1)) for k in kernels]
+  right = lambda x, kernel: jnp.einsum('mk,nk->mn', x, kernel)
+  left = lambda x, kernel: jnp.einsum('nk,mk->nm', kernel, x)
+  halves = lambda x, kernel: jnp.stack([x @ half for half in kernel])
+  row_by_row = lambda x, kernel: jnp.stack([kernel @ row for row in x])
   return {
       'product': (product, kernels, {}),
       'product_by_eigen': (product, kernels, _EIGEN),
-      'transposed_right': (transposed_right, turned, {}),
-      'transposed_left': (transposed_left, turned, {}),
+      'transposed_right': (right, turned, {}),
+      'transposed_left': (left, turned, {}),
       'panels': (panels, cut, {}),
       'halves': (halves, split, {}),
       'row_by_row': (row_by_row, turned, {}),
@@ -109,7 +95,7 @@ def measure(forms: dict[str, tuple], inputs: int, repeats: int) -> dict:
     for rows in ROWS:
       x = jnp.ones((rows, inputs))
       programs[name, rows] = lambda f=compiled, x=x, own=own: f(x, own)
-  return step_times.seconds_interleaved(programs, repeats)
+  return running.time_programs(programs, repeats)
 
 
 def main():

@@ -27,7 +27,6 @@ import numpy as np
 from benchmarks import running
 from speculative_t5x import embedded
 from speculative_t5x.research.measurement import part_programs
-from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import uniforms as uniforms_lib
 
@@ -140,7 +139,7 @@ def main():
   if arguments.gamma < 2:
     parser.error('--gamma must be at least 2')
   readers, parts = make_readers(), make_programs(arguments.gamma)
-  spans = step_times.seconds_interleaved(parts | readers, arguments.repeats)
+  spans = running.time_programs(parts | readers, arguments.repeats)
   ms = {n: 1e3 * spans[n] / part_programs.MAX_STEPS for n in parts}
   median = lambda values: float(np.median(values))
   beyond = lambda x: median(ms[f'{x}_and_verify'] - ms[x] - ms['verify'])

@@ -3,21 +3,21 @@
 """Writes checkpoints in the layouts of other projects, for tests.
 
 Nothing here uses the package's own knowledge of a layout: T5X's older one is
-written by Flax and TensorStore, tensors by the safetensors library, and names
-of Hugging Face are spelled out layer by layer.
+written by Flax and TensorStore, files of safetensors as their format says, and
+names of Hugging Face are spelled out layer by layer.
 """
 
 from collections.abc import Callable, Collection
 import json
 import math
 import pathlib
+import struct
 from typing import Any
 
 from flax import serialization
 from flax import traverse_util
 import jax.numpy as jnp
 import numpy as np
-import safetensors.numpy
 import tensorstore as ts
 
 from speculative_t5x.networks import t5
@@ -196,19 +196,41 @@ def write_hugging_face(
   folder.mkdir(parents=True, exist_ok=True)
   (folder / 'config.json').write_text(json.dumps(fields))
   if shards == 1:
-    safetensors.numpy.save_file(tensors, folder / 'model.safetensors')
+    write_safetensors(tensors, folder / 'model.safetensors')
     return folder
   names = sorted(tensors)
   weight_map = {}
   for i in range(shards):
     file = f'model-{i + 1:05d}-of-{shards:05d}.safetensors'
     part = names[i::shards]
-    safetensors.numpy.save_file({k: tensors[k] for k in part}, folder / file)
+    write_safetensors({k: tensors[k] for k in part}, folder / file)
     weight_map |= dict.fromkeys(part, file)
   (folder / 'model.safetensors.index.json').write_text(
       json.dumps({'metadata': {}, 'weight_map': weight_map})
   )
   return folder
+
+
+def write_safetensors(
+    tensors: dict[str, np.ndarray], file: pathlib.Path
+) -> None:
+  """Writes https://github.com/huggingface/safetensors#format."""
+  names = {
+      'float32': 'F32', 'float16': 'F16', 'bfloat16': 'BF16', 'int8': 'I8'
+  }  # fmt: skip
+  header, end = {'__metadata__': {'format': 'pt'}}, 0
+  for name, tensor in tensors.items():
+    header[name] = {
+        'dtype': names[tensor.dtype.name],
+        'shape': tensor.shape,
+        'data_offsets': [end, end + tensor.nbytes],
+    }
+    end += tensor.nbytes
+  text = json.dumps(header).encode()
+  with file.open('wb') as out:
+    out.write(struct.pack('<Q', len(text)) + text)
+    for tensor in tensors.values():
+      out.write(tensor.tobytes())
 
 
 def cast(params: Any, dtype) -> Any:

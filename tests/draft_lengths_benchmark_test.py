@@ -23,14 +23,15 @@ def _run(seconds, accepted, gamma=3):
             statistics=types.SimpleNamespace(accepted_histogram=histogram),
         )
     )
-  return interleaved.Run(decoded, np.array(seconds), 0.0)
+  return interleaved.Run(None, tuple(seconds), 0.0, decoded)
 
 
 def test_oracle_drafts_what_is_accepted():
   """3 blocks of 0, 1 and 3 draft tokens, and one of 2."""
-  times = part_sums.StepTimes(0.01, 0.005, 1.0, 1.6, 0.1, 0.2)
-  width_ms = 1.0, 1.4, 1.6
-  parts = types.SimpleNamespace(times=lambda: times, width_ms=lambda: width_ms)
+  times = part_sums.PartTimes(
+      0.01, 0.005, 1.0, 1.6, 0.1, 0.2, 1.9, (1.0, 1.4, 1.6)
+  )
+  parts = types.SimpleNamespace(times=lambda: times)
   run = _run([1.0, 1.0], [[0, 1, 3], [2]])
   drafts_ms = 0.2 + 0.4 + 0.3
   calls_ms = 1.0 + 1.4 + 1.6 + 1.6

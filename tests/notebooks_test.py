@@ -129,7 +129,7 @@ def hugging_face(tmp_path_factory):
       ('DRAFT', embedded.draft_checkpoint()),
   ):
     checkpoint = checkpoints.open(path)
-    config = models.read_config(checkpoint)
+    config = checkpoint.network()
     params = checkpoint.restore_params(models.abstract_params(config))
     folder = checkpoints_by_hand.write_hugging_face(
         tmp_path_factory.mktemp(name),

@@ -19,8 +19,7 @@ import speculative_t5x
 
 _CHECKOUT = pathlib.Path(__file__).parents[1]
 _HEAVY = (
-    'gin', 'orbax', 'safetensors', 'seqio', 'tensorflow', 'tensorstore',
-    'usearch',
+    'gin', 'orbax', 'seqio', 'tensorflow', 'tensorstore', 'usearch',
 )  # fmt: skip
 _LICENCE = re.compile(
     r'# Copyright \d{4} The speculative_t5x Authors\.\n'

@@ -81,14 +81,16 @@ def sample_plainly(options):
   )
 
 
-def decode(options, drafter, draft_params, draft_sampling):
+def by_the_loop(options, is_plain=False):
   """Decodes by the loop, with each argument in its place."""
-  target, _ = models()
+  target, drafter = models()
+  if is_plain:
+    drafter = samplers.Drafter(nothing.Nothing(), None)
   rules = [options[name] for name in ('topk', 'topp', 'minp', 'typicalp')]
   setup = state_lib.Setup(
       target.model, target.params,
       sampling.Sampling(options['temperature'], *rules),
-      drafter, draft_params, draft_sampling,
+      *drafter, options['draft_sampling'],
   )  # fmt: skip
   begun = state_lib.begin(
       setup,
@@ -97,27 +99,11 @@ def decode(options, drafter, draft_params, draft_sampling):
       jnp.repeat(options['max_decode_steps'], DECODES),
       length=LENGTH,
   )
-  state, _, counts = loop.decode(setup, begun, outcome_lib.COUNTING)
-  own = {'tokens': state.num_tokens, 'target_calls': state.num_calls}
-  return state, own, counts
-
-
-def by_the_loop(options):
-  _, drafter = models()
-  state, own, counts = decode(options, *drafter, options['draft_sampling'])
-  every = (
-      state.sequences,
-      state.log_probs,
-      own | counts.named(),
-  )
-  return score_order.best_last(state.log_probs, every, DECODES)
-
-
-def by_the_plain_loop(options):
-  state, own, _ = decode(
-      options, nothing.Nothing(), None, sampling.GREEDY
-  )
-  every = state.sequences, state.log_probs, own
+  state, _, folded = loop.decode(setup, begun, outcome_lib.COUNTING)
+  counts = {'tokens': state.num_tokens, 'target_calls': state.num_calls}
+  if not is_plain:
+    counts |= folded.named()
+  every = state.sequences, state.log_probs, counts
   return score_order.best_last(state.log_probs, every, DECODES)
 
 
@@ -153,7 +139,7 @@ def test_plain_sampling_is_the_loop_without_drafts():
   jax.tree.map(
       np.testing.assert_array_equal,
       compiled(sample_plainly)(options),
-      compiled(by_the_plain_loop)(options),
+      compiled(functools.partial(by_the_loop, is_plain=True))(options),
   )
 
 

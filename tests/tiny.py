@@ -23,6 +23,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
 
@@ -144,6 +145,24 @@ def encode(
   """Returns the features of inputs and the memory of the decoder."""
   started = config.start(params, tokens, tokens.shape[0], 1)
   return started.features, started.memory
+
+
+def teacher_forced(
+    config: t5.T5Config, params: Any, inputs: jax.Array, sequences: jax.Array
+) -> jax.Array:
+  """Returns logits of every token of sequences, [rows, length, vocab]."""
+  fed = jnp.pad(sequences, ((0, 0), (1, 0)))[:, :-1]
+  forward = jax.jit(
+      lambda params: t5_modules.Transformer(config).apply(
+          {'params': params},
+          inputs,
+          fed,
+          jnp.ones_like(fed),
+          enable_dropout=False,
+      )
+  )
+  with jax.default_matmul_precision('highest'):
+    return forward(params)
 
 
 def truncate(model: models.Model, num_layers: int) -> models.Model:

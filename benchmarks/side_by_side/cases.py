@@ -144,7 +144,7 @@ def read_multi30k(options: argparse.Namespace) -> Case:
 
 def _read_checkpoint(path: pathlib.Path) -> Network:
   opened = checkpoints.open(path)
-  config = models_lib.read_config(opened)
+  config = opened.network()
   params = opened.restore_params(models_lib.abstract_params(config))
   return Network(config, params)
 

@@ -17,7 +17,7 @@ from transformers import modeling_outputs
 
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
-from speculative_t5x.loading.checkpoints import hugging_face_names
+from speculative_t5x.loading.families import t5_checkpoints
 from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5
 
@@ -107,12 +107,12 @@ def copy_params(params, model: torch.nn.Module) -> None:
   """
   with torch.no_grad():
     for name, tensor in model.state_dict().items():
-      path = hugging_face_names.t5x_name(name)
+      path = t5_checkpoints.t5x_name(name)
       value = params
       for key in path.split('/'):
         value = value[key]
       value = np.asarray(value)
-      if path != hugging_face_names.EMBEDDING:
+      if t5_checkpoints.is_transposed(path):
         value = value.T  # a vector is its own transpose
       tensor.copy_(torch.tensor(value))
 

@@ -3,6 +3,7 @@
 """Counts and rates of a run, under the names of the run record."""
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 from typing import Any
 
 from flax import struct
@@ -18,11 +19,11 @@ class SpeculationCounts:
   """Sums of `outcome.Statistics` over rows.
 
   Attributes:
-    accepted_histogram: blocks by number of accepted draft tokens.
-    tested_histogram: blocks by number of accepted or rejected draft tokens.
-    drafted_histogram: blocks by number of draft tokens.
-    num_computed: draft tokens that were computed.
-    num_cut_short: blocks without a resampled or bonus token.
+    accepted_histogram: Blocks by number of accepted draft tokens.
+    tested_histogram: Blocks by number of accepted or rejected draft tokens.
+    drafted_histogram: Blocks by number of draft tokens.
+    num_computed: Draft tokens that were computed.
+    num_cut_short: Blocks without a resampled or bonus token.
   """
 
   accepted_histogram: tuple[int, ...]
@@ -37,11 +38,11 @@ class Counts:
   """Sums over the rows of some batches, from which all counts follow.
 
   Attributes:
-    tokens: output tokens.
-    target_calls: target calls of rows that had not ended.
-    loop_steps: steps of the compiled loop.
-    row_steps: loop steps times rows, with ended rows and padding rows.
-    speculation: None for plain decoding.
+    tokens: Output tokens.
+    target_calls: Target calls of rows that had not ended.
+    loop_steps: Steps of the compiled loop.
+    row_steps: Loop steps times rows, with ended rows and padding rows.
+    speculation: Sums of draft tokens; None for plain decoding.
   """
 
   tokens: int
@@ -55,7 +56,7 @@ def total(batches: Sequence[token_decoder.Decoded]) -> Counts:
   """Returns the counts of a run, plain or speculative, over all its batches.
 
   Args:
-    batches: one or more, as numpy arrays.
+    batches: Decoded batches, one or more, as numpy arrays.
   """
   return add([_of_batch(batch) for batch in batches])
 
@@ -67,33 +68,30 @@ def add(parts: Sequence[Counts]) -> Counts:
 
 def _of_batch(batch: token_decoder.Decoded) -> Counts:
   statistics = batch.statistics
+  if statistics is not None:
+    statistics = SpeculationCounts(**{
+        field.name: _sum_rows(getattr(statistics, field.name))
+        for field in dataclasses.fields(SpeculationCounts)
+    })
   return Counts(
-      tokens=int(np.sum(batch.num_tokens)),
-      target_calls=int(np.sum(batch.num_calls)),
+      tokens=_sum_rows(batch.num_tokens),
+      target_calls=_sum_rows(batch.num_calls),
       loop_steps=int(batch.num_steps),
       row_steps=int(batch.num_steps) * len(batch.num_calls),
-      speculation=None if statistics is None else _of_statistics(statistics),
+      speculation=statistics,
   )
 
 
-def _of_statistics(statistics: outcome_lib.Statistics) -> SpeculationCounts:
-  columns = lambda histogram: tuple(np.sum(histogram, axis=0).tolist())
-  return SpeculationCounts(
-      accepted_histogram=columns(statistics.accepted_histogram),
-      tested_histogram=columns(statistics.tested_histogram),
-      drafted_histogram=columns(statistics.drafted_histogram),
-      num_computed=int(np.sum(statistics.num_computed)),
-      num_cut_short=int(np.sum(statistics.num_cut_short)),
-  )
+def _sum_rows(values: np.ndarray) -> int | tuple[int, ...]:
+  """Returns sums over the first axis."""
+  sums = np.sum(values, axis=0).tolist()
+  return tuple(sums) if isinstance(sums, list) else sums
 
 
 def count_run(counts: Counts) -> dict[str, int]:
   """Returns the counts that every run has."""
-  return {
-      'tokens': counts.tokens,
-      'target_calls': counts.target_calls,
-      'loop_steps': counts.loop_steps,
-  }
+  names = 'tokens', 'target_calls', 'loop_steps'
+  return {name: getattr(counts, name) for name in names}
 
 
 def count_speculation(counts: Counts) -> dict[str, Any]:
@@ -103,18 +101,13 @@ def count_speculation(counts: Counts) -> dict[str, Any]:
   over draft tokens proposed there.
   """
   sums = counts.speculation
-  accepted_at, tested_at, drafted_at = (
-      outcome_lib.tokens_per_position(np.asarray(histogram))
-      for histogram in (
-          sums.accepted_histogram,
-          sums.tested_histogram,
-          sums.drafted_histogram,
-      )
-  )
+  at_positions = lambda x: outcome_lib.tokens_per_position(np.asarray(x))
+  accepted_at = at_positions(sums.accepted_histogram)
+  drafted_at = at_positions(sums.drafted_histogram)
   return {
       'drafted': int(drafted_at.sum()),
       'drafted_computed': sums.num_computed,
-      'tested': int(tested_at.sum()),
+      'tested': int(at_positions(sums.tested_histogram).sum()),
       'accepted': int(accepted_at.sum()),
       'cut_short': sums.num_cut_short,
       'acceptance_histogram': sums.accepted_histogram,
@@ -134,18 +127,16 @@ def per_example(
     `tokens` and `target_calls`, [examples]; of a speculative run also the
     counts of `outcome.Statistics.named`.
   """
-  columns = [_columns(batch) for batch in batches]
+  columns = []
+  for batch in batches:
+    named = {} if batch.statistics is None else batch.statistics.named()
+    run = {'tokens': batch.num_tokens, 'target_calls': batch.num_calls}
+    columns.append(run | named)
   by_example = lambda x: x.reshape(-1, num_decodes, *x.shape[1:]).sum(axis=1)
   return {
       name: by_example(np.concatenate([each[name] for each in columns]))
       for name in columns[0]
   }
-
-
-def _columns(batch: token_decoder.Decoded) -> dict[str, np.ndarray]:
-  found = {'tokens': batch.num_tokens, 'target_calls': batch.num_calls}
-  statistics = batch.statistics
-  return found if statistics is None else found | statistics.named()
 
 
 def acceptance_rates(speculative: Mapping[str, Any]) -> dict[str, float | None]:

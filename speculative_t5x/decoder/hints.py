@@ -41,11 +41,15 @@ def encode(
   Raises:
     TypeError: for anything else than texts.
   """
+  texts = [] if hints is None else [hints] if isinstance(hints, str) else hints
+  is_text = lambda x: isinstance(x, str)
+  if not isinstance(texts, Sequence) or not all(map(is_text, texts)):
+    raise TypeError(
+        f'Hints are a text, a list of texts, or None; got {hints!r}.'
+    )
   encoded = []
   room = limit
-  for text in _texts(hints):
-    if not (ids := vocabulary.encode(text)):
-      continue
+  for ids in filter(None, map(vocabulary.encode, texts)):
     ids = [*ids, vocabulary.eos_id]
     if room is not None:
       ids = ids[: max(room, 0)]
@@ -53,17 +57,6 @@ def encode(
     if ids:
       encoded.append(ids)
   return encoded
-
-
-def _texts(hints: Hints) -> list[str]:
-  texts = [] if hints is None else [hints] if isinstance(hints, str) else hints
-  if not isinstance(texts, Sequence) or not all(
-      isinstance(text, str) for text in texts
-  ):
-    raise TypeError(
-        f'Hints are a text, a list of texts, or None; got {hints!r}.'
-    )
-  return list(texts)
 
 
 def stack(
@@ -86,8 +79,8 @@ def stack(
   longest = max(map(len, rows), default=0)
   if not (longest or room):
     return None
-  longest = max(longest, room, _MIN_WIDTH)
-  return batching.pad(rows, 1 << (longest - 1).bit_length())
+  width = batching.power_of_two(max(longest, room, _MIN_WIDTH))
+  return batching.pad(rows, width)
 
 
 def unstack(stacked: np.ndarray) -> list[list[list[int]]]:

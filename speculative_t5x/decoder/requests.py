@@ -38,15 +38,15 @@ class Request:
     limits: [examples] int32, most tokens of each output, at most the decoder's
       length; 0 for an example that only pads the batch.
     seed: int32 scalar.
-    sampling: the target's; the outputs follow its distribution.
-    draft_sampling: the drafter's.
-    rule: which draft tokens are accepted. Only a rule that `is_lossless` keeps
-      the distribution of the outputs.
+    sampling: Sampling of the target; the outputs follow its distribution.
+    draft_sampling: Sampling of the drafter.
+    rule: Decides which draft tokens are accepted. Only a rule that
+      `is_lossless` keeps the distribution of the outputs.
     hints: [examples, any] int32, see `contracts.Context`; None without hints.
     features: [examples, inputs_length, embed], the output of the target's
       encoder for these tokens (`TokenDecoder.encode`), so that it does not run
       again; None to run it.
-    rule_class: the class of `rule`, set from it.
+    rule_class: Class of `rule`, set from it.
   """
 
   inputs: jax.Array
@@ -186,7 +186,7 @@ def check_rows(
     raise ValueError('There is nothing to decode. Give at least one input.')
   for index, row in enumerate(ids):
     if not len(row):
-      raise ValueError(f'Input {index} is empty. Remove it, or give it tokens.')
+      raise ValueError(f'Input {index} is empty. Remove it, or fill it.')
   if example_ids is None:
     example_ids = range(len(ids))
   if len(example_ids) != len(ids):

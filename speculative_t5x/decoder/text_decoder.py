@@ -11,6 +11,7 @@ import os
 from typing import NamedTuple
 
 from etils import epath
+import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import batching
@@ -27,6 +28,7 @@ from speculative_t5x.loading.drafters import given
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 
@@ -39,15 +41,15 @@ class Output:
   """The outputs of one batch, in T5X's form: the best decode comes last.
 
   Attributes:
-    texts: [examples][num_decodes].
+    texts: [examples][num_decodes] strings.
     scores: [examples, num_decodes] float32, log-probabilities.
     sequences: [examples, num_decodes, length] int32.
-    num_truncated: inputs that were cut to their limit.
-    num_unknown: inputs with text that the vocabulary does not know, see
-      `vocabularies.Vocabulary.knows`.
-    statistics: counts and rates of the batch under the names of the run record
+    num_truncated: Number of inputs that were cut to their limit.
+    num_unknown: Number of inputs with text that the vocabulary does not know,
+      see `vocabularies.Vocabulary.knows`.
+    statistics: Counts and rates of the batch under the names of the run record
       (`docs/run_record.md`).
-    decoded: tokens and counts per row, before sorting, as numpy arrays.
+    decoded: Tokens and counts per row, before sorting, as numpy arrays.
   """
 
   texts: list[list[str]]
@@ -131,12 +133,9 @@ class TextDecoder:
         vocabulary has pieces, or another end of sequence.
       ValueError: for gamma, num_decodes or a length below 1.
     """
-    for name, value in (
-        ('inputs_length', inputs_length),
-        ('hints_length', hints_length),
-    ):
-      if value is not None and value < 1:
-        raise ValueError(f'{name} must be at least 1, got {value}.')
+    limits = {'inputs_length': inputs_length, 'hints_length': hints_length}
+    limits = {name: x for name, x in limits.items() if x is not None}
+    ranges.check_settings(ranges.COUNT, **limits)
     drafter = given.load(drafter)
     models.check_end(vocabulary.name, vocabulary.eos_id, target.special_ids)
     vocabulary = models.fit_vocabulary(vocabulary, target, drafter.models)
@@ -203,18 +202,19 @@ class TextDecoder:
           ' the distribution sampled from, and so no score. Make the'
           ' TextDecoder with rescale_log_probs=False.'
       )
-    rows, counted = self._rows(texts, example_ids, hints)
-    width = self._width(_longest(rows))
-    request = self._request(
-        rows, width, sampling, draft_sampling, seed, rule
+    request, counted = self.make_request(
+        texts,
+        sampling=sampling,
+        draft_sampling=draft_sampling,
+        seed=seed,
+        example_ids=example_ids,
+        hints=hints,
+        rule=rule,
     )
     if request.hints is not None:
       self.tokens.check_reads_hints()
-    result = engine.Engine(self.tokens, answers=answers).run(request)
-    total = counts.total([result.decoded])
-    statistics = counts.count_run(total) | counts.count_speculation(total)
-    statistics |= counts.acceptance_rates(statistics)
-    return self._output(result.decoded, counted, statistics)
+    speculative = engine.Engine(self.tokens, answers=answers)
+    return self._decode(speculative, request, counted)
 
   def decode_plain(
       self,
@@ -234,12 +234,11 @@ class TextDecoder:
     Raises:
       ValueError: for an empty input or a value out of range.
     """
-    rows, counted = self._rows(texts, example_ids, None)
-    width = self._width(_longest(rows))
-    request = self._request(rows, width, sampling, seed=seed)
-    result = engine.Engine(self.tokens, is_plain=True).run(request)
-    statistics = counts.count_run(counts.total([result.decoded]))
-    return self._output(result.decoded, counted, statistics)
+    request, counted = self.make_request(
+        texts, sampling=sampling, seed=seed, example_ids=example_ids
+    )
+    plain = engine.Engine(self.tokens, is_plain=True)
+    return self._decode(plain, request, counted)
 
   def make_request(
       self,
@@ -265,23 +264,30 @@ class TextDecoder:
     Returns:
       The request, and how many inputs were cut or have unknown text.
     """
-    rows, counted = self._rows(texts, example_ids, hints)
-    request = self._request(
-        rows, self.inputs_length, sampling, draft_sampling, seed, rule
-    )
-    return request, counted
-
-  def _request(
-      self,
-      rows: Sequence[requests_lib.Row],
-      width: int,
-      sampling: sampling_lib.Sampling,
-      draft_sampling: sampling_lib.Sampling | None = None,
-      seed: int = 0,
-      rule: contracts.Rule = verification.TOKENWISE,
-  ) -> requests_lib.Request:
+    if isinstance(texts, str):
+      raise ValueError(f'texts must be a list of inputs, got {texts!r}.')
+    encoded = [self.vocabulary.encode(text) for text in texts]
+    # The vocabulary drops blanks, and characters that show nothing: an input
+    # may be empty that has some.
+    rows = requests_lib.check_rows(encoded, example_ids)
+    if hints is None:
+      hints = [None] * len(texts)
+    if isinstance(hints, str) or len(hints) != len(texts):
+      found = 'one text' if isinstance(hints, str) else f'{len(hints)} entries'
+      raise ValueError(
+          f'hints must be a list with one entry per input, got {found} and'
+          f' {len(texts)} inputs. Give None for an input without hints.'
+      )
+    limit, end = self.inputs_length, self.tokens.target_model.special_ids.end
+    rows = [
+        row._replace(
+            tokens=batching.cut([*row.tokens, end], limit, end),
+            hints=hints_lib.encode(each, self.vocabulary, self.hints_length),
+        )
+        for row, each in zip(rows, hints, strict=True)
+    ]
     (request,) = requests_lib.Requests(
-        inputs_length=width,
+        inputs_length=limit,
         length=self.tokens.length,
         batch_size=len(rows),
         sampling=sampling,
@@ -289,44 +295,40 @@ class TextDecoder:
         seed=seed,
         rule=rule,
     ).of(rows)
-    return request
-
-  def _rows(
-      self,
-      texts: Sequence[str],
-      example_ids: Sequence[int] | None,
-      hints: Sequence[hints_lib.Hints] | None,
-  ) -> tuple[list[requests_lib.Row], InputCounts]:
-    """Tokenizes texts and their hints."""
-    if isinstance(texts, str) or not texts:
-      raise ValueError(
-          f'texts must be a list of at least one input, got {texts!r}.'
-      )
-    special_ids = self.tokens.target_model.special_ids
-    limit, end = self.inputs_length, special_ids.end
-    encoded = [self.vocabulary.encode(text) for text in texts]
-    for index, ids in enumerate(encoded):
-      # The vocabulary drops blanks, and characters that show nothing.
-      if not ids:
-        raise ValueError(
-            f'Input {index} is empty. Remove it, or give it some text.'
-        )
-    rows = requests_lib.check_rows(
-        [batching.cut([*ids, end], limit, end) for ids in encoded], example_ids
-    )
-    if hints is not None:
-      rows = [
-          row._replace(hints=found)
-          for row, found in zip(
-              rows, self._tokenize_hints(hints, len(rows)), strict=True
-          )
-      ]
     knows = self.vocabulary.knows
-    counted = InputCounts(
+    return request, InputCounts(
         sum(len(ids) >= limit for ids in encoded),
         sum(not knows(*each) for each in zip(texts, encoded, strict=True)),
     )
-    return rows, counted
+
+  def _decode(
+      self,
+      way: engine.Engine,
+      request: requests_lib.Request,
+      counted: InputCounts,
+  ) -> Output:
+    """Decodes a batch at the least width that holds its longest input."""
+    inputs = np.asarray(request.inputs)
+    longest = np.count_nonzero(np.any(inputs != contracts.NO_TOKEN, axis=0))
+    inputs = jnp.asarray(inputs[:, : self._width(longest)])
+    decoded = way.run(request.replace(inputs=inputs)).decoded
+    total = counts.total([decoded])
+    statistics = counts.count_run(total)
+    if not way.is_plain:
+      statistics |= counts.count_speculation(total)
+      statistics |= counts.acceptance_rates(statistics)
+    sequences, scores = token_decoder.best_last(
+        decoded, self.tokens.num_decodes
+    )
+    special_ids = self.tokens.target_model.special_ids
+    texts = [
+        [
+            self.vocabulary.decode(batching.text_ids(ids, special_ids))
+            for ids in decodes
+        ]
+        for decodes in sequences.tolist()
+    ]
+    return Output(texts, scores, sequences, *counted, statistics, decoded)
 
   def _width(self, longest: int) -> int:
     """Returns the least width of a batch that holds its longest input.
@@ -338,49 +340,6 @@ class TextDecoder:
     while width // 4 >= max(longest, _MIN_WIDTH):
       width //= 4
     return width
-
-  def _tokenize_hints(
-      self, hints: Sequence[hints_lib.Hints], count: int
-  ) -> list[list[list[int]]]:
-    if isinstance(hints, str) or len(hints) != count:
-      found = 'one text' if isinstance(hints, str) else f'{len(hints)} entries'
-      raise ValueError(
-          f'hints must be a list with one entry per input, got {found} and'
-          f' {count} inputs. Give None for an input without hints.'
-      )
-    return [
-        hints_lib.encode(each, self.vocabulary, self.hints_length)
-        for each in hints
-    ]
-
-  def _output(
-      self,
-      decoded: token_decoder.Decoded,
-      counted: InputCounts,
-      statistics: dict[str, object],
-  ) -> Output:
-    sequences, scores = token_decoder.best_last(
-        decoded, self.tokens.num_decodes
-    )
-    texts = [[self._detokenize(ids) for ids in x] for x in sequences.tolist()]
-    return Output(
-        texts,
-        scores,
-        sequences,
-        counted.num_truncated,
-        counted.num_unknown,
-        statistics,
-        decoded,
-    )
-
-  def _detokenize(self, ids: list[int]) -> str:
-    return self.vocabulary.decode(
-        batching.text_ids(ids, self.tokens.target_model.special_ids)
-    )
-
-
-def _longest(rows: Sequence[requests_lib.Row]) -> int:
-  return max(len(row.tokens) for row in rows)
 
 
 def load(
@@ -433,13 +392,13 @@ def load(
       target.
   """
   found = None
-  if not isinstance(target, models.Model):
+  if isinstance(target, models.Model):
+    vocabulary = _vocabulary(vocabulary, target.checkpoint)
+  else:
     checkpoint = checkpoints.open(target)
     found = models.find_model(checkpoint, dtype=dtype, mesh=mesh)
     vocabulary = _vocabulary(vocabulary, target, checkpoint.folder)
     found = found.with_vocabulary(vocabulary.name, vocabulary.eos_id)
-  else:
-    vocabulary = _vocabulary(vocabulary, target.checkpoint)
   if isinstance(draft, str | os.PathLike):
     draft = draft_model_source.FromCheckpoint(draft)
     if found is None:

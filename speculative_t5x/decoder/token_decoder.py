@@ -29,6 +29,7 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import score_order
 from speculative_t5x.speculation import state as state_lib
@@ -44,10 +45,10 @@ class Decoded:
     num_tokens: [rows] int32, end of sequence included.
     log_probs: [rows] float32.
     num_calls: [rows] int32, target calls.
-    num_steps: int32 scalar, see `loop.Work`.
-    num_draft_steps: int32 scalar, likewise.
-    calls_by_width: [widths] int32, likewise.
-    statistics: counts per row; None for plain decoding.
+    num_steps: int32 scalar, steps of the loop, see `loop.Work`.
+    num_draft_steps: int32 scalar, see `loop.Work`.
+    calls_by_width: [widths] int32, target calls, see `loop.Work`.
+    statistics: Counts per row; None for plain decoding.
   """
 
   sequences: jax.Array
@@ -122,22 +123,22 @@ class TokenDecoder:
         checkpoint of the target, or a `source.Drafting`; None for lookup.
       gamma: Draft tokens per block, at least 1.
       length: Most tokens per output, at least 1.
-      num_decodes: samples per example.
-      policy: how many draft tokens are wanted of each row.
-      rescale_log_probs: score under the distribution sampled from (True, T5X's
-        default), or under the model's own (False).
-      num_valid_tokens: if given, only ids below this number are written.
-      may_end: whether the end of sequence may be written. Without it every
+      num_decodes: Samples per example.
+      policy: Decides how many draft tokens are wanted of each row.
+      rescale_log_probs: Whether to score under the distribution sampled from
+        (True, T5X's default), or under the model's own (False).
+      num_valid_tokens: Only ids below this number are written; None for all.
+      may_end: Whether the end of sequence may be written. Without it every
         output has as many tokens as its limit allows.
       matmul_precision: JAX's setting for matrix products; None leaves it.
     Raises:
       ValueError: for gamma, length or num_decodes below 1, a gamma above the
-        length, something that is no policy, or a drafter that does not fit the
-        target.
+        length, something that is not a policy, or a drafter that does not fit
+        the target.
     """
-    for name, value in (('length', length), ('num_decodes', num_decodes)):
-      if value < 1:
-        raise ValueError(f'{name} must be at least 1, got {value}.')
+    ranges.check_settings(
+        ranges.COUNT, length=length, num_decodes=num_decodes
+    )
     self.target = target
     self.mesh = target.mesh
     self.length = length
@@ -294,26 +295,22 @@ class TokenDecoder:
 
   def speculative(self, request: requests_lib.Request) -> Decoded:
     """Decodes speculatively; asynchronous, as all of JAX."""
-    request = self.place(self._without_unread(request))
+    args = self._speculative_args(request)
     with self.scope():
-      return self._jit_speculative(
-          self.target.params, self.loaded_drafter.params, request
-      )
+      return self._jit_speculative(*args)
 
   def traced(self, request: requests_lib.Request) -> outcome_lib.Trace:
     """Decodes speculatively and returns the outcome of every target call."""
-    request = self.place(self._without_unread(request))
+    args = self._speculative_args(request)
     with self.scope():
-      _, _, trace = self._jit_traced(
-          self.target.params, self.loaded_drafter.params, request
-      )
+      _, _, trace = self._jit_traced(*args)
     return trace
 
   def plain(self, request: requests_lib.Request) -> Decoded:
     """Decodes by the target alone, one token per call."""
-    request = self.place(request.replace(hints=None))
+    args = self._plain_args(request)
     with self.scope():
-      return self._jit_plain(self.target.params, request)
+      return self._jit_plain(*args)
 
   def compile_speculative(
       self, request: requests_lib.Request
@@ -322,23 +319,24 @@ class TokenDecoder:
 
     A request of `jax.ShapeDtypeStruct`s must give their shardings.
     """
-    request = self.place(self._without_unread(request))
+    args = self._speculative_args(request)
     with self.scope():
-      return self._jit_speculative.lower(
-          self.target.params, self.loaded_drafter.params, request
-      ).compile()
+      return self._jit_speculative.lower(*args).compile()
 
   def compile_plain(self, request: requests_lib.Request) -> jax.stages.Compiled:
     """Returns the compiled program of `plain`; see `compile_speculative`."""
-    request = self.place(request.replace(hints=None))
+    args = self._plain_args(request)
     with self.scope():
-      return self._jit_plain.lower(self.target.params, request).compile()
+      return self._jit_plain.lower(*args).compile()
 
-  def _without_unread(
-      self, request: requests_lib.Request
-  ) -> requests_lib.Request:
-    """Returns a request that does not compile again for unread hints."""
-    return request if self.reads_hints else request.replace(hints=None)
+  def _speculative_args(self, request: requests_lib.Request) -> tuple[Any, ...]:
+    if not self.reads_hints:  # another width of them would compile again
+      request = request.replace(hints=None)
+    request = self.place(request)
+    return self.target.params, self.loaded_drafter.params, request
+
+  def _plain_args(self, request: requests_lib.Request) -> tuple[Any, ...]:
+    return self.target.params, self.place(request.replace(hints=None))
 
   def place(self, request: requests_lib.Request) -> requests_lib.Request:
     """Puts a request where it is decoded, if it does not lie there yet.

@@ -13,7 +13,6 @@ from speculative_t5x.loading import quiet
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import checks
-from speculative_t5x.loading.compatibility import facts
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.networks import t5
@@ -43,7 +42,7 @@ def check_pair(
     mesh_shape: Sequence[int] = (1, 1),
     draft_model_parallel: bool = False,
     output_dir: str | None = None,
-) -> facts.Report:
+) -> checks.Report:
   """Prints a report on a pair, before any accelerator is busy.
 
   Args:

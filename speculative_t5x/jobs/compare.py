@@ -7,23 +7,28 @@ speculative decoding can be compared at temperature 0 only: above it they draw
 different samples of the same distribution.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
+import functools
+import itertools
 import os
 from typing import Any
 
 from etils import epath
+import jax
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.files import json_lines
 from speculative_t5x.loading.files import whole_files
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import decisions
 from speculative_t5x.research.measurement import greedy
@@ -33,15 +38,10 @@ from speculative_t5x.research.reports import divergence
 from speculative_t5x.research.reports import runs as runs_lib
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import predictions as predictions_lib
 
-# Settings that must agree: always, for samples, and for speculative samples.
-_ALWAYS = 'target', 'num_decodes', 'targets_length', 'num_valid_tokens'
-_SAMPLING = 'topk', 'topp', 'minp', 'typicalp'
-_SAMPLED = *_SAMPLING, 'seed'
-_SPECULATIVE = (
-    *('gamma', 'gamma_policy', 'drafter', 'verification'), 'draft_sampling',
-)  # fmt: skip
+_SAMPLING = 'topk', 'topp', 'minp', 'typicalp'  # older records lack some
 # Where a checkpoint lies and how it lies on devices changes no token.
 _PLACES = 'checkpoint', 'model_parallel', 'table'
 
@@ -52,10 +52,10 @@ def compare(
     second: str,
     output_dir: str | None = None,
     checkpoint_path: str | None = None,
-    target_config: t5.T5Config | None = None,
+    target_config: network_lib.Network | None = None,
     vocabulary_file: str | None = None,
     drafter: source.Source | None = None,
-) -> list[divergence.Compared]:
+) -> list[dict[str, Any]]:
   """Compares two runs token by token and explains every row that differs.
 
   Args:
@@ -63,12 +63,13 @@ def compare(
     second: output folder of another one with the same inputs.
     output_dir: folder for `divergence.jsonl`; None to write nothing.
     checkpoint_path: the target's checkpoint; None for the path in the record.
-    target_config: None for the sizes that the checkpoint states.
+    target_config: the target's network; None for the sizes that the checkpoint
+      states.
     vocabulary_file: gives the end of sequence, where the checkpoint does not
-      state it and it is not T5's.
+      state it and it is not the network's default.
     drafter: drafter of speculative runs above temperature 0; unused by others.
   Returns:
-    One comparison per temperature and way of decoding.
+    One comparison per temperature and way of decoding, as in the file.
   Raises:
     ValueError: if the runs cannot be compared; names what differs.
     greedy.MismatchError: if rows differ by more than rounding. The results are
@@ -76,35 +77,55 @@ def compare(
   """
   if output_dir is not None:
     whole_files.check_writable(epath.Path(output_dir))
-  pairs = _pair(_read(first), _read(second))
+  firsts, seconds = _read(first), _read(second)
+  every = list(itertools.product(firsts, seconds))
+  equal = [(one, other) for one, other in every if one.name == other.name]
+  # Greedy outputs do not depend on the way of decoding.
+  pairs = equal or [x for x in every if not any(run.is_sampled for run in x)]
+  if not pairs:
+    names = [', '.join(run.name for run in runs) for runs in (firsts, seconds)]
+    raise ValueError(
+        f'The runs cannot be compared: {names[0]}, and {names[1]}. Above'
+        ' temperature 0 both must decode plainly or both speculatively, at one'
+        ' temperature: other runs draw other samples.'
+    )
   for pair in pairs:
     _check_comparable(*pair, drafter)
-  decoders = _Decoders(checkpoint_path, target_config, vocabulary_file, drafter)
+  described = pairs[0][0].record.target
+  load = _loader(
+      described, checkpoint_path, target_config, vocabulary_file, drafter
+  )
   compared = [
-      divergence.Compared(
-          records=(one.record, other.record),
-          ways=(one.way, other.way),
-          num_rows=len(one.rows) * one.record.num_decodes,
-          rows=_compare_rows(decoders, one, other),
+      divergence.compared(
+          [run.record for run in pair],
+          [run.way for run in pair],
+          len(pair[0].rows) * pair[0].record.num_decodes,
+          _compare_rows(load, *pair),
       )
-      for one, other in pairs
+      for pair in pairs
   ]
   console.show(divergence.render(compared))
   if output_dir is not None:
-    lines = map(divergence.to_json, compared)
+    lines = map(json_lines.dumps, compared)
     whole_files.write(epath.Path(output_dir), 'divergence.jsonl', lines)
-  if mismatches := [row for each in compared for row in each.mismatches]:
+  wrong = [
+      row
+      for each in compared
+      for row in each['differences']
+      if row['verdict'] == divergence.MISMATCH
+  ]
+  if wrong:
     raise greedy.MismatchError(
-        f'{len(mismatches)} outputs differ by more than rounding, the first'
-        f' that of example {mismatches[0]["example_id"]} at position'
-        f' {mismatches[0]["position"]}. This is a bug if both folders'
-        ' hold what the jobs wrote; please report it with the divergence.jsonl'
-        ' that --output_dir=<folder> writes.'
+        f'{len(wrong)} outputs differ by more than rounding, the first that of'
+        f' example {wrong[0]["example_id"]} at position'
+        f' {wrong[0]["position"]}. This is a bug if both folders hold what the'
+        ' jobs wrote; please report it with the divergence.jsonl that'
+        ' --output_dir=<folder> writes.'
     )
   return compared
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Run:
   """One way of decoding in an output folder, at one temperature.
 
@@ -121,6 +142,10 @@ class _Run:
   tokens: Sequence[Sequence[Sequence[int]]]
 
   @property
+  def name(self) -> str:
+    return f'{self.way} at temperature {self.record.temperature:g}'
+
+  @property
   def is_sampled(self) -> bool:
     return self.record.temperature > sampling_lib.MIN_TEMPERATURE
 
@@ -131,11 +156,7 @@ class _Run:
 
 
 def _read(folder: str | os.PathLike[str]) -> list[_Run]:
-  """Reads the runs of a finished output folder.
-
-  Raises:
-    ValueError: if there are none, or their predictions have no tokens.
-  """
+  """Reads the runs of a finished output folder."""
   results = epath.Path(folder) / 'results.jsonl'
   predictions = results.with_name('predictions.jsonl')
   records = runs_lib.read(results) if results.is_file() else []
@@ -165,233 +186,127 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
   return found
 
 
-def _pair(
-    firsts: Sequence[_Run], seconds: Sequence[_Run]
-) -> list[tuple[_Run, _Run]]:
-  """Returns the runs to compare: of equal ways, or else at temperature 0."""
-  every = [(one, other) for one in firsts for other in seconds]
-  setting = lambda run: (run.record.temperature, run.way)
-  if pairs := [each for each in every if len(set(map(setting, each))) == 1]:
-    return pairs
-  pairs = [each for each in every if not any(run.is_sampled for run in each)]
-  if not pairs:
-    shown = lambda runs: ', '.join(
-        f'{r.way} at temperature {r.record.temperature:g}' for r in runs
-    )
-    raise ValueError(
-        f'The runs cannot be compared: {shown(firsts)}, and {shown(seconds)}.'
-        ' Above temperature 0 both must decode plainly or both speculatively,'
-        ' at one temperature: other runs draw other samples.'
-    )
-  return pairs
-
-
 def _check_comparable(
     first: _Run, second: _Run, drafter: source.Source | None
 ) -> None:
-  """Checks that two runs may differ by nothing but rounding.
-
-  Raises:
-    ValueError: naming the settings that differ, or a rule or a policy whose
-      outputs cannot be compared.
-  """
-  keys, of_rows = [*_ALWAYS], ['example_id', predictions_lib.INPUT_TOKENS]
-  keys += _SAMPLED if first.is_sampled else ()
+  """Checks that two runs may differ by nothing but rounding."""
+  settings = 'target', 'num_decodes', 'targets_length', 'num_valid_tokens'
+  columns = 'example_id', predictions_lib.INPUT_TOKENS
+  if first.is_sampled:
+    settings += *_SAMPLING, 'seed'
   if first.needs_drafter:
-    keys += _SPECULATIVE
-    of_rows.append(predictions_lib.HINT_TOKENS)
-  differing = [
-      f'{key} ({values[0]} and {values[1]})'
-      for key in keys
-      if (values := [_setting(run.record, key) for run in (first, second)])
-      and values[0] != values[1]
-  ]
-  columns = lambda key: (
-      [row.get(key, []) for row in run.rows] for run in (first, second)
-  )
-  differing += [key for key in of_rows if len(set(map(repr, columns(key)))) > 1]
-  if differing:
-    raise ValueError(
-        'The runs cannot be compared: they differ in'
-        f' {", ".join(differing)}. Compare runs of the same inputs that differ'
-        ' in batch size, devices or code only.'
-    )
+    settings += 'gamma', 'gamma_policy', 'drafter', 'draft_sampling'
+    settings += ('verification',)
+    columns += (predictions_lib.HINT_TOKENS,)
+  differing = []
+  for key in settings:
+    values = [_setting(getattr(run.record, key)) for run in (first, second)]
+    if values[0] != values[1]:
+      differing.append(f'{key} ({values[0]} and {values[1]})')
+  for key in columns:
+    one, other = ([r.get(key, []) for r in run.rows] for run in (first, second))
+    if one != other:
+      differing.append(key)
+  problems = [f'they differ in {", ".join(differing)}'] if differing else []
   for run in (first, second):
     if run.way == 'speculative' and run.record.lossless is False:
-      raise ValueError(
-          'The runs cannot be compared: the rule'
-          f' {run.record.verification.rule} does not keep the'
-          " target's distribution, so that outputs differ by more than"
-          ' rounding. Compare runs of another rule.'
+      problems.append(
+          f'the rule {run.record.verification.rule} does not keep the'
+          " target's distribution"
       )
-  if not first.needs_drafter:
-    return
-  decisions.check_rule(first.record.verification.rule)
-  if first.record.gamma_policy != draft_length.Fixed.name:
-    raise ValueError(
-        f'The decisions under the policy {first.record.gamma_policy} are not'
-        ' known: samples can be compared if their policy is fixed. Compare runs'
-        ' at temperature 0, or plain ones.'
-    )
-  if drafter is None:
-    raise ValueError(
-        'Speculative samples are decoded again to be compared, which needs the'
-        ' drafter. Add its gin file and its checkpoint, as'
-        ' --gin_file=configs/drafters/draft_model.gin'
-        ' --gin.DRAFT_CHECKPOINT_PATH=<folder>.'
-    )
-
-
-def _setting(record: run_record.RunRecord, key: str) -> Any:
-  """Returns a setting of a record, without where its checkpoint lies."""
-  value = getattr(record, key)
-  if key in _SAMPLED:
-    return value or 0  # older records lack some
-  return _without_places(value) if dataclasses.is_dataclass(value) else value
-
-
-def _without_places(description: Any) -> dict[str, Any]:
-  values = dataclasses.asdict(description)
-  return {key: x for key, x in values.items() if key not in _PLACES}
-
-
-class _Decoders:
-  """The decoders of the runs; equal settings share one."""
-
-  def __init__(
-      self,
-      checkpoint_path: str | None,
-      target_config: t5.T5Config | None,
-      vocabulary_file: str | None,
-      drafter: source.Source | None,
-  ):
-    self._checkpoint_path = checkpoint_path
-    self._target_config = target_config
-    self._vocabulary_file = vocabulary_file
-    self._drafter = drafter
-    self._loaded: dict[Any, tuple[models.ModelSource, models.Model]] = {}
-    self._decoders: dict[Any, token_decoder.TokenDecoder] = {}
-
-  def of(self, run: _Run) -> token_decoder.TokenDecoder:
-    """Returns the decoder of a run.
-
-    Raises:
-      ValueError: if its checkpoints are no longer those of the run.
-    """
-    record, mesh = run.record, _mesh_shape(run.record)
-    gamma = record.gamma if run.way == 'speculative' else 1
-    key = (
-        mesh, gamma, run.needs_drafter, record.matmul_precision,
-        record.num_valid_tokens,
-    )  # fmt: skip
-    if key not in self._decoders:
-      if mesh not in self._loaded:
-        self._loaded[mesh] = self._load_target(record)
-      found, target = self._loaded[mesh]
-      drafter = source.NOTHING
-      if run.needs_drafter:
-        source.check_source(self._drafter)
-        drafter = self._drafter.find(found, None)()
-        described = dataclasses.replace(
-            drafter.description, temperature=record.drafter.temperature
-        )
-        _check_same('drafter', record.drafter, described)
-      self._decoders[key] = token_decoder.TokenDecoder(
-          target,
-          drafter,
-          gamma=gamma,
-          length=record.targets_length,
-          num_decodes=record.num_decodes,
-          num_valid_tokens=record.num_valid_tokens,
-          matmul_precision=record.matmul_precision,
+  if first.needs_drafter:
+    known = verification.TOKENWISE.name, draft_length.Fixed.name
+    found = first.record.verification.rule, first.record.gamma_policy
+    if found != known:
+      problems.append(
+          f'samples of the rule {found[0]} and the policy {found[1]} cannot be'
+          f' explained, only those of {known[0]} and {known[1]}'
       )
-    return self._decoders[key]
+  if problems:
+    raise ValueError(
+        f'The runs cannot be compared: {"; ".join(problems)}. Compare runs of'
+        ' the same inputs that differ in batch size, devices or code only.'
+    )
+  if first.needs_drafter:  # such samples are decoded again
+    source.check_source(drafter)
 
-  def _load_target(
-      self, record: run_record.RunRecord
+
+def _setting(value: Any) -> Any:
+  """Returns a setting of a record, without where a checkpoint lies."""
+  if not dataclasses.is_dataclass(value):
+    return value or 0  # older records lack some parameters of sampling
+  return {k: x for k, x in vars(value).items() if k not in _PLACES}
+
+
+def _loader(
+    described: descriptions.ModelDescription,
+    checkpoint_path: str | None,
+    target_config: network_lib.Network | None,
+    vocabulary_file: str | None,
+    drafter: source.Source | None,
+) -> Callable[[_Run], token_decoder.TokenDecoder]:
+  """Returns a function that loads the decoder of a run.
+
+  Runs on one mesh share their models. `described` is what the records say of
+  the target; see `compare` for the others.
+  """
+
+  @functools.cache
+  def load_target(
+      mesh: jax.sharding.Mesh | None,
   ) -> tuple[models.ModelSource, models.Model]:
-    workload = self._workload(record)
-    found = workload.find_target(workload.make_mesh())
-    if self._vocabulary_file is not None:
-      vocabulary = vocabularies.load(self._vocabulary_file)
+    path, dtype = checkpoint_path or described.checkpoint, described.dtype
+    found = models.find_model(
+        pairing.open_checkpoint(pairing.TARGET_PATH, path),
+        target_config and dataclasses.replace(target_config, dtype=dtype),
+        dtype=dtype,
+        mesh=mesh,
+    )
+    if vocabulary_file is not None:
+      vocabulary = vocabularies.load(vocabulary_file)
       found = found.with_vocabulary('VOCABULARY_FILE', vocabulary.eos_id)
     target = found.load()
-    _check_same('target', record.target, target.describe())
+    _check_same('target', described, target.describe())
     return found, target
 
-  def _workload(self, record: run_record.RunRecord) -> workload_lib.Workload:
-    """Returns the workload that a record describes, without its task."""
-    config = self._target_config
-    if config is not None:
-      config = dataclasses.replace(config, dtype=record.target.dtype)
-    return workload_lib.Workload(
-        mixture_or_task_name=None,
-        split='',
-        task_feature_lengths={
-            'inputs': record.inputs_length,
-            'targets': record.targets_length,
-        },
-        checkpoint_path=self._checkpoint_path or record.target.checkpoint,
-        target_config=config,
-        dtype=record.target.dtype,
-        seed=record.seed,
-        mesh_shape=_mesh_shape(record),
+  @functools.cache
+  def load_drafter(mesh: jax.sharding.Mesh | None) -> source.Drafting:
+    return drafter.find(load_target(mesh)[0], None)()
+
+  def load(run: _Run) -> token_decoder.TokenDecoder:
+    record, mesh = run.record, _mesh_of(run.record)
+    _, target = load_target(mesh)
+    drafting = source.NOTHING
+    if run.needs_drafter:
+      drafting, recorded = load_drafter(mesh), record.drafter
+      # The temperature is one of decoding.
+      found = dataclasses.replace(
+          drafting.description, temperature=recorded.temperature
+      )
+      _check_same('drafter', recorded, found)
+    return token_decoder.TokenDecoder(
+        target,
+        drafting,
+        gamma=record.gamma if run.way == 'speculative' else 1,
+        length=record.targets_length,
+        num_decodes=record.num_decodes,
+        num_valid_tokens=record.num_valid_tokens,
         matmul_precision=record.matmul_precision,
     )
 
-  def request(self, run: _Run, row: int) -> requests_lib.Request:
-    """Returns the batch that held a row of a run."""
-    decoder, record = self.of(run), run.record
-    size = record.batch_size
-    start = row // size * size
-    rows = run.rows[start : start + size]
-    sampling = sampling_lib.Sampling(
-        record.temperature, *(_setting(record, key) for key in _SAMPLING)
-    )
-    draft_sampling = sampling.replace(**(record.draft_sampling or {}))
-    if record.drafter and record.drafter.temperature is not None:
-      draft_sampling = draft_sampling.replace(
-          temperature=record.drafter.temperature
-      )
-    (request,) = (
-        self._workload(record)
-        .requests(size, sampling, draft_sampling)
-        .of([
-            requests_lib.Row(
-                each[predictions_lib.INPUT_TOKENS],
-                each['example_id'],
-                each.get(predictions_lib.HINT_TOKENS, []),
-            )
-            for each in rows
-        ])
-    )
-    return decoder.place(request)
-
-  def output(self, run: _Run, row: int, decode: int) -> decisions.Output:
-    """Returns what a run wrote as one decode of a row."""
-    decoder, record = self.of(run), run.record
-    (sequence,) = batching.pad(
-        [run.tokens[row][decode]],
-        record.targets_length,
-        decoder.target_model.special_ids.padding,
-    )
-    return decisions.Output(
-        decoder,
-        self.request(run, row),
-        row % record.batch_size * record.num_decodes + decode,
-        run.way == 'speculative',
-        sequence,
-    )
+  return functools.cache(load)
 
 
-def _mesh_shape(record: run_record.RunRecord) -> tuple[int, int]:
+def _mesh_of(record: run_record.RunRecord) -> jax.sharding.Mesh | None:
   axes = record.mesh or {}
-  return axes.get(sharding.DATA_AXIS, 1), axes.get(sharding.MODEL_AXIS, 1)
+  return sharding.from_shape(
+      [axes.get(name, 1) for name in (sharding.DATA_AXIS, sharding.MODEL_AXIS)]
+  )
 
 
 def _check_same(role: str, recorded: Any, found: Any) -> None:
   """Checks that a model is the one that a record describes."""
-  one, other = map(_without_places, (recorded, found))
+  one, other = _setting(recorded), _setting(found)
   if one != other:
     raise ValueError(
         f'The {role} is {other}, that of the runs is {one}. Give the same'
@@ -399,16 +314,62 @@ def _check_same(role: str, recorded: Any, found: Any) -> None:
     )
 
 
+def _request(run: _Run, row: int) -> requests_lib.Request:
+  """Returns the batch that held a row of a run."""
+  record = run.record
+  sampling = sampling_lib.Sampling(
+      record.temperature, *(getattr(record, key) or 0 for key in _SAMPLING)
+  )
+  draft_sampling = sampling.replace(**(record.draft_sampling or {}))
+  if record.drafter and record.drafter.temperature is not None:
+    draft_sampling = draft_sampling.replace(
+        temperature=record.drafter.temperature
+    )
+  requests = requests_lib.Requests(
+      inputs_length=record.inputs_length,
+      length=record.targets_length,
+      batch_size=record.batch_size,
+      sampling=sampling,
+      draft_sampling=draft_sampling,
+      seed=record.seed,
+  )
+  start = row - row % record.batch_size
+  rows = [
+      requests_lib.Row(
+          each[predictions_lib.INPUT_TOKENS],
+          each['example_id'],
+          each.get(predictions_lib.HINT_TOKENS, []),
+      )
+      for each in run.rows[start : start + record.batch_size]
+  ]
+  (request,) = requests.of(rows)
+  return request
+
+
 def _compare_rows(
-    decoders: _Decoders, first: _Run, second: _Run
+    load: Callable[[_Run], token_decoder.TokenDecoder],
+    first: _Run,
+    second: _Run,
 ) -> list[dict[str, Any]]:
   """Explains each output that differs between two runs of the same rows."""
-  rows = []
+  explain = decisions.explain if first.is_sampled else near_ties.explain
+  found = []
   for row, decodes in enumerate(zip(first.tokens, second.tokens, strict=True)):
-    for decode, (one, other) in enumerate(zip(*decodes, strict=True)):
-      if one != other:
-        outputs = [decoders.output(x, row, decode) for x in (first, second)]
-        difference = near_ties.explain(*outputs)
+    for decode, written in enumerate(zip(*decodes, strict=True)):
+      if written[0] != written[1]:
+        rows = [_row(load(run), run, row, decode) for run in (first, second)]
+        padding = rows[0].decoder.target_model.special_ids.padding
+        length = first.record.targets_length
+        difference = explain(*rows, batching.pad(written, length, padding))
         example_id = first.rows[row]['example_id']
-        rows.append(divergence.describe(example_id, decode, difference))
-  return rows
+        found.append(divergence.describe(example_id, decode, difference))
+  return found
+
+
+def _row(
+    decoder: token_decoder.TokenDecoder, run: _Run, row: int, decode: int
+) -> near_ties.Row:
+  """Returns a decode of a row of a run, in the batch that held it."""
+  index = row % run.record.batch_size * run.record.num_decodes + decode
+  request = decoder.place(_request(run, row))
+  return near_ties.Row(decoder, request, index, run.way == 'speculative')

@@ -49,7 +49,7 @@ def convert(
           f' {role!r}. Leave out ROLE.'
       )
     checkpoint = checkpoint.of(role)
-  config = models.read_config(checkpoint)
+  config = checkpoint.network()
   checkpoint.check_shapes(models.abstract_params(config))
   with folder_lock.hold(output_dir):
     written = checkpoints.save_each(

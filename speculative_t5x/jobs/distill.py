@@ -16,7 +16,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import pairing
-from speculative_t5x.loading.families import t5_sizes
+from speculative_t5x.loading.families import t5_checkpoints
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
@@ -165,7 +165,7 @@ def _check(decodes, references, validation) -> None:
 def _note_activations(config: t5.T5Config) -> None:
   """Says if the checkpoints of the draft will not state its activations."""
   activations = tuple(config.mlp_activations)
-  if activations not in t5_sizes.USUAL_ACTIVATIONS.values():
+  if activations not in t5_checkpoints.USUAL_ACTIVATIONS.values():
     print(
         f'note: the draft has the activations {activations}, which its'
         ' checkpoints do not state. Give DRAFT_CONFIG, with these, to the jobs'

@@ -29,7 +29,6 @@ from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
-from speculative_t5x.research.measurement import tallies
 from speculative_t5x.research.measurement import tracing
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import console
@@ -197,9 +196,7 @@ class _Evaluation:
     """Decodes and judges all examples; returns the record and the metrics."""
     found = list(self._take(samplings, chunks))
     plain, speculative = (
-        tallies.join(
-            [run_record.from_dict(x.values[side], tallies.Tally) for x in found]
-        )
+        interleaved.join([chunk.values[side] for chunk in found])
         for side in _SIDES
     )
     progress.say(f'temperature {samplings.target.temperature:g}: scoring')
@@ -260,7 +257,7 @@ class _Evaluation:
       sides[name] = predictions_lib.read(
           each.decoded, len(examples.rows), self.decoder, examples.vocabulary
       )
-      values[name] = dataclasses.asdict(each.tally())
+      values[name] = each.stored()
     values['aux_values'] = {
         name: {key: x.tolist() for key, x in side.aux_values.items()}
         for name, side in sides.items()

@@ -34,7 +34,6 @@ from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
-from speculative_t5x.research.measurement import tallies
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import readings
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -44,6 +43,7 @@ from speculative_t5x.tasks import text_files
 
 # Counts of the inputs of a chunk, under their names in a record.
 _COUNTED = 'num_examples', 'truncated_inputs', 'unknown_inputs'
+
 
 def infer(
     *,
@@ -301,7 +301,7 @@ class _Inference:
     for result in self.engine.stream(self.requests.of(rows)):
       results.append(result)
       self.shown.show(first + len(results))
-    tally = tallies.Tally(
+    run = interleaved.Run(
         counts.total([each.decoded for each in results]),
         tuple(each.seconds for each in results),
         self.engine.compile_s,
@@ -309,7 +309,7 @@ class _Inference:
     return chunks_lib.Content(
         [json_lines.dumps(row) for row in self._rows(part, results)],
         {
-            'run': dataclasses.asdict(tally),
+            'run': run.stored(),
             'num_examples': len(part),
             'truncated_inputs': sum(each.is_truncated for each in part),
             'unknown_inputs': sum(not each.is_known for each in part),
@@ -422,14 +422,11 @@ def _write_all(
     found.append((chunk.origin, chunk.values))
     job.shown.show(first - (-len(part) // batch_size))
   origins, values = zip(*found, strict=True)
-  tally = tallies.join(
-      [run_record.from_dict(each['run'], tallies.Tally) for each in values]
-  )
   record = dataclasses.replace(
       settings,
       **origins[0],
       **{name: sum(each[name] for each in values) for name in _COUNTED},
-      **_counted(tally),
+      **_counted(interleaved.join([each['run'] for each in values])),
   )
   folder.add(record, chunks)
   results = folder.finish()
@@ -439,16 +436,16 @@ def _write_all(
   return record, chunks
 
 
-def _counted(tally: tallies.Tally) -> dict[str, Any]:
+def _counted(run: interleaved.Run) -> dict[str, Any]:
   """Returns what a run counted, as values of the record."""
-  is_speculative = tally.counts.speculation is not None
+  is_speculative = run.counts.speculation is not None
   name = 'speculative' if is_speculative else 'baseline'
-  run = walltimes.run_of(tally, is_speculative)
-  seconds = {'baseline': None, 'speculative': None, name: tally.compile_s}
+  described = walltimes.run_of(run)
+  seconds = {'baseline': None, 'speculative': None, name: run.compile_s}
   return {
-      'padded_share': counts.padded_share(tally.counts),
+      'padded_share': counts.padded_share(run.counts),
       'warmup': interleaved.WARMUP,
       'compile_s': run_record.BothRuns(**seconds),
-      name: run,
-      **(counts.acceptance_rates(vars(run)) if is_speculative else {}),
+      name: described,
+      **(counts.acceptance_rates(vars(described)) if is_speculative else {}),
   }

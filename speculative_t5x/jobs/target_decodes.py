@@ -19,7 +19,6 @@ from speculative_t5x.research import run_record
 from speculative_t5x.tasks import predictions
 from speculative_t5x.training import batches
 
-_PREDICTIONS = 'predictions.jsonl'
 _POLL_S = 1.0
 _T = TypeVar('_T')
 
@@ -32,7 +31,7 @@ class Decodes:
   Several trainings can share a folder: while one makes them, others wait.
 
   Attributes:
-    infer: an infer job that takes `output_dir`, and writes tokens.
+    infer: An infer job that takes `output_dir`, and writes tokens.
     folder: Folder of all decodes.
     name: Name of the folder of these decodes in it.
   """
@@ -47,7 +46,7 @@ class Decodes:
     """Decodes what is missing, and returns all as examples.
 
     Args:
-      target: folder of the target, as the record of a job names it.
+      target: Folder of the target, as the record of a job names it.
       config: Network that reads the examples.
     Raises:
       ValueError: if the folder has decodes of other settings, if the job has
@@ -66,8 +65,13 @@ class Decodes:
           f' the draft model is distilled from {target}. Give both the same'
           ' CHECKPOINT_PATH.'
       )
-    pairs = _when_free(lambda: _read_pairs(folder))
-    path = folder / _PREDICTIONS
+    path = folder / 'predictions.jsonl'
+
+    def read_pairs() -> list[tuple[list[int], list[int]]]:
+      with folder_lock.hold(folder):  # another training's job rewrites the file
+        return list(predictions.read_pairs(path))
+
+    pairs = _when_free(read_pairs)
     if not pairs:
       raise ValueError(f'{path} has no decodes. Give another task or split.')
     if len(pairs) != record.num_examples:
@@ -78,12 +82,6 @@ class Decodes:
       )
     inputs, outputs = zip(*pairs, strict=True)
     return batches.pad(inputs, outputs, config, str(path))
-
-
-def _read_pairs(folder: epath.Path) -> list:
-  """Returns the tokens of inputs and outputs."""
-  with folder_lock.hold(folder):  # another training's job rewrites the file
-    return list(predictions.read_pairs(folder / _PREDICTIONS))
 
 
 def _when_free(action: Callable[[], _T]) -> _T:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models and vocabularies read from disk, checked before they are used."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 import pathlib
@@ -16,24 +16,9 @@ import numpy as np
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.families import t5_sizes
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
-
-_ENCODER_ERRORS = {
-    False: (
-        'The network has no encoder, so it can only draft for a target whose'
-        ' encoder it shares. Pass an encoder-decoder, or a decoder as the draft'
-        ' of shared_encoder_source.'
-    ),
-    True: (
-        'The network has an encoder of its own, and a draft that shares the'
-        " target's has none. Pass a decoder alone, or draft with"
-        ' draft_model_source.'
-    ),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,12 +26,12 @@ class Model:
   """A network and its parameters, ready to decode.
 
   Attributes:
-    config: of the network that `params` fits.
-    params: parameters on the device or the mesh, prepared for decoding.
-    num_params: number of parameters in the checkpoint.
-    checkpoint: the path that they were read from, or None.
-    mesh: the mesh of the parameters; None for one device.
-    rules: which axes of the parameters are partitioned over the mesh.
+    config: The network that `params` fits.
+    params: Parameters on the device or the mesh, prepared for decoding.
+    num_params: Number of parameters in the checkpoint.
+    checkpoint: The path that they were read from, or None.
+    mesh: The mesh of the parameters; None for one device.
+    rules: Which axes of the parameters are partitioned over the mesh.
     special_ids: Special ids of the vocabulary that the network was trained
       with; None for those of the network.
   """
@@ -88,11 +73,11 @@ class ModelSource:
   """A checkpoint and the network that it is loaded as; no weights yet.
 
   Attributes:
-    checkpoint: opened; its metadata are read once.
-    config: of the network.
-    special_ids: see `Model`.
-    mesh: see `Model`.
-    rules: see `Model`.
+    checkpoint: The opened checkpoint; its metadata are read once.
+    config: The network.
+    special_ids: See `Model`.
+    mesh: See `Model`.
+    rules: See `Model`.
   """
 
   checkpoint: checkpoints.Checkpoint
@@ -112,8 +97,8 @@ class ModelSource:
     as T5X has them built in, and the end of sequence is the vocabulary's.
 
     Args:
-      name: of the vocabulary, for the message.
-      eos_id: its end of sequence.
+      name: Names the vocabulary in the message.
+      eos_id: Its end of sequence.
     Raises:
       vocabularies.VocabularyError: if the checkpoint states another end.
     """
@@ -134,20 +119,17 @@ class ModelSource:
         self.checkpoint.restore_params(
             abstract_params(self.config),
             self.config.dtype,
-            None
-            if self.mesh is None
-            else param_shardings(self.config, self.mesh, self.rules),
+            self.mesh and param_shardings(self.config, self.mesh, self.rules),
         )
     )
     # What is replaced is given up before the next one is prepared.
-    given_up = (leaves.popitem() for _ in range(len(leaves)))
-    return _make_model(
+    return make_model(
         self.config,
-        given_up,
+        (leaves.popitem() for _ in range(len(leaves))),
         str(self.checkpoint.folder),
-        self.mesh,
-        self.rules,
-        self.special_ids,
+        mesh=self.mesh,
+        rules=self.rules,
+        special_ids=self.special_ids,
     )
 
 
@@ -166,53 +148,32 @@ def find_model(
   named in a line on stderr.
 
   Args:
-    checkpoint: opened.
-    config: of the network; None for the sizes that the checkpoint states, see
-      `read_config`.
-    dtype: to decode in, where `config` is None.
-    mesh: to load it onto; None for one device.
-    rules: which axes are partitioned over the mesh.
-    is_decoder: whether it is a decoder alone, without an encoder of its own.
+    checkpoint: The opened checkpoint.
+    config: The network; None for the one that the checkpoint states.
+    dtype: Dtype to decode in, where `config` is None.
+    mesh: Devices to load onto; None for one device.
+    rules: Says which axes are partitioned over the mesh.
+    is_decoder: Whether it is a decoder alone, without an encoder of its own.
   Raises:
     checkpoints.CheckpointError: if `config` is None and the checkpoint is of
       another network; if it has an encoder and should not, or the reverse.
   """
   if config is None:
-    config = read_config(checkpoint, dtype)
+    config = checkpoint.network(dtype)
   if is_decoder != config.reads_features:
-    raise checkpoints.CheckpointError(
-        f'{checkpoint.folder}: {_ENCODER_ERRORS[is_decoder]}'
+    problem = (
+        'The network has an encoder of its own, and a draft that shares the'
+        " target's has none. Pass a decoder alone, or draft with"
+        ' draft_model_source.'
+        if is_decoder
+        else 'The network has no encoder, so it can only draft for a target'
+        ' whose encoder it shares. Pass an encoder-decoder, or a decoder as the'
+        ' draft of shared_encoder_source.'
     )
+    raise checkpoints.CheckpointError(f'{checkpoint.folder}: {problem}')
   if (line := checkpoint.unapplied_settings) is not None:
     print(line, file=sys.stderr)
   return ModelSource(checkpoint, config, checkpoint.special_ids, mesh, rules)
-
-
-def read_config(
-    checkpoint: checkpoints.Checkpoint, dtype: Any = jnp.float32
-) -> network.Network:
-  """Returns the network that a checkpoint states; reads no weights.
-
-  Args:
-    checkpoint: opened.
-    dtype: to decode in.
-  Returns:
-    The sizes that a Hugging Face folder's config.json says, or that the shapes
-    of T5X's parameters tell; they do not tell the activations, which are taken
-    to be those of T5 1.0 for one input projection and of T5 1.1 for two.
-  Raises:
-    checkpoints.CheckpointError: if there is no checkpoint, one of another
-      network, or a pair.
-  """
-  if (sizes := checkpoint.config_fields) is not None:
-    return t5.T5Config(**sizes, dtype=dtype)
-  checkpoint.check_is_one_model()
-  try:
-    return t5_sizes.read_config(checkpoint.specs, dtype=dtype)
-  except t5_sizes.SizesError as error:
-    raise checkpoints.CheckpointError(
-        f'{checkpoint.folder}: {error}'
-    ) from error
 
 
 def abstract_params(config: network.Network) -> contracts.Params:
@@ -243,9 +204,9 @@ def param_shardings(
   their number times their width might be divisible.
 
   Args:
-    config: of the network.
-    mesh: with axes data and model.
-    rules: for the axes that the network names.
+    config: The network.
+    mesh: A mesh with axes data and model.
+    rules: Rules for the axes that the network names.
   Returns:
     A tree of `jax.sharding.NamedSharding` like `abstract_params`.
   """
@@ -261,61 +222,42 @@ def param_shardings(
 
 def make_model(
     config: network.Network,
-    params: contracts.Params,
+    params: contracts.Params | network.Leaves,
     checkpoint: str | None = None,
     *,
     mesh: jax.sharding.Mesh | None = None,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
     special_ids: contracts.SpecialIds | None = None,
 ) -> Model:
-  """Returns a model of given parameters, under T5X's names.
+  """Returns a model of given parameters.
 
   Args:
-    config: of the network.
-    params: its parameter tree.
-    checkpoint: the path that they were read from, or None.
-    mesh: to put them on; None for one device.
-    rules: which axes are partitioned over the mesh.
-    special_ids: see `Model`.
+    config: The network.
+    params: Its parameter tree, or its leaves with their names, which are
+      prepared one at a time.
+    checkpoint: The path that they were read from, or None.
+    mesh: Devices to put them on; None for one device.
+    rules: Says which axes are partitioned over the mesh.
+    special_ids: See `Model`.
   """
-  leaves = checkpoints.flatten(params).items()
-  return _make_model(config, leaves, checkpoint, mesh, rules, special_ids)
-
-
-def _make_model(
-    config: network.Network,
-    leaves: network.Leaves,
-    checkpoint: str | None,
-    mesh: jax.sharding.Mesh | None,
-    rules: sharding.Rules,
-    special_ids: contracts.SpecialIds,
-) -> Model:
-  """Returns a model of named parameters, which are prepared as they come."""
   merged = mesh is None
+  if isinstance(params, Mapping):
+    params = checkpoints.flatten(params).items()
   prepared = config.prepared(jax.default_backend(), merged)
-  leaves = config.prepare(leaves, merged)
+  leaves = config.prepare(params, merged)
   if mesh is not None:
-    leaves = _place_each(leaves, param_shardings(prepared, mesh, rules))
-  params = checkpoints.nest(dict(leaves))
+    where = checkpoints.flatten(param_shardings(prepared, mesh, rules))
+    place = lambda leaf: (leaf[0], jax.device_put(leaf[1], where[leaf[0]]))
+    leaves = map(place, leaves)
   return Model(
       prepared,
-      params,
+      checkpoints.nest(dict(leaves)),
       count_params(config),
       checkpoint,
       mesh,
       rules,
       special_ids,
   )
-
-
-def _place_each(
-    leaves: network.Leaves, shardings: contracts.Params
-) -> network.Leaves:
-  """Puts named parameters on a mesh."""
-  where = checkpoints.flatten(shardings)
-  for name, leaf in leaves:
-    yield name, jax.device_put(leaf, where[name])
-    del leaf
 
 
 def shorten_head(model: Model, ids: Sequence[int]) -> Model:
@@ -325,9 +267,9 @@ def shorten_head(model: Model, ids: Sequence[int]) -> Model:
   head, often the largest part of a small model's step, takes less time.
 
   Args:
-    model: loaded.
-    ids: of the tokens. One of them must be the end of sequence, which could
-      never be drafted otherwise.
+    model: A loaded model.
+    ids: The tokens. One of them must be the end of sequence, which could never
+      be drafted otherwise.
   Raises:
     ValueError: if the end of sequence is missing, or an id is repeated or
       outside the model's vocabulary.
@@ -402,9 +344,9 @@ def fit_vocabulary(
   """Returns a vocabulary with the sentinels that its target has logits for.
 
   Args:
-    vocabulary: of the target.
-    target: with or without its weights.
-    drafts: the networks that draft for it, likewise. They need no logits for
+    vocabulary: The target's vocabulary.
+    target: The target, with or without its weights.
+    drafts: The networks that draft for it, likewise. They need no logits for
       sentinels.
   Raises:
     vocabularies.VocabularyError: if a model has fewer logits than there are

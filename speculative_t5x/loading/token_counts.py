@@ -11,7 +11,7 @@ each piece as the previous token, and last the beginning of a text), kept
 (continuations that are stored per context).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 import dataclasses
 import io
 import itertools
@@ -20,8 +20,8 @@ import json
 from etils import epath
 import numpy as np
 
+from speculative_t5x.loading import errors
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.checkpoints import errors
 
 FILE_NAME = 'token_counts.npz'
 NUM_KEPT = 64  # continuations per context, unless told otherwise
@@ -101,6 +101,7 @@ class TokenCounts:
       TableError: if they are not.
     """
     identity = vocabulary and vocabularies.fingerprint(vocabulary)
+    problem = None
     if self.num_pieces > vocab_size:
       problem = (
           f'is of a vocabulary of {self.num_pieces} pieces, but the model has'
@@ -112,15 +113,14 @@ class TokenCounts:
       )
     elif identity and self.vocabulary and identity != self.vocabulary:
       problem = (
-          f'is of another vocabulary ({self.vocabulary.show()}) than the model'
-          f' ({identity.show()})'
+          f'is of another vocabulary ({self.vocabulary}) than the model'
+          f' ({identity})'
       )
-    else:
-      return
-    raise TableError(
-        f"The table in {path} {problem}. Make a table with the model's"
-        ' vocabulary, by speculative-t5x make-table.'
-    )
+    if problem:
+      raise TableError(
+          f"The table in {path} {problem}. Make a table with the model's"
+          ' vocabulary, by speculative-t5x make-table.'
+      )
 
   def to_bytes(self) -> bytes:
     """Returns the content of the file."""
@@ -131,8 +131,7 @@ class TokenCounts:
     }
     file = io.BytesIO()
     arrays = {name: getattr(self, name) for name in _ARRAYS}
-    text = json.dumps(facts, allow_nan=False)
-    np.savez_compressed(file, facts=text, **arrays)
+    np.savez_compressed(file, facts=json.dumps(facts), **arrays)
     return file.getvalue()
 
 
@@ -158,19 +157,14 @@ def load(folder: epath.PathLike) -> TokenCounts:
         **facts,
         vocabulary=fingerprint and vocabularies.Fingerprint(**fingerprint),
     )
-    _check_arrays(found)
+    contexts, ids = found.num_pieces + 1, found.next_tokens
+    table = contexts, ids.shape[-1]
+    shapes = [arrays[name].shape for name in _ARRAYS[1:]]
+    if shapes != [(contexts,), (contexts,), table, table] or (
+        ids.size and not 0 <= ids.min() <= ids.max() < found.num_pieces
+    ):
+      raise ValueError(f'it has arrays of shapes {shapes}, or other ids')
     return found
-
-
-def _check_arrays(counts: TokenCounts) -> None:
-  contexts = counts.num_pieces + 1
-  kept = counts.next_tokens.shape[-1]
-  shapes = [getattr(counts, name).shape for name in _ARRAYS[1:]]
-  ids = counts.next_tokens
-  if shapes != [(contexts,)] * 2 + [(contexts, kept)] * 2 or (
-      ids.size and not 0 <= ids.min() <= ids.max() < counts.num_pieces
-  ):
-    raise ValueError(f'it has arrays of shapes {shapes}, or other ids')
 
 
 def count(
@@ -233,7 +227,8 @@ def _count_pairs(
   The beginning of a text is the context _MAX_IDS.
   """
   pairs, counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
-  for chunk in _chunks(texts):
+  texts = iter(texts)
+  while chunk := list(itertools.islice(texts, _CHUNK)):
     found = np.concatenate([_pairs(ids) for ids in chunk])
     pairs, index = np.unique(
         np.concatenate([pairs, found]), return_inverse=True
@@ -255,12 +250,6 @@ def _pairs(ids: Sequence[int]) -> np.ndarray:
     )
   previous = np.concatenate([[_MAX_IDS], ids[:-1]])[: ids.size]
   return previous * _MAX_IDS + ids
-
-
-def _chunks(texts: Iterable[Sequence[int]]) -> Iterator[list[Sequence[int]]]:
-  texts = iter(texts)
-  while chunk := list(itertools.islice(texts, _CHUNK)):
-    yield chunk
 
 
 def _sum_by(index: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:

@@ -8,7 +8,7 @@ into the same ids where they were made from one another.
 """
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import copy
 import dataclasses
 import functools
@@ -20,7 +20,7 @@ from etils import epath
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
-from speculative_t5x.loading.checkpoints import errors
+from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import json_file
 
 _TOKENIZER = 'tokenizer.json'
@@ -31,7 +31,7 @@ _TOKENIZER_CONFIG = 'tokenizer_config.json'
 _ADDED_TOKENS = 'added_tokens.json'
 _SPECIAL_TOKENS = (_TOKENIZER_CONFIG, 'special_tokens_map.json')
 _SENTINEL = re.compile('▁?<extra_id_[0-9]+>')
-_NUM_SENTINELS = 100  # of T5, in T5X and in transformers
+_NUM_SENTINELS = 100  # where no file gives a number: T5X's and transformers'
 _MAX_SENTINELS = 10_000  # a larger number is a damaged file's
 # MADLAD-400's languages, as <2de>, and sentinels.
 _CONTROL = re.compile(r'<(?:2\w+|extra_id_\d+)>')
@@ -44,16 +44,16 @@ class VocabularyError(ValueError):
 class Vocabulary(abc.ABC):
   """What decoding needs of a vocabulary.
 
-  T5's sentinels (`<extra_id_0>`) take the last ids, counted down from the end.
-  Some files hold them and some leave them out.
+  Sentinels (`<extra_id_0>`) take the last ids, counted down from the end. Some
+  files hold them and some leave them out.
 
   Attributes:
-    name: for messages.
-    num_ids: its size; ids run from 0 to num_ids - 1. The head of a model may be
+    name: Names it in messages.
+    num_ids: Its size; ids run from 0 to num_ids - 1. The head of a model may be
       wider, so that ids without a piece can be decoded.
-    pad_id: id of padding.
-    eos_id: id of the end of sequence.
-    unk_id: id of the unknown piece; None if every text has pieces.
+    pad_id: The id of padding.
+    eos_id: The id of the end of sequence.
+    unk_id: The id of the unknown piece; None if every text has pieces.
   """
 
   name: str
@@ -89,8 +89,8 @@ class Vocabulary(abc.ABC):
     """Returns the vocabulary without sentinels that a model does not have.
 
     Args:
-      num_logits: of the model. Only sentinels that a file leaves out, and that
-        are therefore an assumption, are ever dropped.
+      num_logits: Width of the model's logits. Only sentinels that a file leaves
+        out, and that are therefore an assumption, are ever dropped.
     """
     del num_logits
     return self
@@ -102,8 +102,8 @@ class Vocabulary(abc.ABC):
     something else to the model.
 
     Args:
-      text: that was encoded.
-      ids: of it.
+      text: The text.
+      ids: What `encode` returned for it.
     """
     if self.unk_id in ids:
       return False
@@ -118,15 +118,14 @@ class Fingerprint:
   """Identifies a vocabulary in files that are bound to it.
 
   Attributes:
-    num_pieces: its size, without the sentinels at its end.
-    sha256: hash of these pieces.
+    num_pieces: Its size, without the sentinels at its end.
+    sha256: Hash of these pieces, and of the ids of padding and end.
   """
 
   num_pieces: int
   sha256: str
 
-  def show(self) -> str:
-    """Returns a text for messages."""
+  def __str__(self) -> str:
     return f'{self.num_pieces} pieces, hash {self.sha256[:8]}'
 
 
@@ -134,31 +133,32 @@ class SentencePieceVocabulary(Vocabulary):
   """A SentencePiece model (`spiece.model`); see `Vocabulary`.
 
   Attributes:
-    path: the file that it was read from.
+    path: The file that it was read from.
   """
 
   def __init__(self, path: epath.Path):
     """Reads the model.
 
     Sentinels that the file leaves out are added: as many as `extra_ids` of the
-    tokenizer_config.json beside it says, else T5's 100.
+    tokenizer_config.json beside it says, else 100.
 
     Raises:
       VocabularyError: if it is damaged, or names no padding or end of sequence.
     """
     self.path = path
     self.name = str(path)
-    self._processor = self._in_file = _read_sentencepiece(path)
+    with errors.reading(path, VocabularyError):
+      if not (data := path.read_bytes()):
+        raise ValueError('it is empty')
+      processor = sentencepiece.SentencePieceProcessor(model_proto=data)
+    self._processor = self._in_file = processor
     if count := self._missing_sentinels():
-      self._processor = _with_sentinels(self._processor, count)
+      self._processor = _with_sentinels(processor, count)
     self.num_ids = self._processor.get_piece_size()
-    self.unk_id = self._processor.unk_id()
-    self.pad_id = _special_id(
-        path, 'pad_token', self._find, self._processor.pad_id()
-    )
-    self.eos_id = _special_id(
-        path, 'eos_token', self._find, self._processor.eos_id()
-    )
+    self.unk_id = processor.unk_id()
+    find = self._find
+    self.pad_id = _special_id(path, 'pad_token', find, processor.pad_id())
+    self.eos_id = _special_id(path, 'eos_token', find, processor.eos_id())
 
   def encode(self, text: str) -> list[int]:
     return self._processor.encode(text)
@@ -204,7 +204,7 @@ class TokenizerVocabulary(Vocabulary):
   (`</s>`) as that token.
 
   Attributes:
-    path: the file that it was read from.
+    path: The file that it was read from.
   """
 
   def __init__(self, path: epath.Path):
@@ -249,7 +249,7 @@ def load(path: epath.PathLike) -> Vocabulary:
   """Reads a vocabulary.
 
   Args:
-    path: a SentencePiece .model file, a tokenizer.json, or a folder that holds
+    path: A SentencePiece .model file, a tokenizer.json, or a folder that holds
       tokenizer.json or spiece.model; as in transformers, the first counts if it
       holds both.
   Raises:
@@ -287,62 +287,45 @@ def check_same(target: Vocabulary, draft: Vocabulary) -> None:
   """Checks that an id means the same piece to the target and to the draft.
 
   Sentinels after the last piece of the smaller vocabulary are no difference:
-  T5's spiece.model leaves them out.
+  some spiece.model files leave them out.
 
   Raises:
     VocabularyError: naming the special ids, the sizes, or the first piece that
       differs.
   """
-  if difference := _difference(target, draft):
+  for one, other in _differences(target, draft):
     raise VocabularyError(
-        f'{difference}. Draft tokens are ids, so both must be one vocabulary.'
+        f"The target's vocabulary has {one}, the draft's {other}. Draft tokens"
+        ' are ids, so both must be one vocabulary.'
     )
 
 
-def _difference(target: Vocabulary, draft: Vocabulary) -> str | None:
+def _differences(
+    target: Vocabulary, draft: Vocabulary
+) -> Iterator[tuple[str, object]]:
   for role in ('eos_id', 'pad_id'):
-    ids = getattr(target, role), getattr(draft, role)
-    if ids[0] != ids[1]:
-      return (
-          f"The target's vocabulary has {role} {ids[0]}, the draft's {ids[1]}"
-      )
+    one, other = getattr(target, role), getattr(draft, role)
+    if one != other:
+      yield f'{role} {one}', other
   # Without sentinels that are assumed, which would differ if only one has them.
   target, draft = (x.within(x.num_pieces) for x in (target, draft))
   smaller, larger = sorted((target, draft), key=lambda x: x.num_ids)
   if larger.num_pieces > smaller.num_ids:
-    return (
-        f"The target's vocabulary has {target.num_ids} pieces, the draft's"
-        f' {draft.num_ids}'
-    )
+    yield f'{target.num_ids} pieces', draft.num_ids
   for i in range(smaller.num_ids):
-    pieces = [x.id_to_piece(i) for x in (target, draft)]
-    if pieces[0] != pieces[1] and not _are_sentinel(*pieces):
-      return (
-          f"Id {i} is {pieces[0]!r} in the target's vocabulary and"
-          f" {pieces[1]!r} in the draft's"
-      )
-  return None
-
-
-def _are_sentinel(one: str, other: str) -> bool:
-  """Returns whether both pieces are one sentinel, with or without a space."""
-  is_one = one.removeprefix('▁') == other.removeprefix('▁')
-  return is_one and _SENTINEL.fullmatch(one) is not None
-
-
-def _read_sentencepiece(
-    path: epath.Path,
-) -> sentencepiece.SentencePieceProcessor:
-  with errors.reading(path, VocabularyError):
-    if not (data := path.read_bytes()):
-      raise ValueError('it is empty')
-    return sentencepiece.SentencePieceProcessor(model_proto=data)
+    one, other = (x.id_to_piece(i) for x in (target, draft))
+    # A sentinel is the same with a space before it and without.
+    if one != other and not (
+        _SENTINEL.fullmatch(one)
+        and one.removeprefix('▁') == other.removeprefix('▁')
+    ):
+      yield f'the piece {one!r} for id {i}', repr(other)
 
 
 def _with_sentinels(
     processor: sentencepiece.SentencePieceProcessor, count: int
 ) -> sentencepiece.SentencePieceProcessor:
-  """Returns a processor with T5's sentinels at its end, as seqio adds them."""
+  """Returns a processor with sentinels at its end, as seqio adds them."""
   proto = sentencepiece_model_pb2.ModelProto()
   proto.ParseFromString(processor.serialized_model_proto())
   for i in reversed(range(count)):
@@ -377,13 +360,13 @@ def _special_id(
     find: Callable[[str], int | None],
     default: int | None,
 ) -> int:
-  """Returns a special id: of the token that files name, else the default.
+  """Returns the id of the token that files name for a role, or the default.
 
   Args:
-    path: of the vocabulary.
+    path: Path of the vocabulary.
     role: eos_token or pad_token.
-    find: gives the id of a piece, None if there is none.
-    default: the vocabulary's own; None or -1 if it has none.
+    find: Returns the id of a piece, None if there is none.
+    default: The vocabulary's own; None or -1 if it has none.
   """
   named = _named_beside(path, role)
   found = default if named is None else find(named)
@@ -399,13 +382,13 @@ def _special_id(
 def _named_beside(path: epath.Path, role: str) -> str | None:
   """Returns the token that a file beside the vocabulary names for a role."""
   for file in (path.parent / name for name in _SPECIAL_TOKENS):
-    token = _read_json(file).get(role)
-    if isinstance(token, dict):  # with how it is matched in text
-      token = token.get('content')
+    with errors.reading(file, VocabularyError):
+      token = _read_json(file).get(role)
+      if isinstance(token, dict):  # with how it is matched in text
+        token = token.get('content')
+      if not isinstance(token, str | None):
+        raise ValueError(f'{role} is {token!r}, not a text')
     if token is not None:
-      with errors.reading(file, VocabularyError):
-        if not isinstance(token, str):
-          raise ValueError(f'{role} is {token!r}, not a text')
       return token
   return None
 

@@ -28,7 +28,9 @@ class Network(Protocol):
   Some networks offer more, which drafters and measures ask for where they need
   it: `encode(params, inputs)` returns features that other networks may read,
   `first_layers(count)` returns the network that ends after some layers,
-  `shorten_head(params, ids)` restricts the logits to some tokens.
+  `shorten_head(params, ids)` restricts the logits to some tokens, whose number
+  is then its `head_size`, `width_of_inputs` is the width of the features that
+  `start` takes, and `sizes` maps names to what reports show of it.
 
   Attributes:
     name: Names the architecture in errors.

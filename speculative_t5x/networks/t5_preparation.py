@@ -101,7 +101,7 @@ def merge_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
       if not waiting.keys() >= set(parts):
         continue
       leaf = jnp.concatenate([waiting.pop(part) for part in parts], axis=1)
-      leaf.block_until_ready()  # only then is the memory of its parts free
+      jax.block_until_ready(leaf)  # only then is the memory of its parts free
     yield name, leaf
     del leaf
   if waiting:

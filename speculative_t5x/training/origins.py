@@ -160,7 +160,7 @@ def read(
     mesh: The mesh over which the parameters are partitioned; None for one
       device.
   """
-  config = config or models.read_config(checkpoint)
+  config = config or checkpoint.network()
   params = checkpoint.restore_params(
       models.abstract_params(config),
       jnp.float32,

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import sentencepiece
 
+from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as loading_models
@@ -249,7 +250,7 @@ class TestArguments:
 
   @pytest.mark.parametrize('name', ['inputs_length', 'hints_length'])
   def test_below_one(self, name):
-    with pytest.raises(ValueError, match=f'{name} must be at least 1'):
+    with pytest.raises(ValueError, match=f'{name} must be .*at least 1'):
       pair(**{name: 0})
 
   @pytest.mark.parametrize('narrow', ['target', 'draft'])
@@ -291,9 +292,21 @@ class TestWidths:
     found = wide.decode_plain(TEXTS)
     expected = pair().decode_plain(TEXTS)
     np.testing.assert_array_equal(found.sequences, expected.sequences)
-
     # What times decoding compiles once.
     assert wide.make_request(TEXTS)[0].inputs.shape == (3, 512)
+
+  @pytest.mark.parametrize(('count', 'width'), [(32, 32), (33, 128)])
+  def test_the_longest_input_is_not_cut(self, count, width, monkeypatch):
+    texts = ('a' * n for n in range(count))
+    encode = vocabulary().encode
+    text = next(x for x in texts if len(encode(x)) == count - 1)
+
+    def stop(_, request):
+      raise RuntimeError(f'inputs {request.inputs.shape}')
+
+    monkeypatch.setattr(engine.Engine, 'run', stop)
+    with pytest.raises(RuntimeError, match=rf'inputs \(2, {width}\)'):
+      pair(inputs_length=128).decode_plain(['a', text])
 
 
 def save(path, noise=0.0, has_vocabulary=True):

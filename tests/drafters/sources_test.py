@@ -142,7 +142,7 @@ class TestInOrder:
       ('sources', 'message'),
       [
           ([REPEAT_LAST], 'at least two drafters in order'),
-          ([REPEAT_LAST, repeat_last.RepeatLast], 'a source of a drafter'),
+          ([REPEAT_LAST, repeat_last.RepeatLast], 'A drafter must be'),
       ],
   )
   def test_what_are_not_several_sources(self, sources, message):

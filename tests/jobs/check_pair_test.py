@@ -137,7 +137,7 @@ class TestFailures:
     config = tiny.config(vocab_size=2000, num_decoder_layers=1)
     checkpoints.save(tmp_path, 1, tiny.params(config))
     reason = fails(draft_checkpoint_path=str(tmp_path))
-    assert 'The draft has only 2000 logits' in reason
+    assert 'the draft only 2000 logits' in reason
 
   def test_problem_of_a_checkpoint(self, fails, tmp_path):
     path = tmp_path / 'mistyped'

@@ -14,15 +14,11 @@ import pytest
 
 from speculative_t5x.jobs import compare
 from speculative_t5x.jobs import evaluation
-from speculative_t5x.jobs import infer as infer_lib
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
-from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
-from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from tests import tiny
 from tests import workloads
@@ -135,9 +131,10 @@ class TestVerdict:
 
   def test_batch_size_changes_nothing_but_rounding(self, runs, run, capsys):
     found = run(runs[2])
-    assert [each.ways[0] for each in found] == 2 * ['baseline', 'speculative']
-    assert all(each.num_rows == _NUM_EXAMPLES for each in found)
-    assert not any(each.mismatches for each in found)
+    ways = [each['first']['way'] for each in found]
+    assert ways == 2 * ['baseline', 'speculative']
+    assert all(each['rows'] == _NUM_EXAMPLES for each in found)
+    assert not any(each['mismatch'] for each in found)
     assert (
         f'of {_NUM_EXAMPLES} outputs are identical' in capsys.readouterr().out
     )
@@ -180,25 +177,13 @@ class TestVerdict:
     assert row['margin'] <= row['tolerance'] < 1e-3
 
 
-class TestRequest:
-  """The batch that had a row, without models."""
+class TestRow:
+  """A decode in the batch that held it, without models."""
 
   @pytest.fixture
-  def decoders(self, monkeypatch):
-    special_ids = types.SimpleNamespace(padding=0)
-    decoder = types.SimpleNamespace(
-        target_model=types.SimpleNamespace(
-            special_ids=special_ids, vocab_size=2048
-        ),
-        place=lambda request: request,
-    )
-    monkeypatch.setattr(compare._Decoders, 'of', lambda *_: decoder)
-    return compare._Decoders('target', _CONFIG, None, None)
-
-  @pytest.fixture
-  def sampled(self):
+  def row(self):
+    """Returns a function from the numbers of a row and a decode to it."""
     record = run_record.RunRecord(
-        target=descriptions.ModelDescription(dtype='float32'),
         drafter=descriptions.DrafterDescription(temperature=0.5),
         temperature=1.0,
         topk=0,
@@ -210,19 +195,29 @@ class TestRequest:
         targets_length=3,
     )
     rows = [{'example_id': 10 + i, 'input_tokens': [i, 1]} for i in range(5)]
-    tokens = [[[7], [8, i]] for i in range(5)]
-    return compare._Run(record, 'speculative', rows, tokens)
+    run = compare._Run(record, 'speculative', rows, [])
+    decoder = types.SimpleNamespace(place=lambda request: request)
+    return lambda *numbers: compare._row(decoder, run, *numbers)
 
-  def test_decode(self, decoders, sampled):
-    found = decoders.output(sampled, 3, 1)
-    assert found.row == 3 and found.sequence.tolist() == [8, 3, 0]
+  def test_decode(self, row):
+    found = row(3, 1)
+    assert found.index == 3 and found.is_speculative
     assert found.request.example_ids.tolist() == [12, 13]
 
-  def test_last_batch_is_padded(self, decoders, sampled):
-    found = decoders.output(sampled, 4, 0)
-    assert found.row == 0
+  def test_last_batch_is_padded(self, row):
+    found = row(4, 0)
+    assert found.index == 0
     assert found.request.example_ids.tolist() == [14, 0]
     assert found.request.limits.tolist() == [3, 0]
+
+
+def test_samples_are_decoded_again_as_they_were(runs, pair):
+  found = next(x for x in compare._read(runs[2]) if x.needs_drafter)
+  drafter = workloads.drafter(str(pair / 'draft'))
+  load = compare._loader(found.record.target, None, None, None, drafter)
+  row = compare._row(load(found), found, 3, 0)
+  tokens = np.asarray(row.decoder.speculative(row.request).sequences[row.index])
+  assert tokens[tokens != 0].tolist() == found.tokens[3][0]
 
 
 class TestCommand:
@@ -237,26 +232,17 @@ class TestCommand:
     assert ('example 3 at position 2' in capsys.readouterr().err) == is_wrong
 
 
-def _of_infer(way):
-  """Returns functions that turn one way of an eval run into an infer run."""
-  is_plain = way == 'baseline'
-
-  def record(line):
-    only = {'drafter': None, 'gamma': None, 'verification': None}
-    return {**line, 'job': 'infer', **(only if is_plain else {})}
-
+def _of_infer(temperature, way):
+  """Returns functions that turn a part of an eval run into an infer run."""
+  only = {'job': 'infer'}
+  if way == 'baseline':
+    only |= {'drafter': None, 'gamma': None, 'verification': None}
+  is_own = lambda line: line['temperature'] == temperature
   return {
-      'record': record,
-      'row': lambda row: {**row, 'tokens': row[f'{way}_tokens']},
-  }
-
-
-def _at(temperature, way):
-  functions = _of_infer(way)
-  only = lambda line: line if line['temperature'] == temperature else {}
-  return {
-      name: lambda line, f=function: only(line) and f(line)
-      for name, function in functions.items()
+      'record': lambda line: line | only if is_own(line) else None,
+      'row': lambda row: (
+          row | {'tokens': row[f'{way}_tokens']} if is_own(row) else None
+      ),
   }
 
 
@@ -264,15 +250,16 @@ class TestComparable:
 
   def test_plain_and_speculative_at_temperature_0(self, run, changed):
     plain, speculative = (
-        changed(**_at(0.0, way)) for way in ('baseline', 'speculative')
+        changed(**_of_infer(0.0, way)) for way in ('baseline', 'speculative')
     )
     (found,) = run(speculative, first=plain)
-    assert found.ways == ('baseline', 'speculative')
-    assert found.counts.identical == _NUM_EXAMPLES
+    ways = found['first']['way'], found['second']['way']
+    assert ways == ('baseline', 'speculative')
+    assert found['identical'] == _NUM_EXAMPLES
 
   def test_plain_and_speculative_samples(self, run, changed):
     plain, speculative = (
-        changed(**_at(1.0, way)) for way in ('baseline', 'speculative')
+        changed(**_of_infer(1.0, way)) for way in ('baseline', 'speculative')
     )
     with pytest.raises(ValueError, match='other runs draw other samples'):
       run(speculative, first=plain)
@@ -286,6 +273,7 @@ class TestComparable:
           ({'minp': 0.5, 'typicalp': 0.5}, r'minp \(0 and 0.5\), typicalp'),
           ({'num_decodes': 2}, 'num_decodes'),
           ({'targets_length': 9}, 'targets_length'),
+          ({'draft_sampling': {'topk': 3}}, 'draft_sampling'),
           ({'target': {'dtype': 'bfloat16'}}, 'target'),
           ({'job': 'walltime'}, 'eval job or an infer'),
           ({'lossless': False}, 'the rule tokenwise does not keep'),
@@ -296,93 +284,34 @@ class TestComparable:
       run(changed(record=lambda line: {**line, **values}))
 
   @pytest.mark.parametrize(
-      ('row', 'named'),
+      ('change', 'named'),
       [
-          (lambda row: {**row, 'input_tokens': [7, 1]}, 'input_tokens'),
-          (lambda row: {**row, 'example_id': 9}, 'example_id'),
-          (
-              lambda row: {k: v for k, v in row.items() if 'tokens' not in k},
-              'no baseline_tokens',
-          ),
+          ({'input_tokens': [7, 1]}, 'input_tokens'),
+          ({'example_id': 9}, 'example_id'),
+          ({'hint_tokens': [[5, 1]]}, 'hint_tokens'),
+          (None, 'no baseline_tokens'),
       ],
   )
-  def test_other_rows(self, run, changed, row, named):
+  def test_other_rows(self, run, changed, change, named):
+    without = lambda row: {k: v for k, v in row.items() if 'tokens' not in k}
+    row = (lambda row: row | change) if change else without
     with pytest.raises(ValueError, match=named):
       run(changed(row=row))
 
   @pytest.mark.parametrize(
-      ('values', 'named'),
-      [
-          ({'gamma_policy': 'confidence'}, 'policy confidence'),
-          ({'verification': {'rule': 'block'}}, 'rule block'),
-      ],
+      'values',
+      [{'gamma_policy': 'confidence'}, {'verification': {'rule': 'block'}}],
   )
-  def test_samples_whose_decisions_are_not_known(
-      self, run, changed, values, named
-  ):
+  def test_samples_whose_decisions_are_not_known(self, run, changed, values):
     """Both runs have the setting, so that none differs."""
     folder = changed(record=lambda line: {**line, **values})
-    with pytest.raises(ValueError, match=named):
+    with pytest.raises(ValueError, match='only those of tokenwise and fixed'):
       run(folder, first=folder)
 
   def test_no_drafter(self, runs, run):
-    with pytest.raises(ValueError, match='needs the drafter'):
+    with pytest.raises(ValueError, match='DRAFTER'):
       run(runs[2], drafter=None)
 
   def test_folder_without_results(self, run, tmp_path):
     with pytest.raises(ValueError, match='no results.jsonl'):
       run(tmp_path)
-
-
-class TestHints:
-
-  @pytest.fixture
-  def infer(self, pair, tmp_path):
-    """Returns a function that samples outputs of inputs with hints."""
-
-    def run(batch_size, hints=('Der Zug', 'Es regnet', 'Um 9:25 Uhr')):
-      path = tmp_path / 'in.jsonl'
-      rows = [{'inputs': f'{x} is late.', 'hints': x} for x in hints]
-      path.write_text(''.join(f'{json.dumps(row)}\n' for row in rows))
-      folder = tmp_path / f'infer_{batch_size}_{hints[0]}'
-      infer_lib.infer(
-          **workloads.infer_arguments(
-              mixture_or_task_name=None,
-              split='',
-              checkpoint_path=str(pair / 'target'),
-              task_feature_lengths={'inputs': 24, 'targets': _LENGTH},
-              drafter=lookup_source.FromContext(),
-              inputs=str(path),
-              vocabulary_file=bulletins.VOCABULARY_FILE,
-              output_dir=str(folder),
-              gamma=3,
-              temperature=1.0,
-              tokens=True,
-              batch_size=batch_size,
-          )
-      )
-      return folder
-
-    return run
-
-  def test_are_those_of_the_runs(self, infer):
-    folder = infer(2)
-    decoders = compare._Decoders(None, None, None, lookup_source.FromContext())
-    (found,) = compare._read(folder)
-    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
-    for row, text in ((0, 'Der Zug'), (2, 'Um 9:25 Uhr')):
-      request = decoders.request(found, row)
-      ids = [*vocabulary.encode(text), 1]
-      assert request.hints[0, : len(ids)].tolist() == ids
-      tokens = np.asarray(decoders.of(found).speculative(request).sequences[0])
-      assert found.tokens[row] == [tokens[tokens != 0].tolist()]
-
-  def test_that_differ(self, infer, run):
-    other = infer(2)
-    rows = _lines(other / 'predictions.jsonl')
-    folder = infer(3)
-    assert run(folder, other, drafter=lookup_source.FromContext())
-    rows[0]['hint_tokens'] = [[5, 1]]
-    _write(other / 'predictions.jsonl', rows)
-    with pytest.raises(ValueError, match='hint_tokens'):
-      run(folder, other, drafter=lookup_source.FromContext())

@@ -58,10 +58,7 @@ def _of_compare(workload):
       for x in _EXAMPLES.rows
   ]  # fmt: skip
   run = compare._Run(record, 'speculative', rows, [])
-  decoders = compare._Decoders(None, None, None, None)
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(decoders, 'of', lambda _: decoder)
-    return [decoders.request(run, 1)]
+  return [compare._request(run, 1)]
 
 
 @pytest.mark.parametrize(

@@ -125,13 +125,6 @@ class TestTokenizer:
         assert other.decode(ids) == one.decode(ids)
         assert other.decode([*ids, 1, 0]) == one.decode([*ids, 1, 0])
 
-  def test_normalizes_like_the_original_model(self, spiece, tmp_path):
-    """It uses the character table that SentencePiece models usually have."""
-    one = vocabularies.load(spiece)
-    other = vocabularies.load(convert(spiece, tmp_path / 'tokenizer.json'))
-    for text in (' ein  Mann\tgeht', 'ﬁve Ｍen', 'walks'):
-      assert other.encode(text) == one.encode(text)
-
   def test_unused_ids(self, tmp_path):
     model = models.WordLevel({'<pad>': 0, '</s>': 1, 'a': 4}, unk_token='a')
     path = tmp_path / 'tokenizer.json'
@@ -323,9 +316,7 @@ class TestRefused:
   @pytest.mark.parametrize(
       'name, content',
       [
-          ('vocab.txt', b'a'), ('spiece', b'a'),
-          ('a.model', b''), ('a.model', b'no model'), ('a.model', b'\n\x07\n'),
-          ('tokenizer.json', b''), ('tokenizer.json', b'{}'),
+          ('vocab.txt', b'a'), ('a.model', b''), ('a.model', b'no model'),
           ('tokenizer.json', b'{"model": 1}'),
       ],
   )  # fmt: skip
@@ -351,9 +342,7 @@ class TestRefused:
       [
           ('[]', 'JSON'),
           ('{"eos_token": "<end>"}', "no eos_token, which is named '<end>'"),
-          ('{"pad_token": 7}', 'pad_token is 7'),
           ('{"pad_token": {"content": [1]}}', 'pad_token is'),
-          ('{"extra_ids": -1}', 'extra_ids is -1'),
           ('{"extra_ids": 1000000000}', 'extra_ids is 1000000000'),
           ('{"added_tokens_decoder": [7]}', 'tokenizer_config'),
           ('{"added_tokens_decoder": {"-1": {"content": "a"}}}', 'id -1'),
@@ -422,8 +411,9 @@ class TestCheckSame:
       [
           ({'pad_id': 3}, "pad_id 0, the draft's 3"),
           ({'eos_id': 3}, "eos_id 1, the draft's 3"),
-          ({'pieces': ['<pad>', '</s>', 'a', 'c']}, "Id 3 is 'b'"),
-          ({'pieces': ['c', '</s>', 'a', 'b']}, "Id 0 is '<pad>'"),
+          ({'pieces': ['<pad>', '</s>', 'a', 'c']}, "'b' for id 3, .*'c'"),
+          ({'pieces': ['<pad>', '</s>', '▁a', 'b']}, "'a' for id 2"),
+          ({'pieces': ['<pad>', '</s>', 'a', 'b', 'c']}, '4 pieces, the .* 5'),
       ],
   )
   def test_differences(self, changes, match):

@@ -389,7 +389,7 @@ class TestRefusals:
       predict(tiny_pair.model(), batch)
 
   def test_gamma_0(self):
-    with pytest.raises(ValueError, match='gamma must be at least 1'):
+    with pytest.raises(ValueError, match='gamma must be .*at least 1'):
       tiny_pair.model(gamma=0)
 
   @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def test_t5x_itself_restores_what_convert_writes(tmp_path):
   source = shared / 't5x_oracle/draft/hf'
   convert.convert(checkpoint_path=source, output_dir=tmp_path)
   (written,) = tmp_path.iterdir()
-  config = models.read_config(checkpoints.open(source))
+  config = checkpoints.open(source).network()
   model = t5x_models.EncoderDecoderModel(
       tiny_pair.transformer(config), None, None, None
   )

@@ -1,27 +1,27 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters read from every layout of T5, and training states written.
+"""Parameters read from every layout, and training states written.
 
 `open` finds a checkpoint, whose specs, parameters and state can then be read.
 Three layouts are read: T5X's today (Orbax), T5X's before (msgpack and zarr, as
-the public T5 checkpoints), and Hugging Face folders of safetensors. Parameters
+the public checkpoints), and Hugging Face folders of safetensors. Parameters
 have T5X's names in all of them. `docs/checkpoints.md` says which models that
 covers.
 """
 
 from speculative_t5x.loading.checkpoints.checkpoint import Checkpoint
-from speculative_t5x.loading.checkpoints.checkpoint import open
-from speculative_t5x.loading.checkpoints.errors import CheckpointError
 from speculative_t5x.loading.checkpoints.layouts import Layout
 from speculative_t5x.loading.checkpoints.layouts import Path
 from speculative_t5x.loading.checkpoints.layouts import check_folder
 from speculative_t5x.loading.checkpoints.layouts import is_cut_off
 from speculative_t5x.loading.checkpoints.layouts import step_folders
+from speculative_t5x.loading.checkpoints.opening import open
 from speculative_t5x.loading.checkpoints.saving import save
 from speculative_t5x.loading.checkpoints.saving import save_each
 from speculative_t5x.loading.checkpoints.trees import flatten
 from speculative_t5x.loading.checkpoints.trees import is_finite
 from speculative_t5x.loading.checkpoints.trees import nest
+from speculative_t5x.loading.errors import CheckpointError
 
 __all__ = [
     'Checkpoint',

@@ -2,35 +2,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """A checkpoint of any layout, checked before weights are read."""
 
-from collections.abc import Iterator, Mapping
+import abc
+from collections.abc import Callable, Iterator, Mapping
+import copy
 import functools
-from typing import Any
+from typing import Any, ClassVar
 
 from etils import epath
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.loading.checkpoints import errors
-from speculative_t5x.loading.checkpoints import hugging_face
+from speculative_t5x.loading import errors
+from speculative_t5x.loading import families
 from speculative_t5x.loading.checkpoints import layouts
-from speculative_t5x.loading.checkpoints import legacy
-from speculative_t5x.loading.checkpoints import orbax
 from speculative_t5x.loading.checkpoints import trees
+from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
 
-_READERS = {
-    layouts.Layout.ORBAX: orbax.Reader,
-    layouts.Layout.LEGACY: legacy.Reader,
-    layouts.Layout.HUGGING_FACE: hugging_face.Reader,
-}
 # The two models that a distillation in T5X saves together.
 _PAIR = {'target', 'draft'}
-_MAX_SIZE = 2**31  # along an axis; some 10,000 times what any T5 has
+_MAX_SIZE = 2**31  # along an axis; some 10,000 times what any network has
 _DTYPES = ('float32', 'bfloat16')  # what the networks compute in
 
 
-class Checkpoint:
+class Checkpoint(abc.ABC):
   """One finished checkpoint, whose folder and layout are known.
 
   Metadata are read when they are first needed and then kept, so a checkpoint
@@ -38,15 +34,55 @@ class Checkpoint:
   raised by the attribute or the method that needs the file.
 
   Attributes:
-    folder: the `checkpoint_<step>` folder, or the Hugging Face folder.
-    layout: how the checkpoint lies in it.
+    layout: How the checkpoint lies in its folder.
+    folder: The `checkpoint_<step>` folder, or the Hugging Face folder.
+    special_ids: The special ids of the vocabulary; None for the layouts of T5X,
+      which store none.
+    unapplied_settings: A line on settings of decoding that only transformers
+      follows; None without any.
   """
 
-  def __init__(self, folder: epath.Path, layout: layouts.Layout):
+  layout: ClassVar[layouts.Layout]
+  special_ids: contracts.SpecialIds | None = None
+  unapplied_settings: str | None = None
+
+  def __init__(self, folder: epath.Path):
+    """Binds the folder; reads nothing yet."""
     self.folder = folder
-    self.layout = layout
-    self._reader = _READERS[layout](folder)
     self._prefix = ''  # of the names of a model that is one of a pair
+
+  @property
+  @abc.abstractmethod
+  def _stored_specs(self) -> Mapping[str, jax.ShapeDtypeStruct]:
+    """Shapes and stored dtypes of the parameters, by name; read once."""
+
+  @property
+  @abc.abstractmethod
+  def _stored_step(self) -> Any:
+    """The training step that is stored, whatever it is; None if none is."""
+
+  @abc.abstractmethod
+  def _read(
+      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
+  ) -> Iterator[tuple[str, jax.Array]]:
+    """Reads parameters with the dtypes and shardings that are wanted.
+
+    Args:
+      wanted: Shapes, dtypes and shardings, by name.
+      at_once: Whether they may be read side by side, where a layout can.
+    Raises:
+      CheckpointError: naming what cannot be read.
+    """
+
+  def _read_each(
+      self,
+      wanted: Mapping[str, jax.ShapeDtypeStruct],
+      read: Callable[[str], np.ndarray],
+  ) -> Iterator[tuple[str, jax.Array]]:
+    """Reads parameters one at a time, by a function of their stored names."""
+    for name, spec in wanted.items():
+      # Held by no name here, or it would stay while the next one is read.
+      yield name, _place(read(self._prefix + name), spec)
 
   @property
   def is_pair(self) -> bool:
@@ -67,9 +103,9 @@ class Checkpoint:
     """
     if not self.is_pair:
       return self
-    model = Checkpoint(self.folder, self.layout)
-    model._reader = self._reader  # whose metadata are read already
+    model = copy.copy(self)  # with the metadata that are read already
     model._prefix = f'{role}/'
+    del model.specs
     return model
 
   def check_is_one_model(self) -> None:
@@ -92,7 +128,7 @@ class Checkpoint:
     """
     specs = {
         name.removeprefix(self._prefix): spec
-        for name, spec in self._reader.specs.items()
+        for name, spec in self._stored_specs.items()
         if name.startswith(self._prefix)
     }
     if other := sorted(
@@ -117,7 +153,7 @@ class Checkpoint:
       CheckpointError: if neither the checkpoint nor its folder's name gives a
         step that a training can have.
     """
-    step = self._reader.step
+    step = self._stored_step
     if step is None:
       step = layouts.step_in_name(self.folder)
     if type(step) is not int or not 0 <= step <= layouts.MAX_STEP:
@@ -128,39 +164,27 @@ class Checkpoint:
       )
     return step
 
-  @property
-  def config_fields(self) -> dict[str, Any] | None:
-    """Fields of the network's config from config.json; None for T5X's layouts.
+  def network(self, dtype: Any = jnp.float32) -> network.Network:
+    """Returns the network that the checkpoint states; reads no weights.
 
-    None is larger than the stored tensors, so the network can be built.
-
+    Args:
+      dtype: Dtype to decode in.
+    Returns:
+      The sizes that a Hugging Face folder's config.json says, or that the
+      shapes of T5X's parameters tell, as `families` says.
     Raises:
-      CheckpointError: if config.json is damaged or of another network.
+      CheckpointError: if it is damaged, of no known family, or a pair.
     """
-    return self._reader.config_fields
+    self.check_is_one_model()
+    return families.of_shapes(self.folder, self.specs, dtype)
 
-  @property
-  def special_ids(self) -> contracts.SpecialIds | None:
-    """The special ids of the vocabulary; None for the layouts of T5X.
+  def holds(self, expected: trees.Params) -> bool:
+    """Returns whether the parameters are those of a network.
 
-    Each is read from generation_config.json, else from config.json, else it is
-    the default of the model type in transformers: 1 for the end of sequence, 0
-    for padding. The decoder starts from padding where no start is named.
-
-    Raises:
-      CheckpointError: if a file is damaged or forces tokens, or if an id is
-        null, is one of several, or is not an id of the vocabulary.
+    Args:
+      expected: See `check_shapes`.
     """
-    return self._reader.special_ids
-
-  @property
-  def unapplied_settings(self) -> str | None:
-    """A line on settings of decoding that only transformers follows, if any.
-
-    Raises:
-      CheckpointError: if a file is damaged.
-    """
-    return self._reader.unapplied_settings
+    return shapes(self.specs) == shapes(trees.flatten(expected))
 
   def check_shapes(self, expected: trees.Params) -> None:
     """Compares the parameters with a network's, both ways.
@@ -174,13 +198,12 @@ class Checkpoint:
       CheckpointError: naming the parameters that differ and the likely remedy.
     """
     self.check_is_one_model()
-    wanted = _shapes(trees.flatten(expected))
-    if problems := _differences(_shapes(self.specs), wanted):
+    wanted = shapes(trees.flatten(expected))
+    if problems := _differences(shapes(self.specs), wanted):
       raise errors.CheckpointError(
           f'The checkpoint {self.folder} is of another network than the'
           f' configured one: {"; ".join(problems)}. Set the sizes of the'
-          ' network (layers, emb_dim, num_heads, head_dim, mlp_dim,'
-          " vocab_size, and whether logits_via_embedding) to the checkpoint's."
+          " network to the checkpoint's, or leave them to the checkpoint."
       )
 
   def restore_params(
@@ -205,10 +228,10 @@ class Checkpoint:
     """
     self.check_shapes(expected)
     if shardings is None:
-      shardings = jax.tree.map(lambda _: _first_device(), expected)
+      shardings = jax.tree.map(lambda _: first_device(), expected)
     wanted = self._wanted(dtype, trees.flatten(shardings))
     params = trees.nest(dict(self._read(wanted, at_once=True)))
-    self._check_finite(params)
+    self.check_finite(params)
     return params
 
   def read_params(
@@ -223,9 +246,9 @@ class Checkpoint:
     Raises:
       CheckpointError: as `restore_params`; some parameters may have been read.
     """
-    wanted = self._wanted(dtype, dict.fromkeys(self.specs, _first_device()))
+    wanted = self._wanted(dtype, dict.fromkeys(self.specs, first_device()))
     for name, param in self._read(wanted, at_once=False):
-      self._check_finite({name: param})
+      self.check_finite({name: param})
       yield name, param
       del param  # or it would stay while the next one is read
 
@@ -245,27 +268,11 @@ class Checkpoint:
         missing, is not finite, differs from `param_states` in name or shape,
         or lies in another layout than `save` writes.
     """
-    self.check_shapes(params)
-    found = {}
-    if self.layout is layouts.Layout.ORBAX:
-      found = self._reader.read_specs('state', 'param_states')
-    if not found or _shapes(found) != _shapes(trees.flatten(param_states)):
-      raise errors.CheckpointError(
-          f'The checkpoint {self.folder} ({self.layout.value}) does not hold'
-          ' the state of this optimizer as it is saved here, so the training'
-          ' cannot resume from it. Train in a folder of its own.'
-      )
-    device = _first_device()
-    step = jax.ShapeDtypeStruct((), jnp.int32)
-    states = {'param_states': param_states, 'step': step}
-    wanted = jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=device),
-        {'target': params, 'state': states},
+    raise errors.CheckpointError(
+        f'The checkpoint {self.folder} ({self.layout.value}) does not hold the'
+        ' state of this optimizer as it is saved here, so the training cannot'
+        ' resume from it. Train in a folder of its own.'
     )
-    restored = self._reader.restore(wanted)
-    self._check_finite(restored)
-    state = restored['state']
-    return int(state['step']), restored['target'], state['param_states']
 
   def _wanted(
       self,
@@ -288,7 +295,7 @@ class Checkpoint:
         for each, spec in self.specs.items()
     }
 
-  def _check_finite(self, params: trees.Params) -> None:
+  def check_finite(self, params: trees.Params) -> None:
     flat = trees.flatten(jax.tree.map(trees.is_finite, params))
     if bad := sorted(name for name, value in flat.items() if not bool(value)):
       raise errors.CheckpointError(
@@ -296,29 +303,6 @@ class Checkpoint:
           f' in {errors.listing(bad)}. Use a checkpoint from before training'
           ' diverged.'
       )
-
-  def _read(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
-  ) -> Iterator[tuple[str, jax.Array]]:
-    stored = {self._prefix + name: spec for name, spec in wanted.items()}
-    for stored_name, array in self._reader.read(stored, at_once):
-      name = stored_name.removeprefix(self._prefix)
-      placed = _place(array, wanted[name])
-      del array  # neither of both is to stay while the next one is read
-      yield name, placed
-      del placed
-
-
-def open(path: layouts.Path) -> Checkpoint:
-  """Finds a checkpoint; reads no metadata yet.
-
-  Args:
-    path: a `checkpoint_<step>` folder of T5X, a folder of several (the newest
-      step is taken), or a Hugging Face folder (config.json and safetensors).
-  Raises:
-    CheckpointError: if there is no finished checkpoint of a known layout.
-  """
-  return Checkpoint(*layouts.resolve(path))
 
 
 def _differences(
@@ -337,22 +321,18 @@ def _differences(
   return problems
 
 
-def _first_device() -> jax.sharding.Sharding:
+def first_device() -> jax.sharding.Sharding:
   return jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
 
 
-def _shapes(
+def shapes(
     specs: dict[str, jax.ShapeDtypeStruct],
 ) -> dict[str, tuple[int, ...]]:
   return {name: tuple(spec.shape) for name, spec in specs.items()}
 
 
-def _place(
-    array: np.ndarray | jax.Array, wanted: jax.ShapeDtypeStruct
-) -> jax.Array:
+def _place(array: np.ndarray, wanted: jax.ShapeDtypeStruct) -> jax.Array:
   """Puts an array where it is wanted; each device gets its part alone."""
-  if isinstance(array, jax.Array):  # Orbax has put it there
-    return array
   array = np.asarray(array, wanted.dtype, order='C')
   return jax.make_array_from_callback(
       wanted.shape, wanted.sharding, lambda index: array[index]

@@ -7,227 +7,166 @@ and model.safetensors.index.json, which says what lies in which. A kernel is
 transposed: PyTorch stores [out, in], Flax [in, out].
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 import functools
-import pathlib
-import shutil
-import tempfile
 from typing import Any
 
-from etils import epath
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.loading.checkpoints import errors
-from speculative_t5x.loading.families import t5_hugging_face
+from speculative_t5x.loading import errors
+from speculative_t5x.loading import families
+from speculative_t5x.loading.checkpoints import checkpoint
+from speculative_t5x.loading.checkpoints import generation_config
+from speculative_t5x.loading.checkpoints import layouts
+from speculative_t5x.loading.checkpoints import safetensors_file
 from speculative_t5x.loading.files import json_file
-from speculative_t5x.loading.files import regular_files
+from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
 
-# The module that knows the networks of a model type.
-_FAMILIES = dict.fromkeys(t5_hugging_face.MODEL_TYPES, t5_hugging_face)
 _SINGLE = 'model.safetensors'
 _INDEX = 'model.safetensors.index.json'
-_GENERATION = 'generation_config.json'
-_DTYPES = {
-    'F64': 'float64', 'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16',
-    'I64': 'int64', 'I32': 'int32', 'I16': 'int16', 'I8': 'int8',
-    'U64': 'uint64', 'U32': 'uint32', 'U16': 'uint16', 'U8': 'uint8',
-    'BOOL': 'bool',
-}  # fmt: skip
-_BLOCK = 2**20  # bytes of a remote file that are copied at a time
 
 
-class Reader:
-  """Reads one Hugging Face folder.
+class HuggingFaceCheckpoint(checkpoint.Checkpoint):
+  """A checkpoint of this layout."""
 
-  Attributes:
-    step: 0, because these folders do not say how long the model was trained.
-  """
+  layout = layouts.Layout.HUGGING_FACE
+  _stored_step = 0  # the folders do not say how long the model was trained
 
-  step = 0
-
-  def __init__(self, folder: epath.Path):
-    """Binds the folder; reads nothing yet."""
-    self._folder = folder
-
-  @functools.cached_property
-  def config_fields(self) -> dict[str, Any]:
-    """What config.json says, as fields of the network's config.
-
-    Raises:
-      errors.CheckpointError: if the folder is damaged, is of another network,
-        or has a size that is larger than what is stored.
-    """
-    longest = max(max(x.shape, default=1) for x in self.specs.values())
-    largest = max(longest, len(self.specs))
-    for name, value in self._fields.items():
+  def network(self, dtype: Any = jnp.float32) -> network.Network:
+    """See `Checkpoint`."""
+    found = self._family.of_config(self._config_file, self._config, dtype)
+    shapes = [spec.shape for spec in self.specs.values()]
+    largest = max(len(shapes), *(max(shape, default=1) for shape in shapes))
+    for name, value in vars(found).items():
       # A network of such a size would take minutes to construct, or fail.
       if type(value) is int and value > largest:
         raise errors.CheckpointError(
-            f'{self._folder / "config.json"} gives {errors.shown(value)} as'
-            f' {name}, which is more than the tensors of the folder have.'
-            ' Download both again.'
+            f'{self._config_file} gives {errors.shown(value)} as {name}, which'
+            ' is more than the tensors of the folder have. Download both again.'
         )
-    return self._fields
+    return found
 
   @functools.cached_property
   def special_ids(self) -> contracts.SpecialIds:
     """The ids of config.json and of generation_config.json."""
-    return self._family.special_ids(
-        self._folder,
-        self._config,
-        self._generation,
-        self.config_fields['vocab_size'],
+    return generation_config.special_ids(
+        self.folder, self._config, self._generation, self.network().vocab_size
     )
 
   @functools.cached_property
   def unapplied_settings(self) -> str | None:
-    """A line on settings of decoding that only transformers follows."""
-    return self._family.unapplied_settings(
-        self._folder, self._config, self._generation
+    """See `generation_config.unapplied_settings`."""
+    return generation_config.unapplied_settings(
+        self.folder, self._config, self._generation
     )
 
   @functools.cached_property
-  def specs(self) -> dict[str, jax.ShapeDtypeStruct]:
-    """Shapes and stored dtypes of the parameters, by T5X's names.
-
-    Raises:
-      errors.CheckpointError: if the folder is damaged or of another network.
-    """
-    specs = {}
-    for name, tensor in self._names[0].items():
-      found = self._files[tensor].get_slice(tensor)
-      shape, dtype = found.get_shape(), found.get_dtype()
-      if dtype not in _DTYPES:
-        raise errors.CheckpointError(
-            f'{self._folder} holds {tensor} as {dtype}, which is quantized.'
-            ' Pass the model that it was made from.'
+  def _stored_specs(self) -> dict[str, jax.ShapeDtypeStruct]:
+    """See `Checkpoint`."""
+    tensor_of, _ = self._names
+    return {
+        name: jax.ShapeDtypeStruct(
+            tensor.shape[:: -1 if self._family.is_transposed(name) else 1],
+            tensor.dtype,
         )
-      if self._family.is_transposed(name):
-        shape = shape[::-1]
-      specs[name] = jax.ShapeDtypeStruct(shape, jnp.dtype(_DTYPES[dtype]))
-    return specs
+        for name, tensor in tensor_of.items()
+    }
 
-  def read(
-      self, names: Iterable[str], at_once: bool = False
-  ) -> Iterator[tuple[str, np.ndarray]]:
-    """Reads parameters one at a time, in the dtype that is stored.
-
-    Args:
-      names: names of the parameters.
-      at_once: not used; Orbax alone reads them side by side.
-    Raises:
-      errors.CheckpointError: naming the tensor that cannot be read, or one that
-        is stored as the embedding and is another matrix.
-    """
+  def _read(
+      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
+  ) -> Iterator[tuple[str, jax.Array]]:
+    """See `Checkpoint`; what is stored as the embedding must equal it."""
     del at_once
-    tensor_of, copies = self._names
-    for copy, tensor in copies.items():
+    _, copies = self._names
+    for copy, tensor in copies:
       self._check_copy(copy, tensor)
-    for name in names:
-      # Not kept here, or it would stay while the next one is read.
-      yield name, self._read(name, tensor_of[name])
+    yield from self._read_each(wanted, self._read_array)
 
-  def _read(self, name: str, tensor: str) -> np.ndarray:
-    array = self._read_tensor(tensor)
+  def _read_array(self, name: str) -> np.ndarray:
+    tensor_of, _ = self._names
+    array = tensor_of[name].read()
     return array.T if self._family.is_transposed(name) else array
 
-  def _read_tensor(self, tensor: str) -> np.ndarray:
-    with errors.reading(f'{tensor} of {self._folder}'):
-      return self._files[tensor].get_tensor(tensor)
-
-  def _check_copy(self, copy: str, tensor: str) -> None:
-    one, other = (self._read_tensor(x) for x in (copy, tensor))
+  def _check_copy(
+      self, copy: safetensors_file.Tensor, tensor: safetensors_file.Tensor
+  ) -> None:
+    one, other = copy.read(), tensor.read()
     is_alike = (one.shape, one.dtype) == (other.shape, other.dtype)
     # Compared as bytes, because `np.array_equal` would need a third array.
     if not is_alike or one.view(np.uint8).data != other.view(np.uint8).data:
       raise errors.CheckpointError(
-          f'{self._folder} holds a {copy} that differs from the embedding,'
+          f'{self.folder} holds a {copy.name} that differs from the embedding,'
           ' though the network has one for both stacks, and for the head too'
           ' where config.json does not say otherwise (scale_decoder_outputs, or'
           ' without it tie_word_embeddings, is false). Correct config.json, or'
           ' pass another model.'
       )
 
+  @property
+  def _config_file(self) -> Any:
+    return self.folder / 'config.json'
+
   @functools.cached_property
   def _config(self) -> dict[str, Any]:
+    """The config.json, with the defaults of its model type."""
     config = self._read_json('config.json')
-    family = config.get('model_type')
-    if family not in list(_FAMILIES):  # which may be no text
-      raise errors.CheckpointError(
-          f'{self._folder / "config.json"} is of a network of type'
-          f' {errors.shown(family)}; only {" and ".join(map(repr, _FAMILIES))}'
-          ' are known here. Pass a model of one of them.'
-      )
-    return _FAMILIES[family].with_defaults(config)
+    family = families.of_model_type(self._config_file, config.get('model_type'))
+    return {**family.DEFAULTS[config['model_type']], **config}
 
   @property
-  def _family(self) -> Any:
-    return _FAMILIES[self._config['model_type']]
+  def _family(self) -> families.Family:
+    return families.of_model_type(
+        self._config_file, self._config['model_type']
+    )
 
   @functools.cached_property
   def _generation(self) -> dict[str, Any] | None:
-    is_there = _GENERATION in self._listing
-    return self._read_json(_GENERATION) if is_there else None
+    name = generation_config.FILE
+    return self._read_json(name) if name in self._listing else None
 
   @functools.cached_property
-  def _fields(self) -> dict[str, Any]:
-    """What config.json says, before it is compared with the tensors."""
-    file = self._folder / 'config.json'
-    return self._family.network_fields(file, self._config)
-
-  @functools.cached_property
-  def _names(self) -> tuple[dict[str, str], dict[str, str]]:
-    """The tensor of each parameter, and the copies of the embedding."""
-    return self._family.tensor_names(self._folder, self._files, self._fields)
+  def _names(
+      self,
+  ) -> tuple[
+      dict[str, safetensors_file.Tensor],
+      list[tuple[safetensors_file.Tensor, safetensors_file.Tensor]],
+  ]:
+    """The tensor of each parameter; pairs of tensors that must be equal."""
+    file, tensors = self._config_file, self._tensors
+    found = self._family.of_config(file, self._config, jnp.float32)
+    names, copies = self._family.tensor_names(self.folder, tensors, found)
+    return (
+        {name: tensors[stored] for name, stored in names.items()},
+        [(tensors[one], tensors[other]) for one, other in copies.items()],
+    )
 
   @functools.cached_property
   def _listing(self) -> set[str]:
-    return {child.name for child in self._folder.iterdir()}
+    return {child.name for child in self.folder.iterdir()}
 
   @functools.cached_property
-  def _files(self) -> dict[str, Any]:
-    """The open file that holds each tensor, by the tensor's name."""
+  def _tensors(self) -> dict[str, safetensors_file.Tensor]:
+    """All tensors, by their names in the files."""
     if _SINGLE in self._listing:
-      file = self._open(_SINGLE)
-      return dict.fromkeys(file.keys(), file)
-    with errors.reading(self._folder / _INDEX):
+      return safetensors_file.read_header(self.folder / _SINGLE)
+    with errors.reading(self.folder / _INDEX):
       file_of = dict(self._read_json(_INDEX)['weight_map'])
-      for name in file_of.values():
-        if pathlib.PurePath(name).name != name:
-          raise ValueError(f'{errors.shown(name)} is not a file of the folder')
-    files = {file: self._open(file) for file in sorted({*file_of.values()})}
-    held = {file: set(each.keys()) for file, each in files.items()}
-    if lost := sorted(x for x in file_of if x not in held[file_of[x]]):
+      files = sorted(self._listing.intersection(file_of.values()))
+    held = {x: safetensors_file.read_header(self.folder / x) for x in files}
+    if lost := sorted(
+        f'{name} in {file}'
+        for name, file in file_of.items()
+        if name not in held.get(file, ())
+    ):
       raise errors.CheckpointError(
-          f'{self._folder} does not hold {errors.listing(lost)}, though its'
+          f'{self.folder} does not hold {errors.listing(lost)}, though its'
           f' {_INDEX} says so. Download all its files again.'
       )
-    return {name: files[file] for name, file in file_of.items()}
-
-  def _open(self, name: str) -> Any:
-    """Opens a file of tensors, whose library reads local files alone."""
-    import safetensors  # not needed by other layouts
-
-    path = self._folder / name
-    regular_files.check(path)
-    with errors.reading(path):
-      if regular_files.is_remote(path):
-        with path.open('rb') as remote:
-          path = epath.Path(self._local.name) / name
-          with path.open('wb') as copy:
-            shutil.copyfileobj(remote, copy, _BLOCK)
-      # Mapped into memory instead, what is read would be held twice, and a file
-      # that is cut short meanwhile would kill the process.
-      return safetensors.safe_open(path, 'np', backend='pread')
-
-  @functools.cached_property
-  def _local(self) -> tempfile.TemporaryDirectory:
-    """Holds copies of remote files for as long as the reader lives."""
-    return tempfile.TemporaryDirectory(prefix='speculative_t5x_')
+    return {name: held[file][name] for name, file in file_of.items()}
 
   def _read_json(self, name: str) -> dict[str, Any]:
-    with errors.reading(self._folder / name):
-      return json_file.read(self._folder / name)
+    with errors.reading(self.folder / name):
+      return json_file.read(self.folder / name)

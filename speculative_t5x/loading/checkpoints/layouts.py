@@ -9,7 +9,7 @@ import re
 
 from etils import epath
 
-from speculative_t5x.loading.checkpoints import errors
+from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import regular_files
 
 Path = str | epath.Path
@@ -21,10 +21,6 @@ _UNFINISHED = re.compile(r'.+\.(orbax-checkpoint-)?tmp-.+')
 # Orbax writes the metadata last, so a save that was cut off lacks it.
 _WRITTEN_LAST = 'state/_METADATA'
 _CUT_OFF = {'state', '_CHECKPOINT_METADATA'}
-# In a path TensorStore takes a backslash for a slash. When Orbax saves, it also
-# takes a bracket for a pattern, and what it writes is not whole.
-_MISREAD = re.compile(r'\\')
-_MISWRITTEN = re.compile(r'[\\[]')
 _MESH_INDEX = re.compile(r'model\.ckpt-\d+\.index')
 _PICKLE = re.compile(r'pytorch_model.*\.bin(\.index\.json)?')
 _SAFETENSORS = {'model.safetensors', 'model.safetensors.index.json'}
@@ -42,8 +38,7 @@ def resolve(path: Path) -> tuple[epath.Path, Layout]:
   """Finds one checkpoint: at the path itself, or the newest step in it.
 
   Args:
-    path: a `checkpoint_<step>` folder of T5X, a folder that holds several, or
-      a Hugging Face folder (config.json and safetensors).
+    path: See `checkpoints.open`.
   Returns:
     Its folder and its layout.
   Raises:
@@ -59,7 +54,7 @@ def resolve(path: Path) -> tuple[epath.Path, Layout]:
         f'No checkpoint at {folder}: {_why_not(folder)}'
     )
   if layout is Layout.ORBAX:
-    _check_path(folder, _MISREAD)
+    _check_path(folder, '\\')
     regular_files.check_tree(folder)
   return folder, layout
 
@@ -112,13 +107,18 @@ def check_folder(path: Path) -> None:
   Raises:
     CheckpointError: if Orbax would write elsewhere, or what is not whole.
   """
-  _check_path(_absolute(path), _MISWRITTEN)
+  _check_path(_absolute(path), '\\[')
 
 
-def _check_path(folder: epath.Path, misread: re.Pattern) -> None:
-  if found := misread.search(os.fspath(folder)):
+def _check_path(folder: epath.Path, misread: str) -> None:
+  """Checks for what Orbax misreads in a path.
+
+  TensorStore takes a backslash for a slash. When Orbax saves, it also takes a
+  bracket for a pattern, and what it writes is not whole.
+  """
+  if found := set(misread) & set(os.fspath(folder)):
     raise errors.CheckpointError(
-        f'The path {folder} has a {found[0]}, which Orbax does not take for a'
+        f'The path {folder} has a {min(found)}, which Orbax does not take for a'
         ' part of a name. Rename or choose another folder.'
     )
 
@@ -136,7 +136,8 @@ def _names(folder: epath.Path) -> set[str]:
 def _layout_of(folder: epath.Path) -> Layout | None:
   """Returns the layout of a finished checkpoint; None if there is none."""
   names = _names(folder)
-  if _UNFINISHED.fullmatch(folder.name) or _is_mesh_tensorflow(names):
+  is_unfinished = _UNFINISHED.fullmatch(folder.name)
+  if is_unfinished or any(map(_MESH_INDEX.fullmatch, names)):
     return None
   if 'state' in names:
     is_finished = (folder / _WRITTEN_LAST).exists()
@@ -148,14 +149,10 @@ def _layout_of(folder: epath.Path) -> Layout | None:
   return None
 
 
-def _is_mesh_tensorflow(names: set[str]) -> bool:
-  return any(map(_MESH_INDEX.fullmatch, names))
-
-
 def _why_not(folder: epath.Path) -> str:
   """Returns why a folder is not a checkpoint, and what to pass instead."""
   names = _names(folder)
-  if _is_mesh_tensorflow({*names, f'{folder.name}.index'}):
+  if any(map(_MESH_INDEX.fullmatch, [*names, f'{folder.name}.index'])):
     return (
         'it is of Mesh TensorFlow (model.ckpt-*.index), which is not read here.'
         " Convert it by T5X's scripts/convert_tf_checkpoint.py."

@@ -1,13 +1,13 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5X's layout before Orbax, that of the public T5 checkpoints.
+"""T5X's layout before Orbax, that of the public checkpoints.
 
 `checkpoint_<step>/checkpoint` is a msgpack tree. Its leaves are arrays, or for
 larger ones the TensorStore spec of a zarr folder beside it, such as
 `target.decoder.layers_0.mlp.wo.kernel`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 import functools
 import os
 import pathlib
@@ -19,7 +19,9 @@ from flax import traverse_util
 import jax
 import numpy as np
 
-from speculative_t5x.loading.checkpoints import errors
+from speculative_t5x.loading import errors
+from speculative_t5x.loading.checkpoints import checkpoint
+from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import trees
 from speculative_t5x.loading.files import regular_files
 
@@ -27,64 +29,40 @@ _OLDEST_VERSION = 2  # that T5X itself reads; before, parameters had other names
 _ZARR_DRIVERS = ('file', 'gfile', 'gcs')  # where T5X may have written them
 
 
-class Reader:
-  """Reads one checkpoint.
+class LegacyCheckpoint(checkpoint.Checkpoint):
+  """A checkpoint of this layout."""
 
-  Attributes:
-    config_fields: None; T5X stores no network.
-    special_ids: None; T5X stores no ids.
-    unapplied_settings: None; T5X stores no settings.
-  """
-
-  config_fields = special_ids = unapplied_settings = None
-
-  def __init__(self, folder: epath.Path):
-    """Binds the folder of a step; reads nothing yet."""
-    self._folder = folder
+  layout = layouts.Layout.LEGACY
 
   @functools.cached_property
-  def specs(self) -> dict[str, jax.ShapeDtypeStruct]:
-    """Shapes and stored dtypes of the parameters, by name.
-
-    Arrays in zarr folders state theirs themselves.
-
-    Raises:
-      errors.CheckpointError: if the index or the head of an array is damaged.
-    """
+  def _stored_specs(self) -> dict[str, jax.ShapeDtypeStruct]:
+    """See `Checkpoint`; arrays in zarr folders state theirs themselves."""
     specs = {}
     for name, array in self._arrays.items():
       dtype = getattr(array.dtype, 'numpy_dtype', array.dtype)  # TensorStore's
       if dtype == np.uint16:
         raise errors.CheckpointError(
-            f'{self._folder} holds {name} as uint16, as T5X saved bfloat16'
+            f'{self.folder} holds {name} as uint16, as T5X saved bfloat16'
             ' before version 3. Save it by a newer T5X.'
         )
       specs[name] = jax.ShapeDtypeStruct(tuple(array.shape), dtype)
     return specs
 
   @functools.cached_property
-  def step(self) -> Any:
-    """The training step that is stored, whatever its type; None if none is."""
+  def _stored_step(self) -> Any:
+    """See `Checkpoint`."""
     with self._reading('state'):
       step = self._state.get('state', {}).get('step')
     return step.tolist() if isinstance(step, np.ndarray | np.generic) else step
 
-  def read(
-      self, names: Iterable[str], at_once: bool = False
-  ) -> Iterator[tuple[str, np.ndarray]]:
-    """Reads parameters one at a time, in the dtype that is stored.
-
-    Args:
-      names: names of the parameters.
-      at_once: not used; Orbax alone reads them side by side.
-    Raises:
-      errors.CheckpointError: naming the parameter that cannot be read.
-    """
+  def _read(
+      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
+  ) -> Iterator[tuple[str, jax.Array]]:
+    """See `Checkpoint`."""
     del at_once
-    for name in names:
-      yield name, self._read(name)
+    return self._read_each(wanted, self._read_array)
 
-  def _read(self, name: str) -> np.ndarray:
+  def _read_array(self, name: str) -> np.ndarray:
     array = self._arrays[name]
     with self._reading(name):
       return array if isinstance(array, np.ndarray) else array.read().result()
@@ -92,7 +70,7 @@ class Reader:
   @functools.cached_property
   def _state(self) -> Mapping[str, Any]:
     """The tree of `target` and, with an optimizer, `state`."""
-    file = self._folder / 'checkpoint'
+    file = self.folder / 'checkpoint'
     regular_files.check(file)
     with errors.reading(file):
       contents = serialization.msgpack_restore(file.read_bytes())
@@ -110,7 +88,7 @@ class Reader:
   @functools.cached_property
   def _arrays(self) -> dict[str, Any]:
     """By name, an array of the index or an open zarr folder."""
-    file = self._folder / 'checkpoint'
+    file = self.folder / 'checkpoint'
     state = self._state
     with errors.reading(file):
       leaves = traverse_util.flatten_dict(
@@ -129,8 +107,8 @@ class Reader:
     import tensorstore as ts  # slow to import: only where it is needed
 
     path = _zarr_path(spec)
-    regular_files.check_tree(self._folder / path)
-    return ts.open(_zarr_spec(self._folder, path), read=True)
+    regular_files.check_tree(self.folder / path)
+    return ts.open(_zarr_spec(self.folder, path), read=True)
 
   def _opened(self, name: str, array: Any) -> Any:
     if isinstance(array, np.ndarray):
@@ -141,7 +119,7 @@ class Reader:
       return store
 
   def _reading(self, name: str):
-    return errors.reading(f'The parameter {name} of {self._folder}')
+    return errors.reading(f'The parameter {name} of {self.folder}')
 
 
 def _zarr_path(spec: Any) -> pathlib.PurePosixPath:

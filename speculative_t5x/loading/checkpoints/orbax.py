@@ -17,89 +17,99 @@ from etils import epath
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.loading import errors
 from speculative_t5x.loading.checkpoints import abandoned
-from speculative_t5x.loading.checkpoints import errors
+from speculative_t5x.loading.checkpoints import checkpoint
+from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import trees
 
 
-class Reader:
-  """Reads one checkpoint.
+class OrbaxCheckpoint(checkpoint.Checkpoint):
+  """A checkpoint of this layout."""
 
-  Attributes:
-    config_fields: None; T5X stores no network.
-    special_ids: None; T5X stores no ids.
-    unapplied_settings: None; T5X stores no settings.
-  """
+  layout = layouts.Layout.ORBAX
 
-  config_fields = special_ids = unapplied_settings = None
-
-  def __init__(self, folder: epath.Path):
-    """Binds the folder of a step; reads nothing yet."""
-    self._folder = folder / 'state'
+  @property
+  def _state_folder(self) -> epath.Path:
+    return self.folder / 'state'
 
   @functools.cached_property
-  def specs(self) -> dict[str, jax.ShapeDtypeStruct]:
-    """Shapes and stored dtypes of the parameters, by name."""
-    return self.read_specs('target')
+  def _stored_specs(self) -> dict[str, jax.ShapeDtypeStruct]:
+    """See `Checkpoint`."""
+    return self._specs('target')
 
-  def read_specs(self, *group: str) -> dict[str, jax.ShapeDtypeStruct]:
-    """Returns names, shapes and stored dtypes of what lies under a group.
-
-    Raises:
-      errors.CheckpointError: if the metadata are damaged.
-    """
+  def _specs(self, *group: str) -> dict[str, jax.ShapeDtypeStruct]:
+    """Returns names, shapes and stored dtypes of what lies under a group."""
     part = self._metadata
     for name in group:
       part = part.get(name, {})
     specs = {}
     for name, array in trees.flatten(part).items():
-      with errors.reading(f'{name} of {self._folder}'):
+      with errors.reading(f'{name} of {self._state_folder}'):
         trees.check_chunks(array.shape, array.storage.chunk_shape)
         specs[name] = jax.ShapeDtypeStruct(tuple(array.shape), array.dtype)
     return specs
 
   @functools.cached_property
-  def step(self) -> Any:
-    """The training step that is stored, whatever it is; None if none is."""
-    spec = self.read_specs('state').get('step')
+  def _stored_step(self) -> Any:
+    """See `Checkpoint`."""
+    spec = self._specs('state').get('step')
     if spec is None:
       return None
     # A training that T5X resumes has a step of the parameters' dtype.
     is_integer = jnp.issubdtype(spec.dtype, jnp.integer)
-    device = jax.sharding.SingleDeviceSharding(jax.local_devices()[0])
     wanted = jax.ShapeDtypeStruct(
-        (), jnp.int32 if is_integer else jnp.float32, sharding=device
+        (),
+        jnp.int32 if is_integer else jnp.float32,
+        sharding=checkpoint.first_device(),
     )
-    step = self.restore({'state': {'step': wanted}})['state']['step'].tolist()
+    step = self._restore({'state': {'step': wanted}})['state']['step'].tolist()
     is_whole = isinstance(step, float) and step.is_integer()
     return int(step) if is_whole else step
 
-  def read(
+  def _read(
       self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
   ) -> Iterator[tuple[str, jax.Array]]:
-    """Reads parameters, each with the dtype and the sharding that is wanted.
-
-    Args:
-      wanted: shapes, dtypes and shardings, by name.
-      at_once: whether all are read side by side; some 64 MB at a time if not.
-    Raises:
-      errors.CheckpointError: if a parameter cannot be read.
-    """
+    """See `Checkpoint`; some 64 MB are read side by side if not all."""
     batches = [wanted] if at_once else trees.batches(wanted.items())
     for batch in batches:
+      named = {self._prefix + name: spec for name, spec in batch.items()}
       # T5X names all parameters the target.
-      tree = self.restore({'target': trees.nest(batch)})['target']
-      yield from trees.flatten(tree).items()
+      tree = self._restore({'target': trees.nest(named)})['target']
+      for name, array in trees.flatten(tree).items():
+        yield name.removeprefix(self._prefix), array
+        del array
       del tree
 
-  def restore(self, wanted: trees.Params) -> trees.Params:
-    """Reads the named leaves of the training state.
+  def restore_state(
+      self, params: trees.Params, param_states: trees.Params
+  ) -> tuple[int, trees.Params, trees.Params]:
+    """See `Checkpoint`."""
+    self.check_shapes(params)
+    found = checkpoint.shapes(self._specs('state', 'param_states'))
+    states = trees.flatten(param_states)
+    if not found or found != checkpoint.shapes(states):
+      return super().restore_state(params, param_states)  # which refuses
+    step = jax.ShapeDtypeStruct((), jnp.int32)
+    device = checkpoint.first_device()
+    wanted = jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=device),
+        {
+            'target': params,
+            'state': {'param_states': param_states, 'step': step},
+        },
+    )
+    restored = self._restore(wanted)
+    self.check_finite(restored)
+    state = restored['state']
+    return int(state['step']), restored['target'], state['param_states']
+
+  def _restore(self, wanted: trees.Params) -> trees.Params:
+    """Returns the named leaves of the training state.
 
     Args:
-      wanted: tree of `jax.ShapeDtypeStruct`s with a sharding, which each leaf
+      wanted: Tree of `jax.ShapeDtypeStruct`s with a sharding, which each leaf
         gets with the dtype as it is read.
-    Raises:
-      errors.CheckpointError: if a leaf cannot be read.
     """
     import orbax.checkpoint as ocp  # slow to import: only where it is needed
 
@@ -109,7 +119,7 @@ class Reader:
     )
     with self._reading(), ocp.PyTreeCheckpointer() as checkpointer:
       return checkpointer.restore(
-          self._folder,
+          self._state_folder,
           args=ocp.args.PyTreeRestore(
               item=jax.tree.map(lambda _: 0, wanted),
               restore_args=restore_args,
@@ -121,12 +131,12 @@ class Reader:
   def _metadata(self) -> Any:
     """The tree of what Orbax knows of each array."""
     with self._reading():
-      return _read_metadata(self._folder)
+      return _read_metadata(self._state_folder)
 
   @contextlib.contextmanager
   def _reading(self) -> Iterator[None]:
     try:
-      with errors.reading(self._folder), abandoned.silenced():
+      with errors.reading(self._state_folder), abandoned.silenced():
         yield
       return
     except errors.CheckpointError as error:

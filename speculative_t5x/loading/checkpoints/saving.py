@@ -13,8 +13,8 @@ from etils import epath
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.loading import errors
 from speculative_t5x.loading.checkpoints import abandoned
-from speculative_t5x.loading.checkpoints import errors
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import trees
 
@@ -36,10 +36,10 @@ def save(
   """Writes `checkpoint_<step>` in T5X's Orbax layout.
 
   Args:
-    path: folder that will hold `checkpoint_<step>`.
-    step: training step.
-    params: parameter tree of arrays.
-    param_states: optimizer state, a tree with one mapping per parameter; None
+    path: Folder that will hold `checkpoint_<step>`.
+    step: Training step.
+    params: Parameter tree of arrays.
+    param_states: Optimizer state, a tree with one mapping per parameter; None
       for parameters only.
   Returns:
     The folder written. It appears whole or not at all: where writing fails,
@@ -79,9 +79,9 @@ def save_each(
   is written names no path of this machine, so that it may be passed on.
 
   Args:
-    path: see `save`.
-    step: likewise.
-    params: names and parameters.
+    path: See `save`.
+    step: See `save`.
+    params: Names and parameters.
   Returns:
     The folder written, likewise.
   Raises:
@@ -109,7 +109,7 @@ def nothing_left_behind(step_folder: epath.Path) -> Iterator[None]:
   """Removes what a failure leaves of a checkpoint, and of its new parents.
 
   Args:
-    step_folder: folder that is written to meanwhile.
+    step_folder: Folder that is written to meanwhile.
   Raises:
     errors.CheckpointError: in one line, for what the operating system refused.
   """

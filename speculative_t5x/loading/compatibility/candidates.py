@@ -13,9 +13,10 @@ import jax.numpy as jnp
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.compatibility import facts
 from speculative_t5x.loading.compatibility import pairing
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import network
+
+FROM_PARAMETERS = 'the parameters'  # as the source of a network
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,15 +24,43 @@ class Given:
   """What a user gives of one model.
 
   Attributes:
-    checkpoint_path: folder of the checkpoint, of any layout.
-    config: the network; None for the sizes that the checkpoint states.
-    vocabulary: the vocabulary, or the path of one; None for the one in the
+    checkpoint_path: Folder of the checkpoint, of any layout.
+    config: The network; None for the sizes that the checkpoint states.
+    vocabulary: The vocabulary, or the path of one; None for the one in the
       folder of the checkpoint, if there is one.
   """
 
   checkpoint_path: str
-  config: t5.T5Config | None = None
+  config: network.Network | None = None
   vocabulary: vocabularies.Vocabulary | str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+  """What is known of one model of a pair without its weights.
+
+  Attributes:
+    path: Folder of the checkpoint.
+    model: Checkpoint and network; None if they cannot be read.
+    config_source: Source of the network; empty if it cannot be read.
+    vocabulary: The vocabulary; None if none was given or it cannot be read.
+    is_assumed: Whether the vocabulary is only assumed to be the model's.
+    problems: Reasons why the model cannot be used in any pair.
+  """
+
+  path: str
+  model: models.ModelSource | None = None
+  config_source: str = ''
+  vocabulary: vocabularies.Vocabulary | None = None
+  is_assumed: bool = False
+  problems: tuple[str, ...] = ()
+
+  @property
+  def config(self) -> network.Network | None:
+    return self.model and self.model.config
+
+  def with_problem(self, problem: object) -> 'Candidate':
+    return dataclasses.replace(self, problems=(*self.problems, str(problem)))
 
 
 def read_pair(
@@ -39,34 +68,30 @@ def read_pair(
     draft: Given,
     *,
     dtype: jnp.dtype = jnp.float32,
-) -> tuple[facts.Candidate, facts.Candidate]:
+) -> tuple[Candidate, Candidate]:
   """Reads a target and a draft model, without their weights.
 
   Whatever cannot be read or does not fit is among the problems of a candidate.
   A draft model without a vocabulary gets the target's, marked as assumed.
 
   Args:
-    target: the target model.
-    draft: the draft model.
-    dtype: to decode in, where no config is given.
+    target: The target model.
+    draft: The draft model.
+    dtype: Dtype to decode in, where no network is given.
   Returns:
     The candidates of the target and of the draft model.
   """
+  names = pairing.TARGET_PATH, pairing.DRAFT_PATH
   given = target, draft
-  roles = pairing.make_roles(
-      _open_or_none(target.checkpoint_path, 'target'),
-      _open_or_none(draft.checkpoint_path, 'draft'),
-      target.config,
-      draft.config,
-  )
-  candidates = [
-      _read_model(each.checkpoint_path, role, other, dtype)
-      for each, role, other in zip(given, roles, reversed(roles), strict=True)
-  ]
-  read_target, read_draft = (
-      _add_vocabulary(candidate, each)
-      for candidate, each in zip(candidates, given, strict=True)
-  )
+  found = [_read(*each, dtype) for each in zip(names, given, strict=True)]
+  others = [each.model for each in reversed(found)]
+  for i, (name, other) in enumerate(zip(names, others, strict=True)):
+    if found[i].model is not None:
+      try:
+        pairing.check_network(name, found[i].model, other)
+      except checkpoints.CheckpointError as error:
+        found[i] = found[i].with_problem(error)
+  read_target, read_draft = map(_add_vocabulary, found, given)
   if read_draft.vocabulary is None and not read_draft.problems:
     read_draft = dataclasses.replace(
         read_draft, vocabulary=read_target.vocabulary, is_assumed=True
@@ -74,34 +99,22 @@ def read_pair(
   return read_target, read_draft
 
 
-def _read_model(
-    path: str, role: pairing.Role, other: pairing.Role, dtype: jnp.dtype
-) -> facts.Candidate:
-  """Reads a checkpoint's shapes and sizes, and checks them against its role.
-
-  Problems name the setting of the checkpoint, and whether it and that of the
-  other role look swapped.
-  """
+def _read(path_name: str, given: Given, dtype: jnp.dtype) -> Candidate:
+  """Opens a checkpoint and reads its network, if none is given."""
+  path, config = given.checkpoint_path, given.config
   try:
-    checkpoint = role.checkpoint or checkpoints.open(path)
-    specs = checkpoint.specs
-    config = models.read_config(checkpoint, dtype)
+    checkpoint = pairing.open_checkpoint(path_name, path)
+    with pairing.naming(path_name):
+      stated = checkpoint.network(dtype)
   except checkpoints.CheckpointError as error:
-    return facts.Candidate(path).with_problem(f'{role.path_name}: {error}')
-  source = facts.FROM_PARAMETERS
-  if checkpoint.layout is checkpoints.Layout.HUGGING_FACE:
+    return Candidate(path).with_problem(error)
+  source = FROM_PARAMETERS
+  if config is not None:
+    source = pairing.CONFIGS[path_name]
+  elif checkpoint.layout is checkpoints.Layout.HUGGING_FACE:
     source = 'config.json'
-  candidate = facts.Candidate(
-      path, checkpoint.layout.value, specs, config, source
-  )
-  try:
-    pairing.check_network(role, role.config or config, other)
-  except checkpoints.CheckpointError as error:
-    return candidate.with_problem(str(error))
-  if role.config is None:
-    return candidate
-  return dataclasses.replace(
-      candidate, config=role.config, config_source=role.config_name
+  return Candidate(
+      path, models.ModelSource(checkpoint, config or stated), source
   )
 
 
@@ -111,22 +124,13 @@ def find_vocabulary(checkpoint_path: str) -> str | None:
   return checkpoint_path if any(file.is_file() for file in files) else None
 
 
-def _open_or_none(path: str, role: str) -> checkpoints.Checkpoint | None:
-  try:
-    return checkpoints.open(path).of(role)
-  except checkpoints.CheckpointError:
-    return None  # `_read_model` says why
-
-
-def _add_vocabulary(
-    candidate: facts.Candidate, given: Given
-) -> facts.Candidate:
+def _add_vocabulary(candidate: Candidate, given: Given) -> Candidate:
   vocabulary = given.vocabulary or find_vocabulary(given.checkpoint_path)
   if isinstance(vocabulary, str):
     try:
       vocabulary = vocabularies.load(vocabulary)
     except vocabularies.VocabularyError as error:
-      return candidate.with_problem(str(error))
+      return candidate.with_problem(error)
   if vocabulary and candidate.config:
     vocabulary = vocabulary.within(candidate.config.vocab_size)
   return dataclasses.replace(candidate, vocabulary=vocabulary)

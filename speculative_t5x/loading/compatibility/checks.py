@@ -7,15 +7,17 @@ weights nor files; `candidates` does.
 """
 
 from collections.abc import Callable
+import dataclasses
 import math
+from typing import Any, Literal
 
 import jax.numpy as jnp
 
+from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.compatibility import facts
+from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.compatibility import pairing
-from speculative_t5x.networks import layers
 from speculative_t5x.speculation import ranges
 
 _MIB, _GIB = 2**20, 2**30
@@ -28,58 +30,105 @@ _COUNTED = (
     ' of both counts. Activations and temporary buffers are not included.'
 )
 
-_Pair = tuple[facts.Candidate, facts.Candidate]
+_Pair = tuple[candidates.Candidate, candidates.Candidate]
+Verdict = Literal['ok', 'note', 'warning', 'error']
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+  """The result of one check.
+
+  Attributes:
+    name: Name of the check.
+    target: The target's value.
+    draft: The draft's value.
+    verdict: The verdict; a pair with an 'error' cannot be used.
+    remedy: Explanation and remedy; empty if the verdict is 'ok'.
+  """
+
+  name: str
+  target: str
+  draft: str
+  verdict: Verdict = 'ok'
+  remedy: str = ''
+
+  def judged(self, verdict: Verdict, remedy: str) -> 'Finding':
+    """Returns the finding with a verdict and a remedy."""
+    return dataclasses.replace(self, verdict=verdict, remedy=remedy)
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+  """The findings about a pair, in the order in which they are shown.
+
+  Attributes:
+    checkpoints: Folders of the target's and the draft's checkpoints.
+    findings: See `Finding`.
+    assumptions: Assumptions of the checks, as sentences.
+  """
+
+  checkpoints: tuple[str, str]
+  findings: tuple[Finding, ...]
+  assumptions: tuple[str, ...]
+
+  @property
+  def errors(self) -> tuple[Finding, ...]:
+    return tuple(f for f in self.findings if f.verdict == 'error')
 
 
 def check(
-    target: facts.Candidate,
-    draft: facts.Candidate,
+    target: candidates.Candidate,
+    draft: candidates.Candidate,
     workload: memory.Workload,
     device_memory_gib: float | None = None,
-) -> facts.Report:
+) -> Report:
   """Checks a target and a draft against each other and against a device.
 
   Args:
-    target: the target model.
-    draft: the draft model.
-    workload: the batch to decode, and the devices.
-    device_memory_gib: memory per device, GiB; None for no check.
+    target: The target model.
+    draft: The draft model.
+    workload: The batch to decode, and the devices.
+    device_memory_gib: Memory per device, GiB; None for no check.
   Raises:
     ValueError: if `device_memory_gib` is neither None nor a number above 0.
   """
   if device_memory_gib is not None:
     ranges.check_settings(ranges.POSITIVE, device_memory_gib=device_memory_gib)
   pair = target, draft
+  lengths = f'{workload.inputs_length}, {workload.targets_length}'
   findings = [
-      facts.Finding('layout', *(c.layout or _UNKNOWN for c in pair)),
+      _row('layout', pair, lambda c: c.model.checkpoint.layout.value),
       *(
-          facts.Finding('target', 'unusable', '', 'error', problem)
-          for problem in target.problems
-      ),
-      *(
-          facts.Finding('draft', '', 'unusable', 'error', problem)
-          for problem in draft.problems
+          Finding(role, *shown, 'error', problem)
+          for role, shown, candidate in (
+              ('target', ('unusable', ''), target),
+              ('draft', ('', 'unusable'), draft),
+          )
+          for problem in candidate.problems
       ),
       *_vocabulary_findings(pair),
-      *_size_findings(pair),
-      _lengths(workload),
+      *_network_findings(pair),
+      Finding('lengths of inputs, targets', lengths, lengths),
       _num_params(pair),
   ]
   assumptions = ()
   if target.config and draft.config:
     findings += _memory_findings(pair, workload, device_memory_gib)
     assumptions = _assumptions(workload)
-  return facts.Report(
-      (target.checkpoint, draft.checkpoint), tuple(findings), assumptions
-  )
+  return Report((target.path, draft.path), tuple(findings), assumptions)
 
 
-def _vocabulary_findings(pair: _Pair) -> list[facts.Finding]:
+def _row(name: str, pair: _Pair, text: Callable[..., object]) -> Finding:
+  """Returns a row of what is known of each model."""
+  return Finding(name, *(str(text(c)) if c.model else _UNKNOWN for c in pair))
+
+
+def _vocabulary_findings(pair: _Pair) -> list[Finding]:
   if None in (pair[0].vocabulary, pair[1].vocabulary):
     if pair[0].problems or pair[1].problems:
       return []  # the problem may be the vocabulary
     return [
-        facts.Finding(
+        Finding(
             'vocabulary', _UNKNOWN, _UNKNOWN, 'warning',
             'Draft tokens are ids, so both models must have the same'
             ' vocabulary, which was not checked. Give VOCABULARY_FILE, and'
@@ -87,123 +136,104 @@ def _vocabulary_findings(pair: _Pair) -> list[facts.Finding]:
             ' MIXTURE_OR_TASK_NAME.',
         )
     ]  # fmt: skip
-  special_ids = [f'{c.vocabulary.pad_id}, {c.vocabulary.eos_id}' for c in pair]
-  return [
-      _same_vocabulary(*pair),
-      facts.Finding('vocabulary: pad, end id', *special_ids),
-      _vocabulary_fits(pair),
-  ]
-
-
-def _same_vocabulary(
-    target: facts.Candidate, draft: facts.Candidate
-) -> facts.Finding:
+  target, draft = pair
   name = 'vocabulary: SHA-256'
   hashes = [
       vocabularies.fingerprint(c.vocabulary).sha256[:_SHOWN_DIGITS]
-      for c in (target, draft)
+      for c in pair
   ]
   if draft.is_assumed:
-    return facts.Finding(
+    same = Finding(
         name, hashes[0], 'assumed equal', 'note',
         "The draft's vocabulary was not given and not compared. Give"
         ' DRAFT_VOCABULARY_FILE if the draft may have another.',
     )  # fmt: skip
+  else:
+    same = _checked(
+        Finding(name, *hashes),
+        vocabularies.check_same,
+        target.vocabulary,
+        draft.vocabulary,
+    )
+  special_ids = [f'{c.vocabulary.pad_id}, {c.vocabulary.eos_id}' for c in pair]
+  fits = Finding('vocabulary: ids', *(str(c.vocabulary.num_ids) for c in pair))
+  if target.model:
+    drafts = (draft.model,) if draft.model else ()
+    fit = models.fit_vocabulary
+    fits = _checked(fits, fit, target.vocabulary, target.model, drafts)
+  return [same, Finding('vocabulary: pad, end id', *special_ids), fits]
+
+
+def _checked(finding: Finding, check: Callable[..., Any], *args) -> Finding:
+  """Returns a finding, as an error if a check raises one."""
   try:
-    vocabularies.check_same(target.vocabulary, draft.vocabulary)
-  except vocabularies.VocabularyError as error:
-    return facts.Finding(name, *hashes, 'error', str(error))
-  return facts.Finding(name, *hashes)
+    check(*args)
+  except ValueError as error:
+    return finding.judged('error', str(error))
+  return finding
 
 
-def _vocabulary_fits(pair: _Pair) -> facts.Finding:
-  num_ids = [c.vocabulary.num_ids for c in pair]
-  finding = facts.Finding('vocabulary: ids', *map(str, num_ids))
-  # As in `models.fit_vocabulary`, drafts need no logits for sentinels.
-  needed = num_ids[0], pair[0].vocabulary.num_pieces
-  too_narrow = [
-      f'The {name} has only {c.config.vocab_size} logits.'
-      for name, c, size in zip(('target', 'draft'), pair, needed)
-      if c.config and size > c.config.vocab_size
-  ]
-  if not too_narrow:
-    return finding
-  remedy = 'Pass the vocabulary that both models were trained with.'
-  return finding.judged('error', ' '.join([*too_narrow, remedy]))
-
-
-def _size_findings(pair: _Pair) -> list[facts.Finding]:
-  row = lambda name, text: _row(name, pair, text)
+def _network_findings(pair: _Pair) -> list[Finding]:
+  source = _row('sizes from', pair, lambda c: c.config_source)
+  if candidates.FROM_PARAMETERS in (source.target, source.draft):
+    source = source.judged(
+        'note',
+        'Shapes do not determine the activation functions, which are assumed as'
+        ' docs/checkpoints.md says. Set TARGET_CONFIG or DRAFT_CONFIG if they'
+        ' are others.',
+    )
+  sizes = lambda c: getattr(c.config, 'sizes', {})
   return [
-      facts.Finding('sizes from', *(c.config_source or _UNKNOWN for c in pair)),
+      source,
       _logits_width(pair),
-      row('emb_dim', lambda c: c.config.emb_dim),
-      row('heads', lambda c: f'{c.config.num_heads} x {c.config.head_dim}'),
-      _num_layers(pair),
-      row('mlp_dim', lambda c: c.config.mlp_dim),
-      _activations(pair),
-      row(
-          'output head',
-          lambda c: (
-              'the embedding' if c.config.logits_via_embedding else 'separate'
-          ),
+      *(
+          _row(name, pair, lambda c, name=name: sizes(c).get(name, '-'))
+          for name in sizes(pair[0]) | sizes(pair[1])
       ),
-      row(
-          'relative positions',
-          lambda c: f'{c.config.num_heads} heads, {layers.NUM_BUCKETS} buckets',
+      _encoders(pair),
+      _row('dtype stored', pair, _stored_dtypes),
+      _row(
+          'dtype to decode in', pair, lambda c: jnp.dtype(c.config.dtype).name
       ),
-      row(
-          'dtype stored',
-          lambda c: ', '.join(sorted({x.dtype.name for x in c.specs.values()})),
-      ),
-      row('dtype to decode in', lambda c: jnp.dtype(c.config.dtype).name),
   ]
 
 
-def _row(
-    name: str, pair: _Pair, text: Callable[[facts.Candidate], object]
-) -> facts.Finding:
-  values = [str(text(c)) if c.config else _UNKNOWN for c in pair]
-  return facts.Finding(name, *values)
+def _stored_dtypes(candidate: candidates.Candidate) -> str:
+  specs = candidate.model.checkpoint.specs.values()
+  return ', '.join(sorted({x.dtype.name for x in specs}))
 
 
-def _num_layers(pair: _Pair) -> facts.Finding:
+def _encoders(pair: _Pair) -> Finding:
   target, draft = (c.config for c in pair)
   finding = _row(
-      'layers: encoder + decoder',
+      'encoder',
       pair,
-      lambda c: (
-          f'{c.config.num_encoder_layers} + {c.config.num_decoder_layers}'
-      ),
+      lambda c: "the target's" if c.config.reads_features else 'its own',
   )
-  if target and not target.num_encoder_layers:
+  if target and target.reads_features:
     return finding.judged(
         'error', 'The target has no encoder. Pass an encoder-decoder.'
     )
-  if not draft or draft.num_encoder_layers:
+  if not draft or not draft.reads_features:
     return finding
-  if target:
-    try:
-      pairing.check_width(target, draft)
-    except ValueError as error:
-      return finding.judged('error', str(error))
-  return finding.judged(
+  finding = finding.judged(
       'note',
       "The draft has no encoder and shares the target's: draft with"
       ' configs/drafters/shared_encoder.gin.',
   )
-
-
-def _logits_width(pair: _Pair) -> facts.Finding:
-  finding = _row('logits', pair, lambda c: c.config.vocab_size)
-  if finding.target == finding.draft or _UNKNOWN in (
-      finding.target, finding.draft
-  ):  # fmt: skip
+  if not target:
     return finding
-  is_narrower = pair[1].config.vocab_size < pair[0].config.vocab_size
+  return _checked(finding, pairing.check_width, target, draft)
+
+
+def _logits_width(pair: _Pair) -> Finding:
+  finding = _row('logits', pair, lambda c: c.config.vocab_size)
+  widths = [c.config.vocab_size for c in pair if c.config]
+  if len(set(widths)) < 2:
+    return finding
   what = (
       'The draft never proposes the ids for which it has no logit.'
-      if is_narrower
+      if widths[1] < widths[0]
       else "The draft's further logits are dropped."
   )
   return finding.judged(
@@ -211,38 +241,13 @@ def _logits_width(pair: _Pair) -> facts.Finding:
   )
 
 
-def _activations(pair: _Pair) -> facts.Finding:
-  finding = _row(
-      'mlp_activations', pair, lambda c: ', '.join(c.config.mlp_activations)
+def _num_params(pair: _Pair) -> Finding:
+  count = lambda c: sum(
+      math.prod(x.shape) for x in c.model.checkpoint.specs.values()
   )
-  if facts.FROM_PARAMETERS not in (c.config_source for c in pair):
-    return finding
-  return finding.judged(
-      'note',
-      'Parameters do not determine them: the activations of T5 with the same'
-      ' number of input projections are assumed. Set TARGET_CONFIG or'
-      ' DRAFT_CONFIG if they are others.',
-  )
-
-
-def _lengths(workload: memory.Workload) -> facts.Finding:
-  lengths = f'{workload.inputs_length}, {workload.targets_length}'
-  finding = facts.Finding('lengths of inputs, targets', lengths, lengths)
-  longest = max(workload.inputs_length, workload.targets_length)
-  if longest <= layers.MAX_DISTANCE:
-    return finding
-  return finding.judged(
-      'note',
-      'There is no limit on lengths, but distances of'
-      f' {layers.MAX_DISTANCE} tokens and more share a position bucket.',
-  )
-
-
-def _num_params(pair: _Pair) -> facts.Finding:
-  counts = [sum(math.prod(x.shape) for x in c.specs.values()) for c in pair]
-  texts = [f'{count:,}' if count else _UNKNOWN for count in counts]
-  finding = facts.Finding('parameters', *texts)
-  if not all(counts) or counts[1] < counts[0]:
+  finding = _row('parameters', pair, lambda c: f'{count(c):,}')
+  counts = [count(c) for c in pair if c.model]
+  if len(counts) < 2 or counts[1] < counts[0]:
     return finding
   return finding.judged(
       'warning',
@@ -253,7 +258,7 @@ def _num_params(pair: _Pair) -> facts.Finding:
 
 def _memory_findings(
     pair: _Pair, workload: memory.Workload, device_memory_gib: float | None
-) -> list[facts.Finding]:
+) -> list[Finding]:
   target, draft = (c.config for c in pair)
   sizes = (
       memory.target_bytes(target, workload),
@@ -268,7 +273,7 @@ def _memory_findings(
       'memory per device': 'total',
   }
   *findings, total = (
-      facts.Finding(name, *(_text(getattr(size, field)) for size in sizes))
+      Finding(name, *(_text(getattr(size, field)) for size in sizes))
       for name, field in fields.items()
   )
   peak = memory.peak_bytes(sizes)

@@ -1,14 +1,15 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Estimates the device memory that decoding needs, from shapes alone.
+"""Estimates the device memory that decoding needs, of any network.
 
 The estimate includes arrays that are held for the whole decoding of a batch:
-parameters, caches, keys and values of the inputs, and the logits of a block; or
-the peak while the models are loaded, if that is higher. It does not include
-activations of the encoder and temporary buffers.
+parameters, caches, what is read of the inputs (in an encoder-decoder the keys
+and values of cross-attention), and the logits of a block; or the peak while the
+models are loaded, if that is higher. It does not include activations of the
+encoder and temporary buffers. Shapes are read from programs that are traced and
+neither compiled nor run.
 """
 
-import collections
 from collections.abc import Sequence
 import dataclasses
 import gc
@@ -16,15 +17,17 @@ import math
 import os
 import pathlib
 import re
+from typing import Any
 
+from flax.linen import partitioning
 import jax
+from jax.extend import core
 import jax.numpy as jnp
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as models_lib
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import state as state_lib
 
@@ -65,11 +68,11 @@ class Workload:
     counts = dataclasses.asdict(self) | {'data': data, 'model': model}
     del counts['draft_model_parallel'], counts['mesh_shape']
     ranges.check_settings(ranges.COUNT, **counts)
-    if self.batch_size % data:
-      raise ValueError(
-          f'batch_size {self.batch_size} cannot be split evenly over {data}'
-          f' devices along data. Choose a multiple of {data}.'
-      )
+    sharding.check_batch(self.mesh, self.batch_size)
+
+  @property
+  def mesh(self) -> jax.sharding.AbstractMesh:
+    return _mesh(*self.mesh_shape)
 
   @property
   def examples(self) -> int:
@@ -88,12 +91,12 @@ class DeviceBytes:
 
   Attributes:
     params: prepared parameters, in the dtype of decoding.
-    cache: keys and values of self-attention.
-    cross: keys and values of cross-attention.
+    cache: what changes in decoding: keys and values of self-attention.
+    cross: what is only read: keys and values of cross-attention.
     logits: float32 logits of a block; for a draft, the distributions of its
       draft tokens.
-    loading: what is held beside the parameters while the model is loaded: the
-      parts of the largest merged kernel, and a head before it is shortened.
+    loading: what is held beside the parameters while the model is loaded: what
+      one of them is made from.
   """
 
   params: int
@@ -115,109 +118,165 @@ def peak_bytes(models: Sequence[DeviceBytes]) -> int:
   return max(sum(each.total for each in models), params + loading)
 
 
-def target_bytes(config: t5.T5Config, workload: Workload) -> DeviceBytes:
+def target_bytes(
+    network: network_lib.Network, workload: Workload
+) -> DeviceBytes:
   """Returns the bytes that the target needs per device.
 
   Args:
-    config: the target's sizes, and the dtype of decoding.
-    workload: the batch and the mesh; matrices and heads are partitioned along
-      'model'.
+    network: The target's network, as a checkpoint holds it.
+    workload: The batch and the mesh; the target is partitioned along 'model'.
   """
-  row_logits = (workload.gamma + 1) * config.vocab_size
-  return _device_bytes(config, workload, sharding.MODEL_PARALLEL, row_logits)
+  row_logits = (workload.gamma + 1) * network.vocab_size
+  return _device_bytes(network, workload, sharding.MODEL_PARALLEL, row_logits)
 
 
 def draft_bytes(
-    config: t5.T5Config | None, workload: Workload, vocab_size: int
+    network: network_lib.Network | None, workload: Workload, vocab_size: int
 ) -> DeviceBytes:
   """Returns the bytes that the draft needs per device.
 
   Args:
-    config: the draft's sizes, and the dtype of decoding; None for a draft
-      without a network of its own, such as layers of the target: it has no
-      parameters and no cache.
-    workload: the batch and the mesh.
-    vocab_size: width of the target's logits, to which the draft's are padded or
+    network: The draft's network, as a checkpoint holds it, but for a head that
+      is shortened; None for a draft without a network of its own, such as
+      layers of the target: it has no parameters and no cache.
+    workload: The batch and the mesh.
+    vocab_size: Width of the target's logits, to which the draft's are padded or
       cut.
   """
   row_logits = workload.gamma * vocab_size
-  if config is None:
-    return DeviceBytes(0, 0, 0, _logits_bytes(workload, row_logits))
+  if network is None:
+    return DeviceBytes(0, 0, 0, 4 * workload.rows * row_logits)
   rules = sharding.REPLICATED
   if workload.draft_model_parallel:
     rules = sharding.MODEL_PARALLEL
-  return _device_bytes(config, workload, rules, row_logits)
+  return _device_bytes(network, workload, rules, row_logits)
 
 
 def _device_bytes(
-    config: t5.T5Config,
+    network: network_lib.Network,
     workload: Workload,
     rules: sharding.Rules,
     row_logits: int,
 ) -> DeviceBytes:
-  mesh = jax.sharding.AbstractMesh(
-      tuple(workload.mesh_shape), (sharding.DATA_AXIS, sharding.MODEL_AXIS)
+  is_merged = workload.mesh.size == 1
+  prepared = network.prepared(jax.default_backend(), is_merged)
+  params = _leaf_bytes(prepared, workload.mesh, rules)
+  whole, held = network, params
+  if getattr(network, 'head_size', None):  # shortened after it is prepared
+    whole = dataclasses.replace(network, head_size=None)
+    held = _leaf_bytes(
+        dataclasses.replace(prepared, head_size=None), workload.mesh, rules
+    )
+  total = sum(params.values())
+  replaced = sum(x for name, x in held.items() if params[name] != x)
+  preparing = sum(held.values()) + _preparing_bytes(
+      whole, _leaf_bytes(whole, workload.mesh, rules), is_merged
   )
-  slots = state_lib.cache_slots(workload.targets_length, workload.gamma)
-  position = _position_bytes(config, mesh, rules)
+  cross, cache = _started_bytes(prepared, workload, rules)
   return DeviceBytes(
-      params=sum(_leaf_bytes(config, mesh, rules).values()),
-      cache=workload.rows * slots * position,
-      cross=workload.examples * workload.inputs_length * position,
-      logits=_logits_bytes(workload, row_logits),
-      loading=_loading_bytes(config, mesh, rules),
+      params=total,
+      cache=cache,
+      cross=cross,
+      logits=4 * workload.rows * row_logits,  # float32
+      loading=max(preparing, total + replaced) - total,
   )
 
 
-def _logits_bytes(workload: Workload, row_logits: int) -> int:
-  return workload.rows * row_logits * jnp.dtype(jnp.float32).itemsize
+def _mesh(data: int, model: int) -> jax.sharding.AbstractMesh:
+  names = sharding.DATA_AXIS, sharding.MODEL_AXIS
+  return jax.sharding.AbstractMesh((data, model), names)
+
+
+def _params(network: network_lib.Network) -> Any:
+  """Returns shapes of the parameters, in the dtype of decoding."""
+  return jax.tree.map(
+      lambda x: jax.ShapeDtypeStruct(
+          x.shape,
+          network.dtype if jnp.issubdtype(x.dtype, jnp.floating) else x.dtype,
+      ),
+      models_lib.abstract_params(network),
+  )
 
 
 def _leaf_bytes(
-    config: t5.T5Config,
-    mesh: jax.sharding.AbstractMesh,
-    rules: sharding.Rules,
+    network: network_lib.Network, mesh: sharding.Mesh, rules: sharding.Rules
 ) -> dict[str, int]:
-  """Returns the bytes of each prepared parameter, by name."""
-  # A tied head is also stored transposed.
-  config = dataclasses.replace(
-      config, separate_head=config.logits_via_embedding
+  """Returns the bytes of each parameter per device, by name."""
+  return checkpoints.flatten(
+      jax.tree.map(
+          lambda x, where: math.prod(where.shard_shape(x.shape))
+          * x.dtype.itemsize,
+          _params(network),
+          models_lib.param_shardings(network, mesh, rules),
+      )
   )
-  itemsize = jnp.dtype(config.dtype).itemsize
-  sizes = jax.tree.map(
-      lambda param, where: itemsize * math.prod(where.shard_shape(param.shape)),
-      models_lib.abstract_params(config),
-      models_lib.param_shardings(config, mesh, rules),
+
+
+def _preparing_bytes(
+    network: network_lib.Network, sizes: dict[str, int], is_merged: bool
+) -> int:
+  """Returns the most bytes that are given up for one prepared parameter.
+
+  Args:
+    network: The network, as a checkpoint holds it.
+    sizes: Bytes of its parameters.
+    is_merged: See `network.Network.prepare`.
+  """
+  params = checkpoints.flatten(_params(network))
+  names = sorted(params)  # the order of the program's inputs
+  program = jax.make_jaxpr(
+      lambda x: dict(network.prepare(iter(x.items()), is_merged))
+  )(params).jaxpr
+  size_of = {x: sizes[name] for x, name in zip(program.invars, names)}
+  made_of = {x: {x} for x in program.invars}
+  for step in program.eqns:
+    read = [made_of[x] for x in step.invars if isinstance(x, core.Var)]
+    made_of |= dict.fromkeys(step.outvars, set().union(*read))
+  kept = set(program.outvars)
+  return max(
+      sum(size_of[x] for x in made_of[made] - kept) for made in program.outvars
   )
-  return checkpoints.flatten(sizes)
 
 
-def _loading_bytes(
-    config: t5.T5Config,
-    mesh: jax.sharding.AbstractMesh,
-    rules: sharding.Rules,
-) -> int:
-  whole = dataclasses.replace(config, head_size=None)
-  sizes = _leaf_bytes(whole, mesh, rules)
-  merged = collections.Counter()
-  if mesh.size == 1:
-    for name, size in sizes.items():
-      if kernel := t5_preparation.merged_kernel(config, name):
-        merged[kernel[0]] += size
-  largest = max(merged.values(), default=0)
-  return largest + (sizes[t5_preparation.HEAD] if config.head_size else 0)
+def _started_bytes(
+    network: network_lib.Network, workload: Workload, rules: sharding.Rules
+) -> tuple[int, int]:
+  """Returns the bytes per device of the memory and of the cache.
 
+  Examples are those of one device; what the network constrains to lie along
+  'model' is divided.
+  """
+  slots = state_lib.cache_slots(workload.targets_length, workload.gamma)
+  shape = workload.examples, workload.inputs_length
+  features = None
+  if width := getattr(network, 'width_of_inputs', None):  # need no encoder
+    features = jax.ShapeDtypeStruct((*shape, width), network.dtype)
 
-def _position_bytes(
-    config: t5.T5Config,
-    mesh: jax.sharding.AbstractMesh,
-    rules: sharding.Rules,
-) -> int:
-  """Returns the bytes of a position's keys and values in all decoder layers."""
-  shape = (config.num_heads, config.head_dim)
-  where = sharding.named_sharding(mesh, rules, ('heads', 'kv'), shape)
-  size = 2 * config.num_decoder_layers * math.prod(where.shard_shape(shape))
-  return size * jnp.dtype(config.dtype).itemsize
+  def start(params, inputs, features):
+    started = network.start(params, inputs, workload.rows, slots, features)
+    return started.memory, started.cache
+
+  mesh = _mesh(1, workload.mesh_shape[1])
+  with (
+      jax.sharding.use_abstract_mesh(mesh),
+      partitioning.axis_rules(tuple(rules)),
+  ):
+    program, (memory, _) = jax.make_jaxpr(start, return_shape=True)(
+        _params(network), jax.ShapeDtypeStruct(shape, jnp.int32), features
+    )
+  constrained = {
+      step.outvars[0]: step.params['sharding']
+      for step in program.eqns
+      if step.primitive.name == 'sharding_constraint'
+  }
+  sizes = []
+  for x in program.jaxpr.outvars:
+    where = constrained.get(x, sharding.replicated(mesh))
+    shard = where.shard_shape(x.aval.shape)
+    sizes.append(math.prod(shard) * x.aval.dtype.itemsize)
+  num_memory = len(jax.tree.leaves(memory))
+  return sum(sizes[:num_memory]), sum(sizes[num_memory:])
 
 
 def available_bytes() -> int:

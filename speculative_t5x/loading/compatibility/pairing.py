@@ -2,32 +2,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether two checkpoints hold the networks that they are loaded as."""
 
-import dataclasses
+from collections.abc import Iterator
+import contextlib
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.networks import network
 
+# The settings that give the checkpoints of a pair.
 TARGET_PATH, DRAFT_PATH = 'CHECKPOINT_PATH', 'DRAFT_CHECKPOINT_PATH'
 _ROLES = {TARGET_PATH: 'target', DRAFT_PATH: 'draft'}
-_TARGET_CONFIG, _DRAFT_CONFIG = 'TARGET_CONFIG', 'DRAFT_CONFIG'
+CONFIGS = {TARGET_PATH: 'TARGET_CONFIG', DRAFT_PATH: 'DRAFT_CONFIG'}
 
 
-@dataclasses.dataclass(frozen=True)
-class Role:
-  """One of the two models, and the names of its settings.
+@contextlib.contextmanager
+def naming(path_name: str) -> Iterator[None]:
+  """Names the setting that gave a checkpoint's path in errors within.
 
-  Attributes:
-    path_name: of the setting that gives the checkpoint.
-    checkpoint: opened; None if it cannot be.
-    config_name: of the setting that gives the network.
-    config: the network that is configured; None for the checkpoint's own.
+  Args:
+    path_name: TARGET_PATH or DRAFT_PATH.
   """
-
-  path_name: str
-  checkpoint: checkpoints.Checkpoint | None
-  config_name: str
-  config: network.Network | None
+  try:
+    yield
+  except checkpoints.CheckpointError as error:
+    raise checkpoints.CheckpointError(f'{path_name}: {error}') from error
 
 
 def open_checkpoint(
@@ -39,12 +37,10 @@ def open_checkpoint(
 
   Args:
     path_name: TARGET_PATH or DRAFT_PATH.
-    path: of the checkpoint.
+    path: Path of the checkpoint.
   """
-  try:
+  with naming(path_name):
     return checkpoints.open(path).of(_ROLES[path_name])
-  except checkpoints.CheckpointError as error:
-    raise checkpoints.CheckpointError(f'{path_name}: {error}') from error
 
 
 def check_networks(
@@ -53,50 +49,46 @@ def check_networks(
   """Checks that both checkpoints hold the networks that are configured.
 
   Raises:
+    checkpoints.CheckpointError: see `check_network`.
+  """
+  check_network(TARGET_PATH, target, draft)
+  check_network(DRAFT_PATH, draft, target)
+
+
+def check_network(
+    path_name: str,
+    model: models.ModelSource,
+    other: models.ModelSource | None,
+) -> None:
+  """Checks that a checkpoint holds the network that it is loaded as.
+
+  Args:
+    path_name: TARGET_PATH or DRAFT_PATH, by which `model` is given.
+    model: The model that is checked.
+    other: The other one of the pair, None if it cannot be read, to tell whether
+      the two look swapped.
+  Raises:
     checkpoints.CheckpointError: naming the setting that is wrong, and whether
       the two look swapped.
   """
-  roles = make_roles(
-      target.checkpoint, draft.checkpoint, target.config, draft.config
+  holds = lambda one, by: one.checkpoint.holds(
+      models.abstract_params(by.config)
   )
-  for role, other in zip(roles, reversed(roles), strict=True):
-    check_network(role, role.config, other)
-
-
-def make_roles(
-    target: checkpoints.Checkpoint | None,
-    draft: checkpoints.Checkpoint | None,
-    target_config: network.Network | None,
-    draft_config: network.Network | None,
-) -> tuple[Role, Role]:
-  """Returns the target's role and the draft model's."""
-  return (
-      Role(TARGET_PATH, target, _TARGET_CONFIG, target_config),
-      Role(DRAFT_PATH, draft, _DRAFT_CONFIG, draft_config),
-  )
-
-
-def check_network(role: Role, config: network.Network, other: Role) -> None:
-  """Checks the shapes of a checkpoint against a network's.
-
-  Args:
-    role: whose checkpoint is checked.
-    config: of the network that it should hold.
-    other: to tell whether the two look swapped.
-  """
-  try:
-    role.checkpoint.check_shapes(models.abstract_params(config))
-  except checkpoints.CheckpointError as error:
-    message = str(error)
-    if _fits(role, other.config):
-      message += f' It fits {other.config_name}.'
-      if _fits(other, role.config):
+  with naming(path_name):
+    try:
+      model.checkpoint.check_shapes(models.abstract_params(model.config))
+    except checkpoints.CheckpointError as error:
+      if other is None or not holds(model, other):
+        raise
+      (other_name,) = CONFIGS.keys() - {path_name}
+      message = f'{error} It fits {CONFIGS[other_name]}.'
+      if holds(other, model):
         message = (
-            f'{role.checkpoint.folder} holds the network of'
-            f' {other.config_name}, not that of {role.config_name}:'
-            f' {role.path_name} and {other.path_name} look swapped.'
+            f'{model.checkpoint.folder} holds the network of'
+            f' {CONFIGS[other_name]}, not that of {CONFIGS[path_name]}:'
+            f' {path_name} and {other_name} look swapped.'
         )
-    raise checkpoints.CheckpointError(f'{role.path_name}: {message}') from error
+      raise checkpoints.CheckpointError(message) from error
 
 
 def check_width(target: network.Network, draft: network.Network) -> None:
@@ -111,13 +103,3 @@ def check_width(target: network.Network, draft: network.Network) -> None:
         f" and the target's encoder has width {target.emb_dim}. Pass a decoder"
         " that was trained on this target's encoder."
     )
-
-
-def _fits(role: Role, config: network.Network | None) -> bool:
-  if config is None or role.checkpoint is None:
-    return False
-  try:
-    role.checkpoint.check_shapes(models.abstract_params(config))
-  except checkpoints.CheckpointError:
-    return False
-  return True

@@ -4,9 +4,7 @@
 
 from collections.abc import Callable
 import dataclasses
-import functools
-
-import numpy as np
+from typing import ClassVar
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import checkpoints
@@ -28,16 +26,16 @@ class FromCheckpoint:
   """A draft model that is read from a checkpoint: see `source.Source`.
 
   Attributes:
-    checkpoint_path: of any layout that `checkpoints` reads.
-    config: of its network; None for the sizes that the checkpoint states, in
-      the dtype of the target.
-    vocabulary_file: its own vocabulary, to be compared with the target's; None
+    checkpoint_path: A checkpoint of any layout that `checkpoints` reads.
+    config: Its network; None for the one that the checkpoint states, in the
+      dtype of the target.
+    vocabulary_file: Its own vocabulary, to be compared with the target's; None
       if both are known to be the same.
-    model_parallel: whether its parameters are partitioned along the model axis
+    model_parallel: Whether its parameters are partitioned along the model axis
       of the mesh, as the target's are; each device holds all of them otherwise.
-    short_vocabulary: output folder of the make-table job, from whose counts the
+    short_vocabulary: Output folder of the make-table job, from whose counts the
       most frequent tokens are taken; only these are drafted. None for all.
-    short_vocabulary_size: how many, the end of sequence included.
+    short_vocabulary_size: How many, the end of sequence included.
   """
 
   checkpoint_path: checkpoints.Path
@@ -52,61 +50,39 @@ class FromCheckpoint:
         ranges.COUNT, short_vocabulary_size=self.short_vocabulary_size
     )
 
+  is_decoder: ClassVar[bool] = False  # alone, on another network's encoder
+
   def find(
       self,
       target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Callable[[], source.Drafting]:
     """See `source.Source.find`."""
-    found = self._find_model(target, vocabulary)
-    return self._found(found, vocabulary, from_model)
-
-  def _find_model(
-      self,
-      target: models.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-      is_decoder: bool = False,
-  ) -> models.ModelSource:
-    """Returns the draft model, which fits the target."""
     if vocabulary is not None and self.vocabulary_file is not None:
       vocabularies.check_same(
           vocabulary, vocabularies.load(self.vocabulary_file)
       )
+    is_partitioned = self.model_parallel
     found = models.find_model(
         pairing.open_checkpoint(pairing.DRAFT_PATH, self.checkpoint_path),
         self.config,
         dtype=target.config.dtype,
         mesh=target.mesh,
-        rules=sharding.MODEL_PARALLEL
-        if self.model_parallel
-        else sharding.REPLICATED,
-        is_decoder=is_decoder,
+        rules=(
+            sharding.MODEL_PARALLEL if is_partitioned else sharding.REPLICATED
+        ),
+        is_decoder=self.is_decoder,
     )
     if found.checkpoint.special_ids is None:  # not stored: of one family
       found = dataclasses.replace(found, special_ids=target.special_ids)
     if vocabulary is not None:
       models.fit_vocabulary(vocabulary, target, (found,))
     pairing.check_networks(target, found)
+    if self.is_decoder:
+      pairing.check_width(target.config, found.config)
     source.check_special_ids(found.special_ids, target.special_ids)
-    return found
-
-  def _found(
-      self,
-      found: models.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-      make: Callable[[models.Model], source.Drafting],
-  ) -> Callable[[], source.Drafting]:
-    ids = self._find_short_vocabulary(found, vocabulary)
-    return functools.partial(self._load, found, ids, make)
-
-  def _find_short_vocabulary(
-      self,
-      found: models.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> np.ndarray | None:
-    """Returns the tokens of the head; None for all."""
     if self.short_vocabulary is None:
-      return None
+      return lambda: self._drafting(found.load())
     counts = token_counts.load(self.short_vocabulary)
     counts.check_fits(
         self.short_vocabulary,
@@ -114,21 +90,19 @@ class FromCheckpoint:
         found.special_ids.end,
         vocabulary,
     )
-    return counts.most_frequent(self.short_vocabulary_size)
+    ids = counts.most_frequent(self.short_vocabulary_size)
 
-  def _load(
-      self,
-      found: models.ModelSource,
-      ids: np.ndarray | None,
-      make: Callable[[models.Model], source.Drafting],
-  ) -> source.Drafting:
-    if ids is None:
-      return make(found.load())
-    loaded = make(models.shorten_head(found.load(), ids))
-    description = dataclasses.replace(
-        loaded.description, table=str(self.short_vocabulary)
-    )
-    return dataclasses.replace(loaded, description=description)
+    def load() -> source.Drafting:
+      loaded = self._drafting(models.shorten_head(found.load(), ids))
+      description = dataclasses.replace(
+          loaded.description, table=str(self.short_vocabulary)
+      )
+      return dataclasses.replace(loaded, description=description)
+
+    return load
+
+  def _drafting(self, draft: models.Model) -> source.Drafting:
+    return from_model(draft)
 
 
 def from_model(draft: models.Model) -> source.Drafting:

@@ -15,23 +15,8 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import network
-from speculative_t5x.speculation import contracts
 
 KIND = 'early_exit'  # in a run record
-
-
-def truncate(target: models.Model, exit_layer: int) -> models.Model:
-  """Returns the target cut after a decoder layer, with its encoder and head.
-
-  Raises:
-    ValueError: as `truncate_config`.
-  """
-  config = target.config.first_layers(exit_layer)
-  kept = models.abstract_params(config)['decoder']
-  decoder = {name: target.params['decoder'][name] for name in kept}
-  return dataclasses.replace(
-      target, config=config, params={**target.params, 'decoder': decoder}
-  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +24,7 @@ class OfTarget:
   """The target's first layers as a drafter: see `source.Source`.
 
   Attributes:
-    exit_layer: how many decoder layers of the target draft.
+    exit_layer: How many decoder layers of the target draft.
   """
 
   exit_layer: int
@@ -59,9 +44,9 @@ class FromCheckpoint(OfTarget):
   """The target's first layers with a head from a checkpoint.
 
   Attributes:
-    exit_layer: how many decoder layers of the target draft: those that the head
+    exit_layer: How many decoder layers of the target draft: those that the head
       was trained for.
-    checkpoint_path: of the head, under the names of the network.
+    checkpoint_path: A checkpoint of the head, under the network's names.
   """
 
   checkpoint_path: checkpoints.Path
@@ -79,22 +64,17 @@ class FromCheckpoint(OfTarget):
     description = dataclasses.replace(
         without_head.description, checkpoint=str(checkpoint.folder)
     )
-    return lambda: dataclasses.replace(
-        without_head,
-        description=description,
-        params=self._read(checkpoint, target),
-        mesh=target.mesh,
-    )
-
-  def _read(
-      self, checkpoint: checkpoints.Checkpoint, target: models.ModelSource
-  ) -> contracts.Params:
     first = target.config.first_layers(self.exit_layer).with_own_head()
+    head = first.take_head(models.abstract_params(first))
     shardings = target.mesh and first.take_head(
         models.param_shardings(first, target.mesh, target.rules)
     )
-    head = first.take_head(models.abstract_params(first))
-    return checkpoint.restore_params(head, first.dtype, shardings)
+    return lambda: dataclasses.replace(
+        without_head,
+        description=description,
+        params=checkpoint.restore_params(head, first.dtype, shardings),
+        mesh=target.mesh,
+    )
 
 
 def of_network(target: network.Network, exit_layer: int) -> source.Drafting:

@@ -35,18 +35,12 @@ def load(
     return drafter
   if isinstance(drafter, models.Model):
     return draft_model_source.from_model(drafter)
-  if not isinstance(drafter, type):
-    if target is not None and hasattr(drafter, 'find'):
-      return drafter.find(target, vocabulary)()
-    if hasattr(drafter, 'load'):
-      return drafter.load()
-    if hasattr(drafter, 'find'):
-      raise ValueError(
-          f'{type(drafter).__name__} looks at the checkpoint of its target, of'
-          ' which only the weights are left. Give the path of the target.'
-      )
-  raise ValueError(
-      'A drafter must be a loaded model, a source such as'
-      f' lookup_source.FromContext(), or a Drafting, got {drafter!r}. The class'
-      " of a drafter goes into source.WithoutParameters(<class>, '<name>')."
-  )
+  source.check_source(drafter)
+  if target is not None:
+    return drafter.find(target, vocabulary)()
+  if not hasattr(drafter, 'load'):
+    raise ValueError(
+        f'{type(drafter).__name__} looks at the checkpoint of its target, of'
+        ' which only the weights are left. Give the path of the target.'
+    )
+  return drafter.load()

@@ -22,7 +22,7 @@ class FromSources:
   """Drafters in a given order: see `source.Source`.
 
   Attributes:
-    sources: where the drafters come from, the first one first.
+    sources: Where the drafters come from, the first one first.
   """
 
   sources: Sequence[source.Source]
@@ -51,7 +51,7 @@ def from_drafters(drafters: Sequence[source.Drafting]) -> source.Drafting:
   """Returns the drafter that drafts by several in order.
 
   Args:
-    drafters: loaded, the first one first.
+    drafters: The loaded drafters, the first one first.
   """
 
   def make(target: contracts.Model, gamma: int) -> in_order.InOrder:

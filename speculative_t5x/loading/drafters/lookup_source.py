@@ -19,9 +19,9 @@ class FromContext:
   """The source of a `lookup.Lookup`, see `source.Source`.
 
   Attributes:
-    max_ngram: see `lookup.Lookup`.
-    min_ngram: see `lookup.Lookup`.
-    only_hints: see `lookup.Lookup`.
+    max_ngram: See `lookup.Lookup`.
+    min_ngram: See `lookup.Lookup`.
+    only_hints: See `lookup.Lookup`.
   """
 
   max_ngram: int = 3

@@ -2,12 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draft decoders on the target's encoder, read from checkpoints."""
 
-from collections.abc import Callable
 import dataclasses
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import models
-from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import source
@@ -20,19 +18,14 @@ KIND = 'shared_encoder'  # in a run record
 class FromCheckpoint(draft_model_source.FromCheckpoint):
   """A draft decoder that is read from a checkpoint: see `source.Source`.
 
-  The checkpoint has T5X's parameter tree without `encoder`. The attributes are
+  The checkpoint has the parameter tree without `encoder`. The attributes are
   those of `draft_model_source.FromCheckpoint`.
   """
 
-  def find(
-      self,
-      target: models.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> Callable[[], source.Drafting]:
-    """See `source.Source.find`."""
-    found = self._find_model(target, vocabulary, is_decoder=True)
-    pairing.check_width(target.config, found.config)
-    return self._found(found, vocabulary, from_model)
+  is_decoder = True
+
+  def _drafting(self, draft: models.Model) -> source.Drafting:
+    return from_model(draft)
 
 
 def from_model(draft: models.Model) -> source.Drafting:

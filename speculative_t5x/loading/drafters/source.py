@@ -9,7 +9,6 @@ reads it: a `Drafting`.
 from collections.abc import Callable
 import dataclasses
 import inspect
-import numbers
 from typing import Protocol
 
 import jax
@@ -20,6 +19,7 @@ from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,18 +51,12 @@ class Drafting:
     """Makes the drafter of gamma draft tokens per block for a target.
 
     Raises:
-      ValueError: if gamma is not an integer of at least 1; or if the drafter
+      ValueError: if gamma is not a whole number from 1 on; or if the drafter
         lacks a part of `contracts.Drafter`, has another gamma, is not hashable,
         or has special ids that differ from the target's. A drafter without
         `special_ids` uses the target's.
     """
-    if isinstance(gamma, bool) or not isinstance(gamma, numbers.Integral):
-      raise ValueError(f'gamma must be an integer, got {gamma!r}.')
-    if gamma < 1:
-      raise ValueError(
-          f'gamma must be at least 1, got {gamma}. Decode plainly for no draft'
-          ' tokens at all.'
-      )
+    ranges.check_settings(ranges.COUNT, gamma=gamma)
     try:
       inspect.signature(self.make).bind(target, gamma)
     except TypeError as error:
@@ -71,34 +65,33 @@ class Drafting:
           ' Let it take these two arguments.'
       ) from error
     drafter = self.make(target, gamma)
-    name = type(drafter).__name__
-    needed = 'max_draft_tokens', 'num_uniforms', 'init', 'propose'
-    if missing := [x for x in needed if not hasattr(drafter, x)]:
-      raise ValueError(
-          f'The drafter {name} lacks {", ".join(missing)}. See'
-          ' contracts.Drafter.'
-      )
-    if not isinstance(drafter.num_uniforms, int) or drafter.num_uniforms < 0:
-      raise ValueError(
-          f'The drafter {name} has num_uniforms {drafter.num_uniforms!r}, which'
-          ' must be an integer of at least 0.'
-      )
-    if drafter.max_draft_tokens != gamma:
-      raise ValueError(
-          f'The drafter {name} was made for {gamma} draft tokens and has'
-          f' max_draft_tokens {drafter.max_draft_tokens}. Let `make` pass on'
-          ' its second argument.'
-      )
-    try:
-      hash(drafter)
-    except TypeError as error:
-      raise ValueError(
-          f'The drafter {name} is not hashable ({error}). Make it a frozen'
-          ' dataclass.'
-      ) from error
+    if problem := _problem(drafter, gamma):
+      raise ValueError(f'The drafter {type(drafter).__name__} {problem}')
     own = getattr(drafter, 'special_ids', target.special_ids)
     check_special_ids(own, target.special_ids)
     return drafter
+
+
+def _problem(drafter: contracts.Drafter, gamma: int) -> str | None:
+  """Returns what a drafter lacks of `contracts.Drafter`, as a predicate."""
+  needed = 'max_draft_tokens', 'num_uniforms', 'init', 'propose'
+  if missing := [x for x in needed if not hasattr(drafter, x)]:
+    return f'lacks {", ".join(missing)}. See contracts.Drafter.'
+  if not ranges.NATURAL.includes(drafter.num_uniforms):
+    return (
+        f'has num_uniforms {drafter.num_uniforms!r}, which must'
+        f' {ranges.NATURAL.allowed}.'
+    )
+  if drafter.max_draft_tokens != gamma:
+    return (
+        f'was made for {gamma} draft tokens and has max_draft_tokens'
+        f' {drafter.max_draft_tokens}. Let `make` pass on its second argument.'
+    )
+  try:
+    hash(drafter)
+  except TypeError as error:
+    return f'is not hashable ({error}). Make it a frozen dataclass.'
+  return None
 
 
 # What plain decoding takes: no drafter is called.
@@ -167,9 +160,9 @@ def check_source(source: Source) -> None:
   """
   if isinstance(source, type) or not hasattr(source, 'find'):
     raise ValueError(
-        'DRAFTER must be a source of a drafter, with parentheses:'
-        ' @draft_model_source.FromCheckpoint(), or @source.WithoutParameters()'
-        f' for a class of your own. Got {source!r}.'
+        'A drafter must be a loaded model or a source, with parentheses and in'
+        ' gin with @: lookup_source.FromContext(), or for a class of your own'
+        f" source.WithoutParameters(<class>, '<name>'). Got {source!r}."
     )
 
 
@@ -183,11 +176,6 @@ def check_special_ids(
   """
   if own != target:
     raise ValueError(
-        f'The drafter has the special ids {_shown(own)}, the target'
-        f' {_shown(target)}. Draft tokens are ids, so both must be of one'
-        ' vocabulary.'
+        f"The drafter has {own}, the target {target}. Draft tokens are ids, so"
+        ' both must be of one vocabulary.'
     )
-
-
-def _shown(ids: contracts.SpecialIds) -> str:
-  return f'end {ids.end}, padding {ids.padding}, start {ids.start}'

@@ -47,7 +47,7 @@ class FromFile:
   """A unigram or bigram drafter from a file: see `source.Source`.
 
   Attributes:
-    path: output folder of the make-table job.
+    path: Output folder of the make-table job.
     order: 1 for unigrams, 2 for bigrams.
   """
 
@@ -83,10 +83,10 @@ def from_table(
   """Returns the drafter of a table.
 
   Args:
-    table: as `smooth` returns it.
-    order: of the table.
-    path: that its counts were read from, for the run record.
-    mesh: to hold it whole on every device of; None for one device.
+    table: What `smooth` returned.
+    order: Order of the table.
+    path: The path that its counts were read from, for the run record.
+    mesh: Devices that each hold all of it; None for one device.
   """
   if mesh is None:
     table = jax.tree.map(jnp.asarray, table)
@@ -124,7 +124,7 @@ def smooth(
   """Returns the smoothed table of counts, in numpy arrays.
 
   Args:
-    counts: of texts.
+    counts: Counts of texts.
     order: 1 for unigrams, 2 for bigrams.
     vocab_size: width of the target's logits.
     start: the decoder's first input, after which a text begins.

@@ -49,35 +49,31 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
     new = [each for each in (folder, *folder.parents) if not each.exists()]
   with contextlib.ExitStack() as stack:
     stack.callback(_remove_empty, new)
-    try:
+    with whole_files.writing(folder):
       folder.mkdir(parents=True, exist_ok=True)
-      if is_remote and lock.exists():
-        raise _in_use(lock, f' If it is no longer running, remove {lock}.')
+      is_held = is_remote and lock.exists()
       if not is_remote:
-        stack.enter_context(filelock.FileLock(lock, timeout=_WAIT_S))
-      # Before the lock is released: whoever waits for the file that was removed
-      # finds that it is not in place, and makes another.
-      stack.callback(lock.unlink, missing_ok=True)
-      now = datetime.datetime.now(datetime.UTC).isoformat(' ', 'seconds')
-      holder = f'process {os.getpid()} on {platform.node()}, since {now}'
+        try:
+          stack.enter_context(filelock.FileLock(lock, timeout=_WAIT_S))
+        except filelock.Timeout:
+          is_held = True
+    if is_held:
+      holder = 'which ends now'
+      with contextlib.suppress(OSError):
+        holder = lock.read_bytes().decode(errors='replace')
+      remedy = f' If it is no longer running, remove {lock}.'
+      raise FolderInUseError(
+          f'The folder {folder} is in use by another job ({holder}). Wait until'
+          f' it ends, or give another folder.{remedy if is_remote else ""}'
+      )
+    # Before the lock is released: whoever waits for the file that was removed
+    # finds that it is not in place, and makes another.
+    stack.callback(lock.unlink, missing_ok=True)
+    now = datetime.datetime.now(datetime.UTC).isoformat(' ', 'seconds')
+    holder = f'process {os.getpid()} on {platform.node()}, since {now}'
+    with whole_files.writing(folder):
       lock.write_text(holder, encoding='utf-8')
-    except filelock.Timeout:
-      raise _in_use(lock) from None
-    except FolderInUseError:
-      raise
-    except OSError as error:
-      raise whole_files.cannot_write(folder, error) from error
     yield
-
-
-def _in_use(lock: epath.Path, remedy: str = '') -> FolderInUseError:
-  holder = 'which ends now'
-  with contextlib.suppress(OSError):
-    holder = lock.read_bytes().decode(errors='replace')
-  return FolderInUseError(
-      f'The folder {lock.parent} is in use by another job ({holder}). Wait'
-      f' until it ends, or give another folder.{remedy}'
-  )
 
 
 def _remove_empty(folders: list[epath.Path]) -> None:

@@ -17,15 +17,13 @@ def read(path: epath.Path) -> dict[str, Any]:
 
   Raises:
     errors.CheckpointError: if the path is not a regular file.
-    OSError or ValueError: if the file cannot be read, or holds anything else.
+    OSError, ValueError or RecursionError: if the file cannot be read, or holds
+      anything else.
   """
   regular_files.check(path)
   if path.stat().length > _MAX_BYTES:
     raise ValueError(f'it is longer than {_MAX_BYTES} bytes')
-  try:
-    value = json.loads(path.read_bytes())
-  except RecursionError:
-    value = None  # nested too deeply
+  value = json.loads(path.read_bytes())
   if not isinstance(value, dict):
     raise ValueError('it holds no JSON object')
   return value

@@ -11,7 +11,7 @@ import stat
 
 from etils import epath
 
-from speculative_t5x.loading.checkpoints import errors
+from speculative_t5x.loading import errors
 
 _KINDS = {
     stat.S_IFDIR: 'a folder',

@@ -9,10 +9,10 @@ gamma at once.
 Legend: rows (examples times decodes), length (of the texts), vocab.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 import dataclasses
 import functools
-from typing import Any
+from typing import NamedTuple
 
 import jax
 from jax import lax
@@ -23,7 +23,6 @@ from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import progress
-from speculative_t5x.research.measurement import forced
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -49,6 +48,21 @@ class Text:
   acceptance_probs: np.ndarray
 
 
+class Along(NamedTuple):
+  """What the drafter proposes along given texts.
+
+  Attributes:
+    betas: [length, rows], see `Text`.
+    acceptance_probs: [length, rows], see `Text`.
+    draft_probs: [length, vocab], the drafter's distribution of each token of
+      the first row; zeros where it proposes nothing.
+  """
+
+  betas: jax.Array
+  acceptance_probs: jax.Array
+  draft_probs: jax.Array
+
+
 def score(
     decoder: token_decoder.TokenDecoder,
     request: requests_lib.Request,
@@ -63,78 +77,39 @@ def score(
   Returns:
     A text for each row that has a token.
   """
-  request = decoder.place(request)
-  with decoder.scope():
-    betas, acceptance_probs = jax.device_get(
-        _read_along(
-            decoder.target_model,
-            decoder.make_drafter(1),
-            decoder.target.params,
-            decoder.loaded_drafter.params,
-            request,
-            jnp.asarray(decoded.sequences),
-            _acceptance_of,
-        )
-    )
-  rows: Iterable = zip(
-      betas.T, acceptance_probs.T, decoded.num_tokens, strict=True
-  )
+  along = read_along(decoder, request, decoded.sequences)
+  columns = np.asarray(along.betas).T, np.asarray(along.acceptance_probs).T
+  rows = zip(*columns, decoded.num_tokens, strict=True)
   return [Text(beta[:n], probs[:n]) for beta, probs, n in rows if n]
 
 
-def draft_probs(
+def read_along(
     decoder: token_decoder.TokenDecoder,
     request: requests_lib.Request,
-    row: int,
-    sequence: np.ndarray,
-) -> np.ndarray:
-  """Returns the drafter's distribution of every token of a sequence.
+    sequences: np.ndarray,
+) -> Along:
+  """Has the drafter propose one token at each position of given texts.
 
   Args:
     decoder: both models.
-    request: the batch, whose shape is kept: rounding depends on it.
-    row: index of the row in it, among all decodes of all examples.
-    sequence: [length] int32, the tokens that the drafter sees.
-  Returns:
-    [length, vocab]; zeros where the drafter proposes nothing.
+    request: the inputs, and both samplings.
+    sequences: [rows, length] int32, or [length] for one text in all rows.
   """
-  request = decoder.place(forced.repeat_row(decoder, request, row))
   rows = len(request.example_ids) * decoder.num_decodes
+  request = decoder.place(request)
   with decoder.scope():
-    probs = _read_along(
+    return _read_along(
         decoder.target_model,
         decoder.make_drafter(1),
         decoder.target.params,
         decoder.loaded_drafter.params,
         request,
-        jnp.asarray(np.tile(sequence, (rows, 1))),
-        _draft_probs_of,
+        jnp.broadcast_to(sequences, (rows, decoder.length)),
     )
-  return np.asarray(probs)
-
-
-def _acceptance_of(
-    tokens: jax.Array, p: jax.Array, q: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-  """Returns beta and the acceptance probability of tokens, each [rows]."""
-  take = lambda probs: jnp.take_along_axis(probs, tokens[:, None], axis=-1)[
-      :, 0
-  ]
-  # A token that the target wrote has p > 0, but for rounding between paths.
-  accept_prob = jnp.where(take(q) < take(p), take(q) / take(p), 1)
-  # Rounding may add up to more than 1.
-  beta = jnp.minimum(jnp.sum(jnp.minimum(p, q), axis=-1), 1)
-  return beta, accept_prob
-
-
-def _draft_probs_of(tokens: jax.Array, p: jax.Array, q: jax.Array) -> jax.Array:
-  """Returns q of the first row, [vocab]."""
-  del tokens, p
-  return q[0]
 
 
 # What is static holds no weights: it stays in JAX's cache of programs.
-@functools.partial(jax.jit, static_argnums=(0, 1, 6))
+@functools.partial(jax.jit, static_argnums=(0, 1))
 def _read_along(
     model: contracts.Model,
     drafter: contracts.Drafter,
@@ -142,22 +117,7 @@ def _read_along(
     draft_params: contracts.Params,
     request: requests_lib.Request,
     sequences: jax.Array,
-    read: Callable[[jax.Array, jax.Array, jax.Array], Any],
-) -> Any:
-  """Returns what is read of p and q at each token of the sequences.
-
-  Args:
-    model: the target.
-    drafter: proposes one token per call.
-    target_params: parameters of the target.
-    draft_params: parameters of the drafter, or None.
-    request: the inputs, and both samplings.
-    sequences: [rows, length] int32.
-    read: takes the tokens at a position, [rows] int32, and the distributions p
-      of the target and q of the drafter there, [rows, vocab].
-  Returns:
-    What `read` returns, stacked, [length, ...].
-  """
+) -> Along:
   rows, length = sequences.shape
   inputs = request.inputs
   # A drafter may feed tokens past the one that it is asked for.
@@ -181,58 +141,77 @@ def _read_along(
       None,
   )
   target_probs = sampling_lib.standardize(logits, request.sampling)
-
   positions = jnp.arange(length, dtype=jnp.int32)
 
   def at_token(carry, index_and_probs):
     state, cache = carry
     index, p = index_and_probs
+    before = jnp.where(
+        positions < index, sequences, model.special_ids.padding
+    )
     draft, state, cache = step_lib.propose(
         drafter,
         draft_params,
         memory,
         state,
-        _view_at(
+        view_at(
             index,
             drafter,
             request,
-            jnp.where(positions < index, sequences, model.special_ids.padding),
+            before,
             target._replace(cache=cache),
+            # Its token does not matter, only the distribution of the token.
+            jnp.zeros((rows, drafter.num_uniforms, 2), jnp.uint32),
         ),
         model.vocab_size,
     )
-    found = read(sequences[:, index], p, _first_probs(draft, p))
-    return (state, cache), found
+    q = _first_probs(draft, p)
+    take = lambda probs: jnp.take_along_axis(
+        probs, sequences[:, index, None], axis=-1
+    )[:, 0]
+    # A token that the target wrote has p > 0, but for rounding between paths.
+    accept_prob = jnp.where(take(q) < take(p), take(q) / take(p), 1)
+    # Rounding may add up to more than 1.
+    beta = jnp.minimum(jnp.sum(jnp.minimum(p, q), axis=-1), 1)
+    return (state, cache), Along(beta, accept_prob, q[0])
 
-  _, found = lax.scan(
+  _, along = lax.scan(
       at_token,
       (state, cache),
       (positions, jnp.moveaxis(target_probs, 1, 0)),
   )
-  return found
+  return along
 
 
-def _view_at(
-    index: jax.Array,
+def view_at(
+    num_tokens: int | jax.Array,
     drafter: contracts.Drafter,
     request: requests_lib.Request,
     sequences: jax.Array,
     target: contracts.TargetView,
+    uniforms: jax.Array,
 ) -> contracts.View:
-  """Returns the drafter's view when `index` tokens are committed."""
-  rows = sequences.shape[0]
+  """Returns a drafter's view when all rows have some tokens.
+
+  Args:
+    num_tokens: how many tokens each row has, int32 scalar.
+    drafter: the drafter, which is asked for all tokens that it can draft.
+    request: the batch.
+    sequences: [rows, length] int32, the tokens.
+    target: what the drafter sees of the target.
+    uniforms: [rows, drafter.num_uniforms, 2] uint32.
+  """
+  rows, wanted = sequences.shape[0], drafter.max_draft_tokens
   return contracts.View(
       sequences=sequences,
-      num_tokens=jnp.full((rows,), index),
-      num_wanted=jnp.ones((rows,), jnp.int32),
-      # Its token does not matter, only the distribution of the token.
+      num_tokens=jnp.full((rows,), num_tokens, jnp.int32),
+      num_wanted=jnp.full((rows,), wanted, jnp.int32),
       uniforms=uniforms_lib.Uniforms(
-          jnp.zeros((rows, drafter.num_uniforms, 2), jnp.uint32),
-          f'The drafter {type(drafter).__name__}',
+          uniforms, f'The drafter {type(drafter).__name__}'
       ),
       sampling=request.draft_sampling,
       target=target,
-      last_outcome=outcome_lib.none_yet(rows, drafter.max_draft_tokens),
+      last_outcome=outcome_lib.none_yet(rows, wanted),
   )
 
 

@@ -1,217 +1,251 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the first decision that two runs of the same row made differently.
+"""Checks whether two different samples of a row differ only by rounding.
 
-At temperature 0, and in plain decoding, it is the first token that differs. A
-speculative sample consists of several decisions per target call, and two runs
-may differ in one of them before their tokens do: one run accepts a draft
-token that the other run resamples. Both rows are therefore decoded again, and
-their target calls are compared.
+A sample is a sequence of decisions, each by comparing a uniform with a boundary
+between two outcomes. Rounding moves the boundaries: the difference is a near
+tie if the uniform almost equals one (see `near_ties`).
 
-Legend: length (of the outputs), gamma (draft tokens per block).
+In plain decoding, the first decision that differs is the first token that does.
+A speculative sample consists of several decisions per target call, and two runs
+may differ in one of them before their tokens do: one run accepts a draft token
+that the other run resamples. Both rows are therefore decoded again, and their
+target calls are compared. The rule must be the paper's.
+
+Legend: vocab, length (of the outputs), paths (ways to compute the same logits).
 """
 
-import dataclasses
-import enum
+from collections.abc import Sequence
+from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.decoder import requests as requests_lib
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.research.measurement import acceptance
+from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.research.measurement import tracing
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.speculation import verification
+
+# Of sums of probabilities, which are float32 whatever the models are, and of
+# the integers that a draw makes of them.
+_ROUNDING = 4 * float(np.finfo(np.float32).eps)
+_Kind = near_ties.Kind
+_standardize = jax.jit(sampling_lib.standardize)
 
 
-class Kind(enum.StrEnum):
-  """What was decided; p is the target's distribution and q the drafter's."""
-
-  ARGMAX = 'argmax'  # the likeliest token, at temperature 0
-  DRAW = 'draw'  # a token from p: of plain decoding, or a bonus token
-  DRAFT = 'draft'  # a draft token from q
-  ACCEPTANCE = 'acceptance'  # whether a draft token is accepted: u < p / q
-  RESAMPLED = 'resampled'  # a token from max(0, p - q)
-
-
-@dataclasses.dataclass(frozen=True)
-class Output:
-  """What a run wrote for a row.
+class Decision(NamedTuple):
+  """A choice that a uniform makes.
 
   Attributes:
-    decoder: decoder of the run.
-    request: the batch that had the row.
-    row: index of the row in it, among all decodes of all examples.
-    is_speculative: whether the run decoded speculatively.
-    sequence: [length] int32, padded.
+    kind: what is decided.
+    position: position of the token that it is about.
+    token: the token that is drawn, or tested.
+    is_accepted: whether it is accepted; None where nothing is tested.
+    call: number of the target call.
+    uniform: number of the uniform among those of the call.
   """
 
-  decoder: token_decoder.TokenDecoder
-  request: requests_lib.Request
-  row: int
-  is_speculative: bool
-  sequence: np.ndarray
-
-  @property
-  def block(self) -> int:
-    """Positions per target call."""
-    return self.decoder.gamma + 1 if self.is_speculative else 1
-
-
-@dataclasses.dataclass(frozen=True)
-class Decision:
-  """A decision that two runs of a row made differently.
-
-  Attributes:
-    kind: what was decided.
-    position: position of the token that it was about.
-    tokens: what each run wrote, or drafted, there.
-    context: [length] int32, the tokens before the position.
-    draft_token: the one that a run accepted and the other did not; None for
-      other decisions.
-    uniform: the two words that decided, each divided by 2^32; None at
-      temperature 0. A draw picks a block of tokens by the first and a token in
-      it by the second; a coin is the first, and the second its finer digits.
-  """
-
-  kind: Kind
+  kind: near_ties.Kind
   position: int
-  tokens: tuple[int, int]
-  context: np.ndarray
-  draft_token: int | None = None
-  uniform: tuple[float, float] | None = None
+  token: int
+  is_accepted: bool | None
+  call: int
+  uniform: int
 
 
-def first_difference(first: Output, second: Output) -> tuple[int, list[int]]:
-  """Returns the first position at which tokens differ, and both tokens."""
-  rows = np.stack([first.sequence, second.sequence])
-  position = int(np.flatnonzero(rows[0] != rows[1])[0])
-  return position, rows[:, position].tolist()
-
-
-def find(first: Output, second: Output) -> Decision | None:
-  """Returns the first decision that two runs made differently.
+def explain(
+    first: near_ties.Row, second: near_ties.Row, sequences: np.ndarray
+) -> near_ties.Difference:
+  """Returns where two samples of a row first differ, and how closely.
 
   Args:
-    first: what the one run wrote.
-    second: what the other run wrote, with other tokens. Above temperature 0,
-      both runs are of the same kind, with the same seed, sampling, drafter and
-      gamma.
+    first: the row as the one run decoded it.
+    second: the row as the other run decoded it, in the same way, with the same
+      seed, sampling, drafter and gamma.
+    sequences: [2, length] int32, what each run wrote, not the same.
+  """
+  found = find(first, second, sequences)
+  if found is None:
+    position = near_ties.first_difference(sequences)
+    tokens = tuple(sequences[:, position].tolist())
+    return near_ties.Difference(first.index, position, None, tokens)
+  decision, other = found
+  tokens = decision.token, other.token
+  if decision.kind == _Kind.ACCEPTANCE:
+    tokens = tuple(sequences[:, decision.position].tolist())
+  logits = near_ties.path_logits(
+      first, second, sequences[0], decision.position
+  )
+  bounds = _bounds(first, second, sequences[0], decision, logits)
+  uniform = _uniform(first, decision)
+  if decision.kind == _Kind.ACCEPTANCE:
+    # The second word has the finer digits of a coin.
+    coin = uniform[0] + uniform[1] * 2.0**-32
+    margin = float(abs(coin - bounds[0, decision.token]))
+  else:
+    margin = max(_distance_to_drawing(x, uniform, bounds[0]) for x in tokens)
+  return near_ties.Difference(
+      first.index,
+      decision.position,
+      decision.kind,
+      tokens,
+      near_ties.logits_of(tokens, logits),
+      margin,
+      near_ties.largest_difference(bounds) + _ROUNDING,
+  )
+
+
+def find(
+    first: near_ties.Row, second: near_ties.Row, sequences: np.ndarray
+) -> tuple[Decision, Decision] | None:
+  """Returns the first decision that two runs made differently, as each made it.
+
+  See `explain` for the arguments.
+
   Returns:
-    The decision; None if a sample is not what its run gives when it is repeated
-    here, or if a drafter chose its draft tokens by other means than one uniform
-    per token.
-  Raises:
-    ValueError: for speculative samples of another rule than the paper's.
+    None if a sample is not what its run gives when it is repeated here, or if a
+    drafter chose its draft tokens by other means than one uniform per token.
   """
-  temperature = float(first.request.sampling.temperature)
-  is_greedy = temperature <= sampling_lib.MIN_TEMPERATURE
-  if first.is_speculative and not is_greedy:
-    check_rule(first.request.rule.name)
-    return _find_in_calls(first, second)
-  position, tokens = first_difference(first, second)
-  kind, uniform = Kind.ARGMAX, None
-  if not is_greedy:
-    # Each call of plain decoding writes one token and has one uniform.
-    kind, (uniform,) = Kind.DRAW, _uniforms(first, position, 1)
-  context = first.sequence
-  return Decision(kind, position, tuple(tokens), context, uniform=uniform)
-
-
-def check_rule(name: str) -> None:
-  """Checks that the decisions of speculative samples are known.
-
-  Args:
-    name: name of the rule.
-  Raises:
-    ValueError: for another rule than the paper's.
-  """
-  if name != verification.TOKENWISE.name:
-    raise ValueError(
-        f'The decisions of the rule {name} are not known: samples can be'
-        ' compared if their rule is tokenwise. Compare runs at temperature 0,'
-        ' or plain ones.'
-    )
-
-
-def _uniforms(
-    output: Output, call: int, count: int
-) -> list[tuple[float, float]]:
-  """Returns the uniforms of a target call of the row, see `Decision`."""
-  request = output.request
-  keys = state_lib.row_keys(
-      request.seed, request.example_ids, output.decoder.num_decodes
-  )
-  table = loop.uniform_table(
-      keys[output.row : output.row + 1], jnp.full((1,), call), 1, count
-  )
-  words = np.asarray(table)[0, 0].astype(np.float64)
-  return [tuple(pair) for pair in (words / 2**32).tolist()]
-
-
-def _find_in_calls(first: Output, second: Output) -> Decision | None:
-  """Decodes both rows again, and compares their target calls in order."""
-  end = first_difference(first, second)[0] + 1
+  end = near_ties.first_difference(sequences) + 1
   runs = []
-  for output in (first, second):
-    calls = tracing.calls(output.decoder, output.request, output.row)
-    written = [t for c in calls for t in c.tokens[: c.num_committed]]
-    if written[:end] != output.sequence[:end].tolist()[: len(written)]:
-      return None
-    runs.append(calls)
-  for number, (one, other) in enumerate(zip(*runs)):
-    if (found := _find_in_call(first, number, one, other)) is not None:
-      return found
+  for row, sequence in zip((first, second), sequences.tolist(), strict=True):
+    if not row.is_speculative:
+      # Each call of plain decoding writes one token and has one uniform.
+      own = [
+          Decision(_Kind.DRAW, i, token, None, call=i, uniform=0)
+          for i, token in enumerate(sequence)
+      ]
+    else:
+      calls = tracing.calls(row.decoder, row.request, row.index)
+      written = [t for c in calls for t in c.tokens[: c.num_committed]]
+      if written[:end] != sequence[:end][: len(written)]:
+        return None
+      own = of_calls(row.decoder.drafter, calls)
+    runs.append(own)
+  for one, other in zip(*runs):
+    if one != other:
+      drafter = first.decoder.drafter
+      is_known = drafter.num_uniforms == drafter.max_draft_tokens
+      return (one, other) if one.kind != _Kind.DRAFT or is_known else None
   return None
 
 
-def _find_in_call(
-    output: Output,
-    number: int,
-    one: outcome_lib.Outcome,
-    other: outcome_lib.Outcome,
-) -> Decision | None:
-  """Returns the first decision of a target call that two runs made differently.
+def of_calls(
+    drafter: contracts.Drafter, calls: Sequence[outcome_lib.Outcome]
+) -> list[Decision]:
+  """Returns the decisions of a row's target calls, in their order.
+
+  A call has the drafter's uniforms, then a coin per draft token, and last the
+  uniform of the resampled or bonus token.
 
   Args:
-    output: what the run that made `one` wrote.
-    number: number of the call; the calls before it are equal.
-    one: outcome of the call in the one run.
-    other: outcome of the call in the other run.
+    drafter: the drafter of the calls.
+    calls: outcomes of the calls, as numpy arrays without an axis of rows.
   """
-  drafter = output.decoder.drafter
-  gamma, own = drafter.max_draft_tokens, drafter.num_uniforms
-  index = min(int(one.num_accepted), int(other.num_accepted))
-  # Draft tokens behind a rejected one were drafted in vain.
-  tested = min(index + 1, int(max(one.num_drafted, other.num_drafted)))
-  drafts = np.stack([one.draft_tokens[:tested], other.draft_tokens[:tested]])
-  rows, draft_token = np.stack([one.tokens, other.tokens]), None
-  # A call has the drafter's uniforms, then a coin per draft token, and last the
-  # uniform of the resampled or bonus token.
-  if np.any(drafts[0] != drafts[1]):
-    if own != gamma:  # which of its uniforms decided is not known
-      return None
-    index = int(np.flatnonzero(drafts[0] != drafts[1])[0])
-    kind, rows, uniform = Kind.DRAFT, drafts, index
-  elif one.num_accepted != other.num_accepted:
-    kind, uniform = Kind.ACCEPTANCE, own + index
-    draft_token = int(one.draft_tokens[index])
-  elif not one.is_cut_short and one.tokens[index] != other.tokens[index]:
-    kind = Kind.RESAMPLED if one.is_rejected else Kind.DRAW
-    uniform = own + gamma
-  else:
-    return None
-  before = int(one.num_before)
-  context = output.sequence.copy()
-  context[before : before + index] = one.draft_tokens[:index]
-  return Decision(
-      kind,
-      before + index,
-      tuple(rows[:, index].tolist()),
-      context,
-      draft_token,
-      _uniforms(output, number, own + gamma + 1)[uniform],
+  found = []
+  for number, call in enumerate(calls):
+    before, num_accepted = int(call.num_before), int(call.num_accepted)
+    # Draft tokens behind a rejected one were drafted in vain.
+    for index in range(int(call.num_tested)):
+      token = before + index, int(call.draft_tokens[index])
+      coin = drafter.num_uniforms + index
+      is_accepted = index < num_accepted
+      found += [
+          Decision(_Kind.DRAFT, *token, None, number, index),
+          Decision(_Kind.ACCEPTANCE, *token, is_accepted, number, coin),
+      ]
+    if not call.is_cut_short:
+      kind = _Kind.RESAMPLED if call.is_rejected else _Kind.DRAW
+      token = before + num_accepted, int(call.tokens[num_accepted])
+      last = drafter.num_uniforms + drafter.max_draft_tokens
+      found.append(Decision(kind, *token, None, number, last))
+  return found
+
+
+def _uniform(row: near_ties.Row, decision: Decision) -> tuple[float, float]:
+  """Returns the two words that decided, each divided by 2^32.
+
+  A draw picks a block of tokens by the first and a token in it by the second.
+  """
+  request, drafter = row.request, row.decoder.drafter
+  keys = state_lib.row_keys(
+      request.seed, request.example_ids, row.decoder.num_decodes
+  )
+  count = 1
+  if row.is_speculative:
+    count += drafter.num_uniforms + drafter.max_draft_tokens
+  table = loop.uniform_table(
+      keys[row.index : row.index + 1], jnp.full((1,), decision.call), 1, count
+  )
+  words = np.asarray(table)[0, 0, decision.uniform].astype(np.float64)
+  return tuple((words / 2**32).tolist())
+
+
+def _bounds(
+    first: near_ties.Row,
+    second: near_ties.Row,
+    sequence: np.ndarray,
+    decision: Decision,
+    logits: np.ndarray,
+) -> np.ndarray:
+  """Returns what the uniform is compared with, [4, vocab] float64.
+
+  The sequence, [length] int32, has the tokens before the decision. For the
+  logits, [4, vocab], see `near_ties.path_logits`.
+  """
+  probs = _standardize(jnp.asarray(logits, jnp.float32), first.request.sampling)
+  p = q = np.asarray(probs, np.float64)
+  if decision.kind != _Kind.DRAW:
+    draft_probs = [
+        acceptance.read_along(
+            row.decoder, near_ties.repeat_row(row), sequence
+        ).draft_probs[decision.position]
+        for row in (first, second)
+    ]
+    # Both paths of a run have the same drafts.
+    q = np.repeat(draft_probs, 2, axis=0).astype(np.float64)
+  return _boundaries(decision.kind, p, q)
+
+
+def _boundaries(
+    kind: near_ties.Kind, p: np.ndarray, q: np.ndarray
+) -> np.ndarray:
+  """Returns what a uniform is compared with, per path and token.
+
+  It is the probability with which the token would be accepted, or the upper end
+  of its interval of the inverse CDF. All are [paths, vocab] float64; a draw
+  does not use q.
+  """
+  if kind == _Kind.ACCEPTANCE:
+    # A token that is never drafted is never tested.
+    return np.minimum(1, np.divide(p, q, out=np.ones_like(p), where=q > 0))
+  weights = q if kind == _Kind.DRAFT else p
+  if kind == _Kind.RESAMPLED:
+    # Without a residual, rounding caused the rejection: see `residual`.
+    has_residual = np.any(p > q, axis=-1, keepdims=True)
+    weights = np.where(has_residual, np.maximum(p - q, 0), p)
+  cumulative = np.cumsum(weights, axis=-1)
+  return cumulative / cumulative[:, -1:]
+
+
+def _distance_to_drawing(
+    token: int, uniform: tuple[float, float], bounds: np.ndarray
+) -> float:
+  """Returns how far a uniform is from drawing a token, as a probability.
+
+  The first word must lie in the interval of the token's block, and the second,
+  spread over that interval, in the token's own.
+  """
+  ends = np.append(0, bounds)
+  begin = token - token % sampling_lib.BLOCK
+  end = min(begin + sampling_lib.BLOCK, len(bounds))
+  outside = lambda x, i, j: max(ends[i] - x, x - ends[j], 0)
+  inner = ends[begin] + uniform[1] * (ends[end] - ends[begin])
+  return float(
+      max(outside(uniform[0], begin, end), outside(inner, token, token + 1))
   )

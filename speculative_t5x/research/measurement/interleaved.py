@@ -5,49 +5,67 @@
 Legend: batches, repeats.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import time
+from typing import Any
 
 import jax
 import numpy as np
 
-from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import progress
+from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import intervals
-from speculative_t5x.research.measurement import tallies
 
 WARMUP = 2  # untimed calls of each way: one compiles, one runs
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """One way of decoding all batches.
+  """One way of decoding some batches.
 
   Attributes:
-    decoded: one per batch, as numpy arrays, padding rows included.
-    seconds: [batches], from token ids on the device to token ids on the
+    counts: sums over the batches.
+    seconds: one per batch, from token ids on the device to token ids on the
       device, the encoders included, no compilation; the median of the repeats.
     compile_s: what the first call took longer than the second; None if JAX's
       compilation cache had one of its programs.
+    decoded: one per batch, as numpy arrays, padding rows included; None if the
+      run was stored.
   """
 
-  decoded: list[token_decoder.Decoded]
-  seconds: np.ndarray
+  counts: counts_lib.Counts
+  seconds: tuple[float, ...]
   compile_s: float | None
+  decoded: list[token_decoder.Decoded] | None = None
 
   @property
   def walltime_s(self) -> float:
-    return float(self.seconds.sum())
+    return float(np.sum(self.seconds))
 
-  def tally(self) -> tallies.Tally:
-    """Returns the counts and times without the tokens."""
-    return tallies.Tally(
-        counts.total(self.decoded), tuple(self.seconds.tolist()), self.compile_s
-    )
+  def stored(self) -> dict[str, Any]:
+    """Returns the run without its tokens, as JSON; see `join`."""
+    counts = dataclasses.asdict(self.counts)
+    return {
+        'counts': counts, 'seconds': self.seconds, 'compile_s': self.compile_s,
+    }  # fmt: skip
+
+
+def join(parts: Sequence[Mapping[str, Any]]) -> Run:
+  """Returns the run of all batches of several, stored ones in their order.
+
+  The compilation time is that of the process that decoded the first part.
+  """
+  runs = [run_record.from_dict(part, Run) for part in parts]
+  return Run(
+      counts_lib.add([run.counts for run in runs]),
+      tuple(second for run in runs for second in run.seconds),
+      runs[0].compile_s,
+  )
 
 
 def order(num_ways: int, number: int) -> list[int]:
@@ -127,36 +145,13 @@ class Timer:
       for way, output in enumerate(outputs):
         decoded[way].append(jax.device_get(output))
       after(first + index + 1)
-    medians = np.median(seconds, axis=-1)
+    medians = np.median(seconds, axis=-1).tolist()
     return tuple(
-        Run(*parts)
-        for parts in zip(decoded, medians, self._compile_s, strict=True)
+        Run(counts_lib.total(own), tuple(spans), compile_s, own)
+        for own, spans, compile_s in zip(
+            decoded, medians, self._compile_s, strict=True
+        )
     )
-
-
-def run(
-    decoder: token_decoder.TokenDecoder,
-    batches: list[requests_lib.Request],
-    *,
-    repeats: int,
-    name: str,
-    between: Callable[[int], object] = lambda number: None,
-) -> tuple[Run, Run]:
-  """Decodes every batch in both ways, interleaved, after a warm-up.
-
-  Args:
-    decoder: both ways.
-    batches: batches of one shape.
-    repeats: how often each batch is timed.
-    name: what the progress lines begin with.
-    between: called with the number of each batch before it is decoded, so that
-      what it measures sees the same state of the machine.
-  Returns:
-    The plain and the speculative run.
-  """
-  timer = Timer((decoder.plain, decoder.speculative), repeats=repeats)
-  with progress.Progress(name, len(batches)) as shown:
-    return timer.run(batches, before=between, after=shown.show)
 
 
 def _timed(way: Callable, batch) -> tuple[token_decoder.Decoded, float]:
@@ -165,15 +160,13 @@ def _timed(way: Callable, batch) -> tuple[token_decoder.Decoded, float]:
   return output, time.perf_counter() - start
 
 
-def speedup(
-    plain: Run | tallies.Tally, speculative: Run | tallies.Tally
-) -> float:
+def speedup(plain: Run, speculative: Run) -> float:
   """Returns plain over speculative walltime on the same examples."""
   return plain.walltime_s / speculative.walltime_s
 
 
 def speedup_interval(
-    plain: Run | tallies.Tally, speculative: Run | tallies.Tally
+    plain: Run, speculative: Run
 ) -> tuple[float, float] | None:
   """Returns the 95 percent interval of the speedup, None for too few batches.
 

@@ -4,16 +4,17 @@
 
 Batches and blocks of different sizes are computed by matrix products of
 different shapes, which round differently. Rounding can change a token where the
-two most likely tokens are almost equally likely, or where the uniform of a
-sample almost equals a boundary between two outcomes (a near tie); any other
+two most likely tokens are almost equally likely (a near tie); any other
 difference is a bug. Therefore all paths are run on this device up to the
-decision at which the outputs first differ, and its margin is compared with the
-difference between the paths. `docs/correctness.md` defines both.
+position at which the outputs first differ, and the margin of the decision there
+is compared with the difference between the paths. `docs/correctness.md` defines
+both. Here outputs are greedy; `decisions` explains samples in the same way.
 
 Legend: vocab, length (of the outputs), paths (ways to compute the same logits).
 """
 
 import dataclasses
+import enum
 
 import jax
 import jax.numpy as jnp
@@ -21,16 +22,34 @@ import numpy as np
 
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.research.measurement import acceptance
-from speculative_t5x.research.measurement import decisions
-from speculative_t5x.research.measurement import forced
-from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
 
-_Kind = decisions.Kind
-# Of sums of probabilities, which are float32 whatever the models are, and of
-# the integers that a draw makes of them.
-_ROUNDING = 4 * float(np.finfo(np.float32).eps)
-_standardize = jax.jit(sampling_lib.standardize)
+
+class Kind(enum.StrEnum):
+  """What was decided; p is the target's distribution and q the drafter's."""
+
+  ARGMAX = 'argmax'  # the likeliest token, at temperature 0
+  DRAW = 'draw'  # a token from p: of plain decoding, or a bonus token
+  DRAFT = 'draft'  # a draft token from q
+  ACCEPTANCE = 'acceptance'  # whether a draft token is accepted: u < p / q
+  RESAMPLED = 'resampled'  # a token from max(0, p - q)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """A row of a batch, and how it was decoded.
+
+  Attributes:
+    decoder: decoder of the batch.
+    request: the batch.
+    index: index of the row in it, among all decodes of all examples.
+    is_speculative: whether it was decoded speculatively.
+  """
+
+  decoder: token_decoder.TokenDecoder
+  request: requests_lib.Request
+  index: int
+  is_speculative: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +74,7 @@ class Difference:
 
   row: int
   position: int
-  decision: decisions.Kind | None
+  decision: Kind | None
   tokens: tuple[int, int]
   logits: tuple[tuple[float, float], tuple[float, float]] | None = None
   margin: float | None = None
@@ -91,136 +110,132 @@ def compare(
   Returns:
     One difference per row whose outputs are not identical.
   """
-  rows = np.any(plain_sequences != speculative_sequences, axis=1)
-  return [
-      explain(
-          decisions.Output(decoder, request, row, False, plain_sequences[row]),
-          decisions.Output(
-              decoder, request, row, True, speculative_sequences[row]
-          ),
-      )
-      for row in np.flatnonzero(rows).tolist()
-  ]
+  both = np.stack([plain_sequences, speculative_sequences], axis=1)
+  found = []
+  for index in np.flatnonzero(np.any(both[:, 0] != both[:, 1], axis=1)):
+    rows = [Row(decoder, request, int(index), way) for way in (False, True)]
+    found.append(explain(*rows, both[index]))
+  return found
 
 
-def explain(first: decisions.Output, second: decisions.Output) -> Difference:
-  """Returns where two outputs of a row first differ, and how closely.
+def explain(first: Row, second: Row, sequences: np.ndarray) -> Difference:
+  """Returns where two greedy outputs of a row first differ, and how closely.
 
   Args:
-    first: what the one run wrote.
-    second: what the other wrote; see `decisions.find` for what they must share.
+    first: the row as the one run decoded it.
+    second: the row as the other run decoded it.
+    sequences: [2, length] int32, what each run wrote, not the same.
   """
-  decision = decisions.find(first, second)
-  if decision is None:
-    position, tokens = decisions.first_difference(first, second)
-    return Difference(first.row, position, None, tuple(tokens))
-  own_logits, bounds = [], []
-  for output in (first, second):
-    q = None
-    if decision.kind not in (_Kind.ARGMAX, _Kind.DRAW):
-      q = acceptance.draft_probs(
-          output.decoder, output.request, output.row, decision.context
-      )[decision.position].astype(np.float64)
-    # Each batch is decoded token by token and in blocks, so that there are two
-    # paths even for two runs of equal shapes. The run's own path comes first.
-    for block in sorted((1, output.decoder.gamma + 1), key=output.block.__ne__):
-      logits = forced.logits_at(
-          output.decoder, output.request, output.row, decision.context,
-          decision.position, block,
-      )  # fmt: skip
-      bounds.append(_bounds(decision.kind, logits, q, first.request.sampling))
-      if block == output.block:
-        own_logits.append(logits[list(decision.tokens)].astype(np.float64))
-  bounds = np.stack(bounds)
-  finite = np.all(np.isfinite(bounds), axis=0)  # forbidden ids have -inf
-  path_difference = float(np.max(np.ptp(bounds[:, finite], axis=0)))
-  if decision.kind != _Kind.ARGMAX:
-    path_difference += _ROUNDING
+  position = first_difference(sequences)
+  tokens = sequences[:, position].tolist()
+  logits = path_logits(first, second, sequences[0], position)
   return Difference(
-      first.row,
-      decision.position,
-      decision.kind,
-      decision.tokens,
-      logits=tuple(tuple(each.tolist()) for each in own_logits),
-      margin=_margin(decision, bounds[0]),
-      path_difference=path_difference,
+      first.index,
+      position,
+      Kind.ARGMAX,
+      tuple(tokens),
+      logits_of(tokens, logits),
+      # Both tokens must almost be the argmax, whichever token is.
+      margin=float(np.max(logits[0]) - np.min(logits[0, tokens])),
+      path_difference=largest_difference(logits),
   )
 
 
-def _bounds(
-    kind: decisions.Kind,
-    logits: np.ndarray,
-    q: np.ndarray | None,
-    sampling: sampling_lib.Sampling,
-) -> np.ndarray:
-  """Returns what decides in one path, per token: [vocab] float64.
+def first_difference(sequences: np.ndarray) -> int:
+  """Returns the first position at which two outputs have other tokens."""
+  return int(np.flatnonzero(sequences[0] != sequences[1])[0])
 
-  Args:
-    kind: what is decided.
-    logits: [vocab], the target's logits.
-    q: [vocab], the drafter's distribution; None where it does not matter.
-    sampling: the target's sampling.
+
+def path_logits(
+    first: Row, second: Row, sequence: np.ndarray, position: int
+) -> np.ndarray:
+  """Returns the target's logits at a position by all paths of two runs.
+
+  Each batch is decoded token by token and in blocks, so that there are two
+  paths even for two runs of equal shapes.
+
   Returns:
-    The logits at temperature 0. Otherwise what the uniform is compared with:
-    the probability with which each token would be accepted, or the upper end of
-    its interval of the inverse CDF.
+    [4, vocab] float64: the first run's own path and its other one, then those
+    of the second run.
   """
-  if kind == _Kind.ARGMAX:
-    return logits.astype(np.float64)
-  probs = _standardize(jnp.asarray(logits, jnp.float32), sampling)
-  return _boundaries(kind, np.asarray(probs, np.float64), q)
+  logits = []
+  for row in (first, second):
+    blocks = 1, row.decoder.gamma + 1
+    for block in reversed(blocks) if row.is_speculative else blocks:
+      logits.append(logits_at(row, sequence, position, block))
+  return np.stack(logits).astype(np.float64)
 
 
-def _boundaries(
-    kind: decisions.Kind, p: np.ndarray, q: np.ndarray | None
+def logits_of(
+    tokens: tuple[int, int], logits: np.ndarray
+) -> tuple[tuple[float, float], ...]:
+  """Returns the logits of tokens in each run's own path of `path_logits`."""
+  return tuple(map(tuple, logits[::2, list(tokens)].tolist()))
+
+
+def largest_difference(bounds: np.ndarray) -> float:
+  """Returns the largest difference between paths, [paths, vocab], of a value.
+  """
+  finite = np.all(np.isfinite(bounds), axis=0)  # forbidden ids have -inf
+  return float(np.max(np.ptp(bounds[:, finite], axis=0)))
+
+
+def logits_at(
+    row: Row, sequence: np.ndarray, position: int, block: int
 ) -> np.ndarray:
-  """Returns what a uniform is compared with, see `_bounds`."""
-  if kind == _Kind.ACCEPTANCE:
-    # A token that is never drafted is never tested.
-    return np.minimum(1, np.divide(p, q, out=np.ones_like(p), where=q > 0))
-  weights = p
-  if kind == _Kind.DRAFT:
-    weights = q
-  elif kind == _Kind.RESAMPLED and np.any(p > q):
-    # Without a residual, rounding caused the rejection: see `residual`.
-    weights = np.maximum(p - q, 0)
-  cumulative = np.cumsum(weights)
-  return cumulative / cumulative[-1]
+  """Returns the logits at a position after decoding a sequence in blocks.
 
-
-def _margin(decision: decisions.Decision, bounds: np.ndarray) -> float:
-  """Returns how far a decision is from being the other one.
+  Matrix products of different shapes round differently. The batch therefore has
+  the shape that it has when it is decoded, and one row of it in all its places.
 
   Args:
-    decision: the decision.
-    bounds: [vocab], what decides: logits or boundaries.
+    row: the row, whose batch gives the shape.
+    sequence: [length] int32, the tokens before the position.
+    position: position of the token whose logits are returned.
+    block: positions per target call.
+  Returns:
+    [vocab], in the dtype of the logits.
   """
-  if decision.kind == _Kind.ARGMAX:
-    # Both tokens must almost be the argmax, whichever token is.
-    return float(np.max(bounds) - np.min(bounds[list(decision.tokens)]))
-  first, second = decision.uniform
-  if decision.kind == _Kind.ACCEPTANCE:
-    coin = first + second * 2.0**-32
-    return float(abs(coin - bounds[decision.draft_token]))
-  return max(
-      _distance_to_drawing(token, first, second, bounds)
-      for token in decision.tokens
-  )
+  decoder = row.decoder
+  params, model = decoder.target.params, decoder.target_model
+  inputs = repeat_row(row).inputs
+  count = len(inputs) * decoder.num_decodes
+  fed = np.append(model.special_ids.start, sequence[:position])
+  # The last block ends at the position. The first block may overlap the second,
+  # which then overwrites its cache slots. If there is one block, tokens after
+  # the position only fill it up; the logits do not depend on them.
+  starts = [0, *reversed(range(position + 1 - block, 0, -block))]
+  slots = state_lib.cache_slots(decoder.length, decoder.gamma)
+  with decoder.scope():
+    memory, cache, *_ = _start(model, params, inputs, count, slots)
+    for start in starts:
+      tokens = np.resize(fed[start : start + block], (1, block))
+      logits, cache = _decode(
+          model,
+          params,
+          memory,
+          cache,
+          jnp.asarray(np.repeat(tokens, count, axis=0), jnp.int32),
+          jnp.full((count,), start, jnp.int32),
+          None,
+      )
+  return np.asarray(logits[row.index, position - starts[-1]])
 
 
-def _distance_to_drawing(
-    token: int, first: float, second: float, bounds: np.ndarray
-) -> float:
-  """Returns how far a uniform is from drawing a token, as a probability.
+# What is static holds no weights: it stays in JAX's cache of programs.
+_start = jax.jit(
+    lambda model, *given: model.start(*given), static_argnums=(0, 3, 4)
+)
+_decode = jax.jit(lambda model, *given: model.decode(*given), static_argnums=0)
 
-  The first word must lie in the interval of the token's block, and the second,
-  spread over that interval, in the token's own.
+
+def repeat_row(row: Row) -> requests_lib.Request:
+  """Returns a request of the same shape with one row's input in all places.
+
+  The hints and the features of the input are repeated too.
   """
-  ends = np.concatenate([[0], bounds])
-  begin = token - token % sampling_lib.BLOCK
-  end = min(begin + sampling_lib.BLOCK, len(bounds))
-  outside = lambda x, i, j: max(ends[i] - x, x - ends[j], 0)
-  inner = ends[begin] + second * (ends[end] - ends[begin])
-  return float(
-      max(outside(first, begin, end), outside(inner, token, token + 1))
-  )
+  example = row.index // row.decoder.num_decodes
+  repeat = lambda x: jnp.broadcast_to(x[example], x.shape)
+  names = 'inputs', 'hints', 'features'
+  found = {name: getattr(row.request, name) for name in names}
+  return row.request.replace(**jax.tree.map(repeat, found))

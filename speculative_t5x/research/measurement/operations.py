@@ -8,6 +8,7 @@ al. (2023): neither the encoders nor what chooses tokens from logits.
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -51,16 +52,11 @@ def count(
   """Counts the operations of decoding batches like the request."""
   rows = len(request.limits) * decoder.num_decodes
   slots = state_lib.cache_slots(decoder.length, decoder.gamma)
-  target_params, draft_params = map(
-      shapes, (decoder.target.params, decoder.loaded_drafter.params)
+  view, features = start(
+      decoder.target_model, decoder.target.params, request.inputs, rows, slots
   )
-  tokens = request.inputs
-  started = jax.eval_shape(
-      lambda params: decoder.target_model.start(params, tokens, rows, slots),
-      target_params,
-  )
-  view = contracts.TargetView(target_params, started.memory, started.cache)
-  context = contracts.Context(tokens, request.hints, view, started.features)
+  context = contracts.Context(request.inputs, request.hints, view, features)
+  draft_params = shapes(decoder.loaded_drafter.params)
 
   def target(block: int) -> float:
     return flops(decoder.target_model, view, rows, block, wants_one=False)
@@ -88,6 +84,22 @@ def count(
       draft=draft(decoder.gamma),
       draft_token=draft(2) - draft(1),
   )
+
+
+def start(
+    model: contracts.Model,
+    params: contracts.Params,
+    inputs: jax.Array,
+    rows: int,
+    slots: int,
+) -> tuple[contracts.TargetView, Any]:
+  """Returns the shapes of what a model's calls take, and of its features."""
+  abstract = shapes(params)
+  started = jax.eval_shape(
+      lambda params: model.start(params, inputs, rows, slots), abstract
+  )
+  view = contracts.TargetView(abstract, started.memory, started.cache)
+  return view, started.features
 
 
 def shapes(tree: contracts.Params) -> contracts.Params:

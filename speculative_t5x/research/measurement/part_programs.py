@@ -13,7 +13,6 @@ vocab.
 from collections.abc import Callable
 import dataclasses
 import functools
-from typing import NamedTuple
 
 import jax
 from jax import lax
@@ -22,13 +21,12 @@ import jax.numpy as jnp
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import nothing
+from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
-from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
-from speculative_t5x.speculation import uniforms as uniforms_lib
 from speculative_t5x.speculation import widths
 
 MAX_STEPS = 64  # in one run of a loop
@@ -69,14 +67,6 @@ def width_names(gamma: int) -> dict[int, str]:
   return {w: f't_width_{w}' for w in widths.of_block(gamma + 1)}
 
 
-class _Began(NamedTuple):
-  """Batch and state of each kind of step, at the first token."""
-
-  plain: tuple[state_lib.Batch, state_lib.State]
-  verify: tuple[state_lib.Batch, state_lib.State]
-  call: tuple[state_lib.Batch, state_lib.State]
-
-
 class PartPrograms:
   """The parts of decoding with one drafter at one gamma.
 
@@ -89,17 +79,17 @@ class PartPrograms:
 
   def __init__(self, decoder: token_decoder.TokenDecoder):
     self.decoder = decoder
-    vocab_size = decoder.target.config.vocab_size
-    self._constant = _Constant(decoder.gamma, vocab_size, True)
+    self._constant = _Constant(
+        decoder.gamma, decoder.target.config.vocab_size, True
+    )
     self._start_target = jax.jit(self._read_by_target)
     self._init_draft = jax.jit(self._read_by_drafter)
-    self._begin = jax.jit(functools.partial(self._begin_one, decoder.drafter))
+    self._begin = jax.jit(functools.partial(self._begin_with, decoder.drafter))
     self._begin_plain = jax.jit(self._begin_without_memory)
     self._plain = self._jit_loop(nothing.Nothing())
     self._verify = self._jit_loop(self._constant)
-    self._verify_some = self._jit_loop(
-        dataclasses.replace(self._constant, drafts_all_wanted=False)
-    )
+    some = dataclasses.replace(self._constant, drafts_all_wanted=False)
+    self._verify_some = self._jit_loop(some)
     self._call = self._jit_loop(decoder.drafter)
     self._drafts = jax.jit(self._draft_loop, static_argnums=0)
 
@@ -118,33 +108,25 @@ class PartPrograms:
       verification, as in the decoding loop), and for each width of verification
       a key of `width_names`.
     """
-    decoder, gamma = self.decoder, self.decoder.gamma
-    target, draft = decoder.target.params, decoder.loaded_drafter.params
-    table = self._uniforms(request)
-    began = self._begin_all(target, draft, request, table)
-    batch, state = began.call
-    count = jnp.int32(num_steps)
-    drafted = (count, target, draft, request, table, batch, state)
-    alone = (count, target, None, request, table)
+    gamma, count = self.decoder.gamma, jnp.int32(num_steps)
+    draft = self.decoder.loaded_drafter.params
+    shared = self.decoder.target.params, request, self._uniforms(request)
+    plain, verify, call = self._begin_all(shared, draft)
     bind = functools.partial
     return {
-        't1': bind(self._plain, *alone, *began.plain),
-        't_verify': bind(self._verify, *alone, *began.verify),
+        't1': bind(self._plain, count, shared, None, *plain),
+        't_verify': bind(self._verify, count, shared, None, *verify),
         **{
             name: bind(
-                self._verify_some,
-                count,
-                target,
-                jnp.int32(width - 1),
-                request,
-                table,
-                *began.verify,
+                self._verify_some, count, shared, jnp.int32(width - 1), *verify
             )
             for width, name in width_names(gamma).items()
         },
-        't_draft2': bind(self._drafts, 1, *drafted),
-        'drafts': bind(self._drafts, max(gamma, 2), *drafted),
-        't_call': bind(self._call, *drafted),
+        't_draft2': bind(self._drafts, 1, count, shared, draft, *call),
+        'drafts': bind(
+            self._drafts, max(gamma, 2), count, shared, draft, *call
+        ),
+        't_call': bind(self._call, count, shared, draft, *call),
     }
 
   def bind_encoders(
@@ -182,18 +164,13 @@ class PartPrograms:
     Args:
       request: a request of shapes alone, as the decoder's parameters are.
     """
-    decoder = self.decoder
-    params = decoder.target.params
-    with decoder.scope():
+    params = self.decoder.target.params
+    with self.decoder.scope():
       table = jax.eval_shape(lambda: self._uniforms(request))
-      began = jax.eval_shape(
-          functools.partial(self._begin_one, self._constant),
-          params,
-          None,
-          request,
-      )
+      begin = functools.partial(self._begin_with, self._constant)
+      began = jax.eval_shape(begin, params, None, request)
       count = jax.ShapeDtypeStruct((), jnp.int32)
-      return self._verify.lower(count, params, None, request, table, *began)
+      return self._verify.lower(count, (params, request, table), None, *began)
 
   def _num_rows(self, request: requests_lib.Request) -> int:
     return request.limits.shape[0] * self.decoder.num_decodes
@@ -215,7 +192,7 @@ class PartPrograms:
         draft_length.Fixed(),
     )
 
-  def _begin_one(self, drafter, params, draft_params, request):
+  def _begin_with(self, drafter, params, draft_params, request):
     count = self._num_rows(request)
     keys = state_lib.row_keys(request.seed, jnp.zeros((count,), int))
     return state_lib.begin(
@@ -227,27 +204,31 @@ class PartPrograms:
         hints=request.hints,
     )
 
-  def _begin_all(self, params, draft_params, request, table) -> _Began:
-    """Begins each kind of step; they share what is large where they can."""
+  def _begin_without_memory(self, params, request):
+    batch, state = self._begin_with(nothing.Nothing(), params, None, request)
+    return batch.replace(memory=None), state
+
+  def _begin_all(self, shared, draft_params):
+    """Returns batch and state of plain steps, of verification and of calls.
+
+    They share what is large where they can.
+    """
+    params, request, _ = shared
     batch, state = self._begin(params, draft_params, request)
     # After one step no network has tokens to catch up on.
-    one = (jnp.int32(1), params, draft_params, request, table)
-    state = self._call(*one, batch, state)
+    state = self._call(jnp.int32(1), shared, draft_params, batch, state)
     plain_batch, plain_state = self._begin_plain(params, request)
-    return _Began(
+    return (
         (plain_batch.replace(memory=batch.memory), plain_state),
         (batch.replace(draft_memory=None), state.replace(draft_state=None)),
         (batch, state),
     )
 
-  def _begin_without_memory(self, params, request):
-    batch, state = self._begin_one(nothing.Nothing(), params, None, request)
-    return batch.replace(memory=None), state
-
   def _jit_loop(self, drafter: contracts.Drafter) -> Callable:
     """Returns a compiled loop of steps with a drafter."""
 
-    def steps(num_steps, params, draft_params, request, table, batch, state):
+    def steps(num_steps, shared, draft_params, batch, state):
+      params, request, table = shared
       setup = self._setup(drafter, params, draft_params, request)
       count = step_lib.num_uniforms(setup)
 
@@ -277,28 +258,22 @@ class PartPrograms:
     return self.decoder.drafter.init(draft_params, context, rows, slots)[0]
 
   def _draft_loop(
-      self, gamma: int, num_steps, params, draft_params, request, table,
-      batch: state_lib.Batch, state: state_lib.State,
-  ):  # fmt: skip
+      self, gamma: int, num_steps, shared, draft_params, batch, state
+  ):
     """Makes drafts of gamma tokens, each after the same number of tokens."""
-    drafter = self.decoder.make_drafter(gamma)
-    count, length = self._num_rows(request), self.decoder.length
-    rows = lambda value: jnp.full((count,), value, jnp.int32)
+    params, request, table = shared
+    drafter, length = self.decoder.make_drafter(gamma), self.decoder.length
     width = min(gamma, length)
 
     def body(i, carry):
       state, cache, sequences = carry
-      view = contracts.View(
-          sequences=sequences,
-          num_tokens=rows(self._position),
-          num_wanted=rows(gamma),
-          uniforms=uniforms_lib.Uniforms(
-              table[i % length][:, : drafter.num_uniforms],
-              f'The drafter {type(drafter).__name__}',
-          ),
-          sampling=request.draft_sampling,
-          target=contracts.TargetView(params, batch.memory, cache),
-          last_outcome=outcome_lib.none_yet(count, gamma),
+      view = acceptance.view_at(
+          self._position,
+          drafter,
+          request,
+          sequences,
+          contracts.TargetView(params, batch.memory, cache),
+          table[i % length][:, : drafter.num_uniforms],
       )
       draft, state, cache = drafter.propose(
           draft_params, batch.draft_memory, state, view
@@ -307,13 +282,10 @@ class PartPrograms:
       tokens = draft.tokens[:, :width]
       return state, cache, sequences.at[:, :width].set(tokens)
 
-    sequences = jnp.full((count, length), _TOKEN, jnp.int32)
-    state, _, sequences = lax.fori_loop(
-        0,
-        num_steps,
-        body,
-        (state.draft_state, state.target_cache, sequences),
-    )
+    shape = self._num_rows(request), length
+    sequences = jnp.full(shape, _TOKEN, jnp.int32)
+    carry = state.draft_state, state.target_cache, sequences
+    state, _, sequences = lax.fori_loop(0, num_steps, body, carry)
     return state, sequences
 
   def _rewound(self, i, state: state_lib.State) -> state_lib.State:

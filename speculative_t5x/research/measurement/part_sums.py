@@ -35,6 +35,19 @@ class StepTimes:
   t_draft2_ms: float
 
 
+@dataclasses.dataclass(frozen=True)
+class PartTimes(StepTimes):
+  """Times of the parts of a run, also of a loop whose drafts may be short.
+
+  Attributes:
+    t_call_ms: a step of the loop, drafting and verification, milliseconds.
+    t_width_ms: a target step at each width of verification, milliseconds.
+  """
+
+  t_call_ms: float
+  t_width_ms: tuple[float, ...]
+
+
 def plain_seconds(times: StepTimes, steps: float) -> float:
   """Returns the seconds of ideal plain decoding, with the encoder.
 
@@ -45,49 +58,31 @@ def plain_seconds(times: StepTimes, steps: float) -> float:
   return times.target_encoder_s + steps * times.t1_ms / 1e3
 
 
-def speculative_seconds(times: StepTimes, steps: float, gamma: int) -> float:
+def speculative_seconds(
+    times: StepTimes, draft_steps: float, calls_by_width: Sequence[float]
+) -> float:
   """Returns the seconds of ideal speculative decoding, with both encoders.
 
   Args:
-    times: times of the parts, at the batch size and the gamma of the run.
-    steps: number of loop steps; at batch 1 the number of target calls.
-    gamma: draft tokens per step.
-  """
-  draft_ms = times.t_draft2_ms + (gamma - 1) * times.t_draft_ms
-  step_ms = draft_ms + times.t_verify_ms
-  encoders_s = times.target_encoder_s + times.draft_encoder_s
-  return encoders_s + steps * step_ms / 1e3
-
-
-def adaptive_seconds(
-    times: StepTimes,
-    draft_steps: int,
-    calls_by_width: np.ndarray,
-    width_ms: Sequence[float],
-) -> float:
-  """Returns the seconds of an ideal loop whose drafts may be short.
-
-  Args:
-    times: times of the parts, at the batch size and the gamma of the run.
+    times: times of the parts, at the batch size and the gamma of the run; with
+      those of each width if there are several.
     draft_steps: draft tokens that the steps waited for.
     calls_by_width: [widths], target calls at each width of verification. If
       there are several widths, those at the first one had no draft.
-    width_ms: [widths], milliseconds of a target call at each of them.
   """
-  verify_ms = float(np.dot(calls_by_width, width_ms))
-  drafting = calls_by_width[1:] if len(width_ms) > 1 else calls_by_width
-  first = min(int(np.sum(drafting)), draft_steps)
+  if len(calls_by_width) > 1:
+    width_ms, drafting = times.t_width_ms, calls_by_width[1:]
+  else:  # such a loop verifies whole blocks only
+    width_ms, drafting = (times.t_verify_ms,), calls_by_width
+  verify_ms = np.dot(calls_by_width, width_ms)
+  first = min(sum(drafting), draft_steps)
   later = draft_steps - first
   draft_ms = first * times.t_draft2_ms + later * times.t_draft_ms
   encoders_s = times.target_encoder_s + times.draft_encoder_s
-  return encoders_s + (draft_ms + verify_ms) / 1e3
+  return encoders_s + float(draft_ms + verify_ms) / 1e3
 
 
-def oracle_seconds(
-    times: StepTimes,
-    accepted_histogram: np.ndarray,
-    width_ms: Sequence[float],
-) -> float:
+def oracle_seconds(times: PartTimes, accepted_histogram: np.ndarray) -> float:
   """Returns the seconds of an ideal loop that drafts what is accepted.
 
   Its drafts have as many tokens as the target accepts, which no policy can
@@ -97,16 +92,14 @@ def oracle_seconds(
     times: times of the parts, at the gamma of the run.
     accepted_histogram: [gamma + 1], blocks by the number of accepted draft
       tokens, of a run that always drafts gamma tokens.
-    width_ms: as above, of all widths of verification.
   """
   lengths = np.arange(len(accepted_histogram))
   sizes = widths.of_block(len(accepted_histogram))
   at_width = np.searchsorted(sizes, lengths + 1)
-  return adaptive_seconds(
+  return speculative_seconds(
       times,
       int(np.dot(accepted_histogram, lengths)),
       np.bincount(at_width, accepted_histogram, len(sizes)),
-      width_ms,
   )
 
 
@@ -127,5 +120,5 @@ def bound_speedup(
     gamma: draft tokens per step.
   """
   return plain_seconds(times, baseline_steps) / speculative_seconds(
-      times, speculative_steps, gamma
+      times, gamma * speculative_steps, [speculative_steps]
   )

@@ -9,6 +9,7 @@ import importlib.metadata
 import os
 import pathlib
 import platform
+import re
 import subprocess
 from typing import Any
 
@@ -91,12 +92,10 @@ def network_configs(decoder: token_decoder.TokenDecoder) -> list[str]:
 
 def origin() -> dict[str, str | None]:
   """Returns when a record is made, and by which code."""
-  import speculative_t5x  # it imports nothing of this module's
-
   now = datetime.datetime.now(datetime.UTC)
   return {
       'created': now.isoformat('T', 'seconds'),
-      'package_version': speculative_t5x.__version__,
+      'package_version': importlib.metadata.version('speculative_t5x'),
       'commit': commit_of(pathlib.Path(__file__).parents[2]),
   }
 
@@ -141,13 +140,8 @@ def describe_device() -> run_record.Device:
 
 def describe_host() -> run_record.Host:
   """Returns the processor of this machine and the cores of this process."""
-  return run_record.Host(_cpu_name(), len(os.sched_getaffinity(0)))
-
-
-def _cpu_name() -> str:
   cpuinfo = pathlib.Path('/proc/cpuinfo')
-  if cpuinfo.exists():
-    for line in cpuinfo.read_text(encoding='utf-8').splitlines():
-      if line.startswith('model name'):
-        return line.partition(':')[2].strip()
-  return platform.processor()
+  text = cpuinfo.read_text(encoding='utf-8') if cpuinfo.exists() else ''
+  found = re.search(r'^model name\s*:\s*(.*\S)', text, re.MULTILINE)
+  cpu = found[1] if found else platform.processor()
+  return run_record.Host(cpu, len(os.sched_getaffinity(0)))

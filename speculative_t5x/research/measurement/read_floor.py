@@ -39,11 +39,14 @@ def step_bytes(
     rows: rows decoded together.
     inputs_length: tokens per input.
   """
-  slots = state_lib.cache_slots(decoder.length, 0)
-  params = decoder.target.params
-  network = decoder.target_model
-  weights, kept = step_inputs(network, params, rows, slots, inputs_length)
-  return sum(x.size * x.dtype.itemsize for x in weights) + kept
+  weights, kept = step_inputs(
+      decoder.target_model,
+      decoder.target.params,
+      rows,
+      state_lib.cache_slots(decoder.length, 0),
+      inputs_length,
+  )
+  return _num_bytes(weights) + kept
 
 
 def step_inputs(
@@ -68,20 +71,18 @@ def step_inputs(
     The parameters, and the bytes of the caches and of what was computed of the
     inputs.
   """
-  shapes = operations.shapes(params)
   inputs = jnp.ones((rows, inputs_length), jnp.int32)
-  start = lambda params: model.start(params, inputs, rows, slots)
-  started = jax.eval_shape(start, shapes)
+  view, _ = operations.start(model, params, inputs, rows, slots)
   at = jnp.zeros((rows,), jnp.int32)
-  decode = lambda params, memory, cache: model.decode(
-      params, memory, cache, inputs[:, :1], at, None
-  )
-  traced = jax.make_jaxpr(decode)(shapes, started.memory, started.cache)
-  is_read = _read_whole(traced.jaxpr)
+  decode = lambda *given: model.decode(*given, inputs[:, :1], at, None)
+  is_read = _read_whole(jax.make_jaxpr(decode)(*view).jaxpr)
   leaves = jax.tree.leaves(params)
   weights = [x for x, read in zip(leaves, is_read, strict=False) if read]
-  kept = jax.tree.leaves((started.memory, started.cache))
-  return weights, sum(x.size * x.dtype.itemsize for x in kept)
+  return weights, _num_bytes((view.memory, view.cache))
+
+
+def _num_bytes(tree: Any) -> int:
+  return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
 
 def _read_whole(jaxpr: Any) -> list[bool]:

@@ -5,7 +5,7 @@
 Legend: gamma (draft tokens per block).
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable
 import math
 import time
 
@@ -79,7 +79,7 @@ class Parts:
 
   def times(
       self, rounds: slice = slice(None), encoded: slice = slice(None)
-  ) -> part_sums.StepTimes:
+  ) -> part_sums.PartTimes:
     """Returns the median times; those of the encoders are for one batch.
 
     Args:
@@ -87,27 +87,14 @@ class Parts:
       encoded: the timings of the encoders to use; by default all.
     """
     median = lambda name, part: float(np.median(self.seconds[name][part]))
-    steps = ('t1', 't_verify', 't_draft', 't_draft2')
-    return part_sums.StepTimes(
+    ms = lambda name: median(name, rounds) * 1e3
+    steps = 't1', 't_verify', 't_draft', 't_draft2', 't_call'
+    return part_sums.PartTimes(
         median('encoder_target', encoded),
         median('encoder_draft', encoded),
-        *(median(name, rounds) * 1e3 for name in steps),
+        *map(ms, steps),
+        tuple(map(ms, part_programs.width_names(self._decoder.gamma).values())),
     )
-
-  def width_ms(self, rounds: slice = slice(None)) -> tuple[float, ...]:
-    """Returns the median milliseconds of verification at each width.
-
-    Args:
-      rounds: the rounds to use; by default all.
-    """
-    names = part_programs.width_names(self._decoder.gamma).values()
-    return tuple(
-        float(np.median(self.seconds[name][rounds])) * 1e3 for name in names
-    )
-
-  def call_ms(self) -> float:
-    """Returns the median milliseconds of a step, drafting and verification."""
-    return float(np.median(self.seconds['t_call'])) * 1e3
 
 
 def seconds(program: Callable[[], object]) -> float:
@@ -115,20 +102,3 @@ def seconds(program: Callable[[], object]) -> float:
   start = time.perf_counter()
   jax.block_until_ready(program())
   return time.perf_counter() - start
-
-
-def seconds_interleaved(
-    programs: Mapping[Hashable, Callable[[], object]], repeats: int
-) -> dict[Hashable, np.ndarray]:
-  """Times programs interleaved, after a warm-up.
-
-  Returns:
-    Seconds of each program, [repeats].
-  """
-  for program in programs.values():
-    jax.block_until_ready(program())
-  rounds = [
-      [seconds(program) for program in programs.values()]
-      for _ in range(repeats)
-  ]
-  return dict(zip(programs, np.transpose(rounds), strict=True))

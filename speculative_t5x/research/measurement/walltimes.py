@@ -23,7 +23,6 @@ from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.measurement import step_times
-from speculative_t5x.research.measurement import tallies
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import theory
@@ -68,10 +67,9 @@ def measure(
   progress.say(f'{name}: compiling the parts')
   decoder, request = programs.decoder, batches[0]
   rows = len(request.limits) * decoder.num_decodes
-  inputs_length = request.inputs.shape[1]
   parts = step_times.Parts(programs, request)
   readers = read_floor.Readers(
-      read_floor.step_bytes(decoder, rows, inputs_length)
+      read_floor.step_bytes(decoder, rows, request.inputs.shape[1])
   )
   places = np.linspace(0, len(batches) - 1, settings.rounds).round().astype(int)
 
@@ -82,44 +80,40 @@ def measure(
       parts.time_round()
       readers.time_round()
 
-  plain, speculative = interleaved.run(
-      decoder,
-      batches,
-      repeats=settings.repeats,
-      name=name,
-      between=time_parts,
+  timer = interleaved.Timer(
+      (decoder.plain, decoder.speculative), repeats=settings.repeats
   )
+  with progress.Progress(name, len(batches)) as shown:
+    plain, speculative = timer.run(batches, before=time_parts, after=shown.show)
   for decoded in plain.decoded:
     token_decoder.check_finite(decoded)
   progress.say(f'{name}: counting operations and memory')
-  record = add_runs(settings, plain.tally(), speculative.tally())
-  record = _add_parts(record, parts)
+  floor_ms = None
   if decoder.mesh is None:  # on a mesh, one device reads a part of the bytes
     floor_ms = readers.floor_s() * 1e3
-    record = dataclasses.replace(
-        record, floor_ms=floor_ms, floor_ratio=record.t1_ms / floor_ms
-    )
+  record = _add_parts(
+      add_runs(settings, plain, speculative), parts.times(), floor_ms
+  )
   windows = _windows(parts, places, len(batches), settings.repeats)
-  record = _add_bound(record, plain, speculative, windows)
-  if decoder.policy.is_constant and rows == 1:
-    record = _add_oracle(record, plain, speculative, windows)
-  num_widths = len(speculative.decoded[0].calls_by_width)
-  record = _add_programs(record, decoder, request, num_widths)
+  # Then the counts tell how many draft tokens each block could have.
+  is_single = decoder.policy.is_constant and rows == 1
+  record = _add_bound(record, plain, speculative, windows, is_single)
+  record = _add_programs(record, decoder, request, speculative)
   return Measured(record, plain, speculative)
 
 
 def add_runs(
     record: run_record.RunRecord,
-    plain: tallies.Tally,
-    speculative: tallies.Tally,
+    plain: interleaved.Run,
+    speculative: interleaved.Run,
 ) -> run_record.RunRecord:
   """Returns a record with what two runs over the same batches counted."""
-  speculative_run = run_of(speculative, is_speculative=True)
+  described = run_of(speculative)
   return dataclasses.replace(
       record,
-      baseline=run_of(plain, is_speculative=False),
-      speculative=speculative_run,
-      **counts.acceptance_rates(vars(speculative_run)),
+      baseline=run_of(plain),
+      speculative=described,
+      **counts.acceptance_rates(vars(described)),
       padded_share=counts.padded_share(speculative.counts),
       speedup=interleaved.speedup(plain, speculative),
       speedup_ci95=interleaved.speedup_interval(plain, speculative),
@@ -129,17 +123,17 @@ def add_runs(
 
 
 def run_of(
-    tally: tallies.Tally, is_speculative: bool
+    run: interleaved.Run,
 ) -> run_record.PlainRun | run_record.SpeculativeRun:
   """Returns counts and walltime of a run, for a record."""
   values = {
-      **counts.count_run(tally.counts),
-      'walltime_s': tally.walltime_s,
-      'tokens_per_s': tally.counts.tokens / tally.walltime_s,
+      **counts.count_run(run.counts),
+      'walltime_s': run.walltime_s,
+      'tokens_per_s': run.counts.tokens / run.walltime_s,
   }
-  if not is_speculative:
+  if run.counts.speculation is None:
     return run_record.PlainRun(**values)
-  drafts = counts.count_speculation(tally.counts)
+  drafts = counts.count_speculation(run.counts)
   return run_record.SpeculativeRun(**values, **drafts)
 
 
@@ -177,56 +171,39 @@ def step_times_of(record: run_record.RunRecord) -> part_sums.StepTimes:
   )
 
 
-class _Window(NamedTuple):
-  """The times of the parts that hold for a batch.
-
-  Attributes:
-    times: times of the parts.
-    width_ms: milliseconds of a target call at each width of verification.
-  """
-
-  times: part_sums.StepTimes
-  width_ms: tuple[float, ...]
-
-
 def _windows(
     parts: step_times.Parts, places: np.ndarray, num_batches: int, repeats: int
-) -> list[_Window]:
+) -> list[part_sums.PartTimes]:
   """Returns the parts' times for each batch.
 
-  Args:
-    parts: The parts that were timed. Times of steps are from the rounds around
-      a batch; those of the encoders are its own, because they depend on its
-      inputs.
-    places: [rounds], the batch that each round came before, ascending.
-    num_batches: number of batches in the run.
-    repeats: how often the encoders were timed on each batch.
+  Times of steps are from the rounds around a batch; those of the encoders are
+  its own, because they depend on its inputs. `places` has the batch that each
+  round came before, ascending.
   """
   done = np.searchsorted(places, np.arange(num_batches), side='right')
   first = np.clip(done - _WINDOW // 2 - 1, 0, max(len(places) - _WINDOW, 0))
-  found = []
-  for batch, start in enumerate(first.tolist()):
-    rounds = slice(start, start + _WINDOW)
-    encoded = slice(batch * repeats, (batch + 1) * repeats)
-    times = parts.times(rounds, encoded)
-    found.append(_Window(times, parts.width_ms(rounds)))
-  return found
+  return [
+      parts.times(
+          slice(start, start + _WINDOW),
+          slice(batch * repeats, (batch + 1) * repeats),
+      )
+      for batch, start in enumerate(first.tolist())
+  ]
 
 
 def _add_parts(
-    record: run_record.RunRecord, parts: step_times.Parts
+    record: run_record.RunRecord,
+    times: part_sums.PartTimes,
+    floor_ms: float | None,
 ) -> run_record.RunRecord:
-  times = parts.times()
+  names = 't1', 't_verify', 't_draft', 't_draft2', 't_call', 't_width'
   return dataclasses.replace(
       record,
-      t1_ms=times.t1_ms,
-      t_verify_ms=times.t_verify_ms,
-      t_draft_ms=times.t_draft_ms,
-      t_draft2_ms=times.t_draft2_ms,
-      t_call_ms=parts.call_ms(),
+      **{f'{name}_ms': getattr(times, f'{name}_ms') for name in names},
       c=times.t_draft_ms / times.t1_ms,  # Definition 3.7
-      t_width_ms=parts.width_ms(),
       verify_cost_ratio=times.t_verify_ms / times.t1_ms,
+      floor_ms=floor_ms,
+      floor_ratio=floor_ms and times.t1_ms / floor_ms,
   )
 
 
@@ -234,7 +211,8 @@ def _add_bound(
     record: run_record.RunRecord,
     plain: interleaved.Run,
     speculative: interleaved.Run,
-    windows: list[_Window],
+    windows: list[part_sums.PartTimes],
+    has_oracle: bool,
 ) -> run_record.RunRecord:
   """Compares what the runs took with what their parts add up to.
 
@@ -243,20 +221,22 @@ def _add_bound(
     plain: the plain run.
     speculative: the speculative run.
     windows: the times of the parts that hold for each batch.
-  Returns:
-    The record with the bound, the efficiency and the warnings.
+    has_oracle: whether to add what an oracle of draft lengths would gain. The
+      batches must have one row, and the policy must not shorten drafts.
   """
-  encoder_s = sum(x.times.target_encoder_s for x in windows)
-  draft_encoder_s = sum(x.times.draft_encoder_s for x in windows)
-  plain_s, speculative_s = _plain_seconds(windows, plain), 0.0
-  for window, decoded in zip(windows, speculative.decoded, strict=True):
-    calls = np.asarray(decoded.calls_by_width)
-    # A loop of one width verifies whole blocks only.
-    whole = (window.times.t_verify_ms,)
-    width_ms = whole if len(calls) == 1 else window.width_ms
-    speculative_s += part_sums.adaptive_seconds(
-        window.times, int(decoded.num_draft_steps), calls, width_ms
+  encoder_s = sum(times.target_encoder_s for times in windows)
+  draft_encoder_s = sum(times.draft_encoder_s for times in windows)
+  plain_s = speculative_s = oracle_s = 0.0
+  for times, one, other in zip(
+      windows, plain.decoded, speculative.decoded, strict=True
+  ):
+    plain_s += part_sums.plain_seconds(times, int(one.num_steps))
+    speculative_s += part_sums.speculative_seconds(
+        times, int(other.num_draft_steps), other.calls_by_width
     )
+    if has_oracle:
+      accepted = np.sum(other.statistics.accepted_histogram, axis=0)
+      oracle_s += part_sums.oracle_seconds(times, accepted)
   bound = plain_s / speculative_s
   efficiency = record.speedup / bound
   decode_s = plain.walltime_s - encoder_s
@@ -266,46 +246,11 @@ def _add_bound(
       record,
       encoder_s=run_record.EncoderSeconds(encoder_s, draft_encoder_s),
       bound_speedup=bound,
+      oracle_speedup=plain_s / oracle_s if has_oracle else None,
       decode_speedup=decode_s / rest_s if has_rest else None,
       loop_efficiency=efficiency,
       warnings=_warnings(decode_s / (plain_s - encoder_s), efficiency),
   )
-
-
-def _plain_seconds(windows: list[_Window], plain: interleaved.Run) -> float:
-  """Returns the seconds of plain decoding if it took the sum of its parts."""
-  return sum(
-      part_sums.plain_seconds(window.times, int(decoded.num_steps))
-      for window, decoded in zip(windows, plain.decoded, strict=True)
-  )
-
-
-def _add_oracle(
-    record: run_record.RunRecord,
-    plain: interleaved.Run,
-    speculative: interleaved.Run,
-    windows: list[_Window],
-) -> run_record.RunRecord:
-  """Adds what an oracle of draft lengths would gain.
-
-  Args:
-    record: the record of the runs.
-    plain: the plain run.
-    speculative: the speculative run, with one row per batch and a policy that
-      does not shorten drafts: then the counts tell how many draft tokens each
-      block could have.
-    windows: the times of the parts that hold for each batch.
-  """
-  oracle_s = sum(
-      part_sums.oracle_seconds(
-          window.times,
-          np.sum(decoded.statistics.accepted_histogram, axis=0),
-          window.width_ms,
-      )
-      for window, decoded in zip(windows, speculative.decoded, strict=True)
-  )
-  speedup = _plain_seconds(windows, plain) / oracle_s
-  return dataclasses.replace(record, oracle_speedup=speedup)
 
 
 def _warnings(step_ratio: float, efficiency: float) -> tuple[str, ...]:
@@ -329,20 +274,13 @@ def _add_programs(
     record: run_record.RunRecord,
     decoder: token_decoder.TokenDecoder,
     request: requests_lib.Request,
-    num_widths: int,
+    speculative: interleaved.Run,
 ) -> run_record.RunRecord:
-  """Returns a record with the operations and the memory of the programs.
-
-  Args:
-    record: the record of the runs.
-    decoder: both ways.
-    request: a batch.
-    num_widths: widths of verification in the speculative loop. The operations
-      of a run are only known if it is one, and drafts are all of one length.
-  """
+  """Returns a record with the operations and the memory of the programs."""
   counted = operations.count(decoder, request)
   factor = None
-  if num_widths == 1:
+  # With several widths, the operations of the run are not known.
+  if len(speculative.decoded[0].calls_by_width) == 1:
     factor = counted.factor(
         record.baseline.loop_steps, record.speculative.loop_steps
     )

@@ -37,10 +37,12 @@ def table(rows: Iterable[Row], columns: Sequence[str] = ()) -> str:
     columns: columns to show; none for all that a row has. A row may lack some.
   """
   rows = list(rows)
+  if not rows:
+    return ''
   names = columns or [*dict.fromkeys(name for row in rows for name in row)]
   lines = [names, ['---'] * len(names)]
   lines += [[row.get(name, cells.MISSING) for name in names] for row in rows]
-  return '\n'.join(f'| {" | ".join(line)} |' for line in lines if rows)
+  return '\n'.join(f'| {" | ".join(line)} |' for line in lines)
 
 
 def with_headline(rows: Sequence[Row], headline: Sequence[str]) -> str:
@@ -48,5 +50,6 @@ def with_headline(rows: Sequence[Row], headline: Sequence[str]) -> str:
 
   A wide table hides its last columns off the screen.
   """
-  parts = table(rows, headline), 'Details:', table(rows)
-  return '\n\n'.join(parts) if rows else ''
+  if not rows:
+    return ''
+  return '\n\n'.join([table(rows, headline), 'Details:', table(rows)])

@@ -4,11 +4,11 @@
 
 from rich import console as console_lib
 
-from speculative_t5x.loading.compatibility import facts
+from speculative_t5x.loading.compatibility import checks
 from speculative_t5x.research.reports import console
 
 
-def render(report: facts.Report) -> console_lib.Group:
+def render(report: checks.Report) -> console_lib.Group:
   """Returns the findings as a table, with the remarks on them below it."""
   roles = zip(('target', 'draft'), report.checkpoints, strict=True)
   rows = [
@@ -34,7 +34,7 @@ def render(report: facts.Report) -> console_lib.Group:
   )
 
 
-def conclude(report: facts.Report) -> str:
+def conclude(report: checks.Report) -> str:
   """Returns whether the pair can work: the number of warnings, or an error.
 
   Only the first error is named; the table has all of them.

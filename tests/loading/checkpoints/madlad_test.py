@@ -21,7 +21,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.networks import t5_modules
+from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
 from tests import checkpoints_by_hand as by_hand
 from tests import tiny
@@ -78,35 +78,8 @@ def checkpoint(tmp_path_factory):
   return checkpoints.open(write(folder, tensors()))
 
 
-def padded(rows, length, fill):
-  return jnp.asarray([[*row, *[fill] * (length - len(row))] for row in rows])
-
-
-def teacher_forced(params, inputs, decoder_inputs):
-  """Returns logits [batch, length, vocab]; masks only padding of inputs."""
-  is_input = inputs != IDS.padding
-  length = decoder_inputs.shape[1]
-
-  def run(network):
-    encoded = network.encoder(
-        network.token_embedder(inputs),
-        mask=is_input[:, None, :, None] & is_input[:, None, None, :],
-        deterministic=True,
-    )
-    return network.decoder(
-        network.token_embedder(decoder_inputs),
-        encoded,
-        mask=jnp.tril(jnp.ones((1, 1, length, length), bool)),
-        cross_mask=is_input[:, None, None, :],
-        deterministic=True,
-    )
-
-  with jax.default_matmul_precision('highest'):
-    return t5_modules.Transformer(CONFIG).apply({'params': params}, method=run)
-
-
 def test_parameters_and_ids(checkpoint):
-  assert models.read_config(checkpoint) == CONFIG
+  assert checkpoint.network() == CONFIG
   assert checkpoint.special_ids == IDS
   jax.tree.map(
       np.testing.assert_array_equal,
@@ -118,16 +91,26 @@ def test_parameters_and_ids(checkpoint):
 class TestLogits:
 
   def test_equal_transformers(self, checkpoint):
+    """All tokens of an output are decoded as one block."""
     params = checkpoint.restore_params(models.abstract_params(CONFIG))
-    inputs = padded(INPUTS, 9, IDS.padding)
-    outputs = padded(OUTPUTS, 12, IDS.padding)
-    start = jnp.full((len(INPUTS), 1), IDS.start)
-    decoder_inputs = jnp.concatenate([start, outputs[:, :-1]], axis=1)
-    logits = np.asarray(teacher_forced(params, inputs, decoder_inputs))
-    for row, expected in zip(logits, OUTPUTS):
+    model = network.NetworkModel(CONFIG, IDS)
+    outputs = batching.pad(OUTPUTS, 12, IDS.padding)
+    rows = len(OUTPUTS)
+    starts = jnp.full((rows, 1), IDS.start)
+    with jax.default_matmul_precision('highest'):
+      started = model.start(params, batching.pad(INPUTS, 9), rows, 12)
+      logits, _ = model.decode(
+          params,
+          started.memory,
+          started.cache,
+          jnp.concatenate([starts, outputs[:, :-1]], axis=1),
+          jnp.zeros(rows, jnp.int32),
+          None,
+      )
+    for row, expected in zip(np.asarray(logits), OUTPUTS):
       found = row.argmax(axis=-1)[: len(expected)]
       np.testing.assert_array_equal(found, expected)
-    for row, expected in zip(logits, TOP_LOGITS):
+    for row, expected in zip(np.asarray(logits), TOP_LOGITS):
       found = row.max(axis=-1)[: len(expected)]
       np.testing.assert_allclose(found, expected, atol=2e-4)
 
@@ -150,3 +133,11 @@ class TestDecoding:
         decoded.sequences, batching.pad(OUTPUTS, 12, IDS.padding)
     )
     assert decoded.num_tokens.tolist() == [len(row) for row in OUTPUTS]
+
+  def test_draft_of_another_vocabulary(self, checkpoint, tmp_path):
+    """T5X's layout stores no ids: its target has the default ones."""
+    checkpoints.save(tmp_path, 1, tiny.params(CONFIG))
+    target = models.find_model(checkpoints.open(tmp_path))
+    drafter = draft_model_source.FromCheckpoint(checkpoint.folder)
+    with pytest.raises(ValueError, match='both must be of one vocabulary'):
+      drafter.find(target, None)

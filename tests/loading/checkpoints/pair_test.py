@@ -49,7 +49,7 @@ class TestOf:
 
   def test_reads_the_model(self, folder, params, role):
     model = checkpoints.open(folder).of(role)
-    assert models.read_config(model).mlp_dim == _CONFIGS[role].mlp_dim
+    assert model.network().mlp_dim == _CONFIGS[role].mlp_dim
     expected = models.abstract_params(_CONFIGS[role])
     assert_equal(model.restore_params(expected), params[role])
     one_by_one = checkpoints.nest(dict(model.read_params()))

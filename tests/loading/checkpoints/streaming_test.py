@@ -38,15 +38,14 @@ def resident(field):
       return 1024 * int(line.split()[1])
 
 opened = checkpoints.open(sys.argv[1])
-reader = opened._reader
-specs = reader.specs
+specs = opened.specs
 names = sorted(specs, key=lambda name: specs[name].size)
-for name, array in reader.read(names[:1]):
-  del array  # threads are started
+opened._read_array(names[0])  # threads are started
 open('/proc/self/clear_refs', 'w').write('5')
 start = resident('VmRSS')
 total = 0
-for name, array in reader.read(names):
+for name in names:
+  array = opened._read_array(name)
   total += array.nbytes
   array[0].sum()
   del array

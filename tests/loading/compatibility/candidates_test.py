@@ -2,22 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of reading two models without their weights."""
 
-import json
 import shutil
 
 import jax.numpy as jnp
 import pytest
 
 from speculative_t5x.loading.compatibility import candidates
-from speculative_t5x.loading.compatibility import facts
-from speculative_t5x.networks import t5
 from speculative_t5x.tasks import bulletins
-from tests import shared
 from tests import tiny
 from tests.loading.compatibility import saved_pair
-
-_SHARED = shared.shared_folder()
-_ORACLE = _SHARED and _SHARED / 't5x_oracle'
 
 
 @pytest.fixture(scope='module')
@@ -56,44 +49,17 @@ class TestModels:
     assert target.config == saved_pair.TARGET
     assert draft.config == saved_pair.DRAFT
     for candidate, name in ((target, 'target'), (draft, 'draft')):
-      assert candidate.checkpoint == str(folder / name)
-      assert candidate.config_source == facts.FROM_PARAMETERS
-      assert candidate.specs and not candidate.problems
+      assert candidate.path == str(folder / name)
+      assert candidate.config_source == candidates.FROM_PARAMETERS
+      assert candidate.model.checkpoint.specs and not candidate.problems
 
   def test_given_config(self, read):
     config = tiny.config(vocab_size=2048, dtype='float32')
     target, draft = read(target={'config': config}, dtype='bfloat16')
     assert target.config_source == 'TARGET_CONFIG'
-    assert draft.config_source == facts.FROM_PARAMETERS
+    assert draft.config_source == candidates.FROM_PARAMETERS
     assert jnp.dtype(target.config.dtype) == jnp.float32
     assert jnp.dtype(draft.config.dtype) == jnp.bfloat16
-
-  @pytest.mark.skipif(
-      not (_ORACLE and _ORACLE.is_dir()), reason='needs the shared T5X oracle'
-  )
-  @pytest.mark.parametrize(
-      'layouts', [('t5x_orbax', 't5x_legacy'), ('hf', 'hf')]
-  )
-  def test_checkpoints_state_the_sizes_of_their_configs(self, layouts):
-    paths = [
-        str(_ORACLE / role / layout)
-        for role, layout in zip(('target', 'draft'), layouts, strict=True)
-    ]
-    configs = [
-        t5.T5Config(
-            **json.loads((_ORACLE / role / 'oracle.json').read_text())['config']
-        )
-        for role in ('target', 'draft')
-    ]
-    alone = candidates.read_pair(*map(candidates.Given, paths), dtype='float32')
-    configured = candidates.read_pair(*map(candidates.Given, paths, configs))
-    source = 'config.json' if 'hf' in layouts else facts.FROM_PARAMETERS
-    assert {candidate.config_source for candidate in alone} == {source}
-    for read, expected, config in zip(alone, configured, configs, strict=True):
-      assert read.config == expected.config == config
-      assert read.specs == expected.specs
-      assert not read.problems and not expected.problems
-
 
 class TestModelProblems:
 
@@ -103,14 +69,6 @@ class TestModelProblems:
     problem = _problem(draft)
     assert problem.startswith(f'DRAFT_CHECKPOINT_PATH: No checkpoint at {path}')
     assert not target.problems
-
-  def test_damaged_checkpoint(self, read, folder, tmp_path):
-    shutil.copytree(folder / 'draft', tmp_path / 'draft')
-    (tmp_path / 'draft/checkpoint_1/state/manifest.ocdbt').unlink()
-    _, draft = read(draft={'checkpoint_path': str(tmp_path / 'draft')})
-    problem = _problem(draft)
-    assert problem.startswith('DRAFT_CHECKPOINT_PATH: ')
-    assert 'damaged' in problem
 
 
 class TestVocabularies:

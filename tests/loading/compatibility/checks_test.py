@@ -5,6 +5,7 @@
 import dataclasses
 import pathlib
 import tempfile
+import types
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +14,10 @@ import pytest
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import checks
-from speculative_t5x.loading.compatibility import facts
 from speculative_t5x.loading.compatibility import memory
+from tests import recurrent_network
 from tests import tiny
 from tests import vocabulary_files
 
@@ -36,16 +38,17 @@ def vocabulary():
   return _vocabulary()
 
 
-def _candidate(vocabulary, **overrides):
+def _candidate(vocabulary, specs=None, **overrides):
   config = tiny.config(**overrides)
-  specs = {
-      name: jax.ShapeDtypeStruct(spec.shape, jnp.float32)
-      for name, spec in checkpoints.flatten(
-          models.abstract_params(config)
-      ).items()
-  }
-  return facts.Candidate(
-      'a folder', 'T5X by Orbax', specs, config, 'TARGET_CONFIG', vocabulary
+  checkpoint = types.SimpleNamespace(
+      layout=checkpoints.Layout.ORBAX,
+      specs=specs or checkpoints.flatten(models.abstract_params(config)),
+  )
+  return candidates.Candidate(
+      'a folder',
+      models.ModelSource(checkpoint, config),
+      'TARGET_CONFIG',
+      vocabulary,
   )
 
 
@@ -76,10 +79,12 @@ def test_a_good_pair(pair):
   assert not report.errors
   assert _verdicts(report) == {'memory per device': 'note'}
   assert _finding(report, 'layers: encoder + decoder').draft == '2 + 1'
-  assert _finding(report, 'relative positions').target == '2 heads, 32 buckets'
+  assert _finding(report, 'relative positions').target == (
+      '2 heads, 32 buckets up to 128'
+  )
   counts = _finding(report, 'parameters')
   assert int(counts.target.replace(',', '')) == sum(
-      x.size for x in pair[0].specs.values()
+      x.size for x in pair[0].model.checkpoint.specs.values()
   )
 
 
@@ -91,7 +96,7 @@ class TestVocabularies:
     (found,) = _check(pair[0], draft).errors
     assert found.name == 'vocabulary: SHA-256'
     assert found.target != found.draft
-    assert "in the target's vocabulary and 'r' in the draft's" in found.remedy
+    assert "vocabulary has the piece 't' for id " in found.remedy
 
   @pytest.mark.parametrize(
       ('target', 'draft', 'verdicts'),
@@ -122,7 +127,7 @@ class TestVocabularies:
     errors = _check(*pair).errors
     assert [f.name for f in errors] == ['vocabulary: ids'] * bool(narrow)
     if narrow:
-      assert f'The {narrow} has only {min(widths)} logits' in errors[0].remedy
+      assert f'the {narrow} only {min(widths)} logits' in errors[0].remedy
 
   def test_draft_without_logits_for_sentinels(self):
     vocabulary = _vocabulary(has_sentinels=True)
@@ -131,8 +136,6 @@ class TestVocabularies:
         vocabulary, vocab_size=vocabulary.num_pieces, num_decoder_layers=1
     )
     assert not _check(target, draft).errors
-    (found,) = _check(draft, draft).errors
-    assert found.name == 'vocabulary: ids'
 
 
 @pytest.mark.parametrize(
@@ -156,19 +159,38 @@ def test_draft(vocabulary, pair, changes, name, shown, verdict):
 def test_what_the_parameters_state(pair):
   specs = {'a': jax.ShapeDtypeStruct((2, 3), jnp.bfloat16)}
   draft = dataclasses.replace(
-      pair[1], config_source=facts.FROM_PARAMETERS, specs=specs
+      _candidate(pair[1].vocabulary, specs),
+      config_source=candidates.FROM_PARAMETERS,
   )
   report = _check(pair[0], draft)
   assert _finding(report, 'dtype stored').draft == 'bfloat16'
-  assert _finding(report, 'mlp_activations').verdict == 'note'
+  assert _finding(report, 'sizes from').verdict == 'note'
 
 
-@pytest.mark.parametrize('name', ['inputs_length', 'targets_length'])
-def test_long_sequences(pair, name):
-  for length, verdict in ((128, 'ok'), (129, 'note')):
-    report = _check(*pair, **{name: length})
-    found = _finding(report, 'lengths of inputs, targets')
-    assert found.verdict == verdict and not report.errors
+def test_decoders_alone(vocabulary, pair):
+  """They draft on the output of an encoder as wide as they read."""
+  alone = _candidate(vocabulary, num_encoder_layers=0)
+  found = _finding(_check(pair[0], alone), 'encoder')
+  assert found.verdict == 'note' and 'shared_encoder.gin' in found.remedy
+  (found,) = _check(alone, pair[1]).errors
+  assert 'The target has no encoder' in found.remedy
+  narrow = _candidate(vocabulary, num_encoder_layers=0, encoder_dim=16)
+  (found,) = _check(pair[0], narrow).errors
+  assert 'an encoder of width 16' in found.remedy
+
+
+def test_a_network_that_names_no_sizes(vocabulary, pair):
+  network = recurrent_network.Recurrent(vocabulary.num_ids)
+  specs = checkpoints.flatten(models.abstract_params(network))
+  checkpoint = types.SimpleNamespace(
+      layout=checkpoints.Layout.ORBAX, specs=specs
+  )
+  draft = dataclasses.replace(
+      pair[1], model=models.ModelSource(checkpoint, network)
+  )
+  report = _check(pair[0], draft)
+  assert not report.errors
+  assert _finding(report, 'emb_dim').draft == '-'
 
 
 class TestProblems:
@@ -182,7 +204,7 @@ class TestProblems:
 
   def test_unreadable_model(self, pair):
     """The report still shows the other model."""
-    lost = facts.Candidate('nowhere').with_problem('Lost.')
+    lost = candidates.Candidate('nowhere').with_problem('Lost.')
     for report in (_check(pair[0], lost), _check(lost, pair[1])):
       (found,) = report.errors
       assert found.remedy == 'Lost.'

@@ -14,6 +14,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import state as state_lib
+from tests import recurrent_network
 from tests import tiny
 
 _WORKLOAD = memory.Workload(
@@ -39,9 +40,9 @@ class TestByHand:
     params = self.encoder + self.decoder + 2 * self.embedding
     assert found.params == 4 * params
     # Keys and values, two layers, 32 wide: 6 rows of 11 + 4 + 1 slots, 3
-    # examples of 7 inputs.
+    # examples of 7 inputs, and whether each is a token.
     assert found.cache == 4 * 2 * 2 * 32 * 6 * 16
-    assert found.cross == 4 * 2 * 2 * 32 * 3 * 7
+    assert found.cross == 4 * 2 * 2 * 32 * 3 * 7 + 3 * 7
     assert found.logits == 4 * 6 * 5 * 64
     assert found.total == (
         found.params + found.cache + found.cross + found.logits
@@ -55,11 +56,12 @@ class TestByHand:
     assert dataclasses.replace(found, logits=target.logits) == target
 
   def test_bfloat16(self):
-    """All sizes but those of the logits are halved."""
+    """All sizes but those of the logits and of 21 booleans are halved."""
     found = memory.target_bytes(tiny.config(dtype=jnp.bfloat16), _WORKLOAD)
     full = memory.target_bytes(tiny.config(), _WORKLOAD)
-    for name in ('params', 'cache', 'cross'):
+    for name in ('params', 'cache'):
       assert 2 * getattr(found, name) == getattr(full, name)
+    assert 2 * (found.cross - 21) == full.cross - 21
     assert found.logits == full.logits
 
   def test_mesh(self):
@@ -70,7 +72,8 @@ class TestByHand:
     params = self.encoder + self.decoder + 2 * self.embedding
     assert found.params == 4 * (norms + (params - norms) // 2)
     one = memory.target_bytes(tiny.config(), _WORKLOAD)
-    assert (2 * found.cache, 2 * found.cross) == (one.cache, one.cross)
+    assert 2 * found.cache == one.cache
+    assert 2 * (found.cross - 21) == one.cross - 21
     assert found.logits == one.logits
     # Kernels are merged on one device only.
     assert (found.loading, one.loading) == (0, 4 * 3 * 32 * 32)
@@ -89,6 +92,13 @@ class TestByHand:
     # Embedding, head and feed-forward blocks are still partitioned.
     cut = 2 * self.embedding + 4 * 4608
     assert one.params - found.params == 4 * cut * 3 // 4
+
+
+def test_any_network():
+  found = memory.draft_bytes(recurrent_network.Recurrent(50), _WORKLOAD, 64)
+  assert found.params == 4 * (2 * 50 * 16 + 16 * 16)
+  assert (found.cache, found.cross) == (4 * 6 * 16 * 16, 4 * 3 * 16)
+  assert found.loading == 0
 
 
 @pytest.mark.parametrize(
@@ -112,7 +122,7 @@ def test_allocated(overrides):
   _, context = tiny.encode(
       model.config, model.params, tiny.encoder_tokens(3, 7)
   )
-  assert found.cross == _num_bytes(context.cross)
+  assert found.cross == _num_bytes(context)
 
 
 class TestWorkload:

@@ -7,6 +7,7 @@ import pytest
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import pairing
+from tests import tiny
 from tests.loading.compatibility import saved_pair
 
 
@@ -60,3 +61,11 @@ def test_one_checkpoint_for_both(folder):
     _check(folder, target='draft')
   assert 'is of another network' in str(error.value)
   assert 'swapped' not in str(error.value)
+
+
+def test_network_of_neither(folder):
+  other = tiny.config(vocab_size=2048, mlp_dim=8)
+  with pytest.raises(checkpoints.CheckpointError) as error:
+    _check(folder, target_config=other)
+  message = str(error.value)
+  assert message.startswith('CHECKPOINT_PATH: ') and 'It fits' not in message

@@ -4,11 +4,13 @@
 
 import collections
 import itertools
+import json
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research.measurement import interleaved
 from tests import tiny
 
@@ -19,7 +21,7 @@ def _requests(count, batch_size):
 
 
 def _run_of(seconds):
-  return interleaved.Run([], np.asarray(seconds, float), 0.0)
+  return interleaved.Run(None, tuple(seconds), 0.0)
 
 
 class _Decoder:
@@ -36,8 +38,21 @@ class _Decoder:
 
   def _decode(self, way, batch):
     self.calls.append((way, int(batch)))
-    sequences = jnp.full((2, 3), batch + (10 if way == 'speculative' else 0))
-    return {'sequences': sequences, 'log_probs': jnp.zeros((2,))}
+    number = batch + (10 if way == 'speculative' else 0)
+    return _decoded(jnp.full((2, 3), number))
+
+
+def _decoded(sequences):
+  zeros, count = jnp.zeros((2,)), jnp.int32(1)
+  return token_decoder.Decoded(
+      sequences, zeros, zeros, zeros, count, count, jnp.ones((1,)), None
+  )
+
+
+def _time(decoder, numbers, repeats, **options):
+  ways = decoder.plain, decoder.speculative
+  timer = interleaved.Timer(ways, repeats=repeats)
+  return timer.run([jnp.asarray(number) for number in numbers], **options)
 
 
 class TestOrder:
@@ -59,52 +74,50 @@ class TestOrder:
 
 class TestRun:
 
-  def test_alternates_after_a_warm_up(self, capsys):
+  def test_alternates_after_a_warm_up(self):
     decoder = _Decoder()
-    plain, speculative = interleaved.run(
-        decoder, [jnp.asarray(0), jnp.asarray(1)], repeats=2, name='a test'
-    )
+    runs = _time(decoder, (0, 1), repeats=2)
     ways = ('plain', 'speculative')
     assert decoder.calls == [
         *((way, 0) for way in ways for _ in range(interleaved.WARMUP)),
         *((way, 0) for way in (*ways, *reversed(ways))),
         *((way, 1) for way in (*reversed(ways), *ways)),
     ]
-    for run, start in ((plain, 0), (speculative, 10)):
-      values = [int(d['sequences'][0, 0]) for d in run.decoded]
+    for run, start in zip(runs, (0, 10), strict=True):
+      values = [int(decoded.sequences[0, 0]) for decoded in run.decoded]
       assert values == [start, start + 1]
-      assert all(isinstance(d['sequences'], np.ndarray) for d in run.decoded)
-      assert run.seconds.shape == (2,) and (run.seconds > 0).all()
-    shown = capsys.readouterr()
-    assert shown.out == ''
-    assert shown.err.endswith('\na test: 2 of 2 batches, 0 s left\n')
+      assert all(isinstance(x.sequences, np.ndarray) for x in run.decoded)
+      assert run.counts.loop_steps == 2
+      assert len(run.seconds) == 2 and min(run.seconds) > 0
 
-  def test_between_comes_before_each_batch_is_decoded(self):
-    decoder = _Decoder()
-    interleaved.run(
-        decoder,
-        [jnp.asarray(0), jnp.asarray(1)],
-        repeats=2,
-        name='',
-        between=lambda number: decoder.calls.append(('between', number)),
-    )
+  def test_before_comes_before_each_batch_is_decoded(self):
+    decoder, done = _Decoder(), []
+    before = lambda number: decoder.calls.append(('before', number))
+    _time(decoder, (0, 1), repeats=2, first=7, before=before, after=done.append)
     warm_up, timed = decoder.calls[:4], decoder.calls[4:]
-    assert 'between' not in dict(warm_up)
-    assert [timed.index(('between', number)) for number in (0, 1)] == [0, 5]
-    assert len(timed) == 10
+    assert 'before' not in dict(warm_up)
+    assert [timed.index(('before', number)) for number in (7, 8)] == [0, 5]
+    assert len(timed) == 10 and done == [8, 9]
 
   def test_seconds_are_the_median_of_the_repeats(self, monkeypatch):
     seconds = iter([9.0, 1.0, 8.0, 1.0, *(4.0, 1.0), *(2.0, 5.0), *(9.0, 7.0)])
+    output = _decoded(jnp.zeros((2, 3)))
     # The warm-up runs each way in turn; then ways are interleaved.
     monkeypatch.setattr(
-        interleaved, '_timed', lambda *_: (np.zeros(()), next(seconds))
+        interleaved, '_timed', lambda *_: (output, next(seconds))
     )
-    plain, speculative = interleaved.run(
-        _Decoder(), [jnp.asarray(0)], repeats=3, name=''
-    )
+    plain, speculative = _time(_Decoder(), (0,), repeats=3)
     assert (plain.compile_s, speculative.compile_s) == (8.0, 7.0)
-    assert plain.seconds.tolist() == [5.0]  # of 4, 5 and 9
-    assert speculative.seconds.tolist() == [2.0]  # of 1, 2 and 7
+    assert plain.seconds == (5.0,)  # of 4, 5 and 9
+    assert speculative.seconds == (2.0,)  # of 1, 2 and 7
+
+  def test_stored_runs_are_joined(self):
+    runs = [_time(_Decoder(), (0,) * count, 1)[0] for count in (1, 2)]
+    stored = json.loads(json.dumps([run.stored() for run in runs]))
+    found = interleaved.join(stored)
+    assert found.seconds == runs[0].seconds + runs[1].seconds
+    assert found.compile_s == runs[0].compile_s
+    assert (found.counts.loop_steps, found.counts.row_steps) == (3, 6)
 
 
 class TestSpeedup:
@@ -112,14 +125,6 @@ class TestSpeedup:
   def test_speedup_is_the_ratio_of_sums(self):
     plain, speculative = _run_of([1.0, 9.0]), _run_of([1.0, 3.0])
     assert interleaved.speedup(plain, speculative) == 2.5
-
-  def test_resamples_pairs(self):
-    """Unequal batches with equal speedups have a narrow interval."""
-    seconds = np.array([1.0, 10.0, 100.0, 3.0, 2.0, 7.0])
-    interval = interleaved.speedup_interval(
-        _run_of(2 * seconds), _run_of(seconds)
-    )
-    assert interval == pytest.approx([2.0, 2.0])
 
   def test_interval_is_known_for_two_kinds_of_batches(self):
     interval = interleaved.speedup_interval(

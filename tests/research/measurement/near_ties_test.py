@@ -10,13 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.networks import network as network_lib
-from speculative_t5x.networks import t5_modules
-from speculative_t5x.research.measurement import decisions
-from speculative_t5x.research.measurement import forced
 from speculative_t5x.research.measurement import near_ties
-from speculative_t5x.speculation import sampling
 from tests import tiny
 
 BATCH, LENGTH, GAMMA = 3, 11, 3
@@ -24,27 +19,15 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 
 
 @functools.cache
-def decoder(num_valid_tokens=None):
+def decoder(**options):
   return tiny.decoder(
-      CONFIG,
-      gamma=GAMMA,
-      length=LENGTH,
-      noise=0.0,
-      num_valid_tokens=num_valid_tokens,
-      matmul_precision='highest',
-  )
+      CONFIG, gamma=GAMMA, length=LENGTH, noise=0.0,
+      matmul_precision='highest', **options,
+  )  # fmt: skip
 
 
 def request():
-  greedy = sampling.Sampling(0.0)
-  return requests_lib.Request(
-      tiny.encoder_tokens(BATCH, 9),
-      jnp.arange(BATCH, dtype=jnp.int32),
-      jnp.full((BATCH,), LENGTH, jnp.int32),
-      jnp.int32(0),
-      greedy,
-      greedy,
-  )
+  return tiny.requests(tiny.encoder_tokens(BATCH, 9), length=LENGTH)[0]
 
 
 def sequences():
@@ -56,18 +39,11 @@ def sequences():
 @functools.cache
 def teacher_forced():
   """Returns logits of every token of `sequences`, [batch, length, vocab]."""
-  fed = np.pad(sequences(), ((0, 0), (1, 0)))[:, :-1]
-  forward = jax.jit(
-      lambda params: t5_modules.Transformer(CONFIG).apply(
-          {'params': params},
-          request().inputs,
-          jnp.asarray(fed),
-          jnp.ones_like(fed),
-          enable_dropout=False,
+  return np.asarray(
+      tiny.teacher_forced(
+          CONFIG, tiny.params(CONFIG), request().inputs, sequences()
       )
   )
-  with jax.default_matmul_precision('highest'):
-    return np.asarray(forward(tiny.params(CONFIG)))
 
 
 def compare(row, position, token):
@@ -77,85 +53,72 @@ def compare(row, position, token):
   return near_ties.compare(decoder(), request(), sequences(), other)
 
 
-class TestLogitsOfBothPaths:
-
-  @pytest.mark.parametrize('block', [1, GAMMA + 1])
-  def test_agree_with_teacher_forcing_everywhere(self, block):
-    """Positions smaller than the block are included."""
-    for row in range(BATCH):
-      for position in range(LENGTH):
-        found = forced.logits_at(
-            decoder(), request(), row, sequences()[row], position, block
-        )
-        np.testing.assert_allclose(
-            found, teacher_forced()[row, position], atol=2e-5
-        )
-
-  def test_several_decodes_per_example(self):
-    several = tiny.decoder(
-        CONFIG,
-        gamma=GAMMA,
-        length=LENGTH,
-        noise=0.0,
-        num_decodes=2,
-        matmul_precision='highest',
-    )
-    for row in range(2 * BATCH):
-      example = row // 2
-      found = forced.logits_at(
-          several, request(), row, sequences()[example], 4, 1
+@pytest.mark.parametrize('num_decodes', [1, 2])
+@pytest.mark.parametrize('block', [1, GAMMA + 1])
+def test_both_paths_agree_with_teacher_forcing(block, num_decodes):
+  """Positions smaller than the block are included."""
+  several = decoder(num_decodes=num_decodes)
+  for index in range(num_decodes * BATCH):
+    example = index // num_decodes
+    for position in range(LENGTH) if num_decodes == 1 else (2, LENGTH - 1):
+      found = near_ties.logits_at(
+          near_ties.Row(several, request(), index, False),
+          sequences()[example],
+          position,
+          block,
       )
-      np.testing.assert_allclose(found, teacher_forced()[example, 4], atol=2e-5)
+      np.testing.assert_allclose(
+          found, teacher_forced()[example, position], atol=2e-5
+      )
 
 
 def test_all_of_a_row_is_repeated():
   """Inputs in other places than their features would be decoded wrongly."""
   asked = request().replace(features=decoder().encode(request()))
-  found = forced.repeat_row(decoder(), asked, 1)
+  found = near_ties.repeat_row(near_ties.Row(decoder(), asked, 1, False))
   assert found.hints is None
   for name in ('inputs', 'features'):
     given, repeated = getattr(asked, name), getattr(found, name)
     np.testing.assert_array_equal(repeated, jnp.stack([given[1]] * len(given)))
 
 
-def test_paths_are_those_of_both_batches(monkeypatch):
-  """Also for two runs of the same way of decoding."""
-  written, other = sequences()[0], sequences()[0].copy()
-  other[3] ^= 1
-  found = []
+def test_paths_use_the_programs_of_both_batches():
+  """The fake logits depend on the program, more than rounding does."""
+  logit = {
+      (BATCH, 1, 'highest'): 3.0,
+      (BATCH, GAMMA + 1, 'highest'): 4.5,
+      (2, 1, 'highest'): 5.0,
+      (2, GAMMA + 1, 'highest'): 2.5,
+  }
+  both = np.stack([sequences()[2], sequences()[2]])
+  both[1, 7] ^= 1
+  written, other = both[:, 7].tolist()
 
-  def logits_at(decoder, request, row, sequence, position, block):
-    found.append((request.inputs.shape, block))
-    return np.full(64, 0.5 * len(found), np.float32)
+  class Rounding(network_lib.NetworkModel):
 
-  monkeypatch.setattr(forced, 'logits_at', logits_at)
-  tokens = request().inputs
-  for changed in (tokens[:2], jnp.pad(tokens, ((0, 0), (0, 3)))):
-    found.clear()
-    difference = near_ties.explain(
-        decisions.Output(decoder(), request(), 0, False, written),
-        decisions.Output(
-            decoder(),
-            request().replace(inputs=changed),
-            0,
-            False,
-            other,
-        ),
-    )
-    assert found == [
-        (shape, block)
-        for shape in (tokens.shape, changed.shape)
-        for block in (1, GAMMA + 1)
-    ]
-    assert difference.path_difference == 1.5
+    def decode(self, params, memory, cache, tokens, positions, at):
+      precision = jax.config.jax_default_matmul_precision
+      logits = jnp.zeros((*tokens.shape, 64))
+      made_by = (*tokens.shape, precision)
+      return logits.at[..., other].set(logit.get(made_by, 99.0)), cache
+
+  own = copy.copy(decoder())
+  own.target_model = Rounding(own.target.config, own.target.special_ids)
+  first = near_ties.Row(own, request(), 2, False)
+  inputs = request().inputs[:2]
+  second = near_ties.Row(own, request().replace(inputs=inputs), 1, True)
+  assert near_ties.explain(first, second, both) == near_ties.Difference(
+      2,
+      7,
+      near_ties.Kind.ARGMAX,
+      (written, other),
+      logits=((0.0, 3.0), (0.0, 2.5)),
+      margin=3.0,
+      path_difference=2.5,
+  )
 
 
 class TestCompare:
-
-  def test_identical(self):
-    assert not near_ties.compare(
-        decoder(), request(), sequences(), sequences()
-    )
 
   @pytest.mark.parametrize('position', [0, 2, LENGTH - 1])
   def test_mismatch(self, position):
@@ -193,14 +156,14 @@ class TestCompare:
     written = sequences()[0, 3]
     other = int(written) ^ 1
 
-    def logits_at(decoder, request, row, sequence, position, block):
+    def logits_at(row, sequence, position, block):
       logits = np.zeros(64, np.float32)
       logits[written] = 0.5
       logits[40] = path_difference if block > 1 else 0.0
       logits[50:] = -np.inf
       return logits
 
-    monkeypatch.setattr(forced, 'logits_at', logits_at)
+    monkeypatch.setattr(near_ties, 'logits_at', logits_at)
     (difference,) = compare(0, 3, other)
     assert difference.is_near_tie == is_near_tie
     np.testing.assert_allclose(difference.path_difference, path_difference)
@@ -209,45 +172,10 @@ class TestCompare:
   def test_equal_logits_far_from_the_largest(self, monkeypatch):
     logits = np.zeros(64, np.float32)
     logits[40] = 0.5
-    monkeypatch.setattr(forced, 'logits_at', lambda *_: logits)
+    monkeypatch.setattr(near_ties, 'logits_at', lambda *_: logits)
     written = int(sequences()[0, 3]) % 32
     (difference,) = compare(0, 3, written ^ 1)
     assert difference.margin == 0.5 and not difference.is_near_tie
-
-  def test_paths_use_the_programs_of_the_run(self):
-    """The fake logits depend on the program, more than rounding does."""
-    logit = {
-        (BATCH, 1, 'highest'): 3.0,
-        (BATCH, GAMMA + 1, 'highest'): 4.5,
-    }
-    written, other = sequences()[2, 7], sequences()[2, 7] ^ 1
-
-    class Rounding(network_lib.NetworkModel):
-
-      def decode(self, params, memory, cache, tokens, positions, at):
-        precision = jax.config.jax_default_matmul_precision
-        logits = jnp.zeros((*tokens.shape, 64))
-        made_by = (*tokens.shape, precision)
-        return logits.at[..., other].set(logit.get(made_by, 99.0)), cache
-
-    rounding = copy.copy(decoder())
-    rounding.target_model = Rounding(
-        decoder().target.config, decoder().target.special_ids
-    )
-    changed = sequences()
-    changed[2, 7] = other
-    found = near_ties.compare(rounding, request(), sequences(), changed)
-    assert found == [
-        near_ties.Difference(
-            2,
-            7,
-            decisions.Kind.ARGMAX,
-            (written, other),
-            logits=((0.0, 3.0), (0.0, 4.5)),
-            margin=3.0,
-            path_difference=1.5,
-        )
-    ]
 
   def test_forbidden_ids_do_not_matter(self):
     other = sequences() % 40

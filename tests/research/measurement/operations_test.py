@@ -5,11 +5,9 @@
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
@@ -18,7 +16,6 @@ from speculative_t5x.loading.drafters import in_order_source
 from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.networks import t5
 from speculative_t5x.research.measurement import operations
-from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import theory
 from tests import tiny
 
@@ -36,25 +33,16 @@ def _model(config) -> models.Model:
   return models.Model(config, models.abstract_params(config), 0)
 
 
-def _count(
-    rows=1, gamma=GAMMA, num_decodes=1, drafter=None
-) -> operations.Operations:
+def _count(rows=1, num_decodes=1, drafter=None) -> operations.Operations:
   decoder = token_decoder.TokenDecoder(
       _model(TARGET),
       drafter or draft_model_source.from_model(_model(DRAFT)),
-      gamma=gamma,
+      gamma=GAMMA,
       length=LENGTH,
       num_decodes=num_decodes,
   )
-  setting = sampling.Sampling()
-  shape = (rows, INPUTS_LENGTH)
-  ids = np.arange(rows, dtype=np.int32)
-  return operations.count(
-      decoder,
-      requests_lib.Request(
-          jnp.ones(shape, jnp.int32), ids, ids, jnp.int32(0), setting, setting
-      ),
-  )
+  inputs = np.ones((rows, INPUTS_LENGTH), np.int32)
+  return operations.count(decoder, *tiny.requests(inputs, length=LENGTH))
 
 
 def by_hand(
@@ -89,6 +77,10 @@ class TestCount:
     for name, value in expected.items():
       # Matrix products are a lower bound, and nearly all operations.
       assert 1 <= getattr(found, name) / value < 1.02, name
+
+  def test_rows_are_all_decodes(self):
+    one, six = _count(), _count(rows=2, num_decodes=3)
+    assert six.verify == pytest.approx(6 * one.verify, rel=0.01)
 
   def test_draft_on_the_targets_encoder(self):
     config = dataclasses.replace(

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+import speculative_t5x
 from speculative_t5x.research.measurement import provenance
 
 
@@ -32,19 +33,11 @@ class TestNewRecord:
   def test_what_was_not_measured_is_null(self):
     record = provenance.new_record('eval', gamma=5)
     filled = {key for key, value in vars(record).items() if value is not None}
-    always = {
-        'schema_version',
-        'created',
-        'package_version',
-        'job',
-        'device',
-        'host',
-        'gamma',
-    }
+    always = {'schema_version', 'created', 'package_version', 'job', 'device',
+              'host', 'gamma'}  # fmt: skip
     assert always <= filled <= always | {'commit'}
-    assert record.gamma == 5
-    assert record.job == 'eval'
-    assert record.schema_version == 1
+    assert (record.schema_version, record.job, record.gamma) == (1, 'eval', 5)
+    assert record.package_version == speculative_t5x.__version__
 
   def test_no_commit_outside_a_checkout(self, tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, '__file__', str(tmp_path / 'module.py'))

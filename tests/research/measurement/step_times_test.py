@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.policies import schedule
 from speculative_t5x.research.measurement import part_programs
@@ -67,11 +66,10 @@ def programs_of(rows, gamma):
       dataclasses.replace(decoder.loaded_drafter, make=make_counted), gamma
   )
   decoder.target_model = _Counted(target, 'target', calls)
-  setting = sampling.Sampling(1.0)
-  ids = jnp.arange(rows, dtype=jnp.int32)
-  limits = jnp.full((rows,), LENGTH, jnp.int32)
-  request = requests_lib.Request(
-      tiny.encoder_tokens(rows, 9), ids, limits, jnp.int32(0), setting, setting
+  (request,) = tiny.requests(
+      tiny.encoder_tokens(rows, 9),
+      length=LENGTH,
+      sampling=sampling.Sampling(1.0),
   )
   return part_programs.PartPrograms(decoder), request, calls
 
@@ -183,8 +181,8 @@ class TestSeconds:
   ):
     """A fake clock gives the times of parts; the result is never negative."""
     parts, _ = parts_of(rows, gamma)
-    spans = {'t1': 2.0, 't_verify': 3.0, 't_draft2': 1.0, 'drafts': drafts,
-             't_call': 6.0}  # fmt: skip
+    spans = {'t1': 2.0, 't_verify': 3.0, 't_draft2': 1.0, 't_call': 6.0}
+    spans['drafts'] = drafts
     spans |= {f't_width_{width}': 0.5 * width for width in WIDTHS[gamma]}
     by_program = {
         id(program): spans[name] for name, program in parts._programs.items()
@@ -198,17 +196,13 @@ class TestSeconds:
     for name, span in zip(ENCODERS, (7.0, 5.0), strict=True):
       parts.seconds[name].append(span)
     times = parts.times()
-    assert times.target_encoder_s == 7.0
-    assert times.draft_encoder_s == 5.0
-    seconds = lambda ms: ms / 1e3 * parts.num_steps
-    assert seconds(times.t1_ms) == pytest.approx(2.0)
-    assert seconds(times.t_verify_ms) == pytest.approx(3.0)
-    assert seconds(times.t_draft2_ms) == pytest.approx(1.0)
-    assert seconds(parts.call_ms()) == pytest.approx(6.0)
-    widths_s = [seconds(ms) for ms in parts.width_ms()]
-    assert widths_s == pytest.approx([0.5 * w for w in WIDTHS[gamma]])
-    later_draft = later / (max(gamma, 2) - 1)
-    assert seconds(times.t_draft_ms) == pytest.approx(later_draft)
+    assert (times.target_encoder_s, times.draft_encoder_s) == (7.0, 5.0)
+    spans['t_draft'] = later / (max(gamma, 2) - 1)
+    step = lambda name: pytest.approx(1e3 * spans[name] / parts.num_steps)
+    for name in ('t1', 't_verify', 't_draft', 't_draft2', 't_call'):
+      assert getattr(times, f'{name}_ms') == step(name)
+    widths = [f't_width_{width}' for width in WIDTHS[gamma]]
+    assert list(times.t_width_ms) == list(map(step, widths))
 
 
 class TestEncoders:

@@ -62,8 +62,6 @@ class TestMeasure:
       total = sum(output[key] for output in outputs)
       assert getattr(greedy[1].speculative, key) == total
     assert greedy[1].greedy.identical == len(TEXTS)
-
-  def test_alpha_is_of_all_tokens(self, greedy):
     assert greedy[0].alpha == greedy[1].alpha
     assert greedy[0].alpha.num_tokens == greedy[0].baseline.tokens
 
@@ -81,16 +79,18 @@ class TestMeasure:
     assert record.greedy is None and record.drafter.temperature == 1
 
   @pytest.mark.parametrize(
-      ('texts', 'gammas', 'options', 'message'),
+      ('given', 'named'),
       [
-          ('a text', 2, {}, 'texts must be a list'),
-          ([], 2, {}, 'texts must be a list'),
-          (TEXTS, (0, 2), {}, 'gammas must be a whole number'),
-          (TEXTS, 13, {}, 'gamma 13 is longer than the outputs'),
-          (TEXTS, 2, {'repeats': 0}, 'repeats must be a whole number'),
-          (TEXTS, 2, {'rounds': 0}, 'rounds must be a whole number'),
+          ({'texts': 'a text'}, 'texts'),
+          ({'texts': []}, 'texts'),
+          ({'gammas': (0, 2)}, 'gammas'),
+          ({'gammas': 13}, 'gamma 13'),
+          ({'repeats': 0}, 'repeats'),
+          ({'rounds': 0}, 'rounds'),
       ],
   )
-  def test_refused(self, decoder, texts, gammas, options, message):
-    with pytest.raises(ValueError, match=message):
-      text_walltime.measure(decoder, texts, gammas, **options)
+  def test_refused(self, decoder, given, named):
+    with pytest.raises(ValueError, match=f'^{named} '):
+      text_walltime.measure(
+          decoder, **{'texts': TEXTS, 'gammas': 2, **given}
+      )

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import pytest
 
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import families
 from speculative_t5x.loading import models
-from speculative_t5x.loading.families import t5_sizes
+from speculative_t5x.loading.families import t5_checkpoints
 from tests import tiny
 
 # All sizes differ, so that none can be mistaken for another.
@@ -43,18 +44,8 @@ class TestReadConfig:
   )
   def test_all_sizes(self, overrides):
     config = tiny.config(**(_SIZES | overrides))
-    found = t5_sizes.read_config(_specs(**overrides), dtype=config.dtype)
+    found = t5_checkpoints.of_shapes(_specs(**overrides), config.dtype)
     assert found == config
-
-  def test_scanned_layers(self):
-    """T5X's scalable network stacks the layers in one array."""
-    specs = {
-        name.replace('decoder/layers_0', 'decoder/decoder'): spec
-        for name, spec in _specs().items()
-        if 'layers_1' not in name
-    }
-    with pytest.raises(t5_sizes.SizesError, match='layers are scanned'):
-      t5_sizes.read_config(specs, dtype=jnp.float32)
 
   @pytest.mark.parametrize(
       'name, shape',
@@ -72,5 +63,18 @@ class TestReadConfig:
     if shape:
       specs[name] = jax.ShapeDtypeStruct(shape, jnp.float32)
     named = name.partition('/wi')[0]
-    with pytest.raises(t5_sizes.SizesError, match=f'{named}.* is not a T5'):
-      t5_sizes.read_config(specs, dtype=jnp.float32)
+    message = f'{named}.* is not a T5'
+    with pytest.raises(checkpoints.CheckpointError, match=message):
+      t5_checkpoints.of_shapes(specs, jnp.float32)
+
+
+def test_no_known_family(tmp_path):
+  """The error names the families; one of a setting is told as it is."""
+  specs = _specs()
+  with pytest.raises(ValueError, match='^dtype must be'):
+    families.of_shapes(tmp_path, specs, 'float16')
+  del specs['token_embedder/embedding']
+  with pytest.raises(checkpoints.CheckpointError) as error:
+    families.of_shapes(tmp_path, specs, 'float32')
+  (line,) = str(error.value).splitlines()
+  assert line.startswith(f'{tmp_path} is not of a family that is known here')

@@ -1,0 +1,132 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What config.json and generation_config.json say of decoding: ids, settings.
+
+transformers' `generate` follows generation_config.json, in older folders
+config.json, and its pipelines `task_specific_params` of config.json.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from etils import epath
+
+from speculative_t5x.loading import errors
+from speculative_t5x.speculation import contracts
+
+FILE = 'generation_config.json'
+# The decoder starts from the first of these that is named. transformers has no
+# third and refuses to decode; T5X starts from padding.
+_STARTS = ('decoder_start_token_id', 'bos_token_id', 'pad_token_id')
+# They write tokens that the model did not choose.
+_FORCING = 'forced_bos_token_id', 'forced_eos_token_id', 'forced_decoder_ids'
+# Settings that change outputs, and the values with which they do not.
+_NEUTRAL = {
+    'num_beams': (1,),
+    'penalty_alpha': (0,),
+    'guidance_scale': (1,),
+    'do_sample': (False,),
+    'min_length': (0,),
+    'min_new_tokens': (0,),
+    'no_repeat_ngram_size': (0,),
+    'encoder_no_repeat_ngram_size': (0,),
+    'repetition_penalty': (1,),
+    'encoder_repetition_penalty': (1,),
+    'exponential_decay_length_penalty': (),
+    'bad_words_ids': ([],),
+    'suppress_tokens': ([],),
+    'begin_suppress_tokens': ([],),
+    'sequence_bias': ({},),
+}
+# With do_sample only.
+_SAMPLING = 'temperature', 'top_k', 'top_p', 'min_p', 'typical_p'
+_OF_TASKS = 'task_specific_params'
+
+
+def special_ids(
+    folder: epath.Path,
+    config: Mapping[str, Any],
+    generation: Mapping[str, Any] | None,
+    vocab_size: int,
+) -> contracts.SpecialIds:
+  """Returns the special ids that a folder's files name.
+
+  An id in generation_config.json comes before the one in config.json, as in
+  transformers' `generate`.
+
+  Args:
+    folder: Path of the checkpoint, for messages.
+    config: Contents of config.json, with its family's defaults.
+    generation: Contents of generation_config.json; None if there is none.
+    vocab_size: Number of the network's ids.
+  Raises:
+    errors.CheckpointError: if a file forces tokens, if an id is missing, is one
+      of several, or is not an id of the vocabulary, or if end and padding are
+      the same.
+  """
+  sources = {} if generation is None else {FILE: generation}
+  sources['config.json'] = config
+  # transformers takes all settings from the first of them.
+  file, settings = next(iter(sources.items()))
+  for name in _FORCING:
+    if settings.get(name) is not None:
+      raise errors.CheckpointError(
+          f'{folder / file} has {name} {errors.shown(settings[name])}, and'
+          ' decoding here writes no token that the model does not choose.'
+          ' Remove it from the file to decode without it.'
+      )
+
+  def find(*names: str) -> int:
+    named = [
+        (file, name, settings[name])
+        for name in names
+        for file, settings in sources.items()
+        if settings.get(name) is not None
+    ]
+    file, name, found = named[0] if named else ('config.json', names[-1], None)
+    if type(found) is not int or not 0 <= found < vocab_size:
+      raise errors.CheckpointError(
+          f'{folder / file} has {name} {errors.shown(found)}, which is not one'
+          f' id of a vocabulary of {vocab_size}. Write the id that the model'
+          ' was trained with into config.json.'
+      )
+    return found
+
+  end, padding = find('eos_token_id'), find('pad_token_id')
+  start = find(*_STARTS)
+  if end == padding:
+    raise errors.CheckpointError(
+        f'{folder} has {end} as end of sequence and as padding. The encoder'
+        ' ignores padding, so that inputs would lose their end. Write another'
+        ' pad_token_id into config.json.'
+    )
+  return contracts.SpecialIds(end=end, padding=padding, start=start)
+
+
+def unapplied_settings(
+    folder: epath.Path,
+    config: Mapping[str, Any],
+    generation: Mapping[str, Any] | None,
+) -> str | None:
+  """Returns a line on settings of decoding that only transformers follows.
+
+  The arguments are those of `special_ids`. Without such a setting that changes
+  outputs, it returns None.
+  """
+  settings = config if generation is None else generation
+  changing = {
+      name: settings[name]
+      for name, neutral in _NEUTRAL.items()
+      if settings.get(name) is not None and settings[name] not in neutral
+  }
+  if 'do_sample' in changing:
+    changing |= {x: settings[x] for x in _SAMPLING if x in settings}
+  named = [f'{name} {errors.shown(x)}' for name, x in changing.items()]
+  if config.get(_OF_TASKS):
+    named.append(f'{_OF_TASKS} of {", ".join(map(str, config[_OF_TASKS]))}')
+  if not named:
+    return None
+  return (
+      f'{folder}: not applied here, though transformers would:'
+      f' {"; ".join(named)}.'
+  )

@@ -1,0 +1,109 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Files of safetensors: a header of names, shapes and spans, then plain bytes.
+
+They are read here because their library reads local files alone. Of a file in a
+bucket, the header and the spans that are asked for are read. No file is mapped
+into memory: what is read would be held twice, and a file that is cut short
+meanwhile would kill the process.
+"""
+
+import dataclasses
+import json
+import math
+import operator
+import struct
+from typing import Any
+
+from etils import epath
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.loading import errors
+from speculative_t5x.loading.files import regular_files
+
+_LENGTH = struct.Struct('<Q')  # of the header, which follows
+_MAX_LENGTH = 100 * 10**6  # the library's own limit
+_DTYPES = {
+    'F64': 'float64', 'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16',
+    'I64': 'int64', 'I32': 'int32', 'I16': 'int16', 'I8': 'int8',
+    'U64': 'uint64', 'U32': 'uint32', 'U16': 'uint16', 'U8': 'uint8',
+    'BOOL': 'bool',
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+  """A tensor of a file, not yet read.
+
+  Attributes:
+    file: The file that it is in.
+    name: Its name there.
+    shape: Its shape.
+    dtype: Its dtype.
+    start: Its first byte in the file.
+  """
+
+  file: epath.Path
+  name: str
+  shape: tuple[int, ...]
+  dtype: np.dtype
+  start: int
+
+  @property
+  def num_bytes(self) -> int:
+    return math.prod(self.shape) * self.dtype.itemsize
+
+  def read(self) -> np.ndarray:
+    """Returns the tensor, which must not be written to.
+
+    Raises:
+      errors.CheckpointError: if the file cannot be read or has become shorter.
+    """
+    with errors.reading(f'{self.name} of {self.file}'):
+      with self.file.open('rb') as file:
+        file.seek(self.start)
+        data = file.read(self.num_bytes)
+      return np.frombuffer(data, self.dtype).reshape(self.shape)
+
+
+def read_header(path: epath.Path) -> dict[str, Tensor]:
+  """Returns the tensors of a file, by name, without reading them.
+
+  Raises:
+    errors.CheckpointError: if it is not a file of safetensors, is cut short, or
+      holds tensors that are quantized.
+  """
+  regular_files.check(path)
+  with errors.reading(path):
+    size = path.stat().length
+    with path.open('rb') as file:
+      (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
+      start = _LENGTH.size + length
+      if start > size or length > _MAX_LENGTH:  # before room is made for it
+        raise ValueError(f'its header would have {length} bytes')
+      header = json.loads(file.read(length))
+    header.pop('__metadata__', None)
+    tensors, end = {}, start
+    entries = sorted(header.items(), key=lambda x: x[1]['data_offsets'])
+    for name, entry in entries:
+      tensors[name] = _tensor(path, name, entry, end)
+      end += tensors[name].num_bytes
+    # The format allows neither gaps nor bytes that two tensors share.
+    spans = [[x.start, x.start + x.num_bytes] for x in tensors.values()]
+    stated = [entry['data_offsets'] for _, entry in entries]
+    if end != size or stated != [[a - start, b - start] for a, b in spans]:
+      raise ValueError('its tensors do not fill it one after another')
+  return tensors
+
+
+def _tensor(path: epath.Path, name: str, entry: Any, start: int) -> Tensor:
+  shape, dtype = entry['shape'], entry['dtype']
+  if dtype not in _DTYPES:
+    raise errors.CheckpointError(
+        f'{path} holds {name} as {errors.shown(dtype)}, which is quantized.'
+        ' Pass the model that it was made from.'
+    )
+  # A size below 0 may not make up for another one: as 0, it fits no bytes.
+  shape = tuple(max(0, operator.index(x)) for x in shape)
+  return Tensor(path, name, shape, jnp.dtype(_DTYPES[dtype]), start)

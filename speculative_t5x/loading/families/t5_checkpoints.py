@@ -1,0 +1,271 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""T5 1.0, T5 1.1 and mT5: a `families.Family`.
+
+T5X's layouts name no network: its sizes are inferred from names and shapes. In
+Hugging Face folders config.json states them, and tensors have names of their
+own.
+"""
+
+from collections.abc import Collection, Mapping
+import re
+from typing import Any
+
+from etils import epath
+import jax
+
+from speculative_t5x.loading import errors
+from speculative_t5x.networks import t5
+
+NAME = 'T5'
+DEFAULTS = {
+    't5': {
+        'feed_forward_proj': 'relu',
+        'pad_token_id': 0,
+        'eos_token_id': 1,
+    },
+    'mt5': {
+        'feed_forward_proj': 'gated-gelu',
+        'pad_token_id': 0,
+        'eos_token_id': 1,
+        'decoder_start_token_id': 0,
+    },
+}
+# The activations, and the function that each computes, which a config may name
+# as well.
+_ACTIVATIONS = {
+    'relu': (('relu',), 'relu'),
+    'gated-gelu': (('gelu', 'linear'), 'gelu_new'),
+    'gated-silu': (('silu', 'linear'), 'silu'),
+}
+# T5X has the first three built in.
+_ALLOWED = {
+    'relative_attention_num_buckets': (32, None),
+    'relative_attention_max_distance': (128, None),
+    'layer_norm_epsilon': (1e-6, None),
+    'feed_forward_proj': tuple(_ACTIVATIONS),
+    'tie_word_embeddings': (True, False, None),
+    'scale_decoder_outputs': (True, False, None),
+    'quantization_config': (None,),
+}
+_SIZES = {
+    'vocab_size': 'vocab_size',
+    'emb_dim': 'd_model',
+    'num_heads': 'num_heads',
+    'head_dim': 'd_kv',
+    'num_encoder_layers': 'num_layers',
+    'num_decoder_layers': 'num_decoder_layers',
+    'mlp_dim': 'd_ff',
+}
+
+# The sublayers of a block in order: T5X's name, T5X's of the norm before it,
+# Hugging Face's name, and T5X's kernels by Hugging Face's.
+_ATTENTION = {'q': 'query', 'k': 'key', 'v': 'value', 'o': 'out'}
+_MLP = (
+    'mlp', 'pre_mlp_layer_norm', 'DenseReluDense',
+    {name: name for name in ('wi', 'wi_0', 'wi_1', 'wo')},
+)  # fmt: skip
+_SUBLAYERS = {
+    'encoder': (
+        ('attention', 'pre_attention_layer_norm', 'SelfAttention', _ATTENTION),
+        _MLP,
+    ),
+    'decoder': (
+        (
+            'self_attention', 'pre_self_attention_layer_norm', 'SelfAttention',
+            _ATTENTION,
+        ),
+        (
+            'encoder_decoder_attention', 'pre_cross_attention_layer_norm',
+            'EncDecAttention', _ATTENTION,
+        ),
+        _MLP,
+    ),
+}  # fmt: skip
+_IN_BLOCK = re.compile(
+    r'(encoder|decoder)\.block\.(\d+)\.layer\.(\d\.[\w.]+)\.weight'
+)
+
+
+def _names_in_block(stack: str) -> dict[str, str]:
+  """Returns T5X's names in a layer by Hugging Face's, e.g. 1.layer_norm."""
+  names = {}
+  for i, (ours, norm, theirs, kernels) in enumerate(_SUBLAYERS[stack]):
+    names[f'{i}.layer_norm'] = f'{norm}/scale'
+    for kernel, name in kernels.items():
+      names[f'{i}.{theirs}.{kernel}'] = f'{ours}/{name}/kernel'
+  return names
+
+
+_NAMES_IN_BLOCK = {stack: _names_in_block(stack) for stack in _SUBLAYERS}
+_EMBEDDING = 'token_embedder/embedding'
+_HEAD = 'decoder/logits_dense/kernel'
+# The embedding has several names, and any of them may be the stored one.
+_EMBEDDINGS = (
+    'shared.weight',
+    'encoder.embed_tokens.weight',
+    'decoder.embed_tokens.weight',
+)
+_BIAS = 'block.0.layer.0.SelfAttention.relative_attention_bias.weight'
+_OUTSIDE_BLOCKS = {
+    **dict.fromkeys(_EMBEDDINGS, _EMBEDDING),
+    'lm_head.weight': _HEAD,
+    'encoder.final_layer_norm.weight': 'encoder/encoder_norm/scale',
+    'decoder.final_layer_norm.weight': 'decoder/decoder_norm/scale',
+    f'encoder.{_BIAS}': 'encoder/relpos_bias/rel_embedding',
+    f'decoder.{_BIAS}': 'decoder/relpos_bias/rel_embedding',
+}
+# In early PyTorch copies of T5, and used by no network.
+_IGNORED = (
+    'decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight'
+)
+
+# T5 1.0's and T5 1.1's activations, by the number of input projections.
+USUAL_ACTIVATIONS = {1: ('relu',), 2: ('gelu', 'linear')}
+
+
+def of_shapes(
+    specs: Mapping[str, jax.ShapeDtypeStruct], dtype: Any
+) -> t5.T5Config:
+  """See `families.Family.of_shapes`.
+
+  The activations are those of the T5 version with the same number of input
+  projections, because shapes do not determine them.
+  """
+  layer = 'decoder/layers_0'
+  inputs = [x for x in specs if x.startswith(f'{layer}/mlp/wi')]
+  names = (
+      _EMBEDDING,
+      'decoder/relpos_bias/rel_embedding',
+      f'{layer}/self_attention/query/kernel',
+      f'{layer}/encoder_decoder_attention/key/kernel',
+      *inputs,
+  )
+  # Not all shapes are checked; `Checkpoint.check_shapes` does that.
+  shapes = [specs[name].shape if name in specs else () for name in names]
+  wrong = [x for x, shape in zip(names, shapes) if len(shape) != 2]
+  if not wrong and shapes[2][1] % shapes[1][0]:
+    wrong = names[1:3]  # of a fraction of a head
+  if len(inputs) not in USUAL_ACTIVATIONS:
+    wrong = [f'{layer}/mlp']
+  if wrong:
+    raise errors.CheckpointError(
+        f'{" and ".join(wrong)} is missing or of another shape, so this is not'
+        " a T5 encoder-decoder or decoder under T5X's names. Pass another"
+        ' checkpoint; where layers are scanned, one that is converted to one'
+        ' array per layer (scan_layers=False).'
+    )
+  (vocab_size, emb_dim), (num_heads, _), (_, joined), (read, _) = shapes[:4]
+  num_layers = {
+      f'num_{stack}_layers': len(
+          {x.split('/')[1] for x in specs if x.startswith(f'{stack}/layers_')}
+      )
+      for stack in ('encoder', 'decoder')
+  }
+  is_own_width = num_layers['num_encoder_layers'] > 0 or read == emb_dim
+  return t5.T5Config(
+      vocab_size=vocab_size,
+      emb_dim=emb_dim,
+      num_heads=num_heads,
+      **num_layers,
+      head_dim=joined // num_heads,
+      mlp_dim=shapes[4][1],
+      mlp_activations=USUAL_ACTIVATIONS[len(inputs)],
+      encoder_dim=None if is_own_width else read,
+      logits_via_embedding=_HEAD not in specs,
+      dtype=dtype,
+  )
+
+
+def of_config(
+    file: epath.Path, config: Mapping[str, Any], dtype: Any
+) -> t5.T5Config:
+  """See `families.Family.of_config`."""
+  config = {'num_decoder_layers': None, **config}
+  if config['num_decoder_layers'] is None:  # optional
+    config['num_decoder_layers'] = config.get('num_layers')
+  allowed = dict(_ALLOWED)
+  if (projection := config['feed_forward_proj']) in list(_ACTIVATIONS):
+    allowed['dense_act_fn'] = (_ACTIVATIONS[projection][1], None)
+  wrong = {
+      name: ' or '.join(map(str, values))
+      for name, values in allowed.items()
+      if config.get(name) not in values
+  }
+  for name in _SIZES.values():
+    if type(config.get(name)) is not int or config[name] < 1:
+      wrong[name] = 'a size'
+  for name, right in wrong.items():
+    raise errors.CheckpointError(
+        f'{file} has {name} {errors.shown(config.get(name))}, and the network'
+        f' that runs here has {right}. Pass a T5 1.0, T5 1.1 or mT5 that is not'
+        ' quantized, or download the file again.'
+    )
+  return t5.T5Config(
+      **{ours: config[theirs] for ours, theirs in _SIZES.items()},
+      mlp_activations=_ACTIVATIONS[projection][0],
+      logits_via_embedding=_is_scaled(config),
+      dtype=dtype,
+  )
+
+
+def _is_scaled(config: Mapping[str, Any]) -> bool:
+  """Returns whether the output head is the scaled embedding, as in T5 1.0.
+
+  An unscaled head may be the embedding too. From version 5 on, transformers
+  writes tie_word_embeddings true for every model; scale_decoder_outputs says
+  which T5 scales, and no mT5 does.
+  """
+  if config['model_type'] == 'mt5':
+    return False
+  is_scaled = config.get('scale_decoder_outputs')
+  if is_scaled is None:
+    is_scaled = config.get('tie_word_embeddings')
+  return is_scaled is None or bool(is_scaled)
+
+
+def tensor_names(
+    folder: epath.Path, stored: Collection[str], network: t5.T5Config
+) -> tuple[dict[str, str], dict[str, str]]:
+  """See `families.Family.tensor_names`."""
+  ours = {name: t5x_name(name) for name in stored if name != _IGNORED}
+  if unknown := sorted(name for name in ours if ours[name] is None):
+    raise errors.CheckpointError(
+        f'{folder} holds tensors that T5 does not have:'
+        f' {errors.listing(unknown)}. It is of another network, or quantized,'
+        ' or holds adapters: pass the plain model.'
+    )
+  embeddings = [*_EMBEDDINGS]
+  if network.logits_via_embedding:
+    embeddings.append('lm_head.weight')
+  copies = [name for name in embeddings if name in ours]
+  if not copies:
+    raise errors.CheckpointError(
+        f'{folder} holds no embedding: none of {", ".join(embeddings)}.'
+        ' Download it again.'
+    )
+  # transformers stores no head that is the embedding.
+  head = {} if network.logits_via_embedding else {_HEAD: copies[0]}
+  others = {x: name for name, x in ours.items() if name not in copies}
+  parameters = {**head, **others, _EMBEDDING: copies[0]}
+  return parameters, dict.fromkeys(copies[1:], copies[0])
+
+
+def is_transposed(name: str) -> bool:
+  """See `families.Family.is_transposed`."""
+  return name != _EMBEDDING  # a vector is its own transpose
+
+
+def t5x_name(name: str) -> str | None:
+  """Returns T5X's name for a tensor, None for one that T5 does not have.
+
+  >>> t5x_name('decoder.block.11.layer.1.EncDecAttention.q.weight')
+  'decoder/layers_11/encoder_decoder_attention/query/kernel'
+  """
+  if name in _OUTSIDE_BLOCKS:
+    return _OUTSIDE_BLOCKS[name]
+  if match := _IN_BLOCK.fullmatch(name):
+    stack, block, inner = match.groups()
+    if found := _NAMES_IN_BLOCK[stack].get(inner):
+      return f'{stack}/layers_{block}/{found}'
+  return None
