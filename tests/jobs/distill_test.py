@@ -214,15 +214,14 @@ class TestDistill:
 
   def test_dropout_is_that_of_the_job(self, target, tmp_path):
     """The target as its own draft model only errs with dropout."""
-    for rate in (0.0, 0.9):
-      result = _distill(
-          target,
-          tmp_path / str(rate),
-          draft=origins.FromCheckpoint(target),
-          train_steps=1,
-          dropout_rate=rate,
-      )
-      assert (result.last.training['loss'] > 1e-4) == (rate > 0)
+    result = _distill(
+        target,
+        tmp_path,
+        draft=origins.FromCheckpoint(target),
+        train_steps=1,
+        dropout_rate=0.9,
+    )
+    assert result.last.training['loss'] > 1e-4
 
   @pytest.mark.parametrize(
       'draft', [origins.FromTarget([0, 1]), origins.ExitHead(2)], ids=str
@@ -235,6 +234,7 @@ class TestDistill:
         train_steps=1,
         learning_rate_fn=lambda step: 0.0 * step,
     )
+    assert result.last.training['loss'] < 1e-4
     for temperature in (0, 1):
       accepted = result.last.validation[f'acceptance_t{temperature}']
       assert accepted == pytest.approx(1, abs=1e-5)
@@ -298,8 +298,6 @@ class TestBadInput:
       # Step 4 has a loss, and leaves parameters that are not finite.
       _distill(target, tmp_path, learning_rate_fn=lambda step: np.nan * step)
     assert sorted(checkpoints.step_folders(tmp_path / 'model')) == [3]
-    resumed = _distill(target, tmp_path)
-    assert resumed.last.validation == distilled[1].last.validation
 
   @pytest.mark.parametrize(
       ('changes', 'named'),
