@@ -356,10 +356,10 @@ class TestSweep:
     assert f'configuration {len(found)} of {len(found)}: ' in (
         capsys.readouterr().err
     )
-    # The theorem is about a fixed gamma.
-    for record in records:
-      is_fixed = record.gamma_policy == 'fixed'
-      assert (record.predicted_speedup is not None) == is_fixed
+    # The theorem is about a fixed gamma and the rule of the paper.
+    assert [x for x, r in zip(found, records) if r.predicted_speedup] == [
+        x for x in found if x[1:] == ('tokenwise', 'fixed')
+    ]
     # Alpha depends on the drafter alone, and all share the target.
     assert (again.num_collected, again.num_targets) == (2, 1)
 
@@ -490,7 +490,7 @@ class TestBadInput:
           ),
           (
               lambda _: source.WithoutParameters(_OtherIds, 'other'),
-              'special ids end 2',
+              'end=2',
           ),
       ],
   )
