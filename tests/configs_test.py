@@ -16,9 +16,9 @@ from speculative_t5x import embedded
 from speculative_t5x.jobs import paper
 from speculative_t5x.jobs import walltime
 from speculative_t5x.jobs.command_line import commands
+from speculative_t5x.jobs.command_line import flags
 from speculative_t5x.jobs.command_line import gin_text
 from speculative_t5x.jobs.command_line import kinds
-from speculative_t5x.jobs.command_line import main
 from speculative_t5x.networks import t5
 from speculative_t5x.research.simulation import t5_published
 from tests import shared
@@ -83,31 +83,6 @@ def _header(name, title):
   return {macro for item in items for macro in item.rstrip(', ').split(', ')}
 
 
-def test_there_are_files():
-  assert len(_FILES) >= 10
-
-
-@pytest.mark.parametrize('name', _FILES)
-def test_bears_the_licence(name):
-  assert pathlib.Path(name).read_text().startswith(_LICENCE + '#\n# ')
-
-
-@pytest.mark.parametrize('name', _PARSED)
-def test_parses(name):
-  # Files of tasks and models configure no job.
-  names = [name] if name in _RUNS + _PAPER else [_EVAL, name]
-  assert '# Macros:' in _parse(*names)
-  if set(names) == {name}:
-    # Defaults are of the kinds of their arguments.
-    kinds.check(gin.config._CONFIG)
-
-
-@pytest.mark.parametrize('name', _RUNS + _PAPER)
-def test_uses_every_macro_that_it_sets(name):
-  macros = gin_text.read_macros([name], ['.'])
-  assert macros.places.keys() <= macros.used
-
-
 def _check_sets_up(module, function, config):
   """Checks that all required arguments of the function are bound."""
   given = {
@@ -124,63 +99,60 @@ def _check_sets_up(module, function, config):
   assert callable(gin.get_configurable(function))
 
 
+@pytest.mark.parametrize('name', _FILES)
+def test_bears_the_licence(name):
+  assert pathlib.Path(name).read_text().startswith(_LICENCE + '#\n# ')
+
+
+@pytest.mark.parametrize('name', sorted({*_PARSED} - {*_RUNS, *_PAPER}))
+def test_parses(name):
+  """Files of tasks, models and choices configure no job themselves."""
+  assert '# Macros:' in _parse(_EVAL, name)
+
+
 @pytest.mark.parametrize('name', _RUNS)
-class TestEveryRun:
-
-  def test_sets_up_a_job(self, name):
-    config = _parse(name)
-    command = re.search(
-        'speculative-t5x (.*?) ', pathlib.Path(name).read_text()
-    )
-    job = commands.JOBS[command[1]]
-    module = importlib.import_module(job.module)
-    function = getattr(module, job.function)
-    _check_sets_up(module.__name__.split('.')[-1], function, config)
-
-  def test_header_names_required_macros(self, name):
-    unset = _unset_macros(_parse(name))
-    assert _header(name, 'Required') == unset
-
-  def test_header_names_existing_macros(self, name):
-    macros = {*re.findall(r'^(\w+) = ', _parse(name), re.MULTILINE)}
-    assert _header(name, 'Commonly overridden') <= macros
-
-  def test_header_shows_the_command(self, name):
-    # The command names the file, unless the job reads it by default.
-    unasked = [
-        f'speculative-t5x {command} '
-        for command, job in commands.JOBS.items()
-        if job.is_complete and job.gin_file == name
-    ]
-    text = pathlib.Path(name).read_text()
-    assert any(flag in text for flag in [f'--gin_file={name}', *unasked])
+def test_run(name):
+  """It sets up a job, and its header names macros and the command."""
+  config = _parse(name)
+  kinds.check(gin.config._CONFIG)  # defaults are of their arguments' kinds
+  macros = gin_text.read_macros([name], ['.'])
+  assert macros.places.keys() <= macros.used
+  text = pathlib.Path(name).read_text()
+  command = re.search('speculative-t5x (.*?) ', text)
+  job = commands.JOBS[command[1]]
+  module, function = job.function.split('.')
+  imported = importlib.import_module(f'speculative_t5x.jobs.{module}')
+  _check_sets_up(module, getattr(imported, function), config)
+  assert _header(name, 'Required') == _unset_macros(config)
+  named = _header(name, 'Commonly overridden')
+  assert named <= {*re.findall(r'^(\w+) = ', config, re.MULTILINE)}
+  # The command names the file, unless the job reads it by default.
+  unasked = [
+      f'speculative-t5x {command} '
+      for command, job in commands.JOBS.items()
+      if job.is_complete and job.gin_file == name
+  ]
+  assert any(flag in text for flag in [f'--gin_file={name}', *unasked])
 
 
 @pytest.mark.parametrize('name', _PAPER)
-class TestEveryTableAndFigure:
-
-  def test_sets_up_its_function(self, name):
-    config = _parse(name)
-    stem = pathlib.Path(name).stem
-    _check_sets_up('paper', getattr(paper, stem), config)
-    assert re.findall(r'^paper\.(\w+)\.output_dir', config, re.MULTILINE)
-    assert not _unset_macros(config)
-
-  def test_command_runs_the_function(self, name):
-    (command,) = main._parse(['paper', pathlib.Path(name).stem])
-    assert command.gin_files == (name,)
-
-  def test_header_names_existing_macros(self, name):
-    text = pathlib.Path(name).read_text()
-    macros = {*re.findall(r'^(\w+) = ', _parse(name), re.MULTILINE)}
-    match = re.search(r'Commonly overridden:((?:.*\n#)*.*)\n[^#]', text)
-    named = {*re.findall(r'\b[A-Z][A-Z_]{3,}\b', match[1])} if match else set()
-    assert named <= macros
-
-  def test_header_shows_the_command(self, name):
-    stem = pathlib.Path(name).stem
-    text = pathlib.Path(name).read_text()
-    assert f'#   speculative-t5x paper {stem} --output_dir=<folder>\n' in text
+def test_table_or_figure(name):
+  """It sets up its function, and its header names macros and the command."""
+  config = _parse(name)
+  kinds.check(gin.config._CONFIG)
+  macros = gin_text.read_macros([name], ['.'])
+  assert macros.places.keys() <= macros.used
+  stem = pathlib.Path(name).stem
+  _check_sets_up('paper', getattr(paper, stem), config)
+  assert re.findall(r'^paper\.(\w+)\.output_dir', config, re.MULTILINE)
+  assert not _unset_macros(config)
+  (command,) = flags.parse(['paper', stem])
+  assert command.gin_files == (name,)
+  text = pathlib.Path(name).read_text()
+  match = re.search(r'Commonly overridden:((?:.*\n#)*.*)\n[^#]', text)
+  named = {*re.findall(r'\b[A-Z][A-Z_]{3,}\b', match[1])} if match else set()
+  assert named <= {*re.findall(r'^(\w+) = ', config, re.MULTILINE)}
+  assert f'#   speculative-t5x paper {stem} --output_dir=<folder>\n' in text
 
 
 def test_the_paper_has_no_other_function():
@@ -191,18 +163,16 @@ def test_the_paper_has_no_other_function():
   assert functions == {pathlib.Path(name).stem for name in _PAPER}
 
 
-class TestCheckPair:
-
-  def test_takes_the_settings_of_an_eval_run(self):
-    """Settings that concern a pair have the same names."""
-    macros = {
-        files[0]: {*re.findall(r'^(\w+) = ', _parse(*files), re.MULTILINE)}
-        for files in ((_EVAL, _DRAFT_MODEL), (_CHECK_PAIR,))
-    }
-    own = {'VOCABULARY_FILE', 'DEVICE_MEMORY_GIB', 'CHECK_OUTPUT_DIR'}
-    # Files of configs/models set them, or nothing does.
-    models = {'TARGET_CONFIG', 'DRAFT_CONFIG'}
-    assert macros[_CHECK_PAIR] - own - models <= macros[_EVAL]
+def test_check_pair_takes_the_settings_of_an_eval_run():
+  """Settings that concern a pair have the same names."""
+  macros = {
+      files[0]: {*re.findall(r'^(\w+) = ', _parse(*files), re.MULTILINE)}
+      for files in ((_EVAL, _DRAFT_MODEL), (_CHECK_PAIR,))
+  }
+  own = {'VOCABULARY_FILE', 'DEVICE_MEMORY_GIB', 'CHECK_OUTPUT_DIR'}
+  # Files of configs/models set them, or nothing does.
+  models = {'TARGET_CONFIG', 'DRAFT_CONFIG'}
+  assert macros[_CHECK_PAIR] - own - models <= macros[_EVAL]
 
 
 class TestEval:
@@ -283,20 +253,14 @@ class TestMethods:
     assert kinds == {path.stem for path in files}
 
 
-class TestDraftsOfThePaper:
-
-  @pytest.mark.parametrize('size', ['small', 'base', 'large'])
-  def test_sizes(self, size):
-    _parse(_EVAL, f'configs/models/t5_1_1_{size}_draft.gin')
-    with gin.config_scope('draft'):
-      found = gin.get_configurable(t5.T5Config)()
-    assert found == t5_published.make_config(size)
-
-  @pytest.mark.parametrize('size', ['small', 'base', 'large'])
-  def test_sizes_in_t5x(self, size):
-    text = pathlib.Path(f'configs/t5x/draft_t5_1_1_{size}.gin').read_text()
-    found = dict(re.findall(r'^  (\w+) = (.+)$', text, re.MULTILINE))
-    expected = t5_published.make_config(size)
-    for key, value in found.items():
-      assert repr(getattr(expected, key)) == value, key
-    assert {'emb_dim', 'num_heads', 'mlp_dim', 'num_decoder_layers'} <= {*found}
+@pytest.mark.parametrize('size', ['small', 'base', 'large'])
+def test_sizes_of_the_papers_drafts(size):
+  expected = t5_published.make_config(size)
+  _parse(_EVAL, f'configs/models/t5_1_1_{size}_draft.gin')
+  with gin.config_scope('draft'):
+    assert gin.get_configurable(t5.T5Config)() == expected
+  text = pathlib.Path(f'configs/t5x/draft_t5_1_1_{size}.gin').read_text()
+  found = dict(re.findall(r'^  (\w+) = (.+)$', text, re.MULTILINE))
+  for key, value in found.items():
+    assert repr(getattr(expected, key)) == value, key
+  assert {'emb_dim', 'num_heads', 'mlp_dim', 'num_decoder_layers'} <= {*found}

@@ -38,75 +38,64 @@ fi
 pytestmark = pytest.mark.skipif(not shutil.which('make'), reason='needs make')
 
 
-class Workplace:
-  """Runs `make setup` with Pythons that install nothing."""
+def _setup(folder, version=None):
+  """Runs `make setup` with a Python of a version, which installs nothing.
 
-  def __init__(self, folder: pathlib.Path):
-    self._folder = folder
-    self.environment = folder / 'environment'
-    self._log = folder / 'log'
-
-  def setup(self, version: str | None = None) -> subprocess.CompletedProcess:
-    """Runs `make setup`, naming a Python of this version if one is given."""
-    chosen = [] if version is None else [f'PYTHON={self._python(version)}']
-    self._log.write_text('')
-    return subprocess.run(
-        ['make', 'setup', f'VENV={self.environment}', *chosen],
-        cwd=_CHECKOUT,
-        env={k: v for k, v in os.environ.items() if k not in _INHERITED},
-        capture_output=True,
-        text=True,
-    )
-
-  def installations(self) -> list[str]:
-    """Returns what the last `setup` installed, with the Python's version."""
-    return self._log.read_text().splitlines()
-
-  def _python(self, version: str) -> pathlib.Path:
+  Args:
+    folder: Holds the Pythons and the environment.
+    version: Version of the Python that is named; None to name none.
+  Returns:
+    The process, and what was installed, with the Python's version.
+  """
+  log = folder / 'log'
+  log.write_text('')
+  chosen = []
+  if version is not None:
+    path = folder / f'python{version}'
     major, minor = version.split('.')
-    path = self._folder / f'python{version}'
-    names = dict(python=sys.executable, fake=path, log=self._log)
+    names = dict(python=sys.executable, fake=path, log=log)
     path.write_text(_FAKE_PYTHON.format(major=major, minor=minor, **names))
     path.chmod(0o755)
-    return path
+    chosen = [f'PYTHON={path}']
+  done = subprocess.run(
+      ['make', 'setup', f'VENV={folder / "environment"}', *chosen],
+      cwd=_CHECKOUT,
+      env={k: v for k, v in os.environ.items() if k not in _INHERITED},
+      capture_output=True,
+      text=True,
+  )
+  return done, log.read_text().splitlines()
 
 
-@pytest.fixture
-def workplace(tmp_path):
-  return Workplace(tmp_path)
-
-
-def test_installs_the_lock_of_the_python(workplace):
+def test_installs_the_lock_of_the_python(tmp_path):
   """Again for another Python, in an environment that is made anew."""
   for version, lock in (('3.11', ''), ('3.12', '-py312')):
-    done = workplace.setup(version)
+    done, (first, second) = _setup(tmp_path, version)
     assert done.returncode == 0, done.stderr
-    first, second = workplace.installations()
     assert first.startswith(f'{version} -m pip install')
     assert first.endswith(f' -r requirements{lock}.txt')
     assert '--no-deps' in second and ' -r ' not in second
-    old = workplace.environment / 'old'
+    old = tmp_path / 'environment/old'
     assert not old.exists()
     old.touch()
   assert 'which is not of Python 3.12' in done.stdout
   # It is kept where no Python is named.
-  assert workplace.setup().returncode == 0
-  assert not workplace.installations()
+  done, installations = _setup(tmp_path)
+  assert done.returncode == 0 and not installations
 
 
-def test_deletes_nothing_in_a_folder_that_is_no_environment(workplace):
-  workplace.environment.mkdir()
-  other = workplace.environment / 'other'
+def test_deletes_nothing_in_a_folder_that_is_not_an_environment(tmp_path):
+  other = tmp_path / 'environment/other'
+  other.parent.mkdir()
   other.touch()
-  assert workplace.setup('3.12').returncode == 0
+  assert _setup(tmp_path, '3.12')[0].returncode == 0
   assert other.exists()
 
 
-def test_refuses_an_untested_python(workplace):
-  workplace.setup('3.11')
-  done = workplace.setup('3.13')
-  assert done.returncode
+def test_refuses_an_untested_python(tmp_path):
+  _setup(tmp_path, '3.11')
+  done, installations = _setup(tmp_path, '3.13')
+  assert done.returncode and not installations
   message, makes_own = done.stderr.splitlines()
   assert "python3.13' is not" in message and 'make PYTHON=' in message
   assert makes_own.startswith('make: ***')
-  assert not workplace.installations()

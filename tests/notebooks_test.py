@@ -166,17 +166,14 @@ class TestYourOwnCheckpoint:
 @pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)
 class TestFile:
 
-  def test_has_no_output(self, path):
+  def test_has_links_and_no_output(self, path):
+    """One link opens the file in Colab, the others lead to files."""
     for cell in _cells(path):
       assert not cell.get('outputs') and not cell.get('execution_count')
-
-  def test_link_opens_this_file(self, path):
     colab = 'https://colab.research.google.com/github/'
     owner_and_name = _repository().removeprefix('https://github.com/')
     link = f'{colab}{owner_and_name}/blob/main/notebooks/{path.name}'
     assert f']({link})' in _source(path, 'title')
-
-  def test_links_lead_to_files(self, path):
     text = ''.join(''.join(cell['source']) for cell in _cells(path))
     for part in text.split('](')[1:]:
       link = part.split(')')[0]
@@ -205,7 +202,3 @@ def _repository() -> str:
   project = tomllib.loads((_ROOT / 'pyproject.toml').read_text())['project']
   assert 'figures' in project['optional-dependencies']
   return project['urls']['Repository']
-
-
-def test_there_are_notebooks():
-  assert len(_NOTEBOOKS) == 3

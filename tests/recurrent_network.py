@@ -51,6 +51,14 @@ class Recurrent:
     cache = jnp.zeros((rows, slots, self.width))
     return contracts.Started(mean, cache, jnp.zeros((rows,), jnp.int32), None)
 
+  def score(self, params, inputs, outputs, dropout_key=None, features=None):
+    fed = jnp.pad(outputs[:, :-1], ((0, 0), (1, 0)), constant_values=0)
+    started = self.start(params, inputs, *outputs.shape)
+    positions = jnp.zeros(len(outputs), jnp.int32)
+    return self.decode(
+        params, started.memory, started.cache, fed, positions, None
+    )[0]
+
   def decode(self, params, memory, cache, tokens, positions, at):
     rows = jnp.arange(len(tokens))
     first = jnp.repeat(memory, len(tokens) // len(memory), axis=0)

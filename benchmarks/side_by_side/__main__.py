@@ -75,8 +75,8 @@ class Tried:
   """What a system is, and how fast its ways are by the number of threads.
 
   Attributes:
-    name: of the system.
-    versions: of its packages.
+    name: Name of the system.
+    versions: Versions of its packages.
     ways: by name, the places that they can start from.
     seconds: by way and number of threads.
   """
@@ -97,9 +97,9 @@ def try_threads(
   """Decodes a round of inputs with one thread, and with one per core.
 
   Args:
-    name: of the system.
-    numbers: of the inputs.
-    arguments: of the command line, for the processes.
+    name: Name of the system.
+    numbers: Numbers of the inputs.
+    arguments: Arguments of the command line, for the processes.
   Returns:
     The times; why there are none if the system is not installed.
   """
@@ -166,7 +166,7 @@ def run(
   Args:
     num_inputs: how many inputs are decoded.
     repeats: how often each input is timed.
-    arguments: of the command line, for the processes.
+    arguments: Arguments of the command line, for the processes.
   """
   first = range(min(num_inputs, measuring.ROUND_INPUTS))
   tried = {name: try_threads(name, first, arguments) for name in worker.SYSTEMS}

@@ -72,7 +72,7 @@ def load(name: str, threads: int, given: Sequence[str]) -> dict[str, Any]:
   """Loads a system into this process, and describes it.
 
   Args:
-    name: of the system.
+    name: Name of the system.
     threads: how many it may use.
     given: the command line of the benchmark.
   Raises:

@@ -27,6 +27,7 @@ import numpy as np
 
 from benchmarks import running
 from benchmarks.side_by_side import measuring
+from benchmarks.training_throughput import case as case_lib
 from benchmarks.training_throughput import worker
 from speculative_t5x.research.simulation import t5_published
 
@@ -36,7 +37,7 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
   parser = running.parser('training_throughput', __doc__)
   parser.add_argument('--size', choices=t5_published.SIZES, default='small')
   parser.add_argument('--layers', type=running.positive, help='default: all')
-  parser.add_argument('--dtype', choices=worker.DTYPES, default='float32')
+  parser.add_argument('--dtype', choices=case_lib.DTYPES, default='float32')
   parser.add_argument('--dropout_rate', type=float, default=0.0)
   for name, default, text in (
       ('batch_size', 16, None),
@@ -52,13 +53,13 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
   return parser.parse_args(arguments)
 
 
-def read_case(options: argparse.Namespace) -> worker.Case:
+def read_case(options: argparse.Namespace) -> case_lib.Case:
   """Returns what is trained."""
-  fields = [field.name for field in dataclasses.fields(worker.Case)]
-  return worker.Case(**{name: getattr(options, name) for name in fields})
+  fields = [field.name for field in dataclasses.fields(case_lib.Case)]
+  return case_lib.Case(**{name: getattr(options, name) for name in fields})
 
 
-def run(case: worker.Case, rounds: int, repeats: int) -> dict[str, Any]:
+def run(case: case_lib.Case, rounds: int, repeats: int) -> dict[str, Any]:
   """Measures both ways, and returns their part of the line of JSON."""
   rng = np.random.default_rng(0)
   timings = {way: measuring.Timings() for way in worker.WAYS}
@@ -84,8 +85,8 @@ def summarize(
   """Returns the speeds, and the ratio of this package's to T5X's.
 
   Args:
-    timings: by way.
-    num_target_tokens: of the steps that are timed together.
+    timings: Timings by way.
+    num_target_tokens: Number of target tokens that are timed together.
   """
   # More tokens per second is less time: the ratio of speeds is T5X's time over
   # this package's.

@@ -15,12 +15,11 @@ from t5x import trainer as trainer_lib
 from t5x import utils
 
 from benchmarks.side_by_side import t5x_ways
-from benchmarks.training_throughput import worker
-from speculative_t5x.training import batches
+from benchmarks.training_throughput import case as case_lib
 from speculative_t5x.training import losses
 
 
-def make_train(case: worker.Case) -> Callable[[], None]:
+def make_train(case: case_lib.Case) -> Callable[[], None]:
   """Returns a function that trains the steps of a case, and waits for them."""
   model = _model(case)
   partitioner = partitioning.PjitPartitioner(
@@ -44,7 +43,7 @@ def make_train(case: worker.Case) -> Callable[[], None]:
       summary_dir=None,
       train_state_axes=initializer.train_state_axes,
       rng=jax.random.PRNGKey(1),
-      learning_rate_fn=lambda step: jnp.float32(worker.LEARNING_RATE),
+      learning_rate_fn=lambda step: jnp.float32(case_lib.LEARNING_RATE),
       num_microbatches=None,
   )
   features = list(_features(case))
@@ -57,7 +56,7 @@ def make_train(case: worker.Case) -> Callable[[], None]:
   return train
 
 
-def _model(case: worker.Case) -> models.EncoderDecoderModel:
+def _model(case: case_lib.Case) -> models.EncoderDecoderModel:
   vocabulary = seqio.PassThroughVocabulary(case.config.vocab_size, eos_id=1)
   return models.EncoderDecoderModel(
       module=t5x_ways.make_module(case.config),
@@ -71,14 +70,16 @@ def _model(case: worker.Case) -> models.EncoderDecoderModel:
   )
 
 
-def _features(case: worker.Case) -> Iterator[dict[str, np.ndarray]]:
+def _features(case: case_lib.Case) -> Iterator[dict[str, np.ndarray]]:
   """Yields the features of each step."""
   examples = case.examples()
   for indices in case.indices():
     batch = examples.take(indices)
     yield {
         'encoder_input_tokens': batch.inputs,
-        'decoder_input_tokens': np.asarray(batches.shift_right(batch.targets)),
+        'decoder_input_tokens': np.pad(
+            batch.targets[:, :-1], ((0, 0), (1, 0))
+        ),
         'decoder_target_tokens': batch.targets,
         'decoder_loss_weights': (batch.targets > 0).astype(np.int32),
     }

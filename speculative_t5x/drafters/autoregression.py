@@ -39,14 +39,14 @@ class _Drafted(NamedTuple):
   """What a draft consists of so far.
 
   Attributes:
-    cache: of the network.
+    cache: Cache of the network that drafts.
     tokens: [gamma, rows] int32. One token of all rows lies together, because
       they are written one by one: on TPU it takes far less to write a whole
       tile than a row of each.
     probs: [gamma, rows, vocab], distributions of the tokens.
     lengths: [rows] int32, draft tokens of each row.
     is_open: [rows] bool, whether another one is wanted.
-    progress: see `contracts.View.begin`.
+    progress: State of the policy within the draft, of `contracts.View.begin`.
     num_steps: int32 scalar, tokens drawn in each row, wanted or not.
   """
 
@@ -76,7 +76,7 @@ def draft(
     num_fed: [rows] int32, how many tokens of `view` it was fed, the decoder's
       first token included and the last committed token never.
     first_tokens: [rows] int32, see `contracts.Started`.
-    view: of the drafter, which has one uniform per draft token.
+    view: What the drafter sees; it has one uniform per draft token.
     gamma: the most draft tokens (static).
     first_block: positions of the first call, which feeds what is missing of the
       tokens (static).

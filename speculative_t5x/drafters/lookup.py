@@ -75,7 +75,7 @@ class Lookup:
     only_hints: whether input and output are not searched, so that nothing is
       drafted without hints.
     num_uniforms: none is drawn.
-    reads_hints: see `contracts.Drafter`.
+    reads_hints: True: hints are searched first, see `contracts.Drafter`.
   """
 
   max_draft_tokens: int
@@ -142,7 +142,7 @@ class Lookup:
     Args:
       texts: to search.
       aligned: [rows], where the hints go on by the alignment.
-      view: of the drafter.
+      view: What the drafter sees.
     """
     width = texts.tokens.shape[1]
     place = jnp.arange(width, dtype=jnp.int32)[None]

@@ -46,25 +46,26 @@ def check_pair(
   """Prints a report on a pair, before any accelerator is busy.
 
   Args:
-    checkpoint_path: the target's checkpoint.
-    draft_checkpoint_path: the draft's.
-    task_feature_lengths: most tokens of 'inputs' and 'targets'.
-    gamma: draft tokens per block, at least 1.
-    batch_size: examples decoded together.
-    num_decodes: samples per example.
-    dtype: to decode in, float32 or bfloat16; that of a given config counts.
-    vocabulary_file: a SentencePiece model; None for the task's, or else for
+    checkpoint_path: The target's checkpoint.
+    draft_checkpoint_path: The draft's checkpoint.
+    task_feature_lengths: The most tokens of 'inputs' and 'targets'.
+    gamma: Draft tokens per block, at least 1.
+    batch_size: Examples decoded together.
+    num_decodes: Samples per example.
+    dtype: Dtype to decode in, float32 or bfloat16; that of a given config
+      counts.
+    vocabulary_file: A SentencePiece model; None for the task's, or else for
       the one in the folder of the target's checkpoint.
-    draft_vocabulary_file: None for the one in the folder of the draft's
-      checkpoint, or else the target's.
-    mixture_or_task_name: a registered seqio task, for its vocabulary.
-    target_config: sizes of the target; None to take them from the checkpoint.
-    draft_config: sizes of the draft, likewise.
-    device_memory_gib: of one device; None for not checked.
-    mesh_shape: devices along 'data' and along 'model'.
-    draft_model_parallel: whether the draft is divided over them as the target
+    draft_vocabulary_file: The draft's; None for the one in the folder of the
+      draft's checkpoint, or else the target's.
+    mixture_or_task_name: A registered seqio task, for its vocabulary.
+    target_config: Sizes of the target; None to take them from the checkpoint.
+    draft_config: Sizes of the draft; None to take them from the checkpoint.
+    device_memory_gib: Memory of one device; None to check none.
+    mesh_shape: Devices along 'data' and along 'model'.
+    draft_model_parallel: Whether the draft is divided over them as the target
       is; each device holds all of it otherwise.
-    output_dir: folder for `check_pair.txt`, the text that is printed; None to
+    output_dir: Folder for `check_pair.txt`, the text that is printed; None to
       write nothing.
   Returns:
     The findings that are printed.
@@ -83,9 +84,7 @@ def check_pair(
       mesh_shape=mesh_shape,
       draft_model_parallel=draft_model_parallel,
   )
-  vocabulary = vocabulary_file
-  if vocabulary is None and mixture_or_task_name is not None:
-    vocabulary = _find_task_vocabulary(mixture_or_task_name)
+  vocabulary = vocabulary_file or _task_vocabulary(mixture_or_task_name)
   pair = candidates.read_pair(
       candidates.Given(checkpoint_path, target_config, vocabulary),
       candidates.Given(
@@ -106,12 +105,10 @@ def check_pair(
   return report
 
 
-def _find_task_vocabulary(name: str) -> vocabularies.Vocabulary:
-  """Returns the vocabulary of a registered seqio task or mixture.
-
-  Raises:
-    ValueError: if there is no such task.
-  """
+def _task_vocabulary(name: str | None) -> vocabularies.Vocabulary | None:
+  """Returns the vocabulary of a registered seqio task or mixture, if any."""
+  if name is None:
+    return None
   with quiet.quiet_stderr():  # TensorFlow, which comes along, writes there
     import seqio  # the one thing here that needs it
 

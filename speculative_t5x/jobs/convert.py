@@ -29,13 +29,13 @@ def convert(
   group. Optimizer state is not copied.
 
   Args:
-    checkpoint_path: a T5X checkpoint of either layout (a `checkpoint_<step>`,
+    checkpoint_path: A T5X checkpoint of either layout (a `checkpoint_<step>`,
       or a folder of several, of which the newest is used), or a Hugging Face
       folder, whose step is 0.
-    output_dir: folder for `checkpoint_<step>`, which is written atomically.
-    dtype: dtype to write, 'float32' or 'bfloat16'; None for the stored dtype.
-    role: 'target' or 'draft', which of a pair is written; None for a checkpoint
-      of one model.
+    output_dir: Folder for `checkpoint_<step>`, which is written atomically.
+    dtype: Dtype to write, 'float32' or 'bfloat16'; None for the stored dtype.
+    role: Which model of a pair is written, 'target' or 'draft'; None for a
+      checkpoint of one model.
   Raises:
     checkpoints.CheckpointError: if the checkpoint cannot be read or is not
       T5's, or if the output exists already.
@@ -52,11 +52,8 @@ def convert(
   config = checkpoint.network()
   checkpoint.check_shapes(models.abstract_params(config))
   with folder_lock.hold(output_dir):
-    written = checkpoints.save_each(
-        output_dir,
-        checkpoint.step,
-        checkpoint.read_params(dtype),
-    )
+    params = checkpoint.read_params(dtype)
+    written = checkpoints.save_each(output_dir, checkpoint.step, params)
   specs = checkpoints.open(written).specs.values()
   size = sum(math.prod(spec.shape) for spec in specs)
   dtypes = {str(spec.dtype) for spec in specs}

@@ -18,8 +18,10 @@ from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.families import t5_checkpoints
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
@@ -46,36 +48,37 @@ def distill(
     divergence: divergences.Divergence = divergences.forward_kl,
     on_policy: on_policy_lib.Settings = on_policy_lib.Settings(),  # noqa: B008
     dropout_rate: float = 0.0,
-    target_config: t5.T5Config | None = None,
-    end_of_sequence: int = t5.SPECIAL_IDS.end,
+    target_config: network_lib.Network | None = None,
+    end_of_sequence: int | None = None,
     mesh_shape: Sequence[int] = (1, 1),
 ) -> trainer.Result:
-  """Trains a draft, or resumes from the newest checkpoint in `model_dir`.
+  """Train a draft, or resume from the newest checkpoint in `model_dir`.
 
   Prints its progress to stderr. The checkpoint that is kept as the best one has
   the highest acceptance rate.
 
   Args:
-    checkpoint_path: the target's checkpoint, of any layout.
-    draft: what the training begins with.
-    decodes: of the target, to train on.
-    references: of tasks, to train on beside the decodes.
-    validation: decodes of the target by their temperature, 0 and 1, on which
+    checkpoint_path: The target's checkpoint, of any layout.
+    draft: Makes the draft that training begins with.
+    decodes: Decodes of the target, to train on.
+    references: References of tasks, to train on beside the decodes.
+    validation: Decodes of the target by their temperature, 0 and 1, on which
       the acceptance rate is measured.
-    model_dir: folder for the `checkpoint_<step>` folders; made if missing.
-    learning_rate_fn: see `schedules`.
-    settings: how long and how often.
-    divergence: of `divergences`, the loss.
-    on_policy: how many targets are decodes of the draft itself.
-    dropout_rate: of the draft in training, in [0, 1).
-    target_config: the target's network; None for the sizes that its checkpoint
+    model_dir: The folder for the `checkpoint_<step>` folders; made if missing.
+    learning_rate_fn: See `schedules`.
+    settings: How long and how often.
+    divergence: The loss, a function of `divergences`.
+    on_policy: How many targets are decodes of the draft itself.
+    dropout_rate: The dropout rate of the draft in training, in [0, 1).
+    target_config: The target's network; None for the one that its checkpoint
       states.
-    end_of_sequence: of the vocabulary, at which the draft's own samples end
-      unless the target's checkpoint states the id.
-    mesh_shape: number of devices along the data and the model axis.
+    end_of_sequence: The id at which the draft's own samples end unless the
+      target's checkpoint states one; None for the network's.
+    mesh_shape: Number of devices along the data and the model axis.
   Raises:
-    ValueError: if an argument is of another kind, if target, draft and data
-      do not fit each other, or if the loss is not finite.
+    ValueError: if an argument is of another kind, if a network lacks what
+      training needs, if target, draft and data do not fit each other, or if the
+      loss is not finite.
     checkpoints.CheckpointError: a ValueError, if the checkpoint in `model_dir`
       is of another network.
     OSError: if the folder cannot be written to.
@@ -90,18 +93,20 @@ def distill(
   with folder_lock.hold(model_dir):
     opened = pairing.open_checkpoint(pairing.TARGET_PATH, checkpoint_path)
     _check_vocabulary_files(checkpoint_path, draft.checkpoint_path)
-    target = origins.read(opened, target_config, mesh)
-    _check_special_ids(opened)
-    network, params = draft.make(target, settings.seed)
+    network = target_config or opened.network()
+    network_lib.check_offers(network, 'score', 'Training')
+    special_ids = _special_ids(opened, network, end_of_sequence)
+    target = origins.Stored(opened, network, mesh)
+    trained, params = draft.make(target, settings.seed)
     draft_kinds.check_vocab_sizes(
-        target.config, network.config, "the draft model's vocab_size"
+        network, trained.network, "the draft model's vocab_size"
     )
-    if not network.config.num_encoder_layers:
-      pairing.check_width(target.config, network.config)
-    _note_activations(network.config)
-    read = lambda each: each.read(opened.folder, target.config)
+    if trained.network.reads_features:
+      pairing.check_width(network, trained.network)
+    _note_activations(trained.network)
+    read = lambda each: each.read(opened.folder, network)
     # What takes least time comes first: a wrong setting then fails early.
-    tokenized = [each.read(target.config) for each in references]
+    tokenized = [each.read(network) for each in references]
     measured_on = {
         temperature: read(each) for temperature, each in validation.items()
     }
@@ -115,8 +120,8 @@ def distill(
     )
     objective = distillation.Distillation(
         target.params,
-        target.config,
-        draft_kinds.with_dropout(network, dropout_rate),
+        network,
+        trained.with_dropout(dropout_rate),
         divergence,
     )
     samples = None
@@ -124,8 +129,7 @@ def distill(
       samples = on_policy_lib.Samples(
           objective,
           on_policy,
-          opened.special_ids
-          or dataclasses.replace(t5.SPECIAL_IDS, end=end_of_sequence),
+          special_ids,
           settings.batch_size,
           settings.seed,
       )
@@ -149,7 +153,7 @@ def distill(
 
 
 def _check(decodes, references, validation) -> None:
-  """Checks that there is something to train on, and to measure."""
+  """Check that there is something to train on, and to measure."""
   if not decodes and not references:
     raise ValueError(
         'There is nothing to train on. Give decodes of the target, or'
@@ -162,9 +166,11 @@ def _check(decodes, references, validation) -> None:
     )
 
 
-def _note_activations(config: t5.T5Config) -> None:
-  """Says if the checkpoints of the draft will not state its activations."""
-  activations = tuple(config.mlp_activations)
+def _note_activations(draft: network_lib.Network) -> None:
+  """Say if the checkpoints of a T5 will not state its activations."""
+  if not isinstance(draft, t5.T5Config):
+    return
+  activations = draft.mlp_activations
   if activations not in t5_checkpoints.USUAL_ACTIVATIONS.values():
     print(
         f'note: the draft has the activations {activations}, which its'
@@ -174,22 +180,31 @@ def _note_activations(config: t5.T5Config) -> None:
     )
 
 
-def _check_special_ids(target: checkpoints.Checkpoint) -> None:
-  """Checks that the target decodes as networks are trained here.
+def _special_ids(
+    target: checkpoints.Checkpoint,
+    network: network_lib.Network,
+    end: int | None,
+) -> contracts.SpecialIds:
+  """Return the special ids of the target's outputs.
 
-  Batches are padded with 0, which is also the first decoder input.
+  Raises:
+    ValueError: if they are not those with which networks are trained here.
   """
-  ids = target.special_ids
-  if ids and (ids.padding or ids.start):
+  ids = network.special_ids
+  if target.special_ids is None:
+    return ids if end is None else dataclasses.replace(ids, end=end)
+  stated = target.special_ids
+  if (stated.padding, stated.start) != (batches.PADDING, ids.start):
     raise ValueError(
-        f'The target of {target.folder} has padding {ids.padding} and begins to'
-        f' decode with token {ids.start}, and drafts are trained with 0 for'
-        ' both, as T5 is. Choose another target.'
+        f'The target of {target.folder} has padding {stated.padding} and begins'
+        f' to decode with token {stated.start}, and drafts are trained with'
+        f' {batches.PADDING} and {ids.start}. Choose another target.'
     )
+  return stated
 
 
 def _check_on_policy(on_policy, divergence, settings) -> None:
-  """Checks that the target teaches the draft on its own samples."""
+  """Check that the target teaches the draft on its own samples."""
   on_policy.num_per_batch(settings.batch_size)
   trainer.check_period(settings, on_policy.period)
   # Gin wraps the functions that it provides.
@@ -203,7 +218,7 @@ def _check_on_policy(on_policy, divergence, settings) -> None:
 def _check_vocabulary_files(
     target: checkpoints.Path, draft: checkpoints.Path | None
 ) -> None:
-  """Compares the vocabularies in the folders of both checkpoints, if any."""
+  """Compare the vocabularies in the folders of both checkpoints, if any."""
   folders = [str(path) for path in (target, draft) if path is not None]
   found = [path for path in folders if candidates.find_vocabulary(path)]
   if len(found) < 2:

@@ -154,7 +154,10 @@ def infer(
       )
       finder = _find_answers(answers, decoder, embedder)
     if paths is None:
-      read = inputs_lib.from_task(
+      # Imports seqio and TensorFlow, which lines of files do not need.
+      from speculative_t5x.tasks import examples
+
+      read = examples.stream(
           workload.mixture_or_task_name, workload.split, lengths
       )
       num_inputs = workload.num_examples()

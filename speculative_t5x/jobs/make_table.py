@@ -33,16 +33,16 @@ def make_table(
   """Counts the tokens of a task's references, or of what a target decoded.
 
   Args:
-    output_dir: folder for the counts; may be remote.
-    mixture_or_task_name: a registered seqio task. With `predictions` only its
+    output_dir: Folder for the counts; may be remote.
+    mixture_or_task_name: A registered seqio task. With `predictions` only its
       vocabulary is used.
-    split: of the task.
-    task_feature_lengths: most tokens of 'inputs' and 'targets'.
+    split: Split of the task.
+    task_feature_lengths: The most tokens of 'inputs' and 'targets'.
     predictions: `predictions.jsonl` of an eval job, or of an infer job that
       wrote tokens, or several; None for the references of the task.
-    vocabulary_file: of the predictions; None for the task's.
-    num_examples: how many texts are counted at most, from the first on.
-    continuations: how many are stored after each token.
+    vocabulary_file: Vocabulary of the predictions; None for the task's.
+    num_examples: The most texts that are counted, from the first on.
+    continuations: How many continuations are stored after each token.
   Returns:
     The counts, which are also written.
   Raises:

@@ -69,11 +69,9 @@ class Decodes:
 
     def read_pairs() -> list[tuple[list[int], list[int]]]:
       with folder_lock.hold(folder):  # another training's job rewrites the file
-        return list(predictions.read_pairs(path))
+        return predictions.read_pairs(path)
 
     pairs = _when_free(read_pairs)
-    if not pairs:
-      raise ValueError(f'{path} has no decodes. Give another task or split.')
     if len(pairs) != record.num_examples:
       raise ValueError(
           f'{path} has {len(pairs)} decodes and not {record.num_examples}:'

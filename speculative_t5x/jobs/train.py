@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The train job: trains a T5 network on the targets of a task.
+"""The train job: trains a network on the targets of a task.
 
 The splits are tokenized once, kept in memory and put on the device.
 """
@@ -14,8 +14,8 @@ import jax
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import losses
@@ -30,7 +30,7 @@ TASK_FEATURE_LENGTHS = {'inputs': 96, 'targets': 96}
 def train(
     *,
     mixture_or_task_name: str,
-    network_config: t5.T5Config,
+    network_config: network_lib.Network,
     model_dir: checkpoints.Path,
     learning_rate_fn: schedules.LearningRateFn,
     settings: trainer.Settings,
@@ -40,28 +40,29 @@ def train(
     validation_split: str = 'validation',
     mesh_shape: Sequence[int] = (1, 1),
 ) -> trainer.Result:
-  """Trains from scratch, or resumes from the newest checkpoint in `model_dir`.
+  """Train from scratch, or resume from the newest checkpoint in `model_dir`.
 
   Prints its progress to stderr.
 
   Args:
-    mixture_or_task_name: see `task_examples.References`.
-    network_config: the config of the network, with the dropout rate and the
-      dtype of training.
-    model_dir: folder for the `checkpoint_<step>` folders; made if missing.
-    learning_rate_fn: see `schedules.linear_decay`, `schedules.rsqrt_decay`.
-    settings: how long and how often.
-    task_feature_lengths: see `task_examples.References`.
-    loss_config: the configuration of the loss.
-    train_split: name of the split to train on.
-    validation_split: name of the split to evaluate on at each checkpoint.
-    mesh_shape: number of devices along the data and the model axis.
+    mixture_or_task_name: See `task_examples.References`.
+    network_config: The network, with the dropout rate and the dtype of
+      training.
+    model_dir: The folder for the `checkpoint_<step>` folders; made if missing.
+    learning_rate_fn: See `schedules.linear_decay`, `schedules.rsqrt_decay`.
+    settings: How long and how often.
+    task_feature_lengths: See `task_examples.References`.
+    loss_config: The configuration of the loss.
+    train_split: The name of the split to train on.
+    validation_split: The name of the split to measure at each checkpoint.
+    mesh_shape: Number of devices along the data and the model axis.
   Raises:
-    ValueError: if an argument does not fit the data, if the data does not fit
-      the network, or if the loss is not finite.
+    ValueError: if the network has no `score`, if an argument does not fit the
+      data, if the data does not fit the network, or if the loss is not finite.
     checkpoints.CheckpointError: a ValueError, if the checkpoint in `model_dir`
       is of another network.
   """
+  network_lib.check_offers(network_config, 'score', 'Training')
   model_dir = epath.Path(model_dir)
   mesh = sharding.from_shape(mesh_shape)
   read = lambda split: task_examples.References(

@@ -29,7 +29,7 @@ def of_inputs(length: int) -> tuple[int, ...]:
   """Returns the widths to compile, ascending: halves of the length, and itself.
 
   Args:
-    length: of the padded inputs, at least 1.
+    length: Length of the padded inputs, at least 1.
   """
   halves = (-(-length // 2**i) for i in range(_MAX_HALVINGS, 0, -1))
   return (*(width for width in halves if width >= _MIN_WIDTH), length)
@@ -47,9 +47,9 @@ def at_smallest(
 
   Args:
     is_input: [examples, inputs_length] bool, False at padding.
-    axis: of the inputs' positions in all that `run` returns (static).
-    run: takes a width, of which it reads that many positions, and returns a
-      pytree of arrays that have so many on the axis.
+    axis: Axis of the inputs' positions in all that `run` returns (static).
+    run: Takes a width, reads that many positions, and returns a pytree of
+      arrays of that width on the axis.
   Returns:
     What `run` returns, with zeros at the positions that it did not read.
   """

@@ -25,12 +25,20 @@ class Network(Protocol):
   Inputs are token ids, [examples, inputs_length] int32, with
   `contracts.NO_TOKEN` where there is none.
 
-  Some networks offer more, which drafters and measures ask for where they need
-  it: `encode(params, inputs)` returns features that other networks may read,
-  `first_layers(count)` returns the network that ends after some layers,
+  Some networks offer more, which is asked for where it is needed. In decoding,
+  `encode(params, inputs)` returns features that other networks may read, and
   `shorten_head(params, ids)` restricts the logits to some tokens, whose number
-  is then its `head_size`, `width_of_inputs` is the width of the features that
-  `start` takes, and `sizes` maps names to what reports show of it.
+  is then its `head_size`; `width_of_inputs` is the width of the features that
+  `start` takes, and `sizes` maps names to what reports show of it. Training
+  needs `score(params, inputs, outputs, dropout_key=None, features=None)`. It
+  returns the logits [examples, outputs_length, vocab] float32 of each token of
+  the outputs, which has the tokens before it as context, the first one those of
+  `special_ids.start`. Drafts that share more with the target are made by
+
+    features(params, inputs)  what `encode` returns, in training, for `score`
+    on_features(width)        the network that reads such features
+    first_layers(count)       the network that ends after some layers
+    cut(params, ...)          a smaller network and its parameters
 
   Attributes:
     name: Names the architecture in errors.
@@ -156,6 +164,18 @@ def check_offers(network: Network, name: str, asks: str) -> None:
   if not hasattr(network, name):
     raise ValueError(
         f'{asks} needs a network with `{name}`, which {network.name} does not'
-        ' have. Choose another drafter, or add the method: see'
+        ' have. Choose another one, or add the method: see'
         ' networks.network.Network.'
     )
+
+
+def features_width(network: Network) -> int:
+  """Returns the width of what `encode` of a network returns.
+
+  Raises:
+    ValueError: if the network has no `encode`.
+  """
+  check_offers(network, 'encode', 'Reading the output of an encoder')
+  params = jax.eval_shape(network.init, jax.random.key(0))
+  inputs = jax.ShapeDtypeStruct((1, 1), jnp.int32)
+  return jax.eval_shape(network.encode, params, inputs).shape[-1]

@@ -10,7 +10,7 @@ otherwise the compiler would choose their sharding.
 Legend: examples, rows, inputs_length, embed, vocab.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 from typing import Any, ClassVar, TypeVar
@@ -26,6 +26,7 @@ from speculative_t5x.networks import input_widths
 from speculative_t5x.networks import layers
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5_cutting
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import contracts
@@ -113,8 +114,8 @@ class T5Config(t5_modules.Sizes):
   ) -> jax.Array:
     """Runs the encoder.
 
-    Without a reverse-mode gradient, see `input_widths.at_smallest`: a network
-    in training calls `Transformer.encode`.
+    Without a reverse-mode gradient, see `input_widths.at_smallest`: training
+    calls `features`.
 
     Args:
       params: Parameters of the network.
@@ -226,6 +227,61 @@ class T5Config(t5_modules.Sizes):
     logits = _gather_logits(logits.reshape(rows, -1, self.vocab_size))
     return logits, _constrain_keys_values(cache)
 
+  def features(
+      self, params: contracts.Params, inputs: jax.Array
+  ) -> jax.Array:
+    """Runs the encoder in training; see `network.Network`.
+
+    It runs at the whole width, with a gradient, and XLA leaves out what no
+    result needs. Id 0 counts as no token, as in T5X.
+    """
+    return self._apply(params, None, jnp.maximum(inputs, 0), method='encode')
+
+  def score(
+      self, params, inputs, outputs, dropout_key=None, features=None
+  ) -> jax.Array:
+    """See `network.Network`; id 0 counts as no token, as in T5X."""
+    inputs, outputs = (jnp.maximum(tokens, 0) for tokens in (inputs, outputs))
+    fed = jnp.pad(
+        outputs[:, :-1],
+        ((0, 0), (1, 0)),
+        constant_values=self.special_ids.start,
+    )
+    if features is None:
+      return self._apply(params, dropout_key, inputs, fed, outputs)
+    return self._apply(
+        params, dropout_key, features, inputs, fed, outputs, method='decode'
+    )
+
+  def _apply(self, params, dropout_key, *args, **kwargs) -> jax.Array:
+    if dropout_key is None:
+      kwargs['enable_dropout'] = False
+    else:
+      kwargs['rngs'] = {'dropout': dropout_key}
+    modules = t5_modules.Transformer(self)
+    return modules.apply({'params': params}, *args, **kwargs)
+
+  def on_features(self, width: int) -> 'T5Config':
+    """Returns the decoder alone, which reads features of a width."""
+    return dataclasses.replace(self, num_encoder_layers=0, encoder_dim=width)
+
+  def cut(
+      self,
+      params: contracts.Params,
+      *,
+      decoder_layers: Sequence[int],
+      encoder_layers: Sequence[int] | None = None,
+      num_heads: int | None = None,
+      mlp_dim: int | None = None,
+  ) -> tuple['T5Config', contracts.Params]:
+    """Returns a smaller network of layers, the largest heads and columns.
+
+    Arguments and errors are those of `t5_cutting.take_layers` and
+    `t5_cutting.narrow`.
+    """
+    cut = t5_cutting.take_layers(self, params, encoder_layers, decoder_layers)
+    return t5_cutting.narrow(*cut, num_heads, mlp_dim)
+
   def first_layers(self, count: int) -> 'T5Config':
     """Returns the network that ends after some decoder layers.
 
@@ -263,8 +319,15 @@ class T5Config(t5_modules.Sizes):
     return dataclasses.replace(self, separate_head=True)
 
   def take_head(self, params: contracts.Params) -> contracts.Params:
-    """Returns the final norm and the head, under T5X's names."""
-    return {'decoder': {name: params['decoder'][name] for name in _HEAD}}
+    """Returns the final norm and the head, under T5X's names.
+
+    A tied head is returned as one of its own.
+    """
+    decoder = params['decoder']
+    if 'logits_dense' not in decoder:
+      tied = params['token_embedder']['embedding']
+      decoder = {**decoder, 'logits_dense': {'kernel': tied.T}}
+    return {'decoder': {name: decoder[name] for name in _HEAD}}
 
   def put_head(
       self, params: contracts.Params, head: contracts.Params

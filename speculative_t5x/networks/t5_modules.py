@@ -425,7 +425,7 @@ class Transformer(nn.Module):
 
     Args:
       x: [batch, length, embed].
-      enable_dropout: see `encode`.
+      enable_dropout: Whether to drop out activations, as in training.
     Returns:
       [batch, length, vocab] float32.
     """
@@ -474,8 +474,8 @@ class Transformer(nn.Module):
       cross: keys and values of the inputs, [examples, heads, head_dim,
         inputs_length]; row r belongs to example r // (batch // examples).
       is_input: [examples, inputs_length] bool, False at padding.
-      cache: see `init_cache`; slots before a row's position must hold its
-        earlier tokens.
+      cache: Keys and values as in `init_cache`; slots before a row's position
+        must hold its earlier tokens.
       logits_at: [batch] int32 in [0, block), the one index of the block at
         which logits are computed; None for all.
     Returns:

@@ -118,7 +118,7 @@ def merged_kernel(
 
   Args:
     config: the config of the network.
-    name: of the parameter, e.g. decoder/layers_0/mlp/wi_0/kernel.
+    name: Name of the parameter, e.g. decoder/layers_0/mlp/wi_0/kernel.
   Returns:
     That name, and the names of all parts, in order; None for what is not
     merged.

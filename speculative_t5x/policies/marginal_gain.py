@@ -37,18 +37,18 @@ class Progress(NamedTuple):
 class MarginalGain(running_rate.RunningRate):
   """Stops a draft after a token if more tokens cost more than they gain.
 
-  More draft tokens take their draft steps and, where the target call becomes
-  wider, longer verification. In that time, decoding would otherwise make as
-  many tokens as its speed says, which is that of the best fixed length by
-  Theorem 3.8. They are gained if they are accepted, each with the acceptance
-  rate alpha of the row, and if all tokens before them are: the probability of
+  More draft tokens cost the time of their draft steps and, where the target
+  call becomes wider, of a longer verification. That time is worth the tokens
+  that decoding makes in it at the best fixed draft length, by Theorem 3.8.
+  A further draft token gains a token if it is accepted, by the acceptance rate
+  alpha of the row, and if all draft tokens before it are: the probability of
   that is the product of the draft model's probabilities to the power of
   `exponent`. The draft goes on if any number of further tokens pays. Where not
   even the best fixed length is faster than plain decoding, nothing is drafted.
 
   Attributes:
-    exponent: at least 0. Above 1, because draft models are surer of a token
-      than they are right.
+    exponent: Exponent of the draft model's probabilities, at least 0. Above 1,
+      because draft models are surer of a token than they are right.
 
   For the other attributes see `running_rate.RunningRate`.
   """

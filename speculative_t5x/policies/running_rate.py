@@ -111,7 +111,7 @@ class RunningRate:
     """Returns what is expected of each row.
 
     Args:
-      state: see `init`.
+      state: Counts of each row, as `init` begins them.
       gamma: the most draft tokens (static).
     Reference: Leviathan et al. (2023), Theorem 3.8, arXiv:2211.17192v2, with
       the time of verification added.
@@ -150,7 +150,7 @@ class RunningRate:
     """Returns widths of target calls and their times in t1, ascending.
 
     Args:
-      width: of a whole block.
+      width: Positions of a whole block.
     """
     ratios = self.verify_cost_ratio
     if not isinstance(ratios, tuple):

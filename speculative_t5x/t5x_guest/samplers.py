@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode functions for `SpeculativeModel`, with the arguments of T5X's own.
 
-T5X's decode functions get one token's logits at a time. One that names
-`target` gets a `Target` instead of a T5X callback, and one that names `drafter`
-gets a `Drafter`; a third result becomes auxiliary values.
+T5X's decode functions get a callback that returns one token's logits. A decode
+function with an argument `target` gets a `Target` in its place, and a `Drafter`
+if it has an argument `drafter`. Its third result, if any, becomes auxiliary
+values.
 
 Legend: batch (examples), rows (batch times num_decodes), length.
 """

@@ -15,7 +15,6 @@ from etils import epath
 import seqio
 import tensorflow as tf
 
-from speculative_t5x.tasks import metric_fns
 from speculative_t5x.tasks import predictions
 from speculative_t5x.tasks import seqio_tasks
 
@@ -42,31 +41,24 @@ def register(
     The task's name, `decodes`.
 
   Raises:
-    FileNotFoundError: if a local vocabulary file is missing.
-    ValueError: if there is no file of predictions.
+    FileNotFoundError: if a local vocabulary file is missing. A missing file of
+      predictions raises it when the task is read.
   """
-  files = {
-      'train': epath.Path(train_file),
-      'validation': epath.Path(validation_file),
-  }
-  for path in files.values():
-    predictions.check_file(path)
-  seqio_tasks.replace_task(
+  files = {'train': train_file, 'validation': validation_file}
+  seqio_tasks.add_task(
       NAME,
       seqio_tasks.source_of_columns(lambda split: _read(files[split]), files),
       # Nothing is worth a cache: with `use_cached`, seqio reads the files too.
-      preprocessors=[seqio.map_over_dataset(_as_tensors)],
-      metric_fns=[metric_fns.speculation],
+      tokenizers=[seqio.map_over_dataset(_as_tensors)],
+      metric_fns=[],
       vocabulary_file=vocabulary_file,
   )
   return NAME
 
 
-def _read(path: epath.Path) -> Mapping[str, Any]:
+def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
   """Return the inputs and outputs of a file, as ragged tensors."""
-  pairs = list(predictions.read_pairs(path))
-  if not pairs:
-    raise ValueError(f'{path} has no decodes. Run the infer job again.')
+  pairs = predictions.read_pairs(epath.Path(path))
   inputs, targets = zip(*pairs, strict=True)
   return {
       'inputs': tf.ragged.constant(inputs, tf.int32),

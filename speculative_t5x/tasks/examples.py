@@ -6,11 +6,12 @@ Legend: examples, inputs_length.
 """
 
 from collections.abc import Iterator, Mapping
+import contextlib
 import dataclasses
 import itertools
 import json
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import seqio
@@ -31,30 +32,18 @@ _TRIM = seqio.preprocessors.append_eos_after_trim
 _SEED = 0  # of what preprocessors draw
 
 
-class Example(NamedTuple):
-  """One example of a task.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Example(inputs_lib.Input):
+  """One example of a task: an input with its reference.
 
   Attributes:
     place: The number of the example, task and split, for errors.
-    tokens: [at most inputs_length] int32. The input, not padded.
-    example_id: The id from the data set, or a hash of the inputs.
-    text: The input text.
-    is_truncated: Whether the input was truncated to inputs_length.
-    is_known: Whether it was encoded without unknown pieces, see
-      `vocabularies.Vocabulary.knows`.
-    hints: Token ids of its hints, see `hints.encode`.
     target_tokens: [any] int32. The reference, not truncated.
     features: All features, inputs and targets truncated as seqio's evaluator
       passes them to postprocessors.
   """
 
   place: str
-  tokens: np.ndarray
-  example_id: int
-  text: str
-  is_truncated: bool
-  is_known: bool
-  hints: list[list[int]]
   target_tokens: np.ndarray
   features: Mapping[str, Any]
 
@@ -89,10 +78,6 @@ class Examples:
   @property
   def hints(self) -> list[list[list[int]]]:
     return [row.hints for row in self.rows]
-
-  @property
-  def features(self) -> list[Mapping[str, Any]]:
-    return [row.features for row in self.rows]
 
   @property
   def num_truncated(self) -> int:
@@ -139,20 +124,15 @@ def load(
   """
   rows = list(stream(mixture_or_task_name, split, lengths, num_examples))
   task = find_task(mixture_or_task_name, split)
-  targets = [_target(task, row) for row in rows]
-  if num_examples is not None and len(rows) < num_examples:
-    raise ValueError(
-        f'num_examples is {num_examples}, but split {split} of'
-        f' {mixture_or_task_name} has {len(rows)} examples. Give at most that'
-        ' number.'
-    )
-  return Examples(
-      task,
-      rows,
-      batching.pad([row.tokens for row in rows], lengths['inputs']),
-      targets,
-      [_reference(*each) for each in zip(targets, rows, strict=True)],
-  )
+  targets, references = [], []
+  for row in rows:
+    with _naming(f'{row.place}, the reference'):
+      text = _text(task, 'targets', row.target_tokens, row.features)
+      target = task.postprocess_fn(text, example=row.features, is_target=True)
+      targets.append(target)
+      references.append(_as_json(target))
+  tokens = batching.pad([row.tokens for row in rows], lengths['inputs'])
+  return Examples(task, rows, tokens, targets, references)
 
 
 def stream(
@@ -170,31 +150,50 @@ def stream(
   if features['inputs'].vocabulary != features['targets'].vocabulary:
     raise vocabularies.VocabularyError(
         f'Task {task.name} has different vocabularies for inputs and targets,'
-        ' but T5 embeds both with one table. Give both features the same'
-        ' vocabulary.'
+        ' but models have one. Give both features the same vocabulary.'
     )
   vocabulary = task_vocabulary.TaskVocabulary(vocabulary_of(task))
-  for number, (full, cut) in enumerate(
-      read(task, split, lengths, num_examples)
-  ):
+  read_all = read(task, split, lengths, num_examples)
+  for number, (full, cut) in enumerate(read_all):
     place = f'Example {number} of {task.name}, split {split}'
-    if len(full['inputs']) <= 1:  # only EOS
-      raise ValueError(f'{place}: the input is empty. Remove it from the data.')
-    ids = np.asarray(cut['inputs'], np.int32)
-    text = _text(task, 'inputs', cut['inputs'], cut, place)
-    hints = cut.get('hints_pretokenized', cut.get('hints', ()))
-    hints = [_decode(x, 'hints', place) for x in np.atleast_1d(hints).tolist()]
-    yield Example(
-        place,
-        ids,
-        _example_id(cut, ids, place),
-        text,
-        len(full['inputs']) > len(ids),
-        vocabulary.knows(text, np.asarray(full['inputs']).tolist()),
-        hints_lib.encode(hints, vocabulary, lengths.get('hints')),
-        full['targets'],
-        cut,
-    )
+    with _naming(place):
+      example = _example(task, vocabulary, full, cut, lengths, place)
+    yield example
+
+
+def _example(task, vocabulary, full, cut, lengths, place: str) -> Example:
+  """Make an example of its features in full and truncated."""
+  ids = full['inputs'].tolist()
+  tokens = cut['inputs'].astype(np.int32)
+  text = _text(task, 'inputs', tokens, cut)
+  if len(ids) <= 1:  # only EOS
+    raise ValueError('The input is empty. Remove it from the data.')
+  example_id = cut.get(example_ids_lib.EXAMPLE_ID)
+  if example_id is None:
+    example_id = example_ids_lib.of_inputs(tokens)
+  requests_lib.check_int32(example_ids_lib.EXAMPLE_ID, example_id)
+  hints = cut.get('hints_pretokenized', cut.get('hints', ()))
+  hints = [each.decode() for each in np.atleast_1d(hints).tolist()]
+  return Example(
+      example_id=int(example_id),
+      text=text,
+      tokens=tokens.tolist(),
+      is_truncated=len(ids) > len(tokens),
+      is_known=vocabulary.knows(text, ids),
+      hints=hints_lib.encode(hints, vocabulary, lengths.get('hints')),
+      place=place,
+      target_tokens=full['targets'],
+      features=cut,
+  )
+
+
+@contextlib.contextmanager
+def _naming(place: str) -> Iterator[None]:
+  """Name the place of bad data: a number, not UTF-8, or not JSON."""
+  try:
+    yield
+  except (AttributeError, RecursionError, TypeError, ValueError) as error:
+    raise ValueError(f'{place}: {error} Correct the data.') from error
 
 
 def read(
@@ -216,8 +215,8 @@ def read(
     lengths: See `load`.
     num_examples: Number of examples to read, from the first on; None for all.
   Raises:
-    ValueError: for a length that is missing or below 1, a split without an
-      example, or a task that truncates before its last preprocessor.
+    ValueError: for a length that is missing or below 1, too few examples, or a
+      task that truncates before its last preprocessor.
   """
   inputs_lib.check_lengths(lengths)
   quiet.keep_tensorflow_off_accelerators()
@@ -237,12 +236,10 @@ def read(
         trim_output_features=False,
     ).as_numpy_iterator()
     first = list(itertools.islice(examples, 1))
-  if not first:
-    raise ValueError(
-        f'Split {split} of {task.name} is empty. Give another split.'
-    )
+  count = 0
   examples = itertools.chain(first, examples)
   for full in itertools.islice(examples, num_examples):
+    count += 1
     cut = dict(full)
     for name, length in lengths.items():
       cut[name] = full[name][:length].copy()
@@ -250,6 +247,11 @@ def read(
       if is_ended and feature.add_eos and len(full[name]) > length:
         cut[name][-1] = feature.vocabulary.eos_id
     yield full, cut
+  if count < (num_examples or 1):
+    raise ValueError(
+        f'Split {split} of {task.name} has {count} examples, and'
+        f' num_examples is {num_examples}. Give fewer, or another split.'
+    )
 
 
 def _without_trim(task: seqio.Task) -> seqio.Task:
@@ -301,73 +303,31 @@ def find_task(name: str, split: str) -> seqio.Task:
   Raises:
     ValueError: if there is no such task or split.
   """
-  if name not in seqio.TaskRegistry.names():
+  names = seqio.TaskRegistry.names()
+  splits = seqio.TaskRegistry.get(name).splits if name in names else ()
+  if split not in splits:
+    known = ', '.join(sorted(splits or names))
     raise ValueError(
-        f'There is no task named {name} (a mixture is not a task); registered'
-        f' tasks are {", ".join(sorted(seqio.TaskRegistry.names()))}. Choose'
-        ' one of them, or import the module that registers the task in a gin'
-        ' file.'
+        f'Task {name} has no split {split}. Choose one of {known}.'
+        if splits
+        else f'There is no task named {name} (a mixture is not a task);'
+        f' registered tasks are {known}. Choose one of them, or import the'
+        ' module that registers the task in a gin file.'
     )
-  task = seqio.TaskRegistry.get(name)
-  if split not in task.splits:
-    raise ValueError(
-        f'Task {name} has no split {split}. Choose one of'
-        f' {", ".join(sorted(task.splits))}.'
-    )
-  return task
+  return seqio.TaskRegistry.get(name)
 
 
-def _example_id(example, tokens: np.ndarray, place: str) -> int:
-  """Return the data set's id of an example, or else a hash of its inputs."""
-  found = example.get(example_ids_lib.EXAMPLE_ID)
-  if found is None:
-    return example_ids_lib.of_inputs(tokens)
-  try:
-    requests_lib.check_int32(example_ids_lib.EXAMPLE_ID, found)
-  except ValueError as error:
-    raise ValueError(
-        f'{place}: {error} Give each example such an id, or remove the feature;'
-        ' ids are then hashes of the inputs.'
-    ) from error
-  return int(found)
-
-
-def _text(task: seqio.Task, name: str, tokens, example, place: str) -> str:
+def _text(task: seqio.Task, name: str, tokens: np.ndarray, features) -> str:
   """Return the text of a feature, as it was before it became tokens."""
-  found = example.get(f'{name}_pretokenized')
+  found = features.get(f'{name}_pretokenized')
   if found is None:
     return task.output_features[name].vocabulary.decode(tokens.tolist())
-  return _decode(found, name, place)
+  return found.decode()
 
 
-def _decode(data: Any, name: str, place: str) -> str:
-  try:
-    return data.decode()
-  except (AttributeError, UnicodeDecodeError) as error:
-    raise ValueError(
-        f'{place}: the feature {name} is not UTF-8 text, got {data!r}. Correct'
-        ' the data.'
-    ) from error
-
-
-def _target(task: seqio.Task, row: Example) -> Any:
-  """Return the reference of an example, postprocessed."""
-  text = _text(task, 'targets', row.target_tokens, row.features, row.place)
-  return task.postprocess_fn(text, example=row.features, is_target=True)
-
-
-def _reference(target: Any, row: Example) -> Any:
-  """Return a postprocessed reference as JSON."""
-  try:
-    line = json_lines.dumps(
-        target,
-        cls=seqio.TensorAndNumpyEncoder,
-        max_ndarray_size=sys.maxsize,
-    )
-  except (AttributeError, RecursionError, TypeError, ValueError) as error:
-    raise ValueError(
-        f'{row.place}: the reference {target!r} cannot be written as JSON'
-        f" ({error}). Change the task's postprocessor, or leave out the"
-        ' example.'
-    ) from error
+def _as_json(value: Any) -> Any:
+  """Return a value with what JSON has in place of arrays and bytes."""
+  line = json_lines.dumps(
+      value, cls=seqio.TensorAndNumpyEncoder, max_ndarray_size=sys.maxsize
+  )
   return json.loads(line)

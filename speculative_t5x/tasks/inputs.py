@@ -1,10 +1,10 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs without references, one at a time, from files or from a task."""
+"""Inputs to decode, one at a time, and those that are lines of files."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-import types
-from typing import Any, NamedTuple
+import dataclasses
+from typing import Any
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints as hints_lib
@@ -17,7 +17,8 @@ from speculative_t5x.tasks import text_files
 ON_EMPTY = REFUSE, PASS, SKIP = 'refuse', 'pass', 'skip'
 
 
-class Input(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Input:
   """One input to decode.
 
   Attributes:
@@ -27,7 +28,8 @@ class Input(NamedTuple):
     text: The text of the line or the example.
     tokens: At most inputs_length token ids, the end of sequence included.
     is_truncated: Whether the text has more tokens.
-    is_known: Whether it was encoded without unknown pieces.
+    is_known: Whether it was encoded without unknown pieces, see
+      `vocabularies.Vocabulary.knows`.
     hints: Token ids of the input's hints, see `hints.encode`.
     fields: Further fields of the input, which its prediction repeats.
     is_empty: Whether there is nothing to decode.
@@ -39,7 +41,7 @@ class Input(NamedTuple):
   is_truncated: bool
   is_known: bool
   hints: Sequence[Sequence[int]] = ()
-  fields: Mapping[str, Any] = types.MappingProxyType({})
+  fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   is_empty: bool = False
 
 
@@ -81,7 +83,7 @@ def from_lines(
       no other line.
   """
   end, inputs_length = vocabulary.eos_id, lengths['inputs']
-  line, has_text = None, False
+  has_text = False
   for number, line in enumerate(lines):
     ids = vocabulary.encode(line.text)
     has_none = is_empty(line.text, ids)
@@ -93,36 +95,15 @@ def from_lines(
     if has_none and on_empty == SKIP:
       continue
     has_text |= not has_none
-    tokens = batching.cut([*ids, end], inputs_length, end)
     yield Input(
         number,
         line.text,
-        tokens,
-        len(ids) >= inputs_length,
-        vocabulary.knows(line.text, ids),
-        hints_lib.encode(line.hints, vocabulary, lengths.get('hints')),
-        line.fields,
-        has_none,
+        batching.cut([*ids, end], inputs_length, end),
+        is_truncated=len(ids) >= inputs_length,
+        is_known=vocabulary.knows(line.text, ids),
+        hints=hints_lib.encode(line.hints, vocabulary, lengths.get('hints')),
+        fields=line.fields,
+        is_empty=has_none,
     )
-  if line is not None and not has_text:
-    raise ValueError(
-        f'No line up to {line.place}, the last one, has text. Give other files.'
-    )
-
-
-def from_task(
-    mixture_or_task_name: str, split: str, lengths: Mapping[str, int]
-) -> Iterator[Input]:
-  """Yields the inputs of a split of a task; see `examples.stream`."""
-  # Imports seqio and TensorFlow, which lines of files do not need.
-  from speculative_t5x.tasks import examples
-
-  for example in examples.stream(mixture_or_task_name, split, lengths):
-    yield Input(
-        example.example_id,
-        example.text,
-        example.tokens.tolist(),
-        example.is_truncated,
-        example.is_known,
-        example.hints,
-    )
+  if not has_text:
+    raise ValueError('No line of the input has text. Give other files.')

@@ -22,10 +22,10 @@ Value = float | seqio.metrics.MetricValue
 def with_aux_values(
     metric_fn: Callable[[Sequence[Any], Sequence[Any]], Mapping[str, Value]],
 ) -> Callable[..., Mapping[str, Value]]:
-  """Returns a metric of targets and predictions as one with auxiliary values.
+  """Return a metric of targets and predictions as one with auxiliary values.
 
   Args:
-    metric_fn: called with targets and predictions.
+    metric_fn: Called with targets and predictions.
   """
 
   # `functools.wraps` would show seqio the parameters of `metric_fn`.
@@ -41,12 +41,12 @@ def speculation(
     predictions: Sequence[Any],
     aux_values: Mapping[str, Any],
 ) -> dict[str, Value]:
-  """Computes rates of speculative decoding.
+  """Compute rates of speculative decoding.
 
   Args:
-    targets: unused.
-    predictions: unused.
-    aux_values: see `metrics.speculation`.
+    targets: Unused.
+    predictions: Unused.
+    aux_values: See `metrics.speculation`.
   Returns:
     The numbers of `metrics.speculation`; of a speculative run also
     `tokens_per_target_call/examples`, a histogram over the examples.

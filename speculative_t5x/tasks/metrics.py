@@ -12,7 +12,7 @@ import sacrebleu
 SPECULATION = ('tokens_per_target_call', 'acceptance_rate')
 _CALLS = 'tokens', 'target_calls'
 _TESTS = (
-    'tested', 'accepted', 'tested_per_position', 'accepted_per_position',
+    'accepted', 'tested', 'accepted_per_position', 'tested_per_position',
 )  # fmt: skip
 
 
@@ -22,16 +22,16 @@ def bleu(
     *,
     tokenize: str = '13a',
 ) -> dict[str, float]:
-  """Computes case-sensitive corpus BLEU with exponential smoothing.
+  """Compute case-sensitive corpus BLEU with exponential smoothing.
 
   The default tokenization is mteval-v13a, which is also sacrebleu's. The T5
   library's metric uses 'intl', as do the tasks that follow it; on German
   Multi30k the two differ by about one point.
 
   Args:
-    targets: one reference per example.
-    predictions: the translations, in the same order.
-    tokenize: sacrebleu's name of a tokenization.
+    targets: One reference per example.
+    predictions: The translations, in the same order.
+    tokenize: Sacrebleu's name of a tokenization.
 
   Returns:
     `bleu`, from 0 to 100.
@@ -58,7 +58,7 @@ def rouge(
     targets: Sequence[str],
     predictions: Sequence[str],
 ) -> dict[str, float]:
-  """Computes ROUGE as the T5 library does, without its bootstrap.
+  """Compute ROUGE as the T5 library does, without its bootstrap.
 
   Words are lower case and not stemmed. ROUGE-Lsum splits a text into sentences
   at newlines and at full stops between spaces. The values are means over the
@@ -67,8 +67,8 @@ def rouge(
   noise.
 
   Args:
-    targets: one reference per example.
-    predictions: the summaries, in the same order.
+    targets: One reference per example.
+    predictions: The summaries, in the same order.
 
   Returns:
     F1 of `rouge1`, `rouge2` and `rougeLsum`, from 0 to 100.
@@ -91,7 +91,7 @@ def rouge(
 
 
 def speculation(aux_values: Mapping[str, Any]) -> dict[str, float]:
-  """Computes rates of speculative decoding from counts per example.
+  """Compute rates of speculative decoding from counts per example.
 
   Args:
     aux_values: `tokens` and `target_calls`, [examples, ...]; of a speculative
@@ -119,17 +119,20 @@ def speculation(aux_values: Mapping[str, Any]) -> dict[str, float]:
         f'The score of output {example} is not finite, and neither are the'
         " model's logits. Decode in float32, or use another checkpoint."
     )
-  names = aux_values.keys() & {*_CALLS, *_TESTS}
-  counts = {name: np.asarray(aux_values[name]) for name in names}
+  counts = {
+      name: np.asarray(x)
+      for name, x in aux_values.items()
+      if name in {*_CALLS, *_TESTS}
+  }
   rates = {}
-  if names >= set(_CALLS):
-    sums = [counts[name].sum() for name in ('tokens', 'target_calls')]
-    rates['tokens_per_target_call'] = sums
-  if names >= set(_TESTS):
-    sums = [counts[name].sum() for name in ('accepted', 'tested')]
-    rates['acceptance_rate'] = sums
-    for number, sums in enumerate(_sums_per_position(counts), start=1):
-      rates[f'acceptance_rate/position_{number}'] = sums
+  if counts.keys() >= set(_CALLS):
+    rates['tokens_per_target_call'] = [counts[x].sum() for x in _CALLS]
+  if counts.keys() >= set(_TESTS):
+    accepted, tested, *columns = (counts[name] for name in _TESTS)
+    rates['acceptance_rate'] = accepted.sum(), tested.sum()
+    sums = [x.reshape(-1, x.shape[-1]).sum(axis=0) for x in columns]
+    for number, pair in enumerate(zip(*sums, strict=True), start=1):
+      rates[f'acceptance_rate/position_{number}'] = pair
   return {
       name: float(numerator) / float(denominator)
       for name, (numerator, denominator) in rates.items()
@@ -137,14 +140,6 @@ def speculation(aux_values: Mapping[str, Any]) -> dict[str, float]:
   }
 
 
-def _sums_per_position(counts: Mapping[str, np.ndarray]) -> np.ndarray:
-  """Returns accepted and tested draft tokens, [gamma, 2]."""
-  columns = [counts[f'{name}_per_position'] for name in ('accepted', 'tested')]
-  return np.stack(
-      [x.reshape(-1, x.shape[-1]).sum(axis=0) for x in columns], axis=-1
-  )
-
-
 def _split_sentences(text: str) -> str:
-  """Returns a text with a newline after each full stop between spaces."""
+  """Return a text with a newline after each full stop between spaces."""
   return text.replace(' . ', ' .\n')

@@ -43,21 +43,27 @@ def read_pairs(
 
   Raises:
     FileNotFoundError: if a file is missing.
-    ValueError: if there is no such split, if its files have different numbers
-      of sentences, or if a sentence is empty.
+    ValueError: if the files are damaged, or have different numbers of
+      sentences.
   """
-  if split not in _STEMS:
-    raise ValueError(f'split must be one of {SPLITS}. Got {split!r}.')
-  english, german = _files(data_dir, split)
-  _require([english, german])
-  pairs = _read_lines(english), _read_lines(german)
-  if len(pairs[0]) != len(pairs[1]):
+  stem = epath.Path(data_dir) / _STEMS[split]
+  english, german = (epath.Path(f'{stem}.{lang}.gz') for lang in ('en', 'de'))
+  files = [path.read_bytes() for path in (english, german)]
+  try:
+    return list(zip(*map(_lines, files), strict=True))
+  except (OSError, EOFError, zlib.error, ValueError) as error:
     raise ValueError(
-        f'{english} has {len(pairs[0])} lines and {german} has '
-        f'{len(pairs[1])}, but line i of both must be a pair. Download both '
-        'files again from the same release.'
-    )
-  return list(zip(*pairs, strict=True))
+        f'{english} and {german} are not gzipped UTF-8 text with as many lines'
+        f' in both languages ({error}). Download both again from data/task1/raw'
+        ' of the repository multi30k/dataset.'
+    ) from error
+
+
+def _lines(data: bytes) -> list[str]:
+  """Return the lines of a gzipped file, without spaces around them."""
+  text = gzip.decompress(data).decode('utf-8')
+  # Not `splitlines`, which would also split at Unicode line separators.
+  return [line.strip() for line in text.removesuffix('\n').split('\n')]
 
 
 def register(
@@ -75,13 +81,13 @@ def register(
     The task's name, `multi30k_ende`.
 
   Raises:
-    FileNotFoundError: if a file or the vocabulary is missing.
+    FileNotFoundError: if the vocabulary is missing. Another missing file raises
+      it when its split is read.
   """
   # seqio imports TensorFlow, which reading pairs does not need.
   from speculative_t5x.tasks import metric_fns
   from speculative_t5x.tasks import seqio_tasks
 
-  _require([path for split in SPLITS for path in _files(data_dir, split)])
   seqio_tasks.add_task(
       NAME,
       seqio_tasks.source_of_pairs(
@@ -110,38 +116,3 @@ def load_vocabulary(
 
 def _vocabulary_file(data_dir, vocabulary_file) -> epath.Path:
   return epath.Path(vocabulary_file or epath.Path(data_dir) / VOCABULARY_FILE)
-
-
-def _files(data_dir, split: str) -> list[epath.Path]:
-  """Return the paths of a split, English first."""
-  folder = epath.Path(data_dir)
-  return [folder / f'{_STEMS[split]}.{lang}.gz' for lang in ('en', 'de')]
-
-
-def _require(paths: list[epath.Path]) -> None:
-  """Check that all files exist."""
-  missing = [path for path in paths if not path.exists()]
-  if missing:
-    raise FileNotFoundError(
-        f'The folder {missing[0].parent} lacks'
-        f' {", ".join(path.name for path in missing)}. Copy them from'
-        ' data/task1/raw of the repository multi30k/dataset.'
-    )
-
-
-def _read_lines(path: epath.Path) -> list[str]:
-  """Read the sentences of a file, none of which may be empty."""
-  try:
-    text = gzip.decompress(path.read_bytes()).decode('utf-8')
-  except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-    raise ValueError(
-        f'{path} is not gzipped UTF-8 text ({error}). Download it again.'
-    ) from error
-  # Not `splitlines`, which would also split at Unicode line separators.
-  lines = [line.strip() for line in text.removesuffix('\n').split('\n')]
-  if '' in lines:
-    raise ValueError(
-        f'{path}, line {lines.index("") + 1} is empty. Remove that line from'
-        ' the files of both languages.'
-    )
-  return lines

@@ -5,7 +5,7 @@
 Legend: examples, num_decodes (samples per example).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
@@ -37,8 +37,9 @@ class Predictions:
   Attributes:
     texts: [examples][num_decodes] decoded texts.
     scores: [examples, num_decodes] float32, log-probabilities.
-    counts: arrays [examples, ...] by name, see `counts.per_example`.
-    tokens: [examples][num_decodes] token ids, by decode number.
+    counts: Arrays [examples, ...] by name, see `counts.per_example`.
+    tokens: [examples][num_decodes] token ids by decode number, with the end of
+      sequence.
   """
 
   texts: list[list[str]]
@@ -63,16 +64,21 @@ def read(
     decoder: token_decoder.TokenDecoder,
     vocabulary: vocabularies.Vocabulary,
 ) -> Predictions:
-  """Returns the texts of decoded batches, without those of padding rows.
+  """Return the texts of decoded batches, without those of padding rows.
 
   Args:
-    batches: decoded batches, as numpy arrays.
-    num_examples: number of examples in them.
+    batches: Decoded batches, as numpy arrays.
+    num_examples: Number of examples in them.
     decoder: The decoder that decoded them.
     vocabulary: The target's vocabulary.
   """
-  special_ids = decoder.target_model.special_ids
-  sequences, scores = best_last(batches, num_examples, decoder.num_decodes)
+  special_ids, num_decodes = (
+      decoder.target_model.special_ids, decoder.num_decodes
+  )  # fmt: skip
+  parts = [token_decoder.best_last(each, num_decodes) for each in batches]
+  sequences, scores = (
+      np.concatenate(each)[:num_examples] for each in zip(*parts, strict=True)
+  )
   texts = [
       [
           vocabulary.decode(batching.text_ids(ids, special_ids))
@@ -80,48 +86,19 @@ def read(
       ]
       for decodes in sequences.tolist()
   ]
-  counts = counts_lib.per_example(batches, decoder.num_decodes)
-  return Predictions(
-      texts,
-      scores,
-      {name: x[:num_examples] for name, x in counts.items()},
-      token_ids(batches, num_examples, decoder.num_decodes),
-  )
-
-
-def best_last(
-    batches: Sequence[token_decoder.Decoded],
-    num_examples: int,
-    num_decodes: int,
-) -> tuple[np.ndarray, np.ndarray]:
-  """See `token_decoder.best_last`; without the padding rows."""
-  parts = [token_decoder.best_last(each, num_decodes) for each in batches]
-  sequences, scores = map(np.concatenate, zip(*parts, strict=True))
-  return sequences[:num_examples], scores[:num_examples]
-
-
-def token_ids(
-    batches: Sequence[token_decoder.Decoded],
-    num_examples: int,
-    num_decodes: int,
-) -> list[list[list[int]]]:
-  """Returns the tokens of each decode, without those of padding rows.
-
-  Args:
-    batches: decoded batches, as numpy arrays.
-    num_examples: number of examples in them.
-    num_decodes: samples per example.
-  Returns:
-    [num_examples][num_decodes] token ids, the end of sequence included, in
-    the order of the decode numbers.
-  """
-  rows = [
+  counts = counts_lib.per_example(batches, num_decodes)
+  tokens = [
       row[:count].tolist()
       for decoded in batches
       for row, count in zip(decoded.sequences, decoded.num_tokens, strict=True)
   ]
   starts = range(0, num_examples * num_decodes, num_decodes)
-  return [rows[start : start + num_decodes] for start in starts]
+  return Predictions(
+      texts,
+      scores,
+      {name: x[:num_examples] for name, x in counts.items()},
+      [tokens[start : start + num_decodes] for start in starts],
+  )
 
 
 def rows(
@@ -146,7 +123,7 @@ def rows(
           f'{name}_score': unwrap(side.scores.tolist())
           for name, side in sides.items()
       },
-      INPUT_TOKENS: [row.tokens.tolist() for row in examples.rows],
+      INPUT_TOKENS: [row.tokens for row in examples.rows],
       **hint_tokens(examples.hints),
       **{
           f'{name}_{TOKENS}': unwrap(side.tokens)
@@ -169,12 +146,12 @@ def hint_tokens(
 
 
 def unwrap(decodes: list[list[Any]]) -> list[Any]:
-  """Returns decodes per example, single ones without their list."""
+  """Return decodes per example, single ones without their list."""
   return [each[0] if len(each) == 1 else each for each in decodes]
 
 
 def best_of(decodes: str | list[str]) -> str:
-  """Returns the best text of an example as a row holds its decodes."""
+  """Return the best text of an example as a row holds its decodes."""
   return decodes if isinstance(decodes, str) else decodes[-1]
 
 
@@ -188,10 +165,8 @@ def read_rows(path: epath.Path) -> list[dict[str, Any]]:
   # Not `splitlines`, which would also split at Unicode line separators.
   lines = path.read_text(encoding='utf-8').split('\n')
   for number, line in enumerate(lines, start=1):
-    if not line:
-      continue
     try:
-      rows.append(dict(json.loads(line)))
+      rows += [dict(json.loads(line))] if line else []
     except (ValueError, TypeError) as error:
       raise ValueError(
           f'{path}, line {number} is damaged ({error}). Run the job again,'
@@ -201,40 +176,37 @@ def read_rows(path: epath.Path) -> list[dict[str, Any]]:
 
 
 def are_tokens(decodes: Any) -> bool:
-  """Returns whether a value is a list of lists of token ids."""
+  """Return whether a value is a list of lists of token ids."""
   return isinstance(decodes, list) and all(
       isinstance(ids, list) and all(type(i) is int and i >= 0 for i in ids)
       for ids in decodes
   )
 
 
-def check_file(path: epath.Path) -> None:
-  """Raise ValueError if there is no such file of predictions."""
-  if not path.is_file():
-    raise ValueError(
-        f'There is no file {path}. Give the predictions.jsonl of an eval job or'
-        ' an infer job.'
-    )
-
-
-def read_pairs(path: epath.Path) -> Iterator[tuple[list[int], list[int]]]:
-  """Yield the token ids of the input and of the output of each decode.
+def read_pairs(path: epath.Path) -> list[tuple[list[int], list[int]]]:
+  """Read the token ids of the input and of the output of each decode.
 
   For the rows of an eval job, which has decoded twice, these are the decodes by
   the target alone.
 
+  Args:
+    path: The `predictions.jsonl` of an eval job or an infer job.
   Raises:
     ValueError: for a file without token ids.
+    FileNotFoundError: if there is no such file.
   """
-  check_file(path)
+  pairs = []
   for row in read_rows(path):
     found = row.get(TOKENS, row.get(f'baseline_{TOKENS}'))
     if isinstance(found, list) and found and isinstance(found[0], int):
       found = [found]
     if not are_tokens(found):
-      raise ValueError(
-          f'The predictions in {path} have no {TOKENS}. Decode again; the infer'
-          ' job writes them with --gin.TOKENS=True.'
-      )
-    for tokens in found:
-      yield row.get(INPUT_TOKENS), tokens
+      pairs = []
+      break
+    pairs += [(row.get(INPUT_TOKENS), tokens) for tokens in found]
+  if not pairs:
+    raise ValueError(
+        f'The predictions in {path} have no {TOKENS}. Decode again; the infer'
+        ' job writes them with --gin.TOKENS=True.'
+    )
+  return pairs

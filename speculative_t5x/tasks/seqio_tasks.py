@@ -27,6 +27,12 @@ T5_VOCABULARY_FILE = (
 
 Pairs = Sequence[tuple[str, str]]
 
+_TOKENIZERS = (
+    seqio.preprocessors.tokenize,
+    seqio.CacheDatasetPlaceholder(),
+    seqio.preprocessors.append_eos_after_trim,
+)
+
 
 def add_task(
     name: str,
@@ -35,8 +41,9 @@ def add_task(
     metric_fns: Sequence[Callable[..., Mapping[str, metric_fns_lib.Value]]],
     vocabulary_file: str | os.PathLike[str],
     preprocessors: Sequence[Callable[..., tf.data.Dataset]] = (),
+    tokenizers: Sequence[Callable[..., tf.data.Dataset]] = _TOKENIZERS,
 ) -> None:
-  """Register a task of texts in place of one of the same name.
+  """Register a task of inputs and targets in place of one of the same name.
 
   Args:
     name: The name of the task.
@@ -48,40 +55,7 @@ def add_task(
     vocabulary_file: SentencePiece model of inputs and targets, which may be
       remote (`gs://`).
     preprocessors: Applied before the texts are tokenized.
-
-  Raises:
-    FileNotFoundError: if a local vocabulary file is missing.
-  """
-  replace_task(
-      name,
-      source,
-      vocabulary_file=vocabulary_file,
-      preprocessors=[
-          *preprocessors,
-          seqio.preprocessors.tokenize,
-          seqio.CacheDatasetPlaceholder(),
-          seqio.preprocessors.append_eos_after_trim,
-      ],
-      metric_fns=[*metric_fns, metric_fns_lib.speculation],
-  )
-
-
-def replace_task(
-    name: str,
-    source: seqio.DataSource,
-    *,
-    preprocessors: Sequence[Callable[..., tf.data.Dataset]],
-    metric_fns: Sequence[Callable[..., Any]],
-    vocabulary_file: str | os.PathLike[str],
-) -> None:
-  """Register a task of inputs and targets in place of one of the same name.
-
-  Args:
-    name: The name of the task.
-    source: Its examples.
-    preprocessors: All preprocessors that make tokens of them.
-    metric_fns: All metrics.
-    vocabulary_file: See `add_task`.
+    tokenizers: Make tokens of the texts, which end with EOS.
 
   Raises:
     FileNotFoundError: if a local vocabulary file is missing.
@@ -93,9 +67,9 @@ def replace_task(
   seqio.TaskRegistry.add(
       name,
       source=source,
-      preprocessors=preprocessors,
+      preprocessors=[*preprocessors, *tokenizers],
       output_features={'inputs': feature, 'targets': feature},
-      metric_fns=metric_fns,
+      metric_fns=[*metric_fns, metric_fns_lib.speculation],
   )
 
 

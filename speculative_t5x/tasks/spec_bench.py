@@ -81,9 +81,6 @@ def read_pairs(
 def _pair(row: Mapping[str, Any]) -> tuple[str, str]:
   """Return a row's prompt, with T5's prefix, and its reference."""
   (prompt,), (reference, *_) = row['turns'], row['reference']
-  for text in (prompt, reference):
-    if not text.strip():
-      raise ValueError('empty text')
   for instruction, prefix in _PREFIXES.items():
     if prompt.startswith(instruction):
       prompt = prefix + prompt.removeprefix(instruction)
@@ -106,8 +103,9 @@ def register(
     The task's name, `spec_bench_translation` or `spec_bench_summarization`.
 
   Raises:
-    FileNotFoundError: if the file or a local vocabulary is missing.
-    ValueError: for an unknown category.
+    FileNotFoundError: if a local vocabulary is missing. A missing file raises
+      it when the task is read.
+    KeyError: for another category.
   """
   # seqio imports TensorFlow, which reading pairs does not need.
   from speculative_t5x.tasks import metric_fns
@@ -117,10 +115,6 @@ def register(
       'translation': metric_fns.T5_TRANSLATION,
       'summarization': metric_fns.SUMMARIZATION,
   }
-  if category not in metrics:
-    raise ValueError(f'category must be one of {CATEGORIES}. Got {category!r}.')
-  if not epath.Path(data_file).is_file():
-    raise FileNotFoundError(f'There is no file {data_file}. {_SOURCE}')
   name = f'spec_bench_{category}'
   seqio_tasks.add_task(
       name,

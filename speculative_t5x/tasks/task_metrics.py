@@ -36,8 +36,8 @@ def compute(
   """
   task = examples.task
   best = [
-      task.postprocess_fn(text, example=features, is_target=False)
-      for text, features in zip(texts, examples.features, strict=True)
+      task.postprocess_fn(text, example=row.features, is_target=False)
+      for text, row in zip(texts, examples.rows, strict=True)
   ]
   values: dict[str, Any] = {}
   for metric_fn in task.predict_metric_fns:

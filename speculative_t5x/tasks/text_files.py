@@ -5,10 +5,10 @@
 import codecs
 from collections.abc import Collection, Iterator, Mapping, Sequence
 import contextlib
+import dataclasses
 import json
 import sys
-import types
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from etils import epath
 
@@ -19,7 +19,8 @@ HINTS = 'hints'  # the field of hints that objects may lack
 FORMATS = TEXT, JSONL = 'text', 'jsonl'
 
 
-class Line(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Line:
   """A line of a file.
 
   Attributes:
@@ -31,8 +32,8 @@ class Line(NamedTuple):
 
   place: str
   text: str
-  hints: tuple[str, ...] = ()
-  fields: Mapping[str, Any] = types.MappingProxyType({})
+  hints: Sequence[str] = ()
+  fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def check(
@@ -46,26 +47,27 @@ def check(
     ValueError: if there is no file, a file is missing, the format is unknown,
       or lines of text should have a field of hints.
   """
+  files = [path for path in paths if path != STANDARD_INPUT]
+  missing = [path for path in files if not epath.Path(path).is_file()]
+  texts = [path for path in paths if not _is_json(path, file_format)]
+  problem = None
   if not paths:
-    raise ValueError('No input file was given. Give one, or several.')
-  if file_format not in (None, *FORMATS):
-    raise ValueError(
+    problem = 'No input file was given. Give one, or several'
+  elif file_format not in (None, *FORMATS):
+    problem = (
         f'The input format {file_format!r} is unknown. Give one of'
-        f' {", ".join(FORMATS)}, or None to go by the names of the files.'
+        f' {", ".join(FORMATS)}, or None to go by the names of the files'
     )
-  for path in paths:
-    if path != STANDARD_INPUT and not epath.Path(path).is_file():
-      remedy = 'Correct its name'
-      if epath.Path(path).is_dir():
-        remedy = 'It is a folder: name the files in it'
-      raise ValueError(f'There is no input file {path}. {remedy}.')
-    is_named = hints_field not in (None, HINTS)
-    if is_named and not _is_json(path, file_format):
-      raise ValueError(
-          f'Lines of {_name_of(path)} are text and have no field'
-          f' {hints_field!r}. Give hints in JSONL files, or set'
-          " INPUT_FORMAT='jsonl', or leave out HINTS_FIELD."
-      )
+  elif missing:
+    problem = f'There is no input file {missing[0]}. Correct its name'
+  elif texts and hints_field not in (None, HINTS):
+    problem = (
+        f'Lines of {_name_of(texts[0])} are text and have no field'
+        f" {hints_field!r}. Give JSONL files, or set INPUT_FORMAT='jsonl', or"
+        ' leave out HINTS_FIELD'
+    )
+  if problem:
+    raise ValueError(f'{problem}.')
 
 
 def read(
@@ -91,31 +93,24 @@ def read(
       ends in .jsonl, and text elsewhere.
     taken: Names that other fields of the objects may not have.
   Raises:
-    ValueError: naming file and line, for a file without lines, a line that is
-      not UTF-8, an object without a field or with another type of value, or
-      other fields that have a name of `taken` or are not strict JSON.
+    ValueError: naming file and line, for a line that is not UTF-8, an object
+      without a field or with another type of value, or other fields that have a
+      name of `taken` or are not strict JSON.
   """
   for path in paths:
-    is_json = _is_json(path, file_format)
-    name = _name_of(path)
-    number = 0
     with _open(path) as file:
       for number, data in enumerate(file, start=1):
-        place = f'{name}, line {number}'
+        place = f'{_name_of(path)}, line {number}'
         if number == 1:
           data = data.removeprefix(codecs.BOM_UTF8)
         try:
           text = data.removesuffix(b'\n').removesuffix(b'\r').decode()
-        except UnicodeDecodeError as error:
-          raise ValueError(
-              f'{place} is not UTF-8 text. Save the file as UTF-8.'
-          ) from error
-        if is_json and text.strip():
-          yield _parse(text, field, hints_field, taken, place)
-        else:
-          yield Line(place, text)
-    if not number:
-      raise ValueError(f'{name} is empty. Give at least one line.')
+          line = Line(place, text)
+          if text.strip() and _is_json(path, file_format):
+            line = _parse(json.loads(text), field, hints_field, taken, place)
+        except (ValueError, RecursionError) as error:
+          raise ValueError(f'{place}: {error}') from error
+        yield line
 
 
 def _is_json(path: str, file_format: str | None) -> bool:
@@ -135,57 +130,42 @@ def _open(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
 
 
 def _parse(
-    text: str,
+    found: Any,
     field: str,
     hints_field: str | None,
     taken: Collection[str],
     place: str,
 ) -> Line:
   """Return what a JSON object holds."""
-  try:
-    found = json.loads(text)
-  except (ValueError, RecursionError):
-    found = None
+  fields = dict(found) if isinstance(found, dict) else {}
+  text = fields.pop(field, None)
+  hints = fields.get(hints_field)
+  hints = [] if hints is None else hints
+  hints = hints if isinstance(hints, list) else [hints]
+  clashing = sorted(fields.keys() & set(taken))
+  problem = None
   if not isinstance(found, dict):
-    raise ValueError(f'{place} is not a JSON object. Write one per line.')
-  needed = {field: 'INPUT_FIELD to the one to decode'}
-  if hints_field not in (None, HINTS):
-    needed[hints_field] = 'HINTS_FIELD to that of the hints'
-  for name, remedy in needed.items():
-    if name not in found:
-      raise ValueError(
-          f'{place} has no field {name!r}; it has {", ".join(found) or "none"}.'
-          f' Set {remedy}.'
-      )
-  value = found.pop(field)
-  hints = None if hints_field is None else found.get(hints_field)
-  texts = hints if isinstance(hints, list) else [hints]
-  texts = [] if hints is None else texts
-  for name, given in ((field, [value]), (hints_field, texts)):
-    # JSON can spell lone surrogates, and UTF-8 cannot.
-    if not all(isinstance(x, str) and _is_strict(x) for x in given):
-      raise ValueError(
-          f'{place}: the field {name!r} is not a Unicode text. Write it as a'
-          ' string, and hints as a list of strings or null; or set INPUT_FIELD'
-          ' or HINTS_FIELD to another field.'
-      )
-  if clashing := found.keys() & set(taken):
-    raise ValueError(
-        f'{place} has the field {min(clashing)!r}, which is written beside the'
-        ' fields of the input. Rename it.'
+    problem = 'it is not a JSON object. Write one per line'
+  elif not isinstance(text, str):
+    problem = (
+        f'the field {field!r} is not a text; it has'
+        f' {", ".join(found) or "none"}. Set INPUT_FIELD to the one to decode'
     )
-  if not _is_strict(found):
-    raise ValueError(
-        f'{place} holds a number that is not finite, or text that is not'
-        ' Unicode, and its fields are written again. Correct it.'
+  elif hints_field not in (None, HINTS, *found):
+    problem = f'it has no field {hints_field!r}. Set HINTS_FIELD to another'
+  elif not all(isinstance(hint, str) for hint in hints):
+    problem = (
+        f'the field {hints_field!r} is not a text, a list of texts or null.'
+        ' Set HINTS_FIELD to another'
     )
-  return Line(place, value, tuple(texts), found)
-
-
-def _is_strict(value: Any) -> bool:
-  """Return whether any reader of JSON can read a value."""
-  try:
-    json_lines.dumps(value)
-  except ValueError:
-    return False
-  return True
+  elif clashing:
+    problem = (
+        f'the field {clashing[0]!r} is written beside the fields of the input.'
+        ' Rename it'
+    )
+  if problem:
+    raise ValueError(f'{problem}.')
+  # JSON can spell lone surrogates and numbers that are not finite, and the
+  # fields are written again.
+  json_lines.dumps(found)
+  return Line(place, text, hints, fields)

@@ -27,11 +27,11 @@ class PreparedDataSource(seqio.TfdsDataSource):
       tfds_name: str,
       tfds_data_dir: str | os.PathLike[str] | None = None,
   ):
-    """Names a data set, which is looked up when it is first read.
+    """Name a data set, which is looked up when it is first read.
 
     Args:
-      tfds_name: name of the data set, with its config and version.
-      tfds_data_dir: folder of prepared data sets; None for TFDS's default.
+      tfds_name: Name of the data set, with its config and version.
+      tfds_data_dir: Folder of prepared data sets; None for TFDS's default.
     """
     super().__init__(
         tfds_name,
@@ -41,16 +41,21 @@ class PreparedDataSource(seqio.TfdsDataSource):
 
   @property
   def splits(self):
-    """Returns the splits of a whole data set, without looking for its files."""
+    """The splits of a whole data set, without looking for its files."""
     return _SPLITS
 
-  def num_input_examples(self, split: str) -> int:
-    self._check_prepared(split)
-    return super().num_input_examples(split)
-
-  def list_shards(self, split: str) -> list[str]:
-    self._check_prepared(split)
-    return super().list_shards(split)
+  @property
+  def tfds_dataset(self) -> seqio.utils.LazyTfdsLoader:
+    """The data set, of which everything here and in seqio is read."""
+    found = super().tfds_dataset
+    if not found.builder.info.splits:
+      folder = found.builder.data_dir_root
+      raise FileNotFoundError(
+          f'TensorFlow Datasets has not prepared {found.name} in {folder}.'
+          f' Prepare it with `tfds build {found.name} --data_dir={folder}` (see'
+          ' docs/jobs.md), or set TFDS_DATA_DIR to the folder that holds it.'
+      )
+    return found
 
   def get_dataset(
       self,
@@ -60,7 +65,7 @@ class PreparedDataSource(seqio.TfdsDataSource):
       shard_info: seqio.ShardInfo | None = None,
       **unused_kwargs,
   ) -> tf.data.Dataset:
-    """Reads a split, as seqio's `TfdsDataSource` does, and adds example ids.
+    """Read a split, as seqio's `TfdsDataSource` does, and add example ids.
 
     An example's id is its index in the files of the split ([] int32). It does
     not depend on `shard_info`, nor on the order in which files are read.
@@ -69,60 +74,37 @@ class PreparedDataSource(seqio.TfdsDataSource):
       FileNotFoundError: if the data set has not been prepared.
       ValueError: if it has no such split.
     """
-    self._check_prepared(split)
+    if '+' in str(split):  # ids of several splits would be equal
+      raise ValueError(
+          f'The split {split} of data set {self.tfds_dataset.name} joins'
+          ' several. Give one split, or a slice of one.'
+      )
     read_config = dataclasses.replace(
         self.tfds_dataset.read_config,
         add_tfds_id=True,
         shuffle_seed=seed,
         skip_prefetch=True,
-        input_context=_input_context(shard_info),
+        input_context=shard_info
+        and tf.distribute.InputContext(shard_info.num_shards, shard_info.index),
     )
     builder = self.tfds_dataset.builder
     dataset = builder.as_dataset(
         split=split, shuffle_files=shuffle, read_config=read_config
     )
-    lengths = builder.info.splits[_base_split(split)].shard_lengths
+    whole = str(split).partition('[')[0]  # of a slice such as 'test[:100]'
+    lengths = builder.info.splits[whole].shard_lengths
     return dataset.map(
         lambda example: _replace_id(example, lengths),
         num_parallel_calls=tf.data.AUTOTUNE,
     )
 
-  def _check_prepared(self, split: str) -> None:
-    name, builder = self.tfds_dataset.name, self.tfds_dataset.builder
-    folder = builder.data_dir_root
-    if not builder.info.splits:
-      raise FileNotFoundError(
-          f'TensorFlow Datasets has not prepared {name} in {folder}. Prepare'
-          f' it with `tfds build {name} --data_dir={folder}` (see'
-          ' docs/jobs.md), or set TFDS_DATA_DIR to the folder that holds it.'
-      )
-    if '+' in str(split):  # ids of several splits would be equal
-      raise ValueError(
-          f'The split {split} of data set {name} joins several. Give one split,'
-          ' or a slice of one.'
-      )
-
-
-def _base_split(split: str) -> str:
-  """Returns the split of which `split` is a slice, such as 'test[:100]'."""
-  return str(split).partition('[')[0]
-
-
-def _input_context(shard_info) -> tf.distribute.InputContext | None:
-  if shard_info is None:
-    return None
-  return tf.distribute.InputContext(
-      num_input_pipelines=shard_info.num_shards,
-      input_pipeline_id=shard_info.index,
-  )
-
 
 def _replace_id(example, shard_lengths: list[int]):
-  """Replaces `tfds_id`, a text, by `example_id`.
+  """Replace `tfds_id`, a text, by `example_id`.
 
   Args:
-    example: whose `tfds_id` is as 'xsum-test.tfrecord-00001-of-00004__17'.
-    shard_lengths: number of examples per file.
+    example: Its id is as 'xsum-test.tfrecord-00001-of-00004__17'.
+    shard_lengths: Number of examples per file.
   """
   example = dict(example)
   numbers = tf.strings.regex_replace(

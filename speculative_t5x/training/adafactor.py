@@ -66,13 +66,12 @@ def to_param_states(opt_state: optax.OptState) -> Mapping[str, Any]:
       for name in ('v_row', 'v_col', 'v')
   )
   # Without momentum, T5X still saves a placeholder for it.
-  state = lambda row, col, full: {
-      'm': jnp.zeros(1),
-      'v': full,
-      'v_row': row,
-      'v_col': col,
-  }
-  return jax.tree.map(state, v_row, v_col, v)
+  return jax.tree.map(
+      lambda row, col, full: dict(m=jnp.zeros(1), v=full, v_row=row, v_col=col),
+      v_row,
+      v_col,
+      v,
+  )
 
 
 def from_param_states(
@@ -91,16 +90,12 @@ def from_param_states(
     params: The parameters after those steps.
     param_states: The optimizer's state, as `to_param_states` returns it.
   """
-  part = lambda name: jax.tree.map(
-      lambda _, state: state[name], params, param_states
-  )
+  part = lambda name: jax.tree.map(lambda _, x: x[name], params, param_states)
   state = start(optimizer, params)
   opt_state = optax.tree_utils.tree_set(
       state.opt_state,
       count=jnp.asarray(step, jnp.int32),
-      v_row=part('v_row'),
-      v_col=part('v_col'),
-      v=part('v'),
+      **{name: part(name) for name in ('v_row', 'v_col', 'v')},
   )
   state = state.replace(step=jnp.asarray(step, jnp.int32), opt_state=opt_state)
   # Copied, because a train step donates the state's buffers: no two leaves may

@@ -16,15 +16,15 @@ import dataclasses
 from flax import struct
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
 import numpy as np
 
 from speculative_t5x.decoder import batching
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.speculation import contracts
 
 Tokens = np.ndarray | jax.Array
 
-_PADDING = 0  # as in T5X, whose losses give it no weight
+PADDING = 0  # as in T5X, whose losses give it no weight
 
 
 @struct.dataclass
@@ -52,6 +52,11 @@ class Examples:
     """Return the first `length` columns of inputs and targets."""
     return Examples(self.inputs[..., :length], self.targets[..., :length])
 
+  def as_read(self) -> tuple[jax.Array, jax.Array]:
+    """Return inputs and targets as networks read them: no id at padding."""
+    read = lambda x: jnp.where(x > PADDING, x, contracts.NO_TOKEN)
+    return read(self.inputs), read(self.targets)
+
   def take(self, indices: Tokens) -> 'Examples':
     """Return the examples at the given indices, int32 of any shape."""
     return Examples(self.inputs[indices], self.targets[indices])
@@ -69,7 +74,7 @@ def _lengths(tokens: np.ndarray) -> np.ndarray:
 def pad(
     inputs: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
-    config: t5.T5Config,
+    network: network_lib.Network,
     origin: str,
     lengths: Mapping[str, int] | None = None,
 ) -> Examples:
@@ -78,7 +83,7 @@ def pad(
   Args:
     inputs: Token ids of each example, at least one.
     targets: Token ids of each example.
-    config: The network's config.
+    network: A network that reads them.
     origin: Where the tokens come from, for the message.
     lengths: Maximum tokens of 'inputs' and 'targets', up to which the arrays'
       lengths are rounded up to a multiple of 8, because odd sizes are slow on
@@ -91,12 +96,12 @@ def pad(
     length = max(map(len, rows))
     if lengths is not None:
       length = min(-(-length // 8) * 8, lengths[name])
-    arrays.append(batching.pad(rows, length, _PADDING))
+    arrays.append(batching.pad(rows, length, PADDING))
   largest = max(tokens.max() for tokens in arrays)
-  if largest >= config.vocab_size:
+  if largest >= network.vocab_size:
     raise ValueError(
         f'{origin} has token {largest}, but the network has only'
-        f" {config.vocab_size} tokens. Raise vocab_size, or use the task's"
+        f" {network.vocab_size} tokens. Raise vocab_size, or use the task's"
         ' vocabulary.'
     )
   return Examples(*arrays)
@@ -115,14 +120,6 @@ def join(parts: Sequence[Examples]) -> Examples:
     return np.concatenate(list(padded))
 
   return jax.tree.map(joined, *parts)
-
-
-def shift_right(
-    targets: Int[Array, '*batch length'],
-) -> Int[Array, '*batch length']:
-  """Return decoder inputs: a 0, then the targets without the last column."""
-  start = jnp.zeros_like(targets[..., :1])
-  return jnp.concatenate([start, targets[..., :-1]], axis=-1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,11 +9,10 @@ import jax
 from jax.typing import ArrayLike
 
 from speculative_t5x.loading import models
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.training import batches
 from speculative_t5x.training import losses
 from speculative_t5x.training import steps
-from speculative_t5x.training import teacher_forcing
 
 
 @struct.dataclass
@@ -21,22 +20,22 @@ class CrossEntropy:
   """The objective of T5X's train job; see `steps.Objective`.
 
   Attributes:
-    config: The network's config, with dropout rate and dtype of training.
+    network: The network, with dropout rate and dtype of training.
     loss_config: The configuration of the loss.
   """
 
-  config: t5.T5Config = struct.field(pytree_node=False)
+  network: network_lib.Network = struct.field(pytree_node=False)
   loss_config: losses.LossConfig = struct.field(pytree_node=False)
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
     """See `steps.Objective.shardings`."""
-    return models.param_shardings(self.config, mesh)
+    return models.param_shardings(self.network, mesh)
 
   def loss(
       self, params: Any, batch: batches.Examples, dropout_key: jax.Array
   ) -> tuple[jax.Array, losses.Metrics]:
     """See `steps.Objective.loss`."""
-    logits = teacher_forcing.score(self.config, params, batch, dropout_key)
+    logits = self.network.score(params, *batch.as_read(), dropout_key)
     metrics = losses.batch_metrics(logits, batch.targets, self.loss_config)
     return metrics.loss, metrics
 
@@ -65,7 +64,7 @@ def _measure(
 
   The loss is then the cross entropy in nats, whatever the training loss.
   """
-  logits = teacher_forcing.score(objective.config, params, batch)
+  logits = objective.network.score(params, *batch.as_read())
   plain = losses.LossConfig(z_loss=0.0)
   metrics = losses.batch_metrics(logits, batch.targets, plain)
   return {

@@ -11,12 +11,11 @@ from flax import struct
 import jax
 from jax.typing import ArrayLike
 
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.training import batches
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import losses
-from speculative_t5x.training import teacher_forcing
 
 
 @struct.dataclass
@@ -28,14 +27,14 @@ class Distillation:
 
   Attributes:
     target_params: The target's parameters, which training does not change.
-    target_config: The target's config.
+    target: The target's network.
     draft: What is trained.
     divergence: A function of `divergences`.
   """
 
   target_params: Any
-  target_config: t5.T5Config = struct.field(pytree_node=False)
-  draft: draft_kinds.Network = struct.field(pytree_node=False)
+  target: network_lib.Network = struct.field(pytree_node=False)
+  draft: draft_kinds.Draft = struct.field(pytree_node=False)
   divergence: divergences.Divergence = struct.field(pytree_node=False)
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
@@ -68,13 +67,23 @@ class Distillation:
       params: The draft's parameters.
       batch: Examples.
       dropout_key: Key of the draft's dropout masks; None for no dropout.
+    Returns:
+      Two arrays [batch, length of the targets, vocab] float32.
     """
-    target = self.target_config, self.target_params
-    encoded = teacher_forcing.encode(*target, batch.inputs)
+    inputs, outputs = batch.as_read()
+    features = None
+    if self.draft.network.reads_features:
+      features = self.target.features(self.target_params, inputs)
     return (
-        teacher_forcing.score(*target, batch, encoded=encoded),
-        self.draft.logits(
-            params, batch, self.target_params, encoded, dropout_key
+        self.target.score(
+            self.target_params, inputs, outputs, features=features
+        ),
+        self.draft.network.score(
+            self.draft.joined(params, self.target_params),
+            inputs,
+            outputs,
+            dropout_key,
+            features,
         ),
     )
 

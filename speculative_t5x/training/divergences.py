@@ -17,23 +17,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+Logits = Float[Array, '*shape vocab']
+Tokens = Int[Array, '*shape']
+Losses = Float[Array, '*shape']
+
 # Takes logits of the target and of the draft model, and the tokens of the text
 # that both have read.
-Divergence = Callable[
-    [
-        Float[Array, '*shape vocab'],
-        Float[Array, '*shape vocab'],
-        Int[Array, '*shape'],
-    ],
-    Float[Array, '*shape'],
-]
+Divergence = Callable[[Logits, Logits, Tokens], Losses]
 
 
 def forward_kl(
-    target_logits: Float[Array, '*shape vocab'],
-    draft_logits: Float[Array, '*shape vocab'],
-    tokens: Int[Array, '*shape'] | None = None,
-) -> Float[Array, '*shape']:
+    target_logits: Logits, draft_logits: Logits, tokens: Tokens | None = None
+) -> Losses:
   """Compute KL(p || q), the sum of p log(p / q), in nats.
 
   Its gradient with respect to the draft model's logits is q - p. It is the
@@ -52,10 +47,8 @@ def forward_kl(
 
 
 def reverse_kl(
-    target_logits: Float[Array, '*shape vocab'],
-    draft_logits: Float[Array, '*shape vocab'],
-    tokens: Int[Array, '*shape'] | None = None,
-) -> Float[Array, '*shape']:
+    target_logits: Logits, draft_logits: Logits, tokens: Tokens | None = None
+) -> Losses:
   """Compute KL(q || p), the sum of q log(q / p), in nats.
 
   It leaves out what the draft model cannot cover, instead of spreading q over
@@ -70,10 +63,8 @@ def reverse_kl(
 
 
 def jensen_shannon(
-    target_logits: Float[Array, '*shape vocab'],
-    draft_logits: Float[Array, '*shape vocab'],
-    tokens: Int[Array, '*shape'] | None = None,
-) -> Float[Array, '*shape']:
+    target_logits: Logits, draft_logits: Logits, tokens: Tokens | None = None
+) -> Losses:
   """Compute (KL(p || m) + KL(q || m)) / 2 with m = (p + q) / 2, in nats.
 
   At most log 2.
@@ -92,10 +83,8 @@ def jensen_shannon(
 
 
 def total_variation(
-    target_logits: Float[Array, '*shape vocab'],
-    draft_logits: Float[Array, '*shape vocab'],
-    tokens: Int[Array, '*shape'] | None = None,
-) -> Float[Array, '*shape']:
+    target_logits: Logits, draft_logits: Logits, tokens: Tokens | None = None
+) -> Losses:
   """Compute half the sum of |p - q|, in [0, 1].
 
   It is 1 minus the acceptance rate of a token: Leviathan et al. (2023),
@@ -109,10 +98,8 @@ def total_variation(
 
 
 def cross_entropy(
-    target_logits: Float[Array, '*shape vocab'],
-    draft_logits: Float[Array, '*shape vocab'],
-    tokens: Int[Array, '*shape'],
-) -> Float[Array, '*shape']:
+    target_logits: Logits, draft_logits: Logits, tokens: Tokens
+) -> Losses:
   """Compute -log q of the tokens, in nats.
 
   For tokens that were sampled from the target, its mean is the forward KL
@@ -131,13 +118,12 @@ def cross_entropy(
 def _log_probs(
     target_logits: jax.Array, draft_logits: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-  at_least_float32 = lambda x: x.astype(jnp.promote_types(x.dtype, jnp.float32))
-  return (
-      jax.nn.log_softmax(
-          jax.lax.stop_gradient(at_least_float32(target_logits))
-      ),
-      jax.nn.log_softmax(at_least_float32(draft_logits)),
+  """Return log p and log q in at least float32; p has no gradient."""
+  log_probs = lambda x: jax.nn.log_softmax(
+      x.astype(jnp.promote_types(x.dtype, jnp.float32))
   )
+  log_p = log_probs(jax.lax.stop_gradient(target_logits))
+  return log_p, log_probs(draft_logits)
 
 
 def _kl(log_a: jax.Array, log_b: jax.Array) -> jax.Array:

@@ -77,13 +77,11 @@ class Metrics:
 
   Attributes:
     loss: Cross entropy and z-loss, before normalization.
-    z_loss: The z-loss part of `loss`.
     num_correct: Target tokens with the largest logit.
     num_tokens: Target tokens that are not padding.
   """
 
   loss: ArrayLike
-  z_loss: ArrayLike
   num_correct: ArrayLike
   num_tokens: ArrayLike
 
@@ -101,7 +99,6 @@ def sums(
     logits: Float[Array, 'batch length vocab'],
     targets: Int[Array, 'batch length'],
     losses: Float[Array, 'batch length'],
-    z_losses: Float[Array, 'batch length'] | float = 0.0,
 ) -> Metrics:
   """Sum the losses of tokens over a batch, and count its tokens.
 
@@ -109,7 +106,6 @@ def sums(
     logits: [batch, length, vocab] float32.
     targets: [batch, length] int32. Padding (0) has weight 0.
     losses: [batch, length] float32.
-    z_losses: [batch, length] float32. The part of the losses that is z-loss.
   """
   is_token = targets > 0
   # Selected, because a loss may be inf where nothing is to be learnt.
@@ -117,7 +113,6 @@ def sums(
   is_correct = jnp.argmax(logits, axis=-1) == targets
   return Metrics(
       loss=over_tokens(losses),
-      z_loss=over_tokens(z_losses),
       num_correct=over_tokens(is_correct.astype(jnp.float32)),
       num_tokens=over_tokens(1.0),
   )
@@ -129,8 +124,8 @@ def cross_entropy(
     *,
     z_loss: float = 0.0,
     label_smoothing: float = 0.0,
-) -> tuple[Float[Array, '*shape'], Float[Array, '*shape']]:
-  """Compute the cross entropy of each token, plus z-loss.
+) -> Float[Array, '*shape']:
+  """Compute the cross entropy of each token, plus z-loss, [...] float32.
 
   With label smoothing, the target token has probability 1 - label_smoothing and
   the other tokens share the rest equally. As in T5X, the entropy of that
@@ -141,26 +136,19 @@ def cross_entropy(
     targets: [...] int32 in [0, vocab).
     z_loss: Weight of log(normalizer) squared.
     label_smoothing: In [0, 1). Static.
-  Returns:
-    The loss and its z-loss part, [...] float32 each.
   """
   log_z = jax.nn.logsumexp(logits, axis=-1)
   target_logits = jnp.take_along_axis(logits, targets[..., None], axis=-1)
   loss = log_z - target_logits[..., 0]
   if label_smoothing:
-    loss = _smooth(loss, logits, log_z, label_smoothing)
-  weighted_z_loss = z_loss * jnp.square(log_z)
-  return loss + weighted_z_loss, weighted_z_loss
-
-
-def _smooth(loss, logits, log_z, label_smoothing: float) -> jax.Array:
-  vocab = logits.shape[-1]
-  share = label_smoothing / (vocab - 1)
-  sum_of_all = vocab * log_z - logits.sum(axis=-1)
-  confidence = 1.0 - label_smoothing
-  smoothed = confidence * loss + share * (sum_of_all - loss)
-  entropy = -confidence * np.log(confidence) - label_smoothing * np.log(share)
-  return smoothed - entropy
+    vocab = logits.shape[-1]
+    share = label_smoothing / (vocab - 1)
+    sum_of_all = vocab * log_z - logits.sum(axis=-1)
+    confidence = 1.0 - label_smoothing
+    loss = confidence * loss + share * (sum_of_all - loss)
+    # The entropy of the smoothed label.
+    loss -= -confidence * np.log(confidence) - label_smoothing * np.log(share)
+  return loss + z_loss * jnp.square(log_z)
 
 
 def batch_metrics(
@@ -169,10 +157,10 @@ def batch_metrics(
     config: LossConfig,
 ) -> Metrics:
   """Compute the sums of a batch, the training loss among them; see `sums`."""
-  losses, z_losses = cross_entropy(
+  losses = cross_entropy(
       logits,
       targets,
       z_loss=config.z_loss,
       label_smoothing=config.label_smoothing,
   )
-  return sums(logits, targets, losses, z_losses)
+  return sums(logits, targets, losses)

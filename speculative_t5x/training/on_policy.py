@@ -13,11 +13,13 @@ import jax
 import numpy as np
 
 from speculative_t5x.drafters import nothing
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import steps
 
@@ -109,40 +111,39 @@ class Samples:
         the parameters alone.
       length: The length of the longest sample.
     """
-    count = len(inputs)
-    missing = -count % self._batch_size
     # Examples of limit 0 fill the last batch.
-    limits = np.full(count, length, np.int32)
-    filled = [
-        np.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1))
+    limits = np.full(len(inputs), length, np.int32)
+    missing = -len(inputs) % self._batch_size
+    batched = [
+        np.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1)).reshape(
+            -1, self._batch_size, *x.shape[1:]
+        )
         for x in (inputs, sample_ids, limits)
     ]
     decoded = [
-        self._decode(
-            self._objective,
-            params,
-            *(x[i : i + self._batch_size] for x in filled),
-            length=length,
-        )
-        for i in range(0, count, self._batch_size)
+        self._decode(self._objective, params, *batch, length=length)
+        for batch in zip(*batched, strict=True)
     ]
-    return np.concatenate(jax.device_get(decoded))[:count]
+    return np.concatenate(jax.device_get(decoded))[: len(inputs)]
 
   def _decode_batch(
       self, objective, params, inputs, sample_ids, limits, *, length
   ) -> jax.Array:
     """Decode a batch, one token per step."""
-    model, params, inputs, features = objective.draft.decoding(
-        params, objective.target_config, objective.target_params, inputs
+    network = objective.draft.network
+    inputs, _ = batches.Examples(inputs, inputs).as_read()
+    features = None
+    if network.reads_features:
+      features = objective.target.encode(objective.target_params, inputs)
+    model = network_lib.NetworkModel(
+        network,
+        self._special_ids,
+        # In a text to train on, padding would not be read.
+        forbidden=(self._special_ids.padding,),
     )
     setup = state_lib.Setup(
-        dataclasses.replace(
-            model,
-            special_ids=self._special_ids,
-            # In a text to train on, padding would not be read.
-            forbidden=(self._special_ids.padding,),
-        ),
-        params,
+        model,
+        objective.draft.joined(params, objective.target_params),
         self._sampling,
         nothing.Nothing(),
         None,

@@ -4,6 +4,7 @@
 
 from collections.abc import Sequence
 import dataclasses
+import functools
 from typing import Protocol
 
 import jax
@@ -12,12 +13,37 @@ import jax.numpy as jnp
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import pairing
-from speculative_t5x.networks import t5
-from speculative_t5x.training import cutting
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import steps
 
-Made = tuple[draft_kinds.Network, draft_kinds.Params]
+Made = tuple[draft_kinds.Draft, draft_kinds.Params]
+_SHARED = "A draft on the target's encoder"
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+  """A network whose parameters are in a checkpoint.
+
+  Attributes:
+    checkpoint: The opened checkpoint.
+    network: The network that it holds.
+    mesh: The mesh over which the parameters are partitioned; None for one
+      device.
+  """
+
+  checkpoint: checkpoints.Checkpoint
+  network: network_lib.Network
+  mesh: jax.sharding.Mesh | None = None
+
+  @functools.cached_property
+  def params(self) -> draft_kinds.Params:
+    """The parameters in float32, read when they are first asked for."""
+    return self.checkpoint.restore_params(
+        models.abstract_params(self.network),
+        jnp.float32,
+        self.mesh and models.param_shardings(self.network, self.mesh),
+    )
 
 
 class Origin(Protocol):
@@ -29,14 +55,16 @@ class Origin(Protocol):
 
   checkpoint_path: checkpoints.Path | None
 
-  def make(self, target: cutting.Network, seed: int) -> Made:
+  def make(self, target: Stored, seed: int) -> Made:
     """Return the draft and its first parameters, in float32.
 
     Args:
-      target: The network that it is to draft for.
+      target: The network that it is to draft for. What it does not offer is
+        found before its parameters are read.
       seed: Seed of random parameters.
     Raises:
-      ValueError: if there is no such draft.
+      ValueError: if there is no such draft, or if a network lacks what this
+        needs.
     """
 
 
@@ -45,22 +73,21 @@ class Scratch:
   """Random parameters.
 
   Attributes:
-    config: The network's config. With num_encoder_layers = 0 it reads the
-      output of the target's encoder.
+    config: The network. One that reads features reads the target's.
   """
 
-  config: t5.T5Config | None
+  config: network_lib.Network | None
   checkpoint_path = None
 
-  def make(self, target: cutting.Network, seed: int) -> Made:
+  def make(self, target: Stored, seed: int) -> Made:
     """See `Origin.make`."""
     if self.config is None:
       raise ValueError(
           'A draft model from scratch needs its sizes. Set DRAFT_CONFIG, as a'
           ' file of configs/models does.'
       )
-    config = _for_target(self.config, target.config)
-    return draft_kinds.Network(config), steps.init_params(config, seed)
+    network = _for_target(self.config, target.network)
+    return draft_kinds.Draft(network), steps.init_params(network, seed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,19 +96,21 @@ class FromCheckpoint:
 
   Attributes:
     checkpoint_path: A checkpoint of any layout that `checkpoints` reads.
-    config: The network's config; None for the sizes that the checkpoint states.
+    config: The network; None for the one that the checkpoint states.
   """
 
   checkpoint_path: checkpoints.Path
-  config: t5.T5Config | None = None
+  config: network_lib.Network | None = None
 
-  def make(self, target: cutting.Network, seed: int) -> Made:
+  def make(self, target: Stored, seed: int) -> Made:
     """See `Origin.make`."""
     del seed
     opened = pairing.open_checkpoint(pairing.DRAFT_PATH, self.checkpoint_path)
-    config = self.config and _for_target(self.config, target.config)
-    network = read(opened, config)
-    return draft_kinds.Network(network.config), network.params
+    if self.config is None:
+      network = opened.network()
+    else:
+      network = _for_target(self.config, target.network)
+    return draft_kinds.Draft(network), Stored(opened, network).params
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,16 +134,24 @@ class FromTarget:
   shares_encoder: bool = False
   checkpoint_path = None
 
-  def make(self, target: cutting.Network, seed: int) -> Made:
+  def make(self, target: Stored, seed: int) -> Made:
     """See `Origin.make`."""
     del seed
-    network = cutting.take_layers(
-        target, self.encoder_layers, self.decoder_layers
-    )
-    network = cutting.narrow(network, self.num_heads, self.mlp_dim)
+    network_lib.check_offers(target.network, 'cut', 'A draft of its layers')
     if self.shares_encoder:
-      network = cutting.without_encoder(network)
-    return draft_kinds.Network(network.config), network.params
+      network_lib.check_offers(target.network, 'on_features', _SHARED)
+    network, params = target.network.cut(
+        target.params,
+        decoder_layers=self.decoder_layers,
+        encoder_layers=self.encoder_layers,
+        num_heads=self.num_heads,
+        mlp_dim=self.mlp_dim,
+    )
+    if self.shares_encoder:
+      network = _on_features(network, target.network)
+      read = models.abstract_params(network)
+      params = {name: params[name] for name in read}  # without its encoder
+    return draft_kinds.Draft(network), params
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,42 +165,26 @@ class ExitHead:
   exit_layer: int
   checkpoint_path = None
 
-  def make(self, target: cutting.Network, seed: int) -> Made:
+  def make(self, target: Stored, seed: int) -> Made:
     """See `Origin.make`."""
     del seed
-    config = target.config.first_layers(self.exit_layer).with_own_head()
-    params = target.params
-    if target.config.logits_via_embedding:
-      tied = {'kernel': params['token_embedder']['embedding'].T}
-      decoder = {**params['decoder'], 'logits_dense': tied}
-      params = {**params, 'decoder': decoder}
-    return draft_kinds.ExitHead(config), config.take_head(params)
+    network_lib.check_offers(target.network, 'first_layers', 'Early exit')
+    network = target.network.first_layers(self.exit_layer).with_own_head()
+    return draft_kinds.ExitHead(network), network.take_head(target.params)
 
 
-def _for_target(config: t5.T5Config, target: t5.T5Config) -> t5.T5Config:
-  """Return a config whose decoder alone reads the target's encoder."""
-  if config.num_encoder_layers:
-    return config
-  return dataclasses.replace(config, encoder_dim=target.emb_dim)
+def _for_target(
+    network: network_lib.Network, target: network_lib.Network
+) -> network_lib.Network:
+  """Return the network that a configured one is for a target."""
+  network_lib.check_offers(network, 'score', 'Training')
+  return _on_features(network, target) if network.reads_features else network
 
 
-def read(
-    checkpoint: checkpoints.Checkpoint,
-    config: t5.T5Config | None,
-    mesh: jax.sharding.Mesh | None = None,
-) -> cutting.Network:
-  """Read a checkpoint's network, with parameters in float32.
-
-  Args:
-    checkpoint: An opened checkpoint.
-    config: The network's config; None for the sizes that the checkpoint states.
-    mesh: The mesh over which the parameters are partitioned; None for one
-      device.
-  """
-  config = config or checkpoint.network()
-  params = checkpoint.restore_params(
-      models.abstract_params(config),
-      jnp.float32,
-      mesh and models.param_shardings(config, mesh),
-  )
-  return cutting.Network(config, params)
+def _on_features(
+    network: network_lib.Network, target: network_lib.Network
+) -> network_lib.Network:
+  """Return the network that reads features of the target's width."""
+  network_lib.check_offers(network, 'on_features', _SHARED)
+  network_lib.check_offers(target, 'features', _SHARED)
+  return network.on_features(network_lib.features_width(target))

@@ -97,10 +97,10 @@ class Saver:
     if step and (not points or points[-1].step != step):
       self.history.add(self._measure(state))
     if points:
-      self.show()
+      self._show()
 
-  def save(self, state: train_state.TrainState) -> history_lib.Point:
-    """Measure a state, and save both if the measures are finite."""
+  def save(self, state: train_state.TrainState) -> None:
+    """Measure a state, save both if the measures are finite, and show them."""
     point = self._measure(state)
     checkpoints.save(
         self._model_dir,
@@ -110,9 +110,11 @@ class Saver:
     )
     self.history.add(point)
     self._remove_others()
-    return point
+    measured = training_lines.listed(point.validation)
+    training_lines.show(f'  saved step {point.step}; {measured}')
+    self._show()
 
-  def show(self) -> None:
+  def _show(self) -> None:
     """Write the history for TensorBoard and as curves.
 
     Nothing is lost if this fails: the checkpoint and its measures are saved.
@@ -147,15 +149,12 @@ class Saver:
       return
     folders = checkpoints.step_folders(self._model_dir)
     for step in sorted(folders)[: -self._keep]:
-      if step != self.history.best.step:
-        _remove(folders[step])
-
-
-def _remove(folder: epath.Path) -> None:
-  if os.path.islink(folder):
-    os.unlink(folder)
-  else:
-    folder.rmtree()
+      if step == self.history.best.step:
+        continue
+      if os.path.islink(folders[step]):
+        os.unlink(folders[step])
+      else:
+        folders[step].rmtree()
 
 
 def not_finite(found: str, model_dir: epath.Path) -> ValueError:

@@ -54,8 +54,9 @@ def linear_decay(
   ranges.check_settings(ranges.COUNT, train_steps=train_steps)
   if decay_steps is None:
     decay_steps = train_steps // 2
-  ranges.check_settings(ranges.NATURAL, decay_steps=decay_steps)
-  ranges.check_settings(ranges.NATURAL, warmup_steps=warmup_steps)
+  ranges.check_settings(
+      ranges.NATURAL, decay_steps=decay_steps, warmup_steps=warmup_steps
+  )
   if warmup_steps + decay_steps > train_steps:
     raise ValueError(
         f'warmup_steps {warmup_steps} and decay_steps {decay_steps} (by default'

@@ -20,8 +20,8 @@ from jax import lax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import losses
 
@@ -59,10 +59,10 @@ class Objective(Protocol):
 Measure = Callable[[Objective, Params, batches.Examples], dict[str, jax.Array]]
 
 
-def init_params(config: t5.T5Config, seed: int) -> Params:
+def init_params(network: network_lib.Network, seed: int) -> Params:
   """Draw float32 parameters."""
   params_key, _ = _keys(seed)
-  return jax.jit(config.init)(params_key)
+  return jax.jit(network.init)(params_key)
 
 
 def place(
@@ -193,7 +193,10 @@ class Validation:
     self.score = score
     self._objective = objective
     self._measures = {
-        suffix: (_summed(measure), jax.device_put(examples))
+        suffix: (
+            jax.jit(functools.partial(_summed, measure)),
+            jax.device_put(examples),
+        )
         for suffix, (measure, examples) in measures.items()
     }
 
@@ -208,15 +211,12 @@ class Validation:
     return found
 
 
-def _summed(measure: Measure) -> Measure:
-  """Return the compiled function that sums a measure over batches."""
-
-  @jax.jit
-  def summed(objective, params, examples):
-    sums = lax.map(lambda batch: measure(objective, params, batch), examples)
-    return jax.tree.map(lambda x: jnp.sum(x, axis=0), sums)
-
-  return summed
+def _summed(
+    measure: Measure, objective: Objective, params: Params, examples: Any
+) -> dict[str, jax.Array]:
+  """Return what a measure sums up over all batches."""
+  sums = lax.map(lambda batch: measure(objective, params, batch), examples)
+  return jax.tree.map(lambda x: jnp.sum(x, axis=0), sums)
 
 
 def _keys(seed: int) -> tuple[jax.Array, jax.Array]:

@@ -5,7 +5,7 @@
 from collections.abc import Mapping
 import dataclasses
 
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.training import batches
 
@@ -39,22 +39,20 @@ class References:
   split: str
   task_feature_lengths: Mapping[str, int]
 
-  def read(self, config: t5.T5Config) -> batches.Examples:
-    """Tokenize one epoch of the split, for a network with that config.
+  def read(self, network: network_lib.Network) -> batches.Examples:
+    """Tokenize one epoch of the split, for a network that reads it.
 
     Raises:
       ValueError: if there is no such task, split or example, or if a token is
         outside the network's vocabulary.
     """
     name, split = self.mixture_or_task_name, self.split
-    task = examples_lib.find_task(name, split)
-    rows = [
-        (cut['inputs'], cut['targets'])
-        for _, cut in examples_lib.read(task, split, self.task_feature_lengths)
-    ]
+    read = examples_lib.read(
+        examples_lib.find_task(name, split), split, self.task_feature_lengths
+    )
     return batches.pad(
-        *zip(*rows, strict=True),
-        config,
+        *zip(*((cut['inputs'], cut['targets']) for _, cut in read)),
+        network,
         f'Split {split!r} of {name!r}',
         self.task_feature_lengths,
     )

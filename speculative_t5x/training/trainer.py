@@ -62,8 +62,7 @@ class Settings:
 
   def __post_init__(self):
     counts = dataclasses.asdict(self)
-    for name in ('seed', 'progress_seconds'):
-      del counts[name]
+    del counts['seed'], counts['progress_seconds']
     for name in ('keep', 'patience'):
       if counts[name] is None:
         del counts[name]
@@ -118,8 +117,8 @@ class Result:
   Attributes:
     last: The measures of the last checkpoint.
     best: The measures of the checkpoint with the highest score.
-    last_checkpoint: The folder of the last checkpoint.
-    best_checkpoint: The folder of the best checkpoint.
+    last_checkpoint: The last checkpoint's folder.
+    best_checkpoint: The best checkpoint's folder.
   """
 
   last: history.Point
@@ -178,11 +177,11 @@ def train(
   )
   step, started = int(state.step), time.monotonic()
   num_params = sum(x.size for x in jax.tree.leaves(state.params))
-  lengths = examples.inputs.shape[1], examples.targets.shape[1]
   training_lines.show(
       f'training {num_params:,} parameters on {jax.devices()[0].device_kind}'
       f' from step {step} to {settings.train_steps}: {examples.num_examples:,}'
-      f' examples of up to {lengths[0]} and {lengths[1]} tokens'
+      f' examples of up to {examples.inputs.shape[1]} and'
+      f' {examples.targets.shape[1]} tokens'
   )
   saver = saver_lib.Saver(validation, model_dir, settings.keep, state)
   feed = feed_lib.Feed(
@@ -210,16 +209,11 @@ def train(
       if is_due or stop == settings.train_steps:
         rate = float(learning_rate_fn(stop - 1))
         training_lines.show(
-            training_lines.progress(
-                stop, settings.train_steps, rate, saver.window
-            )
+            saver.window.describe(stop, settings.train_steps, rate)
         )
         shown = time.monotonic()
       if settings.is_checkpoint(stop):
-        point = saver.save(state)
-        measured = training_lines.listed(point.validation)
-        training_lines.show(f'  saved step {stop}; {measured}')
-        saver.show()
+        saver.save(state)
       step = stop
   last, best = saver.history.points[-1], saver.history.best
   folders = [str(model_dir / f'checkpoint_{x.step}') for x in (last, best)]
@@ -240,12 +234,11 @@ def _check_finite(
     loss: np.ndarray, step: int, indices: np.ndarray, model_dir: epath.Path
 ) -> None:
   """Check that losses are finite; the first is of step `step + 1`."""
-  is_bad = ~np.isfinite(loss)
-  if is_bad.any():
-    first = int(is_bad.argmax())
-    shown = ', '.join(map(str, indices[first][:5]))
+  bad = np.flatnonzero(~np.isfinite(loss))
+  if bad.size:
+    shown = ', '.join(map(str, indices[bad[0]][:5]))
     raise saver_lib.not_finite(
-        f'The loss is not finite at step {step + 1 + first}, whose batch has'
+        f'The loss is not finite at step {step + 1 + bad[0]}, whose batch has'
         f' the examples {shown}, ...',
         model_dir,
     )

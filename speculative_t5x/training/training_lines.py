@@ -23,11 +23,6 @@ class Window:
     """Add the metrics of the steps of a call, [num_steps] each."""
     self._metrics.append(metrics)
 
-  @property
-  def seconds_per_step(self) -> float:
-    num_steps = sum(len(metrics.loss) for metrics in self._metrics)
-    return (time.monotonic() - self._started) / num_steps
-
   def means(self) -> dict[str, float]:
     """Return the means over the steps; none without a step."""
     if not self._metrics:
@@ -42,27 +37,25 @@ class Window:
         'target_tokens_per_second': total.num_tokens / seconds,
     }
 
+  def describe(self, step: int, train_steps: int, learning_rate: float) -> str:
+    """Describe the steps since the last checkpoint, and the time left.
 
-def progress(
-    step: int, train_steps: int, learning_rate: float, window: Window
-) -> str:
-  """Describe the steps since the last checkpoint, and the time left.
-
-  Args:
-    step: The number of steps made.
-    train_steps: The total number of steps.
-    learning_rate: The learning rate of the last step.
-    window: The steps since the last checkpoint.
-  """
-  means = window.means()
-  return (
-      f'step {step}/{train_steps}'
-      f'  loss {means["loss"]:.4f}'
-      f'  accuracy {means["accuracy"]:.4f}'
-      f'  learning rate {learning_rate:.5f}'
-      f'  {means["target_tokens_per_second"]:,.0f} target tokens/s'
-      f'  {duration((train_steps - step) * window.seconds_per_step)} left'
-  )
+    Args:
+      step: The number of steps made.
+      train_steps: The total number of steps.
+      learning_rate: The learning rate of the last step.
+    """
+    means = self.means()
+    num_steps = sum(len(metrics.loss) for metrics in self._metrics)
+    seconds_per_step = (time.monotonic() - self._started) / num_steps
+    return (
+        f'step {step}/{train_steps}'
+        f'  loss {means["loss"]:.4f}'
+        f'  accuracy {means["accuracy"]:.4f}'
+        f'  learning rate {learning_rate:.5f}'
+        f'  {means["target_tokens_per_second"]:,.0f} target tokens/s'
+        f'  {duration((train_steps - step) * seconds_per_step)} left'
+    )
 
 
 def listed(measured: Mapping[str, float]) -> str:

@@ -3,7 +3,9 @@
 """Tests of the convert job: what it writes, and its errors."""
 
 import json
+import shutil
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -94,22 +96,30 @@ class TestWritten:
     assert not [f for f in files if bytes(tmp_path) in f.read_bytes()]
 
   @LAYOUTS
-  def test_cast(self, tmp_path, params, layout):
-    write(layout, tmp_path / 'model', params)
-    run(tmp_path, dtype='bfloat16')
-    assert_same(written(tmp_path), by_hand.cast(params, jnp.bfloat16))
-
-  @LAYOUTS
+  @pytest.mark.parametrize('dtype', [None, 'bfloat16'])
   def test_several_dtypes_in_several_batches(
-      self, tmp_path, params, layout, monkeypatch
+      self, tmp_path, params, layout, dtype, monkeypatch
   ):
     """Mixed-precision checkpoints have several dtypes."""
     monkeypatch.setattr(trees, '_BATCH', 20_000)
     mixed = by_hand.cast(params, jnp.bfloat16)
     mixed['token_embedder'] = params['token_embedder']
     write(layout, tmp_path / 'model', mixed)
-    run(tmp_path)
-    assert_same(written(tmp_path), mixed)
+    run(tmp_path, dtype=dtype)
+    cast = by_hand.cast(params, jnp.bfloat16)
+    assert_same(written(tmp_path), cast if dtype else mixed)
+
+  def test_one_of_a_pair(self, tmp_path, params):
+    pair = {'target': params, 'draft': jax.tree.map(lambda x: x + 1, params)}
+    checkpoints.save(tmp_path / 'model', 7, jax.tree.map(jnp.asarray, pair))
+    run(tmp_path, role='draft')
+    assert_same(written(tmp_path), pair['draft'])
+    with pytest.raises(ValueError, match='Leave out ROLE'):
+      convert.convert(
+          checkpoint_path=tmp_path / 'new' / 'converted',
+          output_dir=tmp_path / 'again',
+          role='draft',
+      )
 
   def test_printed_text(self, tmp_path, params, capsys):
     """It names the checkpoint, and what gin needs to know of it."""
@@ -150,12 +160,17 @@ class TestRefused:
     assert len(str(error.value).splitlines()) == 1
     assert sorted(tmp_path.rglob('*')) == before
 
-  def test_no_checkpoint(self, tmp_path):
+  def test_checkpoints(self, tmp_path, params):
+    legacy = checkpoints.Layout.LEGACY
     self.refuse(tmp_path, 'there is no such folder')
-
-  def test_existing_output(self, tmp_path, params):
-    write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
+    other = {'bert': {'kernel': np.zeros((2, 3), np.float32)}}
+    write(legacy, tmp_path / 'model', other)
+    self.refuse(tmp_path, 'model.*so this is not a T5')
+    shutil.rmtree(tmp_path / 'model')
+    write(legacy, tmp_path / 'model', params)
     self.refuse(tmp_path, 'read as float33', dtype='float33')
+    with full_disk.full_disk(1000) as reason:
+      self.refuse(tmp_path, rf'checkpoint_7 cannot be written \({reason}\)')
     (tmp_path / 'new' / 'converted' / 'checkpoint_7').mkdir(parents=True)
     self.refuse(tmp_path, 'checkpoint_7 already')
 
@@ -166,19 +181,6 @@ class TestRefused:
     broken['token_embedder']['embedding'][2, 3] = np.nan
     write(layout, tmp_path / 'model', broken)
     self.refuse(tmp_path, 'not finite .*token_embedder/embedding')
-    (tmp_path / 'new').mkdir()
-    self.refuse(tmp_path, 'not finite .*token_embedder/embedding')
-
-  def test_full_disk(self, tmp_path, params):
-    write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
-    with full_disk.full_disk(1000) as reason:
-      self.refuse(tmp_path, rf'checkpoint_7 cannot be written \({reason}\)')
-
-  def test_another_network(self, tmp_path):
-    kernel = np.zeros((2, 3), np.float32)
-    params = {'bert': {'kernel': kernel}}
-    write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
-    self.refuse(tmp_path, 'model.*so this is not a T5')
 
   def test_files_of_a_killed_process_do_not_matter(
       self, tmp_path, params, monkeypatch

@@ -157,7 +157,7 @@ class TestDistill:
         lambda x: x.astype('bfloat16'), tiny.params(_TARGET)
     )
     path = checkpoints.save(tmp_path, 1, halved)
-    target = origins.read(checkpoints.open(path), None)
+    target = origins.Stored(checkpoints.open(path), _TARGET)
     for origin in (
         origins.FromCheckpoint(path),
         origins.FromTarget([0]),
@@ -373,7 +373,7 @@ class TestDecodes:
           (_Infer('elsewhere'), 'decodes elsewhere'),
           (_with_other_settings, 'DECODES_DIR: .* another temperature'),
           ({'tokens': False}, 'have no tokens'),
-          ({'num_examples': 0}, 'has no decodes'),
+          ({'num_examples': 0}, 'have no tokens'),
           ({'replaced_by': 65}, 'has 65 decodes and not 64'),
           ({'largest': 40}, 'has only 12'),
       ],

@@ -38,6 +38,12 @@ def write_rows(path, *rows):
 class TestTask:
 
   def test_counts_the_references(self, tmp_path, capsys):
+    cut = run(
+        tmp_path / 'cut',
+        num_examples=20,
+        task_feature_lengths={'inputs': 96, 'targets': 4},
+    )
+    assert cut.counts.sum() == 80
     counts = run(tmp_path / 'new', num_examples=50)
     vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
     expected = np.zeros(2048, int)
@@ -51,11 +57,6 @@ class TestTask:
     text = capsys.readouterr().out
     assert f'Counted {expected.sum():,} tokens of {TASK}, train' in text
     assert 'the 256 most frequent are' in text
-
-  def test_cuts_long_references(self, tmp_path):
-    lengths = {'inputs': 96, 'targets': 4}
-    counts = run(tmp_path, num_examples=20, task_feature_lengths=lengths)
-    assert counts.counts.sum() == 80
 
 
 class TestPredictions:
@@ -73,26 +74,22 @@ class TestPredictions:
       ],
       ids=['infer', 'several decodes', 'eval'],
   )
-  @pytest.mark.parametrize('settings', [
-      {'vocabulary_file': bulletins.VOCABULARY_FILE,
-       'mixture_or_task_name': None},
-      {},
-  ], ids=['vocabulary of a file', 'vocabulary of the task'])  # fmt: skip
-  def test_counts_what_was_decoded(self, tmp_path, rows, settings):
+  def test_counts_what_was_decoded(self, tmp_path, rows):
+    """One file or several, with the vocabulary of the task or of a file."""
     path = write_rows(tmp_path / 'predictions.jsonl', *rows)
-    counts = run(tmp_path / 'table', predictions=path, **settings)
-    assert counts.counts.sum() == 6
-    assert counts.counts[[1, 5, 6, 7, 9]].tolist() == [2, 2, 1, 1, 0]
-    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
-    counts.check_fits('', 2048, 1, vocabulary)
-
-  def test_several_files(self, tmp_path):
-    paths = [
-        write_rows(tmp_path / f'{i}.jsonl', {'tokens': ids})
-        for i, ids in enumerate(self.TOKENS)
-    ]
-    counts = run(tmp_path / 'table', predictions=paths)
-    assert counts.counts.sum() == 6 and counts.origin == ', '.join(paths)
+    own = dict(
+        vocabulary_file=bulletins.VOCABULARY_FILE, mixture_or_task_name=None
+    )
+    for predictions, settings in ((path, {}), ([path, path], own)):
+      table = tmp_path / f'table_{len(settings)}'
+      found = run(table, predictions=predictions, **settings)
+      times = 1 if predictions == path else 2
+      assert found.counts.sum() == 6 * times
+      expected = [2 * times, 2 * times, times, times, 0]
+      assert found.counts[[1, 5, 6, 7, 9]].tolist() == expected
+      assert found.origin == ', '.join(times * [path])
+      vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
+      found.check_fits('', 2048, 1, vocabulary)
 
   def test_ids_without_a_piece(self, tmp_path, capsys):
     """The target wrote them: its head is wider than its vocabulary."""
@@ -129,9 +126,3 @@ class TestPredictions:
     with pytest.raises(ValueError, match=message):
       run(tmp_path / 'table', **{'predictions': path, **settings})
     assert not (tmp_path / 'table').exists()
-
-
-def test_folder_that_is_a_file(tmp_path):
-  (tmp_path / 'file').write_text('')
-  with pytest.raises(OSError, match='cannot be written to'):
-    run(tmp_path / 'file', num_examples=1)

@@ -341,7 +341,7 @@ class TestBadInput:
       if broken is not None:
         nan = jax.tree.map(lambda x: np.nan * x, getattr(state, broken))
         state = state.replace(**{broken: nan})
-      return state, losses.Metrics(values, values, values, values)
+      return state, losses.Metrics(values, values, values)
 
     monkeypatch.setattr(steps, 'make_train_steps', lambda *_: diverge)
     told = 'after step 2 is not fin' if broken else 'not finite at step 1'

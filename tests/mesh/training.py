@@ -47,7 +47,7 @@ def _train(folder, mesh, num_parts=1):
   if mesh is not None:
     target = jax.device_put(target, models.param_shardings(_TARGET, mesh))
   objective = distillation.Distillation(
-      target, _TARGET, draft_kinds.Network(_TARGET), divergences.forward_kl
+      target, _TARGET, draft_kinds.Draft(_TARGET), divergences.forward_kl
   )
   samples = on_policy.Samples(
       objective,

@@ -4,6 +4,7 @@
 
 import dataclasses
 import functools
+import json
 
 import jax
 import numpy as np
@@ -18,6 +19,9 @@ from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
+from speculative_t5x.training import draft_kinds
+from speculative_t5x.training import origins
+from tests import compilation
 from tests import recurrent_network
 from tests import tiny
 
@@ -62,10 +66,12 @@ def test_greedy_outputs_are_those_of_plain_decoding():
   assert speculative.num_calls.sum() < plain.num_calls.sum()
 
 
-def _next(params, inputs: list[int], output: list[int]) -> np.ndarray:
+def _next(
+    params, inputs: list[int], output: list[int], start: int = IDS.start
+) -> np.ndarray:
   """Returns the logits after an output, position by position, in numpy."""
   state = np.mean([params['embed'][i] for i in inputs], axis=0)
-  for token in [IDS.start, *output]:
+  for token in [start, *output]:
     state = np.tanh(state @ params['mix'] + params['embed'][token])
   return state @ params['head']
 
@@ -92,44 +98,150 @@ def test_without_the_layers_that_a_drafter_asks_for():
     early_exit_source.OfTarget(1).find(models.ModelSource(None, NETWORK), None)
 
 
+class _Unread:
+  """A checkpoint whose parameters nobody may read."""
+
+  def restore_params(self, *arguments):
+    raise AssertionError('read')
+
+
+@dataclasses.dataclass(frozen=True)
+class _Untrained(recurrent_network.Recurrent):
+  """A network that decodes and does not learn."""
+
+  @property
+  def score(self):
+    raise AttributeError
+
+
+@pytest.mark.parametrize(
+    ('origin', 'missing'),
+    [
+        (origins.ExitHead(1), 'first_layers'),
+        (origins.FromTarget([0]), 'cut'),
+        (origins.Scratch(tiny.config(num_encoder_layers=0)), 'features'),
+        (origins.Scratch(_Untrained(12)), 'score'),
+    ],
+)
+def test_without_what_a_draft_in_training_asks_for(origin, missing):
+  """Nothing is read."""
+  with pytest.raises(ValueError, match=f'`{missing}`, which recurrent does'):
+    origin.make(origins.Stored(_Unread(), NETWORK), 0)
+
+
+def test_dropout_that_a_network_does_not_have():
+  draft = draft_kinds.Draft(NETWORK)
+  assert draft.with_dropout(0.0) == draft
+  with pytest.raises(ValueError, match='dropout_rate'):
+    draft.with_dropout(0.1)
+
+
 _GIN = """
 from __gin__ import dynamic_registration
 
 from tests import recurrent_network
 
-include 'configs/runs/{job}.gin'
+include 'configs/runs/{run}.gin'
 
 TARGET_CONFIG = @recurrent_network.Recurrent()
 DRAFT_CONFIG = @recurrent_network.Recurrent()
 recurrent_network.Recurrent.vocab_size = 2048
 TASK_FEATURE_LENGTHS = {{'inputs': 24, 'targets': 8}}
+CHECKPOINT_PATH = '{folder}/target'
 """
+_DRAFT = 'DRAFT_CHECKPOINT_PATH = %CHECKPOINT_PATH\n'
+_SIZES = {
+    'infer': {'GAMMA': 2, 'INPUTS': '{folder}/inputs.txt'},
+    'eval': {'GAMMA': 2, 'NUM_EXAMPLES': 3},
+    'walltime': {'GAMMA': 2, 'NUM_EXAMPLES': 1, 'ALPHA_TOKENS': 10},
+    'distill': {
+        'MODEL_DIR': '{folder}/model',
+        'DECODES_DIR': '{folder}/decodes',
+        'DECODES_EXAMPLES': 8,
+        'VALIDATION_EXAMPLES': 8,
+        'TRAIN_STEPS': 2,
+        'WARMUP_STEPS': 1,
+        'BATCH_SIZE': 8,
+        'DECODES_BATCH_SIZE': 8,
+        'ON_POLICY_SHARE': 0.5,
+        'ON_POLICY_PERIOD': 1,
+        'CHECKPOINT_PERIOD': 2,
+    },
+}
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+  """Returns a folder with the target's checkpoint, and texts to decode."""
+  made = tmp_path_factory.mktemp('own')
+  own = dataclasses.replace(NETWORK, vocab_size=2048)
+  checkpoints.save(made / 'target', 1, own.init(jax.random.key(0)))
+  (made / 'inputs.txt').write_text('The train is late.\nIt rains.\n')
+  return made
+
+
+def _run(folder, job, run):
+  """Runs a job with the network by gin alone, and returns its output."""
+  text = _GIN.format(run=run, folder=folder)
+  path = folder / f'{job}.gin'
+  path.write_text(text + (_DRAFT if job != 'distill' else ''))
+  sizes = {
+      name: str(value).format(folder=folder)
+      for name, value in _SIZES[job].items()
+  }
+  status = main.main([
+      job,
+      f'--gin_file={path}',
+      *(f'--gin.{name}={value}' for name, value in sizes.items()),
+      *([f'--output_dir={folder}/{job}'] if job != 'distill' else []),
+  ])
+  assert status == 0
+  return folder / job
 
 
 @pytest.mark.parametrize(
-    ('job', 'flags'),
-    [
-        ('demo', ['eval', '--gin.NUM_EXAMPLES=3', '--gin.GAMMA=2']),
-        ('infer_bulletins', ['infer', '--gin.GAMMA=2']),
-    ],
+    ('job', 'run', 'count'),
+    [('eval', 'demo', 6), ('infer', 'infer_bulletins', 2)],
 )
-def test_by_gin_alone(tmp_path, job, flags):
+def test_decoded_by_gin_alone(folder, job, run, count):
   """Jobs take it as target and as draft."""
-  own = dataclasses.replace(NETWORK, vocab_size=2048)
-  params = own.init(jax.random.key(0))
-  for role in ('target', 'draft'):
-    checkpoints.save(tmp_path / role, 1, params)
-  inputs = tmp_path / 'inputs.txt'
-  inputs.write_text('The train is late.\nIt rains.\n')
-  (tmp_path / 'own.gin').write_text(_GIN.format(job=job))
-  status = main.main([
-      *flags,
-      f'--gin_file={tmp_path}/own.gin',
-      f'--gin.CHECKPOINT_PATH="{tmp_path}/target"',
-      f'--gin.DRAFT_CHECKPOINT_PATH="{tmp_path}/draft"',
-      *([f'--gin.INPUTS="{inputs}"'] if 'infer' in flags else []),
-      f'--output_dir={tmp_path}/out',
-  ])
-  assert status == 0
-  rows = (tmp_path / 'out/predictions.jsonl').read_text().splitlines()
-  assert len(rows) == {'demo': 6, 'infer_bulletins': 2}[job]
+  rows = (_run(folder, job, run) / 'predictions.jsonl').read_text()
+  assert len(rows.splitlines()) == count
+
+
+def test_timed_by_gin_alone(folder):
+  with compilation.unchecked_types():
+    rows = _run(folder, 'walltime', 'walltime_bulletins') / 'results.jsonl'
+  records = [json.loads(row) for row in rows.read_text().splitlines()]
+  assert [each['temperature'] for each in records] == [0.0, 1.0]
+  # The draft is the target.
+  assert records[0]['alpha']['value'] == pytest.approx(1)
+  assert records[0]['target']['checkpoint'].startswith(str(folder))
+
+
+def test_distilled_by_gin_alone(folder):
+  """A random draft comes nearer to the target."""
+  _run(folder, 'distill', 'distill_bulletins')
+  points = json.loads((folder / 'model/history.json').read_text())
+  assert [point['step'] for point in points] == [2]
+  trained = checkpoints.open(folder / 'model').restore_params(
+      models.abstract_params(dataclasses.replace(NETWORK, vocab_size=2048))
+  )
+  assert all(np.isfinite(x).all() for x in jax.tree.leaves(trained))
+
+
+def test_score_is_what_decoding_predicts():
+  params = _params()
+  inputs = np.array([[4, 9, 1], [3, 1, contracts.NO_TOKEN]], np.int32)
+  outputs = np.array([[5, 2, 7], [6, 1, contracts.NO_TOKEN]], np.int32)
+  found = NETWORK.score(params, inputs, outputs)
+  params = jax.tree.map(np.asarray, params)
+  for row in range(2):
+    for i in range(3 - row):
+      expected = _next(
+          params,
+          [x for x in inputs[row] if x >= 0],
+          outputs[row, :i].tolist(),
+          NETWORK.special_ids.start,
+      )
+      np.testing.assert_allclose(found[row, i], expected, atol=1e-4)

@@ -40,7 +40,7 @@ def objective(divergence=divergences.forward_kl):
   """Returns the objective of this package's own training."""
   target, draft = CONFIGS
   return distillation.Distillation(
-      PARAMS['target'], target, draft_kinds.Network(draft), divergence
+      PARAMS['target'], target, draft_kinds.Draft(draft), divergence
   )
 
 

@@ -63,38 +63,9 @@ def test_long_sequences_are_cut(files):
   assert found[:2] == [([5, 6], [7, 1], 0), ([8, 1], [9, 10, 11], 1)]
 
 
-def test_registering_again_replaces_the_files(files, tmp_path):
+@pytest.mark.parametrize('rows', [[], [{'input_tokens': [1]}]])
+def test_file_without_tokens(files, rows):
+  write(files['train_file'], rows)
   decoded_task.register(**files)
-  files['train_file'] = files['validation_file']
-  decoded_task.register(**files)
-  assert len(read('train', {'inputs': 8, 'targets': 8})) == 1
-
-
-def test_vocabulary_is_the_file_that_was_given(files):
-  decoded_task.register(**files)
-  features = seqio.get_mixture_or_task('decodes').output_features
-  path = features['targets'].vocabulary.sentencepiece_model_file
-  assert path == bulletins.VOCABULARY_FILE
-
-
-class TestBadInput:
-
-  def test_missing_file(self, files, tmp_path):
-    files['validation_file'] = tmp_path / 'typo.jsonl'
-    with pytest.raises(ValueError, match='There is no file .*typo'):
-      decoded_task.register(**files)
-
-  @pytest.mark.parametrize(
-      'rows, message',
-      [([], 'has no decodes'), ([{'input_tokens': [1]}], 'have no tokens')],
-  )
-  def test_file_without_tokens(self, files, rows, message):
-    write(files['train_file'], rows)
-    decoded_task.register(**files)
-    with pytest.raises(ValueError, match=message):
-      read('train', {'inputs': 8, 'targets': 8})
-
-  def test_missing_vocabulary(self, files, tmp_path):
-    files['vocabulary_file'] = tmp_path / 'typo.model'
-    with pytest.raises(FileNotFoundError, match='There is no vocabulary'):
-      decoded_task.register(**files)
+  with pytest.raises(ValueError, match='train.jsonl have no tokens'):
+    read('train', {'inputs': 8, 'targets': 8})

@@ -225,12 +225,10 @@ class TestReferences:
     assert loaded.references == [expected]
     assert loaded.targets[0] is target  # metrics get them as they are
 
-  @pytest.mark.parametrize(
-      'target', [float('nan'), [np.float32('inf')], {1}, {np.int64(1): 2}, 1j]
-  )
+  @pytest.mark.parametrize('target', [float('nan'), {1}, {np.int64(1): 2}])
   def test_that_are_not_are_refused(self, add_task, target):
     name = add_task([[30, 40]], postprocess_fn=lambda *_, **__: target)
-    with pytest.raises(ValueError, match='Example 0 .*: the reference .*JSON'):
+    with pytest.raises(ValueError, match='Example 0 .*, the reference'):
       examples.load(name, 'validation', _LENGTHS)
     # Inputs without references are decoded nevertheless.
     assert len(list(examples.stream(name, 'validation', _LENGTHS))) == 1
@@ -265,22 +263,10 @@ class TestLoad:
     assert loaded.hints[1][0] == [*encode('two'), 1]
     assert sum(map(len, loaded.hints[1])) + 1 <= 6
     assert loaded.part(1, 2).hints == loaded.hints[1:]
-
-  def test_hints_of_one_text(self, add_task):
-    task = add_task([[30, 40], [50]], hints=['one bell', ''])
-    loaded = examples.load(task, 'validation', _LENGTHS)
-    assert loaded.hints == [[[*loaded.vocabulary.encode('one bell'), 1]], []]
-
-  @pytest.mark.parametrize(
-      ('length', 'is_cut'), [(6, False), (7, False), (8, True)]
-  )
-  def test_cut_at_the_limit(self, add_task, length, is_cut):
-    """The end of sequence is one of the 8 tokens."""
-    name = add_task([list(range(3, 3 + length))])
-    loaded = examples.load(name, 'validation', _LENGTHS)
-    assert loaded.num_truncated == is_cut
-    expected = [*range(3, 3 + min(length, 7)), 1]
-    assert loaded.tokens.tolist() == [expected + [-1] * (8 - len(expected))]
+    # One text is a hint too, and an empty one is none.
+    one = add_task([[30, 40], [50]], name='one', **{name: ['one bell', '']})
+    loaded = examples.load(one, 'validation', _LENGTHS)
+    assert loaded.hints == [[[*encode('one bell'), 1]], []]
 
   def test_ids_without_ids_of_the_task(self, add_task):
     """They depend on the input alone, not on its position."""
@@ -330,12 +316,17 @@ class TestBadInput:
     assert one.inputs == ['one']
 
   @pytest.mark.parametrize(
+      ('name', 'split'), [('no_such_task', 'test'), (ende.BULLETINS, 'dev')]
+  )
+  def test_what_is_not_registered(self, name, split):
+    with pytest.raises(ValueError, match=f'{name}.*(ende|test)'):
+      examples.find_task(name, split)
+
+  @pytest.mark.parametrize(
       ('ids', 'dtype', 'shown'),
       [
           ([1.5, 0], tf.float32, '1.5'),
           ([0, 2**31], tf.int64, '2147483648'),
-          ([[0], [1]], tf.int32, r'\[0\]'),
-          (['a', 'b'], tf.string, "b'a'"),
       ],
   )
   def test_example_ids(self, add_task, ids, dtype, shown):
@@ -356,17 +347,17 @@ class TestBadInput:
     if isinstance(values[0], list):
       values = tf.ragged.constant(values, tf.int32)
     task = add_task([[3], [4]], **{name: values})
-    with pytest.raises(ValueError, match=f'Example 1 of {task}, .* not UTF-8'):
+    with pytest.raises(ValueError, match=f'Example 1 of {task}, '):
       examples.load(task, 'validation', _LENGTHS)
 
   def test_too_few(self, add_task):
     name = add_task([[3]] * 5)
     assert len(examples.load(name, 'validation', _LENGTHS, 5).tokens) == 5
-    with pytest.raises(ValueError, match='num_examples is 6, but .* has 5'):
+    with pytest.raises(ValueError, match='5 examples, and num_examples is 6'):
       examples.load(name, 'validation', _LENGTHS, 6)
 
   def test_empty_split(self, add_task):
-    with pytest.raises(ValueError, match='Split validation of .* is empty'):
+    with pytest.raises(ValueError, match='Split validation of .* 0 examples'):
       examples.load(add_task([]), 'validation', _LENGTHS)
 
   @pytest.mark.parametrize(
@@ -386,9 +377,3 @@ class TestBadInput:
         ValueError, match='task bulletins_ende .*Set VOCABULARY'
     ):
       examples.vocabulary_of(task)
-
-  def test_two_vocabularies(self, add_task):
-    vocabulary = seqio.PassThroughVocabulary(size=17, eos_id=1)
-    name = add_task([[3]], targets=_feature(vocabulary))
-    with pytest.raises(ValueError, match='different vocabularies for'):
-      examples.load(name, 'validation', _LENGTHS)

@@ -70,19 +70,16 @@ class TestRouge:
         'rougeLsum': pytest.approx(100 * 8 / 11),
     }
 
-  @pytest.mark.parametrize('separator', [' . ', '\n'])
-  def test_sentences(self, separator):
+  @pytest.mark.parametrize(
+      ('separator', 'expected'), [(' . ', 100), ('\n', 100), ('. ', 50)]
+  )
+  def test_sentences(self, separator, expected):
     """The order of sentences does not matter to ROUGE-Lsum."""
     target = separator.join(['one two', 'three four'])
     prediction = separator.join(['three four', 'one two'])
     score = metrics.rouge([target], [prediction])
-    assert score['rougeLsum'] == pytest.approx(100)
+    assert score['rougeLsum'] == pytest.approx(expected)
     assert score['rouge2'] == pytest.approx(100 * 4 / 6)
-
-  def test_one_sentence(self):
-    """A full stop after a word does not end a sentence."""
-    score = metrics.rouge(['one two. three four'], ['three four. one two'])
-    assert score['rougeLsum'] == pytest.approx(50)
 
   def test_mean_over_examples(self):
     score = metrics.rouge(['a b', 'c d', 'e f'], ['a b', 'c x', ''])
@@ -132,14 +129,6 @@ class TestSpeculation:
   def test_scores_that_are_not_finite(self, bad):
     with pytest.raises(ValueError, match='output 1 is not finite'):
       metrics.speculation(self.counts | {'scores': [-1.0, bad]})
-
-  def test_plain_decoding(self):
-    counts = {'tokens': [9, 3], 'target_calls': [9, 3]}
-    assert metrics.speculation(counts) == {'tokens_per_target_call': 1}
-
-  @pytest.mark.parametrize('aux_values', [{}, {'scores': [0.0]}])
-  def test_absent_without_counts(self, aux_values):
-    assert metrics.speculation(aux_values) == {}
 
   @pytest.mark.parametrize('name', ['target_calls', 'tested'])
   def test_absent_without_one_of_their_counts(self, name):

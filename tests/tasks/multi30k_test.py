@@ -40,38 +40,19 @@ class TestReadPairs:
         ('train val 3', 'Zug val 3'),
     ]
 
-  def test_reads_a_last_line_without_newline(self, folder):
-    (folder / 'val.en.gz').write_bytes(gzip.compress(b'a\nb\nc'))
-    pairs = multi30k.read_pairs(folder, 'validation')
-    assert [english for english, _ in pairs] == ['a', 'b', 'c']
-
   def test_keeps_a_separator_within_a_sentence(self, folder):
     _write(folder / 'val.en.gz', ['a\u2028b', 'c', 'd'])
     assert multi30k.read_pairs(folder, 'validation')[0][0] == 'a\u2028b'
 
-  def test_unknown_split(self, folder):
-    with pytest.raises(ValueError, match="Got 'val'"):
-      multi30k.read_pairs(folder, 'val')
-
-  def test_missing_file(self, folder):
-    (folder / 'train.de.gz').unlink()
-    with pytest.raises(FileNotFoundError, match='lacks train.de.gz. Copy'):
-      multi30k.read_pairs(folder, 'train')
-
-  def test_different_line_counts(self, folder):
-    _write(folder / 'val.de.gz', ['nur eine'])
-    with pytest.raises(ValueError, match='3 lines and .*val.de.gz has 1'):
-      multi30k.read_pairs(folder, 'validation')
-
-  @pytest.mark.parametrize('lines', [['a', ' ', 'c'], ['a', '', 'c']])
-  def test_empty_line(self, folder, lines):
-    _write(folder / 'val.de.gz', lines)
-    with pytest.raises(ValueError, match='val.de.gz, line 2 is empty'):
-      multi30k.read_pairs(folder, 'validation')
-
-  def test_file_that_is_not_gzipped(self, folder):
-    (folder / 'val.en.gz').write_text('plain\n')
-    with pytest.raises(ValueError, match='val.en.gz is not gzipped'):
+  def test_bad_files(self, folder):
+    """Files of other lengths, damaged ones, and a missing one."""
+    german = folder / 'val.de.gz'
+    for data in gzip.compress(b'nur eine'), b'plain', gzip.compress(b'\xff'):
+      german.write_bytes(data)
+      with pytest.raises(ValueError, match='val.en.gz and .*val.de.gz'):
+        multi30k.read_pairs(folder, 'validation')
+    german.unlink()
+    with pytest.raises(FileNotFoundError, match='val.de.gz'):
       multi30k.read_pairs(folder, 'validation')
 
   def test_real_data(self):
@@ -119,14 +100,8 @@ class TestRegister:
     (example,) = self._examples()
     assert example['targets_pretokenized'] == b'eins'
 
-  def test_missing_file_of_any_split(self, folder):
-    (folder / 'test_2016_flickr.en.gz').unlink()
-    with pytest.raises(FileNotFoundError, match='lacks test_2016_flickr.en'):
-      multi30k.register(folder)
-
   def test_missing_vocabulary(self, folder):
     (folder / 'ende4k.model').unlink()
     for call in (multi30k.register, multi30k.load_vocabulary):
       with pytest.raises(FileNotFoundError, match='no vocabulary .*ende4k'):
         call(folder)
-    assert multi30k.register(folder, bulletins.VOCABULARY_FILE)

@@ -50,17 +50,15 @@ class TestEarlierVersion:
 
   @pytest.mark.parametrize('share', [0.0, 0.3, 1.0])
   def test_share_is_exact(self, share):
+    lengths = set()
     for seed in range(30):
       edited = post_editing.earlier_version(_TEXT, share, seed, ['a', 'b'])
       found = post_editing.num_edits(edited.split(), _TEXT.split())
       assert found == round(10 * share)
+      lengths.add(len(edited.split()))
+    # Words are dropped and inserted, too.
+    assert min(lengths) < 10 < max(lengths) if share else lengths == {10}
 
-  def test_words_are_replaced_dropped_and_inserted(self):
-    counts = {
-        len(post_editing.earlier_version(_TEXT, 0.1, seed, ['x', 'y']).split())
-        for seed in range(30)
-    }
-    assert counts == {9, 10, 11}
 
 
 class TestColumns:
@@ -71,9 +69,6 @@ class TestColumns:
     words = [len(target) for _, target in pairs]
     assert edits == [round(percentage / 100 * n) for n in words]
     assert sum(edits) / sum(words) == pytest.approx(percentage / 100, abs=0.005)
-
-  def test_hints_are_always_the_same(self, columns, percentage):
-    assert post_editing.read(percentage, 'validation') == columns
 
   def test_words_are_those_of_the_split(self, columns):
     known = {word for t in columns['targets'] for word in t.split()}

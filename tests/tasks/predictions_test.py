@@ -8,37 +8,52 @@ from etils import epath
 import numpy as np
 import pytest
 
+from speculative_t5x.networks import t5
 from speculative_t5x.tasks import predictions
 
 
+class _Numbers:
+  """A vocabulary whose texts are the ids."""
+
+  def decode(self, ids):
+    return ' '.join(map(str, ids))
+
+
+def _read(sequences, log_probs, num_examples, num_decodes):
+  """Reads two batches that have the same rows."""
+  count = np.ones(len(sequences), int)
+  decoded = types.SimpleNamespace(
+      sequences=np.array(sequences),
+      log_probs=np.array(log_probs),
+      num_tokens=count,
+      num_calls=2 * count,
+      statistics=None,
+  )
+  model = types.SimpleNamespace(special_ids=t5.SPECIAL_IDS)
+  decoder = types.SimpleNamespace(num_decodes=num_decodes, target_model=model)
+  return predictions.read([decoded] * 2, num_examples, decoder, _Numbers())
+
+
 def test_padding_rows_are_left_out():
-  decoded = [
-      types.SimpleNamespace(
-          sequences=np.full((4, 3), i), log_probs=np.full((4,), -i)
-      )
-      for i in (1, 2)
-  ]
-  sequences, scores = predictions.best_last(decoded, 6, num_decodes=1)
-  assert sequences[:, 0, 0].tolist() == [1, 1, 1, 1, 2, 2]
-  assert scores[:, 0].tolist() == [-1, -1, -1, -1, -2, -2]
+  found = _read([[2], [3], [4], [5]], [0, -1, -2, -3], 6, num_decodes=1)
+  assert found.best == ['2', '3', '4', '5', '2', '3']
+  assert found.aux_values['scores'].tolist() == [0, -1, -2, -3, 0, -1]
+  assert found.counts['tokens'].tolist() == [1] * 6
+  assert found.tokens == [[[2]], [[3]], [[4]], [[5]], [[2]], [[3]]]
 
 
 def test_decodes_of_an_example_are_sorted():
-  decoded = types.SimpleNamespace(
-      sequences=np.arange(6)[:, None],
-      log_probs=-np.array([1, 2, 0, 3, 3, 9]),
-      num_tokens=np.ones(6, int),
-  )
-  sequences, scores = predictions.best_last([decoded] * 2, 3, num_decodes=3)
-  assert sequences[..., 0].tolist() == [[1, 0, 2], [5, 3, 4], [1, 0, 2]]
-  assert scores.tolist() == [[-2, -1, 0], [-9, -3, -3], [-2, -1, 0]]
+  sequences = np.arange(2, 8)[:, None]
+  found = _read(sequences, [-1, -2, 0, -3, -3, -9], 3, num_decodes=3)
+  assert found.texts == [['3', '2', '4'], ['7', '5', '6'], ['3', '2', '4']]
+  assert found.scores.tolist() == [[-2, -1, 0], [-9, -3, -3], [-2, -1, 0]]
+  assert found.counts['target_calls'].tolist() == [6, 6, 6]
   # Tokens stay in the order of the decode numbers.
-  tokens = predictions.token_ids([decoded] * 2, 3, num_decodes=3)
-  assert tokens == [[[0], [1], [2]], [[3], [4], [5]], [[0], [1], [2]]]
+  assert found.tokens[1] == [[5], [6], [7]]
 
 
 def test_damaged_line_is_named(tmp_path):
   path = epath.Path(tmp_path) / 'predictions.jsonl'
   path.write_text('{"tokens": [1]}\n\n{"tok')
   with pytest.raises(ValueError, match='predictions.jsonl, line 3 is damaged'):
-    list(predictions.read_pairs(path))
+    predictions.read_pairs(path)

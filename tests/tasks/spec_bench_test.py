@@ -54,7 +54,7 @@ def write(tmp_path):
 class TestReadPairs:
 
   def test_instructions_become_prefixes(self, write):
-    path = write(*_ROWS)
+    path = write('', *_ROWS, '')
     assert spec_bench.read_pairs(path, 'translation') == [
         ('translate German to English: Es regnet.', 'It rains.')
     ]
@@ -63,21 +63,13 @@ class TestReadPairs:
         ('Sum up: Summarize: it snowed.', 'Snow.'),
     ]
 
-  def test_empty_lines_are_skipped(self, write):
-    path = write('', _ROWS[1], '')
-    assert len(spec_bench.read_pairs(path, 'translation')) == 1
-
   @pytest.mark.parametrize(
       'bad',
       [
           '{"category": ',
           '[1]',
           '{"turns": ["a"]}',
-          *(
-              {**_ROWS[1], key: value}
-              for key in ('turns', 'reference')
-              for value in (None, [], [' '])
-          ),
+          {**_ROWS[1], 'reference': []},
           {**_ROWS[1], 'turns': ['a', 'b']},
       ],
   )
@@ -105,22 +97,6 @@ class TestRegister:
   def _register(self, path, category):
     return spec_bench.register(path, category, bulletins.VOCABULARY_FILE)
 
-  def test_task(self, write):
-    name = self._register(write(*_ROWS), 'summarization')
-    assert name == 'spec_bench_summarization'
-    task = seqio.TaskRegistry.get(name)
-    assert list(task.splits) == ['test']
-    read = task.get_dataset(
-        {'inputs': 64, 'targets': 64}, 'test', shuffle=False
-    ).as_numpy_iterator()
-    first, second = read
-    text = 'summarize: It rained\u2028in Cologne.'
-    vocabulary = seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
-    assert first['inputs_pretokenized'].decode() == text
-    assert first['inputs'].tolist() == [*vocabulary.encode(text), 1]
-    assert first['targets_pretokenized'] == b'Rain.'
-    assert (first['example_id'], second['example_id']) == (0, 1)
-
   def test_gin_file(self, write, monkeypatch):
     path = write(*_ROWS)
     monkeypatch.chdir(pathlib.Path(__file__).parents[2])
@@ -143,6 +119,8 @@ class TestRegister:
         shuffle=False,
     ).as_numpy_iterator()
     assert example['inputs_pretokenized'].decode() == pair[0]
+    assert example['targets_pretokenized'].decode() == pair[1]
+    assert list(task.splits) == ['test']
 
   @pytest.mark.parametrize(
       ('category', 'metric'),
@@ -158,11 +136,3 @@ class TestRegister:
       values |= metric_fn(['a b c d'], ['a b c d'], counts)
     assert values[metric] == pytest.approx(100)
     assert values['tokens_per_target_call'] == 3
-
-  def test_missing_file(self, tmp_path):
-    with pytest.raises(FileNotFoundError, match='no file'):
-      self._register(tmp_path / 'none.jsonl', 'translation')
-
-  def test_unknown_category(self, write):
-    with pytest.raises(ValueError, match="Got 'qa'"):
-      self._register(write(*_ROWS), 'qa')

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of training batches."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -22,22 +21,13 @@ class TestPad:
     )
     assert padded.inputs.shape == padded.targets.shape == (2, width)
     assert padded.inputs.sum() == 7 * (longest + 1)
-
-  def test_without_limits_as_long_as_the_longest(self):
-    padded = batches.pad([[5], [5, 1]], [[1], [1]], tiny.config(), 'it')
-    np.testing.assert_array_equal(padded.inputs, [[5, 0], [5, 1]])
-    assert padded.targets.shape == (2, 1)
+    unlimited = batches.pad(rows, [[1], [1]], tiny.config(), 'it')
+    assert unlimited.inputs.shape == (2, longest)
+    assert unlimited.targets.shape == (2, 1)
 
   def test_token_outside_the_vocabulary(self):
     with pytest.raises(ValueError, match='it has token 64'):
       batches.pad([[5]], [[64]], tiny.config(vocab_size=64), 'it')
-
-
-class TestShiftRight:
-
-  def test_starts_with_padding(self):
-    shifted = batches.shift_right(jnp.array([[3, 4, 1], [5, 1, 0]]))
-    np.testing.assert_array_equal(shifted, [[0, 3, 4], [0, 5, 1]])
 
 
 class TestShuffle:
@@ -56,6 +46,7 @@ class TestShuffle:
       assert len(set(epoch.ravel())) == 20
       assert epoch.min() >= 0 and epoch.max() < 23
     assert (epochs[0] != epochs[1]).any()
+    assert len(set(shuffle.indices(0, 40).ravel())) == 23
 
   def test_batch_depends_on_seed_and_number_alone(self):
     shuffle = self._shuffle()
@@ -65,9 +56,6 @@ class TestShuffle:
           shuffle.indices(first, last), whole[first:last]
       )
     assert (self._shuffle(seed=4).indices(0, 13) != whole).any()
-
-  def test_all_examples_take_part(self):
-    assert len(set(self._shuffle().indices(0, 40).ravel())) == 23
 
   def test_groups_have_similar_lengths(self):
     epoch = self.LENGTHS[self._shuffle().indices(0, 4)].reshape(2, -1)
@@ -84,6 +72,13 @@ class TestShuffle:
         for i in range(12)
     ]
     assert 0 < sum(starts_short) < 12
+
+
+def test_networks_read_no_token_at_padding():
+  examples = batches.Examples(np.array([[5, 1, 0]]), np.array([[7, 0, 0]]))
+  inputs, targets = examples.as_read()
+  assert inputs.tolist() == [[5, 1, -1]]
+  assert targets.tolist() == [[7, -1, -1]]
 
 
 class TestLengths:

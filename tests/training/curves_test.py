@@ -124,17 +124,11 @@ def test_points_and_measures_that_not_all_have():
   assert _shown([other], 10) == {'bleu': {'validation': [(10, 30.5)]}}
 
 
-@pytest.mark.parametrize('count', [1, 300])
-def test_picture(tmp_path, count):
-  points = [_distilled(10 * i, i / (count + 1)) for i in range(1, count + 1)]
-  path = curves.write(epath.Path(tmp_path), points, 10 * count)
+def test_full_disk_leaves_the_earlier_picture(tmp_path):
+  path = curves.write(epath.Path(tmp_path), _DISTILLED[:2], 20)
   pixels = matplotlib.image.imread(path)
   assert pixels.shape[0] > 800 and pixels.shape[1] > 800
   assert np.unique(pixels[..., :3]).size > 10
-
-
-def test_full_disk_leaves_the_earlier_picture(tmp_path):
-  path = curves.write(epath.Path(tmp_path), _DISTILLED[:2], 20)
   before = path.read_bytes()
   with full_disk.full_disk(1000) as reason:
     with pytest.raises(OSError, match=reason):

@@ -6,15 +6,14 @@ import jax
 import numpy as np
 import pytest
 
+from speculative_t5x.loading import models
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
-from speculative_t5x.training import cutting
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
-from speculative_t5x.training import teacher_forcing
 from tests import tiny
 
 _TARGET = tiny.config(
@@ -39,15 +38,18 @@ def target_params():
 
 def _objective(target_params, shares_encoder, divergence):
   """Returns the objective of the target's first layers, and these."""
-  network = cutting.take_layers(
-      cutting.Network(_TARGET, target_params), encoder=[0], decoder=[0]
-  )
+  draft = _TARGET.first_layers(1)
   if shares_encoder:
-    network = cutting.without_encoder(network)
-  draft = draft_kinds.Network(network.config)
+    draft = draft.on_features(_TARGET.emb_dim)
+  decoder = models.abstract_params(draft)['decoder']
+  params = {
+      name: target_params[name] for name in models.abstract_params(draft)
+  }
+  params['decoder'] = {name: params['decoder'][name] for name in decoder}
+  draft = draft_kinds.Draft(draft)
   return (
       distillation.Distillation(target_params, _TARGET, draft, divergence),
-      network.params,
+      params,
   )
 
 
@@ -79,7 +81,7 @@ def test_loss_is_a_sum_over_tokens(target_params):
       target_params, False, divergences.total_variation
   )
   objective = objective.replace(
-      draft=draft_kinds.with_dropout(objective.draft, 0.0)
+      draft=objective.draft.with_dropout(0.0)
   )
   examples = _examples(4)
   loss, metrics = objective.loss(params, examples, jax.random.key(0))
@@ -114,13 +116,13 @@ def test_cross_entropy_does_not_run_the_target(target_params):
 def test_exit_head_costs_no_second_pass_of_the_target(target_params):
   """Its layers are the target's, which the target's own logits need as well."""
   config = _TARGET.first_layers(1).with_own_head()
-  draft = draft_kinds.with_dropout(draft_kinds.ExitHead(config), 0.0)
+  draft = draft_kinds.ExitHead(config).with_dropout(0.0)
   objective, _ = _objective(target_params, True, divergences.forward_kl)
   head = _TARGET.take_head(target_params)
   found = _operations(objective.replace(draft=draft), head)
-  alone = jax.jit(
-      lambda params, batch: teacher_forcing.score(_TARGET, params, batch)
-  ).lower(target_params, _examples(4))
+  alone = jax.jit(_TARGET.score).lower(
+      target_params, *_examples(4).as_read()
+  )
   target = alone.compile().cost_analysis()['flops']
   assert found < 1.5 * target
 

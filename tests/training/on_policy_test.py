@@ -17,16 +17,12 @@ from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.training import batches
-from speculative_t5x.training import cutting
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_kinds
-from speculative_t5x.training import losses
+from speculative_t5x.training import feed
 from speculative_t5x.training import on_policy
-from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
-from speculative_t5x.training import trainer
-from speculative_t5x.training import training_lines
 from tests import tiny
 
 _CONFIG = tiny.config(vocab_size=9, num_encoder_layers=1, num_decoder_layers=2)
@@ -38,16 +34,14 @@ def _params(seed):
 
 
 def _own_encoder():
-  return draft_kinds.Network(_CONFIG), _params(1), _params(1)
+  return draft_kinds.Draft(_CONFIG), _params(1), _params(1)
 
 
 def _targets_encoder():
-  target, own = _params(0), _params(1)
-  network = cutting.without_encoder(cutting.Network(_CONFIG, own))
   # The draft has embeddings of its own, which the encoder must not read.
-  embedder = jax.tree.map(lambda x: -x, target['token_embedder'])
-  params = {**network.params, 'token_embedder': embedder}
-  return draft_kinds.Network(network.config), params, None
+  embedder = jax.tree.map(lambda x: -x, _params(0)['token_embedder'])
+  params = {'decoder': _params(1)['decoder'], 'token_embedder': embedder}
+  return draft_kinds.Draft(_CONFIG.on_features(_CONFIG.emb_dim)), params, None
 
 
 def _exit_head():
@@ -157,32 +151,6 @@ class TestSamples:
     assert (together != others).any()
 
 
-@dataclasses.dataclass(frozen=True)
-class _Recorded:
-  """An objective that shows which targets a batch has."""
-
-  def shardings(self, mesh):
-    return None
-
-  def loss(self, params, batch, dropout_key):
-    ones = jnp.ones(())
-    is_sample = (batch.targets == 8).all(axis=-1).sum()
-    inputs = (batch.inputs[:, 0] * (batch.targets[:, 0] == 8)).sum()
-    metrics = losses.Metrics(
-        loss=params['x'].sum() * 0 + ones,
-        z_loss=inputs.astype(jnp.float32),
-        num_correct=is_sample.astype(jnp.float32),
-        num_tokens=ones,
-    )
-    return metrics.loss, metrics
-
-  def divisor(self, metrics, num_positions):
-    return 1.0
-
-
-jax.tree_util.register_static(_Recorded)
-
-
 class _Eights:
   """Samples that consist of 8, which no example has."""
 
@@ -190,60 +158,37 @@ class _Eights:
   num_per_batch = 3
 
   def __init__(self):
-    self.drawn = []
+    self.ids = []
 
   def draw(self, params, inputs, sample_ids, length):
     del params
-    self.drawn.append((inputs[:, 0].tolist(), sample_ids.tolist()))
+    self.ids.append(sample_ids.tolist())
     return np.full((len(inputs), length), 8, np.int32)
 
 
-def _nothing(objective, params, batch):
-  return {'num_tokens': jnp.ones(()), 'x': jnp.zeros(())}
-
-
-class TestFeed:
-
-  def test_a_share_of_each_batch_is_replaced(self, tmp_path, monkeypatch):
-    """Samples take the place of targets of the same inputs, drawn once."""
-    shown = []
-    add = training_lines.Window.add
-    monkeypatch.setattr(
-        training_lines.Window,
-        'add',
-        lambda self, metrics: [add(self, metrics), shown.append(metrics)],
+def test_a_share_of_each_batch_is_replaced():
+  """Samples take the place of targets of the same inputs, drawn once."""
+  first = np.arange(40, dtype=np.int32) + 1
+  examples = batches.Examples(
+      np.stack([first, first], axis=1), np.full((40, 8), 2, np.int32)
+  )
+  settings = dict(train_steps=10, batch_size=8, steps_per_call=3, seed=0)
+  samples = _Eights()
+  plain = feed.Feed(examples, **settings)
+  sampling = feed.Feed(examples, **settings, samples=samples)
+  calls = [(0, 3), (3, 4), (4, 6), (6, 8), (8, 10)]
+  for call in calls:
+    one, expected = (
+        given.take(indices)
+        for given, indices in (
+            each.batches(*call, params=None) for each in (plain, sampling)
+        )
     )
-    first = np.arange(40, dtype=np.int32) + 1
-    examples = batches.Examples(
-        np.stack([first, first], axis=1), np.full((40, 8), 2, np.int32)
-    )
-    samples = _Eights()
-    trainer.train(
-        _Recorded(),
-        steps.Validation(
-            _Recorded(),
-            {'': (_nothing, batches.in_order(examples, 8))},
-            score=lambda measured: 0.0,
-        ),
-        examples,
-        schedules.rsqrt_decay(learning_rate=0.1, warmup_steps=1),
-        trainer.Settings(
-            train_steps=10, batch_size=8, steps_per_call=3, checkpoint_period=8
-        ),
-        tmp_path,
-        init=lambda: {'x': jnp.ones(3)},
-        samples=samples,
-    )
-    per_step = np.concatenate([each.num_correct for each in shown])
-    np.testing.assert_array_equal(per_step, np.full(10, 3))
-    # Steps 0 to 3, 4 to 7, and 8 to 9, three samples each.
-    assert [len(inputs) for inputs, _ in samples.drawn] == [12, 12, 6]
-    ids = sum((ids for _, ids in samples.drawn), [])
-    assert ids == list(range(30))
-    # The inputs beside the samples are those that they were drawn for.
-    used = np.concatenate([each.z_loss for each in shown])
-    drawn = np.concatenate([inputs for inputs, _ in samples.drawn])
-    np.testing.assert_array_equal(used, drawn.reshape(10, 3).sum(axis=1))
+    np.testing.assert_array_equal(expected.inputs, one.inputs)
+    is_sample = (expected.targets == 8).all(axis=-1)
+    assert is_sample.tolist() == [[True] * 3 + [False] * 5] * len(one.inputs)
+  # Steps 0 to 3, 4 to 7, and 8 to 9, three samples each.
+  assert samples.ids == [[*range(12)], [*range(12, 24)], [*range(24, 30)]]
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def models():
   objective = distillation.Distillation(
       grow(target),
       _CONFIG,
-      draft_kinds.Network(_CONFIG),
+      draft_kinds.Draft(_CONFIG),
       divergences.forward_kl,
   )
   return objective, grow(draft)

@@ -58,10 +58,13 @@ def test_all_numbers_of_the_history(model_dir):
 def test_steps_of_a_resumed_training_are_there_once(model_dir):
   """The resumed run makes step 6 again, with another loss."""
   tensorboard.write(model_dir, [_point(3, 4.5), _point(6, 1.25)], _STARTED)
+  other = model_dir / 'tensorboard' / 'events.out.tfevents.1600000000.other'
+  other.write_text('')
   tensorboard.write(model_dir, [_point(3, 4.5)], _STARTED + 60)
   tensorboard.write(model_dir, [_point(3, 4.5), _point(6, 1.5)], _STARTED + 60)
   losses = [x[1:] for x in _read(model_dir)['training/loss']]
   assert losses == [(3, 4.5), (6, 1.5)]
+  assert other.exists()
 
 
 def test_a_run_only_adds_bytes(model_dir):
@@ -72,11 +75,3 @@ def test_a_run_only_adds_bytes(model_dir):
     tensorboard.write(model_dir, [_point(3, 4.5), _point(6, 1.25)], _STARTED)
     added = opened.read()
   assert before and added and path.read_bytes() == before + added
-
-
-def test_files_of_others_stay(model_dir):
-  other = model_dir / 'tensorboard' / 'events.out.tfevents.1600000000.other'
-  other.parent.mkdir()
-  other.write_text('')
-  tensorboard.write(model_dir, [_point(3, 4.5)], _STARTED)
-  assert other.exists()

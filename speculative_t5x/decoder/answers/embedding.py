@@ -80,11 +80,13 @@ class Embedder:
     self.vocabulary = models.fit_vocabulary(vocabulary, model)
     self.model = model
     self._inputs_length = inputs_length
-    self._jit_embed = jax.jit(functools.partial(_embed, model.config))
+    self._jit_embed = jax.jit(
+        lambda params, tokens: pool(model.config.encode(params, tokens), tokens)
+    )
 
   @functools.cached_property
   def fingerprint(self) -> Fingerprint:
-    """Of the encoder and the vocabulary; runs the encoder once."""
+    """What identifies encoder and vocabulary; runs the encoder once."""
     # Without T5's sentinels, which some files leave out.
     piece = self.vocabulary.id_to_piece
     pieces = [piece(i) for i in range(self.vocabulary.num_pieces)]
@@ -113,7 +115,8 @@ class Embedder:
       rows.append(batching.cut([*ids, end], self._inputs_length, end))
     # Inputs of one length share a batch, so that little is padding.
     order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-    vectors = np.zeros((len(rows), self.model.config.emb_dim), np.float32)
+    width = network.features_width(self.model.config)
+    vectors = np.zeros((len(rows), width), np.float32)
     for part in batching.parts(order, _MAX_BATCH):
       vectors[part] = self._embed_rows([rows[i] for i in part])
     return vectors
@@ -131,25 +134,18 @@ class Embedder:
     return np.asarray(vectors)[: len(rows)]
 
 
-def _embed(
-    encoder: network.Network, params, tokens: jax.Array
-) -> jax.Array:
-  return pool(encoder.encode(params, tokens), tokens)
-
-
 def pool(features: jax.Array, tokens: jax.Array) -> jax.Array:
   """Returns the mean encoder output of each row's tokens, normalized.
 
   Args:
-    features: [texts, length, embed], the output of the encoder.
-    tokens: [texts, length] int32.
+    features: [texts, length, embed]. The output of the encoder.
+    tokens: [texts, length] int32. Negative where there is no token.
   Returns:
     [texts, embed] float32; zeros for a row without tokens.
   """
   is_token = (tokens >= 0)[..., None]
-  total = jnp.sum(
-      jnp.where(is_token, features.astype(jnp.float32), 0.0), axis=1
-  )
+  features = jnp.where(is_token, features.astype(jnp.float32), 0.0)
+  total = jnp.sum(features, axis=1)
   # The mean has the direction of the sum.
   norm = jnp.linalg.norm(total, axis=-1, keepdims=True)
   return total / jnp.where(norm > 0, norm, 1)

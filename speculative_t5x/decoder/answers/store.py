@@ -89,7 +89,6 @@ class Store:
     self.max_answers = max_answers
     self.embedder = embedder
     self._answers: dict[int, Answer] = {}  # by their keys, the oldest first
-    self._keys: dict[str, int] = {}  # by their inputs
     self._index = None
     self._saved: str | None = None  # digest of the file, None for no file
     _index_class()
@@ -143,7 +142,6 @@ class Store:
       )
     store = cls(embedder, max_answers)
     store._index, store._answers = index, answers
-    store._keys = {answer.text: key for key, answer in answers.items()}
     store._saved = _digest(data)
     store._drop_oldest()
     return store
@@ -181,13 +179,12 @@ class Store:
     # Keys grow, and none is used twice while its answer is kept.
     first = 1 + max(self._answers, default=-1)
     keys = range(first, first + len(answers))
-    self._remove([self._keys[x.text] for x in answers if x.text in self._keys])
+    self._remove([k for k, x in self._answers.items() if x.text in newest])
     if self._index is None:
       self._index = _index_class()(ndim=vectors.shape[1], dtype='f32')
     # In one thread the same answers always give the same index.
     self._index.add(np.asarray(keys), vectors, threads=1)
     self._answers |= zip(keys, answers, strict=True)
-    self._keys |= {x.text: k for k, x in zip(keys, answers, strict=True)}
     self._drop_oldest()
 
   def nearest(
@@ -291,13 +288,12 @@ class Store:
     return ''.join(f'{line}\n' for line in lines).encode()
 
   def _drop_oldest(self) -> None:
-    surplus = len(self._answers) - self.max_answers
-    self._remove(list(self._answers)[: max(surplus, 0)])
+    self._remove(list(self._answers)[: -self.max_answers])
 
   def _remove(self, keys: Sequence[int]) -> None:
     for key in keys:
       self._index.remove(key)
-      del self._keys[self._answers.pop(key).text]
+      del self._answers[key]
 
 
 def exists(folder: epath.PathLike) -> bool:

@@ -1,8 +1,19 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of `speculative-t5x`, and its overview."""
+"""The commands of `speculative-t5x`: one table of jobs."""
 
 import dataclasses
+import pathlib
+
+_PACKAGE = pathlib.Path(__file__).parents[2]
+# Gin's constant for a macro that must be set.
+REQUIRED = '%gin.REQUIRED'
+# The folders that can hold `configs`: of a clone and of a wheel.
+ROOTS = str(_PACKAGE.parent), str(_PACKAGE)
+
+
+class UsageError(ValueError):
+  """The command line, or a gin file that it names, is not valid."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -10,25 +21,24 @@ class Job:
   """The job that a command runs.
 
   Attributes:
-    module: module of the job.
-    function: name of the job's function in the module.
-    gin_file: gin file whose head comment is the command's help.
-    summary: one-line description of the job.
-    output_macro: macro that --output_dir sets.
-    flags: names of further flags; each sets the macro of the same name in upper
+    function: Module in `jobs`, and function in it; only the module if `folder`
+      is set.
+    gin_file: Gin file whose head comment is the command's help.
+    summary: One-line description of the job.
+    output_macro: Macro that --output_dir sets.
+    flags: Names of further flags; each sets the macro of the same name in upper
       case.
-    is_complete: whether `gin_file` is read without --gin_file.
-    on_host: whether the job runs on the host, without an accelerator.
-    is_resumed: whether the job resumes from its output folder.
-    may_change: macros that a resumed job may change, if its output folder does
+    is_complete: Whether `gin_file` is read without --gin_file.
+    on_host: Whether the job runs on the host, without an accelerator.
+    is_resumed: Whether the job resumes from its output folder.
+    may_change: Macros that a resumed job may change, if its output folder does
       not state its settings otherwise; None for other jobs.
-    optional: macros that are None where no gin file sets them.
-    folder: folder of gin files that the command runs by name, one after
+    optional: Macros that are None where no gin file sets them.
+    folder: Folder of gin files that the command runs by name, one after
       another; each configures the function of the same name. None for a job
       with one function.
   """
 
-  module: str
   function: str
   gin_file: str
   summary: str
@@ -42,6 +52,26 @@ class Job:
   folder: str | None = None
 
 
+@dataclasses.dataclass(frozen=True)
+class CommandLine:
+  """A command with its flags.
+
+  Attributes:
+    job: The job that runs.
+    function: The job's module and function.
+    gin_files: Gin files in the order in which they are read.
+    folders: Folders in which they are searched, in order.
+    bindings: Names of macros or arguments and their values in gin's syntax,
+      which override those of the files.
+  """
+
+  job: Job
+  function: str
+  gin_files: tuple[str, ...]
+  folders: tuple[str, ...]
+  bindings: tuple[tuple[str, str], ...]
+
+
 # The folders of gin files that are the choices of a macro.
 CHOICES = {
     'DRAFTER': 'configs/drafters',
@@ -53,31 +83,30 @@ CHOICES = {
     'REFERENCES': 'configs/training_data',
     'LOGGERS': 'configs/loggers',
 }
-# Names that gin files used before the rooms of the package changed, and those
-# of today; for one release.
+# Modules and classes that gin files named before the rooms of the package
+# changed, and their names of today; for one release.
 RENAMED = {
     f'speculative_t5x.{old}': f'speculative_t5x.{new}'
     for old, new in (
         ('answers', 'decoder.answers'),
-        ('drafters.source', 'loading.drafters.source'),
         ('simulation', 'research.simulation.simulated_walltimes'),
         ('tasks.decodes', 'tasks.decoded_task'),
         ('tasks.summaries', 'tasks.bulletin_summaries'),
         ('tpu_aot.bench', 'research.tpu_aot.bench'),
         ('training.decodes', 'jobs.target_decodes'),
-    )
-} | {
-    f'speculative_t5x.drafters.{old}.{name}': (
-        f'speculative_t5x.loading.drafters.{new}.{name}'
-    )
-    for old, new, name in (
-        ('draft_model', 'draft_model_source', 'FromCheckpoint'),
-        ('early_exit', 'early_exit_source', 'FromCheckpoint'),
-        ('early_exit', 'early_exit_source', 'OfTarget'),
-        ('in_order', 'in_order_source', 'FromSources'),
-        ('lookup', 'lookup_source', 'FromContext'),
-        ('shared_encoder', 'shared_encoder_source', 'FromCheckpoint'),
-        ('tables', 'table_source', 'FromFile'),
+        *(
+            (f'drafters.{old}{name}', f'loading.drafters.{new}{name}')
+            for old, new, name in (
+                ('source', 'source', ''),
+                ('draft_model', 'draft_model_source', '.FromCheckpoint'),
+                ('early_exit', 'early_exit_source', '.FromCheckpoint'),
+                ('early_exit', 'early_exit_source', '.OfTarget'),
+                ('in_order', 'in_order_source', '.FromSources'),
+                ('lookup', 'lookup_source', '.FromContext'),
+                ('shared_encoder', 'shared_encoder_source', '.FromCheckpoint'),
+                ('tables', 'table_source', '.FromFile'),
+            )
+        ),
     )
 }
 # They change neither what is trained nor on what; NUM_PARTS draws other dropout
@@ -90,8 +119,7 @@ _OF_TRAININGS = (
 _CONFIGS = 'TARGET_CONFIG', 'DRAFT_CONFIG'
 JOBS = {
     'eval': Job(
-        'speculative_t5x.jobs.evaluation',
-        'evaluate',
+        'evaluation.evaluate',
         'configs/runs/eval.gin',
         'decodes a task plainly and speculatively, and compares the two',
         output_macro='EVAL_OUTPUT_DIR',
@@ -99,8 +127,7 @@ JOBS = {
         optional=_CONFIGS,
     ),
     'infer': Job(
-        'speculative_t5x.jobs.infer',
-        'infer',
+        'infer.infer',
         'configs/runs/infer.gin',
         'decodes lines of text, or the inputs of a task',
         output_macro='INFER_OUTPUT_DIR',
@@ -108,8 +135,7 @@ JOBS = {
         optional=(*_CONFIGS, 'DRAFTER'),
     ),
     'compare': Job(
-        'speculative_t5x.jobs.compare',
-        'compare',
+        'compare.compare',
         'configs/runs/compare.gin',
         'compares two runs of eval or infer: identical up to rounding?',
         output_macro='COMPARE_OUTPUT_DIR',
@@ -118,31 +144,27 @@ JOBS = {
         optional=(*_CONFIGS, 'DRAFTER'),
     ),
     'walltime': Job(
-        'speculative_t5x.jobs.walltime',
-        'measure_walltime',
+        'walltime.measure_walltime',
         'configs/runs/walltime.gin',
         'measures the speedup on a task, and what explains it',
         is_resumed=True,
         optional=_CONFIGS,
     ),
     'methods': Job(
-        'speculative_t5x.jobs.methods',
-        'measure_methods',
+        'methods.measure_methods',
         'configs/runs/methods.gin',
         'compares drafters, rules and policies on several tasks',
         is_resumed=True,
     ),
     'simulate': Job(
-        'speculative_t5x.jobs.simulate',
-        'simulate',
+        'simulate.simulate',
         'configs/runs/simulate.gin',
         'the same for T5 1.1 of any size, with simulated acceptance',
         is_complete=True,
         is_resumed=True,
     ),
     'paper': Job(
-        'speculative_t5x.jobs.paper',
-        '',
+        'paper',
         'configs/paper/paper.gin',
         "makes the paper's tables and figures, all or the named ones",
         folder='configs/paper',
@@ -150,8 +172,7 @@ JOBS = {
         optional=_CONFIGS,
     ),
     'train': Job(
-        'speculative_t5x.jobs.train',
-        'train',
+        'train.train',
         'configs/runs/train.gin',
         'trains a target or a draft model on a task',
         output_macro='MODEL_DIR',
@@ -159,8 +180,7 @@ JOBS = {
         may_change=_OF_TRAININGS,
     ),
     'distill': Job(
-        'speculative_t5x.jobs.distill',
-        'distill',
+        'distill.distill',
         'configs/runs/distill.gin',
         "trains a draft model on its target's distributions",
         output_macro='MODEL_DIR',
@@ -169,8 +189,7 @@ JOBS = {
         optional=_CONFIGS,
     ),
     'check-pair': Job(
-        'speculative_t5x.jobs.check_pair',
-        'check_pair',
+        'check_pair.check_pair',
         'configs/runs/check_pair.gin',
         'checks whether two checkpoints can be used as a pair',
         output_macro='CHECK_OUTPUT_DIR',
@@ -178,8 +197,7 @@ JOBS = {
         on_host=True,
     ),
     'tpu-preflight': Job(
-        'speculative_t5x.jobs.tpu_preflight',
-        'tpu_preflight',
+        'tpu_preflight.tpu_preflight',
         'configs/runs/tpu_preflight.gin',
         'compiles T5 1.1 for a TPU without one, and analyses it',
         flags=('target', 'draft', 'topology'),
@@ -187,16 +205,14 @@ JOBS = {
         on_host=True,
     ),
     'make-table': Job(
-        'speculative_t5x.jobs.make_table',
-        'make_table',
+        'make_table.make_table',
         'configs/runs/ngram_table.gin',
         'counts tokens, for n-gram drafters and short draft vocabularies',
         is_complete=True,
         on_host=True,
     ),
     'convert': Job(
-        'speculative_t5x.jobs.convert',
-        'convert',
+        'convert.convert',
         'configs/runs/convert.gin',
         "converts a checkpoint to T5X's current layout",
         is_complete=True,
@@ -207,30 +223,3 @@ USAGE = (
     f'usage: speculative-t5x {{{",".join(JOBS)}}} [--gin_file=FILE...]'
     ' [--gin.NAME=VALUE...] [--gin_search_paths=DIR,...] [--output_dir=DIR]'
 )
-_OVERVIEW = """{usage}
-
-commands:
-{commands}
-
-flags:
-  --gin_file=FILE              a gin file; may be repeated, and later files
-                               override earlier ones
-  --gin.NAME=VALUE             a single setting; overrides all files
-  --output_dir=DIR             the folder for the results
-  --gin_search_paths=DIR,...   folders to search for gin files, before the
-                               current folder and the package's configs
-
-examples:
-  speculative-t5x eval --gin_file=configs/runs/demo.gin
-  speculative-t5x paper table1 figure2 --output_dir=/path/to/folder
-  speculative-t5x check-pair --gin.CHECKPOINT_PATH=/path/to/target \\
-      --gin.DRAFT_CHECKPOINT_PATH=/path/to/draft
-
-For the required and the common settings of a command, see
-speculative-t5x COMMAND --help"""
-
-
-def overview() -> str:
-  """Returns the text of `speculative-t5x --help`."""
-  lines = [f'  {name:15}{job.summary}' for name, job in JOBS.items()]
-  return _OVERVIEW.format(usage=USAGE, commands='\n'.join(lines))

@@ -1,24 +1,51 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what gin files set, use and import, without gin.
+"""Reads what gin files set, use and import, without running what they name.
 
-Gin ignores a macro that is not used, so a misspelt name would go unnoticed.
-Files are checked here before gin reads them.
+Gin's own parser reads them, so that a file is valid here if it is for gin.
 """
 
-import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+import contextlib
 import dataclasses
 import difflib
-import io
 import pathlib
 import tokenize
 
-_IGNORED = (tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT)
+from gin import config_parser
+
+from speculative_t5x.jobs.command_line import commands
 
 
-class GinFileError(ValueError):
-  """A gin file is missing or cannot be read as text."""
+class _Reference(str):
+  """A macro or a function in a value, written as in a gin file."""
+
+  __repr__ = str.__str__
+
+
+class _References(config_parser.ParserDelegate):
+  """Keeps the references that the parser meets."""
+
+  def __init__(self):
+    self.met: list[_Reference] = []
+
+  def configurable_reference(self, scoped_configurable_name, evaluate):
+    return self._keep(f'@{scoped_configurable_name}{"()" if evaluate else ""}')
+
+  def macro(self, macro_name):
+    return self._keep(f'%{macro_name}')
+
+  def _keep(self, text: str) -> _Reference:
+    self.met.append(_Reference(text))
+    return self.met[-1]
+
+  def macros(self) -> set[str]:
+    """Returns the names of the macros met; not gin's constants, with a dot."""
+    return {x[1:] for x in self.met if x[0] == '%' and '.' not in x}
+
+  def functions(self) -> set[str]:
+    """Returns the names of the functions met, with their scopes."""
+    return {x[1:].removesuffix('()') for x in self.met if x[0] == '@'}
 
 
 @dataclasses.dataclass
@@ -26,10 +53,11 @@ class Macros:
   """The macros of some gin files, and the other names in them.
 
   Attributes:
-    places: file and line where each macro is set, by its name.
-    values: text of the value of each macro that is set, by its name.
-    used: names of the macros that values refer to.
-    names: place of each imported module and of each name with a dot.
+    places: File and line where each macro is set, by its name.
+    values: Text of the value of each macro that is set, by its name.
+    used: Names of the macros that values refer to.
+    names: Place of each imported module and of each function or class whose
+      parameters are set, or that a value refers to.
   """
 
   places: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -43,29 +71,34 @@ class Macros:
     return {*self.places, *self.used}
 
 
+def did_you_mean(name: str, known: Iterable[str], form: str = '{}') -> str:
+  """Returns a hint at the known name that is nearest, empty without one."""
+  close = difflib.get_close_matches(name, sorted(known), n=1)
+  return f' Did you mean {form.format(close[0])}?' if close else ''
+
+
 def find(name: str, search_paths: Sequence[str]) -> pathlib.Path:
   """Returns the path of a gin file.
 
   Args:
-    name: path of the file in a flag or an include.
-    search_paths: folders, in the order in which gin searches them.
+    name: Path of the file in a flag or an include.
+    search_paths: Folders, in the order in which gin searches them.
   Raises:
-    GinFileError: if the file is in no folder.
+    commands.UsageError: if the file is in no folder.
   """
   paths = [pathlib.Path(folder) / name for folder in search_paths]
   for path in paths:
     if path.is_file():
       return path
   beside = {p.name for each in paths for p in each.parent.glob('*.gin')}
-  wanted = pathlib.Path(name)
-  near = difflib.get_close_matches(wanted.name, sorted(beside), n=1)
-  remedy = (
-      f'Did you mean {wanted.parent / near[0]}?'
-      if near
-      else 'Correct its name, or give its folder: --gin_search_paths=<folder>.'
-  )
-  raise GinFileError(
-      f'there is no gin file {name!r} in {", ".join(search_paths)}. {remedy}'
+  form = str(pathlib.Path(name).parent / '{}')
+  raise commands.UsageError(
+      f'there is no gin file {name!r} in {", ".join(search_paths)}.'
+      + (
+          did_you_mean(pathlib.Path(name).name, beside, form)
+          or ' Correct its name, or give its folder:'
+          ' --gin_search_paths=<folder>.'
+      )
   )
 
 
@@ -73,12 +106,11 @@ def read_macros(names: Sequence[str], search_paths: Sequence[str]) -> Macros:
   """Returns the macros of gin files and of all files that they include.
 
   Args:
-    names: paths of the files.
-    search_paths: see `find`.
+    names: Paths of the files.
+    search_paths: Folders in which the files and their includes are searched.
   Raises:
-    GinFileError: for a file that is missing, is not UTF-8 or includes itself.
-    tokenize.TokenError: if a text is not gin.
-    SyntaxError: if a text is not gin.
+    commands.UsageError: for a file that is missing, is not gin, or includes
+      itself.
   """
   macros = Macros()
   for name in names:
@@ -86,14 +118,19 @@ def read_macros(names: Sequence[str], search_paths: Sequence[str]) -> Macros:
   return macros
 
 
-def used_in(value: str) -> set[str]:
-  """Returns the names of the macros that a gin value refers to."""
-  return {name for line in _lines(value) for name in _references(line, '%')}
+def macros_in(value: str, source: str = '') -> set[str]:
+  """Returns the names of the macros that a gin value refers to.
 
-
-def references_in(value: str) -> set[str]:
-  """Returns the scopes and modules of the functions that a value refers to."""
-  return {name for line in _lines(value) for name in _references(line, '@')}
+  Args:
+    value: Text of the value.
+    source: Where it comes from, for the error.
+  Raises:
+    commands.UsageError: for a text that is not a value.
+  """
+  found = _References()
+  with _one_line_errors(source):
+    config_parser.ConfigParser(value, found).parse_value()
+  return found.macros()
 
 
 def _add_file(
@@ -105,89 +142,45 @@ def _add_file(
   """Adds a file and its includes, given the chain of files that include it."""
   if path in including:
     chain = ' and '.join(map(str, including[including.index(path) :]))
-    raise GinFileError(f'{chain} includes itself. Remove the include.')
-  try:
+    raise commands.UsageError(f'{chain} includes itself. Remove the include.')
+  found = _References()
+  with _one_line_errors(str(path)):
     text = path.read_text(encoding='utf-8')
-  except UnicodeDecodeError as error:
-    number = error.object[: error.start].count(b'\n') + 1
-    raise GinFileError(
-        f'{path}, line {number} is not UTF-8 text. Save the file as UTF-8.'
-    ) from error
-  for line in _lines(text):
-    first, *rest = line
-    place = f'{path}, line {first.start[0]}'
-    macros.used.update(_references(line, '%'))
-    macros.names |= dict.fromkeys(_names(line), place)
-    if first.string == 'include' and rest and rest[0].type == tokenize.STRING:
-      inner = find(ast.literal_eval(rest[0].string), search_paths)
-      _add_file(macros, inner, search_paths, (*including, path))
-    elif first.start[1] == 0 and (name := _set_by(line)):
-      macros.places[name] = place
-      macros.values[name] = _value(text, line)
+    for statement in config_parser.ConfigParser(text, found):
+      place = f'{path}, line {statement.location.line_num}'
+      names = {name.rpartition('/')[2] for name in found.functions()}
+      macros.used |= found.macros()
+      found.met.clear()
+      match statement:
+        case config_parser.IncludeStatement(filename=name):
+          inner = find(name, search_paths)
+          _add_file(macros, inner, search_paths, (*including, path))
+        case config_parser.ImportStatement(module=module):
+          names.add(module)
+        case config_parser.BindingStatement(arg_name='') as binding:
+          macro = '/'.join(filter(None, (binding.scope, binding.selector)))
+          macros.places[macro] = place
+          macros.values[macro] = repr(binding.value)
+        case _:  # parameters of a function, one or a block
+          names.add(statement.selector)
+      for name in names:
+        macros.names.setdefault(name, place)
 
 
-def _lines(text: str) -> Iterator[list[tokenize.TokenInfo]]:
-  """Yields the tokens of each statement, which may span several lines."""
-  line = []
-  for token in tokenize.generate_tokens(io.StringIO(text).readline):
-    if token.type in (tokenize.NEWLINE, tokenize.ENDMARKER):
-      if line:
-        yield line
-      line = []
-    elif token.type not in _IGNORED:
-      line.append(token)
-
-
-def _set_by(line: list[tokenize.TokenInfo]) -> str | None:
-  """Returns the macro that a statement sets, None if it sets a parameter."""
-  name = _name(line, '/')
-  parts = name.count('/') * 2 + 1
-  is_set = len(line) > parts and line[parts].string == '='
-  return name if is_set else None
-
-
-def _value(text: str, line: list[tokenize.TokenInfo]) -> str:
-  """Returns the text behind the equals sign, in one line."""
-  start = next(i for i, token in enumerate(line) if token.string == '=') + 1
-  rows = text.splitlines(keepends=True)
-  (first, begin), (last, end) = line[start].start, line[-1].end
-  rows = [*rows[first - 1 : last - 1], rows[last - 1][:end]]
-  rows[0] = rows[0][begin:]
-  return ' '.join(' '.join(rows).split())
-
-
-def _references(line: list[tokenize.TokenInfo], mark: str) -> Iterator[str]:
-  """Yields the names behind a mark, with their scopes.
-
-  Those of Gin's constants, as `%gin.REQUIRED`, are left out.
-  """
-  for index, token in enumerate(line):
-    if token.string == mark:
-      name = _name(line[index + 1 :], '/')
-      behind = line[index + 2 + 2 * name.count('/') :]
-      if mark == '@' or not behind or behind[0].string != '.':
-        yield name
-
-
-def _names(line: list[tokenize.TokenInfo]) -> Iterator[str]:
-  """Yields the module that a statement imports, or its names with dots."""
-  if line[0].string == 'from':
-    module = _name(line[1:], '.')
-    # Behind "from", the parts of the module and their dots, and "import"
-    yield f'{module}.{_name(line[3 + 2 * module.count(".") :], ".")}'
+@contextlib.contextmanager
+def _one_line_errors(source: str) -> Iterator[None]:
+  """Turns the parser's errors to one line with the place."""
+  try:
+    yield
     return
-  for index, token in enumerate(line):
-    if token.type == tokenize.NAME:
-      yield _name(line[index:], '.')
-
-
-def _name(tokens: list[tokenize.TokenInfo], separator: str) -> str:
-  """Returns the name at the beginning: words with a separator in between."""
-  parts = []
-  for token in tokens:
-    is_word_due = len(parts) % 2 == 0
-    is_word = token.type == tokenize.NAME
-    if is_word != is_word_due or not is_word and token.string != separator:
-      break
-    parts.append(token.string)
-  return ''.join(parts)
+  except UnicodeDecodeError as error:
+    line = error.object[: error.start].count(b'\n') + 1
+    text = 'not UTF-8 text; save the file as UTF-8'
+  except SyntaxError as error:
+    # The last line names the token; the first is a message of Python's parser.
+    line, text = error.lineno, error.msg.splitlines()[-1].strip().rstrip('.')
+    if text.startswith('Failed to parse token'):
+      text += '; strings need quotes'
+  except tokenize.TokenError as error:
+    text, (line, _) = error.args
+  raise commands.UsageError(f'{source} cannot be read, line {line}: {text}.')

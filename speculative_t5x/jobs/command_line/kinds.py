@@ -14,6 +14,8 @@ from typing import Any
 
 import gin
 
+from speculative_t5x.jobs.command_line import commands
+
 _Config = Mapping[tuple[str, str], Mapping[str, Any]]
 _SIMPLE = bool, int, float, str, types.NoneType
 _LITERALS = *_SIMPLE, bytes, complex, dict, list, set, tuple
@@ -26,10 +28,11 @@ def check(config: _Config) -> None:
   What a reference will give is not known yet, and passes.
 
   Args:
-    config: values of arguments by scope and name of their function, as gin
+    config: Values of arguments by scope and name of their function, as gin
       gives them to a finalize hook.
   Raises:
-    ValueError: naming the first macro or argument with another kind of value.
+    commands.UsageError: naming the first macro or argument with another kind
+      of value.
   """
   for (scope, selector), bindings in config.items():
     function = gin.get_configurable(selector)
@@ -44,7 +47,7 @@ def check(config: _Config) -> None:
       value = _resolve(config, value)
       if not _includes(kind, value):
         name = f'{scope}/{selector}.{argument}'.removeprefix('/')
-        raise ValueError(
+        raise commands.UsageError(
             f'{macro or name} must be {inspect.formatannotation(kind)}, got'
             f' {value!r}.'
         )
@@ -59,7 +62,7 @@ def _follow(config: _Config, value: Any) -> tuple[str, Any]:
       break
     macro, value = value.config_key[0], held['value']
     if macro in macros:
-      raise ValueError(f'{macro} refers to itself. Give it a value.')
+      raise commands.UsageError(f'{macro} refers to itself. Give it a value.')
     macros.append(macro)
   return macros[-1], value
 

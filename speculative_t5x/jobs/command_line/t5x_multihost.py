@@ -40,32 +40,19 @@ def main(argv: Sequence[str] | None = None) -> int | str | None:
   parser.add_argument('--process_count', type=int)
   parser.add_argument('--process_index', type=int)
   options, arguments = parser.parse_known_args(argv)
-  connection = (
-      options.coordinator_address,
-      options.process_count,
-      options.process_index,
-  )
-  address, count, index = connection
-  if connection.count(None) in (1, 2):
-    parser.error(
-        'Pass all of --coordinator_address, --process_count and'
-        ' --process_index, or none where JAX finds the other hosts itself.'
-    )
+  address = options.coordinator_address
   if address and not re.fullmatch(r'.+:\d+', address):
     parser.error(
         f'--coordinator_address={address} has no port. Pass HOST:PORT.'
-    )
-  if count is not None and not 0 <= index < count:
-    parser.error(
-        f'--process_index={index} is not below --process_count={count}.'
-        ' Indices count from 0.'
     )
   host = f'--coordinator_address ({address or "found by JAX"}) is host 0'
   waiting = threading.Timer(_WAIT_S, _give_up, [host])
   waiting.start()
   try:
     # Before T5X is imported, because the devices must not be in use yet.
-    jax.distributed.initialize(*connection)
+    jax.distributed.initialize(
+        address, options.process_count, options.process_index
+    )
   except RuntimeError as error:
     return (
         f'error: JAX cannot connect the hosts ({error}). Check that {host}, and'
@@ -73,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int | str | None:
     )
   except ValueError as error:
     parser.error(
-        f'JAX finds no other hosts ({str(error).rstrip(".")}). Pass'
+        f'JAX cannot connect hosts ({str(error).rstrip(".")}). Pass all of'
         ' --coordinator_address, --process_count and --process_index, or run'
         f' python -m t5x.{options.script} on a single host.'
     )

@@ -23,13 +23,11 @@ from typing import Any
 
 from etils import epath
 
-from speculative_t5x.jobs.outputs import configurations
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
 
 _FOLDER = 'chunks'
-_FIRST = f'{0:06}.jsonl'
 # Grows when jobs store other values: chunks of another format are not reused.
 _FORMAT = {'chunk_format': 3}
 
@@ -43,8 +41,8 @@ class Content:
   """What is decoded for a chunk.
 
   Attributes:
-    rows: lines of `predictions.jsonl`.
-    values: counts and times, as JSON.
+    rows: Lines of `predictions.jsonl`.
+    values: Counts and times, as JSON.
   """
 
   rows: Sequence[str]
@@ -56,7 +54,7 @@ class Chunk(Content):
   """A finished chunk.
 
   Attributes:
-    origin: when and by which code it was decoded, as keys of a record.
+    origin: When and by which code it was decoded, as keys of a record.
   """
 
   origin: Mapping[str, Any]
@@ -66,7 +64,7 @@ class Chunks:
   """The chunks of one configuration. Iterating over it yields their rows.
 
   Attributes:
-    record: the configuration's, before measurement.
+    record: The configuration's record before measurement.
   """
 
   def __init__(
@@ -79,16 +77,16 @@ class Chunks:
     """Writes nothing yet.
 
     Args:
-      folder: output folder of the job; may be remote.
-      record: the configuration's record before measurement.
-      options: further settings that chunks depend on, as JSON.
-      title: title of the configuration, for printed lines.
+      folder: Output folder of the job; may be remote.
+      record: The configuration's record before measurement.
+      options: Further settings that chunks depend on, as JSON.
+      title: Title of the configuration, for printed lines.
     """
-    self._folder = epath.Path(folder)
     options = {**options, **_FORMAT}
-    self._name = f'{_FOLDER}/{configurations.name_of(record, options)}'
     self.record = record
-    self._settings = configurations.settings_of(record) | options
+    self._folder = epath.Path(folder)
+    self._name = f'{_FOLDER}/{resumption.name_of(record, options)}'
+    self._settings = resumption.identity_of(record) | options
     self._title = title
     self._num_taken = 0
     self._is_reuse_said = False
@@ -99,44 +97,40 @@ class Chunks:
     """Returns a chunk of an earlier run, or decodes and writes it.
 
     Args:
-      number: number of the chunk, from 0 on, one after another.
-      inputs: what is decoded, as JSON.
-      decode: decodes the inputs; called unless the chunk is reused.
+      number: Number of the chunk, from 0 on, one after another.
+      inputs: What is decoded, as JSON.
+      decode: Decodes the inputs; called unless the chunk is reused.
     Raises:
       OSError: if the chunk cannot be written.
     """
     digest = _digest(json.dumps(inputs, allow_nan=False).encode())
-    name = self._file(number)
-    path = self._folder / name
+    path = self._path(number)
     lines = _read(path) if path.exists() else None
-    is_reused = lines is not None and _header(lines)['inputs_digest'] == digest
-    if not is_reused:
+    if lines and json.loads(lines[0])['inputs_digest'] == digest:
+      self._say_reuse(path.parent, lines[0])
+    else:
       if path.exists():
-        reason = 'is damaged' if lines is None else 'has other inputs'
+        reason = 'has other inputs' if lines else 'is damaged'
         self._say(f'decoding chunk {number} again, because {path} {reason}')
       content = decode()
       header = {
           **self._settings,
           'inputs_digest': digest,
-          **configurations.origin_of(self.record),
+          **resumption.origin_of(self.record),
           'values': content.values,
       }
       lines = [json.dumps(header, allow_nan=False), *content.rows]
       checksum = _digest('\n'.join(lines).encode())
+      name = f'{self._name}/{path.name}'
       whole_files.write(self._folder, name, [*lines, checksum])
-    # As it is read on resumption, so that both give the same results.
-    header = _header(lines)
-    if is_reused and not self._is_reuse_said:
-      self._is_reuse_said = True
-      note = configurations.other_code(header, self.record)
-      self._say(f'finished chunks are taken from {path.parent}{note}')
     self._num_taken = number + 1
-    origin = {key: header[key] for key in configurations.ORIGIN}
+    # As it is read on resumption, so that both give the same results.
+    header = json.loads(lines[0])
+    origin = {key: header[key] for key in resumption.ORIGIN}
     return Chunk(lines[1:], header['values'], origin)
 
   def __iter__(self) -> Iterator[str]:
-    for number in range(self._num_taken):
-      path = self._folder / self._file(number)
+    for path in map(self._path, range(self._num_taken)):
       lines = _read(path)
       if lines is None:
         raise ValueError(
@@ -145,20 +139,14 @@ class Chunks:
         )
       yield from lines[1:]
 
-  def _file(self, number: int) -> str:
-    return f'{self._name}/{number:06}.jsonl'
-
-  def _say(self, text: str) -> None:
-    print(f'{self._title}: {text}', file=sys.stderr)
-
   def check_alone(self, varying: Collection[str] = ()) -> None:
     """Checks that the folder has no chunks of another configuration.
 
     Those of another job are left to `output_folder`.
 
     Args:
-      varying: names of settings in which the configurations of one folder may
-        differ.
+      varying: Names of settings in which the configurations of one folder may
+        differ, those of models included.
     Raises:
       OtherSettingsError: if it has; names the settings that differ.
     """
@@ -167,18 +155,32 @@ class Chunks:
       header = whole_files.first_object(path)
       if header is None or header.get('job') != settings['job']:
         continue
-      earlier = {key: header.get(key) for key in settings}
-      if changed := resumption.differing(_without(earlier, varying), settings):
+      measured = 'inputs_digest', 'values', *resumption.ORIGIN
+      earlier = _without(header, {*varying, *measured})
+      if changed := resumption.differing(earlier, settings):
         raise OtherSettingsError(
             f'{self._folder} holds results with another {", ".join(changed)}.'
             ' Give another output folder, or the settings of those results.'
         )
 
+  def _path(self, number: int) -> epath.Path:
+    return self._folder / self._name / f'{number:06}.jsonl'
+
+  def _say_reuse(self, folder: epath.Path, header: str) -> None:
+    """Says once that chunks of an earlier run are taken."""
+    if not self._is_reuse_said:
+      self._is_reuse_said = True
+      note = resumption.other_code(json.loads(header), self.record)
+      self._say(f'finished chunks are taken from {folder}{note}')
+
+  def _say(self, text: str) -> None:
+    print(f'{self._title}: {text}', file=sys.stderr)
+
 
 def first_files(folder: epath.Path) -> list[epath.Path]:
   """Returns the first chunk of each configuration in an output folder."""
-  each = whole_files.listed(folder / _FOLDER, configurations.NAME_PREFIX)
-  return [path for part in each if (path := part / _FIRST).exists()]
+  each = whole_files.listed(folder / _FOLDER, resumption.NAME_PREFIX)
+  return [path for x in each if (path := x / f'{0:06}.jsonl').exists()]
 
 
 def _without(
@@ -198,10 +200,6 @@ def _read(path: epath.Path) -> list[str] | None:
   if not complete or checksum.decode(errors='replace') != _digest(complete):
     return None
   return complete.decode().split('\n')
-
-
-def _header(lines: Sequence[str]) -> dict[str, Any]:
-  return json.loads(lines[0])
 
 
 def _digest(data: bytes) -> str:

@@ -22,10 +22,11 @@ import sys
 from etils import epath
 
 from speculative_t5x.jobs.outputs import chunks
-from speculative_t5x.jobs.outputs import configurations
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
 
+_RECORDS = 'records'
 _RESULTS, _PREDICTIONS = 'results.jsonl', 'predictions.jsonl'
 
 
@@ -36,8 +37,8 @@ class OutputFolder:
     """Makes the folder; records of an earlier run are kept but not merged.
 
     Args:
-      path: path of the folder; may be remote.
-      job: name of the job in its records.
+      path: Path of the folder; may be remote.
+      job: Name of the job in its records.
     Raises:
       ValueError: if the folder has results of another job; they are kept.
       OSError: if the folder cannot be written to.
@@ -46,14 +47,14 @@ class OutputFolder:
     self._check_no_other(job)
     self._names: list[str] = []  # in the order in which they were added
     self._predictions: list[Iterable[str]] = []
-    whole_files.check_writable(self._path / 'records')
+    whole_files.check_writable(self._path / _RECORDS)
     with whole_files.writing(self._path):
       for name in (_RESULTS, _PREDICTIONS):
         (self._path / name).unlink(missing_ok=True)
 
   def _check_no_other(self, job: str) -> None:
     records = whole_files.listed(
-        self._path / 'records', configurations.NAME_PREFIX
+        self._path / _RECORDS, resumption.NAME_PREFIX
     )
     firsts = chunks.first_files(self._path)
     for path in (self._path / _RESULTS, *records, *firsts):
@@ -76,12 +77,13 @@ class OutputFolder:
     record must be added again to be merged.
 
     Args:
-      settings: the configuration's record before measurement.
-      title: title of the configuration, for the printed line.
-      total: total number of configurations.
+      settings: The configuration's record before measurement.
+      title: Title of the configuration, for the printed line.
+      total: Total number of configurations.
     """
     title = f'configuration {len(self._names) + 1} of {total}: {title}'
-    found = self._take('records', settings, run_record.KEYS, title)
+    # Records of earlier versions may lack other keys.
+    found = self._read(_RECORDS, settings, resumption.IDENTITY, title)
     return found and run_record.from_dict(found)
 
   def add(
@@ -92,11 +94,11 @@ class OutputFolder:
     """Writes a configuration's record.
 
     Args:
-      record: record of the configuration.
-      predictions: lines of `predictions.jsonl`, read when the job is done.
+      record: Record of the configuration.
+      predictions: Lines of `predictions.jsonl`, read when the job is done.
     """
-    name = configurations.name_of(record)
-    self._write(f'records/{name}.json', [run_record.to_json(record)])
+    name = f'{_RECORDS}/{resumption.name_of(record)}.json'
+    whole_files.write(self._path, name, [run_record.to_json(record)])
     self._names.append(name)
     if predictions is not None:
       self._predictions.append(predictions)
@@ -113,55 +115,55 @@ class OutputFolder:
     Prints a line on stderr, as `find` does.
 
     Args:
-      part: name of the part.
-      settings: the configuration's record before measurement.
-      keys: keys that the part must have.
-      title: title of the measurement, for the printed line.
+      part: Name of the part.
+      settings: The configuration's record before measurement.
+      keys: Keys that the part must have.
+      title: Title of the measurement, for the printed line.
     """
-    found = self._take(part, settings, (*keys, *configurations.ORIGIN), title)
+    found = self._read(part, settings, keys, title)
     return found and {key: found[key] for key in keys}
 
   def write_part(
       self, part: str, settings: run_record.RunRecord, values: dict[str, object]
   ) -> None:
     """Writes values that several configurations share, for resumption."""
-    name = f'{part}/{configurations.name_of(settings)}.json'
-    origin = configurations.origin_of(settings)
-    self._write(name, [json.dumps(values | origin, allow_nan=False)])
+    name = f'{part}/{resumption.name_of(settings)}.json'
+    line = json.dumps(
+        values | resumption.origin_of(settings), allow_nan=False
+    )
+    whole_files.write(self._path, name, [line])
 
   def add_text(self, name: str, text: str) -> epath.Path:
     """Writes a file beside the results."""
-    return self._write(name, [text.rstrip('\n')])
+    return whole_files.write(self._path, name, [text.rstrip('\n')])
 
   def finish(self) -> epath.Path:
     """Merges the added predictions and records; returns the results' path."""
     if self._predictions:
       rows = itertools.chain.from_iterable(self._predictions)
-      self._write(_PREDICTIONS, rows)
-    parts = [self._path / f'records/{name}.json' for name in self._names]
+      whole_files.write(self._path, _PREDICTIONS, rows)
     # Not `splitlines`, which would also split at Unicode line separators.
-    texts = (part.read_text(encoding='utf-8') for part in parts)
-    records = (text.removesuffix('\n') for text in texts)
-    return self._write(_RESULTS, records)
+    records = (
+        (self._path / name).read_text(encoding='utf-8').removesuffix('\n')
+        for name in self._names
+    )
+    return whole_files.write(self._path, _RESULTS, records)
 
-  def _take(
+  def _read(
       self,
       part: str,
       settings: run_record.RunRecord,
       keys: Sequence[str],
       title: str,
   ) -> dict[str, object] | None:
-    """Returns an earlier run's values if they are complete."""
-    path = self._path / part / f'{configurations.name_of(settings)}.json'
+    """Returns an earlier run's values if they have all keys, and says so."""
+    path = self._path / part / f'{resumption.name_of(settings)}.json'
     found, said = None, 'compiling and measuring'
     if path.exists():
       found = whole_files.first_object(path)
-      if found is None or not set(keys) <= found.keys():
+      if found is None or not {*keys, *resumption.ORIGIN} <= found.keys():
         found, said = None, f'measuring again, because {path} is damaged'
       else:
-        said = f'taken from {path}{configurations.other_code(found, settings)}'
+        said = f'taken from {path}{resumption.other_code(found, settings)}'
     print(f'{title}: {said}', file=sys.stderr)
     return found
-
-  def _write(self, name: str, lines: Iterable[str]) -> epath.Path:
-    return whole_files.write(self._path, name, lines)

@@ -1,18 +1,21 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps what a training depends on beside its checkpoints.
+"""What a job that resumes must share with what its output folder holds.
 
-A training resumes from its newest checkpoint, which does not state how it was
-trained: without this check, other settings or other data (decodes of a target
-that was trained anew, a changed file of the task) would continue it as another
-training, or find it complete.
+Records and chunks are found by a name that covers settings and checkpoints. A
+training resumes from its newest checkpoint, which does not state how it was
+trained: its settings and digests of its data are kept beside the checkpoints.
+Without this check other settings or data (decodes of a target that was trained
+anew, a changed file of the task) would continue it as another training.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
+import pathlib
 from typing import Any
 
 from etils import epath
@@ -21,9 +24,64 @@ import numpy as np
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import whole_files
+from speculative_t5x.research import run_record
 
-SETTINGS, DATA = 'settings.json', 'data.json'
+# The keys of a record that identify a configuration.
+IDENTITY = (
+    'job', 'task', 'split', 'num_examples', 'target', 'drafter', 'verification',
+    'gamma', 'gamma_policy', 'temperature', 'topk', 'topp', 'minp', 'typicalp',
+    'num_decodes', 'seed', 'batch_size', 'inputs_length', 'targets_length',
+    'num_valid_tokens', 'device', 'host', 'mesh', 'matmul_precision',
+    'simulated_acceptance', 'repeats', 'rounds',
+)  # fmt: skip
+_CODE = ('package_version', 'commit')
+# When and by which code a part was measured; stored with it.
+ORIGIN = ('created', *_CODE)
+# Every name of a configuration begins with it.
+NAME_PREFIX = 'temperature_'
+_SETTINGS, _DATA = 'settings.json', 'data.json'  # beside checkpoints
 _MOST_SHOWN = 3
+
+
+def identity_of(record: run_record.RunRecord) -> dict[str, Any]:
+  """Returns the values of a record that identify its configuration, as JSON."""
+  values = dataclasses.asdict(record)
+  found = {key: values[key] for key in IDENTITY}
+  if record.draft_sampling:  # left out otherwise, as earlier versions did
+    found['draft_sampling'] = values['draft_sampling']
+  return json.loads(json.dumps(found, allow_nan=False))
+
+
+def name_of(
+    record: run_record.RunRecord, options: Mapping[str, Any] | None = None
+) -> str:
+  """Returns the name of a configuration, for its files.
+
+  It is another one if a local checkpoint is replaced, by whatever means, so
+  that what was measured with the earlier checkpoint is not found.
+
+  Args:
+    record: The record before measurement.
+    options: Further settings of the configuration, as JSON.
+  """
+  identity = [identity_of(record), options or {}, _checkpoint_files(record)]
+  digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]
+  return f'{NAME_PREFIX}{record.temperature:g}_{digest}'
+
+
+def origin_of(record: run_record.RunRecord) -> dict[str, str | None]:
+  """Returns when and by which code a record was made."""
+  return {key: getattr(record, key) for key in ORIGIN}
+
+
+def other_code(found: Mapping[str, Any], record: run_record.RunRecord) -> str:
+  """Returns a note on the code version that measured, if it is another."""
+  if all(found[key] == getattr(record, key) for key in _CODE):
+    return ''
+  return (
+      f', measured by version {found["package_version"]}, commit'
+      f' {found["commit"]}; remove it to measure again'
+  )
 
 
 def differing(
@@ -34,8 +92,8 @@ def differing(
   """Returns the sorted names of values that differ, or that only one has."""
   return [
       name
-      for name in sorted(earlier.keys() | now.keys())
-      if name not in may_change and earlier.get(name) != now.get(name)
+      for name in sorted((earlier.keys() | now.keys()) - {*may_change})
+      if earlier.get(name) != now.get(name)
   ]
 
 
@@ -45,26 +103,26 @@ def keep_settings(
     settings: Mapping[str, str],
     may_change: Collection[str],
 ) -> Iterator[None]:
-  """Checks and keeps settings before a job runs within the context.
+  """Checks and keeps settings before a training runs within the context.
 
   Args:
-    path: the job's output folder; made if it is missing.
-    settings: values by name, as texts.
-    may_change: names of settings that a resumed job may change.
+    path: Folder of the checkpoints; made if it is missing.
+    settings: Values by name, as texts.
+    may_change: Names of settings that a resumed job may change.
   Raises:
     ValueError: if the folder has checkpoints of other settings; names these.
     OSError: if the folder cannot be written to, or if another job writes to it.
   """
   folder = epath.Path(path)
   with folder_lock.hold(folder):
-    _keep(folder, SETTINGS, settings, may_change)
+    _keep(folder, _SETTINGS, settings, may_change)
   try:
     yield
   except folder_lock.FolderInUseError:
     raise  # the settings are also those of the job at work
   except BaseException:
     if not checkpoints.step_folders(folder):
-      (folder / SETTINGS).unlink(missing_ok=True)
+      (folder / _SETTINGS).unlink(missing_ok=True)
       with contextlib.suppress(OSError):  # the folder is not empty, or remote
         os.rmdir(folder)
     raise
@@ -76,13 +134,13 @@ def keep_data(
   """Checks and keeps digests of the data of a training.
 
   Args:
-    folder: folder of the checkpoints, which the caller has locked.
-    data: arrays by the name of what they are.
+    folder: Folder of the checkpoints, which the caller has locked.
+    data: Arrays by the name of what they are.
   Raises:
     ValueError: if the folder has checkpoints of other data; names these.
     OSError: if the folder cannot be written to.
   """
-  _keep(folder, DATA, {name: _digest(data[name]) for name in data}, ())
+  _keep(folder, _DATA, {name: _digest(data[name]) for name in data}, ())
 
 
 def _keep(
@@ -99,13 +157,13 @@ def _keep(
     if earlier is None:
       raise ValueError(f'{file} is damaged: {remedy}.')
     if names := differing(earlier, values, may_change):
-      told = [
-          each  # without its digests
-          if name == DATA
-          else f'{each} was {earlier.get(each, "unset")} and is now'
-          f' {values.get(each, "unset")}'
-          for each in names[:_MOST_SHOWN]
-      ]
+      told = names[:_MOST_SHOWN]
+      if name == _SETTINGS:  # digests would tell nothing
+        told = [
+            f'{x} was {earlier.get(x, "unset")} and is now'
+            f' {values.get(x, "unset")}'
+            for x in told
+        ]
       more = '; and others' if len(names) > _MOST_SHOWN else ''
       raise ValueError(
           f'{folder} has a training with other {file.stem}: {"; ".join(told)}'
@@ -122,3 +180,16 @@ def _digest(arrays: Sequence[np.ndarray]) -> str:
     digest.update(f'{array.dtype} {array.shape}\n'.encode())
     digest.update(np.ascontiguousarray(array).tobytes())
   return digest.hexdigest()
+
+
+def _checkpoint_files(record: run_record.RunRecord) -> list[Any]:
+  """Returns names, sizes and last writes of the files of local checkpoints."""
+  paths = [x.checkpoint for x in (record.target, record.drafter) if x]
+  if record.drafter:
+    paths.append(record.drafter.table)
+  return [
+      [str(file.relative_to(path)), status.st_size, status.st_mtime_ns]
+      for path in filter(None, paths)
+      for file in sorted(pathlib.Path(path).rglob('*'))
+      if file.is_file() and (status := file.stat())
+  ]

@@ -36,7 +36,7 @@ class LegacyCheckpoint(checkpoint.Checkpoint):
 
   @functools.cached_property
   def _stored_specs(self) -> dict[str, jax.ShapeDtypeStruct]:
-    """See `Checkpoint`; arrays in zarr folders state theirs themselves."""
+    """See `Checkpoint`; the metadata of a zarr folder states its array's."""
     specs = {}
     for name, array in self._arrays.items():
       dtype = getattr(array.dtype, 'numpy_dtype', array.dtype)  # TensorStore's

@@ -97,9 +97,10 @@ def check_width(target: network.Network, draft: network.Network) -> None:
   Raises:
     ValueError: if it reads another width.
   """
-  if draft.width_of_inputs != target.emb_dim:
+  width = network.features_width(target)
+  if draft.width_of_inputs != width:
     raise ValueError(
         f'The draft decoder reads an encoder of width {draft.width_of_inputs},'
-        f" and the target's encoder has width {target.emb_dim}. Pass a decoder"
-        " that was trained on this target's encoder."
+        f" and the target's encoder has width {width}. Pass a decoder that was"
+        " trained on this target's encoder."
     )

@@ -11,7 +11,6 @@ neither TensorFlow nor seqio.
 """
 
 import gzip
-import hashlib
 import pathlib
 from typing import NamedTuple
 
@@ -35,9 +34,9 @@ class Paraphrase(NamedTuple):
   """Two bulletins that state the same facts.
 
   Attributes:
-    topic: their subject, such as 'weather'.
-    first: an English and a German text.
-    second: likewise, in another sentence pattern.
+    topic: Their subject, such as 'weather'.
+    first: An English and a German text.
+    second: Likewise, in another sentence pattern.
   """
 
   topic: str
@@ -46,72 +45,45 @@ class Paraphrase(NamedTuple):
 
 
 def read_pairs(split: str) -> list[tuple[str, str]]:
-  """Reads a split of the bulletins.
+  """Read a split of the bulletins.
 
   Args:
-    split: one of SPLITS.
+    split: One of SPLITS.
 
   Returns:
     Pairs of an English and a German text, in a fixed order.
 
   Raises:
-    ValueError: if there is no such split, or if the hash of its text is not the
-      released one.
+    FileNotFoundError: if there is no such split.
   """
-  return _read(split, split)
+  return _read(split)
 
 
 def read_reports(split: str) -> list[tuple[str, str]]:
-  """Reads a split of the reports.
+  """Read a split of the reports.
 
   Args:
-    split: one of SPLITS.
+    split: One of SPLITS.
 
   Returns:
     Pairs of a German report and its summary, in a fixed order.
 
   Raises:
-    ValueError: if there is no such split, or if the hash of its text is not the
-      released one.
+    FileNotFoundError: if there is no such split.
   """
-  return _read(split, f'reports_{split}')
+  return _read(f'reports_{split}')
 
 
 def read_paraphrases() -> list[Paraphrase]:
-  """Reads the paraphrases, in a fixed order.
-
-  Raises:
-    ValueError: if the hash of the text is not the released one.
-  """
+  """Read the paraphrases, in a fixed order."""
   return [
       Paraphrase(topic, tuple(texts[:2]), tuple(texts[2:]))
-      for topic, *texts in _read('test', 'paraphrases_test')
+      for topic, *texts in _read('paraphrases_test')
   ]
 
 
-def _read(split: str, stem: str) -> list[tuple[str, ...]]:
-  """Returns the texts of a split, which is stored in `<stem>.tsv.gz`."""
-  if split not in SPLITS:
-    raise ValueError(f'split must be one of {SPLITS}. Got {split!r}.')
-  lines = _read_text(stem).removesuffix('\n').split('\n')
+def _read(stem: str) -> list[tuple[str, ...]]:
+  """Return the rows of `<stem>.tsv.gz`; gzip checks that it is undamaged."""
+  text = gzip.decompress((_FOLDER / f'{stem}.tsv.gz').read_bytes()).decode()
+  lines = text.removesuffix('\n').split('\n')
   return [tuple(line.split('\t')) for line in lines]
-
-
-def _read_text(stem: str) -> str:
-  """Returns the text of a file after checking its hash."""
-  path = _FOLDER / f'{stem}.tsv.gz'
-  text = gzip.decompress(path.read_bytes())
-  expected = _read_sums()[f'{stem}.tsv']
-  found = hashlib.sha256(text).hexdigest()
-  if found != expected:
-    raise ValueError(
-        f'The text in {path} has SHA-256 {found}, expected {expected}. '
-        'Install the package again.'
-    )
-  return text.decode()
-
-
-def _read_sums() -> dict[str, str]:
-  """Returns hashes by file name, read from the format of `sha256sum`."""
-  lines = (_FOLDER / 'SHA256SUMS').read_text(encoding='utf-8').splitlines()
-  return {name: digest for digest, name in (line.split() for line in lines)}

@@ -121,10 +121,6 @@ class TestFinder:
       shapes.add(jax.tree.map(jnp.shape, finder(request).hints))
     assert len(shapes) == 1
 
-  def test_empty_store(self, decoder, embedder):
-    with pytest.raises(answers.StoreError, match='is empty'):
-      answers.Finder(decoder.tokens, answers.Store(embedder))
-
   @pytest.mark.parametrize('surplus', [0, 9])
   def test_answer_without_an_end(self, decoder, embedder, surplus):
     """One that was truncated, or is of a decoder of longer outputs."""
@@ -135,13 +131,14 @@ class TestFinder:
     found = answers.Finder(decoder.tokens, store)(request)
     assert _hints(found) == [[ids[:_LENGTH]]]
 
-  def test_store_of_another_model(self, decoder):
+  def test_refused(self, decoder, embedder, store):
     other = answers.Embedder(tiny.model(_CONFIG), decoder.vocabulary, _INPUTS)
-    with pytest.raises(ValueError, match='with the target of the decoder'):
-      answers.Finder(decoder.tokens, answers.Store(other))
-
-  def test_drafter_that_does_not_read_hints(self, decoder, store):
     drafter = draft_model_source.from_model(tiny.model(_CONFIG, noise=0.1))
-    other = decoder.tokens.with_drafter(drafter, 2)
-    with pytest.raises(ValueError, match='configs/drafters/lookup.gin'):
-      answers.Finder(other, store)
+    no_hints = decoder.tokens.with_drafter(drafter, 2)
+    for message, tokens, refused in (
+        ('is empty', decoder.tokens, answers.Store(embedder)),
+        ('the target of the decoder', decoder.tokens, answers.Store(other)),
+        ('configs/drafters/lookup.gin', no_hints, store),
+    ):
+      with pytest.raises(ValueError, match=message):
+        answers.Finder(tokens, refused)

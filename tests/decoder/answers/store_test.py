@@ -75,43 +75,24 @@ class TestEmbedder:
         atol=1e-6,
     )
 
-  def test_empty_input(self, embedder):
-    with pytest.raises(ValueError, match='Input 1 is empty'):
-      embedder.embed(['geht', ''])
-
-  def test_length_below_one(self, vocabulary):
-    with pytest.raises(ValueError, match='inputs_length must be'):
-      answers.Embedder(tiny.model(_CONFIG), vocabulary, 0)
-
 
 class TestFingerprint:
 
-  def test_of_the_same_encoder(self, embedder, vocabulary):
-    again = answers.Embedder(tiny.model(_CONFIG), vocabulary, 40)
-    assert embedder.fingerprint.difference(again.fingerprint) is None
-
-  def test_does_not_depend_on_the_decoder(self, embedder, vocabulary):
+  def test_tells_encoders_apart(self, embedder, vocabulary, tmp_path):
+    """By their outputs: neither the decoder nor the length matters."""
     model = tiny.model(_CONFIG)
-    other = tiny.params(_CONFIG, noise=1.0)
-    params = {**model.params, 'decoder': other['decoder']}
-    other = answers.Embedder(
-        dataclasses.replace(model, params=params), vocabulary, _LENGTH
-    )
-    assert embedder.fingerprint.difference(other.fingerprint) is None
-
-  @pytest.mark.parametrize('noise', [0.1, 1.0])
-  def test_of_other_weights(self, embedder, vocabulary, noise):
-    other = answers.Embedder(
-        tiny.model(_CONFIG, noise=noise), vocabulary, _LENGTH
-    )
-    found = embedder.fingerprint.difference(other.fingerprint)
-    assert found == 'another encoder'
-
-  def test_of_another_vocabulary(self, embedder, tmp_path):
+    decoder = tiny.params(_CONFIG, noise=1.0)['decoder']
+    params = {**model.params, 'decoder': decoder}
+    same = dataclasses.replace(model, params=params)
     path = vocabulary_files.train(tmp_path / 'other.model', text='der Hund')
-    other = answers.Embedder(tiny.model(_CONFIG), vocabularies.load(path), 12)
-    found = embedder.fingerprint.difference(other.fingerprint)
-    assert found == 'another vocabulary'
+    for other, pieces, expected in (
+        (same, vocabulary, None),
+        (tiny.model(_CONFIG, noise=0.1), vocabulary, 'another encoder'),
+        (model, vocabularies.load(path), 'another vocabulary'),
+    ):
+      other = answers.Embedder(other, pieces, 12)
+      found = embedder.fingerprint.difference(other.fingerprint)
+      assert found == expected
 
 
 class TestNearest:
@@ -124,20 +105,15 @@ class TestNearest:
       assert match.answer.output == output
       assert match.similarity == pytest.approx(1, abs=1e-5)
 
-  def test_most_similar_first(self, store):
-    for matches in store.nearest(_TEXTS, count=9, min_similarity=-1):
-      found = [match.similarity for match in matches]
-      assert len(found) == 5
-      assert found == sorted(found, reverse=True)
-
   def test_agrees_with_all_products(self, store, embedder):
     new = ['Mann Mann', 'walks a', 'ein ein geht']
     products = embedder.embed(new) @ embedder.embed(_TEXTS).T
-    for row, (match,) in zip(
-        products, store.nearest(new, min_similarity=-1), strict=True
-    ):
-      assert match.answer.text == _TEXTS[np.argmax(row)]
-      assert match.similarity == pytest.approx(np.max(row), abs=1e-5)
+    found = store.nearest(new, count=9, min_similarity=-1)
+    for row, matches in zip(products, found, strict=True):
+      order = np.argsort(-row)
+      assert [x.answer.text for x in matches] == [_TEXTS[i] for i in order]
+      similarities = [match.similarity for match in matches]
+      np.testing.assert_allclose(similarities, row[order], atol=1e-5)
 
   def test_threshold(self, store):
     best, *_ = store.nearest(['Mann Mann'], min_similarity=-1)[0]
@@ -145,47 +121,23 @@ class TestNearest:
     assert len(store.nearest(['Mann Mann'], min_similarity=below)[0]) == 1
     assert store.nearest(['Mann Mann'], min_similarity=above) == [[]]
 
-  def test_empty_store(self, embedder):
-    empty = answers.Store(embedder)
-    with pytest.raises(answers.StoreError, match='is empty'):
-      empty.nearest(['geht'])
-
-  @pytest.mark.parametrize(
-      'options', [{'count': 0}, {'min_similarity': float('nan')}]
-  )
-  def test_bad_options(self, store, options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-      store.nearest(['geht'], **options)
-
-  def test_one_text(self, store):
-    with pytest.raises(ValueError, match="list of texts, got 'geht'"):
-      store.nearest('geht')
-
 
 class TestAdd:
 
-  def test_given_tokens(self, embedder):
-    store = answers.Store(embedder)
-    store.add(['geht'], ['walks'], [np.asarray([5, 6], np.int32)])
-    assert store.nearest(['geht'])[0][0].answer.tokens == (5, 6)
-
   def test_newer_answer_replaces_older(self, store):
     before = store.digest
-    store.add([_TEXTS[0]], ['new'])
+    store.add([_TEXTS[0], _TEXTS[0]], ['old', 'new'])
     assert len(store) == 5
     assert _found(store)[0] == ['new']
     assert store.digest != before
 
-  def test_last_of_equal_inputs_counts(self, embedder):
-    store = answers.Store(embedder)
-    store.add(['geht', 'geht'], ['first', 'second'])
-    assert len(store) == 1
-    assert _found(store, ['geht']) == [['second']]
-
-  def test_oldest_are_dropped(self, embedder):
+  @pytest.mark.parametrize('size', [1, 2, 5])
+  def test_oldest_are_dropped(self, embedder, size):
+    """Also where more are added at once than fit."""
     store = answers.Store(embedder, max_answers=3)
-    for text, output in zip(_TEXTS, _OUTPUTS, strict=True):
-      store.add([text], [output])
+    for first in range(0, len(_TEXTS), size):
+      part = slice(first, first + size)
+      store.add(_TEXTS[part], _OUTPUTS[part])
     assert len(store) == 3
     found = _found(store, min_similarity=0.9999)
     assert found == [[], [], *([x] for x in _OUTPUTS[2:])]
@@ -198,16 +150,6 @@ class TestAdd:
     found = _found(store, _TEXTS[:3], min_similarity=0.9999)
     assert found == [['new'], [], [_OUTPUTS[2]]]
 
-  def test_more_than_fit_at_once(self, embedder):
-    store = answers.Store(embedder, max_answers=2)
-    store.add(_TEXTS, _OUTPUTS)
-    found = _found(store, min_similarity=0.9999)
-    assert found == [[], [], [], [_OUTPUTS[3]], [_OUTPUTS[4]]]
-
-  def test_other_number_of_outputs(self, store):
-    with pytest.raises(ValueError, match='shorter|longer'):
-      store.add(['geht'], ['a', 'b'])
-
   def test_empty_input_changes_nothing(self, store):
     with pytest.raises(ValueError, match='Input 1 is empty'):
       store.add(['neu', ''], ['a', 'b'])
@@ -216,20 +158,24 @@ class TestAdd:
 
 class TestFolder:
 
-  def test_round_trip(self, store, embedder, tmp_path):
-    store.save(tmp_path / 'new' / 'store')
-    loaded = answers.Store.load(tmp_path / 'new' / 'store', embedder)
-    assert len(loaded) == 5 and loaded.digest == store.digest
+  @pytest.mark.parametrize('place', ['local', 'memory'])
+  def test_round_trip(self, store, embedder, tmp_path, place):
+    """Of any text and tokens; a folder can be saved to again."""
+    text, output = 'geht\n\u2028"Mann"', 'a\tb\r\n\u2029c'
+    store.add([text], [output], [np.asarray([5, 6], np.int32)])
+    with memory_files.enabled():
+      path = tmp_path / 'new' if place == 'local' else 'memory://store'
+      store.save(path)
+      store.save(path)
+      loaded = answers.Store.load(path, embedder)
+    if place == 'local':
+      assert [each.name for each in path.iterdir()] == ['answers.npz']
+    (match,) = loaded.nearest([text])[0]
+    assert match.answer == (text, output, (5, 6))
+    assert len(loaded) == 6 and loaded.digest == store.digest
     assert loaded.max_answers == store.max_answers
     options = dict(count=5, min_similarity=-1)
     assert loaded.nearest(_TEXTS, **options) == store.nearest(_TEXTS, **options)
-
-  def test_round_trip_in_a_bucket(self, store, embedder):
-    with memory_files.enabled():
-      store.save('memory://store')
-      store.save('memory://store')
-      loaded = answers.Store.load('memory://store', embedder)
-      assert _found(loaded) == [[x] for x in _OUTPUTS]
 
   def test_empty_store(self, embedder, tmp_path):
     answers.Store(embedder, max_answers=7).save(tmp_path)
@@ -239,15 +185,6 @@ class TestFolder:
       loaded.check_not_empty()
     loaded.add(_TEXTS, _OUTPUTS)
     assert _found(loaded) == [[x] for x in _OUTPUTS]
-
-  def test_append(self, store, embedder, tmp_path):
-    store.save(tmp_path)
-    for number in range(3):
-      loaded = answers.Store.load(tmp_path, embedder)
-      loaded.add([f'Mann {number * "a "}'], [f'output {number}'])
-      loaded.save(tmp_path)
-    assert len(answers.Store.load(tmp_path, embedder)) == 8
-    assert [path.name for path in tmp_path.iterdir()] == ['answers.npz']
 
   def test_append_to_a_full_store(self, store, embedder, tmp_path):
     """New answers must not take the keys of those that were kept."""
@@ -259,33 +196,6 @@ class TestFolder:
     found = _found(loaded, [*_TEXTS, 'Mann Mann'], min_similarity=0.9999)
     assert found == [[], [], [], [_OUTPUTS[3]], [_OUTPUTS[4]], ['new']]
 
-  def test_smaller_bound(self, store, embedder, tmp_path):
-    store.save(tmp_path)
-    loaded = answers.Store.load(tmp_path, embedder, max_answers=2)
-    assert len(loaded) == 2
-    found = _found(loaded, min_similarity=0.9999)
-    assert found == [[], [], [], [_OUTPUTS[3]], [_OUTPUTS[4]]]
-
-  def test_any_text(self, embedder, tmp_path):
-    store = answers.Store(embedder)
-    text, output = 'geht\n\u2028"Mann"', 'a\tb\r\n\u2029c'
-    store.add([text], [output])
-    store.save(tmp_path)
-    (match,) = answers.Store.load(tmp_path, embedder).nearest([text])[0]
-    assert match.answer[:2] == (text, output)
-
-  def test_of_another_encoder(self, store, vocabulary, tmp_path):
-    store.save(tmp_path)
-    other = answers.Embedder(
-        tiny.model(_CONFIG, noise=1.0), vocabulary, _LENGTH
-    )
-    with pytest.raises(answers.StoreError, match='is of another encoder'):
-      answers.Store.load(tmp_path, other)
-
-  def test_missing(self, embedder, tmp_path):
-    with pytest.raises(answers.StoreError, match='gin.ANSWERS_APPEND=True'):
-      answers.Store.load(tmp_path / 'none', embedder)
-
   def test_second_writer_is_refused(self, store, embedder, tmp_path):
     store.save(tmp_path)
     first = answers.Store.load(tmp_path, embedder)
@@ -294,12 +204,10 @@ class TestFolder:
     first.save(tmp_path)
     with pytest.raises(answers.StoreError, match='by another process'):
       second.save(tmp_path)
-    assert len(answers.Store.load(tmp_path, embedder)) == 6
-
-  def test_locked_folder(self, store, tmp_path):
     with folder_lock.hold(tmp_path):
       with pytest.raises(folder_lock.FolderInUseError):
-        store.save(tmp_path)
+        first.save(tmp_path)
+    assert len(answers.Store.load(tmp_path, embedder)) == 6
 
   def test_full_disk(self, store, embedder, tmp_path):
     store.save(tmp_path)
@@ -310,6 +218,27 @@ class TestFolder:
     assert len(answers.Store.load(tmp_path, embedder)) == 5
     store.save(tmp_path)
     assert len(answers.Store.load(tmp_path, embedder)) == 6
+
+
+class TestRefused:
+
+  def test_values(self, store, vocabulary, embedder, tmp_path):
+    store.save(tmp_path)
+    other = tiny.model(_CONFIG, noise=1.0)
+    other = answers.Embedder(other, vocabulary, _LENGTH)
+    load, nearest = answers.Store.load, store.nearest
+    for message, refused in {
+        'inputs_length': lambda: answers.Embedder(other.model, vocabulary, 0),
+        'count': lambda: nearest(['geht'], count=0),
+        'min_similarity': lambda: nearest(['a'], min_similarity=float('nan')),
+        "list of texts, got 'geht'": lambda: nearest('geht'),
+        'is empty': lambda: answers.Store(embedder).nearest(['geht']),
+        'longer': lambda: store.add(['geht'], ['a', 'b']),
+        'is of another encoder': lambda: load(tmp_path, other),
+        'gin.ANSWERS_APPEND=True': lambda: load(tmp_path / 'none', embedder),
+    }.items():
+      with pytest.raises(ValueError, match=message):
+        refused()
 
 
 class TestDamaged:

@@ -4,6 +4,7 @@
 
 import pytest
 
+from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import gin_text
 
 _TEXT = """# A = %B
@@ -14,9 +15,9 @@ scope/D = {'x': [%E, '# %F'],  # %G
            'I = ': %scope/H}
 c.d.e = %gin.REQUIRED
 call:
-  J = @scope/call(%K)
+  J = [@scope/other(), %K]
   l = (
-M, %L)
+1, %L)
 include "other.gin"
 N= 2"""
 
@@ -36,23 +37,17 @@ def test_macros(tmp_path):
       'N': f'{tmp_path / "a.gin"}, line 13',
   }
   assert macros.used == {'E', 'scope/H', 'K', 'L', 'N'}
-  assert macros.values == {
-      'C': '2',
-      'scope/D': "{'x': [%E, '# %F'], # %G 'I = ': %scope/H}",
-      'P': '%N',
-      'N': '2',
-  }
-  lines = {'gin.torch': 2, '__gin__.dynamic_registration': 3, 'c.d.e': 7}
+  assert macros.values['scope/D'] == (
+      "{'x': [%E, '# %F'], 'I = ': %scope/H}"
+  )
+  assert macros.values['C'] == '2' and macros.values['P'] == '%N'
+  lines = {'gin.torch': 2, '__gin__.dynamic_registration': 3, 'c.d': 7}
   for name, line in lines.items():
     assert macros.names[name] == f'{tmp_path / "a.gin"}, line {line}'
+  assert {'call', 'other'} <= macros.names.keys()
   assert macros.mentioned == {*macros.places, *macros.used}
-
-
-def test_several_files(tmp_path):
-  for name, text in (('a', 'X = %Y'), ('b', "include 'a'\nY = %X")):
-    (tmp_path / name).write_text(text)
-  macros = _read(tmp_path, 'a', 'b')  # a file may be read twice
-  assert macros.places.keys() == macros.used == {'X', 'Y'}
+  macros = _read(tmp_path, 'a.gin', 'other.gin')  # a file may be read twice
+  assert macros.places['C'] == f'{tmp_path / "other.gin"}, line 2'
 
 
 @pytest.mark.parametrize(
@@ -64,13 +59,8 @@ def test_several_files(tmp_path):
         ('[@a/b(), %a/C, %D]', {'a/C', 'D'}),
     ],
 )
-def test_used_in_a_value(value, names):
-  assert gin_text.used_in(value) == names
-
-
-def test_references_in_a_value():
-  value = "[@a/b/c.d(), @e.f, '@g/h', %i/J]"
-  assert gin_text.references_in(value) == {'a/b/c', 'e'}
+def test_macros_in_a_value(value, names):
+  assert gin_text.macros_in(value) == names
 
 
 @pytest.mark.parametrize(
@@ -84,6 +74,6 @@ def test_references_in_a_value():
 def test_missing_file(tmp_path, name, remedy):
   (tmp_path / 'runs').mkdir()
   (tmp_path / 'runs/demo.gin').write_text('')
-  with pytest.raises(gin_text.GinFileError) as error:
+  with pytest.raises(commands.UsageError) as error:
     gin_text.find(name, ['nowhere', str(tmp_path)])
   assert str(error.value).endswith(remedy)

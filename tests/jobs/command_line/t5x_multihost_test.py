@@ -6,6 +6,8 @@
 """
 
 import os
+import subprocess
+import sys
 import threading
 
 import jax
@@ -56,11 +58,7 @@ _COUNT, _INDEX = '--process_count=2', '--process_index=0'
 @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-        (['eval', _ADDRESS], 'Pass all of --coordinator_address,'),
-        (['eval', _COUNT, _INDEX], 'Pass all of'),
         (['eval', '--coordinator_address=a', _COUNT, _INDEX], 'a has no port'),
-        (['eval', _ADDRESS, _COUNT, '--process_index=2'], 'index=2 is not bel'),
-        (['eval', _ADDRESS, _COUNT, '--process_index=-1'], 'count from 0'),
         (['eval', _ADDRESS, '--process_count=two', _INDEX], "'two'"),
         (['export'], "'export' (choose from"),
     ],
@@ -70,6 +68,18 @@ def test_invalid_command_line(calls, capsys, arguments, message):
     t5x_multihost.main(arguments)
   assert ended.value.code == 2 and not calls
   assert message in capsys.readouterr().err
+
+
+def test_hosts_that_jax_refuses():
+  """In a process of its own, because JAX counts hosts before devices."""
+  module = 'speculative_t5x.jobs.command_line.t5x_multihost'
+  flags = 'eval', _ADDRESS, _COUNT, '--process_index=2'
+  done = subprocess.run(
+      [sys.executable, '-m', module, *flags], capture_output=True, text=True
+  )
+  assert done.returncode == 2
+  assert 'cannot connect hosts (process_id and num_pro' in done.stderr
+  assert 'or run python -m t5x.eval on a single host.' in done.stderr
 
 
 _FIRST = [_ADDRESS, _COUNT, _INDEX]
@@ -83,6 +93,8 @@ def test_port_in_use(calls, monkeypatch):
   status = t5x_multihost.main(['eval', *_FIRST])  # text is printed, status 1
   assert status.startswith('error: ') and not calls
   assert '10.0.0.2:1234' in status and 'port is free' in status
+  timers = [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
+  assert all(timer.finished.is_set() for timer in timers)
 
 
 def test_host_that_waits_for_others_ends(calls, monkeypatch, capsys):
@@ -95,23 +107,3 @@ def test_host_that_waits_for_others_ends(calls, monkeypatch, capsys):
   assert ended.is_set()
   error = capsys.readouterr().err
   assert error.count('\n') == 1 and '10.0.0.2:1234' in error
-
-
-def test_host_that_connects_is_not_ended(calls, monkeypatch):
-  t5x_multihost.main(['eval', *_FIRST])
-  assert t5x_multihost._WAIT_S < 120
-  timers = [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
-  assert all(timer.finished.is_set() for timer in timers)
-
-
-def test_no_other_hosts(calls, monkeypatch, capsys):
-  def initialize(*_):
-    raise ValueError('coordinator_address should be defined.')
-
-  monkeypatch.setattr(jax.distributed, 'initialize', initialize)
-  with pytest.raises(SystemExit) as ended:
-    t5x_multihost.main(['eval'])
-  assert ended.value.code == 2 and not calls
-  error = capsys.readouterr().err
-  assert 'JAX finds no other hosts (coordinator_address should be' in error
-  assert 'or run python -m t5x.eval on a single host.' in error

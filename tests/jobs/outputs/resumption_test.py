@@ -32,16 +32,21 @@ def _kept(folder):
 
 class TestSettings:
 
-  def test_are_kept_before_the_job_runs(self, tmp_path):
-    folder = tmp_path / 'a' / 'b'
-    with _keep(folder):
-      assert _kept(folder) == _SETTINGS
-
   def test_same_and_free_settings_resume(self, tmp_path):
-    _run(tmp_path)
-    _run(tmp_path)
-    _run(tmp_path, STEPS='20')
-    assert _kept(tmp_path)['STEPS'] == '20'
+    """They are kept before the job runs, and without a checkpoint any begin."""
+    folder = tmp_path / 'a' / 'b'
+    with _keep(folder, RATE='0.3'):
+      assert _kept(folder)['RATE'] == '0.3'
+    _run(folder)
+    _run(folder)
+    _run(folder, STEPS='20')
+    assert _kept(folder) == {'RATE': '0.1', 'STEPS': '20'}
+    with pytest.raises(KeyError), _keep(folder):  # it has a checkpoint
+      raise KeyError
+    assert _kept(folder)['RATE'] == '0.1'
+    (folder / 'settings.json').write_text('{')
+    with pytest.raises(ValueError, match='settings.json is damaged: remove'):
+      _run(folder)
 
   @pytest.mark.parametrize(
       ('changes', 'message'),
@@ -64,11 +69,6 @@ class TestSettings:
     with pytest.raises(ValueError, match=' is now '):  # one that is missing
       _run(tmp_path)
 
-  def test_without_a_checkpoint_any_settings_begin(self, tmp_path):
-    _run(tmp_path, makes_checkpoint=False)
-    _run(tmp_path, makes_checkpoint=False, RATE='0.3')
-    assert _kept(tmp_path)['RATE'] == '0.3'
-
   @pytest.mark.parametrize('error', [KeyError, KeyboardInterrupt])
   def test_job_that_fails_at_once_leaves_nothing(self, tmp_path, error):
     with pytest.raises(error), _keep(tmp_path / 'model'):
@@ -79,12 +79,6 @@ class TestSettings:
       raise error
     assert [path.name for path in tmp_path.iterdir()] == ['mine']
 
-  def test_job_that_fails_later_leaves_its_settings(self, tmp_path):
-    with pytest.raises(KeyError), _keep(tmp_path):
-      (tmp_path / 'checkpoint_5').mkdir()
-      raise KeyError
-    assert _kept(tmp_path) == _SETTINGS
-
   def test_another_job_at_work(self, tmp_path):
     """It may have taken the folder before or after the check."""
     with folder_lock.hold(tmp_path):
@@ -94,12 +88,6 @@ class TestSettings:
     with pytest.raises(folder_lock.FolderInUseError), _keep(tmp_path):
       raise folder_lock.FolderInUseError
     assert _kept(tmp_path) == _SETTINGS
-
-  def test_damaged_file(self, tmp_path):
-    _run(tmp_path)
-    (tmp_path / 'settings.json').write_text('{')
-    with pytest.raises(ValueError, match='settings.json is damaged: remove'):
-      _run(tmp_path)
 
 
 class TestData:

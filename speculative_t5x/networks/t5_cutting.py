@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Smaller networks cut out of a larger one, to be trained on.
+"""Smaller T5 networks cut out of larger ones, to be trained on.
 
 Legend: embed, joined (heads times their width), mlp, heads.
 """
@@ -12,48 +12,37 @@ from typing import Any
 
 import numpy as np
 
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import ranges
 
 Params = Mapping[str, Any]
-_STACKS = ('encoder', 'decoder')
-
-
-@dataclasses.dataclass(frozen=True)
-class Network:
-  """A network and its parameters.
-
-  Attributes:
-    config: The network's config.
-    params: The network's parameters, under T5X's names.
-  """
-
-  config: t5.T5Config
-  params: Params
 
 
 def take_layers(
-    network: Network, encoder: Sequence[int] | None, decoder: Sequence[int]
-) -> Network:
+    config: t5_modules.Sizes,
+    params: Params,
+    encoder: Sequence[int] | None,
+    decoder: Sequence[int],
+) -> tuple[t5_modules.Sizes, Params]:
   """Return the network of some layers, in the order given.
 
   Args:
-    network: Any network.
+    config: The network that is cut.
+    params: Its parameters, under T5X's names.
     encoder: Numbers of the encoder's layers, from 0 on; None for all.
     decoder: Numbers of the decoder's layers.
   Raises:
     ValueError: for a layer that there is not, or no layer.
   """
-  config, params = network.config, dict(network.params)
   if encoder is None:
     encoder = range(config.num_encoder_layers)
-  taken = {'encoder': tuple(encoder), 'decoder': tuple(decoder)}
-  for stack, layers in taken.items():
+  params = dict(params)
+  for stack, layers in {'encoder': encoder, 'decoder': decoder}.items():
     count = getattr(config, f'num_{stack}_layers')
     if not layers or not all(map(_whole(0, count - 1).includes, layers)):
       raise ValueError(
           f'{stack}_layers must be one or more of the layers 0 to {count - 1}'
-          f' of the network that is cut, got {layers}.'
+          f' of the network that is cut, got {tuple(layers)}.'
       )
     old = params[stack]
     rest = {k: v for k, v in old.items() if not k.startswith('layers_')}
@@ -65,21 +54,15 @@ def take_layers(
       num_encoder_layers=len(encoder),
       num_decoder_layers=len(decoder),
   )
-  return Network(config, params)
-
-
-def without_encoder(network: Network) -> Network:
-  """Return the decoder alone, which reads another network's encoder output."""
-  params = {k: v for k, v in network.params.items() if k != 'encoder'}
-  config = dataclasses.replace(
-      network.config, num_encoder_layers=0, encoder_dim=network.config.emb_dim
-  )
-  return Network(config, params)
+  return config, params
 
 
 def narrow(
-    network: Network, num_heads: int | None, mlp_dim: int | None
-) -> Network:
+    config: t5_modules.Sizes,
+    params: Params,
+    num_heads: int | None,
+    mlp_dim: int | None,
+) -> tuple[t5_modules.Sizes, Params]:
   """Return the network with the largest heads and feed-forward columns.
 
   The size of a head is the product of the norms of its value and its output
@@ -88,23 +71,23 @@ def narrow(
   column is the product of the norms of its kernels.
 
   Args:
-    network: Any network.
+    config: The network that is cut.
+    params: Its parameters, under T5X's names.
     num_heads: How many heads remain; None for all.
     mlp_dim: How many feed-forward columns remain; None for all.
   Raises:
     ValueError: for a number out of range.
   """
-  config = network.config
   sizes = {'num_heads': num_heads, 'mlp_dim': mlp_dim}
-  for name in sizes:
+  for name, size in sizes.items():
     most = getattr(config, name)
-    if sizes[name] is None:
-      sizes[name] = most
+    sizes[name] = most if size is None else size
     ranges.check_settings(_whole(1, most), **{name: sizes[name]})
-  params = dict(network.params)
-  for stack in _STACKS:
-    params[stack] = _narrow_stack(config, params[stack], **sizes)
-  return Network(dataclasses.replace(config, **sizes), params)
+  stacks = {
+      stack: _narrow_stack(config, params[stack], **sizes)
+      for stack in ('encoder', 'decoder')
+  }
+  return dataclasses.replace(config, **sizes), {**params, **stacks}
 
 
 def _whole(least: int, most: int) -> ranges.Kind:
@@ -116,7 +99,7 @@ def _whole(least: int, most: int) -> ranges.Kind:
 
 
 def _narrow_stack(
-    config: t5.T5Config, stack: Params, num_heads: int, mlp_dim: int
+    config: t5_modules.Sizes, stack: Params, num_heads: int, mlp_dim: int
 ) -> Params:
   layers = {k: dict(v) for k, v in stack.items() if k.startswith('layers_')}
   own = 'self_attention'
@@ -137,7 +120,7 @@ def _narrow_stack(
   return {**stack, **layers, 'relpos_bias': bias}
 
 
-def _head_sizes(config: t5.T5Config, attention: Params) -> np.ndarray:
+def _head_sizes(config: t5_modules.Sizes, attention: Params) -> np.ndarray:
   """Return the size of each head, [heads] in the dtype of the parameters."""
   shape = config.num_heads, config.head_dim
   value = attention['value']['kernel'].reshape(-1, *shape)
@@ -152,7 +135,7 @@ def _largest(sizes: np.ndarray, count: int) -> np.ndarray:
 
 
 def _take_heads(
-    config: t5.T5Config, attention: Params, heads: np.ndarray
+    config: t5_modules.Sizes, attention: Params, heads: np.ndarray
 ) -> Params:
   width = config.head_dim
   joined = (heads[:, None] * width + np.arange(width)).ravel()

@@ -1,0 +1,175 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Configures a job by gin and runs it."""
+
+from collections.abc import Callable, Iterator, Mapping
+import contextlib
+import functools
+import importlib
+import os
+import re
+
+import gin
+import jax
+
+from speculative_t5x.decoder import compilation_cache
+from speculative_t5x.jobs.command_line import commands
+from speculative_t5x.jobs.command_line import gin_text
+from speculative_t5x.jobs.command_line import kinds
+from speculative_t5x.jobs.command_line import macro_names
+from speculative_t5x.jobs.outputs import resumption
+from speculative_t5x.loading import quiet
+from speculative_t5x.networks import sharding
+
+# What gin writes behind the message of an error within a function that it calls
+CALL = "\n  In call to configurable '"
+# A function, its message, and its scope, if an argument of its call is missing
+_MISSING = re.compile(
+    rf"((\w+)(?:\.__init__)?\(\) missing .*)(?:\n.*)*?{CALL}\2'.*\)(.*)"
+)
+
+
+def configure(command: commands.CommandLine) -> Callable[[], None]:
+  """Reads the gin files of a command and returns what runs its job.
+
+  Raises:
+    commands.UsageError: for a file or a setting that gin refuses, or that is
+      not of the kind of its argument.
+  """
+  if command.job.on_host:
+    # JAX would wait for an accelerator that another process uses.
+    jax.config.update('jax_platforms', 'cpu')
+  quiet.keep_libtpu_from_searching()
+  job = _import_job(command.function)
+  gin.clear_config()  # removes the config of an earlier command
+  # Gin can only add readers and folders. Its own reader takes the encoding of
+  # the locale, and the current folder would always come first.
+  open_text = functools.partial(open, encoding='utf-8')
+  gin.config._FILE_READERS[:] = [(open_text, os.path.isfile)]
+  gin.config._LOCATION_PREFIXES[:] = command.folders
+  for name in command.job.optional:
+    gin.parse_config(f'{name} = None')
+  for name in command.gin_files:
+    with _gin_errors_in(name), _quiet_tensorflow():
+      gin.parse_config_file(name)
+  for name, value in command.bindings:
+    with _gin_errors_in(f'--gin.{name}={value}'):
+      gin.parse_config(f'{name} = {value}')
+  _check_values(command.job)
+  _register_check()
+  gin.finalize()
+  try:
+    configured = gin.get_configurable(job)
+  except ValueError as error:
+    raise commands.UsageError(
+        f'No gin file configures the job {job.__name__}. Add one from'
+        ' configs/runs.'
+    ) from error
+  return functools.partial(_run, command.job, configured)
+
+
+def _import_job(function: str) -> Callable:
+  module, _, name = f'speculative_t5x.jobs.{function}'.rpartition('.')
+  try:
+    with _quiet_tensorflow():
+      return getattr(importlib.import_module(module), name)
+  except ModuleNotFoundError as error:
+    raise commands.UsageError(
+        f'{error.name}, which jobs need, is not installed. Install the package'
+        " with its extra: pip install 'speculative_t5x[jobs]'."
+    ) from error
+
+
+@contextlib.contextmanager
+def _quiet_tensorflow() -> Iterator[None]:
+  """Keeps TensorFlow quiet and off GPUs while the context imports it.
+
+  Discards stderr within the context: TensorFlow prints lines, partly about
+  GPUs, before its logging is set up, and no variable turns them off.
+  """
+  with quiet.quiet_stderr():
+    yield
+    quiet.keep_tensorflow_off_accelerators()
+
+
+@contextlib.contextmanager
+def _gin_errors_in(source: str) -> Iterator[None]:
+  """Turns gin's errors to one line that names the file or flag."""
+  try:
+    yield
+  except Exception as error:
+    text = ' '.join(str(error).split()).rstrip('.')
+    raise commands.UsageError(f'{source} cannot be read: {text}.') from error
+
+
+@functools.cache  # hooks stay; T5X's scripts, which do without, run elsewhere
+def _register_check() -> None:
+  """Has gin check the kinds of all settings when it finalizes them."""
+  gin.config.register_finalize_hook(kinds.check)
+
+
+def _settings() -> dict[str, str]:
+  """Returns the values of all settings by name, as gin writes them."""
+  # One line for each; gin rules lines of this length between them.
+  lines = gin.config_str(max_line_length=10**5).splitlines()
+  pairs = (line.split(' = ', 1) for line in lines if not line.startswith('#'))
+  return dict(pair for pair in pairs if len(pair) == 2)
+
+
+def _check_values(job: commands.Job) -> None:
+  """Checks that every macro that is required or used has a value."""
+  settings = _settings()
+  required = [k for k, v in settings.items() if v == commands.REQUIRED]
+  if required:
+    own = {each.upper(): f'--{each}=...' for each in job.flags}
+    flags = ' '.join(own.get(x, f'--gin.{x}=...') for x in required)
+    raise commands.UsageError(
+        f'{", ".join(required)} must be set: {flags}, or in a gin file.'
+    )
+  used = set().union(*map(gin_text.macros_in, settings.values()))
+  for name in sorted(used - settings.keys()):
+    hint = macro_names.provider_hint(name)
+    remedy = ' Correct its name, or add the gin file that sets it.'
+    raise commands.UsageError(
+        f'The macro {name} is used but has no value.{hint or remedy}'
+    )
+
+
+def _run(command: commands.Job, job: Callable) -> None:
+  """Runs a configured job."""
+  output = gin.get_bindings(f'{command.output_macro}/macro').get('value')
+  if not command.on_host:
+    # Only then, because counting processes opens the devices, which some parts
+    # of the job `paper` do not need.
+    if jax.distributed.is_initialized():
+      sharding.check_one_process()
+    compilation_cache.enable(str(output))
+  settings, kept = _settings(), contextlib.nullcontext()
+  if command.may_change is not None:
+    kept = resumption.keep_settings(output, settings, command.may_change)
+  try:
+    with kept:
+      job()
+  except TypeError as error:
+    if (missing := _MISSING.match(str(error))) is None:
+      raise  # a bug
+    raise commands.UsageError(
+        f'{missing[1]}{missing[3]}. Add the gin file that sets it.'
+    ) from error
+  except ValueError as error:
+    text = str(error).partition(CALL)[0]
+    if (macro := _refused_macro(text, settings)) is None:
+      raise
+    raise ValueError(f'{text} Correct {macro}.') from error
+
+
+def _refused_macro(text: str, settings: Mapping[str, str]) -> str | None:
+  """Returns the macro of an argument whose value a message refuses, if any."""
+  argument = text.partition(' ')[0]
+  found = {
+      value.removeprefix('%')
+      for name, value in settings.items()
+      if name.endswith(f'.{argument}')
+  }
+  found = [each for each in found if f'got {settings.get(each)}' in text]
+  return found[0] if len(found) == 1 else None

@@ -1,0 +1,80 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The help of the command `speculative-t5x`: what gin files say and set."""
+
+from collections.abc import Iterator, Sequence
+import itertools
+import pathlib
+import textwrap
+
+from speculative_t5x.jobs.command_line import commands
+from speculative_t5x.jobs.command_line import flags
+from speculative_t5x.jobs.command_line import gin_text
+from speculative_t5x.jobs.command_line import macro_names
+
+_OVERVIEW = """{usage}
+
+commands:
+{commands}
+
+flags:
+  --gin_file=FILE              a gin file; may be repeated, and later files
+                               override earlier ones
+  --gin.NAME=VALUE             a single setting; overrides all files
+  --output_dir=DIR             the folder for the results
+  --gin_search_paths=DIR,...   folders to search for gin files, before the
+                               current folder and the package's configs
+
+examples:
+  speculative-t5x eval --gin_file=configs/runs/demo.gin
+  speculative-t5x paper table1 figure2 --output_dir=/path/to/folder
+  speculative-t5x check-pair --gin.CHECKPOINT_PATH=/path/to/target \\
+      --gin.DRAFT_CHECKPOINT_PATH=/path/to/draft
+
+For the required and the common settings of a command, see
+speculative-t5x COMMAND --help"""
+
+
+def text(argv: Sequence[str]) -> str:
+  """Returns the help of a command or of its first named part.
+
+  The help is the head comment of the gin file, and the defaults in it. Without
+  a command, returns the overview of all commands.
+
+  Raises:
+    commands.UsageError: for a part that does not exist.
+  """
+  job = commands.JOBS.get(argv[0]) if argv else None
+  if job is None:
+    lines = [f'  {k:15}{job.summary}' for k, job in commands.JOBS.items()]
+    return _OVERVIEW.format(usage=commands.USAGE, commands='\n'.join(lines))
+  gin_file = job.gin_file
+  if job.folder and (parts := [x for x in argv[1:] if not x.startswith('-')]):
+    gin_file = flags.part_file(job, parts[0])
+  path = gin_text.find(gin_file, commands.ROOTS)
+  rows = path.read_text(encoding='utf-8').splitlines()
+  head = itertools.takewhile(lambda row: row.startswith('#'), rows)
+  # The first three lines are the licence.
+  lines = [row[2:] for row in itertools.islice(head, 3, None)]
+  return '\n'.join([*lines, '', *_settings(job, gin_file)])
+
+
+def _settings(job: commands.Job, gin_file: str) -> Iterator[str]:
+  """Yields lines of the settings of a gin file, their defaults and choices."""
+  yield 'All settings and their defaults:'
+  macros = gin_text.read_macros([gin_file], commands.ROOTS)
+  for name in sorted(macros.mentioned):
+    unset = 'None' if name in job.optional else commands.REQUIRED
+    value = macros.values.get(name, unset)
+    is_required = value == commands.REQUIRED
+    yield f'  {name} = {"<required>" if is_required else value}'
+    folder = commands.CHOICES.get(name)
+    if folder and name.lower() not in job.flags:
+      names = [pathlib.Path(x).stem for x in macro_names.gin_files(folder)]
+      yield from textwrap.wrap(
+          f'--gin_file={folder}/<name>.gin sets it; names: {", ".join(names)}',
+          80,
+          initial_indent=' ' * 6,
+          subsequent_indent=' ' * 6,
+          break_on_hyphens=False,
+      )
