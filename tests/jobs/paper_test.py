@@ -198,7 +198,7 @@ class TestTable3:
     """A walltime job of two temperatures and two gammas, or of drafters."""
     folders = []
 
-    def measure(output_dir, drafters=None):
+    def measure(output_dir, drafters=None, **options):
       folders.append(output_dir)
       if drafters is None:
         return [
