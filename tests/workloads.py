@@ -1,16 +1,48 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Makes arguments of the decoding jobs from one flat dictionary."""
+"""A pair of checkpoints, and arguments of the jobs that decode by it.
+
+All files share its shapes, so that one cache of compiled programs serves them.
+"""
 
 import dataclasses
+import json
+import pathlib
 from typing import Any
 
 from speculative_t5x.jobs import workload
+from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.speculation import sampling
+from tests import tiny
+
+CONFIG = tiny.config(
+    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
+)
+LENGTHS = {'inputs': 24, 'targets': 16}
 
 _NAMES = {field.name for field in dataclasses.fields(workload.Workload)}
 _SAMPLING = {field.name for field in dataclasses.fields(sampling.Sampling)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+  """Paths of a target, and of a draft model that resembles it."""
+
+  target: str
+  draft: str
+
+
+def save_pair(folder: pathlib.Path) -> Pair:
+  """Writes checkpoints of `CONFIG`, the draft's of step 2."""
+  checkpoints.save(folder / 'target', 1, tiny.params(CONFIG))
+  checkpoints.save(folder / 'draft', 2, tiny.params(CONFIG, noise=0.1))
+  return Pair(str(folder / 'target'), str(folder / 'draft'))
+
+
+def read(path: pathlib.Path) -> list[dict[str, Any]]:
+  """Returns the objects of a JSONL file."""
+  return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
 
 
 def job_arguments(**values: Any) -> dict[str, Any]:

@@ -351,7 +351,9 @@ def _settings(
   if paths is not None:
     record = dataclasses.replace(record, task=', '.join(paths), split=None)
   if job.engine.is_plain:
-    unused = 'drafter', 'verification', 'gamma', 'gamma_policy'
+    unused = (
+        *('drafter', 'draft_sampling', 'verification'), 'gamma', 'gamma_policy',
+    )  # fmt: skip
     record = dataclasses.replace(
         record, lossless=True, **dict.fromkeys(unused)
     )

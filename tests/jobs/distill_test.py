@@ -37,6 +37,11 @@ _DRAFT = dataclasses.replace(
 )
 
 
+_MISSING = task_examples.References(
+    ende.BULLETINS, 'dev', {'inputs': 8, 'targets': 8}
+)
+
+
 class _Infer:
   """Writes given decodes as the infer job does, and counts its runs."""
 
@@ -112,28 +117,6 @@ def distilled(target, tmp_path_factory):
 
 class TestDistill:
 
-  def test_waits_for_decodes_that_another_training_makes(
-      self, target, distilled, tmp_path, capsys
-  ):
-    folder = tmp_path / 'decodes' / 'train'
-    told = []
-
-    def free_after_some_tries(seconds):
-      told.append(seconds)
-      if len(told) == 3:
-        other.close()
-
-    with contextlib.ExitStack() as other, pytest.MonkeyPatch.context() as patch:
-      other.enter_context(folder_lock.hold(folder))
-      # The lock sleeps as well, between its own tries.
-      clock = types.SimpleNamespace(sleep=free_after_some_tries)
-      patch.setattr(target_decodes, 'time', clock)
-      result = _distill(target, tmp_path)
-    assert len(told) == 3
-    assert result.last.validation == distilled[1].last.validation
-    shown = capsys.readouterr().err
-    assert shown.count(f'Waiting for the decodes. The folder {folder}') == 1
-
   def test_result(self, distilled):
     folder, result = distilled
     measured = result.last.validation
@@ -143,27 +126,18 @@ class TestDistill:
     history = json.loads((folder / 'model/history.json').read_text())
     assert [point['step'] for point in history] == [3, 6]
 
-  def test_resumed_equals_uninterrupted(self, target, distilled, tmp_path):
-    folder, result = distilled
-    (tmp_path / 'model').mkdir()
-    for name in ('checkpoint_3', 'history.json'):
-      source, copy = folder / 'model' / name, tmp_path / 'model' / name
-      (shutil.copytree if source.is_dir() else shutil.copy)(source, copy)
-    resumed = _distill(target, tmp_path)
-    assert resumed.last.validation == result.last.validation
-    assert resumed.last.training['loss'] == result.last.training['loss']
-    assert resumed.best == result.best or resumed.best.step == 6
-
   @pytest.mark.parametrize(
       'draft',
       [
-          origins.FromTarget([1], num_heads=1, mlp_dim=9),
-          origins.FromTarget([0], shares_encoder=True),
+          origins.FromTarget([1], num_heads=1, mlp_dim=9, shares_encoder=True),
           origins.Scratch(dataclasses.replace(_DRAFT, num_encoder_layers=0)),
           origins.ExitHead(1),
-          origins.Scratch(dataclasses.replace(_DRAFT, dtype='bfloat16')),
+          pytest.param(
+              origins.Scratch(dataclasses.replace(_DRAFT, dtype='bfloat16')),
+              marks=pytest.mark.exhaustive,
+          ),
       ],
-      ids=['cut', 'cut, shared encoder', 'shared encoder', 'head', 'bfloat16'],
+      ids=['cut', 'shared encoder', 'head', 'bfloat16'],
   )
   def test_origins(self, target, tmp_path, draft):
     result = _distill(
@@ -194,40 +168,29 @@ class TestDistill:
       assert {str(x.dtype) for x in jax.tree.leaves(params)} == {'float32'}
 
   def test_resumed_equals_uninterrupted_on_policy(self, target, tmp_path):
-    def run(name, steps):
-      return _distill(
-          target,
-          tmp_path / name,
-          on_policy=on_policy.Settings(share=0.25, period=3),
-          train_steps=steps,
-          learning_rate_fn=schedules.rsqrt_decay(
-              learning_rate=0.03, warmup_steps=2
-          ),
-      )
+    def run(name):
+      samples = on_policy.Settings(share=0.25, period=3)
+      return _distill(target, tmp_path / name, on_policy=samples)
 
-    whole = run('whole', 6)
-    run('resumed', 3)
-    resumed = run('resumed', 6)
+    whole = run('whole')
+    (tmp_path / 'resumed' / 'model').mkdir(parents=True)
+    saved = 'model/checkpoint_3'
+    shutil.copytree(tmp_path / 'whole' / saved, tmp_path / 'resumed' / saved)
+    resumed = run('resumed')
     assert resumed.last.validation == whole.last.validation
     assert resumed.last.training['loss'] == whole.last.training['loss']
 
-  @pytest.mark.parametrize(
-      ('options', 'end'), [({}, 1), ({'end_of_sequence': 3}, 3)]
-  )
   def test_samples_end_at_the_end_of_the_vocabulary(
-      self, target, tmp_path, monkeypatch, options, end
+      self, target, tmp_path, monkeypatch
   ):
-    """T5X's layout does not state the id."""
+    """T5X's layout does not state the id, which is 1 by default."""
     samples = mock.create_autospec(on_policy.Samples, side_effect=ValueError)
     monkeypatch.setattr(on_policy, 'Samples', samples)
-    with pytest.raises(ValueError):
-      _distill(
-          target,
-          tmp_path,
-          on_policy=on_policy.Settings(share=0.5, period=3),
-          **options,
-      )
-    assert samples.call_args.args[2].end == end
+    settings = on_policy.Settings(share=0.5, period=3)
+    for options, end in (({}, 1), ({'end_of_sequence': 3}, 3)):
+      with pytest.raises(ValueError):
+        _distill(target, tmp_path, on_policy=settings, **options)
+      assert samples.call_args.args[2].end == end
 
   def test_goes_on_from_a_checkpoint(self, target, distilled, tmp_path):
     """At a learning rate of 0, the measures stay those of the checkpoint."""
@@ -249,17 +212,16 @@ class TestDistill:
     distill._note_activations(config)
     assert (activation in capsys.readouterr().err) == (activation == 'silu')
 
-  @pytest.mark.parametrize('rate', [0.0, 0.9])
-  def test_dropout_is_that_of_the_job(self, target, tmp_path, rate):
+  def test_dropout_is_that_of_the_job(self, target, tmp_path):
     """The target as its own draft model only errs with dropout."""
     result = _distill(
         target,
         tmp_path,
         draft=origins.FromCheckpoint(target),
         train_steps=1,
-        dropout_rate=rate,
+        dropout_rate=0.9,
     )
-    assert (result.last.training['loss'] > 1e-4) == (rate > 0)
+    assert result.last.training['loss'] > 1e-4
 
   @pytest.mark.parametrize(
       'draft', [origins.FromTarget([0, 1]), origins.ExitHead(2)], ids=str
@@ -272,20 +234,10 @@ class TestDistill:
         train_steps=1,
         learning_rate_fn=lambda step: 0.0 * step,
     )
+    assert result.last.training['loss'] < 1e-4
     for temperature in (0, 1):
       accepted = result.last.validation[f'acceptance_t{temperature}']
       assert accepted == pytest.approx(1, abs=1e-5)
-
-
-@pytest.fixture(scope='module')
-def with_vocabulary(target, tmp_path_factory):
-  """Returns copies of the target with vocabularies: two equal, one other."""
-  folder = tmp_path_factory.mktemp('vocabularies')
-  texts = {'one': 'ein Mann geht', 'same': 'ein Mann geht', 'other': 'Hund'}
-  for name, text in texts.items():
-    shutil.copytree(target, folder / name)
-    vocabulary_files.train(folder / name / 'spiece.model', text=text)
-  return folder
 
 
 class TestBadInput:
@@ -298,15 +250,18 @@ class TestBadInput:
     (tmp_path / 'model' / 'data.json').unlink()
     _distill(target, tmp_path, _Infer(target, largest=10))
 
-  def test_vocabularies(self, with_vocabulary, tmp_path):
+  def test_vocabularies(self, target, tmp_path):
     """The same one passes, and only what is checked after it fails."""
-    one, other, same = (with_vocabulary / x for x in ('one', 'other', 'same'))
+    texts = {'one': 'ein Mann geht', 'same': 'ein Mann geht', 'other': 'Hund'}
+    for name, text in texts.items():
+      shutil.copytree(target, tmp_path / name)
+      vocabulary_files.train(tmp_path / name / 'spiece.model', text=text)
+    one, other, same = (tmp_path / x for x in ('one', 'other', 'same'))
     with pytest.raises(ValueError, match=f'{one} and {other} cannot be a pair'):
-      _distill(one, tmp_path, draft=origins.FromCheckpoint(other))
-    assert list(tmp_path.iterdir()) == []
+      _distill(one, tmp_path / 'a', draft=origins.FromCheckpoint(other))
     with pytest.raises(ValueError, match='batch_size 65'):
       draft = origins.FromCheckpoint(same)
-      _distill(one, tmp_path, draft=draft, batch_size=65)
+      _distill(one, tmp_path / 'b', draft=draft, batch_size=65)
 
   def test_decoder_that_reads_another_width(self, target, tmp_path):
     config = dataclasses.replace(
@@ -343,14 +298,12 @@ class TestBadInput:
       # Step 4 has a loss, and leaves parameters that are not finite.
       _distill(target, tmp_path, learning_rate_fn=lambda step: np.nan * step)
     assert sorted(checkpoints.step_folders(tmp_path / 'model')) == [3]
-    resumed = _distill(target, tmp_path)
-    assert resumed.last.validation == distilled[1].last.validation
 
   @pytest.mark.parametrize(
       ('changes', 'named'),
       [
           ({'decodes': []}, 'nothing to train on'),
-          ({'validation': {0: None}}, 'validation must'),
+          ({'validation': {0: None}}, 'validation'),
           (
               {'draft': origins.Scratch(
                   dataclasses.replace(_DRAFT, vocab_size=13)
@@ -359,7 +312,6 @@ class TestBadInput:
           ),
           ({'draft': origins.Scratch(None)}, 'DRAFT_CONFIG'),
           ({'draft': origins.FromTarget([2])}, 'decoder_layers'),
-          ({'draft': origins.FromTarget([0], num_heads=0)}, 'num_heads'),
           ({'draft': origins.ExitHead(3)}, 'exit_layer'),
           ({'dropout_rate': 1.0}, 'dropout_rate'),
           (
@@ -379,25 +331,44 @@ class TestBadInput:
           ),
           ({'batch_size': 65}, 'batch_size 65'),
           ({'checkpoint_path': 'nowhere'}, 'nowhere'),
+          ({'references': [_MISSING]}, 'bulletins_ende.*no split dev'),
       ],
   )  # fmt: skip
   def test_error_names_the_setting(self, target, tmp_path, changes, named):
-    with pytest.raises(ValueError, match=named):
-      _distill(target, tmp_path, **changes)
-
-  def test_missing_split_is_found_before_anything_is_decoded(
-      self, target, tmp_path
-  ):
     infer = _Infer(target)
-    missing = task_examples.References(
-        ende.BULLETINS, 'dev', {'inputs': 8, 'targets': 8}
-    )
-    with pytest.raises(ValueError, match='bulletins_ende.*no split dev'):
-      _distill(target, tmp_path, infer, references=[missing])
-    assert not infer.runs
+    with pytest.raises(ValueError, match=named):
+      _distill(target, tmp_path, infer, **changes)
+    # Decoding takes long: only the number of examples is known after it.
+    assert not infer.runs or 'batch_size' in changes
+
+
+class TestDecodes:
+
+  def test_waits_for_another_training_that_makes_them(
+      self, target, tmp_path, capsys
+  ):
+    folder = tmp_path / 'train'
+    told = []
+
+    def free_after_some_tries(seconds):
+      told.append(seconds)
+      if len(told) == 3:
+        other.close()
+
+    with contextlib.ExitStack() as other, pytest.MonkeyPatch.context() as patch:
+      other.enter_context(folder_lock.hold(folder))
+      # The lock sleeps as well, between its own tries.
+      clock = types.SimpleNamespace(sleep=free_after_some_tries)
+      patch.setattr(target_decodes, 'time', clock)
+      infer = _Infer(target)
+      decodes = target_decodes.Decodes(infer, tmp_path, 'train')
+      examples = decodes.read(target, _TARGET)
+    assert len(told) == 3 and len(examples.inputs) == 64
+    shown = capsys.readouterr().err
+    assert shown.count(f'Waiting for the decodes. The folder {folder}') == 1
 
   @pytest.mark.parametrize(
-      ('infer', 'message'),
+      ('infer', 'named'),
       [
           (_Infer('elsewhere'), 'decodes elsewhere'),
           (_with_other_settings, 'DECODES_DIR: .* another temperature'),
@@ -411,8 +382,8 @@ class TestBadInput:
           'another vocabulary',
       ],
   )
-  def test_decodes_that_do_not_fit(self, target, tmp_path, infer, message):
+  def test_that_do_not_fit(self, target, tmp_path, infer, named):
     if isinstance(infer, dict):
       infer = _Infer(target, **infer)
-    with pytest.raises(ValueError, match=message):
-      _distill(target, tmp_path, infer)
+    with pytest.raises(ValueError, match=named):
+      target_decodes.Decodes(infer, tmp_path, 'train').read(target, _TARGET)

@@ -18,7 +18,6 @@ import os
 import random
 import signal
 import sys
-import time
 
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer
@@ -26,58 +25,38 @@ from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
-from tests import tiny
 from tests import workloads
 
-CONFIG = tiny.config(
-    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
-)
-LENGTHS = {'inputs': 24, 'targets': 16}
 
-
-def _eval(folder: str, output_dir: str, num_examples: int) -> None:
-  """Runs the eval job at two temperatures."""
-  evaluation.evaluate(
-      **workloads.job_arguments(
-          **_arguments(folder),
-          mixture_or_task_name=ende.BULLETINS,
-          output_dir=output_dir,
-          num_examples=num_examples,
-          temperature=(0.0, 1.0),
-      )
-  )
-
-
-def _infer(folder: str, output_dir: str, num_examples: int) -> None:
-  """Runs the infer job with two samples per line."""
-  infer.infer(
-      **workloads.infer_arguments(
-          **_arguments(folder),
-          mixture_or_task_name=None,
-          inputs=f'{folder}/input.txt',
-          vocabulary_file=str(bulletins.VOCABULARY_FILE),
-          output_dir=output_dir,
-          num_examples=num_examples,
-          temperature=1.0,
-          num_decodes=2,
-          scores=True,
-          statistics=True,
-      )
-  )
-
-
-def _arguments(folder: str):
-  return dict(
+def _job(name: str, folder: str, num_examples: int, output: str) -> None:
+  """Runs the job eval or infer, in many chunks."""
+  arguments = dict(
       split='validation',
-      target_config=CONFIG,
+      target_config=workloads.CONFIG,
       checkpoint_path=f'{folder}/target',
-      drafter=workloads.drafter(f'{folder}/draft', CONFIG),
-      task_feature_lengths=LENGTHS,
+      drafter=workloads.drafter(f'{folder}/draft', workloads.CONFIG),
+      task_feature_lengths=workloads.LENGTHS,
+      output_dir=f'{folder}/{output}',
+      num_examples=num_examples,
       gamma=3,
       batch_size=2,
       chunk_batches=2,
       seed=5,
   )
+  if name == 'eval':
+    task = dict(mixture_or_task_name=ende.BULLETINS, temperature=(0.0, 1.0))
+    evaluation.evaluate(**workloads.job_arguments(**arguments, **task))
+  else:
+    lines = dict(
+        mixture_or_task_name=None,
+        inputs=f'{folder}/input.txt',
+        vocabulary_file=str(bulletins.VOCABULARY_FILE),
+        temperature=1.0,
+        num_decodes=2,
+        scores=True,
+        statistics=True,
+    )
+    infer.infer(**workloads.infer_arguments(**arguments, **lines))
 
 
 def _start(job: Callable[[], None]) -> tuple[int, int]:
@@ -107,67 +86,43 @@ def _start(job: Callable[[], None]) -> tuple[int, int]:
     os._exit(1)
 
 
-def _finish(process: int, reader: int) -> bool:
-  """Waits for the end of a process; returns whether it was killed."""
+def _run(job: Callable[[], None], until: int | None = None) -> tuple[int, bool]:
+  """Runs a job, and kills it after a number of events, if one is given.
+
+  Returns:
+    The number of events, and whether it was killed.
+  """
+  process, reader = _start(job)
+  count = 0
+  while count != until and os.read(reader, 1):
+    count += 1
+  if count == until:
+    os.kill(process, signal.SIGKILL)
   _, status = os.waitpid(process, 0)
   os.close(reader)
   code = os.waitstatus_to_exitcode(status)
-  assert code in (0, -signal.SIGKILL), code
-  return code != 0
-
-
-def _run(job: Callable[[], None]) -> tuple[int, float]:
-  """Runs a job; returns its number of events, and the seconds per event."""
-  process, reader = _start(job)
-  os.read(reader, 1)
-  start, num_events = time.monotonic(), 1
-  while found := os.read(reader, 1000):
-    num_events += len(found)
-  seconds = time.monotonic() - start
-  assert not _finish(process, reader)
-  return num_events, seconds / num_events
-
-
-def _run_and_kill(
-    job: Callable[[], None], num_events: int, delay_s: float
-) -> bool:
-  """Runs a job, and kills it some time after its events have happened.
-
-  Returns:
-    Whether it was killed; False if it ended before.
-  """
-  process, reader = _start(job)
-  while num_events and (found := os.read(reader, num_events)):
-    num_events -= len(found)
-  time.sleep(delay_s)
-  os.kill(process, signal.SIGKILL)
-  return _finish(process, reader)
+  assert code in ((0, -signal.SIGKILL) if count == until else (0,)), code
+  return count, code != 0
 
 
 def main(
     name: str, folder: str, num_examples: str, num_kills: str, seed: str
 ) -> None:
   """See the head of this file."""
-  job = {'eval': _eval, 'infer': _infer}[name]
-  run = lambda output: functools.partial(
-      job, folder, f'{folder}/{output}', int(num_examples)
+  run = lambda output, until=None: _run(
+      functools.partial(_job, name, folder, int(num_examples), output), until
   )
-  total, seconds = _run(run('whole'))
+  total, _ = run('whole')
   moments = random.Random(int(seed))
   # Long enough for the kills to reach the end of a job, although each of them
   # loses what was decoded of a chunk.
   most = max(1, 3 * total // int(num_kills))
   num_left, number = int(num_kills), 0
   while num_left:
-    is_killed = _run_and_kill(
-        run(f'killed_{number}'),
-        moments.randint(1, most),
-        # At once, which may be while a file is written, or later.
-        moments.choice((0, moments.uniform(0, seconds))),
-    )
+    _, is_killed = run(f'killed_{number}', moments.randint(1, most))
     num_left -= is_killed
     number += not is_killed  # the job ended: the next one begins anew
-  _run(run(f'killed_{number}'))
+  run(f'killed_{number}')
 
 
 if __name__ == '__main__':

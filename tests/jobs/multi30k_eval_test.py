@@ -13,6 +13,7 @@ from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import t5
 from tests import shared
+from tests import workloads
 
 _SHARED = shared.shared_folder()
 _NUM_ORACLE = 64
@@ -40,12 +41,8 @@ def _eval(output, *flags):
       ]
   )
   assert status == 0
-  (record,) = _read(output / 'results.jsonl')
-  return record, _read(output / 'predictions.jsonl')
-
-
-def _read(path):
-  return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
+  (record,) = workloads.read(output / 'results.jsonl')
+  return record, workloads.read(output / 'predictions.jsonl')
 
 
 def _texts_of_t5x():
@@ -75,31 +72,17 @@ def _assert_same_outputs(record, num_examples):
   assert greedy['identical'] + greedy['near_tie'] == num_examples
 
 
-@pytest.fixture(scope='module')
-def ran(tmp_path_factory):
-  folder = tmp_path_factory.mktemp('multi30k')
-  return _eval(folder, f'--gin.NUM_EXAMPLES={_NUM_ORACLE}')
-
-
-class TestOracle:
-
-  @pytest.mark.parametrize('side', ['baseline', 'speculative'])
-  def test_bleu(self, ran, side):
-    bleu = ran[0]['quality'][side]['bleu']
+def test_oracle(tmp_path):
+  """Texts and BLEU are those of T5X, whose agreement gives the rate."""
+  record, rows = _eval(tmp_path, f'--gin.NUM_EXAMPLES={_NUM_ORACLE}')
+  for side in ('baseline', 'speculative'):
+    bleu = record['quality'][side]['bleu']
     assert bleu == pytest.approx(_bleu_of_t5x(), abs=0.01)
-
-  @pytest.mark.parametrize('side', ['baseline', 'speculative'])
-  def test_texts(self, ran, side):
-    assert [row[side] for row in ran[1]] == _texts_of_t5x()
-
-  def test_greedy_outputs(self, ran):
-    _assert_same_outputs(ran[0], _NUM_ORACLE)
-
-  def test_tokens_per_target_call(self, ran):
-    """T5X's agreement on 300 rows gives 2.32 at gamma 5."""
-    record, _ = ran
-    assert record['gamma'] == 5
-    assert record['tokens_per_target_call'] == pytest.approx(2.32, abs=0.2)
+    assert [row[side] for row in rows] == _texts_of_t5x()
+  _assert_same_outputs(record, _NUM_ORACLE)
+  assert record['gamma'] == 5
+  # 2.32 on 300 rows.
+  assert record['tokens_per_target_call'] == pytest.approx(2.32, abs=0.2)
 
 
 @pytest.mark.exhaustive

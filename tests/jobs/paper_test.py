@@ -133,33 +133,29 @@ def _speeds(make, folder, **changes):
   make(folder, **{'target_size': 'xl', 'shapes': _SHAPES, **changes})
 
 
-class TestTables2And4:
-
-  def test_are_of_the_same_runs(self, measured, tmp_path, monkeypatch):
-    _speeds(paper.table2, tmp_path)
-    assert len(measured) == len(set(measured)) == 12
-    monkeypatch.setattr(random_models, 'make_model', None)
-    _speeds(paper.table4, tmp_path)
-    assert len(measured) == 12
-    assert _names(tmp_path) == ['simulated', 'table2.md', 'table4.md']
-    text = (tmp_path / 'table4.md').read_text()
-    assert text == (tmp_path / 'table2.md').read_text()
-    results = (tmp_path / 'simulated' / 'results.jsonl').read_text()
-    assert len(results.splitlines()) == 12
-
-  def test_every_row_has_the_papers_alpha(self, measured, tmp_path):
-    _speeds(paper.table2, tmp_path)
-    header, rows = _cells(tmp_path / 'table2.md')
-    alpha = header.index('alpha')
-    for row, cells in zip(published.TABLES_2_AND_4, rows, strict=True):
-      assert cells[0] == row.task and cells[1].startswith(row.draft)
-      assert cells[alpha] == cells[alpha + 1] == f'{row.alpha:.2f}'
-      assert cells[header.index('acceptance')] == 'simulated'
-      assert cells[header.index('EMP') + 1] == f'{row.measured:.1f}'
-      assert (
-          f'xl and {row.draft}, gamma {row.gamma}, alpha {row.alpha:g},'
-          f' temperature {row.temperature}'
-      ) in measured
+def test_tables_2_and_4(measured, tmp_path, monkeypatch):
+  """They are of the same runs, each row at the paper's alpha."""
+  _speeds(paper.table2, tmp_path)
+  assert len(measured) == len(set(measured)) == 12
+  monkeypatch.setattr(random_models, 'make_model', None)
+  _speeds(paper.table4, tmp_path)
+  assert len(measured) == 12
+  assert _names(tmp_path) == ['simulated', 'table2.md', 'table4.md']
+  text = (tmp_path / 'table4.md').read_text()
+  assert text == (tmp_path / 'table2.md').read_text()
+  results = (tmp_path / 'simulated' / 'results.jsonl').read_text()
+  assert len(results.splitlines()) == 12
+  header, rows = _cells(tmp_path / 'table2.md')
+  alpha = header.index('alpha')
+  for row, cells in zip(published.TABLES_2_AND_4, rows, strict=True):
+    assert cells[0] == row.task and cells[1].startswith(row.draft)
+    assert cells[alpha] == cells[alpha + 1] == f'{row.alpha:.2f}'
+    assert cells[header.index('acceptance')] == 'simulated'
+    assert cells[header.index('EMP') + 1] == f'{row.measured:.1f}'
+    assert (
+        f'xl and {row.draft}, gamma {row.gamma}, alpha {row.alpha:g},'
+        f' temperature {row.temperature}'
+    ) in measured
 
 
 class TestMeasured:
@@ -183,62 +179,44 @@ class TestMeasured:
     alphas = [row[header.index('alpha')] for row in rows]
     assert (alphas[0], alphas[3]) == ('0.33', '0.22')
 
-  @pytest.mark.parametrize(
-      ('settings', 'count'),
-      [
-          ([{'gamma': 5}, {'temperature': 1.0}, {'batch_size': 8}], 0),
-          ([{}, {'drafter': {'name': 'another'}}], 2),
-      ],
-  )
-  def test_without_the_one_record(self, measured, tmp_path, settings, count):
+  def test_without_the_one_record(self, measured, tmp_path):
     """Two drafts of one job are not told apart by the row's settings."""
-    found = [records.measured(**changes) for changes in settings]
-    path = _results(tmp_path / 'mine.jsonl', *found)
-    with pytest.raises(ValueError, match=f'{path} must .*, and has {count}'):
-      _speeds(paper.table2, tmp_path, measured={('EnDe', 'small', 0.0): path})
+    path, other = tmp_path / 'mine.jsonl', {'drafter': {'name': 'another'}}
+    for changes, count in (([{'gamma': 5}], 0), ([{}, other], 2)):
+      _results(path, *(records.measured(**each) for each in changes))
+      with pytest.raises(ValueError, match=f'{path} must .*, and has {count}'):
+        _speeds(
+            paper.table2, tmp_path, measured={('EnDe', 'small', 0.0): path}
+        )
     assert measured == [] and _names(tmp_path) == ['mine.jsonl']
-
-
-def _measured_ngrams(drafter):
-  """Returns the record of a table's drafter, its order in name and alpha."""
-  name = f'{drafter.order} of {pathlib.Path(drafter.path).name}'
-  return records.measured(
-      3, 0.0, alpha=drafter.order / 10, drafter={'name': name, 'dtype': None}
-  )
 
 
 class TestTable3:
 
   @pytest.fixture
   def measure(self):
-    """A walltime job of two temperatures and two gammas."""
+    """A walltime job of two temperatures and two gammas, or of drafters."""
     folders = []
 
-    def measure(output_dir, **options):
+    def measure(output_dir, drafters=None, **options):
       folders.append(output_dir)
-      if options:
-        return [_measured_ngrams(each) for each in options['drafters']]
+      if drafters is None:
+        return [
+            records.measured(gamma, temperature, alpha=0.8 - temperature / 4)
+            for temperature in (0.0, 1.0)
+            for gamma in (3, 5)
+        ]
+      names = [f'{x.order} of {pathlib.Path(x.path).name}' for x in drafters]
       return [
-          records.measured(gamma, temperature, alpha=0.8 - temperature / 4)
-          for temperature in (0.0, 1.0)
-          for gamma in (3, 5)
+          records.measured(3, 0.0, drafter={'name': name, 'dtype': None})
+          for name in names
       ]
 
     measure.folders = folders
     return measure
 
-  def test_alphas_at_hand(self, measure, tmp_path):
-    """One for each temperature, whatever the gamma."""
-    paper.table3(tmp_path, measure)
-    assert measure.folders == [str(tmp_path / 'measured')]
-    _, rows = _cells(tmp_path / 'table3.md')
-    own = ['[0.690, 0.710]', '10000', '-']
-    assert rows[:2] == [
-        [_PAIR, '0', '0.800', *own], [_PAIR, '1', '0.550', *own]
-    ]  # fmt: skip
-
   def test_unigrams_and_bigrams(self, measure, tmp_path):
-    """Of counts that are made once."""
+    """Of counts that are made once, below one row per temperature."""
     made = []
 
     def count(output_dir):
@@ -252,11 +230,14 @@ class TestTable3:
     folders = [str(tmp_path / x) for x in ('measured', 'measured_ngrams')]
     assert measure.folders == folders * 2
     _, rows = _cells(tmp_path / 'table3.md')
-    assert [row[:3] for row in rows[2:4]] == [
-        [_PAIR.replace('draft/checkpoint_4', name), '0', alpha]
-        for name, alpha in (('1 of token_counts', '0.100'),
-                            ('2 of token_counts', '0.200'))
+    own = ['[0.690, 0.710]', '10000', '-']
+    assert rows[:2] == [
+        [_PAIR, '0', '0.800', *own], [_PAIR, '1', '0.550', *own]
     ]  # fmt: skip
+    assert [row[:2] for row in rows[2:4]] == [
+        [_PAIR.replace('draft/checkpoint_4', f'{order} of token_counts'), '0']
+        for order in (1, 2)
+    ]
 
   def test_adds_records(self, measure, tmp_path):
     other = {'name': 'other', 'num_params': 10, 'kind': 'model', 'dtype': None}
@@ -266,13 +247,11 @@ class TestTable3:
         dataclasses.replace(records.measured(2, 1.0, task='mine'), alpha=None),
     )
     paper.table3(tmp_path, measure, path)
+    assert measure.folders == [str(tmp_path / 'measured')]
     _, rows = _cells(tmp_path / 'table3.md')
     assert len(rows) == 3 + 32
     name = 'mine: other for target/checkpoint_2, bfloat16'
     assert rows[2][:3] == [name, '0', '0.900']
-
-
-_FIGURES = [paper.figure2, paper.figure3, paper.figure4]
 
 
 class TestFigures2To4:
@@ -282,7 +261,7 @@ class TestFigures2To4:
     _speeds(paper.table2, tmp_path)
     swept = [records.measured(gamma) for gamma in (1, 3)]
     _results(tmp_path / 'measured' / 'results.jsonl', *swept)
-    for make in _FIGURES:
+    for make in (paper.figure2, paper.figure3, paper.figure4):
       make(tmp_path)
       _check_pictures(tmp_path, make.__name__)
     found = {name: len(each) for name, each in points.items()}
@@ -306,54 +285,43 @@ class TestFigures2To4:
     assert not (tmp_path / 'output').exists()
 
 
-def test_output_folder_is_a_file(tmp_path):
-  (tmp_path / 'file').write_text('mine')
-  with pytest.raises(OSError, match='file cannot be written'):
-    paper.table1(tmp_path / 'file')
-  assert (tmp_path / 'file').read_text() == 'mine'
+def test_figure1(pair, tmp_path, capsys):
+  paper.figure1(tmp_path, pair, _TEXT)
+  assert _names(tmp_path) == ['figure1.html', 'figure1.pdf', 'figure1.png']
+  _check_pictures(tmp_path, 'figure1')
+  page = (tmp_path / 'figure1.html').read_text()
+  assert page.startswith('<!DOCTYPE html>') and _TEXT in page
+  shown = capsys.readouterr().out
+  assert 'accepted draft token' in shown and 'html>' not in shown
+  blocks = tracing.trace(pair.tokens, pair.make_request([_TEXT])[0])
+  pieces = pair.vocabulary.id_to_piece
+  report = token_trace.TokenTrace(blocks, pieces, _TEXT)
+  assert console.to_text(report) in shown
+  assert len(blocks) > 1
 
 
-class TestFigure1:
-
-  def test_files(self, pair, tmp_path, capsys):
-    paper.figure1(tmp_path, pair, _TEXT)
-    assert _names(tmp_path) == ['figure1.html', 'figure1.pdf', 'figure1.png']
-    _check_pictures(tmp_path, 'figure1')
-    page = (tmp_path / 'figure1.html').read_text()
-    assert page.startswith('<!DOCTYPE html>') and _TEXT in page
-    shown = capsys.readouterr().out
-    assert 'accepted draft token' in shown and 'html>' not in shown
-    blocks = tracing.trace(pair.tokens, pair.make_request([_TEXT])[0])
-    pieces = pair.vocabulary.id_to_piece
-    report = token_trace.TokenTrace(blocks, pieces, _TEXT)
-    assert console.to_text(report) in shown
-    assert len(blocks) > 1
-
-
-class TestFigure5:
-
-  def test_a_row_for_each_gamma(self, pair, tmp_path, monkeypatch):
-    """Below plain decoding, which is there once; in every file."""
-    drawn, draw = [], loop_trace.draw
-    monkeypatch.setattr(
-        loop_trace, 'draw', lambda rows: drawn.append(rows) or draw(rows)
+def test_figure5(pair, tmp_path, monkeypatch):
+  """Below plain decoding, which is there once; in every file."""
+  drawn, draw = [], loop_trace.draw
+  monkeypatch.setattr(
+      loop_trace, 'draw', lambda rows: drawn.append(rows) or draw(rows)
+  )
+  paper.figure5(tmp_path, pair, _TEXT, gammas=(1, 2), rounds=2)
+  assert _names(tmp_path) == ['figure5.json', 'figure5.pdf', 'figure5.png']
+  _check_pictures(tmp_path, 'figure5')
+  trace = json.loads((tmp_path / 'figure5.json').read_text())
+  rows = {e['tid'] for e in trace['traceEvents'] if e['ph'] == 'X'}
+  assert len(rows) == 3
+  ((plain, *speculative),) = drawn
+  request, _ = pair.make_request([_TEXT])
+  tokens = pair.tokens
+  assert plain.label == 'plain'
+  assert plain.num_target_calls == tokens.plain(request).num_steps
+  for gamma, row in zip((1, 2), speculative, strict=True):
+    decoded = tokens.with_drafter(tokens.loaded_drafter, gamma).speculative(
+        request
     )
-    paper.figure5(tmp_path, pair, _TEXT, gammas=(1, 2), rounds=2)
-    assert _names(tmp_path) == ['figure5.json', 'figure5.pdf', 'figure5.png']
-    _check_pictures(tmp_path, 'figure5')
-    trace = json.loads((tmp_path / 'figure5.json').read_text())
-    rows = {e['tid'] for e in trace['traceEvents'] if e['ph'] == 'X'}
-    assert len(rows) == 3
-    ((plain, *speculative),) = drawn
-    request, _ = pair.make_request([_TEXT])
-    tokens = pair.tokens
-    assert plain.label == 'plain'
-    assert plain.num_target_calls == tokens.plain(request).num_steps
-    for gamma, row in zip((1, 2), speculative, strict=True):
-      decoded = tokens.with_drafter(tokens.loaded_drafter, gamma).speculative(
-          request
-      )
-      assert row.label == f'γ = {gamma}'
-      assert row.num_target_calls == decoded.num_steps
-      drafts = [s for s in row.spans if s.kind == loop_trace.Kind.DRAFT]
-      assert len(drafts) == gamma * row.num_target_calls
+    assert row.label == f'γ = {gamma}'
+    assert row.num_target_calls == decoded.num_steps
+    drafts = [s for s in row.spans if s.kind == loop_trace.Kind.DRAFT]
+    assert len(drafts) == gamma * row.num_target_calls

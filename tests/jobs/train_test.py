@@ -24,13 +24,11 @@ from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
-from speculative_t5x.training import curves
 from speculative_t5x.training import feed
 from speculative_t5x.training import history
 from speculative_t5x.training import losses
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
-from speculative_t5x.training import tensorboard
 from speculative_t5x.training import trainer
 from tests import full_disk
 from tests import tiny
@@ -124,21 +122,17 @@ def trained(tmp_path_factory):
 class TestTrain:
 
   def test_result(self, trained):
-    folder, result, _ = trained
+    folder, result, printed = trained
     assert (result.last.step, result.last_checkpoint) == (
         6, str(folder / 'checkpoint_6')
     )  # fmt: skip
     assert 0 < result.last.validation['loss'] < 4
     assert 0 <= result.last.validation['accuracy'] <= 1
     assert sorted(checkpoints.step_folders(folder)) == [3, 6]
-
-  def test_progress(self, trained):
-    first, *lines = trained[2]
+    first, *lines = printed
     assert 'from step 0 to 6: 40 examples of up to 10 and 12 tokens' in first
     shown = [x.split()[1] for x in lines if x.startswith('step')]
     assert shown == ['3/6', '6/6']
-    assert 'target tokens/s' in lines[0] and lines[0].endswith('left')
-    assert any(line.startswith('trained to step 6 in 0m') for line in lines)
 
   def test_tensorboard_and_curves_show_the_history(self, trained):
     folder, result, _ = trained
@@ -148,58 +142,32 @@ class TestTrain:
     picture = matplotlib.image.imread(folder / 'curves.png')
     assert picture.shape[0] > 500
 
-  def test_layout_is_t5xs(self, trained):
-    metadata = pathlib.Path(trained[1].last_checkpoint, 'state', '_METADATA')
-    tree = json.loads(metadata.read_text())['tree_metadata']
-    names = {
-        '/'.join(part['key'] for part in leaf['key_metadata'])
-        for leaf in tree.values()
-    }
-    params = set(checkpoints.open(trained[0]).specs)
-    states = ('m', 'v', 'v_row', 'v_col')
-    assert names == (
-        {'state/step'}
-        | {f'target/{name}' for name in params}
-        | {f'state/param_states/{n}/{s}' for n in params for s in states}
-    )
-
   def test_resumed_equals_uninterrupted(self, trained, tmp_path):
+    """From a linked checkpoint, and beside a save that was cut off."""
     folder, result, _ = trained
-    shutil.copytree(folder / 'checkpoint_3', tmp_path / 'checkpoint_3')
-    shutil.copytree(folder / 'tensorboard', tmp_path / 'tensorboard')
-    resumed = _train(tmp_path, keep=1)
-    assert sorted(checkpoints.step_folders(tmp_path)) == [6]
+    model, linked = tmp_path / 'model', tmp_path / 'linked'
+    shutil.copytree(folder / 'checkpoint_3', linked)
+    shutil.copytree(folder / 'tensorboard', model / 'tensorboard')
+    (model / 'checkpoint_3').symlink_to(linked)
+    # In a bucket a killed job leaves such a folder.
+    (model / 'checkpoint_6' / 'state').mkdir(parents=True)
+    resumed = _train(model, keep=1)
+    # The link is removed, and the folder that it points to remains.
+    assert sorted(checkpoints.step_folders(model)) == [6]
+    assert (linked / 'state').exists()
     assert resumed.last.validation == result.last.validation
-    assert _tensorboard(tmp_path) == _tensorboard(folder)
+    assert _tensorboard(model) == _tensorboard(folder)
     jax.tree.map(
-        np.testing.assert_array_equal, _params(tmp_path), _params(folder)
+        np.testing.assert_array_equal, _params(model), _params(folder)
     )
-
-  def test_resumes_before_a_save_that_was_cut_off(self, trained, tmp_path):
-    """In a bucket a killed job leaves such a folder."""
-    folder, result, _ = trained
-    shutil.copytree(folder / 'checkpoint_3', tmp_path / 'checkpoint_3')
-    (tmp_path / 'checkpoint_6' / 'state').mkdir(parents=True)
-    assert _train(tmp_path).last.validation == result.last.validation
-
-  def test_linked_checkpoint_is_removed(self, trained, tmp_path):
-    """The link is removed, and the folder that it points to remains."""
-    (tmp_path / 'model').mkdir()
-    shutil.copytree(trained[0] / 'checkpoint_3', tmp_path / 'linked')
-    (tmp_path / 'model/checkpoint_3').symlink_to(tmp_path / 'linked')
-    _train(tmp_path / 'model', keep=1)
-    assert sorted(checkpoints.step_folders(tmp_path / 'model')) == [6]
-    assert (tmp_path / 'linked' / 'state').exists()
 
   @pytest.mark.parametrize(
       ('module', 'write', 'name', 'kept'),
       [
           (checkpoints, 'save', 'checkpoint_6', [3]),
           (history.whole_files, 'replace', 'history.json', [3, 6]),
-          (tensorboard, 'write', 'tensorboard', [6]),
-          (curves, 'write', 'curves.png', [6]),
       ],
-      ids=['checkpoint', 'history', 'tensorboard', 'curves'],
+      ids=['checkpoint', 'history'],
   )
   def test_full_disk(
       self, trained, tmp_path, monkeypatch, module, write, name, kept
@@ -226,7 +194,7 @@ class TestTrain:
     for step in kept:
       _params(tmp_path / f'checkpoint_{step}')
     found = json.loads((tmp_path / 'history.json').read_text())
-    assert found[0] == points[0] and len(found) == (2 if kept == [6] else 1)
+    assert found == points[:1]
     assert not list(tmp_path.glob('*.new'))
     resumed = _train(tmp_path, keep=1)
     assert resumed.last.validation == result.last.validation
@@ -236,25 +204,15 @@ class TestTrain:
   def test_finished_training_is_only_evaluated(self, trained, capsys):
     assert _train(trained[0]) == trained[1]
     lines = capsys.readouterr().err.splitlines()
-    assert any(line.startswith('trained to step 6') for line in lines)
     assert not any(line.startswith('step') for line in lines)
 
-  @pytest.mark.parametrize(
-      ('changes', 'named'),
-      [
-          ({'train_steps': 5}, 'checkpoint_6 is beyond train_steps 5'),
-          (
-              {'network_config': dataclasses.replace(_CONFIG, mlp_dim=32)},
-              'checkpoint_6 is of another network .* mlp',
-          ),
-      ],
-  )
-  def test_folder_of_another_training(self, trained, changes, named):
-    with pytest.raises(ValueError, match=named):
-      _train(trained[0], **changes)
+  def test_folder_of_another_training(self, trained, tmp_path):
+    other = dataclasses.replace(_CONFIG, mlp_dim=32)
+    with pytest.raises(ValueError, match='beyond train_steps 5'):
+      _train(trained[0], train_steps=5)
+    with pytest.raises(ValueError, match='another network .* mlp'):
+      _train(trained[0], network_config=other)
     assert sorted(checkpoints.step_folders(trained[0])) == [3, 6]
-
-  def test_checkpoint_of_parameters_alone(self, tmp_path):
     checkpoints.save(tmp_path, 4, tiny.params(_CONFIG))
     with pytest.raises(ValueError, match='folder of its own'):
       _train(tmp_path)
@@ -277,12 +235,21 @@ class TestBest:
 
   @pytest.fixture
   def scores(self, monkeypatch):
-    """Returns a function that gives the validation its scores."""
+    """Returns a function that gives the validation its scores.
+
+    Steps then change nothing but their number, so that none is compiled.
+    """
 
     def give(*values):
       falling = _Falling(values)
       monkeypatch.setattr(cross_entropy, 'validation', lambda *_: falling)
 
+    def count(objective, state, examples, indices):
+      values = np.ones(len(indices))
+      state = state.replace(step=state.step + len(indices))
+      return state, losses.Metrics(values, values, values, values)
+
+    monkeypatch.setattr(steps, 'make_train_steps', lambda *_: count)
     return give
 
   def test_best_is_kept_beside_the_newest(self, scores, tmp_path):
@@ -322,19 +289,19 @@ class TestBest:
       _train(tmp_path / 'copy')
 
 
-class TestParts:
-
-  def test_accumulated_gradients_are_those_of_the_batch(self, tmp_path):
-    config = dataclasses.replace(_CONFIG, dropout_rate=0.0)
-    for parts in (1, 4):
+def test_accumulated_gradients_are_those_of_the_batch(tmp_path):
+  config = dataclasses.replace(_CONFIG, dropout_rate=0.0)
+  one, other = (
       _train(
-          tmp_path / str(parts), num_parts=parts, train_steps=2,
+          tmp_path / str(parts), num_parts=parts, train_steps=1,
           network_config=config,
-      )  # fmt: skip
-    jax.tree.map(
-        lambda one, other: np.testing.assert_allclose(one, other, atol=1e-5),
-        *(_params(tmp_path / str(parts)) for parts in (1, 4)),
-    )
+      ).last_checkpoint
+      for parts in (1, 4)
+  )  # fmt: skip
+  jax.tree.map(
+      lambda x, y: np.testing.assert_allclose(x, y, atol=1e-5),
+      *map(_params, (one, other)),
+  )
 
 
 class TestBadInput:
@@ -342,16 +309,11 @@ class TestBadInput:
   @pytest.mark.parametrize(
       ('changes', 'named'),
       [
-          ({'batch_size': 41}, 'batch_size 41 .* 40'),
-          ({'batch_size': 1.5}, 'batch_size must .* 1.5'),
-          ({'train_steps': None}, 'train_steps must'),
-          ({'checkpoint_period': 0}, 'checkpoint_period must'),
-          ({'patience': 0}, 'patience must'),
-          ({'keep': 0}, 'keep must'),
-          ({'num_parts': 3}, 'num_parts 3'),
-          ({'mesh_shape': 2}, 'mesh_shape must'),
-          ({'seed': 2**70}, 'seed must'),
-          ({'seed': -1}, 'seed must'),
+          ({'batch_size': 41}, 'batch_size 41'),
+          ({'train_steps': None}, 'train_steps'),
+          ({'num_parts': 3}, 'num_parts'),
+          ({'mesh_shape': 2}, 'mesh_shape'),
+          ({'seed': -1}, 'seed'),
           ({'mixture_or_task_name': 'nothing'}, 'nothing'),
           ({'train_split': 'dev'}, 'dev'),
           ({'validation_split': 'empty'}, 'Split empty'),
@@ -366,16 +328,11 @@ class TestBadInput:
     with pytest.raises(ValueError, match=named):
       _train(tmp_path, **changes)
 
-  def test_unwritable_folder(self, tmp_path):
-    (tmp_path / 'file').write_text('')
-    with pytest.raises(OSError, match='The output folder .* cannot be writ'):
-      _train(tmp_path / 'file' / 'model')
-
   @pytest.mark.parametrize(
-      ('first_loss', 'at', 'broken'),
-      [(np.inf, 1, None), (1.0, 2, 'params'), (1.0, 2, 'opt_state')],
+      ('first_loss', 'broken'),
+      [(np.inf, None), (1.0, 'params'), (1.0, 'opt_state')],
   )
-  def test_non_finite_loss(self, tmp_path, monkeypatch, first_loss, at, broken):
+  def test_what_is_not_finite(self, tmp_path, monkeypatch, first_loss, broken):
     # Where the losses still are numbers, the check before saving finds the
     # parameters or the moments that are not.
     def diverge(objective, state, examples, indices):
@@ -387,9 +344,8 @@ class TestBadInput:
       return state, losses.Metrics(values, values, values)
 
     monkeypatch.setattr(steps, 'make_train_steps', lambda *_: diverge)
-    with pytest.raises(
-        ValueError, match=rf'not finite at step {at}|after step {at} is not fin'
-    ):
+    told = 'after step 2 is not fin' if broken else 'not finite at step 1'
+    with pytest.raises(ValueError, match=told):
       _train(tmp_path, train_steps=2)
     assert not checkpoints.step_folders(tmp_path)
 
@@ -431,18 +387,17 @@ class TestFeed:
     ]
     assert longest[::2] != longest[1::2]
 
-class TestSettings:
 
-  def test_calls_end_at_periods_whatever_step_they_start_from(self):
-    settings = trainer.Settings(
-        train_steps=18, checkpoint_period=7, steps_per_call=5
-    )
-    step, seen = 0, []
-    while step < 18:
-      step = settings.stop_after(step)
-      seen.append(step)
-    assert seen == [5, 7, 10, 14, 15, 18]
-    assert [x for x in seen if settings.is_checkpoint(x)] == [7, 14, 18]
+def test_calls_end_at_periods_whatever_step_they_start_from():
+  settings = trainer.Settings(
+      train_steps=18, checkpoint_period=7, steps_per_call=5
+  )
+  step, seen = 0, []
+  while step < 18:
+    step = settings.stop_after(step)
+    seen.append(step)
+  assert seen == [5, 7, 10, 14, 15, 18]
+  assert [x for x in seen if settings.is_checkpoint(x)] == [7, 14, 18]
 
 
 class TestConfigs:

@@ -12,7 +12,6 @@ import functools
 import gc
 import io
 import itertools
-import json
 import types
 import weakref
 
@@ -48,14 +47,9 @@ from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import examples
 from tests import compilation
 from tests import repeat_last
-from tests import tiny
 from tests import workloads
 
-_CONFIG = tiny.config(
-    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
-)
 _NUM_EXAMPLES, _BATCH_SIZE, _GAMMA, _ALPHA_TOKENS = 5, 2, 2, 150
-_LENGTHS = {'inputs': 24, 'targets': 16}
 # The keys that may be null in a record, and why.
 _NULL = {
     'reference': 'no other system is timed in this job',
@@ -92,13 +86,7 @@ def unchecked_types():
 
 @pytest.fixture(scope='module')
 def paths(tmp_path_factory):
-  """Returns paths of a target and of a draft model that resembles it."""
-  folder = tmp_path_factory.mktemp('pair')
-  checkpoints.save(folder / 'target', 1, tiny.params(_CONFIG))
-  checkpoints.save(folder / 'draft', 2, tiny.params(_CONFIG, noise=0.1))
-  return types.SimpleNamespace(
-      target=str(folder / 'target'), draft=str(folder / 'draft')
-  )
+  return workloads.save_pair(tmp_path_factory.mktemp('pair'))
 
 
 _find_drafter = draft_model_source.FromCheckpoint.find
@@ -108,12 +96,12 @@ def _measure(paths, output_dir, **changes):
   arguments = {
       'mixture_or_task_name': ende.BULLETINS,
       'split': 'validation',
-      'target_config': _CONFIG,
+      'target_config': workloads.CONFIG,
       'checkpoint_path': paths.target,
-      'drafters': [workloads.drafter(paths.draft, _CONFIG)],
+      'drafters': [workloads.drafter(paths.draft, workloads.CONFIG)],
       'output_dir': str(output_dir),
       'gamma': _GAMMA,
-      'task_feature_lengths': _LENGTHS,
+      'task_feature_lengths': workloads.LENGTHS,
       'num_examples': _NUM_EXAMPLES,
       'temperature': (0.0, 1.0),
       'batch_size': _BATCH_SIZE,
@@ -241,10 +229,6 @@ def again(ran, paths, tmp_path, monkeypatch):
   return state
 
 
-def _read(path):
-  return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
-
-
 def _null(record, prefix=''):
   """Yields the keys that are null, including nested ones."""
   for key, value in record.items():
@@ -259,16 +243,18 @@ def _null(record, prefix=''):
 class TestRecord:
 
   def test_only_inapplicable_keys_are_null(self, ran):
-    for written in _read(ran.folder / 'results.jsonl'):
+    for written in workloads.read(ran.folder / 'results.jsonl'):
       assert tuple(written) == run_record.KEYS
       assert set(_null(written)) <= set(_NULL)
-    assert ran.records[0].greedy is not None
+    at_zero, sampled = (record.greedy for record in ran.records)
+    assert at_zero == run_record.Greedy(identical=5, near_tie=0, mismatch=0)
+    assert sampled is None
 
   def test_only_timed_examples_count(self, ran):
     vocabulary = seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)
     pairs = bulletins.read_pairs('validation')[:_NUM_EXAMPLES]
     lengths = [len(vocabulary.encode(text)) + 1 for text, _ in pairs]
-    truncated = sum(length > _LENGTHS['inputs'] for length in lengths)
+    truncated = sum(length > workloads.LENGTHS['inputs'] for length in lengths)
     for record, measured in zip(ran.records, ran.measured, strict=True):
       assert record.truncated_inputs == truncated
       # There are three batches of two; one row of the last is padding.
@@ -286,42 +272,33 @@ class TestRecord:
           estimate.value, _GAMMA, record.c
       )
 
-  def test_greedy_outputs_agree(self, ran):
-    at_zero, sampled = (record.greedy for record in ran.records)
-    assert at_zero == run_record.Greedy(identical=5, near_tie=0, mismatch=0)
-    assert sampled is None
+
+def test_walltimes_contain_no_compilation(ran):
+  """The warm-up of the second temperature compiles nothing either."""
+  per_run = 2 * interleaved.WARMUP + 2 * 3
+  first, second = ran.timed[:per_run], ran.timed[per_run:]
+  assert len(second) == per_run
+  assert first[0] > 0 and first[interleaved.WARMUP] > 0
+  assert not any(first[2 * interleaved.WARMUP :])
+  assert not any(second)
 
 
-class TestCompilation:
+def test_files(ran, paths):
+  """Each checkpoint is opened once; table and advice are printed, written."""
+  folders = sorted(str(found.folder.parent) for found in ran.opened)
+  assert folders == [paths.draft, paths.target]
+  text = (ran.folder / 'walltime.md').read_text()
+  results = ran.folder / 'results.jsonl'
+  assert ran.out == f'{text}Records: {results}\n'
+  lines = text.splitlines()
+  for record, texts, line in zip(ran.records, ran.texts, lines[-2:]):
+    told = advice.advise([record], advice.tokens_per_call(texts, 10))
+    temperature = record.temperature
+    assert line == (
+        f'draft/checkpoint_2, temperature {temperature:g}, batch 2:'
+        f' {advice.describe(told)}'
+    )
 
-  def test_walltimes_contain_no_compilation(self, ran):
-    """The warm-up of the second temperature compiles nothing either."""
-    per_run = 2 * interleaved.WARMUP + 2 * 3
-    first, second = ran.timed[:per_run], ran.timed[per_run:]
-    assert len(second) == per_run
-    assert first[0] > 0 and first[interleaved.WARMUP] > 0
-    assert not any(first[2 * interleaved.WARMUP :])
-    assert not any(second)
-
-
-class TestFiles:
-
-  def test_each_checkpoint_is_opened_once(self, ran, paths):
-    folders = sorted(str(found.folder.parent) for found in ran.opened)
-    assert folders == [paths.draft, paths.target]
-
-  def test_table_and_advice_are_printed_and_written(self, ran):
-    text = (ran.folder / 'walltime.md').read_text()
-    results = ran.folder / 'results.jsonl'
-    assert ran.out == f'{text}Records: {results}\n'
-    lines = text.splitlines()
-    for record, texts, line in zip(ran.records, ran.texts, lines[-2:]):
-      told = advice.advise([record], advice.tokens_per_call(texts, 10))
-      temperature = record.temperature
-      assert line == (
-          f'draft/checkpoint_2, temperature {temperature:g}, batch 2:'
-          f' {advice.describe(told)}'
-      )
 
 class TestSweep:
 
@@ -333,19 +310,6 @@ class TestSweep:
     assert found == sorted(again.measured)
     # Alpha depends on neither gamma nor batch size.
     assert again.num_collected == 2
-
-  def test_several_drafts_share_a_target(self, again, paths, tmp_path):
-    names = ('one', 'two')
-    records = again.run(
-        drafters=[workloads.drafter(f'/drafts/{n}') for n in names]
-    )
-    assert [r.drafter.name for r in records] == [
-        'one/1', 'one/1', 'two/1', 'two/1'
-    ]  # fmt: skip
-    assert again.num_targets == 1
-    text = (tmp_path / 'walltime.md').read_text()
-    for name in names:
-      assert text.count(f'\n{name}/1, temperature ') == 2
 
   def test_earlier_drafters_are_released(self, again, monkeypatch):
     """Only the last drafter is in memory while the next is read."""
@@ -392,8 +356,12 @@ class TestSweep:
     assert f'configuration {len(found)} of {len(found)}: ' in (
         capsys.readouterr().err
     )
-    # Alpha depends on the drafter alone.
-    assert again.num_collected == 2
+    # The theorem is about a fixed gamma and the rule of the paper.
+    assert [x for x, r in zip(found, records) if r.predicted_speedup] == [
+        x for x in found if x[1:] == ('tokenwise', 'fixed')
+    ]
+    # Alpha depends on the drafter alone, and all share the target.
+    assert (again.num_collected, again.num_targets) == (2, 1)
 
   def test_policies_of_one_kind(self, again):
     """Each is measured, also if they differ in what has a default."""
@@ -404,13 +372,6 @@ class TestSweep:
     records = again.run(policies=policies, temperature=1.0)
     assert len(again.measured) == 2
     assert len({record.gamma_policy for record in records}) == 2
-
-  @pytest.mark.parametrize(
-      'policy', [draft_length.Fixed(), schedule.Schedule((1, 2))]
-  )
-  def test_theorem_is_about_a_fixed_gamma(self, again, policy):
-    (record,) = again.run(policies=[policy], temperature=1.0)
-    assert (record.predicted_speedup is None) == (not policy.is_constant)
 
   def test_alpha_can_use_all_examples(self, again):
     again.run(temperature=1.0)
@@ -436,27 +397,6 @@ class TestInterrupted:
     # Alpha is not estimated again.
     assert again.num_collected == 0
 
-  def test_damaged_results_are_measured_again(self, again, tmp_path):
-    first = again.run()
-    for part in ('records', 'alpha'):
-      for path in (tmp_path / part).iterdir():
-        path.write_text('{}')
-    again.measured[:], again.num_collected = [], 0
-    records = again.run()
-    assert len(again.measured) == again.num_collected == 2
-    assert [r.alpha for r in records] == [r.alpha for r in first]
-
-  def test_replaced_checkpoint_is_measured_again(self, again, tmp_path):
-    weights = tmp_path / 'draft' / '1' / 'weights'
-    weights.parent.mkdir(parents=True)
-    weights.write_text('one')
-    drafter = workloads.drafter(str(tmp_path / 'draft'))
-    again.run(drafters=[drafter])
-    weights.write_text('other')
-    again.measured[:], again.num_collected = [], 0
-    again.run(drafters=[drafter])
-    assert len(again.measured) == again.num_collected == 2
-
   def test_resumed_job_prints_the_same(self, again, ran, tmp_path):
     again.run()
     text = (tmp_path / 'walltime.md').read_text()
@@ -471,64 +411,55 @@ class TestInterrupted:
   @pytest.mark.parametrize(
       'changes',
       [
-          {'seed': 6}, {'repeats': 2}, {'num_examples': 4}, {'batch_size': 1},
-          {'checkpoint_path': '/another'}, {'matmul_precision': None},
+          {'seed': 6}, {'batch_size': 1}, {'checkpoint_path': '/another'},
+          {'matmul_precision': None},
       ],
       ids=lambda changes: next(iter(changes)),
   )  # fmt: skip
-  def test_changed_settings_are_measured_again(self, ran, again, changes):
-    again.run()
+  def test_changed_settings_are_measured_again(
+      self, ran, again, monkeypatch, changes
+  ):
+    again.run(temperature=1.0)
     if 'matmul_precision' in changes:
       # The reused decoder has another setting.
-      ran.decoder.matmul_precision = 'high'
-    again.measured.clear()
-    try:
-      again.run(**changes)
-    finally:
-      ran.decoder.matmul_precision = 'highest'
-    assert [temperature for _, temperature in again.measured] == [0.0, 1.0]
+      monkeypatch.setattr(ran.decoder, 'matmul_precision', 'high')
+    again.run(temperature=1.0, **changes)
+    assert len(again.measured) == 2
 
 
-class TestAlpha:
-
-  def test_message_for_too_little_text(self, again, ran, capsys):
-    records = again.run(temperature=1.0, alpha_tokens=10**6)
-    num_tokens = sum(len(text.betas) for text in ran.texts[1])
-    assert records[0].alpha.num_tokens == num_tokens
-    assert f'alpha rests on {num_tokens} tokens' in capsys.readouterr().err
-    again.run(temperature=1.0)
-    assert 'alpha rests' not in capsys.readouterr().err
-
-  def test_more_text_needs_another_estimate(self, again):
-    again.run(temperature=1.0)
-    again.run(temperature=1.0, alpha_tokens=_ALPHA_TOKENS + 1)
-    assert again.num_collected == 2
+def test_tokens_for_alpha(again, ran, capsys):
+  """Too few are told of, and more of them need another estimate."""
+  again.run(temperature=1.0)
+  assert 'alpha rests' not in capsys.readouterr().err
+  (record,) = again.run(temperature=1.0, alpha_tokens=10**6)
+  num_tokens = sum(len(text.betas) for text in ran.texts[1])
+  assert record.alpha.num_tokens == num_tokens
+  assert f'alpha rests on {num_tokens} tokens' in capsys.readouterr().err
+  assert again.num_collected == 2
 
 
-class TestGreedy:
-
-  def test_mismatch_is_raised_after_results_are_written(
-      self, again, tmp_path, monkeypatch
-  ):
-    counts = run_record.Greedy(identical=4, near_tie=0, mismatch=1)
-    monkeypatch.setattr(greedy, 'compare', lambda *_: counts)
-    with pytest.raises(greedy.MismatchError, match='1 greedy outputs'):
-      again.run()
-    assert runs.read(tmp_path / 'results.jsonl')[0].greedy == counts
+def test_mismatch_is_raised_after_results_are_written(
+    again, tmp_path, monkeypatch
+):
+  counts = run_record.Greedy(identical=4, near_tie=0, mismatch=1)
+  monkeypatch.setattr(greedy, 'compare', lambda *_: counts)
+  with pytest.raises(greedy.MismatchError, match='1 greedy outputs'):
+    again.run()
+  assert runs.read(tmp_path / 'results.jsonl')[0].greedy == counts
 
 
 class TestBadInput:
 
   @pytest.mark.parametrize(
-      ('changes', 'message'),
+      ('changes', 'named'),
       [
-          ({'gamma': (2, 2.5)}, 'gamma must be a whole number'),
-          ({'gamma': (1, 17)}, 'gamma 17 is longer than the outputs of 16'),
-          ({'batch_size': (1, 0)}, 'batch_size must be'),
-          ({'alpha_tokens': 0}, 'alpha_tokens must be'),
-          ({'num_examples': 501}, '501 examples .* has 500. Ask for at most'),
-          ({'temperature': (0.0, -1.0)}, 'temperature must be'),
-          ({'seed': 2**31}, 'seed must be an integer of 32 bits'),
+          ({'gamma': (2, 2.5)}, 'gamma'),
+          ({'gamma': (1, 17)}, 'gamma 17'),
+          ({'batch_size': (1, 0)}, 'batch_size'),
+          ({'alpha_tokens': 0}, 'alpha_tokens'),
+          ({'num_examples': 501}, '501 examples .* 500'),
+          ({'temperature': (0.0, -1.0)}, 'temperature'),
+          ({'seed': 2**31}, 'seed'),
           ({'split': 'dev'}, 'no split dev'),
           (
               {
@@ -542,27 +473,32 @@ class TestBadInput:
           ),
       ],
   )
-  def test_error_names_the_setting_and_leaves_results(
-      self, again, tmp_path, changes, message
+  def test_setting_is_named_and_results_stay(
+      self, again, tmp_path, changes, named
   ):
     (tmp_path / 'results.jsonl').write_text('of an earlier job')
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=named):
       again.run(**changes)
     assert [path.name for path in tmp_path.iterdir()] == ['results.jsonl']
 
   @pytest.mark.parametrize(
-      ('wrong', 'message'),
+      ('make', 'named'),
       [
-          ('narrow', '2048 pieces, the draft only 2000'),
-          ('missing', 'DRAFT_CHECKPOINT_PATH: No checkpoint at'),
-          ('other ids', 'The drafter has the special ids end 2'),
+          (
+              lambda path: workloads.drafter(str(path), workloads.CONFIG),
+              'DRAFT_CHECKPOINT_PATH',
+          ),
+          (
+              lambda _: source.WithoutParameters(_OtherIds, 'other'),
+              'end=2',
+          ),
       ],
   )
-  def test_wrong_second_drafter(
-      self, again, paths, tmp_path, monkeypatch, wrong, message
+  def test_second_drafter(
+      self, again, paths, tmp_path, monkeypatch, make, named
   ):
     """It is refused before anything is loaded or measured for the first."""
-    target = models.find_model(checkpoints.open(paths.target), _CONFIG)
+    target = models.find_model(checkpoints.open(paths.target), workloads.CONFIG)
     monkeypatch.setattr(
         draft_model_source.FromCheckpoint,
         'find',
@@ -570,24 +506,13 @@ class TestBadInput:
             drafter, target, vocabulary
         ),
     )
-    good = workloads.drafter(paths.draft, _CONFIG)
-    with pytest.raises(ValueError, match=message):
-      again.run(drafters=[good, _wrong_drafter(wrong, tmp_path / 'wrong')])
+    good = workloads.drafter(paths.draft, workloads.CONFIG)
+    with pytest.raises(ValueError, match=named):
+      again.run(drafters=[good, make(tmp_path / 'missing')])
     assert again.measured == []
     assert again.num_targets == again.num_collected == 0
     assert not (tmp_path / 'records').exists()
 
 
-def _wrong_drafter(wrong, path):
-  """Returns the source of a drafter that no job of this file can use."""
-  if wrong == 'missing':
-    return workloads.drafter(str(path), _CONFIG)
-  if wrong == 'narrow':
-    narrow = dataclasses.replace(_CONFIG, vocab_size=2000)
-    checkpoints.save(path, 1, tiny.params(narrow))
-    return workloads.drafter(str(path), narrow)
-
-  class OtherIds(repeat_last.RepeatLast):
-    special_ids = contracts.SpecialIds(end=2, padding=0, start=0)
-
-  return source.WithoutParameters(OtherIds, 'other')
+class _OtherIds(repeat_last.RepeatLast):
+  special_ids = contracts.SpecialIds(end=2, padding=0, start=0)

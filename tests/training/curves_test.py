@@ -120,6 +120,9 @@ def test_points_and_measures_that_not_all_have():
   assert shown['loss per target token']['training'] == [(20, 2.25), (30, 2.5)]
   assert len(shown['acceptance rate']['T = 0']) == 3
   assert 'training' not in _shown([first], 10)['loss per target token']
+  lacking = history.Point(10, {}, {'divergence_t0': 1.0}, 0.0)
+  shown = _shown([lacking, *_DISTILLED[1:]], 20)
+  assert shown['acceptance rate']['T = 0'] == [(20, 0.75), (30, 0.5)]
   other = history.Point(10, {'loss': 1.0}, {'bleu': 30.5}, 30.5)
   assert _shown([other], 10) == {'bleu': {'validation': [(10, 30.5)]}}
 

@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from speculative_t5x import version
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import run_record
@@ -95,7 +96,7 @@ def origin() -> dict[str, str | None]:
   now = datetime.datetime.now(datetime.UTC)
   return {
       'created': now.isoformat('T', 'seconds'),
-      'package_version': importlib.metadata.version('speculative_t5x'),
+      'package_version': version.VERSION,
       'commit': commit_of(pathlib.Path(__file__).parents[2]),
   }
 
