@@ -187,7 +187,7 @@ class Store:
     own = embedder.fingerprint
     data = file.read_bytes()
     with errors.reading(f'The store of answers {path}', StoreError):
-      # The archive has checksums of its arrays.
+      # An array whose checksum in the archive is wrong raises an error.
       arrays = dict(np.load(io.BytesIO(data)))
       if (
           arrays.get('vocabulary') != own['vocabulary']
@@ -200,7 +200,7 @@ class Store:
             ' in another folder.'
         )
       pairs = json.loads(arrays['answers'].item())
-      # A header with a smaller shape would have hidden a wrong checksum.
+      # If a damaged header states too small a shape, no checksum is compared.
       vectors = arrays['vectors'].reshape(len(pairs), len(own['probe']))
     if max_answers is None:
       max_answers = arrays['max_answers'].item()
@@ -257,7 +257,7 @@ class Store:
           'The store of answers is empty, so that no request can have hints'
           ' from it. Add answers first, or decode without the store.'
       )
-    # To compare 10,000 vectors takes 2 ms; an index would be kept beside them.
+    # Comparing with 10,000 vectors takes 2 ms; an index would be more state.
     count = min(count, len(self))
     found = index.search(self._vectors, vector, count, exact=True).to_list()
     answers = [Answer(*self._pairs[i], 1 - distance) for i, distance in found]
