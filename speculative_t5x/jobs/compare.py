@@ -240,8 +240,13 @@ def _check_comparable(
         f'The runs cannot be compared: {"; ".join(problems)}. Compare runs of'
         ' the same inputs that differ in batch size, devices or code only.'
     )
-  if first.needs_drafter:  # such samples are decoded again
-    source.check_source(drafter)
+  if first.needs_drafter and drafter is None:
+    raise ValueError(
+        'Speculative samples are decoded again to be compared, which needs the'
+        ' drafter: set DRAFTER by its gin file, and its checkpoint, as in'
+        ' --gin_file=configs/drafters/draft_model.gin'
+        ' --gin.DRAFT_CHECKPOINT_PATH=<folder>.'
+    )
 
 
 def _setting(value: Any) -> Any:
