@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import contextlib
 import copy
 import functools
+import itertools
 from typing import Any
 
 from flax import struct
@@ -260,10 +261,12 @@ class TokenDecoder:
     decoded = jax.device_get(self.speculative(request))
     check_finite(decoded)
     sequences, _ = best_last(decoded, self.num_decodes)
-    best = sequences[: len(ids), -1].tolist()
     # A row without an end has as many tokens as fit, and no padding.
-    end = self.target_model.special_ids.end
-    return [row[: row.index(end)] if end in row else row for row in best]
+    ends = self.target_model.special_ids.ends
+    return [
+        list(itertools.takewhile(lambda token: token not in ends, row))
+        for row in sequences[: len(ids), -1].tolist()
+    ]
 
   @property
   def reads_hints(self) -> bool:

@@ -7,6 +7,7 @@ speculative decoding can be compared at temperature 0 only: above it they draw
 different samples of the same distribution.
 """
 
+import collections
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
@@ -79,7 +80,11 @@ def compare(
     whole_files.check_writable(epath.Path(output_dir))
   firsts, seconds = _read(first), _read(second)
   every = list(itertools.product(firsts, seconds))
-  equal = [(one, other) for one, other in every if one.name == other.name]
+  equal = [
+      (one, other)
+      for one, other in every
+      if (one.name, one.number) == (other.name, other.number)
+  ]
   # Greedy outputs do not depend on the way of decoding.
   pairs = equal or [x for x in every if not any(run.is_sampled for run in x)]
   if not pairs:
@@ -134,12 +139,15 @@ class _Run:
     way: 'baseline' or 'speculative'.
     rows: rows of `predictions.jsonl`.
     tokens: one list per row, with the token ids of each decode.
+    number: number among the runs of its name in the folder, which differ in the
+      drafter's sampling.
   """
 
   record: run_record.RunRecord
   way: str
   rows: Sequence[Mapping[str, Any]]
   tokens: Sequence[Sequence[Sequence[int]]]
+  number: int = 0
 
   @property
   def name(self) -> str:
@@ -167,11 +175,16 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
         ' an infer job. Give the output folder of one that has finished.'
     )
   rows = predictions_lib.read_rows(predictions)
-  found = []
+  found, seen = [], collections.Counter()
+  temperatures = collections.Counter(each.temperature for each in records)
   for record in records:
     own, ways = rows, {'speculative' if record.drafter else 'baseline': ''}
+    number = seen[record.temperature]
+    seen[record.temperature] += 1
     if record.job == 'eval':
       own = [r for r in rows if r['temperature'] == record.temperature]
+      size = len(own) // temperatures[record.temperature]
+      own = own[number * size : (number + 1) * size]
       ways = {way: f'{way}_' for way in ('baseline', 'speculative')}
     for way, prefix in ways.items():
       key = f'{prefix}{predictions_lib.TOKENS}'
@@ -182,7 +195,7 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
         )
       is_single = record.num_decodes == 1
       tokens = [[row[key]] if is_single else row[key] for row in own]
-      found.append(_Run(record, way, own, tokens))
+      found.append(_Run(record, way, own, tokens, number))
   return found
 
 
@@ -227,8 +240,13 @@ def _check_comparable(
         f'The runs cannot be compared: {"; ".join(problems)}. Compare runs of'
         ' the same inputs that differ in batch size, devices or code only.'
     )
-  if first.needs_drafter:  # such samples are decoded again
-    source.check_source(drafter)
+  if first.needs_drafter and drafter is None:
+    raise ValueError(
+        'Speculative samples are decoded again to be compared, which needs the'
+        ' drafter: set DRAFTER by its gin file, and its checkpoint, as in'
+        ' --gin_file=configs/drafters/draft_model.gin'
+        ' --gin.DRAFT_CHECKPOINT_PATH=<folder>.'
+    )
 
 
 def _setting(value: Any) -> Any:
@@ -334,13 +352,15 @@ def _request(run: _Run, row: int) -> requests_lib.Request:
       seed=record.seed,
   )
   start = row - row % record.batch_size
+  part = slice(start, start + record.batch_size)
   rows = [
       requests_lib.Row(
           each[predictions_lib.INPUT_TOKENS],
           each['example_id'],
           each.get(predictions_lib.HINT_TOKENS, []),
+          is_decoded=any(decodes),  # what is decoded writes a token
       )
-      for each in run.rows[start : start + record.batch_size]
+      for each, decodes in zip(run.rows[part], run.tokens[part], strict=True)
   ]
   (request,) = requests.of(rows)
   return request

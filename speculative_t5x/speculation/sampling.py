@@ -33,7 +33,7 @@ _SHARES = 'topp', 'minp', 'typicalp'
 class Sampling:
   """The parameters of sampling. No value causes recompilation.
 
-  Numbers are checked. Arrays, which may be traced, are not.
+  Numbers are checked and become Python's. Arrays, which may be traced, stay.
 
   Attributes:
     temperature: float32 scalar; at most 1e-4 means argmax.
@@ -61,6 +61,9 @@ class Sampling:
     for name, value in vars(self).items():
       if isinstance(value, numbers.Real):
         _check(name, value)
+        # Numbers of one value are one setting in records, of NumPy's types too.
+        as_plain = int if name == 'topk' else float
+        object.__setattr__(self, name, as_plain(value))
       elif isinstance(value, tuple | list | str):
         raise ValueError(f'{name} must be one number, got {value!r}.')
 

@@ -195,7 +195,8 @@ class TestRow:
         targets_length=3,
     )
     rows = [{'example_id': 10 + i, 'input_tokens': [i, 1]} for i in range(5)]
-    run = compare._Run(record, 'speculative', rows, [])
+    tokens = [[[7], [8]]] * 4 + [[[], []]]  # the last was not decoded
+    run = compare._Run(record, 'speculative', rows, tokens)
     decoder = types.SimpleNamespace(place=lambda request: request)
     return lambda *numbers: compare._row(decoder, run, *numbers)
 
@@ -203,12 +204,13 @@ class TestRow:
     found = row(3, 1)
     assert found.index == 3 and found.is_speculative
     assert found.request.example_ids.tolist() == [12, 13]
+    assert found.request.limits.tolist() == [3, 3]
 
-  def test_last_batch_is_padded(self, row):
+  def test_last_batch_is_padded_and_an_empty_line_is_not_decoded(self, row):
     found = row(4, 0)
     assert found.index == 0
     assert found.request.example_ids.tolist() == [14, 0]
-    assert found.request.limits.tolist() == [3, 0]
+    assert found.request.limits.tolist() == [0, 0]
 
 
 def test_samples_are_decoded_again_as_they_were(runs, pair):

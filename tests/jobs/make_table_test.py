@@ -110,7 +110,7 @@ class TestPredictions:
       [
           ({'tokens': [5, 10**9]}, {}, 'token 1000000000'),
           ({'prediction': 'Hallo'}, {}, 'have no tokens. Decode again'),
-          (None, {}, 'There is no file'),
+          (None, {}, 'predictions.jsonl'),
           ({}, {'continuations': 0}, 'continuations'),
           (
               {},
@@ -123,6 +123,6 @@ class TestPredictions:
     path = str(tmp_path / 'predictions.jsonl')
     if row is not None:
       path = write_rows(tmp_path / 'predictions.jsonl', row)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, OSError), match=message):
       run(tmp_path / 'table', **{'predictions': path, **settings})
     assert not (tmp_path / 'table').exists()

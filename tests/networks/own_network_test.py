@@ -7,6 +7,7 @@ import functools
 import json
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -17,6 +18,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import early_exit_source
+from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
 from speculative_t5x.training import draft_kinds
@@ -91,6 +93,44 @@ def test_outputs_end_at_the_first_of_several_ends():
     assert (decoded.sequences[row, count:] == contracts.NO_TOKEN).all()
     last.append(output[-1])
   assert 11 in last
+
+
+def test_lists_of_tokens_are_without_ends_and_padding():
+  decoded = jax.device_get(_decoder().speculative(_request(0.0)))
+  found = _decoder().generate(
+      [row[row >= 0].tolist() for row in np.asarray(_request(0.0).inputs)]
+  )
+  for ids, row, count in zip(found, decoded.sequences, decoded.num_tokens):
+    row = row[:count].tolist()
+    assert ids == (row[:-1] if row[-1] in IDS.ends else row)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Prompted(recurrent_network.Recurrent):
+  """A network that begins with its first input, at position 1."""
+
+  def start(self, params, inputs, rows, slots, features=None):
+    started = super().start(params, inputs, rows, slots + 1)
+    first = started.memory @ params['mix']
+    return started._replace(
+        cache=started.cache.at[:, 0].set(first),
+        offsets=jnp.ones((rows,), jnp.int32),
+        first_tokens=inputs[:, 0],
+    )
+
+
+@pytest.mark.parametrize('block', [1, 3])
+def test_near_ties_are_judged_from_the_first_tokens_on(block):
+  network = _Prompted(12)
+  ids = dataclasses.replace(IDS, start=None)
+  target = models.make_model(network, _params(), special_ids=ids)
+  decoder = token_decoder.TokenDecoder(target, gamma=2, length=LENGTH)
+  decoded = jax.device_get(decoder.plain(_request(0.0)))
+  row = near_ties.Row(decoder, _request(0.0), 2, False)
+  for position in range(decoded.num_tokens[2]):
+    sequence = decoded.sequences[2]
+    logits = near_ties.logits_at(row, sequence, position, block)
+    assert np.argmax(logits) == sequence[position]
 
 
 def test_without_the_layers_that_a_drafter_asks_for():

@@ -8,6 +8,9 @@ import signal
 
 import pytest
 
+from speculative_t5x.jobs.command_line import flags
+from speculative_t5x.jobs.command_line import gin_job
+from speculative_t5x.jobs.command_line import macro_names
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.research import interruption
 
@@ -71,9 +74,9 @@ def test_a_command_ends(monkeypatch, capsys):
     interrupt_where_it_is_dropped()
     done.append('first')
 
-  monkeypatch.setattr(main, '_parse', lambda _: [job, done.append])
-  monkeypatch.setattr(main, '_check_macros', lambda _: None)
-  monkeypatch.setattr(main, '_configure', lambda command: command)
+  monkeypatch.setattr(flags, 'parse', lambda _: [job, done.append])
+  monkeypatch.setattr(macro_names, 'check', lambda _: None)
+  monkeypatch.setattr(gin_job, 'configure', lambda command: command)
   assert main.main(['paper']) == 130
   assert done == ['first']
   assert capsys.readouterr().err.startswith('Interrupted.')

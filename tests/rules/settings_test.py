@@ -96,7 +96,7 @@ class TestJobs:
     output, _ = run_eval('block', '--gin.TEMPERATURE=1.0')
     status = main.main(['compare', f'--first={output}', f'--second={output}'])
     assert status != 0
-    message = 'decisions of the rule block are not known'
+    message = 'samples of the rule block'
     assert message in ' '.join(capsys.readouterr().err.split())
 
 

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of standardized sampling, against plain sorting in numpy."""
 
+import json
+
 import jax
 from jax.extend import core
 import jax.numpy as jnp
@@ -297,6 +299,13 @@ class TestSampling:
     with compilation.unchecked_types():
       with pytest.raises(ValueError, match='topk must be one number'):
         sampling.Sampling(topk=(1, 2))
+
+  def test_numbers_of_any_type_are_one_setting(self):
+    given = np.float32(1), np.int64(2), np.float16(0.5), np.float32(0), False
+    with compilation.unchecked_types():
+      found = sampling.Sampling(*given), sampling.Sampling(True, 2.0, 0.5, 0, 0)
+    one, other = (json.dumps(vars(each)) for each in found)
+    assert one == other
 
   def test_dtypes_do_not_depend_on_the_values(self):
     given = dict(temperature=0.0, topk=5, topp=1.0, minp=1, typicalp=1)

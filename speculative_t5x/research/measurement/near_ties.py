@@ -200,14 +200,16 @@ def logits_at(
   params, model = decoder.target.params, decoder.target_model
   inputs = repeat_row(row).inputs
   count = len(inputs) * decoder.num_decodes
-  fed = np.append(model.special_ids.start, sequence[:position])
   # The last block ends at the position. The first block may overlap the second,
   # which then overwrites its cache slots. If there is one block, tokens after
   # the position only fill it up; the logits do not depend on them.
   starts = [0, *reversed(range(position + 1 - block, 0, -block))]
   slots = state_lib.cache_slots(decoder.length, decoder.gamma)
   with decoder.scope():
-    memory, cache, *_ = _start(model, params, inputs, count, slots)
+    memory, cache, offsets, first_tokens, _ = _start(
+        model, params, inputs, count, slots
+    )
+    fed = np.append(first_tokens[row.index], sequence[:position])
     for start in starts:
       tokens = np.resize(fed[start : start + block], (1, block))
       logits, cache = _decode(
@@ -216,7 +218,7 @@ def logits_at(
           memory,
           cache,
           jnp.asarray(np.repeat(tokens, count, axis=0), jnp.int32),
-          jnp.full((count,), start, jnp.int32),
+          offsets + start,
           None,
       )
   return np.asarray(logits[row.index, position - starts[-1]])
