@@ -39,7 +39,6 @@ from speculative_t5x import embedded
 from speculative_t5x.decoder import answers
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import text_decoder
-from speculative_t5x.decoder.answers import store as store_lib
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.research.measurement import interleaved
@@ -74,11 +73,10 @@ def fill_store(
     decoder: text_decoder.TextDecoder, texts: Sequence[str]
 ) -> answers.Store:
   """Returns a store of the target's own answers."""
-  store = answers.Store(
-      answers.Embedder(
-          decoder.tokens.target, decoder.vocabulary, decoder.inputs_length
-      )
+  embedder = answers.Embedder(
+      decoder.tokens, decoder.vocabulary, decoder.inputs_length
   )
+  store = answers.Store(embedder)
   for part in batching.parts(texts, _FILL_BATCH):
     outputs = decoder.decode_plain(part).texts
     store.add(part, [decodes[-1] for decodes in outputs])
@@ -144,7 +142,7 @@ def main(given: Sequence[str] | None = None) -> None:
         [text for text, _ in read(split)] for split in paraphrases.SPLITS
     )
     store = fill_store(decoder, first)
-    finder = answers.Finder(decoder.tokens, store, _COUNT)
+    finder = answers.Finder(store, _COUNT)
     measured[name] = measure(
         decoder, finder, second[: options.requests], options.repeats, name
     )
@@ -153,7 +151,7 @@ def main(given: Sequence[str] | None = None) -> None:
       drafter=drafter.description.name,
       gamma=options.gamma,
       count=_COUNT,
-      min_similarity=store_lib.MIN_SIMILARITY,
+      min_similarity=answers.MIN_SIMILARITY,
       repeats=options.repeats,
       **measured,
   )

@@ -149,10 +149,8 @@ def infer(
     finder = None
     lengths = workload.task_feature_lengths
     if answers is not None:
-      embedder = answers_lib.Embedder(
-          decoder.target, vocabulary, lengths['inputs']
-      )
-      finder = _find_answers(answers, decoder, embedder)
+      embedder = answers_lib.Embedder(decoder, vocabulary, lengths['inputs'])
+      finder = answers.finder(embedder)
     if paths is None:
       # Imports seqio and TensorFlow, which lines of files do not need.
       from speculative_t5x.tasks import examples
@@ -201,25 +199,6 @@ def infer(
     if answers is not None and answers.append:
       answers.add(embedder, _answers_in(rows, vocabulary))
     return record
-
-
-def _find_answers(
-    answers: answers_lib.Folder,
-    decoder: token_decoder.TokenDecoder,
-    embedder: answers_lib.Embedder,
-) -> answers_lib.Finder | None:
-  """Opens the store; returns None if it is only filled, or has no answers yet.
-
-  Raises:
-    ValueError: if the drafter does not read hints and nothing is appended, or
-      if there is no store.
-  """
-  if not answers.append:
-    decoder.check_reads_hints()
-  store = answers.open(embedder)
-  if not (decoder.reads_hints and len(store)):
-    return None
-  return answers.finder(decoder, store)
 
 
 def _answers_in(

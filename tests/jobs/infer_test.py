@@ -612,6 +612,9 @@ class TestEarlierAnswers:
     (row,) = run(None, inputs=str(path), answers=folder, **options)
     own, found = row['hint_tokens']
     assert _text(own) == 'Am Montag' and _text(found) == row['prediction']
+    for options in ({}, {'drafter': None}):
+      with pytest.raises(ValueError, match='does not read hints'):
+        run(_TEXTS, answers=folder, **options)
 
   def test_resume(self, run, store, tmp_path, monkeypatch, capsys):
     """Plain decoding fills the store, also one that has answers."""
@@ -645,9 +648,6 @@ class TestEarlierAnswers:
   def test_store_that_cannot_be_used(self, run, store, tmp_path):
     with pytest.raises(answers.StoreError, match='There is no store'):
       run(_TEXTS, answers=answers.Folder(store), **_LOOKUP)
-    for options in ({}, {'drafter': None}):
-      with pytest.raises(ValueError, match='does not read hints'):
-        run(_TEXTS, answers=answers.Folder(store), **options)
     assert not (tmp_path / 'store').exists()
 
   def test_the_best_of_several_decodes_is_appended(self):
