@@ -146,7 +146,9 @@ class Requests:
       rows: Inputs. All their requests have hints if one of them has.
     """
     sampling = self.sampling.as_arrays()
-    draft_sampling = (self.draft_sampling or self.sampling).as_arrays()
+    draft_sampling = sampling
+    if self.draft_sampling is not None:
+      draft_sampling = self.draft_sampling.as_arrays()
     hints = hints_lib.stack([row.hints for row in rows])
     for start in range(0, len(rows), self.batch_size):
       part = slice(start, start + self.batch_size)

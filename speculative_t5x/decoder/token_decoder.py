@@ -244,9 +244,18 @@ class TokenDecoder:
     Returns:
       Tokens of the best output per input, without end of sequence and padding.
     Raises:
-      ValueError: for an empty input or a value out of range.
+      ValueError: for an empty input, an id that the target does not have, or a
+        value out of range.
     """
     rows = requests_lib.check_rows(ids, example_ids)
+    size = self.target_model.vocab_size
+    for token in itertools.chain.from_iterable(ids):
+      # It would be looked up as another id.
+      if not 0 <= token < size or token != int(token):
+        raise ValueError(
+            f'Inputs must be token ids from 0 to {size - 1}, which the target'
+            f' has, got {token}.'
+        )
     (request,) = requests_lib.Requests(
         inputs_length=batching.power_of_two(max(map(len, ids))),
         length=self.length,

@@ -122,7 +122,8 @@ def evaluate(
         workload, decoder, examples, batch_size, repeats, chunk_batches
     )
     todo = {each: job.chunks(output_dir, each) for each in pairs}
-    todo[pairs[0]].check_alone(_VARYING)
+    alone, *others = todo.values()
+    alone.check_alone(_VARYING, others)
     folder = output_folder.OutputFolder(output_dir, 'eval')
     found = []
     for samplings, chunks in todo.items():

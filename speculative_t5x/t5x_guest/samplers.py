@@ -135,7 +135,7 @@ def speculative_sample(
       sampling,
       drafter.drafter,
       drafter.params,
-      draft_sampling.as_arrays() if draft_sampling else sampling,
+      sampling if draft_sampling is None else draft_sampling.as_arrays(),
       rule=rule,
       policy=policy,
       rescale_log_probs=rescale_log_probs and rule.is_lossless,

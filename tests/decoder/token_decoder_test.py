@@ -527,3 +527,9 @@ class TestGenerate:
   def test_nothing_to_decode(self, ids):
     with pytest.raises(ValueError, match='nothing to decode|Input 1 is empty'):
       decoder().generate(ids)
+
+  @pytest.mark.parametrize('token', [-1, 64, 2.5])
+  def test_ids_that_the_target_does_not_have(self, token):
+    with compilation.unchecked_types():
+      with pytest.raises(ValueError, match=f'from 0 to 63, .* got {token}'):
+        decoder().generate([[2, token, 1]])

@@ -139,7 +139,9 @@ class Chunks:
         )
       yield from lines[1:]
 
-  def check_alone(self, varying: Collection[str] = ()) -> None:
+  def check_alone(
+      self, varying: Collection[str] = (), beside: Collection['Chunks'] = ()
+  ) -> None:
     """Checks that the folder has no chunks of another configuration.
 
     Those of another job are left to `output_folder`.
@@ -147,20 +149,23 @@ class Chunks:
     Args:
       varying: Names of settings in which the configurations of one folder may
         differ, those of models included.
+      beside: Chunks of the job's other configurations.
     Raises:
       OtherSettingsError: if it has; names the settings that differ.
     """
-    settings = _without(self._settings, varying)
+    every = [_without(x._settings, varying) for x in (self, *beside)]
     for path in first_files(self._folder):
       header = whole_files.first_object(path)
-      if header is None or header.get('job') != settings['job']:
+      if header is None or header.get('job') != self.record.job:
         continue
       measured = 'inputs_digest', 'values', *resumption.ORIGIN
       earlier = _without(header, {*varying, *measured})
-      if changed := resumption.differing(earlier, settings):
+      changed = [resumption.differing(earlier, each) for each in every]
+      if all(changed):
         raise OtherSettingsError(
-            f'{self._folder} holds results with another {", ".join(changed)}.'
-            ' Give another output folder, or the settings of those results.'
+            f'{self._folder} holds results with another'
+            f' {", ".join(changed[0])}. Give another output folder, or the'
+            ' settings of those results.'
         )
 
   def _path(self, number: int) -> epath.Path:

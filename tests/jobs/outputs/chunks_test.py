@@ -151,6 +151,13 @@ class TestOtherConfigurations:
     with pytest.raises(ValueError, match='results with another draft_sampling'):
       _chunks(folder).check_alone()
 
+  def test_of_the_same_job_are_not_refused(self, folder):
+    one, other = (_chunks(folder, topk=topk) for topk in (3, 5))
+    _take(other)
+    one.check_alone(beside=[other])
+    with pytest.raises(ValueError, match='results with another topk'):
+      one.check_alone(beside=[_chunks(folder, topk=7)])
+
   def test_another_job_is_refused(self, folder):
     _take(_chunks(folder))
     with pytest.raises(ValueError, match='results of another job, infer'):
