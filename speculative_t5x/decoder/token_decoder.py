@@ -245,6 +245,9 @@ class TokenDecoder:
     Raises:
       ValueError: for an empty input or a value out of range.
     """
+    for index, row in enumerate(ids):
+      if isinstance(row, str) or not hasattr(row, '__len__'):
+        raise ValueError(f'ids[{index}] must be a list of ids, got {row!r}.')
     rows = requests_lib.check_rows(ids, example_ids)
     (request,) = requests_lib.Requests(
         inputs_length=batching.power_of_two(max(map(len, ids))),

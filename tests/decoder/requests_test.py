@@ -56,6 +56,11 @@ class TestRequests:
     (request,) = tiny.requests([[5, 1]], **options)
     assert request.draft_sampling == own.as_arrays()
 
+  @pytest.mark.parametrize('name', ['sampling', 'draft_sampling'])
+  def test_a_temperature_is_no_sampling(self, name):
+    with pytest.raises(ValueError, match=f'^{name} must be a Sampling, .*0.5'):
+      tiny.requests([[5, 1]], length=1, **{name: 0.5})
+
 
 class TestCheckRows:
 
