@@ -124,7 +124,8 @@ class Requests:
     seed: Seed of the samples.
     rule: Decides which draft tokens are accepted.
   Raises:
-    ValueError: for a seed that is no int32, or something that is not a rule.
+    ValueError: for a seed that is no int32, or something that is not a Sampling
+      or a rule.
   """
 
   inputs_length: int
@@ -136,6 +137,9 @@ class Requests:
   rule: contracts.Rule = verification.TOKENWISE
 
   def __post_init__(self):
+    _check_sampling('sampling', self.sampling)
+    if self.draft_sampling is not None:
+      _check_sampling('draft_sampling', self.draft_sampling)
     description.check(self.rule)
     check_int32('seed', self.seed)
 
@@ -171,6 +175,14 @@ class Requests:
     values = np.asarray(values, np.int32)
     width = [(0, self.batch_size - len(values))] + [(0, 0)] * (values.ndim - 1)
     return jnp.asarray(np.pad(values, width, constant_values=filler))
+
+
+def _check_sampling(name: str, value: sampling_lib.Sampling) -> None:
+  if not isinstance(value, sampling_lib.Sampling):
+    raise ValueError(
+        f'{name} must be a Sampling, as Sampling(temperature=0.5), got'
+        f' {value!r}.'
+    )
 
 
 def check_rows(

@@ -26,6 +26,7 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import given
 from speculative_t5x.networks import sharding
+from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import ranges
@@ -196,6 +197,7 @@ class TextDecoder:
       ValueError: for an empty input or a value out of range, for a rule whose
         outputs cannot be scored, or for hints that the drafter does not read.
     """
+    description.check(rule)
     if self._rescale_log_probs and not rule.is_lossless:
       raise ValueError(
           f'The rule {rule.name} may write tokens that have probability 0 under'
@@ -266,6 +268,9 @@ class TextDecoder:
     """
     if isinstance(texts, str):
       raise ValueError(f'texts must be a list of inputs, got {texts!r}.')
+    for index, text in enumerate(texts):
+      if not isinstance(text, str):
+        raise ValueError(f'texts[{index}] must be a string, got {text!r}.')
     encoded = [self.vocabulary.encode(text) for text in texts]
     # The vocabulary drops blanks, and characters that show nothing: an input
     # may be empty that has some.

@@ -247,6 +247,9 @@ class TokenDecoder:
       ValueError: for an empty input, an id that the target does not have, or a
         value out of range.
     """
+    for index, row in enumerate(ids):
+      if isinstance(row, str) or not hasattr(row, '__len__'):
+        raise ValueError(f'ids[{index}] must be a list of ids, got {row!r}.')
     rows = requests_lib.check_rows(ids, example_ids)
     size = self.target_model.vocab_size
     for token in itertools.chain.from_iterable(ids):

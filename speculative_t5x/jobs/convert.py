@@ -62,8 +62,8 @@ def convert(
       f' {" and ".join(sorted(dtypes))}.'
   )
   print(
-      'Its sizes, which a gin file sets under "target/t5.T5Config:" or'
-      ' "draft/t5.T5Config:", and one of T5X under "network.T5Config:":'
+      'Its sizes. A gin file sets them under "target/t5.T5Config:" or'
+      ' "draft/t5.T5Config:", a gin file of T5X under "network.T5Config:".'
   )
   for name in _SIZES:
     print(f'  {name} = {getattr(config, name)!r}')

@@ -58,6 +58,11 @@ class TestRequests:
     with pytest.raises(AttributeError):  # a number is not passed over
       tiny.requests([[5, 1]], draft_sampling=0.0, **options)
 
+  @pytest.mark.parametrize('name', ['sampling', 'draft_sampling'])
+  def test_a_temperature_is_no_sampling(self, name):
+    with pytest.raises(ValueError, match=f'^{name} must be a Sampling, .*0.5'):
+      tiny.requests([[5, 1]], length=1, **{name: 0.5})
+
 
 class TestCheckRows:
 

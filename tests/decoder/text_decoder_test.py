@@ -185,6 +185,12 @@ class TestRequest:
     with pytest.raises(ValueError, match='Input 1 is empty'):
       pair().make_request(['a red bell', empty])
 
+  def test_values_of_another_kind(self):
+    with pytest.raises(ValueError, match=r'^texts\[1\] must be a string'):
+      pair().make_request(['a red bell', ['a red bell']])
+    with pytest.raises(ValueError, match='^A rule must be an object'):
+      pair().decode(TEXTS, rule='block')
+
   def test_values_out_of_range(self):
     with pytest.raises(ValueError, match=r'example_ids\[1\]'):
       pair().make_request(TEXTS, example_ids=[0, 2**31, 1])

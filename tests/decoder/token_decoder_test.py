@@ -523,6 +523,11 @@ class TestGenerate:
     alone = token_decoder.TokenDecoder(models()[0], length=LENGTH)
     assert alone.reads_hints and 'lookup' in repr(alone)
 
+  @pytest.mark.parametrize('ids', [[2, 1], ['a text']])
+  def test_one_input_or_text(self, ids):
+    with pytest.raises(ValueError, match=r'^ids\[0\] must be a list of ids'):
+      decoder().generate(ids)
+
   @pytest.mark.parametrize('ids', [[], [[2, 1], []]])
   def test_nothing_to_decode(self, ids):
     with pytest.raises(ValueError, match='nothing to decode|Input 1 is empty'):

@@ -159,7 +159,7 @@ JOBS = {
     'simulate': Job(
         'simulate.simulate',
         'configs/runs/simulate.gin',
-        'the same for T5 1.1 of any size, with simulated acceptance',
+        'measures T5 1.1 of any size: random weights, simulated acceptance',
         is_complete=True,
         is_resumed=True,
     ),

@@ -70,7 +70,10 @@ def parse(argv: Sequence[str]) -> list[commands.CommandLine]:
   if job.is_complete:
     files = [job.gin_file, *(f for f in files if f != job.gin_file)]
   if not files:
-    raise commands.UsageError(f'--gin_file is required.\n{commands.USAGE}')
+    raise commands.UsageError(
+        f'--gin_file is required, see `speculative-t5x {name} --help`.'
+        f'\n{commands.USAGE}'
+    )
   return [commands.CommandLine(job, job.function, tuple(files), *rest)]
 
 
@@ -124,7 +127,10 @@ def _unknown(flag: str, job: commands.Job, known: Sequence[str]) -> str:
   name, _, value = flag.partition('=')
   meant = name.removeprefix('--').upper().replace('-', '_')
   macros = {*macro_names.of_job(job).mentioned, *macro_names.providers()}
-  hint = gin_text.did_you_mean(name, known) or gin_text.did_you_mean(
+  hint = gin_text.did_you_mean(name, known)
+  if not flag.startswith('-'):
+    return f'the argument {flag!r} is unknown.{hint}\n{commands.USAGE}'
+  hint = hint or gin_text.did_you_mean(
       meant, macros, f'{_GIN}{{}}={value or "VALUE"}'
   )
   return f'the flag {flag!r} is unknown.{hint}\n{commands.USAGE}'

@@ -13,6 +13,7 @@ import typing
 from typing import Any
 
 import gin
+import jax
 
 from speculative_t5x.jobs.command_line import commands
 
@@ -48,9 +49,19 @@ def check(config: _Config) -> None:
       if not _includes(kind, value):
         name = f'{scope}/{selector}.{argument}'.removeprefix('/')
         raise commands.UsageError(
-            f'{macro or name} must be {inspect.formatannotation(kind)}, got'
-            f' {value!r}.'
+            f'{macro or name} must be {_in_words(kind)}, got {value!r}.'
         )
+
+
+def _in_words(kind: Any) -> str:
+  """Returns an annotation in words, without arrays: gin writes none."""
+  is_union = typing.get_origin(kind) in _UNIONS
+  kinds = typing.get_args(kind) if is_union else [kind]
+  return ' | '.join(
+      inspect.formatannotation(each).removeprefix('collections.abc.')
+      for each in kinds
+      if each is not jax.Array
+  ).replace('NoneType', 'None')
 
 
 def _follow(config: _Config, value: Any) -> tuple[str, Any]:

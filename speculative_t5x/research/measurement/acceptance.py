@@ -12,6 +12,7 @@ Legend: rows (examples times decodes), length (of the texts), vocab.
 from collections.abc import Iterable
 import dataclasses
 import functools
+import math
 from typing import NamedTuple
 
 import jax
@@ -227,7 +228,7 @@ def _first_probs(draft: contracts.Draft, like: jax.Array) -> jax.Array:
 def collect(
     decoder: token_decoder.TokenDecoder,
     requests: Iterable[requests_lib.Request],
-    num_tokens: int,
+    num_tokens: float,
     *,
     name: str = 'acceptance',
 ) -> list[Text]:
@@ -236,11 +237,13 @@ def collect(
   Args:
     decoder: both models.
     requests: what to decode; fewer tokens come out if they end before.
-    num_tokens: least number of tokens; the last batch is kept whole.
+    num_tokens: least number of tokens, infinite for all; the last batch is kept
+      whole.
     name: what the progress lines begin with.
   """
   texts, total = [], 0
-  with progress.Progress(name, num_tokens, 'tokens') as shown:
+  goal = None if math.isinf(num_tokens) else num_tokens
+  with progress.Progress(name, goal, 'tokens') as shown:
     plain = engine.Engine(decoder, is_plain=True)
     for result in plain.stream(requests):
       found = score(decoder, result.request, result.decoded)

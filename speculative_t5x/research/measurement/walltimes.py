@@ -257,9 +257,10 @@ def _warnings(step_ratio: float, efficiency: float) -> tuple[str, ...]:
   """Returns what a reader of the times must know."""
   found = []
   if abs(step_ratio - 1) > _MAX_STEP_DIFFERENCE:
+    change = 'slower' if step_ratio > 1 else 'faster'
     found.append(
         f'plain decoding took {step_ratio:.3f} times t1 per token: the speed of'
-        ' the machine changed during the measurement, or a step is slower in'
+        f' the machine changed during the measurement, or a step is {change} in'
         ' the decoding loop than alone'
     )
   if efficiency > _MAX_EFFICIENCY:

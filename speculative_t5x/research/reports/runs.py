@@ -80,17 +80,23 @@ def label(record: run_record.RunRecord) -> str:
 
 def unusual_settings(record: run_record.RunRecord) -> list[str]:
   """Returns the settings of a run that differ from the defaults."""
-  found = []
-  if record.drafter.temperature not in (None, record.temperature):
-    found.append(f'draft T={record.drafter.temperature}')
+  found = unusual_sampling(record)
   if record.batch_size != 1:
     found.append(f'batch {record.batch_size}')
-  for name in ('topk', 'topp', 'minp', 'typicalp'):
-    if value := getattr(record, name):
-      found.append(f'{name} {value}')
   if record.target.dtype not in (None, 'float32'):
     found.append(record.target.dtype)
   return found + readings.rule_and_policy(record)
+
+
+def unusual_sampling(record: run_record.RunRecord) -> list[str]:
+  """Returns the filters of a run, and what differs in sampling drafts."""
+  names = 'topk', 'topp', 'minp', 'typicalp'
+  found = [f'{name} {x}' for name in names if (x := getattr(record, name))]
+  draft = record.drafter
+  if draft and draft.temperature not in (None, record.temperature):
+    found.append(f'draft T={draft.temperature}')
+  others = record.draft_sampling or {}
+  return found + [f'draft {name} {value}' for name, value in others.items()]
 
 
 def labels(

@@ -77,6 +77,7 @@ def setup(records: Sequence[run_record.RunRecord]) -> str:
       'at most ' + _distinct(map(_lengths, records)),
       'repeats ' + _distinct(r.repeats for r in records),
       'seed ' + _distinct(r.seed for r in records),
+      *dict.fromkeys(x for r in records for x in runs.unusual_sampling(r)),
       'target ' + _distinct(_model(r.target) for r in records),
   ]
   if drafters:

@@ -42,6 +42,10 @@ class TestLabel:
           ({'temperature': 0.5}, _NAME.replace('T=0', 'T=0.5')),
           ({'batch_size': 8}, _NAME.replace('T=0', 'T=0, batch 8')),
           ({'topk': 0, 'topp': 0.9}, _NAME.replace('T=0', 'T=0, topp 0.9')),
+          (
+              {'draft_sampling': {'topk': 5}},
+              _NAME.replace('T=0', 'T=0, draft topk 5'),
+          ),
       ],
   )
   def test_says_what_is_not_usual(self, values, label):

@@ -40,6 +40,11 @@ class TestRender:
         'drafter', 'T', 'gamma', 'tokens/call', 'speedup', 'verdict'
     ]  # fmt: skip
 
+  def test_sampling(self):
+    run = records.measured(topk=9, draft_sampling={'topk': 5})
+    table = walltime_summary.render([run, run])
+    assert '; topk 9; draft topk 5; target ' in table
+
   def test_keys_of_the_columns(self):
     """No column is called predicted, which advice is, and in another way."""
     table = walltime_summary.render([records.measured(warnings=['too hot'])])
