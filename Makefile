@@ -89,7 +89,7 @@ test-t5x: $(INSTALLED_T5X)  ## runs the tests that need T5X (T5X=<checkouts>)
 	  echo 'T5X cannot be imported. Say where it is:' \
 	    'make test-t5x T5X=<t5x>:<airio>:<jestimator>' >&2; exit 1; }
 	@{ $(VENV)/bin/python -m tests.t5x_guest.versions; \
-	  $(VENV)/bin/python -m pytest tests/t5x_guest -v --no-header \
+	  $(VENV)/bin/python -m pytest $(PARALLEL) tests/t5x_guest -v --no-header \
 	    --disable-warnings $(PYTEST_ARGS); } | tee results/test_t5x.txt
 
 lint: $(INSTALLED)  ## checks the style
