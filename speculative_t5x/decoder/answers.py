@@ -333,6 +333,11 @@ class Finder:
     self.store.embedder.decoder.check_reads_hints()
 
   @property
+  def decoder(self) -> token_decoder.TokenDecoder:
+    """Decoder whose encoder the answers are found by."""
+    return self.store.embedder.decoder
+
+  @property
   def identity(self) -> list[Any]:
     """What the answers that are found depend on, as JSON."""
     return [_hash(self.store.to_json()), self.count, self.min_similarity]

@@ -61,7 +61,15 @@ class Engine:
       decoder: Target, drafter and lengths.
       is_plain: Whether the target decodes alone, one token per call.
       answers: Adds earlier answers behind the hints; None for none.
+    Raises:
+      ValueError: for answers that are found by the encoder of another target.
     """
+    # The features that they add to a request are those of their own encoder.
+    if getattr(answers, 'decoder', decoder).target is not decoder.target:
+      raise ValueError(
+          'The answers are found by the encoder of another target. Make the'
+          ' Embedder of their store with this decoder.'
+      )
     self.decoder = decoder
     self.is_plain = is_plain
     self.answers = answers

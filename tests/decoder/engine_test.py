@@ -3,6 +3,7 @@
 """Tests for the engine: order, laziness, and that requests do not mix."""
 
 import functools
+import types
 
 import jax
 import numpy as np
@@ -85,6 +86,12 @@ def test_answers_are_in_the_request_of_the_result():
   engine = engine_lib.Engine(decoder(), answers=marked)
   for result in engine.stream(requests(3)):
     np.testing.assert_array_equal(result.request.hints, 7)
+
+
+def test_answers_of_another_target():
+  finder = types.SimpleNamespace(decoder=tiny.decoder(CONFIG, gamma=2, length=6))
+  with pytest.raises(ValueError, match='another target'):
+    engine_lib.Engine(decoder(), answers=finder)
 
 
 def test_logits_that_are_not_finite(monkeypatch):

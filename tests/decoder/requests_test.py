@@ -55,13 +55,13 @@ class TestRequests:
     assert (int(request.seed), request.rule) == (11, rule)
     (request,) = tiny.requests([[5, 1]], **options)
     assert request.draft_sampling == own.as_arrays()
-    with pytest.raises(AttributeError):  # a number is not passed over
-      tiny.requests([[5, 1]], draft_sampling=0.0, **options)
 
   @pytest.mark.parametrize('name', ['sampling', 'draft_sampling'])
   def test_a_temperature_is_no_sampling(self, name):
     with pytest.raises(ValueError, match=f'^{name} must be a Sampling, .*0.5'):
       tiny.requests([[5, 1]], length=1, **{name: 0.5})
+    with pytest.raises(ValueError, match=name):  # 0.0 is not passed over
+      tiny.requests([[5, 1]], length=1, **{name: 0.0})
 
 
 class TestCheckRows:
