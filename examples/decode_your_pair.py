@@ -29,6 +29,9 @@ def main(arguments=None):
   parser.add_argument('--temperature', type=float, default=0.0)
   options = parser.parse_args(arguments)
 
+  texts = [line.strip() for line in sys.stdin if line.strip()]
+  if not texts:
+    parser.error('there is no text on the standard input')
   st.enable_compilation_cache()  # the next start need not compile
   decoder = st.load(
       options.target,
@@ -37,7 +40,6 @@ def main(arguments=None):
       vocabulary=options.vocabulary,
   )
   print(decoder, file=sys.stderr)
-  texts = [line.strip() for line in sys.stdin if line.strip()]
   output = decoder.decode(texts, sampling=st.Sampling(options.temperature))
   for decodes in output.texts:
     print(decodes[-1])

@@ -159,7 +159,7 @@ JOBS = {
     'simulate': Job(
         'simulate.simulate',
         'configs/runs/simulate.gin',
-        'measures T5 1.1 of any size: random weights, simulated acceptance',
+        'measures T5 1.1 with random weights and simulated acceptance',
         is_complete=True,
         is_resumed=True,
     ),

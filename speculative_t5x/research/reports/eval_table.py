@@ -10,6 +10,7 @@ from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import readings
+from speculative_t5x.research.reports import runs
 
 
 def render(records: list[run_record.RunRecord]) -> console_lib.Group:
@@ -19,7 +20,7 @@ def render(records: list[run_record.RunRecord]) -> console_lib.Group:
     records: at least one record of one job.
   """
   return console_lib.Group(
-      _heading(records[0]),
+      _heading(records),
       console.table(map(_row, records)),
       *readings.input_notes(records),
       *map(_quality, records),
@@ -27,12 +28,14 @@ def render(records: list[run_record.RunRecord]) -> console_lib.Group:
   )
 
 
-def _heading(record: run_record.RunRecord) -> str:
+def _heading(records: list[run_record.RunRecord]) -> str:
+  record = records[0]
   device, host, drafter = record.device, record.host, record.drafter
   name = f'drafter {drafter.name}'
   if drafter.num_params is not None:
     name = f'draft {drafter.num_params / 1e6:.1f}M parameters'
-  method = ', '.join([name, *readings.rule_and_policy(record)])
+  sampling = dict.fromkeys(x for r in records for x in runs.unusual_sampling(r))
+  method = ', '.join([name, *readings.rule_and_policy(record), *sampling])
   count = record.num_decodes or 1
   decodes = f' x {count} decodes' if count > 1 else ''
   axes = [f'{name} {size}' for name, size in (record.mesh or {}).items()]

@@ -275,7 +275,7 @@ _DEMO = '--gin_file=configs/runs/demo.gin'
 _USAGE = [
     (['evl', '--gin_file=x.gin'], "no command 'evl'. Did you mean eval?"),
     (['eval'], '--gin_file is required'),
-    (['eval', 'x.gin'], "the argument 'x.gin' is unknown.\n"),
+    (['eval', 'x.gin'], "the argument 'x.gin' is unknown."),
     (['eval', '--gin-file=x.gin'], 'Did you mean --gin_file?'),
     (['eval', '--gamma=3'], 'Did you mean --gin.GAMMA=3?'),
     (['infer', '--draft-checkpoint-path=x'], '.DRAFT_CHECKPOINT_PATH=x?'),

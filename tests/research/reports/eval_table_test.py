@@ -58,6 +58,10 @@ class TestTable:
     assert len(rows) == 6
     assert 'mesh' not in heading
 
+  def test_sampling(self):
+    heading, *_ = _lines(_record(topk=9, draft_sampling={'topk': 5}))
+    assert ' parameters, topk 9, draft topk 5, float32; ' in heading
+
   @pytest.mark.parametrize('key', ['near_tie', 'mismatch'])
   def test_greedy_outputs_that_differ(self, key):
     counts = {'identical': 7, 'near_tie': 0, 'mismatch': 0, key: 1}
