@@ -55,7 +55,7 @@ class TestRequests:
     assert (int(request.seed), request.rule) == (11, rule)
     (request,) = tiny.requests([[5, 1]], **options)
     assert request.draft_sampling == own.as_arrays()
-    with pytest.raises(AttributeError):  # a number is not passed over
+    with pytest.raises(ValueError, match='draft_sampling'):  # not passed over
       tiny.requests([[5, 1]], draft_sampling=0.0, **options)
 
   @pytest.mark.parametrize('name', ['sampling', 'draft_sampling'])
