@@ -89,7 +89,8 @@ def test_answers_are_in_the_request_of_the_result():
 
 
 def test_answers_of_another_target():
-  finder = types.SimpleNamespace(decoder=tiny.decoder(CONFIG, gamma=2, length=6))
+  other = tiny.decoder(CONFIG, gamma=2, length=LENGTH)
+  finder = types.SimpleNamespace(decoder=other)
   with pytest.raises(ValueError, match='another target'):
     engine_lib.Engine(decoder(), answers=finder)
 
