@@ -24,9 +24,9 @@ from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.drafters import table_source
-from speculative_t5x.networks import layers
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_layers as layers
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import contracts
 from speculative_t5x.testing import pairs

@@ -18,8 +18,8 @@ from transformers import modeling_outputs
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 from speculative_t5x.loading.families import t5_checkpoints
-from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_layers as layers
 
 
 def versions() -> dict[str, str]:

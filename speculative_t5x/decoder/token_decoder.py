@@ -292,7 +292,7 @@ class TokenDecoder:
       name = drafter.name or drafter.kind
       who = f'The drafter {name}' if name else 'Plain decoding'
       raise ValueError(
-          f'{who} does not read hints, and earlier answers are hints. Use a'
+          f'{who} does not read hints or earlier answers. Use a'
           ' drafter that does: lookup_source.FromContext, in jobs'
           ' configs/drafters/lookup.gin.'
       )

@@ -15,7 +15,7 @@ from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import checks
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.files import whole_files
-from speculative_t5x.networks import t5
+from speculative_t5x.networks import network
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import pair_report
 
@@ -36,8 +36,8 @@ def check_pair(
     vocabulary_file: str | None = None,
     draft_vocabulary_file: str | None = None,
     mixture_or_task_name: str | None = None,
-    target_config: t5.T5Config | None = None,
-    draft_config: t5.T5Config | None = None,
+    target_config: network.Network | None = None,
+    draft_config: network.Network | None = None,
     device_memory_gib: float | None = None,
     mesh_shape: Sequence[int] = (1, 1),
     draft_model_parallel: bool = False,

@@ -23,10 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.networks import input_widths
-from speculative_t5x.networks import layers
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5_cutting
+from speculative_t5x.networks import t5_layers as layers
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import contracts
@@ -199,7 +199,7 @@ class T5Config(t5_modules.Sizes):
 
   def init_cache(self, rows: int, slots: int) -> contracts.Cache:
     """Returns an empty cache."""
-    # A single row has no batch axis: see `networks.layers`.
+    # A single row has no batch axis: see `networks.t5_layers`.
     batch_shape = () if rows == 1 else (rows,)
     return _constrain_keys_values(
         t5_modules.init_cache(self, batch_shape, slots)

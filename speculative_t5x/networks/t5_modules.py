@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.networks import kv_cache
-from speculative_t5x.networks import layers
+from speculative_t5x.networks import t5_layers as layers
 from speculative_t5x.speculation import ranges
 
 Cache = tuple[kv_cache.KeysValues, ...]  # one entry per layer

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.networks import layers
+from speculative_t5x.networks import t5_layers as layers
 from speculative_t5x.networks import t5_modules
 
 Params = Any

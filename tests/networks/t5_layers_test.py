@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.networks import kv_cache
-from speculative_t5x.networks import layers
+from speculative_t5x.networks import t5_layers as layers
 
 # The distances at which T5's buckets begin, 32 one way and 16 each way.
 ONE_WAY_STARTS = [
