@@ -135,11 +135,11 @@ class _Run:
   """One way of decoding in an output folder, at one temperature.
 
   Attributes:
-    record: record of the configuration.
+    record: Record of the configuration.
     way: 'baseline' or 'speculative'.
-    rows: rows of `predictions.jsonl`.
-    tokens: one list per row, with the token ids of each decode.
-    number: number among the runs of its name in the folder, which differ in the
+    rows: Rows of `predictions.jsonl`.
+    tokens: One list per row, with the token ids of each decode.
+    number: Number among the runs of its name in the folder, which differ in the
       drafter's sampling.
   """
 

@@ -311,7 +311,7 @@ class TestComparable:
       run(folder, first=folder)
 
   def test_no_drafter(self, runs, run):
-    with pytest.raises(ValueError, match='Got None'):
+    with pytest.raises(ValueError, match='DRAFTER'):
       run(runs[2], drafter=None)
 
   def test_folder_without_results(self, run, tmp_path):

@@ -57,7 +57,7 @@ def _of_compare(workload):
        'hint_tokens': x.hints}
       for x in _EXAMPLES.rows
   ]  # fmt: skip
-  run = compare._Run(record, 'speculative', rows, [])
+  run = compare._Run(record, 'speculative', rows, [[[1]]] * len(rows))
   return [compare._request(run, 1)]
 
 
