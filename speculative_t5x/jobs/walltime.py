@@ -11,9 +11,10 @@ that it finished.
 from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import itertools
-import sys
 
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.jobs import measurements
+from speculative_t5x.jobs import t5x_baseline
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import models
@@ -21,12 +22,8 @@ from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
-from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
-from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import greedy
-from speculative_t5x.research.measurement import interleaved
-from speculative_t5x.research.measurement import intervals
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import advice
@@ -36,24 +33,6 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import examples as examples_lib
-from speculative_t5x.tasks import predictions as predictions_lib
-from speculative_t5x.tasks import task_metrics
-
-_ALPHA_BATCH = 8  # examples decoded at once where only their text matters
-_MIN_KEPT_GAMMA = 10  # so that a job resumed with other gammas finds them
-
-
-@dataclasses.dataclass(frozen=True)
-class _Alpha:
-  """Acceptance at one temperature, on text that the target wrote.
-
-  Attributes:
-    estimate: Alpha as the record has it.
-    tokens_per_call: Expected tokens per target call for gamma 1, 2, ...
-  """
-
-  estimate: run_record.Alpha
-  tokens_per_call: Sequence[float]
 
 
 def measure_walltime(
@@ -135,28 +114,31 @@ def measure_walltime(
     found = [  # all of them before the first is measured
         drafter.find(target, examples.vocabulary) for drafter in drafters
     ]
+    target = t5x_baseline.prepare(target)
     decoders = _load_decoders(workload, target, found, examples, gammas[0])
     decoder = next(decoders)  # before what an earlier job wrote is touched
-    job = _Measurements(
+    task = measurements.Measurements(
         workload,
-        output_folder.OutputFolder(output_dir, 'walltime'),
         examples,
-        gammas,
-        list(itertools.product(batch_sizes, pairs)),
-        sum(map(len, variants)),
         num_examples,
         alpha_tokens,
         repeats,
+        t5x_baseline.of(decoder),
     )
+    folder = output_folder.OutputFolder(output_dir, 'walltime')
+    settings = [*itertools.product(batch_sizes, pairs)]
+    total = sum(map(len, variants)) * len(gammas) * len(settings)
     records, lines = [], []
     for workloads in variants:
-      for measured, told in job.measure_drafter(decoder, workloads):
+      for measured, told in _measure_drafter(
+          task, folder, decoder, workloads, gammas, settings, total
+      ):
         records += measured
         lines += told
       decoder = next(decoders, None)
-    results = job.folder.finish()
+    results = folder.finish()
     text = '\n'.join([walltime_summary.render(records), '', *lines])
-    job.folder.add_text('walltime.md', text)
+    folder.add_text('walltime.md', text)
   print(text)
   print(f'Records: {results}')
   greedy.check(records)
@@ -204,166 +186,52 @@ def _load_decoders(
     yield decoder
 
 
-@dataclasses.dataclass(frozen=True)
-class _Measurements:
-  """What is measured with each drafter; see `measure_walltime`.
+def _measure_drafter(
+    task: measurements.Measurements,
+    folder: output_folder.OutputFolder,
+    decoder: token_decoder.TokenDecoder,
+    workloads: Sequence[workload_lib.Workload],
+    gammas: Sequence[int],
+    settings: Sequence[tuple[int, sampling_lib.Pair]],
+    total: int,
+) -> Iterator[tuple[list[run_record.RunRecord], list[str]]]:
+  """Yields records and advice of each setting, rule and policy in turn.
 
-  Attributes:
-    workload: Workload of alpha, which no rule or policy changes.
+  Args:
+    task: Task and target.
     folder: Folder of all records.
-    examples: Examples of the split, the first of which are timed.
+    decoder: Target and drafter.
+    workloads: With each rule and policy.
     gammas: Draft tokens per block.
     settings: Batch sizes, each with each pair of samplings.
-    num_variants: Number of drafters, each with each rule and policy.
-    num_examples: Number of examples that are timed.
-    alpha_tokens: Number of tokens that alpha is estimated on.
-    repeats: How often each batch is timed.
+    total: Number of configurations of the job.
   """
-
-  workload: workload_lib.Workload
-  folder: output_folder.OutputFolder
-  examples: examples_lib.Examples
-  gammas: Sequence[int]
-  settings: Sequence[tuple[int, sampling_lib.Pair]]
-  num_variants: int
-  num_examples: int
-  alpha_tokens: int
-  repeats: int
-
-  def measure_drafter(
-      self,
-      decoder: token_decoder.TokenDecoder,
-      workloads: Sequence[workload_lib.Workload],
-  ) -> Iterator[tuple[list[run_record.RunRecord], list[str]]]:
-    """Yields records and advice of each setting, rule and policy in turn."""
-    drafter = decoder.loaded_drafter
-    alphas = {
-        samplings: self._find_alpha(decoder, samplings)
-        for samplings in dict.fromkeys(pair for _, pair in self.settings)
-    }
-    for workload in workloads:
-      variant = decoder.with_drafter(drafter, self.gammas[0], workload.policy)
-      workload_lib.note_unstopped_drafts(variant)
-      found = {setting: [] for setting in self.settings}
-      for gamma in self.gammas:
-        programs = part_programs.PartPrograms(
-            variant.with_drafter(drafter, gamma)
-        )
-        for size, pair in self.settings:
-          record = self._measure(programs, workload, size, pair)
-          alpha = alphas[pair].estimate
-          record = walltimes.add_alpha(record, alpha, workload.rule)
-          self.folder.add(record)
-          found[size, pair].append(record)
-      for (size, pair), records in found.items():
-        name = (
-            f'{readings.method(records[0])}, temperature'
-            f' {pair.target.temperature:g}, batch {size}'
-        )
-        told = advice.advise(records, alphas[pair].tokens_per_call)
-        lines = [f'{name}: {advice.describe(told)}']
-        if costs := advice.describe_costs(records):
-          lines.append(f'{name}: {costs}')
-        yield records, lines
-
-  def _find_alpha(
-      self, decoder: token_decoder.TokenDecoder, samplings: sampling_lib.Pair
-  ) -> _Alpha:
-    """Returns alpha, from an earlier run of the job or measured."""
-    max_gamma = max(*self.gammas, _MIN_KEPT_GAMMA)
-    settings = dataclasses.replace(
-        self._settings(decoder, self.workload, _ALPHA_BATCH, samplings),
-        gamma=max_gamma,
-        num_examples=self.alpha_tokens,
-        job='alpha',
-    )
-    title = (
-        f'alpha of {settings.drafter.name}, temperature'
-        f' {samplings.target.temperature:g}'
-    )
-    keys = [field.name for field in dataclasses.fields(_Alpha)]
-    if known := self.folder.read_part('alpha', settings, keys, title):
-      return run_record.from_dict(known, _Alpha)
-    num_rows = sharding.round_up(decoder.mesh, 1)
-    requests = self.workload.requests(_ALPHA_BATCH * num_rows, *samplings)
-    texts = acceptance.collect(
-        decoder,
-        requests.of(workload_lib.request_rows(self.examples)),
-        self.alpha_tokens,
-        name=title,
-    )
-    estimate = intervals.estimate_alpha([text.betas for text in texts])
-    if estimate.num_tokens < self.alpha_tokens:
-      print(
-          f'alpha rests on {estimate.num_tokens} tokens, all that the target'
-          f' writes on this split; {self.alpha_tokens} were asked for.',
-          file=sys.stderr,
+  drafter = decoder.loaded_drafter
+  alphas = {
+      samplings: task.alpha(folder, decoder, samplings, gammas)
+      for samplings in dict.fromkeys(pair for _, pair in settings)
+  }
+  for workload in workloads:
+    variant = decoder.with_drafter(drafter, gammas[0], workload.policy)
+    workload_lib.note_unstopped_drafts(variant)
+    found = {setting: [] for setting in settings}
+    for gamma in gammas:
+      programs = part_programs.PartPrograms(
+          variant.with_drafter(drafter, gamma)
       )
-    found = _Alpha(
-        estimate, advice.tokens_per_call(texts, max_gamma).tolist()
-    )
-    self.folder.write_part('alpha', settings, dataclasses.asdict(found))
-    return found
-
-  def _settings(
-      self,
-      decoder: token_decoder.TokenDecoder,
-      workload: workload_lib.Workload,
-      batch_size: int,
-      samplings: sampling_lib.Pair,
-  ) -> run_record.RunRecord:
-    """Returns a record before anything is measured."""
-    return workload.new_record(
-        'walltime',
-        decoder,
-        *samplings,
-        num_examples=self.num_examples,
-        batch_size=batch_size,
-        repeats=self.repeats,
-        rounds=walltimes.ROUNDS,
-    )
-
-  def _measure(
-      self,
-      programs: part_programs.PartPrograms,
-      workload: workload_lib.Workload,
-      batch_size: int,
-      samplings: sampling_lib.Pair,
-  ) -> run_record.RunRecord:
-    """Returns the record of a configuration, from the folder or measured."""
-    decoder = programs.decoder
-    settings = self._settings(decoder, workload, batch_size, samplings)
-    name = (
-        f'{readings.method(settings)}, gamma {settings.gamma},'
-        f' batch {batch_size},'
-        f' temperature {samplings.target.temperature:g}'
-    )
-    total = self.num_variants * len(self.gammas) * len(self.settings)
-    if known := self.folder.find(settings, name, total):
-      return known
-    examples = self.examples.first(self.num_examples)
-    requests = workload.requests(batch_size, *samplings)
-    rows = workload_lib.request_rows(examples)
-    batches = [decoder.place(request) for request in requests.of(rows)]
-    found = walltimes.measure(programs, batches, settings, name)
-    progress.say(f'{name}: scoring')
-
-    def judge(run: interleaved.Run) -> dict[str, float]:
-      read = predictions_lib.read(
-          run.decoded, self.num_examples, decoder, examples.vocabulary
+      for size, pair in settings:
+        record = task.walltime(folder, programs, workload, size, pair, total)
+        alpha = alphas[pair].estimate
+        record = walltimes.add_alpha(record, alpha, workload.rule)
+        folder.add(record)
+        found[size, pair].append(record)
+    for (size, pair), records in found.items():
+      name = (
+          f'{readings.method(records[0])}, temperature'
+          f' {pair.target.temperature:g}, batch {size}'
       )
-      values = task_metrics.compute(examples, read.best, read.aux_values)
-      return task_metrics.quality(values)
-
-    counted = None
-    if samplings.target.is_greedy and workload.rule.is_lossless:
-      counted = greedy.compare(decoder, batches, found.plain, found.speculative)
-    return dataclasses.replace(
-        found.record,
-        truncated_inputs=examples.num_truncated,
-        unknown_inputs=examples.num_unknown,
-        quality=run_record.BothRuns(
-            judge(found.plain), judge(found.speculative)
-        ),
-        greedy=counted,
-    )
+      told = advice.advise(records, alphas[pair].tokens_per_call)
+      lines = [f'{name}: {advice.describe(told)}']
+      if costs := advice.describe_costs(records):
+        lines.append(f'{name}: {costs}')
+      yield records, lines

@@ -78,6 +78,7 @@ class ModelSource:
     special_ids: See `Model`.
     mesh: See `Model`.
     rules: See `Model`.
+    merged: Whether kernels that share an input are merged, on one device.
   """
 
   checkpoint: checkpoints.Checkpoint
@@ -85,6 +86,7 @@ class ModelSource:
   special_ids: contracts.SpecialIds | None = None
   mesh: jax.sharding.Mesh | None = None
   rules: sharding.Rules = sharding.MODEL_PARALLEL
+  merged: bool = True
 
   def __post_init__(self):
     if self.special_ids is None:
@@ -130,6 +132,7 @@ class ModelSource:
         mesh=self.mesh,
         rules=self.rules,
         special_ids=self.special_ids,
+        merged=self.merged,
     )
 
 
@@ -228,6 +231,7 @@ def make_model(
     mesh: jax.sharding.Mesh | None = None,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
     special_ids: contracts.SpecialIds | None = None,
+    merged: bool = True,
 ) -> Model:
   """Returns a model of given parameters.
 
@@ -239,8 +243,9 @@ def make_model(
     mesh: Devices to put them on; None for one device.
     rules: Says which axes are partitioned over the mesh.
     special_ids: See `Model`.
+    merged: See `ModelSource`.
   """
-  merged = mesh is None
+  merged = merged and mesh is None
   if isinstance(params, Mapping):
     params = checkpoints.flatten(params).items()
   prepared = config.prepared(jax.default_backend(), merged)

@@ -111,6 +111,31 @@ def merge_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
     )
 
 
+def separate(config: t5_modules.Sizes, params: Params) -> Params:
+  """Returns prepared parameters under T5X's names, as T5X's network reads them.
+
+  Kernels that were merged are copied, all others are shared.
+
+  Args:
+    config: the config of the prepared network, without a shortened head.
+    params: its parameters, on one device.
+  """
+  found = {}
+  for name, leaf in traverse_util.flatten_dict(params, sep='/').items():
+    block, is_merged, _ = name.partition('/merged/')
+    if is_merged:
+      block, _, kind = block.rpartition('/')
+      parts = ('query', 'key', 'value')
+      if kind == 'wi':
+        parts = layers.mlp_input_names(config.mlp_activations)
+      kernels = jnp.split(leaf, len(parts), axis=1)
+      for part, kernel in zip(parts, kernels, strict=True):
+        found[f'{block}/{part}/kernel'] = kernel
+    elif name != HEAD or not config.logits_via_embedding:
+      found[name] = leaf
+  return traverse_util.unflatten_dict(found, sep='/')
+
+
 def merged_kernel(
     config: t5_modules.Sizes, name: str
 ) -> tuple[str, tuple[str, ...]] | None:

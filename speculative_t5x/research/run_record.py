@@ -87,6 +87,21 @@ class BothRuns:
 
 
 @dataclasses.dataclass(frozen=True)
+class Reference:
+  """Another system that decodes the same examples with the same weights.
+
+  Its times were taken between those of the other ways.
+  """
+
+  name: str
+  version: str
+  run: PlainRun | None = None
+  identical: int | None = None  # rows equal to plain decoding; temperature 0
+  speedup: float | None = None  # its walltime over the speculative one
+  speedup_ci95: tuple[float, float] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class EncoderSeconds:
   """Seconds of the target's and of the drafter's encoder."""
 
@@ -175,6 +190,7 @@ class RunRecord:
   floor_ms: float | None = None
   floor_ratio: float | None = None
   alpha: Alpha | None = None
+  rule_alpha: Alpha | None = None
   predicted_speedup: float | None = None
   bound_speedup: float | None = None
   oracle_speedup: float | None = None
@@ -182,7 +198,7 @@ class RunRecord:
   speedup_ci95: tuple[float, float] | None = None
   decode_speedup: float | None = None
   loop_efficiency: float | None = None
-  reference: None = None
+  reference: Reference | None = None
   compile_s: BothRuns | None = None
   repeats: int | None = None
   rounds: int | None = None
@@ -228,8 +244,8 @@ def from_dict(values: Mapping[str, Any], kind: type = RunRecord) -> Any:
 
 def _decode(field_type: Any, value: Any) -> Any:
   """Returns a value of a JSON object as a field of this type holds it."""
-  if isinstance(value, list):
-    return tuple(value)
   kind, *_ = typing.get_args(field_type) or [field_type]
+  if isinstance(value, list):
+    return tuple(_decode(kind, each) for each in value)
   is_nested = dataclasses.is_dataclass(kind) and isinstance(value, Mapping)
   return from_dict(value, kind) if is_nested else value

@@ -148,7 +148,8 @@ def _run(command: commands.Job, job: Callable) -> None:
   if command.may_change is not None:
     kept = resumption.keep_settings(output, settings, command.may_change)
   try:
-    with kept:
+    # What a job imports may be known to gin, as all of T5X.
+    with kept, gin.unlock_config():
       job()
   except TypeError as error:
     if (missing := _MISSING.match(str(error))) is None:

@@ -49,6 +49,8 @@ def identity_of(record: run_record.RunRecord) -> dict[str, Any]:
   found = {key: values[key] for key in IDENTITY}
   if record.draft_sampling:  # left out otherwise, as earlier versions did
     found['draft_sampling'] = values['draft_sampling']
+  if record.reference:  # likewise
+    found['reference'] = record.reference.name, record.reference.version
   return json.loads(json.dumps(found, allow_nan=False))
 
 

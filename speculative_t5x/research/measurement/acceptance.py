@@ -31,6 +31,9 @@ from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
 
+# Of Table 5; see `Text.lenient_betas`.
+LENIENCES = 1.0, 0.5, 0.3, 0.1
+
 
 @dataclasses.dataclass(frozen=True)
 class Text:
@@ -43,10 +46,18 @@ class Text:
     acceptance_probs: [tokens] float32, the probability that the text's own
       token is drafted and accepted, given that it is the output: min(1, q / p).
       See `theory.expected_calls`.
+    lenient_betas: [leniences, tokens] float32, the sum of min(p / l, q) for
+      each of `LENIENCES`: Appendix A.5, above temperature 0. At temperature 0
+      the rule compares probabilities before they are standardized, which this
+      does not.
+    control_betas: [tokens] float32, the smallest q / p of the tokens that the
+      target may write: what rejection sampling accepts, Appendix A.2.
   """
 
   betas: np.ndarray
   acceptance_probs: np.ndarray
+  lenient_betas: np.ndarray
+  control_betas: np.ndarray
 
 
 class Along(NamedTuple):
@@ -55,12 +66,16 @@ class Along(NamedTuple):
   Attributes:
     betas: [length, rows], see `Text`.
     acceptance_probs: [length, rows], see `Text`.
+    lenient_betas: [length, leniences, rows], see `Text`.
+    control_betas: [length, rows], see `Text`.
     draft_probs: [length, vocab], the drafter's distribution of each token of
       the first row; zeros where it proposes nothing.
   """
 
   betas: jax.Array
   acceptance_probs: jax.Array
+  lenient_betas: jax.Array
+  control_betas: jax.Array
   draft_probs: jax.Array
 
 
@@ -79,9 +94,12 @@ def score(
     A text for each row that has a token.
   """
   along = read_along(decoder, request, decoded.sequences)
-  columns = np.asarray(along.betas).T, np.asarray(along.acceptance_probs).T
-  rows = zip(*columns, decoded.num_tokens, strict=True)
-  return [Text(beta[:n], probs[:n]) for beta, probs, n in rows if n]
+  columns = [
+      np.moveaxis(np.asarray(getattr(along, field.name)), -1, 0)
+      for field in dataclasses.fields(Text)
+  ]
+  rows = zip(decoded.num_tokens, *columns, strict=True)
+  return [Text(*(x[:n].T for x in row)) for n, *row in rows if n]
 
 
 def read_along(
@@ -172,9 +190,12 @@ def _read_along(
     )[:, 0]
     # A token that the target wrote has p > 0, but for rounding between paths.
     accept_prob = jnp.where(take(q) < take(p), take(q) / take(p), 1)
-    # Rounding may add up to more than 1.
-    beta = jnp.minimum(jnp.sum(jnp.minimum(p, q), axis=-1), 1)
-    return (state, cache), Along(beta, accept_prob, q[0])
+    lenient = jnp.stack([_beta(p / each, q) for each in LENIENCES])
+    ratios = jnp.where(p > 0, q / jnp.where(p > 0, p, 1), jnp.inf)
+    control = jnp.minimum(jnp.min(ratios, axis=-1), 1)
+    return (state, cache), Along(
+        _beta(p, q), accept_prob, lenient, control, q[0]
+    )
 
   _, along = lax.scan(
       at_token,
@@ -182,6 +203,12 @@ def _read_along(
       (positions, jnp.moveaxis(target_probs, 1, 0)),
   )
   return along
+
+
+def _beta(p: jax.Array, q: jax.Array) -> jax.Array:
+  """Returns the sum of min(p, q) over the last axis."""
+  # Rounding may add up to more than 1.
+  return jnp.minimum(jnp.sum(jnp.minimum(p, q), axis=-1), 1)
 
 
 def view_at(
@@ -225,31 +252,44 @@ def _first_probs(draft: contracts.Draft, like: jax.Array) -> jax.Array:
   return jnp.where(draft.lengths[:, None] > 0, probs, 0)
 
 
-def collect(
+class Written(NamedTuple):
+  """What the target wrote for a request by plain decoding."""
+
+  request: requests_lib.Request
+  decoded: token_decoder.Decoded
+
+
+def write(
     decoder: token_decoder.TokenDecoder,
     requests: Iterable[requests_lib.Request],
     num_tokens: float,
     *,
     name: str = 'acceptance',
-) -> list[Text]:
-  """Decodes plainly and scores, until a number of tokens is written.
+) -> list[Written]:
+  """Decodes plainly until a number of tokens is written.
 
   Args:
-    decoder: both models.
+    decoder: the target; its drafter is not used.
     requests: what to decode; fewer tokens come out if they end before.
     num_tokens: least number of tokens, infinite for all; the last batch is kept
       whole.
     name: what the progress lines begin with.
   """
-  texts, total = [], 0
+  written, total = [], 0
   goal = None if math.isinf(num_tokens) else num_tokens
   with progress.Progress(name, goal, 'tokens') as shown:
     plain = engine.Engine(decoder, is_plain=True)
     for result in plain.stream(requests):
-      found = score(decoder, result.request, result.decoded)
-      texts += found
-      total += sum(len(text.betas) for text in found)
+      written.append(Written(result.request, result.decoded))
+      total += int(np.sum(result.decoded.num_tokens))
       shown.show(min(total, num_tokens))
       if total >= num_tokens:
         break
-  return texts
+  return written
+
+
+def collect(
+    decoder: token_decoder.TokenDecoder, written: Iterable[Written]
+) -> list[Text]:
+  """Scores all that the target of a decoder wrote, by its drafter."""
+  return [text for each in written for text in score(decoder, *each)]

@@ -66,7 +66,8 @@ def measure(
       for number, text in enumerate(texts)
   ]
   requests = [decoder.tokens.place(request) for request, _ in made]
-  scored = acceptance.collect(decoder.tokens, requests, math.inf)
+  written = acceptance.write(decoder.tokens, requests, math.inf)
+  scored = acceptance.collect(decoder.tokens, written)
   settings = provenance.new_record(
       'walltime',
       num_examples=len(texts),

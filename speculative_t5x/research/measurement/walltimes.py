@@ -6,8 +6,9 @@ Runs, parts and the speed of reading are timed interleaved, so that their ratios
 hold on a machine whose speed changes.
 """
 
+from collections.abc import Callable
 import dataclasses
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -25,6 +26,7 @@ from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import theory
 from speculative_t5x.speculation import verification
 
@@ -33,6 +35,25 @@ _WINDOW = 5  # rounds; their median holds for a batch, whatever one outlier is
 OWN_BYTES = read_floor.MAX_BYTES  # that measuring takes at most
 _MAX_STEP_DIFFERENCE = 0.03
 _MAX_EFFICIENCY = 1.02
+
+
+# Decodes a request in a way of its own.
+Way = Callable[[requests_lib.Request], token_decoder.Decoded]
+
+
+class Reference(Protocol):
+  """Another system that decodes with the same weights.
+
+  Attributes:
+    name: its name in records.
+    version: its version.
+  """
+
+  name: str
+  version: str
+
+  def way(self, sampling: sampling_lib.Sampling) -> Way | None:
+    """Returns how it decodes; None if it cannot sample like this."""
 
 
 class Measured(NamedTuple):
@@ -54,6 +75,7 @@ def measure(
     batches: list[requests_lib.Request],
     settings: run_record.RunRecord,
     name: str,
+    reference: Way | None = None,
 ) -> Measured:
   """Times both ways of decoding and their parts.
 
@@ -63,6 +85,8 @@ def measure(
     settings: the record before measurement. Each batch is timed `repeats`
       times, and the parts are timed `rounds` times, spread over the batches.
     name: what the progress lines begin with.
+    reference: how the system of `settings.reference` decodes, timed between
+      the others; None without one.
   """
   progress.say(f'{name}: compiling the parts')
   decoder, request = programs.decoder, batches[0]
@@ -80,11 +104,14 @@ def measure(
       parts.time_round()
       readers.time_round()
 
-  timer = interleaved.Timer(
-      (decoder.plain, decoder.speculative), repeats=settings.repeats
-  )
+  ways = decoder.plain, decoder.speculative
+  if reference is not None:
+    ways += (reference,)
+  timer = interleaved.Timer(ways, repeats=settings.repeats)
   with progress.Progress(name, len(batches)) as shown:
-    plain, speculative = timer.run(batches, before=time_parts, after=shown.show)
+    plain, speculative, *others = timer.run(
+        batches, before=time_parts, after=shown.show
+    )
   for decoded in plain.decoded:
     token_decoder.check_finite(decoded)
   progress.say(f'{name}: counting operations and memory')
@@ -99,6 +126,8 @@ def measure(
   is_single = decoder.policy.is_constant and rows == 1
   record = _add_bound(record, plain, speculative, windows, is_single)
   record = _add_programs(record, decoder, request, speculative)
+  for other in others:
+    record = _add_reference(record, other, plain, speculative)
   return Measured(record, plain, speculative)
 
 
@@ -108,17 +137,52 @@ def add_runs(
     speculative: interleaved.Run,
 ) -> run_record.RunRecord:
   """Returns a record with what two runs over the same batches counted."""
-  described = run_of(speculative)
   return dataclasses.replace(
-      record,
+      add_speculative(record, speculative),
       baseline=run_of(plain),
-      speculative=described,
-      **counts.acceptance_rates(vars(described)),
-      padded_share=counts.padded_share(speculative.counts),
       speedup=interleaved.speedup(plain, speculative),
       speedup_ci95=interleaved.speedup_interval(plain, speculative),
       compile_s=run_record.BothRuns(plain.compile_s, speculative.compile_s),
       warmup=interleaved.WARMUP,
+  )
+
+
+def add_speculative(
+    record: run_record.RunRecord, run: interleaved.Run
+) -> run_record.RunRecord:
+  """Returns a record with what a speculative run counted."""
+  described = run_of(run)
+  return dataclasses.replace(
+      record,
+      speculative=described,
+      **counts.acceptance_rates(vars(described)),
+      padded_share=counts.padded_share(run.counts),
+  )
+
+
+def _add_reference(
+    record: run_record.RunRecord,
+    run: interleaved.Run,
+    plain: interleaved.Run,
+    speculative: interleaved.Run,
+) -> run_record.RunRecord:
+  """Returns a record with the run of the system that it refers to."""
+  identical = None
+  if record.temperature <= sampling_lib.MIN_TEMPERATURE:
+    identical = sum(
+        np.sum(np.all(one.sequences == other.sequences, axis=1)[is_row]).item()
+        for one, other in zip(run.decoded, plain.decoded, strict=True)
+        for is_row in [other.num_tokens > 0]  # the others only fill a batch
+    )
+  return dataclasses.replace(
+      record,
+      reference=dataclasses.replace(
+          record.reference,
+          run=run_of(run),
+          identical=identical,
+          speedup=interleaved.speedup(run, speculative),
+          speedup_ci95=interleaved.speedup_interval(run, speculative),
+      ),
   )
 
 

@@ -76,6 +76,12 @@ class TestScore:
     target = distributions_of(0.0, decoded.sequences, asked.sampling)
     draft = distributions_of(NOISE, decoded.sequences, asked.draft_sampling)
     betas = theory.acceptance_probability(target, draft)
+    lenient = [
+        theory.acceptance_probability(target, draft, each)
+        for each in acceptance.LENIENCES
+    ]
+    smallest = np.where(target > 0, draft / np.maximum(target, 1e-30), np.inf)
+    control = np.minimum(smallest.min(axis=-1), 1)
     take = lambda distributions: np.take_along_axis(
         distributions, decoded.sequences[..., None], axis=-1
     )[..., 0]
@@ -89,6 +95,10 @@ class TestScore:
       np.testing.assert_allclose(
           text.acceptance_probs, acceptance_probs, atol=1e-4
       )
+      np.testing.assert_allclose(
+          text.lenient_betas, [each[at] for each in lenient], atol=2e-4
+      )
+      np.testing.assert_allclose(text.control_betas, control[at], atol=1e-3)
     # Some draft tokens are accepted and some rejected.
     assert 0.1 < np.concatenate([t.betas for t in texts]).mean() < 0.95
 
@@ -120,7 +130,8 @@ def test_collecting_stops_after_enough_tokens():
       yield request(seed=seed)
 
   first = sum(len(t.betas) for t in plain_texts()[1])
-  found = acceptance.collect(decoder(), requests(), first + 1)
+  written = acceptance.write(decoder(), requests(), first + 1)
+  found = acceptance.collect(decoder(), written)
   # Batches are complete, and no unneeded batch is decoded.
   assert asked == [0, 1]
   assert len(found) == 2 * ROWS

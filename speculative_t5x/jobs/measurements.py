@@ -1,0 +1,278 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What jobs measure of a task with one drafter after another.
+
+Alpha, walltimes of both ways of decoding, and what a rule accepts. Each is kept
+in an output folder, from which an interrupted job goes on.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+import sys
+
+from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.networks import sharding
+from speculative_t5x.research import progress
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import acceptance
+from speculative_t5x.research.measurement import greedy
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import intervals
+from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.research.reports import advice
+from speculative_t5x.research.reports import readings
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.tasks import examples as examples_lib
+from speculative_t5x.tasks import predictions as predictions_lib
+from speculative_t5x.tasks import task_metrics
+
+_ALPHA_BATCH = 8  # examples decoded at once where only their text matters
+_MIN_KEPT_GAMMA = 10  # so that a job resumed with other gammas finds them
+
+
+@dataclasses.dataclass(frozen=True)
+class Alpha:
+  """Acceptance at one temperature, on text that the target wrote.
+
+  Attributes:
+    estimate: Alpha as the record has it.
+    tokens_per_call: Expected tokens per target call for gamma 1, 2, ...
+    lenient: Alpha under each of `acceptance.LENIENCES`, see there.
+    control: Acceptance of rejection sampling, Appendix A.2.
+  """
+
+  estimate: run_record.Alpha
+  tokens_per_call: Sequence[float]
+  lenient: tuple[run_record.Alpha, ...]
+  control: run_record.Alpha
+
+
+@dataclasses.dataclass(frozen=True)
+class Measurements:
+  """A task and its target, to be measured with any drafter.
+
+  Attributes:
+    workload: Workload of alpha, which no rule or policy changes.
+    examples: Examples of the split, the first of which are timed.
+    num_examples: Number of examples that are timed.
+    alpha_tokens: Number of tokens that alpha is estimated on.
+    repeats: How often each batch is timed.
+    reference: Another system with the weights of the target, which is timed
+      beside; None for none.
+  """
+
+  workload: workload_lib.Workload
+  examples: examples_lib.Examples
+  num_examples: int
+  alpha_tokens: int
+  repeats: int
+  reference: walltimes.Reference | None = None
+  # What the target wrote, by the samplings: the same for all drafters.
+  _written: dict[sampling_lib.Pair, Sequence[acceptance.Written]] = (
+      dataclasses.field(default_factory=dict, init=False, repr=False)
+  )
+
+  def alpha(
+      self,
+      folder: output_folder.OutputFolder,
+      decoder: token_decoder.TokenDecoder,
+      samplings: sampling_lib.Pair,
+      gammas: Sequence[int] = (),
+  ) -> Alpha:
+    """Returns alpha, from an earlier run of the job or measured.
+
+    Args:
+      folder: Folder of the drafter's records.
+      decoder: Target and drafter; its gamma and policy do not matter.
+      samplings: Samplings of both.
+      gammas: Draft tokens per block for which tokens per call are expected;
+        those up to 10 always are.
+    """
+    max_gamma = max([*gammas, _MIN_KEPT_GAMMA])
+    settings = dataclasses.replace(
+        self._settings(decoder, self.workload, _ALPHA_BATCH, samplings),
+        gamma=max_gamma,
+        num_examples=self.alpha_tokens,
+        job='alpha',
+        reference=None,
+    )
+    title = f'alpha of {settings.drafter.name}, {_at(samplings)}'
+    keys = [field.name for field in dataclasses.fields(Alpha)]
+    if known := folder.read_part('alpha', settings, keys, title):
+      return run_record.from_dict(known, Alpha)
+    texts = acceptance.collect(decoder, self._write(decoder, samplings))
+    rates = lambda read: intervals.estimate_alpha([read(x) for x in texts])
+    estimate = rates(lambda text: text.betas)
+    if estimate.num_tokens < self.alpha_tokens:
+      print(
+          f'alpha rests on {estimate.num_tokens} tokens, all that the target'
+          f' writes on this split; {self.alpha_tokens} were asked for.',
+          file=sys.stderr,
+      )
+    found = Alpha(
+        estimate,
+        advice.tokens_per_call(texts, max_gamma).tolist(),
+        tuple(
+            rates(lambda text, i=i: text.lenient_betas[i])
+            for i in range(len(acceptance.LENIENCES))
+        ),
+        rates(lambda text: text.control_betas),
+    )
+    folder.write_part('alpha', settings, dataclasses.asdict(found))
+    return found
+
+  def walltime(
+      self,
+      folder: output_folder.OutputFolder,
+      programs: part_programs.PartPrograms,
+      workload: workload_lib.Workload,
+      batch_size: int,
+      samplings: sampling_lib.Pair,
+      total: int,
+  ) -> run_record.RunRecord:
+    """Returns the record of a configuration, from the folder or measured.
+
+    Args:
+      folder: Folder of the drafter's records, to which the caller adds it.
+      programs: Target, drafter, gamma and policy.
+      workload: With the rule and the policy.
+      batch_size: Examples decoded together.
+      samplings: Samplings of target and drafter.
+      total: Total number of configurations of the folder.
+    """
+    decoder = programs.decoder
+    settings = self._settings(decoder, workload, batch_size, samplings)
+    name = _name(settings, samplings)
+    if known := folder.find(settings, name, total):
+      return known
+    requests, examples = self._first(decoder, workload, batch_size, samplings)
+    reference = settings.reference and self.reference.way(samplings.target)
+    found = walltimes.measure(programs, requests, settings, name, reference)
+    progress.say(f'{name}: scoring')
+
+    def judge(run: interleaved.Run) -> dict[str, float]:
+      read = predictions_lib.read(
+          run.decoded, self.num_examples, decoder, examples.vocabulary
+      )
+      values = task_metrics.compute(examples, read.best, read.aux_values)
+      return task_metrics.quality(values)
+
+    counted = None
+    if samplings.target.is_greedy and workload.rule.is_lossless:
+      counted = greedy.compare(
+          decoder, requests, found.plain, found.speculative
+      )
+    return dataclasses.replace(
+        found.record,
+        truncated_inputs=examples.num_truncated,
+        unknown_inputs=examples.num_unknown,
+        quality=run_record.BothRuns(
+            judge(found.plain), judge(found.speculative)
+        ),
+        greedy=counted,
+    )
+
+  def accepted(
+      self,
+      folder: output_folder.OutputFolder,
+      decoder: token_decoder.TokenDecoder,
+      workload: workload_lib.Workload,
+      samplings: sampling_lib.Pair,
+      total: int,
+  ) -> run_record.RunRecord:
+    """Returns the record of what a rule accepts, without plain decoding.
+
+    From the folder or measured. Arguments are those of `walltime`.
+    """
+    settings = dataclasses.replace(
+        self._settings(decoder, workload, _ALPHA_BATCH, samplings),
+        repeats=1,
+        rounds=None,
+        reference=None,
+    )
+    name = _name(settings, samplings)
+    if known := folder.find(settings, name, total):
+      return known
+    requests, examples = self._first(decoder, workload, _ALPHA_BATCH, samplings)
+    timer = interleaved.Timer((decoder.speculative,))
+    with progress.Progress(name, len(requests)) as shown:
+      (run,) = timer.run(requests, after=shown.show)
+    return dataclasses.replace(
+        walltimes.add_speculative(settings, run),
+        truncated_inputs=examples.num_truncated,
+        unknown_inputs=examples.num_unknown,
+    )
+
+  def _write(
+      self, decoder: token_decoder.TokenDecoder, samplings: sampling_lib.Pair
+  ) -> Sequence[acceptance.Written]:
+    """Returns what the target wrote, for alpha."""
+    if samplings not in self._written:
+      num_rows = sharding.round_up(decoder.mesh, 1)
+      requests = self.workload.requests(_ALPHA_BATCH * num_rows, *samplings)
+      self._written[samplings] = acceptance.write(
+          decoder,
+          requests.of(workload_lib.request_rows(self.examples)),
+          self.alpha_tokens,
+          name=f'text of the target, {_at(samplings)}',
+      )
+    return self._written[samplings]
+
+  def _first(
+      self,
+      decoder: token_decoder.TokenDecoder,
+      workload: workload_lib.Workload,
+      batch_size: int,
+      samplings: sampling_lib.Pair,
+  ) -> tuple[list[requests_lib.Request], examples_lib.Examples]:
+    """Returns the requests of the examples that are timed, and these."""
+    examples = self.examples.first(self.num_examples)
+    requests = workload.requests(
+        sharding.round_up(decoder.mesh, batch_size), *samplings
+    )
+    rows = workload_lib.request_rows(examples)
+    return [decoder.place(request) for request in requests.of(rows)], examples
+
+  def _settings(
+      self,
+      decoder: token_decoder.TokenDecoder,
+      workload: workload_lib.Workload,
+      batch_size: int,
+      samplings: sampling_lib.Pair,
+  ) -> run_record.RunRecord:
+    """Returns a record before anything is measured."""
+    reference = self.reference
+    if reference and reference.way(samplings.target) is None:
+      reference = None
+    return workload.new_record(
+        'walltime',
+        decoder,
+        *samplings,
+        num_examples=self.num_examples,
+        batch_size=batch_size,
+        repeats=self.repeats,
+        rounds=walltimes.ROUNDS,
+        reference=reference
+        and run_record.Reference(reference.name, reference.version),
+    )
+
+
+def _at(samplings: sampling_lib.Pair) -> str:
+  """Returns the words for what is sampled from."""
+  topk = samplings.target.topk
+  kept = f', top-k {topk}' if topk else ''
+  return f'temperature {samplings.target.temperature:g}{kept}'
+
+
+def _name(
+    settings: run_record.RunRecord, samplings: sampling_lib.Pair
+) -> str:
+  """Returns the name of a configuration, for progress lines."""
+  return (
+      f'{readings.method(settings)}, gamma {settings.gamma}, batch'
+      f' {settings.batch_size}, {_at(samplings)}'
+  )
