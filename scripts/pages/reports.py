@@ -73,10 +73,10 @@ def render() -> Iterator[tuple[pathlib.Path, str]]:
       for path in sorted(results.glob('methods/*.jsonl'))
   }
   yield results / 'methods/methods.md', methods_table.render(found) + '\n'
-  pairs = markdown_tables.pair_simulated(records.runs('paper/table2.jsonl'))
+  simulated = records.runs('paper/table2.jsonl')
   for number, table in (
       (1, markdown_tables.table_1()),
-      (2, markdown_tables.tables_2_and_4(pairs)),
+      (2, markdown_tables.table_2(simulated)),
       (3, markdown_tables.table_3(records.runs(*MEASURED, *_NGRAMS))),
   ):
     yield results / f'paper/table{number}.md', table + '\n'

@@ -58,7 +58,7 @@ def walltime(name: str, *, earlier: str | None = None) -> str:
     earlier: a file with the same settings, whose speedups are shown too.
   """
   found = _ordered(records_lib.runs(name))
-  rows = [dict(walltime_summary.row(record)) for record in found]
+  rows = [dict(walltime_summary.row(record, found)) for record in found]
   several = len({row['drafter'] for row in rows}) > 1
   columns = ['drafter', *_COLUMNS] if several else [*_COLUMNS]
   if earlier is not None:

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The paper job: each table and figure of the paper, by a command.
 
-A function each, named as its gin file in `configs/paper`. What is measured goes
-to a folder of its own under the output folder, where an interrupted run goes
-on; figures lay over their curves what they find there.
+A function each, named as its gin file in `configs/paper`. They show what
+`task_pairs` measured of pairs with checkpoints; what is simulated goes to a
+folder of its own under the output folder, where an interrupted run goes on.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 import json
 import os
 from typing import Any
@@ -16,9 +16,8 @@ from etils import epath
 from matplotlib import figure as figure_lib
 
 from speculative_t5x.decoder import text_decoder
+from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.jobs.outputs import output_folder
-from speculative_t5x.loading import token_counts
-from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import figure_style
@@ -36,12 +35,9 @@ from speculative_t5x.research.reports import token_trace
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.speculation import sampling as sampling_lib
 
-_ALL = _SIMULATED, _MEASURED = 'simulated', 'measured'  # folders of records
-_TABLE, _OF_TABLE = 'token_counts', 'measured_ngrams'  # folders of Table 3
-_NGRAM_GAMMA = 3  # of the paper's example for bigrams, Section 3.6
+_SIMULATED = 'simulated'  # folder of records
 
 Path = str | os.PathLike[str]
-RowName = tuple[str, str, float]  # task, draft and temperature, as published
 
 
 def table1(output_dir: Path) -> None:
@@ -53,110 +49,84 @@ def table2(
     output_dir: Path,
     target_size: str | None,
     shapes: simulated_walltimes.Shapes,
-    measured: Mapping[RowName, Path] | None = None,
 ) -> None:
-  """Speedups of T5 1.1 beside Table 2's; see `table4` for the arguments."""
-  _write_speeds('table2.md', output_dir, target_size, shapes, measured)
+  """Writes speedups beside Table 2's; see `table4` for the arguments."""
+  found = _speeds(output_dir, target_size, shapes)
+  _write(output_dir, 'table2.md', markdown_tables.table_2(*found))
 
 
 def table4(
     output_dir: Path,
     target_size: str | None,
     shapes: simulated_walltimes.Shapes,
-    measured: Mapping[RowName, Path] | None = None,
 ) -> None:
   """Writes predicted and measured speedups beside Table 4's, of the same runs.
 
   Args:
-    output_dir: Folder for the table and the records.
+    output_dir: Folder for the table and the records. The paper's rows that
+      `task_pairs` did not measure there are simulated at the paper's alpha.
     target_size: Size of T5 1.1, in the place of XXL; None for the largest that
       fits the memory.
     shapes: What is decoded where acceptance is simulated.
-    measured: Results of the walltime job for rows whose pair is at hand, by
-      task ('EnDe' or 'CNNDM'), draft and temperature. All others are
-      simulated at the paper's alpha.
   """
-  _write_speeds('table4.md', output_dir, target_size, shapes, measured)
+  found = _speeds(output_dir, target_size, shapes)
+  _write(output_dir, 'table4.md', markdown_tables.table_4(*found))
 
 
-def _write_speeds(name, output_dir, target_size, shapes, measured) -> None:
-  """Writes a table of speeds; see `table4`."""
-  found = {
-      published.row(*key): _find_record(path, published.row(*key))
-      for key, path in (measured or {}).items()
-  }
-  # Each other row is measured with its sizes at the paper's alpha.
-  rows = [row for row in published.TABLES_2_AND_4 if row not in found]
-  if rows:
-    pairings = [
-        simulated_walltimes.Pairing(
-            row.draft, row.alpha, row.gamma, float(row.temperature)
-        )
-        for row in rows
-    ]
-    path = epath.Path(output_dir) / _SIMULATED
-    with folder_lock.hold(path):
-      records, folder = simulated_walltimes.measure_pairings(
-          target_size,
-          pairings,
-          shapes,
-          lambda: output_folder.OutputFolder(path, 'walltime'),
-      )
-      folder.finish()
-    found |= zip(rows, records, strict=True)
-  pairing = [(row, found[row]) for row in published.TABLES_2_AND_4]
-  _write(output_dir, name, markdown_tables.tables_2_and_4(pairing))
-
-
-def _find_record(path: Path, row: published.Row) -> run_record.RunRecord:
-  """Returns the record of a row's temperature, gamma and batch size."""
-  wanted = row.temperature, row.gamma, published.BATCH_SIZE
-  found = [
-      x
-      for x in runs.read(path)
-      if (x.temperature, x.gamma, x.batch_size) == wanted
-  ]
-  if len(found) != 1:
-    raise ValueError(
-        f'{path} must have one record of temperature {row.temperature:g}, gamma'
-        f' {row.gamma} and batch size {published.BATCH_SIZE}, which the row'
-        f' {row.task}, {row.draft} needs, and has {len(found)}. Run the'
-        ' walltime job with them, each draft to a folder of its own.'
-    )
-  return found[0]
-
-
-def table3(
+def _speeds(
     output_dir: Path,
-    measure: Callable[..., Sequence[run_record.RunRecord]],
-    records: Path | Sequence[Path] = (),
-    count: Callable[..., object] | None = None,
-) -> None:
-  """Writes alpha of every available drafter, then the paper's values.
+    target_size: str | None,
+    shapes: simulated_walltimes.Shapes,
+) -> tuple[Sequence[run_record.RunRecord], Sequence[markdown_tables.Pair]]:
+  """Returns what is simulated for the paper's rows, and what was measured."""
+  measured = measured_pairs.find(output_dir)
+  known = {
+      (pair.task, pair.draft, record.temperature)
+      for pair in measured
+      for record in pair.records
+      if record.speedup is not None
+  }
+  pairings = [
+      simulated_walltimes.Pairing(
+          row.draft, row.alpha, row.gamma, float(row.temperature)
+      )
+      for row in published.TABLES_2_AND_4
+      if (row.task, row.draft, row.temperature) not in known
+  ]
+  if not pairings:
+    return [], measured
+  path = epath.Path(output_dir) / _SIMULATED
+  with folder_lock.hold(path):
+    records, folder = simulated_walltimes.measure_pairings(
+        target_size,
+        pairings,
+        shapes,
+        lambda: output_folder.OutputFolder(path, 'walltime'),
+    )
+    folder.finish()
+  return records, measured
+
+
+def table3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
+  """Writes alpha of every pair, beside the paper's, and Appendix A.2.
 
   Args:
-    output_dir: Folder for the table and the records.
-    measure: Runs a walltime job; takes `output_dir`, `drafters` and `gamma`.
+    output_dir: Folder for the table, and of what `task_pairs` measured.
     records: Results of further walltime jobs.
-    count: Runs a make-table job; takes `output_dir`. Unigrams and bigrams of
-      its counts are measured too. None for neither.
   """
-  # Before anything is measured.
   added = [x for path in _paths(records) for x in runs.read(path)]
-  folder = epath.Path(output_dir)
-  found = list(measure(output_dir=str(folder / _MEASURED)))
-  if count is not None:
-    counts = folder / _TABLE
-    if not (counts / token_counts.FILE_NAME).exists():
-      count(output_dir=str(counts))
-    found += measure(
-        output_dir=str(folder / _OF_TABLE),
-        drafters=[
-            table_source.FromFile(str(counts), order) for order in (1, 2)
-        ],
-        gamma=_NGRAM_GAMMA,
-    )
-  _write(output_dir, 'table3.md', markdown_tables.table_3([*found, *added]))
+  page = markdown_tables.table_3(added, measured_pairs.find(output_dir))
+  _write(output_dir, 'table3.md', page)
+
+
+def table5(output_dir: Path) -> None:
+  """Writes alpha under lenience of every pair, beside Table 5's.
+
+  Args:
+    output_dir: Folder for the table, and of what `task_pairs` measured.
+  """
+  page = markdown_tables.table_5(measured_pairs.find(output_dir))
+  _write(output_dir, 'table5.md', page)
 
 
 def figure1(
@@ -188,7 +158,7 @@ def figure2(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
 
 def figure3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Draws the best gamma over alpha; see `figure4`."""
-  _save_points('figure3', figures.figure_3, output_dir, records, (_MEASURED,))
+  _save_points('figure3', figures.figure_3, output_dir, records, False)
 
 
 def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
@@ -226,10 +196,12 @@ def figure5(
   _save(output_dir, 'figure5', loop_trace.draw(rows), [events])
 
 
-def _save_points(name, draw, output_dir, records, folders=_ALL) -> None:
+def _save_points(name, draw, output_dir, records, has_simulated=True) -> None:
   """Draws a figure over the records of the output folder and of given files."""
-  measured = [epath.Path(output_dir) / f / 'results.jsonl' for f in folders]
-  found = [x for path in measured if path.exists() for x in runs.read(path)]
+  found = [x for pair in measured_pairs.find(output_dir) for x in pair.records]
+  simulated = epath.Path(output_dir) / _SIMULATED / 'results.jsonl'
+  if has_simulated and simulated.exists():
+    found += runs.read(simulated)
   for path in _paths(records):
     added = runs.read(path)
     if not points_lib.from_records(added):

@@ -178,7 +178,10 @@ def _load_decoders(
     loaded = workload_lib.load_drafter(drafter)
     if decoder is None:
       decoder = workload.make_decoder(
-          target, loaded, examples.vocabulary, gamma=gamma
+          workload_lib.load_target(target),
+          loaded,
+          examples.vocabulary,
+          gamma=gamma,
       )
     else:
       decoder = decoder.with_drafter(loaded, gamma)

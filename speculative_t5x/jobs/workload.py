@@ -167,7 +167,7 @@ class Workload:
     if drafter is not None:
       loaded = load_drafter(drafter.find(target, vocabulary))
     decoder = self.make_decoder(
-        target,
+        load_target(target),
         loaded,
         vocabulary,
         gamma=1 if drafter is None else gamma,
@@ -180,22 +180,21 @@ class Workload:
 
   def make_decoder(
       self,
-      target: models.ModelSource,
+      target: models.Model,
       drafter: source.Drafting,
       vocabulary: vocabularies.Vocabulary,
       **options: Any,
   ) -> token_decoder.TokenDecoder:
-    """Loads the target, and returns it with a drafter that is loaded.
+    """Returns the target with a drafter that is loaded.
 
     Args:
-      target: Target whose weights are still to be read.
+      target: Target.
       drafter: Drafts for the target.
       vocabulary: Vocabulary of the inputs.
       **options: Further arguments of `token_decoder.TokenDecoder`.
     """
-    progress.say(f'loading {target.checkpoint.folder}')
     return token_decoder.TokenDecoder(
-        target.load(),
+        target,
         drafter,
         length=self.length,
         num_valid_tokens=vocabulary.num_ids if self.mask_padded_ids else None,
@@ -312,6 +311,12 @@ def request_rows(examples: 'examples_lib.Examples') -> list[requests_lib.Row]:
       requests_lib.Row(each.tokens, each.example_id, each.hints)
       for each in examples.rows
   ]
+
+
+def load_target(target: models.ModelSource) -> models.Model:
+  """Reads the weights of a target."""
+  progress.say(f'loading {target.checkpoint.folder}')
+  return target.load()
 
 
 def load_drafter(read: Callable[[], source.Drafting]) -> source.Drafting:

@@ -135,6 +135,34 @@ class ModelSource:
         merged=self.merged,
     )
 
+  def deferred(self) -> Model:
+    """Returns the model, whose weights are read when they are first used.
+
+    For a job that may find all of its results, and then reads none.
+    """
+    return _Deferred(self)
+
+
+class _Deferred(Model):
+  """A model whose weights are read when they are first used."""
+
+  def __init__(self, source: ModelSource):
+    is_merged = source.merged and source.mesh is None
+    values = {
+        'config': source.config.prepared(jax.default_backend(), is_merged),
+        'num_params': count_params(source.config),
+        'checkpoint': str(source.checkpoint.folder),
+        'mesh': source.mesh,
+        'rules': source.rules,
+        'special_ids': source.special_ids,
+    }
+    vars(self).update(values, _source=source)
+
+  @functools.cached_property
+  def params(self) -> contracts.Params:
+    """Parameters on the device or the mesh; the first use reads them."""
+    return self._source.load().params
+
 
 def find_model(
     checkpoint: checkpoints.Checkpoint,

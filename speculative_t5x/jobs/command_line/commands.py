@@ -34,9 +34,12 @@ class Job:
     may_change: Macros that a resumed job may change, if its output folder does
       not state its settings otherwise; None for other jobs.
     optional: Macros that are None where no gin file sets them.
-    folder: Folder of gin files that the command runs by name, one after
-      another; each configures the function of the same name. None for a job
-      with one function.
+    folder: Folder of gin files `table<n>` and `figure<n>` that the command runs
+      by name, one after another; each configures the function of the same name.
+      None for a job with one function.
+    first: What runs before the others, if one of `needs_first` is named: as
+      `function`, and its gin file, which gets their names as the macro TABLES.
+    needs_first: Names of gin files of the folder.
   """
 
   function: str
@@ -50,6 +53,8 @@ class Job:
   may_change: tuple[str, ...] | None = None
   optional: tuple[str, ...] = ()
   folder: str | None = None
+  first: tuple[str, str] | None = None
+  needs_first: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,6 +173,8 @@ JOBS = {
         'configs/paper/paper.gin',
         "makes the paper's tables and figures, all or the named ones",
         folder='configs/paper',
+        first=('task_pairs.measure', 'configs/paper/pairs.gin'),
+        needs_first=('table2', 'table3', 'table4', 'table5'),
         is_resumed=True,
         optional=_CONFIGS,
     ),

@@ -4,6 +4,7 @@
 
 import ast
 from collections.abc import Sequence
+import functools
 import pathlib
 import re
 
@@ -12,6 +13,7 @@ from speculative_t5x.jobs.command_line import gin_text
 from speculative_t5x.jobs.command_line import macro_names
 
 _GIN = '--gin.'
+_PART = re.compile(r'(table|figure)\d')
 # A word or a path, from which a shell removes quotes. After a slash there may
 # be anything, for no other value has one outside of quotes.
 _BARE_STRING = re.compile(
@@ -61,12 +63,7 @@ def parse(argv: Sequence[str]) -> list[commands.CommandLine]:
       bindings.append((macros[key], repr(value)))
   rest = (*paths, '.', *commands.ROOTS), tuple(bindings)
   if job.folder is not None:
-    return [
-        commands.CommandLine(
-            job, f'{job.function}.{part}', (part_file(job, part), *files), *rest
-        )
-        for part in _sorted_parts(job, parts)
-    ]
+    return _parts(job, _sorted_parts(job, parts), files, *rest)
   if job.is_complete:
     files = [job.gin_file, *(f for f in files if f != job.gin_file)]
   if not files:
@@ -75,6 +72,32 @@ def parse(argv: Sequence[str]) -> list[commands.CommandLine]:
         f'\n{commands.USAGE}'
     )
   return [commands.CommandLine(job, job.function, tuple(files), *rest)]
+
+
+def _parts(
+    job: commands.Job,
+    names: Sequence[str],
+    files: Sequence[str],
+    folders: tuple[str, ...],
+    bindings: tuple[tuple[str, str], ...],
+) -> list[commands.CommandLine]:
+  """Returns what the named parts of a job need first, and then the parts."""
+  line = functools.partial(commands.CommandLine, job, folders=folders)
+  found = [
+      line(
+          function=f'{job.function}.{name}',
+          gin_files=(part_file(job, name), *files),
+          bindings=bindings,
+      )
+      for name in names
+  ]
+  needed = tuple(name for name in names if name in job.needs_first)
+  if needed:
+    function, file = job.first
+    added = *bindings, ('TABLES', repr(needed))
+    first = line(function=function, gin_files=(file, *files), bindings=added)
+    found.insert(0, first)
+  return found
 
 
 def gin_value(flag: str, text: str) -> str:
@@ -115,8 +138,8 @@ def part_file(job: commands.Job, part: str) -> str:
 
 def _sorted_parts(job: commands.Job, named: Sequence[str]) -> list[str]:
   """Returns the named parts of a job in order, or all if none is named."""
-  files = {*macro_names.gin_files(job.folder)} - {job.gin_file}
-  names = {pathlib.Path(file).stem for file in files}
+  stems = {pathlib.Path(x).stem for x in macro_names.gin_files(job.folder)}
+  names = {name for name in stems if _PART.fullmatch(name)}
   # Figures come last, because they show measurements of the tables.
   is_figure = lambda name: (name.startswith('figure'), name)
   return sorted({*named} or names, key=is_figure)

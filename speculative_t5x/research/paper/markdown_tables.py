@@ -6,8 +6,8 @@ Legend: gamma (draft tokens per target call); c (time of a draft step over that
 of a target step, Definition 3.7); T (temperature).
 """
 
-import collections
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from speculative_t5x.research import run_record
 from speculative_t5x.research.paper import differences
@@ -17,18 +17,52 @@ from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import walltime_summary
+from speculative_t5x.rules import lenience
+from speculative_t5x.rules import rejection_sampling
 from speculative_t5x.speculation import theory
 
-Pairing = Sequence[tuple[published.Row, run_record.RunRecord | None]]
-
 _NOTE = (
-    'EXP is Theorem 3.8, EMP plain over speculative walltime with its 95%'
-    ' interval. Acceptance is simulated if draft tokens were accepted at a'
-    ' given rate, which is alpha, and measured if the models decided. The last'
-    " column has the largest causes of the difference from the paper's EMP, of"
-    ' 5% or more, each with its factor.'
+    'EXP is Theorem 3.8. "over plain" is plain over speculative walltime, with'
+    " its 95% interval, by the same network and kernels; the paper's EMP is"
+    ' over T5X\'s sampler, as "over T5X" is where T5X was timed beside.'
+    ' Acceptance is simulated if draft tokens were accepted at a given rate,'
+    ' which is alpha, and measured if the models decided. The last column has'
+    " the largest causes of the difference from the paper's EMP, of 5% or more,"
+    ' each with its factor.'
 )
-_HEADLINE_2_AND_4 = 'task', 'draft', 'T', 'EMP', "paper's EMP", 'verdict'
+_PAIR = 'task', 'draft', 'T', 'gamma', 'acceptance'
+_HEADLINE_2 = *_PAIR, *walltime_summary.SPEEDUPS, "paper's EMP", 'verdict'
+_HEADLINE_4 = (
+    *_PAIR, 'alpha', 'c', 'EXP', "paper's EXP", *walltime_summary.SPEEDUPS,
+    "paper's EMP",
+)  # fmt: skip
+_EXPECTED, _COUNTED = 'expected', 'accepted / tested'
+_NOTE_5 = (
+    f'{_EXPECTED} is the mean of sum min(p / l, q) on text that the target'
+    f' wrote; {_COUNTED} are the counts of the loop, which goes on after text'
+    ' of its own. The paper does not say how it resamples.'
+)
+_NOTE_A_2 = (
+    'Appendix A.2: rejection sampling, which redraws from p, beside the'
+    f" paper's rule. {_EXPECTED} is the mean of the smallest q / p. A draft"
+    ' that rules out a token of the target accepts nothing, and over a whole'
+    ' vocabulary there is always a token that is much less likely to be'
+    ' drafted.'
+)
+
+
+class Pair(NamedTuple):
+  """What the paper job measured of a target and a drafter.
+
+  Attributes:
+    task: Name of the task, as the paper's 'EnDe' and 'CNNDM'.
+    draft: Name of the drafter, as the paper's 'small', 'base' and 'large'.
+    records: Its records.
+  """
+
+  task: str
+  draft: str
+  records: Sequence[run_record.RunRecord]
 
 
 def table_1() -> markdown.Page:
@@ -52,80 +86,159 @@ def _factors(row: published.Factors) -> markdown.Row:
   }
 
 
-def pair_simulated(records: Iterable[run_record.RunRecord]) -> Pairing:
-  """Pairs each row of Tables 2 and 4 with its run of simulated acceptance.
+class _Line(NamedTuple):
+  """A line of Tables 2 and 4.
 
-  Args:
-    records: records of T5 1.1 with simulated acceptance.
-  Returns:
-    The rows, each with the record of its draft model, temperature, gamma and
-    alpha, or None.
+  Attributes:
+    task: Name of the task.
+    draft: Name of the drafter.
+    gamma: Draft tokens per block, and who chose them.
+    row: The row of the paper that it stands beside, if there is one.
+    record: The record of a run, if there is one.
   """
-  found = {
-      (x.drafter.name, x.temperature, x.gamma, x.simulated_acceptance): x
-      for x in records
-  }
-  key = lambda row: (
-      f't5_1_1_{row.draft}', row.temperature, row.gamma, row.alpha
-  )  # fmt: skip
-  return [(row, found.get(key(row))) for row in published.TABLES_2_AND_4]
+
+  task: str
+  draft: str
+  gamma: str
+  row: published.Row | None
+  record: run_record.RunRecord | None
 
 
-def tables_2_and_4(pairing: Pairing) -> markdown.Page:
-  """Returns Tables 2 and 4, with one line per row of the paper.
+def table_2(
+    simulated: Iterable[run_record.RunRecord], pairs: Sequence[Pair] = ()
+) -> markdown.Page:
+  """Returns Table 2: speedups; see `table_4`."""
+  return _speeds(_HEADLINE_2, simulated, pairs)
+
+
+def table_4(
+    simulated: Iterable[run_record.RunRecord], pairs: Sequence[Pair] = ()
+) -> markdown.Page:
+  """Returns Table 4: expected and measured speedups.
 
   Args:
-    pairing: the rows of `published.TABLES_2_AND_4`, each with the record of a
-      run with its gamma and temperature, or None if there is no such run.
+    simulated: Records of T5 1.1 with simulated acceptance, for the rows of the
+      paper that were not measured.
+    pairs: What was measured; a row of the paper has a line per gamma, and lines
+      of other pairs follow.
   Returns:
     The setup of the runs, a table of the speedups, one of everything, and a
     note on how to read it.
   """
-  measured = [record for _, record in pairing if record is not None]
-  rows = [_compare(*pair) for pair in pairing]
-  table = markdown.with_headline(rows, _HEADLINE_2_AND_4)
-  setups = f'{walltime_summary.setup(measured)} {_paper_setup()}'
-  return markdown.page([setups, table, _NOTE], measured)
+  return _speeds(_HEADLINE_4, simulated, pairs)
+
+
+def _speeds(
+    headline: Sequence[str],
+    simulated: Iterable[run_record.RunRecord],
+    pairs: Sequence[Pair],
+) -> markdown.Page:
+  lines = [*_lines([*simulated], pairs)]
+  records = [line.record for line in lines if line.record is not None]
+  rows = [_compare(line, records) for line in lines]
+  shown = [name for name in headline if name in rows[0]]
+  table = markdown.with_headline(rows, shown)
+  setups = f'{walltime_summary.setup(records)} {_paper_setup()}'
+  return markdown.page([setups, table, _NOTE], records)
+
+
+def _lines(
+    simulated: Sequence[run_record.RunRecord], pairs: Sequence[Pair]
+) -> Iterator[_Line]:
+  """Yields the paper's rows, measured or simulated, and then other pairs."""
+  by_rate = {_simulated_key(record): record for record in simulated}
+  timed = {(pair.task, pair.draft): _by_temperature(pair) for pair in pairs}
+  for row in published.TABLES_2_AND_4:
+    found = timed.get((row.task, row.draft), {}).pop(row.temperature, ())
+    if found:
+      yield from _gamma_lines(row.task, row.draft, row, found)
+      continue
+    key = f't5_1_1_{row.draft}', row.temperature, row.gamma, row.alpha
+    gamma = f'{row.gamma}, paper'
+    yield _Line(row.task, row.draft, gamma, row, by_rate.get(key))
+  for (task, draft), by_temperature in timed.items():
+    for found in by_temperature.values():
+      yield from _gamma_lines(task, draft, None, found)
+
+
+def _simulated_key(record: run_record.RunRecord) -> tuple[object, ...]:
+  return (
+      record.drafter.name, record.temperature, record.gamma,
+      record.simulated_acceptance,
+  )  # fmt: skip
+
+
+def _by_temperature(pair: Pair) -> dict[float, list[run_record.RunRecord]]:
+  """Returns the records with a speedup."""
+  found = {}
+  for record in pair.records:
+    if record.speedup is not None:
+      found.setdefault(record.temperature, []).append(record)
+  return found
+
+
+def _gamma_lines(
+    task: str,
+    draft: str,
+    row: published.Row | None,
+    found: Sequence[run_record.RunRecord],
+) -> Iterator[_Line]:
+  """Yields a line per gamma: the first one, and the best by Theorem 3.8."""
+  first, *others = found
+  chosen = ['given' if row is None else 'paper']
+  best = theory.optimal_gamma(readings.alpha(first), first.c)
+  if not others and first.gamma == int(best):
+    chosen.append('Theorem 3.8')
+  yield _Line(task, draft, f'{first.gamma}, {" and ".join(chosen)}', row, first)
+  for record in others:
+    yield _Line(task, draft, f'{record.gamma}, Theorem 3.8', row, record)
 
 
 def _compare(
-    row: published.Row, record: run_record.RunRecord | None
+    line: _Line, records: Sequence[run_record.RunRecord]
 ) -> markdown.Row:
-  ours = collections.defaultdict(lambda: cells.MISSING)
-  if record is not None:
-    ours.update(_ours(row, record))
+  row, record = line.row, line.record
+  ours = {} if record is None else _ours(line)
+  own = lambda name: ours.get(name, cells.MISSING)
+  paper = lambda name, decimals: cells.number(
+      row and getattr(row, name), decimals
+  )
+  temperature = record.temperature if row is None else row.temperature
+  speedups = walltime_summary.speedups(record, records)
   return {
-      'task': row.task,
-      'draft': f'{row.draft} ★' if row.is_best else row.draft,
-      'T': f'{row.temperature:g}',
-      'gamma': str(row.gamma),
+      'task': line.task,
+      'draft': f'{line.draft} ★' if row and row.is_best else line.draft,
+      'T': f'{temperature:g}',
+      'gamma': line.gamma,
       'acceptance': 'not run' if record is None else cells.acceptance(record),
-      'alpha': ours['alpha'],
-      "paper's alpha": cells.number(row.alpha),
-      'c': ours['c'],
-      "paper's c": cells.number(row.cost_coefficient),
-      'EXP': ours['Thm 3.8'],
-      "paper's EXP": cells.number(row.predicted, 1),
-      'EMP': ours['speedup'],
-      "paper's EMP": cells.number(row.measured, 1),
-      'verdict': ours['verdict'],
-      'tokens/call': ours['tokens/call'],
-      'Eq. (1)': ours['Eq. (1)'],
-      'bound': ours['bound'],
-      'efficiency': ours['efficiency'],
-      'why it differs': ours['why'],
+      'alpha': own('alpha'),
+      "paper's alpha": paper('alpha', 2),
+      'c': own('c'),
+      "paper's c": paper('cost_coefficient', 2),
+      'EXP': own('Thm 3.8'),
+      "paper's EXP": paper('predicted', 1),
+      **speedups,
+      "paper's EMP": paper('measured', 1),
+      'verdict': own('verdict'),
+      'tokens/call': own('tokens/call'),
+      'Eq. (1)': own('Eq. (1)'),
+      'bound': own('bound'),
+      'efficiency': own('efficiency'),
+      'why it differs': own('why'),
   }
 
 
-def _ours(row: published.Row, record: run_record.RunRecord) -> markdown.Row:
+def _ours(line: _Line) -> markdown.Row:
+  row, record = line.row, line.record
   alpha = readings.alpha(record)
   expected = None
   if alpha is not None:
     expected = float(theory.expected_tokens(alpha, record.gamma))
+  has_why = row is not None and row.gamma == record.gamma
   return {
-      **walltime_summary.row(record),
+      **walltime_summary.row(record, [record]),
       'Eq. (1)': cells.number(expected),
-      'why': _why(row, record),
+      'why': _why(row, record) if has_why else cells.MISSING,
   }
 
 
@@ -137,35 +250,116 @@ def _why(row: published.Row, record: run_record.RunRecord) -> str:
   return '; '.join(reasons) or 'nothing by 5% or more'
 
 
-def table_3(records: Sequence[run_record.RunRecord]) -> markdown.Page:
-  """Returns Table 3: measured alphas, then the paper's.
+def table_3(
+    records: Sequence[run_record.RunRecord], pairs: Sequence[Pair] = ()
+) -> markdown.Page:
+  """Returns Table 3 and the comparison of Appendix A.2.
 
   Args:
-    records: records of any job; see `points.alphas`.
+    records: Records of any job; see `points.alphas`.
+    pairs: What was measured, beside the paper's values where it has the pair.
   """
-  rows = [
-      {
-          'drafter': name,
-          'T': f'{temperature:g}',
-          'alpha': cells.number(estimate.value, 3),
-          '95% interval': cells.interval(estimate.ci95, 3),
-          'tokens': str(estimate.num_tokens),
-          "paper's": cells.MISSING,
-      }
-      for name, temperature, estimate in points.alphas(records)
-  ]
-  rows += [
-      {
-          'drafter': f'{row.task}: {row.draft}, for {row.target}',
-          'T': str(temperature),
-          "paper's": cells.number(alpha),
-      }
+  known = {
+      (row.task, row.draft, temperature): (row, alpha)
       for row in published.TABLE_3
       for temperature, alpha in enumerate(
           (row.at_temperature_0, row.at_temperature_1)
       )
+  }
+  rows = []
+  for pair in pairs:
+    for record in pair.records:
+      if record.gamma is None:
+        key = pair.task, pair.draft, record.temperature
+        _, paper = known.pop(key, (None, None))
+        name = f'{pair.task}: {pair.draft}'
+        rows.append(_alpha(name, record.temperature, record.alpha, paper))
+  rows += [_alpha(*found) for found in points.alphas(records)]
+  rows += [
+      {
+          'drafter': f'{task}: {draft}, for {row.target}',
+          'T': str(temperature),
+          "paper's": cells.number(alpha),
+      }
+      for (task, draft, temperature), (row, alpha) in known.items()
   ]
-  return markdown.page([markdown.table(rows)], records)
+  controls = [
+      {
+          'drafter': f'{pair.task}: {pair.draft}',
+          'T': f'{record.temperature:g}',
+          'top-k': str(record.topk or 'all'),
+          "alpha, the paper's rule": cells.number(record.alpha.value, 3),
+          f'A.2, {_EXPECTED}': cells.number(record.rule_alpha.value, 3),
+          f'A.2, {_COUNTED}': cells.number(record.accepted_per_tested, 3),
+      }
+      for pair, record in _with_rule(
+          pairs, rejection_sampling.RejectionSampling.name
+      )
+  ]
+  parts = [markdown.table(rows)]
+  if controls:
+    parts += [_NOTE_A_2, markdown.table(controls)]
+  measured = [record for pair in pairs for record in pair.records]
+  return markdown.page(parts, [*measured, *records])
+
+
+def _alpha(
+    name: str,
+    temperature: float,
+    estimate: run_record.Alpha,
+    paper: float | None = None,
+) -> markdown.Row:
+  return {
+      'drafter': name,
+      'T': f'{temperature:g}',
+      'alpha': cells.number(estimate.value, 3),
+      '95% interval': cells.interval(estimate.ci95, 3),
+      'tokens': str(estimate.num_tokens),
+      "paper's": cells.number(paper),
+  }
+
+
+def table_5(pairs: Sequence[Pair] = ()) -> markdown.Page:
+  """Returns Table 5: alpha under lenience, then the paper's.
+
+  Args:
+    pairs: What was measured.
+  """
+  found = [*_with_rule(pairs, lenience.Lenience.name)]
+  by_pair = {}
+  for pair, record in found:
+    key = pair.task, pair.draft, f'{record.temperature:g}'
+    expected, counted = by_pair.setdefault(key, ({}, {}))
+    name = f'l = {record.verification.lenience:g}'
+    expected[name] = cells.number(record.rule_alpha.value, 3)
+    counted[name] = cells.number(record.accepted_per_tested, 3)
+  paper = {
+      ('EnDe', row.draft, '1'): {
+          f'l = {value:g}': cells.number(alpha)
+          for value, alpha in row.alphas.items()
+      }
+      for row in published.TABLE_5
+  }
+  rows = []
+  for key in {**by_pair, **paper}:
+    names = dict(zip(('task', 'draft', 'T'), key, strict=True))
+    ours = zip((_EXPECTED, _COUNTED), by_pair.get(key, ()))
+    theirs = [("the paper's", paper[key])] if key in paper else []
+    rows += [{**names, 'alpha': kind, **row} for kind, row in (*ours, *theirs)]
+  records = [record for _, record in found]
+  return markdown.page([markdown.table(rows), _NOTE_5], records)
+
+
+def _with_rule(
+    pairs: Sequence[Pair], rule: str
+) -> Iterator[tuple[Pair, run_record.RunRecord]]:
+  """Yields the records of what a rule accepts, with their pairs."""
+  for pair in pairs:
+    for record in pair.records:
+      if record.rule_alpha is not None and readings.rule(record).startswith(
+          rule
+      ):
+        yield pair, record
 
 
 def _paper_setup() -> str:

@@ -85,22 +85,13 @@ TABLES_2_AND_4 = (
 )
 
 
-def row(task: str, draft: str, temperature: float) -> Row:
-  """Returns the row of Tables 2 and 4 with this task, draft and temperature.
-
-  Raises:
-    ValueError: if the paper has no such row.
-  """
-  for found in TABLES_2_AND_4:
-    if (found.task, found.draft, found.temperature) == (
-        task, draft, temperature
-    ):  # fmt: skip
-      return found
-  raise ValueError(
-      f'Tables 2 and 4 have no row for {task}, {draft}, temperature'
-      f' {temperature}: tasks are EnDe and CNNDM, drafts small, base and'
-      ' large, temperatures 0 and 1.'
-  )
+def find_row(task: str, draft: str, temperature: float) -> Row | None:
+  """Returns the row of Tables 2 and 4 with this task, draft and temperature."""
+  wanted = task, draft, temperature
+  for row in TABLES_2_AND_4:
+    if (row.task, row.draft, row.temperature) == wanted:
+      return row
+  return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,6 +130,26 @@ TABLE_3 = (
     Alphas('LaMDA 137B', 'dialog', 'LaMDA 100M', 0.61, 0.57),
     Alphas('LaMDA 137B', 'dialog', 'LaMDA 2B', 0.71, 0.71),
     Alphas('LaMDA 137B', 'dialog', 'LaMDA 8B', 0.75, 0.74),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class LenientAlphas:
+  """A row of Table 5: alpha of T5-XXL on EnDe at temperature 1, by lenience."""
+
+  draft: str
+  alphas: dict[float, float]
+
+
+_LENIENCES = 1.0, 0.5, 0.3, 0.1
+TABLE_5 = tuple(
+    LenientAlphas(draft, dict(zip(_LENIENCES, alphas, strict=True)))
+    for draft, alphas in (
+        ('unigram', (0.07, 0.10, 0.11, 0.16)),
+        ('bigram', (0.19, 0.23, 0.25, 0.32)),
+        ('small', (0.62, 0.71, 0.76, 0.84)),
+        ('base', (0.68, 0.80, 0.83, 0.90)),
+    )
 )
 
 # Figures 2 to 4 are closed forms over this range of alpha.

@@ -23,8 +23,12 @@ def interval(bounds: Sequence[float] | None, decimals: int = 2) -> str:
   return f'[{low}, {high}]'
 
 
-def speedup(record: run_record.RunRecord) -> str:
+def speedup(
+    record: run_record.RunRecord | run_record.Reference | None,
+) -> str:
   """Returns the speedup of a run, with its interval if there is one."""
+  if record is None:
+    return MISSING
   value, bounds = record.speedup, record.speedup_ci95
   if value is None or bounds is None:
     return number(value)

@@ -15,20 +15,24 @@ from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import runs
 
-_HEADLINE = 'drafter', 'T', 'gamma', 'tokens/call', 'speedup', 'verdict'
+# Columns of what speculative decoding gains.
+SPEEDUPS = _OVER_PLAIN, _OVER_T5X = 'over plain', 'over T5X'
+_HEADLINE = 'drafter', 'T', 'gamma', 'tokens/call', *SPEEDUPS, 'verdict'
 _KEYS = (
     'Keys of the record: alpha `alpha`, simulated `simulated_acceptance`;'
     ' tokens/call `tokens_per_target_call`; t1/floor `floor_ratio`; verify/t1'
     ' `verify_cost_ratio`; interleaved `t_call_ms` over the sum of its parts;'
-    ' Thm 3.8 `predicted_speedup`; bound `bound_speedup`; speedup `speedup`'
-    ' with `speedup_ci95`, which decides the verdict; efficiency'
-    ' `loop_efficiency`.'
+    ' Thm 3.8 `predicted_speedup`; bound `bound_speedup`; over plain'
+    ' `speedup` with `speedup_ci95`, which decides the verdict; over T5X'
+    ' `reference.speedup`; efficiency `loop_efficiency`.'
 )
 
 
 def render(records: Sequence[run_record.RunRecord]) -> markdown.Page:
   """Returns tables with one line per record, and notes on how to read them."""
-  table = markdown.with_headline([row(x) for x in records], _HEADLINE)
+  rows = [row(x, records) for x in records]
+  headline = [name for name in _HEADLINE if rows and name in rows[0]]
+  table = markdown.with_headline(rows, headline)
   warnings = [
       f'- {runs.label(record)}, gamma {record.gamma}: {warning}.'
       for record in records
@@ -39,8 +43,27 @@ def render(records: Sequence[run_record.RunRecord]) -> markdown.Page:
   return markdown.page(parts, records)
 
 
-def row(record: run_record.RunRecord) -> markdown.Row:
-  """Returns the row of a record in the table of all values."""
+def speedups(
+    record: run_record.RunRecord | None,
+    records: Iterable[run_record.RunRecord],
+) -> markdown.Row:
+  """Returns the cells of `SPEEDUPS`.
+
+  Args:
+    record: Record of a run; None if it was not run.
+    records: All records of the table. Without a time of T5X, it has no column
+      for it.
+  """
+  found = {_OVER_PLAIN: cells.speedup(record)}
+  if any(each.reference is not None for each in records):
+    found[_OVER_T5X] = cells.speedup(record and record.reference)
+  return found
+
+
+def row(
+    record: run_record.RunRecord, records: Iterable[run_record.RunRecord]
+) -> markdown.Row:
+  """Returns the row of a record in the table of all values; see `speedups`."""
   is_plain = record.drafter is None
   return {
       'drafter': 'none (plain)' if is_plain else readings.method(record),
@@ -57,7 +80,7 @@ def row(record: run_record.RunRecord) -> markdown.Row:
       'interleaved': cells.number(readings.interleaving_factor(record)),
       'Thm 3.8': cells.number(record.predicted_speedup),
       'bound': cells.number(record.bound_speedup),
-      'speedup': cells.speedup(record),
+      **speedups(record, records),
       'verdict': cells.MISSING if is_plain else readings.verdict(record),
       'efficiency': cells.number(record.loop_efficiency),
   }

@@ -1,0 +1,388 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what the paper's Tables 2 to 5 need of pairs with checkpoints.
+
+A task has one target and several drafters. Each drafter has an output folder of
+its own, see `measured_pairs`, in which an interrupted job goes on:
+
+  alpha           Table 3: on text that the target wrote, with teacher forcing
+  walltimes       Tables 2 and 4: at the paper's gamma, and at the best one by
+                  Theorem 3.8 from the measured alpha and c
+  lenience        Table 5: what is accepted, expected and by the loop
+  top-k           Appendix A.2: the same for rejection sampling
+
+A target is read once, and only if something of its task is to be measured.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+import dataclasses
+import functools
+import gc
+
+from etils import epath
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.jobs import measurements
+from speculative_t5x.jobs import t5x_baseline
+from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.jobs.outputs import measured_pairs
+from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import models
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import table_source
+from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.research import arguments
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import acceptance
+from speculative_t5x.research.measurement import greedy
+from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.research.paper import published
+from speculative_t5x.rules import lenience
+from speculative_t5x.rules import rejection_sampling
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import theory
+from speculative_t5x.tasks import examples as examples_lib
+
+_COUNTS = 'token_counts'  # folder of a task's counts, beside its drafters
+_TIMED = {'table2', 'table4'}  # tables of walltimes, of drafts alone
+_SCORED = {'table3', 'table5'}  # tables of acceptance, of all drafters
+
+@dataclasses.dataclass(frozen=True)
+class TaskPairs:
+  """A task with its target, and what drafts for it.
+
+  Attributes:
+    name: Name in the tables, and of the folder of the records. 'EnDe' and
+      'CNNDM' stand beside the paper's.
+    workload: Task and target.
+    drafts: Drafters by their names in the tables, to be timed. 'small', 'base'
+      and 'large' stand beside the paper's.
+    scored: Further drafters, of which only the acceptance is measured.
+    count: Runs a make-table job; takes its output folder, task and lengths.
+      Unigrams and bigrams of its counts are scored too; None for neither.
+  """
+
+  name: str
+  workload: workload_lib.Workload
+  drafts: Mapping[str, source.Source]
+  scored: Mapping[str, source.Source] = dataclasses.field(default_factory=dict)
+  count: Callable[..., object] | None = None
+
+  def __post_init__(self):
+    own = [*self.drafts, *self.scored]
+    if self.count is not None:
+      own += [_COUNTS, *table_source.KINDS.values()]
+    for name in (self.name, *own):
+      is_plain = name.strip('. ') and not set('/\\|\n\r') & set(name)
+      if not is_plain or own.count(name) > 1:
+        raise ValueError(
+            f'The task {self.name!r} has the name {name!r}. Tasks and their'
+            " drafts need names without '/', '|' and line breaks, a draft one"
+            " that no other draft of the task has: they name folders."
+        )
+    for drafter in (*self.drafts.values(), *self.scored.values()):
+      source.check_source(drafter)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+  """How each pair is measured.
+
+  Attributes:
+    samplings: Of target and drafter; the paper's are temperatures 0 and 1.
+    gamma: Draft tokens per block where the paper has none for the pair.
+    control_topk: The top-k of the comparison with rejection sampling; 0 is the
+      whole vocabulary.
+    num_examples: How many examples are timed, from the first on.
+    alpha_tokens: Alpha is estimated on so many tokens that the target wrote.
+    repeats: How often each example is timed; the median counts.
+  """
+
+  samplings: Sequence[sampling_lib.Sampling]
+  gamma: int = 5
+  control_topk: Sequence[int] = (0, 2, 10)
+  num_examples: int = 100
+  alpha_tokens: int = 10_000
+  repeats: int = 3
+
+  def __post_init__(self):
+    arguments.check(
+        gamma=self.gamma,
+        num_examples=self.num_examples,
+        alpha_tokens=self.alpha_tokens,
+        repeats=self.repeats,
+    )
+
+
+def measure(
+    output_dir: measured_pairs.Path,
+    tasks: Sequence[TaskPairs],
+    tables: Sequence[str],
+    settings: Settings,
+) -> None:
+  """Measures what some tables need of all pairs.
+
+  Args:
+    output_dir: Folder of the tables; see `measured_pairs`.
+    tasks: Tasks with their pairs.
+    tables: 'table2' to 'table5', those that will be made.
+    settings: How to measure.
+  Raises:
+    ValueError: for a pair that does not fit, named, before any is measured.
+    greedy.MismatchError: if greedy outputs differ by more than rounding, after
+      everything is measured.
+  """
+  names = [task.name for task in tasks]
+  if len({*names}) < len(names):
+    raise ValueError(
+        f'Tasks have the names {", ".join(names)}. Give each its own.'
+    )
+  records = []
+  with folder_lock.hold(measured_pairs.root(output_dir)):
+    found = [_find(task, settings) for task in tasks]
+    if {*tables} & _SCORED:
+      found = [
+          _add_ngrams(measured_pairs.folder(output_dir, x.name, _COUNTS), x, y)
+          for x, y in zip(tasks, found, strict=True)
+      ]
+    for task, each in zip(tasks, found, strict=True):
+      folder = functools.partial(measured_pairs.folder, output_dir, task.name)
+      records += _measure_task(folder, task, each, {*tables}, settings)
+      gc.collect()  # compiled programs hold the target in reference cycles
+  greedy.check(records)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Found:
+  """What was found for a task.
+
+  Attributes:
+    target: Target whose weights are still to be read.
+    examples: Examples of the split.
+    drafters: What reads each drafter, by its name.
+  """
+
+  target: models.ModelSource
+  examples: examples_lib.Examples
+  drafters: Mapping[str, Callable[[], source.Drafting]]
+
+
+def _find(task: TaskPairs, settings: Settings) -> _Found:
+  """Finds all that a task has, and checks that it fits; reads no weights."""
+  arguments.check_gammas([settings.gamma], task.workload.length)
+  try:
+    target, examples = task.workload.read_task(task.workload.make_mesh())
+  except ValueError as error:
+    raise ValueError(f'The task {task.name}: {error}') from error
+  if len(examples.rows) < settings.num_examples:
+    raise ValueError(
+        f'{settings.num_examples} examples were asked for, but the task'
+        f' {task.name} has {len(examples.rows)}. Ask for at most so many.'
+    )
+  drafters = {}
+  for name, drafter in {**task.drafts, **task.scored}.items():
+    try:
+      drafters[name] = drafter.find(target, examples.vocabulary)
+    except ValueError as error:
+      raise ValueError(
+          f'The draft {name} of the task {task.name}: {error}'
+      ) from error
+  return _Found(target, examples, drafters)
+
+
+def _measure_task(
+    folder: Callable[[str], epath.Path],
+    task: TaskPairs,
+    found: _Found,
+    tables: set[str],
+    settings: Settings,
+) -> Iterator[run_record.RunRecord]:
+  """Yields the records of all drafters of a task."""
+  target = t5x_baseline.prepare(found.target).deferred()
+  plain = task.workload.make_decoder(
+      target, source.NOTHING, found.examples.vocabulary, gamma=1
+  )
+  of_task = measurements.Measurements(
+      task.workload,
+      found.examples,
+      settings.num_examples,
+      settings.alpha_tokens,
+      settings.repeats,
+      t5x_baseline.of(plain),
+  )
+  for name, read in found.drafters.items():
+    is_timed = name in task.drafts
+    if not is_timed and not tables & _SCORED:
+      continue
+    pair = _Pair(
+        of_task,
+        output_folder.OutputFolder(folder(name), 'walltime'),
+        plain.with_drafter(workload_lib.load_drafter(read), settings.gamma),
+        functools.partial(_gamma, task.name, name, settings.gamma),
+        settings,
+    )
+    yield from pair.measure(tables if is_timed else tables - _TIMED, is_timed)
+    pair.folder.finish()
+    del pair  # or its drafter would stay while the next one is read
+
+
+def _add_ngrams(folder: epath.Path, task: TaskPairs, found: _Found) -> _Found:
+  """Adds unigrams and bigrams of counts, which are made unless they exist."""
+  if task.count is None:
+    return found
+  if not (folder / token_counts.FILE_NAME).exists():
+    try:
+      task.count(
+          output_dir=str(folder),
+          mixture_or_task_name=task.workload.mixture_or_task_name,
+          task_feature_lengths=task.workload.task_feature_lengths,
+      )
+    except ValueError as error:
+      raise ValueError(
+          f'The training split of the task {task.name} cannot be counted: '
+          f'{error} COUNT=None leaves out unigrams and bigrams.'
+      ) from error
+  ngrams = {
+      kind: table_source.FromFile(str(folder), order).find(
+          found.target, found.examples.vocabulary
+      )
+      for order, kind in table_source.KINDS.items()
+  }
+  return dataclasses.replace(found, drafters={**found.drafters, **ngrams})
+
+
+def _gamma(task: str, draft: str, default: int, temperature: float) -> int:
+  """Returns the paper's gamma, or another if it has none for the pair."""
+  row = published.find_row(task, draft, temperature)
+  return default if row is None else row.gamma
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pair:
+  """A target with one drafter.
+
+  Attributes:
+    task: Task and target.
+    folder: Folder of the drafter's records.
+    decoder: Target and drafter.
+    gamma: Returns the first gamma for a temperature.
+    settings: How to measure.
+  """
+
+  task: measurements.Measurements
+  folder: output_folder.OutputFolder
+  decoder: token_decoder.TokenDecoder
+  gamma: Callable[[float], int]
+  settings: Settings
+
+  def measure(
+      self, tables: set[str], has_control: bool
+  ) -> Iterator[run_record.RunRecord]:
+    """Measures what tables need; yields the records, which the folder has."""
+    pairs = [sampling_lib.Pair(x, x) for x in self.settings.samplings]
+    sampled = [pair for pair in pairs if not pair.target.is_greedy]
+    controls = self.settings.control_topk if has_control else ()
+    num_timed, num_lenient = 2 * len(pairs), len(acceptance.LENIENCES)
+    total = num_timed if tables & _TIMED else 0
+    total += num_lenient * len(sampled) if 'table5' in tables else 0
+    total += len(controls) * len(sampled) if 'table3' in tables else 0
+    alphas = {pair: self._alpha(pair) for pair in pairs}
+    for pair, alpha in alphas.items():
+      yield self._add(self._scored(pair, alpha.estimate))
+      if tables & _TIMED:
+        yield from self._timed(pair, alpha.estimate, total)
+    for pair in sampled:
+      alpha = alphas[pair]
+      rates = zip(acceptance.LENIENCES, alpha.lenient, strict=True)
+      for value, rate in rates if 'table5' in tables else ():
+        rule = lenience.make_rule(value)
+        yield self._accepted(pair, rule, alpha.estimate, rate, total)
+      for topk in controls if 'table3' in tables else ():
+        kept = dataclasses.replace(pair.target, topk=topk)
+        other = sampling_lib.Pair(kept, kept)
+        alpha = alphas[other] if other in alphas else self._alpha(other)
+        rule = rejection_sampling.RejectionSampling()
+        yield self._accepted(other, rule, alpha.estimate, alpha.control, total)
+
+  def _alpha(self, pair: sampling_lib.Pair) -> measurements.Alpha:
+    return self.task.alpha(self.folder, self.decoder, pair)
+
+  def _add(self, record: run_record.RunRecord) -> run_record.RunRecord:
+    self.folder.add(record)
+    return record
+
+  def _scored(
+      self, pair: sampling_lib.Pair, alpha: run_record.Alpha
+  ) -> run_record.RunRecord:
+    """Returns a record of alpha alone, without gamma and times."""
+    settings = self.task.workload.new_record(
+        'walltime', self.decoder, *pair, batch_size=published.BATCH_SIZE
+    )
+    return dataclasses.replace(
+        settings, gamma=None, gamma_policy=None, alpha=alpha
+    )
+
+  def _timed(
+      self, pair: sampling_lib.Pair, alpha: run_record.Alpha, total: int
+  ) -> Iterator[run_record.RunRecord]:
+    """Yields records at the first gamma, and at the best by Theorem 3.8."""
+    first = self.gamma(pair.target.temperature)
+    record = self._walltime(first, pair, alpha, total)
+    yield self._add(record)
+    longest = self.task.workload.length
+    best = int(theory.optimal_gamma(alpha.value, record.c, min(64, longest)))
+    if best not in (0, first):
+      yield self._add(self._walltime(best, pair, alpha, total))
+
+  def _walltime(
+      self,
+      gamma: int,
+      pair: sampling_lib.Pair,
+      alpha: run_record.Alpha,
+      total: int,
+  ) -> run_record.RunRecord:
+    workload = self.task.workload
+    record = self.task.walltime(
+        self.folder,
+        self._programs(gamma),
+        workload,
+        published.BATCH_SIZE,
+        pair,
+        total,
+    )
+    return walltimes.add_alpha(record, alpha, workload.rule)
+
+  def _accepted(
+      self,
+      pair: sampling_lib.Pair,
+      rule: contracts.Rule,
+      alpha: run_record.Alpha,
+      rule_alpha: run_record.Alpha,
+      total: int,
+  ) -> run_record.RunRecord:
+    """Measures what a rule accepts in the loop."""
+    gamma = self.gamma(pair.target.temperature)
+    record = self.task.accepted(
+        self.folder,
+        self._programs(gamma).decoder,
+        dataclasses.replace(self.task.workload, rule=rule),
+        pair,
+        total,
+    )
+    return self._add(
+        dataclasses.replace(record, alpha=alpha, rule_alpha=rule_alpha)
+    )
+
+  def _programs(self, gamma: int) -> part_programs.PartPrograms:
+    """Returns the programs of a gamma, compiled once for all samplings."""
+    if gamma not in self._made:
+      decoder = self.decoder.with_drafter(self.decoder.loaded_drafter, gamma)
+      self._made[gamma] = part_programs.PartPrograms(decoder)
+    return self._made[gamma]
+
+  @functools.cached_property
+  def _made(self) -> dict[int, part_programs.PartPrograms]:
+    return {}
