@@ -11,7 +11,7 @@ import pytest
 
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.jobs import paper
-from speculative_t5x.loading import token_counts
+from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.drafters import draft_model_source
@@ -60,7 +60,7 @@ def measured(monkeypatch):
   """Nothing is timed; the names of what would have been."""
   names = []
 
-  def measure(programs, batches, settings, name):
+  def measure(programs, batches, settings, name, reference=None):
     names.append(name)
     found = records.measured(programs.decoder.gamma)
     timed = {key: getattr(found, key) for key in _TIMED}
@@ -133,6 +133,12 @@ def _speeds(make, folder, **changes):
   make(folder, **{'target_size': 'xl', 'shapes': _SHAPES, **changes})
 
 
+def _measured(folder, task, draft, *found):
+  """What `task_pairs` would have measured of a pair."""
+  path = measured_pairs.folder(folder, task, draft) / 'results.jsonl'
+  return _results(pathlib.Path(path), *found)
+
+
 def test_tables_2_and_4(measured, tmp_path, monkeypatch):
   """They are of the same runs, each row at the paper's alpha."""
   _speeds(paper.table2, tmp_path)
@@ -141,8 +147,7 @@ def test_tables_2_and_4(measured, tmp_path, monkeypatch):
   _speeds(paper.table4, tmp_path)
   assert len(measured) == 12
   assert _names(tmp_path) == ['simulated', 'table2.md', 'table4.md']
-  text = (tmp_path / 'table4.md').read_text()
-  assert text == (tmp_path / 'table2.md').read_text()
+  assert _cells(tmp_path / 'table4.md') == _cells(tmp_path / 'table2.md')
   results = (tmp_path / 'simulated' / 'results.jsonl').read_text()
   assert len(results.splitlines()) == 12
   header, rows = _cells(tmp_path / 'table2.md')
@@ -151,116 +156,107 @@ def test_tables_2_and_4(measured, tmp_path, monkeypatch):
     assert cells[0] == row.task and cells[1].startswith(row.draft)
     assert cells[alpha] == cells[alpha + 1] == f'{row.alpha:.2f}'
     assert cells[header.index('acceptance')] == 'simulated'
-    assert cells[header.index('EMP') + 1] == f'{row.measured:.1f}'
+    assert cells[header.index("paper's EMP")] == f'{row.measured:.1f}'
     assert (
         f'xl and {row.draft}, gamma {row.gamma}, alpha {row.alpha:g},'
         f' temperature {row.temperature}'
     ) in measured
 
 
-class TestMeasured:
-  """Rows whose pair is at hand."""
-
-  def test_takes_the_place_of_a_simulated_row(self, measured, tmp_path):
-    path = _results(
-        tmp_path / 'mine.jsonl',
-        records.measured(3, 0.0, alpha=0.11),
-        records.measured(7, 1.0, alpha=0.22),
-        records.measured(7, 0.0, alpha=0.33),
-    )
-    known = {('EnDe', 'small', 0.0): path, ('EnDe', 'small', 1): str(path)}
-    _speeds(paper.table2, tmp_path, measured=known)
-    assert len(measured) == 10
-    assert not [name for name in measured if 'alpha 0.75' in name]
-    header, rows = _cells(tmp_path / 'table2.md')
-    marks = [row[header.index('acceptance')] for row in rows]
-    assert [i for i, mark in enumerate(marks) if mark == 'measured'] == [0, 3]
-    assert marks.count('simulated') == 10
-    alphas = [row[header.index('alpha')] for row in rows]
-    assert (alphas[0], alphas[3]) == ('0.33', '0.22')
-
-  def test_without_the_one_record(self, measured, tmp_path):
-    """Two drafts of one job are not told apart by the row's settings."""
-    path, other = tmp_path / 'mine.jsonl', {'drafter': {'name': 'another'}}
-    for changes, count in (([{'gamma': 5}], 0), ([{}, other], 2)):
-      _results(path, *(records.measured(**each) for each in changes))
-      with pytest.raises(ValueError, match=f'{path} must .*, and has {count}'):
-        _speeds(
-            paper.table2, tmp_path, measured={('EnDe', 'small', 0.0): path}
-        )
-    assert measured == [] and _names(tmp_path) == ['mine.jsonl']
+def test_measured_rows_are_not_simulated(measured, tmp_path):
+  """They are told from the others, and may have two gammas."""
+  _measured(
+      tmp_path,
+      'EnDe',
+      'small',
+      dataclasses.replace(records.measured(), gamma=None, speedup=None),
+      records.measured(7, 0.0, alpha=0.33),
+      records.measured(9, 0.0, alpha=0.33),
+      records.measured(7, 1.0, alpha=0.22),
+  )
+  _measured(tmp_path, 'mine', 'copy', records.measured(5, 0.0, alpha=0.11))
+  _speeds(paper.table2, tmp_path)
+  assert len(measured) == 10
+  assert not [name for name in measured if 'alpha 0.75' in name]
+  header, rows = _cells(tmp_path / 'table2.md')
+  marks = [row[header.index('acceptance')] for row in rows]
+  assert marks.count('simulated') == 10
+  found = [row[:4] + [row[header.index('alpha')]] for row in rows]
+  assert [row for row, mark in zip(found, marks) if mark == 'measured'] == [
+      ['EnDe', 'small ★', '0', '7, paper', '0.33'],
+      ['EnDe', 'small ★', '0', '9, Theorem 3.8', '0.33'],
+      ['EnDe', 'small ★', '1', '7, paper', '0.22'],
+      ['mine', 'copy', '0', '5, given', '0.11'],
+  ]
 
 
 class TestTable3:
 
-  @pytest.fixture
-  def measure(self):
-    """A walltime job of two temperatures and two gammas, or of drafters."""
-    folders = []
-
-    def measure(output_dir, drafters=None, **options):
-      folders.append(output_dir)
-      if drafters is None:
-        return [
-            records.measured(gamma, temperature, alpha=0.8 - temperature / 4)
-            for temperature in (0.0, 1.0)
-            for gamma in (3, 5)
-        ]
-      names = [f'{x.order} of {pathlib.Path(x.path).name}' for x in drafters]
-      return [
-          records.measured(3, 0.0, drafter={'name': name, 'dtype': None})
-          for name in names
-      ]
-
-    measure.folders = folders
-    return measure
-
-  def test_unigrams_and_bigrams(self, measure, tmp_path):
-    """Of counts that are made once, below one row per temperature."""
-    made = []
-
-    def count(output_dir):
-      made.append(output_dir)
-      (tmp_path / 'token_counts').mkdir()
-      (tmp_path / 'token_counts' / token_counts.FILE_NAME).write_text('')
-
-    for _ in range(2):
-      paper.table3(tmp_path, measure, count=count)
-    assert made == [str(tmp_path / 'token_counts')]
-    folders = [str(tmp_path / x) for x in ('measured', 'measured_ngrams')]
-    assert measure.folders == folders * 2
+  def test_pairs_stand_beside_the_papers(self, tmp_path):
+    alone = {'gamma': None, 'speedup': None}
+    for task, draft in (('mine', 'x'), ('EnDe', 'small'), ('EnDe', 'bigram')):
+      scored = dataclasses.replace(records.measured(), **alone)
+      _measured(tmp_path, task, draft, scored, records.measured(7, 0.0))
+    paper.table3(tmp_path)
     _, rows = _cells(tmp_path / 'table3.md')
-    own = ['[0.690, 0.710]', '10000', '-']
-    assert rows[:2] == [
-        [_PAIR, '0', '0.800', *own], [_PAIR, '1', '0.550', *own]
-    ]  # fmt: skip
-    assert [row[:2] for row in rows[2:4]] == [
-        [_PAIR.replace('draft/checkpoint_4', f'{order} of token_counts'), '0']
-        for order in (1, 2)
+    own = ['0', '0.700', '[0.690, 0.710]', '10000']
+    assert rows[:3] == [
+        ['EnDe: bigram', *own, '0.20'],
+        ['EnDe: small', *own, '0.75'],
+        ['mine: x', *own, '-'],
     ]
+    assert len(rows) == 3 + 30
 
-  def test_adds_records(self, measure, tmp_path):
+  def test_adds_records(self, tmp_path):
     other = {'name': 'other', 'num_params': 10, 'kind': 'model', 'dtype': None}
     path = _results(
         tmp_path / 'mine.jsonl',
         records.measured(2, 0.0, alpha=0.9, task='mine', drafter=other),
         dataclasses.replace(records.measured(2, 1.0, task='mine'), alpha=None),
     )
-    paper.table3(tmp_path, measure, path)
-    assert measure.folders == [str(tmp_path / 'measured')]
+    paper.table3(tmp_path, path)
     _, rows = _cells(tmp_path / 'table3.md')
-    assert len(rows) == 3 + 32
+    assert len(rows) == 1 + 32
     name = 'mine: other for target/checkpoint_2, bfloat16'
-    assert rows[2][:3] == [name, '0', '0.900']
+    assert rows[0][:3] == [name, '0', '0.900']
+
+
+def test_table5(tmp_path):
+  """Each alpha is in the column of its lenience."""
+  found = [
+      records.measured(
+          7,
+          1.0,
+          verification={'rule': f'lenience(lenience={x})', 'lenience': x},
+          rule_alpha={'value': 1 - x / 4, 'ci95': None, 'num_tokens': 9},
+          accepted_per_tested=1 - x / 2,
+      )
+      for x in (0.1, 1.0, 0.5)
+  ]
+  _measured(tmp_path, 'EnDe', 'small', *found, records.measured(7, 1.0))
+  paper.table5(tmp_path)
+  header, rows = _cells(tmp_path / 'table5.md')
+  by_column = [dict(zip(header, row, strict=True)) for row in rows]
+  assert [row['alpha'] for row in by_column[:3]] == [
+      'expected', 'accepted / tested', "the paper's"
+  ]  # fmt: skip
+  for name, *values in (
+      ('l = 1', '0.750', '0.500', '0.62'),
+      ('l = 0.5', '0.875', '0.750', '0.71'),
+      ('l = 0.3', '-', '-', '0.76'),
+      ('l = 0.1', '0.975', '0.950', '0.84'),
+  ):
+    assert [row[name] for row in by_column[:3]] == values
+  assert len(rows) == 6
 
 
 class TestFigures2To4:
 
-  def test_what_the_tables_measured(self, measured, points, tmp_path):
+  def test_what_was_measured(self, measured, points, tmp_path):
     """Records with simulated acceptance are not used for sweeps of gamma."""
     _speeds(paper.table2, tmp_path)
     swept = [records.measured(gamma) for gamma in (1, 3)]
-    _results(tmp_path / 'measured' / 'results.jsonl', *swept)
+    _measured(tmp_path, 'mine', 'x', *swept)
     for make in (paper.figure2, paper.figure3, paper.figure4):
       make(tmp_path)
       _check_pictures(tmp_path, make.__name__)

@@ -40,7 +40,9 @@ _EXPECTED, _COUNTED = 'expected', 'accepted / tested'
 _NOTE_5 = (
     f'{_EXPECTED} is the mean of sum min(p / l, q) on text that the target'
     f' wrote; {_COUNTED} are the counts of the loop, which goes on after text'
-    ' of its own. The paper does not say how it resamples.'
+    ' of its own. Where a drafter proposes nothing, as copying often does, the'
+    f' first counts 0, and the loop nothing. The paper does not say how it'
+    ' resamples.'
 )
 _NOTE_A_2 = (
     'Appendix A.2: rejection sampling, which redraws from p, beside the'

@@ -24,7 +24,7 @@ _KEYS = (
     ' `verify_cost_ratio`; interleaved `t_call_ms` over the sum of its parts;'
     ' Thm 3.8 `predicted_speedup`; bound `bound_speedup`; over plain'
     ' `speedup` with `speedup_ci95`, which decides the verdict; over T5X'
-    ' `reference.speedup`; efficiency `loop_efficiency`.'
+    ' `reference`; efficiency `loop_efficiency`.'
 )
 
 

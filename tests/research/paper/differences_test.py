@@ -23,7 +23,7 @@ class TestEffects:
       assert math.prod(factors) == pytest.approx(difference)
 
   def test_words(self):
-    row = published.row('EnDe', 'small', 0)
+    row = published.find_row('EnDe', 'small', 0)
     words = [e.words for e in differences.effects(row, records.measured())]
     assert words == [
         "the paper's speedup is 1.08 times that of Theorem 3.8",
@@ -40,7 +40,7 @@ class TestEffects:
 
   def test_each_is_told_from_the_others(self):
     """A first step of 3 later ones, and a machine that changed by a tenth."""
-    row, record = published.row('EnDe', 'small', 0), records.measured()
+    row, record = published.find_row('EnDe', 'small', 0), records.measured()
     before = {e.words: e.factor for e in differences.effects(row, record)}
     changed = dataclasses.replace(
         record,
@@ -63,7 +63,7 @@ class TestEffects:
         'encoder_s', 'loop_efficiency',
     )  # fmt: skip
     record = dataclasses.replace(records.measured(), **dict.fromkeys(missing))
-    row = published.row('EnDe', 'small', 0)
+    row = published.find_row('EnDe', 'small', 0)
     (effect,) = differences.effects(row, record)
     assert 'the paper' in effect.words
 
@@ -71,7 +71,7 @@ class TestEffects:
 class TestReasons:
 
   def test_the_three_largest(self):
-    row, record = published.row('EnDe', 'small', 0), records.measured()
+    row, record = published.find_row('EnDe', 'small', 0), records.measured()
     words = [reason.words for reason in differences.reasons(row, record)]
     assert words == [
         'verification takes 1.5 target steps',
@@ -83,7 +83,7 @@ class TestReasons:
       'efficiency, count', [(0.96, 0), (1.04, 0), (0.9, 1)]
   )
   def test_none_below_5_percent(self, efficiency, count):
-    row = published.row('EnDe', 'base', 1)  # EMP is 2.4, Theorem 3.8 2.35
+    row = published.find_row('EnDe', 'base', 1)  # EMP is 2.4, Theorem 3.8 2.35
     record = records.measured(
         5, 1.0, row.alpha, 2.82, c=row.cost_coefficient, verify_cost_ratio=1,
         encoder_s=None, loop_efficiency=efficiency,

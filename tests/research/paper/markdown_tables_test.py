@@ -11,11 +11,13 @@ from speculative_t5x.research.reports import digest
 from tests.research.paper import records
 
 
-def _pairing(**changes):
-  return [
-      (row, records.measured(row.gamma, row.temperature, **changes))
-      for row in published.TABLES_2_AND_4
-  ]
+def _pairs(**changes):
+  """A pair per task and draft of the paper, each as it is there."""
+  found = {}
+  for row in published.TABLES_2_AND_4:
+    record = records.measured(row.gamma, float(row.temperature), **changes)
+    found.setdefault((row.task, row.draft), []).append(record)
+  return [markdown_tables.Pair(*key, each) for key, each in found.items()]
 
 
 class TestTable1:
@@ -35,28 +37,53 @@ class TestTable1:
 class TestTables2And4:
 
   def test_a_row(self):
-    _, rows = records.cells(markdown_tables.tables_2_and_4(_pairing()))
+    header, rows = records.cells(markdown_tables.table_2([], _pairs()))
+    assert 'over T5X' not in header
     assert len(rows) == 12
     row = rows[0]
     why = row.pop()
     # 1000 tokens in 10 s and 2 s of encoders, at 80 percent of the bound:
     # 0.8 * 12 / (2.1 + 400 * 18.5 ms).
     assert row == [
-        'EnDe', 'small ★', '0', '7', 'measured', '0.70', '0.75', '0.050',
+        'EnDe', 'small ★', '0', '7, paper', 'measured', '0.70', '0.75', '0.050',
         '0.02', '2.33', '3.2', '1.01 [0.96, 1.06]', '3.4',
         'no difference shown', '2.50', '3.14', '1.26', '0.80',
     ]  # fmt: skip
     assert why.startswith('verification takes 1.5 target steps (x0.73); 2.50')
 
+  def test_headlines(self):
+    """Table 4 shows what was expected too, both what T5X took."""
+    reference = {
+        'name': 't5x', 'version': '1', 'speedup': 1.5, 'speedup_ci95': [1, 2]
+    }  # fmt: skip
+    pairs = _pairs(reference=reference)
+    added = {'alpha', 'c', 'EXP', "paper's EXP"}
+    for make, has in (
+        (markdown_tables.table_2, False), (markdown_tables.table_4, True)
+    ):  # fmt: skip
+      headline = make([], pairs).partition('\n\nDetails:')[0]
+      header, rows = records.cells(headline)
+      assert bool(added & {*header}) == has == (added <= {*header})
+      for name, shown in (
+          ('over plain', '1.01 [0.96, 1.06]'), ('over T5X', '1.50 [1.00, 2.00]')
+      ):  # fmt: skip
+        assert rows[0][header.index(name)] == shown
+
+  def test_who_chose_gamma(self):
+    """Theorem 3.8 chooses 6 at alpha 0.7 and c 0.05 (see `records`)."""
+    for gamma, chosen in ((6, 'given and Theorem 3.8'), (5, 'given')):
+      pair = markdown_tables.Pair('a', 'b', [records.measured(gamma)])
+      _, rows = records.cells(markdown_tables.table_2([], [pair]))
+      assert rows[12][3] == f'{gamma}, {chosen}'
+
   def test_not_run(self):
-    pairing = [(row, None) for row in published.TABLES_2_AND_4]
-    table = markdown_tables.tables_2_and_4(pairing)
+    table = markdown_tables.table_2([])
     assert table.startswith('Nothing was run.')
     header, rows = records.cells(table)
-    for cells, row in zip(rows, published.TABLES_2_AND_4):
+    for cells, row in zip(rows, published.TABLES_2_AND_4, strict=True):
       assert cells[header.index('acceptance')] == 'not run'
-      assert cells[header.index('EMP')] == '-'
-      assert cells[header.index('EMP') + 1] == f'{row.measured:.1f}'
+      assert cells[header.index('over plain')] == '-'
+      assert cells[header.index("paper's EMP")] == f'{row.measured:.1f}'
       assert cells.count('-') == 10
 
 
@@ -83,21 +110,24 @@ class TestTable3:
     assert bigram in rows[2:]
 
 
-class TestPairSimulated:
-
-  def test_each_record_is_with_its_row(self):
-    rows = published.TABLES_2_AND_4
-    drafter = records.simulated().drafter
-    found = [
-        records.simulated(
-            row.alpha,
-            gamma=row.gamma,
-            temperature=float(row.temperature),
-            drafter=dataclasses.asdict(
-                dataclasses.replace(drafter, name=f't5_1_1_{row.draft}')
-            ),
-        )
-        for row in rows[1:]
-    ]
-    pairing = markdown_tables.pair_simulated(reversed(found))
-    assert pairing == [*zip(rows, [None, *found])]
+def test_each_simulated_record_is_in_its_row():
+  rows = published.TABLES_2_AND_4
+  drafter = records.simulated().drafter
+  found = [
+      records.simulated(
+          row.alpha,
+          gamma=row.gamma,
+          temperature=float(row.temperature),
+          drafter=dataclasses.asdict(
+              dataclasses.replace(drafter, name=f't5_1_1_{row.draft}')
+          ),
+          verify_cost_ratio=number,
+      )
+      for number, row in enumerate(rows[1:])
+  ]
+  page = markdown_tables.table_2(reversed(found))
+  _, shown = records.cells(page)
+  assert [row[4] for row in shown] == ['not run'] + ['simulated'] * 11
+  for number, row in enumerate(shown[1:]):
+    expected = f'verification takes {number:.1f} target steps'
+    assert number in (0, 1) or expected in row[-1]

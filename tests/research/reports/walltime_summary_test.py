@@ -37,7 +37,7 @@ class TestRender:
 
     headline, _ = records.cells(table.partition('\n\nDetails:')[0])
     assert headline == [
-        'drafter', 'T', 'gamma', 'tokens/call', 'speedup', 'verdict'
+        'drafter', 'T', 'gamma', 'tokens/call', 'over plain', 'verdict'
     ]  # fmt: skip
 
   def test_sampling(self):
