@@ -135,6 +135,8 @@ def measure(
     greedy.MismatchError: if greedy outputs differ by more than rounding, after
       everything is measured.
   """
+  if not tasks:
+    return
   names = [task.name for task in tasks]
   if len({*names}) < len(names):
     raise ValueError(
@@ -285,13 +287,14 @@ class _Pair:
     pairs = [sampling_lib.Pair(x, x) for x in self.settings.samplings]
     sampled = [pair for pair in pairs if not pair.target.is_greedy]
     controls = self.settings.control_topk if has_control else ()
-    num_timed, num_lenient = 2 * len(pairs), len(acceptance.LENIENCES)
-    total = num_timed if tables & _TIMED else 0
-    total += num_lenient * len(sampled) if 'table5' in tables else 0
-    total += len(controls) * len(sampled) if 'table3' in tables else 0
+    # At most: the best gamma may be the first one.
+    total = len(pairs) * (3 if tables & _TIMED else 1)
+    num_lenient = len(acceptance.LENIENCES) if 'table5' in tables else 0
+    num_controls = len(controls) if 'table3' in tables else 0
+    total += len(sampled) * (num_lenient + num_controls)
     alphas = {pair: self._alpha(pair) for pair in pairs}
     for pair, alpha in alphas.items():
-      yield self._add(self._scored(pair, alpha.estimate))
+      yield self._add(self._scored(pair, alpha.estimate, total))
       if tables & _TIMED:
         yield from self._timed(pair, alpha.estimate, total)
     for pair in sampled:
@@ -315,15 +318,21 @@ class _Pair:
     return record
 
   def _scored(
-      self, pair: sampling_lib.Pair, alpha: run_record.Alpha
+      self, pair: sampling_lib.Pair, alpha: run_record.Alpha, total: int
   ) -> run_record.RunRecord:
     """Returns a record of alpha alone, without gamma and times."""
-    settings = self.task.workload.new_record(
-        'walltime', self.decoder, *pair, batch_size=published.BATCH_SIZE
+    settings = dataclasses.replace(
+        self.task.workload.new_record(
+            'walltime', self.decoder, *pair, batch_size=published.BATCH_SIZE
+        ),
+        gamma=None,
+        gamma_policy=None,
     )
-    return dataclasses.replace(
-        settings, gamma=None, gamma_policy=None, alpha=alpha
-    )
+    name = f'alpha alone, temperature {pair.target.temperature:g}'
+    known = self.folder.find(settings, name, total)
+    if known is not None and known.alpha == alpha:
+      return known
+    return dataclasses.replace(settings, alpha=alpha)
 
   def _timed(
       self, pair: sampling_lib.Pair, alpha: run_record.Alpha, total: int

@@ -523,7 +523,7 @@ class TestBadInput:
   @pytest.mark.parametrize(
       ('name', 'folder'),
       [('eval', ''), ('train', ''), ('methods', ''), ('simulate', ''),
-       ('convert', ''), ('paper table2', 'simulated'),
+       ('convert', ''), ('paper table2 --gin.TASKS=()', 'simulated'),
        ('paper table3', 'measured')],
   )  # fmt: skip
   def test_folder_that_another_job_writes_to(
@@ -688,13 +688,22 @@ class TestPaper:
         command.function.removeprefix('paper.')
         for command in flags_lib.parse(['paper', *flags])
     ]
-    every = [f'table{i}' for i in range(1, 5)]
+    first = 'task_pairs.measure'
+    every = [first, *(f'table{i}' for i in range(1, 6))]
     every += [f'figure{i}' for i in range(1, 6)]
     assert parts() == parts('--output_dir=x') == every
-    assert parts('figure4', 'table2', 'figure4') == ['table2', 'figure4']
-    for command in flags_lib.parse(['paper', '--gin_file=mine.gin']):
+    named = 'figure4', 'table2', 'figure4'
+    assert parts(*named) == [first, 'table2', 'figure4']
+    assert parts('figure4', 'table1') == ['table1', 'figure4']
+    measure, *others = flags_lib.parse(['paper', '--gin_file=mine.gin'])
+    assert measure.gin_files == ('configs/paper/pairs.gin', 'mine.gin')
+    for command in others:
       own = f'configs/{command.function.replace(".", "/")}.gin'
       assert command.gin_files == (own, 'mine.gin')
+
+  def test_what_is_measured_is_what_the_tables_need(self):
+    command, *_ = flags_lib.parse(['paper', 'table5', 'table1', 'table3'])
+    assert command.bindings == (('TABLES', "('table3', 'table5')"),)
 
   def test_runs_the_named_part(self, tmp_path, capsys):
     output = tmp_path / 'output'
@@ -710,4 +719,4 @@ class TestPaper:
     note = lambda command: lambda: seen.append(command.function)
     monkeypatch.setattr(gin_job, 'configure', note)
     assert main.main(['paper', 'table2', 'table1', *flags]) == 0
-    assert seen == ['paper.table1', 'paper.table2']
+    assert seen == ['task_pairs.measure', 'paper.table1', 'paper.table2']
