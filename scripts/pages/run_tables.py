@@ -19,7 +19,7 @@ from speculative_t5x.training import history
 # Of the walltime job's table.
 _COLUMNS = (
     'T', 'gamma', 'alpha', 'tokens/call', 'c', 't1 ms', 't1/floor', 'verify/t1',
-    'interleaved', 'bound', 'speedup', 'efficiency',
+    'interleaved', 'bound', 'over plain', 'efficiency',
 )  # fmt: skip
 # The rows of the README's table: names, and files of which the best is shown.
 _HIGHLIGHTS = {

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speculative decoding and distillation in T5X jobs, T5X left as it is.
 
-The only package that needs T5X; T5X's gin files import it, nothing else does.
-See `configs/t5x`.
+The only package that needs T5X. T5X's gin files import it, see `configs/t5x`,
+and `jobs.t5x_baseline` where T5X is installed.
 """
 
 from speculative_t5x.t5x_guest.distillation_model import DistillationModel

@@ -45,6 +45,21 @@ def test_logits_are_the_same(overrides, prepare):
   )
 
 
+@pytest.mark.parametrize('overrides', [{}, T5_1_0])
+def test_separate_undoes_it(overrides):
+  """To the last bit; what was not merged is not copied."""
+  config = tiny.config(**overrides)
+  params = tiny.params(config)
+  model = models.make_model(config, params)
+  found = t5_preparation.separate(model.config, model.params)
+  jax.tree.map(np.testing.assert_array_equal, found, jax.device_get(params))
+  own, shared = found['token_embedder'], model.params['token_embedder']
+  assert own['embedding'] is shared['embedding']
+  model = models.make_model(config, params, merged=False)
+  found = jax.tree.leaves(t5_preparation.separate(model.config, model.params))
+  assert {*map(id, found)} <= {*map(id, jax.tree.leaves(model.params))}
+
+
 def test_a_tied_head_is_stored_a_second_time():
   config = tiny.config(**T5_1_0)
   params = tiny.params(config)
