@@ -46,8 +46,8 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import examples as examples_lib
 
-# The longest that the paper's Figure 3 has for c of 0.01 and more. For a drafter
-# that costs nothing, Theorem 3.8 knows no best gamma.
+# The largest best gamma of the paper's Figure 3, for c from 0.01 on. For a
+# drafter that costs nothing, Theorem 3.8 has none.
 _LONGEST = 24
 _COUNTS = 'token_counts'  # folder of a task's counts, beside its drafters
 _TIMED = {'table2', 'table4'}  # tables of walltimes, of drafts alone

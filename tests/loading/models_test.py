@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of loading models, and of the errors."""
 
+import dataclasses
 import types
 
 import jax
@@ -27,6 +28,21 @@ def folder(tmp_path_factory):
   folder = tmp_path_factory.mktemp('model')
   checkpoints.save(folder, 3, tiny.params(tiny.config()))
   return folder
+
+
+@pytest.mark.parametrize('merged', [True, False])
+def test_deferred(folder, merged):
+  """All but the weights is known before they are read, once."""
+  source = dataclasses.replace(
+      models.find_model(checkpoints.open(folder)), merged=merged
+  )
+  found, loaded = source.deferred(), source.load()
+  for name in ('config', 'num_params', 'checkpoint', 'mesh', 'special_ids'):
+    assert getattr(found, name) == getattr(loaded, name)
+  assert found.describe() == loaded.describe()
+  assert 'params' not in vars(found)
+  assert found.params is found.params
+  jax.tree.map(np.testing.assert_array_equal, found.params, loaded.params)
 
 
 class TestReadConfig:

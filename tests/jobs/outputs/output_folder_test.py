@@ -11,6 +11,7 @@ import pytest
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import descriptions
+from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.reports import runs
 from tests import full_disk
@@ -117,6 +118,20 @@ class TestResume:
       value = _MODELS[key](name='another') if key in _MODELS else value
       changed = dataclasses.replace(_record(0.5), **{key: value})
       assert _find(_make(tmp_path), changed) is None, key
+
+  def test_reference_is_a_setting(self, tmp_path):
+    """By its name and version, and not by what was measured of it."""
+    before = _record(0.5, reference=run_record.Reference('t5x', '1'))
+    measured = dataclasses.replace(
+        before, reference=dataclasses.replace(before.reference, speedup=2.0)
+    )
+    folder = _make(tmp_path)
+    folder.add(measured)
+    assert _find(folder, before) == measured
+    other = run_record.Reference('t5x', '2')
+    for reference in (None, other):
+      settings = dataclasses.replace(before, reference=reference)
+      assert _find(folder, settings) is None
 
   def test_damaged_values_are_not_reused(self, tmp_path, capsys):
     """A job may be killed while it writes."""

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of measured records: their values, and that no compilation is timed."""
 
+import dataclasses
 import types
 
 import numpy as np
@@ -98,6 +99,24 @@ def sweep(decoder):
       timed.clear()
       encoded.clear()
   return found
+
+
+def test_reference(sweep):
+  """A run like the plain one: rows that fill a batch are not compared."""
+  for found, temperature in zip(sweep[:2], (0.0, 1.0)):
+    settings = dataclasses.replace(
+        found.record,
+        temperature=temperature,
+        reference=run_record.Reference('other', '1'),
+    )
+    reference = walltimes._add_reference(
+        settings, found.plain, found.plain, found.speculative
+    ).reference
+    assert (reference.name, reference.version) == ('other', '1')
+    assert reference.identical == (None if temperature else EXAMPLES)
+    assert reference.run == found.record.baseline
+    assert reference.speedup == found.record.speedup
+    assert reference.speedup_ci95 == found.record.speedup_ci95
 
 
 class TestCompilation:
