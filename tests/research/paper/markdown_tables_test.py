@@ -75,6 +75,11 @@ class TestTables2And4:
       pair = markdown_tables.Pair('a', 'b', [records.measured(gamma)])
       _, rows = records.cells(markdown_tables.table_2([], [pair]))
       assert rows[12][3] == f'{gamma}, {chosen}'
+    # The second one was measured because it was the best when it was chosen.
+    both = [records.measured(gamma) for gamma in (6, 7)]
+    pair = markdown_tables.Pair('a', 'b', both)
+    _, rows = records.cells(markdown_tables.table_2([], [pair]))
+    assert [row[3] for row in rows[12:]] == ['6, given', '7, Theorem 3.8']
 
   def test_not_run(self):
     table = markdown_tables.table_2([])
