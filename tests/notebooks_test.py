@@ -97,7 +97,7 @@ class TestQuickstart:
     _check_trace(shown['tokens'])
     table, _, _ = shown['measure']._repr_markdown_().partition('Details:')
     assert table.count('| draft/') == 1
-    assert '| speedup | verdict |' in table
+    assert '| over plain | verdict |' in table
     (axes,) = variables['axes'].figure.axes
     assert len(axes.lines) == 4 and 'γ' in axes.get_xlabel()
 
