@@ -224,6 +224,9 @@ class View(NamedTuple):
       distribution before they were standardized, [rows, vocab], and the token,
       [rows]; returns whether to draft another one after it, [rows] bool, and
       what it then knows. A drafter that samples asks it after each token.
+    wants_always: Whether this drafter alone drafts, and in every step as many
+      tokens as each row that has not ended may have (static). Then some row
+      wants a token, and a network was fed all but what the last step drew.
   """
 
   sequences: jax.Array
@@ -238,6 +241,7 @@ class View(NamedTuple):
   continues: Callable[[Any, jax.Array, jax.Array], tuple[jax.Array, Any]] = (
       drafts_on
   )
+  wants_always: bool = False
 
 
 class ModelCall(NamedTuple):

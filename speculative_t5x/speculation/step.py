@@ -242,6 +242,7 @@ def _view(setup, batch, state, uniforms) -> contracts.View:
           gamma=setup.drafter.max_draft_tokens,
       ),
       continues=functools.partial(_continues, setup, state),
+      wants_always=setup.policy.is_constant,
   )
 
 

@@ -82,6 +82,12 @@ class Bench:
 
   def needed_bytes(self, target: str, draft: str, gamma: int) -> int:
     """Returns the bytes that a pair needs per device, by an estimate."""
+    return memory.peak_bytes(self._held(target, draft, gamma))
+
+  def _held(
+      self, target: str, draft: str, gamma: int
+  ) -> tuple[memory.DeviceBytes, memory.DeviceBytes]:
+    """Returns what the target and the draft need per device."""
     shapes = self._shapes
     mesh_shape = sharding.describe(self._place.mesh).values()
     workload = memory.Workload(
@@ -94,10 +100,8 @@ class Bench:
         draft_model_parallel=shapes.draft_model_parallel,
     )
     config = self._config(target)
-    held = memory.target_bytes(config, workload)
-    return memory.peak_bytes(
-        (held, by_name.find(draft, config).num_bytes(workload))
-    )
+    drafting = by_name.find(draft, config).num_bytes(workload)
+    return memory.target_bytes(config, workload), drafting
 
   def describe_target(self, target: str) -> Description:
     """Returns roofline times of the target, and its steps in both forms."""
@@ -178,7 +182,12 @@ class Bench:
         drafter,
         gamma,
     )
-    return {'draft': name, 'gamma': gamma, 'loop': loop}
+    return {
+        'draft': name,
+        'gamma': gamma,
+        'loading_bytes': memory.loading_bytes(self._held(target, draft, gamma)),
+        'loop': loop,
+    }
 
   def describe_row(self, target: str, row: published.Row) -> Description:
     """Returns the roofline cost coefficient and speedup of a Table 2 row.
