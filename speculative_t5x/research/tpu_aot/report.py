@@ -20,8 +20,8 @@ _MEGABYTES = {
     'weight MB copied': 'weight_bytes_copied',
 }
 
-_MEMORY_KEY = """while loading: the weights of both models, read one parameter at
-a time, and what the largest merged kernel is made of."""
+_MEMORY_KEY = """while loading: the weights of both models, read one parameter
+at a time, and what the largest merged kernel is made of."""
 _STEPS_KEY = """cycles: estimated by the compiler for one step, which includes
 the argmax over the vocabulary; time spent waiting for memory or for other chips
 is not counted. us: the cycles at the chip's clock; the time of a step is no
@@ -41,12 +41,13 @@ one-row form. The draft's encoder is left out; drafts that share the target's
 have none. -: a table has no step outside of the loop."""
 _TABLE_2_KEY = """alpha, gamma, the paper's c, EXP (expected) and EMP (measured)
 are those of T5-XXL on a TPU v4, from Tables 2 and 4; other drafts stand at
-those of T5-small. The speedups to their right are estimated here. roofline: from the times of the roofline. compiled:
-from the cycles of the loop, relative to the faster form of the plain step. over
-one row: relative to its one-row form. over T5X's: relative to T5X's own step,
-if T5X is installed. Encoders are left out, and rows with T=1 use the cycles of
-argmax too. -: not compiled with this draft and gamma, or several chips, whose
-waiting for each other has no cycles."""
+those of T5-small. The speedups to their right are estimated here. roofline:
+from the times of the roofline. compiled: from the cycles of the loop, relative
+to the faster form of the plain step. over one row: relative to its one-row
+form. over T5X's: relative to T5X's own step, if T5X is installed. Encoders are
+left out, and rows with T=1 use the cycles of argmax too. -: not compiled with
+this draft and gamma, or several chips, whose waiting for each other has no
+cycles."""
 
 
 def render(record: Record) -> markdown.Page:
