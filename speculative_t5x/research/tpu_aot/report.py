@@ -86,6 +86,7 @@ def _memory(record: Record) -> Iterator[markdown.Row]:
     taken = {k: x / _GIB for k, x in pair['loop']['memory'].items()}
     total = sum(taken.values())
     share = total * _GIB / record['chip']['memory_bytes']
+    loading = pair.get('loading_bytes')  # records of before lack it
     yield {
         'pair': _pair_name(record, pair),
         'gamma': str(pair['gamma']),
@@ -93,7 +94,7 @@ def _memory(record: Record) -> Iterator[markdown.Row]:
         'temporaries GiB': f'{taken["temporaries"]:.2f}',
         'code GiB': f'{taken["code"]:.2f}',
         'all GiB': f'{total:.2f}',
-        'while loading GiB': f'{pair["loading_bytes"] / _GIB:.2f}',
+        'while loading GiB': cells.number(loading and loading / _GIB),
         "of the chip's": f'{100 * share:.0f}%',
         'compiled in s': f'{pair["loop"]["compile_s"]:.0f}',
     }
