@@ -274,6 +274,7 @@ _DEMO = '--gin_file=configs/runs/demo.gin'
 # Command lines that are not valid, and what their errors have.
 _USAGE = [
     (['evl', '--gin_file=x.gin'], "no command 'evl'. Did you mean eval?"),
+    (['unheard'], "no command 'unheard'. Choose from: eval, infer,"),
     (['eval'], '--gin_file is required'),
     (['eval', 'x.gin'], "the argument 'x.gin' is unknown."),
     (['eval', '--gin-file=x.gin'], 'Did you mean --gin_file?'),
