@@ -202,7 +202,8 @@ class TestHelp:
   def test_overview(self, capsys):
     assert main.main(['--help']) == 0
     shown = capsys.readouterr()
-    assert shown.err == '' and 'usage: speculative-t5x {eval,' in shown.out
+    assert shown.err == '' and 'usage: speculative-t5x ' in shown.out
+    assert all(len(line) <= 80 for line in shown.out.splitlines())
     assert list(_COMMANDS) == list(commands.JOBS)
     for name in _COMMANDS:
       assert re.search(f'^  {name} +[a-z].*$', shown.out, re.MULTILINE)
