@@ -146,6 +146,9 @@ def infer(
         gamma=gamma,
         num_decodes=num_decodes,
     )
+    if draft_sampling is not None:
+      pair = sampling_lib.Pair(sampling, draft_sampling)
+      workload_lib.note_unread_sampling(decoder, [pair])
     finder = None
     lengths = workload.task_feature_lengths
     if answers is not None:

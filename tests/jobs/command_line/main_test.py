@@ -202,7 +202,8 @@ class TestHelp:
   def test_overview(self, capsys):
     assert main.main(['--help']) == 0
     shown = capsys.readouterr()
-    assert shown.err == '' and 'usage: speculative-t5x {eval,' in shown.out
+    assert shown.err == '' and 'usage: speculative-t5x ' in shown.out
+    assert all(len(line) <= 80 for line in shown.out.splitlines())
     assert list(_COMMANDS) == list(commands.JOBS)
     for name in _COMMANDS:
       assert re.search(f'^  {name} +[a-z].*$', shown.out, re.MULTILINE)
@@ -274,6 +275,7 @@ _DEMO = '--gin_file=configs/runs/demo.gin'
 # Command lines that are not valid, and what their errors have.
 _USAGE = [
     (['evl', '--gin_file=x.gin'], "no command 'evl'. Did you mean eval?"),
+    (['unheard'], "no command 'unheard'. Choose from: eval, infer,"),
     (['eval'], '--gin_file is required'),
     (['eval', 'x.gin'], "the argument 'x.gin' is unknown."),
     (['eval', '--gin-file=x.gin'], 'Did you mean --gin_file?'),
@@ -457,8 +459,8 @@ _SETTINGS = [
     ('--gin.MIXTURE_OR_TASK_NAME=wmt', 'no task named wmt'),
     ('--gin.target/t5.T5Config.emb_dim=16', 'is of another network than'),
     ('--gin.draft/t5.T5Config.vocab_size=1000', 'the draft only 1000 logits'),
-    ('--gin.CHECKPOINT_PATH=/no/where', '^CHECKPOINT_PATH: No checkpoint at'),
-    ('--gin.DRAFT_CHECKPOINT_PATH=/no/where', 'DRAFT_CHECKPOINT_PATH: No che'),
+    ('--gin.CHECKPOINT_PATH=/no/where', r'^The target \(CHECKPOINT_PATH'),
+    ('--gin.DRAFT_CHECKPOINT_PATH=/no/where', 'DRAFT_CHECKPOINT_PATH.: No che'),
     ('--gin.CHECKPOINT_PATH=memory:///x', 'begin with memory:// are not'),
     ('--gin_file=configs/rules/lenience.gin --gin.LENIENCE=-0.5',
      r'got -0.5. Correct LENIENCE.$'),
