@@ -61,7 +61,7 @@ def _arguments(task, **values: str) -> list[str]:
 
 
 @pytest.mark.parametrize('task', _tasks())
-def test_job_is_complete(task, monkeypatch):
+def test_job_is_complete(task, monkeypatch, tmp_path):
   """Its command is valid, and has all settings that the job requires."""
   monkeypatch.chdir(_CHECKOUT)
   ran = []
@@ -73,7 +73,13 @@ def test_job_is_complete(task, monkeypatch):
     monkeypatch.setattr(module, name, lambda *args: ran.append(args))
   monkeypatch.setattr(worker.jax.config, 'update', lambda *_: None)
   monkeypatch.setattr(os, 'environ', dict(os.environ))
-  worker.main(_arguments(task, TRAIN_STEPS='9'))
+  checkpoints = tmp_path / 'checkpoints.gin'
+  checkpoints.write_text(''.join(
+      f"{task}_{model} = 'gs://b/x'\n"
+      for task in ('ENDE', 'CNNDM')
+      for model in ('TARGET', 'SMALL', 'BASE', 'LARGE')
+  ))  # fmt: skip
+  worker.main(_arguments(task, TRAIN_STEPS='9', CHECKPOINTS=str(checkpoints)))
   assert '--gin.GAMMA=7' in ran[-1][-1]
   if 't5x.eval' in task['run']:
     assert ran[-1][0] == 'eval'
