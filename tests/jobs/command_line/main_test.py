@@ -593,7 +593,8 @@ class TestProcess:
         'sys.modules.update(dict.fromkeys([*absent, "gcsfs"]));'
         'from speculative_t5x.jobs.command_line import main;'
         'print(main.main(["simulate", "--gin.ALPHA=1.5", "--output_dir=x"]));'
-        'print(main.main(["infer", "--gin.CHECKPOINT_PATH=gs://bucket/a"]));'
+        'print(main.main(["convert", "--gin.CHECKPOINT_PATH=gs://bucket/a",'
+        '                 "--gin.OUTPUT_DIR=x"]));'
         'sys.exit(main.main(sys.argv[1:]))'
     )
     command = ['-c', code, *_pair_flags()]
