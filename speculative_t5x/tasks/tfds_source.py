@@ -56,8 +56,9 @@ class PreparedDataSource(seqio.TfdsDataSource):
       folder = found.builder.data_dir_root
       raise FileNotFoundError(
           f'TensorFlow Datasets has not prepared {found.name} in {folder}.'
-          f' Prepare it with `tfds build {found.name} --data_dir={folder}`, or'
-          f' set TFDS_DATA_DIR to the folder that holds it. {self._remedy}'
+          f' Prepare it with `tfds build {found.name} --data_dir={folder}`'
+          ' (which needs apache-beam; docs/data.md has the same without), or set'
+          f' TFDS_DATA_DIR to the folder that holds it. {self._remedy}'
       )
     return found
 

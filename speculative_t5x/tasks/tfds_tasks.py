@@ -64,8 +64,9 @@ _TASKS = {
         'article',
         'highlights',
         metric_fns.SUMMARIZATION,
-        'If Google Drive refuses its two files, put them into'
-        f' <folder>/downloads/manual by hand, or {_JSONL}',
+        'If Google Drive refuses its two files, put cnn_stories.tgz and'
+        ' dailymail_stories.tgz into downloads/manual of that folder by hand,'
+        f' or {_JSONL}',
     ),
     'xsum': _Task(
         'xsum:1.1.0',

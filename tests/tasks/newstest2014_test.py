@@ -14,20 +14,9 @@ from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import examples
 from speculative_t5x.tasks import newstest2014
 from speculative_t5x.tasks import tfds_tasks
+from tests import prepared_data
 
 _ROOT = pathlib.Path(__file__).parents[2]
-
-
-def write(folder, count=3003, german=None):
-  """Writes sentences of their numbers; returns SacreBLEU's folder."""
-  whole = folder / 'wmt14/full'
-  whole.mkdir(parents=True)
-  for field in ('src', 'ref', 'docid', 'genre', 'origlang'):
-    of_field = german if field == 'ref' and german else count
-    # Of a line separator of Unicode, the rest is of the same sentence.
-    lines = [f'{field}\u2028{i}\n' for i in range(of_field)]
-    (whole / f'wmt14_full.en-de.{field}').write_text(''.join(lines))
-  return folder
 
 
 @pytest.fixture
@@ -49,7 +38,7 @@ def sacrebleu_dir(tmp_path, monkeypatch):
 
 def test_gin_file(sacrebleu_dir, monkeypatch):
   """It is the task of wmt_ende.gin, of the test split alone."""
-  write(sacrebleu_dir)
+  prepared_data.write_newstest2014(sacrebleu_dir)
   monkeypatch.chdir(_ROOT)
   gin.parse_config_files_and_bindings(
       ['configs/runs/eval.gin', 'configs/tasks/newstest2014.gin'],
@@ -59,10 +48,11 @@ def test_gin_file(sacrebleu_dir, monkeypatch):
   name = gin.get_configurable(newstest2014.register)()
   assert name == 'wmt_ende'
   lengths = gin.query_parameter('%TASK_FEATURE_LENGTHS')
-  loaded = examples.load(name, gin.query_parameter('%SPLIT'), lengths)
+  loaded = examples.load(name, gin.query_parameter('%SPLIT'), lengths, 9)
   assert loaded.inputs[7] == 'translate English to German: src\u20287'
   assert loaded.targets[7] == 'ref\u20287'
-  assert loaded.example_ids.tolist() == list(range(3003))
+  assert loaded.example_ids.tolist() == list(range(9))
+  assert len(newstest2014.read('test')['en']) == 3003
   task = seqio.TaskRegistry.get(name)
   assert list(task.splits) == ['test']
   tfds_tasks.register(name, None, bulletins.VOCABULARY_FILE)
@@ -73,7 +63,7 @@ def test_gin_file(sacrebleu_dir, monkeypatch):
 
 @pytest.mark.parametrize('counts', [(3002, None), (3003, 3002)])
 def test_files_that_are_not_whole(sacrebleu_dir, counts):
-  write(sacrebleu_dir, *counts)
+  prepared_data.write_newstest2014(sacrebleu_dir, *counts)
   with pytest.raises(ValueError, match='3002 sentences.*Remove .*wmt14/full'):
     newstest2014.read('test')
 
