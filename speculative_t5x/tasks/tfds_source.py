@@ -57,8 +57,8 @@ class PreparedDataSource(seqio.TfdsDataSource):
       raise FileNotFoundError(
           f'TensorFlow Datasets has not prepared {found.name} in {folder}.'
           f' Prepare it with `tfds build {found.name} --data_dir={folder}`'
-          ' (which needs apache-beam; docs/data.md has the same without), or set'
-          f' TFDS_DATA_DIR to the folder that holds it. {self._remedy}'
+          ' (which needs apache-beam; docs/data.md has the same without), or'
+          f' set TFDS_DATA_DIR to the folder that holds it. {self._remedy}'
       )
     return found
 
