@@ -47,7 +47,8 @@ class Tensor:
     with errors.reading(f'{self.name} of {self.file}'):
       torch = _torch(self.file)
       # The file is mapped anew for each tensor: with the mapping, what was read
-      # of it leaves memory, which the whole file would fill otherwise.
+      # of it leaves memory, which the whole file would fill otherwise. A file
+      # that is cut short meanwhile ends the process, so nothing stays mapped.
       tensor = _load(torch, self.file)[self.name]
       # NumPy has no bfloat16 that PyTorch knows, so bytes are passed.
       data = tensor.contiguous().flatten().view(torch.uint8).numpy()
@@ -58,16 +59,15 @@ def read_header(path: epath.Path) -> dict[str, Tensor]:
   """Returns the tensors of a file, by name, without reading them.
 
   Raises:
-    errors.CheckpointError: if PyTorch is missing or old, or the file is in a
-      bucket, of PyTorch's first format, damaged, or holds anything else than
-      tensors.
+    errors.CheckpointError: if the file is in a bucket, PyTorch is missing or
+      old, or the file is of its first format, damaged, or not of tensors alone.
   """
-  torch = _torch(path)
   if regular_files.is_remote(path):
     raise errors.CheckpointError(
         f'{path} is in a bucket, and PyTorch maps local files alone. Copy its'
         ' folder to this machine, or pass safetensors.'
     )
+  torch = _torch(path)
   regular_files.check(path)
   with errors.reading(path):
     if not zipfile.is_zipfile(path):
@@ -82,7 +82,7 @@ def read_header(path: epath.Path) -> dict[str, Tensor]:
 
 
 def _tensor(path: epath.Path, name: str, value: Any) -> Tensor:
-  kind = str(getattr(value, 'dtype', f'a {type(value).__name__}'))
+  kind = str(getattr(value, 'dtype', f'Python {type(value).__name__}'))
   try:
     dtype = jnp.dtype(kind.removeprefix('torch.'))
   except TypeError as error:
@@ -99,8 +99,8 @@ def _load(torch: types.ModuleType, path: epath.Path) -> dict[str, Any]:
   except pickle.UnpicklingError as error:
     # PyTorch's own message proposes to load such a file all the same.
     raise errors.CheckpointError(
-        f'{path} holds other objects than tensors, whose code is not run. Pass'
-        ' safetensors, or a file of tensors alone.'
+        f'{path} holds other objects than tensors, whose code is not run, or is'
+        ' damaged. Pass safetensors, or a file of tensors alone.'
     ) from error
 
 

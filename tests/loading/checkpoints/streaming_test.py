@@ -3,9 +3,9 @@
 """Tests that reading holds one tensor in memory at a time.
 
 Each case is read by a process of its own, which says by how much its peak
-resident memory (VmHWM, set back before reading) rose above where it began. No
-file is mapped into memory, so that counts all that reading takes; pages that
-the system caches belong to no process.
+resident memory (VmHWM, set back before reading) rose above where it began. That
+counts all that reading takes, pages of files that PyTorch maps included; pages
+that the system caches belong to no process.
 """
 
 import pathlib

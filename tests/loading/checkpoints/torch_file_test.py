@@ -136,8 +136,8 @@ class TestRefused:
       'value, named',
       [
           ([1], 'not tensors by name'),
-          ({'a': 1}, 'a as a int'),
-          ({'model': {}}, 'model as a dict'),
+          ({'a': 1}, 'a as Python int'),
+          ({'model': {}}, 'model as Python dict'),
       ],
   )
   def test_contents(self, torch, tmp_path, value, named):
@@ -155,5 +155,5 @@ class TestRefused:
     path.write_bytes(path.read_bytes()[:-30])
     self.refuse(path, 'download it again')
 
-  def test_bucket(self, torch):
+  def test_bucket(self):
     self.refuse('gs://bucket/model/pytorch_model.bin', 'Copy its folder')
