@@ -484,10 +484,11 @@ def test_data_set_that_is_missing_fails_before_weights_are_read(
   loaded = []
   monkeypatch.setattr(workload_lib.Workload, 'load_decoder', loaded.append)
   vocabulary = bulletins.VOCABULARY_FILE
-  name = tfds_tasks.register('xsum', tmp_path, vocabulary)
+  files = {'validation': tmp_path / 'absent.jsonl'}
+  name = tfds_tasks.register('xsum', None, vocabulary, files)
   arguments = _arguments(paths, mixture_or_task_name=name)
   try:
-    with pytest.raises(FileNotFoundError, match='tfds build xsum:1.1.0'):
+    with pytest.raises(FileNotFoundError, match='absent.jsonl'):
       infer.infer(**arguments)
   finally:
     seqio.TaskRegistry.remove(name)
