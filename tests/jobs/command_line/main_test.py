@@ -592,18 +592,21 @@ class TestProcess:
     """Both are absent, whatever the environment says."""
     code = (
         'import sys; absent = ("tensorflow", "seqio", "tensorflow_datasets");'
-        'sys.modules.update(dict.fromkeys(absent));'
+        'sys.modules.update(dict.fromkeys([*absent, "gcsfs"]));'
         'from speculative_t5x.jobs.command_line import main;'
         'print(main.main(["simulate", "--gin.ALPHA=1.5", "--output_dir=x"]));'
+        'print(main.main(["convert", "--gin.CHECKPOINT_PATH=gs://bucket/a",'
+        '                 "--gin.OUTPUT_DIR=x"]));'
         'sys.exit(main.main(sys.argv[1:]))'
     )
     command = ['-c', code, *_pair_flags()]
     done = _python(command, tmp_path, JAX_PLATFORMS='absent')
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith('1\n')
+    assert done.stdout.startswith('1\n1\n')
     assert done.stdout.endswith('The pair can work.\n')
-    error = 'error: alpha must lie in [0, 1], got 1.5. Correct ALPHA.\n'
-    assert done.stderr == error
+    alpha, bucket = done.stderr.splitlines()
+    assert alpha == 'error: alpha must lie in [0, 1], got 1.5. Correct ALPHA.'
+    assert bucket.startswith('error: ') and 'speculative_t5x[gcs]' in bucket
     assert list(tmp_path.iterdir()) == []
 
 
