@@ -164,9 +164,9 @@ def _check_is_guest(train_state: Any) -> None:
   """Raise ValueError unless the model is one of this package's."""
   if 'target' not in train_state.params:
     raise ValueError(
-        "MODEL is T5X's own, which one of T5X's model files has set after"
-        ' configs/t5x/speculative.gin or configs/t5x/distill.gin. Give'
-        " --gin_file of T5X's model file before theirs."
+        "The job's model is T5X's own. A model file of T5X sets MODEL: give it"
+        ' before configs/t5x/speculative.gin, or bind the model of the script'
+        ' as configs/t5x/eval.gin does.'
     )
 
 

@@ -169,7 +169,7 @@ def test_model_of_t5x_alone(folder, use):
   model = t5x_models.EncoderDecoderModel(
       target, tiny_pair.VOCABULARY, tiny_pair.VOCABULARY, tiny_pair.OPTIMIZER
   )
-  with pytest.raises(ValueError, match='model file before'):
+  with pytest.raises(ValueError, match='before configs/t5x/speculative.gin'):
     if use == 'restorer':
       restore(folder / 'target', folder / 'draft', model=model)
     t5x_guest.PairInitializer(

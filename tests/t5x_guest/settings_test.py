@@ -141,6 +141,29 @@ class TestDecoding:
       settings(script, job(script), bindings=['TARGET = "t5_3b"'])
 
 
+def test_distilling_on_the_task_of_a_fine_tuning(settings):
+  files = 'draft_t5', 'distill'
+  found = settings(
+      'train',
+      job('finetune'),
+      *(f'configs/t5x/{name}.gin' for name in files),
+      T5X_XL,
+      bindings=[
+          'PRETRAINED = "flan_t5_xl"',
+          'DRAFT = "flan_t5_small"',
+          'DROPOUT_RATE = 0.1',
+          'TRAIN_STEPS = 500',
+          'CHECKPOINT_PATH = "target"',
+      ],
+  )
+  assert isinstance(found['model'], t5x_guest.DistillationModel)
+  assert found['checkpoint_cfg'].restore.path in (None, [])
+  assert found['total_steps'] == 500
+  assert draft(found['model']).dropout_rate == 0.1
+  assert_sizes(target(found['model']), 'flan_t5_xl')
+  assert_sizes(draft(found['model']), 'flan_t5_small')
+
+
 class TestFineTuning:
 
   @TASKS
