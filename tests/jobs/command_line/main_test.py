@@ -578,7 +578,9 @@ class TestProcess:
     several = {'ALLOW_MULTIPLE_LIBTPU_LOAD': '1'}
     done = _python(command, tmp_path, **several)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines() == [
+    said = done.stderr.splitlines()
+    # A batch that takes ten seconds has a line, too.
+    assert [line for line in said if '1 of 2' not in line] == [
         'reading bulletins_ende, validation ...',
         'loading the drafter ...',
         f'loading {folder / "target" / "checkpoint_1"} ...',
