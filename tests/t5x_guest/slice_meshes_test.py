@@ -71,11 +71,12 @@ class TestTPU:
           ('v4:2x2x2', (2, 2, 2, 1)),  # where T5X has 4 x 2
           ('v4:2x4x4', (2, 2, 2, 1)),
           ('v6e:2x4', (2, 4, 1, 1)),
+          ('v5p:2x2x4', (1, 2, 1, 1)),  # on one host
       ],
   )
-  def test_eight_partitions_are_compact(self, on_slice, name, submesh):
+  def test_compact(self, on_slice, name, submesh):
     on_slice(name)
-    assert fit(8).mesh == partitioning.get_mesh(submesh)
+    assert fit(math.prod(submesh)).mesh == partitioning.get_mesh(submesh)
 
   @pytest.mark.parametrize(
       ('num_partitions', 'submesh', 'named'),
@@ -83,6 +84,7 @@ class TestTPU:
           (3, None, 'num_partitions = 3'),
           (16, None, 'num_partitions = 16'),
           (None, (4, 2, 1, 1), r'model_parallel_submesh = \(4, 2, 1, 1\)'),
+          (1, (4, 2, 1, 1), r'model_parallel_submesh = \(4, 2, 1, 1\)'),
       ],
   )
   def test_what_does_not_fit(self, on_slice, num_partitions, submesh, named):
