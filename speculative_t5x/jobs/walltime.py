@@ -210,9 +210,11 @@ def _measure_drafter(
     total: Number of configurations of the job.
   """
   drafter = decoder.loaded_drafter
+  pairs = [pair for _, pair in settings]
+  workload_lib.note_unread_sampling(decoder, pairs)
   alphas = {
       samplings: task.alpha(folder, decoder, samplings, gammas)
-      for samplings in dict.fromkeys(pair for _, pair in settings)
+      for samplings in dict.fromkeys(pairs)
   }
   for workload in workloads:
     variant = decoder.with_drafter(drafter, gammas[0], workload.policy)
