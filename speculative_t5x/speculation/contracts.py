@@ -85,6 +85,12 @@ class Started(NamedTuple):
   first_tokens: jax.Array
   features: Any = None
 
+  def view(self, params: Params) -> 'TargetView':
+    """Returns what drafters may share of the target that has read them."""
+    return TargetView(
+        params, self.memory, self.cache, self.offsets, self.first_tokens
+    )
+
 
 class Model(Protocol):
   """A language model, as the loop and the drafters know it."""
@@ -169,11 +175,15 @@ class TargetView(NamedTuple):
     params: Parameters of the target.
     memory: What the target has read of its inputs.
     cache: Cache of the target, which holds the committed tokens.
+    offsets: [rows] int32, position of the first decoder input, see `Started`.
+    first_tokens: [rows] int32, the decoder input there.
   """
 
   params: Params
   memory: Memory
   cache: Cache
+  offsets: jax.Array
+  first_tokens: jax.Array
 
 
 class Context(NamedTuple):

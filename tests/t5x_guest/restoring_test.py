@@ -14,6 +14,7 @@ from speculative_t5x import t5x_guest
 from speculative_t5x.jobs import convert
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from tests import checkpoints_by_hand
 from tests import shared as shared_lib
 from tests.t5x_guest import tiny_pair
 
@@ -82,6 +83,11 @@ class TestRestore:
         for axis in x.sharding.spec
     }
     assert axes('target') == {'model', None} and axes('draft') == {None}
+
+  def test_draft_of_the_older_layout(self, folder, tmp_path):
+    draft = jax.device_get(flax.core.unfreeze(PARAMS['draft']))
+    path = checkpoints_by_hand.write_legacy(tmp_path, draft)
+    assert_equal(restore(folder / 'target', path).params, PARAMS)
 
   @pytest.mark.parametrize('roles', ['target', 'draft', 'target draft'])
   def test_checkpoint_of_a_pair_for_either(self, folder, tmp_path, roles):
@@ -160,6 +166,25 @@ class TestRefusals:
   def test_transformations(self, folder, setting):
     with pytest.raises(NotImplementedError, match=next(iter(setting))):
       restore(folder / 'target', folder / 'draft', **setting)
+
+
+@pytest.mark.parametrize('use', ['restorer', 'initializer'])
+def test_model_of_t5x_alone(folder, use):
+  """A model file of T5X, given last, sets it silently."""
+  target, _ = tiny_pair.modules()
+  model = t5x_models.EncoderDecoderModel(
+      target, tiny_pair.VOCABULARY, tiny_pair.VOCABULARY, tiny_pair.OPTIMIZER
+  )
+  with pytest.raises(ValueError, match='before configs/t5x/speculative.gin'):
+    if use == 'restorer':
+      restore(folder / 'target', folder / 'draft', model=model)
+    t5x_guest.PairInitializer(
+        optimizer_def=None,
+        init_fn=model.get_initial_variables,
+        input_shapes=SHAPES,
+        partitioner=tiny_pair.partitioner(),
+        checkpoint_path=folder / 'target',
+    )
 
 
 def test_what_is_restored_decodes(folder):

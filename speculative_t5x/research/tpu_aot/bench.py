@@ -9,7 +9,6 @@ The descriptions are entries of the record that the tpu-preflight job writes;
 from collections.abc import Callable, Sequence
 import dataclasses
 import functools
-import sys
 from typing import Any
 
 from speculative_t5x.decoder import token_decoder
@@ -19,6 +18,7 @@ from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
+from speculative_t5x.research import progress
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.simulation import by_name
 from speculative_t5x.research.simulation import t5_published
@@ -278,7 +278,7 @@ class Bench:
   def _run(
       self, name: str, make: Callable[[], programs.Program]
   ) -> Description:
-    print(f'compiling {name}', file=sys.stderr)
+    progress.say(f'compiling {name}')
     program = make()
     step_s = self._place.chip.seconds(program.step.cycles)
     return {**dataclasses.asdict(program), 'step_s': step_s}
