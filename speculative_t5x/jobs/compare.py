@@ -318,7 +318,7 @@ def _loader(
 def _mesh_of(record: run_record.RunRecord) -> jax.sharding.Mesh | None:
   axes = record.mesh or {}
   return sharding.from_shape(
-      [axes.get(name, 1) for name in (sharding.DATA_AXIS, sharding.MODEL_AXIS)]
+      [axes.get(name, 1) for name in sharding.AXES]
   )
 
 

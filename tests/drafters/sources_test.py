@@ -91,7 +91,7 @@ class TestSharedEncoder:
     checkpoint = checkpoints.save(folder / 'target', 7, tiny.params(target))
     checkpoints.save(folder / 'draft', 7, tiny.params(draft))
     return kind.FromCheckpoint(str(folder / 'draft')).find(
-        models.find_model(checkpoints.open(checkpoint)), None
+        models.find_model(checkpoints.open(checkpoint), target), None
     )
 
   def test_sizes_and_weights(self, tmp_path):

@@ -23,6 +23,7 @@ from speculative_t5x.speculation import ranges
 _MIB, _GIB = 2**20, 2**30
 _UNKNOWN = '?'
 _SHOWN_DIGITS = 12  # of a hash
+_FACTORS = [2**n for n in range(1, 9)]  # more devices that a remedy may name
 _COUNTED = (
     'Memory is estimated from parameters, caches, keys and values of the'
     ' inputs, and logits of a block. While models are loaded, memory holds'
@@ -259,11 +260,7 @@ def _num_params(pair: _Pair) -> Finding:
 def _memory_findings(
     pair: _Pair, workload: memory.Workload, device_memory_gib: float | None
 ) -> list[Finding]:
-  target, draft = (c.config for c in pair)
-  sizes = (
-      memory.target_bytes(target, workload),
-      memory.draft_bytes(draft, workload, target.vocab_size),
-  )
+  sizes = _sizes(pair, workload)
   fields = {
       'memory: parameters': 'params',
       'memory: caches': 'cache',
@@ -284,12 +281,35 @@ def _memory_findings(
     remedy += f'of {device_memory_gib:g} GiB.'
     if peak > device_memory_gib * _GIB:
       verdict = 'error'
+      limit = device_memory_gib * _GIB
       remedy += (
-          ' Decode in bfloat16, partition the target over more devices by'
-          ' MESH_SHAPE, or, if the parameters alone fit, lower BATCH_SIZE or'
+          f' {_text(math.ceil(peak - limit))} are missing.'
+          f'{_mesh_remedy(pair, workload, limit)} Or decode in bfloat16, or, if'
+          ' the parameters alone fit, lower BATCH_SIZE or'
           ' TASK_FEATURE_LENGTHS.'
       )
   return [*findings, total.judged(verdict, remedy)]
+
+
+def _sizes(
+    pair: _Pair, workload: memory.Workload
+) -> tuple[memory.DeviceBytes, memory.DeviceBytes]:
+  target, draft = (c.config for c in pair)
+  return (
+      memory.target_bytes(target, workload),
+      memory.draft_bytes(draft, workload, target.vocab_size),
+  )
+
+
+def _mesh_remedy(pair: _Pair, workload: memory.Workload, limit: float) -> str:
+  """Returns a sentence on the smallest mesh that would do, if there is one."""
+  data, model = workload.mesh_shape
+  for factor in _FACTORS:
+    shape = data, model * factor
+    larger = dataclasses.replace(workload, mesh_shape=shape)
+    if memory.peak_bytes(_sizes(pair, larger)) <= limit:
+      return f' MESH_SHAPE={shape} would do.'
+  return ''
 
 
 def _text(num_bytes: int) -> str:

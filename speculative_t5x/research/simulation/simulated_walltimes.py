@@ -13,7 +13,6 @@ import sys
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import requests as requests_lib
@@ -21,6 +20,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.research import arguments
@@ -65,7 +65,8 @@ class Shapes:
     batch_size: decoded together.
     inputs_length: tokens of each.
     targets_length: tokens of each output; none ends before.
-    dtype: 'float32' or 'bfloat16', of weights and products.
+    dtype: 'float32' or 'bfloat16', of weights and products; None for the one
+      that suits the device.
     repeats: how often each batch is timed; the median counts.
     rounds: how often the parts are timed.
     seed: seed of the inputs and of what is drawn.
@@ -76,7 +77,7 @@ class Shapes:
   batch_size: int = 1
   inputs_length: int = 64
   targets_length: int = 64
-  dtype: str = 'float32'
+  dtype: str | None = None
   repeats: int = 1
   rounds: int = walltimes.ROUNDS
   seed: int = 0
@@ -88,6 +89,8 @@ class Shapes:
       del values[name]
     arguments.check(**values)
     requests_lib.check_int32('seed', self.seed)
+    if self.dtype is None:
+      object.__setattr__(self, 'dtype', chips.suited_dtype())
 
 
 def measure_pairings(
@@ -276,19 +279,8 @@ def _needed_bytes(
   parts = 2 * target.cache + target.cross
   parts += max(draft.cache + draft.cross for draft in drafts)
   running = target.params + max(draft.params for draft in drafts)
-  copies = _copy_bytes(running, shapes.dtype)
+  copies = memory.copy_bytes(running, shapes.dtype)
   return models + parts + copies + walltimes.OWN_BYTES
-
-
-def _copy_bytes(num_bytes: int, dtype: str) -> int:
-  """Returns the bytes of the copies that running programs make of weights.
-
-  XLA:CPU multiplies in float32. It converts narrower weights before the loop,
-  and keeps the copies until the loop has ended.
-  """
-  width = jnp.dtype(dtype).itemsize
-  is_converted = jax.default_backend() == 'cpu' and width < 4
-  return num_bytes * 4 // width if is_converted else 0
 
 
 def _choose_target(
