@@ -83,11 +83,14 @@ class Batches:
   gamma: int
   beside: int = 0
 
-  def needs(self, target: network_lib.Network, found: Drafters) -> Needs:
+  def needs(
+      self, target: network_lib.Network, found: Drafters, platform: str
+  ) -> Needs:
     """Returns the bytes per device of a target with each drafter in turn."""
     return lambda batch_size, mesh_shape: _decoding_bytes(
         target,
         found,
+        platform,
         memory.Workload(
             max(batch_size, self.beside * mesh_shape[0]),
             self.num_decodes,
@@ -124,7 +127,7 @@ def this_machine() -> Machine:
   except ValueError:  # not reported: nothing can be refused
     free = math.inf
   if device.platform == 'cpu':  # simulated devices share the host's memory
-    free //= count
+    free /= count
   return Machine(device.platform, device.device_kind, count, free)
 
 
@@ -151,7 +154,7 @@ def place(
     mesh = sharding.from_shape(mesh_shape)
     target = dataclasses.replace(target, mesh=mesh)
   found, machine = find(target), this_machine()
-  needs = batches.needs(target.config, found)
+  needs = batches.needs(target.config, found, machine.platform)
   chosen = _choose(machine, needs, batches.sizes, mesh_shape)
   dtype = jnp.dtype(target.config.dtype).name
   if chosen is None:
@@ -165,7 +168,7 @@ def place(
     if machine.platform != 'cpu' and dtype == 'float32':
       narrow = dataclasses.replace(target.config, dtype='bfloat16')
       found = find(dataclasses.replace(target, config=narrow))
-      narrow_needs = batches.needs(narrow, found)
+      narrow_needs = batches.needs(narrow, found, machine.platform)
       if narrow_needs(size, shape) <= machine.free_bytes:
         alternatives.append('DTYPE=bfloat16')
     what = f'{target.checkpoint.folder} in {dtype} with BATCH_SIZE={size}'
@@ -271,7 +274,10 @@ def _candidates(
 
 
 def _decoding_bytes(
-    target: network_lib.Network, found: Drafters, workload: memory.Workload
+    target: network_lib.Network,
+    found: Drafters,
+    platform: str,
+    workload: memory.Workload,
 ) -> int:
   """Returns the bytes per device of a target with each drafter in turn."""
   each_has = []
@@ -298,7 +304,8 @@ def _decoding_bytes(
       memory.target_bytes(target, workload), *itertools.chain(*each_has[-2:])
   ]
   weights = sum(x.params for x in every)
-  return memory.peak_bytes(every) + memory.copy_bytes(weights, target.dtype)
+  copies = memory.copy_bytes(weights, target.dtype, platform)
+  return memory.peak_bytes(every) + copies
 
 
 def _refusal(

@@ -159,7 +159,7 @@ def draft_bytes(
   return _device_bytes(network, workload, rules, row_logits, platform)
 
 
-def copy_bytes(num_bytes: int, dtype: Any) -> int:
+def copy_bytes(num_bytes: int, dtype: Any, platform: str) -> int:
   """Returns the bytes of the copies that running programs make of weights.
 
   XLA:CPU multiplies in float32. It converts narrower weights before the loop,
@@ -168,9 +168,10 @@ def copy_bytes(num_bytes: int, dtype: Any) -> int:
   Args:
     num_bytes: Bytes of the weights.
     dtype: Their dtype.
+    platform: JAX's name of the platform.
   """
   width = jnp.dtype(dtype).itemsize
-  is_converted = jax.default_backend() == 'cpu' and width < 4
+  is_converted = platform == 'cpu' and width < 4
   return num_bytes * 4 // width if is_converted else 0
 
 

@@ -279,7 +279,7 @@ def _needed_bytes(
   parts = 2 * target.cache + target.cross
   parts += max(draft.cache + draft.cross for draft in drafts)
   running = target.params + max(draft.params for draft in drafts)
-  copies = memory.copy_bytes(running, shapes.dtype)
+  copies = memory.copy_bytes(running, shapes.dtype, jax.default_backend())
   return models + parts + copies + walltimes.OWN_BYTES
 
 
