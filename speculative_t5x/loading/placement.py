@@ -25,7 +25,6 @@ from speculative_t5x.networks import chips
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 
-_GIB = 2**30
 _ROOM = 0.9  # share of the memory that choices fill
 _MOST_DEVICES = 256  # of a mesh that a refusal may name
 _ON_CPU, _ON_CHIP = 1, 8  # examples per device, not measured to be the best
@@ -57,9 +56,11 @@ class Machine:
   free_bytes: float
 
   def __str__(self) -> str:
-    free = f'{_gib(self.free_bytes)} free{" each" if self.count > 1 else ""}'
     if math.isinf(self.free_bytes):
       free = 'which do not report their free memory'
+    else:
+      each = ' each' if self.count > 1 else ''
+      free = f'{memory.text(self.free_bytes)} free{each}'
     return f'{self.count} x {self.kind}, {free}'
 
 
@@ -187,7 +188,7 @@ def place(
   line = (
       f'{machine}: {dtype}, {_mesh_setting(machine, shape, mesh_shape)},'
       f' BATCH_SIZE={sizes}; weights, caches and logits take'
-      f' {_gib(num_bytes)} of each device'
+      f' {memory.text(num_bytes)} of each device'
   )
   return Placed(target, found, size, line)
 
@@ -221,12 +222,12 @@ def place_training(
   if chosen is None:
     *_, (shape, _) = _candidates(machine, [num_examples], mesh_shape)
     fitting = _mesh_that_fits(machine, needs, [num_examples])
-    what = f'A training with {_gib(needs(1, (1, 1)))} of parameters'
+    what = f'A training with {memory.text(needs(1, (1, 1)))} of parameters'
     raise _refusal(machine, what, needs(1, shape), shape, [fitting])
   shape, _, num_bytes = chosen
   print(
       f'{machine}: {_mesh_setting(machine, shape, mesh_shape)}; the parameters'
-      f' alone take {_gib(num_bytes)} of each device',
+      f' alone take {memory.text(num_bytes)} of each device',
       file=sys.stderr,
   )
   return sharding.from_shape(shape)
@@ -317,10 +318,11 @@ def _refusal(
 ) -> DoesNotFitError:
   """Returns the error for what does not fit; None is not an alternative."""
   fitting = ', or '.join(filter(None, alternatives))
+  missing = memory.text(num_bytes - machine.free_bytes)
   return DoesNotFitError(
-      f'{what} needs {_gib(num_bytes)} of each device at MESH_SHAPE={shape},'
-      f' and here are {machine}: {_gib(num_bytes - machine.free_bytes)} are'
-      f' missing. {fitting or "A machine with more memory"} would do.'
+      f'{what} needs {memory.text(num_bytes)} of each device at'
+      f' MESH_SHAPE={shape}, and {missing} are missing ({machine}).'
+      f' {fitting or "A machine with more memory"} would do.'
   )
 
 
@@ -352,7 +354,3 @@ def _mesh_setting(
   else:
     why = 'the weights fit a device'
   return f'{text} ({why})'
-
-
-def _gib(num_bytes: float) -> str:
-  return f'{num_bytes / _GIB:,.2f} GiB'

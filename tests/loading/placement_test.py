@@ -178,7 +178,7 @@ class TestChoice:
       place(of('v5e'), (1, 1), **options, **lengths)
     message = str(error.value)
     assert 'a target in bfloat16 with BATCH_SIZE=1' in message
-    assert message.endswith('missing. MESH_SHAPE=(1, 2) would do.')
+    assert message.endswith(' each). MESH_SHAPE=(1, 2) would do.')
 
 
 class TestRefusal:
@@ -210,7 +210,7 @@ class TestRefusal:
     with pytest.raises(placement.DoesNotFitError) as error:
       place(machine, given, **options)
     message = str(error.value)
-    assert '\n' not in message and 'GiB are missing.' in message
+    assert '\n' not in message and 'iB are missing (' in message
     assert message.endswith(f'{remedy}.')
 
   def test_last_byte(self, place):

@@ -20,7 +20,7 @@ from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.speculation import ranges
 
-_MIB, _GIB = 2**20, 2**30
+_GIB = 2**30
 _UNKNOWN = '?'
 _SHOWN_DIGITS = 12  # of a hash
 _FACTORS = [2**n for n in range(1, 9)]  # more devices that a remedy may name
@@ -270,11 +270,11 @@ def _memory_findings(
       'memory per device': 'total',
   }
   *findings, total = (
-      Finding(name, *(_text(getattr(size, field)) for size in sizes))
+      Finding(name, *(memory.text(getattr(size, field)) for size in sizes))
       for name, field in fields.items()
   )
   peak = memory.peak_bytes(sizes)
-  verdict, remedy = 'note', f'{_text(peak)} in total, '
+  verdict, remedy = 'note', f'{memory.text(peak)} in total, '
   if device_memory_gib is None:
     remedy += 'not compared with a device. Give DEVICE_MEMORY_GIB to compare.'
   else:
@@ -283,7 +283,7 @@ def _memory_findings(
       verdict = 'error'
       limit = device_memory_gib * _GIB
       remedy += (
-          f' {_text(math.ceil(peak - limit))} are missing.'
+          f' {memory.text(math.ceil(peak - limit))} are missing.'
           f'{_mesh_remedy(pair, workload, limit)} Or decode in bfloat16, or, if'
           ' the parameters alone fit, lower BATCH_SIZE or'
           ' TASK_FEATURE_LENGTHS.'
@@ -310,13 +310,6 @@ def _mesh_remedy(pair: _Pair, workload: memory.Workload, limit: float) -> str:
     if memory.peak_bytes(_sizes(pair, larger)) <= limit:
       return f' MESH_SHAPE={shape} would do.'
   return ''
-
-
-def _text(num_bytes: int) -> str:
-  """Formats bytes in MiB, or in GiB from 1 GiB on."""
-  if num_bytes < _GIB:
-    return f'{num_bytes / _MIB:.2f} MiB'
-  return f'{num_bytes / _GIB:,.2f} GiB'
 
 
 def _assumptions(workload: memory.Workload) -> tuple[str, ...]:

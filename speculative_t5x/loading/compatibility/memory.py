@@ -33,6 +33,7 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import state as state_lib
 
+_MIB, _GIB = 2**20, 2**30
 _MEMINFO = pathlib.Path('/proc/meminfo')  # exists on Linux
 
 
@@ -112,6 +113,13 @@ class DeviceBytes:
   def total(self) -> int:
     """Bytes that are held for the whole decoding of a batch."""
     return self.params + self.cache + self.cross + self.logits
+
+
+def text(num_bytes: float) -> str:
+  """Formats bytes in MiB, or in GiB from 1 GiB on."""
+  if num_bytes < _GIB:
+    return f'{num_bytes / _MIB:.2f} MiB'
+  return f'{num_bytes / _GIB:,.2f} GiB'
 
 
 def peak_bytes(models: Sequence[DeviceBytes]) -> int:
@@ -337,7 +345,7 @@ def available_bytes() -> int:
         ' XLA_PYTHON_CLIENT_ALLOCATOR=platform. Unset that variable.'
     )
   if _MEMINFO.exists():
-    text = _MEMINFO.read_text(encoding='utf-8')
-    if found := re.search(r'^MemAvailable:\s+(\d+) kB', text, re.M):
+    lines = _MEMINFO.read_text(encoding='utf-8')
+    if found := re.search(r'^MemAvailable:\s+(\d+) kB', lines, re.M):
       return int(found[1]) * 1024
   return os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')

@@ -89,8 +89,6 @@ class Shapes:
       del values[name]
     arguments.check(**values)
     requests_lib.check_int32('seed', self.seed)
-    if self.dtype is None:
-      object.__setattr__(self, 'dtype', chips.suited_dtype())
 
 
 def measure_pairings(
@@ -121,6 +119,8 @@ def measure_pairings(
     simulated_acceptance.make_rule(pairing.alpha)  # before anything is made
     sampling_lib.Sampling(pairing.temperature)
   arguments.check_gammas([p.gamma for p in pairings], shapes.targets_length)
+  dtype = shapes.dtype or chips.suited_dtype()
+  shapes = dataclasses.replace(shapes, dtype=dtype)
   drafts = sorted({p.draft for p in pairings})
   gamma = max(p.gamma for p in pairings)
   target_size = _choose_target(target_size, drafts, gamma, shapes)
