@@ -239,9 +239,13 @@ class TestTraining:
       assert sharding.describe(mesh) == shape
       assert 'MESH_SHAPE=(1, 1)' in capsys.readouterr().err
 
-  def test_given_mesh_must_divide_the_batch(self):
+  def test_given_mesh_must_divide_the_batch(self, monkeypatch):
     assert placement.place_training([tiny.config()], 3, (1, 1)) is None
     with pytest.raises(sharding.MeshError, match='Choose a smaller'):
+      placement.place_training([tiny.config()], 3, (2, 1))
+    mesh = jax.sharding.AbstractMesh((2, 1), sharding.AXES)
+    monkeypatch.setattr(sharding, 'from_shape', lambda shape: mesh)
+    with pytest.raises(sharding.MeshError, match='batch_size 3 cannot be'):
       placement.place_training([tiny.config()], 3, (2, 1))
 
 
