@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes small data sets as TensorFlow Datasets prepares them."""
+"""Writes data sets as TensorFlow Datasets and SacreBLEU keep them."""
 
 from collections.abc import Mapping, Sequence
 import pathlib
@@ -32,4 +32,24 @@ def write(
       data_dir=folder,
       disable_shuffling=True,
   )
+  return folder
+
+
+def write_newstest2014(
+    folder: pathlib.Path, count: int = 3003, german: int | None = None
+) -> pathlib.Path:
+  """Writes stand-ins for its sentences; returns SacreBLEU's folder.
+
+  Args:
+    folder: Folder of all of SacreBLEU's data sets.
+    count: Number of the English sentences.
+    german: Number of the German ones; None for `count`.
+  """
+  whole = folder / 'wmt14/full'
+  whole.mkdir(parents=True)
+  for field in ('src', 'ref', 'docid', 'genre', 'origlang'):
+    number = german if field == 'ref' and german else count
+    # What follows Unicode's line separator belongs to the same sentence.
+    lines = [f'{field}\u2028{i}\n' for i in range(number)]
+    (whole / f'wmt14_full.en-de.{field}').write_text(''.join(lines))
   return folder

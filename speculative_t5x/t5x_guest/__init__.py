@@ -14,6 +14,7 @@ from speculative_t5x.t5x_guest.restoring import PairInitializer
 from speculative_t5x.t5x_guest.restoring import PairRestorer
 from speculative_t5x.t5x_guest.samplers import plain_sample
 from speculative_t5x.t5x_guest.samplers import speculative_sample
+from speculative_t5x.t5x_guest.submesh import submesh
 
 __all__ = [
     'DistillationModel',
@@ -24,4 +25,5 @@ __all__ = [
     'SpeculativeModel',
     'plain_sample',
     'speculative_sample',
+    'submesh',
 ]

@@ -83,8 +83,8 @@ class SpeculativeModel(models.EncoderDecoderModel):
       )
     super().__init__(
         draft_module.Pair(module, getattr(drafter, 'module', None)),
-        input_vocabulary,
-        output_vocabulary,
+        task_vocabulary.by_content(input_vocabulary),
+        task_vocabulary.by_content(output_vocabulary),
         optimizer_def,
         decode_fn,
         **kwargs,

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Restores two checkpoints in a T5X job, which normally restores one."""
 
-from collections.abc import Iterator, Mapping, Sequence
-import contextlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flax import core as flax_core
@@ -13,6 +12,7 @@ from t5x import train_state as train_state_lib
 from t5x import utils
 
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading.compatibility import pairing
 
 
 class PairRestorer:
@@ -182,30 +182,16 @@ def _read(
   )
   opened, params = {}, {}
   for role, path in paths.items():
-    with _naming(role):
+    with pairing.naming(pairing.PATHS[role]):
       if path is None:
         raise checkpoints.CheckpointError('a path is needed.')
       opened[role] = checkpoints.open(path).of(role)
   for role, checkpoint in opened.items():
-    with _naming(role):
+    with pairing.naming(pairing.PATHS[role]):
       checkpoint.check_shapes(shapes[role])
   for role, checkpoint in opened.items():
-    with _naming(role):
+    with pairing.naming(pairing.PATHS[role]):
       params[role] = checkpoint.restore_params(
           shapes[role], dtype, shardings[role]
       )
   return params, {role: each.step for role, each in opened.items()}
-
-
-_MACROS = {'target': 'CHECKPOINT_PATH', 'draft': 'DRAFT_CHECKPOINT_PATH'}
-
-
-@contextlib.contextmanager
-def _naming(role: str) -> Iterator[None]:
-  """Name the model in errors of checkpoints."""
-  try:
-    yield
-  except checkpoints.CheckpointError as error:
-    raise checkpoints.CheckpointError(
-        f'The {role} ({_MACROS[role]}): {error}'
-    ) from error

@@ -14,6 +14,7 @@ from speculative_t5x import t5x_guest
 from speculative_t5x.jobs import convert
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from tests import checkpoints_by_hand
 from tests import shared as shared_lib
 from tests.t5x_guest import tiny_pair
 
@@ -82,6 +83,11 @@ class TestRestore:
         for axis in x.sharding.spec
     }
     assert axes('target') == {'model', None} and axes('draft') == {None}
+
+  def test_draft_of_the_older_layout(self, folder, tmp_path):
+    draft = jax.device_get(flax.core.unfreeze(PARAMS['draft']))
+    path = checkpoints_by_hand.write_legacy(tmp_path, draft)
+    assert_equal(restore(folder / 'target', path).params, PARAMS)
 
   @pytest.mark.parametrize('roles', ['target', 'draft', 'target draft'])
   def test_checkpoint_of_a_pair_for_either(self, folder, tmp_path, roles):
