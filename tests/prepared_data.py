@@ -12,13 +12,17 @@ def write(
     name: str,
     splits: Mapping[str, Sequence[Mapping[str, str]]],
     folder: pathlib.Path,
+    is_ordered: bool = True,
 ) -> pathlib.Path:
   """Writes a data set of texts and returns its folder.
 
   Args:
     name: with version, and with a config if the data set has configs.
-    splits: examples per split. TensorFlow Datasets shuffles them.
+    splits: examples per split.
     folder: folder of prepared data sets.
+    is_ordered: whether they stay in this order, which TensorFlow Datasets then
+      refuses to shuffle for a training. It shuffles others, as public data
+      sets, when it writes them.
   """
   path, _, version = name.partition(':')
   data_set, _, config = path.partition('/')
@@ -30,7 +34,7 @@ def write(
       {split: list(enumerate(examples)) for split, examples in splits.items()},
       config=config or None,
       data_dir=folder,
-      disable_shuffling=True,
+      disable_shuffling=is_ordered,
   )
   return folder
 

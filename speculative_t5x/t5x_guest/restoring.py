@@ -43,8 +43,11 @@ class PairRestorer:
         of which the newest is used; None for a drafter without parameters.
       restore_dtype: The dtype of the parameters; None for the stored dtype.
       **others: Further arguments of T5X, for saving and data sets; unused.
+    Raises:
+      ValueError: if the job's model has no target beside a draft.
     """
     del others
+    _check_is_guest(train_state)
     self._train_state = train_state
     self._partitioner = partitioner
     self._draft_path = draft_checkpoint_path
@@ -126,8 +129,11 @@ class PairInitializer(utils.TrainStateInitializer):
       draft_checkpoint_path: The draft model's checkpoint, in the same forms;
         None for random parameters.
       **kwargs: Arguments of `t5x.utils.TrainStateInitializer`.
+    Raises:
+      ValueError: if the job's model has no target beside a draft.
     """
     super().__init__(partitioner=partitioner, **kwargs)
+    _check_is_guest(self.global_train_state_shape)
     self._partitioner = partitioner
     self._paths = {'target': checkpoint_path}
     if draft_checkpoint_path is not None:
@@ -152,6 +158,16 @@ class PairInitializer(utils.TrainStateInitializer):
         self._paths, self.global_train_state_shape, self._partitioner
     )
     return state.replace_params(flax_core.freeze(params | read))
+
+
+def _check_is_guest(train_state: Any) -> None:
+  """Raise ValueError unless the model is one of this package's."""
+  if 'target' not in train_state.params:
+    raise ValueError(
+        "The job's model is T5X's own. A model file of T5X sets MODEL: give it"
+        ' before configs/t5x/speculative.gin, or bind the model of the script'
+        ' as configs/t5x/eval.gin does.'
+    )
 
 
 def _read(

@@ -300,22 +300,12 @@ class TestConfigs:
     assert f'--data_dir={output}`' in error
 
   @pytest.mark.parametrize('script', ['eval', 'infer'])
-  @pytest.mark.parametrize(
-      ('task', 'draft', 'emb_dim'),
-      [
-          ('wmt_ende', 'small', 512),
-          ('cnn_dailymail', 'base', 768),
-          ('xsum', 'large', 1024),
-      ],
-  )
-  def test_runs_up_to_where_data_is_needed(
-      self, script, task, draft, emb_dim, tmp_path
-  ):
-    files = f'{script}_{task}', f'draft_t5_1_1_{draft}'
-    done = self.run(script, tmp_path, *(f'configs/t5x/{x}.gin' for x in files))
+  def test_runs_up_to_where_data_is_needed(self, script, tmp_path):
+    """T5X's own file of the target's sizes comes last."""
+    files = f'configs/t5x/{script}_xsum.gin', 't5x/examples/t5/t5_1_1/xl.gin'
+    settings = ['DROPOUT_RATE=0.0']
+    done = self.run(script, tmp_path, *files, settings=settings)
     self.needs_data_alone(done, tmp_path)
-    config = (tmp_path / 'config.gin').read_text()
-    assert f'draft/network.T5Config.emb_dim = {emb_dim}' in config
 
   def test_job_of_t5xs_files_with_one_more_file_from_any_folder(self, tmp_path):
     """The checkout is among Python's paths, as with an editable install."""

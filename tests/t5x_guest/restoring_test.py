@@ -168,6 +168,25 @@ class TestRefusals:
       restore(folder / 'target', folder / 'draft', **setting)
 
 
+@pytest.mark.parametrize('use', ['restorer', 'initializer'])
+def test_model_of_t5x_alone(folder, use):
+  """A model file of T5X, given last, sets it silently."""
+  target, _ = tiny_pair.modules()
+  model = t5x_models.EncoderDecoderModel(
+      target, tiny_pair.VOCABULARY, tiny_pair.VOCABULARY, tiny_pair.OPTIMIZER
+  )
+  with pytest.raises(ValueError, match='before configs/t5x/speculative.gin'):
+    if use == 'restorer':
+      restore(folder / 'target', folder / 'draft', model=model)
+    t5x_guest.PairInitializer(
+        optimizer_def=None,
+        init_fn=model.get_initial_variables,
+        input_shapes=SHAPES,
+        partitioner=tiny_pair.partitioner(),
+        checkpoint_path=folder / 'target',
+    )
+
+
 def test_what_is_restored_decodes(folder):
   state = restore(folder / 'target', folder / 'draft')
   batch = tiny_pair.batch(3)
