@@ -30,7 +30,7 @@ from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import task_metrics
 
-_ALPHA_BATCH = 8  # examples decoded at once where only their text matters
+ALPHA_BATCH = 8  # examples decoded at once where only their text matters
 _MIN_KEPT_GAMMA = 10  # so that a job resumed with other gammas finds them
 
 
@@ -94,7 +94,7 @@ class Measurements:
     """
     max_gamma = max([*gammas, _MIN_KEPT_GAMMA])
     settings = dataclasses.replace(
-        self._settings(decoder, self.workload, _ALPHA_BATCH, samplings),
+        self._settings(decoder, self.workload, ALPHA_BATCH, samplings),
         gamma=max_gamma,
         num_examples=self.alpha_tokens,
         job='alpha',
@@ -189,7 +189,7 @@ class Measurements:
     From the folder or measured. Arguments are those of `walltime`.
     """
     settings = dataclasses.replace(
-        self._settings(decoder, workload, _ALPHA_BATCH, samplings),
+        self._settings(decoder, workload, ALPHA_BATCH, samplings),
         repeats=1,
         rounds=None,
         reference=None,
@@ -197,7 +197,7 @@ class Measurements:
     name = _name(settings, samplings)
     if known := folder.find(settings, name, total):
       return known
-    requests, examples = self._first(decoder, workload, _ALPHA_BATCH, samplings)
+    requests, examples = self._first(decoder, workload, ALPHA_BATCH, samplings)
     timer = interleaved.Timer((decoder.speculative,))
     with progress.Progress(name, len(requests)) as shown:
       (run,) = timer.run(requests, after=shown.show)
@@ -213,7 +213,7 @@ class Measurements:
     """Returns what the target wrote, for alpha."""
     if samplings not in self._written:
       num_rows = sharding.round_up(decoder.mesh, 1)
-      requests = self.workload.requests(_ALPHA_BATCH * num_rows, *samplings)
+      requests = self.workload.requests(ALPHA_BATCH * num_rows, *samplings)
       self._written[samplings] = acceptance.write(
           decoder,
           requests.of(workload_lib.request_rows(self.examples)),

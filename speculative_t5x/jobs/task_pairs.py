@@ -179,7 +179,7 @@ def _find(task: TaskPairs, settings: Settings) -> _Found:
   """Finds all that a task has, and checks that it fits; reads no weights."""
   arguments.check_gammas([settings.gamma], task.workload.length)
   try:
-    target, examples = task.workload.read_task(task.workload.make_mesh())
+    target, examples = task.workload.read_task()
   except ValueError as error:
     raise ValueError(f'The task {task.name}: {error}') from error
   if len(examples.rows) < settings.num_examples:
@@ -187,15 +187,25 @@ def _find(task: TaskPairs, settings: Settings) -> _Found:
         f'{settings.num_examples} examples were asked for, but the task'
         f' {task.name} has {len(examples.rows)}. Ask for at most so many.'
     )
-  drafters = {}
-  for name, drafter in {**task.drafts, **task.scored}.items():
+  drafters = {**task.drafts, **task.scored}
+  for name, drafter in drafters.items():
     try:
-      drafters[name] = drafter.find(target, examples.vocabulary)
+      drafter.find(target, examples.vocabulary)
     except ValueError as error:
       raise ValueError(
           f'The draft {name} of the task {task.name}: {error}'
       ) from error
-  return _Found(target, examples, drafters)
+  placed = task.workload.place(
+      target,
+      [*drafters.values()],
+      examples.vocabulary,
+      sizes=[published.BATCH_SIZE],
+      num_decodes=1,
+      gamma=min(max(_LONGEST, settings.gamma), task.workload.length),
+      beside=measurements.ALPHA_BATCH,
+  )
+  found = dict(zip(drafters, placed.drafters, strict=True))
+  return _Found(placed.target, examples, found)
 
 
 def _measure_task(
