@@ -37,7 +37,7 @@ SAMPLERS = pytest.mark.parametrize(
 def predict(model, batch, **kwargs):
   """Returns sequences and auxiliary values, compiled as in T5X."""
   call = functools.partial(model.predict_batch_with_aux, **kwargs)
-  return jax.device_get(jax.jit(call)(PARAMS, batch))
+  return jax.device_get(jax.jit(call)(tiny_pair.state(model), batch))
 
 
 def of_target(decode_fn=decoding.temperature_sample):
@@ -142,11 +142,11 @@ class TestDecoding:
   def test_a_sample_depends_on_its_example_alone(self, sampler):
     """Samples are equal at batch sizes 1, 7 and 32."""
     model = tiny_pair.model(functools.partial(sampler, **SAMPLED))
-    call = jax.jit(model.predict_batch)
+    call, params = jax.jit(model.predict_batch), tiny_pair.state(model)
     samples = {
         size: np.concatenate(
             [
-                call(PARAMS, tiny_pair.batch(size, first))
+                call(params, tiny_pair.batch(size, first))
                 for first in range(0, 32, size)
             ]
         )[:32]
@@ -172,7 +172,7 @@ class TestDecoding:
     batch = tiny_pair.batch(3)
     call = jax.jit(
         lambda values: model.predict_batch_with_aux(
-            PARAMS, batch, decoder_params=values
+            tiny_pair.state(model), batch, decoder_params=values
         )[0]
     )
     sampled = predict(model, batch, decoder_params=dict(SAMPLED))[0]

@@ -13,6 +13,9 @@ from t5x import partitioning
 from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
+from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import t5
 from tests import tiny
 
@@ -52,21 +55,34 @@ def modules(**overrides) -> tuple[network.Transformer, network.Transformer]:
   return tuple(map(transformer, configs(**overrides)))
 
 
-def model(
-    decode_fn=t5x_guest.speculative_sample,
-    *,
-    pair=None,
-    draft_vocabulary=None,
-    draft_is_model_parallel=False,
-    **kwargs,
-):
+@dataclasses.dataclass(frozen=True)
+class Given:
+  """A source of a drafter that is there."""
+
+  drafting: source.Drafting
+
+  def find(self, target, vocabulary):
+    return lambda: self.drafting
+
+
+def given_draft(noise: float = 0.5, **overrides) -> Given:
+  """Returns the source of the draft model of `params`."""
+  config = configs(**overrides)[1]
+  draft = models.make_model(config, tiny.params(config, noise=noise))
+  return Given(draft_model_source.from_model(draft))
+
+
+def state(model: t5x_guest.SpeculativeModel, **overrides):
+  """Returns T5X's parameters of a model: the target's and the drafter's."""
+  target = tiny.params(configs(**overrides)[0])
+  return flax_core.freeze({'target': target, 'draft': model.draft_params})
+
+
+def model(decode_fn=t5x_guest.speculative_sample, **kwargs):
   """Returns the pair as a T5X model."""
-  target, draft = pair or modules()
   arguments = dict(
-      module=target,
-      drafter=t5x_guest.DraftModule(
-          draft, draft_vocabulary, draft_is_model_parallel
-      ),
+      module=modules()[0],
+      drafter=given_draft(),
       input_vocabulary=VOCABULARY,
       output_vocabulary=VOCABULARY,
       optimizer_def=OPTIMIZER,

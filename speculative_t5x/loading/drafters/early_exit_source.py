@@ -73,6 +73,7 @@ class FromCheckpoint(OfTarget):
         without_head,
         description=description,
         params=checkpoint.restore_params(head, first.dtype, shardings),
+        axes=target.mesh and first.take_head(first.axes()),
         mesh=target.mesh,
     )
 
