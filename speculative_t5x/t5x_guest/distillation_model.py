@@ -96,7 +96,7 @@ class DistillationModel(model_lib.SpeculativeModel):
 
   def _found(self, params: Any) -> source.Drafting:
     """Return the draft as it is, to decode during training."""
-    return self._draft.drafting(self._target_config, params['draft'])
+    return self._draft.drafting(self._target_source(), params['draft'])
 
   def loss_fn(
       self,

@@ -121,13 +121,19 @@ class DraftModule:
     return config
 
   def drafting(
-      self, target: network.Network, params: contracts.Params
+      self, target: models.ModelSource, params: contracts.Params
   ) -> source.Drafting:
     """Return the drafter of parameters that T5X holds, as it trains them."""
-    config = self.config_for(target)
+    config = self.config_for(target.config)
     count = models.count_params(config)
     config, params = t5_preparation.prepare(config, params)
-    model = models.Model(config, params, count, rules=self.rules)
+    model = models.Model(
+        config,
+        params,
+        count,
+        rules=self.rules,
+        special_ids=target.special_ids,
+    )
     return _kind(config).from_model(model)
 
   def place_axes(

@@ -113,9 +113,7 @@ class SpeculativeModel(models.EncoderDecoderModel):
     mesh = None
     if jax.device_count() > 1:
       mesh = sharding.make_mesh(1, 1, jax.local_devices()[:1])
-    target = models_lib.ModelSource(
-        None, self._target_config, self._special_ids, mesh
-    )
+    target = self._target_source(mesh)
     vocabulary = task_vocabulary.TaskVocabulary(self.output_vocabulary)
     # T5X traces where it asks for shapes, and what is read is no part of that.
     with jax.ensure_compile_time_eval():
@@ -124,6 +122,14 @@ class SpeculativeModel(models.EncoderDecoderModel):
       return drafting
     params = jax.device_get(drafting.params)
     return dataclasses.replace(drafting, params=params, models=())
+
+  def _target_source(
+      self, mesh: sharding.Mesh | None = None
+  ) -> models_lib.ModelSource:
+    """Return the target as sources of drafters take it."""
+    return models_lib.ModelSource(
+        None, self._target_config, self._special_ids, mesh
+    )
 
   @property
   def draft_params(self) -> Mapping[str, Any]:

@@ -154,7 +154,7 @@ def test_texts_are_t5xs_and_samples_are_this_packages(kind, folder, greedy):
 class TestHints:
 
   def test_reach_the_drafter(self, greedy):
-    """The hint of each example is its output, all of which is copied."""
+    """The hint of each example is its output, which is copied."""
     model = tiny_pair.model(
         drafter=lookup_source.FromContext(only_hints=True), hints_length=20
     )
@@ -167,7 +167,7 @@ class TestHints:
         ]
     }
     tokens, calls = aux['with']['tokens'], aux['with']['target_calls']
-    np.testing.assert_array_equal(calls, -(-tokens // 4))  # 3 drafts each
+    assert calls.sum() < 0.35 * tokens.sum()  # with 3 draft tokens per call
     assert aux['without']['drafted'].sum() == 0
 
   def test_drafter_that_reads_none(self):
@@ -232,7 +232,12 @@ class TestRefusals:
 
   def test_draft_model_of_another_vocabulary(self, folder, tmp_path):
     own = seqio.SentencePieceVocabulary(str(bulletins.VOCABULARY_FILE))
-    other = vocabulary_files.train(tmp_path / 'other.model')
-    drafter = draft_model(folder, vocabulary_file=str(other))
-    with pytest.raises(vocabularies.VocabularyError, match='pieces'):
-      tiny_pair.model(drafter=drafter, output_vocabulary=own).drafting
+    path = str(vocabulary_files.train(tmp_path / 'other.model'))
+    other = seqio.SentencePieceVocabulary(path)
+    module = tiny_pair.transformer(DRAFT)
+    for drafter in (
+        draft_model(folder, vocabulary_file=path),
+        t5x_guest.DraftModule(module, other, checkpoint_path=folder / 'model'),
+    ):
+      with pytest.raises(vocabularies.VocabularyError, match='pieces'):
+        _ = tiny_pair.model(drafter=drafter, output_vocabulary=own).drafting

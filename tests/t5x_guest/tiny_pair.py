@@ -13,9 +13,7 @@ from t5x import partitioning
 from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
-from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import t5
 from tests import tiny
 
@@ -55,26 +53,18 @@ def modules(**overrides) -> tuple[network.Transformer, network.Transformer]:
   return tuple(map(transformer, configs(**overrides)))
 
 
-@dataclasses.dataclass(frozen=True)
-class Given:
-  """A source of a drafter that is there."""
-
-  drafting: source.Drafting
+class DraftOfParams:
+  """The source of the draft model of `params`, without a checkpoint."""
 
   def find(self, target, vocabulary):
-    return lambda: self.drafting
+    draft = tiny.model(configs()[1], noise=0.5)
+    draft = dataclasses.replace(draft, special_ids=target.special_ids)
+    return lambda: draft_model_source.from_model(draft)
 
 
-def given_draft(noise: float = 0.5, **overrides) -> Given:
-  """Returns the source of the draft model of `params`."""
-  config = configs(**overrides)[1]
-  draft = models.make_model(config, tiny.params(config, noise=noise))
-  return Given(draft_model_source.from_model(draft))
-
-
-def state(model: t5x_guest.SpeculativeModel, **overrides):
+def state(model: t5x_guest.SpeculativeModel) -> flax_core.FrozenDict:
   """Returns T5X's parameters of a model: the target's and the drafter's."""
-  target = tiny.params(configs(**overrides)[0])
+  target = tiny.params(configs()[0])
   return flax_core.freeze({'target': target, 'draft': model.draft_params})
 
 
@@ -82,7 +72,7 @@ def model(decode_fn=t5x_guest.speculative_sample, **kwargs):
   """Returns the pair as a T5X model."""
   arguments = dict(
       module=modules()[0],
-      drafter=given_draft(),
+      drafter=DraftOfParams(),
       input_vocabulary=VOCABULARY,
       output_vocabulary=VOCABULARY,
       optimizer_def=OPTIMIZER,
