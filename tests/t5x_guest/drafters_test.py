@@ -3,20 +3,22 @@
 """Tests that T5X's jobs take every source of drafters, as this package's do."""
 
 import dataclasses
+import pathlib
 
 import flax
+import gin
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import seqio
+import t5x
 from t5x import decoding
 from t5x import models as t5x_models
 from t5x import utils
 
 from speculative_t5x import t5x_guest
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import tables
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
@@ -24,11 +26,10 @@ from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.loading.drafters import in_order_source
 from speculative_t5x.loading.drafters import lookup_source
-from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.loading.drafters import source
-from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.t5x_guest import named_params
 from speculative_t5x.tasks import bulletins
+from tests import command_state
 from tests import tiny
 from tests import vocabulary_files
 from tests.t5x_guest import tiny_pair
@@ -65,41 +66,89 @@ def draft_model(folder, **kwargs):
   return draft_model_source.FromCheckpoint(folder / 'model', **kwargs)
 
 
-# Takes the folder and returns the source, by its kind in run records.
-SOURCES = {
-    'shared_encoder': lambda folder: shared_encoder_source.FromCheckpoint(
-        folder / 'decoder'
-    ),
-    'short vocabulary': lambda folder: draft_model(
-        folder, short_vocabulary=folder / 'counts', short_vocabulary_size=9
-    ),
-    'early_exit': lambda folder: early_exit_source.OfTarget(1),
-    'exit head': lambda folder: early_exit_source.FromCheckpoint(
-        1, folder / 'head'
-    ),
-    'bigram': lambda folder: table_source.FromFile(folder / 'counts'),
-    'uniform': lambda folder: source.WithoutParameters(
-        tables.make_uniform, 'uniform'
-    ),
-    'lookup then model': lambda folder: in_order_source.FromSources(
-        [lookup_source.FromContext(), draft_model(folder)]
-    ),
+# The job's own files, in place of T5X's, with the sizes of TARGET.
+_JOB = """
+from __gin__ import dynamic_registration
+import seqio
+from t5x import utils
+from t5x.examples.t5 import network
+from tests.t5x_guest import drafters_test
+
+include 't5x/examples/t5/t5_1_1/base.gin'
+
+DROPOUT_RATE = 0.0
+VOCABULARY = @seqio.PassThroughVocabulary()
+seqio.PassThroughVocabulary:
+  size = 64
+  eos_id = 1
+drafters_test.job:
+  model = %MODEL
+  restoring = @utils.RestoreCheckpointConfig()
+utils.RestoreCheckpointConfig.path = %CHECKPOINT_PATH
+"""
+# Gin files and macros of each drafter; paths are those of `folder`.
+FILES = {
+    'shared_encoder': {'DRAFT_CHECKPOINT_PATH': 'decoder'},
+    'short_vocabulary': {
+        'DRAFT_CHECKPOINT_PATH': 'model',
+        'DRAFT_SHORT_VOCABULARY': 'counts',
+        'DRAFT_SHORT_VOCABULARY_SIZE': 9,
+    },
+    'early_exit': {'EXIT_LAYER': 1},
+    'exit_head': {'EXIT_LAYER': 1, 'DRAFT_CHECKPOINT_PATH': 'head'},
+    'ngram_table': {'NGRAM_TABLE': 'counts'},
+    'lookup': {},
+    'lookup_then_model': {'DRAFT_CHECKPOINT_PATH': 'model'},
 }
 
 
-def restored(model, folder):
+def job(model, restoring):
+  """Stands for T5X's scripts, which take these two."""
+  return model, restoring
+
+
+def configured(name, folder):
+  """Returns what T5X's scripts get of a drafter's gin file."""
+  path = folder / 'job.gin'
+  sizes = vars(tiny_pair.transformer(TARGET).config)
+  values = {k: v for k, v in sizes.items() if k not in ('parent', 'name')}
+  values['dtype'] = 'float32'
+  lines = [f'network.T5Config.{k} = {v!r}' for k, v in values.items()]
+  path.write_text('\n'.join([_JOB, *lines]))
+  is_path = lambda value: isinstance(value, str)
+  settings = {'CHECKPOINT_PATH': 'target', 'TEMPERATURE': 0.9, **FILES[name]}
+  found = {
+      key: str(folder / value) if is_path(value) else value
+      for key, value in settings.items()
+  }
+  gin.add_config_file_search_path(pathlib.Path(t5x.__path__[0]).parent)
+  gin.parse_config_files_and_bindings(
+      [str(path), f'configs/t5x/{name}.gin'],
+      [f'{key} = {value!r}' for key, value in found.items()],
+  )
+  return gin.get_configurable(f'{__name__}.job')()
+
+
+@pytest.fixture
+def clean_gin():
+  yield
+  command_state.reset()
+
+
+def restored(model, folder, config=None):
   """Returns the parameters that T5X's eval and infer jobs restore."""
   partitioner = tiny_pair.partitioner()
   restore = lambda **kwargs: t5x_guest.PairRestorer(model=model, **kwargs)
+  config = config or utils.RestoreCheckpointConfig(
+      path=str(folder / 'target'), checkpoint_manager_cls=restore
+  )
   state, _ = utils.create_checkpoint_manager_and_restore(
       utils.TrainStateInitializer(
           None, model.get_initial_variables, SHAPES, partitioner
       ),
       partitioner,
-      utils.RestoreCheckpointConfig(
-          path=str(folder / 'target'), checkpoint_manager_cls=restore
-      ),
-      str(folder / 'target'),
+      config,
+      config.path,
       None,
       use_orbax=True,
   )
@@ -122,7 +171,7 @@ def greedy():
 def own_samples(drafting, temperature):
   """Returns what this package's own decoder samples."""
   decoder = token_decoder.TokenDecoder(
-      tiny.model(TARGET), drafting, gamma=3, length=tiny_pair.LENGTH
+      tiny.model(TARGET), drafting, gamma=5, length=tiny_pair.LENGTH
   )
   tokens = BATCH['encoder_input_tokens']
   return decoder.speculative(
@@ -130,15 +179,16 @@ def own_samples(drafting, temperature):
   )
 
 
-@pytest.mark.parametrize('kind', SOURCES)
-def test_texts_are_t5xs_and_samples_are_this_packages(kind, folder, greedy):
-  model = tiny_pair.model(drafter=SOURCES[kind](folder))
-  params = restored(model, folder)
-  assert ('draft' in params) == (kind not in ('early_exit', 'uniform'))
+@pytest.mark.usefixtures('clean_gin')
+@pytest.mark.parametrize('name', FILES)
+def test_texts_are_t5xs_and_samples_are_this_packages(name, folder, greedy):
+  model, config = configured(name, folder)
+  params = restored(model, folder, config)
+  assert ('draft' in params) == (name not in ('early_exit', 'lookup'))
 
   @jax.jit
   def predict(params, temperature):
-    options = {'temperature': temperature, 'topk': 0, 'seed': jnp.int32(7)}
+    options = {'temperature': temperature, 'seed': jnp.int32(7)}
     return model.predict_batch_with_aux(params, BATCH, decoder_params=options)
 
   found, aux = predict(params, 0.0)
@@ -222,7 +272,7 @@ class TestRefusals:
   )
   def test_drafter_that_does_not_fit(self, drafter, said):
     with pytest.raises(ValueError, match=said):
-      restored(tiny_pair.model(drafter=drafter), None)
+      _ = tiny_pair.model(drafter=drafter).drafting
 
   def test_draft_of_other_sizes(self, folder):
     wide = dataclasses.replace(DRAFT, emb_dim=DRAFT.emb_dim + 8)
