@@ -9,6 +9,7 @@ See `configs/t5x`.
 from speculative_t5x.t5x_guest.distillation_model import DistillationModel
 from speculative_t5x.t5x_guest.draft_module import DraftModule
 from speculative_t5x.t5x_guest.example_id_converter import ExampleIdConverter
+from speculative_t5x.t5x_guest.inference_log import log_speculation
 from speculative_t5x.t5x_guest.model import SpeculativeModel
 from speculative_t5x.t5x_guest.restoring import PairInitializer
 from speculative_t5x.t5x_guest.restoring import PairRestorer
@@ -22,6 +23,7 @@ __all__ = [
     'PairInitializer',
     'PairRestorer',
     'SpeculativeModel',
+    'log_speculation',
     'plain_sample',
     'speculative_sample',
 ]
