@@ -58,7 +58,7 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
   ):  # fmt: skip
     parser.add_argument(f'--{name}', type=running.positive, default=default)
   parser.add_argument(
-      '--turn', type=running.positive, default=20, help='batches per turn'
+      '--turn', type=running.positive, default=50, help='batches per turn'
   )
   parser.add_argument('--output', type=pathlib.Path)
   parser.set_defaults(assistant=None)
