@@ -6,6 +6,7 @@ Legend: batch (examples), length (of the outputs).
 """
 
 from collections.abc import Callable, Mapping, MutableMapping
+from concurrent import futures
 import dataclasses
 import functools
 import inspect
@@ -115,9 +116,11 @@ class SpeculativeModel(models.EncoderDecoderModel):
       mesh = sharding.make_mesh(1, 1, jax.local_devices()[:1])
     target = self._target_source(mesh)
     vocabulary = task_vocabulary.TaskVocabulary(self.output_vocabulary)
-    # T5X traces where it asks for shapes, and what is read is no part of that.
-    with jax.ensure_compile_time_eval():
-      drafting = self._source.find(target, vocabulary)()
+    # T5X asks for shapes while it traces, where Orbax cannot read on several
+    # hosts. Another thread does not trace.
+    with futures.ThreadPoolExecutor(1) as thread:
+      found = thread.submit(self._source.find, target, vocabulary).result()
+      drafting = thread.submit(found).result()
     if mesh is None:
       return drafting
     params = jax.device_get(drafting.params)

@@ -289,5 +289,5 @@ class TestRefusals:
         draft_model(folder, vocabulary_file=path),
         t5x_guest.DraftModule(module, other, checkpoint_path=folder / 'model'),
     ):
-      with pytest.raises(vocabularies.VocabularyError, match='pieces'):
+      with pytest.raises(vocabularies.VocabularyError, match='one vocabulary'):
         _ = tiny_pair.model(drafter=drafter, output_vocabulary=own).drafting

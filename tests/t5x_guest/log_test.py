@@ -22,7 +22,7 @@ def lines(monkeypatch):
 
 def test_decoding_names_drafter_rule_and_policy(lines):
   model = tiny_pair.model()
-  options = {'rule': lenience.Lenience(0.5)}
+  options = {'rule': lenience.make_rule(0.5)}
   model.predict_batch_with_aux(
       tiny_pair.state(model), tiny_pair.batch(1), decoder_params=options
   )
