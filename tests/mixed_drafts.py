@@ -62,6 +62,7 @@ class KeyPolicy(draft_length.DraftsOn):
   """Wants one draft token fewer after some steps."""
 
   name = 'key'
+  is_constant = False
 
   def init(self, rows):
     """See `contracts.DraftLengthPolicy.init`."""

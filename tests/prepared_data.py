@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes small data sets as TensorFlow Datasets prepares them."""
+"""Writes data sets as TensorFlow Datasets and SacreBLEU keep them."""
 
 from collections.abc import Mapping, Sequence
 import pathlib
@@ -12,13 +12,17 @@ def write(
     name: str,
     splits: Mapping[str, Sequence[Mapping[str, str]]],
     folder: pathlib.Path,
+    is_ordered: bool = True,
 ) -> pathlib.Path:
   """Writes a data set of texts and returns its folder.
 
   Args:
     name: with version, and with a config if the data set has configs.
-    splits: examples per split. TensorFlow Datasets shuffles them.
+    splits: examples per split.
     folder: folder of prepared data sets.
+    is_ordered: whether they stay in this order, which TensorFlow Datasets then
+      refuses to shuffle for a training. It shuffles others, as public data
+      sets, when it writes them.
   """
   path, _, version = name.partition(':')
   data_set, _, config = path.partition('/')
@@ -30,6 +34,26 @@ def write(
       {split: list(enumerate(examples)) for split, examples in splits.items()},
       config=config or None,
       data_dir=folder,
-      disable_shuffling=True,
+      disable_shuffling=is_ordered,
   )
+  return folder
+
+
+def write_newstest2014(
+    folder: pathlib.Path, count: int = 3003, german: int | None = None
+) -> pathlib.Path:
+  """Writes stand-ins for its sentences; returns SacreBLEU's folder.
+
+  Args:
+    folder: Folder of all of SacreBLEU's data sets.
+    count: Number of the English sentences.
+    german: Number of the German ones; None for `count`.
+  """
+  whole = folder / 'wmt14/full'
+  whole.mkdir(parents=True)
+  for field in ('src', 'ref', 'docid', 'genre', 'origlang'):
+    number = german if field == 'ref' and german else count
+    # What follows Unicode's line separator belongs to the same sentence.
+    lines = [f'{field}\u2028{i}\n' for i in range(number)]
+    (whole / f'wmt14_full.en-de.{field}').write_text(''.join(lines))
   return folder

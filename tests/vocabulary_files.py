@@ -3,8 +3,10 @@
 """Trains small SentencePiece models for tests."""
 
 import io
+import pathlib
 
 import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 
 
 def train(path, *, text='ein Mann geht', **options):
@@ -20,4 +22,14 @@ def train(path, *, text='ein Mann geht', **options):
       **(ids | options),
   )
   path.write_bytes(model.getvalue())
+  return path
+
+
+def with_sentinels(source, path, count=100):
+  """Writes a SentencePiece model that holds sentinels, as T5X's file does."""
+  proto = sentencepiece_model_pb2.ModelProto()
+  proto.ParseFromString(pathlib.Path(source).read_bytes())
+  for i in reversed(range(count)):
+    proto.pieces.add(piece=f'▁<extra_id_{i}>', type=4)
+  path.write_bytes(proto.SerializeToString())
   return path

@@ -2,31 +2,33 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs a job on a Cloud TPU v4: creates a machine, installs this commit on it,
+# Runs a job on a Cloud TPU: creates a machine, installs this commit on it,
 # runs the job on all its hosts, fetches the output and deletes the machine.
 #
 #   scripts/cloud_tpu/launch.sh --output-dir=gs://<bucket>/<folder> --dry-run \
 #     -- simulate --gin.TARGET_SIZE=xxl --gin.DTYPE=bfloat16
 #
-# Arguments after -- are the program's, and its output folder is added.
+# Arguments after -- are the program's, and its output folder is added. The
+# machine gets TFDS_DATA_DIR and JAX_COMPILATION_CACHE_DIR if they name buckets.
 #
 #   --output-dir=<folder>  gs:// folder that the job writes to, or a local one,
 #                          to which the output of a single host is copied
 #   --dry-run              prints all commands and the chip-hours, runs nothing
-#   --type=v4-8            also v4-16, v4-32, ...: twice the number of chips
+#   --type=v4-8            also v4-16, v5p-8, v5litepod-4, v6e-1, ...
+#   --zone=us-central2-b   the only one with v4; to be given for other types
 #   --chips=1              lets the job use one chip of its host; default: all
 #   --hours=2              until the machine deletes itself at the latest
-#   --spot                 takes machines that may be preempted, up to five in
-#                          turn: the job resumes from what is in gs://
+#   --spot                 resumes on another machine after a preemption
 #   --program=t5x.eval     also t5x.train, t5x.infer; default: speculative-t5x
 #   --trace                writes an xprof trace to <output dir>/trace
 #   --project=<project>    default: the project of gcloud's configuration
 #   --create-flag=<flag>   a further flag of gcloud's create; may be repeated
 set -euo pipefail
+shopt -s extglob
 
-OUTPUT_DIR='' DRY_RUN='' TYPE='v4-8' CHIPS='all' HOURS=2 SPOT='' TRACE=''
-PROGRAM='speculative-t5x' PROJECT='' CREATE_FLAGS=() JOB=() EXISTS='' STARTED=''
-readonly ZONE='us-central2-b' # the only one that has v4
+OUTPUT_DIR='' DRY_RUN='' TYPE=v4-8 ZONE='' CHIPS=all HOURS=2 SPOT='' TRACE=''
+PROGRAM=speculative-t5x PROJECT='' CREATE_FLAGS=() JOB=() EXISTS='' STARTED=''
+NUM_HOSTS=1 ENVIRONMENT=()
 
 fail() { echo "error: $*" >&2 && exit 1; }
 
@@ -38,8 +40,9 @@ parse() {
       -h | --help) sed -n '5,/^set/{/^set/!s/^# \?//p}' "${SCRIPT}" && exit ;;
       --create-flag=*) CREATE_FLAGS+=("${1#*=}") ;;
       --dry-run | --spot | --trace) printf -v "${name^^}" yes ;;
-      --output-dir=* | --type=* | --chips=* | --hours=* | --program=* | \
-        --project=*) printf -v "${name^^}" %s "${1#*=}" ;;
+      --output-dir=* | --type=* | --zone=* | --chips=1 | --hours=* | \
+        --program=t5x.@(train|eval|infer) | --project=*)
+        printf -v "${name^^}" %s "${1#*=}" ;;
       *) fail "the option '$1' is unknown. See --help." ;;
     esac
     shift
@@ -55,13 +58,20 @@ check() {
   ((${#JOB[@]} > 0)) || fail 'give the job to run after --. See --help.'
   matches --output-dir "${OUTPUT_DIR}" 'gs://[^/]+/.+|[^:]+' \
     'gs://<bucket>/<folder>, or a local folder'
-  matches --type "${TYPE}" 'v4-(8|16|32|64|128|256|512|1024|2048)' \
-    'v4-8, v4-16, v4-32, ...'
-  NUM_HOSTS=$((${TYPE#v4-} / 8)) # of four chips with two TensorCores each
-  matches --chips "${CHIPS}" '1|all' '1, or leave it out'
+  matches --type "${TYPE}" '(v4|v5p|v5litepod|v6e)-[1-9][0-9]*' 'v4-8, ...'
+  NUM_CHIPS="${TYPE#*-}"
+  case "${TYPE}" in # v4 and v5p count TensorCores, two per chip
+    v4-*) VERSION=tpu-ubuntu2204-base NUM_CHIPS=$((NUM_CHIPS / 2)) ;;
+    v5p-*) VERSION=v2-alpha-tpuv5 NUM_CHIPS=$((NUM_CHIPS / 2)) ;;
+    v5litepod-*) VERSION=v2-alpha-tpuv5-lite ;;
+    v6e-*) VERSION=v2-alpha-tpuv6e ;;
+  esac
+  # A host has four chips, but all eight of the smallest types of that number.
+  [[ ${TYPE} == v@(5litepod|6e)-8 ]] || NUM_HOSTS=$(((NUM_CHIPS + 3) / 4))
+  [[ ${TYPE} != v4-* ]] || ZONE="${ZONE:-us-central2-b}"
+  matches --zone "${ZONE}" '[a-z]+-[a-z]+[0-9]+-(ai[0-9]+)?[a-z]' \
+    "a zone that has ${TYPE}, such as us-east5-b or us-south1-ai1b"
   matches --hours "${HOURS}" '[1-9][0-9]*' 'a whole number'
-  matches --program "${PROGRAM}" 'speculative-t5x|t5x\.(train|eval|infer)' \
-    'speculative-t5x, t5x.train, t5x.eval or t5x.infer'
   ((NUM_HOSTS == 1)) || [[ ${PROGRAM} == t5x.* && ${CHIPS} == all &&
     ${OUTPUT_DIR} == gs://* ]] || fail "${TYPE} has ${NUM_HOSTS} hosts: they" \
     'need --program=t5x..., --output-dir=gs://... and all chips.'
@@ -72,6 +82,12 @@ check() {
   PROJECT="${PROJECT:-$(gcloud config get-value project 2>/dev/null || true)}"
   [[ -z ${DRY_RUN} ]] || PROJECT="${PROJECT:-PROJECT}"
   matches --project "${PROJECT}" '[a-zA-Z0-9.:-]+' 'the id of a project'
+  local name
+  for name in TFDS_DATA_DIR JAX_COMPILATION_CACHE_DIR; do
+    [[ ${!name-} != gs://* ]] || ENVIRONMENT+=("${name}=${!name}")
+    [[ ${!name-} == @(gs://*|) ]] ||
+      echo "${name} is not in a bucket: the machine does not get it." >&2
+  done
   # gcloud would wait for a key while the machine is billed.
   ((NUM_HOSTS == 1)) || [[ -n ${DRY_RUN} ]] || ssh-add -l >/dev/null ||
     fail 'several hosts need a key: ssh-add ~/.ssh/google_compute_engine.'
@@ -91,6 +107,15 @@ tpu() { # <verb> <arguments>
     "--zone=${ZONE}" "--project=${PROJECT}" --quiet
 }
 
+# Runs a command on all hosts. One that no longer answers is given up.
+on_hosts() {
+  tpu ssh "${NAME}" --worker=all --ssh-flag=-oServerAliveInterval=40 \
+    "--command=$1"
+}
+
+# Prints the state of the machine, or nothing if there is none.
+state() { tpu list "--filter=name~/${NAME}$" '--format=value(state)'; }
+
 # Creates a machine that deletes itself at the limit, even if this computer is
 # gone by then. The time is absolute: a restart of the machine adds nothing.
 create() {
@@ -102,33 +127,28 @@ systemd-run --unit=cloud-tpu-guard --on-active="\$((left > 1 ? left : 1))s" \\
   delete ${NAME} --zone=${ZONE} --project=${PROJECT} --quiet; do sleep 60; done'
 END
   EXISTS='yes' # perhaps even if the command fails
-  tpu create "${NAME}" "--accelerator-type=${TYPE}" \
-    --version=tpu-ubuntu2204-base "${CREATE_FLAGS[@]}" ${SPOT:+--spot} \
+  tpu create "${NAME}" "--accelerator-type=${TYPE}" "--version=${VERSION}" \
+    "${CREATE_FLAGS[@]}" ${SPOT:+--spot} \
     "--metadata-from-file=startup-script=${WORK}/guard"
 }
 
-set_up() {
-  local unpack='rm -rf speculative_t5x && git clone --quiet source.bundle'
-  unpack+=' speculative_t5x && cd speculative_t5x && bash'
+# Installs this commit and runs the job.
+work() {
+  local set_up='rm -rf speculative_t5x && git clone -q source.bundle'
+  set_up+=' speculative_t5x && bash speculative_t5x/scripts/cloud_tpu/set_up.sh'
+  set_up+=' && systemctl is-active cloud-tpu-guard.timer || { echo error:'
+  set_up+=' set-up failed, or no timer deletes the machine. && exit 1; }'
   tpu scp "${WORK}/source.bundle" "${NAME}:" --worker=all &&
-    tpu ssh "${NAME}" --worker=all \
-      "--command=${unpack} scripts/cloud_tpu/worker.sh set_up ${PROGRAM}"
-}
-
-run_job() {
-  local -a command=(env "CHIPS=${CHIPS}" "END_AT=$((DELETE_AT - 300))")
-  # Without this variable, jobs keep compiled programs beside their output.
-  [[ -z ${JAX_COMPILATION_CACHE_DIR-} ]] ||
-    command+=("JAX_COMPILATION_CACHE_DIR=${JAX_COMPILATION_CACHE_DIR}")
-  command+=(bash speculative_t5x/scripts/cloud_tpu/worker.sh run
-    "--num_hosts=${NUM_HOSTS}" "--output_dir=${FOLDER}" ${TRACE:+--trace})
-  STARTED='yes'
-  tpu ssh "${NAME}" --worker=all \
-    "--command=$(printf '%q ' "${command[@]}" "${PROGRAM}" "${JOB[@]}")"
+    on_hosts "${set_up}" && STARTED='yes' && on_hosts "$(printf '%q ' env \
+      "END_AT=$((DELETE_AT - 300))" "${ENVIRONMENT[@]}" \
+      bash speculative_t5x/scripts/cloud_tpu/run.sh ${TRACE:+--trace} \
+      "--num_hosts=${NUM_HOSTS}" "--chips=${CHIPS}" \
+      "--output_dir=${FOLDER}" "${PROGRAM}" "${JOB[@]}")"
 }
 
 delete() {
   tpu delete "${NAME}" || tpu delete "${NAME}" ||
+    [[ -z $(state || echo unknown) ]] || # it could not be created
     fail "${NAME} is billed until it deletes itself. Run the last command."
   EXISTS=''
 }
@@ -160,22 +180,22 @@ main() {
   DELETE_AT=$(($(date +%s) + HOURS * 3600))
   # No other run has this name, so that no machine of another run is touched.
   NAME="speculative-$(date +%m%d-%H%M%S)-${RANDOM}"
-  echo "${NAME}: ${TYPE}, at most $((NUM_HOSTS * 4 * HOURS)) chip-hours" >&2
+  echo "${NAME}: ${TYPE}, at most $((NUM_CHIPS * HOURS)) chip-hours" >&2
   trap finish EXIT
   trap 'exit 143' INT TERM HUP PIPE
-  FOLDER="${OUTPUT_DIR}"
-  [[ ${FOLDER} == gs://* ]] || FOLDER=../output # beside the host's checkout
-  [[ ${FOLDER} == gs://* ]] || step mkdir -p "${OUTPUT_DIR}"
+  FOLDER="${OUTPUT_DIR}" # for a local one, one beside the host's checkout
+  [[ ${FOLDER} == gs://* ]] ||
+    { FOLDER=../output && step mkdir -p "${OUTPUT_DIR}"; }
   # This commit with its history, so that run records can name it.
   step git bundle create --quiet "${WORK}/source.bundle" HEAD
-  local attempt status=0
+  local attempt status
   for attempt in 1 2 3 4 5; do
     create || exit
-    { set_up && run_job; } || status=$?
-    [[ ${status} != 0 && -n ${SPOT} && PREEMPTED == \
-      "$(tpu describe "${NAME}" '--format=value(state)')" ]] || exit "${status}"
-    echo "The machine of attempt ${attempt} was preempted." >&2
-    delete && status=0
+    work && exit
+    status=$?
+    [[ -n ${SPOT} && $(state || true) != @(READY|) ]] || exit "${status}"
+    echo "Machine ${attempt} was preempted." >&2
+    delete
   done
   fail 'five machines were preempted. The same command resumes the job.'
 }

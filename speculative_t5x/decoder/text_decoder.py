@@ -8,6 +8,7 @@ Legend: examples, num_decodes (samples per example), length (of the outputs).
 from collections.abc import Sequence
 import dataclasses
 import os
+import reprlib
 from typing import NamedTuple
 
 from etils import epath
@@ -60,6 +61,10 @@ class Output:
   num_unknown: int
   statistics: dict[str, object]
   decoded: token_decoder.Decoded
+
+  def __repr__(self) -> str:
+    calls = self.statistics['target_calls']
+    return f'Output({reprlib.repr(self.texts)}, {calls} target calls)'
 
 
 class InputCounts(NamedTuple):
@@ -162,6 +167,7 @@ class TextDecoder:
         f' tokens, vocabulary {self.vocabulary.name})'
     )
 
+  @sampling_lib.as_one
   def decode(
       self,
       texts: Sequence[str],
@@ -218,6 +224,7 @@ class TextDecoder:
     speculative = engine.Engine(self.tokens, answers=answers)
     return self._decode(speculative, request, counted)
 
+  @sampling_lib.as_one
   def decode_plain(
       self,
       texts: Sequence[str],

@@ -218,6 +218,7 @@ class TokenDecoder:
         f' {self.gamma}, outputs of at most {self.length} tokens)'
     )
 
+  @sampling_lib.as_one
   def generate(
       self,
       ids: Sequence[Sequence[int]],

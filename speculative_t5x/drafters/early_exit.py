@@ -12,8 +12,6 @@ Legend: rows, k (the exit layer), gamma (draft tokens per block).
 
 import dataclasses
 
-import jax.numpy as jnp
-
 from speculative_t5x.drafters import autoregression
 from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
@@ -49,10 +47,17 @@ class EarlyExit:
 
   def model_calls(self) -> tuple[contracts.ModelCall, ...]:
     """See `contracts.ModelCall`."""
-    begin = lambda params, context, rows, slots: self._share(
-        params, context.target
+    call = contracts.ModelCall(
+        self.model, self._begin, 1, self.max_draft_tokens
     )
-    return (contracts.ModelCall(self.model, begin, 1, self.max_draft_tokens),)
+    return (call,)
+
+  def _begin(
+      self, params, context: contracts.Context, rows, slots
+  ) -> tuple[contracts.Params, contracts.Memory, contracts.Cache]:
+    """See `contracts.ModelCall.begin`."""
+    shared = self._share(params, context.target)
+    return shared.params, shared.memory, shared.cache
 
   def _share(
       self, params: contracts.Params, target: contracts.TargetView
@@ -63,7 +68,7 @@ class EarlyExit:
     own = target.params
     if params is not None:
       own = first.put_head(own, params)
-    return contracts.TargetView(own, memory, cache)
+    return target._replace(params=own, memory=memory, cache=cache)
 
   def init(self, params, context, rows, slots) -> tuple[None, None]:
     """See `contracts.Drafter.init`."""
@@ -77,14 +82,19 @@ class EarlyExit:
 
     def decode(cache, tokens, positions, at):
       return model.decode(
-          shared.params, shared.memory, cache, tokens, positions, at
+          shared.params,
+          shared.memory,
+          cache,
+          tokens,
+          shared.offsets + positions,
+          at,
       )
 
     draft, cache, _ = autoregression.draft(
         decode,
         shared.cache,
         view.num_tokens - view.num_pending,  # the target was fed all others
-        jnp.full_like(view.num_tokens, self.target.special_ids.start),
+        shared.first_tokens,
         view,
         self.max_draft_tokens,
         first_block=1,

@@ -74,6 +74,8 @@ class InOrder:
     """See `contracts.Drafter.propose`."""
     counts = [each.num_uniforms for each in self.drafters]
     uniforms = view.uniforms.split(*counts)
+    # A later drafter may want nothing, and an earlier one falls behind it.
+    view = view._replace(wants_always=False)
     draft, states = None, []
     for drafter, own, memory_of, before, values in zip(
         self.drafters, params, memory, state, uniforms, strict=True

@@ -118,6 +118,7 @@ def evaluate(
     )
     if any(examples.hints):
       workload_lib.note_unread_hints(decoder)
+    workload_lib.note_unread_sampling(decoder, pairs)
     job = _Evaluation(
         workload, decoder, examples, batch_size, repeats, chunk_batches
     )

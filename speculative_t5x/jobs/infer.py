@@ -139,18 +139,7 @@ def infer(
     target = workload.find_target(mesh)
     vocabulary = models.fit_vocabulary(vocabulary, target)
     target = target.with_vocabulary('of the inputs', vocabulary.eos_id)
-    decoder = workload.load_decoder(
-        target,
-        drafter,
-        vocabulary,
-        gamma=gamma,
-        num_decodes=num_decodes,
-    )
-    finder = None
     lengths = workload.task_feature_lengths
-    if answers is not None:
-      embedder = answers_lib.Embedder(decoder, vocabulary, lengths['inputs'])
-      finder = answers.finder(embedder)
     if paths is None:
       # Imports seqio and TensorFlow, which lines of files do not need.
       from speculative_t5x.tasks import examples
@@ -158,6 +147,8 @@ def infer(
       read = examples.stream(
           workload.mixture_or_task_name, workload.split, lengths
       )
+      # A data set that is missing fails here, before weights are read.
+      read = itertools.chain([*itertools.islice(read, 1)], read)
       num_inputs = workload.num_examples()
     else:
       lines = text_files.read(
@@ -169,6 +160,20 @@ def infer(
       )
       read = inputs_lib.from_lines(lines, vocabulary, lengths, on_empty)
       num_inputs = None  # to count lines, files would be read twice
+    decoder = workload.load_decoder(
+        target,
+        drafter,
+        vocabulary,
+        gamma=gamma,
+        num_decodes=num_decodes,
+    )
+    if draft_sampling is not None:
+      pair = sampling_lib.Pair(sampling, draft_sampling)
+      workload_lib.note_unread_sampling(decoder, [pair])
+    finder = None
+    if answers is not None:
+      embedder = answers_lib.Embedder(decoder, vocabulary, lengths['inputs'])
+      finder = answers.finder(embedder)
     read = _note_hints(itertools.islice(read, num_examples), decoder)
     if None not in (num_inputs, num_examples):
       num_inputs = min(num_inputs, num_examples)

@@ -237,9 +237,11 @@ class _Measurements:
   ) -> Iterator[tuple[list[run_record.RunRecord], list[str]]]:
     """Yields records and advice of each setting, rule and policy in turn."""
     drafter = decoder.loaded_drafter
+    pairs = [pair for _, pair in self.settings]
+    workload_lib.note_unread_sampling(decoder, pairs)
     alphas = {
         samplings: self._find_alpha(decoder, samplings)
-        for samplings in dict.fromkeys(pair for _, pair in self.settings)
+        for samplings in dict.fromkeys(pairs)
     }
     for workload in workloads:
       variant = decoder.with_drafter(drafter, self.gammas[0], workload.policy)

@@ -286,6 +286,25 @@ def note_unstopped_drafts(decoder: token_decoder.TokenDecoder) -> None:
     )
 
 
+def note_unread_sampling(
+    decoder: token_decoder.TokenDecoder, pairs: Sequence[sampling_lib.Pair]
+) -> None:
+  """Prints a line on stderr if the drafter's own sampling has no effect.
+
+  Args:
+    decoder: Target and drafter.
+    pairs: Samplings of both.
+  """
+  name = decoder.loaded_drafter.description.name  # None in plain decoding
+  is_own = any(each.drafter != each.target for each in pairs)
+  if name and is_own and not decoder.drafter.num_uniforms:
+    print(
+        f'The drafter {name} samples no token: DRAFT_TEMPERATURE, DRAFT_TOPK'
+        ' and the like change nothing.',
+        file=sys.stderr,
+    )
+
+
 def pad_batch(mesh: jax.sharding.Mesh | None, batch_size: int) -> int:
   """Returns a batch size that the data axis divides.
 

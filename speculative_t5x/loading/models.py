@@ -15,6 +15,7 @@ import numpy as np
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
+from speculative_t5x.loading import quiet
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
@@ -159,6 +160,7 @@ def find_model(
     checkpoints.CheckpointError: if `config` is None and the checkpoint is of
       another network; if it has an encoder and should not, or the reverse.
   """
+  quiet.keep_libtpu_from_searching()
   if config is None:
     config = checkpoint.network(dtype)
   if is_decoder != config.reads_features:
@@ -241,6 +243,7 @@ def make_model(
     rules: Says which axes are partitioned over the mesh.
     special_ids: See `Model`.
   """
+  quiet.keep_libtpu_from_searching()
   merged = mesh is None
   if isinstance(params, Mapping):
     params = checkpoints.flatten(params).items()

@@ -26,7 +26,7 @@ class Network(Protocol):
   `contracts.NO_TOKEN` where there is none.
 
   Some networks offer more, which is asked for where it is needed. In decoding,
-  `encode(params, inputs)` returns features that other networks may read, and
+  `encode(params, inputs)` returns the features of `start` alone, and
   `shorten_head(params, ids)` restricts the logits to some tokens, whose number
   is then its `head_size`; `width_of_inputs` is the width of the features that
   `start` takes, and `sizes` maps names to what reports show of it. Training
@@ -35,7 +35,7 @@ class Network(Protocol):
   the outputs, which has the tokens before it as context, the first one those of
   `special_ids.start`. Drafts that share more with the target are made by
 
-    features(params, inputs)  what `encode` returns, in training, for `score`
+    features(params, inputs)  those of `start`, in training, for `score`
     on_features(width)        the network that reads such features
     first_layers(count)       the network that ends after some layers
     cut(params, ...)          a smaller network and its parameters
@@ -170,12 +170,18 @@ def check_offers(network: Network, name: str, asks: str) -> None:
 
 
 def features_width(network: Network) -> int:
-  """Returns the width of what `encode` of a network returns.
+  """Returns the width of the features that a network computes of its inputs.
 
   Raises:
-    ValueError: if the network has no `encode`.
+    ValueError: if it computes none.
   """
-  check_offers(network, 'encode', 'Reading the output of an encoder')
   params = jax.eval_shape(network.init, jax.random.key(0))
   inputs = jax.ShapeDtypeStruct((1, 1), jnp.int32)
-  return jax.eval_shape(network.encode, params, inputs).shape[-1]
+  start = lambda params, inputs: network.start(params, inputs, 1, 1).features
+  if (features := jax.eval_shape(start, params, inputs)) is None:
+    raise ValueError(
+        'A draft on the encoder of a target needs a network whose `start`'
+        f' returns features, which that of {network.name} does not. Choose'
+        ' another drafter or target.'
+    )
+  return features.shape[-1]

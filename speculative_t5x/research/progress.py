@@ -27,6 +27,12 @@ def say(text: str) -> None:
   print(f'{text} ...', file=file, flush=True)
 
 
+def duration(seconds: float) -> str:
+  """Returns a number of seconds for a line of progress."""
+  minutes, rest = divmod(round(seconds), 60)
+  return f'{minutes} min {rest:02} s' if minutes else f'{rest} s'
+
+
 class Progress:
   """Shows how many batches are done: as a bar where one can be drawn.
 
@@ -104,5 +110,5 @@ def _line(task: progress.Task, unit: str) -> str:
     return f'{task.description}: {unit} done: {task.completed:.0f}'
   line = f'{task.description}: {task.completed:.0f} of {task.total:.0f} {unit}'
   if task.time_remaining is not None:  # known after two batches
-    line += f', {task.time_remaining:.0f} s left'
+    line += f', {duration(task.time_remaining)} left'
   return line

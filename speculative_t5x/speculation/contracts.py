@@ -85,6 +85,12 @@ class Started(NamedTuple):
   first_tokens: jax.Array
   features: Any = None
 
+  def view(self, params: Params) -> 'TargetView':
+    """Returns what drafters may share of the target that has read them."""
+    return TargetView(
+        params, self.memory, self.cache, self.offsets, self.first_tokens
+    )
+
 
 class Model(Protocol):
   """A language model, as the loop and the drafters know it."""
@@ -169,11 +175,15 @@ class TargetView(NamedTuple):
     params: Parameters of the target.
     memory: What the target has read of its inputs.
     cache: Cache of the target, which holds the committed tokens.
+    offsets: [rows] int32, position of the first decoder input, see `Started`.
+    first_tokens: [rows] int32, the decoder input there.
   """
 
   params: Params
   memory: Memory
   cache: Cache
+  offsets: jax.Array
+  first_tokens: jax.Array
 
 
 class Context(NamedTuple):
@@ -224,6 +234,9 @@ class View(NamedTuple):
       distribution before they were standardized, [rows, vocab], and the token,
       [rows]; returns whether to draft another one after it, [rows] bool, and
       what it then knows. A drafter that samples asks it after each token.
+    wants_always: Whether this drafter alone drafts, and in every step as many
+      tokens as each row that has not ended may have (static). Then some row
+      wants a token, and a network was fed all but what the last step drew.
   """
 
   sequences: jax.Array
@@ -238,6 +251,7 @@ class View(NamedTuple):
   continues: Callable[[Any, jax.Array, jax.Array], tuple[jax.Array, Any]] = (
       drafts_on
   )
+  wants_always: bool = False
 
 
 class ModelCall(NamedTuple):

@@ -132,11 +132,6 @@ class Statistics:
     """[rows], draft tokens that could be accepted."""
     return tokens_per_position(self.drafted_histogram).sum(axis=-1)
 
-  @property
-  def num_rejections(self) -> jax.Array:
-    """[rows], blocks that ended in a rejected draft token."""
-    return self.num_tested - self.num_accepted
-
   def named(self) -> dict[str, jax.Array]:
     """Returns counts [rows] under the names of the run record.
 

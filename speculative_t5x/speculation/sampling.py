@@ -13,9 +13,10 @@ log-probability of whatever is drawn is not finite.
 Legend: vocab. `...` stands for any leading axes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+import functools
 import numbers
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from flax import struct
 import jax
@@ -27,6 +28,7 @@ import numpy as np
 MIN_TEMPERATURE = 1e-4  # at or below it, argmax (T5X's constant)
 BLOCK = 128  # tokens; a multiple of both CPU and TPU vector widths
 _SHARES = 'topp', 'minp', 'typicalp'
+_Function = TypeVar('_Function', bound=Callable)
 
 
 @struct.dataclass
@@ -104,6 +106,21 @@ def _check(name: str, value: numbers.Real) -> None:
 
 
 GREEDY = Sampling(temperature=0.0)
+
+
+def as_one(function: _Function) -> _Function:
+  """Has a function that takes a `Sampling` name it where a part is passed."""
+
+  @functools.wraps(function)
+  def call(*args, **kwargs):
+    for name in vars(GREEDY).keys() & kwargs:
+      raise TypeError(
+          f'{function.__name__} takes {name} as a part of its sampling. Pass'
+          f' sampling=speculative_t5x.Sampling({name}={kwargs[name]!r}).'
+      )
+    return function(*args, **kwargs)
+
+  return call
 
 
 def each(

@@ -68,6 +68,14 @@ class Batch:
   memory: contracts.Memory
   draft_memory: contracts.Memory
 
+  def view(
+      self, params: contracts.Params, cache: contracts.Cache
+  ) -> contracts.TargetView:
+    """Returns the target with its cache, for drafters that share it."""
+    return contracts.TargetView(
+        params, self.memory, cache, self.offsets, self.first_tokens
+    )
+
 
 @struct.dataclass
 class State:
@@ -160,10 +168,9 @@ def begin(
   started = setup.target.start(
       setup.target_params, inputs, rows, slots, **known
   )
-  target = contracts.TargetView(
-      setup.target_params, started.memory, started.cache
+  context = contracts.Context(
+      inputs, hints, started.view(setup.target_params), started.features
   )
-  context = contracts.Context(inputs, hints, target, started.features)
   draft_memory, draft_state = setup.drafter.init(
       setup.draft_params, context, rows, slots
   )

@@ -232,9 +232,7 @@ def _view(setup, batch, state, uniforms) -> contracts.View:
       num_wanted=_num_wanted(setup, batch, state),
       uniforms=uniforms,
       sampling=setup.draft_sampling,
-      target=contracts.TargetView(
-          setup.target_params, batch.memory, state.target_cache
-      ),
+      target=batch.view(setup.target_params, state.target_cache),
       last_outcome=state.outcome,
       begin=functools.partial(
           setup.policy.begin,
@@ -242,6 +240,7 @@ def _view(setup, batch, state, uniforms) -> contracts.View:
           gamma=setup.drafter.max_draft_tokens,
       ),
       continues=functools.partial(_continues, setup, state),
+      wants_always=setup.policy.is_constant,
   )
 
 

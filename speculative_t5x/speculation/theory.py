@@ -3,9 +3,8 @@
 """Expected gains of speculative decoding: Section 3 of Leviathan et al. (2023).
 
 Closed forms take scalars or arrays, which broadcast, and compute in float64.
-The other functions compute expected target calls for a known text, and
-estimates from measured counts. All raise ValueError for a value out of range
-and name the argument and the value.
+The others take distributions, or the acceptance along a known text. All raise
+ValueError for a value out of range and name the argument and the value.
 
 Legend: alpha in [0, 1] (mean acceptance probability of a draft token, see
 Definition 3.1); gamma, a whole number >= 1 (draft tokens per target call);
@@ -76,33 +75,6 @@ def operations_factor(
   )
 
 
-def memory_access_factor(alpha: npt.ArrayLike, gamma: npt.ArrayLike) -> Values:
-  """Returns plain over speculative reads of the target's weights and cache.
-
-  They are read once per target call, so the factor is Equation (1); see the end
-  of Section 3.4.
-  """
-  return expected_tokens(alpha, gamma)
-
-
-def can_improve(
-    alpha: npt.ArrayLike, cost_coefficient: npt.ArrayLike
-) -> Values:
-  """Returns whether any gamma makes decoding faster, bool: Corollary 3.9."""
-  cost = ranges.check_coefficient('cost_coefficient', cost_coefficient)
-  return ranges.check_alpha(alpha) > cost
-
-
-def guaranteed_factor(
-    alpha: npt.ArrayLike, cost_coefficient: npt.ArrayLike
-) -> Values:
-  """Returns a lower bound of the best walltime factor: Corollary 3.9.
-
-  The bound is 1, the factor of plain decoding, if no gamma improves.
-  """
-  return np.maximum(walltime_factor(alpha, 1, cost_coefficient), 1)
-
-
 def optimal_gamma(
     alpha: npt.ArrayLike, cost_coefficient: npt.ArrayLike, max_gamma: int = 64
 ) -> Values:
@@ -125,50 +97,6 @@ def optimal_gamma(
   tokens = np.cumsum(alpha**gammas, axis=-1)
   added = alpha ** (gammas + 1)
   return np.sum(added * (gammas * cost + 1) > cost * tokens, axis=-1)
-
-
-def oracle_expected_tokens(alpha: npt.ArrayLike) -> Values:
-  """Returns the tokens per target call of an oracle for gamma: Section 3.5.
-
-  The oracle drafts only tokens that will be accepted.
-  """
-  return expected_tokens(alpha, np.inf)
-
-
-def oracle_factor(
-    alpha: npt.ArrayLike, cost_coefficient: npt.ArrayLike
-) -> Values:
-  """Returns the walltime factor of an oracle for gamma: Section 3.5.
-
-  The oracle drafts only tokens that will be accepted. The factor is infinite at
-  alpha 1 and cost 0.
-  """
-  alpha = ranges.check_alpha(alpha)
-  cost = ranges.check_coefficient('cost_coefficient', cost_coefficient)
-  with np.errstate(divide='ignore'):
-    return 1 / (1 - alpha + cost * alpha)
-
-
-def divergence(
-    target_probs: npt.ArrayLike, draft_probs: npt.ArrayLike
-) -> Values:
-  """Returns the distance of two distributions: Definition 3.2.
-
-  This is the total variation distance, which is 1 minus the acceptance
-  probability by Theorem 3.5.
-
-  Args:
-    target_probs: p, [..., vocab].
-    draft_probs: q, [..., vocab].
-  Returns:
-    Distances [...] in [0, 1].
-  Raises:
-    ValueError: if an argument is not a distribution.
-  """
-  target_probs = _distribution('target_probs', target_probs)
-  draft_probs = _distribution('draft_probs', draft_probs)
-  distance = np.sum(np.abs(target_probs - draft_probs), axis=-1) / 2
-  return np.minimum(distance, 1)
 
 
 def acceptance_probability(
@@ -195,35 +123,6 @@ def acceptance_probability(
   ranges.check('lenience', lenience, is_allowed, 'lie in (0, 1]')
   accepted = np.minimum(target_probs / lenience[..., None], draft_probs)
   return np.minimum(np.sum(accepted, axis=-1), 1)
-
-
-def expected_tokens_from_histogram(
-    histogram: npt.ArrayLike, num_cut_short: npt.ArrayLike = 0
-) -> Values:
-  """Returns the measured mean tokens per target call.
-
-  Args:
-    histogram: [..., gamma + 1], numbers of blocks by accepted draft tokens.
-    num_cut_short: [...], number of blocks whose output ended within the draft,
-      so that no resampled or bonus token was drawn.
-  Raises:
-    ValueError: for negative counts, if there is no block, or if `num_cut_short`
-      exceeds the number of blocks.
-  """
-  histogram = np.asarray(histogram, np.float64)
-  cut = np.asarray(num_cut_short, np.float64)
-  ranges.check('histogram', histogram, histogram >= 0, 'be at least 0')
-  calls = np.sum(histogram, axis=-1)
-  ranges.check('The sum of histogram', calls, calls > 0, 'be above 0')
-  is_allowed = (cut >= 0) & (cut <= calls)
-  ranges.check(
-      'num_cut_short',
-      cut,
-      is_allowed,
-      'lie between 0 and the number of blocks',
-  )
-  accepted = histogram @ np.arange(histogram.shape[-1])
-  return 1 + (accepted - cut) / calls
 
 
 def expected_calls(

@@ -86,8 +86,8 @@ class SpeculativeModel(models.EncoderDecoderModel):
     ranges.check_settings(ranges.COUNT, gamma=gamma)
     super().__init__(
         draft_module.Pair(module),
-        input_vocabulary,
-        output_vocabulary,
+        task_vocabulary.by_content(input_vocabulary),
+        task_vocabulary.by_content(output_vocabulary),
         optimizer_def,
         decode_fn,
         **kwargs,

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Restores a target and its drafter in a T5X job, which restores one model."""
 
-from collections.abc import Iterator, Mapping, Sequence
-import contextlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flax import core as flax_core
@@ -14,6 +13,7 @@ from t5x import train_state as train_state_lib
 from t5x import utils
 
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.t5x_guest import model as model_lib
 
 
@@ -45,8 +45,11 @@ class PairRestorer:
       restore_dtype: The dtype of the target's parameters; None for the stored
         dtype.
       **others: Further arguments of T5X, for saving and data sets; unused.
+    Raises:
+      ValueError: if the job's model has no target beside a draft.
     """
     del others
+    _check_is_guest(train_state)
     self._train_state = train_state
     self._partitioner = partitioner
     self._model = model
@@ -128,8 +131,11 @@ class PairInitializer(utils.TrainStateInitializer):
       draft_checkpoint_path: The draft model's checkpoint, in the same forms;
         None for random parameters.
       **kwargs: Arguments of `t5x.utils.TrainStateInitializer`.
+    Raises:
+      ValueError: if the job's model has no target beside a draft.
     """
     super().__init__(partitioner=partitioner, **kwargs)
+    _check_is_guest(self.global_train_state_shape)
     self._partitioner = partitioner
     self._paths = {'target': checkpoint_path}
     if draft_checkpoint_path is not None:
@@ -156,6 +162,16 @@ class PairInitializer(utils.TrainStateInitializer):
     return state.replace_params(flax_core.freeze(params | read))
 
 
+def _check_is_guest(train_state: Any) -> None:
+  """Raise ValueError unless the model is one of this package's."""
+  if 'target' not in train_state.params:
+    raise ValueError(
+        "The job's model is T5X's own. A model file of T5X sets MODEL: give it"
+        ' before configs/t5x/speculative.gin, or bind the model of the script'
+        ' as configs/t5x/eval.gin does.'
+    )
+
+
 def _read(
     paths: Mapping[str, checkpoints.Path],
     train_state: Any,
@@ -179,15 +195,15 @@ def _read(
   shardings = _shardings(train_state, partitioner)
   opened, params = {}, {}
   for role, path in paths.items():
-    with _naming(role):
+    with pairing.naming(pairing.PATHS[role]):
       if path is None:
         raise checkpoints.CheckpointError('a path is needed.')
       opened[role] = checkpoints.open(path).of(role)
   for role, checkpoint in opened.items():
-    with _naming(role):
+    with pairing.naming(pairing.PATHS[role]):
       checkpoint.check_shapes(shapes[role])
   for role, checkpoint in opened.items():
-    with _naming(role):
+    with pairing.naming(pairing.PATHS[role]):
       params[role] = checkpoint.restore_params(
           shapes[role], dtype, shardings[role]
       )
@@ -213,17 +229,3 @@ def _place(
   return jax.make_array_from_callback(
       param.shape, sharding, lambda index: param[index]
   )
-
-
-_MACROS = {'target': 'CHECKPOINT_PATH', 'draft': 'DRAFT_CHECKPOINT_PATH'}
-
-
-@contextlib.contextmanager
-def _naming(role: str) -> Iterator[None]:
-  """Name the model in errors of checkpoints."""
-  try:
-    yield
-  except checkpoints.CheckpointError as error:
-    raise checkpoints.CheckpointError(
-        f'The {role} ({_MACROS[role]}): {error}'
-    ) from error

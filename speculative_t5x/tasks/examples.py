@@ -146,8 +146,11 @@ def stream(
   Arguments and errors are those of `load`.
   """
   task = find_task(mixture_or_task_name, split)
-  features = task.output_features
-  if features['inputs'].vocabulary != features['targets'].vocabulary:
+  inputs, targets = (
+      task_vocabulary.by_content(task.output_features[name].vocabulary)
+      for name in ('inputs', 'targets')
+  )
+  if inputs != targets:
     raise vocabularies.VocabularyError(
         f'Task {task.name} has different vocabularies for inputs and targets,'
         ' but models have one. Give both features the same vocabulary.'

@@ -17,11 +17,10 @@ Inference: A Comprehensive Survey of Speculative Decoding", arXiv:2401.07851.
 """
 
 from collections.abc import Mapping
-import json
 import os
 from typing import Any
 
-from etils import epath
+from speculative_t5x.tasks import json_rows
 
 CATEGORIES = ('translation', 'summarization')
 SPLITS = ('test',)
@@ -51,29 +50,26 @@ def read_pairs(
     that begins with another text is unchanged.
 
   Raises:
+    FileNotFoundError: if there is no such file.
     ValueError: if the file has no row of the category, or if a row is not as
       described above.
   """
-  pairs, categories = [], set()
-  # Not `splitlines`, which would also split at Unicode line separators.
-  lines = epath.Path(data_file).read_text(encoding='utf-8').split('\n')
-  for number, line in enumerate(lines, start=1):
-    if not line.strip():
-      continue
-    try:
-      row = json.loads(line)
-      categories.add(row['category'])
-      if row['category'] == category:
-        pairs.append(_pair(row))
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-      raise ValueError(
-          f'{data_file}, line {number} is not a row of Spec-Bench with a'
-          f' category, one turn and a reference ({error!r}). {_SOURCE}'
-      ) from error
+  wanted = 'a row of Spec-Bench with a category, one turn and a reference'
+  rows = json_rows.read(
+      data_file,
+      lambda row: (
+          row['category'],
+          _pair(row) if row['category'] == category else None,
+      ),
+      wanted,
+      _SOURCE,
+  )
+  pairs = [pair for found, pair in rows if found == category]
   if not pairs:
     raise ValueError(
         f'{data_file} has no row of the category {category}, only of'
-        f' {", ".join(sorted(categories)) or "none"}. {_SOURCE}'
+        f' {", ".join(sorted({found for found, _ in rows})) or "none"}.'
+        f' {_SOURCE}'
     )
   return pairs
 

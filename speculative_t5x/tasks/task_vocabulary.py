@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The vocabulary of a seqio task behind the interface of `vocabularies`."""
+"""The vocabulary of a seqio task, as `vocabularies` has it and as T5X does."""
 
 from collections.abc import Sequence
 
@@ -38,3 +38,36 @@ class TaskVocabulary(vocabularies.Vocabulary):
       return f'<extra_id_{self.num_ids - 1 - i}>'
     # A byte that is part of a character has no text.
     return str(self._vocabulary.decode([i])) or f'<id {i}>'
+
+
+class _ByContent(seqio.SentencePieceVocabulary):
+  """A vocabulary that equals every other one whose ids mean the same.
+
+  seqio compares paths and numbers of extra ids. T5X's models name a file with
+  the sentinels, and tasks of the `t5` package one without, to which they are
+  added. T5X asks the task's vocabulary whether it differs from the model's, and
+  Python lets an instance of a subclass answer.
+  """
+
+  def __eq__(self, other: object) -> bool:
+    if not isinstance(other, seqio.SentencePieceVocabulary):
+      return False
+    if super().__eq__(other):  # reads no file
+      return True
+    try:
+      vocabularies.check_same(TaskVocabulary(self), TaskVocabulary(other))
+    except vocabularies.VocabularyError:
+      return False
+    return True
+
+
+def by_content(vocabulary: seqio.Vocabulary) -> seqio.Vocabulary:
+  """Return a vocabulary that is compared with others by its pieces.
+
+  Vocabularies of other kinds than SentencePiece are compared so already.
+  """
+  if type(vocabulary) is not seqio.SentencePieceVocabulary:
+    return vocabulary
+  found = _ByContent.__new__(_ByContent)
+  found.__setstate__(vocabulary.__getstate__())
+  return found

@@ -8,6 +8,7 @@ Nothing is downloaded: a data set must have been prepared, as by `tfds build`.
 import dataclasses
 import os
 
+from etils import epath
 import seqio
 import tensorflow as tf
 
@@ -26,13 +27,16 @@ class PreparedDataSource(seqio.TfdsDataSource):
       self,
       tfds_name: str,
       tfds_data_dir: str | os.PathLike[str] | None = None,
+      remedy: str = '',
   ):
     """Name a data set, which is looked up when it is first read.
 
     Args:
       tfds_name: Name of the data set, with its config and version.
       tfds_data_dir: Folder of prepared data sets; None for TFDS's default.
+      remedy: Says what to do where it cannot be prepared.
     """
+    self._remedy = remedy
     super().__init__(
         tfds_name,
         tfds_data_dir=tfds_data_dir and os.fspath(tfds_data_dir),
@@ -52,8 +56,9 @@ class PreparedDataSource(seqio.TfdsDataSource):
       folder = found.builder.data_dir_root
       raise FileNotFoundError(
           f'TensorFlow Datasets has not prepared {found.name} in {folder}.'
-          f' Prepare it with `tfds build {found.name} --data_dir={folder}` (see'
-          ' docs/jobs.md), or set TFDS_DATA_DIR to the folder that holds it.'
+          f' Prepare it with `tfds build {found.name} --data_dir={folder}`'
+          ' (which needs apache-beam; docs/data.md has the same without), or'
+          f' set TFDS_DATA_DIR to the folder that holds it. {self._remedy}'
       )
     return found
 
@@ -71,7 +76,8 @@ class PreparedDataSource(seqio.TfdsDataSource):
     not depend on `shard_info`, nor on the order in which files are read.
 
     Raises:
-      FileNotFoundError: if the data set has not been prepared.
+      FileNotFoundError: if the data set has not been prepared, or has lost a
+        file.
       ValueError: if it has no such split.
     """
     if '+' in str(split):  # ids of several splits would be equal
@@ -92,7 +98,14 @@ class PreparedDataSource(seqio.TfdsDataSource):
         split=split, shuffle_files=shuffle, read_config=read_config
     )
     whole = str(split).partition('[')[0]  # of a slice such as 'test[:100]'
-    lengths = builder.info.splits[whole].shard_lengths
+    info = builder.info.splits[whole]
+    if lost := [x for x in info.filepaths if not epath.Path(x).exists()]:
+      raise FileNotFoundError(
+          f'The data set {self.tfds_dataset.name} lacks {lost[0]}. Copy it'
+          f' again, or prepare it again with `tfds build --overwrite'
+          f' {self.tfds_dataset.name} --data_dir={builder.data_dir_root}`.'
+      )
+    lengths = info.shard_lengths
     return dataset.map(
         lambda example: _replace_id(example, lengths),
         num_parallel_calls=tf.data.AUTOTUNE,

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks of T5 whose data sets TensorFlow Datasets has prepared.
+"""Tasks of T5, from TensorFlow Datasets or from files of JSON lines.
 
   wmt_ende        WMT14, English to German, in Tensor2Tensor's selection:
                   newstest2013 is the validation split, newstest2014 the test
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import seqio
 import tensorflow as tf
 
+from speculative_t5x.tasks import json_rows
 from speculative_t5x.tasks import metric_fns
 from speculative_t5x.tasks import seqio_tasks
 from speculative_t5x.tasks import tfds_source
@@ -36,6 +37,7 @@ class _Task(NamedTuple):
     inputs_key: The feature with the text to be translated or summarized.
     targets_key: The feature with the reference.
     metric_fns: Metrics of the task.
+    remedy: What else to do if the data set cannot be prepared.
   """
 
   tfds_name: str
@@ -43,8 +45,10 @@ class _Task(NamedTuple):
   inputs_key: str
   targets_key: str
   metric_fns: Sequence[Callable[..., Mapping[str, Any]]]
+  remedy: str
 
 
+_JSONL = "set JSONL_FILES={'test': '<file>'} instead (docs/data.md)."
 _TASKS = {
     'wmt_ende': _Task(
         'wmt_t2t_translate/de-en:1.0.0',
@@ -52,6 +56,7 @@ _TASKS = {
         'en',
         'de',
         metric_fns.T5_TRANSLATION,
+        'Of the test split alone, give configs/tasks/newstest2014.gin.',
     ),
     'cnn_dailymail': _Task(
         'cnn_dailymail:3.4.0',
@@ -59,6 +64,9 @@ _TASKS = {
         'article',
         'highlights',
         metric_fns.SUMMARIZATION,
+        'If Google Drive refuses its two files, put cnn_stories.tgz and'
+        ' dailymail_stories.tgz into downloads/manual of that folder by hand,'
+        f' or {_JSONL}',
     ),
     'xsum': _Task(
         'xsum:1.1.0',
@@ -66,6 +74,8 @@ _TASKS = {
         'document',
         'summary',
         metric_fns.SUMMARIZATION,
+        'Its articles must be collected by a script of its authors first;'
+        f' otherwise {_JSONL}',
     ),
 }
 NAMES = tuple(_TASKS)
@@ -75,6 +85,7 @@ def register(
     name: str,
     data_dir: str | os.PathLike[str] | None = None,
     vocabulary_file: str | os.PathLike[str] = seqio_tasks.T5_VOCABULARY_FILE,
+    files: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> str:
   """Register a seqio task in place of one of the same name.
 
@@ -83,18 +94,50 @@ def register(
     data_dir: The folder of TensorFlow Datasets; None for its default, which is
       the folder that TFDS_DATA_DIR names or ~/tensorflow_datasets.
     vocabulary_file: The path of a SentencePiece model.
+    files: Paths of JSON lines by the names of their splits, to be read instead:
+      objects with the fields that the data set has. None for `data_dir`.
 
   Returns:
     The task's name, which is `name`.
 
   Raises:
     FileNotFoundError: if a local vocabulary file is missing. A missing data set
-      raises it when the task is read.
+      or file raises it when the task is read.
+    ValueError: if `files` are not paths by splits.
+  """
+  task = _TASKS[name]
+  if files is None:
+    source = tfds_source.PreparedDataSource(
+        task.tfds_name, data_dir, task.remedy
+    )
+  elif isinstance(files, Mapping) and files:
+    source = seqio_tasks.source_of_columns(
+        lambda split: _read_columns(task, files[split]), tuple(files)
+    )
+  else:
+    raise ValueError(
+        f'The files of {name} are {files!r}. Give them by their splits, as in'
+        " {'test': 'test.jsonl'}."
+    )
+  return add(name, source, vocabulary_file)
+
+
+def add(
+    name: str,
+    source: seqio.DataSource,
+    vocabulary_file: str | os.PathLike[str],
+) -> str:
+  """Register a task of examples that any source has; see `register`.
+
+  Args:
+    name: One of NAMES.
+    source: Examples with the fields of the data set, and `example_id`.
+    vocabulary_file: The path of a SentencePiece model.
   """
   task = _TASKS[name]
   seqio_tasks.add_task(
       name,
-      tfds_source.PreparedDataSource(task.tfds_name, data_dir),
+      source,
       preprocessors=[
           seqio.map_over_dataset(
               lambda example: {
@@ -110,3 +153,22 @@ def register(
       vocabulary_file=vocabulary_file,
   )
   return name
+
+
+def _read_columns(
+    task: _Task, path: str | os.PathLike[str]
+) -> dict[str, list[str]]:
+  keys = task.inputs_key, task.targets_key
+
+  def parse(row: Mapping[str, Any]) -> tuple[str, ...]:
+    texts = tuple(row[key] for key in keys)
+    if not all(isinstance(text, str) for text in texts):
+      raise TypeError('another value than a text')
+    return texts
+
+  wanted = f'an object with the texts {keys[0]!r} and {keys[1]!r}'
+  remedy = 'docs/data.md says how to write such a file.'
+  rows = json_rows.read(path, parse, wanted, remedy)
+  if not rows:
+    raise ValueError(f'{path} is empty. {remedy}')
+  return dict(zip(keys, map(list, zip(*rows)), strict=True))

@@ -84,12 +84,14 @@ def place(tokens: tuple[int, ...]) -> tuple[int, ...]:
   return ((0, SPECIAL_IDS.start) + tokens)[-2:]
 
 
+_SHARPNESS = 1.5  # of random logits: far from uniform, far from argmax
+
+
 def random_logits(
     seed: int,
     num_tables: int,
     vocab_size: int,
     width: int | None = None,
-    sharpness: float = 1.5,
 ) -> np.ndarray:
   """Returns logits [tables, vocab + 1, vocab + 1, width] float64.
 
@@ -97,4 +99,4 @@ def random_logits(
   is the vocabulary's unless given.
   """
   shape = (num_tables, vocab_size + 1, vocab_size + 1, width or vocab_size)
-  return np.random.default_rng(seed).normal(size=shape) * sharpness
+  return np.random.default_rng(seed).normal(size=shape) * _SHARPNESS

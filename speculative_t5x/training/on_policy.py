@@ -134,7 +134,7 @@ class Samples:
     inputs, _ = batches.Examples(inputs, inputs).as_read()
     features = None
     if network.reads_features:
-      features = objective.target.encode(objective.target_params, inputs)
+      features = objective.target.features(objective.target_params, inputs)
     model = network_lib.NetworkModel(
         network,
         self._special_ids,

@@ -111,7 +111,7 @@ class Saver:
     self.history.add(point)
     self._remove_others()
     measured = training_lines.listed(point.validation)
-    training_lines.show(f'  saved step {point.step}; {measured}')
+    training_lines.show(f'training: saved step {point.step}, {measured}')
     self._show()
 
   def _show(self) -> None:

@@ -20,6 +20,7 @@ from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import interruption
+from speculative_t5x.research import progress
 from speculative_t5x.speculation import ranges
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
@@ -178,7 +179,7 @@ def train(
   step, started = int(state.step), time.monotonic()
   num_params = sum(x.size for x in jax.tree.leaves(state.params))
   training_lines.show(
-      f'training {num_params:,} parameters on {jax.devices()[0].device_kind}'
+      f'training: {num_params:,} parameters on {jax.devices()[0].device_kind}'
       f' from step {step} to {settings.train_steps}: {examples.num_examples:,}'
       f' examples of up to {examples.inputs.shape[1]} and'
       f' {examples.targets.shape[1]} tokens'
@@ -218,13 +219,13 @@ def train(
   last, best = saver.history.points[-1], saver.history.best
   folders = [str(model_dir / f'checkpoint_{x.step}') for x in (last, best)]
   training_lines.show(
-      f'trained to step {last.step} in'
-      f' {training_lines.duration(time.monotonic() - started)}:'
+      f'training: ended at step {last.step} after'
+      f' {progress.duration(time.monotonic() - started)}:'
       f' {training_lines.listed(last.validation)}; saved {folders[0]}'
   )
   if best.step != last.step:
     training_lines.show(
-        f'best checkpoint, step {best.step}:'
+        f'training: best at step {best.step}:'
         f' {training_lines.listed(best.validation)}; saved {folders[1]}'
     )
   return Result(last, best, *folders)

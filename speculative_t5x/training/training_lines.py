@@ -9,6 +9,7 @@ import time
 import jax
 import numpy as np
 
+from speculative_t5x.research import progress
 from speculative_t5x.training import losses
 
 
@@ -49,24 +50,17 @@ class Window:
     num_steps = sum(len(metrics.loss) for metrics in self._metrics)
     seconds_per_step = (time.monotonic() - self._started) / num_steps
     return (
-        f'step {step}/{train_steps}'
-        f'  loss {means["loss"]:.4f}'
-        f'  accuracy {means["accuracy"]:.4f}'
-        f'  learning rate {learning_rate:.5f}'
-        f'  {means["target_tokens_per_second"]:,.0f} target tokens/s'
-        f'  {duration((train_steps - step) * seconds_per_step)} left'
+        f'training: step {step} of {train_steps},'
+        f' loss {means["loss"]:.4f}, accuracy {means["accuracy"]:.4f},'
+        f' learning rate {learning_rate:.5f},'
+        f' {means["target_tokens_per_second"]:,.0f} target tokens/s,'
+        f' {progress.duration((train_steps - step) * seconds_per_step)} left'
     )
 
 
 def listed(measured: Mapping[str, float]) -> str:
   """List what was measured."""
   return ', '.join(f'{name} {x:.4f}' for name, x in measured.items())
-
-
-def duration(seconds: float) -> str:
-  """Write a number of seconds as minutes and seconds."""
-  minutes, seconds = divmod(round(seconds), 60)
-  return f'{minutes}m{seconds:02d}s'
 
 
 def show(line: str) -> None:

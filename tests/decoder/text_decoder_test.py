@@ -98,6 +98,7 @@ class TestDecode:
     np.testing.assert_array_equal(found.sequences, expected.sequences)
     np.testing.assert_array_equal(found.scores, np.zeros((3, 1)))
     assert found.decoded.num_calls.sum() < expected.decoded.num_calls.sum()
+    assert found.texts[0][0][:9] in repr(found) and len(repr(found)) < 200
 
   def test_samples_depend_on_example_id_and_seed(self):
     own = sampling.Sampling(1.0)
@@ -190,6 +191,12 @@ class TestRequest:
       pair().make_request(['a red bell', ['a red bell']])
     with pytest.raises(ValueError, match='^A rule must be an object'):
       pair().decode(TEXTS, rule='block')
+
+  def test_a_part_of_the_sampling_alone(self):
+    ways = pair().decode, pair().decode_plain, pair().tokens.generate
+    for way in ways:
+      with pytest.raises(TypeError, match=r'Pass sampling=.*\(topk=4\)'):
+        way(TEXTS, topk=4)
 
   def test_values_out_of_range(self):
     with pytest.raises(ValueError, match=r'example_ids\[1\]'):

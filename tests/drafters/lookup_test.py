@@ -124,7 +124,7 @@ def propose(drafter, texts: Texts):
   context = contracts.Context(
       jnp.asarray(texts.inputs),
       None if texts.hints is None else jnp.asarray(texts.hints),
-      contracts.TargetView(None, None, None),
+      contracts.TargetView(None, None, None, None, None),
       None,
   )
   rows = len(texts.outputs)

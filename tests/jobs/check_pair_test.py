@@ -114,7 +114,7 @@ class TestFailures:
     }
     for changes, reason in (
         ({'draft_vocabulary_file': other}, 'b.model has no pad_token'),
-        ({'checkpoint_path': '/x'}, 'CHECKPOINT_PATH: No checkpoint at /x'),
+        ({'checkpoint_path': '/x'}, '(CHECKPOINT_PATH): No checkpoint at /x'),
         ({'device_memory_gib': 0.001}, 'MiB in total, of 0.001 GiB. Decode in'),
         (swapped, 'look swapped. The report names 1 more.'),
     ):

@@ -11,6 +11,7 @@ import types
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import seqio
 
 from speculative_t5x.decoder import answers
 from speculative_t5x.decoder import token_decoder
@@ -36,6 +37,7 @@ from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import text_files
+from speculative_t5x.tasks import tfds_tasks
 from tests import memory_files
 from tests import workloads
 
@@ -474,6 +476,23 @@ class TestBadInput:
     with pytest.raises(ValueError, match=named):
       run(None, **changes)
     assert not (tmp_path / 'out').exists()
+
+
+def test_data_set_that_is_missing_fails_before_weights_are_read(
+    paths, tmp_path, monkeypatch
+):
+  loaded = []
+  monkeypatch.setattr(workload_lib.Workload, 'load_decoder', loaded.append)
+  vocabulary = bulletins.VOCABULARY_FILE
+  files = {'validation': tmp_path / 'absent.jsonl'}
+  name = tfds_tasks.register('xsum', None, vocabulary, files)
+  arguments = _arguments(paths, mixture_or_task_name=name)
+  try:
+    with pytest.raises(FileNotFoundError, match='absent.jsonl'):
+      infer.infer(**arguments)
+  finally:
+    seqio.TaskRegistry.remove(name)
+  assert not loaded
 
 
 class _Repeating:

@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import pathlib
+import re
 import shutil
 
 import gin
@@ -131,8 +132,8 @@ class TestTrain:
     assert sorted(checkpoints.step_folders(folder)) == [3, 6]
     first, *lines = printed
     assert 'from step 0 to 6: 40 examples of up to 10 and 12 tokens' in first
-    shown = [x.split()[1] for x in lines if x.startswith('step')]
-    assert shown == ['3/6', '6/6']
+    shown = [re.findall(r': step (\d of \d),.* s left$', x) for x in lines]
+    assert sum(shown, []) == ['3 of 6', '6 of 6']
 
   def test_tensorboard_and_curves_show_the_history(self, trained):
     folder, result, _ = trained
@@ -204,7 +205,7 @@ class TestTrain:
   def test_finished_training_is_only_evaluated(self, trained, capsys):
     assert _train(trained[0]) == trained[1]
     lines = capsys.readouterr().err.splitlines()
-    assert not any(line.startswith('step') for line in lines)
+    assert not any(': step ' in line for line in lines)
 
   def test_folder_of_another_training(self, trained, tmp_path):
     other = dataclasses.replace(_CONFIG, mlp_dim=32)

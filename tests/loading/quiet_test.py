@@ -9,7 +9,9 @@ import jax
 from jax.extend import backend
 import pytest
 
+from speculative_t5x.loading import models
 from speculative_t5x.loading import quiet
+from tests import tiny
 
 
 class TestKeepLibtpuFromSearching:
@@ -36,6 +38,10 @@ class TestKeepLibtpuFromSearching:
     assert factories.keys() == {'tpu'}
     with pytest.raises(RuntimeError, match='no TPU on this machine'):
       factories['tpu']()
+
+  def test_a_model_in_python(self, factories):
+    models.make_model(tiny.config(), tiny.params(tiny.config()))
+    assert factories.keys() == {'tpu'}
 
   @pytest.mark.parametrize('pattern', ['/dev/accel*', '/dev/vfio/[0-9]*'])
   def test_a_device(self, factories, monkeypatch, pattern):

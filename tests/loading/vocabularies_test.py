@@ -154,13 +154,8 @@ def from_both(folder):
 
 def with_its_own(folder):
   """mT5's spiece.model holds the sentinels."""
-  proto = sentencepiece_model_pb2.ModelProto()
-  proto.ParseFromString(BULLETINS.read_bytes())
-  for i in reversed(range(NUM_SENTINELS)):
-    proto.pieces.add(piece=f'▁<extra_id_{i}>', type=4)
   path = folder / 'spiece.model'
-  path.write_bytes(proto.SerializeToString())
-  return vocabularies.load(path)
+  return vocabularies.load(vocabulary_files.with_sentinels(BULLETINS, path))
 
 
 def from_task(folder):
@@ -169,7 +164,20 @@ def from_task(folder):
   )
 
 
-KINDS = from_spiece, from_tokenizer, from_both, with_its_own, from_task
+def from_task_of_t5x(folder):
+  """The file that T5X's models name holds the sentinels."""
+  file = str(with_its_own(folder).path)
+  return task_vocabulary.TaskVocabulary(seqio.SentencePieceVocabulary(file))
+
+
+KINDS = (
+    from_spiece,
+    from_tokenizer,
+    from_both,
+    with_its_own,
+    from_task,
+    from_task_of_t5x,
+)
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
@@ -228,6 +236,26 @@ class TestAllKinds:
     for one, other in itertools.permutations(kinds, 2):
       vocabularies.check_same(one, other)
     assert len({vocabularies.fingerprint(x) for x in kinds}) == 1
+
+  def test_seqio_vocabularies_are_equal_by_content(self, tmp_path):
+    """T5X's models and the t5 package's tasks name different files."""
+    of_model = seqio.SentencePieceVocabulary(str(with_its_own(tmp_path).path))
+    of_task = seqio.SentencePieceVocabulary(str(BULLETINS), NUM_SENTINELS)
+    other = seqio.SentencePieceVocabulary(
+        str(vocabulary_files.train(tmp_path / 'a.model')), NUM_SENTINELS
+    )
+    assert of_task != of_model
+    for one, another in itertools.permutations((of_model, of_task)):
+      found = task_vocabulary.by_content(one)
+      assert another == found and found == another and not another != found
+      assert other != found and found != other
+      assert found != seqio.ByteVocabulary()
+      assert found.encode(SENTENCES[0]) == another.encode(SENTENCES[0])
+
+  def test_path_alone_is_enough(self):
+    """A file in a bucket is not read."""
+    both = [seqio.SentencePieceVocabulary('gs://bucket/a') for _ in range(2)]
+    assert both[0] == task_vocabulary.by_content(both[1])
 
   def test_bytes(self):
     """ByT5's vocabulary has ids and no pieces."""

@@ -28,7 +28,7 @@ _TARGET = t5.T5Config(
     emb_dim=16,
     num_heads=4,
     num_encoder_layers=1,
-    num_decoder_layers=1,
+    num_decoder_layers=2,
     head_dim=8,
     mlp_dim=32,
     dropout_rate=0.0,
@@ -41,13 +41,21 @@ def _examples():
   return batches.Examples(inputs, targets)
 
 
-def _train(folder, mesh, num_parts=1):
-  """Distils for three steps, and returns the result."""
+def _train(folder, mesh, num_parts=1, exit_layer=None):
+  """Distils for three steps, and returns the result.
+
+  What is trained is a network of its own, or a head behind a layer of the
+  target.
+  """
+  draft, init = draft_kinds.Draft(_TARGET), steps.init_params(_TARGET, 1)
+  if exit_layer is not None:
+    network = _TARGET.first_layers(exit_layer).with_own_head()
+    draft, init = draft_kinds.ExitHead(network), network.take_head(init)
   target = steps.init_params(_TARGET, 0)
   if mesh is not None:
     target = jax.device_put(target, models.param_shardings(_TARGET, mesh))
   objective = distillation.Distillation(
-      target, _TARGET, draft_kinds.Draft(_TARGET), divergences.forward_kl
+      target, _TARGET, draft, divergences.forward_kl
   )
   samples = on_policy.Samples(
       objective,
@@ -70,25 +78,24 @@ def _train(folder, mesh, num_parts=1):
           checkpoint_period=3,
       ),
       folder,
-      init=lambda: steps.init_params(_TARGET, 1),
+      init=lambda: init,
       samples=samples,
       mesh=mesh,
   )
 
 
-def _params(folder):
-  return checkpoints.open(folder).restore_params(
-      models.abstract_params(_TARGET)
-  )
-
-
-def test_training_on_a_mesh(tmp_path):
+@pytest.mark.parametrize('exit_layer', [None, 1])
+def test_training_on_a_mesh(tmp_path, exit_layer):
   """A batch is computed in two parts."""
+  shapes = models.abstract_params(_TARGET)
+  if exit_layer is not None:
+    shapes = _TARGET.first_layers(exit_layer).with_own_head().take_head(shapes)
   folders = tmp_path / 'alone', tmp_path / 'mesh'
   for folder in folders:
     folder.mkdir()
-  expected = _train(folders[0], None)
-  found = _train(folders[1], sharding.from_shape((2, 4)), num_parts=2)
+  mesh = sharding.from_shape((2, 4))
+  expected = _train(folders[0], None, exit_layer=exit_layer)
+  found = _train(folders[1], mesh, num_parts=2, exit_layer=exit_layer)
   assert found.last.training['loss'] == pytest.approx(
       expected.last.training['loss'], rel=1e-5
   )
@@ -97,7 +104,7 @@ def test_training_on_a_mesh(tmp_path):
   )
   jax.tree.map(
       lambda one, other: np.testing.assert_allclose(one, other, atol=1e-4),
-      *map(_params, folders),
+      *(checkpoints.open(each).restore_params(shapes) for each in folders),
   )
 
 

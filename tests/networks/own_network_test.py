@@ -18,6 +18,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import early_exit_source
+from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
@@ -131,6 +132,82 @@ def test_near_ties_are_judged_from_the_first_tokens_on(block):
     sequence = decoded.sequences[2]
     logits = near_ties.logits_at(row, sequence, position, block)
     assert np.argmax(logits) == sequence[position]
+
+
+class _Layered(_Prompted):
+  """Its first layers are all that it has."""
+
+  def first_layers(self, count):
+    return self
+
+  without_encoder = lambda self: self
+  take_first_layers = staticmethod(lambda memory, cache: (memory, cache))
+  put_first_layers = staticmethod(lambda first, cache: first)
+
+
+def test_layers_of_the_target_draft_from_its_first_tokens_on():
+  ids = dataclasses.replace(IDS, start=None)
+  target = models.make_model(_Layered(12), _params(), special_ids=ids)
+  decoder = token_decoder.TokenDecoder(
+      target,
+      early_exit_source.of_network(target.config, 1),
+      gamma=3,
+      length=LENGTH,
+  )
+  plain, speculative = (
+      jax.device_get(run(_request(0.0)))
+      for run in (decoder.plain, decoder.speculative)
+  )
+  np.testing.assert_array_equal(speculative.sequences, plain.sequences)
+  # The layers are the whole target: all that they draft is accepted.
+  count = -(-speculative.num_tokens // 4)
+  np.testing.assert_array_equal(speculative.num_calls, count)
+
+
+class _Sharing(recurrent_network.Recurrent):
+  """A network whose start has features, without an `encode`."""
+
+  def start(self, params, inputs, rows, slots, features=None):
+    started = super().start(params, inputs, rows, slots)
+    return started._replace(features=started.memory + 1)
+
+
+class _Reading(recurrent_network.Recurrent):
+  """A network that begins from the features of another one."""
+
+  reads_features = True
+
+  @property
+  def width_of_inputs(self):
+    return self.width
+
+  def start(self, params, inputs, rows, slots, features=None):
+    started = super().start(params, inputs, rows, slots)
+    return started._replace(memory=features - 1)
+
+
+def _on_features_of(network) -> token_decoder.TokenDecoder:
+  draft = models.make_model(_Reading(12), _params(), special_ids=IDS)
+  return token_decoder.TokenDecoder(
+      models.make_model(network, _params(), special_ids=IDS),
+      shared_encoder_source.from_model(draft),
+      gamma=3,
+      length=LENGTH,
+  )
+
+
+def test_features_are_read_without_an_encode():
+  decoder = _on_features_of(_Sharing(12))
+  decoded = jax.device_get(decoder.speculative(_request(0.0)))
+  count = -(-decoded.num_tokens // 4)
+  np.testing.assert_array_equal(decoded.num_calls, count)
+  with pytest.raises(ValueError, match='`encode`, which recurrent does'):
+    decoder.encode(_request(0.0))
+
+
+def test_features_of_a_network_that_computes_none():
+  with pytest.raises(ValueError, match='`start` returns features'):
+    _on_features_of(NETWORK)
 
 
 def test_without_the_layers_that_a_drafter_asks_for():

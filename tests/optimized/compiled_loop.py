@@ -17,6 +17,8 @@ import pytest
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.policies import schedule
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
@@ -27,6 +29,7 @@ from tests import tiny
 GAMMA = 3
 PLAIN_LENGTH, LENGTH = 52, 49  # 53 slots, a prime, for either
 HEAD_DIM = 64
+FIXED = draft_length.Fixed()
 
 _HEADER = re.compile(r'(?:ENTRY )?%?([\w.\-]+) \(.*\{$')
 _CALLED = re.compile(
@@ -84,7 +87,7 @@ def copies(instructions: list[str], sizes: set[int]) -> list[str]:
   return found
 
 
-def decoder(length: int) -> token_decoder.TokenDecoder:
+def decoder(length: int, policy=FIXED) -> token_decoder.TokenDecoder:
   target = tiny.config(num_encoder_layers=1, num_heads=3, head_dim=HEAD_DIM)
   draft = tiny.config(
       num_encoder_layers=1, num_decoder_layers=1, head_dim=HEAD_DIM
@@ -94,6 +97,7 @@ def decoder(length: int) -> token_decoder.TokenDecoder:
       draft_model_source.from_model(tiny.model(draft)),
       gamma=GAMMA,
       length=length,
+      policy=policy,
   )
 
 
@@ -118,10 +122,13 @@ class TestNoCacheIsCopied:
     assert_no_copies(compiled, {batch * 3 * HEAD_DIM * slots})
 
   @pytest.mark.parametrize('batch', [1, 8])
-  def test_speculative_decoding(self, batch):
-    """Blocks have gamma + 1 tokens, and 2 or 1 for the draft model."""
+  @pytest.mark.parametrize(
+      'policy', [FIXED, schedule.Schedule((GAMMA, 1))], ids=str
+  )
+  def test_speculative_decoding(self, batch, policy):
+    """Blocks have up to gamma + 1 tokens, and 2 or 1 for the draft model."""
     slots = state_lib.cache_slots(LENGTH, GAMMA)
-    compiled = decoder(LENGTH).compile_speculative(request(batch))
+    compiled = decoder(LENGTH, policy).compile_speculative(request(batch))
     sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}
     assert_no_copies(compiled, sizes)
 

@@ -4,6 +4,7 @@
 
 import json
 
+import jax
 import numpy as np
 import pytest
 
@@ -16,6 +17,7 @@ from speculative_t5x.rules import block
 from speculative_t5x.rules import description
 from speculative_t5x.rules import lenience
 from speculative_t5x.rules import typical_acceptance
+from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import bulletins
 from tests import compilation
@@ -131,6 +133,26 @@ class TestPython:
     for rule in (verification.TOKENWISE, block.BlockVerification()):
       found = decoder.decode(TEXTS, rule=rule)
       np.testing.assert_array_equal(found.sequences, plain.sequences)
+
+  def test_scores_are_those_of_the_model(self, decoder):
+    """Under a rule that accepts what the model finds unlikely, too."""
+    found = decoder.decode(
+        TEXTS,
+        sampling=sampling.Sampling(1.5),
+        rule=lenience.make_rule(0.01),
+        seed=7,
+    )
+    tokens = found.sequences[:, -1]
+    # `score` takes id 0 for padding.
+    assert found.statistics['accepted'] and np.all(tokens > 0)
+    inputs = [[*decoder.vocabulary.encode(text), 1] for text in TEXTS]
+    inputs = np.array([np.pad(ids, (0, 24 - len(ids))) for ids in inputs])
+    log_probs = jax.nn.log_softmax(
+        CONFIG.score(tiny.params(CONFIG), inputs, tokens)
+    )
+    own = np.take_along_axis(np.asarray(log_probs), tokens[..., None], axis=-1)
+    expected = np.sum(own[..., 0], axis=-1)
+    np.testing.assert_allclose(found.scores[:, -1], expected, rtol=1e-4)
 
   def test_new_values_do_not_recompile(self, decoder):
     decoder.decode(TEXTS, rule=lenience.make_rule(0.5))

@@ -6,6 +6,7 @@ No TPU, account or network is needed. Where a test gives a machine, its home is
 a local folder, and the job runs there from the commit to the output.
 """
 
+import functools
 import os
 import pathlib
 import re
@@ -21,15 +22,15 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from scripts.cloud_tpu import worker_main
+from scripts.cloud_tpu import worker
 from speculative_t5x.decoder import compilation_cache
+from speculative_t5x.jobs.command_line import startup
 
 _CHECKOUT = pathlib.Path(__file__).parents[2]
 _SECONDS = 120  # a test fails if it waits longer
 _BUCKET = '--output-dir=gs://bucket/runs/x'
 _RUN = ('--project=p', _BUCKET)
 _JOB = ('--', 'eval', '--gin.GAMMA=(3, 7)', "--gin.NAME='it'")
-_PYTHON = 'machine/venv/bin/python'  # which set_up installs on the machine
 _WHOLE = ['create', 'scp', 'ssh', 'ssh', 'delete']
 
 # Notes each call, hangs or fails at calls of a pattern, and plays a machine.
@@ -41,13 +42,30 @@ if [[ "$*" == *startup-script=* ]]; then
   cp "${file}" "${HOME}/guard"
 fi
 if [[ "$*" == ${HANGS-} ]]; then exec sleep 999; fi
-if [[ "$*" == *' describe '* ]]; then echo "${STATE-READY}"; fi
+if [[ "$*" == *' list '* ]]; then echo "${STATE-READY}"; fi
 if [[ "$*" == ${FAILS-} ]]; then exit "${STATUS-1}"; fi
+if [[ "$*" == ${FAILS_ONCE-} ]] && mkdir "${HOME}/failed"; then exit 1; fi
 [[ -n "${MACHINE-}" ]] || exit 0
 case "$4 ${5-}" in
   'scp --recurse') cd "${MACHINE}" && cp -r output/* run/log.txt "$8" ;;
-  scp*) cp "$5" "${MACHINE}" ;;
-  ssh*) cd "${MACHINE}" && HOME="${PWD}" bash -c "${7#--command=}" ;;
+  scp*) mkdir -p "${MACHINE}" && cp "$5" "${MACHINE}" ;;
+  ssh*) cd "${MACHINE}" && HOME="${PWD}" bash -c "${8#--command=}" ;;
+esac
+"""
+_RECORDER = '#!/bin/sh\necho "${0##*/} $*" >>"${LOG}"\n'
+# Makes the virtual environment; its Python is that of the tests.
+_PYTHON3 = f"""#!/bin/sh
+echo "python3 $*" >>"${{LOG}}"
+[ "$3" = venv ] || exit 0
+mkdir -p .venv/bin .venv/lib/python3.11/site-packages
+printf '#!/bin/sh\nexec {sys.executable} "$@"\n' >.venv/bin/python
+chmod +x .venv/bin/python
+"""
+# Clones what lies on this computer, and only notes the rest.
+_GIT = f"""#!/bin/sh
+case "$*" in
+  *github.com* | *' checkout '*) echo "git $*" >>"${{LOG}}" ;;
+  *) exec {shutil.which('git')} "$@" ;;
 esac
 """
 
@@ -61,7 +79,8 @@ class Cloud:
     (self.checkout / 'scripts/cloud_tpu').mkdir(parents=True)
     for path in (_CHECKOUT / 'scripts/cloud_tpu').glob('*.*'):
       shutil.copy(path, self.checkout / 'scripts/cloud_tpu')
-    shutil.copy(_CHECKOUT / 'requirements.txt', self.checkout)
+    for name in ('requirements.txt', '.gitignore'):
+      shutil.copy(_CHECKOUT / name, self.checkout)
     identity = 'git -c user.name=n -c user.email=e@example.org'
     subprocess.run(
         f'git init -q && git add . && {identity} commit -qm "A commit"',
@@ -69,9 +88,10 @@ class Cloud:
     )  # fmt: skip
     self.log.touch()
     self.program('bin/gcloud', _GCLOUD)
-    for name in ('systemctl', 'systemd-run', 'python3'):
-      self.program(f'bin/{name}', f'#!/bin/sh\necho "{name} $*" >>"${{LOG}}"\n')
-    self.program(_PYTHON, f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    self.program('bin/python3', _PYTHON3)
+    self.program('bin/git', _GIT)
+    for name in ('systemctl', 'systemd-run'):
+      self.program(f'bin/{name}', _RECORDER)
 
   def program(self, name: str, text: str) -> None:
     """Writes a program into the folder of the test."""
@@ -83,7 +103,8 @@ class Cloud:
   def environment(self, **settings: object) -> dict[str, str]:
     path = f'{self.folder}/bin:{os.environ["PATH"]}'
     own = {'PATH': path, 'LOG': self.log, 'HOME': self.folder}
-    unset = ('JAX_COMPILATION_CACHE_DIR', 'JAX_PLATFORMS', 'PYTHONPATH')
+    own['PYTHONPATH'] = _CHECKOUT
+    unset = 'JAX_COMPILATION_CACHE_DIR', 'JAX_PLATFORMS', 'TFDS_DATA_DIR'
     kept = {k: v for k, v in os.environ.items() if k not in unset}
     return {k: str(v) for k, v in {**kept, **own, **settings}.items()}
 
@@ -98,11 +119,10 @@ class Cloud:
     return self.run([script, *arguments], **settings)
 
   def work(self, *arguments: str, **settings) -> subprocess.CompletedProcess:
-    """Runs worker.sh on the machine."""
-    if not (self.machine / 'speculative_t5x').exists():
-      (self.machine / 'speculative_t5x').symlink_to(self.checkout)
-    command = 'bash', self.checkout / 'scripts/cloud_tpu/worker.sh', *arguments
-    settings = {'CHIPS': 'all', 'END_AT': int(time.time()) + 99} | settings
+    """Runs run.sh on the machine."""
+    self.machine.mkdir(exist_ok=True)
+    command = 'bash', self.checkout / 'scripts/cloud_tpu/run.sh', *arguments
+    settings = {'END_AT': int(time.time()) + 99} | settings
     return self.run(command, HOME=self.machine, **settings)
 
   def calls(self) -> list[list[str]]:
@@ -136,11 +156,41 @@ def test_one_chip(cloud):
   assert {'--accelerator-type=v4-8', '--zone=us-central2-b'} <= set(create)
   assert create[1] == delete[1] and '--spot' not in create
   (remote,) = (shlex.split(x[10:]) for x in run if x.startswith('--command'))
-  assert remote[1] == 'CHIPS=1'
-  assert remote[-6:] == [
-      '--num_hosts=1', '--output_dir=gs://bucket/runs/x', 'speculative-t5x',
-      *_JOB[1:],
+  assert remote[-7:] == [
+      '--num_hosts=1', '--chips=1', '--output_dir=gs://bucket/runs/x',
+      'speculative-t5x', *_JOB[1:],
   ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('flags', 'runtime', 'chips', 'hosts'),
+    [
+        (['--type=v4-16'], 'tpu-ubuntu2204-base', 8, 2),
+        (['--type=v5p-8', '--zone=us-east5-a'], 'v2-alpha-tpuv5', 4, 1),
+        (
+            ['--type=v5litepod-16', '--zone=us-west4-a'],
+            'v2-alpha-tpuv5-lite', 16, 4,
+        ),
+        (['--type=v6e-8', '--zone=us-south1-ai1b'], 'v2-alpha-tpuv6e', 8, 1),
+        (['--type=v6e-1', '--zone=us-central1-ai1a'], 'v2-alpha-tpuv6e', 1, 1),
+    ],
+)  # fmt: skip
+def test_types(cloud, flags, runtime, chips, hosts):
+  job = ['--program=t5x.eval', '--hours=1', _BUCKET]
+  (create, _, _, run, _), first = _dry(cloud, *flags, *job)
+  assert f'at most {chips} chip-hours' in first
+  assert f'--version={runtime}' in create and flags[-1] in [*create, *flags]
+  assert f'--num_hosts={hosts} ' in str(run)
+
+
+def test_only_folders_in_buckets_reach_the_machine(cloud):
+  done = cloud.launch(
+      '--project=p', '--dry-run', _BUCKET, *_JOB,
+      TFDS_DATA_DIR='gs://b/tfds', JAX_COMPILATION_CACHE_DIR='my/cache',
+  )  # fmt: skip
+  assert ' TFDS_DATA_DIR=gs://b/tfds ' in done.stderr.replace('\\', '')
+  assert 'my/cache' not in done.stderr
+  assert 'JAX_COMPILATION_CACHE_DIR is not in a bucket' in done.stderr
 
 
 def test_several_hosts(cloud):
@@ -158,7 +208,11 @@ def test_several_hosts(cloud):
         ((_BUCKET,), 'the job'),
         (_JOB, '--output-dir'),
         ((*_RUN, '--chip=1', *_JOB), '--chip=1'),
-        ((*_RUN, '--type=v5p-8', *_JOB), '--type'),
+        ((*_RUN, '--chips=2', *_JOB), '--chips=2'),
+        ((*_RUN, '--type=v3-8', *_JOB), '--type'),
+        ((*_RUN, '--type=v6e-1', *_JOB), '--zone'),
+        ((*_RUN, '--zone=us-south1-ai1', *_JOB), '--zone'),
+        ((*_RUN, '--program=t5x.export', *_JOB), '--program'),
         ((*_RUN, '--hours=2h', *_JOB), '--hours'),
         ((*_RUN, '--type=v4-32', *_JOB), 'v4-32 has 4 hosts'),
         (('--output-dir=x', '--spot', *_JOB), '--spot'),
@@ -184,8 +238,8 @@ def test_uncommitted_changes_are_refused(cloud):
         ('* create *', ['create', 'delete']),
         ('* scp *', ['create', 'scp', 'delete']),
         ('*set_up*', ['create', 'scp', 'ssh', 'delete']),
-        ('*worker.sh run*', _WHOLE),
-        ('* delete *', [*_WHOLE, 'delete']),
+        ('*run.sh*', _WHOLE),
+        ('* delete *', [*_WHOLE, 'delete', 'list']),
     ],
 )
 def test_machine_is_deleted(cloud, fails, verbs):
@@ -203,16 +257,23 @@ def test_machine_is_deleted(cloud, fails, verbs):
   assert first != second and names == expected
 
 
+def test_no_capacity(cloud):
+  """A machine that could not be created is not said to be billed."""
+  done = cloud.launch(*_RUN, *_JOB, FAILS='* @(create|delete) *', STATE='')
+  assert cloud.verbs() == ['create', 'delete', 'delete', 'list']
+  assert done.returncode == 1 and 'billed' not in done.stderr
+
+
 @pytest.mark.parametrize('hangs', ['create', 'run'])
 def test_signal(cloud, hangs):
   """Also after an interrupt of tee, which closes the output."""
   process = subprocess.Popen(
       [cloud.checkout / 'scripts/cloud_tpu/launch.sh', *_RUN, *_JOB],
-      env=cloud.environment(HANGS=f'* {hangs} *'),
+      env=cloud.environment(HANGS=f'*[ /]{hangs}[ .]*'),
       stderr=subprocess.STDOUT, stdout=subprocess.PIPE,
   )  # fmt: skip
   give_up = time.monotonic() + _SECONDS
-  while f' {hangs}' not in cloud.log.read_text():
+  while not re.search(rf'[ /]{hangs}\b', cloud.log.read_text()):
     assert time.monotonic() < give_up
     time.sleep(0.02)
   process.stdout.close()
@@ -223,14 +284,26 @@ def test_signal(cloud, hangs):
 
 @pytest.mark.parametrize(
     ('spot', 'state', 'machines'),
-    [(True, 'PREEMPTED', 5), (True, 'READY', 1), (False, 'PREEMPTED', 1)],
-)
+    [
+        (True, 'PREEMPTED', 5), (True, 'TERMINATED', 5), (True, 'READY', 1),
+        (True, '', 1), (False, 'PREEMPTED', 1),
+    ],
+)  # fmt: skip
 def test_preempted_machine_is_replaced(cloud, spot, state, machines):
   flags = ['--spot'] if spot else []
-  settings = dict(FAILS='*worker.sh*run*', STATE=state)
+  settings = dict(FAILS='*run.sh*', STATE=state)
   assert cloud.launch(*_RUN, *flags, *_JOB, **settings).returncode == 1
   assert cloud.verbs().count('create') == machines
   assert cloud.verbs().count('delete') == machines
+
+
+def test_job_goes_on_after_a_preemption(cloud):
+  settings = dict(FAILS_ONCE='*run.sh*', STATE='PREEMPTED')
+  assert cloud.launch(*_RUN, '--spot', *_JOB, **settings).returncode == 0
+  replaced = [*_WHOLE[:-1], 'list', 'delete']
+  assert cloud.verbs() == [*replaced, *_WHOLE]
+  jobs = [x[-3] for x in cloud.calls() if 'run.sh' in str(x)]
+  assert len(jobs) == 2 and jobs[0] == jobs[1]
 
 
 def test_guard(cloud):
@@ -259,34 +332,96 @@ def test_from_the_commit_to_the_output(cloud):
   written = {path.name for path in (cloud.folder / 'out').iterdir()}
   assert written == {'log.txt', 'table1.md'}
   log = cloud.log.read_text()
-  assert re.search(r'python3 -m pip install .*--user uv==[\d.]+\n', log)
-  assert '-r requirements-tpu.txt' in log and 'requirements-t5x' not in log
+  assert re.search(r'python3 -m pip install --quiet uv==[\d.]+\n', log)
+  assert '-r requirements-tpu.txt -r requirements-t5x.txt' in log
+  venv = cloud.machine / 'speculative_t5x/.venv'
+  installed = (venv / 'lib/python3.11/site-packages/t5x.pth').read_text()
+  names = ['t5x', 'airio', 'jestimator']
+  assert installed.splitlines() == [str(venv / name) for name in names]
 
 
-def test_environment(cloud):
-  cloud.program(_PYTHON, '#!/bin/sh\necho "$@"\nenv\n')
-  shown = cloud.work('run', 't5x.eval', 'a b', CHIPS='1').stdout.splitlines()
-  assert shown[0] == '-m scripts.cloud_tpu.worker_main t5x.eval a b'
-  assert {
-      'JAX_PLATFORMS=tpu,cpu', 'TPU_VISIBLE_CHIPS=0',
-      'TPU_CHIPS_PER_PROCESS_BOUNDS=1,1,1', 'TPU_PROCESS_BOUNDS=1,1,1',
-  } <= set(shown)  # fmt: skip
-  # After a lost connection the job is shown again, not started again.
-  assert cloud.work('run', 'other').stdout.splitlines() == shown
+def test_fails_without_a_tpu(cloud, monkeypatch):
+  """The launched job does not run on the machine's CPU."""
+  monkeypatch.delenv('TPU_VISIBLE_CHIPS', raising=False)
+  done = cloud.launch(
+      '--project=p', '--output-dir=out', '--', 'paper', 'table1',
+      MACHINE=cloud.machine,
+  )  # fmt: skip
+  assert done.returncode == 1 and cloud.verbs()[-1] == 'delete'
+  (line,) = re.findall('^error: .*', done.stdout, re.MULTILINE)
+  assert 'JAX_PLATFORMS=tpu,cpu asks for a TPU' in line
+  assert not (cloud.folder / 'out/table1.md').exists()
 
 
-def test_interrupted_before_the_deletion(cloud):
+def test_shown_again_after_a_lost_connection(cloud):
+  cloud.program('checkout/.venv/bin/python', '#!/bin/sh\necho "$@"; exit 3\n')
+  done = cloud.work('t5x.eval', 'a b')
+  assert done.stdout == '-u -m scripts.cloud_tpu.worker t5x.eval a b\n'
+  again = cloud.work('other')
+  assert (again.stdout, again.returncode) == (done.stdout, 3)
+
+
+@pytest.mark.parametrize('seconds', [2, -9])
+def test_interrupted_before_the_deletion(cloud, seconds):
   text = 'trap "echo interrupted; exit" INT\nsleep 9 & wait\n'
-  cloud.program(_PYTHON, f'#!/bin/sh\n{text}')
-  done = cloud.work('run', 'x', END_AT=int(time.time()) + 2)
-  assert done.returncode == 124
-  assert done.stdout in ('interrupted\n', 'error: no time is left.\n')
+  cloud.program('checkout/.venv/bin/python', f'#!/bin/sh\n{text}')
+  done = cloud.work('x', END_AT=int(time.time()) + seconds)
+  assert (done.returncode, done.stdout) == (124, 'interrupted\n')
+
+
+def _page_blocks():
+  page = (_CHECKOUT / 'docs/cloud_tpu.md').read_text()
+  return re.findall('```sh\n(.*?)```', page, re.DOTALL)
+
+
+@pytest.mark.parametrize('block', _page_blocks())
+def test_commands_of_the_page(cloud, block):
+  """They run as printed, each with what its placeholders stand for."""
+  (cloud.folder / 'speculative_t5x').symlink_to(cloud.checkout)
+  cloud.program('bin/git', _GIT.replace('*github.com*', 'clone\\ repository'))
+  for name in ('speculative-t5x', 'sky'):
+    cloud.program(f'bin/{name}', _RECORDER)
+  (cloud.checkout / '.venv/bin').mkdir(parents=True)
+  (cloud.checkout / '.venv/bin/activate').touch()
+  text = re.sub('<this repository>', 'repository', block)
+  text = re.sub('<([a-z ]+)>', lambda match: match[1].replace(' ', '-'), text)
+  if 'launch.sh' in text:
+    cloud.program('bin/gcloud', '#!/bin/sh\nexit 1\n')  # a dry run needs none
+    text = f'cd speculative_t5x\n{text}'
+  done = cloud.run(['bash', '-euo', 'pipefail', '-c', text])
+  assert done.returncode == 0, done.stderr
+  recorded = cloud.log.read_text() + done.stderr
+  for program, job in re.findall(r'^(speculative-t5x|sky) (\w+)', text, re.M):
+    assert f'{program} {job}' in recorded
+  assert len(re.findall(r'^gcloud', text, re.M)) == len(
+      re.findall(r'^(?:auth|config|projects|compute) ', recorded, re.M)
+  )
+
+
+def test_set_up_in_a_bare_environment(tmp_path):
+  """Installs everything, which takes some minutes and the package index."""
+  if not os.environ.get('SPECULATIVE_T5X_SET_UP'):
+    pytest.skip('SPECULATIVE_T5X_SET_UP is not set')
+  kept = {k: v for k, v in os.environ.items() if k != 'PYTHONPATH'}
+  bare, checkout = tmp_path / 'bare', tmp_path / 'checkout'
+  path = f'{bare}/bin:{os.environ["PATH"]}'
+  run = functools.partial(
+      subprocess.run, check=True, env={**kept, 'PATH': path}
+  )
+  run([sys.executable, '-m', 'venv', bare])
+  run(['git', 'clone', '--quiet', _CHECKOUT, checkout])
+  run(['bash', checkout / 'scripts/cloud_tpu/set_up.sh'])
+  python = checkout / '.venv/bin/python'
+  run([python, '-c', 'import t5x.eval, t5x.train, libtpu'], cwd=tmp_path)
+  job = 'paper', 'table1', f'--output_dir={tmp_path / "paper"}'
+  run([checkout / '.venv/bin/speculative-t5x', *job], cwd=tmp_path)
+  assert (tmp_path / 'paper/table1.md').exists()
 
 
 def test_same_t5x_as_documented():
-  worker = (_CHECKOUT / 'scripts/cloud_tpu/worker.sh').read_text()
+  set_up = (_CHECKOUT / 'scripts/cloud_tpu/set_up.sh').read_text()
   documented = (_CHECKOUT / 'docs/t5x.md').read_text()
-  repositories = re.findall(r"'(\S+/\S+) ([0-9a-f]{40})'", worker)
+  repositories = re.findall(r'(\S+/\S+) ([0-9a-f]{40})', set_up)
   assert len(repositories) == 3
   for name, commit in repositories:
     assert f'| `{name}` | commit `{commit}` |' in documented
@@ -295,23 +430,46 @@ def test_same_t5x_as_documented():
 def test_trace_of_a_failing_job(tmp_path):
   folder = epath.Path(tmp_path) / 'output' / 'trace'
   with pytest.raises(ValueError, match='in the job'):
-    with worker_main.traced(folder):
+    with worker.traced(folder):
       jax.block_until_ready(jnp.arange(8) * 2)
       raise ValueError('in the job')
   (trace,) = folder.glob('plugins/profile/*/*.xplane.pb')
   assert trace.stat().length > 0
 
 
-def test_t5x_on_several_hosts(monkeypatch):
-  calls = []
-  note = lambda *args: calls.append(args)
-  monkeypatch.setattr(jax.distributed, 'initialize', note)
-  monkeypatch.setattr(compilation_cache, 'enable', note)
-  monkeypatch.setattr(worker_main.t5x_multihost, 'run_script', note)
+@pytest.fixture
+def calls(monkeypatch):
+  """Records what a worker does instead of doing it."""
+  made = []
+  steps = [
+      (worker.t5x_multihost, 'connect'), (startup, 'open_tpu'),
+      (compilation_cache, 'enable'), (worker.t5x_multihost, 'run_script'),
+      (worker.package_main, 'main'),
+  ]  # fmt: skip
+  for module, name in steps:
+    note = functools.partial(lambda *args: made.append(args), name)
+    monkeypatch.setattr(module, name, note)
+  monkeypatch.setattr(jax.config, 'update', functools.partial(note, 'config'))
+  monkeypatch.setattr(os, 'environ', {})
+  return made
+
+
+def test_t5x_on_several_hosts(calls):
   flags = '--num_hosts=4', '--output_dir=gs://b/x', 't5x.train', '--a'
-  worker_main.main(flags)
+  worker.main(flags)
   expected = ['--gin_search_paths=.', '--a', '--gin.MODEL_DIR="gs://b/x"']
-  assert calls == [(), ('gs://b/x',), ('train', expected)]
+  assert calls[-3:] == [
+      ('connect',), ('enable', 'gs://b/x'), ('run_script', 'train', expected)
+  ]  # fmt: skip
+
+
+def test_one_chip_of_a_host(calls):
+  worker.main(['--chips=1', '--output_dir=x', 'speculative-t5x', 'eval'])
+  assert calls[-2:] == [('open_tpu',), ('main', ['eval', '--output_dir=x'])]
+  assert os.environ.items() >= {
+      'TPU_VISIBLE_CHIPS': '0', 'TPU_CHIPS_PER_PROCESS_BOUNDS': '1,1,1',
+      'TPU_PROCESS_BOUNDS': '1,1,1',
+  }.items()  # fmt: skip
 
 
 def test_shellcheck():

@@ -151,25 +151,30 @@ network.T5Config:
 class TestPreparedDataSets:
   """The gin files of WMT14, with the oracle's pair."""
 
+  def small_models(self, script, shared, folder):
+    """Returns the flags of the pair, and of the output folder in a folder."""
+    (folder / 'models.gin').write_text(_SMALL_MODELS)
+    oracle = shared / 't5x_oracle'
+    settings = {
+        'VOCABULARY_FILE': shared / 'data/multi30k/ende4k.model',
+        f'{script}_OUTPUT_DIR': folder / 'output',
+        'CHECKPOINT_PATH': oracle / 'target/t5x_orbax/checkpoint_2500',
+        'DRAFT_CHECKPOINT_PATH': oracle / 'draft/t5x_orbax/checkpoint_1500',
+    }
+    return [
+        f'--gin_file={folder / "models.gin"}',
+        *(f'--gin.{key}={jobs.quoted(v)}' for key, v in settings.items()),
+    ]
+
   def test_eval_to_its_metrics(self, shared, tmp_path):
     task, name = 'wmt_ende', 'wmt_t2t_translate/de-en:1.0.0'
     example = {'en': 'A man walks.', 'de': 'Ein Mann geht.'}
     prepared = prepared_data.write(name, {'test': [example] * 3}, tmp_path)
-    models = tmp_path / 'models.gin'
-    models.write_text(_SMALL_MODELS)
-    oracle = shared / 't5x_oracle'
-    settings = {
-        'VOCABULARY_FILE': shared / 'data/multi30k/ende4k.model',
-        'EVAL_OUTPUT_DIR': tmp_path / 'output',
-        'CHECKPOINT_PATH': oracle / 'target/t5x_orbax/checkpoint_2500',
-        'DRAFT_CHECKPOINT_PATH': oracle / 'draft/t5x_orbax/checkpoint_1500',
-    }
     done = jobs.run(
         'eval',
         f'--tfds_data_dir={prepared}',
         f'--gin_file=configs/t5x/eval_{task}.gin',
-        f'--gin_file={models}',
-        *(f'--gin.{key}={jobs.quoted(v)}' for key, v in settings.items()),
+        *self.small_models('EVAL', shared, tmp_path),
     )
     succeeded(done)
     folder = tmp_path / 'output/inference_eval'
@@ -192,6 +197,27 @@ class TestPreparedDataSets:
     assert events(folder / task) >= {f'eval/{name}' for name in expected}
     # All metrics and loggers get the outputs of two batches.
     assert done.stderr.count('Inference of batch') == 2
+
+  def test_infer_of_the_test_split_by_sacrebleu(
+      self, shared, tmp_path, monkeypatch
+  ):
+    """One more gin file replaces all of WMT14."""
+    folder = prepared_data.write_newstest2014(tmp_path / 'sacrebleu')
+    monkeypatch.setenv('SACREBLEU', str(folder))
+    done = jobs.run(
+        'infer',
+        '--gin_file=configs/t5x/infer_wmt_ende.gin',
+        '--gin_file=configs/tasks/newstest2014.gin',
+        *self.small_models('INFER', shared, tmp_path),
+        '--gin.infer.num_shards=1001',
+        '--gin.infer.shard_id=1',
+    )
+    succeeded(done)
+    (path,) = (tmp_path / 'output').glob('wmt_ende-predict*-of-01001')
+    lines = jobs.read_jsonl(path)
+    found = [line['inputs']['inputs_pretokenized'] for line in lines]
+    prefix = 'translate English to German: '
+    assert found == [f'{prefix}src\u2028{i}' for i in (1, 1002, 2003)]
 
 
 class TestInfer:
@@ -281,22 +307,12 @@ class TestConfigs:
     assert f'--data_dir={output}`' in error
 
   @pytest.mark.parametrize('script', ['eval', 'infer'])
-  @pytest.mark.parametrize(
-      ('task', 'draft', 'emb_dim'),
-      [
-          ('wmt_ende', 'small', 512),
-          ('cnn_dailymail', 'base', 768),
-          ('xsum', 'large', 1024),
-      ],
-  )
-  def test_runs_up_to_where_data_is_needed(
-      self, script, task, draft, emb_dim, tmp_path
-  ):
-    files = f'{script}_{task}', f'draft_t5_1_1_{draft}'
-    done = self.run(script, tmp_path, *(f'configs/t5x/{x}.gin' for x in files))
+  def test_runs_up_to_where_data_is_needed(self, script, tmp_path):
+    """T5X's own file of the target's sizes comes last."""
+    files = f'configs/t5x/{script}_xsum.gin', 't5x/examples/t5/t5_1_1/xl.gin'
+    settings = ['DROPOUT_RATE=0.0']
+    done = self.run(script, tmp_path, *files, settings=settings)
     self.needs_data_alone(done, tmp_path)
-    config = (tmp_path / 'config.gin').read_text()
-    assert f'draft/network.T5Config.emb_dim = {emb_dim}' in config
 
   def test_job_of_t5xs_files_with_one_more_file_from_any_folder(self, tmp_path):
     """The checkout is among Python's paths, as with an editable install."""

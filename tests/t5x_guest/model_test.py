@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that the T5X model decodes like T5X, and otherwise is T5X's model."""
 
+import contextlib
 import functools
 import inspect
 
@@ -14,12 +15,15 @@ import seqio
 from t5x import binary_search
 from t5x import decoding
 from t5x import models
+from t5x import utils
 from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import sampling
 from speculative_t5x.t5x_guest import draft_module
+from speculative_t5x.tasks import bulletins
+from tests import vocabulary_files
 from tests.t5x_guest import limits
 from tests.t5x_guest import tiny_pair
 
@@ -426,3 +430,21 @@ class TestRefusals:
     ):
       with pytest.raises(ValueError, match=named):
         tiny_pair.distillation(pair=pair)
+
+  def test_task_of_another_file_with_the_same_ids(self, tmp_path):
+    """Tasks of the t5 package name a file to which sentinels are added."""
+    plain = bulletins.VOCABULARY_FILE
+    path = vocabulary_files.with_sentinels(plain, tmp_path / 'a.model')
+    of_model = seqio.SentencePieceVocabulary(str(path))
+    model = tiny_pair.model(
+        input_vocabulary=of_model, output_vocabulary=of_model
+    )
+    other = vocabulary_files.train(tmp_path / 'other.model')
+    for file, is_refused in ((plain, False), (other, True)):
+      of_task = seqio.SentencePieceVocabulary(str(file), extra_ids=100)
+      features = dict.fromkeys(('inputs', 'targets'), seqio.Feature(of_task))
+      task = seqio.Task('a', None, features, preprocessors=[])
+      config = utils.DatasetConfig(task, {}, 'test', 1, False, 0)
+      refused = pytest.raises(ValueError, match='do not match')
+      with refused if is_refused else contextlib.nullcontext():
+        utils.verify_matching_vocabs(config, model)

@@ -14,6 +14,7 @@ from speculative_t5x import t5x_guest
 from speculative_t5x.jobs import convert
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from tests import checkpoints_by_hand
 from tests import shared as shared_lib
 from tests.t5x_guest import tiny_pair
 
@@ -97,6 +98,13 @@ class TestRestore:
     }
     assert axes('target') == {'model', None} and axes('draft') == {None}
 
+  def test_draft_of_the_older_layout(self, folder, tmp_path):
+    draft = jax.device_get(flax.core.unfreeze(PARAMS['draft']))
+    path = checkpoints_by_hand.write_legacy(tmp_path, draft)
+    found = restore(folder / 'target', path).params
+    assert_equal(found['target'], PARAMS['target'])
+    assert_equal(found['draft'], prepared(PARAMS['draft']))
+
   @pytest.mark.parametrize('roles', ['target', 'draft', 'target draft'])
   def test_checkpoint_of_a_pair_for_either(self, folder, tmp_path, roles):
     other = {
@@ -145,7 +153,7 @@ class TestRefusals:
   @pytest.mark.parametrize(
       ('target', 'draft', 'message'),
       [
-          ('typo', 'draft', r'target \(CHECKPOINT_PATH\).*typo'),
+          ('typo', 'draft', 'CHECKPOINT_PATH.*typo'),
           ('target', 'typo', 'DRAFT_CHECKPOINT_PATH.*typo'),
           # A complete job needs none until its drafter turns out to be one.
           ('target', None, 'DRAFT_CHECKPOINT_PATH'),
@@ -177,6 +185,25 @@ class TestRefusals:
   def test_transformations(self, folder, setting):
     with pytest.raises(NotImplementedError, match=next(iter(setting))):
       restore(folder / 'target', folder / 'draft', **setting)
+
+
+@pytest.mark.parametrize('use', ['restorer', 'initializer'])
+def test_model_of_t5x_alone(folder, use):
+  """A model file of T5X, given last, sets it silently."""
+  target, _ = tiny_pair.modules()
+  model = t5x_models.EncoderDecoderModel(
+      target, tiny_pair.VOCABULARY, tiny_pair.VOCABULARY, tiny_pair.OPTIMIZER
+  )
+  with pytest.raises(ValueError, match='before configs/t5x/speculative.gin'):
+    if use == 'restorer':
+      restore(folder / 'target', folder / 'draft', model=model)
+    t5x_guest.PairInitializer(
+        optimizer_def=None,
+        init_fn=model.get_initial_variables,
+        input_shapes=SHAPES,
+        partitioner=tiny_pair.partitioner(),
+        checkpoint_path=folder / 'target',
+    )
 
 
 def test_what_is_restored_decodes(folder):

@@ -52,6 +52,16 @@ class TestFiles:
     first = bulletins.read_paraphrases()[0]
     assert len(first.first) == len(first.second) == 2
 
+  @pytest.mark.parametrize(
+      'read', [bulletins.read_pairs, bulletins.read_reports]
+  )
+  def test_no_input_is_blank_or_there_twice(self, read):
+    """Nothing that is decoded or measured on was trained on."""
+    splits = map(read, ('train', 'validation', 'test'))
+    pairs = [pair for split in splits for pair in split]
+    assert len({first for first, _ in pairs}) == len(pairs)
+    assert all(text == text.strip() != '' for pair in pairs for text in pair)
+
   def test_reads_without_tensorflow(self):
     code = (
         'import sys; from speculative_t5x.tasks import bulletins, multi30k;'

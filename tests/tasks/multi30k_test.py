@@ -47,7 +47,8 @@ class TestReadPairs:
   def test_bad_files(self, folder):
     """Files of other lengths, damaged ones, and a missing one."""
     german = folder / 'val.de.gz'
-    for data in gzip.compress(b'nur eine'), b'plain', gzip.compress(b'\xff'):
+    texts = map(gzip.compress, (b'nur eine', b'\xff', b'eins\n \ndrei\n'))
+    for data in (*texts, b'plain'):
       german.write_bytes(data)
       with pytest.raises(ValueError, match='val.en.gz and .*val.de.gz'):
         multi30k.read_pairs(folder, 'validation')

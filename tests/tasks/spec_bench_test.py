@@ -54,7 +54,7 @@ def write(tmp_path):
 class TestReadPairs:
 
   def test_instructions_become_prefixes(self, write):
-    path = write('', *_ROWS, '')
+    path = write('', *_ROWS, ' ')
     assert spec_bench.read_pairs(path, 'translation') == [
         ('translate German to English: Es regnet.', 'It rains.')
     ]

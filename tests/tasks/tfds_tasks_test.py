@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the tasks from TensorFlow Datasets, on small prepared data sets."""
 
+import json
 import pathlib
 
 import gin
@@ -120,6 +121,67 @@ class TestRegister:
         'gs://t5-data/vocabs/cc_all.32000.100extra/sentencepiece.model'
     )
 
+
+class TestFiles:
+  """Data sets that are files of JSON lines."""
+
+  def write(self, path, *rows):
+    path.write_text('\n'.join(map(json.dumps, rows)) + '\n\n')
+    return path
+
+  @pytest.mark.parametrize('name', tfds_tasks.NAMES)
+  @pytest.mark.usefixtures('register')
+  def test_as_the_prepared_data_set(self, tmp_path, name, monkeypatch):
+    _, example, inputs, targets = _TEXTS[name]
+    file = self.write(tmp_path / 'a.jsonl', example, example | {'id': 7})
+    monkeypatch.chdir(_ROOT)
+    gin.parse_config_files_and_bindings(
+        ['configs/runs/eval.gin', f'configs/tasks/{name}.gin'],
+        [
+            f'VOCABULARY_FILE = "{bulletins.VOCABULARY_FILE}"',
+            f'JSONL_FILES = {{"test": "{file}"}}',
+        ],
+        finalize_config=False,
+    )
+    assert gin.get_configurable(tfds_tasks.register)() == name
+    loaded = examples.load(name, 'test', _LENGTHS)
+    assert (loaded.inputs, loaded.targets) == ([inputs] * 2, [targets] * 2)
+    assert loaded.example_ids.tolist() == [0, 1]
+    assert list(loaded.task.splits) == ['test']
+
+  @pytest.mark.parametrize(
+      ('row', 'error'),
+      [
+          ({'article': 'a'}, "a.jsonl, line 1 .*'highlights'"),
+          (_NEWS | {'highlights': ['a', 'b']}, 'a.jsonl, line 1 '),
+          (_NEWS | {'article': None}, 'a.jsonl, line 1 '),
+          (['article', 'highlights'], 'a.jsonl, line 1 '),
+      ],
+  )
+  @pytest.mark.usefixtures('register')
+  def test_line_that_is_not_a_row(self, tmp_path, row, error):
+    files = {'test': self.write(tmp_path / 'a.jsonl', row)}
+    vocabulary = bulletins.VOCABULARY_FILE
+    tfds_tasks.register('cnn_dailymail', None, vocabulary, files)
+    with pytest.raises(ValueError, match=error):
+      examples.load('cnn_dailymail', 'test', _LENGTHS)
+
+  @pytest.mark.usefixtures('register')
+  def test_missing_and_empty_file(self, tmp_path):
+    files = {'test': tmp_path / 'a', 'validation': tmp_path / 'b'}
+    files['validation'].touch()
+    tfds_tasks.register('xsum', None, bulletins.VOCABULARY_FILE, files)
+    with pytest.raises(FileNotFoundError, match='There is no file .*/a'):
+      examples.load('xsum', 'test', _LENGTHS)
+    with pytest.raises(ValueError, match='/b is empty'):
+      examples.load('xsum', 'validation', _LENGTHS)
+
+  @pytest.mark.parametrize('files', ['a.jsonl', {}, ['a.jsonl']])
+  def test_files_without_splits(self, files):
+    with pytest.raises(ValueError, match="{'test': 'test.jsonl'}"):
+      tfds_tasks.register('xsum', None, bulletins.VOCABULARY_FILE, files)
+
+
 class TestSource:
 
   @pytest.fixture
@@ -161,12 +223,27 @@ class TestSource:
       ids = [int(each['example_id']) for each in dataset]
       assert ids == list(range(5))[index::2]
 
-  def test_missing_data_set(self, tmp_path, register):
-    register('cnn_dailymail', tmp_path)
-    command = f'tfds build {_CNN} --data_dir={tmp_path}'
-    with pytest.raises(FileNotFoundError, match=command):
-      examples.load('cnn_dailymail', 'test', _LENGTHS)
+  @pytest.mark.parametrize(
+      ('name', 'tfds_name', 'remedy'),
+      [
+          ('wmt_ende', _WMT, 'configs/tasks/newstest2014.gin'),
+          ('cnn_dailymail', _CNN, 'Google Drive.*manual.*JSONL_FILES'),
+          ('xsum', _XSUM, 'JSONL_FILES'),
+      ],
+  )
+  def test_missing_data_set(self, tmp_path, register, name, tfds_name, remedy):
+    register(name, tmp_path)
+    command = f'tfds build {tfds_name} --data_dir={tmp_path}'
+    with pytest.raises(FileNotFoundError, match=f'{command}.*{remedy}'):
+      examples.load(name, 'test', _LENGTHS)
     assert not list(tmp_path.iterdir())
+
+  def test_lost_file(self, folder, register):
+    register('wmt_ende', folder)
+    next(folder.rglob('*-test.tfrecord*')).unlink()
+    with pytest.raises(FileNotFoundError, match='lacks .*--overwrite'):
+      examples.load('wmt_ende', 'test', _LENGTHS)
+    assert examples.load('wmt_ende', 'validation', _LENGTHS).rows
 
   @pytest.mark.parametrize(
       ('split', 'message'),

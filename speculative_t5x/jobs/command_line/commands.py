@@ -89,7 +89,10 @@ RENAMED = {
     f'speculative_t5x.{old}': f'speculative_t5x.{new}'
     for old, new in (
         ('answers', 'decoder.answers'),
-        ('simulation', 'research.simulation.simulated_walltimes'),
+        *(
+            (old, 'research.simulation.simulated_walltimes')
+            for old in ('simulation', 'measurement.simulation')
+        ),
         ('tasks.decodes', 'tasks.decoded_task'),
         ('tasks.summaries', 'tasks.bulletin_summaries'),
         ('tpu_aot.bench', 'research.tpu_aot.bench'),
@@ -219,7 +222,6 @@ JOBS = {
         on_host=True,
     ),
 }
-USAGE = (
-    f'usage: speculative-t5x {{{",".join(JOBS)}}} [--gin_file=FILE...]'
-    ' [--gin.NAME=VALUE...] [--gin_search_paths=DIR,...] [--output_dir=DIR]'
-)
+USAGE = """\
+usage: speculative-t5x COMMAND [--gin_file=FILE...] [--gin.NAME=VALUE...]
+                       [--gin_search_paths=DIR,...] [--output_dir=DIR]"""

@@ -31,7 +31,8 @@ def parse(argv: Sequence[str]) -> list[commands.CommandLine]:
   name, *flags = argv
   job = commands.JOBS.get(name)
   if job is None:
-    hint = gin_text.did_you_mean(name, commands.JOBS)
+    choices = f' Choose from: {", ".join(commands.JOBS)}.'
+    hint = gin_text.did_you_mean(name, commands.JOBS) or choices
     raise commands.UsageError(
         f'there is no command {name!r}.{hint}\n{commands.USAGE}'
     )

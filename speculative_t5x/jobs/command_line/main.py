@@ -106,6 +106,11 @@ def _message(error: Exception) -> str | None:
         f'Paths that begin with {scheme} are not supported. Give a local'
         ' path, or one of a bucket (gs://).'
     )
+  if isinstance(error, ImportError) and 'gcsfs' in text:  # of fsspec
+    return (
+        'Paths that begin with gs:// need the package gcsfs, or TensorFlow.'
+        " Install it: pip install 'speculative_t5x[gcs]'."
+    )
   if type(error).__module__.startswith('tensorflow.'):  # it reads buckets
     return ' '.join(text.split())
   return None

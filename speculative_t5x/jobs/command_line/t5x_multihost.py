@@ -17,11 +17,14 @@ import os
 import re
 import runpy
 import sys
-import threading
 
 import jax
 
-_WAIT_S = 110  # JAX aborts after 300
+from speculative_t5x.jobs.command_line import startup
+
+# JAX's own port for Cloud TPUs, 8482, is not among those that Google's firewall
+# rule for a slice opens (https://github.com/jax-ml/jax/issues/35905).
+_CLOUD_TPU_PORT = '8476'
 
 
 def main(argv: Sequence[str] | None = None) -> int | str | None:
@@ -29,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int | str | None:
 
   An invalid command line prints an error and exits with status 2. A connection
   that fails, or takes more than two minutes, prints an error and exits with
-  status 1.
+  status 1; so does a TPU that cannot be opened.
   """
   _, usage, description = __doc__.split('\n\n')
   parser = argparse.ArgumentParser(
@@ -45,40 +48,54 @@ def main(argv: Sequence[str] | None = None) -> int | str | None:
     parser.error(
         f'--coordinator_address={address} has no port. Pass HOST:PORT.'
     )
-  host = f'--coordinator_address ({address or "found by JAX"}) is host 0'
-  waiting = threading.Timer(_WAIT_S, _give_up, [host])
-  waiting.start()
   try:
     # Before T5X is imported, because the devices must not be in use yet.
-    jax.distributed.initialize(
-        address, options.process_count, options.process_index
-    )
+    connect(address, options.process_count, options.process_index)
   except RuntimeError as error:
-    return (
-        f'error: JAX cannot connect the hosts ({error}). Check that {host}, and'
-        ' that its port is free there.'
-    )
+    return f'error: {error}'
   except ValueError as error:
     parser.error(
         f'JAX cannot connect hosts ({str(error).rstrip(".")}). Pass all of'
         ' --coordinator_address, --process_count and --process_index, or run'
         f' python -m t5x.{options.script} on a single host.'
     )
-  finally:
-    waiting.cancel()
   return run_script(options.script, arguments)
 
 
-def _give_up(host: str) -> None:
-  """Ends the process before JAX does, which aborts with a stack of C++."""
-  print(
-      f'error: The hosts did not connect within {_WAIT_S} s. Start the command'
-      ' on all hosts at the same time, each with its own --process_index, and'
-      f' check that {host}, and that the others reach its port.',
-      file=sys.stderr,
-      flush=True,
-  )
-  os._exit(1)  # the main thread is in C++
+def connect(
+    address: str | None = None,
+    count: int | None = None,
+    index: int | None = None,
+) -> None:
+  """Connects the hosts, and opens their TPU if JAX_PLATFORMS asks for one.
+
+  Ends the process with an error if either takes longer than two minutes.
+
+  Args:
+    address: Host 0 and a free port of it, HOST:PORT; None if JAX finds it.
+    count: Number of hosts; None if JAX finds it.
+    index: Number of this host, from 0; None if JAX finds it.
+
+  Raises:
+    RuntimeError: if the connection fails, or there is no TPU.
+    ValueError: if JAX refuses the arguments, or does not find the hosts.
+  """
+  port = os.environ.setdefault('JAX_COORDINATOR_PORT', _CLOUD_TPU_PORT)
+  found = f'found by JAX, with JAX_COORDINATOR_PORT={port}'
+  host = f'--coordinator_address ({address or found}) is host 0'
+  with startup.limited(
+      'The hosts did not connect. Start the command on all hosts at the same'
+      f' time, each with its own --process_index, and check that {host}, and'
+      ' that the others reach its port.'
+  ):
+    try:
+      jax.distributed.initialize(address, count, index)
+    except RuntimeError as error:
+      raise RuntimeError(
+          f'JAX cannot connect the hosts ({error}). Check that {host}, and that'
+          ' its port is free there.'
+      ) from error
+  startup.open_tpu()
 
 
 def run_script(name: str, arguments: Sequence[str]) -> int | str | None:

@@ -4,9 +4,8 @@
 
 `open` finds a checkpoint, whose specs, parameters and state can then be read.
 Three layouts are read: T5X's today (Orbax), T5X's before (msgpack and zarr, as
-the public checkpoints), and Hugging Face folders of safetensors. Parameters
-have T5X's names in all of them. `docs/checkpoints.md` says which models that
-covers.
+the public checkpoints), and Hugging Face folders. Parameters have T5X's names
+in all of them. `docs/checkpoints.md` says which models that covers.
 """
 
 from speculative_t5x.loading.checkpoints.checkpoint import Checkpoint

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face folders, under T5X's names.
 
-A folder holds config.json and model.safetensors, or several files of tensors
-and model.safetensors.index.json, which says what lies in which. A kernel is
-transposed: PyTorch stores [out, in], Flax [in, out].
+A folder holds config.json and a file of tensors, or several and an index, which
+says what lies in which. A kernel is transposed: PyTorch stores [out, in], Flax
+[in, out].
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,12 +21,17 @@ from speculative_t5x.loading.checkpoints import checkpoint
 from speculative_t5x.loading.checkpoints import generation_config
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import safetensors_file
+from speculative_t5x.loading.checkpoints import torch_file
 from speculative_t5x.loading.files import json_file
 from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
 
-_SINGLE = 'model.safetensors'
-_INDEX = 'model.safetensors.index.json'
+_Tensor = safetensors_file.Tensor | torch_file.Tensor
+# Modules that read tensors; where a folder has files of both, the first counts.
+_READERS = {
+    layouts.SAFETENSORS: safetensors_file,
+    layouts.PICKLE: torch_file,
+}
 
 
 class HuggingFaceCheckpoint(checkpoint.Checkpoint):
@@ -90,9 +95,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     array = tensor_of[name].read()
     return array.T if self._family.is_transposed(name) else array
 
-  def _check_copy(
-      self, copy: safetensors_file.Tensor, tensor: safetensors_file.Tensor
-  ) -> None:
+  def _check_copy(self, copy: _Tensor, tensor: _Tensor) -> None:
     one, other = copy.read(), tensor.read()
     is_alike = (one.shape, one.dtype) == (other.shape, other.dtype)
     # Compared as bytes, because `np.array_equal` would need a third array.
@@ -130,10 +133,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
   @functools.cached_property
   def _names(
       self,
-  ) -> tuple[
-      dict[str, safetensors_file.Tensor],
-      list[tuple[safetensors_file.Tensor, safetensors_file.Tensor]],
-  ]:
+  ) -> tuple[dict[str, _Tensor], list[tuple[_Tensor, _Tensor]]]:
     """The tensor of each parameter; pairs of tensors that must be equal."""
     file, tensors = self._config_file, self._tensors
     found = self._family.of_config(file, self._config, jnp.float32)
@@ -148,14 +148,17 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     return {child.name for child in self.folder.iterdir()}
 
   @functools.cached_property
-  def _tensors(self) -> dict[str, safetensors_file.Tensor]:
+  def _tensors(self) -> dict[str, _Tensor]:
     """All tensors, by their names in the files."""
-    if _SINGLE in self._listing:
-      return safetensors_file.read_header(self.folder / _SINGLE)
-    with errors.reading(self.folder / _INDEX):
-      file_of = dict(self._read_json(_INDEX)['weight_map'])
+    name = next(x for x in layouts.WEIGHTS if x in self._listing)
+    single = name.removesuffix(layouts.INDEX)
+    read_header = _READERS[single].read_header
+    if name == single:
+      return read_header(self.folder / single)
+    with errors.reading(self.folder / name):
+      file_of = dict(self._read_json(name)['weight_map'])
       files = sorted(self._listing.intersection(file_of.values()))
-    held = {x: safetensors_file.read_header(self.folder / x) for x in files}
+    held = {x: read_header(self.folder / x) for x in files}
     if lost := sorted(
         f'{name} in {file}'
         for name, file in file_of.items()
@@ -163,7 +166,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     ):
       raise errors.CheckpointError(
           f'{self.folder} does not hold {errors.listing(lost)}, though its'
-          f' {_INDEX} says so. Download all its files again.'
+          f' {name} says so. Download all its files again.'
       )
     return {name: held[file][name] for name, file in file_of.items()}
 

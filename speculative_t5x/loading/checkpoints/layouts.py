@@ -22,8 +22,10 @@ _UNFINISHED = re.compile(r'.+\.(orbax-checkpoint-)?tmp-.+')
 _WRITTEN_LAST = 'state/_METADATA'
 _CUT_OFF = {'state', '_CHECKPOINT_METADATA'}
 _MESH_INDEX = re.compile(r'model\.ckpt-\d+\.index')
-_PICKLE = re.compile(r'pytorch_model.*\.bin(\.index\.json)?')
-_SAFETENSORS = {'model.safetensors', 'model.safetensors.index.json'}
+# Of Hugging Face; a large model is in several files, which an index names.
+SAFETENSORS, PICKLE = 'model.safetensors', 'pytorch_model.bin'
+INDEX = '.index.json'
+WEIGHTS = tuple(x + y for x in (SAFETENSORS, PICKLE) for y in ('', INDEX))
 
 
 class Layout(enum.Enum):
@@ -31,7 +33,7 @@ class Layout(enum.Enum):
 
   ORBAX = 'T5X by Orbax'
   LEGACY = 'T5X by msgpack and zarr'
-  HUGGING_FACE = 'Hugging Face safetensors'
+  HUGGING_FACE = 'Hugging Face'
 
 
 def resolve(path: Path) -> tuple[epath.Path, Layout]:
@@ -144,7 +146,7 @@ def _layout_of(folder: epath.Path) -> Layout | None:
     return Layout.ORBAX if is_finished else None
   if 'checkpoint' in names and not (folder / 'checkpoint').is_dir():
     return Layout.LEGACY
-  if names & _SAFETENSORS and 'config.json' in names:
+  if names.intersection(WEIGHTS) and 'config.json' in names:
     return Layout.HUGGING_FACE
   return None
 
@@ -169,21 +171,14 @@ def _why_not(folder: epath.Path) -> str:
     return (
         f'it is unfinished ({why}). Pass an earlier step, or save it again.'
     )
-  if names & _SAFETENSORS:
+  if weights := sorted(names.intersection(WEIGHTS)):
     return (
-        'it holds safetensors without a config.json, which says of what network'
-        ' they are. Download it too.'
-    )
-  if pickles := sorted(filter(_PICKLE.fullmatch, names)):
-    return (
-        f'it holds its weights as {errors.listing(pickles)} alone, a Python'
-        ' pickle, which could run any code and is never loaded. Save the model'
-        ' as safetensors: model.save_pretrained(folder,'
-        ' safe_serialization=True).'
+        f'it holds {errors.listing(weights)} without a config.json, which says'
+        ' of what network they are. Download it too.'
     )
   holds = f'holds {errors.listing(sorted(names))}' if names else 'is empty'
   return (
       f'it {holds}, and neither a folder named state, nor a file named'
-      ' checkpoint, nor any checkpoint_<step> folder, nor a Hugging Face'
-      ' model.safetensors.'
+      ' checkpoint, nor any checkpoint_<step> folder, nor a model.safetensors'
+      ' or pytorch_model.bin of Hugging Face.'
   )

@@ -23,7 +23,8 @@ def open(path: layouts.Path) -> checkpoint.Checkpoint:
 
   Args:
     path: A `checkpoint_<step>` folder of T5X, a folder of several (the newest
-      step is taken), or a Hugging Face folder (config.json and safetensors).
+      step is taken), or a Hugging Face folder (config.json and
+      safetensors or PyTorch's files).
   Raises:
     CheckpointError: if there is no finished checkpoint of a known layout.
   """

@@ -113,9 +113,13 @@ class DeviceBytes:
 
 def peak_bytes(models: Sequence[DeviceBytes]) -> int:
   """Returns the most bytes per device while models are loaded and decode."""
+  return max(sum(each.total for each in models), loading_bytes(models))
+
+
+def loading_bytes(models: Sequence[DeviceBytes]) -> int:
+  """Returns the most bytes per device that are held while models are read."""
   params = sum(each.params for each in models)
-  loading = max(each.loading for each in models)
-  return max(sum(each.total for each in models), params + loading)
+  return params + max(each.loading for each in models)
 
 
 def target_bytes(

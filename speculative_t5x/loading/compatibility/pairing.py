@@ -11,7 +11,8 @@ from speculative_t5x.networks import network
 
 # The settings that give the checkpoints of a pair.
 TARGET_PATH, DRAFT_PATH = 'CHECKPOINT_PATH', 'DRAFT_CHECKPOINT_PATH'
-_ROLES = {TARGET_PATH: 'target', DRAFT_PATH: 'draft'}
+PATHS = {'target': TARGET_PATH, 'draft': DRAFT_PATH}  # by role
+_ROLES = {path: role for role, path in PATHS.items()}
 CONFIGS = {TARGET_PATH: 'TARGET_CONFIG', DRAFT_PATH: 'DRAFT_CONFIG'}
 
 
@@ -25,7 +26,9 @@ def naming(path_name: str) -> Iterator[None]:
   try:
     yield
   except checkpoints.CheckpointError as error:
-    raise checkpoints.CheckpointError(f'{path_name}: {error}') from error
+    raise checkpoints.CheckpointError(
+        f'The {_ROLES[path_name]} ({path_name}): {error}'
+    ) from error
 
 
 def open_checkpoint(

@@ -124,7 +124,7 @@ def _read_along(
   # A drafter may feed tokens past the one that it is asked for.
   slots = state_lib.cache_slots(length, drafter.max_draft_tokens)
   started = model.start(target_params, inputs, rows, slots)
-  target = contracts.TargetView(target_params, started.memory, started.cache)
+  target = started.view(target_params)
   memory, state = drafter.init(
       draft_params,
       contracts.Context(inputs, request.hints, target, started.features),

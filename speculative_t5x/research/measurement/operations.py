@@ -8,7 +8,6 @@ al. (2023): neither the encoders nor what chooses tokens from logits.
 
 import dataclasses
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -52,14 +51,21 @@ def count(
   """Counts the operations of decoding batches like the request."""
   rows = len(request.limits) * decoder.num_decodes
   slots = state_lib.cache_slots(decoder.length, decoder.gamma)
-  view, features = start(
+  arguments, started = start(
       decoder.target_model, decoder.target.params, request.inputs, rows, slots
   )
-  context = contracts.Context(request.inputs, request.hints, view, features)
+  context = contracts.Context(
+      request.inputs,
+      request.hints,
+      started.view(arguments[0]),
+      started.features,
+  )
   draft_params = shapes(decoder.loaded_drafter.params)
 
   def target(block: int) -> float:
-    return flops(decoder.target_model, view, rows, block, wants_one=False)
+    return flops(
+        decoder.target_model, arguments, rows, block, wants_one=False
+    )
 
   @functools.cache
   def draft_call(model, block: int, wants_one: bool, begin) -> float:
@@ -92,14 +98,16 @@ def start(
     inputs: jax.Array,
     rows: int,
     slots: int,
-) -> tuple[contracts.TargetView, Any]:
-  """Returns the shapes of what a model's calls take, and of its features."""
+) -> tuple[
+    tuple[contracts.Params, contracts.Memory, contracts.Cache],
+    contracts.Started,
+]:
+  """Returns the shapes of what a model's calls take, and of its start."""
   abstract = shapes(params)
   started = jax.eval_shape(
       lambda params: model.start(params, inputs, rows, slots), abstract
   )
-  view = contracts.TargetView(abstract, started.memory, started.cache)
-  return view, started.features
+  return (abstract, started.memory, started.cache), started
 
 
 def shapes(tree: contracts.Params) -> contracts.Params:

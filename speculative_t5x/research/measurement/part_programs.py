@@ -150,7 +150,7 @@ class PartPrograms:
     context = contracts.Context(
         request.inputs,
         request.hints,
-        contracts.TargetView(target, started.memory, started.cache),
+        started.view(target),
         started.features,
     )
     return {
@@ -272,7 +272,7 @@ class PartPrograms:
           drafter,
           request,
           sequences,
-          contracts.TargetView(params, batch.memory, cache),
+          batch.view(params, cache),
           table[i % length][:, : drafter.num_uniforms],
       )
       draft, state, cache = drafter.propose(

@@ -72,13 +72,13 @@ def step_inputs(
     inputs.
   """
   inputs = jnp.ones((rows, inputs_length), jnp.int32)
-  view, _ = operations.start(model, params, inputs, rows, slots)
+  arguments, _ = operations.start(model, params, inputs, rows, slots)
   at = jnp.zeros((rows,), jnp.int32)
   decode = lambda *given: model.decode(*given, inputs[:, :1], at, None)
-  is_read = _read_whole(jax.make_jaxpr(decode)(*view).jaxpr)
+  is_read = _read_whole(jax.make_jaxpr(decode)(*arguments).jaxpr)
   leaves = jax.tree.leaves(params)
   weights = [x for x, read in zip(leaves, is_read, strict=False) if read]
-  return weights, _num_bytes((view.memory, view.cache))
+  return weights, _num_bytes(arguments[1:])
 
 
 def _num_bytes(tree: Any) -> int:

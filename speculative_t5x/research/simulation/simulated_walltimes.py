@@ -9,7 +9,6 @@ accepted at a given rate.
 from collections.abc import Callable, Sequence
 import dataclasses
 import operator
-import sys
 from typing import Any
 
 import jax
@@ -24,6 +23,7 @@ from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.research import arguments
+from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import provenance
@@ -248,7 +248,7 @@ def _random_model(
     name: str, config: t5.T5Config, seed: int
 ) -> models_lib.Model:
   count = models_lib.count_params(config)
-  print(f'making {name}, {count:,} random weights', file=sys.stderr)
+  progress.say(f'making {name}, {count:,} random weights')
   model = random_models.make_model(config, seed)
   jax.block_until_ready(model.params)
   return model

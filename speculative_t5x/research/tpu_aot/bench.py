@@ -9,7 +9,6 @@ The descriptions are entries of the record that the tpu-preflight job writes;
 from collections.abc import Callable, Sequence
 import dataclasses
 import functools
-import sys
 from typing import Any
 
 from speculative_t5x.decoder import token_decoder
@@ -19,6 +18,7 @@ from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
+from speculative_t5x.research import progress
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.simulation import by_name
 from speculative_t5x.research.simulation import t5_published
@@ -82,6 +82,12 @@ class Bench:
 
   def needed_bytes(self, target: str, draft: str, gamma: int) -> int:
     """Returns the bytes that a pair needs per device, by an estimate."""
+    return memory.peak_bytes(self._held(target, draft, gamma))
+
+  def _held(
+      self, target: str, draft: str, gamma: int
+  ) -> tuple[memory.DeviceBytes, memory.DeviceBytes]:
+    """Returns what the target and the draft need per device."""
     shapes = self._shapes
     mesh_shape = sharding.describe(self._place.mesh).values()
     workload = memory.Workload(
@@ -94,10 +100,8 @@ class Bench:
         draft_model_parallel=shapes.draft_model_parallel,
     )
     config = self._config(target)
-    held = memory.target_bytes(config, workload)
-    return memory.peak_bytes(
-        (held, by_name.find(draft, config).num_bytes(workload))
-    )
+    drafting = by_name.find(draft, config).num_bytes(workload)
+    return memory.target_bytes(config, workload), drafting
 
   def describe_target(self, target: str) -> Description:
     """Returns roofline times of the target, and its steps in both forms."""
@@ -178,7 +182,12 @@ class Bench:
         drafter,
         gamma,
     )
-    return {'draft': name, 'gamma': gamma, 'loop': loop}
+    return {
+        'draft': name,
+        'gamma': gamma,
+        'loading_bytes': memory.loading_bytes(self._held(target, draft, gamma)),
+        'loop': loop,
+    }
 
   def describe_row(self, target: str, row: published.Row) -> Description:
     """Returns the roofline cost coefficient and speedup of a Table 2 row.
@@ -269,7 +278,7 @@ class Bench:
   def _run(
       self, name: str, make: Callable[[], programs.Program]
   ) -> Description:
-    print(f'compiling {name}', file=sys.stderr)
+    progress.say(f'compiling {name}')
     program = make()
     step_s = self._place.chip.seconds(program.step.cycles)
     return {**dataclasses.asdict(program), 'step_s': step_s}

@@ -3,6 +3,7 @@
 """The report of a tpu-preflight record, in Markdown."""
 
 from collections.abc import Iterator
+import itertools
 from typing import Any
 
 from speculative_t5x.research.reports import cells
@@ -19,6 +20,8 @@ _MEGABYTES = {
     'weight MB copied': 'weight_bytes_copied',
 }
 
+_MEMORY_KEY = """while loading: the weights of both models, read one parameter
+at a time, and what the largest merged kernel is made of."""
 _STEPS_KEY = """cycles: estimated by the compiler for one step, which includes
 the argmax over the vocabulary; time spent waiting for memory or for other chips
 is not counted. us: the cycles at the chip's clock; the time of a step is no
@@ -37,13 +40,14 @@ the loop over those of the faster form of the plain step. one row: both in
 one-row form. The draft's encoder is left out; drafts that share the target's
 have none. -: a table has no step outside of the loop."""
 _TABLE_2_KEY = """alpha, gamma, the paper's c, EXP (expected) and EMP (measured)
-are those of T5-XXL on a TPU v4, from Tables 2 and 4. The speedups to their
-right are estimated here. roofline: from the times of the roofline. compiled:
-from the cycles of the loop, relative to the faster form of the plain step. over
-one row: relative to its one-row form. over T5X's: relative to T5X's own step,
-if T5X is installed. Encoders are left out, and rows with T=1 use the cycles of
-argmax too. -: not compiled with this draft and gamma, or several chips, whose
-waiting for each other has no cycles."""
+are those of T5-XXL on a TPU v4, from Tables 2 and 4; other drafts stand at
+those of T5-small. The speedups to their right are estimated here. roofline:
+from the times of the roofline. compiled: from the cycles of the loop, relative
+to the faster form of the plain step. over one row: relative to its one-row
+form. over T5X's: relative to T5X's own step, if T5X is installed. Encoders are
+left out, and rows with T=1 use the cycles of argmax too. -: not compiled with
+this draft and gamma, or several chips, whose waiting for each other has no
+cycles."""
 
 
 def render(record: Record) -> markdown.Page:
@@ -82,6 +86,7 @@ def _memory(record: Record) -> Iterator[markdown.Row]:
     taken = {k: x / _GIB for k, x in pair['loop']['memory'].items()}
     total = sum(taken.values())
     share = total * _GIB / record['chip']['memory_bytes']
+    loading = pair.get('loading_bytes')  # records of before lack it
     yield {
         'pair': _pair_name(record, pair),
         'gamma': str(pair['gamma']),
@@ -89,6 +94,7 @@ def _memory(record: Record) -> Iterator[markdown.Row]:
         'temporaries GiB': f'{taken["temporaries"]:.2f}',
         'code GiB': f'{taken["code"]:.2f}',
         'all GiB': f'{total:.2f}',
+        'while loading GiB': cells.number(loading and loading / _GIB),
         "of the chip's": f'{100 * share:.0f}%',
         'compiled in s': f'{pair["loop"]["compile_s"]:.0f}',
     }
@@ -173,33 +179,69 @@ def _drafts(record: Record) -> Iterator[markdown.Row]:
 
 
 def _table_2(record: Record) -> Iterator[markdown.Row]:
-  target = record['target']
-  # Communication has no cycles, so several chips have no compiled numbers.
-  drafts, pairs = {}, {}
-  if not record['mesh']:
-    drafts = {draft['name']: draft for draft in record['drafts']}
-    pairs = {(x['draft'], x['gamma']): x for x in record['pairs']}
-  t5x = (record['t5x_step'] or {}).get('step')
   for row in record['table_2']:
     name = f't5_1_1_{row["draft"]}'
-    pair, draft = pairs.get((name, row['gamma'])), drafts.get(name)
-    yield {
-        'task': row['task'],
-        'draft': row['draft'],
-        'T': str(row['temperature']),
-        'gamma': str(row['gamma']),
-        'alpha': f'{row["alpha"]:.2f}',
+    printed = {
         "the paper's c": f'{row["cost_coefficient"]:.2f}',
         'c by roofline': f'{row["c"]:.3f}',
-        'c compiled': cells.number(pair and _compiled_cost(record, pair), 3),
-        'c one row': cells.number(draft and _one_row_cost(record, draft), 3),
-        'EXP': f'{row["predicted"]:.1f}',
-        'EMP': f'{row["measured"]:.1f}',
         'roofline': f'{row["speedup"]:.2f}',
-        'compiled': _speedup(row, pair, _fastest_step(target)),
-        'over one row': _speedup(row, pair, target['steps']['one_row']['step']),
-        "over T5X's": _speedup(row, pair, t5x),
     }
+    yield _table_2_row(record, row, name, row['draft'], printed)
+  drafts = {draft['name']: draft for draft in record['drafts']}
+  for row, pair in table_2_pairs(record):
+    if (name := pair['draft']) != f't5_1_1_{row["draft"]}':
+      cost = cells.number(_roofline_cost(record, drafts[name]), 3)
+      yield _table_2_row(record, row, name, name, {'c by roofline': cost})
+
+
+def table_2_pairs(record: Record) -> Iterator[tuple[Record, Record]]:
+  """Yields rows of Table 2, each with a compiled pair at its gamma.
+
+  Drafts that the paper has not used stand at the rows of T5-small.
+  """
+  printed = {f't5_1_1_{row["draft"]}' for row in record['table_2']}
+  for draft, row in itertools.product(record['drafts'], record['table_2']):
+    name = draft['name'] if draft['name'] in printed else 't5_1_1_small'
+    pair = _pair(record, draft['name'], row['gamma'])
+    if pair and name == f't5_1_1_{row["draft"]}':
+      yield row, pair
+
+
+def _table_2_row(
+    record: Record, row: Record, name: str, label: str, own: markdown.Row
+) -> markdown.Row:
+  """Returns a row for a draft of a name, at the alpha of a printed row."""
+  target = record['target']
+  pair = _pair(record, name, row['gamma'])
+  # Communication has no cycles, so several chips have no compiled numbers.
+  drafts = [x for x in record['drafts'] if x['name'] == name]
+  one_row = None
+  if drafts and not record['mesh']:
+    one_row = _one_row_cost(record, drafts[0])
+  t5x = (record['t5x_step'] or {}).get('step')
+  return {
+      'task': row['task'],
+      'draft': label,
+      'T': str(row['temperature']),
+      'gamma': str(row['gamma']),
+      'alpha': f'{row["alpha"]:.2f}',
+      "the paper's c": own.get("the paper's c", cells.MISSING),
+      'c by roofline': own['c by roofline'],
+      'c compiled': cells.number(pair and _compiled_cost(record, pair), 3),
+      'c one row': cells.number(one_row, 3),
+      'EXP': f'{row["predicted"]:.1f}',
+      'EMP': f'{row["measured"]:.1f}',
+      'roofline': own.get('roofline', cells.MISSING),
+      'compiled': _speedup(row, pair, _fastest_step(target)),
+      'over one row': _speedup(row, pair, target['steps']['one_row']['step']),
+      "over T5X's": _speedup(row, pair, t5x),
+  }
+
+
+def _pair(record: Record, draft: str, gamma: int) -> Record | None:
+  """Returns a compiled pair; None for another, or on several chips."""
+  pairs = {(x['draft'], x['gamma']): x for x in record['pairs']}
+  return None if record['mesh'] else pairs.get((draft, gamma))
 
 
 def _compiled_cost(record: Record, pair: Record) -> float | None:
@@ -251,7 +293,7 @@ def _microseconds(seconds: float | None) -> str:
 
 # By its title, the rows of a section and how to read them.
 _SECTIONS = {
-    'Memory per device while the loop runs': (_memory, ''),
+    'Memory per device while the loop runs': (_memory, _MEMORY_KEY),
     'Steps': (_steps, _STEPS_KEY),
     'What the loop does': (_loops, _LOOP_KEY),
     'Writing where each row stands elsewhere': (

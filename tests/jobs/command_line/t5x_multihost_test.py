@@ -13,6 +13,7 @@ import threading
 import jax
 import pytest
 
+from speculative_t5x.jobs.command_line import startup
 from speculative_t5x.jobs.command_line import t5x_multihost
 
 _ADDRESS = '--coordinator_address=10.0.0.2:1234'
@@ -22,6 +23,7 @@ _ADDRESS = '--coordinator_address=10.0.0.2:1234'
 def calls(monkeypatch):
   """Records the connection and the script instead of making them."""
   made = []
+  monkeypatch.setattr(os, 'environ', dict(os.environ))
   monkeypatch.setattr(
       jax.distributed, 'initialize', lambda *args: made.append(args)
   )
@@ -100,10 +102,35 @@ def test_port_in_use(calls, monkeypatch):
 def test_host_that_waits_for_others_ends(calls, monkeypatch, capsys):
   """JAX itself would abort the process after five minutes."""
   ended = threading.Event()
-  monkeypatch.setattr(t5x_multihost, '_WAIT_S', 0)
+  monkeypatch.setattr(startup, '_WAIT_S', 0)
   monkeypatch.setattr(os, '_exit', lambda status: status == 1 and ended.set())
   monkeypatch.setattr(jax.distributed, 'initialize', lambda *_: ended.wait(60))
   t5x_multihost.main(['eval', *_FIRST])
   assert ended.is_set()
   error = capsys.readouterr().err
   assert error.count('\n') == 1 and '10.0.0.2:1234' in error
+
+
+def test_port_that_google_opens(calls, monkeypatch):
+  """JAX's own choice on Cloud TPUs is closed there."""
+  monkeypatch.delenv('JAX_COORDINATOR_PORT', raising=False)
+  ports = []
+  monkeypatch.setattr(
+      jax.distributed, 'initialize',
+      lambda *_: ports.append(os.environ['JAX_COORDINATOR_PORT']),
+  )  # fmt: skip
+  t5x_multihost.main(['eval'])
+  monkeypatch.setenv('JAX_COORDINATOR_PORT', '99')
+  t5x_multihost.main(['eval'])
+  assert ports == ['8476', '99']
+
+
+def test_host_without_a_tpu(calls, monkeypatch):
+
+  def open_tpu():
+    raise RuntimeError('There is no TPU.')
+
+  monkeypatch.setattr(startup, 'open_tpu', open_tpu)
+  status = t5x_multihost.main(['eval', *_FIRST])
+  assert status == 'error: There is no TPU.'
+  assert calls == [('10.0.0.2:1234', 2, 0)]  # the script does not run

@@ -95,7 +95,7 @@ class TestRefused:
           ([], 'is empty'),
           ([f'notes{i}.txt' for i in range(9)], 'notes0.txt, .* and 3 more'),
           (['model.safetensors'], 'without a config.json'),
-          (['pytorch_model.bin', 'config.json'], 'pytorch_model.bin alone'),
+          (['pytorch_model.bin'], 'without a config.json'),
           (
               ['checkpoint', 'model.ckpt-900.index', 'operative_config.gin'],
               'Mesh TensorFlow.*convert_tf_checkpoint',

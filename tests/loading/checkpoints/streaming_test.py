@@ -3,9 +3,9 @@
 """Tests that reading holds one tensor in memory at a time.
 
 Each case is read by a process of its own, which says by how much its peak
-resident memory (VmHWM, set back before reading) rose above where it began. No
-file is mapped into memory, so that counts all that reading takes; pages that
-the system caches belong to no process.
+resident memory (VmHWM, set back before reading) rose above where it began. That
+counts all that reading takes, pages of files that PyTorch maps included; pages
+that the system caches belong to no process.
 """
 
 import pathlib
@@ -75,13 +75,16 @@ def write(layout: str, folder: pathlib.Path, num_bytes: int) -> int:
       models.abstract_params(config),
   )
   largest = max(x.nbytes for x in jax.tree.leaves(params))
-  if layout == 'hugging_face':
-    by_hand.write_hugging_face(
-        folder,
-        by_hand.hugging_face_config(config),
-        by_hand.hugging_face_tensors(config, params),
-        shards=2,
-    )
+  if layout != 'zarr':
+    tensors = by_hand.hugging_face_tensors(config, params)
+    fields = by_hand.hugging_face_config(config)
+    by_hand.write_hugging_face(folder, fields, tensors, shards=2)
+    if layout == 'torch':
+      torch = pytest.importorskip('torch', reason='PyTorch is not installed')
+      for file in folder.glob('model*'):
+        file.unlink()
+      tensors = {name: torch.from_numpy(x) for name, x in tensors.items()}
+      torch.save(tensors, folder / 'pytorch_model.bin')
   else:
     # T5X splits at 64 MB, so its larger tensors have several chunks.
     by_hand.write_legacy(folder, params, max_chunk=largest // 16)
@@ -92,7 +95,7 @@ def write(layout: str, folder: pathlib.Path, num_bytes: int) -> int:
     'num_bytes',
     [64 * _MB, pytest.param(2**30, marks=pytest.mark.exhaustive)],
 )
-@pytest.mark.parametrize('layout', ['zarr', 'hugging_face'])
+@pytest.mark.parametrize('layout', ['zarr', 'hugging_face', 'torch'])
 def test_at_most_twice_the_largest_tensor(tmp_path, layout, num_bytes):
   largest = write(layout, tmp_path / 'model', num_bytes)
   done = subprocess.run(

@@ -67,7 +67,9 @@ class TestModelProblems:
     path = tmp_path / 'mistyped'
     target, draft = read(draft={'checkpoint_path': str(path)})
     problem = _problem(draft)
-    assert problem.startswith(f'DRAFT_CHECKPOINT_PATH: No checkpoint at {path}')
+    assert problem.startswith(
+        f'The draft (DRAFT_CHECKPOINT_PATH): No checkpoint at {path}'
+    )
     assert not target.problems
 
 

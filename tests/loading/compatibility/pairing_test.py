@@ -42,7 +42,7 @@ def test_matching_networks_pass(folder):
 
 def test_missing_checkpoint_names_the_macro(folder):
   with pytest.raises(
-      checkpoints.CheckpointError, match='^DRAFT_CHECKPOINT_PATH: No check'
+      checkpoints.CheckpointError, match='^The draft .DRAFT_CHECKPOINT_PATH'
   ):
     _check(folder, draft='no')
 
@@ -68,4 +68,5 @@ def test_network_of_neither(folder):
   with pytest.raises(checkpoints.CheckpointError) as error:
     _check(folder, target_config=other)
   message = str(error.value)
-  assert message.startswith('CHECKPOINT_PATH: ') and 'It fits' not in message
+  assert message.startswith('The target (CHECKPOINT_PATH): ')
+  assert 'It fits' not in message

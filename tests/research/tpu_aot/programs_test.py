@@ -5,6 +5,7 @@
 The encoders are not analysed.
 """
 
+import collections
 import dataclasses
 import functools
 
@@ -16,9 +17,12 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
+from speculative_t5x.policies import schedule
 from speculative_t5x.research.tpu_aot import abstract_pair
+from speculative_t5x.research.tpu_aot import hlo
 from speculative_t5x.research.tpu_aot import programs
 from speculative_t5x.research.tpu_aot import reading
+from speculative_t5x.speculation import state
 from tests.research.tpu_aot import libtpu
 
 GAMMA, LENGTH, INPUTS_LENGTH = 3, 32, 32  # two widths of the encoder
@@ -108,6 +112,34 @@ class TestOneDevice:
     assert step.cache_bytes_remade == remade
     assert step.cache_bytes_written == step.scatter_trips == 0
     assert step.host_transfers == step.weight_bytes_copied == 0
+
+
+@libtpu.needed
+def test_drafts_of_changing_length_copy_no_cache():
+  """Catching up writes the cache of the last layer and never reads it."""
+  length = 128  # with more slots than lanes, the compiler prefers other layouts
+  place = libtpu.describe('v4:1x1x1').with_mesh(None)
+  draft = dataclasses.replace(DRAFT, num_heads=6)
+  decoder = token_decoder.TokenDecoder(
+      abstract_pair.make_model(place, TARGET),
+      draft_model_source.from_model(abstract_pair.make_model(place, draft)),
+      gamma=GAMMA,
+      length=length,
+      policy=schedule.Schedule((GAMMA, 1)),
+  )
+  request = abstract_pair.make_request(place, 1, INPUTS_LENGTH)
+  program = hlo.parse(decoder.compile_speculative(request).as_text())
+  slots = state.cache_slots(length, GAMMA)
+  shapes = reading.Shapes(
+      [(x.num_heads, x.head_dim, slots) for x in (TARGET, draft)], [], -1
+  )
+  made = collections.Counter(
+      part.opcode
+      for loop in program.loops(program.entry)
+      for part in program.within(loop.called['body'][0])
+      if any(map(shapes.is_cache, part.arrays))
+  )
+  assert made['dynamic-update-slice'] and not made['copy']
 
 
 @libtpu.needed

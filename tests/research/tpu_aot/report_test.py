@@ -53,3 +53,23 @@ def test_speedup_is_over_the_faster_form():
   fast, slow, other = map(float, found)
   assert slow / fast == pytest.approx(1e3, rel=0.3)
   assert other / fast == pytest.approx(10, rel=0.3)
+
+
+def test_other_drafts_stand_at_the_rows_of_small():
+  record = _read('v4_xxl_shared')
+  gamma = record['pairs'][0]['gamma']
+  small = [
+      row
+      for row in record['table_2']
+      if (row['draft'], row['gamma']) == ('small', gamma)
+  ]
+  pairs = list(report.table_2_pairs(record))
+  for draft in record['drafts']:
+    found = [row for row, pair in pairs if pair['draft'] == draft['name']]
+    assert found == small
+  rows = report.rows_of(record, 'Table 2 of the paper')
+  assert len(rows) == 12 + len(small) * (len(record['drafts']) - 1)
+  one, other = rows[0], rows[-1]
+  assert other['draft'] == record['drafts'][-1]['name']
+  assert (other["the paper's c"], other['roofline']) == ('-', '-')
+  assert float(one['compiled']) > 0 and float(other['compiled']) > 0

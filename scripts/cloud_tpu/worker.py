@@ -1,18 +1,19 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a program on a TPU worker, optionally with a trace and several hosts.
+"""Runs a program on a host of a Cloud TPU.
 
-  python -m scripts.cloud_tpu.worker_main --output_dir=<folder> [--trace] \
-    [--num_hosts=4] <program> <its arguments>
+  python -m scripts.cloud_tpu.worker --output_dir=<folder> [--chips=1] \
+    [--num_hosts=4] [--trace] <program> <its arguments>
 
 A program is `speculative-t5x`, `t5x.train`, `t5x.eval` or `t5x.infer`. It gets
-the output folder by its own flag. The trace, for xprof, is written to `trace`
-in that folder.
+the output folder by its own flag, and fails without a TPU unless JAX_PLATFORMS
+says otherwise. The trace, for xprof, is written to `trace` in that folder.
 """
 
 import argparse
 from collections.abc import Iterator, Sequence
 import contextlib
+import os
 import pathlib
 import sys
 import tempfile
@@ -22,6 +23,7 @@ import jax
 
 from speculative_t5x.decoder import compilation_cache
 from speculative_t5x.jobs.command_line import main as package_main
+from speculative_t5x.jobs.command_line import startup
 from speculative_t5x.jobs.command_line import t5x_multihost
 
 # Each program's flag for the output folder; T5X's values are gin expressions.
@@ -30,6 +32,12 @@ _OUTPUT_FLAGS = {
     't5x.train': '--gin.MODEL_DIR="{}"',
     't5x.eval': '--gin.EVAL_OUTPUT_DIR="{}"',
     't5x.infer': '--gin.INFER_OUTPUT_DIR="{}"',
+}
+# One chip as a complete TPU: without the bounds, libtpu waits for the others.
+_ONE_CHIP = {
+    'TPU_VISIBLE_CHIPS': '0',
+    'TPU_CHIPS_PER_PROCESS_BOUNDS': '1,1,1',
+    'TPU_PROCESS_BOUNDS': '1,1,1',
 }
 
 
@@ -41,17 +49,28 @@ def main(argv: Sequence[str]) -> int | str | None:
   """
   parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
   parser.add_argument('--output_dir', required=True)
-  parser.add_argument('--trace', action='store_true')
+  parser.add_argument('--chips', choices=['1', 'all'], default='all')
   parser.add_argument('--num_hosts', type=int, default=1)
+  parser.add_argument('--trace', action='store_true')
   parser.add_argument('program', choices=list(_OUTPUT_FLAGS))
   parser.add_argument('arguments', nargs=argparse.REMAINDER)
   options = parser.parse_args(argv)
-  if options.num_hosts > 1:
-    # Connects the hosts, which must happen before devices are used.
-    jax.distributed.initialize()
+  if options.chips == '1':
+    os.environ.update(_ONE_CHIP)
+  if not jax.config.jax_platforms:
+    # Without it, JAX would use the CPU silently where it finds no TPU.
+    jax.config.update('jax_platforms', 'tpu,cpu')
   flag = _OUTPUT_FLAGS[options.program].format(options.output_dir)
   arguments = [*options.arguments, flag]
   with contextlib.ExitStack() as stack:
+    try:
+      # Before the trace, which opens the devices.
+      if options.num_hosts > 1:
+        t5x_multihost.connect()
+      else:
+        startup.open_tpu()
+    except (RuntimeError, ValueError) as error:
+      return f'error: {error}'
     if options.trace:
       stack.enter_context(traced(epath.Path(options.output_dir) / 'trace'))
     if options.program == 'speculative-t5x':

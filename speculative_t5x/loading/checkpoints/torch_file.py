@@ -1,0 +1,128 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Files of PyTorch (`pytorch_model.bin`): a zip archive of a pickle and bytes.
+
+PyTorch reads them, by an unpickler that makes tensors and runs no code. A file
+is mapped, so that only the tensors that are asked for are read.
+"""
+
+import dataclasses
+import pickle
+import types
+from typing import Any
+import zipfile
+
+from etils import epath
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.loading import errors
+from speculative_t5x.loading.files import regular_files
+
+_WEIGHTS_ONLY_IS_SAFE = (2, 6)  # it could run code before, CVE-2025-32434
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+  """A tensor of a file, not yet read.
+
+  Attributes:
+    file: The file that it is in.
+    name: Its name there.
+    shape: Its shape.
+    dtype: Its dtype.
+  """
+
+  file: epath.Path
+  name: str
+  shape: tuple[int, ...]
+  dtype: np.dtype
+
+  def read(self) -> np.ndarray:
+    """Returns the tensor.
+
+    Raises:
+      errors.CheckpointError: if the file cannot be read.
+    """
+    with errors.reading(f'{self.name} of {self.file}'):
+      torch = _torch(self.file)
+      # The file is mapped anew for each tensor: with the mapping, what was read
+      # of it leaves memory, which the whole file would fill otherwise. A file
+      # that is cut short meanwhile ends the process, so nothing stays mapped.
+      tensor = _load(torch, self.file)[self.name]
+      # NumPy has no bfloat16 that PyTorch knows, so bytes are passed.
+      data = tensor.contiguous().flatten().view(torch.uint8).numpy()
+      return np.array(data).view(self.dtype).reshape(self.shape)
+
+
+def read_header(path: epath.Path) -> dict[str, Tensor]:
+  """Returns the tensors of a file, by name, without reading them.
+
+  Raises:
+    errors.CheckpointError: if the file is in a bucket, PyTorch is missing or
+      old, or the file is of its first format, damaged, or not of tensors alone.
+  """
+  if regular_files.is_remote(path):
+    raise errors.CheckpointError(
+        f'{path} is in a bucket, and PyTorch maps local files alone. Copy its'
+        ' folder to this machine, or pass safetensors.'
+    )
+  torch = _torch(path)
+  regular_files.check(path)
+  with errors.reading(path):
+    if not zipfile.is_zipfile(path):
+      raise ValueError(
+          'it is not a zip archive. If it was saved by PyTorch before 1.6, save'
+          f' it again: torch.save(torch.load({str(path)!r}, weights_only=True),'
+          f' {str(path)!r})'
+      )
+    if not isinstance(held := _load(torch, path), dict):
+      raise ValueError(f'it holds a {type(held).__name__}, not tensors by name')
+    return {name: _tensor(path, name, value) for name, value in held.items()}
+
+
+def _tensor(path: epath.Path, name: str, value: Any) -> Tensor:
+  kind = str(getattr(value, 'dtype', f'Python {type(value).__name__}'))
+  try:
+    dtype = jnp.dtype(kind.removeprefix('torch.'))
+  except TypeError as error:
+    raise errors.CheckpointError(
+        f'{path} holds {name} as {kind}, and plain tensors are needed. Pass the'
+        ' state dict of a model that is not quantized.'
+    ) from error
+  return Tensor(path, name, tuple(value.shape), dtype)
+
+
+def _load(torch: types.ModuleType, path: epath.Path) -> dict[str, Any]:
+  try:
+    return torch.load(path, map_location='cpu', weights_only=True, mmap=True)
+  except pickle.UnpicklingError as error:
+    # PyTorch's own message proposes to load such a file all the same.
+    raise errors.CheckpointError(
+        f'{path} holds other objects than tensors, whose code is not run, or is'
+        ' damaged. Pass safetensors, or a file of tensors alone.'
+    ) from error
+
+
+def _torch(path: epath.Path) -> types.ModuleType:
+  """Returns PyTorch, which only these files need.
+
+  Raises:
+    errors.CheckpointError: if it is not installed, or too old.
+  """
+  try:
+    import torch
+
+    problem = f'{torch.__version__} is installed'
+    version = tuple(map(int, torch.__version__.split('.')[:2]))
+  except ModuleNotFoundError:
+    problem, version = 'it is not installed', (0, 0)
+  if version < _WEIGHTS_ONLY_IS_SAFE:
+    raise errors.CheckpointError(
+        f'{path} is a pickle, which is read by PyTorch 2.6 or newer alone, and'
+        f" {problem}. Install it: pip install 'speculative_t5x[torch]'. Without"
+        ' it, of T5 1.1 pass gs://t5-data/pretrained_models/t5x/t5_1_1_<size>,'
+        ' the same checkpoint, or google/flan-t5-<size>, a network of the same'
+        ' sizes in safetensors.'
+    )
+  return torch

@@ -1,0 +1,119 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The public T5 checkpoints, by the names of their folders, for T5X's jobs.
+
+T5X's page of models lists the folders and the steps, and T5X's gin files the
+sizes. Flan-T5 and the LM-adapted T5 1.1 have the sizes of T5 1.1.
+"""
+
+import dataclasses
+
+from t5x.examples.t5 import network
+
+from speculative_t5x.networks import t5
+from speculative_t5x.research.simulation import t5_published
+
+_FOLDER = 'gs://t5-data/pretrained_models/t5x'
+_SIZES_1_0 = {
+    'small': dict(emb_dim=512, num_heads=8, num_layers=6, mlp_dim=2048),
+    'base': dict(emb_dim=768, num_heads=12, num_layers=12, mlp_dim=3072),
+    'large': dict(emb_dim=1024, num_heads=16, num_layers=24, mlp_dim=4096),
+    '3B': dict(
+        emb_dim=1024, num_heads=32, num_layers=24, mlp_dim=16384, head_dim=128
+    ),
+    '11B': dict(
+        emb_dim=1024, num_heads=128, num_layers=24, mlp_dim=65536, head_dim=128
+    ),
+}
+_FLAN_STEPS = {
+    'small': 1_198_000,
+    'base': 1_184_000,
+    'large': 1_164_000,
+    'xl': 1_138_000,
+    'xxl': 1_114_000,
+}
+STEPS = {
+    **{f't5_1_1_{size}': 1_000_000 for size in t5_published.SIZES},
+    **{f't5_1_1_lm100k_{size}': 1_100_000 for size in t5_published.SIZES},
+    **{f'flan_t5_{size}': step for size, step in _FLAN_STEPS.items()},
+    **{f't5_{size}': 1_000_000 for size in _SIZES_1_0},
+    't5_base': 999_900,
+    't5_large': 1_000_700,
+}
+"""The training step of each checkpoint."""
+
+
+def fill_in(config: network.T5Config, name: str) -> network.T5Config:
+  """Give sizes that are None those of a public checkpoint.
+
+  Sizes that another gin file or a flag sets stay as they are.
+
+  Args:
+    config: The sizes, some of them None.
+    name: A key of STEPS, e.g. 't5_1_1_xxl', 'flan_t5_xl' or 't5_11B'.
+  Raises:
+    ValueError: for another name.
+  """
+  public = _config(name)
+  return config.replace(
+      **{
+          field.name: getattr(public, field.name)
+          for field in dataclasses.fields(config)
+          if getattr(config, field.name) is None
+      }
+  )
+
+
+def path(name: str) -> str:
+  """Return the path of a public checkpoint; for `name` see `fill_in`."""
+  return f'{_FOLDER}/{name}/checkpoint_{_step(name)}'
+
+
+def total_steps(name: str, steps: int) -> int:
+  """Return the last step of a fine-tuning, which counts on from its start.
+
+  T5X's setting of relative steps would train for as many again after each
+  interruption.
+
+  Args:
+    name: The public checkpoint that it starts from, see `fill_in`.
+    steps: Steps of the fine-tuning alone.
+  """
+  return _step(name) + steps
+
+
+def loss_normalizing_factor(given: float | None) -> float:
+  """Return what T5X divides a sum of losses by.
+
+  Args:
+    given: Another factor than that of T5's pre-training by Mesh TensorFlow,
+      which is 2,048 sequences of 114 target tokens; None for that one. T5X's
+      default is a sum without a factor, too large a gradient for T5's rate.
+  """
+  return 2048 * 114 if given is None else given
+
+
+def _config(name: str) -> t5.T5Config:
+  _step(name)
+  family, _, size = name.rpartition('_')
+  if family != 't5':
+    return t5_published.make_config(size)
+  sizes = dict(_SIZES_1_0[size])
+  num_layers = sizes.pop('num_layers')
+  return t5.T5Config(
+      vocab_size=t5_published.VOCAB_SIZE,
+      num_encoder_layers=num_layers,
+      num_decoder_layers=num_layers,
+      mlp_activations=('relu',),
+      logits_via_embedding=True,
+      **sizes,
+  )
+
+
+def _step(name: str) -> int:
+  if name not in STEPS:
+    raise ValueError(
+        f'There is no public checkpoint {name!r}. Choose one of'
+        f' {", ".join(STEPS)}.'
+    )
+  return STEPS[name]

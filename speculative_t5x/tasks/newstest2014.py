@@ -1,0 +1,70 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The test split of WMT14, English to German, without the rest of WMT14.
+
+SacreBLEU downloads it when it is first read, into the folder that the variable
+SACREBLEU names or ~/.sacrebleu. These are the sentences of the split `test` of
+`tfds_tasks`, in the order of the test set; TensorFlow Datasets has another.
+"""
+
+from collections.abc import Mapping
+import os
+import pathlib
+
+from speculative_t5x.tasks import seqio_tasks
+from speculative_t5x.tasks import tfds_tasks
+
+_NAME, _PAIR = 'wmt14/full', 'en-de'
+_NUM_SENTENCES = 3003
+
+
+def read(split: str) -> Mapping[str, list[str]]:
+  """Read the sentences in English and German, as `en` and `de`.
+
+  Args:
+    split: 'test', the only one.
+  Raises:
+    OSError: if they can be neither found nor downloaded.
+    ValueError: if the files are not whole.
+  """
+  del split
+  import sacrebleu  # reads SACREBLEU when it is imported
+
+  folder = pathlib.Path(sacrebleu.SACREBLEU_DIR, _NAME)
+  try:
+    # SystemExit is how SacreBLEU ends at a wrong checksum.
+    files = sacrebleu.DATASETS[_NAME].get_files(_PAIR)[:2]
+  except (OSError, SystemExit) as error:
+    raise OSError(
+        f'newstest2014 is not in {folder} and cannot be downloaded'
+        f' ({error}). Run `sacrebleu -t {_NAME} -l {_PAIR} --echo src` on a'
+        f' machine with a network, copy its ~/.sacrebleu/{_NAME} to {folder},'
+        ' or name another folder by the variable SACREBLEU. After a download'
+        ' that was cut off, remove the folder first.'
+    ) from error
+  texts = [pathlib.Path(each).read_text(encoding='utf-8') for each in files]
+  # Not `splitlines`, which would also split at Unicode line separators.
+  english, german = (x.removesuffix('\n').split('\n') for x in texts)
+  if not len(english) == len(german) == _NUM_SENTENCES:
+    raise ValueError(
+        f'{files[0]} and {files[1]} have {len(english)} and {len(german)}'
+        f' sentences, and newstest2014 {_NUM_SENTENCES}. Remove {folder}, and'
+        ' the next run downloads it again.'
+    )
+  return {'en': english, 'de': german}
+
+
+def register(
+    vocabulary_file: str | os.PathLike[str] = seqio_tasks.T5_VOCABULARY_FILE,
+) -> str:
+  """Register the task `wmt_ende`, with the split `test` alone.
+
+  Args:
+    vocabulary_file: The path of a SentencePiece model.
+  Returns:
+    The task's name.
+  Raises:
+    FileNotFoundError: if a local vocabulary file is missing.
+  """
+  source = seqio_tasks.source_of_columns(read, ('test',))
+  return tfds_tasks.add('wmt_ende', source, vocabulary_file)

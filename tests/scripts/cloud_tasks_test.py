@@ -1,0 +1,136 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the SkyPilot task files in configs/cloud.
+
+SkyPilot does not fit into the environment of the tests: its own parser reads
+the files where SPECULATIVE_T5X_SKYPILOT names the Python of an environment that
+has it (`pip install 'skypilot[gcp]'`).
+"""
+
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+
+import pytest
+import yaml
+
+from scripts.cloud_tpu import worker
+from speculative_t5x.jobs.command_line import flags
+from speculative_t5x.jobs.command_line import gin_job
+from speculative_t5x.jobs.command_line import t5x_multihost
+
+_CHECKOUT = pathlib.Path(__file__).parents[2]
+_FILES = sorted((_CHECKOUT / 'configs/cloud').glob('*.yaml'))
+_SPOT = {'paper', 'distill'}
+_BY_SKYPILOT = """
+import json, sys, sky
+for path in sys.argv[1:]:
+  values = [(name, 'gs://b/x') for name in json.loads(sys.stdin.readline())]
+  task = sky.Task.from_yaml_config(
+      sky.utils.yaml_utils.read_yaml(path), env_overrides=values)
+  (machine,) = task.resources
+  print(json.dumps([
+      machine.accelerators, machine.accelerator_args, machine.zone,
+      machine.use_spot, task.num_nodes, task.workdir, task.setup]))
+"""
+
+
+def _tasks():
+  return [
+      pytest.param(yaml.safe_load(path.read_text()), id=path.stem)
+      for path in _FILES
+  ]
+
+
+def _arguments(task, **values: str) -> list[str]:
+  """Returns the arguments that the task gives to the worker."""
+  envs = {k: v or values.get(k, 'gs://b/x') for k, v in task['envs'].items()}
+  envs['SETTINGS'] = '--gin.GAMMA=7'
+  shown = '() { printf "%s\\n" "$@"; }\n'
+  done = subprocess.run(
+      ['bash', '-euc', task['run'].replace('.venv/bin/python', 'shown')],
+      env={**os.environ, **envs, 'SKYPILOT_NUM_NODES': '2',
+           'BASH_FUNC_shown%%': shown.strip()},
+      capture_output=True, text=True, check=True,
+  )  # fmt: skip
+  module, name, *arguments = done.stdout.splitlines()
+  assert (module, name) == ('-m', worker.__name__)
+  return arguments
+
+
+@pytest.mark.parametrize('task', _tasks())
+def test_job_is_complete(task, monkeypatch, tmp_path):
+  """Its command is valid, and has all settings that the job requires."""
+  monkeypatch.chdir(_CHECKOUT)
+  ran = []
+  for module, name in [
+      (worker.package_main, 'main'), (t5x_multihost, 'run_script'),
+      (worker.compilation_cache, 'enable'), (t5x_multihost, 'connect'),
+      (worker.startup, 'open_tpu'),
+  ]:  # fmt: skip
+    monkeypatch.setattr(module, name, lambda *args: ran.append(args))
+  monkeypatch.setattr(worker.jax.config, 'update', lambda *_: None)
+  monkeypatch.setattr(os, 'environ', dict(os.environ))
+  checkpoints = tmp_path / 'checkpoints.gin'
+  checkpoints.write_text(''.join(
+      f"{task}_{model} = 'gs://b/x'\n"
+      for task in ('ENDE', 'CNNDM')
+      for model in ('TARGET', 'SMALL', 'BASE', 'LARGE')
+  ))  # fmt: skip
+  worker.main(_arguments(task, TRAIN_STEPS='9', CHECKPOINTS=str(checkpoints)))
+  assert '--gin.GAMMA=7' in ran[-1][-1]
+  if 't5x.eval' in task['run']:
+    assert ran[-1][0] == 'eval'
+    assert '--gin.CHECKPOINT_PATH="gs://b/x"' in ran[-1][1]
+    return
+  (arguments,) = ran[-1]
+  if arguments[0] == 'distill':
+    arguments.remove('--gin.GAMMA=7')
+  if not pathlib.Path('configs/paper/checkpoints.gin').exists():
+    if arguments[0] == 'paper':
+      pytest.skip('configs/paper/checkpoints.gin is not there')
+  commands = flags.parse(arguments)
+  assert commands
+  for command in commands:
+    gin_job.configure(command)
+
+
+@pytest.mark.parametrize('task', _tasks())
+def test_machine(task):
+  machine = task['resources']
+  # Only these images have a Python that uv runs with.
+  assert machine['accelerator_args'] == {
+      'runtime_version': 'tpu-ubuntu2204-base'
+  }
+  command, script = shlex.split(task['setup'])
+  assert command == 'bash' and (_CHECKOUT / script).is_file()
+  assert machine.get('use_spot', False) == (task['name'] in _SPOT)
+  slices = 't5x.eval' in task['run']
+  assert machine['accelerators'] == f'tpu-v4-{16 if slices else 8}'
+
+
+def test_read_by_skypilot():
+  python = os.environ.get('SPECULATIVE_T5X_SKYPILOT')
+  if not python:
+    pytest.skip('SPECULATIVE_T5X_SKYPILOT names no Python with SkyPilot')
+  tasks = [yaml.safe_load(path.read_text()) for path in _FILES]
+  required = [
+      [k for k, v in task['envs'].items() if v is None] for task in tasks
+  ]
+  done = subprocess.run(
+      [python, '-c', _BY_SKYPILOT, *map(str, _FILES)],
+      input='\n'.join(map(json.dumps, required)),
+      capture_output=True, text=True, cwd=_CHECKOUT,
+  )  # fmt: skip
+  assert done.returncode == 0, done.stderr
+  read = [json.loads(line) for line in done.stdout.splitlines()]
+  assert len(read) == len(_FILES)
+  for path, task, values in zip(_FILES, tasks, read):
+    accelerators, arguments, zone, is_spot, num_nodes, workdir, setup = values
+    assert accelerators == {task['resources']['accelerators']: 1}
+    assert arguments == task['resources']['accelerator_args']
+    assert (zone, num_nodes, workdir) == ('us-central2-b', 1, '.')
+    assert is_spot == (path.stem in _SPOT)
+    assert setup == task['setup']

@@ -1,0 +1,168 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of fine-tuning by T5X's train script, and of what it leaves."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from t5x import checkpoints as t5x_checkpoints
+from t5x import models
+from t5x import utils
+
+from speculative_t5x.jobs.command_line import main
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.tasks import bulletins
+from tests import prepared_data
+from tests import tiny
+from tests.t5x_guest import jobs
+from tests.t5x_guest import tiny_pair
+
+TASK = 'wmt_ende'
+START, STEPS = 1_000_000, 10
+SIZES = tiny.config(
+    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
+)
+NAMES = (
+    'emb_dim', 'num_heads', 'num_encoder_layers', 'num_decoder_layers',
+    'head_dim', 'mlp_dim',
+)  # fmt: skip
+LENGTHS = "TASK_FEATURE_LENGTHS={'inputs': 64, 'targets': 24}"
+
+
+def sizes(scope=''):
+  return [
+      f'{scope}network.T5Config.{name}={getattr(SIZES, name)}'
+      for name in NAMES
+  ]
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+  """Returns a folder with data and a checkpoint as the public ones are."""
+  folder = tmp_path_factory.mktemp('finetuning')
+  model = models.EncoderDecoderModel(
+      tiny_pair.transformer(SIZES),
+      tiny_pair.VOCABULARY,
+      tiny_pair.VOCABULARY,
+      tiny_pair.factored_adafactor(),
+  )
+  partitioner = tiny_pair.partitioner()
+  initializer = utils.TrainStateInitializer(
+      optimizer_def=model.optimizer_def,
+      init_fn=model.get_initial_variables,
+      input_shapes={
+          'encoder_input_tokens': (2, 9), 'decoder_input_tokens': (2, 9)
+      },
+      partitioner=partitioner,
+  )  # fmt: skip
+  state = initializer.from_scratch(jax.random.PRNGKey(0))
+  state = state.replace_step(jnp.asarray(START))
+  # T5X's older layout, with the state of the optimizer.
+  t5x_checkpoints.Checkpointer(
+      train_state=state,
+      partitioner=partitioner,
+      checkpoints_dir=str(folder / 'start'),
+  ).save(state)
+  examples = [
+      {'en': f'Train {i} leaves.', 'de': f'Der Zug {i} fährt ab.'}
+      for i in range(60)
+  ]
+  splits = {'train': examples, 'validation': examples[:4], 'test': examples[:5]}
+  data_set = 'wmt_t2t_translate/de-en:1.0.0'
+  prepared_data.write(data_set, splits, folder / 'data', is_ordered=False)
+  return folder
+
+
+def run(script, folder, file, *bindings, **paths):
+  settings = [
+      *(f'{name}={jobs.quoted(path)}' for name, path in paths.items()),
+      f'VOCABULARY_FILE={jobs.quoted(bulletins.VOCABULARY_FILE)}',
+      f'network.T5Config.vocab_size={SIZES.vocab_size}',
+      'network.T5Config.dtype="float32"',
+      *sizes(),
+      LENGTHS,
+      *bindings,
+  ]
+  done = jobs.run(
+      script,
+      f'--tfds_data_dir={folder / "data"}',
+      f'--gin_file=configs/t5x/{file}_{TASK}.gin',
+      *(f'--gin.{setting}' for setting in settings),
+  )
+  assert done.returncode == 0, done.stderr[-4000:]
+
+
+@pytest.fixture(scope='module')
+def tuned(folder):
+  """Returns the folder of a fine-tuning."""
+  run(
+      'train', folder, 'finetune',
+      'PRETRAINED="t5_1_1_small"',
+      f'FINETUNING_STEPS={STEPS}',
+      'EVAL_PERIOD=5',
+      'SAVE_PERIOD=5',
+      'KEEP=2',
+      'EVAL_STEPS=1',
+      'BATCH_SIZE=4',
+      # As in `factored_adafactor`: the start's state is factored.
+      'adafactor.Adafactor.min_dim_size_to_factor=8',
+      INITIAL_CHECKPOINT_PATH=folder / f'start/checkpoint_{START}',
+      MODEL_DIR=folder / 'tuned',
+  )  # fmt: skip
+  return folder / 'tuned'
+
+
+def params(path):
+  return dict(checkpoints.open(path).read_params())
+
+
+def test_goes_on_from_an_older_layout(folder, tuned):
+  """Each parameter has moved a little, by T5's small learning rate."""
+  first = params(folder / f'start/checkpoint_{START}')
+  last = params(tuned / f'checkpoint_{START + STEPS}')
+  assert first.keys() == last.keys()
+  for name, start in first.items():
+    change = np.linalg.norm(last[name] - start) / np.linalg.norm(start)
+    assert 0 < change < 0.1, name
+
+
+def test_keeps_the_newest_checkpoints_and_evaluates(tuned):
+  steps = [START + STEPS // 2, START + STEPS]
+  kept = {path.name for path in tuned.glob('checkpoint_*')}
+  assert kept == {f'checkpoint_{step}' for step in steps}
+  rows = jobs.read_jsonl(tuned / f'inference_eval/{TASK}-metrics.jsonl')
+  assert [row['step'] for row in rows] == steps
+  assert all('bleu' in row for row in rows)
+
+
+def test_decodes_in_t5x_and_in_this_packages_jobs(folder, tuned, tmp_path):
+  last, earlier = (
+      tuned / f'checkpoint_{START + step}' for step in (STEPS, STEPS // 2)
+  )
+  run(
+      'eval', folder, 'eval', *sizes('draft/'),
+      'utils.RestoreCheckpointConfig.dtype="float32"',
+      CHECKPOINT_PATH=last,
+      DRAFT_CHECKPOINT_PATH=earlier,
+      EVAL_OUTPUT_DIR=tmp_path / 't5x',
+  )  # fmt: skip
+  arguments = [
+      'infer',
+      '--gin_file=configs/runs/infer.gin',
+      '--gin_file=configs/drafters/draft_model.gin',
+      f'--gin_file=configs/tasks/{TASK}.gin',
+      '--gin.SPLIT=test',
+      f'--gin.TFDS_DATA_DIR={folder / "data"}',
+      f'--gin.VOCABULARY_FILE={bulletins.VOCABULARY_FILE}',
+      f'--gin.CHECKPOINT_PATH={last}',
+      f'--gin.DRAFT_CHECKPOINT_PATH={earlier}',
+      f'--gin.{LENGTHS}',
+      f'--output_dir={tmp_path / "own"}',
+  ]
+  assert not main.main(arguments)
+  rows = tmp_path / 't5x/inference_eval' / f'{TASK}-{START + STEPS}.jsonl'
+  found = [row['prediction'] for row in jobs.read_jsonl(rows)]
+  own = jobs.read_jsonl(tmp_path / 'own/predictions.jsonl')
+  assert len(found) == 5
+  assert found == [row['prediction'] for row in own]

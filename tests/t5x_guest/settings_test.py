@@ -1,0 +1,207 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what the gin files of configs/t5x set up, in any order of theirs.
+
+The files are parsed by the script of T5X that they are for, without running it.
+"""
+
+import dataclasses
+import importlib
+import sys
+
+import gin
+import pytest
+from t5x import models
+from t5x import utils
+from t5x.examples.t5 import network
+
+from speculative_t5x import t5x_guest
+from speculative_t5x.t5x_guest import public_checkpoints
+from speculative_t5x.tasks import bulletins
+from tests.t5x_guest import jobs
+
+FUNCTIONS = {'eval': 'evaluate', 'infer': 'infer', 'train': 'train'}
+T5X_XL = 't5x/examples/t5/t5_1_1/xl.gin'
+T5X_3B = 't5x/examples/t5/t5_1_0/3B.gin'
+# T5X's model files require it anew.
+DROPOUT = 'DROPOUT_RATE = 0.0'
+TASKS = pytest.mark.parametrize('task', ['wmt_ende', 'cnn_dailymail', 'xsum'])
+
+
+@pytest.fixture
+def settings(monkeypatch):
+  """Returns a function that parses files as a script of T5X does.
+
+  It returns the arguments of the script's function.
+  """
+  monkeypatch.chdir(jobs.CHECKOUT)
+
+  def parse(script, *files, bindings=()):
+    # T5X's gin files import the script as `__main__`.
+    module = importlib.import_module(f't5x.{script}')
+    monkeypatch.setitem(sys.modules, '__main__', module)
+    folder = {'eval': 'EVAL_OUTPUT_DIR', 'infer': 'INFER_OUTPUT_DIR'}
+    given = [
+        f'{folder.get(script, "MODEL_DIR")} = "output"',
+        f'VOCABULARY_FILE = "{bulletins.VOCABULARY_FILE}"',
+        *bindings,
+    ]
+    if script != 'train':
+      given.append('CHECKPOINT_PATH = "target"')
+    gin.parse_config_files_and_bindings(files, given)
+    return gin.get_bindings(getattr(module, FUNCTIONS[script]))
+
+  return parse
+
+
+def job(script, task='wmt_ende'):
+  return f'configs/t5x/{script}_{task}.gin'
+
+
+def target(model):
+  return model.module.target.config
+
+
+def draft(model):
+  return model.module.draft.config
+
+
+def assert_sizes(config, name):
+  """Checks that sizes are those of T5X's own file."""
+  family, _, size = name.rpartition('_')
+  folder = 't5_1_0' if family == 't5' else 't5_1_1'
+  with gin.unlock_config():
+    gin.clear_config()
+    gin.parse_config_files_and_bindings(
+        [f't5x/examples/t5/{folder}/{size}.gin'], [DROPOUT]
+    )
+    expected = gin.get_configurable(network.T5Config)()
+  assert config.replace(dropout_rate=0.0) == expected
+
+
+@pytest.mark.parametrize('name', public_checkpoints.STEPS)
+def test_public_sizes_are_those_of_t5xs_files(name):
+  sizes = {
+      field.name: None
+      for field in dataclasses.fields(network.T5Config)
+      if field.name not in ('vocab_size', 'dtype')
+  }
+  kept = {'dropout_rate': 0.0, 'float32_attention_logits': False}
+  config = network.T5Config(32128, 'bfloat16', **(sizes | kept))
+  assert_sizes(public_checkpoints.fill_in(config, name), name)
+
+
+@pytest.mark.parametrize('script', ['eval', 'infer'])
+class TestDecoding:
+
+  @TASKS
+  def test_default_is_xxl_with_small(self, settings, script, task):
+    found = settings(script, job(script, task))
+    assert isinstance(found['model'], t5x_guest.SpeculativeModel)
+    assert_sizes(target(found['model']), 't5_1_1_xxl')
+    assert_sizes(draft(found['model']), 't5_1_1_small')
+
+  @pytest.mark.parametrize(
+      ('of_target', 'of_draft'),
+      [
+          ('t5_1_1_large', 't5_1_1_base'),
+          ('flan_t5_xl', 'flan_t5_small'),
+          ('t5_11B', 't5_small'),
+      ],
+  )
+  def test_sizes_by_name(self, settings, script, of_target, of_draft):
+    names = [f'TARGET = "{of_target}"', f'DRAFT = "{of_draft}"']
+    model = settings(script, job(script), bindings=names)['model']
+    assert_sizes(target(model), of_target)
+    assert_sizes(draft(model), of_draft)
+
+  @pytest.mark.parametrize(
+      ('file', 'name'), [(T5X_XL, 't5_1_1_xl'), (T5X_3B, 't5_3B')]
+  )
+  def test_a_file_of_t5x_may_follow(self, settings, script, file, name):
+    """It chooses the target's sizes and nothing else."""
+    found = settings(script, job(script), file, bindings=[DROPOUT])
+    model = found['model']
+    assert isinstance(model, t5x_guest.SpeculativeModel)
+    utils.verify_matching_vocabs(found['dataset_cfg'], model)
+    assert_sizes(target(model), name)
+    assert_sizes(draft(model), 't5_1_1_small')
+
+  def test_sizes_of_ones_own_win(self, settings, script):
+    sizes = ['network.T5Config.num_decoder_layers = 2']
+    sizes += ['draft/network.T5Config.emb_dim = 64']
+    model = settings(script, job(script), bindings=sizes)['model']
+    assert target(model).num_decoder_layers == 2
+    assert target(model).num_encoder_layers == 24
+    assert draft(model).emb_dim == 64
+    assert draft(model).num_decoder_layers == 8
+
+  def test_unknown_name(self, settings, script):
+    with pytest.raises(ValueError, match='t5_3b.*one of.* t5_3B'):
+      settings(script, job(script), bindings=['TARGET = "t5_3b"'])
+
+
+def test_distilling_on_the_task_of_a_fine_tuning(settings):
+  files = 'draft_t5', 'distill'
+  found = settings(
+      'train',
+      job('finetune'),
+      *(f'configs/t5x/{name}.gin' for name in files),
+      T5X_XL,
+      bindings=[
+          'PRETRAINED = "flan_t5_xl"',
+          'DRAFT = "flan_t5_small"',
+          'DROPOUT_RATE = 0.1',
+          'TRAIN_STEPS = 500',
+          'CHECKPOINT_PATH = "target"',
+      ],
+  )
+  assert isinstance(found['model'], t5x_guest.DistillationModel)
+  assert found['checkpoint_cfg'].restore.path in (None, [])
+  assert found['total_steps'] == 500
+  assert draft(found['model']).dropout_rate == 0.1
+  assert_sizes(target(found['model']), 'flan_t5_xl')
+  assert_sizes(draft(found['model']), 'flan_t5_small')
+
+
+class TestFineTuning:
+
+  @TASKS
+  def test_recipe(self, settings, task):
+    found = settings(
+        'train', job('finetune', task), bindings=['PRETRAINED = "t5_base"']
+    )
+    model = found['model']
+    assert type(model) is models.EncoderDecoderModel
+    assert model._loss_normalizing_factor == 233472
+    assert found['total_steps'] == 999_900 + 20_000
+    assert found['relative_steps'] is None
+    start = found['checkpoint_cfg'].restore
+    assert start.path.endswith('/t5x/t5_base/checkpoint_999900')
+    assert found['checkpoint_cfg'].save.keep == 4
+    data = found['train_dataset_cfg']
+    assert data.mixture_or_task_name == task
+    assert data.task_feature_lengths == {'inputs': 512, 'targets': 512}
+    assert not data.use_cached and data.pack and data.batch_size == 128
+    config = model.module.config
+    assert config.dropout_rate == 0.1
+    assert_sizes(config, 't5_base')
+
+  def test_a_file_of_t5x_may_follow(self, settings):
+    given = ['PRETRAINED = "t5_1_1_xl"', 'DROPOUT_RATE = 0.2']
+    files = job('finetune'), T5X_XL
+    found = settings('train', *files, bindings=given)
+    model = found['model']
+    assert model._loss_normalizing_factor == 233472
+    utils.verify_matching_vocabs(found['train_dataset_cfg'], model)
+    assert model.module.config.dropout_rate == 0.2
+    assert_sizes(model.module.config, 't5_1_1_xl')
+
+  def test_another_factor(self, settings):
+    given = ['PRETRAINED = "t5_1_1_xl"', 'LOSS_NORMALIZING_FACTOR = 7.0']
+    model = settings('train', job('finetune'), bindings=given)['model']
+    assert model._loss_normalizing_factor == 7
+
+  def test_the_start_must_be_named(self, settings):
+    with pytest.raises(ValueError, match='PRETRAINED'):
+      settings('train', job('finetune'))
