@@ -7,6 +7,7 @@ import base64
 import importlib.util
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import jax
 from matplotlib import pyplot as plt
 import pytest
 
+from scripts.pages import notebooks
 from scripts.pages import reports
 from speculative_t5x import embedded
 from speculative_t5x.loading import checkpoints
@@ -163,24 +165,44 @@ class TestYourOwnCheckpoint:
     assert printed.endswith('T5X by Orbax\n918528 parameters\n')
 
 
+class TestT5XAndTPU:
+
+  def test_runs(self, tmp_path, capsys):
+    """Without T5X, what needs it is skipped by a line that says so."""
+    settings = {'NUM_EXAMPLES': 2, 'GAMMA': 2, 'SIZES': ('small',)}
+    variables, shown = _run('t5x_and_tpu', settings | {'FOLDER': tmp_path})
+    assert variables['status'] == 0
+    printed = capsys.readouterr()
+    assert 'MESH_SHAPE=(1, 1)' in printed.err
+    assert ('Skipped: T5X is not' in printed.out) != variables['HAS_T5X']
+    ways = ['speculative-t5x eval', *['t5x.eval'] * variables['HAS_T5X']]
+    table = shown['tables']._repr_markdown_().splitlines()[2:]
+    assert [row.split(' | ')[0].strip('| ') for row in table] == ways
+    # Both jobs have the same quality and the same target calls.
+    assert len({tuple(row.split(' | ')[1:3]) for row in table}) == 1
+    assert shown['fits']._repr_markdown_().count('| (1, 1) |') == 4
+    assert '| --- |' in shown['preflight']._repr_markdown_()
+
+
 @pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)
 class TestFile:
 
   def test_has_links_and_no_output(self, path):
-    """One link opens the file in Colab, the others lead to files."""
     for cell in _cells(path):
       assert not cell.get('outputs') and not cell.get('execution_count')
-    colab = 'https://colab.research.google.com/github/'
-    owner_and_name = _repository().removeprefix('https://github.com/')
-    link = f'{colab}{owner_and_name}/blob/main/notebooks/{path.name}'
-    assert f']({link})' in _source(path, 'title')
     text = ''.join(''.join(cell['source']) for cell in _cells(path))
     for part in text.split('](')[1:]:
       link = part.split(')')[0]
       assert link.startswith('https://') or (_FOLDER / link).exists(), link
 
-  def test_setup_installs_a_missing_package(self, path, monkeypatch):
-    commands = []
+  @pytest.mark.parametrize('url', [None, 'https://github.com/me/mine'])
+  def test_setup_installs_a_missing_package(self, path, url, monkeypatch):
+    (text,) = [x for each, x in notebooks.render(url) if each == path]
+    cells = {x['id']: ''.join(x['source']) for x in json.loads(text)['cells']}
+    asked, commands = [], []
+    monkeypatch.setattr(
+        'builtins.input', lambda text: asked.append(text) or 'an address'
+    )
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util,
@@ -191,14 +213,22 @@ class TestFile:
         subprocess, 'run', lambda command, **_: commands.append(command)
     )
     monkeypatch.setattr(sys, 'path', list(sys.path))
-    exec(_source(path, 'setup'), {})
+    exec(cells['setup'], {})
     clone, install = commands
-    assert clone[-2:] == [_repository(), 'source']
-    assert install[1:] == [*'-m pip install -q -e source[figures]'.split()]
+    assert clone[-2:] == [url or 'an address', 'source']
+    assert len(asked) == (url is None)
+    assert install[1:6] == [*'-m pip install -q -e'.split()]
+    (extra,) = re.fullmatch(r'source\[(\w+)\]', install[6]).groups()
+    project = tomllib.loads((_ROOT / 'pyproject.toml').read_text())['project']
+    assert extra in project['optional-dependencies']
     assert sys.path[0] == 'source'
+    # One link opens the file in Colab, if it can be found there.
+    colab = 'https://colab.research.google.com/github/me/mine/blob/main'
+    link = f'[Open in Colab]({colab}/notebooks/{path.name})'
+    assert cells['title'].count('Open in Colab') == (url is not None)
+    assert (link in cells['title']) == (url is not None)
 
 
-def _repository() -> str:
-  project = tomllib.loads((_ROOT / 'pyproject.toml').read_text())['project']
-  assert 'figures' in project['optional-dependencies']
-  return project['urls']['Repository']
+def test_notebooks_name_the_repository_of_the_project():
+  for path, text in notebooks.render(notebooks.repository()):
+    assert text == path.read_text(), f'{path}: run `make pages`'

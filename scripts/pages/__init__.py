@@ -16,5 +16,6 @@ Prose holds no measured number: it speaks of the tables.
   run_tables.py          `runs`: tables of the jobs' records and of trainings
   benchmark_tables.py    `benchmarks`: tables of the records of `benchmarks`
   tpu_tables.py          `tpu`: tables of tpu-preflight records
+  notebooks.py           writes the repository's address into the notebooks
   reports.py             renders the reports in `results`, and draws pictures
 """

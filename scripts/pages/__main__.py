@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what shows records: `python -m scripts.pages`.
 
-The tables of all pages, the reports, and the pictures whose digest is not that
-of their records (all pictures with `--draw`, after a change of their look).
+The tables of all pages, the reports, the repository's address in the notebooks,
+and the pictures whose digest is not that of their records (all pictures with
+`--draw`, after a change of their look).
 """
 
+import itertools
 import pathlib
 import sys
 
 import cogapp
 
+from scripts.pages import notebooks
 from scripts.pages import reports
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -37,7 +40,8 @@ def run_cog(flag: str) -> int:
 
 def main(*, draws_all: bool = False) -> int:
   """Rewrites what differs from the records, and returns the exit status."""
-  for path, text in reports.render():
+  rendered = reports.render(), notebooks.render(notebooks.repository())
+  for path, text in itertools.chain(*rendered):
     if text != path.read_text():
       path.write_text(text)
       print(f'Written: {path}')

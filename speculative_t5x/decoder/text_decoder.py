@@ -12,6 +12,7 @@ import reprlib
 from typing import NamedTuple
 
 from etils import epath
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -23,6 +24,7 @@ from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import given
@@ -367,8 +369,8 @@ def load(
     policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
     rescale_log_probs: bool = True,
     mask_padded_ids: bool = False,
-    dtype: str = 'float32',
-    mesh: sharding.Mesh | None = None,
+    dtype: str | None = None,
+    mesh: jax.sharding.Mesh | None = None,
     matmul_precision: str | None = None,
 ) -> TextDecoder:
   """Loads a target, a drafter and their vocabulary, ready to decode texts.
@@ -393,13 +395,17 @@ def load(
     policy: Draft length policy.
     rescale_log_probs: Whether to score under the distribution sampled from.
     mask_padded_ids: Whether ids beyond the vocabulary are forbidden.
-    dtype: Type that both models are loaded in and compute in.
-    mesh: Devices to load onto, see `sharding.make_mesh`; None for one device.
+    dtype: Type that both models are loaded in and compute in; None for the one
+      that suits the device: bfloat16 where it is native, else float32.
+    mesh: Devices to load onto, see `sharding.make_mesh`; None for as few as
+      hold the weights, which takes any number of texts.
     matmul_precision: JAX's setting for matrix products.
   Raises:
     vocabularies.VocabularyError: if the folder of the target has no vocabulary,
       or one that is not the models'.
     checkpoints.CheckpointError: if a checkpoint cannot be read.
+    placement.DoesNotFitError: if the devices have too little memory; nothing
+      has been read then.
     ValueError: for a value out of range, or a drafter that cannot draft for the
       target.
   """
@@ -417,9 +423,26 @@ def load(
       draft = models.load_model(
           draft.checkpoint_path, dtype=target.config.dtype, mesh=target.mesh
       )
-  drafter = given.load(draft, found, vocabulary)
+  if found is None:
+    drafter = given.find(draft, None, vocabulary)()
+  else:
+    shape = mesh and tuple(mesh.shape[x] for x in sharding.AXES)
+    placed = placement.place(
+        found,
+        lambda target: [given.find(draft, target, vocabulary)],
+        placement.Batches(
+            sizes=[shape[0] if shape else 1],
+            num_decodes=num_decodes,
+            inputs_length=inputs_length,
+            targets_length=targets_length,
+            gamma=gamma,
+        ),
+        shape,
+    )
+    (read,) = placed.drafters
+    drafter, target = read(), placed.target.load()
   return TextDecoder(
-      target if found is None else found.load(),
+      target,
       drafter,
       vocabulary,
       gamma=gamma,

@@ -30,16 +30,16 @@ def check_pair(
     draft_checkpoint_path: str,
     task_feature_lengths: Mapping[str, int],
     gamma: int,
-    batch_size: int,
+    batch_size: int | None = None,
     num_decodes: int = 1,
-    dtype: str = 'float32',
+    dtype: str | None = None,
     vocabulary_file: str | None = None,
     draft_vocabulary_file: str | None = None,
     mixture_or_task_name: str | None = None,
     target_config: network.Network | None = None,
     draft_config: network.Network | None = None,
     device_memory_gib: float | None = None,
-    mesh_shape: Sequence[int] = (1, 1),
+    mesh_shape: Sequence[int] | None = None,
     draft_model_parallel: bool = False,
     output_dir: str | None = None,
 ) -> checks.Report:
@@ -50,10 +50,10 @@ def check_pair(
     draft_checkpoint_path: The draft's checkpoint.
     task_feature_lengths: The most tokens of 'inputs' and 'targets'.
     gamma: Draft tokens per block, at least 1.
-    batch_size: Examples decoded together.
+    batch_size: Examples decoded together; None for 1.
     num_decodes: Samples per example.
-    dtype: Dtype to decode in, float32 or bfloat16; that of a given config
-      counts.
+    dtype: Dtype to decode in, float32 or bfloat16, None for float32; that of a
+      given config counts.
     vocabulary_file: A SentencePiece model; None for the task's, or else for
       the one in the folder of the target's checkpoint.
     draft_vocabulary_file: The draft's; None for the one in the folder of the
@@ -62,7 +62,7 @@ def check_pair(
     target_config: Sizes of the target; None to take them from the checkpoint.
     draft_config: Sizes of the draft; None to take them from the checkpoint.
     device_memory_gib: Memory of one device; None to check none.
-    mesh_shape: Devices along 'data' and along 'model'.
+    mesh_shape: Devices along 'data' and along 'model'; None for one device.
     draft_model_parallel: Whether the draft is divided over them as the target
       is; each device holds all of it otherwise.
     output_dir: Folder for `check_pair.txt`, the text that is printed; None to
@@ -76,12 +76,12 @@ def check_pair(
     OSError: if the output folder cannot be written to.
   """
   workload = memory.Workload(
-      batch_size=batch_size,
+      batch_size=1 if batch_size is None else batch_size,
       num_decodes=num_decodes,
       inputs_length=task_feature_lengths.get('inputs', 0),
       targets_length=task_feature_lengths.get('targets', 0),
       gamma=gamma,
-      mesh_shape=mesh_shape,
+      mesh_shape=mesh_shape or (1, 1),
       draft_model_parallel=draft_model_parallel,
   )
   vocabulary = vocabulary_file or _task_vocabulary(mixture_or_task_name)
@@ -90,7 +90,7 @@ def check_pair(
       candidates.Given(
           draft_checkpoint_path, draft_config, draft_vocabulary_file
       ),
-      dtype=dtype,
+      dtype=dtype or 'float32',
   )
   report = checks.check(*pair, workload, device_memory_gib)
   table = pair_report.render(report)

@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import itertools
 import os
+import sys
 from typing import Any
 
 from etils import epath
@@ -21,8 +22,8 @@ import jax
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models
+from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.drafters import source
@@ -96,9 +97,12 @@ def compare(
     )
   for pair in pairs:
     _check_comparable(*pair, drafter)
-  described = pairs[0][0].record.target
   load = _loader(
-      described, checkpoint_path, target_config, vocabulary_file, drafter
+      pairs[0][0].record,
+      checkpoint_path,
+      target_config,
+      vocabulary_file,
+      drafter,
   )
   compared = [
       divergence.compared(
@@ -257,7 +261,7 @@ def _setting(value: Any) -> Any:
 
 
 def _loader(
-    described: descriptions.ModelDescription,
+    first: run_record.RunRecord,
     checkpoint_path: str | None,
     target_config: network_lib.Network | None,
     vocabulary_file: str | None,
@@ -265,9 +269,10 @@ def _loader(
 ) -> Callable[[_Run], token_decoder.TokenDecoder]:
   """Returns a function that loads the decoder of a run.
 
-  Runs on one mesh share their models. `described` is what the records say of
-  the target; see `compare` for the others.
+  Runs on one mesh share their models. `first` is the record of one of them,
+  whose target is that of all; see `compare` for the others.
   """
+  described = first.target
 
   @functools.cache
   def load_target(
@@ -283,6 +288,19 @@ def _loader(
     if vocabulary_file is not None:
       vocabulary = vocabularies.load(vocabulary_file)
       found = found.with_vocabulary('VOCABULARY_FILE', vocabulary.eos_id)
+    placed = placement.place(
+        found,
+        lambda _: [],
+        placement.Batches(
+            [sharding.round_up(mesh, first.batch_size)],
+            first.num_decodes,
+            first.inputs_length,
+            first.targets_length,
+            first.gamma or 1,
+        ),
+        tuple(sharding.describe(mesh).get(x, 1) for x in sharding.AXES),
+    )
+    print(placed.line, file=sys.stderr)
     target = found.load()
     _check_same('target', described, target.describe())
     return found, target
@@ -317,9 +335,7 @@ def _loader(
 
 def _mesh_of(record: run_record.RunRecord) -> jax.sharding.Mesh | None:
   axes = record.mesh or {}
-  return sharding.from_shape(
-      [axes.get(name, 1) for name in (sharding.DATA_AXIS, sharding.MODEL_AXIS)]
-  )
+  return sharding.from_shape([axes.get(name, 1) for name in sharding.AXES])
 
 
 def _check_same(role: str, recorded: Any, found: Any) -> None:

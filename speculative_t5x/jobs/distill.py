@@ -13,13 +13,13 @@ import jax
 from speculative_t5x.jobs import target_decodes as decodes_lib
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.families import t5_checkpoints
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import network as network_lib
-from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
@@ -50,7 +50,7 @@ def distill(
     dropout_rate: float = 0.0,
     target_config: network_lib.Network | None = None,
     end_of_sequence: int | None = None,
-    mesh_shape: Sequence[int] = (1, 1),
+    mesh_shape: Sequence[int] | None = None,
 ) -> trainer.Result:
   """Train a draft, or resume from the newest checkpoint in `model_dir`.
 
@@ -74,7 +74,8 @@ def distill(
       states.
     end_of_sequence: The id at which the draft's own samples end unless the
       target's checkpoint states one; None for the network's.
-    mesh_shape: Number of devices along the data and the model axis.
+    mesh_shape: Number of devices along the data and the model axis; None to
+      choose them.
   Raises:
     ValueError: if an argument is of another kind, if a network lacks what
       training needs, if target, draft and data do not fit each other, or if the
@@ -88,13 +89,13 @@ def distill(
   if on_policy.share:
     _check_on_policy(on_policy, divergence, settings)
   model_dir = epath.Path(model_dir)
-  mesh = sharding.from_shape(mesh_shape)
-  sharding.check_batch(mesh, settings.batch_size // settings.num_parts)
+  opened = pairing.open_checkpoint(pairing.TARGET_PATH, checkpoint_path)
+  network = target_config or opened.network()
+  network_lib.check_offers(network, 'score', 'Training')
+  num_examples = settings.batch_size // settings.num_parts
+  mesh = placement.place_training([network], num_examples, mesh_shape)
   with folder_lock.hold(model_dir):
-    opened = pairing.open_checkpoint(pairing.TARGET_PATH, checkpoint_path)
     _check_vocabulary_files(checkpoint_path, draft.checkpoint_path)
-    network = target_config or opened.network()
-    network_lib.check_offers(network, 'score', 'Training')
     special_ids = _special_ids(opened, network, end_of_sequence)
     target = origins.Stored(opened, network, mesh)
     trained, params = draft.make(target, settings.seed)

@@ -54,7 +54,7 @@ def evaluate(
     samplings: Sequence[sampling_lib.Sampling] = (sampling_lib.GREEDY,),
     draft_samplings: Sequence[sampling_lib.Sampling] = (),
     num_decodes: int = 1,
-    batch_size: int = 1,
+    batch_size: int | None = None,
     repeats: int = 1,
     chunk_batches: int = 16,
     shown_example: int | None = None,
@@ -75,7 +75,7 @@ def evaluate(
       of the target; none for the target's.
     num_decodes: Samples per example; the best one of each is scored.
     batch_size: Examples decoded together; rounded up to a multiple of the
-      mesh's data axis.
+      mesh's data axis. None to choose it.
     repeats: How often each batch is timed; the median counts.
     chunk_batches: Batches per chunk, the unit of resumption.
     shown_example: Number of an example whose blocks are printed, or None.
@@ -91,7 +91,7 @@ def evaluate(
   arguments.check(
       gamma=gamma,
       num_decodes=num_decodes,
-      batch_size=batch_size,
+      batch_size=1 if batch_size is None else batch_size,
       repeats=repeats,
       chunk_batches=chunk_batches,
       num_examples=1 if num_examples is None else num_examples,
@@ -99,22 +99,22 @@ def evaluate(
   source.check_source(drafter)
   task_metrics.check_loggers(loggers)
   pairs = sampling_lib.pairs(samplings, draft_samplings)
-  mesh = workload.make_mesh()
-  batch_size = workload_lib.pad_batch(mesh, batch_size)
+  batch_size = workload_lib.pad_batch(workload.make_mesh(), batch_size)
   with folder_lock.hold(output_dir):
-    target, examples = workload.read_task(mesh, num_examples)
+    target, examples = workload.read_task(num_examples)
     count = len(examples.rows)
     if shown_example is not None and not 0 <= shown_example < count:
       raise ValueError(
           f'There is no example {shown_example} to show among the {count} to'
           ' decode. Give a smaller number, from 0 on.'
       )
-    decoder = workload.load_decoder(
+    decoder, batch_size = workload.load_decoder(
         target,
         drafter,
         examples.vocabulary,
         gamma=gamma,
         num_decodes=num_decodes,
+        batch_size=batch_size,
     )
     if any(examples.hints):
       workload_lib.note_unread_hints(decoder)

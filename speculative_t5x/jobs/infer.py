@@ -62,7 +62,7 @@ def infer(
     sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
     draft_sampling: sampling_lib.Sampling | None = None,
     num_decodes: int = 1,
-    batch_size: int = 1,
+    batch_size: int | None = None,
     scores: bool = False,
     statistics: bool = False,
     tokens: bool = False,
@@ -93,7 +93,7 @@ def infer(
     draft_sampling: Sampling of the drafter; None for the target's.
     num_decodes: Samples per input.
     batch_size: Inputs decoded together; rounded up to a multiple of the
-      mesh's data axis.
+      mesh's data axis. None to choose it.
     scores: Whether predictions have their log-probabilities.
     statistics: Whether predictions have counts of tokens, target calls and
       draft tokens, see `counts.per_example`.
@@ -108,7 +108,7 @@ def infer(
   arguments.check(
       gamma=gamma,
       num_decodes=num_decodes,
-      batch_size=batch_size,
+      batch_size=1 if batch_size is None else batch_size,
       chunk_batches=chunk_batches,
       num_examples=1 if num_examples is None else num_examples,
   )
@@ -130,13 +130,12 @@ def infer(
     # A file has one name in records, also if it is given as a URL.
     paths = [os.fspath(epath.Path(path)) for path in paths]
     text_files.check(paths, input_format, hints_field)
-  mesh = workload.make_mesh()
-  batch_size = workload_lib.pad_batch(mesh, batch_size)
+  batch_size = workload_lib.pad_batch(workload.make_mesh(), batch_size)
   with contextlib.ExitStack() as stack:
     if output_dir is not None:
       stack.enter_context(folder_lock.hold(output_dir))
     vocabulary = _vocabulary(workload, paths, vocabulary_file)
-    target = workload.find_target(mesh)
+    target = workload.find_target()
     vocabulary = models.fit_vocabulary(vocabulary, target)
     target = target.with_vocabulary('of the inputs', vocabulary.eos_id)
     lengths = workload.task_feature_lengths
@@ -160,12 +159,13 @@ def infer(
       )
       read = inputs_lib.from_lines(lines, vocabulary, lengths, on_empty)
       num_inputs = None  # to count lines, files would be read twice
-    decoder = workload.load_decoder(
+    decoder, batch_size = workload.load_decoder(
         target,
         drafter,
         vocabulary,
         gamma=gamma,
         num_decodes=num_decodes,
+        batch_size=batch_size,
     )
     if draft_sampling is not None:
       pair = sampling_lib.Pair(sampling, draft_sampling)

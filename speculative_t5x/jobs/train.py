@@ -13,9 +13,9 @@ import jax
 
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import placement
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import network as network_lib
-from speculative_t5x.networks import sharding
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import losses
@@ -38,7 +38,7 @@ def train(
     loss_config: losses.LossConfig = losses.LossConfig(),  # noqa: B008
     train_split: str = 'train',
     validation_split: str = 'validation',
-    mesh_shape: Sequence[int] = (1, 1),
+    mesh_shape: Sequence[int] | None = None,
 ) -> trainer.Result:
   """Train from scratch, or resume from the newest checkpoint in `model_dir`.
 
@@ -55,7 +55,8 @@ def train(
     loss_config: The configuration of the loss.
     train_split: The name of the split to train on.
     validation_split: The name of the split to measure at each checkpoint.
-    mesh_shape: Number of devices along the data and the model axis.
+    mesh_shape: Number of devices along the data and the model axis; None to
+      choose them.
   Raises:
     ValueError: if the network has no `score`, if an argument does not fit the
       data, if the data does not fit the network, or if the loss is not finite.
@@ -64,7 +65,11 @@ def train(
   """
   network_lib.check_offers(network_config, 'score', 'Training')
   model_dir = epath.Path(model_dir)
-  mesh = sharding.from_shape(mesh_shape)
+  mesh = placement.place_training(
+      [network_config] * 2,  # parameters and gradients
+      settings.batch_size // settings.num_parts,
+      mesh_shape,
+  )
   read = lambda split: task_examples.References(
       mixture_or_task_name, split, task_feature_lengths
   ).read(network_config)

@@ -8,7 +8,7 @@ text that the target wrote. An interrupted job goes on after the configurations
 that it finished.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 import dataclasses
 import itertools
 import sys
@@ -16,7 +16,7 @@ import sys
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import output_folder
-from speculative_t5x.loading import models
+from speculative_t5x.loading import placement
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import sharding
@@ -125,17 +125,23 @@ def measure_walltime(
   for size in batch_sizes:  # another size would have other times
     sharding.check_batch(mesh, size)
   with folder_lock.hold(output_dir):
-    target, examples = workload.read_task(mesh)  # the first are timed
+    target, examples = workload.read_task()  # the first are timed
     if len(examples.rows) < num_examples:
       raise ValueError(
           f'{num_examples} examples were asked for, but split {workload.split}'
           f' of {workload.mixture_or_task_name} has {len(examples.rows)}. Ask'
           ' for at most so many.'
       )
-    found = [  # all of them before the first is measured
-        drafter.find(target, examples.vocabulary) for drafter in drafters
-    ]
-    decoders = _load_decoders(workload, target, found, examples, gammas[0])
+    placed = workload.place(  # all of them before the first is measured
+        target,
+        drafters,
+        examples.vocabulary,
+        sizes=batch_sizes,
+        num_decodes=1,
+        gamma=max(gammas),
+        beside=_ALPHA_BATCH,
+    )
+    decoders = _load_decoders(workload, placed, examples, gammas[0])
     decoder = next(decoders)  # before what an earlier job wrote is touched
     job = _Measurements(
         workload,
@@ -185,18 +191,17 @@ def _vary(
 
 def _load_decoders(
     workload: workload_lib.Workload,
-    target: models.ModelSource,
-    drafters: Sequence[Callable[[], source.Drafting]],
+    placed: placement.Placed,
     examples: examples_lib.Examples,
     gamma: int,
 ) -> Iterator[token_decoder.TokenDecoder]:
   """Yields the target with one drafter after another."""
   decoder = None
-  for drafter in drafters:
+  for drafter in placed.drafters:
     loaded = workload_lib.load_drafter(drafter)
     if decoder is None:
       decoder = workload.make_decoder(
-          target, loaded, examples.vocabulary, gamma=gamma
+          placed.target, loaded, examples.vocabulary, gamma=gamma
       )
     else:
       decoder = decoder.with_drafter(loaded, gamma)

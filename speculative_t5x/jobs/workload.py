@@ -12,6 +12,7 @@ import jax
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
+from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.drafters import source
@@ -44,11 +45,12 @@ class Workload:
     checkpoint_path: Checkpoint of the target, of any layout.
     target_config: Network of the target; None for the sizes that the checkpoint
       states.
-    dtype: Type to decode in, where `target_config` is None.
+    dtype: Type to decode in, where `target_config` is None; None for the one
+      that suits the device.
     seed: Seed of the samples.
     rule: Decides which draft tokens are accepted, see `speculative_t5x.rules`.
     mesh_shape: Number of devices over which the examples of a batch are split,
-      and over which the target is partitioned.
+      and over which the target is partitioned; None to choose them.
     matmul_precision: JAX's setting for matrix products; 'highest' multiplies
       float32 in float32 on TPU and GPU too.
     policy: Decides how many draft tokens are wanted, see
@@ -62,10 +64,10 @@ class Workload:
   task_feature_lengths: Mapping[str, int]
   checkpoint_path: str
   target_config: network.Network | None = None
-  dtype: str = 'float32'
+  dtype: str | None = None
   seed: int = 0
   rule: contracts.Rule = verification.TOKENWISE
-  mesh_shape: Sequence[int] = (1, 1)
+  mesh_shape: Sequence[int] | None = None
   matmul_precision: str | None = 'highest'
   policy: contracts.DraftLengthPolicy = draft_length.Fixed()  # noqa: RUF009
   mask_padded_ids: bool = False
@@ -82,17 +84,49 @@ class Workload:
     return lengths.get('targets', 0) if isinstance(lengths, Mapping) else 0
 
   def make_mesh(self) -> jax.sharding.Mesh | None:
-    """Returns the mesh of all batches; None for one device."""
+    """Returns the mesh given; None for one device, or one still to choose."""
+    if self.mesh_shape is None:
+      sharding.check_one_process()
+      return None
     return sharding.from_shape(self.mesh_shape)
 
-  def find_target(self, mesh: jax.sharding.Mesh | None) -> models.ModelSource:
+  def find_target(self) -> models.ModelSource:
     """Returns the target whose weights are still to be read."""
     return models.find_model(
         pairing.open_checkpoint(pairing.TARGET_PATH, self.checkpoint_path),
         self.target_config,
         dtype=self.dtype,
-        mesh=mesh,
     )
+
+  def place(
+      self,
+      target: models.ModelSource,
+      drafters: Sequence[source.Source],
+      vocabulary: vocabularies.Vocabulary,
+      **batches: Any,
+  ) -> placement.Placed:
+    """Chooses mesh and batch size, where they are not given, and says so.
+
+    Args:
+      target: Target whose weights are still to be read.
+      drafters: Drafts for the target, one after another.
+      vocabulary: Vocabulary of the inputs.
+      **batches: Values of `placement.Batches` but its lengths.
+    Raises:
+      placement.DoesNotFitError: if the devices have too little memory.
+    """
+    placed = placement.place(
+        target,
+        lambda target: [each.find(target, vocabulary) for each in drafters],
+        placement.Batches(
+            inputs_length=self.task_feature_lengths['inputs'],
+            targets_length=self.length,
+            **batches,
+        ),
+        self.mesh_shape,
+    )
+    print(placed.line, file=sys.stderr)
+    return placed
 
   def task(self) -> 'seqio.Task':
     """Returns the task; see `tasks.examples.find_task`."""
@@ -116,12 +150,11 @@ class Workload:
       return None
 
   def read_task(
-      self, mesh: jax.sharding.Mesh | None, num_examples: int | None = None
+      self, num_examples: int | None = None
   ) -> tuple[models.ModelSource, 'examples_lib.Examples']:
     """Finds the target, and reads the split that it decodes.
 
     Args:
-      mesh: Mesh of the target; None for one device.
       num_examples: Most examples that are read, from the first on; None for
         all.
     Returns:
@@ -133,7 +166,7 @@ class Workload:
     from speculative_t5x.tasks import examples as examples_lib
     from speculative_t5x.tasks import task_metrics
 
-    target = self.find_target(mesh)
+    target = self.find_target()
     task_metrics.check(self.task())
     name, split = self.mixture_or_task_name, self.split
     progress.say(f'reading {name}, {split}')
@@ -152,7 +185,8 @@ class Workload:
       *,
       gamma: int,
       num_decodes: int,
-  ) -> token_decoder.TokenDecoder:
+      batch_size: int | None,
+  ) -> tuple[token_decoder.TokenDecoder, int]:
     """Loads a drafter, if there is one, and the target.
 
     Args:
@@ -161,22 +195,34 @@ class Workload:
       vocabulary: Vocabulary of the inputs.
       gamma: Draft tokens per block; unused without a drafter.
       num_decodes: Samples per input.
+      batch_size: Inputs per request; None to choose it.
+    Returns:
+      The decoder and the batch size.
     """
+    gamma = 1 if drafter is None else gamma
+    placed = self.place(
+        target,
+        [] if drafter is None else [drafter],
+        vocabulary,
+        sizes=None if batch_size is None else [batch_size],
+        gamma=gamma,
+        num_decodes=num_decodes,
+    )
     # The drafter first: it is read sooner, and may not fit.
     loaded = source.NOTHING
-    if drafter is not None:
-      loaded = load_drafter(drafter.find(target, vocabulary))
+    for read in placed.drafters:
+      loaded = load_drafter(read)
     decoder = self.make_decoder(
-        target,
+        placed.target,
         loaded,
         vocabulary,
-        gamma=1 if drafter is None else gamma,
+        gamma=gamma,
         num_decodes=num_decodes,
         policy=self.policy,
         rescale_log_probs=self.rule.is_lossless,
     )
     note_unstopped_drafts(decoder)
-    return decoder
+    return decoder, placed.batch_size
 
   def make_decoder(
       self,
@@ -305,15 +351,20 @@ def note_unread_sampling(
     )
 
 
-def pad_batch(mesh: jax.sharding.Mesh | None, batch_size: int) -> int:
+def pad_batch(
+    mesh: jax.sharding.Mesh | None, batch_size: int | None
+) -> int | None:
   """Returns a batch size that the data axis divides.
 
   Prints a line on stderr if it is not `batch_size`.
 
   Args:
     mesh: Mesh of the batches, None for one device.
-    batch_size: Examples decoded together, as asked for.
+    batch_size: Examples decoded together, as asked for; None for a size that is
+      still to choose.
   """
+  if batch_size is None:
+    return None
   padded = sharding.round_up(mesh, batch_size)
   if padded != batch_size:
     print(

@@ -17,6 +17,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.networks import chips
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
@@ -113,10 +114,15 @@ class ModelSource:
   def load(self) -> Model:
     """Reads the weights, in the dtype of the network.
 
+    Settings of decoding in a Hugging Face folder that are not applied here are
+    named in a line on stderr.
+
     Raises:
       checkpoints.CheckpointError: if they differ from the network's in name or
         shape, or cannot be read.
     """
+    if (line := self.checkpoint.unapplied_settings) is not None:
+      print(line, file=sys.stderr)
     leaves = checkpoints.flatten(
         self.checkpoint.restore_params(
             abstract_params(self.config),
@@ -139,20 +145,18 @@ def find_model(
     checkpoint: checkpoints.Checkpoint,
     config: network.Network | None = None,
     *,
-    dtype: Any = jnp.float32,
+    dtype: Any = None,
     mesh: jax.sharding.Mesh | None = None,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
     is_decoder: bool = False,
 ) -> ModelSource:
   """Returns what is known of a model before its weights are read.
 
-  Settings of decoding in a Hugging Face folder that are not applied here are
-  named in a line on stderr.
-
   Args:
     checkpoint: The opened checkpoint.
     config: The network; None for the one that the checkpoint states.
-    dtype: Dtype to decode in, where `config` is None.
+    dtype: Dtype to decode in, where `config` is None; None for the one that
+      suits the device.
     mesh: Devices to load onto; None for one device.
     rules: Says which axes are partitioned over the mesh.
     is_decoder: Whether it is a decoder alone, without an encoder of its own.
@@ -162,7 +166,7 @@ def find_model(
   """
   quiet.keep_libtpu_from_searching()
   if config is None:
-    config = checkpoint.network(dtype)
+    config = checkpoint.network(dtype or chips.suited_dtype())
   if is_decoder != config.reads_features:
     problem = (
         'The network has an encoder of its own, and a draft that shares the'
@@ -174,8 +178,6 @@ def find_model(
         ' draft of shared_encoder_source.'
     )
     raise checkpoints.CheckpointError(f'{checkpoint.folder}: {problem}')
-  if (line := checkpoint.unapplied_settings) is not None:
-    print(line, file=sys.stderr)
   return ModelSource(checkpoint, config, checkpoint.special_ids, mesh, rules)
 
 
@@ -295,7 +297,7 @@ def load_model(
     path: checkpoints.Path,
     config: network.Network | None = None,
     *,
-    dtype: Any = jnp.float32,
+    dtype: Any = None,
     mesh: jax.sharding.Mesh | None = None,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
     is_decoder: bool = False,
@@ -306,7 +308,8 @@ def load_model(
     path: A `checkpoint_<step>` folder of T5X, a folder of several (the newest
       is taken), or a Hugging Face folder.
     config: Network of the checkpoint; None for the one that it states.
-    dtype: Type to decode in, where `config` is None.
+    dtype: Type to decode in, where `config` is None; None for the one that
+      suits the device.
     mesh: Devices to load onto; None for one device.
     rules: Says which axes are partitioned over the mesh.
     is_decoder: Whether it is a decoder alone, without an encoder of its own.

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 
 DATA_AXIS = 'data'
 MODEL_AXIS = 'model'
+AXES = DATA_AXIS, MODEL_AXIS
 
 # Logical axis names and the mesh axis or axes along which each is partitioned.
 Rules = Sequence[tuple[str, str | tuple[str, ...] | None]]
@@ -67,7 +68,7 @@ def make_mesh(
     )
   return jax.make_mesh(
       (data, model),
-      (DATA_AXIS, MODEL_AXIS),
+      AXES,
       axis_types=(jax.sharding.AxisType.Auto,) * 2,
       devices=devices[: data * model],
   )

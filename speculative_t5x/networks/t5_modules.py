@@ -22,6 +22,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.networks import chips
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import t5_layers as layers
 from speculative_t5x.speculation import ranges
@@ -48,7 +49,8 @@ class Sizes:
     dropout_rate: dropout rate in training, in [0, 1); unused in decoding.
     logits_via_embedding: whether the embedding is also the output head, as in
       T5 1.0.
-    dtype: dtype of activations and matrix products; logits are float32.
+    dtype: dtype of activations and matrix products; None for the one that suits
+      the device. Logits are float32.
     separate_head: whether a tied head is also stored transposed, for decoding
       only (see `t5_preparation`).
     merge_projections: whether kernels that share an input are stored as one,
@@ -80,6 +82,8 @@ class Sizes:
     # Gin files give a list, which is not hashable.
     activations = tuple(self.mlp_activations)
     object.__setattr__(self, 'mlp_activations', activations)
+    if self.dtype is None:
+      object.__setattr__(self, 'dtype', chips.suited_dtype())
     try:
       name = jnp.dtype(self.dtype).name
     except TypeError:

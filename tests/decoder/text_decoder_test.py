@@ -16,10 +16,13 @@ from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as loading_models
+from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.loading.drafters import lookup_source
+from speculative_t5x.networks import chips
+from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import sampling
 from tests import tiny
 
@@ -373,6 +376,25 @@ class TestLoad:
     assert made.tokens.target is model
     with pytest.raises(ValueError, match='Give the path of the target'):
       self.load(model, early_exit_source.OfTarget(1), vocabulary=target)
+
+  def test_suits_the_machine(self, target, monkeypatch):
+    made = self.load(target)
+    assert 'float32' in repr(made) and made.tokens.mesh is None
+    monkeypatch.setattr(chips, 'suited_dtype', lambda: 'bfloat16')
+    made = self.load(target)
+    assert 'bfloat16' in repr(made)
+    assert made.tokens.target.params['decoder']['decoder_norm'][
+        'scale'
+    ].dtype == 'bfloat16'
+    assert 'float32' in repr(self.load(target, dtype='float32'))
+
+  def test_what_does_not_fit_is_not_read(self, target, monkeypatch):
+    machine = placement.Machine('tpu', 'a chip', 1, 1000)
+    monkeypatch.setattr(placement, 'this_machine', lambda: machine)
+    monkeypatch.setattr(loading_models.ModelSource, 'load', None)
+    for mesh in (None, sharding.make_mesh(1, 1)):
+      with pytest.raises(placement.DoesNotFitError, match='are missing'):
+        self.load(target, mesh=mesh)
 
   def test_vocabulary_beside_the_checkpoint_of_its_step(self, tmp_path):
     target = save(tmp_path / 'target', has_vocabulary=False)

@@ -159,7 +159,10 @@ class TestFromFile:
 
   @pytest.mark.parametrize(('order', 'kind'), [(1, 'unigram'), (2, 'bigram')])
   def test_description(self, german, vocabulary, tmp_path, order, kind):
-    loaded = find(save(german, tmp_path), vocabulary, order=order)()
+    found = find(save(german, tmp_path), vocabulary, order=order)
+    loaded = found()
+    held = sum(x.nbytes for x in jax.tree.leaves(loaded.params))
+    assert found.num_bytes == held
     description = loaded.description
     assert (description.kind, description.name) == (kind, kind)
     assert description.table == str(tmp_path)

@@ -58,6 +58,8 @@ class TestEarlyExit:
     found = early_exit_source.FromCheckpoint(2, checkpoint).find(
         models.ModelSource(None, CONFIG), None
     )
+    own = jax.tree.leaves(other_head(CONFIG))
+    assert found.num_bytes == sum(x.nbytes for x in own)
     return found()
 
   def test_head_of_a_checkpoint(self, tmp_path):
@@ -91,11 +93,15 @@ class TestSharedEncoder:
     checkpoint = checkpoints.save(folder / 'target', 7, tiny.params(target))
     checkpoints.save(folder / 'draft', 7, tiny.params(draft))
     return kind.FromCheckpoint(str(folder / 'draft')).find(
-        models.find_model(checkpoints.open(checkpoint)), None
+        models.find_model(checkpoints.open(checkpoint), target), None
     )
 
   def test_sizes_and_weights(self, tmp_path):
-    loaded = self.find(tmp_path, DECODER)()
+    found = self.find(tmp_path, DECODER)
+    assert [x.config for x in found.models] == [
+        dataclasses.replace(DECODER, dtype=CONFIG.dtype)
+    ]
+    loaded = found()
     assert loaded.description.kind == 'shared_encoder'
     assert loaded.description.name == 'draft/checkpoint_7'
     assert loaded.description.num_params == models.count_params(DECODER)
@@ -148,6 +154,17 @@ class TestInOrder:
   def test_what_are_not_several_sources(self, sources, message):
     with pytest.raises(ValueError, match=message):
       in_order_source.FromSources(sources)
+
+  def test_holds_what_its_drafters_hold(self, tmp_path):
+    head = checkpoints.save(tmp_path / 'head', 1, other_head(CONFIG))
+    model = str(checkpoints.save(tmp_path / 'model', 1, tiny.params(CONFIG)))
+    target = models.find_model(checkpoints.open(model), CONFIG)
+    exit_head = early_exit_source.FromCheckpoint(2, head)
+    found = in_order_source.FromSources(
+        [exit_head, draft_model_source.FromCheckpoint(model), REPEAT_LAST]
+    ).find(target, None)
+    assert found.num_bytes == exit_head.find(target, None).num_bytes > 0
+    assert [x.config for x in found.models] == [CONFIG]
 
   def test_described_by_all_that_tells_drafters_apart(self):
     """Checkpoints of one name are others, and their files are watched."""

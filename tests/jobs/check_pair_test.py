@@ -115,7 +115,7 @@ class TestFailures:
     for changes, reason in (
         ({'draft_vocabulary_file': other}, 'b.model has no pad_token'),
         ({'checkpoint_path': '/x'}, '(CHECKPOINT_PATH): No checkpoint at /x'),
-        ({'device_memory_gib': 0.001}, 'MiB in total, of 0.001 GiB. Decode in'),
+        ({'device_memory_gib': 0.001}, 'MiB in total, of 0.001 GiB. '),
         (swapped, 'look swapped. The report names 1 more.'),
     ):
       with pytest.raises(check_pair.PairError) as error:

@@ -216,7 +216,7 @@ class TestRow:
 def test_samples_are_decoded_again_as_they_were(runs, pair):
   found = next(x for x in compare._read(runs[2]) if x.needs_drafter)
   drafter = workloads.drafter(str(pair / 'draft'))
-  load = compare._loader(found.record.target, None, None, None, drafter)
+  load = compare._loader(found.record, None, None, None, drafter)
   row = compare._row(load(found), found, 3, 0)
   tokens = np.asarray(row.decoder.speculative(row.request).sequences[row.index])
   assert tokens[tokens != 0].tolist() == found.tokens[3][0]

@@ -86,8 +86,9 @@ def run(paths, decoders, tmp_path, monkeypatch):
     is_lossless, is_masked = workload.rule.is_lossless, workload.mask_padded_ids
     key = type(drafter), options['num_decodes'], is_lossless, is_masked
     if key not in decoders:
-      decoders[key] = _load(workload, target, drafter, vocabulary, **options)
-    return decoders[key]
+      decoder, _ = _load(workload, target, drafter, vocabulary, **options)
+      decoders[key] = decoder
+    return decoders[key], options['batch_size']
 
   monkeypatch.setattr(workload_lib.Workload, 'load_decoder', load)
 
@@ -541,7 +542,9 @@ def test_memory_does_not_grow_with_the_lines(
 ):
   """All lines come out, in their order."""
   monkeypatch.setattr(
-      workload_lib.Workload, 'load_decoder', lambda *_, **__: _Repeating()
+      workload_lib.Workload,
+      'load_decoder',
+      lambda *_, batch_size, **__: (_Repeating(), batch_size),
   )
   texts = [f'the train {number}' for number in range(100)]
   with open(tmp_path / 'in.txt', 'w') as file:
@@ -575,10 +578,12 @@ def test_what_the_workload_decides_of_the_decoder(paths):
   ):
     arguments = _arguments(paths, mask_padded_ids=mask, rule=rule)
     workload = arguments['workload']
-    target, drafter = workload.find_target(None), arguments['drafter']
-    decoder = _load(
-        workload, target, drafter, vocabulary, gamma=3, num_decodes=2
-    )
+    target, drafter = workload.find_target(), arguments['drafter']
+    decoder, batch_size = _load(
+        workload, target, drafter, vocabulary, gamma=3, num_decodes=2,
+        batch_size=None,
+    )  # fmt: skip
+    assert batch_size == 1  # on a CPU
     expected = 2048 if mask else None
     models = decoder.target_model, decoder.drafter.model
     assert [model.num_valid_tokens for model in models] == [expected] * 2

@@ -258,7 +258,7 @@ class TestMemory:
       self, refused, monkeypatch, free_for, asked, remedy
   ):
     # A program on a CPU holds float32 copies of narrower weights.
-    monkeypatch.setattr(simulated_walltimes, '_copy_bytes', lambda *_: 0)
+    monkeypatch.setattr(memory, 'copy_bytes', lambda *_: 0)
     needed = lambda size, dtype: _needed(size, ['small'], 2, dtype=dtype)
     monkeypatch.setattr(memory, 'available_bytes', lambda: needed(*free_for))
     size, dtype = asked

@@ -11,6 +11,7 @@ import pytest
 
 from speculative_t5x.jobs import tpu_preflight
 from speculative_t5x.loading import models
+from speculative_t5x.networks import chips
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.research.tpu_aot import bench
@@ -65,7 +66,7 @@ def described(monkeypatch):
   """Makes this machine's one device stand for any topology, without libtpu."""
 
   def describe(name):
-    chip = topology.CHIPS[name.split(':')[0]]
+    chip = chips.CHIPS[name.split(':')[0]]
     return topology.Topology(name, chip, jax.devices()[:1])
 
   monkeypatch.setattr(topology, 'describe', describe)

@@ -168,7 +168,7 @@ def again(ran, paths, tmp_path, monkeypatch):
       measured=[], num_collected=0, num_targets=0, fails_at=None, requests=[]
   )
 
-  def find_target(self, mesh):
+  def find_target(self):
     target = ran.decoder.target
 
     def load():
@@ -177,7 +177,7 @@ def again(ran, paths, tmp_path, monkeypatch):
       return dataclasses.replace(target, checkpoint=path)
 
     found = types.SimpleNamespace(
-        config=target.config,
+        config=workloads.CONFIG,
         special_ids=target.special_ids,
         checkpoint=types.SimpleNamespace(folder=self.checkpoint_path),
         load=load,

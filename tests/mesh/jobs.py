@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the commands on a mesh, with the embedded pair."""
 
+import dataclasses
 import json
 
+import pytest
+
 from speculative_t5x.jobs.command_line import main
+from speculative_t5x.loading import placement
 
 _MESH = '--gin.MESH_SHAPE=(4, 2)'
 
@@ -46,12 +50,37 @@ def test_infer_resumes_on_another_mesh(tmp_path, capsys):
       'infer', 'infer_bulletins', tmp_path, '--gin.INPUTS=None',
       '--gin.BATCH_SIZE=4', *flags,
   )  # fmt: skip
-  record, predictions = infer()
-  capsys.readouterr()
-  spread, again = infer(_MESH)
-  assert 'finished chunks are taken from' in capsys.readouterr().err
-  assert predictions == again
-  assert (record['mesh'], spread['mesh']) == ({}, {'data': 4, 'model': 2})
+  record, predictions = infer('--gin.MESH_SHAPE=(1, 1)')
+  assert record['mesh'] == {}
+  for flags, mesh in (
+      ((_MESH,), {'data': 4, 'model': 2}),
+      ((), {'data': 4, 'model': 1}),  # the largest that divides the batch
+  ):
+    capsys.readouterr()
+    spread, again = infer(*flags)
+    assert 'finished chunks are taken from' in capsys.readouterr().err
+    assert (predictions, spread['mesh']) == (again, mesh)
+
+
+def test_mesh_is_what_the_weights_need(tmp_path, monkeypatch, capsys):
+  """On chips that do not hold the target the outputs are the same."""
+  infer = lambda folder, *flags: run(
+      'infer', 'infer_bulletins', tmp_path / folder, '--gin.INPUTS=None', *flags
+  )
+  _, alone = infer('alone', '--gin.MESH_SHAPE=(1, 1)')
+  machine = placement.Machine('tpu', 'a chip', 8, 32 * 2**20)
+  monkeypatch.setattr(placement, 'this_machine', lambda: machine)
+  record, spread = infer('spread')
+  assert spread == alone
+  assert record['mesh'] == {'data': 4, 'model': 2}
+  assert record['batch_size'] == 8 * 4
+  assert 'the weights need 2 devices' in capsys.readouterr().err
+  small = dataclasses.replace(machine, free_bytes=2 * 2**20)
+  monkeypatch.setattr(placement, 'this_machine', lambda: small)
+  with pytest.raises(AssertionError):  # of the status
+    infer('refused', '--gin.MESH_SHAPE=(4, 2)')
+  error = capsys.readouterr().err
+  assert 'are missing' in error and 'Traceback' not in error
 
 
 def test_walltime_refuses_a_batch_that_the_mesh_does_not_divide(

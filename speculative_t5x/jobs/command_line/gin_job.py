@@ -20,6 +20,7 @@ from speculative_t5x.jobs.command_line import macro_names
 from speculative_t5x.jobs.command_line import startup
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import quiet
+from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 
 # What gin writes behind the message of an error within a function that it calls
@@ -148,7 +149,10 @@ def _run(command: commands.Job, job: Callable) -> None:
     compilation_cache.enable(str(output))
   settings, kept = _settings(), contextlib.nullcontext()
   if command.may_change is not None:
-    kept = resumption.keep_settings(output, settings, command.may_change)
+    resolved = settings
+    if settings.get('DTYPE') == 'None':  # another device must not go on
+      resolved = settings | {'DTYPE': repr(chips.suited_dtype())}
+    kept = resumption.keep_settings(output, resolved, command.may_change)
   try:
     with kept:
       job()

@@ -20,9 +20,10 @@ from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.speculation import ranges
 
-_MIB, _GIB = 2**20, 2**30
+_GIB = 2**30
 _UNKNOWN = '?'
 _SHOWN_DIGITS = 12  # of a hash
+_FACTORS = [2**n for n in range(1, 9)]  # more devices that a remedy may name
 _COUNTED = (
     'Memory is estimated from parameters, caches, keys and values of the'
     ' inputs, and logits of a block. While models are loaded, memory holds'
@@ -259,11 +260,7 @@ def _num_params(pair: _Pair) -> Finding:
 def _memory_findings(
     pair: _Pair, workload: memory.Workload, device_memory_gib: float | None
 ) -> list[Finding]:
-  target, draft = (c.config for c in pair)
-  sizes = (
-      memory.target_bytes(target, workload),
-      memory.draft_bytes(draft, workload, target.vocab_size),
-  )
+  sizes = _sizes(pair, workload)
   fields = {
       'memory: parameters': 'params',
       'memory: caches': 'cache',
@@ -273,30 +270,46 @@ def _memory_findings(
       'memory per device': 'total',
   }
   *findings, total = (
-      Finding(name, *(_text(getattr(size, field)) for size in sizes))
+      Finding(name, *(memory.text(getattr(size, field)) for size in sizes))
       for name, field in fields.items()
   )
   peak = memory.peak_bytes(sizes)
-  verdict, remedy = 'note', f'{_text(peak)} in total, '
+  verdict, remedy = 'note', f'{memory.text(peak)} in total, '
   if device_memory_gib is None:
     remedy += 'not compared with a device. Give DEVICE_MEMORY_GIB to compare.'
   else:
     remedy += f'of {device_memory_gib:g} GiB.'
     if peak > device_memory_gib * _GIB:
       verdict = 'error'
+      limit = device_memory_gib * _GIB
       remedy += (
-          ' Decode in bfloat16, partition the target over more devices by'
-          ' MESH_SHAPE, or, if the parameters alone fit, lower BATCH_SIZE or'
+          f' {memory.text(math.ceil(peak - limit))} are missing.'
+          f'{_mesh_remedy(pair, workload, limit)} Or decode in bfloat16, or, if'
+          ' the parameters alone fit, lower BATCH_SIZE or'
           ' TASK_FEATURE_LENGTHS.'
       )
   return [*findings, total.judged(verdict, remedy)]
 
 
-def _text(num_bytes: int) -> str:
-  """Formats bytes in MiB, or in GiB from 1 GiB on."""
-  if num_bytes < _GIB:
-    return f'{num_bytes / _MIB:.2f} MiB'
-  return f'{num_bytes / _GIB:,.2f} GiB'
+def _sizes(
+    pair: _Pair, workload: memory.Workload
+) -> tuple[memory.DeviceBytes, memory.DeviceBytes]:
+  target, draft = (c.config for c in pair)
+  return (
+      memory.target_bytes(target, workload),
+      memory.draft_bytes(draft, workload, target.vocab_size),
+  )
+
+
+def _mesh_remedy(pair: _Pair, workload: memory.Workload, limit: float) -> str:
+  """Returns a sentence on the smallest mesh that would do, if there is one."""
+  data, model = workload.mesh_shape
+  for factor in _FACTORS:
+    shape = data, model * factor
+    larger = dataclasses.replace(workload, mesh_shape=shape)
+    if memory.peak_bytes(_sizes(pair, larger)) <= limit:
+      return f' MESH_SHAPE={shape} would do.'
+  return ''
 
 
 def _assumptions(workload: memory.Workload) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ neither compiled nor run.
 
 from collections.abc import Sequence
 import dataclasses
+import functools
 import gc
 import math
 import os
@@ -26,11 +27,13 @@ import jax.numpy as jnp
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as models_lib
+from speculative_t5x.networks import chips
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import state as state_lib
 
+_MIB, _GIB = 2**20, 2**30
 _MEMINFO = pathlib.Path('/proc/meminfo')  # exists on Linux
 
 
@@ -65,6 +68,7 @@ class Workload:
           'mesh_shape must be two numbers of devices, along the data and model'
           f' axes, got {self.mesh_shape!r}.'
       ) from None
+    object.__setattr__(self, 'mesh_shape', (data, model))  # hashable
     counts = dataclasses.asdict(self) | {'data': data, 'model': model}
     del counts['draft_model_parallel'], counts['mesh_shape']
     ranges.check_settings(ranges.COUNT, **counts)
@@ -111,6 +115,13 @@ class DeviceBytes:
     return self.params + self.cache + self.cross + self.logits
 
 
+def text(num_bytes: float) -> str:
+  """Formats bytes in MiB, or in GiB from 1 GiB on."""
+  if num_bytes < _GIB:
+    return f'{num_bytes / _MIB:.2f} MiB'
+  return f'{num_bytes / _GIB:,.2f} GiB'
+
+
 def peak_bytes(models: Sequence[DeviceBytes]) -> int:
   """Returns the most bytes per device while models are loaded and decode."""
   return max(sum(each.total for each in models), loading_bytes(models))
@@ -132,7 +143,9 @@ def target_bytes(
     workload: The batch and the mesh; the target is partitioned along 'model'.
   """
   row_logits = (workload.gamma + 1) * network.vocab_size
-  return _device_bytes(network, workload, sharding.MODEL_PARALLEL, row_logits)
+  rules = sharding.MODEL_PARALLEL
+  platform = jax.default_backend()
+  return _device_bytes(network, workload, rules, row_logits, platform)
 
 
 def draft_bytes(
@@ -154,17 +167,52 @@ def draft_bytes(
   rules = sharding.REPLICATED
   if workload.draft_model_parallel:
     rules = sharding.MODEL_PARALLEL
-  return _device_bytes(network, workload, rules, row_logits)
+  platform = jax.default_backend()
+  return _device_bytes(network, workload, rules, row_logits, platform)
 
 
+def copy_bytes(num_bytes: int, dtype: Any, platform: str) -> int:
+  """Returns the bytes of the copies that running programs make of weights.
+
+  XLA:CPU multiplies in float32. It converts narrower weights before the loop,
+  and keeps the copies until the loop has ended.
+
+  Args:
+    num_bytes: Bytes of the weights.
+    dtype: Their dtype.
+    platform: JAX's name of the platform.
+  """
+  width = jnp.dtype(dtype).itemsize
+  is_converted = platform == 'cpu' and width < 4
+  return num_bytes * 4 // width if is_converted else 0
+
+
+def weight_bytes(
+    network: network_lib.Network, mesh_shape: tuple[int, int]
+) -> int:
+  """Returns the bytes per device of a network's parameters in float32.
+
+  Args:
+    network: The network, as a checkpoint holds it.
+    mesh_shape: Numbers of devices along 'data' and 'model', along which it is
+      partitioned.
+  """
+  params = models_lib.abstract_params(network)
+  shardings = models_lib.param_shardings(network, _mesh(*mesh_shape))
+  count = lambda x, where: math.prod(where.shard_shape(x.shape))
+  return 4 * sum(jax.tree.leaves(jax.tree.map(count, params, shardings)))
+
+
+@functools.cache  # tracing takes a second
 def _device_bytes(
     network: network_lib.Network,
     workload: Workload,
     rules: sharding.Rules,
     row_logits: int,
+    platform: str,
 ) -> DeviceBytes:
   is_merged = workload.mesh.size == 1
-  prepared = network.prepared(jax.default_backend(), is_merged)
+  prepared = network.prepared(platform, is_merged)
   params = _leaf_bytes(prepared, workload.mesh, rules)
   whole, held = network, params
   if getattr(network, 'head_size', None):  # shortened after it is prepared
@@ -188,8 +236,7 @@ def _device_bytes(
 
 
 def _mesh(data: int, model: int) -> jax.sharding.AbstractMesh:
-  names = sharding.DATA_AXIS, sharding.MODEL_AXIS
-  return jax.sharding.AbstractMesh((data, model), names)
+  return jax.sharding.AbstractMesh((data, model), sharding.AXES)
 
 
 def _params(network: network_lib.Network) -> Any:
@@ -294,13 +341,15 @@ def available_bytes() -> int:
   stats = device.memory_stats()
   if stats is not None and 'bytes_limit' in stats:
     return stats['bytes_limit'] - stats['bytes_in_use']
+  if (chip := chips.of_kind(device.device_kind)) is not None:
+    return chip.memory_bytes  # all of it: one process holds a TPU
   if device.platform != 'cpu':
     raise ValueError(
         f'The {device.platform} does not report its free memory, as with'
         ' XLA_PYTHON_CLIENT_ALLOCATOR=platform. Unset that variable.'
     )
   if _MEMINFO.exists():
-    text = _MEMINFO.read_text(encoding='utf-8')
-    if found := re.search(r'^MemAvailable:\s+(\d+) kB', text, re.M):
+    lines = _MEMINFO.read_text(encoding='utf-8')
+    if found := re.search(r'^MemAvailable:\s+(\d+) kB', lines, re.M):
       return int(found[1]) * 1024
   return os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')

@@ -82,7 +82,7 @@ class FromCheckpoint:
       pairing.check_width(target.config, found.config)
     source.check_special_ids(found.special_ids, target.special_ids)
     if self.short_vocabulary is None:
-      return lambda: self._drafting(found.load())
+      return source.Found(lambda: self._drafting(found.load()), (found,))
     counts = token_counts.load(self.short_vocabulary)
     counts.check_fits(
         self.short_vocabulary,
@@ -99,7 +99,7 @@ class FromCheckpoint:
       )
       return dataclasses.replace(loaded, description=description)
 
-    return load
+    return source.Found(load, (found,))  # its head is whole while it is read
 
   def _drafting(self, draft: models.Model) -> source.Drafting:
     return from_model(draft)

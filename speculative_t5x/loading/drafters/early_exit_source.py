@@ -5,6 +5,7 @@
 from collections.abc import Callable
 import dataclasses
 
+import jax
 import jax.numpy as jnp
 
 from speculative_t5x.drafters import early_exit
@@ -69,13 +70,18 @@ class FromCheckpoint(OfTarget):
     shardings = target.mesh and first.take_head(
         models.param_shardings(first, target.mesh, target.rules)
     )
-    return lambda: dataclasses.replace(
-        without_head,
-        description=description,
-        params=checkpoint.restore_params(head, first.dtype, shardings),
-        axes=target.mesh and first.take_head(first.axes()),
-        mesh=target.mesh,
-    )
+
+    def read() -> source.Drafting:
+      return dataclasses.replace(
+          without_head,
+          description=description,
+          params=checkpoint.restore_params(head, first.dtype, shardings),
+          axes=target.mesh and first.take_head(first.axes()),
+          mesh=target.mesh,
+      )
+
+    size = sum(x.size for x in jax.tree.leaves(head))
+    return source.Found(read, num_bytes=size * jnp.dtype(first.dtype).itemsize)
 
 
 def of_network(target: network.Network, exit_layer: int) -> source.Drafting:

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The drafter that a program means by a model, a source, or nothing at all."""
 
+from collections.abc import Callable
+
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import draft_model_source
@@ -12,12 +14,21 @@ from speculative_t5x.loading.drafters import source
 Given = source.Drafting | source.Source | models.Model | None
 
 
-def load(
+def load(drafter: Given) -> source.Drafting:
+  """Returns the `source.Drafting` that is meant, for a loaded target.
+
+  Raises:
+    ValueError: see `find`.
+  """
+  return find(drafter, None, None)()
+
+
+def find(
     drafter: Given,
-    target: models.ModelSource | None = None,
-    vocabulary: vocabularies.Vocabulary | None = None,
-) -> source.Drafting:
-  """Returns the `source.Drafting` that is meant.
+    target: models.ModelSource | None,
+    vocabulary: vocabularies.Vocabulary | None,
+) -> Callable[[], source.Drafting]:
+  """Returns what reads the `source.Drafting` that is meant.
 
   Args:
     drafter: A loaded model, which drafts; a source; a `source.Drafting`; None
@@ -32,15 +43,15 @@ def load(
   if drafter is None:
     drafter = lookup_source.FromContext()
   if isinstance(drafter, source.Drafting):
-    return drafter
+    return lambda: drafter
   if isinstance(drafter, models.Model):
-    return draft_model_source.from_model(drafter)
+    return lambda: draft_model_source.from_model(drafter)
   source.check_source(drafter)
   if target is not None:
-    return drafter.find(target, vocabulary)()
+    return drafter.find(target, vocabulary)
   if not hasattr(drafter, 'load'):
     raise ValueError(
         f'{type(drafter).__name__} looks at the checkpoint of its target, of'
         ' which only the weights are left. Give the path of the target.'
     )
-  return drafter.load()
+  return drafter.load

@@ -44,7 +44,11 @@ class FromSources:
   ) -> Callable[[], source.Drafting]:
     """See `source.Source.find`."""
     found = [each.find(target, vocabulary) for each in self.sources]
-    return lambda: from_drafters([read() for read in found])
+    return source.Found(
+        lambda: from_drafters([read() for read in found]),
+        tuple(x for each in found for x in getattr(each, 'models', ())),
+        sum(getattr(each, 'num_bytes', 0) for each in found),
+    )
 
 
 def from_drafters(drafters: Sequence[source.Drafting]) -> source.Drafting:

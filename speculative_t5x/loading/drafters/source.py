@@ -104,6 +104,24 @@ NOTHING = Drafting(
 )
 
 
+@dataclasses.dataclass(frozen=True)
+class Found:
+  """A drafter that fits a target; its weights are still to be read.
+
+  Attributes:
+    read: Reads the weights.
+    models: The networks that it will run beside the target.
+    num_bytes: Bytes of its other parameters per device, at most.
+  """
+
+  read: Callable[[], Drafting]
+  models: tuple[models_lib.ModelSource, ...] = ()
+  num_bytes: int = 0
+
+  def __call__(self) -> Drafting:
+    return self.read()
+
+
 class Source(Protocol):
   """Where a drafter comes from: what a gin file or a program names."""
 
@@ -121,7 +139,8 @@ class Source(Protocol):
       vocabulary: Vocabulary of the target; None if there is none to compare
         with.
     Returns:
-      A function that reads the weights.
+      A function that reads the weights. A `Found` also says what memory they
+      take, which is not counted otherwise.
     Raises:
       ValueError: if the drafter cannot draft for the target.
     """

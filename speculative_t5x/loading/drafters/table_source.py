@@ -71,7 +71,9 @@ class FromFile:
       table = smooth(counts, self.order, vocab_size, special_ids.start)
       return from_table(table, self.order, str(self.path), target.mesh)
 
-    return load
+    # Two numbers of 4 bytes per token, and two per continuation.
+    kept = counts.next_counts.shape[1] if self.order == 2 else 0
+    return source.Found(load, num_bytes=8 * vocab_size * (1 + kept))
 
 
 def from_table(

@@ -12,7 +12,6 @@ import operator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import requests as requests_lib
@@ -20,6 +19,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.research import arguments
@@ -65,7 +65,8 @@ class Shapes:
     batch_size: decoded together.
     inputs_length: tokens of each.
     targets_length: tokens of each output; none ends before.
-    dtype: 'float32' or 'bfloat16', of weights and products.
+    dtype: 'float32' or 'bfloat16', of weights and products; None for the one
+      that suits the device.
     repeats: how often each batch is timed; the median counts.
     rounds: how often the parts are timed.
     seed: seed of the inputs and of what is drawn.
@@ -76,7 +77,7 @@ class Shapes:
   batch_size: int = 1
   inputs_length: int = 64
   targets_length: int = 64
-  dtype: str = 'float32'
+  dtype: str | None = None
   repeats: int = 1
   rounds: int = walltimes.ROUNDS
   seed: int = 0
@@ -118,6 +119,8 @@ def measure_pairings(
     simulated_acceptance.make_rule(pairing.alpha)  # before anything is made
     sampling_lib.Sampling(pairing.temperature)
   arguments.check_gammas([p.gamma for p in pairings], shapes.targets_length)
+  dtype = shapes.dtype or chips.suited_dtype()
+  shapes = dataclasses.replace(shapes, dtype=dtype)
   drafts = sorted({p.draft for p in pairings})
   gamma = max(p.gamma for p in pairings)
   target_size = _choose_target(target_size, drafts, gamma, shapes)
@@ -276,19 +279,8 @@ def _needed_bytes(
   parts = 2 * target.cache + target.cross
   parts += max(draft.cache + draft.cross for draft in drafts)
   running = target.params + max(draft.params for draft in drafts)
-  copies = _copy_bytes(running, shapes.dtype)
+  copies = memory.copy_bytes(running, shapes.dtype, jax.default_backend())
   return models + parts + copies + walltimes.OWN_BYTES
-
-
-def _copy_bytes(num_bytes: int, dtype: str) -> int:
-  """Returns the bytes of the copies that running programs make of weights.
-
-  XLA:CPU multiplies in float32. It converts narrower weights before the loop,
-  and keeps the copies until the loop has ended.
-  """
-  width = jnp.dtype(dtype).itemsize
-  is_converted = jax.default_backend() == 'cpu' and width < 4
-  return num_bytes * 4 // width if is_converted else 0
 
 
 def _choose_target(

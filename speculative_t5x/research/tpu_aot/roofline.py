@@ -17,10 +17,10 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from speculative_t5x.loading import models
+from speculative_t5x.networks import chips
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.research.measurement import operations
 from speculative_t5x.research.measurement import read_floor
-from speculative_t5x.research.tpu_aot import topology
 
 
 class Call(NamedTuple):
@@ -36,7 +36,7 @@ class Call(NamedTuple):
   cache_bytes: int
   operations: int
 
-  def seconds(self, chip: topology.Chip) -> float:
+  def seconds(self, chip: chips.Chip) -> float:
     """Returns the larger of the times to read and to compute."""
     num_bytes = self.weight_bytes + self.cache_bytes
     return max(num_bytes / chip.bandwidth, self.operations / chip.peak)

@@ -1,13 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptions of TPU chips and topologies, without the hardware.
-
-Memory size, memory bandwidth and peak of a chip are from Google Cloud's pages
-on each generation. The clock of v4 is from Jouppi et al. (2023), "TPU v4: An
-Optically Reconfigurable Supercomputer for Machine Learning", Table 4. The
-clocks of v5e and v5p are computed from their peaks and the sizes of their
-matrix units. The clock of v6e cannot be computed in this way and is left out.
-"""
+"""Descriptions of TPU topologies, without the hardware."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -20,9 +13,9 @@ import jax
 from jax.experimental import topologies
 
 from speculative_t5x.loading import quiet
+from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 
-_GIB = 2**30
 _NAME = re.compile(r'(\w+):(\d+(?:x\d+){1,2})')
 # Without these variables libtpu queries the TPU machine's metadata server, and
 # only one process per machine can load it.
@@ -39,40 +32,6 @@ class TopologyError(ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Chip:
-  """Published figures per chip of one TPU generation.
-
-  Attributes:
-    name: the generation, as in topology names.
-    memory_bytes: size of the HBM.
-    bandwidth: HBM bandwidth, bytes per second.
-    peak: bfloat16 operations per second.
-    clock_hz: cycles per second; None if unknown.
-  """
-
-  name: str
-  memory_bytes: int
-  bandwidth: float
-  peak: float
-  clock_hz: float | None
-
-  def seconds(self, cycles: float) -> float | None:
-    """Converts cycles to seconds; returns None if the clock is unknown."""
-    return None if self.clock_hz is None else cycles / self.clock_hz
-
-
-CHIPS = {
-    chip.name: chip
-    for chip in (
-        Chip('v4', 32 * _GIB, 1.228e12, 275e12, 1.05e9),
-        Chip('v5e', 16 * _GIB, 0.819e12, 197e12, 1.5e9),
-        Chip('v5p', 95 * _GIB, 2.765e12, 459e12, 1.75e9),
-        Chip('v6e', 32 * _GIB, 1.64e12, 918e12, None),
-    )
-}
-
-
-@dataclasses.dataclass(frozen=True)
 class Topology:
   """Chips of one generation, on which models are placed.
 
@@ -84,7 +43,7 @@ class Topology:
   """
 
   name: str
-  chip: Chip
+  chip: chips.Chip
   devices: Sequence[jax.Device]
   mesh: jax.sharding.Mesh | None = None
 
@@ -127,12 +86,13 @@ def describe(name: str) -> Topology:
     TopologyError: if the topology is unknown, or if libtpu is missing.
   """
   match = _NAME.fullmatch(name) if isinstance(name, str) else None
-  chip = CHIPS.get(match[1]) if match else None
+  chip = chips.CHIPS.get(match[1]) if match else None
   if chip is None:
     raise TopologyError(
         f'There is no topology {name!r}. Write a generation'
-        f' ({", ".join(CHIPS)}) and the chips along each axis, as in v4:2x2x1'
-        ' or v5e:2x2 (a v4-8 machine is v4:2x2x1, a v5litepod-4 is v5e:2x2).'
+        f' ({", ".join(chips.CHIPS)}) and the chips along each axis, as in'
+        ' v4:2x2x1 or v5e:2x2 (a v4-8 machine is v4:2x2x1, a v5litepod-4 is'
+        ' v5e:2x2).'
     )
   check_libtpu()
   for variable, value in _ENVIRONMENT.items():

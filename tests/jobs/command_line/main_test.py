@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import importlib.metadata
 import io
+import json
 import os
 import pathlib
 import pkgutil
@@ -29,6 +30,7 @@ from speculative_t5x.jobs.command_line import help_text
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.networks import chips
 from speculative_t5x.tasks import bulletins
 from tests import tiny
 
@@ -509,6 +511,12 @@ class TestBadInput:
     assert 'BATCH_SIZE was 32 and is now 7; ' in error
     assert 't5.T5Config.mlp_dim was unset and is now 9' in error
     assert not [name for name in free if name in error]
+    # What the machine chooses is kept, and another machine chooses another.
+    kept = json.loads((tmp_path / 'settings.json').read_text())
+    assert kept['DTYPE'] == "'float32'"
+    monkeypatch.setattr(chips, 'suited_dtype', lambda: 'bfloat16')
+    error = fails(flags, 1)
+    assert "DTYPE was 'float32' and is now 'bfloat16'" in error
 
   def test_output_folder(self, fails, flags, tmp_path):
     """A command that fails before it begins removes nothing."""
@@ -578,10 +586,11 @@ class TestProcess:
     several = {'ALLOW_MULTIPLE_LIBTPU_LOAD': '1'}
     done = _python(command, tmp_path, **several)
     assert done.returncode == 0, done.stderr
-    said = done.stderr.splitlines()
+    reading, chosen, *others = done.stderr.splitlines()
+    assert reading == 'reading bulletins_ende, validation ...'
+    assert chosen.startswith('1 x cpu, ') and 'BATCH_SIZE=2;' in chosen
     # A batch that takes ten seconds has a line, too.
-    assert [line for line in said if '1 of 2' not in line] == [
-        'reading bulletins_ende, validation ...',
+    assert [line for line in others if '1 of 2' not in line] == [
         'loading the drafter ...',
         f'loading {folder / "target" / "checkpoint_1"} ...',
         'compiling and warming up ...',

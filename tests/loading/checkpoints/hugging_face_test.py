@@ -270,7 +270,7 @@ class TestUnappliedSettings:
     if generation is not None:
       file = folder / 'generation_config.json'
       file.write_text(json.dumps(generation))
-    models.find_model(checkpoints.open(folder))
+    models.find_model(checkpoints.open(folder)).load()
     said = capsys.readouterr().err
     if expected is None:
       assert not said

@@ -249,5 +249,5 @@ class TestMemory:
     assert 'A mesh of 2 (data) by 2 (model)' in mesh
 
   def test_units(self):
-    assert checks._text(3 * 2**19) == '1.50 MiB'
-    assert checks._text(5 * 2**38) == '1,280.00 GiB'
+    assert memory.text(3 * 2**19) == '1.50 MiB'
+    assert memory.text(5 * 2**38) == '1,280.00 GiB'

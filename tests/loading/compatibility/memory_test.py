@@ -147,9 +147,9 @@ class TestAvailable:
   def machine(self, monkeypatch, tmp_path):
     """Returns a function that fakes memory sizes and returns those found."""
 
-    def found(stats, text=None, platform='cpu'):
+    def found(stats, text=None, platform='cpu', kind='a kind'):
       device = types.SimpleNamespace(
-          memory_stats=lambda: stats, platform=platform
+          memory_stats=lambda: stats, platform=platform, device_kind=kind
       )
       monkeypatch.setattr(jax, 'local_devices', lambda: [device])
       monkeypatch.setattr(memory, '_MEMINFO', tmp_path / 'meminfo')
@@ -164,6 +164,9 @@ class TestAvailable:
     assert machine(stats, 'MemAvailable: 5 kB\n') == 700
     with pytest.raises(ValueError, match='gpu does not report .* Unset that'):
       machine({}, 'MemAvailable: 12 kB\n', platform='gpu')
+
+  def test_memory_of_a_known_chip(self, machine):
+    assert machine(None, platform='tpu', kind='TPU v5 lite') == 16 * 2**30
 
   def test_memory_of_the_host(self, machine):
     """The total memory is used where the available one is not known."""

@@ -5,6 +5,7 @@
 import jax
 
 from speculative_t5x.loading import models
+from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5_preparation
 from speculative_t5x.research.tpu_aot import abstract_pair
@@ -18,7 +19,7 @@ def _place(*mesh_shape):
   """Returns the device that the test runs on, or an abstract mesh."""
   names = 'data', 'model'
   mesh = jax.sharding.AbstractMesh(mesh_shape, names) if mesh_shape else None
-  chip = topology.CHIPS['v4']
+  chip = chips.CHIPS['v4']
   return topology.Topology('here', chip, jax.devices()[:1], mesh)
 
 

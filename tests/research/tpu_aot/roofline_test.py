@@ -7,6 +7,7 @@ import dataclasses
 import jax
 import pytest
 
+from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 from speculative_t5x.research.tpu_aot import abstract_pair
 from speculative_t5x.research.tpu_aot import roofline
@@ -23,7 +24,7 @@ CONFIG = tiny.config(
 
 
 def _place(mesh=None) -> topology.Topology:
-  chip = topology.CHIPS['v4']
+  chip = chips.CHIPS['v4']
   return topology.Topology('v4', chip, jax.devices()[:1], mesh)
 
 
@@ -70,7 +71,7 @@ class TestCount:
     assert one.operations == pytest.approx(2 * weights, rel=0.05)
 
   def test_seconds_are_the_longer_of_both_times(self):
-    chip = topology.Chip('a', 1, bandwidth=10.0, peak=100.0, clock_hz=None)
+    chip = chips.Chip('a', 1, bandwidth=10.0, peak=100.0, clock_hz=None)
     assert roofline.Call(30, 20, 400).seconds(chip) == 5
     assert roofline.Call(30, 20, 600).seconds(chip) == 6
 

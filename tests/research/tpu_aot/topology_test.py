@@ -7,17 +7,18 @@ import importlib.metadata
 import jax
 import pytest
 
+from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 from speculative_t5x.research.tpu_aot import topology
 from tests.research.tpu_aot import libtpu
 
 
-@pytest.mark.parametrize('name', topology.CHIPS)
+@pytest.mark.parametrize('name', chips.CHIPS)
 def test_chips_are_those_of_jax(name):
   tpu = pytest.importorskip('jax.experimental.pallas.tpu')
   cores = 2 if name in ('v4', 'v5p') else 1  # JAX lists each core of a chip
   core = tpu.get_tpu_info_for_chip(tpu.ChipVersion(name), cores)
-  chip = topology.CHIPS[name]
+  chip = chips.CHIPS[name]
   near = lambda per_core, rel: pytest.approx(cores * per_core, rel=rel)
   # JAX counts in 10^9 bytes instead of GiB.
   assert chip.memory_bytes == near(core.hbm_capacity_bytes, 0.08)
@@ -47,7 +48,7 @@ class TestDescribe:
   )
   def test_one_device_per_chip(self, name, count, kind):
     described = libtpu.describe(name)
-    assert described.chip is topology.CHIPS[name.split(':')[0]]
+    assert described.chip is chips.CHIPS[name.split(':')[0]]
     assert len(described.devices) == count
     assert {device.device_kind for device in described.devices} == {kind}
 
@@ -71,7 +72,7 @@ class TestWithMesh:
 
   @pytest.mark.parametrize('shape', [None, (1, 1)])
   def test_one_device(self, shape):
-    here = topology.Topology('here', topology.CHIPS['v4'], jax.devices()[:1])
+    here = topology.Topology('here', chips.CHIPS['v4'], jax.devices()[:1])
     place = here.with_mesh(shape)
     assert place.mesh is None
     assert place.replicated().device_set == set(here.devices)
@@ -90,6 +91,6 @@ class TestWithMesh:
   @pytest.mark.parametrize('shape', [(1, 4), (1, 1), (0, 2), 4, (1, 1, 2)])
   def test_refused(self, shape):
     devices = jax.devices()[:1] * 2
-    two = topology.Topology('two', topology.CHIPS['v4'], devices)
+    two = topology.Topology('two', chips.CHIPS['v4'], devices)
     with pytest.raises(sharding.MeshError):
       two.with_mesh(shape)

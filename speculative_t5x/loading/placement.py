@@ -1,0 +1,356 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Mesh and batch size that suit the machine, or a refusal, without weights.
+
+What is not given is chosen so that it fits: all local devices split the
+examples, unless the weights need several; then as few as hold them partition
+the target. The sizes are `compatibility.memory`'s, which count neither
+activations nor temporary buffers: choices leave room for these, and only what
+cannot fit at all is refused.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+import itertools
+import math
+import sys
+
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.loading import models
+from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import chips
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.networks import sharding
+
+_ROOM = 0.9  # share of the memory that choices fill
+_MOST_DEVICES = 256  # of a mesh that a refusal may name
+_ON_CPU, _ON_CHIP = 1, 8  # examples per device, not measured to be the best
+
+Drafters = Sequence[Callable[[], source.Drafting]]  # weights not yet read
+Shape = tuple[int, int]  # devices along the data and the model axis
+# Bytes per device, by batch size and mesh.
+Needs = Callable[[int, Shape], int]
+
+
+class DoesNotFitError(ValueError):
+  """The devices have too little memory."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+  """The devices of this process.
+
+  Attributes:
+    platform: JAX's name of the platform.
+    kind: JAX's name of the kind of device.
+    count: Number of devices.
+    free_bytes: Free memory per device; infinity where it is not known.
+  """
+
+  platform: str
+  kind: str
+  count: int
+  free_bytes: float
+
+  def __str__(self) -> str:
+    if math.isinf(self.free_bytes):
+      free = 'which do not report their free memory'
+    else:
+      each = ' each' if self.count > 1 else ''
+      free = f'{memory.text(self.free_bytes)} free{each}'
+    return f'{self.count} x {self.kind}, {free}'
+
+
+@dataclasses.dataclass(frozen=True)
+class Batches:
+  """The batches to decode.
+
+  Attributes:
+    sizes: Batch sizes, each of which the data axis divides; None to choose one.
+    num_decodes: Samples per example.
+    inputs_length: Most tokens per input.
+    targets_length: Most tokens per output.
+    gamma: Draft tokens per block.
+    beside: Examples per device of other batches that are decoded.
+  """
+
+  sizes: Sequence[int] | None
+  num_decodes: int
+  inputs_length: int
+  targets_length: int
+  gamma: int
+  beside: int = 0
+
+  def needs(
+      self, target: network_lib.Network, found: Drafters, platform: str
+  ) -> Needs:
+    """Returns the bytes per device of a target with each drafter in turn."""
+    return lambda batch_size, mesh_shape: _decoding_bytes(
+        target,
+        found,
+        platform,
+        memory.Workload(
+            max(batch_size, self.beside * mesh_shape[0]),
+            self.num_decodes,
+            self.inputs_length,
+            self.targets_length,
+            self.gamma,
+            mesh_shape,
+        ),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Placed:
+  """A target and its drafters on their devices, with weights still to be read.
+
+  Attributes:
+    target: The target, with its mesh.
+    drafters: What reads the drafters.
+    batch_size: The batch size, the largest of several.
+    line: What was chosen and why, and what it takes.
+  """
+
+  target: models.ModelSource
+  drafters: Drafters
+  batch_size: int
+  line: str
+
+
+def this_machine() -> Machine:
+  """Returns the devices of this process."""
+  device, count = jax.local_devices()[0], jax.local_device_count()
+  try:
+    free = memory.available_bytes()
+  except ValueError:  # not reported: nothing can be refused
+    free = math.inf
+  if device.platform == 'cpu':  # simulated devices share the host's memory
+    free /= count
+  return Machine(device.platform, device.device_kind, count, free)
+
+
+def place(
+    target: models.ModelSource,
+    find: Callable[[models.ModelSource], Drafters],
+    batches: Batches,
+    mesh_shape: Sequence[int] | None,
+) -> Placed:
+  """Finds drafters, and places them and the target on the devices.
+
+  Args:
+    target: The target; on a mesh if one is given as such.
+    find: Finds the drafters of a target, whose mesh they take.
+    batches: The batches to decode.
+    mesh_shape: Devices along 'data' and 'model'; None to choose them.
+  Raises:
+    DoesNotFitError: if the devices cannot hold what decoding needs; says how
+      much is missing, and what would do.
+    sharding.MeshError: if there are too few devices for the mesh.
+    ValueError: if a drafter cannot draft for the target.
+  """
+  if mesh_shape is not None and target.mesh is None:
+    mesh = sharding.from_shape(mesh_shape)
+    target = dataclasses.replace(target, mesh=mesh)
+  found, machine = find(target), this_machine()
+  needs = batches.needs(target.config, found, machine.platform)
+  chosen = _choose(machine, needs, batches.sizes, mesh_shape)
+  dtype = jnp.dtype(target.config.dtype).name
+  if chosen is None:
+    *_, (shape, size) = _candidates(machine, batches.sizes, mesh_shape)
+    alternatives = [
+        _mesh_that_fits(machine, needs, batches.sizes),
+        shape[0] < size
+        and needs(shape[0], shape) <= machine.free_bytes
+        and f'BATCH_SIZE={shape[0]}',
+    ]
+    if machine.platform != 'cpu' and dtype == 'float32':
+      narrow = dataclasses.replace(target.config, dtype='bfloat16')
+      found = find(dataclasses.replace(target, config=narrow))
+      narrow_needs = batches.needs(narrow, found, machine.platform)
+      if narrow_needs(size, shape) <= machine.free_bytes:
+        alternatives.append('DTYPE=bfloat16')
+    what = f'{target.checkpoint.folder} in {dtype} with BATCH_SIZE={size}'
+    raise _refusal(machine, what, needs(size, shape), shape, alternatives)
+  shape, size, num_bytes = chosen
+  if mesh_shape is None and math.prod(shape) > 1:
+    target = dataclasses.replace(target, mesh=sharding.from_shape(shape))
+    found = find(target)
+  if dtype == chips.suited_dtype():
+    why = 'native' if dtype == 'bfloat16' else 'bfloat16 is not native'
+    dtype = f'{dtype} ({why})'
+  if batches.sizes is None:
+    sizes = f'{size} ({size // shape[0]} per device)'
+  else:
+    sizes = ', '.join(map(str, batches.sizes))
+  line = (
+      f'{machine}: {dtype}, {_mesh_setting(machine, shape, mesh_shape)},'
+      f' BATCH_SIZE={sizes}; weights, caches and logits take'
+      f' {memory.text(num_bytes)} of each device'
+  )
+  return Placed(target, found, size, line)
+
+
+def place_training(
+    networks: Sequence[network_lib.Network],
+    num_examples: int,
+    mesh_shape: Sequence[int] | None,
+) -> jax.sharding.Mesh | None:
+  """Returns the mesh of a training; says on stderr which and why.
+
+  Args:
+    networks: Networks whose parameters are held in float32; one twice for its
+      gradients.
+    num_examples: Examples that are computed together.
+    mesh_shape: Devices along 'data' and 'model'; None to choose them.
+  Raises:
+    DoesNotFitError: if the devices cannot hold the parameters.
+    sharding.MeshError: if there are too few devices for the mesh, or if its
+      data axis does not divide the examples.
+  """
+  if mesh_shape is not None:
+    sharding.check_batch(sharding.from_shape(mesh_shape), num_examples)
+  machine = this_machine()
+
+  def needs(batch_size: int, shape: Shape) -> int:
+    del batch_size
+    return sum(memory.weight_bytes(each, shape) for each in networks)
+
+  chosen = _choose(machine, needs, [num_examples], mesh_shape)
+  if chosen is None:
+    *_, (shape, _) = _candidates(machine, [num_examples], mesh_shape)
+    fitting = _mesh_that_fits(machine, needs, [num_examples])
+    what = f'A training with {memory.text(needs(1, (1, 1)))} of parameters'
+    raise _refusal(machine, what, needs(1, shape), shape, [fitting])
+  shape, _, num_bytes = chosen
+  print(
+      f'{machine}: {_mesh_setting(machine, shape, mesh_shape)}; the parameters'
+      f' alone take {memory.text(num_bytes)} of each device',
+      file=sys.stderr,
+  )
+  return sharding.from_shape(shape)
+
+
+def _choose(
+    machine: Machine,
+    needs: Needs,
+    sizes: Sequence[int] | None,
+    mesh_shape: Sequence[int] | None,
+) -> tuple[Shape, int, int] | None:
+  """Returns mesh, batch size and bytes per device; None if nothing fits."""
+  tried = []
+  for shape, size in _candidates(machine, sizes, mesh_shape):
+    tried.append((shape, size, needs(size, shape)))
+    if tried[-1][-1] <= machine.free_bytes * _ROOM:
+      return tried[-1]
+  return next((x for x in tried if x[-1] <= machine.free_bytes), None)
+
+
+def _candidates(
+    machine: Machine,
+    sizes: Sequence[int] | None,
+    mesh_shape: Sequence[int] | None,
+) -> Iterator[tuple[Shape, int]]:
+  """Yields meshes and batch sizes, the preferred ones first."""
+  if mesh_shape is not None:
+    shapes = [tuple(mesh_shape)]
+  else:
+    # The size of a mesh divides the number of devices: others may not be a
+    # rectangle of TPU chips.
+    shapes = [
+        (math.gcd(machine.count // parts, *(sizes or ())), parts)
+        for parts in range(1, machine.count + 1)
+        if machine.count % parts == 0
+    ]
+  for shape in shapes:
+    if sizes is not None:
+      yield shape, max(sizes)
+      continue
+    per_device = _ON_CPU if machine.platform == 'cpu' else _ON_CHIP
+    while per_device:
+      yield shape, per_device * shape[0]
+      per_device //= 2
+
+
+def _decoding_bytes(
+    target: network_lib.Network,
+    found: Drafters,
+    platform: str,
+    workload: memory.Workload,
+) -> int:
+  """Returns the bytes per device of a target with each drafter in turn."""
+  each_has = []
+  for drafter in found:
+    # What a source of one's own returns need not say its networks.
+    networks = [
+        memory.draft_bytes(
+            model.config,
+            dataclasses.replace(
+                workload,
+                draft_model_parallel=model.rules == sharding.MODEL_PARALLEL,
+            ),
+            target.vocab_size,
+        )
+        for model in getattr(drafter, 'models', ())
+    ]
+    if not networks:
+      networks = [memory.draft_bytes(None, workload, target.vocab_size)]
+    others = memory.DeviceBytes(getattr(drafter, 'num_bytes', 0), 0, 0, 0)
+    each_has.append([*networks, others])
+  # While a drafter is read, the one before is still there.
+  each_has.sort(key=lambda has: sum(x.total for x in has))
+  every = [
+      memory.target_bytes(target, workload), *itertools.chain(*each_has[-2:])
+  ]
+  weights = sum(x.params for x in every)
+  copies = memory.copy_bytes(weights, target.dtype, platform)
+  return memory.peak_bytes(every) + copies
+
+
+def _refusal(
+    machine: Machine,
+    what: str,
+    num_bytes: int,
+    shape: Shape,
+    alternatives: Sequence[str | None],
+) -> DoesNotFitError:
+  """Returns the error for what does not fit; None is not an alternative."""
+  fitting = ', or '.join(filter(None, alternatives))
+  missing = memory.text(num_bytes - machine.free_bytes)
+  return DoesNotFitError(
+      f'{what} needs {memory.text(num_bytes)} of each device at'
+      f' MESH_SHAPE={shape}, and {missing} are missing ({machine}).'
+      f' {fitting or "A machine with more memory"} would do.'
+  )
+
+
+def _mesh_that_fits(
+    machine: Machine, needs: Needs, sizes: Sequence[int] | None
+) -> str | None:
+  """Returns the setting of the smallest mesh that would do, if there is one."""
+  count = machine.count
+  while machine.platform != 'cpu' and count <= _MOST_DEVICES:
+    larger = dataclasses.replace(machine, count=count)
+    if found := _choose(larger, needs, sizes, None):
+      where = f' on {count} such devices' if count > machine.count else ''
+      return f'MESH_SHAPE={found[0]}{where}'
+    count *= 2
+  return None
+
+
+def _mesh_setting(
+    machine: Machine, shape: Shape, given: Sequence[int] | None
+) -> str:
+  """Returns the setting of a mesh, and why it was chosen."""
+  text = f'MESH_SHAPE={shape}'
+  if given is not None or machine.count == 1:
+    return text
+  if shape[1] > 1:
+    why = f'the weights need {shape[1]} devices'
+  elif shape[0] < machine.count:
+    why = 'the weights fit a device, and the batch is not split further'
+  else:
+    why = 'the weights fit a device'
+  return f'{text} ({why})'
