@@ -24,6 +24,7 @@ from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import given
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
@@ -288,15 +289,7 @@ class TokenDecoder:
 
   def check_reads_hints(self) -> None:
     """Raises ValueError unless the drafter uses the hints of a request."""
-    if not self.reads_hints:
-      drafter = self.loaded_drafter.description
-      name = drafter.name or drafter.kind
-      who = f'The drafter {name}' if name else 'Plain decoding'
-      raise ValueError(
-          f'{who} does not read hints or earlier answers. Use a'
-          ' drafter that does: lookup_source.FromContext, in jobs'
-          ' configs/drafters/lookup.gin.'
-      )
+    source.check_reads_hints(self.drafter, self.loaded_drafter.description)
 
   def encode(self, request: requests_lib.Request) -> jax.Array:
     """Returns the features of a request, see `Request`; asynchronous.

@@ -75,7 +75,8 @@ class ModelSource:
   """A checkpoint and the network that it is loaded as; no weights yet.
 
   Attributes:
-    checkpoint: The opened checkpoint; its metadata are read once.
+    checkpoint: The opened checkpoint; its metadata are read once. None for a
+      target that something else reads, such as a T5X job.
     config: The network.
     special_ids: See `Model`.
     mesh: See `Model`.
@@ -83,7 +84,7 @@ class ModelSource:
     merged: Whether kernels that share an input are merged, on one device.
   """
 
-  checkpoint: checkpoints.Checkpoint
+  checkpoint: checkpoints.Checkpoint | None
   config: network.Network
   special_ids: contracts.SpecialIds | None = None
   mesh: jax.sharding.Mesh | None = None

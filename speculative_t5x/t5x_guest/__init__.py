@@ -9,6 +9,7 @@ and `jobs.t5x_baseline` where T5X is installed.
 from speculative_t5x.t5x_guest.distillation_model import DistillationModel
 from speculative_t5x.t5x_guest.draft_module import DraftModule
 from speculative_t5x.t5x_guest.example_id_converter import ExampleIdConverter
+from speculative_t5x.t5x_guest.inference_log import log_speculation
 from speculative_t5x.t5x_guest.model import SpeculativeModel
 from speculative_t5x.t5x_guest.restoring import PairInitializer
 from speculative_t5x.t5x_guest.restoring import PairRestorer
@@ -24,6 +25,7 @@ __all__ = [
     'PairRestorer',
     'SpeculativeModel',
     'fit_to_slice',
+    'log_speculation',
     'plain_sample',
     'speculative_sample',
 ]

@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import seqio
 from t5x import losses
 from t5x import metrics as metrics_lib
-from t5x import models
 from t5x import optimizers
 
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.t5x_guest import draft_module
 from speculative_t5x.t5x_guest import freezing
 from speculative_t5x.t5x_guest import model as model_lib
@@ -68,8 +68,8 @@ class DistillationModel(model_lib.SpeculativeModel):
     """
     if not isinstance(drafter, draft_module.DraftModule):
       raise ValueError(
-          f'Only a draft model can be distilled, and DRAFTER is {drafter!r}.'
-          ' Give a file configs/t5x/draft_*.gin.'
+          f'Only a draft whose sizes T5X knows can be distilled, and DRAFTER is'
+          f' {drafter!r}. Give a file configs/t5x/draft_*.gin.'
       )
     super().__init__(
         module,
@@ -82,13 +82,21 @@ class DistillationModel(model_lib.SpeculativeModel):
     )
     draft_kinds.check_vocab_sizes(
         self._target_config,
-        draft_module.read_config('draft', drafter.module),
+        drafter.config_for(self._target_config),
         'draft/network.T5Config.vocab_size',
     )
+    self.module = self.module.clone(draft=drafter.module)
+    self._draft = drafter
     self._divergence = divergence
-    self._draft = models.EncoderDecoderModel(
-        drafter.module, input_vocabulary, output_vocabulary, optimizer_def
-    )
+
+  def _add_draft(self, variables: dict[str, Any]) -> None:
+    """Set the axes of the draft, whose parameters the module has made."""
+    axes = variables['params_axes']
+    axes['draft'] = self._draft.place_axes(axes['draft'])
+
+  def _found(self, params: Any) -> source.Drafting:
+    """Return the draft as it is, to decode during training."""
+    return self._draft.drafting(self._target_source(), params['draft'])
 
   def loss_fn(
       self,
@@ -98,8 +106,9 @@ class DistillationModel(model_lib.SpeculativeModel):
   ) -> tuple[jax.Array, metrics_lib.MetricsMap]:
     """Compute how far the draft model is from the target.
 
-    Weights of tokens and the normalizing factor have T5X's meaning. There is no
-    z-loss and no label smoothing: the target is what is to be learnt.
+    A draft without an encoder reads the output of the target's. Weights of
+    tokens and the normalizing factor have T5X's meaning. There is no z-loss and
+    no label smoothing: the target is what is to be learnt.
 
     Args:
       params: The parameters of target and draft; gradients reach the draft's
@@ -112,11 +121,15 @@ class DistillationModel(model_lib.SpeculativeModel):
       of tokens whose argmax is the target's, with the acceptance rate at
       temperatures 0 and 1, by teacher forcing on the examples' targets.
     """
-    target_logits = jax.lax.stop_gradient(self._compute_logits(params, batch))
-    with partitioning.axis_rules(self._drafter.rules):
-      draft_logits = self._draft._compute_logits(
-          params['draft'], batch, dropout_rng
-      )
+    features = _encode(self.module, params, batch)
+    target_logits = _decode(self.module, params, features, batch)
+    # Nothing of the target is trained.
+    features, target_logits = jax.lax.stop_gradient((features, target_logits))
+    draft, own = self._draft.module, params['draft']
+    with partitioning.axis_rules(self._draft.rules):
+      if draft_module.has_encoder(draft):
+        features = _encode(draft, own, batch, dropout_rng)
+      draft_logits = _decode(draft, own, features, batch, dropout_rng)
     factor, weights = losses.get_loss_normalizing_factor_and_weights(
         self._loss_normalizing_factor, batch
     )
@@ -143,6 +156,48 @@ class DistillationModel(model_lib.SpeculativeModel):
         )
         for temperature, rate in rates.items()
     }
+
+
+def _encode(
+    module: nn.Module,
+    params: Any,
+    batch: Mapping[str, jax.Array],
+    dropout_rng: jax.Array | None = None,
+) -> jax.Array:
+  """Return the output of a module's encoder, [batch, inputs_length, embed]."""
+  return module.apply(
+      {'params': params},
+      batch['encoder_input_tokens'],
+      encoder_segment_ids=batch.get('encoder_segment_ids'),
+      **_dropout(dropout_rng),
+      method='encode',
+  )
+
+
+def _decode(
+    module: nn.Module,
+    params: Any,
+    encoded: jax.Array,
+    batch: Mapping[str, jax.Array],
+    dropout_rng: jax.Array | None = None,
+) -> jax.Array:
+  """Return the logits of a module's decoder, [batch, length, vocab]."""
+  names = 'encoder_segment_ids', 'decoder_segment_ids', 'decoder_positions'
+  return module.apply(
+      {'params': params},
+      encoded,
+      batch['encoder_input_tokens'],
+      batch['decoder_input_tokens'],
+      batch['decoder_target_tokens'],
+      **{name: batch.get(name) for name in names},
+      **_dropout(dropout_rng),
+      method='decode',
+  )
+
+
+def _dropout(key: jax.Array | None) -> dict[str, Any]:
+  rngs = None if key is None else {'dropout': key}
+  return {'enable_dropout': key is not None, 'rngs': rngs}
 
 
 def _sum(values: jax.Array, weights: jax.Array) -> jax.Array:

@@ -1,7 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A draft model whose parameters T5X holds beside the target's."""
+"""A draft model whose sizes T5X's gin files set, and which T5X can train."""
 
+from collections.abc import Callable
 import dataclasses
 
 from flax import core as flax_core
@@ -12,12 +13,19 @@ import jax.numpy as jnp
 import seqio
 from t5x.examples.t5 import network as t5x_network
 
-from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import pairing
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import shared_encoder_source
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import contracts
+from speculative_t5x.tasks import task_vocabulary
 
 
 class Pair(nn.Module):
@@ -28,8 +36,8 @@ class Pair(nn.Module):
 
   Attributes:
     target: A `t5x.examples.t5.network.Transformer`.
-    draft: Another, of the same vocabulary; None for a drafter without
-      parameters.
+    draft: Another, of the same vocabulary, that T5X trains; None for none. One
+      without encoder layers reads the output of the target's encoder.
   """
 
   target: nn.Module
@@ -43,51 +51,90 @@ class Pair(nn.Module):
     """Call the target's `decode`."""
     return self.target.decode(*args, **kwargs)
 
-  def __call__(self, *args, **kwargs) -> jax.Array:
+  def __call__(
+      self,
+      encoder_input_tokens: jax.Array,
+      decoder_input_tokens: jax.Array,
+      decoder_target_tokens: jax.Array,
+      **kwargs,
+  ) -> jax.Array:
     """Return the target's logits; run the draft to make its parameters."""
+    inputs = encoder_input_tokens
+    outputs = decoder_input_tokens, decoder_target_tokens
     if self.draft is not None and self.is_initializing():
-      self.draft(*args, **kwargs)
-    return self.target(*args, **kwargs)
+      # An encoder that is not called has no parameters.
+      encoder = self.draft if has_encoder(self.draft) else self.target
+      encoded = encoder.encode(inputs, enable_dropout=False)
+      self.draft.decode(encoded, inputs, *outputs, enable_dropout=False)
+    return self.target(inputs, *outputs, **kwargs)
 
 
 @dataclasses.dataclass(frozen=True)
 class DraftModule:
-  """A draft model as a module of T5X.
+  """A draft model as a module of T5X: see `source.Source`.
 
   Attributes:
-    module: A `t5x.examples.t5.network.Transformer`.
+    module: A `t5x.examples.t5.network.Transformer`; one without encoder layers
+      drafts on the output of the target's encoder.
     vocabulary: Vocabulary that it was trained with, to be compared with the
       target's; None if they are known to be the same.
     is_model_parallel: Whether its parameters are partitioned by the target's
       rules; if not, every device holds all of them.
+    checkpoint_path: A checkpoint of any layout, or a folder of several, of
+      which the newest is used; None for one that T5X trains.
   """
 
   module: nn.Module
   vocabulary: seqio.Vocabulary | None = None
   is_model_parallel: bool = False
+  checkpoint_path: checkpoints.Path | None = None
 
-  def make(
-      self, target: network.NetworkModel, max_draft_tokens: int
-  ) -> draft_model.DraftModel:
-    """See `source.Drafting.make`."""
-    config = t5_preparation.prepare_config(self._config, jax.default_backend())
-    return draft_model.DraftModel(
-        dataclasses.replace(target, network=config),
-        max_draft_tokens,
-        target.vocab_size,
-        self.rules,
+  def find(
+      self,
+      target: models.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> Callable[[], source.Drafting]:
+    """See `source.Source.find`."""
+    if vocabulary is not None and self.vocabulary is not None:
+      vocabularies.check_same(
+          vocabulary, task_vocabulary.TaskVocabulary(self.vocabulary)
+      )
+    if self.checkpoint_path is None:
+      raise checkpoints.CheckpointError(
+          f'{pairing.DRAFT_PATH}: a path is needed.'
+      )
+    config = self.config_for(target.config)
+    kind = _kind(config).FromCheckpoint(
+        self.checkpoint_path, config, model_parallel=self.is_model_parallel
     )
+    return kind.find(target, vocabulary)
 
-  @property
-  def rules(self) -> sharding.Rules:
-    """Which of its axes are partitioned; to be read while T5X traces."""
-    if self.is_model_parallel:
-      return partitioning.get_axis_rules()  # T5X's, in force then
-    return sharding.REPLICATED
+  def config_for(self, target: network.Network) -> t5.T5Config:
+    """Return the sizes of the draft model for a target.
 
-  def prepare(self, params: contracts.Params) -> contracts.Params:
-    """Return the parameters in the dtype and layout that decoding needs."""
-    return t5_preparation.prepare(self._config, params)[1]
+    Raises:
+      ValueError: see `read_config`.
+    """
+    config = read_config('draft', self.module)
+    if config.reads_features:
+      return config.on_features(network.features_width(target))
+    return config
+
+  def drafting(
+      self, target: models.ModelSource, params: contracts.Params
+  ) -> source.Drafting:
+    """Return the drafter of parameters that T5X holds, as it trains them."""
+    config = self.config_for(target.config)
+    count = models.count_params(config)
+    config, params = t5_preparation.prepare(config, params)
+    model = models.Model(
+        config,
+        params,
+        count,
+        rules=self.rules,
+        special_ids=target.special_ids,
+    )
+    return _kind(config).from_model(model)
 
   def place_axes(
       self, axes: flax_core.FrozenDict | dict
@@ -102,8 +149,21 @@ class DraftModule:
     )
 
   @property
-  def _config(self):
-    return read_config('draft', self.module)
+  def rules(self) -> sharding.Rules:
+    """Which of its axes are partitioned; to be read while T5X traces."""
+    if self.is_model_parallel:
+      return partitioning.get_axis_rules()  # T5X's, in force then
+    return sharding.REPLICATED
+
+
+def _kind(config: t5.T5Config):
+  """Return the module that knows where drafters of this kind come from."""
+  return shared_encoder_source if config.reads_features else draft_model_source
+
+
+def has_encoder(module: nn.Module) -> bool:
+  """Return whether a module of T5X has encoder layers."""
+  return module.config.num_encoder_layers > 0
 
 
 def read_config(role: str, module: nn.Module) -> t5.T5Config:

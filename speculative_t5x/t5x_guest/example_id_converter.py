@@ -1,16 +1,64 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Adds each example's id to the features that T5X passes to a model."""
+"""Adds each example's id, and its hints, to the features of T5X's models."""
 
 from collections.abc import Mapping
+import dataclasses
 
 import numpy as np
 import seqio
 import tensorflow as tf
 
+from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.tasks import example_ids
+from speculative_t5x.tasks import examples
+from speculative_t5x.tasks import task_vocabulary
 
 EXAMPLE_ID = example_ids.EXAMPLE_ID
+HINTS = 'hints'
+
+
+@dataclasses.dataclass(frozen=True)
+class Hints:
+  """Hints as a feature of T5X's models.
+
+  Attributes:
+    vocabulary: The target's.
+    length: The hints of an example are cut to this many tokens.
+  """
+
+  vocabulary: seqio.Vocabulary
+  length: int
+
+  @property
+  def width(self) -> int:
+    """The width of the feature."""
+    return self._stack([]).size
+
+  def of(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """Return the tokens of an example's hints, [width] int32.
+
+    Raises:
+      ValueError: if the task has none.
+    """
+    texts = examples.hints_of(features)
+    if texts is None:
+      raise ValueError(
+          f'HINTS_LENGTH is {self.length}, and the task has no feature'
+          f' {HINTS!r}. Add it to the task, or leave HINTS_LENGTH out.'
+      )
+    tokens = tf.numpy_function(
+        self._encode, [texts], tf.int32, stateful=False
+    )
+    return tf.ensure_shape(tokens, [self.width])
+
+  def _encode(self, texts: np.ndarray | bytes) -> np.ndarray:
+    vocabulary = task_vocabulary.TaskVocabulary(self.vocabulary)
+    texts = [each.decode() for each in np.atleast_1d(texts).tolist()]
+    return self._stack(hints_lib.encode(texts, vocabulary, self.length))
+
+  def _stack(self, encoded: list[list[int]]) -> np.ndarray:
+    return hints_lib.stack([encoded], self.length)[0]
 
 
 class ExampleIdConverter(seqio.EncDecFeatureConverter):
@@ -18,22 +66,35 @@ class ExampleIdConverter(seqio.EncDecFeatureConverter):
 
   The id is the one from the task, or in a task without ids a hash of the
   inputs. Both are independent of batches, order and shards. Packed batches,
-  which are for training, have no ids.
+  which are for training, have no ids and no hints.
   """
 
-  def __init__(self, *args, **kwargs):
-    """Takes the arguments of `seqio.EncDecFeatureConverter`."""
+  def __init__(self, *args, hints: Hints | None = None, **kwargs):
+    """Takes the arguments of `seqio.EncDecFeatureConverter`.
+
+    Args:
+      *args: Of `seqio.EncDecFeatureConverter`.
+      hints: Adds the feature `hints`, [width] int32; None for none.
+      **kwargs: Of `seqio.EncDecFeatureConverter`.
+    """
     super().__init__(*args, **kwargs)
+    self._hints = None if self.pack else hints
+    spec = seqio.FeatureConverter.FeatureSpec
     if not self.pack:
-      scalar = seqio.FeatureConverter.FeatureSpec(dtype=tf.int32, rank=0)
-      self.MODEL_FEATURES = {**super().MODEL_FEATURES, EXAMPLE_ID: scalar}
+      own = {EXAMPLE_ID: spec(dtype=tf.int32, rank=0)}
+      if self._hints:
+        own[HINTS] = spec(dtype=tf.int32)
+      self.MODEL_FEATURES = {**super().MODEL_FEATURES, **own}
 
   def get_model_feature_lengths(
       self, task_feature_lengths: Mapping[str, int]
   ) -> Mapping[str, int]:
     """Overrides `seqio.FeatureConverter`; the id's length is a placeholder."""
     lengths = super().get_model_feature_lengths(task_feature_lengths)
-    return lengths if self.pack else {**lengths, EXAMPLE_ID: 1}
+    own = {} if self.pack else {EXAMPLE_ID: 1}
+    if self._hints:
+      own[HINTS] = self._hints.width
+    return {**lengths, **own}
 
   def _convert_example(self, features):
     converted = super()._convert_example(features)
@@ -43,7 +104,10 @@ class ExampleIdConverter(seqio.EncDecFeatureConverter):
       example_id = _as_int32(features[EXAMPLE_ID])
     else:
       example_id = _of_inputs(features['inputs'])
-    return {**converted, EXAMPLE_ID: example_id}
+    own = {EXAMPLE_ID: example_id}
+    if self._hints:
+      own[HINTS] = self._hints.of(features)
+    return {**converted, **own}
 
 
 def _as_int32(example_id: tf.Tensor) -> tf.Tensor:

@@ -6,7 +6,9 @@ Legend: batch (examples), length (of the outputs).
 """
 
 from collections.abc import Callable, Mapping, MutableMapping
+from concurrent import futures
 import dataclasses
+import functools
 import inspect
 from typing import Any
 
@@ -17,19 +19,22 @@ import jax.numpy as jnp
 import seqio
 from t5x import models
 
-from speculative_t5x.loading import descriptions
-from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import network
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 from speculative_t5x.t5x_guest import draft_module
 from speculative_t5x.t5x_guest import example_id_converter
+from speculative_t5x.t5x_guest import named_params
 from speculative_t5x.t5x_guest import samplers
 from speculative_t5x.tasks import task_vocabulary
 
 _EXAMPLE_ID = example_id_converter.EXAMPLE_ID
+_HINTS = example_id_converter.HINTS
 
 
 class SpeculativeModel(models.EncoderDecoderModel):
@@ -50,9 +55,10 @@ class SpeculativeModel(models.EncoderDecoderModel):
       optimizer_def: Any,
       decode_fn: Callable = samplers.speculative_sample,
       *,
-      drafter: draft_module.DraftModule | source.WithoutParameters,
+      drafter: source.Source,
       gamma: int,
       mask_padded_ids: bool = False,
+      hints_length: int | None = None,
       **kwargs,
   ):
     """Set up the model.
@@ -63,58 +69,97 @@ class SpeculativeModel(models.EncoderDecoderModel):
       output_vocabulary: The target's.
       optimizer_def: T5X's, for jobs that train; decoding does not use it.
       decode_fn: A function of `samplers`, or one of T5X's.
-      drafter: Drafts for the target: a draft model, whose parameters T5X holds
-        beside the target's, or a drafter without parameters.
+      drafter: Where the drafter comes from. T5X holds its parameters beside
+        the target's.
       gamma: Draft tokens per block, at least 1.
       mask_padded_ids: Whether ids beyond the vocabulary, which only pad the
         logits to a round width, get probability 0 in this package's decode
         functions. In T5X's own they take part.
+      hints_length: Most tokens of the hints of an example, which are the
+        feature `hints` of its task; None for no hints.
       **kwargs: Arguments of `t5x.models.EncoderDecoderModel`.
     Raises:
-      ValueError: for a drafter that T5X's jobs cannot load, a gamma below 1, or
-        networks that cannot be decoded.
-      vocabularies.VocabularyError: if the drafter's vocabulary is another.
+      ValueError: for something that is not a source, a gamma or hints_length
+        below 1, or a target that cannot be decoded.
     """
-    if isinstance(drafter, type) or not hasattr(drafter, 'make'):
-      raise ValueError(
-          f"DRAFTER is {drafter!r}, which T5X's jobs cannot load. Give a file"
-          ' configs/t5x/draft_*.gin for a draft model, or for another drafter'
-          ' configs/drafters/lookup.gin or configs/drafters/uniform.gin.'
-      )
+    source.check_source(drafter)
+    ranges.check_settings(ranges.COUNT, gamma=gamma)
     super().__init__(
-        draft_module.Pair(module, getattr(drafter, 'module', None)),
+        draft_module.Pair(module),
         task_vocabulary.by_content(input_vocabulary),
         task_vocabulary.by_content(output_vocabulary),
         optimizer_def,
         decode_fn,
         **kwargs,
     )
+    if hints_length is not None:
+      ranges.check_settings(ranges.COUNT, hints_length=hints_length)
+      self.FEATURE_CONVERTER_CLS = functools.partial(
+          self.FEATURE_CONVERTER_CLS,
+          hints=example_id_converter.Hints(output_vocabulary, hints_length),
+      )
     self._target_config = draft_module.read_config('target', module)
-    self._drafter = drafter
-    self._drafting = source.Drafting(
-        drafter.make, descriptions.DrafterDescription()
-    )
+    self._source = drafter
     self._gamma = gamma
     self._mask_padded_ids = mask_padded_ids
-    # Checks gamma. The vocabulary, which may be in a bucket, is not read yet.
-    self._drafting.drafter(
-        network.NetworkModel(self._target_config, t5.SPECIAL_IDS), gamma
+
+  @functools.cached_property
+  def drafting(self) -> source.Drafting:
+    """The drafter, found and read when its parameters are first needed.
+
+    T5X asks for their shapes before it tells the mesh, which then takes them
+    from the host. They are not merged, so that the mesh may partition them; on
+    a single device they stay as and where they are read.
+    """
+    mesh = None
+    if jax.device_count() > 1:
+      mesh = sharding.make_mesh(1, 1, jax.local_devices()[:1])
+    target = self._target_source(mesh)
+    vocabulary = task_vocabulary.TaskVocabulary(self.output_vocabulary)
+    # T5X asks for shapes while it traces, where Orbax cannot read on several
+    # hosts. Another thread does not trace.
+    with futures.ThreadPoolExecutor(1) as thread:
+      found = thread.submit(self._source.find, target, vocabulary).result()
+      drafting = thread.submit(found).result()
+    if mesh is None:
+      return drafting
+    params = jax.device_get(drafting.params)
+    return dataclasses.replace(drafting, params=params, models=())
+
+  def _target_source(
+      self, mesh: sharding.Mesh | None = None
+  ) -> models_lib.ModelSource:
+    """Return the target as sources of drafters take it."""
+    return models_lib.ModelSource(
+        None, self._target_config, self._special_ids, mesh
     )
-    vocabulary = getattr(drafter, 'vocabulary', None)
-    if vocabulary is not None:
-      both = output_vocabulary, vocabulary
-      vocabularies.check_same(*map(task_vocabulary.TaskVocabulary, both))
+
+  @property
+  def draft_params(self) -> Mapping[str, Any]:
+    """The drafter's parameters for T5X's train state; empty without any."""
+    return named_params.nest(self.drafting.params)
 
   def get_initial_variables(
       self, rng, input_shapes, input_types=None
   ) -> flax_core.FrozenDict:
-    """See `t5x.models.EncoderDecoderModel`; the drafter's axes are its own."""
+    """See `t5x.models.EncoderDecoderModel`; the drafter's are added."""
     variables = super().get_initial_variables(rng, input_shapes, input_types)
     variables = flax_core.unfreeze(variables)
-    axes = variables['params_axes']
-    if 'draft' in axes:
-      axes['draft'] = self._drafter.place_axes(axes['draft'])
+    self._add_draft(variables)
     return flax_core.freeze(variables)
+
+  def _add_draft(self, variables: dict[str, Any]) -> None:
+    """Add the drafter's parameters and their axes, as they were read."""
+    if params := self.draft_params:
+      variables['params']['draft'] = jax.tree.map(jnp.asarray, params)
+      axes = named_params.axes(self.drafting)
+      variables['params_axes']['draft'] = axes
+
+  def _found(self, params: Any) -> source.Drafting:
+    """Return the drafter with its parameters in T5X's train state."""
+    read = self.drafting
+    own = named_params.restore(read.params, params.get('draft', {}))
+    return dataclasses.replace(read, params=own)
 
   def predict_batch_with_aux(
       self,
@@ -179,10 +224,12 @@ class SpeculativeModel(models.EncoderDecoderModel):
     inputs = jnp.where(tokens > 0, tokens, contracts.NO_TOKEN)
     bound = {'target': samplers.Target(model, prepared, inputs)}
     if 'drafter' in arguments:
-      own = params.get('draft')
+      found = self._found(params)
+      drafter = found.drafter(model, self._gamma)
+      if _HINTS in batch:
+        source.check_reads_hints(drafter, found.description)
       bound['drafter'] = samplers.Drafter(
-          self._drafting.drafter(model, self._gamma),
-          None if own is None else self._drafter.prepare(own),
+          drafter, found.params, batch.get(_HINTS), found.description
       )
     sequences, scores, *counts = self.decode_fn(
         **bound,
@@ -196,12 +243,15 @@ class SpeculativeModel(models.EncoderDecoderModel):
       return decodes
     return jax.tree.map(lambda x: x[:, -1], decodes)
 
-  def _model(self, config: t5.T5Config) -> network.NetworkModel:
+  @property
+  def _special_ids(self) -> contracts.SpecialIds:
     # T5X takes 1 for a vocabulary that has no end of sequence, and has padding
     # and start built in.
     end = self.output_vocabulary.eos_id or t5.SPECIAL_IDS.end
-    special_ids = dataclasses.replace(t5.SPECIAL_IDS, end=end)
+    return dataclasses.replace(t5.SPECIAL_IDS, end=end)
+
+  def _model(self, config: t5.T5Config) -> network.NetworkModel:
     num_valid = None
     if self._mask_padded_ids:
       num_valid = self.output_vocabulary.vocab_size
-    return network.NetworkModel(config, special_ids, num_valid)
+    return network.NetworkModel(config, self._special_ids, num_valid)

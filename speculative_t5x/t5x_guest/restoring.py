@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Restores two checkpoints in a T5X job, which normally restores one."""
+"""Restores a target and its drafter in a T5X job, which restores one model."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,15 +8,17 @@ from typing import Any
 from flax import core as flax_core
 import jax
 import jax.numpy as jnp
+import numpy as np
 from t5x import train_state as train_state_lib
 from t5x import utils
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.compatibility import pairing
+from speculative_t5x.t5x_guest import model as model_lib
 
 
 class PairRestorer:
-  """Restores a target and its draft onto the partitioner's mesh.
+  """Restores a target and its drafter onto the partitioner's mesh.
 
   It serves as `RestoreCheckpointConfig.checkpoint_manager_cls` and as
   `checkpointer_cls`, so T5X's `use_orbax` makes no difference. It reads all
@@ -30,7 +32,7 @@ class PairRestorer:
       *,
       train_state: Any,
       partitioner: Any,
-      draft_checkpoint_path: checkpoints.Path | None = None,
+      model: model_lib.SpeculativeModel,
       restore_dtype: Any = None,
       **others: Any,
   ):
@@ -39,9 +41,9 @@ class PairRestorer:
     Args:
       train_state: Shapes of a `t5x.train_state.InferenceState`.
       partitioner: T5X's partitioner.
-      draft_checkpoint_path: A checkpoint of any layout, or a folder of several,
-        of which the newest is used; None for a drafter without parameters.
-      restore_dtype: The dtype of the parameters; None for the stored dtype.
+      model: The job's model, which has read the drafter.
+      restore_dtype: The dtype of the target's parameters; None for the stored
+        dtype.
       **others: Further arguments of T5X, for saving and data sets; unused.
     Raises:
       ValueError: if the job's model has no target beside a draft.
@@ -50,7 +52,7 @@ class PairRestorer:
     _check_is_guest(train_state)
     self._train_state = train_state
     self._partitioner = partitioner
-    self._draft_path = draft_checkpoint_path
+    self._model = model
     self._dtype = restore_dtype
 
   def restore(
@@ -61,19 +63,19 @@ class PairRestorer:
       fallback_state: Mapping[str, Any] | None = None,
       lazy_parameters: bool = False,
   ) -> Any:
-    """Read both checkpoints.
+    """Read the target, and place the drafter's parameters.
 
     Args:
-      path: The target's checkpoint, in the same forms as
-        `draft_checkpoint_path`.
+      path: The target's checkpoint, of any layout, or a folder of several, of
+        which the newest is used.
       state_transformation_fns: Not supported.
       fallback_state: Not supported.
       lazy_parameters: Not supported.
     Returns:
       The train state, with the target's step.
     Raises:
-      checkpoints.CheckpointError: if a checkpoint cannot be used. Names the
-        model and the problem. Both are checked before either is read.
+      checkpoints.CheckpointError: if the checkpoint cannot be used. Names the
+        model and the problem.
       NotImplementedError: for an argument that is not supported.
     """
     for name, value in {
@@ -86,12 +88,12 @@ class PairRestorer:
             f'{name} is not supported for a target and a draft. Remove it from'
             ' utils.RestoreCheckpointConfig.'
         )
-    paths = {'target': path}
-    if 'draft' in self._train_state.params:
-      paths['draft'] = self._draft_path
     params, steps = _read(
-        paths, self._train_state, self._partitioner, self._dtype
+        {'target': path}, self._train_state, self._partitioner, self._dtype
     )
+    if draft := self._model.draft_params:
+      shardings = _shardings(self._train_state, self._partitioner)
+      params['draft'] = jax.tree.map(_place, draft, shardings['draft'])
     state = self._train_state.replace_params(flax_core.freeze(params))
     return state.replace_step(jnp.asarray(steps['target'], jnp.int32))
 
@@ -190,12 +192,7 @@ def _read(
     checkpoints.CheckpointError: see `PairRestorer.restore`.
   """
   shapes = flax_core.unfreeze(train_state.params)
-  mesh_axes = partitioner.get_mesh_axes(train_state)
-  shardings = jax.tree.map(
-      lambda spec: jax.sharding.NamedSharding(partitioner.mesh, spec),
-      flax_core.unfreeze(mesh_axes.params),
-      is_leaf=lambda x: isinstance(x, jax.sharding.PartitionSpec),
-  )
+  shardings = _shardings(train_state, partitioner)
   opened, params = {}, {}
   for role, path in paths.items():
     with pairing.naming(pairing.PATHS[role]):
@@ -211,3 +208,24 @@ def _read(
           shapes[role], dtype, shardings[role]
       )
   return params, {role: each.step for role, each in opened.items()}
+
+
+def _shardings(train_state: Any, partitioner: Any) -> dict[str, Any]:
+  """Return the shardings of all parameters of a train state of T5X."""
+  mesh_axes = partitioner.get_mesh_axes(train_state)
+  return jax.tree.map(
+      lambda spec: jax.sharding.NamedSharding(partitioner.mesh, spec),
+      flax_core.unfreeze(mesh_axes.params),
+      is_leaf=lambda x: isinstance(x, jax.sharding.PartitionSpec),
+  )
+
+
+def _place(
+    param: jax.Array | np.ndarray, sharding: jax.sharding.Sharding
+) -> jax.Array:
+  """Put a parameter on a mesh, of several hosts too."""
+  if isinstance(param, jax.Array):  # it lies on the only device
+    return jax.device_put(param, sharding)
+  return jax.make_array_from_callback(
+      param.shape, sharding, lambda index: param[index]
+  )

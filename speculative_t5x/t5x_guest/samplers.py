@@ -13,11 +13,13 @@ Legend: batch (examples), rows (batch times num_decodes), length.
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from absl import logging
 import jax
 import jax.numpy as jnp
 
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.drafters import nothing
+from speculative_t5x.loading import descriptions
 from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
@@ -51,10 +53,14 @@ class Drafter(NamedTuple):
   Attributes:
     drafter: The drafter, see `contracts.Drafter`.
     params: The drafter's parameters, or None.
+    hints: [batch, any] int32, see `contracts.Context`; None without hints.
+    description: Describes the drafter in the log.
   """
 
   drafter: contracts.Drafter
   params: contracts.Params
+  hints: jax.Array | None = None
+  description: descriptions.DrafterDescription | None = None
 
 
 def speculative_sample(
@@ -128,6 +134,8 @@ def speculative_sample(
   _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
   if not isinstance(seed, jax.Array):
     requests_lib.check_int32('seed', seed)
+  if drafter.description is not None:
+    _log(drafter, rule, policy)  # once per program, as this is traced
   sampling = _sampling(temperature, topk, topp, minp, typicalp)
   setup = state_lib.Setup(
       target.model,
@@ -151,6 +159,7 @@ def speculative_sample(
       state_lib.row_keys(seed, example_ids, num_decodes),
       jnp.repeat(limits, num_decodes),
       length=length,
+      hints=drafter.hints,
   )
   state, _, folded = loop.decode(setup, begun, outcome_lib.COUNTING)
   counts = {'tokens': state.num_tokens, 'target_calls': state.num_calls}
@@ -184,6 +193,24 @@ def plain_sample(
   )
   kept = {name: counts[name] for name in ('tokens', 'target_calls')}
   return sequences, scores, kept
+
+
+def _log(
+    drafter: Drafter,
+    rule: contracts.Rule,
+    policy: contracts.DraftLengthPolicy,
+) -> None:
+  """Log how the job decodes."""
+  logging.info(
+      'Speculative decoding: drafter %s (%s), gamma %d; rule %s, which is %s;'
+      ' policy %s',
+      drafter.description,
+      drafter.description.kind,
+      drafter.drafter.max_draft_tokens,
+      description.describe(rule),
+      'lossless' if rule.is_lossless else 'not lossless',
+      policy.name,
+  )
 
 
 def _check_supported(

@@ -175,8 +175,9 @@ def _example(task, vocabulary, full, cut, lengths, place: str) -> Example:
   if example_id is None:
     example_id = example_ids_lib.of_inputs(tokens)
   requests_lib.check_int32(example_ids_lib.EXAMPLE_ID, example_id)
-  hints = cut.get('hints_pretokenized', cut.get('hints', ()))
-  hints = [each.decode() for each in np.atleast_1d(hints).tolist()]
+  hints = hints_of(cut)
+  hints = [] if hints is None else np.atleast_1d(hints).tolist()
+  hints = [each.decode() for each in hints]
   return Example(
       example_id=int(example_id),
       text=text,
@@ -188,6 +189,11 @@ def _example(task, vocabulary, full, cut, lengths, place: str) -> Example:
       target_tokens=full['targets'],
       features=cut,
   )
+
+
+def hints_of(features: Mapping[str, Any]) -> Any:
+  """Return the texts of an example's hints, one or several; None for none."""
+  return features.get('hints_pretokenized', features.get('hints'))
 
 
 @contextlib.contextmanager

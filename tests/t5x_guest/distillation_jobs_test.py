@@ -236,7 +236,10 @@ class TestTraining:
 
 
 def test_multi30k_job_up_to_its_first_evaluation(tmp_path):
-  """The complete job trains, saves, evaluates and decodes."""
+  """The complete job trains, saves, evaluates and decodes.
+
+  Its draft is a decoder that reads the output of the target's encoder.
+  """
   shared = shared_lib.shared_folder()
   if shared is None:
     pytest.skip('no shared test data')
@@ -257,6 +260,7 @@ def test_multi30k_job_up_to_its_first_evaluation(tmp_path):
   done = jobs.run(
       'train',
       '--gin_file=configs/t5x/distill_multi30k.gin',
+      '--gin_file=configs/t5x/draft_multi30k_decoder.gin',
       *(f'--gin.{name}={value}' for name, value in settings.items()),
   )
   assert done.returncode == 0, done.stderr[-4000:]
@@ -266,6 +270,8 @@ def test_multi30k_job_up_to_its_first_evaluation(tmp_path):
       dict(checkpoints.open(target).read_params()),
       rtol=0, atol=0,
   )  # fmt: skip
+  draft = params_of(output, 'draft')
+  assert not any(name.startswith('encoder/') for name in draft)
   (values,) = jobs.read_jsonl(
       output / 'inference_eval/multi30k_ende-metrics.jsonl'
   )

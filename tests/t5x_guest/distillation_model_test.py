@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of distillation in T5X: the loss, and what is trained."""
 
+import dataclasses
 import functools
 
 import flax
@@ -10,12 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from t5x import adafactor
+from t5x import decoding
+from t5x import models as t5x_models
 from t5x import trainer
 from t5x import utils
 import tensorflow as tf
 
 from speculative_t5x import t5x_guest
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.t5x_guest import freezing
 from speculative_t5x.training import batches
@@ -29,6 +33,14 @@ from tests.t5x_guest import tiny_pair
 
 PARAMS = flax.core.unfreeze(tiny_pair.params())
 CONFIGS = tiny_pair.configs(dropout_rate=0.0)
+# A draft that reads the output of the target's encoder.
+DECODER = dataclasses.replace(
+    CONFIGS[1],
+    num_encoder_layers=0,
+    encoder_dim=CONFIGS[0].emb_dim,
+    emb_dim=16,
+)
+ON_TARGET = tuple(map(tiny_pair.transformer, (CONFIGS[0], DECODER)))
 SHAPES = {
     'encoder_input_tokens': (4, 9),
     'decoder_input_tokens': (4, tiny_pair.LENGTH),
@@ -36,9 +48,9 @@ SHAPES = {
 RATE = 'acceptance_rate/temperature_'
 
 
-def objective(divergence=divergences.forward_kl):
+def objective(divergence=divergences.forward_kl, draft=CONFIGS[1]):
   """Returns the objective of this package's own training."""
-  target, draft = CONFIGS
+  target = CONFIGS[0]
   return distillation.Distillation(
       PARAMS['target'], target, draft_kinds.Draft(draft), divergence
   )
@@ -50,8 +62,8 @@ def examples(batch):
   )
 
 
-def loss_of(model, batch, key=None):
-  return jax.jit(model.loss_fn)(PARAMS, batch, key)
+def loss_of(model, batch, key=None, params=PARAMS):
+  return jax.jit(model.loss_fn)(params, batch, key)
 
 
 def logits(batch):
@@ -62,19 +74,28 @@ def logits(batch):
 class TestLoss:
 
   @pytest.mark.parametrize(
-      'divergence', [divergences.forward_kl, divergences.total_variation]
+      ('divergence', 'draft', 'pair'),
+      [
+          (divergences.forward_kl, CONFIGS[1], None),
+          (divergences.total_variation, CONFIGS[1], None),
+          (divergences.forward_kl, DECODER, ON_TARGET),
+      ],
+      ids=['forward_kl', 'total_variation', 'shared encoder'],
   )
-  def test_and_gradient_are_those_of_this_packages_training(self, divergence):
+  def test_and_gradient_are_those_of_this_packages_training(
+      self, divergence, draft, pair
+  ):
     batch = tiny_pair.batch(4)
-    model = tiny_pair.distillation(divergence=divergence)
+    model = tiny_pair.distillation(divergence=divergence, pair=pair)
+    own = tiny.params(draft, noise=0.5)
     found, gradient = jax.value_and_grad(
         lambda params: model.loss_fn(params, batch, None)[0]
-    )(PARAMS)
+    )({**PARAMS, 'draft': own})
     expected, expected_gradient = jax.value_and_grad(
-        lambda params: objective(divergence).loss(
+        lambda params: objective(divergence, draft).loss(
             params, examples(batch), jax.random.key(0)
         )[0]
-    )(PARAMS['draft'])
+    )(own)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     jax.tree.map(
         functools.partial(np.testing.assert_allclose, rtol=2e-3, atol=2e-4),
@@ -186,16 +207,22 @@ class TestPackedExamples:
 
     return convert(True), convert(False)
 
-  @pytest.mark.parametrize('factor', [None, 'AVERAGE_PER_SEQUENCE'])
+  @pytest.mark.parametrize(
+      ('factor', 'pair'),
+      [(None, None), ('AVERAGE_PER_SEQUENCE', None), (None, ON_TARGET)],
+      ids=['sum', 'average', 'shared encoder'],
+  )
   def test_have_the_loss_and_the_rates_of_unpacked_ones(
-      self, converted, factor
+      self, converted, factor, pair
   ):
     packed, _ = converted
     assert len(packed['decoder_target_tokens']) < 6
     assert packed['decoder_segment_ids'].max() > 1
-    model = tiny_pair.distillation(loss_normalizing_factor=factor)
+    model = tiny_pair.distillation(loss_normalizing_factor=factor, pair=pair)
+    draft = tiny.params(DECODER if pair else CONFIGS[1], noise=0.5)
     (one, one_metrics), (other, other_metrics) = (
-        loss_of(model, batch) for batch in converted
+        loss_of(model, batch, params={**PARAMS, 'draft': draft})
+        for batch in converted
     )
     np.testing.assert_allclose(one, other, rtol=1e-5)
     for name in (f'{RATE}0', f'{RATE}1'):
@@ -245,6 +272,43 @@ def trained(model, state, steps=3, num_microbatches=None):
         jax.random.PRNGKey(i),
     )
   return state
+
+
+class TestOnTheTargetsEncoder:
+
+  def test_has_no_encoder_and_decodes_as_it_is_trained(self, folder):
+    model = tiny_pair.distillation(pair=ON_TARGET)
+    state = initializer(model, folder / 'target').from_scratch(
+        jax.random.PRNGKey(0)
+    )
+    shapes = lambda tree: jax.tree.map(lambda x: x.shape, tree)
+    assert shapes(flax.core.unfreeze(state.params['draft'])) == shapes(
+        models.abstract_params(DECODER)
+    )
+    params = trained(model, state).params
+    assert_equal(params['target'], PARAMS['target'])
+    batch = tiny_pair.batch(3)
+    found, aux = jax.jit(model.predict_batch_with_aux)(params, batch)
+    greedy = t5x_models.EncoderDecoderModel(
+        ON_TARGET[0],
+        tiny_pair.VOCABULARY,
+        tiny_pair.VOCABULARY,
+        tiny_pair.OPTIMIZER,
+        decode_fn=decoding.temperature_sample,
+    ).predict_batch(params['target'], batch)
+    np.testing.assert_array_equal(found, greedy)
+    assert aux['drafted'].sum() > 0
+
+  def test_has_dropout(self):
+    dropped = dataclasses.replace(DECODER, dropout_rate=0.5)
+    pair = ON_TARGET[0], tiny_pair.transformer(dropped)
+    params = {**PARAMS, 'draft': tiny.params(DECODER)}
+    model, batch = tiny_pair.distillation(pair=pair), tiny_pair.batch(2)
+    losses = [
+        float(loss_of(model, batch, key, params)[0])
+        for key in (None, *map(jax.random.PRNGKey, (0, 1)))
+    ]
+    assert len(set(losses)) == 3
 
 
 class TestTraining:

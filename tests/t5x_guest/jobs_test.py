@@ -16,7 +16,8 @@ MESH_4X2 = (
     'partitioning.PjitPartitioner.num_partitions=None',
     'partitioning.PjitPartitioner.model_parallel_submesh=(1, 2)',
 )
-MODEL_2 = MESH_4X2  # for two devices
+# For two devices, of which the draft model takes both as well.
+MODEL_2 = (*MESH_4X2, 'DRAFT_IS_MODEL_PARALLEL=True')
 SAMPLED = ('TEMPERATURE=1.0', 'SEED=3')
 MESHES = pytest.mark.parametrize(
     'devices, mesh',
@@ -72,7 +73,7 @@ class TestEval:
     assert jobs.translations(tmp_path) == texts(data, oracle['greedy_tokens'])
     cut = partitioned(tmp_path)
     # T5X's mesh has a model axis of the size 1 on one device, too.
-    assert cut['target'] and not cut['draft']
+    assert cut['target'] and bool(cut['draft']) == (mesh == MODEL_2)
 
   def test_layouts_may_differ_and_orbax_may_be_off(
       self, shared, oracle, data, tmp_path
@@ -109,13 +110,17 @@ class TestEval:
     assert jobs.translations(tmp_path) == texts(data, best)
 
 
-def test_drafter_without_parameters(shared, oracle, data, tmp_path):
-  """It is named in gin alone, behind a complete job, and has no checkpoint."""
+def test_another_drafter(shared, oracle, data, tmp_path):
+  """Drafters in order, by one gin file behind a complete job.
+
+  `drafters_test.py` has the files of all drafters.
+  """
   done = jobs.run_multi30k(
-      'eval', shared, tmp_path, data=data, draft='none',
-      gin_file='configs/drafters/lookup.gin',
+      'eval', shared, tmp_path, data=data,
+      gin_file='configs/t5x/lookup_then_model.gin',
   )  # fmt: skip
   succeeded(done)
+  assert 'drafter lookup_1_3 then t5x_orbax/checkpoint_1500' in done.stderr
   assert abs(jobs.bleu(tmp_path) - oracle['greedy_bleu']) < 0.01
   assert jobs.translations(tmp_path) == texts(data, oracle['greedy_tokens'])
   rows = jobs.read_jsonl(next(tmp_path.glob('inference_eval/*-002500.jsonl')))
@@ -220,7 +225,8 @@ class TestInfer:
   def test_speculative_greedy_is_the_oracle(
       self, shared, oracle, data, tmp_path
   ):
-    succeeded(jobs.run_multi30k('infer', shared, tmp_path, data=data))
+    done = jobs.run_multi30k('infer', shared, tmp_path, data=data)
+    succeeded(done)
     lines = jobs.predictions(tmp_path)
     tokens = [line['prediction_tokens'] for line in lines]
     assert tokens == jobs.unpadded(oracle['greedy_tokens'])
@@ -228,6 +234,7 @@ class TestInfer:
         name: [line['aux'][name] for line in lines] for name in lines[0]['aux']
     }
     assert counts['tokens'] == [len(row) for row in tokens]
+    assert 'Speculation in 64 examples: tokens_per_target_call' in done.stderr
     # There are fewer target calls than tokens.
     assert sum(counts['target_calls']) < 0.6 * sum(counts['tokens'])
     assert 0 < sum(counts['accepted']) < sum(counts['tested'])

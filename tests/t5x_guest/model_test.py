@@ -19,8 +19,6 @@ from t5x import utils
 from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
-from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import sampling
 from speculative_t5x.t5x_guest import draft_module
@@ -39,7 +37,7 @@ SAMPLERS = pytest.mark.parametrize(
 def predict(model, batch, **kwargs):
   """Returns sequences and auxiliary values, compiled as in T5X."""
   call = functools.partial(model.predict_batch_with_aux, **kwargs)
-  return jax.device_get(jax.jit(call)(PARAMS, batch))
+  return jax.device_get(jax.jit(call)(tiny_pair.state(model), batch))
 
 
 def of_target(decode_fn=decoding.temperature_sample):
@@ -144,11 +142,11 @@ class TestDecoding:
   def test_a_sample_depends_on_its_example_alone(self, sampler):
     """Samples are equal at batch sizes 1, 7 and 32."""
     model = tiny_pair.model(functools.partial(sampler, **SAMPLED))
-    call = jax.jit(model.predict_batch)
+    call, params = jax.jit(model.predict_batch), tiny_pair.state(model)
     samples = {
         size: np.concatenate(
             [
-                call(PARAMS, tiny_pair.batch(size, first))
+                call(params, tiny_pair.batch(size, first))
                 for first in range(0, 32, size)
             ]
         )[:32]
@@ -174,7 +172,7 @@ class TestDecoding:
     batch = tiny_pair.batch(3)
     call = jax.jit(
         lambda values: model.predict_batch_with_aux(
-            PARAMS, batch, decoder_params=values
+            tiny_pair.state(model), batch, decoder_params=values
         )[0]
     )
     sampled = predict(model, batch, decoder_params=dict(SAMPLED))[0]
@@ -252,19 +250,21 @@ class TestAsT5X:
     expected = of_target(decode_fn).predict_batch_with_aux(
         PARAMS['target'], batch, rng=rng, **options
     )
-    found = tiny_pair.model(decode_fn).predict_batch_with_aux(
-        PARAMS, batch, rng=rng, **options
+    model = tiny_pair.model(decode_fn)
+    found = model.predict_batch_with_aux(
+        tiny_pair.state(model), batch, rng=rng, **options
     )
     jax.tree.map(np.testing.assert_array_equal, found, expected)
 
   def test_scores_and_loss(self):
     batch = tiny_pair.batch(3)
     model, target = tiny_pair.model(), of_target()
+    params = tiny_pair.state(model)
     np.testing.assert_array_equal(
-        model.score_batch(PARAMS, batch),
+        model.score_batch(params, batch),
         target.score_batch(PARAMS['target'], batch),
     )
-    loss = model.loss_fn(PARAMS, batch, None)[0]
+    loss = model.loss_fn(params, batch, None)[0]
     expected = target.loss_fn(PARAMS['target'], batch, None)[0]
     np.testing.assert_array_equal(loss, expected)
 
@@ -317,7 +317,7 @@ class TestVocabulary:
 
 class TestInitialVariables:
 
-  def variables(self, **kwargs):
+  def variables(self, model):
     shapes = {
         name: (2, length)
         for name, length in [
@@ -326,9 +326,7 @@ class TestInitialVariables:
         ]
     }
     return jax.eval_shape(
-        lambda rng: tiny_pair.model(**kwargs).get_initial_variables(
-            rng, shapes
-        ),
+        lambda rng: model.get_initial_variables(rng, shapes),
         jax.random.PRNGKey(0),
     )
 
@@ -340,14 +338,22 @@ class TestInitialVariables:
 
   def test_parameters_nest_by_role(self):
     shapes = lambda tree: jax.tree.map(lambda x: x.shape, tree)
-    assert shapes(self.variables()['params']) == shapes(PARAMS)
+    model = tiny_pair.model()
+    params = self.variables(model)['params']
+    assert shapes(params) == shapes(tiny_pair.state(model))
+    trained = self.variables(tiny_pair.distillation())['params']
+    assert shapes(trained) == shapes(PARAMS)
 
   def test_axes_of_the_draft_model(self):
-    variables = self.variables()
-    assert {n for a in self.axes(variables, 'draft') for n in a} == {None}
-    assert 'vocab' in {n for a in self.axes(variables, 'target') for n in a}
-    variables = self.variables(draft_is_model_parallel=True)
-    assert 'vocab' in {n for a in self.axes(variables, 'draft') for n in a}
+    def names(model, role):
+      axes = self.axes(self.variables(model), role)
+      return {name for each in axes for name in each}
+
+    for model in (tiny_pair.model(), tiny_pair.distillation()):
+      assert names(model, 'draft') == {None}
+      assert 'vocab' in names(model, 'target')
+    model = tiny_pair.distillation(is_model_parallel=True)
+    assert 'vocab' in names(model, 'draft')
 
   def test_rules_of_the_draft_model(self):
     with partitioning.axis_rules([('vocab', 'model')]):
@@ -395,16 +401,15 @@ class TestRefusals:
       tiny_pair.model(gamma=0)
 
   @pytest.mark.parametrize(
-      'drafter',
+      ('make', 'said'),
       [
-          early_exit_source.OfTarget(1),
-          t5x_guest.DraftModule,  # without parentheses
-          None,
+          (tiny_pair.model, 'A drafter must be'),
+          (tiny_pair.distillation, r'configs/t5x/draft_\*.gin'),
       ],
   )
-  def test_drafter_that_cannot_be_loaded(self, drafter):
-    for make in (tiny_pair.model, tiny_pair.distillation):
-      with pytest.raises(ValueError, match=r'configs/t5x/draft_\*.gin'):
+  def test_drafter_that_is_none(self, make, said):
+    for drafter in (t5x_guest.DraftModule, None):  # without parentheses
+      with pytest.raises(ValueError, match=said):
         make(drafter=drafter)
 
   def test_networks_that_are_not_t5xs(self):
@@ -424,15 +429,7 @@ class TestRefusals:
         ((target, draft.clone(config=wide)), 'draft.*float32_attention_logits'),
     ):
       with pytest.raises(ValueError, match=named):
-        tiny_pair.model(pair=pair)
-
-  def test_draft_model_of_another_vocabulary(self, tmp_path):
-    own = seqio.SentencePieceVocabulary(str(bulletins.VOCABULARY_FILE))
-    path = vocabulary_files.train(tmp_path / 'other.model')
-    other = seqio.SentencePieceVocabulary(str(path))
-    with pytest.raises(vocabularies.VocabularyError, match='pieces'):
-      tiny_pair.model(output_vocabulary=own, draft_vocabulary=other)
-    tiny_pair.model(output_vocabulary=own, draft_vocabulary=own)
+        tiny_pair.distillation(pair=pair)
 
   def test_task_of_another_file_with_the_same_ids(self, tmp_path):
     """Tasks of the t5 package name a file to which sentinels are added."""

@@ -34,11 +34,24 @@ def folder(tmp_path_factory):
   return folder
 
 
+def model_of(draft, pair=None, **kwargs):
+  """Returns a model whose draft model is in a checkpoint."""
+  target, module = pair or tiny_pair.modules()
+  drafter = t5x_guest.DraftModule(module, checkpoint_path=draft, **kwargs)
+  return tiny_pair.model(module=target, drafter=drafter)
+
+
+def prepared(draft):
+  """Returns the parameters of a draft model that its target decodes with."""
+  return models.make_model(tiny_pair.configs()[1], draft).params
+
+
 def restore(target, draft, *, use_orbax=True, model=None, **settings):
   """Restores like T5X's eval and infer jobs."""
+  model = model or model_of(draft)
 
   def restorer(**kwargs):
-    return t5x_guest.PairRestorer(draft_checkpoint_path=draft, **kwargs)
+    return t5x_guest.PairRestorer(model=model, **kwargs)
 
   config = utils.RestoreCheckpointConfig(
       path=str(target),
@@ -50,7 +63,7 @@ def restore(target, draft, *, use_orbax=True, model=None, **settings):
   on_devices = tiny_pair.partitioner()
   initializer = utils.TrainStateInitializer(
       optimizer_def=None,
-      init_fn=(model or tiny_pair.model()).get_initial_variables,
+      init_fn=model.get_initial_variables,
       input_shapes=SHAPES,
       partitioner=on_devices,
   )
@@ -74,7 +87,8 @@ class TestRestore:
         folder / 'draft/checkpoint_7',
         use_orbax=use_orbax,
     )
-    assert_equal(state.params, PARAMS)
+    assert_equal(state.params['target'], PARAMS['target'])
+    assert_equal(state.params['draft'], prepared(PARAMS['draft']))
     assert int(state.step) == 1500
     # The mesh has one device here, and a parameter's axes on it nevertheless.
     axes = lambda role: {
@@ -87,7 +101,9 @@ class TestRestore:
   def test_draft_of_the_older_layout(self, folder, tmp_path):
     draft = jax.device_get(flax.core.unfreeze(PARAMS['draft']))
     path = checkpoints_by_hand.write_legacy(tmp_path, draft)
-    assert_equal(restore(folder / 'target', path).params, PARAMS)
+    found = restore(folder / 'target', path).params
+    assert_equal(found['target'], PARAMS['target'])
+    assert_equal(found['draft'], prepared(PARAMS['draft']))
 
   @pytest.mark.parametrize('roles', ['target', 'draft', 'target draft'])
   def test_checkpoint_of_a_pair_for_either(self, folder, tmp_path, roles):
@@ -102,15 +118,16 @@ class TestRestore:
       paths[role], expected[role] = tmp_path, other[role]
       step = 30 if role == 'target' else step
     state = restore(paths['target'], paths['draft'])
+    expected['draft'] = prepared(expected['draft'])
     assert_equal(state.params, expected)
     assert int(state.step) == step
 
   @pytest.mark.parametrize(
       ('dtype', 'expected'),
-      [('bfloat16', ('bfloat16', 'bfloat16')), (None, ('bfloat16', 'float32'))],
+      [('float32', 'float32'), (None, 'bfloat16')],
   )
   def test_dtype(self, folder, tmp_path, dtype, expected):
-    """None is the dtype stored. It does not change the step.
+    """None is the dtype stored. It changes neither the draft nor the step.
 
     1500 is not a bfloat16 number: the next are 1496 and 1504.
     """
@@ -118,7 +135,7 @@ class TestRestore:
     checkpoints.save(tmp_path, 1500, half)
     state = restore(tmp_path, folder / 'draft', dtype=dtype)
     assert int(state.step) == 1500
-    for role, name in zip(('target', 'draft'), expected):
+    for role, name in (('target', expected), ('draft', 'float32')):
       leaves = jax.tree.leaves(state.params[role])
       assert {x.dtype.name for x in leaves} == {name}
 
@@ -127,7 +144,7 @@ class TestRestore:
     in_flight.mkdir()
     (in_flight / 'part').write_text('half')
     state = restore(folder / 'target', folder / 'draft')
-    assert_equal(state.params['draft'], PARAMS['draft'])
+    assert_equal(state.params['draft'], prepared(PARAMS['draft']))
     assert (in_flight / 'part').read_text() == 'half'
 
 
@@ -136,10 +153,10 @@ class TestRefusals:
   @pytest.mark.parametrize(
       ('target', 'draft', 'message'),
       [
-          ('typo', 'draft', r'target \(CHECKPOINT_PATH\).*typo'),
-          ('target', 'typo', r'draft \(DRAFT_CHECKPOINT_PATH\).*typo'),
+          ('typo', 'draft', 'CHECKPOINT_PATH.*typo'),
+          ('target', 'typo', 'DRAFT_CHECKPOINT_PATH.*typo'),
           # A complete job needs none until its drafter turns out to be one.
-          ('target', None, r'draft \(DRAFT_CHECKPOINT_PATH\)'),
+          ('target', None, 'DRAFT_CHECKPOINT_PATH'),
       ],
   )
   def test_missing_path(self, folder, target, draft, message):
@@ -152,7 +169,9 @@ class TestRefusals:
     pair = tiny_pair.modules(num_encoder_layers=1)
     with pytest.raises(checkpoints.CheckpointError, match='encoder/layers_1'):
       restore(
-          folder / 'target', folder / 'draft', model=tiny_pair.model(pair=pair)
+          folder / 'target',
+          None,
+          model=tiny_pair.model(module=pair[0]),
       )
 
   @pytest.mark.parametrize(
@@ -190,9 +209,10 @@ def test_model_of_t5x_alone(folder, use):
 def test_what_is_restored_decodes(folder):
   state = restore(folder / 'target', folder / 'draft')
   batch = tiny_pair.batch(3)
-  predict = jax.jit(tiny_pair.model().predict_batch)
+  model = tiny_pair.model()
+  predict = jax.jit(model.predict_batch)
   np.testing.assert_array_equal(
-      predict(state.params, batch), predict(PARAMS, batch)
+      predict(state.params, batch), predict(tiny_pair.state(model), batch)
   )
   assert jnp.any(predict(state.params, batch) > 0)
 

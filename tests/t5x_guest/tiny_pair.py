@@ -13,6 +13,7 @@ from t5x import partitioning
 from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
+from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5
 from tests import tiny
 
@@ -52,21 +53,26 @@ def modules(**overrides) -> tuple[network.Transformer, network.Transformer]:
   return tuple(map(transformer, configs(**overrides)))
 
 
-def model(
-    decode_fn=t5x_guest.speculative_sample,
-    *,
-    pair=None,
-    draft_vocabulary=None,
-    draft_is_model_parallel=False,
-    **kwargs,
-):
+class DraftOfParams:
+  """The source of the draft model of `params`, without a checkpoint."""
+
+  def find(self, target, vocabulary):
+    draft = tiny.model(configs()[1], noise=0.5)
+    draft = dataclasses.replace(draft, special_ids=target.special_ids)
+    return lambda: draft_model_source.from_model(draft)
+
+
+def state(model: t5x_guest.SpeculativeModel) -> flax_core.FrozenDict:
+  """Returns T5X's parameters of a model: the target's and the drafter's."""
+  target = tiny.params(configs()[0])
+  return flax_core.freeze({'target': target, 'draft': model.draft_params})
+
+
+def model(decode_fn=t5x_guest.speculative_sample, **kwargs):
   """Returns the pair as a T5X model."""
-  target, draft = pair or modules()
   arguments = dict(
-      module=target,
-      drafter=t5x_guest.DraftModule(
-          draft, draft_vocabulary, draft_is_model_parallel
-      ),
+      module=modules()[0],
+      drafter=DraftOfParams(),
       input_vocabulary=VOCABULARY,
       output_vocabulary=VOCABULARY,
       optimizer_def=OPTIMIZER,

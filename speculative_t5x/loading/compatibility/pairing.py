@@ -54,6 +54,9 @@ def check_networks(
   Raises:
     checkpoints.CheckpointError: see `check_network`.
   """
+  if target.checkpoint is None:
+    check_network(DRAFT_PATH, draft, None)
+    return
   check_network(TARGET_PATH, target, draft)
   check_network(DRAFT_PATH, draft, target)
 

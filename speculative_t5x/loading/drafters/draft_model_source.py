@@ -107,6 +107,8 @@ class FromCheckpoint:
 
 def from_model(draft: models.Model) -> source.Drafting:
   """Returns the drafter that decodes with a loaded model."""
+  # No parameters in the closure: it would keep them where they lie.
+  config, special_ids, rules = draft.config, draft.special_ids, draft.rules
 
   def make(
       target: network.NetworkModel, max_draft_tokens: int
@@ -114,23 +116,24 @@ def from_model(draft: models.Model) -> source.Drafting:
     return draft_model.DraftModel(
         # Ids that the target forbids are not worth drafting.
         model=dataclasses.replace(
-            target, network=draft.config, special_ids=draft.special_ids
+            target, network=config, special_ids=special_ids
         ),
         max_draft_tokens=max_draft_tokens,
         vocab_size=target.vocab_size,
-        rules=draft.rules,
+        rules=rules,
     )
 
-  is_partitioned = draft.rules != sharding.REPLICATED
+  on_mesh = draft.mesh is not None and rules != sharding.REPLICATED
   return source.Drafting(
       make,
       descriptions.DrafterDescription(
           kind=KIND,
           **dataclasses.asdict(draft.describe()),
-          model_parallel=draft.mesh is not None and is_partitioned,
+          model_parallel=on_mesh,
           short_vocabulary=getattr(draft.config, 'head_size', None),
       ),
       params=draft.params,
+      axes=config.axes() if on_mesh else None,
       models=(draft,),
       mesh=draft.mesh,
   )

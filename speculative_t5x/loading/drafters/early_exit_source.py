@@ -70,11 +70,13 @@ class FromCheckpoint(OfTarget):
     shardings = target.mesh and first.take_head(
         models.param_shardings(first, target.mesh, target.rules)
     )
+
     def read() -> source.Drafting:
       return dataclasses.replace(
           without_head,
           description=description,
           params=checkpoint.restore_params(head, first.dtype, shardings),
+          axes=target.mesh and first.take_head(first.axes()),
           mesh=target.mesh,
       )
 

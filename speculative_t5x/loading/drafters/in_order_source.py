@@ -57,9 +57,12 @@ def from_drafters(drafters: Sequence[source.Drafting]) -> source.Drafting:
   Args:
     drafters: The loaded drafters, the first one first.
   """
+  without_params = [
+      dataclasses.replace(each, params=None, models=()) for each in drafters
+  ]
 
   def make(target: contracts.Model, gamma: int) -> in_order.InOrder:
-    made = (each.drafter(target, gamma) for each in drafters)
+    made = (each.drafter(target, gamma) for each in without_params)
     return in_order.InOrder(tuple(made), target)
 
   described = [each.description for each in drafters]
@@ -72,6 +75,7 @@ def from_drafters(drafters: Sequence[source.Drafting]) -> source.Drafting:
           **{key: _join(described, key) for key in _IDENTITY},
       ),
       params=tuple(each.params for each in drafters),
+      axes=tuple(each.axes for each in drafters),
       models=tuple(model for each in drafters for model in each.models),
       mesh=meshes[0] if meshes else None,
   )

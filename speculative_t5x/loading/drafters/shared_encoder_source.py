@@ -31,12 +31,13 @@ class FromCheckpoint(draft_model_source.FromCheckpoint):
 def from_model(draft: models.Model) -> source.Drafting:
   """Returns the drafter that decodes with a loaded decoder."""
   loaded = draft_model_source.from_model(draft)
+  make_drafter, config = loaded.make, draft.config
 
   def make(
       target: network.NetworkModel, max_draft_tokens: int
   ) -> draft_model.DraftModel:
-    pairing.check_width(target.network, draft.config)
-    drafter = loaded.make(target, max_draft_tokens)
+    pairing.check_width(target.network, config)
+    drafter = make_drafter(target, max_draft_tokens)
     return dataclasses.replace(drafter, reads_features=True)
 
   description = dataclasses.replace(loaded.description, kind=KIND)

@@ -9,7 +9,7 @@ reads it: a `Drafting`.
 from collections.abc import Callable
 import dataclasses
 import inspect
-from typing import Protocol
+from typing import Any, Protocol
 
 import jax
 
@@ -32,6 +32,8 @@ class Drafting:
     description: Describes the drafter in run records; what does not apply is
       left out.
     params: Parameters of the drafter; None if it has none.
+    axes: Names of the axes of each parameter, in a tree like `params` or the
+      top of one; None where every device of a mesh holds all of it.
     models: Networks that it runs beside the target.
     mesh: Mesh of the parameters; None for one device.
   """
@@ -39,6 +41,7 @@ class Drafting:
   make: Callable[[contracts.Model, int], contracts.Drafter]
   description: descriptions.DrafterDescription
   params: contracts.Params = dataclasses.field(default=None, repr=False)
+  axes: Any = dataclasses.field(default=None, repr=False)
   models: tuple[models_lib.Model, ...] = ()
   mesh: jax.sharding.Mesh | None = None
 
@@ -182,6 +185,24 @@ def check_source(source: Source) -> None:
         'A drafter must be a loaded model or a source, with parentheses and in'
         ' gin with @: lookup_source.FromContext(), or for a class of your own'
         f" source.WithoutParameters(<class>, '<name>'). Got {source!r}."
+    )
+
+
+def check_reads_hints(
+    drafter: contracts.Drafter, description: descriptions.DrafterDescription
+) -> None:
+  """Checks that a drafter uses the hints of a request.
+
+  Raises:
+    ValueError: naming the drafter, if it does not.
+  """
+  if not getattr(drafter, 'reads_hints', False):
+    name = description.name or description.kind
+    who = f'The drafter {name}' if name else 'Plain decoding'
+    raise ValueError(
+        f'{who} does not read hints or earlier answers. Use a'
+        ' drafter that does: lookup_source.FromContext, in jobs'
+        ' configs/drafters/lookup.gin.'
     )
 
 

@@ -1,0 +1,293 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that T5X's jobs take every source of drafters, as this package's do."""
+
+import dataclasses
+import pathlib
+
+import flax
+import gin
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import seqio
+import t5x
+from t5x import decoding
+from t5x import models as t5x_models
+from t5x import utils
+
+from speculative_t5x import t5x_guest
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import early_exit_source
+from speculative_t5x.loading.drafters import in_order_source
+from speculative_t5x.loading.drafters import lookup_source
+from speculative_t5x.loading.drafters import source
+from speculative_t5x.t5x_guest import named_params
+from speculative_t5x.tasks import bulletins
+from tests import command_state
+from tests import tiny
+from tests import vocabulary_files
+from tests.t5x_guest import tiny_pair
+
+TARGET, DRAFT = tiny_pair.configs()
+DECODER = dataclasses.replace(
+    DRAFT, num_encoder_layers=0, encoder_dim=TARGET.emb_dim, emb_dim=16
+)
+BATCH = tiny_pair.batch(5)
+SHAPES = {
+    'encoder_input_tokens': BATCH['encoder_input_tokens'].shape,
+    'decoder_input_tokens': BATCH['decoder_input_tokens'].shape,
+}
+
+
+@pytest.fixture(scope='module')
+def folder(tmp_path_factory):
+  """Returns checkpoints of all kinds, and counts of tokens."""
+  folder = tmp_path_factory.mktemp('drafters')
+  checkpoints.save(folder / 'target', 3, tiny.params(TARGET))
+  checkpoints.save(folder / 'model', 1, tiny.params(DRAFT))
+  checkpoints.save(folder / 'decoder', 1, tiny.params(DECODER))
+  head = TARGET.take_head(jax.tree.map(lambda x: 2 * x, tiny.params(TARGET)))
+  checkpoints.save(folder / 'head', 1, head)
+  rows = [np.trim_zeros(x).tolist() for x in np.asarray(tiny.t5x_tokens(9, 9))]
+  counts = token_counts.count(rows, num_pieces=64, eos_id=1, num_kept=4)
+  (folder / 'counts').mkdir()
+  path = folder / 'counts' / token_counts.FILE_NAME
+  path.write_bytes(counts.to_bytes())
+  return folder
+
+
+def draft_model(folder, **kwargs):
+  return draft_model_source.FromCheckpoint(folder / 'model', **kwargs)
+
+
+# The job's own files, in place of T5X's, with the sizes of TARGET.
+_JOB = """
+from __gin__ import dynamic_registration
+import seqio
+from t5x import utils
+from t5x.examples.t5 import network
+from tests.t5x_guest import drafters_test
+
+include 't5x/examples/t5/t5_1_1/base.gin'
+
+DROPOUT_RATE = 0.0
+VOCABULARY = @seqio.PassThroughVocabulary()
+seqio.PassThroughVocabulary:
+  size = 64
+  eos_id = 1
+drafters_test.job:
+  model = %MODEL
+  restoring = @utils.RestoreCheckpointConfig()
+utils.RestoreCheckpointConfig.path = %CHECKPOINT_PATH
+"""
+# Gin files and macros of each drafter; paths are those of `folder`.
+FILES = {
+    'shared_encoder': {'DRAFT_CHECKPOINT_PATH': 'decoder'},
+    'short_vocabulary': {
+        'DRAFT_CHECKPOINT_PATH': 'model',
+        'DRAFT_SHORT_VOCABULARY': 'counts',
+        'DRAFT_SHORT_VOCABULARY_SIZE': 9,
+    },
+    'early_exit': {'EXIT_LAYER': 1},
+    'exit_head': {'EXIT_LAYER': 1, 'DRAFT_CHECKPOINT_PATH': 'head'},
+    'ngram_table': {'NGRAM_TABLE': 'counts'},
+    'lookup': {},
+    'lookup_then_model': {'DRAFT_CHECKPOINT_PATH': 'model'},
+}
+
+
+def job(model, restoring):
+  """Stands for T5X's scripts, which take these two."""
+  return model, restoring
+
+
+def configured(name, folder):
+  """Returns what T5X's scripts get of a drafter's gin file."""
+  path = folder / 'job.gin'
+  sizes = vars(tiny_pair.transformer(TARGET).config)
+  values = {k: v for k, v in sizes.items() if k not in ('parent', 'name')}
+  values['dtype'] = 'float32'
+  lines = [f'network.T5Config.{k} = {v!r}' for k, v in values.items()]
+  path.write_text('\n'.join([_JOB, *lines]))
+  is_path = lambda value: isinstance(value, str)
+  settings = {'CHECKPOINT_PATH': 'target', 'TEMPERATURE': 0.9, **FILES[name]}
+  found = {
+      key: str(folder / value) if is_path(value) else value
+      for key, value in settings.items()
+  }
+  gin.add_config_file_search_path(pathlib.Path(t5x.__path__[0]).parent)
+  gin.parse_config_files_and_bindings(
+      [str(path), f'configs/t5x/{name}.gin'],
+      [f'{key} = {value!r}' for key, value in found.items()],
+  )
+  return gin.get_configurable(f'{__name__}.job')()
+
+
+@pytest.fixture
+def clean_gin():
+  yield
+  command_state.reset()
+
+
+def restored(model, folder, config=None):
+  """Returns the parameters that T5X's eval and infer jobs restore."""
+  partitioner = tiny_pair.partitioner()
+  restore = lambda **kwargs: t5x_guest.PairRestorer(model=model, **kwargs)
+  config = config or utils.RestoreCheckpointConfig(
+      path=str(folder / 'target'), checkpoint_manager_cls=restore
+  )
+  state, _ = utils.create_checkpoint_manager_and_restore(
+      utils.TrainStateInitializer(
+          None, model.get_initial_variables, SHAPES, partitioner
+      ),
+      partitioner,
+      config,
+      config.path,
+      None,
+      use_orbax=True,
+  )
+  return state.params
+
+
+@pytest.fixture(scope='module')
+def greedy():
+  """Returns what T5X's own sampler writes."""
+  model = t5x_models.EncoderDecoderModel(
+      tiny_pair.transformer(TARGET),
+      tiny_pair.VOCABULARY,
+      tiny_pair.VOCABULARY,
+      tiny_pair.OPTIMIZER,
+      decode_fn=decoding.temperature_sample,
+  )
+  return model.predict_batch(flax.core.freeze(tiny.params(TARGET)), BATCH)
+
+
+def own_samples(drafting, temperature):
+  """Returns what this package's own decoder samples."""
+  decoder = token_decoder.TokenDecoder(
+      tiny.model(TARGET), drafting, gamma=5, length=tiny_pair.LENGTH
+  )
+  tokens = BATCH['encoder_input_tokens']
+  return decoder.speculative(
+      tiny.request(tokens, tiny_pair.LENGTH, temperature, seed=7)
+  )
+
+
+@pytest.mark.usefixtures('clean_gin')
+@pytest.mark.parametrize('name', FILES)
+def test_texts_are_t5xs_and_samples_are_this_packages(name, folder, greedy):
+  model, config = configured(name, folder)
+  params = restored(model, folder, config)
+  assert ('draft' in params) == (name not in ('early_exit', 'lookup'))
+
+  @jax.jit
+  def predict(params, temperature):
+    options = {'temperature': temperature, 'seed': jnp.int32(7)}
+    return model.predict_batch_with_aux(params, BATCH, decoder_params=options)
+
+  found, aux = predict(params, 0.0)
+  np.testing.assert_array_equal(found, greedy)
+  assert aux['drafted'].sum() > 0
+  samples, aux = predict(params, 0.9)
+  expected = own_samples(model.drafting, 0.9)
+  np.testing.assert_array_equal(samples, expected.sequences)
+  np.testing.assert_array_equal(aux['target_calls'], expected.num_calls)
+  assert (samples != greedy).any()
+
+
+class TestHints:
+
+  def test_reach_the_drafter(self, greedy):
+    """The hint of each example is its output, which is copied."""
+    model = tiny_pair.model(
+        drafter=lookup_source.FromContext(only_hints=True), hints_length=20
+    )
+    params = {'target': tiny.params(TARGET)}
+    aux = {
+        name: model.predict_batch_with_aux(params, batch)[1]
+        for name, batch in [
+            ('with', {**BATCH, 'hints': jnp.where(greedy > 0, greedy, -1)}),
+            ('without', BATCH),
+        ]
+    }
+    tokens, calls = aux['with']['tokens'], aux['with']['target_calls']
+    assert calls.sum() < 0.35 * tokens.sum()  # with 3 draft tokens per call
+    assert aux['without']['drafted'].sum() == 0
+
+  def test_drafter_that_reads_none(self):
+    batch = {**BATCH, 'hints': jnp.zeros((5, 32), jnp.int32)}
+    model = tiny_pair.model()
+    with pytest.raises(ValueError, match='does not read hints'):
+      model.predict_batch(tiny_pair.state(model), batch)
+
+  def test_feature_of_the_model(self):
+    converter = tiny_pair.model(hints_length=20).FEATURE_CONVERTER_CLS(
+        pack=False
+    )
+    assert converter.MODEL_FEATURES.keys() >= {'hints', 'example_id'}
+
+
+class TestAxes:
+  """T5X partitions the parameters of drafters that are to be partitioned."""
+
+  def test_of_drafters_in_order(self):
+    loaded = draft_model_source.from_model(tiny.model(DRAFT))
+    first = jax.tree.leaves(loaded.params)[0]
+    drafting = in_order_source.from_drafters([
+        source.Drafting(lambda target, gamma: None, loaded.description),
+        dataclasses.replace(loaded, axes={'a': jax.P('vocab', 'embed')},
+                            params={'a': first}),
+        dataclasses.replace(loaded, params={'b': {'c': first}}, models=()),
+    ])  # fmt: skip
+    found = flax.traverse_util.flatten_dict(
+        named_params.axes(drafting), sep='/'
+    )
+    names = {name: metadata.names for name, metadata in found.items()}
+    assert names == {
+        '1/a_axes': ('vocab', 'embed'), '2/b/c_axes': (None,) * first.ndim
+    }  # fmt: skip
+    nested = named_params.nest(drafting.params)
+    assert nested['2']['b']['c'] is first
+    again = named_params.restore(drafting.params, flax.core.freeze(nested))
+    assert again[0] is None and again[2]['b']['c'] is first
+
+
+class TestRefusals:
+
+  @pytest.mark.parametrize(
+      ('drafter', 'said'),
+      [
+          (early_exit_source.OfTarget(9), 'exit_layer must be'),
+          (
+              draft_model_source.FromCheckpoint('typo'),
+              'DRAFT_CHECKPOINT_PATH.*typo',
+          ),
+      ],
+  )
+  def test_drafter_that_does_not_fit(self, drafter, said):
+    with pytest.raises(ValueError, match=said):
+      _ = tiny_pair.model(drafter=drafter).drafting
+
+  def test_draft_of_other_sizes(self, folder):
+    wide = dataclasses.replace(DRAFT, emb_dim=DRAFT.emb_dim + 8)
+    drafter = draft_model(folder, config=wide)
+    with pytest.raises(checkpoints.CheckpointError, match='another network'):
+      restored(tiny_pair.model(drafter=drafter), folder)
+
+  def test_draft_model_of_another_vocabulary(self, folder, tmp_path):
+    own = seqio.SentencePieceVocabulary(str(bulletins.VOCABULARY_FILE))
+    path = str(vocabulary_files.train(tmp_path / 'other.model'))
+    other = seqio.SentencePieceVocabulary(path)
+    module = tiny_pair.transformer(DRAFT)
+    for drafter in (
+        draft_model(folder, vocabulary_file=path),
+        t5x_guest.DraftModule(module, other, checkpoint_path=folder / 'model'),
+    ):
+      with pytest.raises(vocabularies.VocabularyError, match='one vocabulary'):
+        _ = tiny_pair.model(drafter=drafter, output_vocabulary=own).drafting
