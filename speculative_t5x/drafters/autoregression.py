@@ -13,6 +13,7 @@ from jax import lax
 from jax.experimental import layout
 import jax.numpy as jnp
 
+from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
@@ -175,7 +176,12 @@ def _keep_layout(array: jax.Array) -> jax.Array:
   Nothing in the loop that catches up reads the cache of the last layer. Left
   alone, a TPU's compiler gives it another layout there, and copies it in every
   step, before that loop and after it.
+
+  On a mesh, XLA would gather the whole array for it, in every step.
   """
+  mesh = sharding.mesh_in_force()
+  if mesh is not None and mesh.size > 1:
+    return array
   in_order = layout.Layout(tuple(range(array.ndim)))
   return layout.with_layout_constraint(array, in_order)
 

@@ -32,6 +32,7 @@ from speculative_t5x.loading import token_counts
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import acceptance
@@ -180,6 +181,7 @@ def _find(task: TaskPairs, settings: Settings) -> _Found:
   arguments.check_gammas([settings.gamma], task.workload.length)
   try:
     target, examples = task.workload.read_task()
+    sharding.check_batch(task.workload.make_mesh(), published.BATCH_SIZE)
   except ValueError as error:
     raise ValueError(f'The task {task.name}: {error}') from error
   if len(examples.rows) < settings.num_examples:
@@ -248,6 +250,8 @@ def _add_ngrams(folder: epath.Path, task: TaskPairs, found: _Found) -> _Found:
   """Adds unigrams and bigrams of counts, which are made unless they exist."""
   if task.count is None:
     return found
+  # Other examples, or longer ones, are counted anew.
+  folder /= f'{task.workload.mixture_or_task_name}_{task.workload.length}'
   if not (folder / token_counts.FILE_NAME).exists():
     try:
       task.count(

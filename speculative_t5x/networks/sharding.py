@@ -213,7 +213,7 @@ def constrain(x: jax.Array, axes: Sequence[str | None]) -> jax.Array:
       partitioned.
   """
   rules = partitioning.get_axis_rules()
-  mesh = _mesh_in_force() if rules else None
+  mesh = mesh_in_force() if rules else None
   if mesh is None:
     return x
   return lax.with_sharding_constraint(
@@ -221,7 +221,8 @@ def constrain(x: jax.Array, axes: Sequence[str | None]) -> jax.Array:
   )
 
 
-def _mesh_in_force() -> Mesh | None:
+def mesh_in_force() -> Mesh | None:
+  """Returns the mesh that `scope` or T5X has set, while a call is traced."""
   # JAX has a getter only for the mesh of `jax.set_mesh`. The mesh of
   # `with mesh:`, which T5X uses, is found in a traced sharding constraint.
   try:

@@ -34,9 +34,9 @@ def read(
   if not path.is_file():
     raise FileNotFoundError(f'There is no file {path}. {remedy}')
   rows = []
-  # Not `splitlines`, which would also split at Unicode line separators.
-  lines = path.read_text(encoding='utf-8').split('\n')
-  for number, line in enumerate(lines, start=1):
+  # As bytes, of which a damaged line is found below; not by `splitlines`, which
+  # would also split at other separators.
+  for number, line in enumerate(path.read_bytes().split(b'\n'), start=1):
     try:
       if line.strip():
         rows.append(parse(json.loads(line)))

@@ -28,6 +28,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.loading.drafters import source
+from speculative_t5x.networks import sharding
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import greedy
@@ -317,6 +318,12 @@ def test_unigrams_and_bigrams(saved, events, tmp_path):
   events.names.clear()
   task_pairs.measure(tmp_path, [task], ['table2'], _SETTINGS)
   assert not events.names  # they are not timed
+  longer = dataclasses.replace(
+      task.workload, task_feature_lengths={'inputs': 64, 'targets': 40}
+  )
+  other = dataclasses.replace(task, workload=longer)
+  task_pairs.measure(tmp_path, [other], ['table3'], _SETTINGS)
+  assert len(counts) == 2
 
 
 class TestBadInput:
@@ -354,6 +361,13 @@ class TestBadInput:
     tasks = [_pairs(saved, 'mine')] * 2
     with pytest.raises(ValueError, match='mine, mine'):
       task_pairs.measure(tmp_path, tasks, _ALL, _SETTINGS)
+
+  def test_mesh_that_would_time_another_batch(self, saved, tmp_path):
+    task = _pairs(saved, 'mine')
+    split = dataclasses.replace(task.workload, mesh_shape=(2, 1))
+    task = dataclasses.replace(task, workload=split)
+    with pytest.raises(sharding.MeshError, match='The task mine: '):
+      task_pairs.measure(tmp_path, [task], _ALL, _SETTINGS)
 
   def test_too_few_examples(self, saved, tmp_path):
     settings = dataclasses.replace(_SETTINGS, num_examples=10_000)

@@ -17,6 +17,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
+from speculative_t5x.policies import schedule
 from tests import compilation
 from tests import live_bytes
 from tests import tiny
@@ -103,8 +104,9 @@ class TestCompiledLoop:
 
   @staticmethod
   @functools.cache
-  def inside(shape):
-    compiled = pairs.decoder(shape).compile_speculative(pairs.request())
+  def inside(shape, **options):
+    decoder = pairs.decoder(shape, **options)
+    compiled = decoder.compile_speculative(pairs.request())
     return '\n'.join(compiled_loop.loop_instructions(compiled.as_text()))
 
   def test_caches_are_partitioned(self):
@@ -146,6 +148,11 @@ class TestCompiledLoop:
     found = _COLLECTIVE.findall(self.inside((8, 1)))
     assert set(found) == {('', 'all-reduce')}
     assert len(found) <= 8
+
+  def test_catching_up_exchanges_scalars_only(self):
+    policy = schedule.Schedule((pairs.GAMMA, 1))
+    found = _COLLECTIVE.findall(self.inside((8, 1), policy=policy))
+    assert set(found) == {('', 'all-reduce')}
 
 
 class TestT5XContext:

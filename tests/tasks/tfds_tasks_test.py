@@ -167,6 +167,15 @@ class TestFiles:
       examples.load('cnn_dailymail', 'test', _LENGTHS)
 
   @pytest.mark.usefixtures('register')
+  def test_line_of_another_encoding(self, tmp_path):
+    file = self.write(tmp_path / 'a.jsonl', _NEWS)
+    file.write_bytes(file.read_bytes() + '"\xe4"'.encode('latin-1'))
+    vocabulary = bulletins.VOCABULARY_FILE
+    tfds_tasks.register('cnn_dailymail', None, vocabulary, {'test': file})
+    with pytest.raises(ValueError, match='a.jsonl, line 3 '):
+      examples.load('cnn_dailymail', 'test', _LENGTHS)
+
+  @pytest.mark.usefixtures('register')
   def test_missing_and_empty_file(self, tmp_path):
     files = {'test': tmp_path / 'a', 'validation': tmp_path / 'b'}
     files['validation'].touch()
