@@ -96,7 +96,8 @@ class Settings:
   """How each pair is measured.
 
   Attributes:
-    samplings: Of target and drafter; the paper's are temperatures 0 and 1.
+    samplings: Of target and drafter, one per temperature; the paper's are
+      temperatures 0 and 1.
     gamma: Draft tokens per block where the paper has none for the pair.
     control_topk: The top-k of the comparison with rejection sampling; 0 is the
       whole vocabulary.
@@ -119,6 +120,12 @@ class Settings:
         alpha_tokens=self.alpha_tokens,
         repeats=self.repeats,
     )
+    temperatures = [each.temperature for each in self.samplings]
+    if len({*temperatures}) < len(temperatures):
+      raise ValueError(
+          f'The samplings have the temperatures {temperatures}, and tables have'
+          ' one row for each. Give each once.'
+      )
 
 
 def measure(

@@ -12,6 +12,7 @@ import re
 import types
 import weakref
 
+import jax
 import numpy as np
 import pytest
 
@@ -362,12 +363,21 @@ class TestBadInput:
     with pytest.raises(ValueError, match='mine, mine'):
       task_pairs.measure(tmp_path, tasks, _ALL, _SETTINGS)
 
-  def test_mesh_that_would_time_another_batch(self, saved, tmp_path):
+  def test_mesh_that_would_time_another_batch(
+      self, saved, tmp_path, monkeypatch
+  ):
+    mesh = jax.sharding.AbstractMesh((2, 1), sharding.AXES)
+    monkeypatch.setattr(sharding, 'from_shape', lambda shape: mesh)
     task = _pairs(saved, 'mine')
     split = dataclasses.replace(task.workload, mesh_shape=(2, 1))
     task = dataclasses.replace(task, workload=split)
-    with pytest.raises(sharding.MeshError, match='The task mine: '):
+    with pytest.raises(ValueError, match='The task mine: batch_size 1 '):
       task_pairs.measure(tmp_path, [task], _ALL, _SETTINGS)
+
+  def test_two_samplings_of_one_temperature(self):
+    samplings = [sampling.Sampling(1.0), sampling.Sampling(1.0, topk=40)]
+    with pytest.raises(ValueError, match='1.0, 1.0'):
+      dataclasses.replace(_SETTINGS, samplings=samplings)
 
   def test_too_few_examples(self, saved, tmp_path):
     settings = dataclasses.replace(_SETTINGS, num_examples=10_000)

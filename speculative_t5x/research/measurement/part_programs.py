@@ -215,8 +215,14 @@ class PartPrograms:
     """
     params, request, _ = shared
     batch, state = self._begin(params, draft_params, request)
-    # After one step no network has tokens to catch up on.
     state = self._call(jnp.int32(1), shared, draft_params, batch, state)
+    # The rows are at a place whose tokens a network was not fed. A draft that is
+    # made apart catches up on them; one of a step finds nothing to catch up on.
+    most = max(self.decoder.gamma, 2)
+    draft_state, _ = self._drafts(
+        most, jnp.int32(1), shared, draft_params, batch, state
+    )
+    state = state.replace(draft_state=draft_state)
     plain_batch, plain_state = self._begin_plain(params, request)
     return (
         (plain_batch.replace(memory=batch.memory), plain_state),

@@ -16,6 +16,7 @@ from speculative_t5x.research.paper import published
 from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import readings
+from speculative_t5x.research.reports import runs
 from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.rules import lenience
 from speculative_t5x.rules import rejection_sampling
@@ -273,8 +274,10 @@ def table_3(
     for record in pair.records:
       if record.gamma is None:
         key = pair.task, pair.draft, record.temperature
-        _, paper = known.pop(key, (None, None))
-        name = f'{pair.task}: {pair.draft}'
+        paper, unusual = None, runs.unusual_sampling(record)
+        if not unusual:  # the paper's alphas are of the whole vocabulary
+          _, paper = known.pop(key, (None, None))
+        name = ', '.join([f'{pair.task}: {pair.draft}', *unusual])
         rows.append(_alpha(name, record.temperature, record.alpha, paper))
   rows += [_alpha(*found) for found in points.alphas(records)]
   rows += [

@@ -114,6 +114,21 @@ class TestTable3:
     bigram = ['EnDe: bigram, for T5-XXL', '1', '-', '-', '-', '0.19']
     assert bigram in rows[2:]
 
+  @pytest.mark.parametrize(
+      ('topk', 'start', 'paper'),
+      [(0, 'EnDe: small', '0.62'), (40, 'EnDe: small, topk 40', '-')],
+  )
+  def test_only_the_same_sampling_is_beside_the_papers(
+      self, topk, start, paper
+  ):
+    alpha = run_record.Alpha(0.6543, (0.64, 0.67), num_tokens=10_000)
+    record = dataclasses.replace(
+        records.measured(3, 1.0), alpha=alpha, gamma=None, topk=topk
+    )
+    pair = markdown_tables.Pair('EnDe', 'small', [record])
+    _, (row, *_) = records.cells(markdown_tables.table_3([], [pair]))
+    assert (row[0], row[-1]) == (start, paper)
+
 
 def test_each_simulated_record_is_in_its_row():
   rows = published.TABLES_2_AND_4
