@@ -216,8 +216,8 @@ class PartPrograms:
     params, request, _ = shared
     batch, state = self._begin(params, draft_params, request)
     state = self._call(jnp.int32(1), shared, draft_params, batch, state)
-    # The rows are at a place whose tokens a network was not fed. A draft that is
-    # made apart catches up on them; one of a step finds nothing to catch up on.
+    # The rows are at a place whose tokens a network was not fed. A draft that
+    # is made apart catches up on them; in a step there is nothing to catch up.
     most = max(self.decoder.gamma, 2)
     draft_state, _ = self._drafts(
         most, jnp.int32(1), shared, draft_params, batch, state

@@ -4,6 +4,8 @@
 
 import dataclasses
 
+import pytest
+
 from speculative_t5x.research import run_record
 from speculative_t5x.research.paper import markdown_tables
 from speculative_t5x.research.paper import published
