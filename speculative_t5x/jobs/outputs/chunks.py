@@ -28,6 +28,7 @@ from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
 
 _FOLDER = 'chunks'
+_CHOSEN = 'batch_size', 'mesh'  # by a job for its machine, if not given
 # Grows when jobs store other values: chunks of another format are not reused.
 _FORMAT = {'chunk_format': 3}
 
@@ -162,10 +163,12 @@ class Chunks:
       earlier = _without(header, {*varying, *measured})
       changed = [resumption.differing(earlier, each) for each in every]
       if all(changed):
+        theirs = [f'{x} {earlier.get(x)}' for x in changed[0] if x in _CHOSEN]
         raise OtherSettingsError(
             f'{self._folder} holds results with another'
             f' {", ".join(changed[0])}. Give another output folder, or the'
-            ' settings of those results.'
+            ' settings of those results'
+            f'{": " if theirs else ""}{", ".join(theirs)}.'
         )
 
   def _path(self, number: int) -> epath.Path:
