@@ -53,17 +53,18 @@ _COUNTS = 'token_counts'  # folder of a task's counts, beside its drafters
 _TIMED = {'table2', 'table4'}  # tables of walltimes, of drafts alone
 _SCORED = {'table3', 'table5'}  # tables of acceptance, of all drafters
 
+
 @dataclasses.dataclass(frozen=True)
 class TaskPairs:
   """A task with its target, and what drafts for it.
 
   Attributes:
-    name: Name in the tables, and of the folder of the records. 'EnDe' and
-      'CNNDM' stand beside the paper's.
+    name: Its name in the tables, and that of the folder of its records. 'EnDe'
+      and 'CNNDM' stand beside the paper's.
     workload: Task and target.
     drafts: Drafters by their names in the tables, to be timed. 'small', 'base'
       and 'large' stand beside the paper's.
-    scored: Further drafters, of which only the acceptance is measured.
+    scored: Further drafters by their names. Only their acceptance is measured.
     count: Runs a make-table job; takes its output folder, task and lengths.
       Unigrams and bigrams of its counts are scored too; None for neither.
   """
@@ -95,12 +96,14 @@ class Settings:
   """How each pair is measured.
 
   Attributes:
-    samplings: Of target and drafter; the paper's are temperatures 0 and 1.
+    samplings: How target and drafter sample; the paper has temperatures 0 and
+      1.
     gamma: Draft tokens per block where the paper has none for the pair.
-    control_topk: The top-k of the comparison with rejection sampling; 0 is the
-      whole vocabulary.
-    num_examples: How many examples are timed, from the first on.
-    alpha_tokens: Alpha is estimated on so many tokens that the target wrote.
+    control_topk: Values of top-k for the comparison with rejection sampling; 0
+      is the whole vocabulary.
+    num_examples: The number of examples that are timed, from the first on.
+    alpha_tokens: The number of tokens, written by the target, on which alpha is
+      estimated.
     repeats: How often each example is timed; the median counts.
   """
 
