@@ -165,16 +165,21 @@ def test_the_paper_has_no_other_function():
   assert functions == {pathlib.Path(name).stem for name in _PAPER}
 
 
-def test_the_papers_translations_without_all_of_wmt():
+def test_the_papers_data_without_prepared_data_sets():
   names = 'pairs', 'checkpoints', 'newstest2014'
   _parse(*(f'configs/paper/{name}.gin' for name in names))
   vocabulary = embedded.VOCABULARY_FILE
-  gin.parse_config(["ENDE_TARGET = 'x'", f'VOCABULARY_FILE = {vocabulary!r}'])
-  with gin.config_scope('EnDe'):
-    found = gin.get_configurable(workload.Workload)()
-  assert found.checkpoint_path == 'x' and found.split == 'test'
-  task = seqio.get_mixture_or_task(found.mixture_or_task_name)
-  assert [*task.splits] == ['test']
+  gin.parse_config([
+      "ENDE_TARGET = 'x'", "CNNDM_TARGET = 'y'",
+      "CNNDM_JSONL_FILES = {'test': 'test.jsonl'}",
+      f'VOCABULARY_FILE = {vocabulary!r}',
+  ])  # fmt: skip
+  for name, target in ('EnDe', 'x'), ('CNNDM', 'y'):
+    with gin.config_scope(name):
+      found = gin.get_configurable(workload.Workload)()
+    assert found.checkpoint_path == target and found.split == 'test'
+    task = seqio.get_mixture_or_task(found.mixture_or_task_name)
+    assert [*task.splits] == ['test']
   assert gin.query_parameter('EnDe/task_pairs.TaskPairs.count') is None
   assert gin.query_parameter('task_pairs.TaskPairs.count') is not None
 

@@ -3,7 +3,7 @@
 """Measures what the paper's Tables 2 to 5 need of pairs with checkpoints.
 
 A task has one target and several drafters. Each drafter has an output folder of
-its own, see `measured_pairs`, in which an interrupted job goes on:
+its own, see `measured_pairs`, from which an interrupted job resumes:
 
   alpha           Table 3: on text that the target wrote, with teacher forcing
   walltimes       Tables 2 and 4: at the paper's gamma, and at the best one by
@@ -83,9 +83,9 @@ class TaskPairs:
       is_plain = name.strip('. ') and not set('/\\|\n\r') & set(name)
       if not is_plain or own.count(name) > 1:
         raise ValueError(
-            f'The task {self.name!r} has the name {name!r}. Tasks and their'
-            " drafts need names without '/', '|' and line breaks, a draft one"
-            " that no other draft of the task has: they name folders."
+            f'The task {self.name!r} has the name {name!r}. Names of tasks and'
+            " drafts are those of folders: give names without '/', '|' and line"
+            ' breaks, and no two drafts of a task the same.'
         )
     for drafter in (*self.drafts.values(), *self.scored.values()):
       source.check_source(drafter)
@@ -188,7 +188,7 @@ def _find(task: TaskPairs, settings: Settings) -> _Found:
   if len(examples.rows) < settings.num_examples:
     raise ValueError(
         f'{settings.num_examples} examples were asked for, but the task'
-        f' {task.name} has {len(examples.rows)}. Ask for at most so many.'
+        f' {task.name} has {len(examples.rows)}. Ask for at most that many.'
     )
   drafters = {**task.drafts, **task.scored}
   for name, drafter in drafters.items():
