@@ -50,7 +50,7 @@ from speculative_t5x.tasks import examples as examples_lib
 # drafter that costs nothing, Theorem 3.8 has none.
 _LONGEST = 24
 _COUNTS = 'token_counts'  # folder of a task's counts, beside its drafters
-_TIMED = {'table2', 'table4'}  # tables of walltimes, of drafts alone
+_TIMED = {'table2', 'table4'}  # tables of walltimes, of `drafts` only
 _SCORED = {'table3', 'table5'}  # tables of acceptance, of all drafters
 
 
