@@ -11,10 +11,12 @@ import re
 
 import gin
 import pytest
+import seqio
 
 from speculative_t5x import embedded
 from speculative_t5x.jobs import paper
 from speculative_t5x.jobs import walltime
+from speculative_t5x.jobs import workload
 from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import flags
 from speculative_t5x.jobs.command_line import gin_text
@@ -161,6 +163,25 @@ def test_the_paper_has_no_other_function():
       name for name in vars(paper) if re.fullmatch(r'(table|figure)\d', name)
   }
   assert functions == {pathlib.Path(name).stem for name in _PAPER}
+
+
+def test_the_papers_data_without_prepared_data_sets():
+  names = 'pairs', 'checkpoints', 'newstest2014'
+  _parse(*(f'configs/paper/{name}.gin' for name in names))
+  vocabulary = embedded.VOCABULARY_FILE
+  gin.parse_config([
+      "ENDE_TARGET = 'x'", "CNNDM_TARGET = 'y'",
+      "CNNDM_JSONL_FILES = {'test': 'test.jsonl'}",
+      f'VOCABULARY_FILE = {vocabulary!r}',
+  ])  # fmt: skip
+  for name, target in ('EnDe', 'x'), ('CNNDM', 'y'):
+    with gin.config_scope(name):
+      found = gin.get_configurable(workload.Workload)()
+    assert found.checkpoint_path == target and found.split == 'test'
+    task = seqio.get_mixture_or_task(found.mixture_or_task_name)
+    assert [*task.splits] == ['test']
+  assert gin.query_parameter('EnDe/task_pairs.TaskPairs.count') is None
+  assert gin.query_parameter('task_pairs.TaskPairs.count') is not None
 
 
 def test_check_pair_takes_the_settings_of_an_eval_run():

@@ -161,7 +161,7 @@ class TestYourOwnCheckpoint:
     assert variables['report'].errors == ()
     _check_trace(shown['tokens'])
     printed = capsys.readouterr().out
-    assert ('Hugging Face safetensors\n' in printed) != is_t5x
+    assert ('Hugging Face\n' in printed) != is_t5x
     assert printed.endswith('T5X by Orbax\n918528 parameters\n')
 
 

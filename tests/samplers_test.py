@@ -90,7 +90,7 @@ def by_the_loop(options, is_plain=False):
   setup = state_lib.Setup(
       target.model, target.params,
       sampling.Sampling(options['temperature'], *rules),
-      *drafter, options['draft_sampling'],
+      drafter.drafter, drafter.params, options['draft_sampling'],
   )  # fmt: skip
   begun = state_lib.begin(
       setup,
@@ -148,7 +148,8 @@ def told(monkeypatch):
   """Returns what decoding begins with, which then ends."""
   given = {}
 
-  def begin(setup, inputs, keys, limits, *, length):
+  def begin(setup, inputs, keys, limits, *, length, hints):
+    assert hints is None
     given.update(setup._asdict(), limits=limits, length=length)
     raise StopIteration
 

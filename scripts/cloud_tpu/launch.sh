@@ -6,7 +6,7 @@
 # runs the job on all its hosts, fetches the output and deletes the machine.
 #
 #   scripts/cloud_tpu/launch.sh --output-dir=gs://<bucket>/<folder> --dry-run \
-#     -- simulate --gin.TARGET_SIZE=xxl --gin.DTYPE=bfloat16
+#     -- simulate --gin.TARGET_SIZE=xxl --gin.DRAFT_SIZE=small
 #
 # Arguments after -- are the program's, and its output folder is added. The
 # machine gets TFDS_DATA_DIR and JAX_COMPILATION_CACHE_DIR if they name buckets.

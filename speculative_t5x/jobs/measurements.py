@@ -3,7 +3,7 @@
 """What jobs measure of a task with one drafter after another.
 
 Alpha, walltimes of both ways of decoding, and what a rule accepts. Each is kept
-in an output folder, from which an interrupted job goes on.
+in an output folder, from which an interrupted job resumes.
 """
 
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ class Measurements:
     alpha_tokens: Number of tokens that alpha is estimated on.
     repeats: How often each batch is timed.
     reference: Another system with the weights of the target, which is timed
-      beside; None for none.
+      too; None for none.
   """
 
   workload: workload_lib.Workload

@@ -3,7 +3,7 @@
 """Measures what the paper's Tables 2 to 5 need of pairs with checkpoints.
 
 A task has one target and several drafters. Each drafter has an output folder of
-its own, see `measured_pairs`, in which an interrupted job goes on:
+its own, see `measured_pairs`, from which an interrupted job resumes:
 
   alpha           Table 3: on text that the target wrote, with teacher forcing
   walltimes       Tables 2 and 4: at the paper's gamma, and at the best one by
@@ -51,20 +51,21 @@ from speculative_t5x.tasks import examples as examples_lib
 # drafter that costs nothing, Theorem 3.8 has none.
 _LONGEST = 24
 _COUNTS = 'token_counts'  # folder of a task's counts, beside its drafters
-_TIMED = {'table2', 'table4'}  # tables of walltimes, of drafts alone
+_TIMED = {'table2', 'table4'}  # tables of walltimes, of `drafts` only
 _SCORED = {'table3', 'table5'}  # tables of acceptance, of all drafters
+
 
 @dataclasses.dataclass(frozen=True)
 class TaskPairs:
   """A task with its target, and what drafts for it.
 
   Attributes:
-    name: Name in the tables, and of the folder of the records. 'EnDe' and
-      'CNNDM' stand beside the paper's.
+    name: Its name in the tables, and that of the folder of its records. 'EnDe'
+      and 'CNNDM' stand beside the paper's.
     workload: Task and target.
     drafts: Drafters by their names in the tables, to be timed. 'small', 'base'
       and 'large' stand beside the paper's.
-    scored: Further drafters, of which only the acceptance is measured.
+    scored: Further drafters by their names. Only their acceptance is measured.
     count: Runs a make-table job; takes its output folder, task and lengths.
       Unigrams and bigrams of its counts are scored too; None for neither.
   """
@@ -83,9 +84,9 @@ class TaskPairs:
       is_plain = name.strip('. ') and not set('/\\|\n\r') & set(name)
       if not is_plain or own.count(name) > 1:
         raise ValueError(
-            f'The task {self.name!r} has the name {name!r}. Tasks and their'
-            " drafts need names without '/', '|' and line breaks, a draft one"
-            " that no other draft of the task has: they name folders."
+            f'The task {self.name!r} has the name {name!r}. Names of tasks and'
+            " drafts are those of folders: give names without '/', '|' and line"
+            ' breaks, and no two drafts of a task the same.'
         )
     for drafter in (*self.drafts.values(), *self.scored.values()):
       source.check_source(drafter)
@@ -96,13 +97,14 @@ class Settings:
   """How each pair is measured.
 
   Attributes:
-    samplings: Of target and drafter, one per temperature; the paper's are
+    samplings: How target and drafter sample, one per temperature; the paper has
       temperatures 0 and 1.
     gamma: Draft tokens per block where the paper has none for the pair.
-    control_topk: The top-k of the comparison with rejection sampling; 0 is the
-      whole vocabulary.
-    num_examples: How many examples are timed, from the first on.
-    alpha_tokens: Alpha is estimated on so many tokens that the target wrote.
+    control_topk: Values of top-k for the comparison with rejection sampling; 0
+      is the whole vocabulary.
+    num_examples: The number of examples that are timed, from the first on.
+    alpha_tokens: The number of tokens, written by the target, on which alpha is
+      estimated.
     repeats: How often each example is timed; the median counts.
   """
 
@@ -194,7 +196,7 @@ def _find(task: TaskPairs, settings: Settings) -> _Found:
   if len(examples.rows) < settings.num_examples:
     raise ValueError(
         f'{settings.num_examples} examples were asked for, but the task'
-        f' {task.name} has {len(examples.rows)}. Ask for at most so many.'
+        f' {task.name} has {len(examples.rows)}. Ask for at most that many.'
     )
   drafters = {**task.drafts, **task.scored}
   for name, drafter in drafters.items():

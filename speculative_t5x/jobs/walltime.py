@@ -109,7 +109,7 @@ def measure_walltime(
       raise ValueError(
           f'{num_examples} examples were asked for, but split {workload.split}'
           f' of {workload.mixture_or_task_name} has {len(examples.rows)}. Ask'
-          ' for at most so many.'
+          ' for at most that many.'
       )
     placed = workload.place(  # all of them before the first is measured
         target,

@@ -27,7 +27,6 @@ class Chip:
     bandwidth: HBM bandwidth, bytes per second.
     peak: bfloat16 operations per second.
     clock_hz: cycles per second; None if unknown.
-    kinds: JAX's names of its devices (`device_kind`).
   """
 
   name: str
@@ -35,7 +34,6 @@ class Chip:
   bandwidth: float
   peak: float
   clock_hz: float | None
-  kinds: tuple[str, ...] = ()
 
   def seconds(self, cycles: float) -> float | None:
     """Converts cycles to seconds; returns None if the clock is unknown."""
@@ -45,26 +43,28 @@ class Chip:
 CHIPS = {
     chip.name: chip
     for chip in (
-        Chip('v4', 32 * _GIB, 1.228e12, 275e12, 1.05e9, ('TPU v4',)),
-        Chip(
-            *('v5e', 16 * _GIB, 0.819e12, 197e12, 1.5e9),
-            kinds=('TPU v5 lite', 'TPU v5e'),
-        ),
-        Chip(
-            *('v5p', 95 * _GIB, 2.765e12, 459e12, 1.75e9),
-            kinds=('TPU v5', 'TPU v5p'),
-        ),
-        Chip(
-            *('v6e', 32 * _GIB, 1.64e12, 918e12, None),
-            kinds=('TPU v6 lite', 'TPU v6e'),
-        ),
+        Chip('v4', 32 * _GIB, 1.228e12, 275e12, 1.05e9),
+        Chip('v5e', 16 * _GIB, 0.819e12, 197e12, 1.5e9),
+        Chip('v5p', 95 * _GIB, 2.765e12, 459e12, 1.75e9),
+        Chip('v6e', 32 * _GIB, 1.64e12, 918e12, None),
     )
+}
+
+# By JAX's names of devices, their generation.
+_GENERATIONS = {
+    'TPU v4': 'v4',
+    'TPU v5 lite': 'v5e',
+    'TPU v5e': 'v5e',
+    'TPU v5': 'v5p',
+    'TPU v5p': 'v5p',
+    'TPU v6 lite': 'v6e',
+    'TPU v6e': 'v6e',
 }
 
 
 def of_kind(device_kind: str) -> Chip | None:
   """Returns the chip of a device by JAX's name for it; None if unknown."""
-  return next((x for x in CHIPS.values() if device_kind in x.kinds), None)
+  return CHIPS.get(_GENERATIONS.get(device_kind))
 
 
 def suited_dtype() -> str:

@@ -44,7 +44,7 @@ STEPS = {
 
 
 def fill_in(config: network.T5Config, name: str) -> network.T5Config:
-  """Give sizes that are None those of a public checkpoint.
+  """Replace sizes that are None by those of a public checkpoint.
 
   Sizes that another gin file or a flag sets stay as they are.
 
@@ -70,7 +70,7 @@ def path(name: str) -> str:
 
 
 def total_steps(name: str, steps: int) -> int:
-  """Return the last step of a fine-tuning, which counts on from its start.
+  """Return the last step of a fine-tuning, whose checkpoint has steps already.
 
   T5X's setting of relative steps would train for as many again after each
   interruption.

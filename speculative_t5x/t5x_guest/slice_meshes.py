@@ -28,8 +28,8 @@ def fit_to_slice(
   Args:
     partitioner: T5X's, with `num_partitions` or `model_parallel_submesh`.
   Raises:
-    ValueError: if the slice cannot be split so. Names the numbers of partitions
-      that it can be split into.
+    ValueError: if the slice cannot be split that way. Names the numbers of
+      partitions that it can be split into.
   """
   try:
     mesh = partitioner.mesh

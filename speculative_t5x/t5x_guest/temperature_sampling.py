@@ -52,14 +52,14 @@ class TemperatureSampling:
   def way(
       self, sampling: sampling_lib.Sampling
   ) -> Callable[[requests_lib.Request], token_decoder.Decoded] | None:
-    """Return a function that decodes requests; None if T5X cannot sample so.
+    """Return a function that decodes requests; None if T5X cannot.
 
     One program per sampling, whose settings T5X has as constants.
 
     Args:
-      sampling: That of all requests, as Python's numbers.
+      sampling: The sampling of all requests, as Python's numbers.
     """
-    # T5X's has neither min-p nor typical sampling, and refuses both others.
+    # T5X has neither min-p nor typical sampling, and refuses top-k with top-p.
     if sampling.minp or sampling.typicalp or (sampling.topk and sampling.topp):
       return None
     if sampling not in self._ways:

@@ -56,7 +56,7 @@ _TASKS = {
         'en',
         'de',
         metric_fns.T5_TRANSLATION,
-        'Of the test split alone, give configs/tasks/newstest2014.gin.',
+        'configs/tasks/newstest2014.gin reads the test split without it.',
     ),
     'cnn_dailymail': _Task(
         'cnn_dailymail:3.4.0',

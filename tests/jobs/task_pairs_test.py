@@ -355,7 +355,7 @@ class TestBadInput:
   )  # fmt: skip
   def test_names(self, saved, changes):
     options = {'name': 'mine', **changes}
-    with pytest.raises(ValueError, match='needs? names'):
+    with pytest.raises(ValueError, match='no two drafts'):
       _pairs(saved, **options)
 
   def test_two_tasks_of_one_name(self, saved, tmp_path):

@@ -379,7 +379,7 @@ def test_commands_of_the_page(cloud, block):
   """They run as printed, each with what its placeholders stand for."""
   (cloud.folder / 'speculative_t5x').symlink_to(cloud.checkout)
   cloud.program('bin/git', _GIT.replace('*github.com*', 'clone\\ repository'))
-  for name in ('speculative-t5x', 'sky'):
+  for name in ('speculative-t5x', 'sky', 'python'):
     cloud.program(f'bin/{name}', _RECORDER)
   (cloud.checkout / '.venv/bin').mkdir(parents=True)
   (cloud.checkout / '.venv/bin/activate').touch()
@@ -391,7 +391,8 @@ def test_commands_of_the_page(cloud, block):
   done = cloud.run(['bash', '-euo', 'pipefail', '-c', text])
   assert done.returncode == 0, done.stderr
   recorded = cloud.log.read_text() + done.stderr
-  for program, job in re.findall(r'^(speculative-t5x|sky) (\w+)', text, re.M):
+  jobs = r'^(speculative-t5x|sky|python -m) ([\w.]+)'
+  for program, job in re.findall(jobs, text, re.M):
     assert f'{program} {job}' in recorded
   assert len(re.findall(r'^gcloud', text, re.M)) == len(
       re.findall(r'^(?:auth|config|projects|compute) ', recorded, re.M)

@@ -177,7 +177,8 @@ class PartPrograms:
 
   @property
   def _position(self) -> int:
-    return self.decoder.length // 4  # about the middle of a typical output
+    # After one token: no network has others to catch up on.
+    return min(1, self.decoder.length - 1)
 
   def _setup(self, drafter, params, draft_params, request) -> state_lib.Setup:
     return state_lib.Setup(
@@ -215,14 +216,6 @@ class PartPrograms:
     """
     params, request, _ = shared
     batch, state = self._begin(params, draft_params, request)
-    state = self._call(jnp.int32(1), shared, draft_params, batch, state)
-    # The rows are at a place whose tokens a network was not fed. A draft that
-    # is made apart catches up on them; in a step there is nothing to catch up.
-    most = max(self.decoder.gamma, 2)
-    draft_state, _ = self._drafts(
-        most, jnp.int32(1), shared, draft_params, batch, state
-    )
-    state = state.replace(draft_state=draft_state)
     plain_batch, plain_state = self._begin_plain(params, request)
     return (
         (plain_batch.replace(memory=batch.memory), plain_state),
@@ -282,7 +275,10 @@ class PartPrograms:
           table[i % length][:, : drafter.num_uniforms],
       )
       draft, state, cache = drafter.propose(
-          draft_params, batch.draft_memory, state, view
+          draft_params,
+          batch.draft_memory,
+          state,
+          view._replace(wants_always=True),  # as in the loop of `_setup`
       )
       # The next draft must depend on this one, or it could be hoisted.
       tokens = draft.tokens[:, :width]

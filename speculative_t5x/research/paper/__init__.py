@@ -5,7 +5,7 @@
 published         the numbers that the paper prints
 differences       why a measured speedup differs from a published one
 points            what run records contribute to tables and figures
-markdown_tables   Tables 1 to 4, in Markdown
+markdown_tables   Tables 1 to 5, in Markdown
 decoded_sentence  Figure 1
 figures           Figures 2, 3 and 4
 loop_trace        Figure 5

@@ -25,7 +25,7 @@ from speculative_t5x.speculation import theory
 _NOTE = (
     'EXP is Theorem 3.8. "over plain" is plain over speculative walltime, with'
     " its 95% interval, by the same network and kernels; the paper's EMP is"
-    ' over T5X\'s sampler, as "over T5X" is where T5X was timed beside.'
+    ' over T5X\'s sampler, as is "over T5X", where T5X was timed too.'
     ' Acceptance is simulated if draft tokens were accepted at a given rate,'
     ' which is alpha, and measured if the models decided. The last column has'
     " the largest causes of the difference from the paper's EMP, of 5% or more,"
@@ -40,10 +40,10 @@ _HEADLINE_4 = (
 _EXPECTED, _COUNTED = 'expected', 'accepted / tested'
 _NOTE_5 = (
     f'{_EXPECTED} is the mean of sum min(p / l, q) on text that the target'
-    f' wrote; {_COUNTED} are the counts of the loop, which goes on after text'
-    ' of its own. Where a drafter proposes nothing, as copying often does, the'
-    f' first counts 0, and the loop nothing. The paper does not say how it'
-    ' resamples.'
+    f' wrote; {_COUNTED} are the counts of the loop, which continues its own'
+    ' text. Positions for which a drafter proposes nothing, as copying often'
+    ' does, count as 0 in the first and are left out of the second. The paper'
+    ' does not say how it resamples.'
 )
 _NOTE_A_2 = (
     'Appendix A.2: rejection sampling, which redraws from p, beside the'

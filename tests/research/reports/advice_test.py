@@ -42,7 +42,12 @@ def tokens_by_gamma(max_gamma=10, alpha=ALPHA):
 def test_tokens_per_call_are_of_all_texts_together():
   rng = np.random.default_rng(0)
   texts = [
-      acceptance.Text(np.zeros(n), rng.random(n).astype(np.float32))
+      acceptance.Text(
+          betas=np.zeros(n),
+          acceptance_probs=rng.random(n).astype(np.float32),
+          lenient_betas=np.zeros((4, n)),
+          control_betas=np.zeros(n),
+      )
       for n in (1, 5, 9)
   ]
   found = advice.tokens_per_call(texts, 6)
