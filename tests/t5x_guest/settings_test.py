@@ -63,7 +63,8 @@ def target(model):
 
 
 def draft(model):
-  return model.module.draft.config
+  # A pair in training; in decoding, where the drafter comes from.
+  return (model.module.draft or model._source.module).config
 
 
 def assert_sizes(config, name):
