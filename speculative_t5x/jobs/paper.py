@@ -158,7 +158,9 @@ def figure2(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
 
 def figure3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Draws the best gamma over alpha; see `figure4`."""
-  _save_points('figure3', figures.figure_3, output_dir, records, False)
+  _save_points(
+      'figure3', figures.figure_3, output_dir, records, has_simulated=False
+  )
 
 
 def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
@@ -196,7 +198,9 @@ def figure5(
   _save(output_dir, 'figure5', loop_trace.draw(rows), [events])
 
 
-def _save_points(name, draw, output_dir, records, has_simulated=True) -> None:
+def _save_points(
+    name, draw, output_dir, records, *, has_simulated=True
+) -> None:
   """Draws a figure over the records of the output folder and of given files."""
   found = [x for pair in measured_pairs.find(output_dir) for x in pair.records]
   simulated = epath.Path(output_dir) / _SIMULATED / 'results.jsonl'

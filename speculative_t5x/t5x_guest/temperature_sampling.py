@@ -7,22 +7,18 @@ and loop, with the weights of a model that is loaded here.
 """
 
 from collections.abc import Callable
-import dataclasses
 import functools
 import pathlib
 
 import jax
 import jax.numpy as jnp
-import seqio
-from t5x import decoding
 from t5x import models as t5x_models
 from t5x import version
-from t5x.examples.t5 import network as t5x_network
 
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
+from speculative_t5x.research import t5x_sampler
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -76,7 +72,7 @@ class TemperatureSampling:
     ids = decoder.target_model.special_ids
     # A decoder whose outputs may not end decodes to the last position.
     end = -1 if ids.end in decoder.target_model.forbidden else ids.end
-    model = _make_model(decoder.target.config, sampling)
+    model = t5x_sampler.make_model(decoder.target.config, sampling)
     jitted = jax.jit(functools.partial(_decode, model, decoder.length, end))
 
     def decode(request: requests_lib.Request) -> token_decoder.Decoded:
@@ -84,26 +80,6 @@ class TemperatureSampling:
         return jitted(self._params, request.replace(hints=None))
 
     return decode
-
-
-def _make_model(
-    config: t5.T5Config, sampling: sampling_lib.Sampling
-) -> t5x_models.EncoderDecoderModel:
-  names = [field.name for field in dataclasses.fields(t5x_network.T5Config)]
-  known = {n: getattr(config, n) for n in names if hasattr(config, n)}
-  vocabulary = seqio.PassThroughVocabulary(config.vocab_size)
-  return t5x_models.EncoderDecoderModel(
-      module=t5x_network.Transformer(t5x_network.T5Config(**known)),
-      input_vocabulary=vocabulary,
-      output_vocabulary=vocabulary,
-      optimizer_def=None,
-      decode_fn=functools.partial(
-          decoding.temperature_sample,
-          temperature=sampling.temperature,
-          topk=sampling.topk,
-          topp=sampling.topp,
-      ),
-  )
 
 
 def _decode(

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles T5X's own decoding for a TPU, where T5X can be imported."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 
@@ -12,14 +10,12 @@ from speculative_t5x.networks import t5
 from speculative_t5x.research.tpu_aot import programs
 from speculative_t5x.research.tpu_aot import reading
 from speculative_t5x.research.tpu_aot import topology
+from speculative_t5x.speculation import sampling as sampling_lib
 
 # Imported here and not in the function that uses it: T5X's modules register
 # with gin, and gin's registry is locked while a job runs.
 try:
-  import seqio
-  from t5x import decoding
-  from t5x import models as t5x_models
-  from t5x.examples.t5 import network
+  from speculative_t5x.research import t5x_sampler
 except ImportError:
   IS_IMPORTABLE = False
 else:
@@ -43,7 +39,7 @@ def compile_plain(
     inputs_length: tokens per input.
     length: tokens per output.
   """
-  model = _make_model(config)
+  model = t5x_sampler.make_model(config, sampling_lib.GREEDY)
   where = place.replicated()
   dtype = jnp.dtype(config.dtype)
   params = jax.tree.map(
@@ -64,18 +60,3 @@ def compile_plain(
   )
   lowered = jax.jit(model.predict_batch).lower
   return programs.compile_loop(lambda: lowered(params, batch).compile(), shapes)
-
-
-def _make_model(config: t5.T5Config):
-  names = network.T5Config.__dataclass_fields__
-  known = {n: getattr(config, n) for n in names if hasattr(config, n)}
-  vocabulary = seqio.PassThroughVocabulary(config.vocab_size, eos_id=1)
-  return t5x_models.EncoderDecoderModel(
-      module=network.Transformer(network.T5Config(**known)),
-      input_vocabulary=vocabulary,
-      output_vocabulary=vocabulary,
-      optimizer_def=None,
-      decode_fn=functools.partial(
-          decoding.temperature_sample, temperature=0.0, topk=0
-      ),
-  )
