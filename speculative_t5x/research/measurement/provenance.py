@@ -4,6 +4,7 @@
 
 import dataclasses
 import datetime
+import functools
 import hashlib
 import importlib.metadata
 import os
@@ -97,7 +98,7 @@ def origin() -> dict[str, str | None]:
   return {
       'created': now.isoformat('T', 'seconds'),
       'package_version': version.VERSION,
-      'commit': commit_of(pathlib.Path(__file__).parents[2]),
+      'commit': _commit_at_first(pathlib.Path(__file__).parents[2]),
   }
 
 
@@ -122,6 +123,10 @@ def commit_of(folder: pathlib.Path) -> str | None:
   if not changes:
     return commit
   return f'{commit}+{hashlib.sha256(changes).hexdigest()[:8]}'
+
+
+# A process goes on with the code that it began with, whatever changes later.
+_commit_at_first = functools.cache(commit_of)
 
 
 def describe_device() -> run_record.Device:

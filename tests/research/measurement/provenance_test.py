@@ -55,16 +55,20 @@ class TestNewRecord:
     assert provenance.commit_of(own) == git('rev-parse', 'HEAD')
     assert provenance.commit_of(installed) is None
 
-  def test_a_changed_file_makes_another_commit(self, tmp_path, git):
+  def test_a_changed_file_makes_another_commit(
+      self, tmp_path, git, monkeypatch
+  ):
     """Every edit one of its own; files elsewhere do not count."""
     own = tmp_path / 'own'
     own.mkdir()
+    monkeypatch.setattr(provenance, '__file__', str(own / 'a' / 'b' / 'c.py'))
     for path in (own / 'module.py', tmp_path / 'README.md'):
       path.write_text('before')
     git('init', '--quiet')
     git('add', '.')
     git('commit', '--quiet', '--message', 'own code')
     head = git('rev-parse', 'HEAD')
+    assert provenance.new_record('eval').commit == head
     found = []
     for text in (b'before', b'after', b'later\xff', b'after'):
       (own / 'module.py').write_bytes(text)
@@ -76,3 +80,5 @@ class TestNewRecord:
     assert found[1] == found[3] and len(set(found)) == 3
     git('add', 'own/module.py')
     assert provenance.commit_of(own) == found[1]
+    # A process that goes on runs the code that it read before.
+    assert provenance.new_record('eval').commit == head
