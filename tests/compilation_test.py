@@ -22,6 +22,6 @@ def test_programs_are_freed_if_many(monkeypatch, name, most, num_kept):
   monkeypatch.setattr(compilation, name, most)
   program = jax.jit(lambda x: x + 1)
   assert program(1) == 2
-  compilation.free_if_many()
+  compilation.tidy()
   assert program._cache_size() == num_kept
   assert program(1) == 2

@@ -34,7 +34,7 @@ def _module_keeps_process_state(tmp_path_factory):
   """Checks that fixtures of a module restore the state of the process."""
   with process_state.unchanged(tmp_path_factory.getbasetemp()):
     yield
-  compilation.free_if_many()
+  compilation.tidy()
 
 
 @pytest.fixture(autouse=True)

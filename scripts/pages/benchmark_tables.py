@@ -55,6 +55,29 @@ def _over_plain(timed: dict[str, Any], way: str) -> str:
   return records.measured(timed[way]['over_plain'], 'ratio')
 
 
+def inside_t5x(file: str) -> str:
+  """Returns the speed inside T5X's eval job, over T5X's own sampler."""
+  record = records.entry(file)
+  times = record['walltime_s']
+  return markdown.table([{
+      'inputs': f'{record["num_inputs"]:,}',
+      'gamma': str(record['gamma']),
+      **{
+          f'{way.replace("_", " ").replace("t5x", "T5X")}, ms per input': (
+              f'{1e3 * seconds / record["num_inputs"]:.1f}'
+          )
+          for way, seconds in times.items()
+      },
+      'speculative in T5X over T5X': records.measured(
+          record, 'speedup_over_t5x'
+      ),
+      'time over this package alone': records.measured(
+          record, 'time_over_own_decoder'
+      ),
+      'outputs that differ': str(record['outputs_that_differ']),
+  }])
+
+
 def shared_caches(*files: str) -> str:
   """Returns how much longer interleaved steps take than separate ones."""
   rows = []

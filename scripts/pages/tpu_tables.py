@@ -55,18 +55,19 @@ def section(
   return markdown.table(found, columns and [*label, *columns])
 
 
-def minutes(*folders: str) -> str:
+def minutes(folder: str, draft: str = '') -> str:
   """Returns the minutes that a chip decodes each test set, by the compiler.
 
   Args:
-    *folders: The records, of one target on one chip.
+    folder: The record.
+    draft: The draft to show; all by default.
   """
-  rows = []
-  for folder in folders:
-    record = records.entry(f'tpu_preflight/{folder}/tpu_preflight.json')
-    for row, pair in report.table_2_pairs(record):
-      rows.append(_minutes(record, row, pair))
-  return markdown.table(rows)
+  record = records.entry(f'tpu_preflight/{folder}/tpu_preflight.json')
+  return markdown.table([
+      _minutes(record, row, pair)
+      for row, pair in report.table_2_pairs(record)
+      if draft in ('', pair['draft'])
+  ])
 
 
 def _minutes(

@@ -257,7 +257,7 @@ class TestAnyLayout:
     files = ('checkpoint', '_METADATA', 'config.json', '.safetensors')
     files = [x for x in damaged.rglob('*') if x.name.endswith(files)]
     num_refused = 0
-    for i in range(120):
+    for i in range(60):
       file = files[i % len(files)]
       content = file.read_bytes()
       file.write_bytes(_spoiled(content, rng))
@@ -267,7 +267,7 @@ class TestAnyLayout:
         num_refused += 1
         assert str(error).isprintable()
       file.write_bytes(content)
-    assert num_refused > 20
+    assert num_refused > 10
     restore(damaged)
 
   @pytest.mark.parametrize('bad', [np.nan, np.inf])
