@@ -23,7 +23,7 @@ from speculative_t5x.testing import rules
 from speculative_t5x.testing import step_programs
 
 _HALF = step_programs.ROWS // 2
-_ROUNDS = 8  # by chance, the others may decide alike in one of them
+_ROUNDS = 3  # by chance, the others may decide alike in one of them
 _ROUNDING = 1e-5  # of a policy's numbers
 
 
