@@ -4,6 +4,7 @@
 
 from collections.abc import Iterator
 import contextlib
+import ctypes
 import gc
 import math
 import os
@@ -45,6 +46,8 @@ def tidy() -> None:
   if _memory() > _MOST_BYTES or _maps() > _MOST_MAPS:
     gc.unfreeze()
     jax.clear_caches()
+    gc.collect()
+    _return_freed_memory()
   gc.collect()
   gc.freeze()
 
@@ -55,6 +58,13 @@ def collect_if_grown() -> None:
   if _memory() > _collected_at + _MOST_GROWTH:
     gc.collect()
     _collected_at = _memory()
+
+
+def _return_freed_memory() -> None:
+  """Makes the process smaller, or programs would be freed after each file."""
+  libc = ctypes.CDLL(None)
+  if hasattr(libc, 'malloc_trim'):  # not on macOS
+    libc.malloc_trim(0)
 
 
 def _memory() -> int:

@@ -64,7 +64,7 @@ def _parse(*names):
     gin.parse_config(f'{macro} = None')
   for name in names:
     gin.parse_config_file(name)
-  return gin.config_str(max_line_length=10**6)
+  return gin.config_str(max_line_length=10**4)
 
 
 def _unset_macros(config):
