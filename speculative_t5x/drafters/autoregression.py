@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import jax
 from jax import lax
-from jax.experimental import layout
 import jax.numpy as jnp
 
 from speculative_t5x.networks import sharding
@@ -163,27 +162,13 @@ def _catch_up(decode, cache, num_fed, inputs, view, gamma, first_block):
     cache, num_fed = carry
     # Without a use of its logits, the compiler leaves out the head.
     _, cache = decode(cache, inputs(num_fed, block), num_fed, None)
-    cache = jax.tree.map(_keep_layout, cache)
+    # Nothing in this loop reads the cache of the last layer. Left alone, a
+    # TPU's compiler gives it another layout there, and copies it in every step.
+    cache = jax.tree.map(sharding.lay_in_order, cache)
     return cache, jnp.minimum(num_fed + block, view.num_tokens)
 
   with jax.named_scope(CATCH_UP):
     return lax.while_loop(is_behind, feed, (cache, num_fed))
-
-
-def _keep_layout(array: jax.Array) -> jax.Array:
-  """Returns an array whose axes lie in memory in their order.
-
-  Nothing in the loop that catches up reads the cache of the last layer. Left
-  alone, a TPU's compiler gives it another layout there, and copies it in every
-  step, before that loop and after it.
-
-  On a mesh, XLA would gather the whole array for it, in every step.
-  """
-  mesh = sharding.mesh_in_force()
-  if mesh is not None and mesh.size > 1:
-    return array
-  in_order = layout.Layout(tuple(range(array.ndim)))
-  return layout.with_layout_constraint(array, in_order)
 
 
 def _nothing_drafted(decode, cache, inputs, view, gamma) -> _Drafted:

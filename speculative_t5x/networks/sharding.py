@@ -15,6 +15,7 @@ import math
 from flax.linen import partitioning
 import jax
 from jax import lax
+from jax.experimental import layout
 import jax.numpy as jnp
 
 DATA_AXIS = 'data'
@@ -219,6 +220,21 @@ def constrain(x: jax.Array, axes: Sequence[str | None]) -> jax.Array:
   return lax.with_sharding_constraint(
       x, named_sharding(mesh, rules, axes, x.shape).spec
   )
+
+
+def lay_in_order(x: jax.Array) -> jax.Array:
+  """Constrains the axes of an array to lie in memory in their order.
+
+  For arrays that a loop carries or reads: left alone, the compiler may choose
+  another order where they are made, and copies them once they are read.
+
+  Returns the array unchanged on a mesh, where XLA would gather it.
+  """
+  mesh = mesh_in_force()
+  if mesh is not None and mesh.size > 1:
+    return x
+  in_order = layout.Layout(tuple(range(x.ndim)))
+  return layout.with_layout_constraint(x, in_order)
 
 
 def mesh_in_force() -> Mesh | None:

@@ -186,15 +186,16 @@ class T5Config(t5_modules.Sizes):
   ) -> T5Memory:
     """Projects an encoder's output for every decoder layer."""
     decoder = t5_modules.Transformer(self)
-    cross = input_widths.at_smallest(
-        is_input,
-        -1,
-        lambda width: decoder.apply(
-            {'params': params},
-            features[:, :width],
-            method='cross_keys_values',
-        ),
-    )
+
+    def project(width: int) -> t5_modules.CrossKeysValues:
+      cross = decoder.apply(
+          {'params': params}, features[:, :width], method='cross_keys_values'
+      )
+      # The product leaves the slots before the heads. XLA:CPU would copy all
+      # slots to the order that attention reads, and not only these.
+      return jax.tree.map(sharding.lay_in_order, cross)
+
+    cross = input_widths.at_smallest(is_input, -1, project)
     return T5Memory(_constrain_keys_values(cross), is_input)
 
   def init_cache(self, rows: int, slots: int) -> contracts.Cache:
