@@ -51,12 +51,11 @@ def read(path: str | os.PathLike[str]) -> list[run_record.RunRecord]:
   try:
     lines = epath.Path(path).read_text(encoding='utf-8').split('\n')
     found = [json.loads(line) for line in lines if line]
-    if not all(isinstance(x, dict) and 'schema_version' in x for x in found):
-      raise ValueError('a line is not a run record')
-    return [run_record.from_dict(values) for values in found]
-  except (OSError, TypeError, ValueError) as error:
+    # What is no object, or has no version, is no run record.
+    return [run_record.from_dict(x) for x in found if x['schema_version']]
+  except (KeyError, OSError, TypeError, ValueError) as error:
     raise ValueError(
-        f'{path} cannot be read as run records ({error}). Pass the'
+        f'{path} cannot be read as run records ({error!r}). Pass the'
         ' results.jsonl of a walltime job.'
     ) from error
 
@@ -106,13 +105,8 @@ def labels(
   """Returns one label per record, different for different settings.
 
   If records with the same label differ in a setting that it does not mention,
-  the setting is appended.
-
-  Args:
-    records: records of speculative runs.
-    label: returns the label of a record without such settings. Settings other
-      than those of the model, the data and the machine may be left out, to
-      merge runs under one label.
+  the setting is appended. These are settings of the model, the data and the
+  machine: `label` may leave out others, to merge runs under one label.
   """
   names = [label(record) for record in records]
   for key, words in _IF_DIFFERENT.items():
