@@ -51,11 +51,12 @@ def read(path: str | os.PathLike[str]) -> list[run_record.RunRecord]:
   try:
     lines = epath.Path(path).read_text(encoding='utf-8').split('\n')
     found = [json.loads(line) for line in lines if line]
-    # What is no object, or has no version, is no run record.
-    return [run_record.from_dict(x) for x in found if x['schema_version']]
-  except (KeyError, OSError, TypeError, ValueError) as error:
+    if not all(isinstance(x, dict) and 'schema_version' in x for x in found):
+      raise ValueError('a line is not a run record')
+    return [run_record.from_dict(values) for values in found]
+  except (OSError, TypeError, ValueError) as error:
     raise ValueError(
-        f'{path} cannot be read as run records ({error!r}). Pass the'
+        f'{path} cannot be read as run records ({error}). Pass the'
         ' results.jsonl of a walltime job.'
     ) from error
 
