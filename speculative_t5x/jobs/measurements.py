@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import dataclasses
 import sys
 
+from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
@@ -72,7 +73,7 @@ class Measurements:
   repeats: int
   reference: walltimes.Reference | None = None
   # What the target wrote, by the samplings: the same for all drafters.
-  _written: dict[sampling_lib.Pair, Sequence[acceptance.Written]] = (
+  _written: dict[sampling_lib.Pair, Sequence[engine.Result]] = (
       dataclasses.field(default_factory=dict, init=False, repr=False)
   )
 
@@ -151,7 +152,9 @@ class Measurements:
       return known
     requests, examples = self._first(decoder, workload, batch_size, samplings)
     reference = settings.reference and self.reference.way(samplings.target)
-    found = walltimes.measure(programs, requests, settings, name, reference)
+    record, *runs = walltimes.measure(
+        programs, requests, settings, name, reference
+    )
     progress.say(f'{name}: scoring')
 
     def judge(run: interleaved.Run) -> dict[str, float]:
@@ -163,16 +166,12 @@ class Measurements:
 
     counted = None
     if samplings.target.is_greedy and workload.rule.is_lossless:
-      counted = greedy.compare(
-          decoder, requests, found.plain, found.speculative
-      )
+      counted = greedy.compare(decoder, requests, *runs)
     return dataclasses.replace(
-        found.record,
+        record,
         truncated_inputs=examples.num_truncated,
         unknown_inputs=examples.num_unknown,
-        quality=run_record.BothRuns(
-            judge(found.plain), judge(found.speculative)
-        ),
+        quality=run_record.BothRuns(*map(judge, runs)),
         greedy=counted,
     )
 
@@ -209,7 +208,7 @@ class Measurements:
 
   def _write(
       self, decoder: token_decoder.TokenDecoder, samplings: sampling_lib.Pair
-  ) -> Sequence[acceptance.Written]:
+  ) -> Sequence[engine.Result]:
     """Returns what the target wrote, for alpha."""
     if samplings not in self._written:
       num_rows = sharding.round_up(decoder.mesh, 1)

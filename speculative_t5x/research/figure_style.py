@@ -91,12 +91,9 @@ def render(
 ) -> bytes:
   """Returns the file of a figure, with the same bytes for the same figure.
 
-  Args:
-    figure: figure that was drawn under `applied`.
-    kind: 'png' or 'pdf'.
-    records: what the figure was made from, whose digest is kept in the
-      metadata; see `digest.of`.
-    dots_per_inch: resolution.
+  The figure was drawn under `applied`. Its kind is 'png' or 'pdf', and its
+  metadata keep the digest of the records that it was made from, see
+  `digest.of`.
   """
   metadata = dict(_METADATA[kind])
   if records:
@@ -112,10 +109,7 @@ def panels(
 ) -> tuple[figure_lib.Figure, list[axes_lib.Axes]]:
   """Returns an empty figure, a column wide, with axes below each other.
 
-  Args:
-    x_label: label shared by all axes.
-    y_labels: one label per axes.
-    axes_in: height of each, inches.
+  They share the x axis, and each is `axes_in` inches high.
   """
   size = COLUMN_IN, _REST_IN + axes_in * len(y_labels)
   figure = Figure(size, layout='constrained')

@@ -42,13 +42,7 @@ class Progress:
   """
 
   def __init__(self, name: str, total: int | None, unit: str = 'batches'):
-    """Shows nothing yet.
-
-    Args:
-      name: what the bar or each line begins with.
-      total: number of batches; None if it is not known.
-      unit: what is counted, if not batches.
-    """
+    """Shows nothing yet; the total is None if it is not known."""
     self._unit = unit
     terminal = console.Console(stderr=True)
     self._bar = progress.Progress(

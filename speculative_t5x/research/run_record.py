@@ -225,14 +225,10 @@ def to_json(record: RunRecord) -> str:
 
 
 def from_dict(values: Mapping[str, Any], kind: type = RunRecord) -> Any:
-  """Returns the record that a JSON object holds.
+  """Returns the record, or another dataclass, that a JSON object holds.
 
   Objects of other versions can be read: a missing key is None, at any level,
   and an unknown key is ignored.
-
-  Args:
-    values: the JSON object.
-    kind: class of the result, a dataclass.
   """
   return kind(
       **{

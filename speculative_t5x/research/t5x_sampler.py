@@ -19,9 +19,7 @@ def make_model(
 ) -> models.EncoderDecoderModel:
   """Returns T5X's model of a network, without parameters.
 
-  Args:
-    config: The network.
-    sampling: Temperature, top-k and top-p, as Python's numbers.
+  Temperature, top-k and top-p are Python's numbers.
   """
   names = [field.name for field in dataclasses.fields(network.T5Config)]
   known = {n: getattr(config, n) for n in names if hasattr(config, n)}

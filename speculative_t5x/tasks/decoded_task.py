@@ -26,19 +26,11 @@ def register(
     validation_file: str | os.PathLike[str],
     vocabulary_file: str | os.PathLike[str],
 ) -> str:
-  """Register the task in place of one of the same name.
+  """Register the task in place of one of the same name; return its name.
 
   Sequences are used as they are written, end of sequence included. Those that
-  are longer than the task's feature lengths are cut.
-
-  Args:
-    train_file: Predictions of the training split's inputs, which may be remote
-      (`gs://`).
-    validation_file: Predictions of the validation split's inputs.
-    vocabulary_file: SentencePiece model of the target.
-
-  Returns:
-    The task's name, `decodes`.
+  are longer than the task's feature lengths are cut. The predictions of each
+  split's inputs may be remote (`gs://`); the vocabulary is the target's.
 
   Raises:
     FileNotFoundError: if a local vocabulary file is missing. A missing file of

@@ -10,15 +10,11 @@ EXAMPLE_ID = 'example_id'  # the feature of tasks that define ids
 
 
 def of_inputs(tokens: np.ndarray) -> int:
-  """Returns an id for an example of a task that defines none.
+  """Returns an id in [0, 2**31) for an example of a task that defines none.
 
-  The id is a hash of the inputs, so examples with equal inputs get equal
-  samples. An index in the split would depend on the sharding of a job.
-
-  Args:
-    tokens: [inputs_length] int32; padding (0) is ignored.
-  Returns:
-    A number in [0, 2**31).
+  The id is a hash of the inputs, [inputs_length] int32 without padding (0), so
+  examples with equal inputs get equal samples. An index in the split would
+  depend on the sharding of a job.
   """
   tokens = np.asarray(tokens, np.int32)
   return zlib.crc32(tokens[tokens != 0].tobytes()) & 0x7FFFFFFF

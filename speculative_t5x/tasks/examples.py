@@ -130,7 +130,11 @@ def load(
       text = _text(task, 'targets', row.target_tokens, row.features)
       target = task.postprocess_fn(text, example=row.features, is_target=True)
       targets.append(target)
-      references.append(_as_json(target))
+      # With what JSON has in place of arrays and bytes.
+      line = json_lines.dumps(
+          target, cls=seqio.TensorAndNumpyEncoder, max_ndarray_size=sys.maxsize
+      )
+      references.append(json.loads(line))
   tokens = batching.pad([row.tokens for row in rows], lengths['inputs'])
   return Examples(task, rows, tokens, targets, references)
 
@@ -332,11 +336,3 @@ def _text(task: seqio.Task, name: str, tokens: np.ndarray, features) -> str:
   if found is None:
     return task.output_features[name].vocabulary.decode(tokens.tolist())
   return found.decode()
-
-
-def _as_json(value: Any) -> Any:
-  """Return a value with what JSON has in place of arrays and bytes."""
-  line = json_lines.dumps(
-      value, cls=seqio.TensorAndNumpyEncoder, max_ndarray_size=sys.maxsize
-  )
-  return json.loads(line)

@@ -22,11 +22,7 @@ Value = float | seqio.metrics.MetricValue
 def with_aux_values(
     metric_fn: Callable[[Sequence[Any], Sequence[Any]], Mapping[str, Value]],
 ) -> Callable[..., Mapping[str, Value]]:
-  """Return a metric of targets and predictions as one with auxiliary values.
-
-  Args:
-    metric_fn: Called with targets and predictions.
-  """
+  """Return a metric of targets and predictions as one with auxiliary values."""
 
   # `functools.wraps` would show seqio the parameters of `metric_fn`.
   def with_unused(targets, predictions, aux_values):
@@ -41,15 +37,10 @@ def speculation(
     predictions: Sequence[Any],
     aux_values: Mapping[str, Any],
 ) -> dict[str, Value]:
-  """Compute rates of speculative decoding.
+  """Compute rates of speculative decoding; see `metrics.speculation`.
 
-  Args:
-    targets: Unused.
-    predictions: Unused.
-    aux_values: See `metrics.speculation`.
-  Returns:
-    The numbers of `metrics.speculation`; of a speculative run also
-    `tokens_per_target_call/examples`, a histogram over the examples.
+  A speculative run also has `tokens_per_target_call/examples`, a histogram over
+  the examples.
   """
   del targets, predictions
   found = metrics.speculation(aux_values)
@@ -62,10 +53,8 @@ def speculation(
   return found | {'tokens_per_target_call/examples': histogram}
 
 
-_bleu = with_aux_values(metrics.bleu)
-_bleu_of_t5 = with_aux_values(functools.partial(metrics.bleu, tokenize='intl'))
-_rouge = with_aux_values(metrics.rouge)
-
-TRANSLATION = (_bleu,)
-T5_TRANSLATION = (_bleu_of_t5,)  # BLEU as T5 reports it
-SUMMARIZATION = (_rouge,)
+TRANSLATION = (with_aux_values(metrics.bleu),)
+T5_TRANSLATION = (  # BLEU as T5 reports it
+    with_aux_values(functools.partial(metrics.bleu, tokenize='intl')),
+)
+SUMMARIZATION = (with_aux_values(metrics.rouge),)

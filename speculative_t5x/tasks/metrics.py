@@ -22,22 +22,15 @@ def bleu(
     *,
     tokenize: str = '13a',
 ) -> dict[str, float]:
-  """Compute case-sensitive corpus BLEU with exponential smoothing.
+  """Compute `bleu`, case-sensitive over the corpus with exponential smoothing.
 
-  The default tokenization is mteval-v13a, which is also sacrebleu's. The T5
-  library's metric uses 'intl', as do the tasks that follow it; on German
-  Multi30k the two differ by about one point.
+  It is from 0 to 100. Targets are one reference per example. The default
+  tokenization is mteval-v13a, which is also sacrebleu's. The T5 library's
+  metric uses 'intl', as do the tasks that follow it; on German Multi30k the two
+  differ by about one point.
 
-  Args:
-    targets: One reference per example.
-    predictions: The translations, in the same order.
-    tokenize: Sacrebleu's name of a tokenization.
-
-  Returns:
-    `bleu`, from 0 to 100.
-
-  Reference: Papineni et al. (2002), "BLEU: a Method for Automatic Evaluation
-  of Machine Translation", Section 2; Post (2018), arXiv:1804.08771, Section 3.
+  Reference: Papineni et al. (2002), "BLEU: a Method for Automatic Evaluation of
+  Machine Translation", Section 2; Post (2018), arXiv:1804.08771, Section 3.
   """
   # sacrebleu itself would score as many as the shorter list has.
   references = [x for x, _ in zip(targets, predictions, strict=True)]
@@ -61,17 +54,11 @@ def rouge(
   """Compute ROUGE as the T5 library does, without its bootstrap.
 
   Words are lower case and not stemmed. ROUGE-Lsum splits a text into sentences
-  at newlines and at full stops between spaces. The values are means over the
-  examples. The T5 library reports the medians of 1,000 bootstrap samples of
-  these means, drawn without a seed, which differ from the means by sampling
-  noise.
-
-  Args:
-    targets: One reference per example.
-    predictions: The summaries, in the same order.
-
-  Returns:
-    F1 of `rouge1`, `rouge2` and `rougeLsum`, from 0 to 100.
+  at newlines and at full stops between spaces. The values, F1 of `rouge1`,
+  `rouge2` and `rougeLsum` from 0 to 100, are means over the examples, which
+  have one reference each. The T5 library reports the medians of 1,000 bootstrap
+  samples of these means, drawn without a seed, which differ from the means by
+  sampling noise.
 
   Reference: Lin (2004), "ROUGE: A Package for Automatic Evaluation of
   Summaries", Sections 2 and 3.

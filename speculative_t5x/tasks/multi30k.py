@@ -32,14 +32,9 @@ VOCABULARY_FILE = 'ende4k.model'  # in the folder
 def read_pairs(
     data_dir: str | os.PathLike[str], split: str
 ) -> list[tuple[str, str]]:
-  """Read a split.
+  """Read the English and German sentences of one of SPLITS, in order.
 
-  Args:
-    data_dir: The folder, which may be remote (`gs://`).
-    split: One of SPLITS.
-
-  Returns:
-    Pairs of an English and a German sentence, in the order of the files.
+  The folder may be remote (`gs://`).
 
   Raises:
     FileNotFoundError: if a file is missing.
@@ -73,15 +68,10 @@ def register(
     data_dir: str | os.PathLike[str],
     vocabulary_file: str | os.PathLike[str] | None = None,
 ) -> str:
-  """Register the seqio task in place of one of the same name.
+  """Register the seqio task in place of one of the same name; return its name.
 
-  Args:
-    data_dir: The folder, which may be remote (`gs://`).
-    vocabulary_file: The path of a SentencePiece model; None for `ende4k.model`
-      in the folder.
-
-  Returns:
-    The task's name, `multi30k_ende`.
+  The folder may be remote (`gs://`). Its `ende4k.model` is the vocabulary
+  unless another SentencePiece model is given.
 
   Raises:
     FileNotFoundError: if the vocabulary is missing. Another missing file raises

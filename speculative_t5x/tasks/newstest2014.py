@@ -19,10 +19,8 @@ _NUM_SENTENCES = 3003
 
 
 def read(split: str) -> Mapping[str, list[str]]:
-  """Read the sentences in English and German, as `en` and `de`.
+  """Read the sentences of the split 'test', the only one, as `en` and `de`.
 
-  Args:
-    split: 'test', the only one.
   Raises:
     OSError: if they can be neither found nor downloaded.
     ValueError: if the files are not whole.
@@ -57,12 +55,8 @@ def read(split: str) -> Mapping[str, list[str]]:
 def register(
     vocabulary_file: str | os.PathLike[str] = seqio_tasks.T5_VOCABULARY_FILE,
 ) -> str:
-  """Register the task `wmt_ende`, with the split `test` alone.
+  """Register the task `wmt_ende`, with the split `test` alone; return its name.
 
-  Args:
-    vocabulary_file: The path of a SentencePiece model.
-  Returns:
-    The task's name.
   Raises:
     FileNotFoundError: if a local vocabulary file is missing.
   """

@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 import functools
 import random
 
+import editdistance
+
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import metric_fns
 from speculative_t5x.tasks import seqio_tasks
@@ -32,11 +34,9 @@ def name(percentage: int) -> str:
 
 
 def read(percentage: int, split: str) -> Mapping[str, list]:
-  """Returns the texts of a split by feature.
+  """Returns the texts of one of SPLITS by feature.
 
-  Args:
-    percentage: of the words of the reference that its hint edits.
-    split: one of SPLITS.
+  A hint is the reference with that percentage of its words edited.
   """
   inputs, targets = zip(*bulletins.read_pairs(split), strict=True)
   words = [word for target in targets for word in target.split()]
@@ -59,39 +59,18 @@ def earlier_version(
   An edited word is replaced by another one, dropped, or preceded by a new one;
   where that happens is drawn, and which of the three. The number of edits is
   that of the words times `share`, rounded, and no fewer edits turn one text
-  into the other.
+  into the other. The same seed gives the same edits.
 
-  Args:
-    text: Words that are separated by spaces.
-    share: The share of the words to edit, in [0, 1].
-    seed: The same seed gives the same edits.
-    words: New words are drawn from them; at least two different ones.
+  New words are drawn from `words`, at least two different ones.
   """
   rng = random.Random(seed)
   found = text.split()
   count = round(share * len(found))
   edited = _edited(found, count, rng, words)
   # Two edits may amount to fewer: a word dropped beside the same one inserted.
-  while num_edits(edited, found) != count:
+  while editdistance.eval(edited, found) != count:
     edited = _edited(found, count, rng, words)
   return ' '.join(edited)
-
-
-def num_edits(first: Sequence[str], second: Sequence[str]) -> int:
-  """Return the least number of words to replace, drop and insert.
-
-  Args:
-    first: Words.
-    second: Words that the edits turn `first` into.
-  """
-  row = list(range(len(second) + 1))
-  for i, one in enumerate(first, start=1):
-    diagonal, row[0] = row[0], i
-    for j, other in enumerate(second, start=1):
-      diagonal, row[j] = row[j], min(
-          diagonal + (one != other), row[j] + 1, row[j - 1] + 1
-      )
-  return row[-1]
 
 
 def _edited(found, count, rng, words) -> list[str]:

@@ -7,7 +7,6 @@ Legend: examples, num_decodes (samples per example).
 
 from collections.abc import Sequence
 import dataclasses
-import json
 from typing import TYPE_CHECKING, Any
 
 from etils import epath
@@ -17,6 +16,7 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.tasks import json_rows
 
 if TYPE_CHECKING:  # imports seqio and TensorFlow, which files do not need
   from speculative_t5x.tasks import examples as examples_lib
@@ -64,13 +64,7 @@ def read(
     decoder: token_decoder.TokenDecoder,
     vocabulary: vocabularies.Vocabulary,
 ) -> Predictions:
-  """Return the texts of decoded batches, without those of padding rows.
-
-  Args:
-    batches: Decoded batches, as numpy arrays.
-    num_examples: Number of examples in them.
-    decoder: The decoder that decoded them.
-    vocabulary: The target's vocabulary.
+  """Return the texts of decoded batches, as numpy arrays, without padding rows.
   """
   special_ids, num_decodes = (
       decoder.target_model.special_ids, decoder.num_decodes
@@ -108,11 +102,8 @@ def rows(
 ) -> list[dict[str, Any]]:
   """Return the rows of `predictions.jsonl`, one per example.
 
-  Args:
-    examples: The decoded examples.
-    temperature: Sampling temperature of the decoding.
-    sides: Predictions by their key in a row. A single decode is written as a
-      text, several decodes as a list.
+  Predictions are given by their key in a row. A single decode is written as a
+  text, several decodes as a list.
   """
   columns = {
       'example_id': examples.example_ids.tolist(),
@@ -156,23 +147,9 @@ def best_of(decodes: str | list[str]) -> str:
 
 
 def read_rows(path: epath.Path) -> list[dict[str, Any]]:
-  """Read the rows of `predictions.jsonl`.
-
-  Raises:
-    ValueError: naming a line that is not a JSON object.
-  """
-  rows = []
-  # Not `splitlines`, which would also split at Unicode line separators.
-  lines = path.read_text(encoding='utf-8').split('\n')
-  for number, line in enumerate(lines, start=1):
-    try:
-      rows += [dict(json.loads(line))] if line else []
-    except (ValueError, TypeError) as error:
-      raise ValueError(
-          f'{path}, line {number} is damaged ({error}). Run the job again,'
-          ' which writes the file from its chunks.'
-      ) from error
-  return rows
+  """Read the rows of `predictions.jsonl`; see `json_rows.read` for errors."""
+  remedy = 'Run the job again, which writes the file from its chunks.'
+  return json_rows.read(path, dict, 'a JSON object', remedy)
 
 
 def are_tokens(decodes: Any) -> bool:
@@ -186,11 +163,9 @@ def are_tokens(decodes: Any) -> bool:
 def read_pairs(path: epath.Path) -> list[tuple[list[int], list[int]]]:
   """Read the token ids of the input and of the output of each decode.
 
-  For the rows of an eval job, which has decoded twice, these are the decodes by
-  the target alone.
+  The file is that of an infer job, or of an eval job, which has decoded twice:
+  then these are the decodes by the target alone.
 
-  Args:
-    path: The `predictions.jsonl` of an eval job or an infer job.
   Raises:
     ValueError: for a file without token ids.
     FileNotFoundError: if there is no such file.

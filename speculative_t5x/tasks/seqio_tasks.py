@@ -76,12 +76,7 @@ def add_task(
 def source_of_pairs(
     read_pairs: Callable[[str], Pairs], splits: Sequence[str]
 ) -> seqio.DataSource:
-  """Return a source of pairs of an input and a target text.
-
-  Args:
-    read_pairs: Returns the pairs of a split; called when the split is first
-      read.
-    splits: Names of the splits that `read_pairs` accepts.
+  """Return a source of pairs of an input and a target; see `source_of_columns`.
   """
 
   def read(split: str) -> Mapping[str, list[str]]:

@@ -38,16 +38,11 @@ _SOURCE = (
 def read_pairs(
     data_file: str | os.PathLike[str], category: str
 ) -> list[tuple[str, str]]:
-  """Read the rows of a category.
+  """Read the rows of one of CATEGORIES, in the order of the file.
 
-  Args:
-    data_file: The path of the JSON lines, which may be remote (`gs://`).
-    category: One of CATEGORIES.
-
-  Returns:
-    Pairs of a prompt and its reference, in the order of the file. Spec-Bench's
-    instruction at the start of a prompt is replaced by T5's prefix; a prompt
-    that begins with another text is unchanged.
+  The file may be remote (`gs://`). Spec-Bench's instruction at the start of a
+  prompt is replaced by T5's prefix; a prompt that begins with another text is
+  unchanged.
 
   Raises:
     FileNotFoundError: if there is no such file.
@@ -88,15 +83,10 @@ def register(
     category: str,
     vocabulary_file: str | os.PathLike[str] | None = None,
 ) -> str:
-  """Register the seqio task of a category in place of one of the same name.
+  """Register the seqio task of one of CATEGORIES; return its name.
 
-  Args:
-    data_file: The path of the JSON lines, which may be remote (`gs://`).
-    category: One of CATEGORIES.
-    vocabulary_file: The path of a SentencePiece model; None for T5's.
-
-  Returns:
-    The task's name, `spec_bench_translation` or `spec_bench_summarization`.
+  It is `spec_bench_translation` or `spec_bench_summarization`, in place of one
+  of the same name. Without a SentencePiece model, the vocabulary is T5's.
 
   Raises:
     FileNotFoundError: if a local vocabulary is missing. A missing file raises

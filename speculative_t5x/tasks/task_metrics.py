@@ -27,12 +27,8 @@ def compute(
 ) -> MetricValues:
   """Compute all metrics of a task from outputs that were decoded once.
 
-  As in seqio's evaluator, postprocessors see the example of an output.
-
-  Args:
-    examples: The examples, with their references.
-    texts: One decoded text per example.
-    aux_values: Arrays [examples, ...], see `predictions.Predictions`.
+  As in seqio's evaluator, postprocessors see the example of an output. For the
+  auxiliary values, [examples, ...], see `predictions.Predictions`.
   """
   task = examples.task
   best = [
@@ -100,15 +96,9 @@ def log(
     step: int,
     values: MetricValues,
 ) -> None:
-  """Pass metrics to seqio loggers.
+  """Pass metrics to seqio loggers, classes that are called with `output_dir`.
 
-  Args:
-    loggers: Classes of loggers; each is called with `output_dir`.
-    folder: The folder that the loggers write to; it is made, because not all of
-      them make it. May be remote.
-    task_name: The name of the task.
-    step: The training step of the model.
-    values: What `compute` returned.
+  The folder, which may be remote, is made, because not all of them make it.
   """
   folder = epath.Path(folder)
   folder.mkdir(parents=True, exist_ok=True)

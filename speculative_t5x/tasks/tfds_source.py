@@ -113,12 +113,7 @@ class PreparedDataSource(seqio.TfdsDataSource):
 
 
 def _replace_id(example, shard_lengths: list[int]):
-  """Replace `tfds_id`, a text, by `example_id`.
-
-  Args:
-    example: Its id is as 'xsum-test.tfrecord-00001-of-00004__17'.
-    shard_lengths: Number of examples per file.
-  """
+  """Replace a `tfds_id` as 'xsum-test.tfrecord-00001-of-00004__17'."""
   example = dict(example)
   numbers = tf.strings.regex_replace(
       example.pop('tfds_id'), r'.*-(\d+)-of-\d+__(\d+)', r'\1 \2'

@@ -29,16 +29,7 @@ from speculative_t5x.tasks import tfds_source
 
 
 class _Task(NamedTuple):
-  """How a data set becomes a task.
-
-  Attributes:
-    tfds_name: The name of the data set, with its config and version.
-    prefix: Text before each input.
-    inputs_key: The feature with the text to be translated or summarized.
-    targets_key: The feature with the reference.
-    metric_fns: Metrics of the task.
-    remedy: What else to do if the data set cannot be prepared.
-  """
+  """How a data set becomes a task, and the remedy if it cannot be prepared."""
 
   tfds_name: str
   prefix: str
@@ -127,13 +118,7 @@ def add(
     source: seqio.DataSource,
     vocabulary_file: str | os.PathLike[str],
 ) -> str:
-  """Register a task of examples that any source has; see `register`.
-
-  Args:
-    name: One of NAMES.
-    source: Examples with the fields of the data set, and `example_id`.
-    vocabulary_file: The path of a SentencePiece model.
-  """
+  """Register a task of examples that have its fields; see `register`."""
   task = _TASKS[name]
   seqio_tasks.add_task(
       name,

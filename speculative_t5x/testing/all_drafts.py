@@ -160,9 +160,7 @@ def _check_none_dropped(
 ) -> None:
   """Checks that tokens decide only about the drafting of tokens after them.
 
-  Args:
-    program: names the drafter.
-    drawn: all tokens drawn, and how many of them are draft tokens.
+  `drawn` has all tokens drawn, and how many of them are draft tokens.
   """
   first = {}
   for (row, _, _, tokens, _), length in drawn:

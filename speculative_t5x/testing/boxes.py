@@ -46,10 +46,6 @@ def constant_boxes(
   its middle is taken as constant. Otherwise it is cut where the function
   changes on the way from the middle to a probe, which is found by bisection.
 
-  Args:
-    function: takes indices of problems and points of their cubes.
-    count: number of problems.
-    dimensions: dimensions of each cube.
   Yields:
     Of each box the index of the problem, the volume, the middle, and the value.
   Raises:
@@ -120,16 +116,9 @@ def _change(
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns where a function changes on the way from a point to another.
 
-  The way changes one coordinate after another.
-
-  Args:
-    function: the function that changes, see `constant_boxes`.
-    problems: [n].
-    start: [n, dimensions].
-    target: [n, dimensions], where the function has another value.
-    values: [n, any], of the function at the start.
-  Returns:
-    The axis, [n], and the coordinate, [n].
+  The way changes one coordinate after another. Start and target are [n,
+  dimensions], and the values [n, any] are those at the start; the target has
+  others. Returns the axis, [n], and the coordinate, [n].
   """
   rows = np.arange(len(problems))
   axes = np.zeros(len(problems), int)

@@ -56,9 +56,7 @@ def target_logits(vocab_size: int) -> np.ndarray:
 def draft_logits(vocab_size: int, width: int | None = None) -> np.ndarray:
   """Returns parameters of a draft model that resembles the random target.
 
-  Args:
-    vocab_size: tokens of the target.
-    width: tokens that it drafts, the first ones; None for all.
+  It drafts the first `width` tokens; None for all.
   """
   width = width or vocab_size
   own = table_model.random_logits(2, len(LIMITS), vocab_size, width)
@@ -75,12 +73,9 @@ def of_tables(
 ) -> Pair:
   """Returns the pair of the random target and a drafter for it.
 
-  Args:
-    drafter: made for `table_model.TextModel(vocab_size)`.
-    params: parameters of the drafter.
-    vocab_size: at least 3, the tokens of inputs and hints.
-    tolerance: rounding of probabilities.
-    hints: [examples, any] int32; None without.
+  The drafter is made for `table_model.TextModel(vocab_size)`, which has the
+  tokens of inputs and hints, at least 3. Hints are [examples, any] int32, or
+  None.
   """
   logits = target_logits(vocab_size)
   return Pair(

@@ -121,11 +121,9 @@ def reach(
 ) -> Reached:
   """Enumerates decoding from its first token to its last.
 
-  Args:
-    program: makes the steps.
-    rule: accepts draft tokens in each step.
-    enumerator: finds the boxes of the same rule.
-    state: the examples before any token; None for that of `program.begin`.
+  The enumerator finds the boxes of the same rule. `state` has the examples
+  before any token; None for that of `program.begin`.
+
   Raises:
     AssertionError: if drafts are misstated, or a row depends on others.
   """
@@ -184,10 +182,8 @@ def exact_distribution(
 ) -> dict[tuple[int, ...], float]:
   """Returns the target's distribution over outputs, by the chain rule.
 
-  Args:
-    probs: returns the distribution of the token after some tokens.
-    limit: most tokens.
-    end: the token that ends an output, and is part of it.
+  `probs` returns the distribution of the token after some tokens. An output has
+  at most `limit` tokens, and its end is one of them.
   """
   found = {}
 

@@ -88,12 +88,9 @@ def check_rule(
 def check_distance(name: str, distance: float, tolerance: float) -> None:
   """Checks that outputs follow the target's distribution.
 
-  Args:
-    name: says what made the outputs, for the message.
-    distance: total variation distance of the outputs from the target's.
-    tolerance: the largest one that passes.
   Raises:
-    AssertionError: for a larger one.
+    AssertionError: for a total variation distance above the tolerance, with the
+      name of what made the outputs.
   """
   if distance > tolerance:
     raise AssertionError(
@@ -120,12 +117,7 @@ def samplings(
 
 
 def distances(rule: Rule, tables: Sequence[tables_lib.Tables]) -> list[float]:
-  """Returns the total variation distances of `outputs` from the target's.
-
-  Args:
-    rule: a rule as for `check_rule`.
-    tables: any number of targets and drafters.
-  """
+  """Returns the total variation distances of `outputs` from the target's."""
   return [
       total_variation(_continued(each, {(): 1.0}), joint)
       for each, joint in zip(tables, outputs(rule, tables), strict=True)
@@ -143,17 +135,11 @@ def total_variation(
 def outputs(
     rule: Rule, tables: Sequence[tables_lib.Tables]
 ) -> list[dict[tuple[int, ...], float]]:
-  """Returns the joint distributions of gamma + 1 tokens.
+  """Returns the joint distribution of gamma + 1 tokens for each of the tables.
 
   The tokens are those that the rule emits in one block, continued by the target
   to gamma + 1. The rule keeps the target's distribution if theirs is the
-  target's.
-
-  Args:
-    rule: a rule as for `check_rule`.
-    tables: any number of targets and drafters.
-  Returns:
-    For each of the tables: probability by tokens.
+  target's. For the arguments see `emissions`.
   """
   emitted = emissions(rule, tables)
   return [_continued(*each) for each in zip(tables, emitted, strict=True)]
@@ -164,9 +150,8 @@ def emissions(
 ) -> list[dict[tuple[int, ...], float]]:
   """Returns the probability of everything that the rule emits in one block.
 
-  Args:
-    rule: a rule as for `check_rule`.
-    tables: any number of targets and drafters.
+  The rule is as for `check_rule`; there may be any number of tables.
+
   Returns:
     For each of the tables: probability by the accepted tokens and the next one.
   """
@@ -248,8 +233,8 @@ def problem(
     find_logits: Returns the target's logits after some draft tokens.
     find_probs: Returns its distribution there.
     sampling: The target's sampling.
-    gamma: Draft tokens per block.
-    tokens: The draft tokens, at most gamma.
+    gamma: Most draft tokens.
+    tokens: The draft tokens.
     draft_probs: The distribution of each draft token; None for point masses.
     is_point_mass: Which draft tokens are point masses; None for none.
   """
@@ -282,8 +267,7 @@ def join(
 ) -> tuple[contracts.Scores, contracts.Draft]:
   """Stacks problems of one group and one sampling for `Enumerator.boxes`.
 
-  Args:
-    problems: NumPy arrays of one row, at least one problem.
+  They are NumPy arrays of one row, at least one problem.
   """
   sampling = problems[0][0].sampling
   bare = [(scores._replace(sampling=None), draft) for scores, draft in problems]
@@ -321,9 +305,9 @@ class Enumerator:
   ) -> list[Box]:
     """Returns the boxes of all problems; the weights of each add up to 1.
 
-    Args:
-      scores: one row per problem, NumPy arrays; one sampling for all.
-      draft: one row per problem, NumPy arrays.
+    Scores and drafts are NumPy arrays with one row per problem, and one
+    sampling for all.
+
     Raises:
       ValueError: if the rule is not constant on boxes of its uniforms, or if
         what it returns is not a verdict.

@@ -86,19 +86,12 @@ def check_policy(
   """Checks that outputs follow the target's distribution under a policy.
 
   As in `check_drafter` all outputs are enumerated, with a draft model as the
-  drafter, alone and after lookup.
+  drafter, alone and after lookup. See there for other arguments and errors.
 
   Args:
     policy: an object, not its class.
-    gamma: draft tokens per block.
-    vocab_size: tokens of the target, at least 3.
-    temperatures: temperatures of target and drafter.
-    tolerance: the largest total variation distance that passes.
   Raises:
-    AssertionError: for a distance above it; if a token is drawn and not tested
-      for its value; if a row depends on other rows; if the state has not one
-      entry per row; if `is_constant` is true and drafts have other lengths. The
-      message says which.
+    AssertionError: also if `is_constant` is true and drafts have other lengths.
     ValueError: if the policy does not return what `contracts.DraftLengthPolicy`
       says.
     TypeError: if it is not hashable, as a frozen dataclass is.
@@ -134,13 +127,9 @@ def check_pair(
 ) -> set[int]:
   """Checks that outputs of a pair follow the target, whatever its network.
 
-  All outputs are enumerated, with the rule of the paper.
+  All outputs are enumerated, with the rule of the paper. The target has few
+  tokens. The tolerance is the largest total variation distance that passes.
 
-  Args:
-    pair: A target and a drafter of few tokens, and the target's logits.
-    policy: Draft length policy.
-    temperatures: Temperatures of target and drafter.
-    tolerance: The largest total variation distance that passes.
   Returns:
     The lengths of drafts, see `reachable.Reached`.
   Raises:

@@ -55,9 +55,7 @@ class Program:
   ) -> 'Program':
     """Returns a program that shares what this one compiles.
 
-    Args:
-      sampling: the target's.
-      draft_sampling: the drafter's; None for the target's.
+    Without a sampling of its own, the drafter has the target's.
     """
     other = copy.copy(self)
     other._set_sampling(sampling, draft_sampling)
@@ -88,13 +86,10 @@ class Program:
       examples: np.ndarray,
       rows: int = ROWS,
   ) -> tuple[state_lib.Setup, state_lib.Batch, state_lib.State]:
-    """Begins with some examples, each of as many rows as the next.
+    """Begins with some examples, given by their numbers.
 
-    Args:
-      rule: any.
-      samplings: the target's sampling and the drafter's.
-      examples: their numbers.
-      rows: a multiple of the examples (static).
+    Each has as many rows as the next. `rows`, a multiple of the examples, is
+    static.
     """
     pair = self.pair
     limits = jnp.asarray(pair.limits, jnp.int32)[examples]
@@ -186,13 +181,9 @@ def take(tree: Any, rows: np.ndarray) -> Any:
 def words(values) -> np.ndarray:
   """Returns uniforms whose draws and coins are those of given numbers.
 
-  Both words are values * 2^32, because a draw from one block uses the second
-  alone, and a coin the first, up to 2^-32.
-
-  Args:
-    values: [...] in [0, 1).
-  Returns:
-    [..., 2] uint32, for vocabularies of one block of a draw.
+  Both words, [..., 2] uint32, are values in [0, 1) times 2^32, because a draw
+  from one block uses the second alone, and a coin the first, up to 2^-32. They
+  are for vocabularies of one block of a draw.
   """
   word = np.floor(np.asarray(values, np.float64) * 2**32).astype(np.uint32)
   return np.stack([word, word], axis=-1)

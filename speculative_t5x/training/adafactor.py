@@ -26,8 +26,7 @@ def make(
 ) -> optax.GradientTransformation:
   """Return Adafactor with the settings of T5X's T5 1.1 recipe.
 
-  Args:
-    learning_rate_fn: The learning rate as a function of the step, from 0 on.
+  The learning rate is a function of the step, from 0 on.
   """
   return optax.adafactor(
       learning_rate_fn,
@@ -82,13 +81,8 @@ def from_param_states(
 ) -> train_state.TrainState:
   """Make a train state from a checkpoint, to resume a training run.
 
-  This is the inverse of `to_param_states`.
-
-  Args:
-    optimizer: The optimizer that `make` returned.
-    step: The number of steps made.
-    params: The parameters after those steps.
-    param_states: The optimizer's state, as `to_param_states` returns it.
+  This is the inverse of `to_param_states`. The optimizer is of `make`, and the
+  parameters are those after `step` steps.
   """
   part = lambda name: jax.tree.map(lambda _, x: x[name], params, param_states)
   state = start(optimizer, params)

@@ -80,14 +80,11 @@ def pad(
 ) -> Examples:
   """Pad sequences of any lengths to arrays that a network can read.
 
-  Args:
-    inputs: Token ids of each example, at least one.
-    targets: Token ids of each example.
-    network: A network that reads them.
-    origin: Where the tokens come from, for the message.
-    lengths: Maximum tokens of 'inputs' and 'targets', up to which the arrays'
-      lengths are rounded up to a multiple of 8, because odd sizes are slow on
-      accelerators; None for the longest sequences.
+  With maximum lengths of 'inputs' and 'targets', the arrays' lengths are
+  rounded up to a multiple of 8, up to these, because odd sizes are slow on
+  accelerators; None for the longest sequences. Errors name the origin of the
+  tokens.
+
   Raises:
     ValueError: if a token is outside the network's vocabulary.
   """
@@ -110,8 +107,7 @@ def pad(
 def join(parts: Sequence[Examples]) -> Examples:
   """Return the examples of all parts, padded to one length.
 
-  Args:
-    parts: Examples in numpy arrays, at least one part.
+  They are in numpy arrays, and there is at least one part.
   """
 
   def joined(*arrays):
@@ -175,13 +171,8 @@ def in_order(examples: Examples, batch_size: int) -> Examples:
   """Split all examples into batches, in their order, for evaluation.
 
   The last batch is filled up with examples that consist of padding, which have
-  weight 0.
-
-  Args:
-    examples: Examples in numpy arrays.
-    batch_size: Examples per batch.
-  Returns:
-    Examples whose arrays are [num_batches, batch_size, length].
+  weight 0. The examples are in numpy arrays, and what is returned has arrays
+  [num_batches, batch_size, length].
   """
   num_batches = -(-examples.num_examples // batch_size)
   missing = num_batches * batch_size - examples.num_examples

@@ -19,9 +19,7 @@ from speculative_t5x.training import steps
 class CrossEntropy:
   """The objective of T5X's train job; see `steps.Objective`.
 
-  Attributes:
-    network: The network, with dropout rate and dtype of training.
-    loss_config: The configuration of the loss.
+  The network has the dropout rate and the dtype of training.
   """
 
   network: network_lib.Network = struct.field(pytree_node=False)
@@ -49,9 +47,7 @@ def validation(
 ) -> steps.Validation:
   """Return what measures cross entropy and accuracy.
 
-  Args:
-    objective: The objective of the training.
-    examples: Examples, [num_batches, batch, length].
+  The examples are [num_batches, batch, length].
   """
   score = lambda measured: -measured['loss']
   return steps.Validation(objective, {'': (_measure, examples)}, score)

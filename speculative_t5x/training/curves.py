@@ -39,10 +39,8 @@ def write(
 ) -> epath.Path:
   """Draw the points of a run to `curves.png`, and return its path.
 
-  Args:
-    model_dir: The folder that gets the file.
-    points: All points of the training run, in their order; at least one.
-    best_step: The step of the best checkpoint.
+  There is at least one point, and they are in their order.
+
   Raises:
     OSError: if the folder cannot be written to. The earlier picture stays.
   """

@@ -61,14 +61,9 @@ class Distillation:
       batch: batches.Examples,
       dropout_key: jax.Array | None = None,
   ) -> tuple[jax.Array, jax.Array]:
-    """Compute the logits of the target and of the draft.
+    """Compute the logits of the target and of the draft; no key is no dropout.
 
-    Args:
-      params: The draft's parameters.
-      batch: Examples.
-      dropout_key: Key of the draft's dropout masks; None for no dropout.
-    Returns:
-      Two arrays [batch, length of the targets, vocab] float32.
+    Both are [batch, length of the targets, vocab] float32.
     """
     inputs, outputs = batch.as_read()
     features = None

@@ -65,9 +65,8 @@ def per_token(
 ) -> dict[int, Float[Array, '*shape']]:
   """Compute the probability that a draft token is accepted, by temperature.
 
-  Args:
-    target_logits: [..., vocab] of a floating dtype.
-    draft_logits: [..., vocab] of a floating dtype.
+  Logits have a floating dtype.
+
   Returns:
     By temperature, [...] float32: for 0, 1 where both have the same argmax and
     0 elsewhere; for 1, the sum of min(p, q).
@@ -119,12 +118,8 @@ def validation(
 ) -> steps.Validation:
   """Return what measures acceptance on the target's decodes.
 
-  Args:
-    objective: The objective of the training.
-    decodes: The target's decodes, [num_batches, batch, length], by their
-      temperature, 0 and 1.
-  Returns:
-    A validation whose score is the mean of both acceptance rates.
+  These are [num_batches, batch, length], by their temperature, 0 and 1. The
+  score is the mean of both acceptance rates.
   """
   return steps.Validation(
       objective,

@@ -31,12 +31,7 @@ class Draft:
     return models.param_shardings(self.network, mesh)
 
   def joined(self, params: Params, target_params: Params) -> Params:
-    """Return all parameters of the network, trained or not.
-
-    Args:
-      params: The trained parameters.
-      target_params: The target's parameters.
-    """
+    """Return all parameters of the network, trained or the target's."""
     del target_params
     return params
 
@@ -75,12 +70,8 @@ def check_vocab_sizes(
 ) -> None:
   """Check that both networks have logits of the same tokens.
 
-  Args:
-    target: The target's network.
-    draft: The draft's network.
-    setting: The name of what gives the draft's vocab_size, for the message.
   Raises:
-    ValueError: naming both sizes.
+    ValueError: naming both sizes, and what sets the draft's.
   """
   one, other = target.vocab_size, draft.vocab_size
   if one != other:

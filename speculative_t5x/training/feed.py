@@ -35,15 +35,10 @@ class Feed:
       seed: int,
       samples: on_policy.Samples | None = None,
   ):
-    """Put the examples on the device.
+    """Put the examples, as numpy arrays, on the device.
 
-    Args:
-      examples: Examples to train on, as numpy arrays.
-      train_steps: The total number of steps.
-      batch_size: Examples per step.
-      steps_per_call: Steps whose batches have one length.
-      seed: Seed of the order of examples.
-      samples: Replace targets of examples; None for no samples.
+    Batches of `steps_per_call` steps have one length. Samples replace targets
+    of examples.
     """
     self._given = examples
     self._samples = samples
@@ -69,10 +64,8 @@ class Feed:
   ) -> tuple[batches.Examples, np.ndarray]:
     """Return examples, and the indices of steps `first` to `last - 1`.
 
-    Args:
-      first: The number of steps made.
-      last: The step at which the call ends.
-      params: The parameters after the steps made, which samples are drawn with.
+    The parameters after the steps made draw samples.
+
     Returns:
       The examples, cut to a common length, and indices [last - first, batch]
       int32 into them.

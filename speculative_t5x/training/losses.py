@@ -54,11 +54,7 @@ class LossConfig:
       ranges.check_settings(_NORMALIZER, loss_normalizing_factor=factor)
 
   def divisor(self, metrics: 'Metrics', num_positions: int) -> ArrayLike:
-    """Return the number that the batch's sum is divided by.
-
-    Args:
-      metrics: The sums of the batch.
-      num_positions: The number of its target tokens, padding included.
+    """Return what the batch's sum is divided by; see `steps.Objective.divisor`.
     """
     match self.loss_normalizing_factor:
       case None:
@@ -85,15 +81,6 @@ class Metrics:
   num_correct: ArrayLike
   num_tokens: ArrayLike
 
-  @property
-  def loss_per_token(self) -> ArrayLike:
-    return self.loss / self.num_tokens
-
-  @property
-  def accuracy(self) -> ArrayLike:
-    """The fraction of correct target tokens, in [0, 1]."""
-    return self.num_correct / self.num_tokens
-
 
 def sums(
     logits: Float[Array, 'batch length vocab'],
@@ -102,10 +89,7 @@ def sums(
 ) -> Metrics:
   """Sum the losses of tokens over a batch, and count its tokens.
 
-  Args:
-    logits: [batch, length, vocab] float32.
-    targets: [batch, length] int32. Padding (0) has weight 0.
-    losses: [batch, length] float32.
+  Logits and losses are float32, targets int32. Padding (0) has weight 0.
   """
   is_token = targets > 0
   # Selected, because a loss may be inf where nothing is to be learnt.

@@ -59,12 +59,7 @@ class Settings:
 
 
 class Samples:
-  """Draws samples of the draft, which replace targets of examples.
-
-  Attributes:
-    period: Steps between two draws; it divides the period of checkpoints.
-    num_per_batch: Examples of each batch whose targets are replaced.
-  """
+  """Draws samples of the draft, which replace targets of examples."""
 
   def __init__(
       self,
@@ -76,13 +71,10 @@ class Samples:
   ):
     """Compile nothing yet.
 
-    Args:
-      objective: The objective of the training.
-      settings: How many, and how often; the share is above 0.
-      special_ids: The vocabulary's special ids; batches are padded with 0, as
-        drafts are trained.
-      batch_size: Examples per step of the training; also decoded at once.
-      seed: Seed of the samples.
+    Batches are padded with 0, as drafts are trained. As many examples as a step
+    of the training has are decoded at once. The share of the settings is above
+    0.
+
     Raises:
       ValueError: if the share of a batch is less than one example.
     """
@@ -104,12 +96,8 @@ class Samples:
   ) -> np.ndarray:
     """Draw a sample for each input, [num_samples, length] int32.
 
-    Args:
-      params: The parameters in training.
-      inputs: [num_samples, inputs_length] int32.
-      sample_ids: [num_samples] int32. A sample depends on its id, its input and
-        the parameters alone.
-      length: The length of the longest sample.
+    Inputs are [num_samples, inputs_length] int32, and ids [num_samples] int32.
+    A sample depends on its id, its input and the parameters alone.
     """
     # Examples of limit 0 fill the last batch.
     limits = np.full(len(inputs), length, np.int32)

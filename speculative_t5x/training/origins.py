@@ -25,11 +25,7 @@ _SHARED = "A draft on the target's encoder"
 class Stored:
   """A network whose parameters are in a checkpoint.
 
-  Attributes:
-    checkpoint: The opened checkpoint.
-    network: The network that it holds.
-    mesh: The mesh over which the parameters are partitioned; None for one
-      device.
+  They are partitioned over the mesh; None for one device.
   """
 
   checkpoint: checkpoints.Checkpoint
@@ -70,10 +66,7 @@ class Origin(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Scratch:
-  """Random parameters.
-
-  Attributes:
-    config: The network. One that reads features reads the target's.
+  """Random parameters of a network. One that reads features reads the target's.
   """
 
   config: network_lib.Network | None

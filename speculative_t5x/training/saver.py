@@ -6,7 +6,7 @@ from collections.abc import Callable
 import math
 import os
 import time
-from typing import Any
+from typing import Any, NoReturn
 
 from etils import epath
 from flax.training import train_state
@@ -30,11 +30,8 @@ def newest(
 ) -> train_state.TrainState | None:
   """Return the state of the newest whole checkpoint; None without one.
 
-  Args:
-    init: Returns the first parameters.
-    optimizer: The optimizer that `adafactor.make` returned.
-    model_dir: The folder of the checkpoints.
-    train_steps: The total number of training steps.
+  `init` returns the first parameters, and `adafactor.make` the optimizer.
+
   Raises:
     ValueError: if the checkpoint is of another training, or of a later step.
   """
@@ -79,12 +76,8 @@ class Saver:
     A job may be killed after it saved a checkpoint and before it kept or showed
     its measures.
 
-    Args:
-      validation: Measures the parameters at each checkpoint.
-      model_dir: The folder of the checkpoints.
-      keep: The number of newest checkpoints to keep, beside the best one; None
-        for all.
-      state: The state from which the training goes on.
+    Training goes on from the state. The `keep` newest checkpoints are kept,
+    beside the best one; None for all.
     """
     self._validation = validation
     self._model_dir = model_dir
@@ -134,7 +127,7 @@ class Saver:
         all(map(math.isfinite, measured.values()))
         and all(map(checkpoints.is_finite, jax.tree.leaves(state)))
     ):
-      raise not_finite(
+      refuse_not_finite(
           f'The training state or the validation after step {step} is not'
           ' finite.',
           self._model_dir,
@@ -157,14 +150,10 @@ class Saver:
         folders[step].rmtree()
 
 
-def not_finite(found: str, model_dir: epath.Path) -> ValueError:
-  """Return the error for a training that diverged.
-
-  Args:
-    found: A sentence that says what is not finite.
-    model_dir: The folder of the checkpoints.
+def refuse_not_finite(found: str, model_dir: epath.Path) -> NoReturn:
+  """Raise the ValueError of a training that diverged, after a sentence of it.
   """
-  return ValueError(
+  raise ValueError(
       f'{found} Lower the learning rate, lengthen its warmup or change the'
       f' seed; resuming from {model_dir} without a change would fail again.'
   )

@@ -140,11 +140,7 @@ def _gradient(
 ) -> tuple[Params, losses.Metrics]:
   """Compute the gradient of the sum of losses, and the metrics of a batch.
 
-  Args:
-    objective: What is minimised.
-    params: The trained parameters.
-    batch: Examples.
-    dropout_keys: [parts], one per part of the batch.
+  `dropout_keys`, [parts], has one per part of the batch.
   """
   num_parts = dropout_keys.shape[0]
   # Part i takes the examples i, i + num_parts, ...: then each device of the

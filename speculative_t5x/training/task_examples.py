@@ -11,11 +11,8 @@ from speculative_t5x.training import batches
 
 
 def end_of_sequence(name: str, split: str) -> int:
-  """Return the id that ends the sequences of a task.
+  """Return the id that ends the sequences of a seqio task with such a split.
 
-  Args:
-    name: The name of a registered seqio task.
-    split: The name of one of its splits.
   Raises:
     ValueError: if there is no such task or split, or if the vocabulary cannot
       be read.

@@ -30,13 +30,9 @@ def write(
 ) -> epath.Path:
   """Write the points of a run, and remove the file of the run before it.
 
-  Args:
-    model_dir: The folder whose folder `tensorboard` gets the file.
-    points: All points of the training run, in their order.
-    started: When this run began or was resumed, in seconds since 1970. It names
-      the file: TensorBoard looks for newer files alone.
-  Returns:
-    The path of the file.
+  The path of the file is returned. When this run began or was resumed, in
+  seconds since 1970, names it: TensorBoard looks for newer files alone.
+
   Raises:
     OSError: if the folder cannot be written to.
   """

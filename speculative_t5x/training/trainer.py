@@ -80,11 +80,8 @@ class Settings:
     """Return the step at which the next device call ends.
 
     It depends only on the settings, so that a resumed run makes the same
-    compiled calls as an uninterrupted one.
-
-    Args:
-      step: The number of steps made.
-      *other_periods: No call goes beyond a multiple of them either.
+    compiled calls as an uninterrupted one. No call goes beyond a multiple of a
+    period.
     """
     periods = self.checkpoint_period, self.steps_per_call, *other_periods
     return min(self.train_steps, *((step // p + 1) * p for p in periods))
@@ -97,11 +94,8 @@ class Settings:
 def check_period(settings: Settings, period: int) -> None:
   """Check that a resumed training draws samples as an uninterrupted one does.
 
-  Args:
-    settings: The settings of the training.
-    period: Steps between two draws.
   Raises:
-    ValueError: if the period does not divide that of checkpoints.
+    ValueError: if the period of draws does not divide that of checkpoints.
   """
   if settings.checkpoint_period % period:
     raise ValueError(
@@ -113,14 +107,7 @@ def check_period(settings: Settings, period: int) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-  """The result of a training run.
-
-  Attributes:
-    last: The measures of the last checkpoint.
-    best: The measures of the checkpoint with the highest score.
-    last_checkpoint: The last checkpoint's folder.
-    best_checkpoint: The best checkpoint's folder.
-  """
+  """The measures of the last and of the best checkpoint, and their folders."""
 
   last: history.Point
   best: history.Point
@@ -238,7 +225,7 @@ def _check_finite(
   bad = np.flatnonzero(~np.isfinite(loss))
   if bad.size:
     shown = ', '.join(map(str, indices[bad[0]][:5]))
-    raise saver_lib.not_finite(
+    saver_lib.refuse_not_finite(
         f'The loss is not finite at step {step + 1 + bad[0]}, whose batch has'
         f' the examples {shown}, ...',
         model_dir,

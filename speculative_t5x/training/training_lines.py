@@ -33,19 +33,13 @@ class Window:
     )
     seconds = time.monotonic() - self._started
     return {
-        'loss': total.loss_per_token,
-        'accuracy': total.accuracy,
+        'loss': total.loss / total.num_tokens,
+        'accuracy': total.num_correct / total.num_tokens,
         'target_tokens_per_second': total.num_tokens / seconds,
     }
 
   def describe(self, step: int, train_steps: int, learning_rate: float) -> str:
-    """Describe the steps since the last checkpoint, and the time left.
-
-    Args:
-      step: The number of steps made.
-      train_steps: The total number of steps.
-      learning_rate: The learning rate of the last step.
-    """
+    """Describe the steps since the last checkpoint, and the time left."""
     means = self.means()
     num_steps = sum(len(metrics.loss) for metrics in self._metrics)
     seconds_per_step = (time.monotonic() - self._started) / num_steps

@@ -5,7 +5,6 @@
 import dataclasses
 import json
 import pathlib
-import types
 
 import pytest
 
@@ -64,7 +63,7 @@ def measured(monkeypatch):
     names.append(name)
     found = records.measured(programs.decoder.gamma)
     timed = {key: getattr(found, key) for key in _TIMED}
-    return types.SimpleNamespace(record=dataclasses.replace(settings, **timed))
+    return dataclasses.replace(settings, **timed), None, None
 
   monkeypatch.setattr(walltimes, 'measure', measure)
   return names

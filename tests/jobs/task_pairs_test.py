@@ -122,7 +122,7 @@ def events(monkeypatch):
     }  # fmt: skip
     record = dataclasses.replace(settings, **known, c=_COST)
     run = interleaved.Run(None, (1.0,), None, None)
-    return walltimes.Measured(record, run, run)
+    return record, run, run
 
   def run(timer, batches, *, after):
     note('counts')

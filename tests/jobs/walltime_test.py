@@ -201,13 +201,13 @@ def again(ran, paths, tmp_path, monkeypatch):
     if len(state.measured) == state.fails_at:
       raise KeyboardInterrupt
     state.measured.append((decoder.gamma, temperature))
-    found = ran.measured[int(temperature > 0)]
+    record, *runs = ran.measured[int(temperature > 0)]
     timed = {
-        field.name: getattr(found.record, field.name)
+        field.name: getattr(record, field.name)
         for field in dataclasses.fields(settings)
         if getattr(settings, field.name) is None
     }
-    return found._replace(record=dataclasses.replace(settings, **timed))
+    return dataclasses.replace(settings, **timed), *runs
 
   def write(decoder, requests, num_tokens, *, name):
     state.requests = list(requests)
@@ -264,10 +264,11 @@ class TestRecord:
     truncated = sum(length > workloads.LENGTHS['inputs'] for length in lengths)
     for record, measured in zip(ran.records, ran.measured, strict=True):
       assert record.truncated_inputs == truncated
+      _, plain, _ = measured
       # There are three batches of two; one row of the last is padding.
-      limits = [d.num_tokens > 0 for d in measured.plain.decoded]
+      limits = [d.num_tokens > 0 for d in plain.decoded]
       assert np.sum(limits) == _NUM_EXAMPLES
-      tokens = sum(d.num_tokens.sum() for d in measured.plain.decoded)
+      tokens = sum(d.num_tokens.sum() for d in plain.decoded)
       assert record.baseline.tokens == tokens
 
   def test_alpha_is_estimated_on_more_text(self, ran):

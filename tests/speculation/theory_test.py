@@ -277,7 +277,6 @@ _BAD = {
     ),
     'acceptance_probs must have': lambda: theory.expected_calls([], 1),
     'acceptance_probs must lie': lambda: theory.expected_calls([0.5, 1.1], 1),
-    'No text has a token': lambda: intervals.estimate_alpha([]),
 }
 
 

@@ -55,5 +55,5 @@ def test_decodes_of_an_example_are_sorted():
 def test_damaged_line_is_named(tmp_path):
   path = epath.Path(tmp_path) / 'predictions.jsonl'
   path.write_text('{"tokens": [1]}\n\n{"tok')
-  with pytest.raises(ValueError, match='predictions.jsonl, line 3 is damaged'):
+  with pytest.raises(ValueError, match='line 3 is not a JSON object'):
     predictions.read_pairs(path)

@@ -10,7 +10,6 @@ Legend: rows (examples times decodes), length (of the texts), vocab.
 """
 
 from collections.abc import Iterable
-import dataclasses
 import functools
 import math
 from typing import NamedTuple
@@ -35,9 +34,10 @@ from speculative_t5x.speculation import uniforms as uniforms_lib
 LENIENCES = 1.0, 0.5, 0.3, 0.1
 
 
-@dataclasses.dataclass(frozen=True)
-class Text:
-  """Acceptance at each token of one text that the target wrote.
+class Text(NamedTuple):
+  """Acceptance at each token of one text, or of one per row.
+
+  Arrays of several texts are [length, ..., rows].
 
   Attributes:
     betas: [tokens] float32, probability that a draft token there is accepted,
@@ -54,29 +54,10 @@ class Text:
       target may write: what rejection sampling accepts, Appendix A.2.
   """
 
-  betas: np.ndarray
-  acceptance_probs: np.ndarray
-  lenient_betas: np.ndarray
-  control_betas: np.ndarray
-
-
-class Along(NamedTuple):
-  """What the drafter proposes along given texts.
-
-  Attributes:
-    betas: [length, rows], see `Text`.
-    acceptance_probs: [length, rows], see `Text`.
-    lenient_betas: [length, leniences, rows], see `Text`.
-    control_betas: [length, rows], see `Text`.
-    draft_probs: [length, vocab], the drafter's distribution of each token of
-      the first row; zeros where it proposes nothing.
-  """
-
-  betas: jax.Array
-  acceptance_probs: jax.Array
-  lenient_betas: jax.Array
-  control_betas: jax.Array
-  draft_probs: jax.Array
+  betas: np.ndarray | jax.Array
+  acceptance_probs: np.ndarray | jax.Array
+  lenient_betas: np.ndarray | jax.Array
+  control_betas: np.ndarray | jax.Array
 
 
 def score(
@@ -84,20 +65,10 @@ def score(
     request: requests_lib.Request,
     decoded: token_decoder.Decoded,
 ) -> list[Text]:
-  """Scores what the target wrote by plain decoding.
-
-  Args:
-    decoder: both models.
-    request: what was decoded.
-    decoded: what `decoder.plain` made of it.
-  Returns:
-    A text for each row that has a token.
+  """Scores what plain decoding wrote; returns a text per row that has a token.
   """
-  along = read_along(decoder, request, decoded.sequences)
-  columns = [
-      np.moveaxis(np.asarray(getattr(along, field.name)), -1, 0)
-      for field in dataclasses.fields(Text)
-  ]
+  texts, _ = read_along(decoder, request, decoded.sequences)
+  columns = [np.moveaxis(np.asarray(x), -1, 0) for x in texts]
   rows = zip(decoded.num_tokens, *columns, strict=True)
   return [Text(*(x[:n].T for x in row)) for n, *row in rows if n]
 
@@ -106,13 +77,14 @@ def read_along(
     decoder: token_decoder.TokenDecoder,
     request: requests_lib.Request,
     sequences: np.ndarray,
-) -> Along:
+) -> tuple[Text, jax.Array]:
   """Has the drafter propose one token at each position of given texts.
 
-  Args:
-    decoder: both models.
-    request: the inputs, and both samplings.
-    sequences: [rows, length] int32, or [length] for one text in all rows.
+  These are [rows, length] int32, or [length] for one text in all rows.
+
+  Returns:
+    The acceptance of all rows; and the drafter's distribution of each token of
+    the first row, [length, vocab], zeros where it proposes nothing.
   """
   rows = len(request.example_ids) * decoder.num_decodes
   request = decoder.place(request)
@@ -136,7 +108,7 @@ def _read_along(
     draft_params: contracts.Params,
     request: requests_lib.Request,
     sequences: jax.Array,
-) -> Along:
+) -> tuple[Text, jax.Array]:
   rows, length = sequences.shape
   inputs = request.inputs
   # A drafter may feed tokens past the one that it is asked for.
@@ -193,9 +165,8 @@ def _read_along(
     lenient = jnp.stack([_beta(p / each, q) for each in LENIENCES])
     ratios = jnp.where(p > 0, q / jnp.where(p > 0, p, 1), jnp.inf)
     control = jnp.minimum(jnp.min(ratios, axis=-1), 1)
-    return (state, cache), Along(
-        _beta(p, q), accept_prob, lenient, control, q[0]
-    )
+    text = Text(_beta(p, q), accept_prob, lenient, control)
+    return (state, cache), (text, q[0])
 
   _, along = lax.scan(
       at_token,
@@ -219,15 +190,11 @@ def view_at(
     target: contracts.TargetView,
     uniforms: jax.Array,
 ) -> contracts.View:
-  """Returns a drafter's view when all rows have some tokens.
+  """Returns a drafter's view when each row has a number of tokens.
 
-  Args:
-    num_tokens: how many tokens each row has, int32 scalar.
-    drafter: the drafter, which is asked for all tokens that it can draft.
-    request: the batch.
-    sequences: [rows, length] int32, the tokens.
-    target: what the drafter sees of the target.
-    uniforms: [rows, drafter.num_uniforms, 2] uint32.
+  The number is an int32 scalar. The drafter is asked for all tokens that it can
+  draft. Sequences are [rows, length] int32 and uniforms [rows,
+  drafter.num_uniforms, 2] uint32.
   """
   rows, wanted = sequences.shape[0], drafter.max_draft_tokens
   return contracts.View(
@@ -252,35 +219,24 @@ def _first_probs(draft: contracts.Draft, like: jax.Array) -> jax.Array:
   return jnp.where(draft.lengths[:, None] > 0, probs, 0)
 
 
-class Written(NamedTuple):
-  """What the target wrote for a request by plain decoding."""
-
-  request: requests_lib.Request
-  decoded: token_decoder.Decoded
-
-
 def write(
     decoder: token_decoder.TokenDecoder,
     requests: Iterable[requests_lib.Request],
     num_tokens: float,
     *,
     name: str = 'acceptance',
-) -> list[Written]:
-  """Decodes plainly until a number of tokens is written.
+) -> list[engine.Result]:
+  """Decodes plainly until `num_tokens` are written, all if it is infinite.
 
-  Args:
-    decoder: the target; its drafter is not used.
-    requests: what to decode; fewer tokens come out if they end before.
-    num_tokens: least number of tokens, infinite for all; the last batch is kept
-      whole.
-    name: what the progress lines begin with.
+  The last batch is kept whole, and fewer tokens come out if the requests end
+  before. Lines of progress begin with the name.
   """
   written, total = [], 0
   goal = None if math.isinf(num_tokens) else num_tokens
   with progress.Progress(name, goal, 'tokens') as shown:
     plain = engine.Engine(decoder, is_plain=True)
     for result in plain.stream(requests):
-      written.append(Written(result.request, result.decoded))
+      written.append(result)
       total += int(np.sum(result.decoded.num_tokens))
       shown.show(min(total, num_tokens))
       if total >= num_tokens:
@@ -289,7 +245,11 @@ def write(
 
 
 def collect(
-    decoder: token_decoder.TokenDecoder, written: Iterable[Written]
+    decoder: token_decoder.TokenDecoder, written: Iterable[engine.Result]
 ) -> list[Text]:
   """Scores all that the target of a decoder wrote, by its drafter."""
-  return [text for each in written for text in score(decoder, *each)]
+  return [
+      text
+      for each in written
+      for text in score(decoder, each.request, each.decoded)
+  ]

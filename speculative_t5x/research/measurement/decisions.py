@@ -63,11 +63,8 @@ def explain(
 ) -> near_ties.Difference:
   """Returns where two samples of a row first differ, and how closely.
 
-  Args:
-    first: the row as the one run decoded it.
-    second: the row as the other run decoded it, in the same way, with the same
-      seed, sampling, drafter and gamma.
-    sequences: [2, length] int32, what each run wrote, not the same.
+  As `near_ties.explain`; both runs decoded the row in the same way, with the
+  same seed, sampling, drafter and gamma.
   """
   found = find(first, second, sequences)
   if found is None:
@@ -105,8 +102,6 @@ def find(
 ) -> tuple[Decision, Decision] | None:
   """Returns the first decision that two runs made differently, as each made it.
 
-  See `explain` for the arguments.
-
   Returns:
     None if a sample is not what its run gives when it is repeated here, or if a
     drafter chose its draft tokens by other means than one uniform per token.
@@ -141,11 +136,8 @@ def of_calls(
   """Returns the decisions of a row's target calls, in their order.
 
   A call has the drafter's uniforms, then a coin per draft token, and last the
-  uniform of the resampled or bonus token.
-
-  Args:
-    drafter: the drafter of the calls.
-    calls: outcomes of the calls, as numpy arrays without an axis of rows.
+  uniform of the resampled or bonus token. Calls are numpy arrays without an
+  axis of rows.
   """
   found = []
   for number, call in enumerate(calls):
@@ -201,12 +193,11 @@ def _bounds(
   probs = _standardize(jnp.asarray(logits, jnp.float32), first.request.sampling)
   p = q = np.asarray(probs, np.float64)
   if decision.kind != _Kind.DRAW:
-    draft_probs = [
-        acceptance.read_along(
-            row.decoder, near_ties.repeat_row(row), sequence
-        ).draft_probs[decision.position]
-        for row in (first, second)
-    ]
+    draft_probs = []
+    for row in (first, second):
+      repeated = near_ties.repeat_row(row)
+      _, along = acceptance.read_along(row.decoder, repeated, sequence)
+      draft_probs.append(along[decision.position])
     # Both paths of a run have the same drafts.
     q = np.repeat(draft_probs, 2, axis=0).astype(np.float64)
   return _boundaries(decision.kind, p, q)

@@ -28,14 +28,8 @@ def compare(
 ) -> run_record.Greedy | None:
   """Counts the rows with identical outputs, near ties and mismatches.
 
-  Args:
-    decoder: the decoder of both runs.
-    batches: the decoded batches.
-    plain: the run of plain decoding, at temperature 0.
-    speculative: the run of speculative decoding, at temperature 0.
-  Returns:
-    Counts by kind; None if there are several decodes per example, which are
-    equal at temperature 0.
+  Both runs decoded the batches at temperature 0. None if there are several
+  decodes per example, which are then equal.
   """
   if decoder.num_decodes > 1:
     return None
@@ -53,10 +47,9 @@ def compare(
 def add(
     parts: Sequence[Mapping[str, int] | None],
 ) -> run_record.Greedy | None:
-  """Returns the sums of the counts of several parts of a run.
+  """Returns the sums of the counts of several parts of a run, as JSON objects.
 
-  Args:
-    parts: as JSON objects; all None if nothing was compared.
+  All are None if nothing was compared, and so is the result.
   """
   if parts[0] is None:
     return None
@@ -64,29 +57,27 @@ def add(
 
 
 def check(records: Sequence[run_record.RunRecord]) -> None:
-  """Checks that no record has a mismatch or too many near ties.
-
-  Raises:
-    MismatchError: if a record has.
-  """
+  """Raises MismatchError if a record has a mismatch or too many near ties."""
   for record in records:
-    greedy = record.greedy
+    greedy, problem = record.greedy, None
     if greedy is None:
       continue
-    if greedy.mismatch:
-      raise MismatchError(
-          f'{greedy.mismatch} greedy outputs differ from plain decoding by'
-          ' more than rounding. This is a bug; please report it with the'
-          ' record.'
-      )
     # A single near tie can occur even among few examples.
     most = max(1, MAX_NEAR_TIE_SHARE * record.num_examples)
     is_exact = (
         record.device.platform == 'cpu' and record.target.dtype == 'float32'
     )
-    if is_exact and greedy.near_tie > most:
-      raise MismatchError(
+    if greedy.mismatch:
+      problem = (
+          f'{greedy.mismatch} greedy outputs differ from plain decoding by'
+          ' more than rounding.'
+      )
+    elif is_exact and greedy.near_tie > most:
+      problem = (
           f'{greedy.near_tie} of {record.num_examples} greedy outputs'
-          ' differ by rounding, more than float32 on CPU explains. This is a'
-          ' bug; please report it with the record.'
+          ' differ by rounding, more than float32 on CPU explains.'
+      )
+    if problem:
+      raise MismatchError(
+          f'{problem} This is a bug; please report it with the record.'
       )

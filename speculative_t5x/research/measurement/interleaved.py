@@ -69,15 +69,12 @@ def join(parts: Sequence[Mapping[str, Any]]) -> Run:
 
 
 def order(num_ways: int, number: int) -> list[int]:
-  """Returns the ways in the order of one round.
+  """Returns the ways in the order of a round, given by its number.
 
   Which way came before matters: it leaves its data in the caches. Over
   `num_ways` rounds (twice as many for an odd number) each way has each place
   equally often, and each other way right before it equally often.
 
-  Args:
-    num_ways: number of ways, at least 1.
-    number: number of the round.
   Reference: Williams (1949), designs balanced for residual effects.
   """
   zigzag = [(i + 1) // 2 * (-1) ** (i + 1) for i in range(num_ways)]
@@ -94,12 +91,7 @@ class Timer:
   """
 
   def __init__(self, ways: Sequence[Callable], *, repeats: int = 1):
-    """Binds the ways; calls none yet.
-
-    Args:
-      ways: functions from a request to a `token_decoder.Decoded`.
-      repeats: how often each batch is timed.
-    """
+    """Binds the ways, functions from a request to a `token_decoder.Decoded`."""
     self._ways = ways
     self._repeats = repeats
     self._compile_s: list[float | None] | None = None
@@ -121,15 +113,11 @@ class Timer:
       before: Callable[[int], object] = lambda number: None,
       after: Callable[[int], object] = lambda num_done: None,
   ) -> tuple[Run, ...]:
-    """Decodes batches, after a warm-up by the first batch ever decoded.
+    """Decodes batches of one shape; returns one run per way.
 
-    Args:
-      batches: batches of one shape.
-      first: number of the first of these batches in the job.
-      before: called with the number of each batch before it is decoded.
-      after: called with the number of batches done so far in the job.
-    Returns:
-      One run per way.
+    The first batch ever decoded warms up. `first` is the number of the first
+    batch in the job. `before` is called with the number of each batch, and
+    `after` with the number of batches done so far in the job.
     """
     self.warm_up(batches[0])
     decoded = [[] for _ in self._ways]

@@ -30,9 +30,6 @@ def verdict(interval: Sequence[float] | None) -> Verdict:
 
   The bounds are compared as they are printed, with two decimals, so that the
   verdict never contradicts a printed interval that includes 1.
-
-  Args:
-    interval: its lower and upper bound, or None.
   """
   if interval is None:
     return Verdict.NO_INTERVAL
@@ -66,6 +63,8 @@ def ratio_interval(
   num_pairs = len(numerators)
   if num_pairs < _MIN_PAIRS:
     return None
+  from scipy import special  # slow to import; most jobs make no interval
+
   rng = np.random.default_rng(0)
   chunk = max(_MAX_INDICES // num_pairs, 1)  # the stream does not depend on it
   ratios = []
@@ -75,17 +74,11 @@ def ratio_interval(
     ratios.append(
         numerators[chosen].sum(axis=1) / denominators[chosen].sum(axis=1)
     )
-  tail = _tail(num_pairs)
+  # 0.025 for many pairs.
+  widened = math.sqrt(num_pairs / (num_pairs - 1))
+  tail = special.ndtr(widened * special.stdtrit(num_pairs - 1, 0.025))
   low, high = np.quantile(np.concatenate(ratios), (tail, 1 - tail))
   return float(low), float(high)
-
-
-def _tail(num_pairs: int) -> float:
-  """Returns the share of resamples beyond each bound: 0.025 for many pairs."""
-  from scipy import special  # slow to import; most jobs make no interval
-
-  widened = math.sqrt(num_pairs / (num_pairs - 1))
-  return float(special.ndtr(widened * special.stdtrit(num_pairs - 1, 0.025)))
 
 
 def estimate_alpha(betas_by_text: Sequence[npt.ArrayLike]) -> run_record.Alpha:
@@ -96,14 +89,10 @@ def estimate_alpha(betas_by_text: Sequence[npt.ArrayLike]) -> run_record.Alpha:
   Args:
     betas_by_text: one array per text, [tokens] float in [0, 1], the
       `acceptance_probability` of each token given the text before it.
-  Raises:
-    ValueError: if no text has a token.
   """
   texts = [np.asarray(betas, np.float64) for betas in betas_by_text]
   sums = np.array([betas.sum() for betas in texts if betas.size])
   counts = np.array([betas.size for betas in texts if betas.size])
-  if not counts.size:
-    raise ValueError('No text has a token to estimate alpha from.')
   return run_record.Alpha(
       float(sums.sum() / counts.sum()),
       ratio_interval(sums, counts),

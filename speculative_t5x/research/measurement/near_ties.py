@@ -37,14 +37,7 @@ class Kind(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """A row of a batch, and how it was decoded.
-
-  Attributes:
-    decoder: decoder of the batch.
-    request: the batch.
-    index: index of the row in it, among all decodes of all examples.
-    is_speculative: whether it was decoded speculatively.
-  """
+  """A row of a batch, by its index among all decodes of all examples."""
 
   decoder: token_decoder.TokenDecoder
   request: requests_lib.Request
@@ -102,13 +95,8 @@ def compare(
 ) -> list[Difference]:
   """Compares the plain and speculative outputs of a batch at temperature 0.
 
-  Args:
-    decoder: the decoder of both outputs.
-    request: the batch.
-    plain_sequences: [rows, length] int32.
-    speculative_sequences: [rows, length] int32.
-  Returns:
-    One difference per row whose outputs are not identical.
+  Both are [rows, length] int32. Returns one difference per row whose outputs
+  are not identical.
   """
   both = np.stack([plain_sequences, speculative_sequences], axis=1)
   found = []
@@ -121,10 +109,7 @@ def compare(
 def explain(first: Row, second: Row, sequences: np.ndarray) -> Difference:
   """Returns where two greedy outputs of a row first differ, and how closely.
 
-  Args:
-    first: the row as the one run decoded it.
-    second: the row as the other run decoded it.
-    sequences: [2, length] int32, what each run wrote, not the same.
+  `sequences`, [2, length] int32, are what each run wrote, not the same.
   """
   position = first_difference(sequences)
   tokens = sequences[:, position].tolist()
@@ -183,18 +168,12 @@ def largest_difference(bounds: np.ndarray) -> float:
 def logits_at(
     row: Row, sequence: np.ndarray, position: int, block: int
 ) -> np.ndarray:
-  """Returns the logits at a position after decoding a sequence in blocks.
+  """Returns the logits at a position, [vocab], after decoding in blocks.
 
   Matrix products of different shapes round differently. The batch therefore has
   the shape that it has when it is decoded, and one row of it in all its places.
-
-  Args:
-    row: the row, whose batch gives the shape.
-    sequence: [length] int32, the tokens before the position.
-    position: position of the token whose logits are returned.
-    block: positions per target call.
-  Returns:
-    [vocab], in the dtype of the logits.
+  The sequence, [length] int32, has the tokens before the position, and a target
+  call takes `block` positions.
   """
   decoder = row.decoder
   params, model = decoder.target.params, decoder.target_model

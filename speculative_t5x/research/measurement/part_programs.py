@@ -68,13 +68,10 @@ def width_names(gamma: int) -> dict[int, str]:
 
 
 class PartPrograms:
-  """The parts of decoding with one drafter at one gamma.
+  """The parts of decoding with the drafter of a decoder at its gamma.
 
   Compiled at the first call of a shape, and for no other distribution or input
   again.
-
-  Attributes:
-    decoder: The decoder whose parts they are.
   """
 
   def __init__(self, decoder: token_decoder.TokenDecoder):
@@ -98,20 +95,22 @@ class PartPrograms:
   ) -> dict[str, Callable[[], object]]:
     """Returns the programs for batches like the request, without arguments.
 
-    Args:
-      request: the batch.
-      num_steps: per run of a loop; no number compiles again.
     Returns:
-      Loops of `num_steps` steps: `t1`, `t_verify`, `t_draft2` (drafts of one
-      token), `drafts` (of gamma tokens, and at least of two, so that a later
-      draft token can be told from the first), `t_call` (drafting and
-      verification, as in the decoding loop), and for each width of verification
-      a key of `width_names`.
+      Loops of `num_steps` steps, no number of which compiles again: `t1`,
+      `t_verify`, `t_draft2` (drafts of one token), `drafts` (of gamma tokens,
+      and at least of two, so that a later draft token can be told from the
+      first), `t_call` (drafting and verification, as in the decoding loop), and
+      for each width of verification a key of `width_names`.
     """
     gamma, count = self.decoder.gamma, jnp.int32(num_steps)
     draft = self.decoder.loaded_drafter.params
-    shared = self.decoder.target.params, request, self._uniforms(request)
-    plain, verify, call = self._begin_all(shared, draft)
+    params = self.decoder.target.params
+    shared = params, request, self._uniforms(request)
+    # The loops share what is large where they can.
+    batch, state = call = self._begin(params, draft, request)
+    plain_batch, plain_state = self._begin_plain(params, request)
+    plain = plain_batch.replace(memory=batch.memory), plain_state
+    verify = batch.replace(draft_memory=None), state.replace(draft_state=None)
     bind = functools.partial
     return {
         't1': bind(self._plain, count, shared, None, *plain),
@@ -136,8 +135,6 @@ class PartPrograms:
 
     A batch of short inputs takes less time, see `networks.input_widths`.
 
-    Args:
-      request: the batch.
     Returns:
       `encoder_target`, which makes the target's memory and empty cache, and
       `encoder_draft`, which makes what the drafter does not share of them.
@@ -159,11 +156,7 @@ class PartPrograms:
     }
 
   def lower_verify(self, request: requests_lib.Request) -> jax.stages.Lowered:
-    """Lowers the loop `t_verify`, to be compiled for absent devices.
-
-    Args:
-      request: a request of shapes alone, as the decoder's parameters are.
-    """
+    """Lowers the loop `t_verify` of a request of shapes, for absent devices."""
     params = self.decoder.target.params
     with self.decoder.scope():
       table = jax.eval_shape(lambda: self._uniforms(request))
@@ -209,20 +202,6 @@ class PartPrograms:
     batch, state = self._begin_with(nothing.Nothing(), params, None, request)
     return batch.replace(memory=None), state
 
-  def _begin_all(self, shared, draft_params):
-    """Returns batch and state of plain steps, of verification and of calls.
-
-    They share what is large where they can.
-    """
-    params, request, _ = shared
-    batch, state = self._begin(params, draft_params, request)
-    plain_batch, plain_state = self._begin_plain(params, request)
-    return (
-        (plain_batch.replace(memory=batch.memory), plain_state),
-        (batch.replace(draft_memory=None), state.replace(draft_state=None)),
-        (batch, state),
-    )
-
   def _jit_loop(self, drafter: contracts.Drafter) -> Callable:
     """Returns a compiled loop of steps with a drafter."""
 
@@ -232,7 +211,13 @@ class PartPrograms:
       count = step_lib.num_uniforms(setup)
 
       def body(i, state):
-        state = self._rewound(i, state)
+        # Rewound: all rows stand at the timed position.
+        fill = lambda x, value: jnp.full_like(x, value)
+        state = state.replace(
+            num_tokens=fill(state.num_tokens, self._position),
+            num_calls=fill(state.num_calls, i % self.decoder.length),
+            has_ended=fill(state.has_ended, False),
+        )
         uniforms = loop.uniforms_at(table, state.num_calls)[:, :count]
         return step_lib.step(setup, batch, state, uniforms)[0]
 
@@ -289,15 +274,6 @@ class PartPrograms:
     carry = state.draft_state, state.target_cache, sequences
     state, _, sequences = lax.fori_loop(0, num_steps, body, carry)
     return state, sequences
-
-  def _rewound(self, i, state: state_lib.State) -> state_lib.State:
-    """Returns the state with all rows at the timed position."""
-    fill = lambda x, value: jnp.full_like(x, value)
-    return state.replace(
-        num_tokens=fill(state.num_tokens, self._position),
-        num_calls=fill(state.num_calls, i % self.decoder.length),
-        has_ended=fill(state.has_ended, False),
-    )
 
   def _uniforms(self, request: requests_lib.Request) -> jax.Array:
     """Returns uniforms for each part, [calls, rows, the most per call, 2]."""

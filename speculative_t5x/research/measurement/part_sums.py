@@ -51,9 +51,7 @@ class PartTimes(StepTimes):
 def plain_seconds(times: StepTimes, steps: float) -> float:
   """Returns the seconds of ideal plain decoding, with the encoder.
 
-  Args:
-    times: times of the parts, at the batch size of the run.
-    steps: number of loop steps; at batch 1 the number of tokens.
+  A loop has as many steps as tokens at batch 1.
   """
   return times.target_encoder_s + steps * times.t1_ms / 1e3
 
@@ -86,12 +84,9 @@ def oracle_seconds(times: PartTimes, accepted_histogram: np.ndarray) -> float:
   """Returns the seconds of an ideal loop that drafts what is accepted.
 
   Its drafts have as many tokens as the target accepts, which no policy can
-  know. One row per batch; rows of a batch wait for each other.
-
-  Args:
-    times: times of the parts, at the gamma of the run.
-    accepted_histogram: [gamma + 1], blocks by the number of accepted draft
-      tokens, of a run that always drafts gamma tokens.
+  know. One row per batch; rows of a batch wait for each other. The histogram,
+  [gamma + 1], has blocks by the number of accepted draft tokens, of a run that
+  always drafts gamma tokens.
   """
   lengths = np.arange(len(accepted_histogram))
   sizes = widths.of_block(len(accepted_histogram))
@@ -110,14 +105,9 @@ def bound_speedup(
     speculative_steps: float,
     gamma: int,
 ) -> float:
-  """Returns the speedup of ideal loops, with encoders.
+  """Returns the speedup of ideal loops, with encoders, given the steps of each.
 
-  Args:
-    times: times of the parts, at the batch size and the gamma of the run.
-    baseline_steps: steps of the plain loop; at batch 1 the number of tokens.
-    speculative_steps: steps of the speculative loop; at batch 1 the number of
-      target calls.
-    gamma: draft tokens per step.
+  At batch 1 the plain loop has a step per token, the other one per target call.
   """
   return plain_seconds(times, baseline_steps) / speculative_seconds(
       times, gamma * speculative_steps, [speculative_steps]

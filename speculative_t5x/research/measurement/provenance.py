@@ -27,12 +27,7 @@ from speculative_t5x.speculation import sampling as sampling_lib
 
 
 def new_record(job: str, **values: Any) -> run_record.RunRecord:
-  """Returns a record of this code and machine with the given values.
-
-  Args:
-    job: name of the job.
-    **values: further fields of the record; the others are None.
-  """
+  """Returns a record of this code and machine with the given values."""
   return run_record.RunRecord(
       job=job,
       **origin(),
@@ -50,11 +45,7 @@ def describe_decoding(
 ) -> dict[str, Any]:
   """Returns the fields of a record that describe the decoding.
 
-  Args:
-    decoder: target, drafter and gamma.
-    rule: which draft tokens are accepted.
-    sampling: Sampling of the target.
-    draft_sampling: Sampling of the drafter; None for the target's.
+  Without a sampling of its own, the drafter has the target's.
   """
   draft = vars(draft_sampling or sampling)
   others = {k: x for k, x in draft.items() if x != getattr(sampling, k)}

@@ -33,11 +33,6 @@ def step_bytes(
   These are the weights that a step reads, the caches of the rows, and what was
   computed of the inputs. What computed the latter is read only once per batch
   and not included.
-
-  Args:
-    decoder: the decoder, with its target and the length of outputs.
-    rows: rows decoded together.
-    inputs_length: tokens per input.
   """
   weights, kept = step_inputs(
       decoder.target_model,
@@ -58,18 +53,9 @@ def step_inputs(
 ) -> tuple[list[Any], int]:
   """Returns the parameters that a decode step reads, and the bytes it keeps.
 
-  Both are read off the traced program. A table of which a step gathers a few
-  rows is not among the parameters.
-
-  Args:
-    model: the model.
-    params: its parameters, or their shapes.
-    rows: rows decoded together.
-    slots: slots per row of the cache.
-    inputs_length: tokens per input.
-  Returns:
-    The parameters, and the bytes of the caches and of what was computed of the
-    inputs.
+  Both are read off the traced program, for which parameters may be shapes. A
+  table of which a step gathers a few rows is not among the parameters. The
+  bytes are those of the caches and of what was computed of the inputs.
   """
   inputs = jnp.ones((rows, inputs_length), jnp.int32)
   arguments, _ = operations.start(model, params, inputs, rows, slots)

@@ -37,12 +37,7 @@ class Parts:
       programs: part_programs.PartPrograms,
       request: requests_lib.Request,
   ):
-    """Runs each part once to compile it.
-
-    Args:
-      programs: programs of the pair's parts.
-      request: a batch of the shape to decode.
-    """
+    """Runs each part once, on a batch of the shape to decode, to compile it."""
     self._decoder = programs.decoder
     self._bind_encoders = programs.bind_encoders
     request = self._decoder.place(request)
@@ -80,11 +75,9 @@ class Parts:
   def times(
       self, rounds: slice = slice(None), encoded: slice = slice(None)
   ) -> part_sums.PartTimes:
-    """Returns the median times; those of the encoders are for one batch.
+    """Returns the median times of some rounds; those of the encoders per batch.
 
-    Args:
-      rounds: the rounds to use; by default all.
-      encoded: the timings of the encoders to use; by default all.
+    `encoded` are the timings of the encoders to use.
     """
     median = lambda name, part: float(np.median(self.seconds[name][part]))
     ms = lambda name: median(name, rounds) * 1e3

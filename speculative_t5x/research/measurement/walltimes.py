@@ -8,7 +8,7 @@ hold on a machine whose speed changes.
 
 from collections.abc import Callable
 import dataclasses
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import jax
 import numpy as np
@@ -42,12 +42,7 @@ Way = Callable[[requests_lib.Request], token_decoder.Decoded]
 
 
 class Reference(Protocol):
-  """Another system that decodes with the same weights.
-
-  Attributes:
-    name: its name in records.
-    version: its version.
-  """
+  """Another system, by name and version, that decodes with the same weights."""
 
   name: str
   version: str
@@ -56,27 +51,13 @@ class Reference(Protocol):
     """Returns how it decodes; None if it cannot sample like this."""
 
 
-class Measured(NamedTuple):
-  """What was measured.
-
-  Attributes:
-    record: the record of the configuration, without alpha and quality.
-    plain: the plain run.
-    speculative: the speculative run.
-  """
-
-  record: run_record.RunRecord
-  plain: interleaved.Run
-  speculative: interleaved.Run
-
-
 def measure(
     programs: part_programs.PartPrograms,
     batches: list[requests_lib.Request],
     settings: run_record.RunRecord,
     name: str,
     reference: Way | None = None,
-) -> Measured:
+) -> tuple[run_record.RunRecord, interleaved.Run, interleaved.Run]:
   """Times both ways of decoding and their parts.
 
   Args:
@@ -87,6 +68,8 @@ def measure(
     name: what the progress lines begin with.
     reference: how the system of `settings.reference` decodes, timed between
       the others; None without one.
+  Returns:
+    The record, without alpha and quality; the plain and the speculative run.
   """
   progress.say(f'{name}: compiling the parts')
   decoder, request = programs.decoder, batches[0]
@@ -128,7 +111,7 @@ def measure(
   record = _add_programs(record, decoder, request, speculative)
   for other in others:
     record = _add_reference(record, other, plain, speculative)
-  return Measured(record, plain, speculative)
+  return record, plain, speculative
 
 
 def add_runs(
@@ -208,11 +191,8 @@ def add_alpha(
 ) -> run_record.RunRecord:
   """Adds alpha, and the speedup that Theorem 3.8 predicts from it.
 
-  Args:
-    record: a record with gamma and c.
-    alpha: alpha by Corollary 3.6.
-    rule: which draft tokens were accepted. The theorem is about the paper's,
-      and about drafts of a fixed length; of others, no speedup is predicted.
+  The theorem is about the paper's rule, and about drafts of a fixed length; of
+  others, no speedup is predicted. The record has gamma and c.
   """
   predicted = None
   is_fixed = record.gamma_policy == draft_length.Fixed.name
@@ -280,13 +260,9 @@ def _add_bound(
 ) -> run_record.RunRecord:
   """Compares what the runs took with what their parts add up to.
 
-  Args:
-    record: a record with the speedup of the runs.
-    plain: the plain run.
-    speculative: the speculative run.
-    windows: the times of the parts that hold for each batch.
-    has_oracle: whether to add what an oracle of draft lengths would gain. The
-      batches must have one row, and the policy must not shorten drafts.
+  The windows have the times of the parts that hold for each batch. With an
+  oracle, what it would gain by choosing draft lengths is added: the batches
+  must have one row, and the policy must not shorten drafts.
   """
   encoder_s = sum(times.target_encoder_s for times in windows)
   draft_encoder_s = sum(times.draft_encoder_s for times in windows)

@@ -33,11 +33,8 @@ def effects(row: published.Row, record: run_record.RunRecord) -> list[Effect]:
   They lead from the paper's measured speedup to its predicted one, from there
   to the prediction for this run by way of its alpha and c, and then to its
   measured speedup. If the record has every value that is needed, the factors
-  multiply to the measured over the published speedup.
-
-  Args:
-    row: row of the paper.
-    record: record of a run with the gamma and the temperature of the row.
+  multiply to the measured over the published speedup. It has the gamma and the
+  temperature of the row.
   """
   gamma, alpha, cost = row.gamma, readings.alpha(record), record.c
   predicted = theory.walltime_factor(row.alpha, gamma, row.cost_coefficient)

@@ -238,13 +238,7 @@ def _draw_dash(
 def _add_legend(
     figure: figure_lib.Figure, looks: _Looks, notes: Sequence[str]
 ) -> None:
-  """Adds a legend of pairs below the axes, and makes the figure taller by it.
-
-  Args:
-    figure: figure that is otherwise finished.
-    looks: marker and colour of each pair, by its label.
-    notes: how to read the marks, a line each.
-  """
+  """Adds a legend with notes below finished axes; makes the figure taller."""
   if not looks:
     return
   num_lines = len(notes) + len(looks)

@@ -68,13 +68,10 @@ class Row(NamedTuple):
 def plain_row(
     times: part_sums.StepTimes, num_tokens: int, walltime_ms: float
 ) -> Row:
-  """Returns the row of decoding by the target alone.
+  """Returns the row of decoding by the target alone, one target call per token.
 
-  Args:
-    times: parts of this example at batch size 1, its encoders included.
-    num_tokens: tokens of the output, the end included; one target call each.
-    walltime_ms: measured time of the whole example. If its parts took longer,
-      the row has no commits.
+  The times are those of this example at batch size 1. If they add up to more
+  than the measured time of the whole example, the row has no commits.
   """
   encoders = [(Kind.TARGET_ENCODER, times.target_encoder_s * 1e3)]
   step = [(Kind.TARGET_STEP, times.t1_ms)]
@@ -84,14 +81,7 @@ def plain_row(
 def speculative_row(
     times: part_sums.StepTimes, gamma: int, num_calls: int, walltime_ms: float
 ) -> Row:
-  """Returns the row of speculative decoding with a draft model.
-
-  Args:
-    times: parts of this example at batch size 1 and this gamma, its encoders
-      included.
-    gamma: draft tokens per target call.
-    num_calls: target calls of the example.
-    walltime_ms: see `plain_row`.
+  """Returns the row of speculative decoding by a draft model; see `plain_row`.
   """
   encoders = [
       (Kind.TARGET_ENCODER, times.target_encoder_s * 1e3),
@@ -140,11 +130,7 @@ _MIN_EDGED = 2.5  # points
 
 
 def draw(rows: Sequence[Row]) -> figure_lib.Figure:
-  """Draws rows along one time axis, with their numbers of target calls.
-
-  Args:
-    rows: at least one row.
-  """
+  """Draws rows along one time axis, with their numbers of target calls."""
   with figure_style.applied():
     height = _ROW_HEIGHT * len(rows) + _REST_HEIGHT
     figure = figure_style.Figure(

@@ -92,12 +92,8 @@ def _factors(row: published.Factors) -> markdown.Row:
 class _Line(NamedTuple):
   """A line of Tables 2 and 4.
 
-  Attributes:
-    task: Name of the task.
-    draft: Name of the drafter.
-    gamma: Draft tokens per block, and who chose them.
-    row: The row of the paper that it stands beside, if there is one.
-    record: The record of a run, if there is one.
+  `gamma` also says who chose it. The row is that of the paper beside which the
+  line stands.
   """
 
   task: str
@@ -119,14 +115,10 @@ def table_4(
 ) -> markdown.Page:
   """Returns Table 4: expected and measured speedups.
 
-  Args:
-    simulated: Records of T5 1.1 with simulated acceptance, for the rows of the
-      paper that were not measured.
-    pairs: What was measured; a row of the paper has a line per gamma, and lines
-      of other pairs follow.
-  Returns:
-    The setup of the runs, a table of the speedups, one of everything, and a
-    note on how to read it.
+  A row of the paper has a line per gamma that was measured, or else the record
+  with simulated acceptance, and lines of other pairs follow. The page has the
+  setup of the runs, a table of the speedups, one of everything, and a note on
+  how to read it.
   """
   return _speeds(_HEADLINE_4, simulated, pairs)
 
@@ -149,7 +141,10 @@ def _lines(
     simulated: Sequence[run_record.RunRecord], pairs: Sequence[Pair]
 ) -> Iterator[_Line]:
   """Yields the paper's rows, measured or simulated, and then other pairs."""
-  by_rate = {_simulated_key(record): record for record in simulated}
+  by_rate = {
+      (x.drafter.name, x.temperature, x.gamma, x.simulated_acceptance): x
+      for x in simulated
+  }
   timed = {(pair.task, pair.draft): _by_temperature(pair) for pair in pairs}
   for row in published.TABLES_2_AND_4:
     found = timed.get((row.task, row.draft), {}).pop(row.temperature, ())
@@ -162,13 +157,6 @@ def _lines(
   for (task, draft), by_temperature in timed.items():
     for found in by_temperature.values():
       yield from _gamma_lines(task, draft, None, found)
-
-
-def _simulated_key(record: run_record.RunRecord) -> tuple[object, ...]:
-  return (
-      record.drafter.name, record.temperature, record.gamma,
-      record.simulated_acceptance,
-  )  # fmt: skip
 
 
 def _by_temperature(pair: Pair) -> dict[float, list[run_record.RunRecord]]:
@@ -237,20 +225,18 @@ def _ours(line: _Line) -> markdown.Row:
   expected = None
   if alpha is not None:
     expected = float(theory.expected_tokens(alpha, record.gamma))
-  has_why = row is not None and row.gamma == record.gamma
+  why = cells.MISSING
+  if row is not None and row.gamma == record.gamma:
+    reasons = [
+        f'{effect.words} (x{effect.factor:.2f})'
+        for effect in differences.reasons(row, record)
+    ]
+    why = '; '.join(reasons) or 'nothing by 5% or more'
   return {
       **walltime_summary.row(record, [record]),
       'Eq. (1)': cells.number(expected),
-      'why': _why(row, record) if has_why else cells.MISSING,
+      'why': why,
   }
-
-
-def _why(row: published.Row, record: run_record.RunRecord) -> str:
-  reasons = [
-      f'{effect.words} (x{effect.factor:.2f})'
-      for effect in differences.reasons(row, record)
-  ]
-  return '; '.join(reasons) or 'nothing by 5% or more'
 
 
 def table_3(
@@ -258,9 +244,8 @@ def table_3(
 ) -> markdown.Page:
   """Returns Table 3 and the comparison of Appendix A.2.
 
-  Args:
-    records: Records of any job; see `points.alphas`.
-    pairs: What was measured, beside the paper's values where it has the pair.
+  The records are of any job, see `points.alphas`. Those of pairs stand beside
+  the paper's values where it has the pair.
   """
   known = {
       (row.task, row.draft, temperature): (row, alpha)
@@ -325,10 +310,7 @@ def _alpha(
 
 
 def table_5(pairs: Sequence[Pair] = ()) -> markdown.Page:
-  """Returns Table 5: alpha under lenience, then the paper's.
-
-  Args:
-    pairs: What was measured.
+  """Returns Table 5: alpha of measured pairs under lenience, then the paper's.
   """
   found = [*_with_rule(pairs, lenience.Lenience.name)]
   by_pair = {}
@@ -339,11 +321,11 @@ def table_5(pairs: Sequence[Pair] = ()) -> markdown.Page:
     expected[name] = cells.number(record.rule_alpha.value, 3)
     counted[name] = cells.number(record.accepted_per_tested, 3)
   paper = {
-      ('EnDe', row.draft, '1'): {
+      ('EnDe', draft, '1'): {
           f'l = {value:g}': cells.number(alpha)
-          for value, alpha in row.alphas.items()
+          for value, alpha in alphas.items()
       }
-      for row in published.TABLE_5
+      for draft, alphas in published.TABLE_5.items()
   }
   rows = []
   for key in {**by_pair, **paper}:

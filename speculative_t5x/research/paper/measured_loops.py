@@ -25,11 +25,8 @@ def measure(
 ) -> list[loop_trace.Row]:
   """Returns a row of plain decoding and one per gamma, timed interleaved.
 
-  Args:
-    decoder: Its loops are measured.
-    text: the input, decoded at temperature 0.
-    gammas: draft tokens per target call, one or several.
-    rounds: how often loops and parts are timed; the medians count.
+  The text is decoded at temperature 0, and the medians of the rounds count.
+
   Raises:
     ValueError: for gammas that are not whole numbers of at least 1.
   """

@@ -44,12 +44,10 @@ def _name(model: readings.Model) -> str:
 def alphas(
     records: Sequence[run_record.RunRecord],
 ) -> list[tuple[str, float, run_record.Alpha]]:
-  """Returns the measured alphas for Table 3, one per pair and temperature.
+  """Returns label, temperature and alpha of each pair and temperature.
 
-  Args:
-    records: records of any job; those without a measured alpha are left out.
-  Returns:
-    Label, temperature and the record's estimate of alpha.
+  They are for Table 3. Records without a measured alpha are left out.
+
   Raises:
     ValueError: for two alphas with the same label and temperature.
   """
@@ -83,9 +81,8 @@ class Point(NamedTuple):
 def from_records(records: Sequence[run_record.RunRecord]) -> list[Point]:
   """Returns one point per record that has the values of a point.
 
-  Args:
-    records: records of any job. Left out are plain runs, and runs whose alpha,
-      c, tokens per call or speedup was not measured or is not finite.
+  Left out are plain runs, and runs whose alpha, c, tokens per call or speedup
+  was not measured or is not finite.
   """
   complete = [record for record in records if _is_complete(record)]
   names = runs.labels(complete, pair_label)

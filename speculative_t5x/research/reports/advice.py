@@ -45,13 +45,9 @@ class Advice(NamedTuple):
 def tokens_per_call(
     texts: Sequence[acceptance.Text], max_gamma: int
 ) -> np.ndarray:
-  """Returns the expected tokens per target call on some texts.
+  """Returns the expected tokens per target call on texts of the target.
 
-  Args:
-    texts: texts that the target wrote.
-    max_gamma: the largest gamma, at least 1.
-  Returns:
-    [max_gamma] float, for gamma 1, 2, ...
+  [max_gamma] float, for gamma 1, 2, ...
   """
   gammas = np.arange(1, max_gamma + 1)
   calls = sum(theory.expected_calls(t.acceptance_probs, gammas) for t in texts)
@@ -63,11 +59,9 @@ def expect_speedups(
 ) -> np.ndarray:
   """Returns the expected speedups for gamma 1, 2, ..., to the largest one run.
 
-  For a gamma that was run it is the measured speedup.
-
-  Args:
-    records: at least one, of runs that differ in gamma only.
-    tokens_by_gamma: expected tokens per target call for gamma 1, 2, ...
+  For a gamma that was run it is the measured speedup. The records are of runs
+  that differ in gamma only, and `tokens_by_gamma` are expected tokens per
+  target call for gamma 1, 2, ...
   """
   records = sorted(records, key=lambda record: record.gamma)
   ran = [record.gamma for record in records]
@@ -163,11 +157,9 @@ def describe(advice: Advice) -> str:
 def describe_costs(records: Sequence[run_record.RunRecord]) -> str | None:
   """Returns what a draft length that adapts could gain, and what it needs.
 
-  None if that was not measured: at batch sizes above 1, under a policy that
-  adapts, or for drafts of one token.
-
-  Args:
-    records: at least one, of runs that differ in gamma only.
+  The records are of runs that differ in gamma only. None if that was not
+  measured: at batch sizes above 1, under a policy that adapts, or for drafts of
+  one token.
   """
   record = max(records, key=lambda each: each.gamma)
   if record.oracle_speedup is None or record.gamma == 1:

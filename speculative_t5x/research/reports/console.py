@@ -63,12 +63,7 @@ def table(
     *,
     justify: console_lib.JustifyMethod = 'right',
 ) -> table_lib.Table:
-  """Returns a table without lines between its cells.
-
-  Args:
-    rows: at least one, all with the same columns.
-    justify: alignment of all columns.
-  """
+  """Returns a table of at least one row, without lines between its cells."""
   result = table_lib.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
   rows = list(rows)
   for name in rows[0]:

@@ -16,13 +16,10 @@ _DIGITS = 16
 
 
 def of(records: Iterable[Any]) -> str:
-  """Returns the digest of records, whatever their order.
+  """Returns the digest of records, dataclasses or JSON, whatever their order.
 
   Keys without a value are left out, so that a key that a later version adds
   does not change the digests of earlier records.
-
-  Args:
-    records: dataclasses or JSON values.
   """
   lines = sorted(json.dumps(_known(x), sort_keys=True) for x in records)
   return hashlib.sha256('\n'.join(lines).encode()).hexdigest()[:_DIGITS]

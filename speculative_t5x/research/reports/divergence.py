@@ -29,13 +29,7 @@ MISMATCH = 'mismatch'
 def describe(
     example_id: int, decode: int, difference: near_ties.Difference
 ) -> dict[str, Any]:
-  """Returns an output that differs as an object of `divergence.jsonl`.
-
-  Args:
-    example_id: id of the example.
-    decode: number of the decode, from 0 on.
-    difference: where the runs first differ.
-  """
+  """Returns an output that differs as an object of `divergence.jsonl`."""
   keys = 'position', 'decision', 'tokens', 'logits', 'margin', 'tolerance'
   return {
       'example_id': example_id,
@@ -53,11 +47,7 @@ def compared(
 ) -> dict[str, Any]:
   """Returns a line of `divergence.jsonl`; see `docs/run_record.md`.
 
-  Args:
-    records: records of both runs.
-    ways: 'baseline' or 'speculative', of both runs.
-    num_rows: outputs of each run.
-    differences: the outputs that differ, see `describe`.
+  The ways are 'baseline' or 'speculative'. For the differences see `describe`.
   """
   first, second = map(dataclasses.asdict, records)
   num_bad = sum(each['verdict'] == MISMATCH for each in differences)
@@ -75,11 +65,7 @@ def compared(
 
 
 def render(lines: Sequence[Mapping[str, Any]]) -> console_lib.Group:
-  """Returns a table of the rows that differ, and the counts.
-
-  Args:
-    lines: at least one comparison, see `compared`.
-  """
+  """Returns a table of the rows that differ, and the counts; see `compared`."""
   rows = [_row(line, row) for line in lines for row in line['differences']]
   table = [console.table(rows), ''] if rows else []
   return console_lib.Group(*table, *map(_summary, lines))

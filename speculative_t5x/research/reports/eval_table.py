@@ -14,11 +14,7 @@ from speculative_t5x.research.reports import runs
 
 
 def render(records: list[run_record.RunRecord]) -> console_lib.Group:
-  """Returns a table with one line per record, and what follows from it.
-
-  Args:
-    records: at least one record of one job.
-  """
+  """Returns a table with one line per record, and what follows from it."""
   return console_lib.Group(
       _heading(records),
       console.table(map(_row, records)),

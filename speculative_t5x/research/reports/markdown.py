@@ -21,9 +21,7 @@ class Page(str):
 def page(parts: Iterable[str], records: Sequence[Any] = ()) -> Page:
   """Returns parts as a page, with the digest of its records in a comment.
 
-  Args:
-    parts: paragraphs and tables; empty ones are left out.
-    records: what the page was made from; see `digest.of`.
+  Empty parts are left out. For the digest see `digest.of`.
   """
   comments = [f'<!-- {digest.note(records)} -->'] if records else []
   return Page('\n\n'.join(part for part in [*parts, *comments] if part))
@@ -32,9 +30,8 @@ def page(parts: Iterable[str], records: Sequence[Any] = ()) -> Page:
 def table(rows: Iterable[Row], columns: Sequence[str] = ()) -> str:
   """Returns a table of texts, which hold no line break and no '|'.
 
-  Args:
-    rows: rows of the table. Without one there is no table, and an empty text.
-    columns: columns to show; none for all that a row has. A row may lack some.
+  The columns are those given, or all that a row has; a row may lack some.
+  Without a row there is no table, and an empty text.
   """
   rows = list(rows)
   if not rows:

@@ -41,8 +41,7 @@ def render(
 ) -> markdown.Page:
   """Returns a table per temperature and batch size, with a row per method.
 
-  Args:
-    tasks: the records of one walltime job per task, by its name.
+  Each task has the records of one walltime job.
   """
   records = [record for each in tasks.values() for record in each]
   parts = [walltime_summary.setup(records)]
@@ -64,7 +63,13 @@ def tables(
     names += [name] * len(each)
     labels += runs.labels(each, lambda x: readings.model_name(x.drafter))
     records += each
-  methods = _methods(names, labels, records)
+  drafters = _shorten(names, labels, [x.drafter.kind for x in records])
+  policies = [readings.policy(record) for record in records]
+  kinds = [policy.partition('(')[0] for policy in policies]
+  policies = _shorten(names, policies, kinds)
+  rules = map(readings.rule, records)
+  gammas = (str(record.gamma) for record in records)
+  methods = map(_Method, drafters, rules, policies, gammas)
   rows: dict[tuple[float, int], dict[_Method, dict[str, str]]] = {}
   for name, method, record in zip(names, methods, records, strict=True):
     of_setting = rows.setdefault((record.temperature, record.batch_size), {})
@@ -92,21 +97,6 @@ def _best(
       and record.speedup is not None
   ]
   return max(found, key=lambda record: record.speedup, default=None)
-
-
-def _methods(
-    tasks: Sequence[str],
-    labels: Sequence[str],
-    records: Sequence[run_record.RunRecord],
-) -> list[_Method]:
-  """Returns the method of each record; `labels` are those of the drafters."""
-  drafters = _shorten(tasks, labels, [x.drafter.kind for x in records])
-  policies = [readings.policy(record) for record in records]
-  kinds = [policy.partition('(')[0] for policy in policies]
-  policies = _shorten(tasks, policies, kinds)
-  rules = map(readings.rule, records)
-  gammas = (str(record.gamma) for record in records)
-  return [*map(_Method, drafters, rules, policies, gammas)]
 
 
 def _shorten(

@@ -106,13 +106,8 @@ def labels(
   """Returns one label per record, different for different settings.
 
   If records with the same label differ in a setting that it does not mention,
-  the setting is appended.
-
-  Args:
-    records: records of speculative runs.
-    label: returns the label of a record without such settings. Settings other
-      than those of the model, the data and the machine may be left out, to
-      merge runs under one label.
+  the setting is appended. These are settings of the model, the data and the
+  machine: `label` may leave out others, to merge runs under one label.
   """
   names = [label(record) for record in records]
   for key, words in _IF_DIFFERENT.items():

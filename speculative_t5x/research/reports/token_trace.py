@@ -9,6 +9,7 @@ styles they stand in brackets, as in a word diff: [-rejected-] {+target+}.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+import dataclasses
 from typing import Any
 
 from rich import console as console_lib
@@ -38,16 +39,14 @@ def trace(
 ) -> 'TokenTrace':
   """Decodes a text speculatively and returns the report of its output.
 
-  Args:
-    decoder: decodes it.
-    text: the input.
-    **options: of `TextDecoder.make_request`, such as the temperature.
+  Options are those of `TextDecoder.make_request`, such as the temperature.
   """
   request, _ = decoder.make_request([text], **options)
   blocks = tracing.trace(decoder.tokens, request)
   return TokenTrace(blocks, decoder.vocabulary.id_to_piece, text)
 
 
+@dataclasses.dataclass(frozen=True)
 class TokenTrace:
   """A report of one output, with one line per target call.
 
@@ -60,15 +59,9 @@ class TokenTrace:
     sentence: the input, printed first; None to leave it out.
   """
 
-  def __init__(
-      self,
-      blocks: Sequence[tracing.Block],
-      id_to_piece: Callable[[int], str],
-      sentence: str | None = None,
-  ):
-    self.blocks = blocks
-    self.id_to_piece = id_to_piece
-    self.sentence = sentence
+  blocks: Sequence[tracing.Block]
+  id_to_piece: Callable[[int], str]
+  sentence: str | None = None
 
   def _repr_html_(self) -> str:
     return report_console.to_html(self)

@@ -47,12 +47,9 @@ def speedups(
     record: run_record.RunRecord | None,
     records: Iterable[run_record.RunRecord],
 ) -> markdown.Row:
-  """Returns the cells of `SPEEDUPS`.
+  """Returns the cells of `SPEEDUPS` of a run, None if it was not run.
 
-  Args:
-    record: Record of a run; None if it was not run.
-    records: All records of the table. Without a time of T5X, it has no column
-      for it.
+  Without a time of T5X in any record, the table has no column for it.
   """
   found = {_OVER_PLAIN: cells.speedup(record)}
   if any(each.reference is not None for each in records):

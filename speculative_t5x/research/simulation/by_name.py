@@ -78,12 +78,9 @@ class NamedDraft:
       make_model: MakeModel,
       make_table: MakeTable,
   ) -> source.Drafting:
-    """Returns the drafter.
+    """Returns the drafter for a target of the config that it was found for.
 
-    Args:
-      target: a target of the config that the draft was found for.
-      make_model: makes a network of its own.
-      make_table: makes a table.
+    `make_model` makes a network of its own, and `make_table` a table.
     """
     if self.table is not None:
       return source.Drafting(
@@ -107,21 +104,20 @@ def network_name(name: str) -> str:
 
 
 def find(name: str, target: t5.T5Config) -> NamedDraft:
-  """Returns the draft of a name for a target.
+  """Returns the draft of a name, see above, for a target of T5 1.1.
 
-  Args:
-    name: name of the draft, see above.
-    target: config of T5 1.1; the draft takes its dtype.
+  It takes the target's dtype.
+
   Raises:
     ValueError: for an unknown name, or layers that a target or a decoder cannot
       have.
   """
-  for order, kind in table_source.KINDS.items():
-    if name == kind:
-      shapes = table_source.abstract_table(order, target.vocab_size)
-      count = sum(x.size for x in jax.tree.leaves(shapes))
-      described = descriptions.DrafterDescription(kind, kind, num_params=count)
-      return NamedDraft(described, table=shapes)
+  orders = {kind: order for order, kind in table_source.KINDS.items()}
+  if name in orders:
+    shapes = table_source.abstract_table(orders[name], target.vocab_size)
+    count = sum(x.size for x in jax.tree.leaves(shapes))
+    described = descriptions.DrafterDescription(name, name, num_params=count)
+    return NamedDraft(described, table=shapes)
   kind, config = _network(name, target)
   described = descriptions.DrafterDescription(
       kind=kind,
@@ -142,22 +138,22 @@ def _network(name: str, target: t5.T5Config) -> tuple[str, t5.T5Config]:
   if found and found['exit']:
     config = target.first_layers(int(found['exit'])).without_encoder()
     return early_exit_source.KIND, config
-  if found is None or found['size'] not in t5_published.SIZES:
+  short, most = found and found['short'], t5_published.VOCAB_SIZE
+  if (
+      found is None
+      or found['size'] not in t5_published.SIZES
+      or (short and not 2 <= int(short) <= most)
+  ):
     raise ValueError(
         f'There is no draft {name!r}. Choose one of'
         f' {", ".join([*t5_published.SIZES, *table_source.KINDS.values()])},'
         ' early_exit_<layers>, or shared_encoder_<layers>_<size>, e.g.'
         ' shared_encoder_2_small; or add _short_<tokens> to a size or to'
-        ' shared_encoder.'
+        f' shared_encoder: a short head has 2 to {most} tokens.'
     )
   config = t5_published.make_config(found['size'], target.dtype)
-  if found['short']:
-    if not 2 <= int(found['short']) <= config.vocab_size:
-      raise ValueError(
-          f'There is no draft {name!r}: a short head has 2 to'
-          f' {config.vocab_size} tokens.'
-      )
-    config = dataclasses.replace(config, head_size=int(found['short']))
+  if short:
+    config = dataclasses.replace(config, head_size=int(short))
   if found['layers'] is None:
     return draft_model_source.KIND, config
   return shared_encoder_source.KIND, dataclasses.replace(

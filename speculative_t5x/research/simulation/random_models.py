@@ -36,11 +36,7 @@ def make_model(config: t5.T5Config, seed: int = 0) -> models.Model:
 
 
 def make_table(shapes: tables.Table, seed: int = 0) -> tables.Table:
-  """Makes a table of random distributions on the device.
-
-  Args:
-    shapes: shapes of its arrays, as `table_source.abstract_table` returns them.
-    seed: seed of the values.
+  """Makes a table of random distributions on the device, of the given shapes.
   """
   vocab_size, num_kept = shapes.next_tokens.shape
   rng = np.random.default_rng(seed)

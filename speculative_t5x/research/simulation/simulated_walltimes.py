@@ -8,6 +8,7 @@ accepted at a given rate.
 
 from collections.abc import Callable, Sequence
 import dataclasses
+import functools
 import operator
 from typing import Any
 
@@ -19,6 +20,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
@@ -97,16 +99,11 @@ def measure_pairings(
     shapes: Shapes,
     open_folder: Callable[[], Any],
 ) -> tuple[list[run_record.RunRecord], Any]:
-  """Measures one target with several drafts.
+  """Measures one target, the largest that fits if None, with several drafts.
 
-  What the folder has of an earlier run is not measured again.
+  What the folder has of an earlier run is not measured again. It is opened
+  after all checks, see `jobs.outputs.output_folder`.
 
-  Args:
-    target_size: size of T5 1.1; None for the largest that fits the memory.
-    pairings: drafts, and at which rates they are accepted.
-    shapes: what is decoded.
-    open_folder: opens the `jobs.outputs.output_folder` of the records, after
-      all checks.
   Returns:
     One record per pairing, in their order, and the folder.
   Raises:
@@ -139,15 +136,16 @@ def measure_pairings(
 
 
 class _Bench:
-  """One target, and the draft that was measured last."""
+  """One target, and the draft and the programs that were made last."""
 
   def __init__(self, target_size: str, shapes: Shapes):
     self._target_size = target_size
     self._target_name = by_name.network_name(target_size)
     self._target_config = t5_published.make_config(target_size, shapes.dtype)
     self._shapes = shapes
-    self._programs: part_programs.PartPrograms | None = None
-    self._made_for: tuple[str, int] | None = None  # draft and gamma
+    # While one is made, the last one is still there; see `_needed_bytes`.
+    self._drafter = functools.lru_cache(1)(self._make_drafter)
+    self._programs = functools.lru_cache(1)(self._make_programs)
 
   def name(self, pairing: Pairing) -> str:
     """Returns what the progress calls a pairing."""
@@ -160,39 +158,36 @@ class _Bench:
       self, pairing: Pairing, settings: run_record.RunRecord, name: str
   ) -> run_record.RunRecord:
     """Returns the settings of a pairing with what is measured of it."""
-    if self._made_for != (pairing.draft, pairing.gamma):
-      decoder = self._make_decoder(pairing)
-      self._programs = part_programs.PartPrograms(decoder)
-      self._made_for = pairing.draft, pairing.gamma
+    programs = self._programs(pairing.draft, pairing.gamma)
     requests = self._requests(pairing)
-    record = walltimes.measure(self._programs, requests, settings, name).record
+    record, *_ = walltimes.measure(programs, requests, settings, name)
     predicted = theory.walltime_factor(pairing.alpha, pairing.gamma, record.c)
     return dataclasses.replace(record, predicted_speedup=float(predicted))
 
-  def _make_decoder(self, pairing: Pairing) -> token_decoder.TokenDecoder:
-    last = self._programs and self._programs.decoder
-    if last is not None and self._made_for[0] == pairing.draft:
-      return last.with_drafter(last.loaded_drafter, pairing.gamma)
-    if last is None:
-      target = _random_model(self._target_name, self._target_config, seed=1)
-    else:
-      target = last.target
-    draft = by_name.find(pairing.draft, self._target_config)
-    drafter = draft.load(
-        target,
-        lambda config: _random_model(draft.description.name, config, seed=2),
-        lambda shapes: random_models.make_table(shapes, seed=2),
-    )
-    if last is not None:
-      return last.with_drafter(drafter, pairing.gamma)
+  @functools.cached_property
+  def _plain(self) -> token_decoder.TokenDecoder:
     return token_decoder.TokenDecoder(
-        target,
-        drafter,
-        gamma=pairing.gamma,
+        _random_model(self._target_name, self._target_config, seed=1),
+        source.NOTHING,
+        gamma=1,
         length=self._shapes.targets_length,
         may_end=False,
         matmul_precision=self._shapes.matmul_precision,
     )
+
+  def _make_drafter(self, name: str) -> source.Drafting:
+    draft = by_name.find(name, self._target_config)
+    return draft.load(
+        self._plain.target,
+        lambda config: _random_model(draft.description.name, config, seed=2),
+        lambda shapes: random_models.make_table(shapes, seed=2),
+    )
+
+  def _make_programs(
+      self, draft: str, gamma: int
+  ) -> part_programs.PartPrograms:
+    decoder = self._plain.with_drafter(self._drafter(draft), gamma)
+    return part_programs.PartPrograms(decoder)
 
   def _requests(self, pairing: Pairing) -> list[requests_lib.Request]:
     shapes = self._shapes

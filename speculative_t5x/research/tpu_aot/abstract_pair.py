@@ -27,11 +27,7 @@ def make_model(
 ) -> models.Model:
   """Returns an abstract model, prepared as `models.make_model` prepares one.
 
-  Args:
-    place: the devices on which the model is placed.
-    config: the config of the checkpoint's network.
-    rules: the sharding rules on a mesh.
-    min_block: see `t5.T5Config`; None for the default on a TPU.
+  Without `min_block`, see `t5.T5Config`, it has the default on a TPU.
   """
   prepared = config.prepared('tpu', merged=place.mesh is None)
   if min_block is not None:

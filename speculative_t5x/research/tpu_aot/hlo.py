@@ -121,7 +121,7 @@ class Program:
     such loops, and so does XLA for a scatter that writes row by row.
     """
     (condition,) = loop.called['condition']
-    compare = self._source(self._root(condition))
+    compare = self._source(next(i for i in self.of(condition) if i.is_root))
     if compare.opcode != 'compare' or compare.direction != 'LT':
       return None
     bounds = [self._initial_value(loop, name) for name in compare.operands]
@@ -140,9 +140,6 @@ class Program:
       operand = carried.operands[source.index]
       source = self._source(self.instructions[operand])
     return int(source.literal) if source.opcode == 'constant' else None
-
-  def _root(self, computation: str) -> Instruction:
-    return next(i for i in self.of(computation) if i.is_root)
 
   def _source(self, instruction: Instruction) -> Instruction:
     """Returns the instruction that computed a value, behind copies."""

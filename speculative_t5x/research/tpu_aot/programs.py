@@ -66,11 +66,9 @@ def compile_decoding(
 ) -> Program:
   """Compiles a decoding loop and analyses it.
 
-  Args:
-    make: `compile_plain` or `compile_speculative` of `TokenDecoder`, or
-      `compile_verify`.
-    decoder: decoder of abstract models.
-    request: abstract batch of inputs.
+  `make` is `compile_plain` or `compile_speculative` of `TokenDecoder`, or
+  `compile_verify`. The decoder is of abstract models, as is the request.
+
   Raises:
     DoesNotFitError: if the program does not fit into a device's memory.
   """
@@ -85,10 +83,9 @@ def compile_loop(
 ) -> Program:
   """Compiles a program that has one decoding loop and analyses it.
 
-  Args:
-    make: compiles the program.
-    shapes: shapes by which arrays are recognised.
-    gamma: draft tokens per trip, where a network draws them one by one.
+  Arrays are recognised by their shapes. `gamma` is that of a network, which
+  draws draft tokens one by one.
+
   Raises:
     DoesNotFitError: if the program does not fit into a device's memory.
   """

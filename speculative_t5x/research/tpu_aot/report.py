@@ -179,19 +179,43 @@ def _drafts(record: Record) -> Iterator[markdown.Row]:
 
 
 def _table_2(record: Record) -> Iterator[markdown.Row]:
-  for row in record['table_2']:
-    name = f't5_1_1_{row["draft"]}'
-    printed = {
-        "the paper's c": f'{row["cost_coefficient"]:.2f}',
-        'c by roofline': f'{row["c"]:.3f}',
-        'roofline': f'{row["speedup"]:.2f}',
-    }
-    yield _table_2_row(record, row, name, row['draft'], printed)
+  target, t5x = record['target'], (record['t5x_step'] or {}).get('step')
   drafts = {draft['name']: draft for draft in record['drafts']}
-  for row, pair in table_2_pairs(record):
-    if (name := pair['draft']) != f't5_1_1_{row["draft"]}':
-      cost = cells.number(_roofline_cost(record, drafts[name]), 3)
-      yield _table_2_row(record, row, name, name, {'c by roofline': cost})
+  printed = lambda row: f't5_1_1_{row["draft"]}'
+  rows = [(row, printed(row)) for row in record['table_2']]
+  rows += [
+      (row, pair['draft'])
+      for row, pair in table_2_pairs(record)
+      if pair['draft'] != printed(row)
+  ]
+  for row, name in rows:
+    # Other drafts stand at the alpha of a printed row.
+    is_printed = name == printed(row)
+    draft, pair = drafts.get(name), _pair(record, name, row['gamma'])
+    c = row['c'] if is_printed else _roofline_cost(record, draft)
+    # Communication has no cycles, so several chips have no compiled numbers.
+    has_one_row = draft and not record['mesh']
+    yield {
+        'task': row['task'],
+        'draft': row['draft'] if is_printed else name,
+        'T': str(row['temperature']),
+        'gamma': str(row['gamma']),
+        'alpha': f'{row["alpha"]:.2f}',
+        "the paper's c": cells.number(
+            row['cost_coefficient'] if is_printed else None
+        ),
+        'c by roofline': cells.number(c, 3),
+        'c compiled': cells.number(pair and _compiled_cost(record, pair), 3),
+        'c one row': cells.number(
+            _one_row_cost(record, draft) if has_one_row else None, 3
+        ),
+        'EXP': f'{row["predicted"]:.1f}',
+        'EMP': f'{row["measured"]:.1f}',
+        'roofline': cells.number(row['speedup'] if is_printed else None),
+        'compiled': _speedup(row, pair, _fastest_step(target)),
+        'over one row': _speedup(row, pair, target['steps']['one_row']['step']),
+        "over T5X's": _speedup(row, pair, t5x),
+    }
 
 
 def table_2_pairs(record: Record) -> Iterator[tuple[Record, Record]]:
@@ -205,37 +229,6 @@ def table_2_pairs(record: Record) -> Iterator[tuple[Record, Record]]:
     pair = _pair(record, draft['name'], row['gamma'])
     if pair and name == f't5_1_1_{row["draft"]}':
       yield row, pair
-
-
-def _table_2_row(
-    record: Record, row: Record, name: str, label: str, own: markdown.Row
-) -> markdown.Row:
-  """Returns a row for a draft of a name, at the alpha of a printed row."""
-  target = record['target']
-  pair = _pair(record, name, row['gamma'])
-  # Communication has no cycles, so several chips have no compiled numbers.
-  drafts = [x for x in record['drafts'] if x['name'] == name]
-  one_row = None
-  if drafts and not record['mesh']:
-    one_row = _one_row_cost(record, drafts[0])
-  t5x = (record['t5x_step'] or {}).get('step')
-  return {
-      'task': row['task'],
-      'draft': label,
-      'T': str(row['temperature']),
-      'gamma': str(row['gamma']),
-      'alpha': f'{row["alpha"]:.2f}',
-      "the paper's c": own.get("the paper's c", cells.MISSING),
-      'c by roofline': own['c by roofline'],
-      'c compiled': cells.number(pair and _compiled_cost(record, pair), 3),
-      'c one row': cells.number(one_row, 3),
-      'EXP': f'{row["predicted"]:.1f}',
-      'EMP': f'{row["measured"]:.1f}',
-      'roofline': own.get('roofline', cells.MISSING),
-      'compiled': _speedup(row, pair, _fastest_step(target)),
-      'over one row': _speedup(row, pair, target['steps']['one_row']['step']),
-      "over T5X's": _speedup(row, pair, t5x),
-  }
 
 
 def _pair(record: Record, draft: str, gamma: int) -> Record | None:

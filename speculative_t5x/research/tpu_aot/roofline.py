@@ -48,12 +48,8 @@ def count(
 ) -> Call:  # fmt: skip
   """Counts the bytes and operations of one call, in its traced program.
 
-  Args:
-    model: an abstract model with shardings.
-    rows: rows per device.
-    block: positions per row; those that a TPU adds do not count.
-    slots: slots per row of the cache; all are read.
-    inputs_length: tokens per input.
+  The model is abstract, with shardings, and the rows are those of a device.
+  Positions that a TPU adds to the block do not count. All slots are read.
   """
   config = dataclasses.replace(model.config, min_block=1)
   network = network_lib.NetworkModel(config, model.special_ids)

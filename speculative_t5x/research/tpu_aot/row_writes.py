@@ -35,13 +35,7 @@ def compile_form(
 ) -> programs.Program:
   """Compiles a loop that writes a block per row and attends to the cache.
 
-  Args:
-    form: one of `FORMS`.
-    config: the config of the layer's network.
-    place: one device.
-    rows: rows of the cache.
-    block: positions written per row.
-    slots: slots per row of the cache.
+  The form is one of `FORMS`, and the place one device.
   """
   heads, head_dim = config.num_heads, config.head_dim
   where = place.replicated()

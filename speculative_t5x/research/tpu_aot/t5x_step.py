@@ -30,15 +30,7 @@ def compile_plain(
     inputs_length: int,
     length: int,
 ) -> programs.Program:
-  """Compiles argmax decoding by T5X's `temperature_sample`.
-
-  Args:
-    config: the config of the network.
-    place: one device.
-    examples: examples per batch.
-    inputs_length: tokens per input.
-    length: tokens per output.
-  """
+  """Compiles argmax decoding by T5X's `temperature_sample`, on one device."""
   model = t5x_sampler.make_model(config, sampling_lib.GREEDY)
   where = place.replicated()
   dtype = jnp.dtype(config.dtype)

@@ -54,11 +54,10 @@ class Topology:
     return sharding.replicated(self.mesh)
 
   def with_mesh(self, shape: Sequence[int] | None) -> 'Topology':
-    """Returns the topology with a mesh of all its devices.
+    """Returns the topology with a mesh of all its devices, data x model.
 
-    Args:
-      shape: numbers of devices along the data and model axes; None for all
-        devices along the model axis.
+    By default all are along the model axis.
+
     Raises:
       sharding.MeshError: if `shape` is not two numbers whose product is the
         number of devices.

@@ -20,23 +20,11 @@ SPLITS = ('train', 'validation', 'test')
 # SentencePiece model with 2,048 pieces: 0 is padding, 1 EOS, 2 unknown.
 VOCABULARY_FILE = str(_FOLDER / 'bulletins.model')
 
-__all__ = [
-    'Paraphrase',
-    'SPLITS',
-    'VOCABULARY_FILE',
-    'read_pairs',
-    'read_paraphrases',
-    'read_reports',
-]
-
 
 class Paraphrase(NamedTuple):
-  """Two bulletins that state the same facts.
+  """Two bulletins that state the same facts, each in English and German.
 
-  Attributes:
-    topic: Their subject, such as 'weather'.
-    first: An English and a German text.
-    second: Likewise, in another sentence pattern.
+  The second has another sentence pattern. A topic is such as 'weather'.
   """
 
   topic: str
@@ -45,13 +33,7 @@ class Paraphrase(NamedTuple):
 
 
 def read_pairs(split: str) -> list[tuple[str, str]]:
-  """Read a split of the bulletins.
-
-  Args:
-    split: One of SPLITS.
-
-  Returns:
-    Pairs of an English and a German text, in a fixed order.
+  """Read the English and German texts of one of SPLITS, in a fixed order.
 
   Raises:
     FileNotFoundError: if there is no such split.
@@ -60,17 +42,7 @@ def read_pairs(split: str) -> list[tuple[str, str]]:
 
 
 def read_reports(split: str) -> list[tuple[str, str]]:
-  """Read a split of the reports.
-
-  Args:
-    split: One of SPLITS.
-
-  Returns:
-    Pairs of a German report and its summary, in a fixed order.
-
-  Raises:
-    FileNotFoundError: if there is no such split.
-  """
+  """Read German reports and their summaries; see `read_pairs`."""
   return _read(f'reports_{split}')
 
 

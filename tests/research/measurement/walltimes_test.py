@@ -85,16 +85,16 @@ def sweep(decoder):
     patch.setattr(read_floor, 'Readers', keep(read_floor.Readers, readers))
     for temperature, seed in TEMPERATURES_AND_SEEDS:
       found.append(types.SimpleNamespace())
-      measured = walltimes.measure(
+      record, plain, speculative = walltimes.measure(
           programs,
           batches(temperature, seed),
           run_record.RunRecord(gamma=GAMMA, repeats=REPEATS, rounds=ROUNDS),
           'a test',
       )
       found[-1].__dict__.update(
-          record=measured.record, plain=measured.plain,
-          speculative=measured.speculative, timed=list(timed),
-          parts=parts[-1], readers=readers[-1], encoded=list(encoded),
+          record=record, plain=plain, speculative=speculative,
+          timed=list(timed), parts=parts[-1], readers=readers[-1],
+          encoded=list(encoded),
       )  # fmt: skip
       timed.clear()
       encoded.clear()
