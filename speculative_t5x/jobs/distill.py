@@ -13,6 +13,7 @@ import jax
 from speculative_t5x.jobs import target_decodes as decodes_lib
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import errors
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import candidates
@@ -222,11 +223,7 @@ def _check_vocabulary_files(
   """Compare the vocabularies in the folders of both checkpoints, if any."""
   folders = [str(path) for path in (target, draft) if path is not None]
   found = [path for path in folders if candidates.find_vocabulary(path)]
-  if len(found) < 2:
-    return
-  try:
-    vocabularies.check_same(*map(vocabularies.load, found))
-  except vocabularies.VocabularyError as error:
-    raise vocabularies.VocabularyError(
-        f'{target} and {draft} cannot be a pair: {error}'
-    ) from error
+  if len(found) == 2:
+    prefix = f'{target} and {draft} cannot be a pair'
+    with errors.prefixed(prefix, vocabularies.VocabularyError):
+      vocabularies.check_same(*map(vocabularies.load, found))

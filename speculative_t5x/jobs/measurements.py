@@ -133,48 +133,51 @@ class Measurements:
       batch_size: int,
       samplings: sampling_lib.Pair,
       total: int,
+      alpha: run_record.Alpha,
   ) -> run_record.RunRecord:
-    """Returns the record of a configuration, from the folder or measured.
+    """Adds a configuration's record, known or measured, to the folder.
 
     Args:
-      folder: Folder of the drafter's records, to which the caller adds it.
+      folder: Folder of the drafter's records.
       programs: Target, drafter, gamma and policy.
       workload: With the rule and the policy.
       batch_size: Examples decoded together.
       samplings: Samplings of target and drafter.
       total: Total number of configurations of the folder.
+      alpha: Alpha of the drafter with these samplings.
     """
     decoder = programs.decoder
     settings = self._settings(decoder, workload, batch_size, samplings)
     name = _name(settings, samplings)
-    if known := folder.find(settings, name, total):
-      return known
-    requests, examples = self._first(decoder, workload, batch_size, samplings)
-    reference = settings.reference and self.reference.way(samplings.target)
-    found = walltimes.measure(programs, requests, settings, name, reference)
-    progress.say(f'{name}: scoring')
-
-    def judge(run: interleaved.Run) -> dict[str, float]:
-      read = predictions_lib.read(
-          run.decoded, self.num_examples, decoder, examples.vocabulary
+    record = folder.find(settings, name, total)
+    if record is None:
+      requests, examples = self._first(
+          decoder, workload, batch_size, samplings
       )
-      values = task_metrics.compute(examples, read.best, read.aux_values)
-      return task_metrics.quality(values)
-
-    counted = None
-    if samplings.target.is_greedy and workload.rule.is_lossless:
-      counted = greedy.compare(
-          decoder, requests, found.plain, found.speculative
+      reference = settings.reference and self.reference.way(samplings.target)
+      found = walltimes.measure(programs, requests, settings, name, reference)
+      progress.say(f'{name}: scoring')
+      runs = found.plain, found.speculative
+      qualities = []
+      for run in runs:
+        read = predictions_lib.read(
+            run.decoded, self.num_examples, decoder, examples.vocabulary
+        )
+        values = task_metrics.compute(examples, read.best, read.aux_values)
+        qualities.append(task_metrics.quality(values))
+      counted = None
+      if samplings.target.is_greedy and workload.rule.is_lossless:
+        counted = greedy.compare(decoder, requests, *runs)
+      record = dataclasses.replace(
+          found.record,
+          truncated_inputs=examples.num_truncated,
+          unknown_inputs=examples.num_unknown,
+          quality=run_record.BothRuns(*qualities),
+          greedy=counted,
       )
-    return dataclasses.replace(
-        found.record,
-        truncated_inputs=examples.num_truncated,
-        unknown_inputs=examples.num_unknown,
-        quality=run_record.BothRuns(
-            judge(found.plain), judge(found.speculative)
-        ),
-        greedy=counted,
-    )
+    record = walltimes.add_alpha(record, alpha, workload.rule)
+    folder.add(record)
+    return record
 
   def accepted(
       self,
@@ -183,10 +186,12 @@ class Measurements:
       workload: workload_lib.Workload,
       samplings: sampling_lib.Pair,
       total: int,
+      **alphas: run_record.Alpha,
   ) -> run_record.RunRecord:
-    """Returns the record of what a rule accepts, without plain decoding.
+    """Adds the record of what a rule accepts, without plain decoding.
 
-    From the folder or measured. Arguments are those of `walltime`.
+    Known or measured. Arguments are those of `walltime`, and `rule_alpha`,
+    alpha under the rule.
     """
     settings = dataclasses.replace(
         self._settings(decoder, workload, ALPHA_BATCH, samplings),
@@ -195,17 +200,22 @@ class Measurements:
         reference=None,
     )
     name = _name(settings, samplings)
-    if known := folder.find(settings, name, total):
-      return known
-    requests, examples = self._first(decoder, workload, ALPHA_BATCH, samplings)
-    timer = interleaved.Timer((decoder.speculative,))
-    with progress.Progress(name, len(requests)) as shown:
-      (run,) = timer.run(requests, after=shown.show)
-    return dataclasses.replace(
-        walltimes.add_speculative(settings, run),
-        truncated_inputs=examples.num_truncated,
-        unknown_inputs=examples.num_unknown,
-    )
+    record = folder.find(settings, name, total)
+    if record is None:
+      requests, examples = self._first(
+          decoder, workload, ALPHA_BATCH, samplings
+      )
+      timer = interleaved.Timer((decoder.speculative,))
+      with progress.Progress(name, len(requests)) as shown:
+        (run,) = timer.run(requests, after=shown.show)
+      record = dataclasses.replace(
+          walltimes.add_speculative(settings, run),
+          truncated_inputs=examples.num_truncated,
+          unknown_inputs=examples.num_unknown,
+      )
+    record = dataclasses.replace(record, **alphas)
+    folder.add(record)
+    return record
 
   def _write(
       self, decoder: token_decoder.TokenDecoder, samplings: sampling_lib.Pair

@@ -25,7 +25,6 @@ from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import part_programs
-from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import advice
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import walltime_summary
@@ -104,13 +103,8 @@ def measure_walltime(
   for size in batch_sizes:  # another size would have other times
     sharding.check_batch(mesh, size)
   with folder_lock.hold(output_dir):
-    target, examples = workload.read_task()  # the first are timed
-    if len(examples.rows) < num_examples:
-      raise ValueError(
-          f'{num_examples} examples were asked for, but split {workload.split}'
-          f' of {workload.mixture_or_task_name} has {len(examples.rows)}. Ask'
-          ' for at most that many.'
-      )
+    # The first are timed.
+    target, examples = workload.read_task(least=num_examples)
     placed = workload.place(  # all of them before the first is measured
         target,
         drafters,
@@ -229,11 +223,12 @@ def _measure_drafter(
           variant.with_drafter(drafter, gamma)
       )
       for size, pair in settings:
-        record = task.walltime(folder, programs, workload, size, pair, total)
         alpha = alphas[pair].estimate
-        record = walltimes.add_alpha(record, alpha, workload.rule)
-        folder.add(record)
-        found[size, pair].append(record)
+        found[size, pair].append(
+            task.walltime(
+                folder, programs, workload, size, pair, total, alpha
+            )
+        )
     for (size, pair), records in found.items():
       name = (
           f'{readings.method(records[0])}, temperature'

@@ -150,17 +150,19 @@ class Workload:
       return None
 
   def read_task(
-      self, num_examples: int | None = None
+      self, num_examples: int | None = None, least: int = 0
   ) -> tuple[models.ModelSource, 'examples_lib.Examples']:
     """Finds the target, and reads the split that it decodes.
 
     Args:
       num_examples: Most examples that are read, from the first on; None for
         all.
+      least: Examples that the split must have.
     Returns:
       The target, with the special ids of the task's vocabulary, and examples.
     Raises:
-      ValueError: see `tasks.examples.load` and `task_metrics.check`.
+      ValueError: if the split has fewer examples; see also
+        `tasks.examples.load` and `task_metrics.check`.
       vocabularies.VocabularyError: if the vocabulary does not fit the target.
     """
     from speculative_t5x.tasks import examples as examples_lib
@@ -173,6 +175,11 @@ class Workload:
     examples = examples_lib.load(
         name, split, self.task_feature_lengths, num_examples
     )
+    if len(examples.rows) < least:
+      raise ValueError(
+          f'{least} examples were asked for, but split {split} of {name} has'
+          f' {len(examples.rows)}. Ask for at most that many.'
+      )
     models.fit_vocabulary(examples.vocabulary, target)
     end = examples.vocabulary.eos_id
     return target.with_vocabulary(f'of {examples.task.name}', end), examples

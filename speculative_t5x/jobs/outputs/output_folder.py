@@ -13,7 +13,7 @@ to one kind of job, which can resume in it. A job resumed with fewer
 configurations merges only those; `records` and `chunks` keep all of them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 import itertools
 import json
 import os
@@ -28,6 +28,28 @@ from speculative_t5x.research import run_record
 
 _RECORDS = 'records'
 _RESULTS, _PREDICTIONS = 'results.jsonl', 'predictions.jsonl'
+
+
+def check_names(
+    what: str, names: Sequence[str], own: Collection[str] = ()
+) -> None:
+  """Checks that names can be those of folders beside each other.
+
+  Args:
+    what: What has the names, for the error.
+    names: The names.
+    own: Names of what the job itself writes beside them.
+  Raises:
+    ValueError: naming the first one that cannot.
+  """
+  for name in names:
+    is_plain = name.strip('. ') and not set('/\\|\n\r') & set(name)
+    if not is_plain or name in own or names.count(name) > 1:
+      raise ValueError(
+          f'{what} has the name {name!r}, of {", ".join(names)}. Names are'
+          " those of folders: give each another one, without '/', '|' and line"
+          f' breaks{", and none of " if own else ""}{", ".join(own)}.'
+      )
 
 
 class OutputFolder:
