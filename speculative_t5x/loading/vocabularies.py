@@ -186,8 +186,8 @@ class SentencePieceVocabulary(Vocabulary):
     if _SENTINEL.fullmatch(self._in_file.id_to_piece(last)):
       return 0
     file = self.path.parent / _TOKENIZER_CONFIG
-    count = _read_json(file).get('extra_ids', _NUM_SENTINELS)
     with errors.reading(file, VocabularyError):
+      count = _read_json(file).get('extra_ids', _NUM_SENTINELS)
       if type(count) is not int or not 0 <= count <= _MAX_SENTINELS:
         raise ValueError(f'extra_ids is {count!r}, not a number of sentinels')
     return count
@@ -415,5 +415,4 @@ def _check_added_tokens(path: epath.Path, vocabulary: Vocabulary) -> None:
 
 def _read_json(file: epath.Path) -> dict[str, Any]:
   """Returns a JSON object; an empty one if there is no file."""
-  with errors.reading(file, VocabularyError):
-    return json_file.read(file) if file.is_file() else {}
+  return json_file.read(file) if file.is_file() else {}
