@@ -181,10 +181,8 @@ def count(
   Args:
     texts: token ids of each, the end of sequence included; read once.
     num_pieces: size of the vocabulary; more if the texts hold larger ids.
-    eos_id: see `TokenCounts`.
     num_kept: continuations to store per context, at least 1.
-    vocabulary: see `TokenCounts`.
-    origin: likewise.
+    eos_id, vocabulary, origin: see `TokenCounts`.
   Raises:
     ValueError: if there is no token, or one that is no id.
   """

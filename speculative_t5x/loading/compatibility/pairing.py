@@ -27,17 +27,18 @@ def naming(path_name: str) -> contextlib.AbstractContextManager[None]:
 
 
 def open_checkpoint(
-    path_name: str, path: checkpoints.Path
+    path_name: str, path: checkpoints.Path | None
 ) -> checkpoints.Checkpoint:
   """Opens a checkpoint; errors name the setting that gave its path.
 
   Of a checkpoint that holds a pair, it is the model of the setting.
 
-  Args:
-    path_name: TARGET_PATH or DRAFT_PATH.
-    path: Path of the checkpoint.
+  Raises:
+    checkpoints.CheckpointError: if there is none, or no path.
   """
   with naming(path_name):
+    if path is None:
+      raise checkpoints.CheckpointError('a path is needed.')
     return checkpoints.open(path).of(_ROLES[path_name])
 
 
@@ -66,8 +67,7 @@ def check_network(
   Args:
     path_name: TARGET_PATH or DRAFT_PATH, by which `model` is given.
     model: The model that is checked.
-    other: The other one of the pair, None if it cannot be read, to tell whether
-      the two look swapped.
+    other: The other one of the pair, None if it cannot be read.
   Raises:
     checkpoints.CheckpointError: naming the setting that is wrong, and whether
       the two look swapped.
