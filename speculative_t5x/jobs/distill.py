@@ -58,25 +58,17 @@ def distill(
   Prints its progress to stderr. The checkpoint that is kept as the best one has
   the highest acceptance rate.
 
+  The arguments are explained in `configs/runs/distill.gin`, but for:
+
   Args:
-    checkpoint_path: The target's checkpoint, of any layout.
     draft: Makes the draft that training begins with.
     decodes: Decodes of the target, to train on.
     references: References of tasks, to train on beside the decodes.
     validation: Decodes of the target by their temperature, 0 and 1, on which
       the acceptance rate is measured.
-    model_dir: The folder for the `checkpoint_<step>` folders; made if missing.
-    learning_rate_fn: See `schedules`.
-    settings: How long and how often.
     divergence: The loss, a function of `divergences`.
-    on_policy: How many targets are decodes of the draft itself.
-    dropout_rate: The dropout rate of the draft in training, in [0, 1).
-    target_config: The target's network; None for the one that its checkpoint
-      states.
     end_of_sequence: The id at which the draft's own samples end unless the
       target's checkpoint states one; None for the network's.
-    mesh_shape: Number of devices along the data and the model axis; None to
-      choose them.
   Raises:
     ValueError: if an argument is of another kind, if a network lacks what
       training needs, if target, draft and data do not fit each other, or if the

@@ -46,9 +46,6 @@ class Decodes:
   ) -> batches.Examples:
     """Decodes what is missing, and returns all as examples.
 
-    Args:
-      target: Folder of the target, as the record of a job names it.
-      config: Network that reads the examples.
     Raises:
       ValueError: if the folder has decodes of other settings, if the job has
         another target or wrote no tokens, if another training replaced the

@@ -86,19 +86,7 @@ class TaskPairs:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """How each pair is measured.
-
-  Attributes:
-    samplings: How target and drafter sample, one per temperature; the paper has
-      temperatures 0 and 1.
-    gamma: Draft tokens per block where the paper has none for the pair.
-    control_topk: Values of top-k for the comparison with rejection sampling; 0
-      is the whole vocabulary.
-    num_examples: The number of examples that are timed, from the first on.
-    alpha_tokens: The number of tokens, written by the target, on which alpha is
-      estimated.
-    repeats: How often each example is timed; the median counts.
-  """
+  """How each pair is measured: see `configs/paper/pairs.gin`."""
 
   samplings: Sequence[sampling_lib.Sampling]
   gamma: int = 5
@@ -276,14 +264,7 @@ def _measure_pair(
 ) -> Iterator[run_record.RunRecord]:
   """Measures what tables need of a drafter; yields the records.
 
-  Args:
-    task: Task and target.
-    folder: Folder of the drafter's records, which gets them too.
-    decoder: Target and drafter.
-    first_gamma: Returns the first gamma for a temperature.
-    settings: How to measure.
-    tables: Names of the tables.
-    control_topk: As in the settings; empty where there is no control.
+  The folder gets them too. `first_gamma` returns that of a temperature.
   """
   workload = task.workload
   # Compiled once for all samplings.

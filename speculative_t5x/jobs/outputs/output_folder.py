@@ -100,8 +100,8 @@ class OutputFolder:
 
     Args:
       settings: The configuration's record before measurement.
-      title: Title of the configuration, for the printed line.
-      total: Total number of configurations.
+      title: Names the configuration in the printed line.
+      total: Number of configurations.
     """
     title = f'configuration {len(self._names) + 1} of {total}: {title}'
     # Records of earlier versions may lack other keys.
@@ -134,13 +134,7 @@ class OutputFolder:
   ) -> dict[str, object] | None:
     """Returns the values that `write_part` wrote for the settings, or None.
 
-    Prints a line on stderr, as `find` does.
-
-    Args:
-      part: Name of the part.
-      settings: The configuration's record before measurement.
-      keys: Keys that the part must have.
-      title: Title of the measurement, for the printed line.
+    Prints a line on stderr, as `find` does. The part must have all keys.
     """
     found = self._read(part, settings, keys, title)
     return found and {key: found[key] for key in keys}
