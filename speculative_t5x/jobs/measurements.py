@@ -85,12 +85,8 @@ class Measurements:
   ) -> Alpha:
     """Returns alpha, from an earlier run of the job or measured.
 
-    Args:
-      folder: Folder of the drafter's records.
-      decoder: Target and drafter; its gamma and policy do not matter.
-      samplings: Samplings of both.
-      gammas: Draft tokens per block for which tokens per call are expected;
-        those up to 10 always are.
+    The decoder's gamma and policy do not matter. Tokens per call are expected
+    for the given gammas, and always for those up to 10.
     """
     max_gamma = max([*gammas, _MIN_KEPT_GAMMA])
     settings = dataclasses.replace(
@@ -137,14 +133,8 @@ class Measurements:
   ) -> run_record.RunRecord:
     """Adds a configuration's record, known or measured, to the folder.
 
-    Args:
-      folder: Folder of the drafter's records.
-      programs: Target, drafter, gamma and policy.
-      workload: With the rule and the policy.
-      batch_size: Examples decoded together.
-      samplings: Samplings of target and drafter.
-      total: Total number of configurations of the folder.
-      alpha: Alpha of the drafter with these samplings.
+    The programs have the policy of the workload, which has the rule; `alpha` is
+    that of the drafter with these samplings. The folder gets `total` records.
     """
     decoder = programs.decoder
     settings = self._settings(decoder, workload, batch_size, samplings)

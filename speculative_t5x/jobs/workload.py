@@ -316,12 +316,8 @@ def pad_batch(
 ) -> int | None:
   """Returns a batch size that the data axis divides.
 
-  Prints a line on stderr if it is not `batch_size`.
-
-  Args:
-    mesh: Mesh of the batches, None for one device.
-    batch_size: Examples decoded together, as asked for; None for a size that is
-      still to choose.
+  Prints a line on stderr if it is not the one asked for. None is still to be
+  chosen, and stays.
   """
   if batch_size is None:
     return None

@@ -99,9 +99,6 @@ class ModelSource:
     The layouts of T5X do not store special ids. Padding and start are 0 there,
     as T5X has them built in, and the end of sequence is the vocabulary's.
 
-    Args:
-      name: Names the vocabulary in the message.
-      eos_id: Its end of sequence.
     Raises:
       vocabularies.VocabularyError: if the checkpoint states another end.
     """
@@ -360,11 +357,8 @@ def fit_vocabulary(
 ) -> vocabularies.Vocabulary:
   """Returns a vocabulary with the sentinels that its target has logits for.
 
-  Args:
-    vocabulary: The target's vocabulary.
-    target: The target, with or without its weights.
-    drafts: The networks that draft for it, likewise. They need no logits for
-      sentinels.
+  Networks that draft for it need no logits for sentinels.
+
   Raises:
     vocabularies.VocabularyError: if a model has fewer logits than there are
       pieces.

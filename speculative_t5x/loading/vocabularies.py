@@ -99,11 +99,7 @@ class Vocabulary(abc.ABC):
     """Returns whether a text was encoded without unknown pieces.
 
     A control token (`<2de>`) that was split is unknown too: its pieces mean
-    something else to the model.
-
-    Args:
-      text: The text.
-      ids: What `encode` returned for it.
+    something else to the model. `ids` are what `encode` returned.
     """
     if self.unk_id in ids:
       return False
@@ -362,11 +358,7 @@ def _special_id(
 ) -> int:
   """Returns the id of the token that files name for a role, or the default.
 
-  Args:
-    path: Path of the vocabulary.
-    role: eos_token or pad_token.
-    find: Returns the id of a piece, None if there is none.
-    default: The vocabulary's own; None or -1 if it has none.
+  The default is the vocabulary's own; None or -1 if it has none.
   """
   named = _named_beside(path, role)
   found = default if named is None else find(named)

@@ -163,9 +163,6 @@ def has_encoder(module: nn.Module) -> bool:
 def read_config(role: str, module: nn.Module) -> t5.T5Config:
   """Return the sizes of a module of T5X, as this package's network takes them.
 
-  Args:
-    role: What the module is, for messages: 'target' or 'draft'.
-    module: The module.
   Raises:
     ValueError: for a module of another class, or settings that are not
       supported.

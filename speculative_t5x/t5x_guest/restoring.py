@@ -141,10 +141,8 @@ class PairInitializer(utils.TrainStateInitializer):
   def from_scratch(
       self, init_rng: jax.Array
   ) -> train_state_lib.FlaxOptimTrainState:
-    """Return the state of step 0.
+    """Return the state of step 0; the key is for random parameters.
 
-    Args:
-      init_rng: Key of the draft model's random parameters.
     Raises:
       checkpoints.CheckpointError: see `PairRestorer.restore`.
     """

@@ -33,14 +33,10 @@ _RESULTS, _PREDICTIONS = 'results.jsonl', 'predictions.jsonl'
 def check_names(
     what: str, names: Sequence[str], own: Collection[str] = ()
 ) -> None:
-  """Checks that names can be those of folders beside each other.
+  """Checks that names can be those of folders, beside a job's own.
 
-  Args:
-    what: What has the names, for the error.
-    names: The names.
-    own: Names of what the job itself writes beside them.
   Raises:
-    ValueError: naming the first one that cannot.
+    ValueError: for the first one that cannot; says what has the name.
   """
   for name in names:
     is_plain = name.strip('. ') and not set('/\\|\n\r') & set(name)
