@@ -5,7 +5,7 @@
 Reads vocabularies, and the names, shapes and dtypes of parameters: no weights.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from etils import epath
 
@@ -39,34 +39,14 @@ def check_pair(
     target_config: network.Network | None = None,
     draft_config: network.Network | None = None,
     device_memory_gib: float | None = None,
-    mesh_shape: Sequence[int] | None = None,
+    mesh_shape: tuple[int, int] | None = None,
     draft_model_parallel: bool = False,
     output_dir: str | None = None,
 ) -> checks.Report:
   """Prints a report on a pair, before any accelerator is busy.
 
-  Args:
-    checkpoint_path: The target's checkpoint.
-    draft_checkpoint_path: The draft's checkpoint.
-    task_feature_lengths: The most tokens of 'inputs' and 'targets'.
-    gamma: Draft tokens per block, at least 1.
-    batch_size: Examples decoded together; None for 1.
-    num_decodes: Samples per example.
-    dtype: Dtype to decode in, float32 or bfloat16, None for float32; that of a
-      given config counts.
-    vocabulary_file: A SentencePiece model; None for the task's, or else for
-      the one in the folder of the target's checkpoint.
-    draft_vocabulary_file: The draft's; None for the one in the folder of the
-      draft's checkpoint, or else the target's.
-    mixture_or_task_name: A registered seqio task, for its vocabulary.
-    target_config: Sizes of the target; None to take them from the checkpoint.
-    draft_config: Sizes of the draft; None to take them from the checkpoint.
-    device_memory_gib: Memory of one device; None to check none.
-    mesh_shape: Devices along 'data' and along 'model'; None for one device.
-    draft_model_parallel: Whether the draft is divided over them as the target
-      is; each device holds all of it otherwise.
-    output_dir: Folder for `check_pair.txt`, the text that is printed; None to
-      write nothing.
+  The arguments are explained in `configs/runs/check_pair.gin`.
+
   Returns:
     The findings that are printed.
   Raises:

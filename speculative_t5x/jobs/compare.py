@@ -13,19 +13,16 @@ import dataclasses
 import functools
 import itertools
 import os
-import sys
 from typing import Any
 
 from etils import epath
-import jax
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import models
-from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.files import json_lines
 from speculative_t5x.loading.files import whole_files
@@ -60,16 +57,8 @@ def compare(
 ) -> list[dict[str, Any]]:
   """Compares two runs token by token and explains every row that differs.
 
-  Args:
-    first: output folder of an eval job or an infer job that wrote tokens.
-    second: output folder of another one with the same inputs.
-    output_dir: folder for `divergence.jsonl`; None to write nothing.
-    checkpoint_path: the target's checkpoint; None for the path in the record.
-    target_config: the target's network; None for the sizes that the checkpoint
-      states.
-    vocabulary_file: gives the end of sequence, where the checkpoint does not
-      state it and it is not the network's default.
-    drafter: drafter of speculative runs above temperature 0; unused by others.
+  The arguments are explained in `configs/runs/compare.gin`.
+
   Returns:
     One comparison per temperature and way of decoding, as in the file.
   Raises:
@@ -272,49 +261,46 @@ def _loader(
   Runs on one mesh share their models. `first` is the record of one of them,
   whose target is that of all; see `compare` for the others.
   """
-  described = first.target
 
   @functools.cache
   def load_target(
-      mesh: jax.sharding.Mesh | None,
+      mesh_shape: tuple[int, int],
   ) -> tuple[models.ModelSource, models.Model]:
-    path, dtype = checkpoint_path or described.checkpoint, described.dtype
-    found = models.find_model(
-        pairing.open_checkpoint(pairing.TARGET_PATH, path),
-        target_config and dataclasses.replace(target_config, dtype=dtype),
+    dtype = first.target.dtype
+    workload = dataclasses.replace(
+        _workload(first),
+        checkpoint_path=checkpoint_path or first.target.checkpoint,
+        target_config=target_config
+        and dataclasses.replace(target_config, dtype=dtype),
         dtype=dtype,
-        mesh=mesh,
+        mesh_shape=mesh_shape,
     )
+    found = workload.find_target()
     if vocabulary_file is not None:
       vocabulary = vocabularies.load(vocabulary_file)
       found = found.with_vocabulary('VOCABULARY_FILE', vocabulary.eos_id)
-    placed = placement.place(
+    placed = workload.place(
         found,
-        lambda _: [],
-        placement.Batches(
-            [sharding.round_up(mesh, first.batch_size)],
-            first.num_decodes,
-            first.inputs_length,
-            first.targets_length,
-            first.gamma or 1,
-        ),
-        tuple(sharding.describe(mesh).get(x, 1) for x in sharding.AXES),
+        [],
+        None,
+        sizes=[sharding.round_up(workload.make_mesh(), first.batch_size)],
+        num_decodes=first.num_decodes,
+        gamma=first.gamma or 1,
     )
-    print(placed.line, file=sys.stderr)
-    target = found.load()
-    _check_same('target', described, target.describe())
-    return found, target
+    target = placed.target.load()
+    _check_same('target', first.target, target.describe())
+    return placed.target, target
 
   @functools.cache
-  def load_drafter(mesh: jax.sharding.Mesh | None) -> source.Drafting:
-    return drafter.find(load_target(mesh)[0], None)()
+  def load_drafter(mesh_shape: tuple[int, int]) -> source.Drafting:
+    return drafter.find(load_target(mesh_shape)[0], None)()
 
   def load(run: _Run) -> token_decoder.TokenDecoder:
-    record, mesh = run.record, _mesh_of(run.record)
-    _, target = load_target(mesh)
+    record, mesh_shape = run.record, _workload(run.record).mesh_shape
+    _, target = load_target(mesh_shape)
     drafting = source.NOTHING
     if run.needs_drafter:
-      drafting, recorded = load_drafter(mesh), record.drafter
+      drafting, recorded = load_drafter(mesh_shape), record.drafter
       # The temperature is one of decoding.
       found = dataclasses.replace(
           drafting.description, temperature=recorded.temperature
@@ -333,9 +319,20 @@ def _loader(
   return functools.cache(load)
 
 
-def _mesh_of(record: run_record.RunRecord) -> jax.sharding.Mesh | None:
+def _workload(record: run_record.RunRecord) -> workload_lib.Workload:
+  """Returns how a run decoded, without its task and target."""
   axes = record.mesh or {}
-  return sharding.from_shape([axes.get(name, 1) for name in sharding.AXES])
+  return workload_lib.Workload(
+      mixture_or_task_name=None,
+      split='',
+      task_feature_lengths={
+          'inputs': record.inputs_length,
+          'targets': record.targets_length,
+      },
+      checkpoint_path='',
+      seed=record.seed,
+      mesh_shape=tuple(axes.get(name, 1) for name in sharding.AXES),
+  )
 
 
 def _check_same(role: str, recorded: Any, found: Any) -> None:
@@ -359,13 +356,8 @@ def _request(run: _Run, row: int) -> requests_lib.Request:
     draft_sampling = draft_sampling.replace(
         temperature=record.drafter.temperature
     )
-  requests = requests_lib.Requests(
-      inputs_length=record.inputs_length,
-      length=record.targets_length,
-      batch_size=record.batch_size,
-      sampling=sampling,
-      draft_sampling=draft_sampling,
-      seed=record.seed,
+  requests = _workload(record).requests(
+      record.batch_size, sampling, draft_sampling
   )
   start = row - row % record.batch_size
   part = slice(start, start + record.batch_size)

@@ -28,14 +28,8 @@ def convert(
   64 MB, or one at a time if larger; Orbax needs a few times the memory of a
   group. Optimizer state is not copied.
 
-  Args:
-    checkpoint_path: A T5X checkpoint of either layout (a `checkpoint_<step>`,
-      or a folder of several, of which the newest is used), or a Hugging Face
-      folder, whose step is 0.
-    output_dir: Folder for `checkpoint_<step>`, which is written atomically.
-    dtype: Dtype to write, 'float32' or 'bfloat16'; None for the stored dtype.
-    role: Which model of a pair is written, 'target' or 'draft'; None for a
-      checkpoint of one model.
+  The arguments are explained in `configs/runs/convert.gin`.
+
   Raises:
     checkpoints.CheckpointError: if the checkpoint cannot be read or is not
       T5's, or if the output exists already.

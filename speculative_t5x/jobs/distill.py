@@ -13,6 +13,7 @@ import jax
 from speculative_t5x.jobs import target_decodes as decodes_lib
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import errors
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import candidates
@@ -57,25 +58,17 @@ def distill(
   Prints its progress to stderr. The checkpoint that is kept as the best one has
   the highest acceptance rate.
 
+  The arguments are explained in `configs/runs/distill.gin`, but for:
+
   Args:
-    checkpoint_path: The target's checkpoint, of any layout.
     draft: Makes the draft that training begins with.
     decodes: Decodes of the target, to train on.
     references: References of tasks, to train on beside the decodes.
     validation: Decodes of the target by their temperature, 0 and 1, on which
       the acceptance rate is measured.
-    model_dir: The folder for the `checkpoint_<step>` folders; made if missing.
-    learning_rate_fn: See `schedules`.
-    settings: How long and how often.
     divergence: The loss, a function of `divergences`.
-    on_policy: How many targets are decodes of the draft itself.
-    dropout_rate: The dropout rate of the draft in training, in [0, 1).
-    target_config: The target's network; None for the one that its checkpoint
-      states.
     end_of_sequence: The id at which the draft's own samples end unless the
       target's checkpoint states one; None for the network's.
-    mesh_shape: Number of devices along the data and the model axis; None to
-      choose them.
   Raises:
     ValueError: if an argument is of another kind, if a network lacks what
       training needs, if target, draft and data do not fit each other, or if the
@@ -222,11 +215,7 @@ def _check_vocabulary_files(
   """Compare the vocabularies in the folders of both checkpoints, if any."""
   folders = [str(path) for path in (target, draft) if path is not None]
   found = [path for path in folders if candidates.find_vocabulary(path)]
-  if len(found) < 2:
-    return
-  try:
-    vocabularies.check_same(*map(vocabularies.load, found))
-  except vocabularies.VocabularyError as error:
-    raise vocabularies.VocabularyError(
-        f'{target} and {draft} cannot be a pair: {error}'
-    ) from error
+  if len(found) == 2:
+    prefix = f'{target} and {draft} cannot be a pair'
+    with errors.prefixed(prefix, vocabularies.VocabularyError):
+      vocabularies.check_same(*map(vocabularies.load, found))

@@ -64,23 +64,14 @@ def evaluate(
 
   A job that was killed resumes after the chunks that it finished.
 
+  The arguments are explained in `configs/runs/eval.gin`, but for:
+
   Args:
-    workload: Task and target.
-    drafter: Drafts for the target.
-    output_dir: Folder of all outputs, see `outputs.output_folder`.
-    gamma: Draft tokens per block, at least 1.
-    num_examples: How many are decoded, from the first on; None for all.
     samplings: Samplings of the target, which are run one after the other.
     draft_samplings: Samplings of the drafter: one for all, or one per sampling
       of the target; none for the target's.
-    num_decodes: Samples per example; the best one of each is scored.
-    batch_size: Examples decoded together; rounded up to a multiple of the
-      mesh's data axis. None to choose it.
-    repeats: How often each batch is timed; the median counts.
-    chunk_batches: Batches per chunk, the unit of resumption.
+    batch_size: Rounded up to a multiple of the mesh's data axis.
     shown_example: Number of an example whose blocks are printed, or None.
-    loggers: Classes of seqio loggers that get the metrics when the job ends;
-      they write to `metrics` in the output folder.
   Returns:
     One run record per temperature.
   Raises:

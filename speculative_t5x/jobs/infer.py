@@ -11,7 +11,7 @@ import itertools
 import json
 import os
 import sys
-from typing import Any
+from typing import Any, Literal
 
 from etils import epath
 
@@ -53,7 +53,7 @@ def infer(
     input_field: str = 'inputs',
     input_format: str | None = None,
     hints_field: str | None = text_files.HINTS,
-    on_empty: str = inputs_lib.REFUSE,
+    on_empty: Literal['refuse', 'pass', 'skip'] = 'refuse',
     vocabulary_file: str | None = None,
     answers: answers_lib.Folder | None = None,
     output_dir: str | None = None,
@@ -72,33 +72,13 @@ def infer(
 
   A job that was killed resumes after the chunks that it finished.
 
+  The arguments are explained in `configs/runs/infer.gin`, but for:
+
   Args:
     workload: Target, and the task if there is one.
     drafter: Drafts for the target; None to decode plainly.
-    inputs: Text and JSONL files, '-' for the standard input; None for the
-      inputs of the workload's task.
-    input_field: Field of the JSON objects in JSONL files.
-    input_format: 'text' or 'jsonl'; None to tell by the names of the files.
-    hints_field: Field of JSON objects with hints; None for none. Unused for the
-      inputs of a task, whose hints are its feature `hints`.
-    on_empty: What to do with lines without text, see `inputs.ON_EMPTY`.
-    vocabulary_file: Vocabulary of the lines of files; None for the task's, or
-      that in the folder of the checkpoint if the workload has no task.
-    answers: A store of earlier answers, which become hints; None for none.
-    output_dir: Folder of all outputs, see `outputs.output_folder`; None to
-      print predictions to the standard output.
-    gamma: Draft tokens per block, at least 1; unused without a drafter.
-    num_examples: How many are decoded at most, from the first on.
-    sampling: Sampling of the target; the default is argmax.
     draft_sampling: Sampling of the drafter; None for the target's.
-    num_decodes: Samples per input.
-    batch_size: Inputs decoded together; rounded up to a multiple of the
-      mesh's data axis. None to choose it.
-    scores: Whether predictions have their log-probabilities.
-    statistics: Whether predictions have counts of tokens, target calls and
-      draft tokens, see `counts.per_example`.
-    tokens: Whether predictions have token ids, which the compare job needs.
-    chunk_batches: Batches per chunk, the unit of resumption.
+    batch_size: Rounded up to a multiple of the mesh's data axis.
   Returns:
     The run record; None without an output folder.
   Raises:
@@ -118,11 +98,6 @@ def infer(
     raise ValueError(
         'ANSWERS_APPEND adds the predictions of an output folder to the store,'
         ' and there is none. Set INFER_OUTPUT_DIR.'
-    )
-  if on_empty not in inputs_lib.ON_EMPTY:
-    raise ValueError(
-        f'on_empty must be one of {", ".join(inputs_lib.ON_EMPTY)}, got'
-        f' {on_empty!r}.'
     )
   inputs_lib.check_lengths(workload.task_feature_lengths)
   paths = [inputs] if isinstance(inputs, str) else inputs

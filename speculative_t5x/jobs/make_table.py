@@ -32,17 +32,8 @@ def make_table(
 ) -> token_counts.TokenCounts:
   """Counts the tokens of a task's references, or of what a target decoded.
 
-  Args:
-    output_dir: Folder for the counts; may be remote.
-    mixture_or_task_name: A registered seqio task. With `predictions` only its
-      vocabulary is used.
-    split: Split of the task.
-    task_feature_lengths: The most tokens of 'inputs' and 'targets'.
-    predictions: `predictions.jsonl` of an eval job, or of an infer job that
-      wrote tokens, or several; None for the references of the task.
-    vocabulary_file: Vocabulary of the predictions; None for the task's.
-    num_examples: The most texts that are counted, from the first on.
-    continuations: How many continuations are stored after each token.
+  The arguments are explained in `configs/runs/ngram_table.gin`.
+
   Returns:
     The counts, which are also written.
   Raises:

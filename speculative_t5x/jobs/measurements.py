@@ -86,12 +86,8 @@ class Measurements:
   ) -> Alpha:
     """Returns alpha, from an earlier run of the job or measured.
 
-    Args:
-      folder: Folder of the drafter's records.
-      decoder: Target and drafter; its gamma and policy do not matter.
-      samplings: Samplings of both.
-      gammas: Draft tokens per block for which tokens per call are expected;
-        those up to 10 always are.
+    The decoder's gamma and policy do not matter. Tokens per call are expected
+    for the given gammas, and always for those up to 10.
     """
     max_gamma = max([*gammas, _MIN_KEPT_GAMMA])
     settings = dataclasses.replace(
@@ -134,46 +130,46 @@ class Measurements:
       batch_size: int,
       samplings: sampling_lib.Pair,
       total: int,
+      alpha: run_record.Alpha,
   ) -> run_record.RunRecord:
-    """Returns the record of a configuration, from the folder or measured.
+    """Adds a configuration's record, known or measured, to the folder.
 
-    Args:
-      folder: Folder of the drafter's records, to which the caller adds it.
-      programs: Target, drafter, gamma and policy.
-      workload: With the rule and the policy.
-      batch_size: Examples decoded together.
-      samplings: Samplings of target and drafter.
-      total: Total number of configurations of the folder.
+    The programs have the policy of the workload, which has the rule; `alpha` is
+    that of the drafter with these samplings. The folder gets `total` records.
     """
     decoder = programs.decoder
     settings = self._settings(decoder, workload, batch_size, samplings)
     name = _name(settings, samplings)
-    if known := folder.find(settings, name, total):
-      return known
-    requests, examples = self._first(decoder, workload, batch_size, samplings)
-    reference = settings.reference and self.reference.way(samplings.target)
-    record, *runs = walltimes.measure(
-        programs, requests, settings, name, reference
-    )
-    progress.say(f'{name}: scoring')
-
-    def judge(run: interleaved.Run) -> dict[str, float]:
-      read = predictions_lib.read(
-          run.decoded, self.num_examples, decoder, examples.vocabulary
+    record = folder.find(settings, name, total)
+    if record is None:
+      requests, examples = self._first(
+          decoder, workload, batch_size, samplings
       )
-      values = task_metrics.compute(examples, read.best, read.aux_values)
-      return task_metrics.quality(values)
-
-    counted = None
-    if samplings.target.is_greedy and workload.rule.is_lossless:
-      counted = greedy.compare(decoder, requests, *runs)
-    return dataclasses.replace(
-        record,
-        truncated_inputs=examples.num_truncated,
-        unknown_inputs=examples.num_unknown,
-        quality=run_record.BothRuns(*map(judge, runs)),
-        greedy=counted,
-    )
+      reference = settings.reference and self.reference.way(samplings.target)
+      record, *runs = walltimes.measure(
+          programs, requests, settings, name, reference
+      )
+      progress.say(f'{name}: scoring')
+      qualities = []
+      for run in runs:
+        read = predictions_lib.read(
+            run.decoded, self.num_examples, decoder, examples.vocabulary
+        )
+        values = task_metrics.compute(examples, read.best, read.aux_values)
+        qualities.append(task_metrics.quality(values))
+      counted = None
+      if samplings.target.is_greedy and workload.rule.is_lossless:
+        counted = greedy.compare(decoder, requests, *runs)
+      record = dataclasses.replace(
+          record,
+          truncated_inputs=examples.num_truncated,
+          unknown_inputs=examples.num_unknown,
+          quality=run_record.BothRuns(*qualities),
+          greedy=counted,
+      )
+    record = walltimes.add_alpha(record, alpha, workload.rule)
+    folder.add(record)
+    return record
 
   def accepted(
       self,
@@ -182,10 +178,12 @@ class Measurements:
       workload: workload_lib.Workload,
       samplings: sampling_lib.Pair,
       total: int,
+      **alphas: run_record.Alpha,
   ) -> run_record.RunRecord:
-    """Returns the record of what a rule accepts, without plain decoding.
+    """Adds the record of what a rule accepts, without plain decoding.
 
-    From the folder or measured. Arguments are those of `walltime`.
+    Known or measured. Arguments are those of `walltime`, and `rule_alpha`,
+    alpha under the rule.
     """
     settings = dataclasses.replace(
         self._settings(decoder, workload, ALPHA_BATCH, samplings),
@@ -194,17 +192,22 @@ class Measurements:
         reference=None,
     )
     name = _name(settings, samplings)
-    if known := folder.find(settings, name, total):
-      return known
-    requests, examples = self._first(decoder, workload, ALPHA_BATCH, samplings)
-    timer = interleaved.Timer((decoder.speculative,))
-    with progress.Progress(name, len(requests)) as shown:
-      (run,) = timer.run(requests, after=shown.show)
-    return dataclasses.replace(
-        walltimes.add_speculative(settings, run),
-        truncated_inputs=examples.num_truncated,
-        unknown_inputs=examples.num_unknown,
-    )
+    record = folder.find(settings, name, total)
+    if record is None:
+      requests, examples = self._first(
+          decoder, workload, ALPHA_BATCH, samplings
+      )
+      timer = interleaved.Timer((decoder.speculative,))
+      with progress.Progress(name, len(requests)) as shown:
+        (run,) = timer.run(requests, after=shown.show)
+      record = dataclasses.replace(
+          walltimes.add_speculative(settings, run),
+          truncated_inputs=examples.num_truncated,
+          unknown_inputs=examples.num_unknown,
+      )
+    record = dataclasses.replace(record, **alphas)
+    folder.add(record)
+    return record
 
   def _write(
       self, decoder: token_decoder.TokenDecoder, samplings: sampling_lib.Pair

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from etils import epath
 
+from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
@@ -37,7 +38,13 @@ def measure_methods(
     greedy.MismatchError: see `walltime.measure_walltime`. The table is not
       written.
   """
-  _check(tasks)
+  if not tasks:
+    raise ValueError(
+        "There is no task. Give TASKS = [('translation',"
+        ' @translation/walltime.measure_walltime)].'
+    )
+  names = [name for name, _ in tasks]
+  output_folder.check_names('A task', names, (_TABLE, folder_lock.NAME))
   folder = epath.Path(output_dir)
   with folder_lock.hold(folder):
     found = {
@@ -48,22 +55,3 @@ def measure_methods(
   print(text)
   print(f'Written: {path}')
   return found
-
-
-def _check(tasks: Sequence[Task]) -> None:
-  """Checks tasks before the first is measured."""
-  if not tasks:
-    raise ValueError(
-        "There is no task. Give TASKS = [('translation',"
-        ' @translation/walltime.measure_walltime)].'
-    )
-  names = [name for name, _ in tasks]
-  own = _TABLE, folder_lock.NAME
-  for name in names:
-    is_plain = name.strip('. ') and not set('/\\|\n\r') & set(name)
-    if not is_plain or name in own or names.count(name) > 1:
-      raise ValueError(
-          f'A task has the name {name!r}. It must be another one for each task,'
-          " the name of a folder without '/', '|' and line breaks, and none of"
-          f' {", ".join(own)}, which the job writes.'
-      )

@@ -137,11 +137,7 @@ def figure1(
 ) -> None:
   """Draws the decoding of a sentence as a page, a picture and terminal text.
 
-  Args:
-    output_dir: Gets figure1.html, .pdf and .png; the terminal gets the rest.
-    decoder: Decodes the sentence.
-    text: Input of the decoding.
-    sampling: Sampling of target and drafter; the default is argmax.
+  The output folder gets figure1.html, .pdf and .png, the terminal the rest.
   """
   shown = token_trace.trace(decoder, text, sampling=sampling)
   console.show(shown)
@@ -184,12 +180,8 @@ def figure5(
 ) -> None:
   """Draws a trace of both loops from the times of their parts.
 
-  Args:
-    output_dir: Gets figure5.pdf, .png, and .json for a trace viewer.
-    decoder: Its loops are traced.
-    text: Input of the decoding, at temperature 0.
-    gammas: Draft tokens per block; each gets a row below plain decoding.
-    rounds: How often loops and parts are timed.
+  The output folder gets figure5.pdf, .png, and .json for a trace viewer. Each
+  gamma gets a row below plain decoding of the text, at temperature 0.
   """
   rows = measured_loops.measure(decoder, text, gammas, rounds=rounds)
   events = loop_trace.to_trace_events(rows)

@@ -30,16 +30,10 @@ def simulate(
 ) -> list[run_record.RunRecord]:
   """Measures every combination of draft, gamma, rate and temperature.
 
-  Args:
-    target_size: Size of T5 1.1; None for the largest that fits the memory.
-    draft_size: One or several names, see `simulation.by_name`.
-    alpha: Acceptance rates, one or several.
-    gamma: Draft tokens per block, one or several.
-    output_dir: Folder of all outputs, see `outputs.output_folder`; an
-      interrupted job goes on there. Also written is `walltime.md`, the table
-      that is printed.
-    temperature: Temperatures of target and drafter, one or several.
-    shapes: What is decoded.
+  The arguments are explained in `configs/runs/simulate.gin`. The output folder
+  gets the files of `outputs.output_folder`, and `walltime.md`, the table that
+  is printed.
+
   Returns:
     One run record per combination.
   Raises:

@@ -27,9 +27,6 @@ def prepare(target: models.ModelSource) -> models.ModelSource:
 
   T5X reads the kernels that decoding merges one by one, and gets a copy of
   them. Where that may not fit, as XXL on a TPU v4, they are not merged.
-
-  Args:
-    target: Target whose weights are still to be read.
   """
   if not _is_timed(target.config, target.mesh) or not target.merged:
     return target

@@ -12,6 +12,7 @@ from etils import epath
 
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import network
 from speculative_t5x.research import interruption
@@ -45,9 +46,6 @@ class Decodes:
   ) -> batches.Examples:
     """Decodes what is missing, and returns all as examples.
 
-    Args:
-      target: Folder of the target, as the record of a job names it.
-      config: Network that reads the examples.
     Raises:
       ValueError: if the folder has decodes of other settings, if the job has
         another target or wrote no tokens, if another training replaced the
@@ -55,10 +53,8 @@ class Decodes:
         network's vocabulary.
     """
     folder = epath.Path(self.folder) / self.name
-    try:
+    with errors.prefixed('DECODES_DIR', chunks.OtherSettingsError):
       record = _when_free(lambda: self.infer(output_dir=str(folder)))
-    except chunks.OtherSettingsError as error:
-      raise ValueError(f'DECODES_DIR: {error}') from error
     if record.target.checkpoint != str(target):
       raise ValueError(
           f'The infer job of {folder} decodes {record.target.checkpoint}, and'

@@ -27,6 +27,7 @@ from speculative_t5x.jobs import t5x_baseline
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading.drafters import source
@@ -38,11 +39,9 @@ from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import part_programs
-from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.paper import published
 from speculative_t5x.rules import lenience
 from speculative_t5x.rules import rejection_sampling
-from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import examples as examples_lib
@@ -77,36 +76,17 @@ class TaskPairs:
   count: Callable[..., object] | None = None
 
   def __post_init__(self):
-    own = [*self.drafts, *self.scored]
-    if self.count is not None:
-      own += [_COUNTS, *table_source.KINDS.values()]
-    for name in (self.name, *own):
-      is_plain = name.strip('. ') and not set('/\\|\n\r') & set(name)
-      if not is_plain or own.count(name) > 1:
-        raise ValueError(
-            f'The task {self.name!r} has the name {name!r}. Names of tasks and'
-            " drafts are those of folders: give names without '/', '|' and line"
-            ' breaks, and no two drafts of a task the same.'
-        )
+    own = [_COUNTS, *table_source.KINDS.values()] if self.count else []
+    names = [*self.drafts, *self.scored]
+    what = f'A draft of the task {self.name!r}'
+    output_folder.check_names(what, names, own)
     for drafter in (*self.drafts.values(), *self.scored.values()):
       source.check_source(drafter)
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """How each pair is measured.
-
-  Attributes:
-    samplings: How target and drafter sample, one per temperature; the paper has
-      temperatures 0 and 1.
-    gamma: Draft tokens per block where the paper has none for the pair.
-    control_topk: Values of top-k for the comparison with rejection sampling; 0
-      is the whole vocabulary.
-    num_examples: The number of examples that are timed, from the first on.
-    alpha_tokens: The number of tokens, written by the target, on which alpha is
-      estimated.
-    repeats: How often each example is timed; the median counts.
-  """
+  """How each pair is measured: see `configs/paper/pairs.gin`."""
 
   samplings: Sequence[sampling_lib.Sampling]
   gamma: int = 5
@@ -150,11 +130,7 @@ def measure(
   """
   if not tasks:
     return
-  names = [task.name for task in tasks]
-  if len({*names}) < len(names):
-    raise ValueError(
-        f'Tasks have the names {", ".join(names)}. Give each its own.'
-    )
+  output_folder.check_names('A task', [task.name for task in tasks])
   records = []
   with folder_lock.hold(measured_pairs.root(output_dir)):
     found = [_find(task, settings) for task in tasks]
@@ -188,24 +164,13 @@ class _Found:
 def _find(task: TaskPairs, settings: Settings) -> _Found:
   """Finds all that a task has, and checks that it fits; reads no weights."""
   arguments.check_gammas([settings.gamma], task.workload.length)
-  try:
-    target, examples = task.workload.read_task()
+  with errors.prefixed(f'The task {task.name}'):
+    target, examples = task.workload.read_task(least=settings.num_examples)
     sharding.check_batch(task.workload.make_mesh(), published.BATCH_SIZE)
-  except ValueError as error:
-    raise ValueError(f'The task {task.name}: {error}') from error
-  if len(examples.rows) < settings.num_examples:
-    raise ValueError(
-        f'{settings.num_examples} examples were asked for, but the task'
-        f' {task.name} has {len(examples.rows)}. Ask for at most that many.'
-    )
   drafters = {**task.drafts, **task.scored}
   for name, drafter in drafters.items():
-    try:
+    with errors.prefixed(f'The draft {name} of the task {task.name}'):
       drafter.find(target, examples.vocabulary)
-    except ValueError as error:
-      raise ValueError(
-          f'The draft {name} of the task {task.name}: {error}'
-      ) from error
   placed = task.workload.place(
       target,
       [*drafters.values()],
@@ -243,16 +208,18 @@ def _measure_task(
     is_timed = name in task.drafts
     if not is_timed and not tables & _SCORED:
       continue
-    pair = _Pair(
+    drafter_folder = output_folder.OutputFolder(folder(name), 'walltime')
+    # Held by no name here, or it would stay while the next one is read.
+    yield from _measure_pair(
         of_task,
-        output_folder.OutputFolder(folder(name), 'walltime'),
+        drafter_folder,
         plain.with_drafter(workload_lib.load_drafter(read), settings.gamma),
         functools.partial(_gamma, task.name, name, settings.gamma),
         settings,
+        tables if is_timed else tables - _TIMED,
+        settings.control_topk if is_timed else (),
     )
-    yield from pair.measure(tables if is_timed else tables - _TIMED, is_timed)
-    pair.folder.finish()
-    del pair  # or its drafter would stay while the next one is read
+    drafter_folder.finish()
 
 
 def _add_ngrams(folder: epath.Path, task: TaskPairs, found: _Found) -> _Found:
@@ -262,17 +229,15 @@ def _add_ngrams(folder: epath.Path, task: TaskPairs, found: _Found) -> _Found:
   # Other examples, or longer ones, are counted anew.
   folder /= f'{task.workload.mixture_or_task_name}_{task.workload.length}'
   if not (folder / token_counts.FILE_NAME).exists():
-    try:
+    with errors.prefixed(
+        f'The training split of the task {task.name} cannot be counted'
+        ' (COUNT=None leaves out unigrams and bigrams)'
+    ):
       task.count(
           output_dir=str(folder),
           mixture_or_task_name=task.workload.mixture_or_task_name,
           task_feature_lengths=task.workload.task_feature_lengths,
       )
-    except ValueError as error:
-      raise ValueError(
-          f'The training split of the task {task.name} cannot be counted: '
-          f'{error} COUNT=None leaves out unigrams and bigrams.'
-      ) from error
   ngrams = {
       kind: table_source.FromFile(str(folder), order).find(
           found.target, found.examples.vocabulary
@@ -288,136 +253,89 @@ def _gamma(task: str, draft: str, default: int, temperature: float) -> int:
   return default if row is None else row.gamma
 
 
-@dataclasses.dataclass(frozen=True)
-class _Pair:
-  """A target with one drafter.
+def _measure_pair(
+    task: measurements.Measurements,
+    folder: output_folder.OutputFolder,
+    decoder: token_decoder.TokenDecoder,
+    first_gamma: Callable[[float], int],
+    settings: Settings,
+    tables: set[str],
+    control_topk: Sequence[int],
+) -> Iterator[run_record.RunRecord]:
+  """Measures what tables need of a drafter; yields the records.
 
-  Attributes:
-    task: Task and target.
-    folder: Folder of the drafter's records.
-    decoder: Target and drafter.
-    gamma: Returns the first gamma for a temperature.
-    settings: How to measure.
+  The folder gets them too. `first_gamma` returns that of a temperature.
   """
-
-  task: measurements.Measurements
-  folder: output_folder.OutputFolder
-  decoder: token_decoder.TokenDecoder
-  gamma: Callable[[float], int]
-  settings: Settings
-
-  def measure(
-      self, tables: set[str], has_control: bool
-  ) -> Iterator[run_record.RunRecord]:
-    """Measures what tables need; yields the records, which the folder has."""
-    pairs = [sampling_lib.Pair(x, x) for x in self.settings.samplings]
-    sampled = [pair for pair in pairs if not pair.target.is_greedy]
-    controls = self.settings.control_topk if has_control else ()
-    # At most: the best gamma may be the first one.
-    total = len(pairs) * (3 if tables & _TIMED else 1)
-    num_lenient = len(acceptance.LENIENCES) if 'table5' in tables else 0
-    num_controls = len(controls) if 'table3' in tables else 0
-    total += len(sampled) * (num_lenient + num_controls)
-    alphas = {pair: self._alpha(pair) for pair in pairs}
-    for pair, alpha in alphas.items():
-      yield self._add(self._scored(pair, alpha.estimate, total))
-      if tables & _TIMED:
-        yield from self._timed(pair, alpha.estimate, total)
-    for pair in sampled:
-      alpha = alphas[pair]
-      rates = zip(acceptance.LENIENCES, alpha.lenient, strict=True)
-      for value, rate in rates if 'table5' in tables else ():
-        rule = lenience.make_rule(value)
-        yield self._accepted(pair, rule, alpha.estimate, rate, total)
-      for topk in controls if 'table3' in tables else ():
-        kept = dataclasses.replace(pair.target, topk=topk)
-        other = sampling_lib.Pair(kept, kept)
-        alpha = alphas[other] if other in alphas else self._alpha(other)
-        rule = rejection_sampling.RejectionSampling()
-        yield self._accepted(other, rule, alpha.estimate, alpha.control, total)
-
-  def _alpha(self, pair: sampling_lib.Pair) -> measurements.Alpha:
-    return self.task.alpha(self.folder, self.decoder, pair)
-
-  def _add(self, record: run_record.RunRecord) -> run_record.RunRecord:
-    self.folder.add(record)
-    return record
-
-  def _scored(
-      self, pair: sampling_lib.Pair, alpha: run_record.Alpha, total: int
-  ) -> run_record.RunRecord:
-    """Returns a record of alpha alone, without gamma and times."""
-    settings = dataclasses.replace(
-        self.task.workload.new_record(
-            'walltime', self.decoder, *pair, batch_size=published.BATCH_SIZE
+  workload = task.workload
+  # Compiled once for all samplings.
+  programs = functools.cache(
+      lambda gamma: part_programs.PartPrograms(
+          decoder.with_drafter(decoder.loaded_drafter, gamma)
+      )
+  )
+  pairs = [sampling_lib.Pair(x, x) for x in settings.samplings]
+  sampled = [pair for pair in pairs if not pair.target.is_greedy]
+  leniences = acceptance.LENIENCES if 'table5' in tables else ()
+  controls = control_topk if 'table3' in tables else ()
+  # At most: the best gamma may be the first one.
+  total = len(pairs) * (3 if tables & _TIMED else 1)
+  total += len(sampled) * (len(leniences) + len(controls))
+  alphas = {pair: task.alpha(folder, decoder, pair) for pair in pairs}
+  for pair, found in alphas.items():
+    alpha, temperature = found.estimate, pair.target.temperature
+    # Alpha alone, without gamma and times.
+    scored = dataclasses.replace(
+        workload.new_record(
+            'walltime', decoder, *pair, batch_size=published.BATCH_SIZE
         ),
         gamma=None,
         gamma_policy=None,
     )
-    name = f'alpha alone, temperature {pair.target.temperature:g}'
-    known = self.folder.find(settings, name, total)
-    if known is not None and known.alpha == alpha:
-      return known
-    return dataclasses.replace(settings, alpha=alpha)
-
-  def _timed(
-      self, pair: sampling_lib.Pair, alpha: run_record.Alpha, total: int
-  ) -> Iterator[run_record.RunRecord]:
-    """Yields records at the first gamma, and at the best by Theorem 3.8."""
-    first = self.gamma(pair.target.temperature)
-    record = self._walltime(first, pair, alpha, total)
-    yield self._add(record)
-    longest = min(_LONGEST, self.task.workload.length)
-    best = int(theory.optimal_gamma(alpha.value, record.c, longest))
-    if best not in (0, first):
-      yield self._add(self._walltime(best, pair, alpha, total))
-
-  def _walltime(
-      self,
-      gamma: int,
-      pair: sampling_lib.Pair,
-      alpha: run_record.Alpha,
-      total: int,
-  ) -> run_record.RunRecord:
-    workload = self.task.workload
-    record = self.task.walltime(
-        self.folder,
-        self._programs(gamma),
-        workload,
-        published.BATCH_SIZE,
-        pair,
-        total,
-    )
-    return walltimes.add_alpha(record, alpha, workload.rule)
-
-  def _accepted(
-      self,
-      pair: sampling_lib.Pair,
-      rule: contracts.Rule,
-      alpha: run_record.Alpha,
-      rule_alpha: run_record.Alpha,
-      total: int,
-  ) -> run_record.RunRecord:
-    """Measures what a rule accepts in the loop."""
-    gamma = self.gamma(pair.target.temperature)
-    record = self.task.accepted(
-        self.folder,
-        self._programs(gamma).decoder,
-        dataclasses.replace(self.task.workload, rule=rule),
-        pair,
-        total,
-    )
-    return self._add(
-        dataclasses.replace(record, alpha=alpha, rule_alpha=rule_alpha)
-    )
-
-  def _programs(self, gamma: int) -> part_programs.PartPrograms:
-    """Returns the programs of a gamma, compiled once for all samplings."""
-    if gamma not in self._made:
-      decoder = self.decoder.with_drafter(self.decoder.loaded_drafter, gamma)
-      self._made[gamma] = part_programs.PartPrograms(decoder)
-    return self._made[gamma]
-
-  @functools.cached_property
-  def _made(self) -> dict[int, part_programs.PartPrograms]:
-    return {}
+    name = f'alpha alone, temperature {temperature:g}'
+    known = folder.find(scored, name, total)
+    if known is None or known.alpha != alpha:
+      known = dataclasses.replace(scored, alpha=alpha)
+    folder.add(known)
+    yield known
+    if tables & _TIMED:
+      time = lambda gamma, pair=pair, alpha=alpha: task.walltime(
+          folder,
+          programs(gamma),
+          workload,
+          published.BATCH_SIZE,
+          pair,
+          total,
+          alpha,
+      )
+      first = first_gamma(temperature)
+      record = time(first)
+      yield record
+      longest = min(_LONGEST, workload.length)
+      best = int(theory.optimal_gamma(alpha.value, record.c, longest))
+      if best not in (0, first):
+        yield time(best)
+  for pair in sampled:
+    gamma = first_gamma(pair.target.temperature)
+    # Samplings, alpha, a rule, and alpha under that rule.
+    rows = [
+        (pair, alphas[pair].estimate, lenience.make_rule(value), rate)
+        for value, rate in zip(leniences, alphas[pair].lenient)
+    ]
+    for topk in controls:
+      kept = dataclasses.replace(pair.target, topk=topk)
+      other = sampling_lib.Pair(kept, kept)
+      if other not in alphas:
+        alphas[other] = task.alpha(folder, decoder, other)
+      found = alphas[other]
+      rule = rejection_sampling.RejectionSampling()
+      rows.append((other, found.estimate, rule, found.control))
+    for samplings, alpha, rule, rule_alpha in rows:
+      yield task.accepted(
+          folder,
+          programs(gamma).decoder,
+          dataclasses.replace(workload, rule=rule),
+          samplings,
+          total,
+          alpha=alpha,
+          rule_alpha=rule_alpha,
+      )

@@ -39,18 +39,8 @@ def tpu_preflight(
 ) -> dict[str, Any]:
   """Compiles a target with its draft models for a TPU and reports on each pair.
 
-  Args:
-    target: Name of the target network, 't5_1_1_small' to 't5_1_1_xxl'.
-    draft: One or several names of drafts, or a comma-separated list: networks
-      as for the target, 'shared_encoder_2_small' for a decoder of 2 layers of
-      T5 1.1 small on the target's encoder, 'early_exit_6' for the target's
-      first 6 decoder layers, 'bigram' or 'unigram' for a table;
-      't5_1_1_small_short_1024' has a head of 1024 tokens.
-    topology: Chips, such as 'v4:1x1x1', see `topology.describe`.
-    gamma: Draft tokens per block, one value or several.
-    shapes: Shapes of the decoded batch, and the mesh.
-    output_dir: Folder for `tpu_preflight.json` and `tpu_preflight.md`; None to
-      print the report and write nothing.
+  The arguments are explained in `configs/runs/tpu_preflight.gin`.
+
   Returns:
     The record that is written as JSON.
   Raises:

@@ -44,19 +44,8 @@ def train(
 
   Prints its progress to stderr.
 
-  Args:
-    mixture_or_task_name: See `task_examples.References`.
-    network_config: The network, with the dropout rate and the dtype of
-      training.
-    model_dir: The folder for the `checkpoint_<step>` folders; made if missing.
-    learning_rate_fn: See `schedules.linear_decay`, `schedules.rsqrt_decay`.
-    settings: How long and how often.
-    task_feature_lengths: See `task_examples.References`.
-    loss_config: The configuration of the loss.
-    train_split: The name of the split to train on.
-    validation_split: The name of the split to measure at each checkpoint.
-    mesh_shape: Number of devices along the data and the model axis; None to
-      choose them.
+  The arguments are explained in `configs/runs/train.gin`.
+
   Raises:
     ValueError: if the network has no `score`, if an argument does not fit the
       data, if the data does not fit the network, or if the loss is not finite.

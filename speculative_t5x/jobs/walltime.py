@@ -25,7 +25,6 @@ from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import part_programs
-from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import advice
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import walltime_summary
@@ -53,25 +52,18 @@ def measure_walltime(
 ) -> list[run_record.RunRecord]:
   """Measures every combination of the settings of which several are given.
 
+  The arguments are explained in `configs/runs/walltime.gin`, but for:
+
   Args:
-    workload: Task and target.
-    drafters: Drafters for the target, one or more.
-    output_dir: Folder of all outputs, see `outputs.output_folder`; an
-      interrupted job goes on there. Also written is `walltime.md`, the tables
-      that are printed.
-    gamma: Draft tokens per block, one or several.
+    output_dir: Gets the files of `outputs.output_folder`, and `walltime.md`,
+      the tables that are printed.
     rules: One or several, in place of the workload's.
     policies: One or several, in place of the workload's.
-    one_at_a_time: Whether to measure only the combinations in which at most one
-      of drafter, rule and policy is not the first of those given.
-    num_examples: How many are timed, from the first on.
     samplings: Samplings of the target, one or several.
     draft_samplings: Samplings of the drafter: one for all, or one per sampling
       of the target; none for the target's.
-    batch_size: Examples decoded together, one or several.
-    repeats: How often each batch is timed; the median counts.
-    alpha_tokens: Alpha is estimated on so many tokens that the target wrote,
-      of further examples of the split where the timed ones are too few.
+    alpha_tokens: Counted on further examples of the split too, where the timed
+      ones are too few.
   Returns:
     One run record per combination.
   Raises:
@@ -104,13 +96,8 @@ def measure_walltime(
   for size in batch_sizes:  # another size would have other times
     sharding.check_batch(mesh, size)
   with folder_lock.hold(output_dir):
-    target, examples = workload.read_task()  # the first are timed
-    if len(examples.rows) < num_examples:
-      raise ValueError(
-          f'{num_examples} examples were asked for, but split {workload.split}'
-          f' of {workload.mixture_or_task_name} has {len(examples.rows)}. Ask'
-          ' for at most that many.'
-      )
+    # The first are timed.
+    target, examples = workload.read_task(least=num_examples)
     placed = workload.place(  # all of them before the first is measured
         target,
         drafters,
@@ -204,14 +191,8 @@ def _measure_drafter(
 ) -> Iterator[tuple[list[run_record.RunRecord], list[str]]]:
   """Yields records and advice of each setting, rule and policy in turn.
 
-  Args:
-    task: Task and target.
-    folder: Folder of all records.
-    decoder: Target and drafter.
-    workloads: With each rule and policy.
-    gammas: Draft tokens per block.
-    settings: Batch sizes, each with each pair of samplings.
-    total: Number of configurations of the job.
+  A workload has a rule and a policy, a setting a batch size and samplings; the
+  job measures `total` configurations.
   """
   drafter = decoder.loaded_drafter
   pairs = [pair for _, pair in settings]
@@ -229,11 +210,12 @@ def _measure_drafter(
           variant.with_drafter(drafter, gamma)
       )
       for size, pair in settings:
-        record = task.walltime(folder, programs, workload, size, pair, total)
         alpha = alphas[pair].estimate
-        record = walltimes.add_alpha(record, alpha, workload.rule)
-        folder.add(record)
-        found[size, pair].append(record)
+        found[size, pair].append(
+            task.walltime(
+                folder, programs, workload, size, pair, total, alpha
+            )
+        )
     for (size, pair), records in found.items():
       name = (
           f'{readings.method(records[0])}, temperature'

@@ -37,26 +37,13 @@ if TYPE_CHECKING:  # imports TensorFlow, which files of text do not need
 class Workload:
   """A split of a task, a target, and how it decodes.
 
+  The attributes are explained in `configs/decoding/workload.gin`, but for:
+
   Attributes:
-    mixture_or_task_name: Name of a registered seqio task; None if files are
-      decoded.
-    split: Name of the task's split.
-    task_feature_lengths: Most tokens of 'inputs' and 'targets'.
-    checkpoint_path: Checkpoint of the target, of any layout.
-    target_config: Network of the target; None for the sizes that the checkpoint
-      states.
-    dtype: Type to decode in, where `target_config` is None; None for the one
-      that suits the device.
-    seed: Seed of the samples.
-    rule: Decides which draft tokens are accepted, see `speculative_t5x.rules`.
-    mesh_shape: Number of devices over which the examples of a batch are split,
-      and over which the target is partitioned; None to choose them.
+    mixture_or_task_name: None if files are decoded.
+    dtype: Unused where `target_config` is given.
     matmul_precision: JAX's setting for matrix products; 'highest' multiplies
       float32 in float32 on TPU and GPU too.
-    policy: Decides how many draft tokens are wanted, see
-      `speculative_t5x.policies`.
-    mask_padded_ids: Whether ids beyond the vocabulary, which only pad the
-      logits to a round width, get probability 0. T5X lets them take part.
   """
 
   mixture_or_task_name: str | None
@@ -102,7 +89,7 @@ class Workload:
       self,
       target: models.ModelSource,
       drafters: Sequence[source.Source],
-      vocabulary: vocabularies.Vocabulary,
+      vocabulary: vocabularies.Vocabulary | None,
       **batches: Any,
   ) -> placement.Placed:
     """Chooses mesh and batch size, where they are not given, and says so.
@@ -110,7 +97,7 @@ class Workload:
     Args:
       target: Target whose weights are still to be read.
       drafters: Drafts for the target, one after another.
-      vocabulary: Vocabulary of the inputs.
+      vocabulary: Vocabulary of the inputs; None to compare with none.
       **batches: Values of `placement.Batches` but its lengths.
     Raises:
       placement.DoesNotFitError: if the devices have too little memory.
@@ -150,17 +137,19 @@ class Workload:
       return None
 
   def read_task(
-      self, num_examples: int | None = None
+      self, num_examples: int | None = None, least: int = 0
   ) -> tuple[models.ModelSource, 'examples_lib.Examples']:
     """Finds the target, and reads the split that it decodes.
 
     Args:
       num_examples: Most examples that are read, from the first on; None for
         all.
+      least: Examples that the split must have.
     Returns:
       The target, with the special ids of the task's vocabulary, and examples.
     Raises:
-      ValueError: see `tasks.examples.load` and `task_metrics.check`.
+      ValueError: if the split has fewer examples; see also
+        `tasks.examples.load` and `task_metrics.check`.
       vocabularies.VocabularyError: if the vocabulary does not fit the target.
     """
     from speculative_t5x.tasks import examples as examples_lib
@@ -173,6 +162,11 @@ class Workload:
     examples = examples_lib.load(
         name, split, self.task_feature_lengths, num_examples
     )
+    if len(examples.rows) < least:
+      raise ValueError(
+          f'{least} examples were asked for, but split {split} of {name} has'
+          f' {len(examples.rows)}. Ask for at most that many.'
+      )
     models.fit_vocabulary(examples.vocabulary, target)
     end = examples.vocabulary.eos_id
     return target.with_vocabulary(f'of {examples.task.name}', end), examples
@@ -189,15 +183,8 @@ class Workload:
   ) -> tuple[token_decoder.TokenDecoder, int]:
     """Loads a drafter, if there is one, and the target.
 
-    Args:
-      target: Target whose weights are still to be read.
-      drafter: Drafts for the target; None to decode plainly.
-      vocabulary: Vocabulary of the inputs.
-      gamma: Draft tokens per block; unused without a drafter.
-      num_decodes: Samples per input.
-      batch_size: Inputs per request; None to choose it.
     Returns:
-      The decoder and the batch size.
+      The decoder, and the batch size, which is chosen if it is None.
     """
     gamma = 1 if drafter is None else gamma
     placed = self.place(
@@ -231,14 +218,7 @@ class Workload:
       vocabulary: vocabularies.Vocabulary,
       **options: Any,
   ) -> token_decoder.TokenDecoder:
-    """Returns the target with a drafter that is loaded.
-
-    Args:
-      target: Target.
-      drafter: Drafts for the target.
-      vocabulary: Vocabulary of the inputs.
-      **options: Further arguments of `token_decoder.TokenDecoder`.
-    """
+    """Returns the `token_decoder.TokenDecoder` of what is loaded."""
     return token_decoder.TokenDecoder(
         target,
         drafter,
@@ -254,13 +234,7 @@ class Workload:
       sampling: sampling_lib.Sampling,
       draft_sampling: sampling_lib.Sampling | None = None,
   ) -> requests_lib.Requests:
-    """Returns what makes the requests of this workload.
-
-    Args:
-      batch_size: Inputs per request.
-      sampling: Sampling of the target.
-      draft_sampling: Sampling of the drafter; None for the target's.
-    """
+    """Returns what makes requests of so many inputs each."""
     return requests_lib.Requests(
         inputs_length=self.task_feature_lengths['inputs'],
         length=self.length,
@@ -279,15 +253,7 @@ class Workload:
       draft_sampling: sampling_lib.Sampling | None = None,
       **values: Any,
   ) -> run_record.RunRecord:
-    """Returns the record of a configuration before it is measured.
-
-    Args:
-      job: Name of the job.
-      decoder: Target, drafter and gamma.
-      sampling: Sampling of the target.
-      draft_sampling: Sampling of the drafter; None for the target's.
-      **values: Further settings of the record.
-    """
+    """Returns the record of a configuration before it is measured."""
     return provenance.new_record(
         job,
         **provenance.describe_decoding(
@@ -334,12 +300,7 @@ def note_unstopped_drafts(decoder: token_decoder.TokenDecoder) -> None:
 def note_unread_sampling(
     decoder: token_decoder.TokenDecoder, pairs: Sequence[sampling_lib.Pair]
 ) -> None:
-  """Prints a line on stderr if the drafter's own sampling has no effect.
-
-  Args:
-    decoder: Target and drafter.
-    pairs: Samplings of both.
-  """
+  """Prints a line on stderr if the drafter's own sampling has no effect."""
   name = decoder.loaded_drafter.description.name  # None in plain decoding
   is_own = any(each.drafter != each.target for each in pairs)
   if name and is_own and not decoder.drafter.num_uniforms:
@@ -355,12 +316,8 @@ def pad_batch(
 ) -> int | None:
   """Returns a batch size that the data axis divides.
 
-  Prints a line on stderr if it is not `batch_size`.
-
-  Args:
-    mesh: Mesh of the batches, None for one device.
-    batch_size: Examples decoded together, as asked for; None for a size that is
-      still to choose.
+  Prints a line on stderr if it is not the one asked for. None is still to be
+  chosen, and stays.
   """
   if batch_size is None:
     return None

@@ -48,6 +48,17 @@ def reading(
     ) from error
 
 
+@contextlib.contextmanager
+def prefixed(
+    prefix: str, kind: type[ValueError] = ValueError
+) -> Iterator[None]:
+  """Puts a prefix and a colon before the messages of errors of a kind."""
+  try:
+    yield
+  except kind as error:
+    raise kind(f'{prefix}: {error}') from error
+
+
 def listing(items: list[str]) -> str:
   """Returns the first items, and how many more there are."""
   shown = ', '.join(items[:_MAX_LISTED])

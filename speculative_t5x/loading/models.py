@@ -78,9 +78,7 @@ class ModelSource:
     checkpoint: The opened checkpoint; its metadata are read once. None for a
       target that something else reads, such as a T5X job.
     config: The network.
-    special_ids: See `Model`.
-    mesh: See `Model`.
-    rules: See `Model`.
+    special_ids, mesh, rules: See `Model`.
     merged: Whether kernels that share an input are merged, on one device.
   """
 
@@ -101,9 +99,6 @@ class ModelSource:
     The layouts of T5X do not store special ids. Padding and start are 0 there,
     as T5X has them built in, and the end of sequence is the vocabulary's.
 
-    Args:
-      name: Names the vocabulary in the message.
-      eos_id: Its end of sequence.
     Raises:
       vocabularies.VocabularyError: if the checkpoint states another end.
     """
@@ -183,14 +178,8 @@ def find_model(
 ) -> ModelSource:
   """Returns what is known of a model before its weights are read.
 
-  Args:
-    checkpoint: The opened checkpoint.
-    config: The network; None for the one that the checkpoint states.
-    dtype: Dtype to decode in, where `config` is None; None for the one that
-      suits the device.
-    mesh: Devices to load onto; None for one device.
-    rules: Says which axes are partitioned over the mesh.
-    is_decoder: Whether it is a decoder alone, without an encoder of its own.
+  The arguments are those of `load_model`.
+
   Raises:
     checkpoints.CheckpointError: if `config` is None and the checkpoint is of
       another network; if it has an encoder and should not, or the reverse.
@@ -239,10 +228,6 @@ def param_shardings(
   every device holds all of the attention. Heads are never cut apart, though
   their number times their width might be divisible.
 
-  Args:
-    config: The network.
-    mesh: A mesh with axes data and model.
-    rules: Rules for the axes that the network names.
   Returns:
     A tree of `jax.sharding.NamedSharding` like `abstract_params`.
   """
@@ -272,11 +257,7 @@ def make_model(
     config: The network.
     params: Its parameter tree, or its leaves with their names, which are
       prepared one at a time.
-    checkpoint: The path that they were read from, or None.
-    mesh: Devices to put them on; None for one device.
-    rules: Says which axes are partitioned over the mesh.
-    special_ids: See `Model`.
-    merged: See `ModelSource`.
+    checkpoint, mesh, rules, special_ids, merged: See `ModelSource`.
   """
   quiet.keep_libtpu_from_searching()
   merged = merged and mesh is None
@@ -307,17 +288,10 @@ def shorten_head(model: Model, ids: Sequence[int]) -> Model:
 
   Args:
     model: A loaded model.
-    ids: The tokens. One of them must be the end of sequence, which could never
-      be drafted otherwise.
+    ids: The tokens, the end of sequence among them, or it is never drafted.
   Raises:
-    ValueError: if the end of sequence is missing, or an id is repeated or
-      outside the model's vocabulary.
+    ValueError: if an id is repeated or outside the model's vocabulary.
   """
-  if model.special_ids.end not in ids:
-    raise ValueError(
-        'A short vocabulary must have the end of sequence,'
-        f' {model.special_ids.end}. Add it.'
-    )
   network.check_offers(model.config, 'shorten_head', 'A short vocabulary')
   config, params = model.config.shorten_head(model.params, np.asarray(ids))
   if model.mesh is not None:
@@ -383,11 +357,8 @@ def fit_vocabulary(
 ) -> vocabularies.Vocabulary:
   """Returns a vocabulary with the sentinels that its target has logits for.
 
-  Args:
-    vocabulary: The target's vocabulary.
-    target: The target, with or without its weights.
-    drafts: The networks that draft for it, likewise. They need no logits for
-      sentinels.
+  Networks that draft for it need no logits for sentinels.
+
   Raises:
     vocabularies.VocabularyError: if a model has fewer logits than there are
       pieces.

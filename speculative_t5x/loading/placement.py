@@ -88,19 +88,28 @@ class Batches:
       self, target: network_lib.Network, found: Drafters, platform: str
   ) -> Needs:
     """Returns the bytes per device of a target with each drafter in turn."""
-    return lambda batch_size, mesh_shape: _decoding_bytes(
-        target,
-        found,
-        platform,
-        memory.Workload(
-            max(batch_size, self.beside * mesh_shape[0]),
-            self.num_decodes,
-            self.inputs_length,
-            self.targets_length,
-            self.gamma,
-            mesh_shape,
-        ),
-    )
+
+    def needs(batch_size: int, mesh_shape: Shape) -> int:
+      workload = memory.Workload(
+          max(batch_size, self.beside * mesh_shape[0]),
+          self.num_decodes,
+          self.inputs_length,
+          self.targets_length,
+          self.gamma,
+          mesh_shape,
+      )
+      own = memory.target_bytes(target, workload)
+      others = (
+          _drafter_bytes(each, workload, target.vocab_size) for each in found
+      )
+      # While a drafter is read, the one before is still there.
+      largest = sorted(others, key=lambda has: sum(x.total for x in has))[-2:]
+      every = [own, *itertools.chain(*largest)]
+      weights = sum(x.params for x in every)
+      copies = memory.copy_bytes(weights, target.dtype, platform)
+      return memory.peak_bytes(every) + copies
+
+    return needs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,25 +165,24 @@ def place(
     target = dataclasses.replace(target, mesh=mesh)
   found, machine = find(target), this_machine()
   needs = batches.needs(target.config, found, machine.platform)
-  chosen = _choose(machine, needs, batches.sizes, mesh_shape)
   dtype = jnp.dtype(target.config.dtype).name
-  if chosen is None:
-    *_, (shape, size) = _candidates(machine, batches.sizes, mesh_shape)
-    alternatives = [
-        _mesh_that_fits(machine, needs, batches.sizes),
-        shape[0] < size
-        and needs(shape[0], shape) <= machine.free_bytes
-        and f'BATCH_SIZE={shape[0]}',
-    ]
+
+  def refused(shape: Shape, size: int) -> tuple[str, list[str]]:
+    fitting = []
+    if shape[0] < size and needs(shape[0], shape) <= machine.free_bytes:
+      fitting.append(f'BATCH_SIZE={shape[0]}')
     if machine.platform != 'cpu' and dtype == 'float32':
       narrow = dataclasses.replace(target.config, dtype='bfloat16')
       found = find(dataclasses.replace(target, config=narrow))
       narrow_needs = batches.needs(narrow, found, machine.platform)
       if narrow_needs(size, shape) <= machine.free_bytes:
-        alternatives.append('DTYPE=bfloat16')
+        fitting.append('DTYPE=bfloat16')
     what = f'{target.checkpoint.folder} in {dtype} with BATCH_SIZE={size}'
-    raise _refusal(machine, what, needs(size, shape), shape, alternatives)
-  shape, size, num_bytes = chosen
+    return what, fitting
+
+  shape, size, num_bytes = _choose(
+      machine, needs, batches.sizes, mesh_shape, refused
+  )
   if mesh_shape is None and math.prod(shape) > 1:
     target = dataclasses.replace(target, mesh=sharding.from_shape(shape))
     found = find(target)
@@ -213,18 +221,11 @@ def place_training(
   if mesh_shape is not None:
     sharding.check_batch(sharding.from_shape(mesh_shape), num_examples)
   machine = this_machine()
-
-  def needs(batch_size: int, shape: Shape) -> int:
-    del batch_size
-    return sum(memory.weight_bytes(each, shape) for each in networks)
-
-  chosen = _choose(machine, needs, [num_examples], mesh_shape)
-  if chosen is None:
-    *_, (shape, _) = _candidates(machine, [num_examples], mesh_shape)
-    fitting = _mesh_that_fits(machine, needs, [num_examples])
-    what = f'A training with {memory.text(needs(1, (1, 1)))} of parameters'
-    raise _refusal(machine, what, needs(1, shape), shape, [fitting])
-  shape, _, num_bytes = chosen
+  needs = lambda _, shape: sum(memory.weight_bytes(x, shape) for x in networks)
+  what = f'A training with {memory.text(needs(1, (1, 1)))} of parameters'
+  shape, _, num_bytes = _choose(
+      machine, needs, [num_examples], mesh_shape, lambda *_: (what, [])
+  )
   print(
       f'{machine}: {_mesh_setting(machine, shape, mesh_shape)}; the parameters'
       f' alone take {memory.text(num_bytes)} of each device',
@@ -234,6 +235,34 @@ def place_training(
 
 
 def _choose(
+    machine: Machine,
+    needs: Needs,
+    sizes: Sequence[int] | None,
+    mesh_shape: Sequence[int] | None,
+    refused: Callable[[Shape, int], tuple[str, list[str]]],
+) -> tuple[Shape, int, int]:
+  """Returns mesh, batch size and bytes per device.
+
+  Raises:
+    DoesNotFitError: if nothing fits; `refused` then says what does not, and
+      what other settings than a mesh would do.
+  """
+  if chosen := _fitting(machine, needs, sizes, mesh_shape):
+    return chosen
+  *_, (shape, size) = _candidates(machine, sizes, mesh_shape)
+  what, others = refused(shape, size)
+  mesh = _mesh_that_fits(machine, needs, sizes)
+  fitting = ', or '.join([mesh, *others] if mesh else others)
+  num_bytes = needs(size, shape)
+  missing = memory.text(num_bytes - machine.free_bytes)
+  raise DoesNotFitError(
+      f'{what} needs {memory.text(num_bytes)} of each device at'
+      f' MESH_SHAPE={shape}, and {missing} are missing ({machine}).'
+      f' {fitting or "A machine with more memory"} would do.'
+  )
+
+
+def _fitting(
     machine: Machine,
     needs: Needs,
     sizes: Sequence[int] | None,
@@ -274,56 +303,28 @@ def _candidates(
       per_device //= 2
 
 
-def _decoding_bytes(
-    target: network_lib.Network,
-    found: Drafters,
-    platform: str,
+def _drafter_bytes(
+    drafter: Callable[[], source.Drafting],
     workload: memory.Workload,
-) -> int:
-  """Returns the bytes per device of a target with each drafter in turn."""
-  each_has = []
-  for drafter in found:
-    # What a source of one's own returns need not say its networks.
-    networks = [
-        memory.draft_bytes(
-            model.config,
-            dataclasses.replace(
-                workload,
-                draft_model_parallel=model.rules == sharding.MODEL_PARALLEL,
-            ),
-            target.vocab_size,
-        )
-        for model in getattr(drafter, 'models', ())
-    ]
-    if not networks:
-      networks = [memory.draft_bytes(None, workload, target.vocab_size)]
-    others = memory.DeviceBytes(getattr(drafter, 'num_bytes', 0), 0, 0, 0)
-    each_has.append([*networks, others])
-  # While a drafter is read, the one before is still there.
-  each_has.sort(key=lambda has: sum(x.total for x in has))
-  every = [
-      memory.target_bytes(target, workload), *itertools.chain(*each_has[-2:])
+    vocab_size: int,
+) -> list[memory.DeviceBytes]:
+  """Returns the bytes per device of what a drafter has, part by part."""
+  # What a source of one's own returns need not say its networks.
+  networks = [
+      memory.draft_bytes(
+          model.config,
+          dataclasses.replace(
+              workload,
+              draft_model_parallel=model.rules == sharding.MODEL_PARALLEL,
+          ),
+          vocab_size,
+      )
+      for model in getattr(drafter, 'models', ())
   ]
-  weights = sum(x.params for x in every)
-  copies = memory.copy_bytes(weights, target.dtype, platform)
-  return memory.peak_bytes(every) + copies
-
-
-def _refusal(
-    machine: Machine,
-    what: str,
-    num_bytes: int,
-    shape: Shape,
-    alternatives: Sequence[str | None],
-) -> DoesNotFitError:
-  """Returns the error for what does not fit; None is not an alternative."""
-  fitting = ', or '.join(filter(None, alternatives))
-  missing = memory.text(num_bytes - machine.free_bytes)
-  return DoesNotFitError(
-      f'{what} needs {memory.text(num_bytes)} of each device at'
-      f' MESH_SHAPE={shape}, and {missing} are missing ({machine}).'
-      f' {fitting or "A machine with more memory"} would do.'
-  )
+  if not networks:
+    networks = [memory.draft_bytes(None, workload, vocab_size)]
+  others = memory.DeviceBytes(getattr(drafter, 'num_bytes', 0), 0, 0, 0)
+  return [*networks, others]
 
 
 def _mesh_that_fits(
@@ -333,7 +334,7 @@ def _mesh_that_fits(
   count = machine.count
   while machine.platform != 'cpu' and count <= _MOST_DEVICES:
     larger = dataclasses.replace(machine, count=count)
-    if found := _choose(larger, needs, sizes, None):
+    if found := _fitting(larger, needs, sizes, None):
       where = f' on {count} such devices' if count > machine.count else ''
       return f'MESH_SHAPE={found[0]}{where}'
     count *= 2

@@ -64,12 +64,10 @@ class TokenCounts:
     return self.counts.size
 
   def most_frequent(self, size: int) -> np.ndarray:
-    """Returns the most frequent tokens, always with the end of sequence.
+    """Returns ids of the most frequent tokens, ascending, int32.
 
-    Args:
-      size: how many, at least 1. Tokens that do not occur are left out.
-    Returns:
-      Their ids, ascending, int32.
+    The end of sequence is always among them. Tokens that do not occur are left
+    out, and there may be fewer than `size`.
     """
     others = np.flatnonzero(self.counts)
     others = others[others != self.eos_id]
@@ -90,13 +88,8 @@ class TokenCounts:
       eos_id: int,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> None:
-    """Checks that the counts are of a model's vocabulary.
+    """Checks that the counts, read from a path, are of a model's vocabulary.
 
-    Args:
-      path: that they were read from, for the message.
-      vocab_size: width of the model's logits.
-      eos_id: the model's end of sequence.
-      vocabulary: the model's; None if there is none to compare with.
     Raises:
       TableError: if they are not.
     """
@@ -181,10 +174,8 @@ def count(
   Args:
     texts: token ids of each, the end of sequence included; read once.
     num_pieces: size of the vocabulary; more if the texts hold larger ids.
-    eos_id: see `TokenCounts`.
     num_kept: continuations to store per context, at least 1.
-    vocabulary: see `TokenCounts`.
-    origin: likewise.
+    eos_id, vocabulary, origin: see `TokenCounts`.
   Raises:
     ValueError: if there is no token, or one that is no id.
   """

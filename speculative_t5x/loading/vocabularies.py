@@ -99,11 +99,7 @@ class Vocabulary(abc.ABC):
     """Returns whether a text was encoded without unknown pieces.
 
     A control token (`<2de>`) that was split is unknown too: its pieces mean
-    something else to the model.
-
-    Args:
-      text: The text.
-      ids: What `encode` returned for it.
+    something else to the model. `ids` are what `encode` returned.
     """
     if self.unk_id in ids:
       return False
@@ -186,8 +182,8 @@ class SentencePieceVocabulary(Vocabulary):
     if _SENTINEL.fullmatch(self._in_file.id_to_piece(last)):
       return 0
     file = self.path.parent / _TOKENIZER_CONFIG
-    count = _read_json(file).get('extra_ids', _NUM_SENTINELS)
     with errors.reading(file, VocabularyError):
+      count = _read_json(file).get('extra_ids', _NUM_SENTINELS)
       if type(count) is not int or not 0 <= count <= _MAX_SENTINELS:
         raise ValueError(f'extra_ids is {count!r}, not a number of sentinels')
     return count
@@ -362,11 +358,7 @@ def _special_id(
 ) -> int:
   """Returns the id of the token that files name for a role, or the default.
 
-  Args:
-    path: Path of the vocabulary.
-    role: eos_token or pad_token.
-    find: Returns the id of a piece, None if there is none.
-    default: The vocabulary's own; None or -1 if it has none.
+  The default is the vocabulary's own; None or -1 if it has none.
   """
   named = _named_beside(path, role)
   found = default if named is None else find(named)
@@ -415,5 +407,4 @@ def _check_added_tokens(path: epath.Path, vocabulary: Vocabulary) -> None:
 
 def _read_json(file: epath.Path) -> dict[str, Any]:
   """Returns a JSON object; an empty one if there is no file."""
-  with errors.reading(file, VocabularyError):
-    return json_file.read(file) if file.is_file() else {}
+  return json_file.read(file) if file.is_file() else {}

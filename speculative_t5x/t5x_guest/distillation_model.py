@@ -53,15 +53,12 @@ class DistillationModel(model_lib.SpeculativeModel):
   ):
     """Set up the model.
 
+    The arguments are those of `SpeculativeModel`, but:
+
     Args:
-      module: See `SpeculativeModel`.
-      input_vocabulary: See `SpeculativeModel`.
-      output_vocabulary: See `SpeculativeModel`.
       optimizer_def: T5X's Adafactor, for the draft model's parameters.
-      *args: See `SpeculativeModel`.
       drafter: The draft model.
       divergence: The loss, a function of `training.divergences`.
-      **kwargs: See `SpeculativeModel`.
     Raises:
       ValueError: for another drafter, a draft model of another number of
         logits, another optimizer, or as `SpeculativeModel`.

@@ -16,7 +16,6 @@ from t5x.examples.t5 import network as t5x_network
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.loading.drafters import source
@@ -94,14 +93,9 @@ class DraftModule:
       target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Callable[[], source.Drafting]:
-    """See `source.Source.find`."""
     if vocabulary is not None and self.vocabulary is not None:
       vocabularies.check_same(
           vocabulary, task_vocabulary.TaskVocabulary(self.vocabulary)
-      )
-    if self.checkpoint_path is None:
-      raise checkpoints.CheckpointError(
-          f'{pairing.DRAFT_PATH}: a path is needed.'
       )
     config = self.config_for(target.config)
     kind = _kind(config).FromCheckpoint(
@@ -169,9 +163,6 @@ def has_encoder(module: nn.Module) -> bool:
 def read_config(role: str, module: nn.Module) -> t5.T5Config:
   """Return the sizes of a module of T5X, as this package's network takes them.
 
-  Args:
-    role: What the module is, for messages: 'target' or 'draft'.
-    module: The module.
   Raises:
     ValueError: for a module of another class, or settings that are not
       supported.

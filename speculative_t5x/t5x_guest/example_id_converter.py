@@ -72,10 +72,7 @@ class ExampleIdConverter(seqio.EncDecFeatureConverter):
   def __init__(self, *args, hints: Hints | None = None, **kwargs):
     """Takes the arguments of `seqio.EncDecFeatureConverter`.
 
-    Args:
-      *args: Of `seqio.EncDecFeatureConverter`.
-      hints: Adds the feature `hints`, [width] int32; None for none.
-      **kwargs: Of `seqio.EncDecFeatureConverter`.
+    Hints add the feature `hints`, [width] int32.
     """
     super().__init__(*args, **kwargs)
     self._hints = None if self.pack else hints

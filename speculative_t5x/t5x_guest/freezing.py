@@ -21,10 +21,8 @@ class DraftOptimizer(optimizers.MultiOptimizer):
   """
 
   def __init__(self, optimizer_def: optimizers.OptimizerDefType):
-    """Restricts an optimizer to the draft model.
+    """Restricts T5X's Adafactor to the draft model.
 
-    Args:
-      optimizer_def: T5X's Adafactor.
     Raises:
       ValueError: for another one. MultiOptimizer cannot hold the state of an
         optimizer of optax.

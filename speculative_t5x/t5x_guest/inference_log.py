@@ -14,9 +14,6 @@ def log_speculation(write_fn: Callable) -> Callable:
   """Return a `write_fn` of T5X's infer job that also logs rates of speculation.
 
   It logs them for each chunk that is written, in mode `predict_with_aux`.
-
-  Args:
-    write_fn: Writes the outputs, such as `t5x.infer.write_inferences_to_file`.
   """
 
   def write(path: str, inferences: Any, *args: Any) -> None:

@@ -70,14 +70,10 @@ def path(name: str) -> str:
 
 
 def total_steps(name: str, steps: int) -> int:
-  """Return the last step of a fine-tuning, whose checkpoint has steps already.
+  """Return the last of a fine-tuning's steps, which follow the checkpoint's.
 
   T5X's setting of relative steps would train for as many again after each
   interruption.
-
-  Args:
-    name: The public checkpoint that it starts from, see `fill_in`.
-    steps: Steps of the fine-tuning alone.
   """
   return _step(name) + steps
 

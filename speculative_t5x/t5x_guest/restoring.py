@@ -67,16 +67,13 @@ class PairRestorer:
 
     Args:
       path: The target's checkpoint, of any layout, or a folder of several, of
-        which the newest is used.
-      state_transformation_fns: Not supported.
-      fallback_state: Not supported.
-      lazy_parameters: Not supported.
+        which the newest is used. No other argument is supported.
     Returns:
       The train state, with the target's step.
     Raises:
       checkpoints.CheckpointError: if the checkpoint cannot be used. Names the
         model and the problem.
-      NotImplementedError: for an argument that is not supported.
+      NotImplementedError: for another argument.
     """
     for name, value in {
         'state_transformation_fns or assignment_map': state_transformation_fns,
@@ -144,10 +141,8 @@ class PairInitializer(utils.TrainStateInitializer):
   def from_scratch(
       self, init_rng: jax.Array
   ) -> train_state_lib.FlaxOptimTrainState:
-    """Return the state of step 0.
+    """Return the state of step 0; the key is for random parameters.
 
-    Args:
-      init_rng: Key of the draft model's random parameters.
     Raises:
       checkpoints.CheckpointError: see `PairRestorer.restore`.
     """
@@ -178,30 +173,21 @@ def _read(
     partitioner: Any,
     dtype: Any = jnp.float32,
 ) -> tuple[dict[str, Any], dict[str, int]]:
-  """Read models onto the partitioner's mesh.
+  """Read models, given by role, onto the partitioner's mesh.
 
-  Args:
-    paths: Paths of one model or both, by role. A checkpoint that holds a pair
-      may be given for either.
-    train_state: Shapes of a train state of T5X.
-    partitioner: T5X's partitioner.
-    dtype: The dtype of the parameters; None for the stored dtype.
+  A checkpoint that holds a pair may be given for either role. Parameters get
+  the dtype, or keep the stored one if it is None.
+
   Returns:
     Parameters and training steps, by role.
-  Raises:
-    checkpoints.CheckpointError: see `PairRestorer.restore`.
   """
   shapes = flax_core.unfreeze(train_state.params)
   shardings = _shardings(train_state, partitioner)
   opened, params = {}, {}
   for role, path in paths.items():
+    opened[role] = pairing.open_checkpoint(pairing.PATHS[role], path)
     with pairing.naming(pairing.PATHS[role]):
-      if path is None:
-        raise checkpoints.CheckpointError('a path is needed.')
-      opened[role] = checkpoints.open(path).of(role)
-  for role, checkpoint in opened.items():
-    with pairing.naming(pairing.PATHS[role]):
-      checkpoint.check_shapes(shapes[role])
+      opened[role].check_shapes(shapes[role])
   for role, checkpoint in opened.items():
     with pairing.naming(pairing.PATHS[role]):
       params[role] = checkpoint.restore_params(

@@ -100,12 +100,7 @@ def speculative_sample(
     eos_id: The target's end of sequence.
     num_decodes: Samples per example.
     seed: int32.
-    temperature: At most 1e-4 is argmax.
-    topk: Keep the k likeliest tokens; 0 is off.
-    topp: Keep the likeliest tokens of this mass; 0 or 1 is off.
-    minp: Keep tokens at least this share as likely as the likeliest; 0 is off.
-    typicalp: Keep the tokens of this mass whose information is closest to the
-      entropy; 0 or 1 is off.
+    temperature, topk, topp, minp, typicalp: See `sampling.Sampling`.
     draft_sampling: Sampling of the drafter; None for the target's. It never
       changes the distribution of the outputs.
     rule: Which draft tokens are accepted. One that is not lossless may write
@@ -117,8 +112,7 @@ def speculative_sample(
     rescale_log_probs: Score under the distribution sampled from, or under
       the model's own.
     policy: How many draft tokens are wanted.
-    state_callback_fn: Not supported.
-    logit_callback_fn: Not supported.
+    state_callback_fn, logit_callback_fn: Not supported.
   Returns:
     Sequences [batch, num_decodes, length] int32 and their scores [batch,
     num_decodes] float32, the best last; counts of each, int32: tokens and

@@ -37,8 +37,7 @@ class TemperatureSampling:
   def __init__(self, decoder: token_decoder.TokenDecoder):
     """Prepare; copies the kernels that are merged in the target.
 
-    Args:
-      decoder: Its target is a T5 with an encoder, on one device.
+    The target is a T5 with an encoder, on one device.
     """
     commit = provenance.commit_of(pathlib.Path(version.__file__).parent)
     self.version = f'{version.__version__} {commit or ""}'.strip()
@@ -50,10 +49,8 @@ class TemperatureSampling:
   ) -> Callable[[requests_lib.Request], token_decoder.Decoded] | None:
     """Return a function that decodes requests; None if T5X cannot.
 
-    One program per sampling, whose settings T5X has as constants.
-
-    Args:
-      sampling: The sampling of all requests, as Python's numbers.
+    One program per sampling, whose settings, Python's numbers, T5X has as
+    constants.
     """
     # T5X has neither min-p nor typical sampling, and refuses top-k with top-p.
     if sampling.minp or sampling.typicalp or (sampling.topk and sampling.topp):

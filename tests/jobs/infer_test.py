@@ -450,7 +450,6 @@ _SETTINGS = [
     ({'inputs': None}, 'INPUTS'),
     ({'inputs': '-', 'vocabulary_file': None}, 'vocabulary'),
     ({'gamma': 0}, 'gamma'),
-    ({'on_empty': 'keep'}, 'on_empty'),
     ({'temperature': -1.0}, 'temperature'),
     ({'task_feature_lengths': {'inputs': 8}}, 'must give the maximum'),
     (

@@ -350,17 +350,17 @@ class TestBadInput:
 
   @pytest.mark.parametrize(
       'changes',
-      [{'name': 'a/b'}, {'scored': {'copy': _uniform()}}, {'name': '..'},
+      [{'drafts': {'a/b': _uniform()}}, {'scored': {'copy': _uniform()}},
        {'drafts': {'bigram': _uniform()}, 'count': make_table.make_table}],
   )  # fmt: skip
   def test_names(self, saved, changes):
-    options = {'name': 'mine', **changes}
-    with pytest.raises(ValueError, match='no two drafts'):
-      _pairs(saved, **options)
+    with pytest.raises(ValueError, match='A draft of the task .* has the name'):
+      _pairs(saved, 'mine', **changes)
 
-  def test_two_tasks_of_one_name(self, saved, tmp_path):
-    tasks = [_pairs(saved, 'mine')] * 2
-    with pytest.raises(ValueError, match='mine, mine'):
+  @pytest.mark.parametrize('names', [('mine', 'mine'), ('a/b',), ('..',)])
+  def test_names_of_tasks(self, saved, tmp_path, names):
+    tasks = [_pairs(saved, name) for name in names]
+    with pytest.raises(ValueError, match=', '.join(names)):
       task_pairs.measure(tmp_path, tasks, _ALL, _SETTINGS)
 
   def test_mesh_that_would_time_another_batch(
@@ -381,7 +381,7 @@ class TestBadInput:
 
   def test_too_few_examples(self, saved, tmp_path):
     settings = dataclasses.replace(_SETTINGS, num_examples=10_000)
-    with pytest.raises(ValueError, match='10000 .* mine has 500'):
+    with pytest.raises(ValueError, match='mine: 10000 .* has 500'):
       task_pairs.measure(tmp_path, [_pairs(saved, 'mine')], _ALL, settings)
 
 

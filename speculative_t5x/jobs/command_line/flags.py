@@ -104,9 +104,6 @@ def _parts(
 def gin_value(flag: str, text: str) -> str:
   """Returns a flag's value in gin's syntax; quotes a bare path or word.
 
-  Args:
-    flag: Name of the flag, for the error.
-    text: Value as the shell passes it.
   Raises:
     commands.UsageError: for several values without parentheses.
   """

@@ -78,11 +78,8 @@ def did_you_mean(name: str, known: Iterable[str], form: str = '{}') -> str:
 
 
 def find(name: str, search_paths: Sequence[str]) -> pathlib.Path:
-  """Returns the path of a gin file.
+  """Returns the path of a gin file, from the first folder that has it.
 
-  Args:
-    name: Path of the file in a flag or an include.
-    search_paths: Folders, in the order in which gin searches them.
   Raises:
     commands.UsageError: if the file is in no folder.
   """
@@ -105,9 +102,6 @@ def find(name: str, search_paths: Sequence[str]) -> pathlib.Path:
 def read_macros(names: Sequence[str], search_paths: Sequence[str]) -> Macros:
   """Returns the macros of gin files and of all files that they include.
 
-  Args:
-    names: Paths of the files.
-    search_paths: Folders in which the files and their includes are searched.
   Raises:
     commands.UsageError: for a file that is missing, is not gin, or includes
       itself.
@@ -121,9 +115,6 @@ def read_macros(names: Sequence[str], search_paths: Sequence[str]) -> Macros:
 def macros_in(value: str, source: str = '') -> set[str]:
   """Returns the names of the macros that a gin value refers to.
 
-  Args:
-    value: Text of the value.
-    source: Where it comes from, for the error.
   Raises:
     commands.UsageError: for a text that is not a value.
   """

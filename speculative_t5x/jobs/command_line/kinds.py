@@ -93,6 +93,8 @@ def _includes(kind: Any, value: Any) -> bool:
   kind, inner = typing.get_origin(kind) or kind, typing.get_args(kind)
   if kind in _UNIONS:
     return any(_includes(each, value) for each in inner)
+  if kind is typing.Literal:
+    return value in inner
   if kind is Any or not isinstance(value, _LITERALS):
     return True  # a reference
   if kind in _SIMPLE:  # True and False are not numbers

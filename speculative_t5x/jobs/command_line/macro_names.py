@@ -48,8 +48,8 @@ def provider_hint(name: str) -> str:
 def check(todo: Sequence[commands.CommandLine]) -> None:
   """Rejects macros that nothing uses, or that a later file sets again.
 
-  Args:
-    todo: Command lines that run one after another, with equal bindings.
+  The command lines run one after another, with equal bindings.
+
   Raises:
     commands.UsageError: naming the macro and where it is set.
   """

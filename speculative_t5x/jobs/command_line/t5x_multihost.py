@@ -99,12 +99,7 @@ def connect(
 
 
 def run_script(name: str, arguments: Sequence[str]) -> int | str | None:
-  """Runs a script of T5X as `python -m` does, and returns its exit status.
-
-  Args:
-    name: 'train', 'eval' or 'infer'.
-    arguments: flags of the script.
-  """
+  """Runs a script of T5X as `python -m` does, and returns its exit status."""
   module = f't5x.{name}'
   sys.argv = [module, *arguments]
   try:

@@ -77,11 +77,8 @@ class Chunks:
   ):
     """Writes nothing yet.
 
-    Args:
-      folder: Output folder of the job; may be remote.
-      record: The configuration's record before measurement.
-      options: Further settings that chunks depend on, as JSON.
-      title: Title of the configuration, for printed lines.
+    Chunks depend on the record before measurement, and on options as JSON.
+    Printed lines have the title.
     """
     options = {**options, **_FORMAT}
     self.record = record
@@ -95,12 +92,10 @@ class Chunks:
   def take(
       self, number: int, inputs: Any, decode: Callable[[], Content]
   ) -> Chunk:
-    """Returns a chunk of an earlier run, or decodes and writes it.
+    """Returns a chunk of an earlier run of the same inputs, or writes it.
 
-    Args:
-      number: Number of the chunk, from 0 on, one after another.
-      inputs: What is decoded, as JSON.
-      decode: Decodes the inputs; called unless the chunk is reused.
+    Numbers count from 0, one after another; inputs are JSON.
+
     Raises:
       OSError: if the chunk cannot be written.
     """

@@ -13,7 +13,7 @@ to one kind of job, which can resume in it. A job resumed with fewer
 configurations merges only those; `records` and `chunks` keep all of them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 import itertools
 import json
 import os
@@ -28,6 +28,24 @@ from speculative_t5x.research import run_record
 
 _RECORDS = 'records'
 _RESULTS, _PREDICTIONS = 'results.jsonl', 'predictions.jsonl'
+
+
+def check_names(
+    what: str, names: Sequence[str], own: Collection[str] = ()
+) -> None:
+  """Checks that names can be those of folders, beside a job's own.
+
+  Raises:
+    ValueError: for the first one that cannot; says what has the name.
+  """
+  for name in names:
+    is_plain = name.strip('. ') and not set('/\\|\n\r') & set(name)
+    if not is_plain or name in own or names.count(name) > 1:
+      raise ValueError(
+          f'{what} has the name {name!r}, of {", ".join(names)}. Names are'
+          " those of folders: give each another one, without '/', '|' and line"
+          f' breaks{", and none of " if own else ""}{", ".join(own)}.'
+      )
 
 
 class OutputFolder:
@@ -78,8 +96,8 @@ class OutputFolder:
 
     Args:
       settings: The configuration's record before measurement.
-      title: Title of the configuration, for the printed line.
-      total: Total number of configurations.
+      title: Names the configuration in the printed line.
+      total: Number of configurations.
     """
     title = f'configuration {len(self._names) + 1} of {total}: {title}'
     # Records of earlier versions may lack other keys.
@@ -112,13 +130,7 @@ class OutputFolder:
   ) -> dict[str, object] | None:
     """Returns the values that `write_part` wrote for the settings, or None.
 
-    Prints a line on stderr, as `find` does.
-
-    Args:
-      part: Name of the part.
-      settings: The configuration's record before measurement.
-      keys: Keys that the part must have.
-      title: Title of the measurement, for the printed line.
+    Prints a line on stderr, as `find` does. The part must have all keys.
     """
     found = self._read(part, settings, keys, title)
     return found and {key: found[key] for key in keys}

@@ -60,11 +60,8 @@ def name_of(
   """Returns the name of a configuration, for its files.
 
   It is another one if a local checkpoint is replaced, by whatever means, so
-  that what was measured with the earlier checkpoint is not found.
-
-  Args:
-    record: The record before measurement.
-    options: Further settings of the configuration, as JSON.
+  that what was measured with the earlier checkpoint is not found. `options`
+  are further settings, as JSON.
   """
   identity = [identity_of(record), options or {}, _checkpoint_files(record)]
   digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]
@@ -120,10 +117,10 @@ def keep_settings(
     _keep(folder, _SETTINGS, settings, may_change)
   try:
     yield
-  except folder_lock.FolderInUseError:
-    raise  # the settings are also those of the job at work
-  except BaseException:
-    if not checkpoints.step_folders(folder):
+  except BaseException as error:
+    # A job at work there has these settings too.
+    is_in_use = isinstance(error, folder_lock.FolderInUseError)
+    if not is_in_use and not checkpoints.step_folders(folder):
       (folder / _SETTINGS).unlink(missing_ok=True)
       with contextlib.suppress(OSError):  # the folder is not empty, or remote
         os.rmdir(folder)
@@ -140,7 +137,6 @@ def keep_data(
     data: Arrays by the name of what they are.
   Raises:
     ValueError: if the folder has checkpoints of other data; names these.
-    OSError: if the folder cannot be written to.
   """
   _keep(folder, _DATA, {name: _digest(data[name]) for name in data}, ())
 

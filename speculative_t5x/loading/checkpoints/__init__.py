@@ -8,13 +8,16 @@ the public checkpoints), and Hugging Face folders. Parameters have T5X's names
 in all of them. `docs/checkpoints.md` says which models that covers.
 """
 
+from speculative_t5x.loading.checkpoints import hugging_face
+from speculative_t5x.loading.checkpoints import layouts
+from speculative_t5x.loading.checkpoints import legacy
+from speculative_t5x.loading.checkpoints import orbax
 from speculative_t5x.loading.checkpoints.checkpoint import Checkpoint
 from speculative_t5x.loading.checkpoints.layouts import Layout
 from speculative_t5x.loading.checkpoints.layouts import Path
 from speculative_t5x.loading.checkpoints.layouts import check_folder
 from speculative_t5x.loading.checkpoints.layouts import is_cut_off
 from speculative_t5x.loading.checkpoints.layouts import step_folders
-from speculative_t5x.loading.checkpoints.opening import open
 from speculative_t5x.loading.checkpoints.saving import save
 from speculative_t5x.loading.checkpoints.saving import save_each
 from speculative_t5x.loading.checkpoints.trees import flatten
@@ -37,3 +40,26 @@ __all__ = [
     'save_each',
     'step_folders',
 ]
+
+_KINDS = {
+    each.layout: each
+    for each in (
+        orbax.OrbaxCheckpoint,
+        legacy.LegacyCheckpoint,
+        hugging_face.HuggingFaceCheckpoint,
+    )
+}
+
+
+def open(path: Path) -> Checkpoint:
+  """Finds a checkpoint; reads no metadata yet.
+
+  Args:
+    path: A `checkpoint_<step>` folder of T5X, a folder of several (the newest
+      step is taken), or a Hugging Face folder (config.json and
+      safetensors or PyTorch's files).
+  Raises:
+    CheckpointError: if there is no finished checkpoint of a known layout.
+  """
+  folder, layout = layouts.resolve(path)
+  return _KINDS[layout](folder)

@@ -67,11 +67,7 @@ class Checkpoint(abc.ABC):
   ) -> Iterator[tuple[str, jax.Array]]:
     """Reads parameters with the dtypes and shardings that are wanted.
 
-    Args:
-      wanted: Shapes, dtypes and shardings, by name.
-      at_once: Whether they may be read side by side, where a layout can.
-    Raises:
-      CheckpointError: naming what cannot be read.
+    A layout may read them side by side if they are needed at once.
     """
 
   def _read_each(
@@ -86,21 +82,11 @@ class Checkpoint(abc.ABC):
 
   @property
   def is_pair(self) -> bool:
-    """Whether it holds a target and a draft model, which `of` tells apart.
-
-    Raises:
-      CheckpointError: if the metadata are damaged.
-    """
+    """Whether it holds a target and a draft model, which `of` tells apart."""
     return {name.partition('/')[0] for name in self.specs} == _PAIR
 
   def of(self, role: str) -> 'Checkpoint':
-    """Returns one model of a pair; of one model, the checkpoint itself.
-
-    Args:
-      role: 'target' or 'draft'.
-    Raises:
-      CheckpointError: if the metadata are damaged.
-    """
+    """Returns the 'target' or 'draft' of a pair; one model is itself."""
     if not self.is_pair:
       return self
     model = copy.copy(self)  # with the metadata that are read already
@@ -167,8 +153,6 @@ class Checkpoint(abc.ABC):
   def network(self, dtype: Any = jnp.float32) -> network.Network:
     """Returns the network that the checkpoint states; reads no weights.
 
-    Args:
-      dtype: Dtype to decode in.
     Returns:
       The sizes that a Hugging Face folder's config.json says, or that the
       shapes of T5X's parameters tell, as `families` says.
@@ -179,11 +163,7 @@ class Checkpoint(abc.ABC):
     return families.of_shapes(self.folder, self.specs, dtype)
 
   def holds(self, expected: trees.Params) -> bool:
-    """Returns whether the parameters are those of a network.
-
-    Args:
-      expected: See `check_shapes`.
-    """
+    """Returns whether `check_shapes` finds no difference."""
     return shapes(self.specs) == shapes(trees.flatten(expected))
 
   def check_shapes(self, expected: trees.Params) -> None:
@@ -237,14 +217,10 @@ class Checkpoint(abc.ABC):
   def read_params(
       self, dtype: jnp.dtype | None = None
   ) -> Iterator[tuple[str, jax.Array]]:
-    """Reads the parameters one at a time, to the first local device.
+    """Yields names and parameters one at a time, on the first local device.
 
-    Args:
-      dtype: as for `restore_params`; None for the stored one.
-    Yields:
-      Names and parameters.
-    Raises:
-      CheckpointError: as `restore_params`; some parameters may have been read.
+    Dtype and errors are those of `restore_params`; some parameters may have
+    been read before an error.
     """
     wanted = self._wanted(dtype, dict.fromkeys(self.specs, first_device()))
     for name, param in self._read(wanted, at_once=False):

@@ -22,11 +22,11 @@ from speculative_t5x.loading.checkpoints import generation_config
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import safetensors_file
 from speculative_t5x.loading.checkpoints import torch_file
+from speculative_t5x.loading.checkpoints import trees
 from speculative_t5x.loading.files import json_file
 from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
 
-_Tensor = safetensors_file.Tensor | torch_file.Tensor
 # Modules that read tensors; where a folder has files of both, the first counts.
 _READERS = {
     layouts.SAFETENSORS: safetensors_file,
@@ -41,7 +41,6 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
   _stored_step = 0  # the folders do not say how long the model was trained
 
   def network(self, dtype: Any = jnp.float32) -> network.Network:
-    """See `Checkpoint`."""
     found = self._family.of_config(self._config_file, self._config, dtype)
     shapes = [spec.shape for spec in self.specs.values()]
     largest = max(len(shapes), *(max(shape, default=1) for shape in shapes))
@@ -56,21 +55,18 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
 
   @functools.cached_property
   def special_ids(self) -> contracts.SpecialIds:
-    """The ids of config.json and of generation_config.json."""
     return generation_config.special_ids(
         self.folder, self._config, self._generation, self.network().vocab_size
     )
 
   @functools.cached_property
   def unapplied_settings(self) -> str | None:
-    """See `generation_config.unapplied_settings`."""
     return generation_config.unapplied_settings(
         self.folder, self._config, self._generation
     )
 
   @functools.cached_property
   def _stored_specs(self) -> dict[str, jax.ShapeDtypeStruct]:
-    """See `Checkpoint`."""
     tensor_of, _ = self._names
     return {
         name: jax.ShapeDtypeStruct(
@@ -83,7 +79,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
   def _read(
       self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
   ) -> Iterator[tuple[str, jax.Array]]:
-    """See `Checkpoint`; what is stored as the embedding must equal it."""
+    # What is stored as the embedding must equal it.
     del at_once
     _, copies = self._names
     for copy, tensor in copies:
@@ -95,7 +91,9 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     array = tensor_of[name].read()
     return array.T if self._family.is_transposed(name) else array
 
-  def _check_copy(self, copy: _Tensor, tensor: _Tensor) -> None:
+  def _check_copy(
+      self, copy: trees.StoredTensor, tensor: trees.StoredTensor
+  ) -> None:
     one, other = copy.read(), tensor.read()
     is_alike = (one.shape, one.dtype) == (other.shape, other.dtype)
     # Compared as bytes, because `np.array_equal` would need a third array.
@@ -133,7 +131,10 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
   @functools.cached_property
   def _names(
       self,
-  ) -> tuple[dict[str, _Tensor], list[tuple[_Tensor, _Tensor]]]:
+  ) -> tuple[
+      dict[str, trees.StoredTensor],
+      list[tuple[trees.StoredTensor, trees.StoredTensor]],
+  ]:
     """The tensor of each parameter; pairs of tensors that must be equal."""
     file, tensors = self._config_file, self._tensors
     found = self._family.of_config(file, self._config, jnp.float32)
@@ -148,7 +149,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     return {child.name for child in self.folder.iterdir()}
 
   @functools.cached_property
-  def _tensors(self) -> dict[str, _Tensor]:
+  def _tensors(self) -> dict[str, trees.StoredTensor]:
     """All tensors, by their names in the files."""
     name = next(x for x in layouts.WEIGHTS if x in self._listing)
     single = name.removesuffix(layouts.INDEX)

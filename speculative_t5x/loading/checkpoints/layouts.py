@@ -37,15 +37,7 @@ class Layout(enum.Enum):
 
 
 def resolve(path: Path) -> tuple[epath.Path, Layout]:
-  """Finds one checkpoint: at the path itself, or the newest step in it.
-
-  Args:
-    path: See `checkpoints.open`.
-  Returns:
-    Its folder and its layout.
-  Raises:
-    CheckpointError: if there is no finished checkpoint of a known layout.
-  """
+  """Returns folder and layout of one checkpoint: see `checkpoints.open`."""
   folder = _absolute(path)
   layout = _layout_of(folder)
   if layout is None and (steps := step_folders(folder)):
@@ -65,9 +57,9 @@ def step_folders(path: Path) -> dict[int, epath.Path]:
   """Returns the `checkpoint_<step>` folders in a folder, by step."""
   folder = epath.Path(path)
   return {
-      int(match.group(1)): child
+      step: child
       for child in (folder.iterdir() if folder.is_dir() else ())
-      if (match := _STEP_FOLDER.fullmatch(child.name))
+      if (step := step_in_name(child)) is not None
   }
 
 

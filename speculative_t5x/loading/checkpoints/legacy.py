@@ -36,21 +36,16 @@ class LegacyCheckpoint(checkpoint.Checkpoint):
 
   @functools.cached_property
   def _stored_specs(self) -> dict[str, jax.ShapeDtypeStruct]:
-    """See `Checkpoint`; the metadata of a zarr folder states its array's."""
-    specs = {}
-    for name, array in self._arrays.items():
-      dtype = getattr(array.dtype, 'numpy_dtype', array.dtype)  # TensorStore's
-      if dtype == np.uint16:
-        raise errors.CheckpointError(
-            f'{self.folder} holds {name} as uint16, as T5X saved bfloat16'
-            ' before version 3. Save it by a newer T5X.'
+    return {
+        name: jax.ShapeDtypeStruct(
+            tuple(array.shape),
+            getattr(array.dtype, 'numpy_dtype', array.dtype),  # TensorStore's
         )
-      specs[name] = jax.ShapeDtypeStruct(tuple(array.shape), dtype)
-    return specs
+        for name, array in self._arrays.items()
+    }
 
   @functools.cached_property
   def _stored_step(self) -> Any:
-    """See `Checkpoint`."""
     with self._reading('state'):
       step = self._state.get('state', {}).get('step')
     return step.tolist() if isinstance(step, np.ndarray | np.generic) else step
@@ -58,7 +53,6 @@ class LegacyCheckpoint(checkpoint.Checkpoint):
   def _read(
       self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
   ) -> Iterator[tuple[str, jax.Array]]:
-    """See `Checkpoint`."""
     del at_once
     return self._read_each(wanted, self._read_array)
 

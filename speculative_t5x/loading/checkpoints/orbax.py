@@ -35,7 +35,6 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
 
   @functools.cached_property
   def _stored_specs(self) -> dict[str, jax.ShapeDtypeStruct]:
-    """See `Checkpoint`."""
     return self._specs('target')
 
   def _specs(self, *group: str) -> dict[str, jax.ShapeDtypeStruct]:
@@ -52,7 +51,6 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
 
   @functools.cached_property
   def _stored_step(self) -> Any:
-    """See `Checkpoint`."""
     spec = self._specs('state').get('step')
     if spec is None:
       return None
@@ -70,7 +68,7 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
   def _read(
       self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
   ) -> Iterator[tuple[str, jax.Array]]:
-    """See `Checkpoint`; some 64 MB are read side by side if not all."""
+    # Some 64 MB are read side by side if not all.
     batches = [wanted] if at_once else trees.batches(wanted.items())
     for batch in batches:
       named = {self._prefix + name: spec for name, spec in batch.items()}
@@ -84,7 +82,6 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
   def restore_state(
       self, params: trees.Params, param_states: trees.Params
   ) -> tuple[int, trees.Params, trees.Params]:
-    """See `Checkpoint`."""
     self.check_shapes(params)
     found = checkpoint.shapes(self._specs('state', 'param_states'))
     states = trees.flatten(param_states)

@@ -8,18 +8,18 @@ into memory: what is read would be held twice, and a file that is cut short
 meanwhile would kill the process.
 """
 
-import dataclasses
+import functools
 import json
 import math
 import operator
 import struct
-from typing import Any
 
 from etils import epath
 import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.loading import errors
+from speculative_t5x.loading.checkpoints import trees
 from speculative_t5x.loading.files import regular_files
 
 _LENGTH = struct.Struct('<Q')  # of the header, which follows
@@ -32,42 +32,7 @@ _DTYPES = {
 }  # fmt: skip
 
 
-@dataclasses.dataclass(frozen=True)
-class Tensor:
-  """A tensor of a file, not yet read.
-
-  Attributes:
-    file: The file that it is in.
-    name: Its name there.
-    shape: Its shape.
-    dtype: Its dtype.
-    start: Its first byte in the file.
-  """
-
-  file: epath.Path
-  name: str
-  shape: tuple[int, ...]
-  dtype: np.dtype
-  start: int
-
-  @property
-  def num_bytes(self) -> int:
-    return math.prod(self.shape) * self.dtype.itemsize
-
-  def read(self) -> np.ndarray:
-    """Returns the tensor, which must not be written to.
-
-    Raises:
-      errors.CheckpointError: if the file cannot be read or has become shorter.
-    """
-    with errors.reading(f'{self.name} of {self.file}'):
-      with self.file.open('rb') as file:
-        file.seek(self.start)
-        data = file.read(self.num_bytes)
-      return np.frombuffer(data, self.dtype).reshape(self.shape)
-
-
-def read_header(path: epath.Path) -> dict[str, Tensor]:
+def read_header(path: epath.Path) -> dict[str, trees.StoredTensor]:
   """Returns the tensors of a file, by name, without reading them.
 
   Raises:
@@ -84,26 +49,31 @@ def read_header(path: epath.Path) -> dict[str, Tensor]:
         raise ValueError(f'its header would have {length} bytes')
       header = json.loads(file.read(length))
     header.pop('__metadata__', None)
-    tensors, end = {}, start
+    tensors, end, is_full = {}, 0, True
     entries = sorted(header.items(), key=lambda x: x[1]['data_offsets'])
     for name, entry in entries:
-      tensors[name] = _tensor(path, name, entry, end)
-      end += tensors[name].num_bytes
-    # The format allows neither gaps nor bytes that two tensors share.
-    spans = [[x.start, x.start + x.num_bytes] for x in tensors.values()]
-    stated = [entry['data_offsets'] for _, entry in entries]
-    if end != size or stated != [[a - start, b - start] for a, b in spans]:
+      if entry['dtype'] not in _DTYPES:
+        raise errors.CheckpointError(
+            f'{path} holds {name} as {errors.shown(entry["dtype"])}, which is'
+            ' quantized. Pass the model that it was made from.'
+        )
+      dtype = jnp.dtype(_DTYPES[entry['dtype']])
+      # A size below 0 may not make up for another one: as 0, it fits no bytes.
+      shape = tuple(max(0, operator.index(x)) for x in entry['shape'])
+      first, end = end, end + math.prod(shape) * dtype.itemsize
+      load = functools.partial(_read, path, start + first, shape, dtype)
+      tensors[name] = trees.StoredTensor(path, name, shape, dtype, load)
+      # The format allows neither gaps nor bytes that two tensors share.
+      is_full &= entry['data_offsets'] == [first, end]
+    if start + end != size or not is_full:
       raise ValueError('its tensors do not fill it one after another')
   return tensors
 
 
-def _tensor(path: epath.Path, name: str, entry: Any, start: int) -> Tensor:
-  shape, dtype = entry['shape'], entry['dtype']
-  if dtype not in _DTYPES:
-    raise errors.CheckpointError(
-        f'{path} holds {name} as {errors.shown(dtype)}, which is quantized.'
-        ' Pass the model that it was made from.'
-    )
-  # A size below 0 may not make up for another one: as 0, it fits no bytes.
-  shape = tuple(max(0, operator.index(x)) for x in shape)
-  return Tensor(path, name, shape, jnp.dtype(_DTYPES[dtype]), start)
+def _read(
+    path: epath.Path, start: int, shape: tuple[int, ...], dtype: np.dtype
+) -> np.ndarray:
+  with path.open('rb') as file:
+    file.seek(start)
+    data = file.read(math.prod(shape) * dtype.itemsize)
+  return np.frombuffer(data, dtype).reshape(shape)

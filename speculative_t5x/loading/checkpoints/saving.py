@@ -77,15 +77,6 @@ def save_each(
 
   Some are held at a time, so that a model may be larger than the memory. What
   is written names no path of this machine, so that it may be passed on.
-
-  Args:
-    path: See `save`.
-    step: See `save`.
-    params: Names and parameters.
-  Returns:
-    The folder written, likewise.
-  Raises:
-    errors.CheckpointError: as `save`.
   """
   from orbax.checkpoint.experimental import v1 as ocp  # slow to import
 
@@ -108,33 +99,28 @@ def save_each(
 def nothing_left_behind(step_folder: epath.Path) -> Iterator[None]:
   """Removes what a failure leaves of a checkpoint, and of its new parents.
 
-  Args:
-    step_folder: Folder that is written to meanwhile.
   Raises:
     errors.CheckpointError: in one line, for what the operating system refused.
   """
   _remove_unfinished(step_folder)  # of a process that was killed
   new = [folder for folder in step_folder.parents if not folder.exists()]
   threads = set(threading.enumerate())
-  try:
-    with abandoned.silenced():
-      try:
-        yield
-      except BaseException:
-        _await_new(threads)
-        raise
-  except BaseException as error:
-    with contextlib.suppress(OSError, ValueError):  # they would hide the error
-      _remove_unfinished(step_folder)
-      for folder in new:  # innermost first, up to one that others write to
-        folder.rmdir()
-    if reason := _refused(error):
-      raise errors.CheckpointError(
-          f'The checkpoint {step_folder} cannot be written ({reason}). Nothing'
-          ' of it is left, and earlier ones are kept. Give another folder, or'
-          ' the space and the rights to write there.'
-      ) from error
-    raise
+  with abandoned.silenced():
+    try:
+      yield
+    except BaseException as error:
+      _await_new(threads)
+      with contextlib.suppress(OSError, ValueError):  # would hide the error
+        _remove_unfinished(step_folder)
+        for folder in new:  # innermost first, up to one that others write to
+          folder.rmdir()
+      if reason := _refused(error):
+        raise errors.CheckpointError(
+            f'The checkpoint {step_folder} cannot be written ({reason}).'
+            ' Nothing of it is left, and earlier ones are kept. Give another'
+            ' folder, or the space and the rights to write there.'
+        ) from error
+      raise
 
 
 def _remove_unfinished(step_folder: epath.Path) -> None:

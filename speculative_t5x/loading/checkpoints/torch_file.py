@@ -6,7 +6,7 @@ PyTorch reads them, by an unpickler that makes tensors and runs no code. A file
 is mapped, so that only the tensors that are asked for are read.
 """
 
-import dataclasses
+import functools
 import pickle
 import types
 from typing import Any
@@ -17,45 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.loading import errors
+from speculative_t5x.loading.checkpoints import trees
 from speculative_t5x.loading.files import regular_files
 
 _WEIGHTS_ONLY_IS_SAFE = (2, 6)  # it could run code before, CVE-2025-32434
 
 
-@dataclasses.dataclass(frozen=True)
-class Tensor:
-  """A tensor of a file, not yet read.
-
-  Attributes:
-    file: The file that it is in.
-    name: Its name there.
-    shape: Its shape.
-    dtype: Its dtype.
-  """
-
-  file: epath.Path
-  name: str
-  shape: tuple[int, ...]
-  dtype: np.dtype
-
-  def read(self) -> np.ndarray:
-    """Returns the tensor.
-
-    Raises:
-      errors.CheckpointError: if the file cannot be read.
-    """
-    with errors.reading(f'{self.name} of {self.file}'):
-      torch = _torch(self.file)
-      # The file is mapped anew for each tensor: with the mapping, what was read
-      # of it leaves memory, which the whole file would fill otherwise. A file
-      # that is cut short meanwhile ends the process, so nothing stays mapped.
-      tensor = _load(torch, self.file)[self.name]
-      # NumPy has no bfloat16 that PyTorch knows, so bytes are passed.
-      data = tensor.contiguous().flatten().view(torch.uint8).numpy()
-      return np.array(data).view(self.dtype).reshape(self.shape)
-
-
-def read_header(path: epath.Path) -> dict[str, Tensor]:
+def read_header(path: epath.Path) -> dict[str, trees.StoredTensor]:
   """Returns the tensors of a file, by name, without reading them.
 
   Raises:
@@ -81,7 +49,7 @@ def read_header(path: epath.Path) -> dict[str, Tensor]:
     return {name: _tensor(path, name, value) for name, value in held.items()}
 
 
-def _tensor(path: epath.Path, name: str, value: Any) -> Tensor:
+def _tensor(path: epath.Path, name: str, value: Any) -> trees.StoredTensor:
   kind = str(getattr(value, 'dtype', f'Python {type(value).__name__}'))
   try:
     dtype = jnp.dtype(kind.removeprefix('torch.'))
@@ -90,7 +58,22 @@ def _tensor(path: epath.Path, name: str, value: Any) -> Tensor:
         f'{path} holds {name} as {kind}, and plain tensors are needed. Pass the'
         ' state dict of a model that is not quantized.'
     ) from error
-  return Tensor(path, name, tuple(value.shape), dtype)
+  shape = tuple(value.shape)
+  load = functools.partial(_read, path, name, shape, dtype)
+  return trees.StoredTensor(path, name, shape, dtype, load)
+
+
+def _read(
+    path: epath.Path, name: str, shape: tuple[int, ...], dtype: np.dtype
+) -> np.ndarray:
+  torch = _torch(path)
+  # The file is mapped anew for each tensor: with the mapping, what was read of
+  # it leaves memory, which the whole file would fill otherwise. A file that is
+  # cut short meanwhile ends the process, so nothing stays mapped.
+  tensor = _load(torch, path)[name]
+  # NumPy has no bfloat16 that PyTorch knows, so bytes are passed.
+  data = tensor.contiguous().flatten().view(torch.uint8).numpy()
+  return np.array(data).view(dtype).reshape(shape)
 
 
 def _load(torch: types.ModuleType, path: epath.Path) -> dict[str, Any]:

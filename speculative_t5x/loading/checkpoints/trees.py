@@ -5,18 +5,50 @@
 A name joins the keys on the way to a leaf: `decoder/layers_0/mlp/wo/kernel`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import dataclasses
 from typing import Any
 
+from etils import epath
 from flax import traverse_util
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x.loading import errors
+
 Params = Any  # nested mappings
 
 # What Orbax reads or writes in one call, which costs some 0.1 s.
 _BATCH = 64 * 2**20  # bytes
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredTensor:
+  """A tensor of a file, not yet read.
+
+  Attributes:
+    file: The file that it is in.
+    name: Its name there.
+    shape: Its shape.
+    dtype: Its dtype.
+    load: Reads it from the file.
+  """
+
+  file: epath.Path
+  name: str
+  shape: tuple[int, ...]
+  dtype: np.dtype
+  load: Callable[[], np.ndarray]
+
+  def read(self) -> np.ndarray:
+    """Returns the tensor, which must not be written to.
+
+    Raises:
+      errors.CheckpointError: if the file cannot be read or has become shorter.
+    """
+    with errors.reading(f'{self.name} of {self.file}'):
+      return self.load()
 
 
 def flatten(tree: Params) -> dict[str, Any]:

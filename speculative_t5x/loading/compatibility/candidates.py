@@ -73,13 +73,7 @@ def read_pair(
 
   Whatever cannot be read or does not fit is among the problems of a candidate.
   A draft model without a vocabulary gets the target's, marked as assumed.
-
-  Args:
-    target: The target model.
-    draft: The draft model.
-    dtype: Dtype to decode in, where no network is given.
-  Returns:
-    The candidates of the target and of the draft model.
+  Models are to be decoded in `dtype`, where no network is given.
   """
   names = pairing.TARGET_PATH, pairing.DRAFT_PATH
   given = target, draft

@@ -85,11 +85,6 @@ def check(
 ) -> Report:
   """Checks a target and a draft against each other and against a device.
 
-  Args:
-    target: The target model.
-    draft: The draft model.
-    workload: The batch to decode, and the devices.
-    device_memory_gib: Memory per device, GiB; None for no check.
   Raises:
     ValueError: if `device_memory_gib` is neither None nor a number above 0.
   """

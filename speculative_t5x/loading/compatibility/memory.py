@@ -57,17 +57,11 @@ class Workload:
   inputs_length: int
   targets_length: int
   gamma: int
-  mesh_shape: Sequence[int] = (1, 1)
+  mesh_shape: tuple[int, int] = (1, 1)
   draft_model_parallel: bool = False
 
   def __post_init__(self):
-    try:
-      data, model = self.mesh_shape
-    except (TypeError, ValueError):
-      raise ValueError(
-          'mesh_shape must be two numbers of devices, along the data and model'
-          f' axes, got {self.mesh_shape!r}.'
-      ) from None
+    data, model = self.mesh_shape
     object.__setattr__(self, 'mesh_shape', (data, model))  # hashable
     counts = dataclasses.asdict(self) | {'data': data, 'model': model}
     del counts['draft_model_parallel'], counts['mesh_shape']
@@ -136,12 +130,7 @@ def loading_bytes(models: Sequence[DeviceBytes]) -> int:
 def target_bytes(
     network: network_lib.Network, workload: Workload
 ) -> DeviceBytes:
-  """Returns the bytes that the target needs per device.
-
-  Args:
-    network: The target's network, as a checkpoint holds it.
-    workload: The batch and the mesh; the target is partitioned along 'model'.
-  """
+  """Returns the bytes that the target, as it is stored, needs per device."""
   row_logits = (workload.gamma + 1) * network.vocab_size
   rules = sharding.MODEL_PARALLEL
   platform = jax.default_backend()
@@ -176,11 +165,6 @@ def copy_bytes(num_bytes: int, dtype: Any, platform: str) -> int:
 
   XLA:CPU multiplies in float32. It converts narrower weights before the loop,
   and keeps the copies until the loop has ended.
-
-  Args:
-    num_bytes: Bytes of the weights.
-    dtype: Their dtype.
-    platform: JAX's name of the platform.
   """
   width = jnp.dtype(dtype).itemsize
   is_converted = platform == 'cpu' and width < 4
@@ -190,13 +174,7 @@ def copy_bytes(num_bytes: int, dtype: Any, platform: str) -> int:
 def weight_bytes(
     network: network_lib.Network, mesh_shape: tuple[int, int]
 ) -> int:
-  """Returns the bytes per device of a network's parameters in float32.
-
-  Args:
-    network: The network, as a checkpoint holds it.
-    mesh_shape: Numbers of devices along 'data' and 'model', along which it is
-      partitioned.
-  """
+  """Returns the bytes per device of a network's parameters in float32."""
   params = models_lib.abstract_params(network)
   shardings = models_lib.param_shardings(network, _mesh(*mesh_shape))
   count = lambda x, where: math.prod(where.shard_shape(x.shape))
@@ -269,10 +247,7 @@ def _preparing_bytes(
 ) -> int:
   """Returns the most bytes that are given up for one prepared parameter.
 
-  Args:
-    network: The network, as a checkpoint holds it.
-    sizes: Bytes of its parameters.
-    is_merged: See `network.Network.prepare`.
+  `sizes` are the bytes of the network's own.
   """
   params = checkpoints.flatten(_params(network))
   names = sorted(params)  # the order of the program's inputs

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether two checkpoints hold the networks that they are loaded as."""
 
-from collections.abc import Iterator
 import contextlib
 
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
 from speculative_t5x.networks import network
 
@@ -16,33 +16,29 @@ _ROLES = {path: role for role, path in PATHS.items()}
 CONFIGS = {TARGET_PATH: 'TARGET_CONFIG', DRAFT_PATH: 'DRAFT_CONFIG'}
 
 
-@contextlib.contextmanager
-def naming(path_name: str) -> Iterator[None]:
+def naming(path_name: str) -> contextlib.AbstractContextManager[None]:
   """Names the setting that gave a checkpoint's path in errors within.
 
   Args:
     path_name: TARGET_PATH or DRAFT_PATH.
   """
-  try:
-    yield
-  except checkpoints.CheckpointError as error:
-    raise checkpoints.CheckpointError(
-        f'The {_ROLES[path_name]} ({path_name}): {error}'
-    ) from error
+  prefix = f'The {_ROLES[path_name]} ({path_name})'
+  return errors.prefixed(prefix, checkpoints.CheckpointError)
 
 
 def open_checkpoint(
-    path_name: str, path: checkpoints.Path
+    path_name: str, path: checkpoints.Path | None
 ) -> checkpoints.Checkpoint:
   """Opens a checkpoint; errors name the setting that gave its path.
 
   Of a checkpoint that holds a pair, it is the model of the setting.
 
-  Args:
-    path_name: TARGET_PATH or DRAFT_PATH.
-    path: Path of the checkpoint.
+  Raises:
+    checkpoints.CheckpointError: if there is none, or no path.
   """
   with naming(path_name):
+    if path is None:
+      raise checkpoints.CheckpointError('a path is needed.')
     return checkpoints.open(path).of(_ROLES[path_name])
 
 
@@ -71,8 +67,7 @@ def check_network(
   Args:
     path_name: TARGET_PATH or DRAFT_PATH, by which `model` is given.
     model: The model that is checked.
-    other: The other one of the pair, None if it cannot be read, to tell whether
-      the two look swapped.
+    other: The other one of the pair, None if it cannot be read.
   Raises:
     checkpoints.CheckpointError: naming the setting that is wrong, and whether
       the two look swapped.
@@ -84,16 +79,16 @@ def check_network(
     try:
       model.checkpoint.check_shapes(models.abstract_params(model.config))
     except checkpoints.CheckpointError as error:
-      if other is None or not holds(model, other):
-        raise
-      (other_name,) = CONFIGS.keys() - {path_name}
-      message = f'{error} It fits {CONFIGS[other_name]}.'
-      if holds(other, model):
-        message = (
-            f'{model.checkpoint.folder} holds the network of'
-            f' {CONFIGS[other_name]}, not that of {CONFIGS[path_name]}:'
-            f' {path_name} and {other_name} look swapped.'
-        )
+      message = str(error)
+      if other is not None and holds(model, other):
+        (other_name,) = CONFIGS.keys() - {path_name}
+        message += f' It fits {CONFIGS[other_name]}.'
+        if holds(other, model):
+          message = (
+              f'{model.checkpoint.folder} holds the network of'
+              f' {CONFIGS[other_name]}, not that of {CONFIGS[path_name]}:'
+              f' {path_name} and {other_name} look swapped.'
+          )
       raise checkpoints.CheckpointError(message) from error
 
 

@@ -57,7 +57,6 @@ class FromCheckpoint:
       target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Callable[[], source.Drafting]:
-    """See `source.Source.find`."""
     if vocabulary is not None and self.vocabulary_file is not None:
       vocabularies.check_same(
           vocabulary, vocabularies.load(self.vocabulary_file)

@@ -35,7 +35,6 @@ class OfTarget:
       target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Callable[[], source.Drafting]:
-    """See `source.Source.find`."""
     drafter = of_network(target.config, self.exit_layer)
     return lambda: drafter
 
@@ -57,7 +56,6 @@ class FromCheckpoint(OfTarget):
       target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Callable[[], source.Drafting]:
-    """See `source.Source.find`."""
     without_head = of_network(target.config, self.exit_layer)
     checkpoint = pairing.open_checkpoint(
         pairing.DRAFT_PATH, self.checkpoint_path
@@ -87,9 +85,6 @@ class FromCheckpoint(OfTarget):
 def of_network(target: network.Network, exit_layer: int) -> source.Drafting:
   """Returns the drafter for targets of a network; there is nothing to read.
 
-  Args:
-    target: Network of the targets, as a checkpoint holds it or prepared.
-    exit_layer: How many of its layers draft.
   Raises:
     ValueError: if the network has no such layer, or no `first_layers`.
   """

@@ -42,7 +42,6 @@ class FromSources:
       target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Callable[[], source.Drafting]:
-    """See `source.Source.find`."""
     found = [each.find(target, vocabulary) for each in self.sources]
     return source.Found(
         lambda: from_drafters([read() for read in found]),
@@ -52,11 +51,7 @@ class FromSources:
 
 
 def from_drafters(drafters: Sequence[source.Drafting]) -> source.Drafting:
-  """Returns the drafter that drafts by several in order.
-
-  Args:
-    drafters: The loaded drafters, the first one first.
-  """
+  """Returns the drafter that drafts by several, the first one first."""
   without_params = [
       dataclasses.replace(each, params=None, models=()) for each in drafters
   ]

@@ -16,13 +16,7 @@ from speculative_t5x.speculation import ranges
 
 @dataclasses.dataclass(frozen=True)
 class FromContext:
-  """The source of a `lookup.Lookup`, see `source.Source`.
-
-  Attributes:
-    max_ngram: See `lookup.Lookup`.
-    min_ngram: See `lookup.Lookup`.
-    only_hints: See `lookup.Lookup`.
-  """
+  """The source of a `lookup.Lookup`, which explains the attributes."""
 
   max_ngram: int = 3
   min_ngram: int = 1
@@ -51,7 +45,6 @@ class FromContext:
       target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Callable[[], source.Drafting]:
-    """See `source.Source.find`."""
     return self.load
 
   def load(self) -> source.Drafting:

@@ -163,7 +163,6 @@ class WithoutParameters:
       target: models_lib.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Callable[[], Drafting]:
-    """See `Source.find`."""
     model = network.NetworkModel(target.config, target.special_ids)
     self.load().drafter(model, 1)
     return self.load

@@ -62,7 +62,6 @@ class FromFile:
       target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Callable[[], source.Drafting]:
-    """See `source.Source.find`."""
     counts = token_counts.load(self.path)
     vocab_size, special_ids = target.config.vocab_size, target.special_ids
     counts.check_fits(self.path, vocab_size, special_ids.end, vocabulary)
@@ -82,13 +81,9 @@ def from_table(
     path: str | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> source.Drafting:
-  """Returns the drafter of a table.
+  """Returns the drafter of a table that `smooth` made.
 
-  Args:
-    table: What `smooth` returned.
-    order: Order of the table.
-    path: The path that its counts were read from, for the run record.
-    mesh: Devices that each hold all of it; None for one device.
+  Each device of a mesh holds all of it. The run record has the path.
   """
   if mesh is None:
     table = jax.tree.map(jnp.asarray, table)
@@ -104,12 +99,7 @@ def from_table(
 
 
 def abstract_table(order: int, vocab_size: int) -> tables.Table:
-  """Returns shapes and dtypes of a table of make-table's counts by default.
-
-  Args:
-    order: 1 for unigrams, 2 for bigrams.
-    vocab_size: width of the target's logits.
-  """
+  """Returns shapes and dtypes of a table of make-table's counts by default."""
   kept = min(token_counts.NUM_KEPT, vocab_size) if order == 2 else 0
   floats = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.float32)
   return tables.Table(

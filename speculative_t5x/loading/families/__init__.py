@@ -77,10 +77,8 @@ def of_shapes(
 ) -> network.Network:
   """Returns the network of the first family that parameters belong to.
 
-  Args:
-    folder: Path of the checkpoint, for messages.
-    specs: See `Family.of_shapes`.
-    dtype: Dtype to decode in.
+  Arguments are those of `Family.of_shapes`.
+
   Raises:
     errors.CheckpointError: in one line that names the families, if they are of
       none.
@@ -97,11 +95,8 @@ def of_shapes(
 
 
 def of_model_type(file: epath.Path, model_type: Any) -> Family:
-  """Returns the family of a Hugging Face model_type.
+  """Returns the family of the model_type, of any kind, in a config.json.
 
-  Args:
-    file: Path of the config.json, for messages.
-    model_type: What it holds; anything.
   Raises:
     errors.CheckpointError: if no family has it.
   """

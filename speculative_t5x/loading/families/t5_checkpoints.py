@@ -239,16 +239,13 @@ def tensor_names(
   if network.logits_via_embedding:
     embeddings.append('lm_head.weight')
   copies = [name for name in embeddings if name in ours]
-  if not copies:
-    raise errors.CheckpointError(
-        f'{folder} holds no embedding: none of {", ".join(embeddings)}.'
-        ' Download it again.'
-    )
-  # transformers stores no head that is the embedding.
-  head = {} if network.logits_via_embedding else {_HEAD: copies[0]}
-  others = {x: name for name, x in ours.items() if name not in copies}
-  parameters = {**head, **others, _EMBEDDING: copies[0]}
-  return parameters, dict.fromkeys(copies[1:], copies[0])
+  parameters = {x: name for name, x in ours.items() if name not in copies}
+  for first in copies[:1]:  # without one, a parameter will be missing
+    parameters[_EMBEDDING] = first
+    # transformers stores no head that is the embedding.
+    if not network.logits_via_embedding:
+      parameters.setdefault(_HEAD, first)
+  return parameters, {name: copies[0] for name in copies[1:]}
 
 
 def is_transposed(name: str) -> bool:

@@ -33,10 +33,8 @@ class FolderInUseError(OSError):
 def hold(path: str | os.PathLike[str]) -> Iterator[None]:
   """Makes a folder if it is missing, and locks it within the context.
 
-  A folder made here is removed at the end if it is empty.
+  A folder made here is removed at the end if it is empty. It may be remote.
 
-  Args:
-    path: path of the folder; may be remote.
   Raises:
     FolderInUseError: if another job holds the lock, or if a killed job has left
       its lock in a bucket.

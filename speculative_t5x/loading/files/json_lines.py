@@ -13,9 +13,8 @@ _ESCAPED = {ord(each): f'\\u{ord(each):04x}' for each in '\x85\u2028\u2029'}
 def dumps(value: Any, **options: Any) -> str:
   """Returns a value as one line of JSON, without the newline.
 
-  Args:
-    value: what JSON can hold.
-    **options: further options of `json.dumps`, such as an encoder.
+  Options are those of `json.dumps`, such as an encoder.
+
   Raises:
     ValueError: for NaN and infinities, which JSON does not have, and for lone
       surrogates, which UTF-8 does not have.

@@ -64,12 +64,7 @@ def listed(folder: epath.Path, prefix: str) -> list[epath.Path]:
 def replace(folder: epath.Path, name: str, data: bytes) -> epath.Path:
   """Writes a file that may exist; where this fails, the earlier one stays.
 
-  Args:
-    folder: see `write`.
-    name: see `write`.
-    data: the new contents.
-  Raises:
-    OSError: if the folder cannot be written to.
+  The arguments are those of `write`; `data` are the new contents.
   """
   path, new = folder / name, folder / f'{name}.new'
   # An object is replaced once it is complete, a file truncated at once.
@@ -92,7 +87,7 @@ def writing(folder: epath.Path, *unfinished: epath.Path) -> Iterator[None]:
     unfinished: files to remove if writing fails or is interrupted, because a
       truncated file must not pass for a complete one.
   Raises:
-    OSError: see `cannot_write`.
+    OSError: in one line, for any error of the operating system.
   """
   try:
     yield
@@ -100,25 +95,15 @@ def writing(folder: epath.Path, *unfinished: epath.Path) -> Iterator[None]:
     with contextlib.suppress(OSError):
       for path in unfinished:
         path.unlink(missing_ok=True)
-    if isinstance(error, OSError):
-      raise cannot_write(folder, error) from error
-    raise
-
-
-def cannot_write(path: epath.Path, error: OSError) -> OSError:
-  """Returns an error for an output folder that cannot be written to.
-
-  Args:
-    path: path of the folder.
-    error: the error of the write.
-  """
-  reason = error.strerror or ' '.join(str(error).split())
-  if isinstance(error, FileExistsError | NotADirectoryError):
-    reason = 'it or one of its parents is a file'
-  return OSError(
-      f'The output folder {path} cannot be written to ({reason}). Give another'
-      ' one, or check its free space and permissions.'
-  )
+    if not isinstance(error, OSError):
+      raise
+    reason = error.strerror or ' '.join(str(error).split())
+    if isinstance(error, FileExistsError | NotADirectoryError):
+      reason = 'it or one of its parents is a file'
+    raise OSError(
+        f'The output folder {folder} cannot be written to ({reason}). Give'
+        ' another one, or check its free space and permissions.'
+    ) from error
 
 
 def first_object(path: epath.Path) -> dict[str, object] | None:

@@ -361,7 +361,11 @@ _KINDS = {
         "TASK_FEATURE_LENGTHS={'inputs': '96', 'targets': 96}",
         'LOGGERS=tensorboard', 'DRAFT_LENGTHS=3', "WORKLOAD={'split': 'test'}",
     ],
-    'infer': ["INPUTS=('a', 3)", 'SCORES=yes', 'TEMPERATURE=(0.0, 1.0)'],
+    'infer': [
+        "INPUTS=('a', 3)", 'SCORES=yes', 'TEMPERATURE=(0.0, 1.0)',
+        'ON_EMPTY=keep',
+    ],
+    'check-pair': ['MESH_SHAPE=(2, 1, 1)'],
     'methods': ["TASKS=[('a', 'walltime')]", 'TASKS=[(1, 2, 3)]'],
     'distill': ['DIVERGENCE=nothing', 'TRAIN_STEPS=2.5', 'DROPOUT_RATE=None'],
 }  # fmt: skip

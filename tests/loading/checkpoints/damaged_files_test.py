@@ -116,7 +116,7 @@ class TestLegacy:
           (_target(ZARR | {'driver': 'n5'}), 'wo of'),
           (_located(path='/etc'), 'neither an array'),
           (_located(path='../x/target.wo'), 'neither an array'),
-          (_target(_array([3], 'uint16', bytes(6))), 'wo as uint16'),
+          (_target(_array([3], 'uint16', bytes(6))), 'wo uint16'),
       ],
   )
   def test_contents(self, tmp_path, content, named):

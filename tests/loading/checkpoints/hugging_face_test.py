@@ -13,7 +13,7 @@ import pytest
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from speculative_t5x.loading.checkpoints import safetensors_file
+from speculative_t5x.loading.checkpoints import trees
 from tests import checkpoints_by_hand as by_hand
 from tests import memory_files
 from tests import tiny
@@ -179,7 +179,7 @@ class TestVariants:
         for file in write(pathlib.Path(local), shards=2).iterdir():
           (folder / file.name).write_bytes(file.read_bytes())
       with monkeypatch.context() as patch:
-        patch.delattr(safetensors_file.Tensor, 'read')
+        patch.delattr(trees.StoredTensor, 'read')
         assert checkpoints.open(folder).network() == T5_1_1
       assert_holds(folder, T5_1_1)
 
@@ -326,7 +326,7 @@ class TestRefused:
       [
           (lambda x: x.update(lora_A=x[WO]), 'lora_A'),
           (lambda x: x.pop(WO), 'encoder/layers_1/mlp/wo/kernel'),
-          (lambda x: x.pop('shared.weight'), 'no embedding'),
+          (lambda x: x.pop('shared.weight'), 'token_embedder/embedding'),
           (lambda x: x.update({WO: x[WO].astype(np.int8)}), 'wo/kernel int8'),
       ],
   )

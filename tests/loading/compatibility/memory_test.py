@@ -132,7 +132,6 @@ class TestWorkload:
       [
           ({'gamma': 0}, 'gamma must be'),
           ({'mesh_shape': (1, 0)}, 'model must be'),
-          ({'mesh_shape': 2}, 'mesh_shape must be'),
           ({'mesh_shape': (2, 1)}, 'batch_size 3'),
       ],
   )
