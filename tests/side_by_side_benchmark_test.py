@@ -32,33 +32,6 @@ def _no_pause(monkeypatch):
   monkeypatch.setattr(measuring, 'PAUSE_S', 0)
 
 
-def test_tokens_before_the_end():
-  found = [measuring.until_end(x) for x in ([5, 0, 7], [5, 7, 1, 9, 1], [])]
-  assert found == [(5, 0, 7), (5, 7), ()]
-
-
-def test_each_way_takes_a_turn_per_repeat():
-  """Its times are kept by input and repeat."""
-  calls = []
-  names = ['plain', 'other', 'third']
-  timings = {name: measuring.Timings() for name in names}
-
-  def turn(name):
-    calls.append(name)
-    repeat = calls.count(name)
-    return [repeat, repeat + 0.5]
-
-  turns = {name: functools.partial(turn, name) for name in names}
-  rng = np.random.default_rng(0)
-  for _ in range(2):
-    measuring.time_round(turns, timings, 3, rng)
-  orders = [tuple(calls[i : i + 3]) for i in range(0, len(calls), 3)]
-  assert len(orders) == 2 * 3 and len(set(orders)) > 1
-  assert all(sorted(each) == sorted(names) for each in orders)
-  expected = [(1, 2, 3), (1.5, 2.5, 3.5), (4, 5, 6), (4.5, 5.5, 6.5)]
-  assert all(each.seconds == expected for each in timings.values())
-
-
 def test_the_first_of_a_turn_is_not_timed(monkeypatch):
   """It finds the caches as another process left them."""
   clock, last = [0.0], ['another process']

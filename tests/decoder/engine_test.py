@@ -46,12 +46,6 @@ def test_results_are_those_of_single_requests_in_order(is_plain):
   assert all(each.seconds > 0 for each in results)
 
 
-def test_a_sample_does_not_depend_on_its_batch():
-  several = sequences(engine_lib.Engine(decoder()).stream(requests()))[:7]
-  alone = sequences(engine_lib.Engine(decoder()).stream(requests(7, 1)))
-  np.testing.assert_array_equal(several, alone)
-
-
 def test_a_request_is_read_when_its_result_is_wanted():
   read = []
 

@@ -219,39 +219,6 @@ class TestDecodes:
     np.testing.assert_array_equal(two[:, 0], plain().sequences)
     assert len(np.unique(three.reshape(-1, LENGTH), axis=0)) > 2.5 * ROWS
 
-  def test_order_is_t5xs(self):
-    """The best is last, and equal scores stay in order."""
-    scores = np.array([[-1.0, -3.0, -2.0], [-5.0, -1.0, -5.0]], np.float32)
-    decoded = token_decoder.Decoded(
-        sequences=np.arange(12, dtype=np.int32).reshape(6, 2),
-        num_tokens=None,
-        log_probs=scores.reshape(-1),
-        num_calls=None,
-        num_steps=None,
-        num_draft_steps=None,
-        calls_by_width=None,
-        statistics=None,
-    )
-    sequences, found = token_decoder.best_last(decoded, 3)
-    order = jnp.argsort(scores, axis=-1)  # T5X sorts by this
-    np.testing.assert_array_equal(sequences[..., 0] // 2 % 3, order)
-    np.testing.assert_array_equal(found, np.sort(scores, axis=-1))
-
-
-class TestCounts:
-
-  @pytest.mark.parametrize('temperature', [0.0, 1.0])
-  def test_tokens_add_up(self, temperature):
-    limits = np.arange(ROWS) % (LENGTH + 1)
-    found = speculative(temperature=temperature, limits=limits)
-    stats = found.statistics
-    accepted = stats.accepted_histogram @ np.arange(GAMMA + 1)
-    np.testing.assert_array_equal(
-        found.num_tokens, accepted + found.num_calls - stats.num_cut_short
-    )
-    assert np.all(found.num_tokens <= limits)
-    assert found.num_steps == found.num_calls.max()
-
 
 class TestCompilation:
 

@@ -45,18 +45,6 @@ def test_deferred(folder, merged):
   jax.tree.map(np.testing.assert_array_equal, found.params, loaded.params)
 
 
-class TestReadConfig:
-
-  def test_config_of_the_network(self, folder):
-    config = checkpoints.open(folder).network(jnp.bfloat16)
-    assert config == tiny.config(dtype=jnp.bfloat16)
-
-  def test_another_network(self, tmp_path):
-    checkpoints.save(tmp_path, 1, {'bert': {'kernel': jnp.zeros((2, 3))}})
-    with pytest.raises(checkpoints.CheckpointError, match='is not a T5'):
-      checkpoints.open(tmp_path).network()
-
-
 class TestLoadModel:
 
   @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])

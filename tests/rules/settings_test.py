@@ -16,11 +16,9 @@ from speculative_t5x.loading.drafters import source
 from speculative_t5x.rules import block
 from speculative_t5x.rules import description
 from speculative_t5x.rules import lenience
-from speculative_t5x.rules import typical_acceptance
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import bulletins
-from tests import compilation
 from tests import repeat_last
 from tests import tiny
 
@@ -154,33 +152,12 @@ class TestPython:
     expected = np.sum(own[..., 0], axis=-1)
     np.testing.assert_allclose(found.scores[:, -1], expected, rtol=1e-4)
 
-  def test_new_values_do_not_recompile(self, decoder):
-    decoder.decode(TEXTS, rule=lenience.make_rule(0.5))
-    before = compilation.count()
-    decoder.decode(TEXTS, rule=lenience.make_rule(0.25))
-    assert compilation.count() == before
-
   def test_what_is_no_rule(self, decoder):
     with pytest.raises(ValueError, match='A rule must be an object with name'):
       decoder.decode(TEXTS, rule='block')
 
 
 class TestDescription:
-
-  @pytest.mark.parametrize(
-      ('rule', 'expected'),
-      [
-          (verification.TOKENWISE, 'tokenwise'),
-          (block.BlockVerification(), 'block'),
-          (lenience.make_rule(0.3), 'lenience(lenience=0.3)'),
-          (
-              typical_acceptance.make_rule(),
-              'typical_acceptance(epsilon=0.09, delta=0.3)',
-          ),
-      ],
-  )
-  def test_names_the_parameters(self, rule, expected):
-    assert description.describe(rule) == expected
 
   def test_a_rule_that_is_no_dataclass(self):
     class Own:

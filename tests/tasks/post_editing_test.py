@@ -8,8 +8,6 @@ import seqio
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import post_editing
 
-_TEXT = 'one two three four five six seven eight nine ten'
-
 
 @pytest.fixture(scope='module', params=post_editing.PERCENTAGES)
 def percentage(request):
@@ -44,21 +42,6 @@ class TestNumEdits:
     first, second = first.split(), second.split()
     assert post_editing.num_edits(first, second) == expected
     assert post_editing.num_edits(second, first) == expected
-
-
-class TestEarlierVersion:
-
-  @pytest.mark.parametrize('share', [0.0, 0.3, 1.0])
-  def test_share_is_exact(self, share):
-    lengths = set()
-    for seed in range(30):
-      edited = post_editing.earlier_version(_TEXT, share, seed, ['a', 'b'])
-      found = post_editing.num_edits(edited.split(), _TEXT.split())
-      assert found == round(10 * share)
-      lengths.add(len(edited.split()))
-    # Words are dropped and inserted, too.
-    assert min(lengths) < 10 < max(lengths) if share else lengths == {10}
-
 
 
 class TestColumns:

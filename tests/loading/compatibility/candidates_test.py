@@ -61,17 +61,6 @@ class TestModels:
     assert jnp.dtype(target.config.dtype) == jnp.float32
     assert jnp.dtype(draft.config.dtype) == jnp.bfloat16
 
-class TestModelProblems:
-
-  def test_missing_checkpoint(self, read, tmp_path):
-    path = tmp_path / 'mistyped'
-    target, draft = read(draft={'checkpoint_path': str(path)})
-    problem = _problem(draft)
-    assert problem.startswith(
-        f'The draft (DRAFT_CHECKPOINT_PATH): No checkpoint at {path}'
-    )
-    assert not target.problems
-
 
 class TestVocabularies:
 

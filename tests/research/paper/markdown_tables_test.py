@@ -130,26 +130,3 @@ class TestTable3:
     pair = markdown_tables.Pair('EnDe', 'small', [record])
     _, (row, *_) = records.cells(markdown_tables.table_3([], [pair]))
     assert (row[0], row[-1]) == (start, paper)
-
-
-def test_each_simulated_record_is_in_its_row():
-  rows = published.TABLES_2_AND_4
-  drafter = records.simulated().drafter
-  found = [
-      records.simulated(
-          row.alpha,
-          gamma=row.gamma,
-          temperature=float(row.temperature),
-          drafter=dataclasses.asdict(
-              dataclasses.replace(drafter, name=f't5_1_1_{row.draft}')
-          ),
-          verify_cost_ratio=number,
-      )
-      for number, row in enumerate(rows[1:])
-  ]
-  page = markdown_tables.table_2(reversed(found))
-  _, shown = records.cells(page)
-  assert [row[4] for row in shown] == ['not run'] + ['simulated'] * 11
-  for number, row in enumerate(shown[1:]):
-    expected = f'verification takes {number:.1f} target steps'
-    assert number in (0, 1) or expected in row[-1]
