@@ -53,6 +53,13 @@ def strict_types():
     yield
 
 
+@pytest.fixture(scope='module')
+def unchecked_types():
+  """Disables shape checks, for tests that lower programs."""
+  with compilation.unchecked_types():
+    yield
+
+
 @pytest.fixture
 def float64():
   """Enables 64-bit types, to compare distributions at float64 precision."""

@@ -27,7 +27,6 @@ from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import token_trace
 from speculative_t5x.tasks import bulletins
 from tests import checkpoints_by_hand
-from tests import compilation
 
 _ROOT = pathlib.Path(__file__).parent.parent
 _FOLDER = _ROOT / 'notebooks'
@@ -83,12 +82,6 @@ def _check_trace(shown: token_trace.TokenTrace) -> None:
   _, _, calls = console.to_text(shown).partition('one line per call')
   assert '[-' in calls and '{+' in calls
   assert 'line-through' in shown._repr_html_()
-
-
-@pytest.fixture
-def unchecked_types():
-  with compilation.unchecked_types():  # measuring lowers programs
-    yield
 
 
 @pytest.mark.usefixtures('unchecked_types')

@@ -10,10 +10,14 @@ import json
 import pathlib
 from typing import Any
 
+from speculative_t5x.decoder import text_decoder as text_decoder_lib
 from speculative_t5x.jobs import workload
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.speculation import sampling
+from speculative_t5x.tasks import bulletins
 from tests import tiny
 
 CONFIG = tiny.config(
@@ -38,6 +42,19 @@ def save_pair(folder: pathlib.Path) -> Pair:
   checkpoints.save(folder / 'target', 1, tiny.params(CONFIG))
   checkpoints.save(folder / 'draft', 2, tiny.params(CONFIG, noise=0.1))
   return Pair(str(folder / 'target'), str(folder / 'draft'))
+
+
+def text_decoder(
+    drafter: source.Drafting | None = None, **options: Any
+) -> text_decoder_lib.TextDecoder:
+  """Returns a decoder of texts by `CONFIG`, by default with a draft model."""
+  settings = dict(gamma=2, inputs_length=24, targets_length=12) | options
+  if drafter is None:
+    drafter = draft_model_source.from_model(tiny.model(CONFIG, noise=0.1))
+  vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
+  return text_decoder_lib.TextDecoder(
+      tiny.model(CONFIG), drafter, vocabulary, **settings
+  )
 
 
 def read(path: pathlib.Path) -> list[dict[str, Any]]:

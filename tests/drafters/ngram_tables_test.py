@@ -21,7 +21,7 @@ from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import t5
 from speculative_t5x.tasks import bulletins
-from tests import tiny
+from tests import workloads
 
 VOCAB = 4
 SPECIAL_IDS = t5.SPECIAL_IDS
@@ -117,9 +117,6 @@ class TestSmoothing:
       )
 
 
-CONFIG = tiny.config(
-    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
-)
 
 
 @pytest.fixture(scope='module')
@@ -146,9 +143,9 @@ def save(counts, folder):
   return folder
 
 
-def find(folder, vocabulary=None, config=CONFIG, order=2, **special_ids):
+def find(folder, vocabulary=None, order=2, **special_ids):
   ids = dataclasses.replace(SPECIAL_IDS, **special_ids)
-  target = models.ModelSource(None, config, ids)
+  target = models.ModelSource(None, workloads.CONFIG, ids)
   return table_source.FromFile(folder, order).find(target, vocabulary)
 
 

@@ -41,7 +41,6 @@ from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import predictions
 from speculative_t5x.tasks import task_metrics
-from tests import compilation
 from tests import tiny
 from tests import workloads
 from tests.research.paper import records
@@ -58,10 +57,7 @@ _SETTINGS = task_pairs.Settings(
 )
 
 
-@pytest.fixture(scope='module', autouse=True)
-def unchecked_types():
-  with compilation.unchecked_types():
-    yield
+pytestmark = pytest.mark.usefixtures('unchecked_types')
 
 
 @pytest.fixture(scope='module')

@@ -78,10 +78,7 @@ def _load_examples(name, split, lengths) -> examples.Examples:
   return _read_examples(name, split, dict(lengths))
 
 
-@pytest.fixture(scope='module', autouse=True)
-def unchecked_types():
-  with compilation.unchecked_types():
-    yield
+pytestmark = pytest.mark.usefixtures('unchecked_types')
 
 
 @pytest.fixture(scope='module')

@@ -43,12 +43,6 @@ class TestRemembered:
     with interruption.remembered():
       interruption.check()
 
-  def test_restores_the_handler(self):
-    before = signal.getsignal(signal.SIGINT)
-    with interruption.remembered():
-      assert signal.getsignal(signal.SIGINT) != before
-    assert signal.getsignal(signal.SIGINT) == before
-
   def test_ignored_interrupts_stay_ignored(self):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with interruption.remembered():

@@ -8,23 +8,18 @@ import jax
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import text_decoder
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.rules import block
 from speculative_t5x.rules import description
 from speculative_t5x.rules import lenience
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
-from speculative_t5x.tasks import bulletins
 from tests import repeat_last
 from tests import tiny
+from tests import workloads
 
-CONFIG = tiny.config(
-    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
-)
 TEXTS = ['The train from Bonn is late.', 'It will rain in Turin today.']
 LENIENCE = 'lenience(lenience=0.0)'
 
@@ -58,7 +53,7 @@ def run_eval(tmp_path):
   def run(rule, *flags):
     gin_file, output = tmp_path / 'job.gin', tmp_path / 'output'
     gin_file.write_text(_GIN.format(rule=rule))
-    checkpoints.save(tmp_path / 'target', 1, tiny.params(CONFIG))
+    checkpoints.save(tmp_path / 'target', 1, tiny.params(workloads.CONFIG))
     status = main.main(
         [
             'eval',
@@ -106,15 +101,9 @@ def decoder():
 
 
 def make_decoder(**options):
-  return text_decoder.TextDecoder(
-      tiny.model(CONFIG),
-      source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last').load(),
-      vocabularies.load(bulletins.VOCABULARY_FILE),
-      gamma=3,
-      inputs_length=24,
-      targets_length=12,
-      matmul_precision='highest',
-      **options,
+  drafter = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last')
+  return workloads.text_decoder(
+      drafter.load(), gamma=3, matmul_precision='highest', **options
   )
 
 
@@ -146,7 +135,7 @@ class TestPython:
     inputs = [[*decoder.vocabulary.encode(text), 1] for text in TEXTS]
     inputs = np.array([np.pad(ids, (0, 24 - len(ids))) for ids in inputs])
     log_probs = jax.nn.log_softmax(
-        CONFIG.score(tiny.params(CONFIG), inputs, tokens)
+        workloads.CONFIG.score(tiny.params(workloads.CONFIG), inputs, tokens)
     )
     own = np.take_along_axis(np.asarray(log_probs), tokens[..., None], axis=-1)
     expected = np.sum(own[..., 0], axis=-1)

@@ -31,14 +31,6 @@ _CONFIG = t5.T5Config(
 
 class TestExpectedTokens:
 
-  def test_by_hand(self):
-    reached = jnp.array([[1.0, 1.0, 0.0, 1.0, 1.0]])
-    is_token = jnp.array([[True, True, True, True, False]])
-    found = draft_acceptance.expected_tokens(reached, is_token, (1, 2, 7))
-    # From token 0: two are accepted, the third is the target's own.
-    expected = [[2, 3, 3], [2, 2, 2], [1, 1, 1], [1, 1, 1], [0, 0, 0]]
-    np.testing.assert_array_equal(found[0], expected)
-
   @pytest.mark.parametrize('gamma', [1, 2, 3])
   def test_mean_over_decodes_is_that_of_the_loop(self, gamma):
     """Over all decodes of a target whose tokens depend on those before."""

@@ -14,6 +14,7 @@ from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.reports import runs
+from tests import workloads
 
 _MODELS = {
     'target': descriptions.ModelDescription,
@@ -46,10 +47,6 @@ def _files(folder):
   return {path: path.read_text() for path in paths}
 
 
-def _read(path):
-  return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
-
-
 def _names(folder):
   return sorted(path.name for path in folder.iterdir())
 
@@ -67,7 +64,7 @@ class TestOutputFolder:
     path = folder.finish()
     assert str(path) == str(tmp_path / 'a' / 'b' / 'results.jsonl')
     assert runs.read(path) == records
-    values = _read(path.parent / 'predictions.jsonl')
+    values = workloads.read(path.parent / 'predictions.jsonl')
     assert values == [1.0, row, 0.0, row, 0.5, row]
 
   def test_files_of_an_earlier_job(self, tmp_path):
@@ -145,7 +142,7 @@ class TestResume:
         assert f'again, because {path} is damaged\n' in said
     folder = _make(tmp_path)
     folder.add(_record(0.5))
-    assert len(_read(folder.finish())) == 1
+    assert len(workloads.read(folder.finish())) == 1
 
   @pytest.mark.parametrize(
       'code', [{'commit': 'abc'}, {'package_version': '0'}]

@@ -26,10 +26,7 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 TEMPERATURES_AND_SEEDS = [(0.0, 0), (1.0, 0), (1.0, 1), (0.3, 2)]
 
 
-@pytest.fixture(scope='module', autouse=True)
-def unchecked_types():
-  with compilation.unchecked_types():
-    yield
+pytestmark = pytest.mark.usefixtures('unchecked_types')
 
 
 def batches(temperature, seed):

@@ -163,12 +163,6 @@ class TestPoints:
       assert looks == {(*first, 'C0'), (*first, 'white'), (*second, 'C1')}
     assert len(figure.legends[0].legend_handles) == 2
 
-  def test_many_pairs_have_different_looks(self):
-    points = [_point(str(i)) for i in range(25)]
-    handles = figures.figure_2(points).legends[0].legend_handles
-    looks = {(each.get_marker(), each.get_color()) for each in handles}
-    assert len(looks) == 25
-
   @pytest.mark.parametrize('make', _FIGURES)
   @pytest.mark.parametrize('alpha', [0.08, 1.0])
   def test_the_axis_widens(self, make, alpha):
