@@ -15,7 +15,7 @@ from tests import simulated_devices
 
 pytestmark = pytest.mark.long
 
-_NAMES = ('placement', 'decoding', 'walltime', 'jobs', 'training')
+_NAMES = ('placement', 'decoding', 'jobs', 'training')
 _FILES = [f'tests/mesh/{name}.py' for name in _NAMES]
 
 

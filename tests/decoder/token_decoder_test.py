@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import functools
 import gc
-import types
 import weakref
 
 from flax import struct
@@ -328,13 +327,6 @@ class TestPolicy:
         outcomes.num_tested.sum(axis=0), statistics.num_tested
     )
 
-  def test_one_number_for_all_rows(self):
-    wanting = decoder(policy=Wanting(is_per_row=False))
-    with pytest.raises(
-        ValueError, match=r'wanting wants .* shape \(1,\) .* ins'
-    ):
-      wanting.speculative(request())
-
 
 class TestMayEnd:
 
@@ -453,14 +445,6 @@ def test_options_below_one(name):
     token_decoder.TokenDecoder(*models(), **options)
 
 
-@pytest.mark.parametrize('bad', [np.nan, -np.inf])
-def test_non_finite_scores(bad):
-  scores = np.array([-1.0, bad], np.float32)
-  decoded = types.SimpleNamespace(log_probs=scores)
-  with pytest.raises(ValueError, match='^Row 1 of a batch has log-probability'):
-    token_decoder.check_finite(decoded)
-
-
 class TestGenerate:
 
   IDS = [
@@ -493,11 +477,6 @@ class TestGenerate:
   @pytest.mark.parametrize('ids', [[2, 1], ['a text']])
   def test_one_input_or_text(self, ids):
     with pytest.raises(ValueError, match=r'^ids\[0\] must be a list of ids'):
-      decoder().generate(ids)
-
-  @pytest.mark.parametrize('ids', [[], [[2, 1], []]])
-  def test_nothing_to_decode(self, ids):
-    with pytest.raises(ValueError, match='nothing to decode|Input 1 is empty'):
       decoder().generate(ids)
 
   @pytest.mark.parametrize('token', [-1, 64, 2.5])
