@@ -46,14 +46,9 @@ def _source(path: pathlib.Path, name: str) -> str:
 def _run(
     name: str, settings: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-  """Runs a notebook.
+  """Runs a notebook with settings in place of those of its cell `settings`.
 
-  Args:
-    name: of the notebook.
-    settings: replace those of the cell `settings`.
-  Returns:
-    The variables, and by cell the value of its last expression, which a
-    notebook would show.
+  Returns its variables, and the value that it would show by cell.
   """
   variables, shown = {}, {}
   for cell in _cells(_FOLDER / f'{name}.ipynb'):

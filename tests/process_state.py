@@ -65,17 +65,10 @@ def capture() -> State:
 
 
 def changes(before: State, after: State, temporary: pathlib.Path) -> list[str]:
-  """Describes what has changed.
+  """Describes what has changed, one line per change.
 
   A module that is imported for the first time is no change, nor is what it
   does to the environment, unless it lies in a folder of temporary files.
-
-  Args:
-    before: from `capture`.
-    after: from `capture`, later.
-    temporary: the folder of the tests' temporary files.
-  Returns:
-    One line per change.
   """
   if before == after:  # the usual case, and fast
     return []

@@ -65,9 +65,7 @@ def read(path: pathlib.Path) -> list[dict[str, Any]]:
 def job_arguments(**values: Any) -> dict[str, Any]:
   """Returns the arguments of an eval or walltime job, and its workload.
 
-  Args:
-    **values: Fields of the workload, parameters of sampling, of which
-      temperature and draft_temperature may be several, and others.
+  Of sampling, temperature and draft_temperature may be several.
   """
   own = {name: values.pop(name) for name in _NAMES & values.keys()}
   setting = {name: values.pop(name) for name in _SAMPLING & values.keys()}

@@ -20,7 +20,6 @@ import tensorflow as tf
 from speculative_t5x.jobs import train
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import feed
@@ -33,15 +32,8 @@ from tests import full_disk
 from tests import tiny
 
 _TASK = 'train_test_copies'
-_CONFIG = t5.T5Config(
-    vocab_size=16,
-    emb_dim=8,
-    num_heads=1,
-    num_encoder_layers=1,
-    num_decoder_layers=1,
-    head_dim=8,
-    mlp_dim=16,
-    dropout_rate=0.2,
+_CONFIG = tiny.config(
+    vocab_size=16, num_encoder_layers=1, num_decoder_layers=1, dropout_rate=0.2
 )
 
 

@@ -117,13 +117,8 @@ def multi30k_flags(
 ) -> list[str]:
   """Returns the flags of the Multi30k configuration with the oracle's pair.
 
-  Args:
-    script: 'eval' or 'infer'.
-    shared: The folder of shared test data.
-    output: The folder of the results.
-    *bindings: `NAME=VALUE` for gin, after all else.
-    gin_file: Another file after the job's own.
-    **paths: Paths of `data`, `target` or `draft`, in place of the shared ones.
+  Bindings come after all else. Paths of `data`, `target` or `draft` are in
+  place of those in the folder of shared test data.
   """
   oracle = shared / 't5x_oracle'
   target = paths.get('target', oracle / 'target/t5x_orbax/checkpoint_2500')

@@ -9,24 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
 from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import steps
+from tests import tiny
 
-_CONFIG = t5.T5Config(
-    vocab_size=5,
-    emb_dim=8,
-    num_heads=1,
-    num_encoder_layers=1,
-    num_decoder_layers=1,
-    head_dim=8,
-    mlp_dim=16,
-    dropout_rate=0.0,
-)
+_CONFIG = tiny.config(
+    vocab_size=5, emb_dim=8, num_heads=1, head_dim=8, mlp_dim=16,
+    num_encoder_layers=1, num_decoder_layers=1, dropout_rate=0.0,
+)  # fmt: skip
 
 
 class TestExpectedTokens:
@@ -99,18 +93,23 @@ class TestValidation:
     assert found['tokens_per_call_3_t0'] == pytest.approx(mean, abs=1e-5)
     assert validation.score(found) == pytest.approx(1, abs=1e-6)
 
-  def test_another_draft_model(self, models):
-    """Acceptance by distributions that are computed one by one."""
+  @pytest.fixture(scope='class')
+  def measured(self, models):
+    """Returns what is found of another draft model, and both distributions."""
     objective, params = models
     examples = _decodes()
     validation = draft_acceptance.validation(
         objective, {t: batches.in_order(examples, 4) for t in (0, 1)}
     )
-    found = validation(params)
     p, q = (
         np.asarray(jax.nn.softmax(x), np.float64)
         for x in objective.logits(params, examples)
     )
+    return validation, validation(params), examples, p, q
+
+  def test_another_draft_model(self, measured):
+    """Acceptance by distributions that are computed one by one."""
+    validation, found, examples, p, q = measured
     is_token = examples.targets > 0
     agrees = p.argmax(-1) == q.argmax(-1)
     assert 0.1 < agrees[is_token].mean() < 0.9
@@ -124,19 +123,9 @@ class TestValidation:
     assert validation.score(found) == pytest.approx(score)
 
   @pytest.mark.parametrize('temperature', [0, 1])
-  def test_tokens_per_call(self, models, temperature):
+  def test_tokens_per_call(self, measured, temperature):
     """The chain of acceptances from each token on, one by one."""
-    objective, params = models
-    examples = _decodes()
-    decodes = batches.in_order(examples, 4)
-    validation = draft_acceptance.validation(
-        objective, {0: decodes, 1: decodes}
-    )
-    found = validation(params)
-    p, q = (
-        np.asarray(jax.nn.softmax(x), np.float64)
-        for x in objective.logits(params, examples)
-    )
+    _, found, examples, p, q = measured
     for gamma in draft_acceptance.GAMMAS:
       made = []
       for row, targets in enumerate(examples.targets):

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that work is reused if, and only if, it is whole, valid and the same."""
+"""Tests that work is reused if, and only if, it is whole and the same."""
 
 import dataclasses
 import functools

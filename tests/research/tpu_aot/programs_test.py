@@ -225,14 +225,9 @@ def test_t5x_is_found_if_installed():
 class TestCompilePlain:
 
   def test_step_multiplies_by_vectors(self):
-    config = t5.T5Config(
-        vocab_size=3072, emb_dim=512, num_heads=8, head_dim=64,
-        num_encoder_layers=1, num_decoder_layers=2, mlp_dim=640,
-        dtype='bfloat16',
-    )  # fmt: skip
     place = libtpu.describe('v4:1x1x1')
     found = t5x_step.compile_plain(
-        config, place, examples=1, inputs_length=16, length=32
+        TARGET, place, examples=1, inputs_length=16, length=32
     )
     assert found.step.cycles > 0
     assert found.step.vector_products > 0
