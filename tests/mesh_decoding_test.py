@@ -10,8 +10,7 @@ import os
 
 import pytest
 
-from tests import pytest_process
-from tests import simulated_devices
+from tests import processes
 
 pytestmark = pytest.mark.long
 
@@ -21,4 +20,4 @@ _FILES = [f'tests/mesh/{name}.py' for name in _NAMES]
 
 def test_on_eight_devices():
   flags = os.environ.get('XLA_FLAGS', '')
-  pytest_process.run(_FILES, simulated_devices.environment(8, flags))
+  processes.run(_FILES, processes.environment(8, flags))

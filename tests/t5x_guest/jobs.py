@@ -16,10 +16,15 @@ import time
 
 import numpy as np
 
-from tests import simulated_devices
+from tests import processes
 
 CHECKOUT = pathlib.Path(__file__).parents[2]
 NUM_EXAMPLES = 64  # what the oracle has decoded
+# Bindings of a mesh of eight devices, each two of which share a target.
+MESH_4X2 = (
+    'partitioning.PjitPartitioner.num_partitions=None',
+    'partitioning.PjitPartitioner.model_parallel_submesh=(1, 2)',
+)
 # Bindings that split a target over two processes of one device each.
 TWO_HOSTS = (
     'partitioning.PjitPartitioner.num_partitions=None',
@@ -102,7 +107,7 @@ def _environment(devices: int) -> dict[str, str]:
   return {
       **os.environ,
       'PYTHONPATH': f'{CHECKOUT}:{os.environ.get("PYTHONPATH", "")}',
-      **simulated_devices.environment(devices),
+      **processes.environment(devices),
   }
 
 

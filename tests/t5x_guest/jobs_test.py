@@ -12,16 +12,12 @@ from tests import prepared_data
 from tests import shared as shared_lib
 from tests.t5x_guest import jobs
 
-MESH_4X2 = (
-    'partitioning.PjitPartitioner.num_partitions=None',
-    'partitioning.PjitPartitioner.model_parallel_submesh=(1, 2)',
-)
 # For two devices, of which the draft model takes both as well.
-MODEL_2 = (*MESH_4X2, 'DRAFT_IS_MODEL_PARALLEL=True')
+MODEL_2 = (*jobs.MESH_4X2, 'DRAFT_IS_MODEL_PARALLEL=True')
 SAMPLED = ('TEMPERATURE=1.0', 'SEED=3')
 MESHES = pytest.mark.parametrize(
     'devices, mesh',
-    [(1, ()), (8, MESH_4X2), (2, MODEL_2)],
+    [(1, ()), (8, jobs.MESH_4X2), (2, MODEL_2)],
     ids=['1 device', '4x2', '1x2'],
 )
 

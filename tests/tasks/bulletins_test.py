@@ -181,6 +181,9 @@ class TestColumns:
     words = [len(target) for _, target in pairs]
     assert edits == [round(percentage / 100 * n) for n in words]
     assert sum(edits) / sum(words) == pytest.approx(percentage / 100, abs=0.005)
+    # Words are dropped and inserted, too.
+    added = [len(hint) - len(target) for hint, target in pairs]
+    assert min(added) < 0 < max(added)
 
   def test_words_are_those_of_the_split(self, columns):
     known = {word for t in columns['targets'] for word in t.split()}

@@ -23,7 +23,7 @@ from speculative_t5x.loading.checkpoints import legacy
 from speculative_t5x.loading.checkpoints import orbax
 from speculative_t5x.loading.checkpoints import trees
 from tests import checkpoints_by_hand as by_hand
-from tests import simulated_devices
+from tests import processes
 from tests import tiny
 from tests.loading.checkpoints import steps
 
@@ -305,7 +305,7 @@ print('all layouts')
         text=True,
         env=dict(
             PYTHONPATH=':'.join(path or '.' for path in sys.path),
-            **simulated_devices.environment(4),
+            **processes.environment(4),
         ),
     )
     assert done.stdout == 'all layouts\n'
