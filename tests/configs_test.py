@@ -26,10 +26,6 @@ from speculative_t5x.research.simulation import t5_published
 from tests import shared
 
 _ROOT = pathlib.Path(__file__).parents[1]
-_LICENCE = (
-    '# Copyright 2026 The speculative_t5x Authors.\n'
-    '# SPDX-License-Identifier: Apache-2.0\n'
-)
 _FILES = sorted(
     str(p.relative_to(_ROOT)) for p in (_ROOT / 'configs').rglob('*.gin')
 )
@@ -97,11 +93,6 @@ def _check_sets_up(module, function, config):
   }
   assert needed and needed <= given
   assert callable(gin.get_configurable(function))
-
-
-@pytest.mark.parametrize('name', _FILES)
-def test_bears_the_licence(name):
-  assert pathlib.Path(name).read_text().startswith(_LICENCE + '#\n# ')
 
 
 @pytest.mark.parametrize('name', sorted({*_PARSED} - {*_RUNS, *_PAPER}))

@@ -208,10 +208,10 @@ def _packages(modules: set[str]) -> set[str]:
 
 class TestFiles:
 
-  def test_every_python_file_bears_the_licence(self):
+  def test_every_python_and_gin_file_bears_the_licence(self):
     folders = 'speculative_t5x', 'scripts', 'tests', 'benchmarks', 'examples'
     files = [f for name in folders for f in (_CHECKOUT / name).rglob('*.py')]
-    assert files
+    files += (_CHECKOUT / 'configs').rglob('*.gin')
     texts = {str(f.relative_to(_CHECKOUT)): f.read_text() for f in files}
     # An empty file needs no licence.
     without = [

@@ -3,8 +3,6 @@
 """Curves and TensorBoard's files show the history of a training."""
 
 from etils import epath
-import matplotlib.image
-import numpy as np
 import pytest
 from tensorboard.backend.event_processing import event_accumulator
 
@@ -12,7 +10,6 @@ from speculative_t5x.research import figure_style
 from speculative_t5x.training import curves
 from speculative_t5x.training import history
 from speculative_t5x.training import tensorboard
-from tests import full_disk
 
 
 def _distilled(step, x):
@@ -129,19 +126,6 @@ def test_points_and_measures_that_not_all_have():
   assert _shown([other], 10) == {'bleu': {'validation': [(10, 30.5)]}}
 
 
-def test_full_disk_leaves_the_earlier_picture(tmp_path):
-  path = curves.write(epath.Path(tmp_path), _DISTILLED[:2], 20)
-  pixels = matplotlib.image.imread(path)
-  assert pixels.shape[0] > 800 and pixels.shape[1] > 800
-  assert np.unique(pixels[..., :3]).size > 10
-  before = path.read_bytes()
-  with full_disk.full_disk(1000) as reason:
-    with pytest.raises(OSError, match=reason):
-      curves.write(epath.Path(tmp_path), _DISTILLED, 20)
-  assert path.read_bytes() == before
-  assert [each.name for each in tmp_path.iterdir()] == ['curves.png']
-
-
 _STARTED = 1_700_000_000.7
 
 
@@ -198,15 +182,6 @@ def test_steps_of_a_resumed_training_are_there_once(model_dir):
   losses = [x[1:] for x in _read(model_dir)['training/loss']]
   assert losses == [(3, 4.5), (6, 1.5)]
   assert other.exists()
-
-
-def test_full_disk(model_dir):
-  """The file of the run before stays."""
-  tensorboard.write(model_dir, [_point(3, 4.5)], _STARTED)
-  points = [_point(3, 4.5), _point(6, 1.5)]
-  with full_disk.full_disk(100), pytest.raises(OSError, match='be written'):
-    tensorboard.write(model_dir, points, _STARTED + 60)
-  assert [x[1:] for x in _read(model_dir)['training/loss']] == [(3, 4.5)]
 
 
 def test_a_run_only_adds_bytes(model_dir):

@@ -16,7 +16,6 @@ from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
-from tests import full_disk
 from tests import memory_files
 
 _ROWS = ['{"text": "a\u2028ä"}', '{"text": "b"}']
@@ -113,14 +112,6 @@ class TestDamage:
     _path(tmp_path).write_text('')
     with pytest.raises(ValueError, match='000000.jsonl was changed.*Run the'):
       list(chunks)
-
-  def test_full_disk(self, tmp_path):
-    chunks = _chunks(tmp_path)
-    _take(chunks, 0)
-    with full_disk.full_disk(100), pytest.raises(OSError, match='cannot be wr'):
-      _take(chunks, 1)
-    again = _chunks(tmp_path)
-    assert [_take(again, number)[1] for number in (0, 1)] == [False, True]
 
 
 # Settings of a record by which configurations are not told apart.
