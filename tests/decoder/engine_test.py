@@ -89,9 +89,10 @@ def test_answers_of_another_target():
     engine_lib.Engine(decoder(), answers=finder)
 
 
-def test_logits_that_are_not_finite(monkeypatch):
+@pytest.mark.parametrize('number', [np.nan, -np.inf])
+def test_logits_that_are_not_finite(monkeypatch, number):
   bad = decoder().plain(requests()[0])
-  bad = bad.replace(log_probs=bad.log_probs.at[1].set(np.nan))
+  bad = bad.replace(log_probs=bad.log_probs.at[1].set(number))
   engine = engine_lib.Engine(decoder(), is_plain=True)
   monkeypatch.setattr(engine, '_decode', lambda _: bad)
   with pytest.raises(ValueError, match='not finite'):

@@ -319,6 +319,11 @@ class TestPython:
 
 class TestDescription:
 
+  def test_names_the_parameters(self):
+    rule = typical_acceptance.make_rule()
+    expected = 'typical_acceptance(epsilon=0.09, delta=0.3)'
+    assert description.describe(rule) == expected
+
   def test_a_rule_that_is_no_dataclass(self):
     class Own:
       name = 'own'

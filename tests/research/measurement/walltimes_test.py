@@ -187,6 +187,19 @@ class TestRecord:
       )
 
 
+def test_windows_follow_a_slowing_machine():
+  seconds = np.arange(15.0)
+  parts = types.SimpleNamespace(
+      times=lambda rounds, encoded: float(np.median(seconds[rounds]))
+  )
+  places = np.linspace(0, 99, 15).round().astype(int)
+  found = walltimes._windows(parts, places, 100, 1)
+  assert found[0] == 2 and found[-1] == 12
+  assert np.all(np.diff(found) >= 0) and len(found) == 100
+  # Rounds came before batches 0, 7, ..., 42 and 50.
+  assert found[49:51] == [6, 7]
+
+
 def _compared(plain_s, speculative_s):
   """Compares 1.1 s of plain parts with 0.95 s of speculative ones."""
 
