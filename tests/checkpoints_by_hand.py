@@ -49,20 +49,16 @@ def write_legacy(
     max_chunk: int = 10**9,
     wrap: Callable[[dict], dict] | None = None,
 ) -> pathlib.Path:
-  """Writes T5X's older layout.
+  """Writes T5X's older layout; returns the step's folder.
 
   Args:
-    folder: that will hold `checkpoint_<step>`.
+    folder: Will hold `checkpoint_<step>`.
     params: T5X's parameter tree, each in the dtype to be stored.
-    step: of the training.
-    driver: one of DRIVERS.
-    inline: names of the parameters in the msgpack file itself; None for all
-      vectors.
-    max_chunk: elements of a chunk, which are whole rows.
-    wrap: what is written of `{'target': ..., 'state': ...}`; None for what T5X
-      writes.
-  Returns:
-    The step's folder.
+    step: Of the training.
+    driver: One of DRIVERS.
+    inline: Names of parameters in the msgpack file itself; None: all vectors.
+    max_chunk: Elements of a chunk, which are whole rows.
+    wrap: What is written of the tree; None for what T5X writes.
   """
   step_folder = folder / f'checkpoint_{step}'
   step_folder.mkdir(parents=True)

@@ -196,9 +196,6 @@ def pairwise(*factors) -> list[tuple]:
   """Returns few combinations with each pair of values of any two factors.
 
   Each is the one that has the most pairs that are still missing.
-
-  Args:
-    *factors: the values of each.
   """
   products = list(itertools.product(*factors))
   pairs = lambda values: set(itertools.combinations(enumerate(values), 2))

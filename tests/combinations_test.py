@@ -175,13 +175,8 @@ def sample(
 ) -> dict[tuple[str, str], tuple[float, float]]:
   """Returns how far outputs of the jitted loop are from the target's.
 
-  Args:
-    program: has a drafter.
-    choices: pairs of a rule and a policy.
-    num_calls: calls of the loop, with `SAMPLES` rows for each choice.
-    rule: the rule of all rows; None for those of the choices.
-  Returns:
-    For each pair the total variation distance, and its bound.
+  For each pair of a rule and a policy in `choices`, with `SAMPLES` rows per
+  call: the total variation distance, and its bound. A `rule` is that of all.
   """
   index = lambda names, which: jnp.repeat(
       jnp.array([list(names).index(x[which]) for x in choices], jnp.int32),

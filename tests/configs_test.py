@@ -26,10 +26,6 @@ from speculative_t5x.research.simulation import t5_published
 from tests import shared
 
 _ROOT = pathlib.Path(__file__).parents[1]
-_LICENCE = (
-    '# Copyright 2026 The speculative_t5x Authors.\n'
-    '# SPDX-License-Identifier: Apache-2.0\n'
-)
 _FILES = sorted(
     str(p.relative_to(_ROOT)) for p in (_ROOT / 'configs').rglob('*.gin')
 )
@@ -42,8 +38,6 @@ _PAPER = [
     if re.fullmatch(r'configs/paper/(table|figure)\d\.gin', name)
 ]
 _EVAL = 'configs/runs/eval.gin'
-_CHECK_PAIR = 'configs/runs/check_pair.gin'
-_DRAFT_MODEL = 'configs/drafters/draft_model.gin'
 _PROMISED = (
     'MIXTURE_OR_TASK_NAME', 'SPLIT', 'NUM_EXAMPLES', 'CHECKPOINT_PATH',
     'DRAFT_CHECKPOINT_PATH', 'EVAL_OUTPUT_DIR', 'GAMMA', 'TEMPERATURE', 'TOPK',
@@ -99,11 +93,6 @@ def _check_sets_up(module, function, config):
   }
   assert needed and needed <= given
   assert callable(gin.get_configurable(function))
-
-
-@pytest.mark.parametrize('name', _FILES)
-def test_bears_the_licence(name):
-  assert pathlib.Path(name).read_text().startswith(_LICENCE + '#\n# ')
 
 
 @pytest.mark.parametrize('name', sorted({*_PARSED} - {*_RUNS, *_PAPER}))
@@ -182,18 +171,6 @@ def test_the_papers_data_without_prepared_data_sets():
     assert [*task.splits] == ['test']
   assert gin.query_parameter('EnDe/task_pairs.TaskPairs.count') is None
   assert gin.query_parameter('task_pairs.TaskPairs.count') is not None
-
-
-def test_check_pair_takes_the_settings_of_an_eval_run():
-  """Settings that concern a pair have the same names."""
-  macros = {
-      files[0]: {*re.findall(r'^(\w+) = ', _parse(*files), re.MULTILINE)}
-      for files in ((_EVAL, _DRAFT_MODEL), (_CHECK_PAIR,))
-  }
-  own = {'VOCABULARY_FILE', 'DEVICE_MEMORY_GIB', 'CHECK_OUTPUT_DIR'}
-  # Files of configs/models set them, or nothing does.
-  models = {'TARGET_CONFIG', 'DRAFT_CONFIG'}
-  assert macros[_CHECK_PAIR] - own - models <= macros[_EVAL]
 
 
 class TestEval:

@@ -12,7 +12,6 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 
 from speculative_t5x.research.measurement import step_times  # noqa: E402
-from tests import command_state  # noqa: E402
 from tests import compilation  # noqa: E402
 from tests import process_state  # noqa: E402
 
@@ -42,7 +41,7 @@ def _test_keeps_process_state(tmp_path_factory):
   """Fails a test that changes the state of the process."""
   with process_state.unchanged(tmp_path_factory.getbasetemp()):
     yield
-    command_state.reset()
+    process_state.reset()
   compilation.collect_if_grown()
 
 
@@ -50,6 +49,13 @@ def _test_keeps_process_state(tmp_path_factory):
 def strict_types():
   """Forbids implicit promotion of ranks and dtypes, for tests of formulas."""
   with jax.numpy_rank_promotion('raise'), jax.numpy_dtype_promotion('strict'):
+    yield
+
+
+@pytest.fixture(scope='module')
+def unchecked_types():
+  """Disables shape checks, for tests that lower programs."""
+  with compilation.unchecked_types():
     yield
 
 

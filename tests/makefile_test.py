@@ -41,11 +41,7 @@ pytestmark = pytest.mark.skipif(not shutil.which('make'), reason='needs make')
 def _setup(folder, version=None):
   """Runs `make setup` with a Python of a version, which installs nothing.
 
-  Args:
-    folder: Holds the Pythons and the environment.
-    version: Version of the Python that is named; None to name none.
-  Returns:
-    The process, and what was installed, with the Python's version.
+  Returns the process, and what was installed, with the Python's version.
   """
   log = folder / 'log'
   log.write_text('')

@@ -10,15 +10,14 @@ import os
 
 import pytest
 
-from tests import pytest_process
-from tests import simulated_devices
+from tests import processes
 
 pytestmark = pytest.mark.long
 
-_NAMES = ('placement', 'decoding', 'walltime', 'jobs', 'training')
+_NAMES = ('placement', 'decoding', 'jobs', 'training')
 _FILES = [f'tests/mesh/{name}.py' for name in _NAMES]
 
 
 def test_on_eight_devices():
   flags = os.environ.get('XLA_FLAGS', '')
-  pytest_process.run(_FILES, simulated_devices.environment(8, flags))
+  processes.run(_FILES, processes.environment(8, flags))

@@ -27,7 +27,6 @@ from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import token_trace
 from speculative_t5x.tasks import bulletins
 from tests import checkpoints_by_hand
-from tests import compilation
 
 _ROOT = pathlib.Path(__file__).parent.parent
 _FOLDER = _ROOT / 'notebooks'
@@ -47,14 +46,9 @@ def _source(path: pathlib.Path, name: str) -> str:
 def _run(
     name: str, settings: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-  """Runs a notebook.
+  """Runs a notebook with settings in place of those of its cell `settings`.
 
-  Args:
-    name: of the notebook.
-    settings: replace those of the cell `settings`.
-  Returns:
-    The variables, and by cell the value of its last expression, which a
-    notebook would show.
+  Returns its variables, and the value that it would show by cell.
   """
   variables, shown = {}, {}
   for cell in _cells(_FOLDER / f'{name}.ipynb'):
@@ -83,12 +77,6 @@ def _check_trace(shown: token_trace.TokenTrace) -> None:
   _, _, calls = console.to_text(shown).partition('one line per call')
   assert '[-' in calls and '{+' in calls
   assert 'line-through' in shown._repr_html_()
-
-
-@pytest.fixture
-def unchecked_types():
-  with compilation.unchecked_types():  # measuring lowers programs
-    yield
 
 
 @pytest.mark.usefixtures('unchecked_types')

@@ -7,10 +7,10 @@ They read the program that XLA hands to LLVM, so LLVM does not optimize it.
 
 import pytest
 
-from tests import pytest_process
+from tests import processes
 
 pytestmark = pytest.mark.long
 
 
 def test_optimized_programs():
-  pytest_process.run(['tests/optimized/compiled_loop.py'], {'XLA_FLAGS': ''})
+  processes.run(['tests/optimized/compiled_loop.py'], {'XLA_FLAGS': ''})

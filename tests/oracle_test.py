@@ -26,12 +26,16 @@ pytestmark = pytest.mark.skipif(
 )
 LENGTH = 64
 ATOL = 1e-4
+STORED = [
+    ('draft', 't5x_orbax'), ('draft', 't5x_legacy'), ('draft', 'hf'),
+    ('target', 't5x_orbax'), ('target', 'hf'),
+]  # fmt: skip
 
 
 class Oracle:
   """A model, and what T5X computed with it."""
 
-  def __init__(self, name: str):
+  def __init__(self, name: str, layout: str = 't5x_orbax'):
     self.folder = ORACLE / name
     sizes = json.loads((self.folder / 'oracle.json').read_text())['config']
     assert not sizes.pop('logits_via_embedding')
@@ -39,7 +43,8 @@ class Oracle:
     self.config = t5.T5Config(**sizes)
     with np.load(self.folder / 'oracle.npz') as arrays:
       self.arrays = dict(arrays)
-    self.params = checkpoints.open(self.folder / 't5x_orbax').restore_params(
+    self.checkpoint = checkpoints.open(self.folder / layout)
+    self.params = self.checkpoint.restore_params(
         models.abstract_params(self.config)
     )
     self.model = models.make_model(self.config, self.params)
@@ -96,7 +101,15 @@ def decoded(oracles):
 
 class TestTeacherForced:
 
-  def test_logits(self, oracle):
+  @pytest.mark.parametrize(('name', 'layout'), STORED)
+  def test_logits(self, oracles, name, layout):
+    """In each layout, whose parameters, specs, step and sizes are the same."""
+    oracle, orbax = Oracle(name, layout), oracles[name]
+    jax.tree.map(np.testing.assert_array_equal, oracle.params, orbax.params)
+    assert oracle.checkpoint.specs == orbax.checkpoint.specs
+    assert oracle.checkpoint.network('float32') == oracle.config
+    step = orbax.checkpoint.step if layout != 'hf' else 0
+    assert oracle.checkpoint.step == step
     targets = oracle.arrays['decoder_target_tokens'][:4]
     logits = np.asarray(oracle.logits(slice(4), targets))
     is_target = targets > 0

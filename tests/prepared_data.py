@@ -17,12 +17,11 @@ def write(
   """Writes a data set of texts and returns its folder.
 
   Args:
-    name: with version, and with a config if the data set has configs.
-    splits: examples per split.
-    folder: folder of prepared data sets.
-    is_ordered: whether they stay in this order, which TensorFlow Datasets then
-      refuses to shuffle for a training. It shuffles others, as public data
-      sets, when it writes them.
+    name: With version, and with a config if the data set has configs.
+    splits: Examples per split.
+    folder: Folder of prepared data sets.
+    is_ordered: Whether they stay in this order, which TensorFlow Datasets then
+      refuses to shuffle for a training, as it shuffles public data sets.
   """
   path, _, version = name.partition(':')
   data_set, _, config = path.partition('/')
@@ -42,13 +41,7 @@ def write(
 def write_newstest2014(
     folder: pathlib.Path, count: int = 3003, german: int | None = None
 ) -> pathlib.Path:
-  """Writes stand-ins for its sentences; returns SacreBLEU's folder.
-
-  Args:
-    folder: Folder of all of SacreBLEU's data sets.
-    count: Number of the English sentences.
-    german: Number of the German ones; None for `count`.
-  """
+  """Writes stand-ins for its sentences; returns SacreBLEU's folder."""
   whole = folder / 'wmt14/full'
   whole.mkdir(parents=True)
   for field in ('src', 'ref', 'docid', 'genre', 'origlang'):

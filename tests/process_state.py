@@ -13,10 +13,9 @@ import signal
 import sys
 from typing import Any
 
+import gin
 import jax
 import jaxtyping
-
-from tests import command_state
 
 _SIGNALS = (
     signal.SIGALRM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT,
@@ -25,6 +24,16 @@ _SIGNALS = (
 )  # fmt: skip
 _OF_PYTEST = 'PYTEST_CURRENT_TEST'  # the test that is running
 _MISSING = object()
+# Tasks that gin files register, and that no import does.
+TASKS = frozenset(
+    [
+        'multi30k_ende', 'wmt_ende', 'cnn_dailymail', 'xsum',
+        'spec_bench_translation', 'spec_bench_summarization',
+    ]
+)  # fmt: skip
+_READERS = list(gin.config._FILE_READERS)
+_SEARCH_PATHS = list(gin.config._LOCATION_PREFIXES)
+_PLATFORMS = jax.config.jax_platforms
 
 State = Mapping[str, Mapping[Any, Any]]
 
@@ -40,6 +49,19 @@ def unchanged(temporary: pathlib.Path) -> Iterator[None]:
   yield
   lines = changes(before, capture(), temporary)
   assert not lines, '\n'.join(['left behind:', *lines])
+
+
+def reset() -> None:
+  """Restores the initial state of gin, JAX's platform and the tasks."""
+  gin.clear_config()
+  gin.config._FILE_READERS[:] = _READERS
+  gin.config._LOCATION_PREFIXES[:] = _SEARCH_PATHS
+  if jax.config.jax_platforms != _PLATFORMS:
+    jax.config.update('jax_platforms', _PLATFORMS)
+  seqio = sys.modules.get('seqio')
+  if seqio:
+    for name in TASKS & set(seqio.TaskRegistry.names()):
+      seqio.TaskRegistry.remove(name)
 
 
 def capture() -> State:
@@ -65,17 +87,10 @@ def capture() -> State:
 
 
 def changes(before: State, after: State, temporary: pathlib.Path) -> list[str]:
-  """Describes what has changed.
+  """Describes what has changed, one line per change.
 
   A module that is imported for the first time is no change, nor is what it
   does to the environment, unless it lies in a folder of temporary files.
-
-  Args:
-    before: from `capture`.
-    after: from `capture`, later.
-    temporary: the folder of the tests' temporary files.
-  Returns:
-    One line per change.
   """
   if before == after:  # the usual case, and fast
     return []
@@ -117,8 +132,8 @@ def _seqio_tasks() -> dict[str, Any]:
     return {}
   registries = (providers.TaskRegistry, providers.MixtureRegistry)
   found = {k: v for each in registries for k, v in each._REGISTRY.items()}
-  # A fixture of a module may run a command: see `command_state`.
-  return {k: v for k, v in found.items() if k not in command_state.TASKS}
+  # A fixture of a module may run a command: see `reset`.
+  return {k: v for k, v in found.items() if k not in TASKS}
 
 
 def _tfds_data_dir() -> str | None:

@@ -104,15 +104,7 @@ def decoder(
     noise: float = 0.15,
     **options: Any,
 ) -> token_decoder.TokenDecoder:
-  """Returns a decoder of the tiny network with a draft model of its sizes.
-
-  Args:
-    config: of both networks.
-    gamma: draft tokens per block.
-    length: of the longest output.
-    noise: of the draft model, see `params`.
-    **options: see `token_decoder.TokenDecoder`.
-  """
+  """Returns a decoder of the tiny network with a draft model of its sizes."""
   draft = draft_model_source.from_model(model(config, noise=noise))
   return token_decoder.TokenDecoder(
       model(config), draft, gamma=gamma, length=length, **options
@@ -227,13 +219,7 @@ def requests(
 ) -> list[requests_lib.Request]:
   """Returns the requests of rows of token ids, of which -1 is none.
 
-  Args:
-    rows: token ids per input.
-    batch_size: inputs per request; None for all.
-    length: most tokens per output.
-    example_ids: one per input; None for 0, 1, ...
-    hints: token ids of the hints of each input; None for none.
-    **options: of `requests.Requests`.
+  Each has `batch_size` of them, or all; ids are by default 0, 1, and so on.
   """
   count = len(rows)
   made = requests_lib.Requests(

@@ -10,11 +10,11 @@ from sentencepiece import sentencepiece_model_pb2
 
 
 def train(path, *, text='ein Mann geht', **options):
-  """Writes a SentencePiece model of some 24 pieces."""
+  """Writes a SentencePiece model of lines, by default of some 24 pieces."""
   ids = dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
   model = io.BytesIO()
   sentencepiece.SentencePieceTrainer.train(
-      sentence_iterator=iter([text, 'a man walks'] * 5),
+      sentence_iterator=iter([*text.splitlines(), 'a man walks'] * 5),
       model_writer=model,
       vocab_size=24,
       hard_vocab_limit=False,

@@ -10,10 +10,14 @@ import json
 import pathlib
 from typing import Any
 
+from speculative_t5x.decoder import text_decoder as text_decoder_lib
 from speculative_t5x.jobs import workload
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import source
 from speculative_t5x.speculation import sampling
+from speculative_t5x.tasks import bulletins
 from tests import tiny
 
 CONFIG = tiny.config(
@@ -40,6 +44,19 @@ def save_pair(folder: pathlib.Path) -> Pair:
   return Pair(str(folder / 'target'), str(folder / 'draft'))
 
 
+def text_decoder(
+    drafter: source.Drafting | None = None, **options: Any
+) -> text_decoder_lib.TextDecoder:
+  """Returns a decoder of texts by `CONFIG`, by default with a draft model."""
+  settings = dict(gamma=2, inputs_length=24, targets_length=12) | options
+  if drafter is None:
+    drafter = draft_model_source.from_model(tiny.model(CONFIG, noise=0.1))
+  vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
+  return text_decoder_lib.TextDecoder(
+      tiny.model(CONFIG), drafter, vocabulary, **settings
+  )
+
+
 def read(path: pathlib.Path) -> list[dict[str, Any]]:
   """Returns the objects of a JSONL file."""
   return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
@@ -48,9 +65,7 @@ def read(path: pathlib.Path) -> list[dict[str, Any]]:
 def job_arguments(**values: Any) -> dict[str, Any]:
   """Returns the arguments of an eval or walltime job, and its workload.
 
-  Args:
-    **values: Fields of the workload, parameters of sampling, of which
-      temperature and draft_temperature may be several, and others.
+  Of sampling, temperature and draft_temperature may be several.
   """
   own = {name: values.pop(name) for name in _NAMES & values.keys()}
   setting = {name: values.pop(name) for name in _SAMPLING & values.keys()}

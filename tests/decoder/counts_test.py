@@ -32,69 +32,65 @@ def decoded(accepted, tested, drafted, **values) -> token_decoder.Decoded:
   )
 
 
-def _total():
-  """Returns the counts of two batches, gamma 2.
-
-  The calls of the first row have 2, 0 and 1 accepted tokens; the last is cut
-  short after its only draft token. The second row has 1 of 2, and the third is
-  padding. The fourth, in a batch of its own, has 2 of 2.
-  """
-  first = decoded(
-      accepted=[[1, 1, 1], [0, 1, 0], [0, 0, 0]],
-      tested=[[0, 2, 1], [0, 0, 1], [0, 0, 0]],
-      drafted=[[0, 1, 2], [0, 0, 1], [0, 0, 0]],
-      num_tokens=[5, 2, 0],
-      num_calls=[3, 1, 0],
-      num_computed=[6, 2, 0],
-      num_cut_short=[1, 0, 0],
-      num_steps=3,
-  )
-  second = decoded(
-      accepted=[[0, 0, 1]],
-      tested=[[0, 0, 1]],
-      drafted=[[0, 0, 1]],
-      num_tokens=[3],
-      num_calls=[1],
-      num_computed=[2],
-      num_cut_short=[0],
-      num_steps=3,
-  )
-  return counts.total([first, second])
+# Gamma 2. The calls of the first row have 2, 0 and 1 accepted tokens; the last
+# is cut short after its only draft token. The second row has 1 of 2, the third
+# is padding, and the last has 2 of 2.
+FIRST = decoded(
+    accepted=[[1, 1, 1], [0, 1, 0], [0, 0, 0], [0, 0, 1]],
+    tested=[[0, 2, 1], [0, 0, 1], [0, 0, 0], [0, 0, 1]],
+    drafted=[[0, 1, 2], [0, 0, 1], [0, 0, 0], [0, 0, 1]],
+    num_tokens=[5, 2, 0, 3],
+    num_calls=[3, 1, 0, 1],
+    num_computed=[6, 2, 0, 2],
+    num_cut_short=[1, 0, 0, 0],
+    num_steps=3,
+)
+# None and 1 of 2 draft tokens.
+SECOND = decoded(
+    accepted=[[1, 0, 0], [0, 1, 0]],
+    tested=[[0, 1, 0], [0, 0, 1]],
+    drafted=[[0, 0, 1], [0, 0, 1]],
+    num_tokens=[1, 2],
+    num_calls=[1, 1],
+    num_computed=[2, 2],
+    num_steps=1,
+)
+TOTAL = counts.total([FIRST, SECOND])
 
 
 class TestCounts:
 
   def test_run(self):
-    assert counts.count_run(_total()) == {
-        'tokens': 10,
-        'target_calls': 5,
-        'loop_steps': 6,
+    assert counts.count_run(TOTAL) == {
+        'tokens': 13,
+        'target_calls': 7,
+        'loop_steps': 4,
     }
 
   def test_speculation(self):
-    assert counts.count_speculation(_total()) == {
-        'drafted': 9,
-        'drafted_computed': 10,
-        'tested': 8,
-        'accepted': 6,
+    assert counts.count_speculation(TOTAL) == {
+        'drafted': 13,
+        'drafted_computed': 14,
+        'tested': 11,
+        'accepted': 7,
         'cut_short': 1,
-        'acceptance_histogram': (1, 2, 2),
-        'per_position_acceptance': (4 / 5, 2 / 4),
+        'acceptance_histogram': (2, 3, 2),
+        'per_position_acceptance': (5 / 7, 2 / 6),
     }
 
   def test_rates(self):
-    speculation = counts.count_speculation(_total())
-    rates = counts.acceptance_rates(counts.count_run(_total()) | speculation)
+    speculation = counts.count_speculation(TOTAL)
+    rates = counts.acceptance_rates(counts.count_run(TOTAL) | speculation)
     assert rates == {
-        'draft_acceptance_rate': 6 / 9,
-        'accepted_per_tested': 6 / 8,
-        'mean_acceptance_length': 1 + 6 / 5,
-        'tokens_per_target_call': 10 / 5,
+        'draft_acceptance_rate': 7 / 13,
+        'accepted_per_tested': 7 / 11,
+        'mean_acceptance_length': 1 + 7 / 7,
+        'tokens_per_target_call': 13 / 7,
     }
 
   def test_padded_share(self):
-    """Of 3 rows times 3 steps and 1 times 3, five were used."""
-    assert counts.padded_share(_total()) == pytest.approx(1 - 5 / 12)
+    """Of 4 rows times 3 steps and 2 times 1, seven were used."""
+    assert counts.padded_share(TOTAL) == pytest.approx(1 - 7 / 14)
 
   def test_parts_add_up(self):
     batch = decoded(
@@ -105,25 +101,7 @@ class TestCounts:
 
   def test_per_example(self):
     """Of two examples with two rows each, and one in a batch of its own."""
-    first = decoded(
-        accepted=[[1, 1, 1], [0, 1, 0], [0, 0, 0], [0, 0, 1]],
-        tested=[[0, 2, 1], [0, 0, 1], [0, 0, 0], [0, 0, 1]],
-        drafted=[[0, 1, 2], [0, 0, 1], [0, 0, 0], [0, 0, 1]],
-        num_tokens=[5, 2, 0, 3],
-        num_calls=[3, 1, 0, 1],
-        num_computed=[6, 2, 0, 2],
-        num_steps=3,
-    )
-    second = decoded(
-        accepted=[[1, 0, 0], [0, 1, 0]],
-        tested=[[0, 1, 0], [0, 0, 1]],
-        drafted=[[0, 0, 1], [0, 0, 1]],
-        num_tokens=[1, 2],
-        num_calls=[1, 1],
-        num_computed=[2, 2],
-        num_steps=1,
-    )
-    found = counts.per_example([first, second], 2)
+    found = counts.per_example([FIRST, SECOND], 2)
     assert {name: column.tolist() for name, column in found.items()} == {
         'tokens': [7, 3, 3],
         'target_calls': [4, 1, 2],
@@ -134,7 +112,7 @@ class TestCounts:
         'tested_per_position': [[4, 2], [1, 1], [2, 1]],
         'accepted_per_position': [[3, 1], [1, 1], [1, 0]],
     }
-    plain = counts.per_example([first.replace(statistics=None)], 4)
+    plain = counts.per_example([FIRST.replace(statistics=None)], 4)
     assert {name: column.tolist() for name, column in plain.items()} == {
         'tokens': [10],
         'target_calls': [5],

@@ -1,14 +1,19 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for requests and the rows that they are made of."""
+"""Tests for requests, the rows that they are made of, and their hints."""
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import hints
 from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.rules import block
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
+from speculative_t5x.tasks import bulletins
 from tests import tiny
 
 
@@ -84,3 +89,90 @@ class TestCheckRows:
     ids = [np.int64(-(2**31)), jnp.int32(3)]
     rows = requests_lib.check_rows([[2, 1]] * 2, ids)
     assert [int(row.example_id) for row in rows] == [-(2**31), 3]
+
+
+class TestPad:
+
+  def test_pads_and_cuts(self):
+    rows = [np.array([5, 6]), np.array([], int), [1, 2, 3, 4]]
+    padded = batching.pad(rows, 3)
+    np.testing.assert_array_equal(padded, [[5, 6, -1], [-1, -1, -1], [1, 2, 3]])
+    assert padded.dtype == np.int32
+
+  def test_another_filler(self):
+    np.testing.assert_array_equal(batching.pad([[7]], 3, 1), [[7, 1, 1]])
+
+
+class TestTextIds:
+
+  def test_special_ids_of_the_model_count(self):
+    ids = contracts.SpecialIds(end=2, padding=1, start=0)
+    found = batching.text_ids([0, 5, 1, 9, 2, 6], ids)
+    assert found == [0, 5, 9]
+
+
+TEXT, OTHER = 'Der Zug ist da.', 'Es regnet.'
+
+
+@pytest.fixture(scope='module')
+def vocabulary():
+  return vocabularies.load(bulletins.VOCABULARY_FILE)
+
+
+class TestEncode:
+
+  def test_texts_end_with_the_end_of_sequence(self, vocabulary):
+    one, other = ([*vocabulary.encode(x), 1] for x in (TEXT, OTHER))
+    assert hints.encode(TEXT, vocabulary) == [one]
+    assert hints.encode([TEXT, OTHER], vocabulary) == [one, other]
+    assert hints.encode(('', TEXT, ' '), vocabulary) == [one]
+    for nothing in (None, '', [], ['', '']):
+      assert hints.encode(nothing, vocabulary) == []
+
+  def test_limit_counts_what_is_stacked(self, vocabulary):
+    full = hints.encode([TEXT, OTHER], vocabulary)
+    (whole,) = hints.stack([full])
+    for limit in range(1, sum(map(len, full)) + 3):
+      cut = hints.encode([TEXT, OTHER], vocabulary, limit)
+      (row,) = hints.stack([cut])
+      expected = whole[:limit].tolist()
+      assert row[: len(expected)].tolist() == expected
+      assert (row[limit:] == -1).all()
+
+  @pytest.mark.parametrize('wrong', [3, [TEXT, None], {'a': TEXT}, [[TEXT]]])
+  def test_no_text(self, vocabulary, wrong):
+    with pytest.raises(TypeError, match='Hints are a text, a list of texts'):
+      hints.encode(wrong, vocabulary)
+
+
+class TestStack:
+
+  def test_what_is_no_token_separates_texts(self):
+    rows = hints.stack([[[5, 1], [6, 7, 1]], [], [[8]]])
+    assert rows[:, :7].tolist() == [
+        [5, 1, -1, 6, 7, 1, -1],
+        [-1, -1, -1, -1, -1, -1, -1],
+        [8, -1, -1, -1, -1, -1, -1],
+    ]
+
+  def test_without_any(self):
+    assert hints.stack([[], []]) is None
+
+  @pytest.mark.parametrize(
+      ('length', 'width'), [(0, 64), (1, 64), (40, 64), (64, 64), (65, 128)]
+  )
+  def test_room(self, length, width):
+    rows = hints.stack([[[5] * length], []], room=40)
+    assert rows.shape == (2, width)
+    assert (rows >= 0).sum() == length
+
+  def test_unstack(self):
+    encoded = [[[5, 1], [6, 7, 1]], [], [[8] * 32]]
+    rows = hints.stack(encoded)
+    assert hints.unstack(rows) == encoded
+
+  @pytest.mark.parametrize(
+      ('length', 'width'), [(1, 32), (32, 32), (33, 64), (64, 64), (65, 128)]
+  )
+  def test_few_widths(self, length, width):
+    assert hints.stack([[[5] * length]]).shape == (1, width)

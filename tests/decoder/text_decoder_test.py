@@ -3,14 +3,12 @@
 """Tests of decoding texts, with a tiny T5 and a tiny vocabulary."""
 
 import functools
-import io
 import pathlib
 import shutil
 import tempfile
 
 import numpy as np
 import pytest
-import sentencepiece
 
 from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import text_decoder
@@ -25,39 +23,19 @@ from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import sampling
 from tests import tiny
+from tests import vocabulary_files
 
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
-INPUTS_LENGTH, LENGTH, GAMMA = 12, 10, 2
+INPUTS_LENGTH, LENGTH, GAMMA = 14, 10, 2
 TEXTS = ['a red bell', 'the big bell is old', 'it is red']
-SENTENCES = [
-    'a red bell',
-    'the big bell is old',
-    'it is a big red bell',
-    'it is red',
-    'the old bell is big',
-    'a big bell',
-    'the bell is red',
-    'it is old',
-]
 
 
 @functools.cache
 def vocabulary_file(**options) -> pathlib.Path:
-  """Writes a vocabulary of about 40 pieces."""
-  settings = dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1) | options
-  model = io.BytesIO()
-  sentencepiece.SentencePieceTrainer.train(
-      sentence_iterator=iter(SENTENCES),
-      model_writer=model,
-      vocab_size=40,
-      hard_vocab_limit=False,
-      num_threads=1,
-      minloglevel=2,
-      **settings,
-  )
+  """Writes a vocabulary of about 25 pieces."""
   path = pathlib.Path(tempfile.mkdtemp()) / 'spiece.model'
-  path.write_bytes(model.getvalue())
-  return path
+  text = 'a red bell\nthe big bell is old\nit is red\nthe bell is big'
+  return vocabulary_files.train(path, text=text, **options)
 
 
 @functools.cache
@@ -140,7 +118,7 @@ class TestNumDecodes:
 class TestPaddedIds:
 
   def test_masked_ids_are_never_written(self):
-    """All 64 ids are about equally likely, and about 40 are pieces."""
+    """All 64 ids are about equally likely, and about 25 are pieces."""
     num_pieces = vocabulary().num_pieces
     assert num_pieces < CONFIG.vocab_size
     hot = sampling.Sampling(8.0)
@@ -343,7 +321,9 @@ def target(tmp_path_factory):
 class TestLoad:
 
   def load(self, *args, **options):
-    settings = dict(gamma=GAMMA, inputs_length=12, targets_length=LENGTH)
+    settings = dict(
+        gamma=GAMMA, inputs_length=INPUTS_LENGTH, targets_length=LENGTH
+    )
     settings |= dict(matmul_precision='highest')
     return text_decoder.load(*args, **(settings | options))
 

@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import functools
 import gc
-import types
 import weakref
 
 from flax import struct
@@ -219,39 +218,6 @@ class TestDecodes:
     np.testing.assert_array_equal(two[:, 0], plain().sequences)
     assert len(np.unique(three.reshape(-1, LENGTH), axis=0)) > 2.5 * ROWS
 
-  def test_order_is_t5xs(self):
-    """The best is last, and equal scores stay in order."""
-    scores = np.array([[-1.0, -3.0, -2.0], [-5.0, -1.0, -5.0]], np.float32)
-    decoded = token_decoder.Decoded(
-        sequences=np.arange(12, dtype=np.int32).reshape(6, 2),
-        num_tokens=None,
-        log_probs=scores.reshape(-1),
-        num_calls=None,
-        num_steps=None,
-        num_draft_steps=None,
-        calls_by_width=None,
-        statistics=None,
-    )
-    sequences, found = token_decoder.best_last(decoded, 3)
-    order = jnp.argsort(scores, axis=-1)  # T5X sorts by this
-    np.testing.assert_array_equal(sequences[..., 0] // 2 % 3, order)
-    np.testing.assert_array_equal(found, np.sort(scores, axis=-1))
-
-
-class TestCounts:
-
-  @pytest.mark.parametrize('temperature', [0.0, 1.0])
-  def test_tokens_add_up(self, temperature):
-    limits = np.arange(ROWS) % (LENGTH + 1)
-    found = speculative(temperature=temperature, limits=limits)
-    stats = found.statistics
-    accepted = stats.accepted_histogram @ np.arange(GAMMA + 1)
-    np.testing.assert_array_equal(
-        found.num_tokens, accepted + found.num_calls - stats.num_cut_short
-    )
-    assert np.all(found.num_tokens <= limits)
-    assert found.num_steps == found.num_calls.max()
-
 
 class TestCompilation:
 
@@ -360,13 +326,6 @@ class TestPolicy:
     np.testing.assert_array_equal(
         outcomes.num_tested.sum(axis=0), statistics.num_tested
     )
-
-  def test_one_number_for_all_rows(self):
-    wanting = decoder(policy=Wanting(is_per_row=False))
-    with pytest.raises(
-        ValueError, match=r'wanting wants .* shape \(1,\) .* ins'
-    ):
-      wanting.speculative(request())
 
 
 class TestMayEnd:
@@ -486,14 +445,6 @@ def test_options_below_one(name):
     token_decoder.TokenDecoder(*models(), **options)
 
 
-@pytest.mark.parametrize('bad', [np.nan, -np.inf])
-def test_non_finite_scores(bad):
-  scores = np.array([-1.0, bad], np.float32)
-  decoded = types.SimpleNamespace(log_probs=scores)
-  with pytest.raises(ValueError, match='^Row 1 of a batch has log-probability'):
-    token_decoder.check_finite(decoded)
-
-
 class TestGenerate:
 
   IDS = [
@@ -526,11 +477,6 @@ class TestGenerate:
   @pytest.mark.parametrize('ids', [[2, 1], ['a text']])
   def test_one_input_or_text(self, ids):
     with pytest.raises(ValueError, match=r'^ids\[0\] must be a list of ids'):
-      decoder().generate(ids)
-
-  @pytest.mark.parametrize('ids', [[], [[2, 1], []]])
-  def test_nothing_to_decode(self, ids):
-    with pytest.raises(ValueError, match='nothing to decode|Input 1 is empty'):
       decoder().generate(ids)
 
   @pytest.mark.parametrize('token', [-1, 64, 2.5])

@@ -10,34 +10,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import text_decoder
-from speculative_t5x.decoder import token_decoder
-from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
-from speculative_t5x.tasks import bulletins
 from tests import repeat_last
-from tests import tiny
+from tests import workloads
 
-CONFIG = tiny.config(
-    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
-)
 SOURCE = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last')
 TEXTS = ['The train from Bonn is late.', 'It will rain in Turin today.']
 
 
 @functools.cache
 def decoder():
-  return text_decoder.TextDecoder(
-      tiny.model(CONFIG),
-      SOURCE.load(),
-      vocabularies.load(bulletins.VOCABULARY_FILE),
-      gamma=3,
-      inputs_length=24,
-      targets_length=12,
-      matmul_precision='highest',
+  return workloads.text_decoder(
+      SOURCE.load(), gamma=3, matmul_precision='highest'
   )
 
 
@@ -76,7 +63,7 @@ class TestPython:
 
     drafter = source.WithoutParameters(Other, 'other').load()
     with pytest.raises(ValueError, match=rf'{name}=2.*target \w+\(end=1'):
-      token_decoder.TokenDecoder(tiny.model(CONFIG), drafter, gamma=2, length=4)
+      decoder().tokens.with_drafter(drafter, 2)
 
 
 class TestOddDrafts:
@@ -162,9 +149,7 @@ class TestMistakes:
 
   def test_a_class_instead_of_a_loaded_drafter(self):
     with pytest.raises(ValueError, match='must be a loaded model.*RepeatLast'):
-      token_decoder.TokenDecoder(
-          tiny.model(CONFIG), repeat_last.RepeatLast, gamma=2, length=4
-      )
+      decoder().tokens.with_drafter(repeat_last.RepeatLast, 2)
 
   def test_uniforms_that_are_indexed(self):
     class Indexing(repeat_last.RepeatLast):

@@ -20,12 +20,10 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import table_source
 from speculative_t5x.networks import t5
-from speculative_t5x.research.measurement import acceptance
-from speculative_t5x.speculation import sampling
 from speculative_t5x.tasks import bulletins
-from tests import tiny
+from tests import workloads
 
-VOCAB, LIMITS = 4, (4, 3, 1)
+VOCAB = 4
 SPECIAL_IDS = t5.SPECIAL_IDS
 # Tokens of a vocabulary of 4 pieces; 1 ends a text.
 TEXTS = [[2, 3, 2, 1], [3, 3, 3, 1], [2, 2, 3, 1], [2], [2, 3, 3, 2, 2, 1], [1]]
@@ -119,10 +117,6 @@ class TestSmoothing:
       )
 
 
-CONFIG = tiny.config(
-    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
-)
-SENTENCES = ['The train from Bonn is late.', 'It will rain in Turin today.']
 
 
 @pytest.fixture(scope='module')
@@ -149,9 +143,9 @@ def save(counts, folder):
   return folder
 
 
-def find(folder, vocabulary=None, config=CONFIG, order=2, **special_ids):
+def find(folder, vocabulary=None, order=2, **special_ids):
   ids = dataclasses.replace(SPECIAL_IDS, **special_ids)
-  target = models.ModelSource(None, config, ids)
+  target = models.ModelSource(None, workloads.CONFIG, ids)
   return table_source.FromFile(folder, order).find(target, vocabulary)
 
 
@@ -166,21 +160,6 @@ class TestFromFile:
     description = loaded.description
     assert (description.kind, description.name) == (kind, kind)
     assert description.table == str(tmp_path)
-
-  def test_bigrams_resemble_the_embedded_target(self, german, vocabulary):
-    """Acceptance grows with the order."""
-    decoder = embedded.load_decoder(gamma=2)
-    texts = [text for text, _ in bulletins.read_pairs('test')[:8]]
-    request, _ = decoder.make_request(texts, sampling=sampling.Sampling(1.0))
-    decoded = jax.device_get(decoder.tokens.plain(request))
-    alphas = []
-    for order in (1, 2):
-      table = table_source.smooth(german, order, 2048, 0)
-      loaded = table_source.from_table(table, order)
-      tokens = decoder.tokens.with_drafter(loaded, 2)
-      scored = acceptance.score(tokens, request, decoded)
-      alphas.append(np.mean(np.concatenate([text.betas for text in scored])))
-    assert 0.01 < alphas[0] < alphas[1] < 0.9
 
 
 def test_short_vocabulary_of_a_table(german, vocabulary, tmp_path):
@@ -197,16 +176,6 @@ def test_short_vocabulary_of_a_table(german, vocabulary, tmp_path):
   assert loaded.description.short_vocabulary == 256
   assert loaded.description.table == folder
   assert loaded.models[0].config.head_size == 256
-
-
-class TestFile:
-
-  def test_is_read_as_it_was_written(self, german, tmp_path):
-    found = token_counts.load(save(german, tmp_path))
-    for field in dataclasses.fields(german):
-      np.testing.assert_array_equal(
-          getattr(found, field.name), getattr(german, field.name)
-      )
 
 
 def _other_vocabulary(german):

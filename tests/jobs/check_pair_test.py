@@ -106,17 +106,18 @@ class TestFailures:
   def test_first_reason_is_the_error(self, folder, run, tmp_path, capsys):
     """The report is printed and written before."""
     other = str(vocabulary_files.train(tmp_path / 'b.model', pad_id=-1))
-    swapped = {
+    draft_for_both = {
         'checkpoint_path': str(folder / 'draft'),
-        'draft_checkpoint_path': str(folder / 'target'),
         'target_config': saved_pair.TARGET,
         'draft_config': saved_pair.DRAFT,
     }
+    swapped = {'draft_checkpoint_path': str(folder / 'target')}
     for changes, reason in (
         ({'draft_vocabulary_file': other}, 'b.model has no pad_token'),
         ({'checkpoint_path': '/x'}, '(CHECKPOINT_PATH): No checkpoint at /x'),
         ({'device_memory_gib': 0.001}, 'MiB in total, of 0.001 GiB. '),
-        (swapped, 'look swapped. The report names 1 more.'),
+        (draft_for_both, 'It fits DRAFT_CONFIG.'),
+        (draft_for_both | swapped, 'look swapped. The report names 1 more.'),
     ):
       with pytest.raises(check_pair.PairError) as error:
         run(**changes, output_dir=str(tmp_path))
@@ -130,6 +131,9 @@ class TestFailures:
       ('changes', 'message'),
       [
           ({'gamma': 0}, 'gamma must be'),
+          ({'mesh_shape': 2}, 'mesh_shape must be'),
+          ({'mesh_shape': (1, -1)}, 'model must be'),
+          ({'mesh_shape': (2, 1), 'batch_size': 3}, 'batch_size 3'),
           ({'task_feature_lengths': {'inputs': 16}}, 'targets_length must be'),
           ({'dtype': 'float16'}, 'dtype must be'),
           (

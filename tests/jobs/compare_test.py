@@ -23,15 +23,12 @@ from speculative_t5x.tasks import ende
 from tests import tiny
 from tests import workloads
 
-_CONFIG = tiny.config(
-    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
-)
 _FIRST_TWIN = 4  # after the special ids
 _NUM_EXAMPLES, _LENGTH = 4, 12
 
 
 def _twin_params():
-  params = tiny.params(_CONFIG)
+  params = tiny.params(workloads.CONFIG)
   dense = params['decoder']['logits_dense']
   kernel = dense['kernel']
   dense['kernel'] = kernel.at[:, _FIRST_TWIN + 1 :: 2].set(
@@ -44,8 +41,9 @@ def _twin_params():
 def pair(tmp_path_factory):
   """Checkpoints of a target and of a draft model that resembles it."""
   folder = tmp_path_factory.mktemp('pair')
+  draft = tiny.params(workloads.CONFIG, noise=0.1)
   checkpoints.save(folder / 'target', 1, _twin_params())
-  checkpoints.save(folder / 'draft', 2, tiny.params(_CONFIG, noise=0.1))
+  checkpoints.save(folder / 'draft', 2, draft)
   return folder
 
 
@@ -56,7 +54,7 @@ def runs(pair, tmp_path_factory):
   for batch_size in (4, 2):
     folders[batch_size] = tmp_path_factory.mktemp('run')
     evaluation.evaluate(
-        drafter=workloads.drafter(str(pair / 'draft'), _CONFIG),
+        drafter=workloads.drafter(str(pair / 'draft'), workloads.CONFIG),
         **workloads.job_arguments(
             mixture_or_task_name=ende.BULLETINS,
             split='validation',
@@ -73,10 +71,6 @@ def runs(pair, tmp_path_factory):
   return folders
 
 
-def _lines(path):
-  return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
-
-
 def _write(path, lines):
   path.write_text(''.join(f'{json.dumps(line)}\n' for line in lines))
 
@@ -89,7 +83,7 @@ def changed(runs, tmp_path):
     folder = tmp_path / f'changed_{len(list(tmp_path.iterdir()))}'
     folder.mkdir()
     for name, function in (('predictions', row), ('results', record)):
-      lines = _lines(runs[2] / f'{name}.jsonl')
+      lines = workloads.read(runs[2] / f'{name}.jsonl')
       _write(folder / f'{name}.jsonl', filter(None, map(function, lines)))
     return folder
 
@@ -149,7 +143,7 @@ class TestVerdict:
       run(folder)
     (line,) = [
         line
-        for line in _lines(tmp_path / 'out' / 'divergence.jsonl')
+        for line in workloads.read(tmp_path / 'out' / 'divergence.jsonl')
         if line['differences']
     ]
     assert line['temperature'] == temperature
@@ -168,7 +162,7 @@ class TestVerdict:
       return token + 1
 
     run(changed(row=_with_token(0.0, 'baseline', twin)))
-    line, *others = _lines(tmp_path / 'out' / 'divergence.jsonl')
+    line, *others = workloads.read(tmp_path / 'out' / 'divergence.jsonl')
     (row,) = line['differences']
     assert not any(other['differences'] for other in others)
     assert (row['example_id'], row['position']) == (3, 2)

@@ -14,14 +14,9 @@ from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import runs
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.tasks import ende
-from tests import compilation
 from tests import workloads
 
-
-@pytest.fixture(scope='module', autouse=True)
-def unchecked_types():
-  with compilation.unchecked_types():
-    yield
+pytestmark = pytest.mark.usefixtures('unchecked_types')
 
 
 @pytest.fixture(scope='module')

@@ -8,12 +8,9 @@ import pathlib
 
 import pytest
 
-from speculative_t5x.decoder import text_decoder
 from speculative_t5x.jobs import paper
 from speculative_t5x.jobs.outputs import measured_pairs
-from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import memory
-from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import tracing
 from speculative_t5x.research.measurement import walltimes
@@ -25,8 +22,7 @@ from speculative_t5x.research.reports import token_trace
 from speculative_t5x.research.simulation import random_models
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.research.simulation import t5_published
-from speculative_t5x.tasks import bulletins
-from tests import tiny
+from tests import workloads
 from tests.research.paper import records
 
 _SHAPES = simulated_walltimes.Shapes(
@@ -90,26 +86,11 @@ def points(monkeypatch):
 
 @pytest.fixture(scope='module')
 def pair():
-  config = tiny.config(
-      vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
-  )
-  return text_decoder.TextDecoder(
-      tiny.model(config),
-      draft_model_source.from_model(tiny.model(config, noise=0.1)),
-      vocabularies.load(bulletins.VOCABULARY_FILE),
-      gamma=2,
-      inputs_length=24,
-      targets_length=24,
-  )
+  return workloads.text_decoder(targets_length=24)
 
 
 def _cells(path):
-  """The header and the rows of the last table in a file."""
-  *_, table = path.read_text().split('\n\nDetails:\n\n')
-  lines = [x for x in table.splitlines() if x.startswith('|')]
-  cells = [[c.strip() for c in line.strip('|').split('|')] for line in lines]
-  assert len({len(row) for row in cells}) == 1
-  return cells[0], cells[2:]
+  return records.cells(path.read_text())
 
 
 def _results(path, *found):

@@ -219,6 +219,7 @@ def test_resumes(measured, tmp_path, monkeypatch):
     ('changes', 'named'),
     [
         ({'alpha': (0.5, 1.01)}, 'alpha'),
+        ({'alpha': float('nan')}, 'alpha'),
         ({'gamma': (2, 31)}, 'gamma 31'),
         ({'temperature': -1.0}, 'temperature'),
         ({'target_size': '3b'}, "'3b'"),

@@ -6,11 +6,9 @@ import contextlib
 import dataclasses
 import io
 import json
-import pathlib
 import re
 import shutil
 
-import gin
 import jax
 import matplotlib.image
 import numpy as np
@@ -22,7 +20,6 @@ import tensorflow as tf
 from speculative_t5x.jobs import train
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from speculative_t5x.networks import t5
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import feed
@@ -34,17 +31,9 @@ from speculative_t5x.training import trainer
 from tests import full_disk
 from tests import tiny
 
-_ROOT = pathlib.Path(__file__).parents[2]
 _TASK = 'train_test_copies'
-_CONFIG = t5.T5Config(
-    vocab_size=16,
-    emb_dim=8,
-    num_heads=1,
-    num_encoder_layers=1,
-    num_decoder_layers=1,
-    head_dim=8,
-    mlp_dim=16,
-    dropout_rate=0.2,
+_CONFIG = tiny.config(
+    vocab_size=16, num_encoder_layers=1, num_decoder_layers=1, dropout_rate=0.2
 )
 
 
@@ -400,43 +389,3 @@ def test_calls_end_at_periods_whatever_step_they_start_from():
     seen.append(step)
   assert seen == [5, 7, 10, 14, 15, 18]
   assert [x for x in seen if settings.is_checkpoint(x)] == [7, 14, 18]
-
-
-class TestConfigs:
-
-  @pytest.fixture(autouse=True)
-  def _from_the_root(self, monkeypatch):
-    monkeypatch.chdir(_ROOT)
-
-  @pytest.mark.parametrize(
-      ('name', 'num_params', 'dropout_rate'),
-      [('target', 10_574_208, 0.1), ('draft', 918_528, 0.0)],
-  )
-  def test_shipped_pair(self, name, num_params, dropout_rate):
-    gin.parse_config_files_and_bindings(
-        [f'configs/runs/train_bulletins_{name}.gin'], ['MODEL_DIR = "unused"']
-    )
-    with gin.config_scope(name):
-      config = gin.get_configurable(t5.T5Config)()
-    params = models.abstract_params(config)
-    assert sum(x.size for x in jax.tree.leaves(params)) == num_params
-    assert (config.dtype, config.dropout_rate) == ('float32', dropout_rate)
-
-  def test_generic_run(self, tmp_path):
-    sizes = dataclasses.asdict(_CONFIG)
-    del sizes['dtype'], sizes['dropout_rate']
-    gin.parse_config_files_and_bindings(
-        ['configs/runs/train.gin'],
-        [
-            *(f't5.T5Config.{name} = {x!r}' for name, x in sizes.items()),
-            'NETWORK_CONFIG = @t5.T5Config()',
-            f'MIXTURE_OR_TASK_NAME = {_TASK!r}',
-            f'MODEL_DIR = {str(tmp_path)!r}',
-            'TRAIN_STEPS = 2',
-            'WARMUP_STEPS = 1',
-            'BATCH_SIZE = 8',
-            'DROPOUT_RATE = 0.0',
-        ],
-    )
-    result = gin.get_configurable(train.train)()
-    assert result.last.step == 2

@@ -18,18 +18,10 @@ from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.policies import schedule
-from tests import compilation
 from tests import live_bytes
 from tests import tiny
 from tests.mesh import pairs
 from tests.optimized import compiled_loop
-
-
-@pytest.fixture
-def unchecked_types():
-  with compilation.unchecked_types():
-    yield
-
 
 _COLLECTIVE = re.compile(
     r'= \(?\w+\[([\d,]*)\].* '

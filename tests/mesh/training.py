@@ -22,17 +22,12 @@ from speculative_t5x.training import on_policy
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from speculative_t5x.training import trainer
+from tests import tiny
 
-_TARGET = t5.T5Config(
-    vocab_size=16,
-    emb_dim=16,
-    num_heads=4,
-    num_encoder_layers=1,
-    num_decoder_layers=2,
-    head_dim=8,
-    mlp_dim=32,
-    dropout_rate=0.0,
-)
+_TARGET = tiny.config(
+    vocab_size=16, emb_dim=16, num_heads=4, num_encoder_layers=1, head_dim=8,
+    mlp_dim=32, dropout_rate=0.0,
+)  # fmt: skip
 
 
 def _examples():

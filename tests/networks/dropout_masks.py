@@ -18,9 +18,8 @@ CONFIG = tiny.config(
 def of(network: nn.Module) -> list[tuple[float, tuple[int, ...]]]:
   """Returns the probability to keep and the shape of each, as drawn.
 
-  Args:
-    network: of CONFIG; ours or T5X's. It gets 2 examples with 5 tokens of
-      inputs and 4 of targets.
+  The network of CONFIG, ours or T5X's, gets 2 examples with 5 tokens of inputs
+  and 4 of targets.
   """
   masks = []
   draw = jax.random.bernoulli

@@ -175,14 +175,13 @@ def test_only_a_tied_head_is_scaled(is_tied):
 class TestGolden:
   """Comparisons with what T5X computed for the same weights."""
 
+  def teacher_forced(self, config, golden):
+    inputs = golden['encoder_input_tokens'][:3]
+    targets = golden['decoder_target_tokens']
+    return teacher_forced(config, tiny.params(config), inputs, targets)
+
   def test_teacher_forced_logits(self, golden):
-    config = tiny.config()
-    logits = teacher_forced(
-        config,
-        tiny.params(config),
-        golden['encoder_input_tokens'][:3],
-        golden['decoder_target_tokens'],
-    )
+    logits = self.teacher_forced(tiny.config(), golden)
     is_target = golden['decoder_target_tokens'] > 0
     np.testing.assert_allclose(
         np.asarray(logits)[is_target], golden['logits'][is_target], atol=1e-4
@@ -190,13 +189,7 @@ class TestGolden:
 
   def test_bfloat16(self, golden):
     """T5X's own bfloat16 logits are within 0.1 of its float32 logits."""
-    config = tiny.config(dtype=jnp.bfloat16)
-    logits = teacher_forced(
-        config,
-        tiny.params(config),
-        golden['encoder_input_tokens'][:3],
-        golden['decoder_target_tokens'],
-    )
+    logits = self.teacher_forced(tiny.config(dtype=jnp.bfloat16), golden)
     assert logits.dtype == jnp.float32
     error = np.abs(np.asarray(logits) - golden['logits'])
     assert 1e-3 < error.max() < 0.2  # rounding, and no other difference

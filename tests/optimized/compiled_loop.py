@@ -23,7 +23,6 @@ from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
-from tests import compilation
 from tests import tiny
 
 GAMMA = 3
@@ -120,10 +119,7 @@ def request(batch: int) -> requests_lib.Request:
   return tiny.request(tiny.encoder_tokens(batch, 11), LENGTH, 1.0)
 
 
-@pytest.fixture(scope='module', autouse=True)
-def unchecked_types():
-  with compilation.unchecked_types():
-    yield
+pytestmark = pytest.mark.usefixtures('unchecked_types')
 
 
 class TestNoCacheIsCopied:

@@ -1,13 +1,7 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the SkyPilot task files in configs/cloud.
+"""Tests of the SkyPilot task files in configs/cloud."""
 
-SkyPilot does not fit into the environment of the tests: its own parser reads
-the files where SPECULATIVE_T5X_SKYPILOT names the Python of an environment that
-has it (`pip install 'skypilot[gcp]'`).
-"""
-
-import json
 import os
 import pathlib
 import shlex
@@ -24,17 +18,6 @@ from speculative_t5x.jobs.command_line import t5x_multihost
 _CHECKOUT = pathlib.Path(__file__).parents[2]
 _FILES = sorted((_CHECKOUT / 'configs/cloud').glob('*.yaml'))
 _SPOT = {'paper', 'distill'}
-_BY_SKYPILOT = """
-import json, sys, sky
-for path in sys.argv[1:]:
-  values = [(name, 'gs://b/x') for name in json.loads(sys.stdin.readline())]
-  task = sky.Task.from_yaml_config(
-      sky.utils.yaml_utils.read_yaml(path), env_overrides=values)
-  (machine,) = task.resources
-  print(json.dumps([
-      machine.accelerators, machine.accelerator_args, machine.zone,
-      machine.use_spot, task.num_nodes, task.workdir, task.setup]))
-"""
 
 
 def _tasks():
@@ -106,28 +89,3 @@ def test_machine(task):
   assert machine.get('use_spot', False) == (task['name'] in _SPOT)
   slices = 't5x.eval' in task['run']
   assert machine['accelerators'] == f'tpu-v4-{16 if slices else 8}'
-
-
-def test_read_by_skypilot():
-  python = os.environ.get('SPECULATIVE_T5X_SKYPILOT')
-  if not python:
-    pytest.skip('SPECULATIVE_T5X_SKYPILOT names no Python with SkyPilot')
-  tasks = [yaml.safe_load(path.read_text()) for path in _FILES]
-  required = [
-      [k for k, v in task['envs'].items() if v is None] for task in tasks
-  ]
-  done = subprocess.run(
-      [python, '-c', _BY_SKYPILOT, *map(str, _FILES)],
-      input='\n'.join(map(json.dumps, required)),
-      capture_output=True, text=True, cwd=_CHECKOUT,
-  )  # fmt: skip
-  assert done.returncode == 0, done.stderr
-  read = [json.loads(line) for line in done.stdout.splitlines()]
-  assert len(read) == len(_FILES)
-  for path, task, values in zip(_FILES, tasks, read):
-    accelerators, arguments, zone, is_spot, num_nodes, workdir, setup = values
-    assert accelerators == {task['resources']['accelerators']: 1}
-    assert arguments == task['resources']['accelerator_args']
-    assert (zone, num_nodes, workdir) == ('us-central2-b', 1, '.')
-    assert is_spot == (path.stem in _SPOT)
-    assert setup == task['setup']

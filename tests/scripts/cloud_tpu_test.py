@@ -399,26 +399,6 @@ def test_commands_of_the_page(cloud, block):
   )
 
 
-def test_set_up_in_a_bare_environment(tmp_path):
-  """Installs everything, which takes some minutes and the package index."""
-  if not os.environ.get('SPECULATIVE_T5X_SET_UP'):
-    pytest.skip('SPECULATIVE_T5X_SET_UP is not set')
-  kept = {k: v for k, v in os.environ.items() if k != 'PYTHONPATH'}
-  bare, checkout = tmp_path / 'bare', tmp_path / 'checkout'
-  path = f'{bare}/bin:{os.environ["PATH"]}'
-  run = functools.partial(
-      subprocess.run, check=True, env={**kept, 'PATH': path}
-  )
-  run([sys.executable, '-m', 'venv', bare])
-  run(['git', 'clone', '--quiet', _CHECKOUT, checkout])
-  run(['bash', checkout / 'scripts/cloud_tpu/set_up.sh'])
-  python = checkout / '.venv/bin/python'
-  run([python, '-c', 'import t5x.eval, t5x.train, libtpu'], cwd=tmp_path)
-  job = 'paper', 'table1', f'--output_dir={tmp_path / "paper"}'
-  run([checkout / '.venv/bin/speculative-t5x', *job], cwd=tmp_path)
-  assert (tmp_path / 'paper/table1.md').exists()
-
-
 def test_same_t5x_as_documented():
   set_up = (_CHECKOUT / 'scripts/cloud_tpu/set_up.sh').read_text()
   documented = (_CHECKOUT / 'docs/t5x.md').read_text()

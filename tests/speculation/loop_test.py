@@ -226,18 +226,6 @@ class TestForcedStep:
     assert counts(after) == counts(before)
 
 
-class TestDecoderInputs:
-
-  def test_shifted_behind_a_start_token(self):
-    sequences = jnp.array([[5, 6, 7], [8, 9, 0]])
-    inputs = functools.partial(
-        state_lib.decoder_inputs, sequences, jnp.array([4, 3])
-    )
-    assert inputs(jnp.array([0, 1]), 4).tolist() == [[4, 5, 6, 7], [8, 9, 0, 0]]
-    inputs = inputs(jnp.array([3, 2]), 1)
-    assert inputs.tolist() == [[7], [9]]
-
-
 VOCAB, GAMMA, LENGTH, ROWS, TABLES = 5, 3, 12, 32, 4
 
 
@@ -314,24 +302,6 @@ class TestLoop:
         state.sequences[:, :5], whole.sequences[:, :5]
     )
     assert np.all(state.num_tokens == np.minimum(whole.num_tokens, 5))
-
-  def test_greedy_scores_are_exactly_zero(self, loop):
-    state, _ = loop.decode(temperature=0.0)
-    assert not state.log_probs.any()
-
-  def test_model_is_traced_once(self, loop):
-    outputs = set()
-    for i in range(10):
-      state, _ = loop.decode(
-          seed=i,
-          temperature=0.5 + 0.2 * i,
-          topk=0 if i % 2 else 2 + i,
-          topp=0.0 if i % 3 else 1 - 0.05 * i,
-          limits=LENGTH - i,
-      )
-      outputs.add(state.sequences.tobytes())
-    assert loop.num_traces == 1
-    assert len(outputs) == 10
 
 
 @dataclasses.dataclass(frozen=True)

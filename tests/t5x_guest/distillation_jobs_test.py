@@ -20,10 +20,6 @@ TARGET = tiny.config(
     vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
 )
 DRAFT = {'emb_dim': 16, 'num_heads': 1, 'mlp_dim': 32}
-MESH_4X2 = (
-    'partitioning.PjitPartitioner.num_partitions=None',
-    'partitioning.PjitPartitioner.model_parallel_submesh=(1, 2)',
-)
 
 _JOB = """
 from __gin__ import dynamic_registration
@@ -178,7 +174,7 @@ class TestTraining:
   def test_a_mesh_has_the_losses_of_one_device(
       self, folder, trained, tmp_path
   ):
-    train(folder, tmp_path, *MESH_4X2, devices=8)
+    train(folder, tmp_path, *jobs.MESH_4X2, devices=8)
     one, other = map(losses, (trained, tmp_path))
     assert other == pytest.approx(one, rel=1e-4)
     info = (tmp_path / 'model-info.txt').read_text().splitlines()

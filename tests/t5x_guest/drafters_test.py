@@ -29,7 +29,7 @@ from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.t5x_guest import named_params
 from speculative_t5x.tasks import bulletins
-from tests import command_state
+from tests import process_state
 from tests import tiny
 from tests import vocabulary_files
 from tests.t5x_guest import tiny_pair
@@ -132,7 +132,7 @@ def configured(name, folder):
 @pytest.fixture
 def clean_gin():
   yield
-  command_state.reset()
+  process_state.reset()
 
 
 def restored(model, folder, config=None):

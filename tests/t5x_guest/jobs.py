@@ -16,10 +16,15 @@ import time
 
 import numpy as np
 
-from tests import simulated_devices
+from tests import processes
 
 CHECKOUT = pathlib.Path(__file__).parents[2]
 NUM_EXAMPLES = 64  # what the oracle has decoded
+# Bindings of a mesh of eight devices, each two of which share a target.
+MESH_4X2 = (
+    'partitioning.PjitPartitioner.num_partitions=None',
+    'partitioning.PjitPartitioner.model_parallel_submesh=(1, 2)',
+)
 # Bindings that split a target over two processes of one device each.
 TWO_HOSTS = (
     'partitioning.PjitPartitioner.num_partitions=None',
@@ -102,7 +107,7 @@ def _environment(devices: int) -> dict[str, str]:
   return {
       **os.environ,
       'PYTHONPATH': f'{CHECKOUT}:{os.environ.get("PYTHONPATH", "")}',
-      **simulated_devices.environment(devices),
+      **processes.environment(devices),
   }
 
 
@@ -117,13 +122,8 @@ def multi30k_flags(
 ) -> list[str]:
   """Returns the flags of the Multi30k configuration with the oracle's pair.
 
-  Args:
-    script: 'eval' or 'infer'.
-    shared: The folder of shared test data.
-    output: The folder of the results.
-    *bindings: `NAME=VALUE` for gin, after all else.
-    gin_file: Another file after the job's own.
-    **paths: Paths of `data`, `target` or `draft`, in place of the shared ones.
+  Bindings come after all else. Paths of `data`, `target` or `draft` are in
+  place of those in the folder of shared test data.
   """
   oracle = shared / 't5x_oracle'
   target = paths.get('target', oracle / 'target/t5x_orbax/checkpoint_2500')

@@ -12,16 +12,12 @@ from tests import prepared_data
 from tests import shared as shared_lib
 from tests.t5x_guest import jobs
 
-MESH_4X2 = (
-    'partitioning.PjitPartitioner.num_partitions=None',
-    'partitioning.PjitPartitioner.model_parallel_submesh=(1, 2)',
-)
 # For two devices, of which the draft model takes both as well.
-MODEL_2 = (*MESH_4X2, 'DRAFT_IS_MODEL_PARALLEL=True')
+MODEL_2 = (*jobs.MESH_4X2, 'DRAFT_IS_MODEL_PARALLEL=True')
 SAMPLED = ('TEMPERATURE=1.0', 'SEED=3')
 MESHES = pytest.mark.parametrize(
     'devices, mesh',
-    [(1, ()), (8, MESH_4X2), (2, MODEL_2)],
+    [(1, ()), (8, jobs.MESH_4X2), (2, MODEL_2)],
     ids=['1 device', '4x2', '1x2'],
 )
 
@@ -239,19 +235,6 @@ class TestInfer:
     assert sum(counts['target_calls']) < 0.6 * sum(counts['tokens'])
     assert 0 < sum(counts['accepted']) < sum(counts['tested'])
 
-  def test_a_sample_depends_on_its_example_alone(
-      self, shared, data, sampled, tmp_path
-  ):
-    """It depends neither on the batch nor on the shard."""
-    shard = ('infer.num_shards=2', 'infer.shard_id=1', 'BATCH_SIZE=7')
-    succeeded(
-        jobs.run_multi30k(
-            'infer', shared, tmp_path, *SAMPLED, *shard, data=data
-        )
-    )
-    lines = jobs.predictions(tmp_path)
-    assert [line['prediction_tokens'] for line in lines] == sampled[1::2]
-
 
 class TestSeveralHosts:
   """Two processes on this machine, with one device each."""
@@ -305,14 +288,6 @@ class TestConfigs:
     error = done.stderr.rpartition('Traceback')[2]
     assert 'FileNotFoundError: TensorFlow Datasets has not prepared' in error
     assert f'--data_dir={output}`' in error
-
-  @pytest.mark.parametrize('script', ['eval', 'infer'])
-  def test_runs_up_to_where_data_is_needed(self, script, tmp_path):
-    """T5X's own file of the target's sizes comes last."""
-    files = f'configs/t5x/{script}_xsum.gin', 't5x/examples/t5/t5_1_1/xl.gin'
-    settings = ['DROPOUT_RATE=0.0']
-    done = self.run(script, tmp_path, *files, settings=settings)
-    self.needs_data_alone(done, tmp_path)
 
   def test_job_of_t5xs_files_with_one_more_file_from_any_folder(self, tmp_path):
     """The checkout is among Python's paths, as with an editable install."""

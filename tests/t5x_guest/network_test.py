@@ -96,14 +96,6 @@ def test_dropout_is_where_t5x_has_it():
   assert masks == dropout_masks.of(tiny_pair.transformer(config))
 
 
-def test_the_sizes_are_read_from_t5xs_files():
-  xxl = read_sizes('t5_1_1', 'xxl')
-  assert (xxl.emb_dim, xxl.num_heads, xxl.mlp_dim) == (4096, 64, 10240)
-  assert xxl.num_decoder_layers == 24 and xxl.vocab_size == 32128
-  large = read_sizes('t5_1_0', 'large')
-  assert large.mlp_activations == ('relu',) and large.logits_via_embedding
-
-
 @pytest.mark.parametrize(
     'overrides',
     [

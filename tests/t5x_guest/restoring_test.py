@@ -14,7 +14,6 @@ from speculative_t5x import t5x_guest
 from speculative_t5x.jobs import convert
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from tests import checkpoints_by_hand
 from tests import shared as shared_lib
 from tests.t5x_guest import tiny_pair
 
@@ -97,13 +96,6 @@ class TestRestore:
         for axis in x.sharding.spec
     }
     assert axes('target') == {'model', None} and axes('draft') == {None}
-
-  def test_draft_of_the_older_layout(self, folder, tmp_path):
-    draft = jax.device_get(flax.core.unfreeze(PARAMS['draft']))
-    path = checkpoints_by_hand.write_legacy(tmp_path, draft)
-    found = restore(folder / 'target', path).params
-    assert_equal(found['target'], PARAMS['target'])
-    assert_equal(found['draft'], prepared(PARAMS['draft']))
 
   @pytest.mark.parametrize('roles', ['target', 'draft', 'target draft'])
   def test_checkpoint_of_a_pair_for_either(self, folder, tmp_path, roles):
@@ -204,17 +196,6 @@ def test_model_of_t5x_alone(folder, use):
         partitioner=tiny_pair.partitioner(),
         checkpoint_path=folder / 'target',
     )
-
-
-def test_what_is_restored_decodes(folder):
-  state = restore(folder / 'target', folder / 'draft')
-  batch = tiny_pair.batch(3)
-  model = tiny_pair.model()
-  predict = jax.jit(model.predict_batch)
-  np.testing.assert_array_equal(
-      predict(state.params, batch), predict(tiny_pair.state(model), batch)
-  )
-  assert jnp.any(predict(state.params, batch) > 0)
 
 
 def test_t5x_itself_restores_what_convert_writes(tmp_path):

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that the embedded corpora are the released ones, and are read."""
+"""Tests of the embedded corpora, and of the tasks made of them."""
 
 import gzip
 import hashlib
@@ -8,10 +8,15 @@ import pathlib
 import subprocess
 import sys
 
+import editdistance
 import pytest
 import sentencepiece
+import seqio
 
 from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import examples
+from speculative_t5x.tasks import paraphrases
+from speculative_t5x.tasks import post_editing
 
 
 @pytest.fixture(scope='module')
@@ -22,11 +27,6 @@ def vocabulary():
 
 
 class TestFiles:
-
-  def test_vocabulary(self, vocabulary):
-    assert vocabulary.get_piece_size() == 2048
-    special = ('pad_id', 'eos_id', 'unk_id', 'bos_id')
-    assert [getattr(vocabulary, x)() for x in special] == [0, 1, 2, -1]
 
   def test_texts_are_the_released_ones(self):
     """Their hashes, which pin what their card says of them."""
@@ -96,3 +96,99 @@ class TestTasks:
       for side, text in zip(sides, pair, strict=True):
         assert example[f'{side}_pretokenized'].decode() == text
         assert example[side].tolist() == [*vocabulary.encode(text), 1]
+
+
+_LENGTHS = {'inputs': 96, 'targets': 96}
+
+
+def _topics(pairs):
+  known = {
+      pair: each.topic
+      for each in bulletins.read_paraphrases()
+      for pair in (each.first, each.second)
+  }
+  return {known[pair] for pair in pairs}
+
+
+def test_splits_of_unrelated_texts_share_no_topic():
+  first, second = map(paraphrases.read_unrelated_pairs, paraphrases.SPLITS)
+  assert len(first) + len(second) == 200 and min(len(first), len(second)) > 90
+  assert not set(first) & set(second)
+  topics = _topics(first), _topics(second)
+  assert not topics[0] & topics[1]
+  assert len(topics[0]) == len(topics[1]) == 6
+
+
+def test_unrelated_texts_are_paraphrases():
+  for split in paraphrases.SPLITS:
+    known = paraphrases.read_pairs(split)
+    found = paraphrases.read_unrelated_pairs(split)
+    assert found == [pair for pair in known if pair in found]
+
+
+@pytest.mark.parametrize(
+    ('task', 'read'),
+    [
+        (paraphrases.PARAPHRASES, paraphrases.read_pairs),
+        (paraphrases.UNRELATED, paraphrases.read_unrelated_pairs),
+    ],
+)
+@pytest.mark.parametrize('split', paraphrases.SPLITS)
+def test_examples_are_those_of_the_split(task, read, split):
+  found = [each.text for each in examples.stream(task, split, _LENGTHS)]
+  assert found == [source for source, _ in read(split)]
+
+
+@pytest.fixture(scope='module', params=post_editing.PERCENTAGES)
+def percentage(request):
+  return request.param
+
+
+@pytest.fixture(scope='module')
+def columns(percentage):
+  return post_editing.read(percentage, 'validation')
+
+
+def _pairs(columns):
+  """Returns the words of each hint and of its reference."""
+  for (hint,), target in zip(columns['hints'], columns['targets'], strict=True):
+    yield hint.split(), target.split()
+
+
+class TestColumns:
+
+  def test_share_of_edited_words(self, columns, percentage):
+    pairs = list(_pairs(columns))
+    edits = [editdistance.eval(*pair) for pair in pairs]
+    words = [len(target) for _, target in pairs]
+    assert edits == [round(percentage / 100 * n) for n in words]
+    assert sum(edits) / sum(words) == pytest.approx(percentage / 100, abs=0.005)
+    # Words are dropped and inserted, too.
+    added = [len(hint) - len(target) for hint, target in pairs]
+    assert min(added) < 0 < max(added)
+
+  def test_words_are_those_of_the_split(self, columns):
+    known = {word for t in columns['targets'] for word in t.split()}
+    assert all(known.issuperset(hint) for hint, _ in _pairs(columns))
+
+  def test_pairs_are_those_of_the_bulletins(self, columns):
+    pairs = list(zip(columns['inputs'], columns['targets'], strict=True))
+    assert pairs == bulletins.read_pairs('validation')
+
+
+class TestTask:
+
+  def test_example(self, percentage):
+    task = seqio.get_mixture_or_task(post_editing.name(percentage))
+    dataset = task.get_dataset(
+        {'inputs': 96, 'targets': 96}, 'test', shuffle=False
+    )
+    example = next(dataset.as_numpy_iterator())
+    source, target = bulletins.read_pairs('test')[0]
+    assert example['inputs_pretokenized'].decode() == source
+    assert example['targets_pretokenized'].decode() == target
+    assert example['example_id'] == 0
+    (hint,) = example['hints']
+    expected = post_editing.read(percentage, 'test')['hints'][0]
+    assert [hint.decode()] == expected
+    assert set(task.splits) == {'validation', 'test'}

@@ -33,13 +33,6 @@ def folder(tmp_path):
 
 class TestReadPairs:
 
-  def test_pairs_lines(self, folder):
-    assert multi30k.read_pairs(folder, 'validation') == [
-        ('train val 1', 'Zug val 1'),
-        ('train val 2', 'Zug val 2'),
-        ('train val 3', 'Zug val 3'),
-    ]
-
   def test_keeps_a_separator_within_a_sentence(self, folder):
     _write(folder / 'val.en.gz', ['a\u2028b', 'c', 'd'])
     assert multi30k.read_pairs(folder, 'validation')[0][0] == 'a\u2028b'

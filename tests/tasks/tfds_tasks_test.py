@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the tasks from TensorFlow Datasets, on small prepared data sets."""
+"""Tests of WMT14, CNN/DailyMail and XSum, on small stand-ins for their data."""
 
 import json
 import pathlib
@@ -8,10 +8,13 @@ import pathlib
 import gin
 import numpy as np
 import pytest
+import sacrebleu
+from sacrebleu.dataset import base
 import seqio
 
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import examples
+from speculative_t5x.tasks import newstest2014
 from speculative_t5x.tasks import tfds_source
 from speculative_t5x.tasks import tfds_tasks
 from tests import prepared_data
@@ -80,20 +83,22 @@ def _read(source, split='test', **kwargs):
   return list(dataset.as_numpy_iterator())
 
 
+def parse(monkeypatch, name, *bindings):
+  """Parses the gin files of a task and of an eval run."""
+  monkeypatch.chdir(_ROOT)
+  gin.parse_config_files_and_bindings(
+      ['configs/runs/eval.gin', f'configs/tasks/{name}.gin'],
+      [f'VOCABULARY_FILE = "{bulletins.VOCABULARY_FILE}"', *bindings],
+      finalize_config=False,
+  )
+
+
 class TestRegister:
 
   @pytest.mark.parametrize('name', tfds_tasks.NAMES)
   @pytest.mark.usefixtures('register')
   def test_gin_file(self, prepared, name, monkeypatch):
-    monkeypatch.chdir(_ROOT)
-    gin.parse_config_files_and_bindings(
-        ['configs/runs/eval.gin', f'configs/tasks/{name}.gin'],
-        [
-            f'VOCABULARY_FILE = "{bulletins.VOCABULARY_FILE}"',
-            f'TFDS_DATA_DIR = "{prepared}"',
-        ],
-        finalize_config=False,
-    )
+    parse(monkeypatch, name, f'TFDS_DATA_DIR = "{prepared}"')
     assert gin.get_configurable(tfds_tasks.register)() == name
     lengths = gin.query_parameter('%TASK_FEATURE_LENGTHS')
     loaded = examples.load(name, 'test', lengths)
@@ -134,15 +139,7 @@ class TestFiles:
   def test_as_the_prepared_data_set(self, tmp_path, name, monkeypatch):
     _, example, inputs, targets = _TEXTS[name]
     file = self.write(tmp_path / 'a.jsonl', example, example | {'id': 7})
-    monkeypatch.chdir(_ROOT)
-    gin.parse_config_files_and_bindings(
-        ['configs/runs/eval.gin', f'configs/tasks/{name}.gin'],
-        [
-            f'VOCABULARY_FILE = "{bulletins.VOCABULARY_FILE}"',
-            f'JSONL_FILES = {{"test": "{file}"}}',
-        ],
-        finalize_config=False,
-    )
+    parse(monkeypatch, name, f'JSONL_FILES = {{"test": "{file}"}}')
     assert gin.get_configurable(tfds_tasks.register)() == name
     loaded = examples.load(name, 'test', _LENGTHS)
     assert (loaded.inputs, loaded.targets) == ([inputs] * 2, [targets] * 2)
@@ -152,27 +149,21 @@ class TestFiles:
   @pytest.mark.parametrize(
       ('row', 'error'),
       [
-          ({'article': 'a'}, "a.jsonl, line 1 .*'highlights'"),
-          (_NEWS | {'highlights': ['a', 'b']}, 'a.jsonl, line 1 '),
-          (_NEWS | {'article': None}, 'a.jsonl, line 1 '),
-          (['article', 'highlights'], 'a.jsonl, line 1 '),
+          ({'article': 'a'}, "a.jsonl, line 2 .*'highlights'"),
+          (_NEWS | {'highlights': ['a', 'b']}, 'a.jsonl, line 2 '),
+          (_NEWS | {'article': None}, 'a.jsonl, line 2 '),
+          (['article', 'highlights'], 'a.jsonl, line 2 '),
+          ('\xe4', 'a.jsonl, line 2 '),  # of another encoding
       ],
   )
   @pytest.mark.usefixtures('register')
   def test_line_that_is_not_a_row(self, tmp_path, row, error):
-    files = {'test': self.write(tmp_path / 'a.jsonl', row)}
-    vocabulary = bulletins.VOCABULARY_FILE
-    tfds_tasks.register('cnn_dailymail', None, vocabulary, files)
-    with pytest.raises(ValueError, match=error):
-      examples.load('cnn_dailymail', 'test', _LENGTHS)
-
-  @pytest.mark.usefixtures('register')
-  def test_line_of_another_encoding(self, tmp_path):
-    file = self.write(tmp_path / 'a.jsonl', _NEWS)
-    file.write_bytes(file.read_bytes() + '"\xe4"'.encode('latin-1'))
+    file = tmp_path / 'a.jsonl'
+    lines = json.dumps(_NEWS), json.dumps(row, ensure_ascii=False)
+    file.write_bytes('\n'.join(lines).encode('latin-1'))
     vocabulary = bulletins.VOCABULARY_FILE
     tfds_tasks.register('cnn_dailymail', None, vocabulary, {'test': file})
-    with pytest.raises(ValueError, match='a.jsonl, line 3 '):
+    with pytest.raises(ValueError, match=error):
       examples.load('cnn_dailymail', 'test', _LENGTHS)
 
   @pytest.mark.usefixtures('register')
@@ -265,3 +256,60 @@ class TestSource:
     source = tfds_source.PreparedDataSource(_WMT, folder)
     with pytest.raises(ValueError, match=message):
       source.get_dataset(split)
+
+
+@pytest.fixture
+def sacrebleu_dir(tmp_path, monkeypatch):
+  """Returns the folder that SACREBLEU would name, without a network."""
+
+  def refuse(*_, **unused):
+    raise OSError('no network')
+
+  data_set = sacrebleu.DATASETS['wmt14/full']
+  monkeypatch.setattr(sacrebleu, 'SACREBLEU_DIR', str(tmp_path))
+  monkeypatch.setattr(data_set, '_outdir', str(tmp_path / 'wmt14/full'))
+  monkeypatch.setattr(data_set, '_rawdir', str(tmp_path / 'wmt14/full/raw'))
+  monkeypatch.setattr(base, 'download_file', refuse)
+  yield tmp_path
+  if 'wmt_ende' in seqio.TaskRegistry.names():
+    seqio.TaskRegistry.remove('wmt_ende')
+
+
+def test_gin_file(sacrebleu_dir, monkeypatch):
+  """It is the task of wmt_ende.gin, of the test split alone."""
+  prepared_data.write_newstest2014(sacrebleu_dir)
+  parse(monkeypatch, 'newstest2014')
+  name = gin.get_configurable(newstest2014.register)()
+  assert name == 'wmt_ende'
+  lengths = gin.query_parameter('%TASK_FEATURE_LENGTHS')
+  loaded = examples.load(name, gin.query_parameter('%SPLIT'), lengths, 9)
+  assert loaded.inputs[7] == 'translate English to German: src\u20287'
+  assert loaded.targets[7] == 'ref\u20287'
+  assert loaded.example_ids.tolist() == list(range(9))
+  assert len(newstest2014.read('test')['en']) == 3003
+  task = seqio.TaskRegistry.get(name)
+  assert list(task.splits) == ['test']
+  tfds_tasks.register(name, None, bulletins.VOCABULARY_FILE)
+  whole = seqio.TaskRegistry.get(name)
+  assert task.metric_fns == whole.metric_fns
+  assert task.output_features == whole.output_features
+
+
+@pytest.mark.parametrize('counts', [(3002, None), (3003, 3002)])
+def test_files_that_are_not_whole(sacrebleu_dir, counts):
+  prepared_data.write_newstest2014(sacrebleu_dir, *counts)
+  with pytest.raises(ValueError, match='3002 sentences.*Remove .*wmt14/full'):
+    newstest2014.read('test')
+
+
+@pytest.mark.parametrize('error', [OSError('no network'), SystemExit(1)])
+def test_download_that_fails(sacrebleu_dir, monkeypatch, error):
+  """SacreBLEU ends the process if a checksum is wrong."""
+
+  def fail(*_, **unused):
+    raise error
+
+  monkeypatch.setattr(base, 'download_file', fail)
+  with pytest.raises(OSError, match='sacrebleu -t wmt14/full -l en-de') as e:
+    newstest2014.read('test')
+  assert str(sacrebleu_dir / 'wmt14/full') in str(e.value)

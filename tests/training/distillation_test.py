@@ -1,16 +1,21 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of distillation: the draft model learns what the target says."""
+"""Tests of distillation, its losses, and acceptance by teacher forcing."""
+
+import itertools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from speculative_t5x.loading import models
+from speculative_t5x.speculation import theory
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
+from speculative_t5x.training import draft_acceptance
 from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
@@ -136,3 +141,242 @@ def test_no_gradient_reaches_the_target(target_params):
   )(objective)
   decoder = gradient.target_params['decoder']
   assert not any(x.any() for x in jax.tree.leaves(decoder))
+
+
+_ALL = (
+    divergences.forward_kl,
+    divergences.reverse_kl,
+    divergences.jensen_shannon,
+    divergences.total_variation,
+)
+_P = (0.5, 0.25, 0.25)
+_Q = (0.25, 0.25, 0.5)
+
+
+def _logits(probs, shift=0.0):
+  with np.errstate(divide='ignore'):
+    return jnp.asarray(np.log(np.asarray(probs)) + shift)
+
+
+def test_cross_entropy():
+  """Its mean over the target is the forward KL divergence and the entropy."""
+  rng = np.random.default_rng(2)
+  p, q = rng.dirichlet(np.ones(6), size=2)
+  logits = [_logits(np.tile(x, (6, 1)), shift=4.0) for x in (p, q)]
+  each = divergences.cross_entropy(*logits, jnp.arange(6))
+  np.testing.assert_allclose(each, -np.log(q), atol=1e-6)
+  kl = divergences.forward_kl(_logits(p), _logits(q))
+  np.testing.assert_allclose(p @ -np.log(q / p), kl, atol=1e-6)
+
+
+class TestValues:
+
+  @pytest.mark.parametrize(
+      'divergence, expected',
+      [
+          # 1/2 log 2 + 0 - 1/4 log 2
+          (divergences.forward_kl, 0.25 * np.log(2)),
+          (divergences.reverse_kl, 0.25 * np.log(2)),
+          # m = (3/8, 1/4, 3/8): both halves are 1/2 log 4/3 + 1/4 log 2/3.
+          (
+              divergences.jensen_shannon,
+              0.5 * np.log(4 / 3) + 0.25 * np.log(2 / 3),
+          ),
+          (divergences.total_variation, 0.25),
+      ],
+  )
+  def test_by_hand(self, divergence, expected):
+    found = divergence(_logits(_P, shift=3.0), _logits(_Q, shift=-2.0))
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+  def test_directions_differ(self):
+    p, q = _logits((0.9, 0.1)), _logits((0.5, 0.5))
+    forward = 0.9 * np.log(1.8) + 0.1 * np.log(0.2)
+    reverse = 0.5 * np.log(1 / 1.8) + 0.5 * np.log(5)
+    found = divergences.forward_kl(p, q), divergences.reverse_kl(p, q)
+    np.testing.assert_allclose(found, (forward, reverse), atol=1e-6)
+
+  @pytest.mark.parametrize('divergence', _ALL)
+  def test_zero_only_if_equal(self, divergence):
+    rng = np.random.default_rng(0)
+    p, q = rng.normal(size=(2, 20, 7)).astype(np.float32)
+    assert divergence(p, p + 1.5) == pytest.approx(0, abs=1e-6)
+    assert (divergence(p, q) > 1e-3).all()
+    assert divergence(p, q).shape == (20,)
+    halves = [x.astype(jnp.bfloat16) for x in (p, q)]
+    assert divergence(*halves).dtype == jnp.float32
+
+  def test_total_variation_is_rejection(self):
+    rng = np.random.default_rng(1)
+    p, q = rng.dirichlet(np.ones(9), size=(2, 30))
+    alpha = [
+        theory.acceptance_probability(*pair) for pair in zip(p, q, strict=True)
+    ]
+    found = divergences.total_variation(_logits(p), _logits(q))
+    np.testing.assert_allclose(found, 1 - np.asarray(alpha), atol=1e-6)
+
+class TestGradients:
+
+  @pytest.mark.parametrize('divergence', _ALL)
+  def test_finite_differences(self, divergence):
+    with jax.enable_x64(True):
+      rng = np.random.default_rng(2)
+      p, q = jnp.asarray(rng.normal(size=(2, 5)))
+      gradient = jax.grad(divergence, argnums=1)(p, q)
+      step = 1e-6 * np.eye(5)
+      differences = [
+          (divergence(p, q + d) - divergence(p, q - d)) / 2e-6 for d in step
+      ]
+      np.testing.assert_allclose(gradient, differences, atol=1e-8)
+
+  @pytest.mark.parametrize('divergence', [*_ALL, divergences.cross_entropy])
+  def test_none_reaches_the_target(self, divergence):
+    gradient = jax.grad(divergence)(_logits(_P), _logits(_Q), jnp.int32(2))
+    assert not gradient.any()
+
+  @pytest.mark.parametrize('divergence', _ALL)
+  def test_finite_beside_tokens_that_cannot_occur(self, divergence):
+    p, q = _logits((0.5, 0.5, 0.0)), _logits((0.2, 0.8, 0.0))
+    without = divergence(p[:2], q[:2])
+    value, gradient = jax.value_and_grad(divergence, argnums=1)(p, q)
+    assert value == pytest.approx(float(without), abs=1e-6)
+    assert np.isfinite(gradient).all() and gradient[2] == 0
+
+  @pytest.mark.parametrize('bad', [np.nan, np.inf])
+  @pytest.mark.parametrize('divergence', _ALL)
+  def test_one_bad_logit_is_never_a_loss(self, divergence, bad):
+    """Of the target's or the draft's logits, in any size of vocabulary."""
+    for vocab in (3, 5000):
+      good = jnp.linspace(-1.0, 1.0, vocab)
+      broken = good.at[vocab // 2].set(bad)
+      for pair in ((broken, good), (good, broken)):
+        assert np.isnan(jax.jit(divergence)(*pair))
+
+
+_CONFIG = tiny.config(
+    vocab_size=5, emb_dim=8, num_heads=1, head_dim=8, mlp_dim=16,
+    num_encoder_layers=1, num_decoder_layers=1, dropout_rate=0.0,
+)  # fmt: skip
+
+
+class TestExpectedTokens:
+
+  @pytest.mark.parametrize('gamma', [1, 2, 3])
+  def test_mean_over_decodes_is_that_of_the_loop(self, gamma):
+    """Over all decodes of a target whose tokens depend on those before."""
+    rng = np.random.default_rng(gamma)
+    vocab, length = 3, gamma + 1
+    tables = {
+        prefix: rng.dirichlet(np.ones(vocab), size=2)
+        for size in range(length)
+        for prefix in itertools.product(range(vocab), repeat=size)
+    }
+    # The probability that a draft is accepted up to a prefix is the product
+    # of min(p, q) over its tokens.
+    expected = 1.0
+    for size in range(1, length):
+      for tokens in itertools.product(range(vocab), repeat=size):
+        each = [np.min(tables[tokens[:i]][:, tokens[i]]) for i in range(size)]
+        expected += np.prod(each)
+    mean = 0.0
+    for tokens in itertools.product(range(vocab), repeat=length):
+      p, q = np.array(
+          [tables[tokens[:i]][:, tokens[i]] for i in range(length)]
+      ).T
+      reached = jnp.asarray(np.minimum(1, q / p))[None]
+      is_token = jnp.ones((1, length), bool)
+      found = draft_acceptance.expected_tokens(reached, is_token, (gamma,))
+      mean += np.prod(p) * float(found[0, 0, 0])
+    assert mean == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.fixture(scope='module')
+def random_pair():
+  """Returns an objective whose target is random, and other parameters."""
+  target, draft = (steps.init_params(_CONFIG, seed) for seed in (0, 1))
+  grow = lambda params: jax.tree.map(lambda x: 3 * x, params)
+  objective = distillation.Distillation(
+      grow(target),
+      _CONFIG,
+      draft_kinds.Draft(_CONFIG),
+      divergences.forward_kl,
+  )
+  return objective, grow(draft)
+
+
+def _decodes():
+  rng = np.random.default_rng(3)
+  inputs, targets = rng.integers(2, 5, (2, 6, 4)).astype(np.int32)
+  targets[:, 3] = [1, 1, 0, 1, 0, 1]
+  targets[2, 2] = targets[4, 2] = 1
+  return batches.Examples(inputs, targets)
+
+
+class TestValidation:
+
+  def test_the_target_itself_is_always_accepted(self, random_pair):
+    objective, _ = random_pair
+    decodes = batches.in_order(_decodes(), 4)
+    validation = draft_acceptance.validation(
+        objective, {0: decodes, 1: decodes}
+    )
+    found = validation(objective.target_params)
+    for temperature in (0, 1):
+      assert found[f'acceptance_t{temperature}'] == pytest.approx(1, abs=1e-6)
+      assert found[f'divergence_t{temperature}'] == pytest.approx(0, abs=1e-6)
+    # 4 of 6 decodes have 4 tokens, and 2 have 3: a call makes the rest.
+    mean = (4 * (4 + 3 + 2 + 1) + 2 * (3 + 2 + 1)) / 22
+    assert found['tokens_per_call_3_t0'] == pytest.approx(mean, abs=1e-5)
+    assert validation.score(found) == pytest.approx(1, abs=1e-6)
+
+  @pytest.fixture(scope='class')
+  def measured(self, random_pair):
+    """Returns what is found of another draft model, and both distributions."""
+    objective, params = random_pair
+    examples = _decodes()
+    validation = draft_acceptance.validation(
+        objective, {t: batches.in_order(examples, 4) for t in (0, 1)}
+    )
+    p, q = (
+        np.asarray(jax.nn.softmax(x), np.float64)
+        for x in objective.logits(params, examples)
+    )
+    return validation, validation(params), examples, p, q
+
+  def test_another_draft_model(self, measured):
+    """Acceptance by distributions that are computed one by one."""
+    validation, found, examples, p, q = measured
+    is_token = examples.targets > 0
+    agrees = p.argmax(-1) == q.argmax(-1)
+    assert 0.1 < agrees[is_token].mean() < 0.9
+    assert found['acceptance_t0'] == pytest.approx(agrees[is_token].mean())
+    overlap = np.minimum(p, q).sum(-1)[is_token].mean()
+    assert found['acceptance_t1'] == pytest.approx(overlap, abs=1e-5)
+    kl = (p * np.log(p / q)).sum(-1)[is_token].mean()
+    assert found['divergence_t1'] == pytest.approx(kl, abs=1e-4)
+    assert found['acceptance_t0'] != pytest.approx(found['acceptance_t1'])
+    score = (found['acceptance_t0'] + found['acceptance_t1']) / 2
+    assert validation.score(found) == pytest.approx(score)
+
+  @pytest.mark.parametrize('temperature', [0, 1])
+  def test_tokens_per_call(self, measured, temperature):
+    """The chain of acceptances from each token on, one by one."""
+    _, found, examples, p, q = measured
+    for gamma in draft_acceptance.GAMMAS:
+      made = []
+      for row, targets in enumerate(examples.targets):
+        for start in np.flatnonzero(targets > 0):
+          made.append(1.0)
+          reached = 1.0
+          for i in range(start, min(start + gamma, len(targets) - 1)):
+            if not targets[i + 1]:
+              break
+            if temperature:
+              token = targets[i]
+              reached *= min(1, q[row, i, token] / p[row, i, token])
+            else:
+              reached *= p[row, i].argmax() == q[row, i].argmax()
+            made[-1] += reached
+      name = f'tokens_per_call_{gamma}_t{temperature}'
+      assert found[name] == pytest.approx(np.mean(made), abs=1e-5)
+    assert 1 < np.mean(made) < 3.5

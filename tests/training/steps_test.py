@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.networks import t5
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
@@ -18,17 +17,12 @@ from speculative_t5x.training import losses
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from tests import recurrent_network
+from tests import tiny
 
-_CONFIG = t5.T5Config(
-    vocab_size=12,
-    emb_dim=32,
-    num_heads=2,
-    num_encoder_layers=1,
-    num_decoder_layers=1,
-    head_dim=16,
-    mlp_dim=64,
+_CONFIG = tiny.config(
+    vocab_size=12, num_encoder_layers=1, num_decoder_layers=1, mlp_dim=64,
     dropout_rate=0.1,
-)
+)  # fmt: skip
 
 
 _OBJECTIVE = cross_entropy.CrossEntropy(_CONFIG, losses.LossConfig())

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of reading macros and includes of gin files without gin."""
 
-import pytest
 
-from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import gin_text
 
 _TEXT = """# A = %B
@@ -48,32 +46,3 @@ def test_macros(tmp_path):
   assert macros.mentioned == {*macros.places, *macros.used}
   macros = _read(tmp_path, 'a.gin', 'other.gin')  # a file may be read twice
   assert macros.places['C'] == f'{tmp_path / "other.gin"}, line 2'
-
-
-@pytest.mark.parametrize(
-    ('value', 'names'),
-    [
-        ('3', set()),
-        ("'%A'", set()),
-        ('%A', {'A'}),
-        ('[@a/b(), %a/C, %D]', {'a/C', 'D'}),
-    ],
-)
-def test_macros_in_a_value(value, names):
-  assert gin_text.macros_in(value) == names
-
-
-@pytest.mark.parametrize(
-    ('name', 'remedy'),
-    [
-        ('runs/dmo.gin', 'Did you mean runs/demo.gin?'),
-        ('runs/train.gin', '--gin_search_paths=<folder>.'),
-        ('other/demo.gin', '--gin_search_paths=<folder>.'),
-    ],
-)
-def test_missing_file(tmp_path, name, remedy):
-  (tmp_path / 'runs').mkdir()
-  (tmp_path / 'runs/demo.gin').write_text('')
-  with pytest.raises(commands.UsageError) as error:
-    gin_text.find(name, ['nowhere', str(tmp_path)])
-  assert str(error.value).endswith(remedy)

@@ -28,16 +28,12 @@ from speculative_t5x.jobs.command_line import flags as flags_lib
 from speculative_t5x.jobs.command_line import gin_job
 from speculative_t5x.jobs.command_line import help_text
 from speculative_t5x.jobs.command_line import main
-from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import chips
 from speculative_t5x.tasks import bulletins
-from tests import tiny
+from tests import workloads
 
 _ROOT = pathlib.Path(__file__).parents[3]
-_CONFIG = tiny.config(
-    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
-)
 # A user's file in another folder than the project's.
 _GIN = """
 from __gin__ import dynamic_registration
@@ -100,8 +96,7 @@ def folder(tmp_path_factory):
   """Returns a gin file and two checkpoints; tests must not write to it."""
   folder = tmp_path_factory.mktemp('pair')
   (folder / 'tiny.gin').write_text(_GIN)
-  checkpoints.save(folder / 'target', 1, tiny.params(_CONFIG))
-  checkpoints.save(folder / 'draft', 1, tiny.params(_CONFIG, noise=0.1))
+  workloads.save_pair(folder)
   return folder
 
 

@@ -21,8 +21,9 @@ from speculative_t5x.loading.checkpoints import hugging_face
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import legacy
 from speculative_t5x.loading.checkpoints import orbax
+from speculative_t5x.loading.checkpoints import trees
 from tests import checkpoints_by_hand as by_hand
-from tests import simulated_devices
+from tests import processes
 from tests import tiny
 from tests.loading.checkpoints import steps
 
@@ -304,7 +305,7 @@ print('all layouts')
         text=True,
         env=dict(
             PYTHONPATH=':'.join(path or '.' for path in sys.path),
-            **simulated_devices.environment(4),
+            **processes.environment(4),
         ),
     )
     assert done.stdout == 'all layouts\n'
@@ -316,3 +317,19 @@ def test_relative_path(tmp_path, monkeypatch):
   checkpoints.save('here', 7, params)
   restored = checkpoints.open('here').restore_params(params)
   np.testing.assert_array_equal(restored['layer']['kernel'], np.ones((2, 3)))
+
+
+class TestIsFinite:
+
+  @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
+  @pytest.mark.parametrize('number', [np.nan, np.inf, -np.inf, 3.0])
+  def test_one_number(self, number, dtype):
+    """In NumPy, and in a program, as on an accelerator."""
+    x = jnp.ones((3, 50), dtype).at[1, 7].set(number)
+    assert bool(trees.is_finite(x)) == np.isfinite(number)
+    assert bool(trees._is_finite(x)) == np.isfinite(number)
+
+  def test_other_arrays(self):
+    assert trees.is_finite(jnp.ones((0, 3)))
+    assert trees.is_finite(jnp.arange(4))
+    assert trees.is_finite(jax.device_put(np.float32(2)))

@@ -17,6 +17,7 @@ from speculative_t5x.loading.checkpoints import trees
 from tests import checkpoints_by_hand as by_hand
 from tests import memory_files
 from tests import tiny
+from tests.loading.checkpoints import steps
 
 T5_1_1 = tiny.config(num_decoder_layers=1)
 T5_1_0 = tiny.config(
@@ -68,11 +69,8 @@ def restore(path, config=T5_1_1, **arguments):
 
 
 def assert_holds(path, config, dtype=jnp.float32):
-  found = restore(path, config)
-  wanted = checkpoints.flatten(by_hand.cast(tiny.params(config), dtype))
-  assert found.keys() == wanted.keys()
-  for name, array in wanted.items():
-    np.testing.assert_array_equal(found[name], np.float32(array), name)
+  params = by_hand.cast(tiny.params(config), dtype)
+  steps.assert_holds(path, params, config)
 
 
 class TestVariants:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading import models
 from speculative_t5x.loading.checkpoints import legacy
 from tests import checkpoints_by_hand as by_hand
 from tests import tiny
+from tests.loading.checkpoints import steps
 
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 WO = 'decoder/layers_0/mlp/wo/kernel'
@@ -24,20 +24,8 @@ def params():
   return by_hand.cast(tiny.params(CONFIG), jnp.float32)
 
 
-def restore(path, **arguments):
-  return checkpoints.flatten(
-      checkpoints.open(path).restore_params(
-          models.abstract_params(CONFIG), **arguments
-      )
-  )
-
-
 def assert_holds(path, params):
-  """Checks that a checkpoint has exactly the bits of the written parameters."""
-  found, wanted = restore(path), checkpoints.flatten(params)
-  assert found.keys() == wanted.keys()
-  for name, array in wanted.items():
-    np.testing.assert_array_equal(found[name], np.float32(array), name)
+  steps.assert_holds(path, params, CONFIG)
 
 
 class TestVariants:
@@ -70,8 +58,8 @@ class TestVariants:
     narrow = by_hand.cast(params, jnp.bfloat16)
     by_hand.write_legacy(tmp_path, narrow, inline=inline)
     assert_holds(tmp_path, narrow)
-    restored = restore(tmp_path, dtype=None)
-    assert {str(x.dtype) for x in restored.values()} == {'bfloat16'}
+    specs = checkpoints.open(tmp_path).specs
+    assert {x.dtype for x in specs.values()} == {jnp.dtype('bfloat16')}
 
   @pytest.mark.parametrize(
       'wrap',

@@ -66,13 +66,6 @@ class TestOf:
     assert checkpoint.of('target') is checkpoint
     assert checkpoint.of('draft') is checkpoint
 
-  def test_convert_writes_it_alone(self, folder, params, role, tmp_path):
-    convert.convert(checkpoint_path=folder, output_dir=tmp_path, role=role)
-    expected = models.abstract_params(_CONFIGS[role])
-    written = checkpoints.open(tmp_path)
-    assert_equal(written.restore_params(expected), params[role])
-    assert written.step == 7
-
 
 def test_setting_chooses_the_model(folder):
   for name, role in (

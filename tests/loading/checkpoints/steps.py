@@ -6,6 +6,7 @@ import dataclasses
 import pathlib
 
 import jax
+import numpy as np
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
@@ -23,6 +24,16 @@ def with_states(params):
 def expected(**overrides):
   """Returns names and shapes of CONFIG's network, with overrides."""
   return models.abstract_params(dataclasses.replace(CONFIG, **overrides))
+
+
+def assert_holds(path, params, config=CONFIG):
+  """Checks that a checkpoint has the bits of parameters, read as float32."""
+  found = checkpoints.open(path).restore_params(models.abstract_params(config))
+  jax.tree.map(
+      lambda x, y: np.testing.assert_array_equal(x, np.float32(y)),
+      found,
+      params,
+  )
 
 
 def write(layout, path, params, config=CONFIG, shards=1):

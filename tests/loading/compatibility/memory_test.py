@@ -55,15 +55,6 @@ class TestByHand:
     assert found.logits == 4 * 6 * 4 * 100
     assert dataclasses.replace(found, logits=target.logits) == target
 
-  def test_bfloat16(self):
-    """All sizes but those of the logits and of 21 booleans are halved."""
-    found = memory.target_bytes(tiny.config(dtype=jnp.bfloat16), _WORKLOAD)
-    full = memory.target_bytes(tiny.config(), _WORKLOAD)
-    for name in ('params', 'cache'):
-      assert 2 * getattr(found, name) == getattr(full, name)
-    assert 2 * (found.cross - 21) == full.cross - 21
-    assert found.logits == full.logits
-
   def test_mesh(self):
     """Each of two rows of devices holds half of the target per device."""
     workload = dataclasses.replace(_WORKLOAD, batch_size=6, mesh_shape=(2, 2))
@@ -123,21 +114,6 @@ def test_allocated(overrides):
       model.config, model.params, tiny.encoder_tokens(3, 7)
   )
   assert found.cross == _num_bytes(context)
-
-
-class TestWorkload:
-
-  @pytest.mark.parametrize(
-      ('changes', 'message'),
-      [
-          ({'gamma': 0}, 'gamma must be'),
-          ({'mesh_shape': (1, 0)}, 'model must be'),
-          ({'mesh_shape': (2, 1)}, 'batch_size 3'),
-      ],
-  )
-  def test_invalid_values(self, changes, message):
-    with pytest.raises(ValueError, match=message):
-      dataclasses.replace(_WORKLOAD, **changes)
 
 
 class TestAvailable:

@@ -1,12 +1,15 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of files that are written as a whole."""
+"""Tests of files that are written as a whole, and of their lines of JSON."""
 
 import contextlib
+import json
+import sys
 
 from etils import epath
 import pytest
 
+from speculative_t5x.loading.files import json_lines
 from speculative_t5x.loading.files import whole_files
 from tests import full_disk
 from tests import memory_files
@@ -63,3 +66,17 @@ def test_interrupted(tmp_path, monkeypatch):
   with pytest.raises(KeyboardInterrupt):
     whole_files.replace(folder, 'file', b'another')
   assert [each.read_text() for each in tmp_path.iterdir()] == ['text']
+
+
+def test_one_line_to_every_reader():
+  ends = [chr(x) for x in range(sys.maxunicode) if chr(x).isspace()]
+  text = ''.join(f'a{end}\xfc' for end in ends)
+  line = json_lines.dumps({'text': text})
+  assert line.splitlines() == [line] and json.loads(line) == {'text': text}
+  assert '\xfc' in line  # all else is readable
+
+
+@pytest.mark.parametrize('value', [float('nan'), float('inf'), '\ud800'])
+def test_what_json_or_utf_8_lacks(value):
+  with pytest.raises(ValueError):
+    json_lines.dumps([value])

@@ -1,10 +1,11 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of operations per part, against counts of matrix products by hand."""
+"""Tests of operations and bytes per step, against counts by hand."""
 
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -16,6 +17,9 @@ from speculative_t5x.loading.drafters import in_order_source
 from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.networks import t5
 from speculative_t5x.research.measurement import operations
+from speculative_t5x.research.measurement import read_floor
+from speculative_t5x.research.measurement import step_times
+from speculative_t5x.research.simulation import random_models
 from speculative_t5x.speculation import theory
 from tests import tiny
 
@@ -136,3 +140,103 @@ def test_no_program_is_compiled(monkeypatch):
       jax.stages.Lowered, 'compile', lambda *_, **__: pytest.fail('compiled')
   )
   assert _count().target > 0
+
+
+OUTPUTS, INPUTS = 20, 9
+CONFIGS = {
+    'T5 1.1': dict(),
+    'bfloat16': dict(dtype=jnp.bfloat16),
+    'T5 1.0': dict(logits_via_embedding=True, mlp_activations=('relu',)),
+    'encoder': dict(num_encoder_layers=5),
+}
+
+
+def bytes_by_hand(config, rows: int) -> int:
+  """Returns the bytes of a step: weights, head, and caches of all rows."""
+  embed, joined = config.emb_dim, config.num_heads * config.head_dim
+  num_kernels = len(config.mlp_activations) + 1
+  layer = (
+      3 * embed * joined + joined * embed  # self-attention
+      + embed * joined + joined * embed  # query and out over the inputs
+      + num_kernels * embed * config.mlp_dim
+      + 3 * embed  # norms
+  )  # fmt: skip
+  weights = (
+      config.num_decoder_layers * layer
+      + embed  # the last norm
+      + embed * config.vocab_size  # the head
+  )
+  slots = OUTPUTS + 1  # and one for a row that has ended
+  kept = 2 * config.num_decoder_layers * joined * (slots + INPUTS)
+  # A byte says of each input token whether it is one.
+  read = (weights + rows * kept) * jnp.dtype(config.dtype).itemsize
+  return read + rows * INPUTS
+
+
+def _bytes(model, rows=1) -> int:
+  decoder = token_decoder.TokenDecoder(
+      model, draft_model_source.from_model(model), gamma=4, length=OUTPUTS
+  )
+  return read_floor.step_bytes(decoder, rows, INPUTS)
+
+
+class TestStepBytes:
+
+  @pytest.mark.parametrize('rows', [1, 3])
+  @pytest.mark.parametrize('name', CONFIGS)
+  def test_bytes_of_the_decoder(self, name, rows):
+    config = tiny.config(**CONFIGS[name])
+    model = random_models.make_model(config)
+    assert _bytes(model, rows) == bytes_by_hand(config, rows)
+
+  def test_weights_of_the_first_layers(self):
+    """A step that leaves early reads the weights of a shorter network."""
+    config = tiny.config(num_decoder_layers=3)
+    cut = tiny.truncate(random_models.make_model(config), 1)
+    short = tiny.config(num_decoder_layers=1)
+    found, expected = map(_bytes, (cut, random_models.make_model(short)))
+    assert found == expected
+
+
+class TestReaders:
+
+  @pytest.fixture
+  def readers(self, monkeypatch):
+    """Returns readers whose ways take 1, 2 and 3 seconds per read."""
+    found = read_floor.Readers(5 * 2048 * 4)
+    for number, name in enumerate(found._programs, start=1):
+      span = float(number * read_floor._READS)
+      found._programs[name] = lambda span=span: span
+    monkeypatch.setattr(step_times, 'seconds', lambda reads: reads())
+    return found
+
+  def test_floor_is_the_fastest_way(self, readers):
+    """By the medians of the rounds."""
+    readers.time_round()
+    assert list(readers.seconds.values()) == [[1.0], [2.0], [3.0]]
+    for spans, more in zip(readers.seconds.values(), ([9.0, 4.0], [2.0], [])):
+      spans += more
+    assert readers.floor_s() == 2.0
+
+  @pytest.mark.parametrize('num_bytes', [100, 10**6])
+  def test_time_of_unread_bytes_is_estimated(self, monkeypatch, num_bytes):
+    """Only a part of many bytes is read, and its time is scaled."""
+    row = 2048 * 4
+    monkeypatch.setattr(read_floor, 'MAX_BYTES', 10 * row)
+    readers = read_floor.Readers(num_bytes)
+    monkeypatch.setattr(step_times, 'seconds', lambda _: read_floor._READS)
+    readers.time_round()
+    num_rows = 1 if num_bytes < row else 10
+    assert readers.floor_s() == pytest.approx(num_bytes / (num_rows * row))
+
+  def test_every_byte_is_read(self):
+    """Each way sums all values, which are ones."""
+    rows = 7
+    readers = read_floor.Readers(rows * 2048 * 4)
+    found = {
+        name: jax.device_get(program())
+        for name, program in readers._programs.items()
+    }
+    assert found['sum'] == rows * 2048
+    assert found['vector_matrix'].tolist() == [rows] * 2048
+    assert found['matrix_vector'].tolist() == [2048] * rows

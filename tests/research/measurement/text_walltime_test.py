@@ -4,39 +4,21 @@
 
 import pytest
 
-from speculative_t5x.decoder import text_decoder
-from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.research.measurement import text_walltime
 from speculative_t5x.research.paper import points
 from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.speculation import sampling
-from speculative_t5x.tasks import bulletins
-from tests import compilation
-from tests import tiny
+from tests import workloads
 
 TEXTS = ['The train is late.', 'It rains. ' * 9, 'Bread is cheap.']
 
 
-@pytest.fixture(scope='module', autouse=True)
-def unchecked_types():
-  with compilation.unchecked_types():  # it lowers programs
-    yield
+pytestmark = pytest.mark.usefixtures('unchecked_types')
 
 
 @pytest.fixture(scope='module')
 def decoder():
-  config = tiny.config(
-      vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
-  )
-  return text_decoder.TextDecoder(
-      tiny.model(config),
-      draft_model_source.from_model(tiny.model(config, noise=0.1)),
-      vocabularies.load(bulletins.VOCABULARY_FILE),
-      gamma=2,
-      inputs_length=16,
-      targets_length=12,
-  )
+  return workloads.text_decoder(inputs_length=16)
 
 
 @pytest.fixture(scope='module')

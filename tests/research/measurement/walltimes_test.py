@@ -26,10 +26,7 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 TEMPERATURES_AND_SEEDS = [(0.0, 0), (1.0, 0), (1.0, 1), (0.3, 2)]
 
 
-@pytest.fixture(scope='module', autouse=True)
-def unchecked_types():
-  with compilation.unchecked_types():
-    yield
+pytestmark = pytest.mark.usefixtures('unchecked_types')
 
 
 def batches(temperature, seed):
@@ -190,31 +187,17 @@ class TestRecord:
       )
 
 
-class TestWindows:
-
-  def windows(self, num_rounds, num_batches, seconds):
-    parts = types.SimpleNamespace(
-        times=lambda rounds, encoded: float(np.median(seconds[rounds]))
-    )
-    places = np.linspace(0, num_batches - 1, num_rounds).round().astype(int)
-    return walltimes._windows(parts, places, num_batches, 1)
-
-  def test_windows_follow_a_slowing_machine(self):
-    found = self.windows(15, 100, np.arange(15.0))
-    assert found[0] == 2 and found[-1] == 12
-    assert np.all(np.diff(found) >= 0) and len(found) == 100
-    # Rounds came before batches 0, 7, ..., 42 and 50.
-    assert found[49:51] == [6, 7]
-
-  def test_one_outlier_does_not_matter(self):
-    found = self.windows(15, 100, np.where(np.arange(15) == 7, 50.0, 1.0))
-    assert found == [1.0] * 100
-
-  def test_encoders_are_those_of_the_batch(self):
-    parts = types.SimpleNamespace(times=lambda rounds, encoded: encoded)
-    found = walltimes._windows(parts, np.arange(3), 3, repeats=2)
-    own = [slice(0, 2), slice(2, 4), slice(4, 6)]
-    assert found == own
+def test_windows_follow_a_slowing_machine():
+  seconds = np.arange(15.0)
+  parts = types.SimpleNamespace(
+      times=lambda rounds, encoded: float(np.median(seconds[rounds]))
+  )
+  places = np.linspace(0, 99, 15).round().astype(int)
+  found = walltimes._windows(parts, places, 100, 1)
+  assert found[0] == 2 and found[-1] == 12
+  assert np.all(np.diff(found) >= 0) and len(found) == 100
+  # Rounds came before batches 0, 7, ..., 42 and 50.
+  assert found[49:51] == [6, 7]
 
 
 def _compared(plain_s, speculative_s):

@@ -1,14 +1,19 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for the trace of the loop."""
+"""Tests for the trace of the loop, and for the walltimes of its rows."""
 
 import itertools
 import json
+import types
+from unittest import mock
 
 import pytest
 
+from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
+from speculative_t5x.research.measurement import step_times
 from speculative_t5x.research.paper import loop_trace
+from speculative_t5x.research.paper import measured_loops
 
 TIMES = part_sums.StepTimes(0.012, 0.003, 20.0, 23.0, 2.1, 2.7)
 Kind = loop_trace.Kind
@@ -92,3 +97,31 @@ def test_events_are_the_spans():
       assert event['ts'] == pytest.approx(1e3 * span.start_ms, abs=0.5)
     end_us = sum(event['dur'] for event in events)
     assert end_us == pytest.approx(1e3 * row.walltime_ms, abs=0.5)
+
+
+def test_walltimes_are_medians(monkeypatch, capsys):
+  """The first row is as long as its parts, the second is shorter."""
+  way = lambda num_steps: lambda _: types.SimpleNamespace(num_steps=num_steps)
+  tokens = types.SimpleNamespace(
+      plain=way(20),
+      speculative=way(8),
+      gamma=3,
+      loaded_drafter=None,
+      with_drafter=lambda *_: tokens,
+  )
+  decoder = types.SimpleNamespace(
+      tokens=tokens, make_request=lambda texts: (texts, 0)
+  )
+  spans = {20: iter([1.0, 2.0, 9.0]), 8: iter([7.0, 4.0, 5.0])}
+  times = part_sums.StepTimes(0.0, 0.0, 100.0, 700.0, 10.0, 10.0)
+  monkeypatch.setattr(part_programs, 'PartPrograms', mock.Mock())
+  parts = mock.Mock(times=lambda: times)
+  monkeypatch.setattr(step_times, 'Parts', lambda *_: parts)
+  monkeypatch.setattr(
+      step_times, 'seconds', lambda run: next(spans[run().num_steps])
+  )
+  plain, speculative = measured_loops.measure(decoder, '', [3], rounds=3)
+  assert plain == loop_trace.plain_row(times, 20, 2000.0)
+  assert speculative == loop_trace.speculative_row(times, 3, 8, 5000.0)
+  assert speculative.walltime_ms == 8 * 730
+  assert 'commits are left out' in capsys.readouterr().err

@@ -1,15 +1,23 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The report of the eval job holds the numbers of its records."""
+"""Reports of jobs hold the numbers of their records."""
 
 import dataclasses
+import json
+import pathlib
+import re
 
 import pytest
 
+from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import divergence
 from speculative_t5x.research.reports import eval_table
+from speculative_t5x.research.reports import methods_table
+from speculative_t5x.research.reports import walltime_summary
+from tests.research.paper import records
 
 
 def _record(**values):
@@ -86,3 +94,152 @@ class TestTable:
 def test_verdict(speedup, interval, words):
   verdict = _lines(_record(speedup=speedup, speedup_ci95=interval))[-1]
   assert verdict.startswith('temperature 0: ') and words in verdict
+
+
+def _measured(speedup, **values):
+  """A record of some speedup; kind and name are those of its drafter."""
+  kind, name = values.pop('kind', 'model'), values.pop('name', 'a/1')
+  rule = values.pop('rule', 'tokenwise')
+  return dataclasses.replace(
+      records.measured(temperature=values.pop('temperature', 1.0)),
+      drafter=descriptions.DrafterDescription(kind=kind, name=name),
+      verification=run_record.Verification(rule),
+      speedup=speedup,
+      speedup_ci95=(speedup - 0.1, speedup + 0.1),
+      **{'lossless': True, 'gamma_policy': 'fixed', **values},
+  )
+
+
+def _rows(**tasks):
+  """Returns the header and the rows of the only table."""
+  (table,) = methods_table.tables(tasks).values()
+  return records.cells(table)
+
+
+def test_rows_and_cells():
+  header, rows = _rows(
+      translation=[
+          _measured(1.5, tokens_per_target_call=3.456),
+          _measured(1.6, rule='block'),
+          _measured(1.8, rule='lenience(lenience=0.5)', lossless=False),
+          _measured(1.2, kind='lookup', name='lookup'),
+      ],
+      summaries=[
+          _measured(1.1, name='b/2', tokens_per_target_call=2.0),
+          _measured(1.4, kind='lookup', name='lookup'),
+      ],
+  )
+  assert header == [
+      'drafter', 'rule', 'policy', 'gamma',
+      'translation: speedup', 'translation: tokens/call',
+      'summaries: speedup', 'summaries: tokens/call',
+  ]  # fmt: skip
+  lossy = 'lenience(lenience=0.5), not lossless'
+  assert rows == [
+      ['model', 'tokenwise', 'fixed', '7', '1.50 [1.40, 1.60]', '3.46',
+       '1.10 [1.00, 1.20]', '2.00'],
+      ['model', 'block', 'fixed', '7', '**1.60 [1.50, 1.70]**', '2.50',
+       '-', '-'],
+      ['model', lossy, 'fixed', '7', '1.80 [1.70, 1.90]', '2.50', '-', '-'],
+      ['lookup', 'tokenwise', 'fixed', '7', '1.20 [1.10, 1.30]', '2.50',
+       '**1.40 [1.30, 1.50]**', '2.50'],
+  ]  # fmt: skip
+
+
+def test_a_table_per_temperature_and_batch_size():
+  tables = methods_table.tables(
+      {'one': [_measured(1.2), _measured(1.3, temperature=0.0),
+               _measured(1.4, temperature=0.0, batch_size=4)]}
+  )  # fmt: skip
+  assert {key: records.cells(x)[1][0][4] for key, x in tables.items()} == {
+      (0.0, 1): '**1.30 [1.20, 1.40]**',
+      (0.0, 4): '**1.40 [1.30, 1.50]**',
+      (1.0, 1): '**1.20 [1.10, 1.30]**',
+  }
+
+
+def test_measured_numbers_of_tasks_share_a_row():
+  _, rows = _rows(
+      a=[_measured(1.2, gamma_policy='expected_speed(0.1, 1.5)')],
+      b=[_measured(1.3, gamma_policy='expected_speed(0.2, 1.1)', name='b/2')],
+  )
+  assert [(row[0], row[2]) for row in rows] == [('model', 'expected_speed')]
+
+
+def test_several_of_a_kind_have_their_names():
+  _, rows = _rows(
+      a=[
+          _measured(1.2),
+          _measured(1.3, name='b/2', gamma_policy='schedule(1, 2)'),
+          _measured(1.4, gamma_policy='schedule(5)'),
+      ]
+  )
+  assert [(row[0], row[2]) for row in rows] == [
+      ('a/1', 'fixed'), ('b/2', 'schedule(1, 2)'), ('a/1', 'schedule(5)')
+  ]  # fmt: skip
+
+
+class TestRender:
+
+  def test_rows(self):
+    missing = (
+        'drafter', 'gamma', 'alpha', 'c', 'verify_cost_ratio', 'speedup',
+        'predicted_speedup', 'bound_speedup', 'speedup_ci95', 'loop_efficiency',
+        't_call_ms', 'tokens_per_target_call',
+    )  # fmt: skip
+    plain = dataclasses.replace(records.measured(), **dict.fromkeys(missing))
+    run = records.measured(
+        3, 1.0, batch_size=4, speedup_ci95=[0.7, 1.1], floor_ratio=1.236
+    )
+    table = walltime_summary.render([plain, run])
+    assert 'batch 1 / 4;' in table
+    _, rows = records.cells(table)
+    assert rows[0] == [
+        'none (plain)', '0', '-', '1', *['-'] * 4, '10.000', *['-'] * 8
+    ]  # fmt: skip
+    # 0.8 * 12 / (2.1 + 400 * 16.5 ms), rounded from 1.103.
+    assert rows[1] == [
+        'draft/checkpoint_4', '1', '3', '4', 'measured', '0.70', '2.50',
+        '0.050', '10.000', '1.24', '1.50', '1.10', '2.20', '1.38',
+        '1.10 [0.70, 1.10]', 'no difference shown', '0.80',
+    ]  # fmt: skip
+
+    headline, _ = records.cells(table.partition('\n\nDetails:')[0])
+    assert headline == [
+        'drafter', 'T', 'gamma', 'tokens/call', 'over plain', 'verdict'
+    ]  # fmt: skip
+
+  def test_sampling(self):
+    run = records.measured(topk=9, draft_sampling={'topk': 5})
+    table = walltime_summary.render([run, run])
+    assert '; topk 9; draft topk 5; target ' in table
+
+  def test_keys_of_the_columns(self):
+    """No column is called predicted, which advice is, and in another way."""
+    table = walltime_summary.render([records.measured(warnings=['too hot'])])
+    header, _ = records.cells(table)
+    assert header[-5:-3] == ['Thm 3.8', 'bound'] and 'predicted' not in header
+    *_, legend, warning, _ = table.split('\n\n')
+    assert 'Thm 3.8 `predicted_speedup`; bound `bound_speedup`' in legend
+    keys = set(re.findall('`(.*?)`', legend))
+    assert keys and keys <= set(run_record.KEYS)
+    words = [word for word in header if f'{word} `' in legend]
+    assert len(words) >= 8
+    assert warning == (
+        '- bulletins_ende: draft/checkpoint_4, T=0, bfloat16, gamma 7: too hot.'
+    )
+
+
+_RESULTS = pathlib.Path(__file__).parents[3] / 'results'
+
+
+@pytest.mark.parametrize(('name', 'count'), [('plain', 1), ('speculative', 2)])
+def test_shows_the_comparisons_of_results(name, count):
+  text = (_RESULTS / f'divergence_multi30k_{name}.json').read_text()
+  line = json.loads(text)
+  header, *rows, summary = console.to_text(divergence.render([line])).split(
+      '\n'
+  )
+  assert header.startswith('temperature') and len(rows) == count + 1
+  assert all('near tie' in row for row in rows[:-1])
+  assert summary.endswith(f'{count} near ties, 0 mismatches')

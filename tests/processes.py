@@ -1,6 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Runs tests in a separate process, because JAX reads variables once."""
+"""Runs tests in processes of their own, because JAX reads variables once.
+
+JAX determines the number of devices when it starts, too.
+"""
 
 from collections.abc import Mapping, Sequence
 import os
@@ -25,3 +28,16 @@ def run(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
   )
   assert done.returncode == 0, done.stdout
   assert ' passed' in done.stdout
+
+
+def environment(count: int, xla_flags: str = '') -> dict[str, str]:
+  """Returns variables for a number of devices, besides other flags of XLA."""
+  return {
+      'JAX_PLATFORMS': 'cpu',
+      'XLA_FLAGS': (
+          f'{xla_flags} --xla_force_host_platform_device_count={count}'
+      ),
+      # Devices that wait for each other hold threads of one pool. With as many
+      # threads as devices, and work to be shared out, none could go on.
+      'NPROC': '32',
+  }
