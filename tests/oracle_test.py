@@ -10,14 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_modules
 from tests import shared
 from tests import tiny
+from tests import workloads
 
 FOLDER = shared.shared_folder()
 ORACLE = FOLDER and FOLDER / 't5x_oracle'
@@ -170,3 +174,72 @@ def oracle_margin(oracle, row, tokens, expected):
   first = np.flatnonzero(tokens != expected)[0]
   logits = oracle.logits(slice(row, row + 1), expected[None])[0, first]
   return float(abs(logits[tokens[first]] - logits[expected[first]]))
+
+
+_NUM_ORACLE = 64
+_BATCH_SIZE = 16
+
+
+def _eval(output, *flags):
+  """Runs the command and returns its one record and its predictions."""
+  data = FOLDER / 'data' / 'multi30k'
+  status = main.main(
+      [
+          'eval',
+          '--gin_file=configs/runs/eval_multi30k.gin',
+          f'--gin.MULTI30K_DIR={data}',
+          f'--gin.CHECKPOINT_PATH={ORACLE / "target" / "t5x_orbax"}',
+          f'--gin.DRAFT_CHECKPOINT_PATH={ORACLE / "draft" / "t5x_orbax"}',
+          f'--gin.EVAL_OUTPUT_DIR={output}',
+          f'--gin.BATCH_SIZE={_BATCH_SIZE}',
+          *flags,
+      ]
+  )
+  assert status == 0
+  (record,) = workloads.read(output / 'results.jsonl')
+  return record, workloads.read(output / 'predictions.jsonl')
+
+
+def _texts_of_t5x(oracles):
+  """Returns the texts of T5X's greedy tokens."""
+  vocabulary = vocabularies.load(FOLDER / 'data' / 'multi30k' / 'ende4k.model')
+  return [
+      vocabulary.decode(batching.text_ids(ids.tolist(), t5.SPECIAL_IDS))
+      for ids in oracles['target'].arrays['greedy_tokens']
+  ]
+
+
+def _bleu_of_t5x():
+  oracle = json.loads((ORACLE / 'target' / 'oracle.json').read_text())
+  assert oracle['num_examples'] == _NUM_ORACLE
+  return oracle['greedy_bleu']
+
+
+def _assert_same_outputs(record, num_examples):
+  greedy = record['greedy']
+  assert greedy['mismatch'] == 0
+  assert greedy['near_tie'] <= 0.005 * num_examples
+  assert greedy['identical'] + greedy['near_tie'] == num_examples
+
+
+def test_eval_command(tmp_path, oracles):
+  """Texts and BLEU are those of T5X, whose agreement gives the rate."""
+  record, rows = _eval(tmp_path, f'--gin.NUM_EXAMPLES={_NUM_ORACLE}')
+  for side in ('baseline', 'speculative'):
+    bleu = record['quality'][side]['bleu']
+    assert bleu == pytest.approx(_bleu_of_t5x(), abs=0.01)
+    assert [row[side] for row in rows] == _texts_of_t5x(oracles)
+  _assert_same_outputs(record, _NUM_ORACLE)
+  assert record['gamma'] == 5
+  # 2.32 on 300 rows.
+  assert record['tokens_per_target_call'] == pytest.approx(2.32, abs=0.2)
+
+
+@pytest.mark.exhaustive
+def test_eval_command_on_the_whole_split(tmp_path, oracles):
+  record, predictions = _eval(tmp_path)
+  assert record['num_examples'] == len(predictions) == 1014
+  assert [row['example_id'] for row in predictions] == list(range(1014))
+  _assert_same_outputs(record, 1014)
+  texts = [row['speculative'] for row in predictions[:_NUM_ORACLE]]
+  assert texts == _texts_of_t5x(oracles)

@@ -5,11 +5,9 @@
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import source
@@ -88,18 +86,11 @@ def _plain(params, inputs, ids, temperature):
         models.make_model(_CONFIG, params), source.NOTHING, gamma=1,
         length=_LENGTH,
     )  # fmt: skip
-  sampling = sampling_lib.Sampling(temperature)
-  decoded = decoder.plain(
-      requests_lib.Request(
-          jnp.asarray(inputs),
-          jnp.asarray(ids),
-          jnp.full((len(ids),), _LENGTH, jnp.int32),
-          jnp.int32(3),
-          sampling,
-          sampling,
-      )
-  )
-  return np.asarray(decoded.sequences)
+  (request,) = tiny.requests(
+      inputs, length=_LENGTH, example_ids=ids, seed=3,
+      sampling=sampling_lib.Sampling(temperature),
+  )  # fmt: skip
+  return np.asarray(decoder.plain(request).sequences)
 
 
 class TestSamples:

@@ -211,12 +211,13 @@ class TestResume:
   def test_record_of_an_earlier_version(self, tmp_path):
     """It lacks keys that came later."""
     folder = _make(tmp_path)
-    folder.add(_record(0.5))
+    record = _record(0.5)
+    folder.add(record)
     (path,) = (tmp_path / 'records').iterdir()
     values = json.loads(path.read_text())
     del values['draft_sampling']
     path.write_text(json.dumps(values))
-    assert _find(folder, _record(0.5)) == _record(0.5)
+    assert _find(folder, record) == record
 
 
 class TestAnotherJob:

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
@@ -43,16 +42,11 @@ def decoder() -> token_decoder.TokenDecoder:
 
 
 def decode(alpha, seed=0, temperature=1.0) -> token_decoder.Decoded:
-  setting = sampling_lib.Sampling(temperature)
-  request = requests_lib.Request(
-      tiny.encoder_tokens(ROWS, 9),
-      jnp.arange(ROWS, dtype=jnp.int32),
-      jnp.full((ROWS,), LENGTH, jnp.int32),
-      jnp.int32(seed),
-      setting,
-      setting,
-      simulated_acceptance.make_rule(alpha),
-  )
+  (request,) = tiny.requests(
+      tiny.encoder_tokens(ROWS, 9), length=LENGTH, seed=seed,
+      sampling=sampling_lib.Sampling(temperature),
+      rule=simulated_acceptance.make_rule(alpha),
+  )  # fmt: skip
   return jax.device_get(decoder().speculative(request))
 
 
