@@ -131,7 +131,6 @@ class TestFailures:
       ('changes', 'message'),
       [
           ({'gamma': 0}, 'gamma must be'),
-          ({'mesh_shape': 2}, 'mesh_shape must be'),
           ({'mesh_shape': (1, -1)}, 'model must be'),
           ({'mesh_shape': (2, 1), 'batch_size': 3}, 'batch_size 3'),
           ({'task_feature_lengths': {'inputs': 16}}, 'targets_length must be'),

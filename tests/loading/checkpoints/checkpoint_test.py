@@ -134,6 +134,7 @@ class TestDamage:
     """Orbax and TensorStore would report each read that they gave up."""
     reported = []
     gc.collect()  # what tests before have left would be reported here
+    recwarn.clear()
     monkeypatch.setattr(sys, 'unraisablehook', reported.append)
     files = [p for p in copied.glob(f'*_10/**/{part}/*') if p.is_file()]
     file = max(files, key=lambda path: path.stat().st_size)
