@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of the records of `benchmarks`, and of the compare job."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from scripts.pages import records
@@ -55,18 +56,22 @@ def _over_plain(timed: dict[str, Any], way: str) -> str:
   return records.measured(timed[way]['over_plain'], 'ratio')
 
 
-def inside_t5x(file: str) -> str:
+def inside_t5x(*files: str) -> str:
   """Returns the speed inside T5X's eval job, over T5X's own sampler."""
-  record = records.entry(file)
-  times = record['walltime_s']
-  return markdown.table([{
+  return markdown.table(
+      [_inside_t5x(record) for record in map(records.entry, files)]
+  )
+
+
+def _inside_t5x(record: Mapping[str, Any]) -> dict[str, str]:
+  return {
       'inputs': f'{record["num_inputs"]:,}',
       'gamma': str(record['gamma']),
       **{
           f'{way.replace("_", " ").replace("t5x", "T5X")}, ms per input': (
               f'{1e3 * seconds / record["num_inputs"]:.1f}'
           )
-          for way, seconds in times.items()
+          for way, seconds in record['walltime_s'].items()
       },
       'speculative in T5X over T5X': records.measured(
           record, 'speedup_over_t5x'
@@ -75,7 +80,7 @@ def inside_t5x(file: str) -> str:
           record, 'time_over_own_decoder'
       ),
       'outputs that differ': str(record['outputs_that_differ']),
-  }])
+  }
 
 
 def shared_caches(*files: str) -> str:
