@@ -303,8 +303,9 @@ def vocabulary_of(task: seqio.Task) -> seqio.Vocabulary:
   try:
     _ = vocabulary.eos_id  # seqio reads the file at first use
   except tf.errors.OpError as error:
+    cause = ' '.join(error.message.split())  # TensorFlow's has several lines
     raise vocabularies.VocabularyError(
-        f'The vocabulary of task {task.name} cannot be read ({error.message}).'
+        f'The vocabulary of task {task.name} cannot be read ({cause}).'
         ' Set VOCABULARY_FILE to a SentencePiece model on this machine.'
     ) from error
   return vocabulary
