@@ -196,7 +196,7 @@ def multi30k(tmp_path_factory):
       folder / name, 1, tiny.params(config, noise=noise)
   )
   one = functools.partial(tiny.config, num_decoder_layers=1)
-  save('target', one(num_encoder_layers=1), 0.0)
+  save('target', tiny.config(), 0.0)
   save('draft', one(num_encoder_layers=1, head_dim=8), 0.1)
   save('decoder', one(num_encoder_layers=0), 0.1)
   flags = f'--multi30k={folder} --target={folder}/target --inputs=2 --gamma=2'
