@@ -14,7 +14,7 @@ from speculative_t5x.tasks import text_files
 
 # What to do with a line that has no text: raise an error, give it an empty
 # output, or leave it out.
-ON_EMPTY = REFUSE, PASS, SKIP = 'refuse', 'pass', 'skip'
+REFUSE, PASS, SKIP = 'refuse', 'pass', 'skip'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +76,8 @@ def from_lines(
     vocabulary: The target's vocabulary.
     lengths: Most tokens of 'inputs', the end of sequence included. If it has
       'hints', the hints of an input are cut to that.
-    on_empty: What to do with a line that is empty or of spaces only. Without
+    on_empty: What to do with a line that is empty or of spaces only: `PASS`,
+      `SKIP`, or refuse it, as any other value does. Without
       an input of its own, later outputs are not on the lines of their inputs.
   Raises:
     ValueError: if such lines are refused, naming file and line, or if there is
@@ -87,7 +88,7 @@ def from_lines(
   for number, line in enumerate(lines):
     ids = vocabulary.encode(line.text)
     has_none = is_empty(line.text, ids)
-    if has_none and on_empty == REFUSE:
+    if has_none and on_empty not in (PASS, SKIP):
       raise ValueError(
           f'{line.place} has no text. Remove the line, or give it some text,'
           " or set ON_EMPTY to 'pass' or 'skip'."
