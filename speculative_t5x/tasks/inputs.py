@@ -77,8 +77,8 @@ def from_lines(
     lengths: Most tokens of 'inputs', the end of sequence included. If it has
       'hints', the hints of an input are cut to that.
     on_empty: What to do with a line that is empty or of spaces only: `PASS`,
-      `SKIP`, or refuse it, as any other value does. Without
-      an input of its own, later outputs are not on the lines of their inputs.
+      `SKIP`, or refuse it, as any other value does. Without an input of its
+      own, later outputs are not on the lines of their inputs.
   Raises:
     ValueError: if such lines are refused, naming file and line, or if there is
       no other line.
