@@ -79,6 +79,8 @@ check() {
     fail '--spot needs --output-dir=gs://..., from where the job resumes.'
   [[ -n ${DRY_RUN} || -z $(git status --porcelain) ]] || fail 'this' \
     'checkout has uncommitted changes, and the machine gets the commit.'
+  [[ ! " ${JOB[*]}" =~ \ --gin_file=(/|~|\.\.)[^\ ]* ]] || fail 'the machine' \
+    "gets the files of this commit only, and not${BASH_REMATCH[0]}. Commit it."
   PROJECT="${PROJECT:-$(gcloud config get-value project 2>/dev/null || true)}"
   [[ -z ${DRY_RUN} ]] || PROJECT="${PROJECT:-PROJECT}"
   matches --project "${PROJECT}" '[a-zA-Z0-9.:-]+' 'the id of a project'
@@ -176,8 +178,7 @@ main() {
     OUTPUT_DIR="$(realpath -m "${OUTPUT_DIR}")"
   cd "$(dirname "${SCRIPT}")/../.."
   check
-  WORK="$(mktemp -d)"
-  DELETE_AT=$(($(date +%s) + HOURS * 3600))
+  DELETE_AT=$(($(date +%s) + HOURS * 3600)) WORK="$(mktemp -d)"
   # No other run has this name, so that no machine of another run is touched.
   NAME="speculative-$(date +%m%d-%H%M%S)-${RANDOM}"
   echo "${NAME}: ${TYPE}, at most $((NUM_CHIPS * HOURS)) chip-hours" >&2
@@ -194,8 +195,7 @@ main() {
     work && exit
     status=$?
     [[ -n ${SPOT} && $(state || true) != @(READY|) ]] || exit "${status}"
-    echo "Machine ${attempt} was preempted." >&2
-    delete
+    echo "Machine ${attempt} was preempted." >&2 && delete
   done
   fail 'five machines were preempted. The same command resumes the job.'
 }

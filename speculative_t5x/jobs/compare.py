@@ -66,8 +66,6 @@ def compare(
     greedy.MismatchError: if rows differ by more than rounding. The results are
       written nevertheless.
   """
-  if output_dir is not None:
-    whole_files.check_writable(epath.Path(output_dir))
   firsts, seconds = _read(first), _read(second)
   every = list(itertools.product(firsts, seconds))
   equal = [
@@ -86,6 +84,8 @@ def compare(
     )
   for pair in pairs:
     _check_comparable(*pair, drafter)
+  if output_dir is not None:
+    whole_files.check_writable(epath.Path(output_dir))
   load = _loader(
       pairs[0][0].record,
       checkpoint_path,

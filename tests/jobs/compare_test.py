@@ -253,12 +253,14 @@ class TestComparable:
     assert ways == ('baseline', 'speculative')
     assert found['identical'] == _NUM_EXAMPLES
 
-  def test_plain_and_speculative_samples(self, run, changed):
+  def test_plain_and_speculative_samples(self, run, changed, tmp_path):
+    """They are refused, and leave no folder behind."""
     plain, speculative = (
         changed(**_of_infer(1.0, way)) for way in ('baseline', 'speculative')
     )
     with pytest.raises(ValueError, match='other runs draw other samples'):
       run(speculative, first=plain)
+    assert not (tmp_path / 'out').exists()
 
   @pytest.mark.parametrize(
       ('values', 'named'),

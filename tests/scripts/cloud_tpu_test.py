@@ -217,6 +217,8 @@ def test_several_hosts(cloud):
         ((*_RUN, '--type=v4-32', *_JOB), 'v4-32 has 4 hosts'),
         (('--output-dir=x', '--spot', *_JOB), '--spot'),
         ((_BUCKET, *_JOB), '--project'),
+        ((*_RUN, *_JOB, '--gin_file=../my.gin'), '--gin_file=../my.gin'),
+        ((*_RUN, *_JOB, '--gin_file=/my.gin'), '--gin_file=/my.gin'),
     ],
 )
 def test_refused_in_one_line(cloud, arguments, named):

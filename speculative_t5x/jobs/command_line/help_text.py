@@ -38,8 +38,9 @@ speculative-t5x COMMAND --help"""
 def text(argv: Sequence[str]) -> str:
   """Returns the help of a command or of its first named part.
 
-  The help is the head comment of the gin file, and the defaults in it. Without
-  a command, returns the overview of all commands.
+  The help is the head comment of the gin file, and the defaults in it, for a
+  job of several parts those of what it runs before them. Without a command,
+  returns the overview of all commands.
 
   Raises:
     commands.UsageError: for a part that does not exist.
@@ -49,14 +50,15 @@ def text(argv: Sequence[str]) -> str:
     lines = [f'  {k:15}{job.summary}' for k, job in commands.JOBS.items()]
     return _OVERVIEW.format(usage=commands.USAGE, commands='\n'.join(lines))
   gin_file = job.gin_file
+  set_by = job.first[1] if job.first else gin_file
   if job.folder and (parts := [x for x in argv[1:] if not x.startswith('-')]):
-    gin_file = flags.part_file(job, parts[0])
+    gin_file = set_by = flags.part_file(job, parts[0])
   path = gin_text.find(gin_file, commands.ROOTS)
   rows = path.read_text(encoding='utf-8').splitlines()
   head = itertools.takewhile(lambda row: row.startswith('#'), rows)
   # The first three lines are the licence.
   lines = [row[2:] for row in itertools.islice(head, 3, None)]
-  return '\n'.join([*lines, '', *_settings(job, gin_file)])
+  return '\n'.join([*lines, '', *_settings(job, set_by)])
 
 
 def _settings(job: commands.Job, gin_file: str) -> Iterator[str]:

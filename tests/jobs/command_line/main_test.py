@@ -238,6 +238,7 @@ class TestHelp:
             'RULE = @verification.Tokenwise()\n'
             '      --gin_file=configs/rules/<name>.gin sets it; names: block,',
         ],
+        'paper': ['TASKS = [@bulletins/task_pairs.TaskPairs()]'],
         'tpu-preflight': ['DRAFT = <required>\n  DRAFT_MODEL'],
     }.get(name, []):
       assert f'\n  {line}' in settings
