@@ -84,6 +84,7 @@ def test_plain_decoding_over_the_floor():
   )
 
 
+@pytest.mark.exhaustive
 def test_with_the_core_alone(tmp_path):
   """The benchmark runs to its end, and measures nothing twice."""
   flags = (
@@ -240,6 +241,7 @@ def test_a_line_per_recipe(tmp_path, monkeypatch, capsys):
   assert third['bleu'] is None  # it decodes nothing without the target
 
 
+@pytest.mark.exhaustive
 def test_earlier_answers(tmp_path, capsys, monkeypatch):
   pytest.importorskip('usearch')
   tasks = {'paraphrases': lambda split: paraphrases.read_pairs(split)[:7]}

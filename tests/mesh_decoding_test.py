@@ -10,6 +10,7 @@ import os
 
 import pytest
 
+from tests import exhaustive
 from tests import processes
 
 pytestmark = pytest.mark.long
@@ -18,6 +19,9 @@ _NAMES = ('placement', 'decoding', 'jobs', 'training')
 _FILES = [f'tests/mesh/{name}.py' for name in _NAMES]
 
 
-def test_on_eight_devices():
+@pytest.mark.parametrize(
+    'which', exhaustive.all_but(['not exhaustive'], ['not exhaustive', ''])
+)
+def test_on_eight_devices(which):
   flags = os.environ.get('XLA_FLAGS', '')
-  processes.run(_FILES, processes.environment(8, flags))
+  processes.run([*_FILES, '-m', which], processes.environment(8, flags))

@@ -79,6 +79,7 @@ def _check_trace(shown: token_trace.TokenTrace) -> None:
   assert 'line-through' in shown._repr_html_()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures('unchecked_types')
 class TestQuickstart:
 
@@ -92,6 +93,7 @@ class TestQuickstart:
     assert len(axes.lines) == 4 and 'γ' in axes.get_xlabel()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures('unchecked_types')
 class TestPaper:
 

@@ -18,6 +18,7 @@ from benchmarks.side_by_side import measuring
 from benchmarks.side_by_side import worker
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.research.measurement import provenance
+from tests import exhaustive
 from tests import tiny
 from tests import vocabulary_files
 
@@ -221,7 +222,9 @@ def test_inputs_and_drafts(multi30k):
   assert case.assistant.config.num_encoder_layers == 1
 
 
-@pytest.mark.parametrize('draft', ['draft', 'decoder'])
+@pytest.mark.parametrize(
+    'draft', exhaustive.all_but(['decoder'], ['draft', 'decoder'])
+)
 def test_this_package_decodes(multi30k, draft):
   system = worker.System('speculative_t5x', multi30k(('draft', draft)))
   places = ['whole'] if draft == 'decoder' else ['whole', 'from_encoded']

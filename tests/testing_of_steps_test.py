@@ -159,6 +159,7 @@ class TestCheckDrafter:
   def test_of_drawn_tokens(self):
     testing.check_drafter(Bigrams, BIGRAMS)
 
+  @pytest.mark.exhaustive
   def test_of_tokens_that_are_not_drawn(self):
     testing.check_drafter(repeat_last.RepeatLast, gamma=3)
     assert not jax.config.jax_enable_x64

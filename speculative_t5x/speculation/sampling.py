@@ -329,14 +329,15 @@ def draw(
   Returns:
     Tokens [...] int32.
   """
-  padding = [(0, 0)] * (weights.ndim - 1) + [(0, -weights.shape[-1] % BLOCK)]
-  blocks = jnp.pad(weights, padding).reshape(*weights.shape[:-1], -1, BLOCK)
+  size = min(BLOCK, weights.shape[-1])
+  padding = [(0, 0)] * (weights.ndim - 1) + [(0, -weights.shape[-1] % size)]
+  blocks = jnp.pad(weights, padding).reshape(*weights.shape[:-1], -1, size)
   # Without the barrier, XLA adds up all weights again to add up the sums.
   sums = lax.optimization_barrier(jnp.sum(blocks, axis=-1))
   block = _pick(sums, uniforms[..., 0])
   inner = jnp.take_along_axis(blocks, block[..., None, None], axis=-2)
   token = _pick(jnp.squeeze(inner, axis=-2), uniforms[..., 1])
-  return block * BLOCK + token
+  return block * size + token
 
 
 def _pick(weights: jax.Array, word: jax.Array) -> jax.Array:
@@ -374,8 +375,9 @@ def _cumulative(counts: jax.Array) -> jax.Array:
   `jnp.cumsum`, and starting them takes longer than adding.
   """
   size = counts.shape[-1]
-  padding = [(0, 0)] * (counts.ndim - 1) + [(0, -size % _GROUP)]
-  groups = jnp.pad(counts, padding).reshape(*counts.shape[:-1], -1, _GROUP)
+  group = min(_GROUP, size)
+  padding = [(0, 0)] * (counts.ndim - 1) + [(0, -size % group)]
+  groups = jnp.pad(counts, padding).reshape(*counts.shape[:-1], -1, group)
   within = _prefix_sums(groups)
   # Groups of 3: 1 2 3 | 4 5 6 has the sums 1 3 6 | 4 9 15 within, and 0 | 6
   # before.

@@ -31,6 +31,7 @@ from speculative_t5x.testing import step_programs
 from speculative_t5x.testing import table_model
 from speculative_t5x.training import steps
 from tests import combinations
+from tests import exhaustive
 from tests import mixed_drafts
 from tests import tiny
 from tests import tiny_drafters
@@ -302,7 +303,10 @@ MUTANTS = {
 
 
 @pytest.mark.usefixtures('exact_products')
-@pytest.mark.parametrize('name', MUTANTS)
+@pytest.mark.parametrize(
+    'name',
+    exhaustive.all_but(['cache left behind', 'padding is read'], MUTANTS),
+)
 def test_mutants_are_found(name, monkeypatch):
   drafter, owner, attribute, make = MUTANTS[name]
   monkeypatch.setattr(owner, attribute, make(getattr(owner, attribute)))

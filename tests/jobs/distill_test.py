@@ -130,14 +130,16 @@ class TestDistill:
       'draft',
       [
           origins.FromTarget([1], num_heads=1, mlp_dim=9, shares_encoder=True),
-          origins.Scratch(dataclasses.replace(_DRAFT, num_encoder_layers=0)),
           origins.ExitHead(1),
-          pytest.param(
-              origins.Scratch(dataclasses.replace(_DRAFT, dtype='bfloat16')),
-              marks=pytest.mark.exhaustive,
+          *(
+              pytest.param(
+                  origins.Scratch(dataclasses.replace(_DRAFT, **changes)),
+                  marks=pytest.mark.exhaustive,
+              )
+              for changes in ({'num_encoder_layers': 0}, {'dtype': 'bfloat16'})
           ),
       ],
-      ids=['cut', 'shared encoder', 'head', 'bfloat16'],
+      ids=['cut', 'head', 'shared encoder', 'bfloat16'],
   )
   def test_origins(self, target, tmp_path, draft):
     result = _distill(
@@ -212,6 +214,7 @@ class TestDistill:
     distill._note_activations(config)
     assert (activation in capsys.readouterr().err) == (activation == 'silu')
 
+  @pytest.mark.exhaustive
   def test_dropout_is_that_of_the_job(self, target, tmp_path):
     """The target as its own draft model only errs with dropout."""
     result = _distill(
@@ -223,6 +226,7 @@ class TestDistill:
     )
     assert result.last.training['loss'] > 1e-4
 
+  @pytest.mark.exhaustive
   @pytest.mark.parametrize(
       'draft', [origins.FromTarget([0, 1]), origins.ExitHead(2)], ids=str
   )

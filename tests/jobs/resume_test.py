@@ -30,6 +30,7 @@ from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
+from tests import exhaustive
 from tests import workloads
 
 pytestmark = pytest.mark.long
@@ -47,7 +48,9 @@ _KEYS = (
     ('num_examples', 'num_kills'),
     [(12, 3), pytest.param(200, 50, marks=pytest.mark.exhaustive)],
 )
-@pytest.mark.parametrize('job', ['infer', 'eval'])
+@pytest.mark.parametrize(
+    'job', exhaustive.all_but(['eval'], ['infer', 'eval'])
+)
 def test_killed_job_ends_as_if_it_was_not(
     tmp_path, job, num_examples, num_kills
 ):

@@ -144,17 +144,13 @@ def test_record(ran):
   assert tuple(json.loads(line)) == run_record.KEYS
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ('name', 'kind'),
     [
         ('bigram', 'bigram'),
-        *(
-            pytest.param(name, kind, marks=pytest.mark.exhaustive)
-            for name, kind in (
-                ('shared_encoder_1_small_short_9', 'shared_encoder'),
-                ('early_exit_1', 'early_exit'),
-            )
-        ),
+        ('shared_encoder_1_small_short_9', 'shared_encoder'),
+        ('early_exit_1', 'early_exit'),
     ],
 )
 def test_other_drafts(tmp_path, name, kind):

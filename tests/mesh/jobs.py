@@ -62,6 +62,7 @@ def test_infer_resumes_on_another_mesh(tmp_path, capsys):
     assert (predictions, spread['mesh']) == (again, mesh)
 
 
+@pytest.mark.exhaustive
 def test_mesh_is_what_the_weights_need(tmp_path, monkeypatch, capsys):
   """On chips that do not hold the target the outputs are the same."""
   infer = lambda folder, *flags: run(

@@ -85,10 +85,11 @@ SHAPES = 'flat', 'Zipf', 'Zipf in any order', 'model-like', 'peaked'
 @pytest.mark.parametrize(
     ('vocab', 'shape'),
     [
-        *itertools.product((130, 1000), SHAPES),
-        (32128, 'model-like'),
-        pytest.param(32128, 'flat', marks=pytest.mark.exhaustive),
-        pytest.param(32128, 'Zipf', marks=pytest.mark.exhaustive),
+        *itertools.product((9, 130, 1000), SHAPES),
+        *(
+            pytest.param(32128, shape, marks=pytest.mark.exhaustive)
+            for shape in ('model-like', 'flat', 'Zipf')
+        ),
     ],
 )
 def test_draws(vocab, shape):

@@ -108,6 +108,7 @@ class TestOneDevice:
     assert 0 < (GAMMA - 1) * later.cycles < step.cycles
     assert loop.memory['arguments'] > loop.memory['temporaries'] > 0
 
+  @pytest.mark.exhaustive
   def test_several_rows_rewrite_the_caches(self):
     step = _compile_loop(batch=8).step
     draft = GAMMA * _bytes_per_position(DRAFT)
@@ -117,6 +118,7 @@ class TestOneDevice:
     assert step.host_transfers == step.weight_bytes_copied == 0
 
 
+@pytest.mark.exhaustive
 @libtpu.needed
 def test_drafts_of_changing_length_copy_no_cache():
   """Catching up writes the cache of the last layer and never reads it."""
@@ -162,6 +164,7 @@ class TestMesh:
     assert loop.step.cache_bytes_written == written / 4
     assert loop.step.cache_bytes_remade == 0
 
+  @pytest.mark.exhaustive
   def test_replicated_draft_model_has_no_collectives(self):
     loop = _compile_loop('v4:2x2x1', draft_rules=sharding.REPLICATED)
     assert loop.step.all_reduces == 3 * TARGET.num_decoder_layers + 1
