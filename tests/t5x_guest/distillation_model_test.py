@@ -183,7 +183,8 @@ class TestLoss:
 class TestPackedExamples:
 
   @pytest.fixture(scope='class')
-  def converted(self):
+  @classmethod
+  def converted(cls):
     """Returns six examples packed into few rows, and one per row."""
     rows = [
         {

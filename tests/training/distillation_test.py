@@ -312,6 +312,21 @@ def _decodes():
   return batches.Examples(inputs, targets)
 
 
+@pytest.fixture(scope='module')
+def measured(random_pair):
+  """Returns what is found of another draft model, and both distributions."""
+  objective, params = random_pair
+  examples = _decodes()
+  validation = draft_acceptance.validation(
+      objective, {t: batches.in_order(examples, 4) for t in (0, 1)}
+  )
+  p, q = (
+      np.asarray(jax.nn.softmax(x), np.float64)
+      for x in objective.logits(params, examples)
+  )
+  return validation, validation(params), examples, p, q
+
+
 class TestValidation:
 
   def test_the_target_itself_is_always_accepted(self, random_pair):
@@ -328,20 +343,6 @@ class TestValidation:
     mean = (4 * (4 + 3 + 2 + 1) + 2 * (3 + 2 + 1)) / 22
     assert found['tokens_per_call_3_t0'] == pytest.approx(mean, abs=1e-5)
     assert validation.score(found) == pytest.approx(1, abs=1e-6)
-
-  @pytest.fixture(scope='class')
-  def measured(self, random_pair):
-    """Returns what is found of another draft model, and both distributions."""
-    objective, params = random_pair
-    examples = _decodes()
-    validation = draft_acceptance.validation(
-        objective, {t: batches.in_order(examples, 4) for t in (0, 1)}
-    )
-    p, q = (
-        np.asarray(jax.nn.softmax(x), np.float64)
-        for x in objective.logits(params, examples)
-    )
-    return validation, validation(params), examples, p, q
 
   def test_another_draft_model(self, measured):
     """Acceptance by distributions that are computed one by one."""
