@@ -276,7 +276,7 @@ class TestJittedDistribution:
   @pytest.mark.usefixtures('optimized')
   @pytest.mark.parametrize(('drafter', 'choices'), _by_drafter(PRODUCT))
   def test_full_product(self, drafter, choices):
-    self._check(drafter, choices, 20)
+    self._check(drafter, choices, 4)
 
   def _check(self, drafter, choices, num_calls) -> float:
     """Checks all distances; returns the largest bound."""
