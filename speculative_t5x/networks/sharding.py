@@ -21,6 +21,9 @@ import jax.numpy as jnp
 DATA_AXIS = 'data'
 MODEL_AXIS = 'model'
 AXES = DATA_AXIS, MODEL_AXIS
+# The compiler partitions what no constraint names. Later versions of JAX have
+# another default.
+_AXIS_TYPES = (jax.sharding.AxisType.Auto,) * len(AXES)
 
 # Logical axis names and the mesh axis or axes along which each is partitioned.
 Rules = Sequence[tuple[str, str | tuple[str, ...] | None]]
@@ -70,9 +73,14 @@ def make_mesh(
   return jax.make_mesh(
       (data, model),
       AXES,
-      axis_types=(jax.sharding.AxisType.Auto,) * 2,
+      axis_types=_AXIS_TYPES,
       devices=devices[: data * model],
   )
+
+
+def make_abstract_mesh(data: int, model: int) -> jax.sharding.AbstractMesh:
+  """Makes a mesh as `make_mesh` does, of no devices, to trace programs."""
+  return jax.sharding.AbstractMesh((data, model), AXES, _AXIS_TYPES)
 
 
 def from_shape(shape: Sequence[int]) -> jax.sharding.Mesh | None:

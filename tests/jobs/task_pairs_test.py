@@ -12,7 +12,6 @@ import re
 import types
 import weakref
 
-import jax
 import numpy as np
 import pytest
 
@@ -362,7 +361,7 @@ class TestBadInput:
   def test_mesh_that_would_time_another_batch(
       self, saved, tmp_path, monkeypatch
   ):
-    mesh = jax.sharding.AbstractMesh((2, 1), sharding.AXES)
+    mesh = sharding.make_abstract_mesh(2, 1)
     monkeypatch.setattr(sharding, 'from_shape', lambda shape: mesh)
     task = _pairs(saved, 'mine')
     split = dataclasses.replace(task.workload, mesh_shape=(2, 1))

@@ -40,7 +40,7 @@ def place(monkeypatch):
 
   def from_shape(shape):
     is_one = tuple(shape) == (1, 1)
-    return None if is_one else jax.sharding.AbstractMesh(shape, sharding.AXES)
+    return None if is_one else sharding.make_abstract_mesh(*shape)
 
   def place(machine, mesh_shape=None, *, target=None, drafters=(), **changes):
     monkeypatch.setattr(placement, 'this_machine', lambda: machine)
@@ -243,7 +243,7 @@ class TestTraining:
     assert placement.place_training([tiny.config()], 3, (1, 1)) is None
     with pytest.raises(sharding.MeshError, match='Choose a smaller'):
       placement.place_training([tiny.config()], 3, (2, 1))
-    mesh = jax.sharding.AbstractMesh((2, 1), sharding.AXES)
+    mesh = sharding.make_abstract_mesh(2, 1)
     monkeypatch.setattr(sharding, 'from_shape', lambda shape: mesh)
     with pytest.raises(sharding.MeshError, match='batch_size 3 cannot be'):
       placement.place_training([tiny.config()], 3, (2, 1))

@@ -70,7 +70,7 @@ class Workload:
 
   @property
   def mesh(self) -> jax.sharding.AbstractMesh:
-    return _mesh(*self.mesh_shape)
+    return sharding.make_abstract_mesh(*self.mesh_shape)
 
   @property
   def examples(self) -> int:
@@ -176,7 +176,8 @@ def weight_bytes(
 ) -> int:
   """Returns the bytes per device of a network's parameters in float32."""
   params = models_lib.abstract_params(network)
-  shardings = models_lib.param_shardings(network, _mesh(*mesh_shape))
+  mesh = sharding.make_abstract_mesh(*mesh_shape)
+  shardings = models_lib.param_shardings(network, mesh)
   count = lambda x, where: math.prod(where.shard_shape(x.shape))
   return 4 * sum(jax.tree.leaves(jax.tree.map(count, params, shardings)))
 
@@ -211,10 +212,6 @@ def _device_bytes(
       logits=4 * workload.rows * row_logits,  # float32
       loading=max(preparing, total + replaced) - total,
   )
-
-
-def _mesh(data: int, model: int) -> jax.sharding.AbstractMesh:
-  return jax.sharding.AbstractMesh((data, model), sharding.AXES)
 
 
 def _params(network: network_lib.Network) -> Any:
@@ -283,7 +280,7 @@ def _started_bytes(
     started = network.start(params, inputs, workload.rows, slots, features)
     return started.memory, started.cache
 
-  mesh = _mesh(1, workload.mesh_shape[1])
+  mesh = sharding.make_abstract_mesh(1, workload.mesh_shape[1])
   with (
       jax.sharding.use_abstract_mesh(mesh),
       partitioning.axis_rules(tuple(rules)),
