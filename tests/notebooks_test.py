@@ -5,7 +5,9 @@
 import ast
 import base64
 import importlib.util
+import inspect
 import json
+import operator
 import pathlib
 import re
 import shutil
@@ -184,6 +186,26 @@ class TestFile:
     for part in text.split('](')[1:]:
       link = part.split(')')[0]
       assert link.startswith('https://') or (_FOLDER / link).exists(), link
+
+  def test_calls_what_exists(self, path):
+    """Functions of this package have these names and these arguments."""
+    scope = {}
+    for cell in _cells(path):
+      if cell['cell_type'] != 'code':
+        continue
+      for node in ast.walk(ast.parse(''.join(cell['source']))):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+          exec(ast.unparse(node), scope)
+        if not isinstance(node, ast.Call):
+          continue
+        module, _, name = ast.unparse(node.func).partition('.')
+        if 'speculative_t5x' not in str(scope.get(module)):
+          continue
+        function = operator.attrgetter(name)(scope[module])
+        if function.__module__:  # not a method of Python's own classes
+          inspect.signature(function).bind_partial(
+              *node.args, **{each.arg: each for each in node.keywords}
+          )
 
   @pytest.mark.parametrize('url', [None, 'https://github.com/me/mine'])
   def test_setup_installs_a_missing_package(self, path, url, monkeypatch):

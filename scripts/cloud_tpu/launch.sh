@@ -23,8 +23,7 @@
 #   --trace                writes an xprof trace to <output dir>/trace
 #   --project=<project>    default: the project of gcloud's configuration
 #   --create-flag=<flag>   a further flag of gcloud's create; may be repeated
-set -euo pipefail
-shopt -s extglob
+set -euo pipefail && shopt -s extglob
 
 OUTPUT_DIR='' DRY_RUN='' TYPE=v4-8 ZONE='' CHIPS=all HOURS=2 SPOT='' TRACE=''
 PROGRAM=speculative-t5x PROJECT='' CREATE_FLAGS=() JOB=() EXISTS='' STARTED=''
@@ -66,7 +65,7 @@ check() {
     v5litepod-*) VERSION=v2-alpha-tpuv5-lite ;;
     v6e-*) VERSION=v2-alpha-tpuv6e ;;
   esac
-  # A host has four chips, but all eight of the smallest types of that number.
+  # A host has four chips, or all eight of types of that number.
   [[ ${TYPE} == v@(5litepod|6e)-8 ]] || NUM_HOSTS=$(((NUM_CHIPS + 3) / 4))
   [[ ${TYPE} != v4-* ]] || ZONE="${ZONE:-us-central2-b}"
   matches --zone "${ZONE}" '[a-z]+-[a-z]+[0-9]+-(ai[0-9]+)?[a-z]' \
@@ -79,12 +78,15 @@ check() {
     fail '--spot needs --output-dir=gs://..., from where the job resumes.'
   [[ -n ${DRY_RUN} || -z $(git status --porcelain) ]] || fail 'this' \
     'checkout has uncommitted changes, and the machine gets the commit.'
-  [[ ! " ${JOB[*]}" =~ \ --gin_file=(/|~|\.\.)[^\ ]* ]] || fail 'the machine' \
-    "gets the files of this commit only, and not${BASH_REMATCH[0]}. Commit it."
   PROJECT="${PROJECT:-$(gcloud config get-value project 2>/dev/null || true)}"
   [[ -z ${DRY_RUN} ]] || PROJECT="${PROJECT:-PROJECT}"
   matches --project "${PROJECT}" '[a-zA-Z0-9.:-]+' 'the id of a project'
   local name
+  for name in "${JOB[@]}"; do
+    [[ ${name} != --gin_file=* || ${name} == --gin_file=@(gs://|t5x/)* ]] ||
+      git cat-file -e "HEAD:${name#*=}" 2>/dev/null ||
+      fail "the machine gets this commit only, which lacks '${name#*=}'."
+  done
   for name in TFDS_DATA_DIR JAX_COMPILATION_CACHE_DIR; do
     [[ ${!name-} != gs://* ]] || ENVIRONMENT+=("${name}=${!name}")
     [[ ${!name-} == @(gs://*|) ]] ||
@@ -167,8 +169,7 @@ finish() {
     "${NAME}:output/*" "${NAME}:run/log.txt" "${OUTPUT_DIR}" --worker=0 ||
     status="$((status ? status : 1))"
   [[ -z ${EXISTS} ]] || (delete) || status=1
-  rm -rf "${WORK}"
-  exit "${status}"
+  rm -rf "${WORK}" && exit "${status}"
 }
 
 main() {
@@ -182,8 +183,7 @@ main() {
   # No other run has this name, so that no machine of another run is touched.
   NAME="speculative-$(date +%m%d-%H%M%S)-${RANDOM}"
   echo "${NAME}: ${TYPE}, at most $((NUM_CHIPS * HOURS)) chip-hours" >&2
-  trap finish EXIT
-  trap 'exit 143' INT TERM HUP PIPE
+  trap finish EXIT && trap 'exit 143' INT TERM HUP PIPE
   FOLDER="${OUTPUT_DIR}" # for a local one, one beside the host's checkout
   [[ ${FOLDER} == gs://* ]] ||
     { FOLDER=../output && step mkdir -p "${OUTPUT_DIR}"; }

@@ -18,6 +18,7 @@ from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
+from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
@@ -187,6 +188,7 @@ class Workload:
       The decoder, and the batch size, which is chosen if it is None.
     """
     gamma = 1 if drafter is None else gamma
+    arguments.check_gammas([gamma], self.length)
     placed = self.place(
         target,
         [] if drafter is None else [drafter],

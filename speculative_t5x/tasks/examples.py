@@ -325,8 +325,9 @@ def find_task(name: str, split: str) -> seqio.Task:
         f'Task {name} has no split {split}. Choose one of {known}.'
         if splits
         else f'There is no task named {name} (a mixture is not a task);'
-        f' registered tasks are {known}. Choose one of them, or import the'
-        ' module that registers the task in a gin file.'
+        f' registered tasks are {known or "none"}. Choose one of them, or'
+        ' import the module that registers the task in a gin file. A file of'
+        ' configs/tasks gives the name of its task itself.'
     )
   return seqio.TaskRegistry.get(name)
 

@@ -100,6 +100,11 @@ def source_of_columns(
   def dataset(split: str, shuffle_files: bool, seed: int | None = None):
     # There are no files to shuffle; seqio shuffles the examples.
     del shuffle_files, seed
+    if split not in splits:  # seqio does not check it, and T5X neither
+      raise ValueError(
+          f'There is no split {split}. Choose one of {", ".join(splits)}; parts'
+          ' of splits cannot be named.'
+      )
     rows = tf.data.Dataset.from_tensor_slices(read(split))
     return rows.enumerate().map(
         lambda i, row: {**row, 'example_id': tf.cast(i, tf.int32)}

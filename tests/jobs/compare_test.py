@@ -137,7 +137,7 @@ class TestVerdict:
   @pytest.mark.parametrize(
       ('temperature', 'way'),
       exhaustive.all_but(
-          [(1.0, 'speculative')],
+          [(1.0, 'baseline'), (1.0, 'speculative')],
           [(0.0, 'speculative'), (1.0, 'baseline'), (1.0, 'speculative')],
       ),
   )

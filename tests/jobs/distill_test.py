@@ -214,7 +214,6 @@ class TestDistill:
     distill._note_activations(config)
     assert (activation in capsys.readouterr().err) == (activation == 'silu')
 
-  @pytest.mark.exhaustive
   def test_dropout_is_that_of_the_job(self, target, tmp_path):
     """The target as its own draft model only errs with dropout."""
     result = _distill(

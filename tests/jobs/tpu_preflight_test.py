@@ -218,7 +218,6 @@ class TestArguments:
 
 class TestSeveral:
 
-  @pytest.mark.exhaustive
   def test_drafts_and_gammas(self, compiled, capsys):
     record = _run(draft='t5_1_1_small, t5_1_1_base', gamma=(3, 7))
     assert record['t5x_step'] is None  # T5X is not installed

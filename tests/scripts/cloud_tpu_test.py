@@ -81,6 +81,8 @@ class Cloud:
       shutil.copy(path, self.checkout / 'scripts/cloud_tpu')
     for name in ('requirements.txt', '.gitignore'):
       shutil.copy(_CHECKOUT / name, self.checkout)
+    shutil.copytree(_CHECKOUT / 'configs', self.checkout / 'configs')
+    (self.checkout / 'my_checkpoints.gin').touch()  # of the page
     identity = 'git -c user.name=n -c user.email=e@example.org'
     subprocess.run(
         f'git init -q && git add . && {identity} commit -qm "A commit"',
@@ -193,6 +195,14 @@ def test_only_folders_in_buckets_reach_the_machine(cloud):
   assert 'JAX_COMPILATION_CACHE_DIR is not in a bucket' in done.stderr
 
 
+@pytest.mark.parametrize(
+    'name', ['gs://b/my.gin', 't5x/eval.gin', 'configs/runs/eval.gin']
+)
+def test_gin_files_that_the_machine_has(cloud, name):
+  done = cloud.launch(*_RUN, '--dry-run', *_JOB, f'--gin_file={name}')
+  assert done.returncode == 0
+
+
 def test_several_hosts(cloud):
   flags = '--type=v4-32', '--program=t5x.eval', '--trace', '--spot', _BUCKET
   (create, *others, _), first = _dry(cloud, *flags)
@@ -217,8 +227,9 @@ def test_several_hosts(cloud):
         ((*_RUN, '--type=v4-32', *_JOB), 'v4-32 has 4 hosts'),
         (('--output-dir=x', '--spot', *_JOB), '--spot'),
         ((_BUCKET, *_JOB), '--project'),
-        ((*_RUN, *_JOB, '--gin_file=../my.gin'), '--gin_file=../my.gin'),
-        ((*_RUN, *_JOB, '--gin_file=/my.gin'), '--gin_file=/my.gin'),
+        ((*_RUN, *_JOB, '--gin_file=../my.gin'), '../my.gin'),
+        ((*_RUN, *_JOB, '--gin_file=/my dir/my.gin'), '/my dir/my.gin'),
+        ((*_RUN, *_JOB, '--gin_file=runs/my.gin'), 'runs/my.gin'),
     ],
 )
 def test_refused_in_one_line(cloud, arguments, named):
