@@ -36,11 +36,18 @@ RULES_AND_POLICIES = list(
     itertools.product(combinations.RULES, combinations.POLICIES)
 )
 # One drafter of each kind of uniforms: one per token, of several drafters, and
-# none. `enumeration_test.py` has the others with one rule and policy.
+# none.
 ALWAYS = 'draft model', 'lookup then model', 'external'
 SOME = [
     (ALWAYS[i % len(ALWAYS)], *each)
     for i, each in enumerate(RULES_AND_POLICIES)
+]
+# The other drafters that `enumeration_test.py` does not enumerate.
+ONCE = [
+    ('uniform', 'block', 'confidence'),
+    ('unigram', 'tokenwise', 'expected speed'),
+    ('lookup', 'rejection_sampling', 'schedule'),
+    ('lookup in hints', 'tokenwise', 'marginal gain'),
 ]
 PRODUCT = [(x, *each) for x in DRAFTERS for each in RULES_AND_POLICIES]
 SAMPLINGS = {
@@ -94,7 +101,7 @@ def reach(drafter: str, rule: str, policy: str) -> reachable.Reached:
 
 class TestEnumeratedDistribution:
 
-  @pytest.mark.parametrize('values', SOME, ids=_label)
+  @pytest.mark.parametrize('values', [*SOME, *ONCE], ids=_label)
   def test_some_combinations(self, values):
     drafter, rule, policy = values
     with precision(drafter):
