@@ -25,6 +25,7 @@ from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
+from speculative_t5x.research import arguments as arguments_lib
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 from speculative_t5x.t5x_guest import draft_module
@@ -142,7 +143,13 @@ class SpeculativeModel(models.EncoderDecoderModel):
   def get_initial_variables(
       self, rng, input_shapes, input_types=None
   ) -> flax_core.FrozenDict:
-    """See `t5x.models.EncoderDecoderModel`; the drafter's are added."""
+    """See `t5x.models.EncoderDecoderModel`; the drafter's are added.
+
+    Raises:
+      ValueError: for a gamma beyond the length of the outputs.
+    """
+    length = input_shapes['decoder_input_tokens'][-1]
+    arguments_lib.check_gammas([self._gamma], length)
     variables = super().get_initial_variables(rng, input_shapes, input_types)
     variables = flax_core.unfreeze(variables)
     self._add_draft(variables)

@@ -3,6 +3,8 @@
 """Restores a target and its drafter in a T5X job, which restores one model."""
 
 from collections.abc import Mapping, Sequence
+import os
+import re
 from typing import Any
 
 from flax import core as flax_core
@@ -34,6 +36,7 @@ class PairRestorer:
       partitioner: Any,
       model: model_lib.SpeculativeModel,
       restore_dtype: Any = None,
+      step_in_path: bool = False,
       **others: Any,
   ):
     """Store T5X's arguments without reading any file.
@@ -44,6 +47,8 @@ class PairRestorer:
       model: The job's model, which has read the drafter.
       restore_dtype: The dtype of the target's parameters; None for the stored
         dtype.
+      step_in_path: Whether the path must end in a step. T5X's eval job reads it
+        off the path, after it has decoded.
       **others: Further arguments of T5X, for saving and data sets; unused.
     Raises:
       ValueError: if the job's model has no target beside a draft.
@@ -54,6 +59,7 @@ class PairRestorer:
     self._partitioner = partitioner
     self._model = model
     self._dtype = restore_dtype
+    self._step_in_path = step_in_path
 
   def restore(
       self,
@@ -71,6 +77,7 @@ class PairRestorer:
     Returns:
       The train state, with the target's step.
     Raises:
+      ValueError: for a path without the step that the job needs.
       checkpoints.CheckpointError: if the checkpoint cannot be used. Names the
         model and the problem.
       NotImplementedError: for another argument.
@@ -85,6 +92,12 @@ class PairRestorer:
             f'{name} is not supported for a target and a draft. Remove it from'
             ' utils.RestoreCheckpointConfig.'
         )
+    if self._step_in_path and not re.search(r'\d/*$', os.fspath(path)):
+      raise ValueError(
+          "T5X's eval job needs the step at the end of CHECKPOINT_PATH, as in"
+          f' {path}/checkpoint_1000. `speculative-t5x convert` writes such a'
+          ' folder from a Hugging Face folder.'
+      )
     params, steps = _read(
         {'target': path}, self._train_state, self._partitioner, self._dtype
     )

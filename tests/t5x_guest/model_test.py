@@ -366,6 +366,12 @@ class TestInitialVariables:
 
 class TestRefusals:
 
+  def test_block_longer_than_the_outputs(self):
+    TestInitialVariables().variables(tiny_pair.model(gamma=tiny_pair.LENGTH))
+    model = tiny_pair.model(gamma=tiny_pair.LENGTH + 1)
+    with pytest.raises(ValueError, match='smaller gamma'):
+      TestInitialVariables().variables(model)
+
   @pytest.mark.parametrize(
       ('options', 'named'),
       [

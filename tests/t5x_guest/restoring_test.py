@@ -45,12 +45,22 @@ def prepared(draft):
   return models.make_model(tiny_pair.configs()[1], draft).params
 
 
-def restore(target, draft, *, use_orbax=True, model=None, **settings):
+def restore(
+    target,
+    draft,
+    *,
+    use_orbax=True,
+    model=None,
+    step_in_path=False,
+    **settings,
+):
   """Restores like T5X's eval and infer jobs."""
   model = model or model_of(draft)
 
   def restorer(**kwargs):
-    return t5x_guest.PairRestorer(model=model, **kwargs)
+    return t5x_guest.PairRestorer(
+        model=model, step_in_path=step_in_path, **kwargs
+    )
 
   config = utils.RestoreCheckpointConfig(
       path=str(target),
@@ -155,6 +165,12 @@ class TestRefusals:
     with pytest.raises(checkpoints.CheckpointError, match=message):
       restore(folder / target, draft and folder / draft)
     assert not (folder / 'typo').exists()
+
+  def test_path_without_the_step_that_an_eval_job_needs(self, folder):
+    named, unnamed = folder / 'target/checkpoint_1500', folder / 'target'
+    restore(named, folder / 'draft', step_in_path=True)
+    with pytest.raises(ValueError, match='checkpoint_1000'):
+      restore(unnamed, folder / 'draft', step_in_path=True)
 
   def test_sizes_that_differ_from_the_checkpoint(self, folder):
     """Orbax itself would not report them."""
