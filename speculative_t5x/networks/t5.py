@@ -298,7 +298,7 @@ class T5Config(t5_modules.Sizes):
     if not is_number or not 1 <= count <= num_layers:
       raise ValueError(
           f'exit_layer must be a whole number from 1 to {num_layers}, the'
-          f' number of decoder layers of the target. Got {count!r}.'
+          f' number of decoder layers of the target, got {count!r}.'
       )
     return dataclasses.replace(self, num_decoder_layers=count)
 

@@ -53,7 +53,7 @@ def check_lengths(lengths: Mapping[str, int]) -> None:
   ):
     raise ValueError(
         'task_feature_lengths must give the maximum tokens of inputs and'
-        " targets, each at least 1, as in {'inputs': 96, 'targets': 96}. Got"
+        " targets, each at least 1, as in {'inputs': 96, 'targets': 96}, got"
         f' {lengths!r}.'
     )
 

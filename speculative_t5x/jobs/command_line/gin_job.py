@@ -122,15 +122,16 @@ def _check_values(job: commands.Job) -> None:
   """Checks that every macro that is required or used has a value."""
   settings = _settings()
   required = [k for k, v in settings.items() if v == commands.REQUIRED]
+  used = set().union(*map(gin_text.macros_in, settings.values()))
+  hints = {x: macro_names.provider_hint(x) for x in used - settings.keys()}
   if required:
     own = {each.upper(): f'--{each}=...' for each in job.flags}
     flags = ' '.join(own.get(x, f'--gin.{x}=...') for x in required)
     raise commands.UsageError(
         f'{", ".join(required)} must be set: {flags}, or in a gin file.'
+        + ''.join(f' So must {x}.{hint}' for x, hint in hints.items() if hint)
     )
-  used = set().union(*map(gin_text.macros_in, settings.values()))
-  for name in sorted(used - settings.keys()):
-    hint = macro_names.provider_hint(name)
+  for name, hint in sorted(hints.items()):
     remedy = ' Correct its name, or add the gin file that sets it.'
     raise commands.UsageError(
         f'The macro {name} is used but has no value.{hint or remedy}'

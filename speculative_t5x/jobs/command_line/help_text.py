@@ -39,35 +39,45 @@ def text(argv: Sequence[str]) -> str:
   """Returns the help of a command or of its first named part.
 
   The help is the head comment of the gin file, and the defaults in it, for a
-  job of several parts also those of what it runs before them. Without a
+  job of several parts also those of what it runs before them. Gin files among
+  the arguments take the place of the job's own, or follow the part's. Without a
   command, returns the overview of all commands.
 
   Raises:
-    commands.UsageError: for a part that does not exist.
+    commands.UsageError: for a part or a gin file that does not exist.
   """
   job = commands.JOBS.get(argv[0]) if argv else None
   if job is None:
     lines = [f'  {k:15}{job.summary}' for k, job in commands.JOBS.items()]
     return _OVERVIEW.format(usage=commands.USAGE, commands='\n'.join(lines))
   gin_file = job.gin_file
+  given, paths = (
+      [x.removeprefix(flag) for x in argv if x.startswith(flag)]
+      for flag in ('--gin_file=', '--gin_search_paths=')
+  )
+  folders = *(y for x in paths for y in x.split(',')), '.', *commands.ROOTS
   set_by = [job.first[1] if job.first else gin_file]
   if job.folder and (parts := [x for x in argv[1:] if not x.startswith('-')]):
     gin_file = flags.part_file(job, parts[0])
     set_by = [gin_file, *set_by] if parts[0] in job.needs_first else [gin_file]
+  elif given and not job.is_complete:
+    set_by = [given.pop(0)]
   path = gin_text.find(gin_file, commands.ROOTS)
   rows = path.read_text(encoding='utf-8').splitlines()
   head = itertools.takewhile(lambda row: row.startswith('#'), rows)
   # The first three lines are the licence.
   lines = [row[2:] for row in itertools.islice(head, 3, None)]
   for file in set_by:
-    lines += ['', *_settings(job, file)]
+    lines += ['', *_settings(job, [file, *given], folders)]
   return '\n'.join(lines)
 
 
-def _settings(job: commands.Job, gin_file: str) -> Iterator[str]:
-  """Yields lines of the settings of a gin file, their defaults and choices."""
-  yield f'All settings and their defaults in {gin_file}:'
-  macros = gin_text.read_macros([gin_file], commands.ROOTS)
+def _settings(
+    job: commands.Job, files: Sequence[str], folders: Sequence[str]
+) -> Iterator[str]:
+  """Yields lines of the settings of gin files, their defaults and choices."""
+  yield f'All settings and their defaults in {", ".join(files)}:'
+  macros = gin_text.read_macros(files, folders)
   for name in sorted(macros.mentioned):
     unset = 'None' if name in job.optional else commands.REQUIRED
     value = macros.values.get(name, unset)

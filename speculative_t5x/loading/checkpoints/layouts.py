@@ -170,7 +170,7 @@ def _why_not(folder: epath.Path) -> str:
     )
   holds = f'holds {errors.listing(sorted(names))}' if names else 'is empty'
   return (
-      f'it {holds}, and neither a folder named state, nor a file named'
-      ' checkpoint, nor any checkpoint_<step> folder, nor a model.safetensors'
-      ' or pytorch_model.bin of Hugging Face.'
+      f'it {holds}. A checkpoint is a folder with a folder named state, a file'
+      ' named checkpoint, folders checkpoint_<step>, or a model.safetensors or'
+      ' pytorch_model.bin of Hugging Face. Correct the path.'
   )

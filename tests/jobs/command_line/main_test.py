@@ -219,6 +219,17 @@ class TestHelp:
     assert '\n- TARGET_SIZE' in shown and '\n  TARGET_SIZE = ' in shown
     assert main.main(['paper', 'table9', '-h']) == 2
 
+  def test_settings_of_the_files_given(self, capsys, tmp_path):
+    (tmp_path / 'my.gin').write_text("MULTI30K_DIR = '/data'\n")
+    files = ['configs/runs/eval.gin', 'configs/tasks/multi30k_ende.gin']
+    given = [f'--gin_file={file}' for file in [*files, 'my.gin']]
+    paths = f'--gin_search_paths={tmp_path}'
+    assert main.main(['eval', *given, paths, '--help']) == 0
+    shown = capsys.readouterr().out
+    assert "\n  MULTI30K_DIR = '/data'\n" in shown
+    assert '\n  EVAL_OUTPUT_DIR = <required>\n' in shown
+    assert main.main(['walltime', *given, '--help']) == 2  # my.gin is not found
+
   @pytest.mark.parametrize('name', _COMMANDS)
   def test_of_a_command(self, capsys, name):
     """Choices are shown for macros that have this meaning in the job."""
