@@ -52,10 +52,10 @@ class _Task(NamedTuple):
   """A task of an embedded pair.
 
   Attributes:
-    pair: the pair, one of `embedded.TASKS`.
-    name: name of the seqio task.
-    split: split of the seqio task.
-    copies: whether drafts are copied from hints, the input and the output,
+    pair: The pair, one of `embedded.TASKS`.
+    name: Name of the seqio task.
+    split: Split of the seqio task.
+    copies: Whether drafts are copied from hints, the input and the output,
       instead of made by the pair's draft model.
   """
 
@@ -76,7 +76,7 @@ TASKS = {
 
 
 def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-  """Parses the options."""
+  """Parse the options."""
   parser = running.parser('draft_lengths', __doc__)
   parser.add_argument(
       '--gammas',
@@ -92,14 +92,14 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 def measure(
     name: str, task: _Task, gammas: Sequence[int], examples: int, repeats: int
 ) -> Iterator[dict[str, Any]]:
-  """Times all draft lengths of a task, compiled once for all temperatures.
+  """Time all draft lengths of a task, compiled once for all temperatures.
 
   Args:
-    name: what the progress calls the task.
-    task: the task.
-    gammas: the fixed lengths. Those that adapt take the largest at most.
-    examples: how many of the task's examples are decoded.
-    repeats: how often each example is timed.
+    name: What the progress calls the task.
+    task: The task.
+    gammas: The fixed lengths. Those that adapt take the largest at most.
+    examples: How many of the task's examples are decoded.
+    repeats: How often each example is timed.
   Yields:
     The record of each temperature.
   """
@@ -156,7 +156,7 @@ def measure(
 
 
 def _costs(parts: step_times.Parts, gamma: int) -> dict[str, Any]:
-  """Returns the costs of a draft, as policies take them."""
+  """Return the costs of a draft, as policies take them."""
   times = parts.times()
   first, *later = times.t_width_ms
   ratios = [each / first for each in later]
@@ -170,12 +170,12 @@ def _costs(parts: step_times.Parts, gamma: int) -> dict[str, Any]:
 def _oracle_speedup(
     parts: step_times.Parts, plain: interleaved.Run, run: interleaved.Run
 ) -> float:
-  """Returns the speedup of an oracle; see `part_sums.oracle_seconds`.
+  """Return the speedup of an oracle; see `part_sums.oracle_seconds`.
 
   Args:
-    parts: parts of decoding that were timed.
-    plain: the plain run.
-    run: run of the largest gamma, which shows how many tokens are accepted.
+    parts: Parts of decoding that were timed.
+    plain: The plain run.
+    run: Run of the largest gamma, which shows how many tokens are accepted.
   """
   times = parts.times()
   plain_s = sum(
@@ -197,7 +197,7 @@ def describe(
     best: interleaved.Run,
     oracle_speedup: float,
 ) -> dict[str, Any]:
-  """Returns what the record says about a length."""
+  """Return what the record says about a length."""
   over_plain = running.describe(run, plain)
   gain = over_plain['speedup'] - 1
   num_drafted = sum(int(decoded.num_draft_steps) for decoded in run.decoded)
@@ -211,7 +211,7 @@ def describe(
 
 
 def main(given: Sequence[str] | None = None) -> None:
-  """Runs the benchmark."""
+  """Run the benchmark."""
   options = parse_arguments(given)
   quiet.keep_libtpu_from_searching()
   settings = options.gammas, options.examples, options.repeats

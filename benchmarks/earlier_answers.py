@@ -53,7 +53,7 @@ _TASKS = {
 
 
 def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-  """Parses and checks the options."""
+  """Parse and check the options."""
   parser = running.parser('earlier_answers', __doc__)
   parser.add_argument('--gamma', type=running.positive, default=10)
   parser.add_argument(
@@ -72,7 +72,7 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 def fill_store(
     decoder: text_decoder.TextDecoder, texts: Sequence[str]
 ) -> answers.Store:
-  """Returns a store of the target's own answers."""
+  """Return a store of the target's own answers."""
   embedder = answers.Embedder(
       decoder.tokens, decoder.vocabulary, decoder.inputs_length
   )
@@ -90,7 +90,7 @@ def measure(
     repeats: int,
     name: str,
 ) -> dict[str, Any]:
-  """Times all ways on the same requests, and returns the record of a task."""
+  """Time all ways on the same requests, and return the record of a task."""
   requests = [decoder.make_request([text])[0] for text in texts]
   tokens = decoder.tokens
   ways = {
@@ -111,7 +111,7 @@ def measure(
 
 
 def describe(run: interleaved.Run, plain: interleaved.Run) -> dict[str, Any]:
-  """Returns what the record says about a way."""
+  """Return what the record says about a way."""
   pairs = zip(run.decoded, plain.decoded, strict=True)
   return {
       'ms_per_request': 1e3 * float(np.mean(run.seconds)),
@@ -123,7 +123,7 @@ def describe(run: interleaved.Run, plain: interleaved.Run) -> dict[str, Any]:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-  """Runs the benchmark."""
+  """Run the benchmark."""
   options = parse_arguments(given)
   quiet.keep_libtpu_from_searching()
   drafter = lookup_source.FromContext(only_hints=options.only_hints).load()

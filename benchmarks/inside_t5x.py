@@ -49,7 +49,7 @@ Decode = Callable[[np.ndarray], np.ndarray]
 
 
 def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
-  """Parses the options."""
+  """Parse the options."""
   parser = running.parser('inside_t5x', __doc__)
   for name in ('--multi30k', '--target', '--draft'):
     parser.add_argument(name, type=pathlib.Path, required=True)
@@ -66,7 +66,7 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def find_drafter(case: cases.Case, path: pathlib.Path) -> source.Source:
-  """Returns the source of a draft model, or of a decoder alone."""
+  """Return the source of a draft model, or of a decoder alone."""
   if case.draft.config.reads_features:
     return shared_encoder_source.FromCheckpoint(path)
   return draft_model_source.FromCheckpoint(path)
@@ -75,7 +75,7 @@ def find_drafter(case: cases.Case, path: pathlib.Path) -> source.Source:
 def decode_in_t5x(
     case: cases.Case, options: argparse.Namespace, decode_fn: Callable
 ) -> Decode:
-  """Returns a decode function of T5X as T5X's jobs call it."""
+  """Return a decode function of T5X as T5X's jobs call it."""
   vocabulary = seqio.PassThroughVocabulary(
       case.target.config.vocab_size, eos_id=case.target.config.special_ids.end
   )
@@ -132,7 +132,7 @@ def decode_in_t5x(
 
 
 def decode_alone(case: cases.Case, options: argparse.Namespace) -> Decode:
-  """Returns this package's own decoder."""
+  """Return this package's own decoder."""
   target = models_lib.load_model(options.target)
   found = models_lib.ModelSource(None, target.config)
   decoder = token_decoder.TokenDecoder(
@@ -158,7 +158,7 @@ def decode_alone(case: cases.Case, options: argparse.Namespace) -> Decode:
 def measure(
     ways: Mapping[str, Decode], rounds: Sequence[np.ndarray], repeats: int
 ) -> dict[str, measuring.Timings]:
-  """Times ways of decoding interleaved, after a round that is not timed."""
+  """Time ways of decoding interleaved, after a round that is not timed."""
   for decode in ways.values():
     decode(rounds[0])
   timings = {name: measuring.Timings() for name in ways}
@@ -180,7 +180,7 @@ def measure(
 def ratio(
     one: measuring.Timings, other: measuring.Timings
 ) -> tuple[float, tuple[float, float] | None]:
-  """Returns the ratio of two ways' times, and its 95 percent interval.
+  """Return the ratio of two ways' times, and its 95 percent interval.
 
   The time of a round is the median of its repeats.
   """
@@ -190,7 +190,7 @@ def ratio(
 
 
 def run(options: argparse.Namespace) -> str:
-  """Returns the record as a line of JSON."""
+  """Return the record as a line of JSON."""
   case = cases.read_multi30k(options)
   ways = {
       T5X: decode_in_t5x(case, options, decoding.temperature_sample),

@@ -41,13 +41,13 @@ def product(x: jax.Array, kernel: jax.Array) -> jax.Array:
 
 
 def panels(x: jax.Array, kernel: jax.Array) -> jax.Array:
-  """Multiplies with a kernel [panels, inputs, columns]."""
+  """Multiply with a kernel [panels, inputs, columns]."""
   rows = jnp.broadcast_to(x, (len(kernel), *x.shape))
   return lax.dot_general(rows, kernel, (((2,), (1,)), ((0,), (0,))))
 
 
 def make_forms(inputs: int, outputs: int) -> dict[str, tuple]:
-  """Returns by name each form's function, kernels and compiler options."""
+  """Return by name each form's function, kernels and compiler options."""
   count = _TOTAL_BYTES // (4 * inputs * outputs)
   count = min(max(count, 1), _MAX_KERNELS)
   keys = jax.random.split(jax.random.key(0), count)
@@ -71,7 +71,7 @@ def make_forms(inputs: int, outputs: int) -> dict[str, tuple]:
 
 
 def chain(form: Callable, options: dict) -> Callable:
-  """Compiles products with all kernels, where each waits for the last one."""
+  """Compile products with all kernels, where each waits for the last one."""
 
   def run(x, kernels):
     for kernel in kernels:
@@ -82,7 +82,7 @@ def chain(form: Callable, options: dict) -> Callable:
 
 
 def measure(forms: dict[str, tuple], inputs: int, repeats: int) -> dict:
-  """Returns the seconds by form and number of rows, and those of reading."""
+  """Return the seconds by form and number of rows, and those of reading."""
   kernels = forms['product'][1]
   read = jax.jit(lambda kernels: [jnp.sum(kernel) for kernel in kernels])
   many, compute = jnp.ones((_MANY_ROWS, inputs)), chain(product, {})

@@ -22,11 +22,11 @@ from speculative_t5x.research.measurement import step_times
 
 
 def parser(name: str, description: str | None) -> argparse.ArgumentParser:
-  """Returns a parser of a benchmark's options, of which none can be cut short.
+  """Return a parser of a benchmark's options, of which none can be cut short.
 
   Args:
-    name: the benchmark.
-    description: the docstring of its module, which `--help` shows.
+    name: The benchmark.
+    description: The docstring of its module, which `--help` shows.
   """
   return argparse.ArgumentParser(
       prog=f'python -m benchmarks.{name}',
@@ -37,7 +37,7 @@ def parser(name: str, description: str | None) -> argparse.ArgumentParser:
 
 
 def positive(text: str) -> int:
-  """Parses an option that is a whole number and at least 1."""
+  """Parse an option that is a whole number and at least 1."""
   value = int(text)
   if value < 1:
     raise argparse.ArgumentTypeError(f'must be at least 1, got {value}')
@@ -45,12 +45,12 @@ def positive(text: str) -> int:
 
 
 def several(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
-  """Returns a parser of values of a kind that are separated by commas."""
+  """Return a parser of values of a kind that are separated by commas."""
   return lambda text: tuple(map(kind, text.split(',')))
 
 
 def process() -> futures.ProcessPoolExecutor:
-  """Returns a process of its own, which ends with the context.
+  """Return a process of its own, which ends with the context.
 
   In one process the thread pools of several systems hinder each other, so a
   benchmark times each system in its own.
@@ -65,7 +65,7 @@ def time_ways(
     repeats: int,
     name: str,
 ) -> dict[str, interleaved.Run]:
-  """Times ways of decoding the same requests interleaved.
+  """Time ways of decoding the same requests interleaved.
 
   Args:
     ways: By name, what decodes a request.
@@ -81,7 +81,7 @@ def time_ways(
 def time_programs(
     programs: Mapping[Hashable, Callable[[], object]], repeats: int
 ) -> dict[Hashable, np.ndarray]:
-  """Times programs interleaved, after a warm-up.
+  """Time programs interleaved, after a warm-up.
 
   Returns:
     Seconds of each program, [repeats].
@@ -96,7 +96,7 @@ def time_programs(
 
 
 def describe(run: interleaved.Run, plain: interleaved.Run) -> dict[str, Any]:
-  """Returns the speedup of a run over plain decoding, and its tokens per call.
+  """Return the speedup of a run over plain decoding, and its tokens per call.
   """
   return {
       'speedup': interleaved.speedup(plain, run),
@@ -106,7 +106,7 @@ def describe(run: interleaved.Run, plain: interleaved.Run) -> dict[str, Any]:
 
 
 def line(benchmark: str, **values: Any) -> str:
-  """Returns a record as a line of JSON, with the machine that made it."""
+  """Return a record as a line of JSON, with the machine that made it."""
   machine = {
       'host': dataclasses.asdict(provenance.describe_host()),
       'device': dataclasses.asdict(provenance.describe_device()),
@@ -117,11 +117,11 @@ def line(benchmark: str, **values: Any) -> str:
 
 
 def write(lines: Iterable[str], output: pathlib.Path | None) -> None:
-  """Prints each line when it is measured, and keeps all so far in a file.
+  """Print each line when it is measured, and keep all so far in a file.
 
   Args:
-    lines: without their ends.
-    output: the file; None to print only.
+    lines: Without their ends.
+    output: The file; None to print only.
   """
   written = []
   for each in lines:

@@ -54,7 +54,7 @@ class Idle:
     return None, None
 
   def touch(self, params: contracts.Params, number: jax.Array) -> jax.Array:
-    """Returns what a draft must wait for, different for each number."""
+    """Return what a draft must wait for, different for each number."""
     del params
     return number
 
@@ -81,7 +81,7 @@ class Read(Idle):
   """Reads the weights of the draft model's decoder once per draft."""
 
   def touch(self, params: contracts.Params, number: jax.Array) -> jax.Array:
-    """Returns a sum over all weights."""
+    """Return a sum over all weights."""
     total = number
     for leaf in jax.tree.leaves(params['decoder']):
       matrix = leaf.reshape(-1, leaf.shape[-1])
@@ -90,7 +90,7 @@ class Read(Idle):
 
 
 def make_programs(gamma: int) -> dict[str, Callable[[], object]]:
-  """Returns loops of `part_programs.MAX_STEPS` steps, by name."""
+  """Return loops of `part_programs.MAX_STEPS` steps, by name."""
   texts = embedded.load_decoder(gamma=gamma)
   decoder = texts.tokens
   request, _ = texts.make_request([_TEXT])
@@ -111,7 +111,7 @@ def make_programs(gamma: int) -> dict[str, Callable[[], object]]:
 
 
 def make_readers() -> dict[int, Callable[[], object]]:
-  """Returns loops of `_READS` reads of a matrix, by its size in MiB."""
+  """Return loops of `_READS` reads of a matrix, by its size in MiB."""
 
   @jax.jit
   def loop(matrix, vector):

@@ -52,7 +52,7 @@ _NOTE = (
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-  """Parses the options; the functions that use them check lengths."""
+  """Parse the options; the functions that use them check lengths."""
   parser = running.parser('simulated_pairs', __doc__)
   sizes, drafts = list(t5_published.SIZES), list(published.DRAFT_NUM_PARAMS)
   parser.add_argument(
@@ -84,7 +84,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 def make_shapes(
     options: argparse.Namespace,
 ) -> list[simulated_walltimes.Shapes]:
-  """Returns the shapes to decode, one per batch size."""
+  """Return the shapes to decode, one per batch size."""
   # bfloat16 products have only one precision on a GPU, and requesting the
   # highest could exclude some of XLA's kernels.
   precision = None if options.dtype == 'bfloat16' else 'highest'
@@ -108,13 +108,13 @@ def measure(
     all_shapes: Sequence[simulated_walltimes.Shapes],
     output_dir: str | os.PathLike[str],
 ) -> list[run_record.RunRecord]:
-  """Measures every target with all rows of the tables at all shapes.
+  """Measure every target with all rows of the tables at all shapes.
 
   Args:
-    targets: sizes of T5 1.1 that replace XXL.
-    rows: rows of the tables.
-    all_shapes: shapes to decode, all with the same dtype.
-    output_dir: output folder; its finished measurements are reused.
+    targets: Sizes of T5 1.1 that replace XXL.
+    rows: Rows of the tables.
+    all_shapes: Shapes to decode, all with the same dtype.
+    output_dir: Output folder; its finished measurements are reused.
   Returns:
     The records, which are also written to the folder with a table.
   Raises:
@@ -153,7 +153,7 @@ def measure(
 
 
 def count_step_bytes(size: str, shapes: simulated_walltimes.Shapes) -> int:
-  """Returns the bytes that a target step must read, without allocating them."""
+  """Return the bytes that a target step must read, without allocating them."""
   config = t5_published.make_config(size, shapes.dtype)
   params = jax.eval_shape(
       functools.partial(random_models.random_params, config)
@@ -171,12 +171,12 @@ def count_step_bytes(size: str, shapes: simulated_walltimes.Shapes) -> int:
 def describe(
     record: run_record.RunRecord, row: published.Row, num_bytes: int
 ) -> str:
-  """Describes plain decoding and the read floor, and both speedups, in a line.
+  """Describe plain decoding and the read floor, and both speedups, in a line.
 
   Args:
-    record: the record of a pair at the row's alpha and gamma.
-    row: the row of the paper's tables.
-    num_bytes: bytes that a target step must read.
+    record: The record of a pair at the row's alpha and gamma.
+    row: The row of the paper's tables.
+    num_bytes: Bytes that a target step must read.
   """
   plain = record.baseline
   decode_s = plain.walltime_s - record.encoder_s.target
@@ -193,7 +193,7 @@ def describe(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-  """Runs the benchmark; returns 1, after a line on stderr, for bad input."""
+  """Run the benchmark; return 1, after a line on stderr, for bad input."""
   options = parse_arguments(arguments)
   quiet.keep_libtpu_from_searching()
   compilation_cache.enable(options.output_dir)

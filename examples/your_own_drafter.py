@@ -45,7 +45,7 @@ class Followers:
 
 
 def count_followers(vocabulary, texts):
-  """Returns the token that follows each token most often; itself if none."""
+  """Return the token that follows each token most often; itself if none."""
   counts = np.zeros((vocabulary.num_ids, vocabulary.num_ids), np.int32)
   for text in texts:
     ids = [*vocabulary.encode(text), vocabulary.eos_id]

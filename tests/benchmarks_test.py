@@ -142,7 +142,7 @@ def test_refused(name, options):
 
 
 def _write_history(folder, acceptance):
-  """The second of three points is the best one."""
+  """Write three points, of which the second is the best."""
   folder.mkdir(parents=True)
   rows = [
       {
@@ -193,7 +193,7 @@ def test_differences_by_hand():
 
 
 def _run_nothing(command, check):
-  """Writes what the jobs would, with numbers that tell the drafts apart."""
+  """Write what the jobs would, with numbers that tell the drafts apart."""
   assert check
   job = command[3]
   macros = dict(x[6:].split('=', 1) for x in command if x.startswith('--gin.'))

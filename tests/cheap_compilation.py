@@ -26,7 +26,7 @@ _FLAGS = {
 
 
 def set_up() -> None:
-  """Sets variables that JAX reads on import, here and in child processes."""
+  """Set variables that JAX reads on import, here and in child processes."""
   if os.environ.setdefault('JAX_DISABLE_MOST_OPTIMIZATIONS', '1') == '1':
     os.environ.setdefault('XLA_FLAGS', _flags())
   os.environ.setdefault('JAX_TRACEBACK_IN_LOCATIONS_LIMIT', '0')

@@ -49,7 +49,7 @@ def write_legacy(
     max_chunk: int = 10**9,
     wrap: Callable[[dict], dict] | None = None,
 ) -> pathlib.Path:
-  """Writes T5X's older layout; returns the step's folder.
+  """Write T5X's older layout; return the step's folder.
 
   Args:
     folder: Will hold `checkpoint_<step>`.
@@ -88,7 +88,7 @@ def _write_zarr(
     driver: str,
     max_chunk: int,
 ) -> dict[str, Any]:
-  """Writes an array and returns its spec in a checkpoint."""
+  """Write an array and return its spec in a checkpoint."""
   rows = max(1, max_chunk // math.prod(array.shape[1:]))
   metadata = {
       'compressor': {'id': 'gzip', 'level': 1},
@@ -105,7 +105,7 @@ def _write_zarr(
 def hugging_face_tensors(
     config: t5.T5Config, params: Any
 ) -> dict[str, np.ndarray]:
-  """Returns the tensors of a Hugging Face T5 with the given parameters."""
+  """Return the tensors of a Hugging Face T5 with the given parameters."""
   tensors = {'shared.weight': params['token_embedder']['embedding']}
   for stack in ('encoder', 'decoder'):
     tree = params[stack]
@@ -156,7 +156,7 @@ def _norms(block: str, layer: Any, names) -> dict[str, np.ndarray]:
 
 
 def hugging_face_config(config: t5.T5Config, **overrides) -> dict[str, Any]:
-  """Returns a config.json as transformers 4 writes it, with overrides."""
+  """Return a config.json as transformers 4 writes it, with overrides."""
   activations = {
       ('relu',): 'relu',
       ('gelu', 'linear'): 'gated-gelu',
@@ -188,7 +188,7 @@ def write_hugging_face(
     tensors: dict[str, np.ndarray],
     shards: int = 1,
 ) -> pathlib.Path:
-  """Writes a Hugging Face folder, in several files if shards is above 1."""
+  """Write a Hugging Face folder, in several files if shards is above 1."""
   folder.mkdir(parents=True, exist_ok=True)
   (folder / 'config.json').write_text(json.dumps(fields))
   if shards == 1:
@@ -210,7 +210,7 @@ def write_hugging_face(
 def write_safetensors(
     tensors: dict[str, np.ndarray], file: pathlib.Path
 ) -> None:
-  """Writes https://github.com/huggingface/safetensors#format."""
+  """Write https://github.com/huggingface/safetensors#format."""
   names = {
       'float32': 'F32', 'float16': 'F16', 'bfloat16': 'BF16', 'int8': 'I8'
   }  # fmt: skip
@@ -230,7 +230,7 @@ def write_safetensors(
 
 
 def cast(params: Any, dtype) -> Any:
-  """Returns a parameter tree of host arrays in a dtype."""
+  """Return a parameter tree of host arrays in a dtype."""
   flat = traverse_util.flatten_dict(params)
   return traverse_util.unflatten_dict(
       {k: np.array(jnp.asarray(x, dtype)) for k, x in flat.items()}

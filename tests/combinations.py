@@ -73,7 +73,7 @@ class StateOfRow(NamedTuple):
 
   Attributes:
     index: [rows] int32, of each row's policy among POLICIES.
-    states: of all policies; only that of the row's own changes.
+    states: States of all policies; only that of the row's own changes.
   """
 
   index: jax.Array
@@ -129,26 +129,26 @@ class PolicyOfRow:
 
 
 def _of_row(index, values):
-  """Returns the value of each row's own choice, [rows, ...]."""
+  """Return the value of each row's own choice, [rows, ...]."""
   stacked = jnp.stack(values)
   return stacked[index, jnp.arange(stacked.shape[1])]
 
 
 @functools.cache
 def enumerator(rule: str) -> testing.Enumerator:
-  """Returns the boxes of a rule, which is compiled once."""
+  """Return the boxes of a rule, which is compiled once."""
   return testing.Enumerator(RULES[rule])
 
 
 def rule_number(rule: str) -> RuleOfRow:
-  """Returns a rule for all rows, in a program that takes any."""
+  """Return a rule for all rows, in a program that takes any."""
   return RuleOfRow(np.int32(list(RULES).index(rule)))
 
 
 def error(
     program: step_programs.Program, found: reachable.Reached
 ) -> float:
-  """Returns the largest error of the probability of an output."""
+  """Return the largest error of the probability of an output."""
   largest = max(
       abs(p.get(output, 0.0) - own.get(output, 0.0))
       for p, own in zip(
@@ -163,13 +163,13 @@ def error(
 def draft_error(
     program: step_programs.Program, find_logits, drafted=None
 ) -> float:
-  """Returns the largest error of the distribution of a draft token.
+  """Return the largest error of the distribution of a draft token.
 
   Args:
-    program: made steps with one enumerator.
-    find_logits: returns the logits that its drafter should draw from, given an
+    program: Made steps with one enumerator.
+    find_logits: Returns the logits that its drafter should draw from, given an
       example and tokens.
-    drafted: example, tokens before the draft, draft tokens and distributions;
+    drafted: Example, tokens before the draft, draft tokens and distributions;
       None for all drafts in the states that were reached.
   """
   if drafted is None:
@@ -193,7 +193,7 @@ def draft_error(
 
 
 def pairwise(*factors) -> list[tuple]:
-  """Returns few combinations with each pair of values of any two factors.
+  """Return few combinations with each pair of values of any two factors.
 
   Each is the one that has the most pairs that are still missing.
   """

@@ -60,7 +60,7 @@ _label = lambda values: ' + '.join(map(str, values))
 
 @contextlib.contextmanager
 def precision(drafter: str):
-  """Sets float64 for tables, and exact products for networks."""
+  """Set float64 for tables, and exact products for networks."""
   with (
       jax.enable_x64(drafter not in tiny_drafters.NETWORKS),
       jax.default_matmul_precision('highest'),
@@ -73,7 +73,7 @@ def make_program(
     gamma: int = 2,
     policy: contracts.DraftLengthPolicy | None = None,
 ) -> step_programs.Program:
-  """Returns a program with one policy, or with any in each row."""
+  """Return a program with one policy, or with any in each row."""
   return step_programs.Program(
       tiny_drafters.make(drafter, gamma), policy or combinations.PolicyOfRow()
   )
@@ -85,7 +85,7 @@ sampled_program = functools.cache(lambda drafter: make_program(drafter))
 
 
 def reach(drafter: str, rule: str, policy: str) -> reachable.Reached:
-  """Enumerates with a rule and a policy of a program for all of them."""
+  """Enumerate with a rule and a policy of a program for all of them."""
   program, own_rule = (
       enumerated_program(drafter), combinations.rule_number(rule)
   )  # fmt: skip
@@ -180,7 +180,7 @@ SAMPLES = 10_000  # per combination and call of the jitted loop
 def sample(
     program: step_programs.Program, choices, num_calls: int = 1, rule=None
 ) -> dict[tuple[str, str], tuple[float, float]]:
-  """Returns how far outputs of the jitted loop are from the target's.
+  """Return how far outputs of the jitted loop are from the target's.
 
   For each pair of a rule and a policy in `choices`, with `SAMPLES` rows per
   call: the total variation distance, and its bound. A `rule` is that of all.
@@ -215,7 +215,7 @@ def total_variation(
     sequences: np.ndarray,
     num_tokens: np.ndarray,
 ) -> tuple[float, float]:
-  """Returns the total variation distance of samples, and its bound.
+  """Return the total variation distance of samples, and its bound.
 
   With K outputs and N rows, a correct loop exceeds t = sqrt((K ln 2 +
   ln 10^6) / 2N) with probability at most 10^-6, and one whose distribution is
@@ -239,7 +239,7 @@ def total_variation(
 def _decode(
     program: step_programs.Program, rule, policies: jax.Array, seed
 ) -> state_lib.State:
-  """Returns the states after the loop, of rows of the first example."""
+  """Return the states after the loop, of rows of the first example."""
   setup, batch, state = program.start(
       rule, program.samplings, np.array([0]), len(policies)
   )
@@ -286,7 +286,7 @@ class TestJittedDistribution:
     self._check(drafter, choices, 4)
 
   def _check(self, drafter, choices, num_calls) -> float:
-    """Checks all distances; returns the largest bound."""
+    """Check all distances; return the largest bound."""
     with jax.default_matmul_precision('highest'):
       found = sample(sampled_program(drafter), choices, num_calls)
     for values, (distance, bound) in found.items():

@@ -31,12 +31,12 @@ jax.monitoring.register_event_duration_secs_listener(_hear)
 
 
 def count() -> int:
-  """Returns the number of programs compiled so far, including cached ones."""
+  """Return the number of programs compiled so far, including cached ones."""
   return _num_compiled
 
 
 def tidy() -> None:
-  """Collects garbage, and frees all programs if they take much memory.
+  """Collect garbage, and free all programs if they take much memory.
 
   What remains is not looked at by later collections, which take a second each
   where hundreds of programs remain. A program for CPUs takes several memory
@@ -53,7 +53,7 @@ def tidy() -> None:
 
 
 def collect_if_grown() -> None:
-  """Collects programs that no test refers to, once memory has grown by much."""
+  """Collect programs that no test refers to, once memory has grown by much."""
   global _collected_at
   if _memory() > _collected_at + _MOST_GROWTH:
     gc.collect()
@@ -61,14 +61,14 @@ def collect_if_grown() -> None:
 
 
 def _return_freed_memory() -> None:
-  """Makes the process smaller, or programs would be freed after each file."""
+  """Make the process smaller, or programs would be freed after each file."""
   libc = ctypes.CDLL(None)
   if hasattr(libc, 'malloc_trim'):  # not on macOS
     libc.malloc_trim(0)
 
 
 def _memory() -> int:
-  """Returns the bytes that the process holds; 0 where Linux does not say."""
+  """Return the bytes that the process holds; 0 where Linux does not say."""
   path = pathlib.Path('/proc/self/statm')
   if not path.exists():
     return 0
@@ -82,14 +82,14 @@ def _maps() -> int:
 
 @contextlib.contextmanager
 def optimized() -> Iterator[None]:
-  """Compiles with the default optimizations within the context."""
+  """Compile with the default optimizations within the context."""
   with _configured('jax_disable_most_optimizations', False):
     yield
 
 
 @contextlib.contextmanager
 def unwritten() -> Iterator[None]:
-  """Keeps programs out of JAX's cache within the context."""
+  """Keep programs out of JAX's cache within the context."""
   with _configured('jax_persistent_cache_min_compile_time_secs', math.inf):
     yield
 
@@ -106,7 +106,7 @@ def _configured(name: str, value: bool | float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def unchecked_types() -> Iterator[None]:
-  """Disables shape checks: JAX puts values other than arrays into its trees."""
+  """Disable shape checks: JAX puts values other than arrays into its trees."""
   jaxtyping.config.update('jaxtyping_disable', True)
   try:
     yield

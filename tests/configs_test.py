@@ -51,7 +51,7 @@ def _from_the_root(monkeypatch):
 
 
 def _parse(*names):
-  """Returns the configuration as gin writes it, one binding per line."""
+  """Return the configuration as gin writes it, one binding per line."""
   own = (x for x in ('infer', 'compare') for name in names if f'/{x}' in name)
   job = next(own, 'eval')
   for macro in commands.JOBS[job].optional:  # as the command does
@@ -62,7 +62,7 @@ def _parse(*names):
 
 
 def _unset_macros(config):
-  """Returns macros that are marked as required, or used and never set."""
+  """Return macros that are marked as required, or used and never set."""
   marked = re.findall(r'^(\w+) = %gin\.REQUIRED$', config, re.MULTILINE)
   names = {*re.findall(r'^(\w+) = ', config, re.MULTILINE)}
   used = {*re.findall(r' = .*?%([A-Z]\w*)', config)}
@@ -70,7 +70,7 @@ def _unset_macros(config):
 
 
 def _header(name, title):
-  """Returns the names at the start of each item under a title of the header."""
+  """Return the names at the start of each item under a title of the header."""
   text = pathlib.Path(name).read_text()
   match = re.search(rf'^# {title}:.*\n((?:# .*\n)*)', text, re.MULTILINE)
   text = match[1] if match else ''
@@ -80,7 +80,7 @@ def _header(name, title):
 
 
 def _check_sets_up(module, function, config):
-  """Checks that all required arguments of the function are bound."""
+  """Check that all required arguments of the function are bound."""
   given = {
       argument
       for argument in inspect.signature(function).parameters
@@ -210,7 +210,7 @@ class TestEval:
 class TestMethods:
 
   def _settings(self, scope):
-    """Returns the arguments of the walltime job in a scope."""
+    """Return the arguments of the walltime job in a scope."""
     _parse('configs/runs/methods.gin')
     with gin.config_scope(scope):
       return gin.get_bindings(walltime.measure_walltime)

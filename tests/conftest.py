@@ -18,19 +18,19 @@ from tests import process_state  # noqa: E402
 
 @pytest.hookimpl(trylast=True)  # after the shuffling
 def pytest_collection_modifyitems(items):
-  """Runs the longest tests first, so that none remains at the end."""
+  """Run the longest tests first, so that none remains at the end."""
   items.sort(key=lambda item: item.get_closest_marker('long') is None)
 
 
 def pytest_collection_finish():
-  """Collects garbage rarely, which saves a sixth of the tests' time."""
+  """Collect garbage rarely, which saves a sixth of the tests' time."""
   gc.freeze()
   gc.set_threshold(50_000, 20, 10)
 
 
 @pytest.fixture(autouse=True, scope='module')
 def _module_keeps_process_state(tmp_path_factory):
-  """Checks that fixtures of a module restore the state of the process."""
+  """Check that fixtures of a module restore the state of the process."""
   with process_state.unchanged(tmp_path_factory.getbasetemp()):
     yield
   compilation.tidy()
@@ -38,7 +38,7 @@ def _module_keeps_process_state(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _test_keeps_process_state(tmp_path_factory):
-  """Fails a test that changes the state of the process."""
+  """Fail a test that changes the state of the process."""
   with process_state.unchanged(tmp_path_factory.getbasetemp()):
     yield
     process_state.reset()
@@ -47,28 +47,28 @@ def _test_keeps_process_state(tmp_path_factory):
 
 @pytest.fixture
 def strict_types():
-  """Forbids implicit promotion of ranks and dtypes, for tests of formulas."""
+  """Forbid implicit promotion of ranks and dtypes, for tests of formulas."""
   with jax.numpy_rank_promotion('raise'), jax.numpy_dtype_promotion('strict'):
     yield
 
 
 @pytest.fixture(scope='module')
 def unchecked_types():
-  """Disables shape checks, for tests that lower programs."""
+  """Disable shape checks, for tests that lower programs."""
   with compilation.unchecked_types():
     yield
 
 
 @pytest.fixture
 def float64():
-  """Enables 64-bit types, to compare distributions at float64 precision."""
+  """Enable 64-bit types, to compare distributions at float64 precision."""
   with jax.enable_x64(True):
     yield
 
 
 @pytest.fixture(autouse=True, scope='session')
 def _short_loops():
-  """Times parts over few steps, because no test depends on times."""
+  """Time parts over few steps, because no test depends on times."""
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(step_times, '_LOOP_S', 0.0)
     yield
@@ -76,6 +76,6 @@ def _short_loops():
 
 @pytest.fixture
 def optimized():
-  """Compiles with optimizations, for tests that run for long."""
+  """Compile with optimizations, for tests that run for long."""
   with compilation.optimized():
     yield

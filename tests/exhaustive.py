@@ -9,7 +9,7 @@ import pytest
 
 
 def all_but(kept: Collection[Any], values: Iterable[Any]) -> list[Any]:
-  """Returns values of parameters, marked unless they are in `kept`."""
+  """Return values of parameters, marked unless they are in `kept`."""
   values = list(values)
   assert all(value in values for value in kept), kept
   return [

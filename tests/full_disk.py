@@ -9,7 +9,7 @@ import resource
 
 @contextlib.contextmanager
 def full_disk(num_bytes: int) -> Iterator[str]:
-  """Lets no file grow beyond a number of bytes.
+  """Let no file grow beyond a number of bytes.
 
   Python ignores the signal for it, so that writing fails as on a full disk, in
   every library.

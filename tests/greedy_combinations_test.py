@@ -53,7 +53,7 @@ def decoder(task):
 
 @functools.cache
 def counts(task):
-  """Returns the counts of some outputs of a task."""
+  """Return the counts of some outputs of a task."""
   vocabulary = decoder(task).vocabulary
   texts = [text for _, text in READ[task]('train')[:500]]
   return token_counts.count(
@@ -87,7 +87,7 @@ def of_lookup(task=None) -> source.Drafting:
 
 
 def of_first_layer(task) -> source.Drafting:
-  """Returns the target's first decoder layer on its encoder's output."""
+  """Return the target's first decoder layer on its encoder's output."""
   first = tiny.truncate(decoder(task).tokens.target, 1)
   params = {k: v for k, v in first.params.items() if k != 'encoder'}
   config = dataclasses.replace(first.config, num_encoder_layers=0)
@@ -129,7 +129,7 @@ def test_drafters_are_those_whose_outputs_are_enumerated():
 
 @functools.cache
 def plain(task) -> tuple[list[tuple[str, str]], np.ndarray]:
-  """Returns texts with references, and the plain outputs of the texts."""
+  """Return texts with references, and the plain outputs of the texts."""
   pairs = READ[task]('test')[:NUM_EXAMPLES]
   request, _ = decoder(task).make_request([text for text, _ in pairs])
   return pairs, jax.device_get(decoder(task).tokens.plain(request)).sequences

@@ -31,19 +31,19 @@ class Model(table_model.Cached):
   vocab_size: int
 
   def look_up(self, params, tables, cache, offsets):
-    """Returns logits of the tokens after `offsets`, from all tokens fed."""
+    """Return logits of the tokens after `offsets`, from all tokens fed."""
     at = jnp.take_along_axis(_digests(cache, jnp), offsets, axis=1)
     return params[tables, at]
 
 
 def place(tokens: tuple[int, ...]) -> tuple[int]:
-  """Returns where a table holds the distribution of the next token."""
+  """Return where a table holds the distribution of the next token."""
   fed = np.array([[t5.SPECIAL_IDS.start, *tokens]], np.int32)
   return (int(_digests(fed, np)[0, -1]),)
 
 
 def _digests(fed, numpy):
-  """Returns a number below NUM_ROWS per slot, of the tokens up to it."""
+  """Return a number below NUM_ROWS per slot, of the tokens up to it."""
   sums = numpy.cumsum(
       (fed + 2).astype(np.uint32) * _FACTORS[: fed.shape[1]],
       axis=1,
@@ -56,6 +56,6 @@ def _digests(fed, numpy):
 def random_tables(
     seed: int, num_tables: int, vocab_size: int, sharpness: float = 1.5
 ) -> np.ndarray:
-  """Returns logits [tables, NUM_ROWS, vocab] float64."""
+  """Return logits [tables, NUM_ROWS, vocab] float64."""
   shape = (num_tables, NUM_ROWS, vocab_size)
   return np.random.default_rng(seed).normal(size=shape) * sharpness

@@ -19,7 +19,7 @@ _FILES = re.compile(
 
 @contextlib.contextmanager
 def follow() -> Iterator[dict[jax.Device, int]]:
-  """Yields the peak per device, without arrays that live at the start.
+  """Yield the peak per device, without arrays that live at the start.
 
   The bytes are counted whenever a function that makes arrays returns.
   """

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.skipif(not shutil.which('make'), reason='needs make')
 
 
 def _setup(folder, version=None):
-  """Runs `make setup` with a Python of a version, which installs nothing.
+  """Run `make setup` with a Python of a version, which installs nothing.
 
   Returns the process, and what was installed, with the Python's version.
   """

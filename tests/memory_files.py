@@ -27,7 +27,7 @@ class _Backend(backend._FileSystemSpecBackend):
 
 @contextlib.contextmanager
 def enabled() -> Iterator[None]:
-  """Makes the paths usable, and removes all their files at the end."""
+  """Make the paths usable, and remove all their files at the end."""
   patches = [
       mock.patch.object(
           gpath, '_URI_PREFIXES', (*gpath._URI_PREFIXES, _PREFIX)

@@ -37,7 +37,7 @@ class Tables(NamedTuple):
 
 @functools.cache
 def random_tables(seed: int, vocab_size: int, gamma: int) -> Tables:
-  """Returns random tables; some probabilities are 0."""
+  """Return random tables; some probabilities are 0."""
   rng = np.random.default_rng(seed)
   shape = vocab_size, NUM_KEYS, gamma
   weights = rng.uniform(size=(*shape, vocab_size)) + 0.01
@@ -52,7 +52,7 @@ def random_tables(seed: int, vocab_size: int, gamma: int) -> Tables:
 
 
 def key_of(outcome: outcome_lib.Outcome) -> jax.Array:
-  """Returns a number in [0, NUM_KEYS) that the last step decided, [rows]."""
+  """Return a number in [0, NUM_KEYS) that the last step decided, [rows]."""
   rejected = outcome.is_rejected.astype(jnp.int32)
   return (outcome.num_accepted + rejected) % NUM_KEYS
 
@@ -86,9 +86,9 @@ class MixedDrafts:
   mass are NaN, and the tokens that only fill a block are ends of sequence.
 
   Attributes:
-    vocab_size: of the target.
+    vocab_size: Logits of the target.
     max_draft_tokens: gamma.
-    seed: of the tables.
+    seed: Seed of the tables.
   """
 
   vocab_size: int

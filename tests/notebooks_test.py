@@ -48,7 +48,7 @@ def _source(path: pathlib.Path, name: str) -> str:
 def _run(
     name: str, settings: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-  """Runs a notebook with settings in place of those of its cell `settings`.
+  """Run a notebook with settings in place of those of its cell `settings`.
 
   Returns its variables, and the value that it would show by cell.
   """
@@ -75,7 +75,7 @@ def _is_picture(shown: Any) -> bool:
 
 
 def _check_trace(shown: token_trace.TokenTrace) -> None:
-  """Checks that accepted, rejected and resampled tokens are to be seen."""
+  """Check that accepted, rejected and resampled tokens are to be seen."""
   _, _, calls = console.to_text(shown).partition('one line per call')
   assert '[-' in calls and '{+' in calls
   assert 'line-through' in shown._repr_html_()
@@ -116,7 +116,7 @@ class TestPaper:
 
 @pytest.fixture
 def hugging_face(tmp_path_factory):
-  """Returns settings of the embedded pair as two Hugging Face folders."""
+  """Return settings of the embedded pair as two Hugging Face folders."""
   found = {}
   for name, path in (
       ('TARGET', embedded.target_checkpoint()),

@@ -54,7 +54,7 @@ class Oracle:
     self.model = models.make_model(self.config, self.params)
 
   def logits(self, rows, targets):
-    """Returns teacher-forced logits of the network of a checkpoint's tree."""
+    """Return teacher-forced logits of the network of a checkpoint's tree."""
     targets = jnp.asarray(targets)
     apply = functools.partial(
         t5_modules.Transformer(self.config).apply, enable_dropout=False
@@ -85,7 +85,7 @@ def oracle(request, oracles):
 
 @pytest.fixture(scope='module')
 def decoded(oracles):
-  """Decodes all 64 rows greedily: plainly by each model, and together."""
+  """Decode all 64 rows greedily: plainly by each model, and together."""
   target, draft = oracles['target'], oracles['draft']
   request = tiny.request(target.arrays['encoder_input_tokens'], LENGTH)
   make = lambda model: token_decoder.TokenDecoder(
@@ -170,7 +170,7 @@ def sum_log_probs(logits, tokens):
 
 
 def oracle_margin(oracle, row, tokens, expected):
-  """Returns the difference of logits where two greedy rows diverge."""
+  """Return the difference of logits where two greedy rows diverge."""
   first = np.flatnonzero(tokens != expected)[0]
   logits = oracle.logits(slice(row, row + 1), expected[None])[0, first]
   return float(abs(logits[tokens[first]] - logits[expected[first]]))
@@ -181,7 +181,7 @@ _BATCH_SIZE = 16
 
 
 def _eval(output, *flags):
-  """Runs the command and returns its one record and its predictions."""
+  """Run the command and return its one record and its predictions."""
   data = FOLDER / 'data' / 'multi30k'
   status = main.main(
       [
@@ -201,7 +201,7 @@ def _eval(output, *flags):
 
 
 def _texts_of_t5x(oracles):
-  """Returns the texts of T5X's greedy tokens."""
+  """Return the texts of T5X's greedy tokens."""
   vocabulary = vocabularies.load(FOLDER / 'data' / 'multi30k' / 'ende4k.model')
   return [
       vocabulary.decode(batching.text_ids(ids.tolist(), t5.SPECIAL_IDS))

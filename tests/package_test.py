@@ -33,7 +33,7 @@ _LOCAL = re.compile(
 
 
 def _run(code: str) -> str:
-  """Runs code in a separate Python process, from the checkout."""
+  """Run code in a separate Python process, from the checkout."""
   done = subprocess.run(
       [sys.executable, '-c', code],
       cwd=_CHECKOUT,
@@ -45,7 +45,7 @@ def _run(code: str) -> str:
 
 
 def _tracked_files() -> list[pathlib.Path]:
-  """The files that git tracks, or would by the next `git add`."""
+  """Return the files that git tracks, or would by the next `git add`."""
   command = ['git', 'ls-files', '-z', '--cached', '--others']
   try:
     done = subprocess.run(
@@ -62,7 +62,7 @@ def _tracked_files() -> list[pathlib.Path]:
 
 
 def _pins(lock: str) -> dict[str, str]:
-  """Returns the version of each package that a lock pins."""
+  """Return the version of each package that a lock pins."""
   lines = (_CHECKOUT / lock).read_text().splitlines()
   return dict(line.split('==') for line in lines if '==' in line)
 
@@ -178,7 +178,7 @@ class TestLayers:
 
 
 def _package_imports() -> dict[str, set[str]]:
-  """Returns what each package or module of the first level imports."""
+  """Return what each package or module of the first level imports."""
   root = _CHECKOUT / 'speculative_t5x'
   found = {}
   for path in root.glob('*/**/*.py'):
@@ -194,17 +194,17 @@ def _package_imports() -> dict[str, set[str]]:
 
 
 def _names(step: str) -> list[list[str]]:
-  """Returns the folder of each box."""
+  """Return the folder of each box."""
   return [[box.strip()] for box in step.split('&')]
 
 
 def _loaded(modules: str) -> set[str]:
-  """Returns what a Python that imports these modules has loaded."""
+  """Return what a Python that imports these modules has loaded."""
   return set(_run(f'import sys, {modules}; print(*sys.modules)').split())
 
 
 def _packages(modules: set[str]) -> set[str]:
-  """Returns the packages of modules, without the standard library's."""
+  """Return the packages of modules, without the standard library's."""
   return {name.split('.')[0] for name in modules} - sys.stdlib_module_names
 
 
@@ -254,7 +254,7 @@ class TestFiles:
 
 @pytest.fixture(scope='module')
 def wheel_names(tmp_path_factory) -> list[str]:
-  """Returns the files of a wheel, built with installed packages only."""
+  """Return the files of a wheel, built with installed packages only."""
   pytest.importorskip('hatchling')
   folder = tmp_path_factory.mktemp('wheel')
   command = [sys.executable, '-m', 'hatchling', 'build', '-t', 'wheel']
@@ -327,7 +327,7 @@ def _rows() -> list[re.Match]:
 
 @functools.cache
 def _test_names(file: str) -> set[str]:
-  """Returns the tests of a file, those of classes as `Class::test`."""
+  """Return the tests of a file, those of classes as `Class::test`."""
 
   def names(body, prefix=''):
     for node in body:

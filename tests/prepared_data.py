@@ -14,7 +14,7 @@ def write(
     folder: pathlib.Path,
     is_ordered: bool = True,
 ) -> pathlib.Path:
-  """Writes a data set of texts and returns its folder.
+  """Write a data set of texts and return its folder.
 
   Args:
     name: With version, and with a config if the data set has configs.
@@ -41,7 +41,7 @@ def write(
 def write_newstest2014(
     folder: pathlib.Path, count: int = 3003, german: int | None = None
 ) -> pathlib.Path:
-  """Writes stand-ins for its sentences; returns SacreBLEU's folder."""
+  """Write stand-ins for its sentences; return SacreBLEU's folder."""
   whole = folder / 'wmt14/full'
   whole.mkdir(parents=True)
   for field in ('src', 'ref', 'docid', 'genre', 'origlang'):

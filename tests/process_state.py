@@ -40,10 +40,10 @@ State = Mapping[str, Mapping[Any, Any]]
 
 @contextlib.contextmanager
 def unchanged(temporary: pathlib.Path) -> Iterator[None]:
-  """Fails if the code within the context changes the state.
+  """Fail if the code within the context changes the state.
 
   Args:
-    temporary: the folder of the tests' temporary files.
+    temporary: The folder of the tests' temporary files.
   """
   before = capture()
   yield
@@ -52,7 +52,7 @@ def unchanged(temporary: pathlib.Path) -> Iterator[None]:
 
 
 def reset() -> None:
-  """Restores the initial state of gin, JAX's platform and the tasks."""
+  """Restore the initial state of gin, JAX's platform and the tasks."""
   gin.clear_config()
   gin.config._FILE_READERS[:] = _READERS
   gin.config._LOCATION_PREFIXES[:] = _SEARCH_PATHS
@@ -65,7 +65,7 @@ def reset() -> None:
 
 
 def capture() -> State:
-  """Returns the state of the process, in parts."""
+  """Return the state of the process, in parts."""
   return {
       'sys.modules': dict(sys.modules),
       'sys.path': dict(enumerate(sys.path)),
@@ -87,7 +87,7 @@ def capture() -> State:
 
 
 def changes(before: State, after: State, temporary: pathlib.Path) -> list[str]:
-  """Describes what has changed, one line per change.
+  """Describe what has changed, one line per change.
 
   A module that is imported for the first time is no change, nor is what it
   does to the environment, unless it lies in a folder of temporary files.

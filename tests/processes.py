@@ -16,7 +16,7 @@ _MAX_SECONDS = 1500  # a collective that hangs must not hang the tests
 
 
 def run(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
-  """Runs pytest with arguments and variables; fails if a test fails."""
+  """Run pytest with arguments and variables; fail if a test fails."""
   done = subprocess.run(
       [sys.executable, '-m', 'pytest', '-q', *arguments],
       cwd=_CHECKOUT,
@@ -31,7 +31,7 @@ def run(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
 
 
 def environment(count: int, xla_flags: str = '') -> dict[str, str]:
-  """Returns variables for a number of devices, besides other flags of XLA."""
+  """Return variables for a number of devices, besides other flags of XLA."""
   return {
       'JAX_PLATFORMS': 'cpu',
       'XLA_FLAGS': (

@@ -65,7 +65,7 @@ _TRAINING = _ROOT / 'docs/training.md'
 
 @pytest.fixture
 def task(tmp_path, monkeypatch):
-  """Registers the task of the page, and returns its name."""
+  """Register the task of the page, and return its name."""
   (tmp_path / 'data').mkdir()
   vocabulary_files.train(tmp_path / 'data' / 'sentencepiece.model')
   for split in ('train', 'validation', 'test'):
@@ -151,7 +151,7 @@ TEMPERATURE = 1.0
 
 
 def _blocks() -> tuple[list[str], list[str]]:
-  """Returns the blocks of Python and of gin."""
+  """Return the blocks of Python and of gin."""
   page = _OWN.read_text()
   find = lambda kind: re.findall(rf'^```{kind}\n(.*?)^```', page, re.M | re.S)
   others = re.findall(r'^```(\w*)\n(.*?)^```', page, re.M | re.S)
@@ -160,7 +160,7 @@ def _blocks() -> tuple[list[str], list[str]]:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-  """Returns a folder with the files of the page, in which modules are found."""
+  """Return a folder with the files of the page, in which modules are found."""
   python, gin_files = _blocks()
   for name, text in zip(_MODULES, python[::2], strict=True):
     (tmp_path / f'{name}.py').write_text(text)

@@ -14,9 +14,9 @@ class RepeatLast:
   """Drafts the last token of each row again and again.
 
   Attributes:
-    target: whose start token stands for the last one of an empty row.
+    target: Whose start token stands for the last one of an empty row.
     max_draft_tokens: gamma.
-    num_uniforms: none is drawn.
+    num_uniforms: None is drawn.
   """
 
   target: contracts.Model

@@ -52,7 +52,7 @@ samplers = _load()
 
 
 def models():
-  """Returns a target that never ends and a similar draft model."""
+  """Return a target that never ends and a similar draft model."""
   tables = table_model.random_logits(1, EXAMPLES, VOCAB)
   tables[..., t5.SPECIAL_IDS.end] = -np.inf
   other = tables + table_model.random_logits(2, EXAMPLES, VOCAB)
@@ -82,7 +82,7 @@ def sample_plainly(options):
 
 
 def by_the_loop(options, is_plain=False):
-  """Decodes by the loop, with each argument in its place."""
+  """Decode by the loop, with each argument in its place."""
   target, drafter = models()
   if is_plain:
     drafter = samplers.Drafter(nothing.Nothing(), None)
@@ -145,7 +145,7 @@ def test_plain_sampling_is_the_loop_without_drafts():
 
 @pytest.fixture
 def told(monkeypatch):
-  """Returns what decoding begins with, which then ends."""
+  """Return what decoding begins with, which then ends."""
   given = {}
 
   def begin(setup, inputs, keys, limits, *, length, hints):

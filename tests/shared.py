@@ -9,7 +9,7 @@ _VARIABLE = 'SPECULATIVE_T5X_SHARED'
 
 
 def shared_folder() -> pathlib.Path | None:
-  """Returns the folder of shared test data, or None if there is none.
+  """Return the folder of shared test data, or None if there is none.
 
   That is the one named by SPECULATIVE_T5X_SHARED, else `shared` beside the
   checkout.

@@ -114,8 +114,8 @@ class _Process:
   """Stands for the process of a system, and runs nothing.
 
   Attributes:
-    SECONDS: that an input takes, by system and number of threads.
-    loaded: the systems and threads of all processes, in order.
+    SECONDS: That an input takes, by system and number of threads.
+    loaded: The systems and threads of all processes, in order.
   """
 
   SECONDS = {('ctranslate2', 1): 1.0, ('ctranslate2', 2): 4.0, ('t5x', 2): 2.0}
@@ -187,7 +187,7 @@ def test_a_process_keeps_to_its_cores(monkeypatch):
 
 @pytest.fixture(scope='module')
 def multi30k(tmp_path_factory):
-  """Returns the case of a tiny target with given drafts."""
+  """Return the case of a tiny target with given drafts."""
   folder = tmp_path_factory.mktemp('multi30k')
   vocabulary_files.train(folder / 'ende4k.model')
   for name in ('en', 'de'):

@@ -37,7 +37,7 @@ class Bigrams:
     return None, jnp.zeros((rows,), jnp.int32)
 
   def first(self, view):
-    """Returns the last token of each row."""
+    """Return the last token of each row."""
     at = jnp.maximum(view.num_tokens - 1, 0)[:, None]
     last = jnp.take_along_axis(view.sequences, at, axis=1)[:, 0]
     return jnp.where(view.num_tokens > 0, last, 0)
@@ -64,7 +64,7 @@ def faulty(**methods) -> type[Bigrams]:
 
 
 def _drops_improbable_tokens(self, draft):
-  """Ends its draft before a token of low probability."""
+  """End its draft before a token of low probability."""
   q = jnp.take_along_axis(draft.probs, draft.tokens[..., None], axis=-1)
   is_sure = jnp.cumprod(q[..., 0] > 0.3, axis=1)
   lengths = jnp.minimum(draft.lengths, jnp.sum(is_sure, axis=1))

@@ -22,7 +22,7 @@ def decide(scores, draft, uniforms):
 
 
 def changed(**changes):
-  """Returns a rule whose verdicts are changed."""
+  """Return a rule whose verdicts are changed."""
 
   def rule(scores, draft, uniforms):
     verdict = decide(scores, draft, uniforms)

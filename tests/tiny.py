@@ -32,7 +32,7 @@ _LOGITS_SCALE = 2.0
 
 
 def config(**overrides) -> t5.T5Config:
-  """Returns sizes of the tiny network, with T5Config's fields to override."""
+  """Return sizes of the tiny network, with T5Config's fields to override."""
   sizes = dict(
       vocab_size=64,
       emb_dim=32,
@@ -46,11 +46,11 @@ def config(**overrides) -> t5.T5Config:
 
 
 def params(config: t5.T5Config, *, noise: float = 0.0) -> Any:
-  """Returns T5X's parameter tree, float32.
+  """Return T5X's parameter tree, float32.
 
   Args:
-    config: of the network.
-    noise: share of other weights. The acceptance rate of a draft model is high
+    config: Sizes of the network.
+    noise: Share of other weights. The acceptance rate of a draft model is high
       for values near 0, and low for 1.
   Returns:
     Nested dicts. Values have an initializer's scale, norms are not all ones.
@@ -77,7 +77,7 @@ def _params(config: t5.T5Config, noise: float) -> Any:
 
 
 def model(config: t5.T5Config, *, noise: float = 0.0) -> models.Model:
-  """Returns the tiny network ready to decode."""
+  """Return the tiny network ready to decode."""
   made = _model(config, noise)
   own = jax.tree.map(lambda x: x, made.params)
   return dataclasses.replace(made, params=own)
@@ -89,7 +89,7 @@ def _model(config: t5.T5Config, noise: float) -> models.Model:
 
 
 def drafter(model: models.Model, gamma: int) -> draft_model.DraftModel:
-  """Returns a drafter with a tiny network, for a target of its vocabulary."""
+  """Return a drafter with a tiny network, for a target of its vocabulary."""
   config = model.config
   return draft_model.DraftModel(
       network_lib.NetworkModel(config, t5.SPECIAL_IDS), gamma, config.vocab_size
@@ -104,7 +104,7 @@ def decoder(
     noise: float = 0.15,
     **options: Any,
 ) -> token_decoder.TokenDecoder:
-  """Returns a decoder of the tiny network with a draft model of its sizes."""
+  """Return a decoder of the tiny network with a draft model of its sizes."""
   draft = draft_model_source.from_model(model(config, noise=noise))
   return token_decoder.TokenDecoder(
       model(config), draft, gamma=gamma, length=length, **options
@@ -112,7 +112,7 @@ def decoder(
 
 
 def encoder_tokens(rows: int, length: int, vocab_size: int = 64) -> jax.Array:
-  """Returns inputs [rows, length] int32 of several lengths, with an end."""
+  """Return inputs [rows, length] int32 of several lengths, with an end."""
   row, index = np.ogrid[:rows, :length]
   tokens = 2 + (7 * index + 11 * row * (index + 1) + row) % (vocab_size - 2)
   num_real = length - (3 * row) % max(length - 1, 1)
@@ -122,19 +122,19 @@ def encoder_tokens(rows: int, length: int, vocab_size: int = 64) -> jax.Array:
 
 
 def t5x_tokens(rows: int, length: int) -> jax.Array:
-  """Returns `encoder_tokens` as T5X has them, with id 0 for no token."""
+  """Return `encoder_tokens` as T5X has them, with id 0 for no token."""
   return jnp.maximum(encoder_tokens(rows, length), 0)
 
 
 def t5x_inputs(tokens: np.ndarray) -> jax.Array:
-  """Returns T5X's inputs, in which id 0 is no token, as a request has them."""
+  """Return T5X's inputs, in which id 0 is no token, as a request has them."""
   return jnp.where(tokens > 0, tokens, contracts.NO_TOKEN)
 
 
 def encode(
     config: t5.T5Config, params: contracts.Params, tokens: jax.Array
 ) -> tuple[jax.Array, t5.T5Memory]:
-  """Returns the features of inputs and the memory of the decoder."""
+  """Return the features of inputs and the memory of the decoder."""
   started = config.start(params, tokens, tokens.shape[0], 1)
   return started.features, started.memory
 
@@ -142,7 +142,7 @@ def encode(
 def teacher_forced(
     config: t5.T5Config, params: Any, inputs: jax.Array, sequences: jax.Array
 ) -> jax.Array:
-  """Returns logits of every token of sequences, [rows, length, vocab]."""
+  """Return logits of every token of sequences, [rows, length, vocab]."""
   fed = jnp.pad(sequences, ((0, 0), (1, 0)))[:, :-1]
   forward = jax.jit(
       lambda params: t5_modules.Transformer(config).apply(
@@ -158,7 +158,7 @@ def teacher_forced(
 
 
 def truncate(model: models.Model, num_layers: int) -> models.Model:
-  """Returns a model cut after some decoder layers."""
+  """Return a model cut after some decoder layers."""
   config = model.config.first_layers(num_layers)
   kept = models.abstract_params(config)['decoder']
   decoder = {name: model.params['decoder'][name] for name in kept}
@@ -173,7 +173,7 @@ def request(
     temperature: float = 0.0,
     seed: int = 0,
 ) -> requests_lib.Request:
-  """Returns a request for outputs of a length, with example ids from 0 on."""
+  """Return a request for outputs of a length, with example ids from 0 on."""
   setting = sampling.Sampling(temperature)
   count = len(tokens)
   return requests_lib.Request(
@@ -187,7 +187,7 @@ def request(
 
 
 def _noise_like(start: int, shape: tuple[int, ...]) -> np.ndarray:
-  """Returns numbers without visible order, with mean 0 and variance 1."""
+  """Return numbers without visible order, with mean 0 and variance 1."""
   index = np.arange(start, start + math.prod(shape), dtype=np.float64)
   fraction = np.modf(np.sin(12.9898 * index) * 43758.5453)[0] % 1.0
   return (math.sqrt(12.0) * (fraction - 0.5)).reshape(shape)
@@ -217,7 +217,7 @@ def requests(
     hints: Any = None,
     **options: Any,
 ) -> list[requests_lib.Request]:
-  """Returns the requests of rows of token ids, of which -1 is none.
+  """Return the requests of rows of token ids, of which -1 is none.
 
   Each has `batch_size` of them, or all; ids are by default 0, 1, and so on.
   """

@@ -41,7 +41,7 @@ HINTS = pairs.HINTS
 
 
 def draft_tables(width: int = VOCAB) -> np.ndarray:
-  """Returns logits that resemble the target's."""
+  """Return logits that resemble the target's."""
   return pairs.draft_logits(VOCAB, width)
 
 
@@ -66,7 +66,7 @@ def lookup_then_model(gamma: int) -> pairs.Pair:
 
 
 def of_ngrams(order: int, gamma: int) -> pairs.Pair:
-  """Returns the pair of an n-gram table, in float64."""
+  """Return the pair of an n-gram table, in float64."""
   texts = [[2, 0, 2, 1], [0, 0, 2, 1], [2, 2, 1], [2, 0, 1], [1]]
   counts = token_counts.count(texts, num_pieces=VOCAB, eos_id=1, num_kept=2)
   table = table_source.smooth(counts, order, VOCAB, TARGET.special_ids.start)
@@ -88,7 +88,7 @@ class ShortTable(table_model.TextModel):
 
 
 def short_vocabulary(gamma: int) -> pairs.Pair:
-  """Returns the pair of a draft model that drafts the tokens 1 and 2 only."""
+  """Return the pair of a draft model that drafts the tokens 1 and 2 only."""
   places = np.array([2, 0, 1], np.int32)
   return of_model(ShortTable(VOCAB), gamma, (draft_tables(2), places))
 
@@ -115,7 +115,7 @@ def of_network(
     gamma: int,
     limits: tuple[int, ...] = TINY_LIMITS,
 ) -> pairs.Pair:
-  """Returns the pair of the target that is a network, in float32."""
+  """Return the pair of the target that is a network, in float32."""
   target = tiny.model(CONFIG)
   model = network_lib.NetworkModel(
       target.config, t5.SPECIAL_IDS, num_valid_tokens=VOCAB
@@ -133,17 +133,17 @@ def of_network(
 
 
 def network_inputs() -> jax.Array:
-  """Returns the inputs of the target that is a network."""
+  """Return the inputs of the target that is a network."""
   return tiny.encoder_tokens(len(TINY_LIMITS), 5, VOCAB)
 
 
 def teacher_forced(config: t5.T5Config, params: Any, depth: int) -> FindLogits:
-  """Returns masked logits of a network, without a cache.
+  """Return masked logits of a network, without a cache.
 
   Args:
-    config: the network; its decoder reads the target's encoder if it has none.
-    params: its parameters.
-    depth: the most tokens that are asked about.
+    config: The network; its decoder reads the target's encoder if it has none.
+    params: Its parameters.
+    depth: The most tokens that are asked about.
   """
   inputs = network_inputs()
   reader = (config, params) if 'encoder' in params else (
@@ -198,5 +198,5 @@ NETWORKS = 'early exit', 'shared encoder'
 
 @functools.cache
 def make(name: str, gamma: int = 2) -> pairs.Pair:
-  """Returns a pair by the name of its drafter."""
+  """Return a pair by the name of its drafter."""
   return _MAKERS[name](gamma)

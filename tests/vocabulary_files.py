@@ -10,7 +10,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 
 def train(path, *, text='ein Mann geht', **options):
-  """Writes a SentencePiece model of lines, by default of some 24 pieces."""
+  """Write a SentencePiece model of lines, by default of some 24 pieces."""
   ids = dict(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
   model = io.BytesIO()
   sentencepiece.SentencePieceTrainer.train(
@@ -26,7 +26,7 @@ def train(path, *, text='ein Mann geht', **options):
 
 
 def with_sentinels(source, path, count=100):
-  """Writes a SentencePiece model that holds sentinels, as T5X's file does."""
+  """Write a SentencePiece model that holds sentinels, as T5X's file does."""
   proto = sentencepiece_model_pb2.ModelProto()
   proto.ParseFromString(pathlib.Path(source).read_bytes())
   for i in reversed(range(count)):

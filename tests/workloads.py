@@ -38,7 +38,7 @@ class Pair:
 
 
 def save_pair(folder: pathlib.Path) -> Pair:
-  """Writes checkpoints of `CONFIG`, the draft's of step 2."""
+  """Write checkpoints of `CONFIG`, the draft's of step 2."""
   checkpoints.save(folder / 'target', 1, tiny.params(CONFIG))
   checkpoints.save(folder / 'draft', 2, tiny.params(CONFIG, noise=0.1))
   return Pair(str(folder / 'target'), str(folder / 'draft'))
@@ -47,7 +47,7 @@ def save_pair(folder: pathlib.Path) -> Pair:
 def text_decoder(
     drafter: source.Drafting | None = None, **options: Any
 ) -> text_decoder_lib.TextDecoder:
-  """Returns a decoder of texts by `CONFIG`, by default with a draft model."""
+  """Return a decoder of texts by `CONFIG`, by default with a draft model."""
   settings = dict(gamma=2, inputs_length=24, targets_length=12) | options
   if drafter is None:
     drafter = draft_model_source.from_model(tiny.model(CONFIG, noise=0.1))
@@ -58,12 +58,12 @@ def text_decoder(
 
 
 def read(path: pathlib.Path) -> list[dict[str, Any]]:
-  """Returns the objects of a JSONL file."""
+  """Return the objects of a JSONL file."""
   return [json.loads(line) for line in path.read_text()[:-1].split('\n')]
 
 
 def job_arguments(**values: Any) -> dict[str, Any]:
-  """Returns the arguments of an eval or walltime job, and its workload.
+  """Return the arguments of an eval or walltime job, and its workload.
 
   Of sampling, temperature and draft_temperature may be several.
   """
@@ -79,7 +79,7 @@ def job_arguments(**values: Any) -> dict[str, Any]:
 
 
 def infer_arguments(**values: Any) -> dict[str, Any]:
-  """Returns the arguments of an infer job; see `job_arguments`."""
+  """Return the arguments of an infer job; see `job_arguments`."""
   found = job_arguments(**values)
   for name in ('sampling', 'draft_sampling'):
     if several := found.pop(f'{name}s', None):
@@ -90,5 +90,5 @@ def infer_arguments(**values: Any) -> dict[str, Any]:
 def drafter(
     path: str, config: Any = None, **options: Any
 ) -> draft_model_source.FromCheckpoint:
-  """Returns a draft model in a checkpoint."""
+  """Return a draft model in a checkpoint."""
   return draft_model_source.FromCheckpoint(path, config, **options)

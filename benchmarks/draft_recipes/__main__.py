@@ -35,7 +35,7 @@ _COMPARED = ('acceptance_t0', 'acceptance_t1')
 
 
 def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
-  """Parses and checks the options."""
+  """Parse and check the options."""
   parser = running.parser('draft_recipes', __doc__)
   folder = lambda text: pathlib.Path(text).absolute()
   parser.add_argument('--multi30k', type=folder, required=True)
@@ -57,14 +57,14 @@ def parse_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def _seed(text: str) -> int:
-  """Parses a number that a training takes as its seed."""
+  """Parse a number that a training takes as its seed."""
   return running.positive(str(int(text) + 1)) - 1
 
 
 def make_draft(
     name: str, seed: int, options: argparse.Namespace
 ) -> jobs.Draft:
-  """Returns the draft of the recipe of a name."""
+  """Return the draft of the recipe of a name."""
   return jobs.Draft(
       recipe=jobs.RECIPES[name],
       seed=seed,
@@ -78,7 +78,7 @@ def make_draft(
 def differences(
     found: Mapping[int, history.Point], baseline: Mapping[int, history.Point]
 ) -> dict[str, list[float]]:
-  """Returns mean and interval of the differences of seeds that both have."""
+  """Return mean and interval of the differences of seeds that both have."""
   seeds = sorted(found.keys() & baseline.keys())
   result = {}
   for name in _COMPARED:
@@ -94,7 +94,7 @@ def differences(
 
 
 def lines(options: argparse.Namespace) -> Iterator[str]:
-  """Runs the jobs, and yields a line of JSON per recipe."""
+  """Run the jobs, and yield a line of JSON per recipe."""
   points = {}
   # The others are compared with it.
   for name in sorted(options.recipes, key=lambda x: x != jobs.BASELINE):
@@ -116,7 +116,7 @@ def lines(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _summary(name: str, points: Mapping[int, history.Point]) -> dict:
-  """Returns the measures of each seed and their means."""
+  """Return the measures of each seed and their means."""
   measures = {seed: point.validation for seed, point in points.items()}
   mean = lambda key: float(np.mean([x[key] for x in measures.values()]))
   return {
@@ -128,7 +128,7 @@ def _summary(name: str, points: Mapping[int, history.Point]) -> dict:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-  """Runs the benchmark."""
+  """Run the benchmark."""
   options = parse_arguments(given)
   quiet.keep_libtpu_from_searching()
   running.write(lines(options), options.output)

@@ -29,11 +29,11 @@ class Recipe:
   """Gin files, without their suffix, and macros.
 
   Attributes:
-    run: file of the training, in `configs/runs`.
-    gin_files: files of `configs` that are given after it.
-    training_macros: macros of the training alone.
-    drafter: file of the trained draft, in `configs/drafters`.
-    macros: macros of the training and of the drafter.
+    run: File of the training, in `configs/runs`.
+    gin_files: Files of `configs` that are given after it.
+    training_macros: Macros of the training alone.
+    drafter: File of the trained draft, in `configs/drafters`.
+    macros: Macros of the training and of the drafter.
   """
 
   run: str = 'distill_multi30k'
@@ -82,12 +82,12 @@ class Draft:
   """A draft of one recipe and seed.
 
   Attributes:
-    recipe: how it is trained.
-    seed: seed of the training.
-    folder: folder of the training; the other jobs write into folders of it.
-    decodes: folder of the target's decodes, shared by all drafts.
-    multi30k: folder of the data.
-    target: checkpoint of the target.
+    recipe: How it is trained.
+    seed: Seed of the training.
+    folder: Folder of the training; the other jobs write into folders of it.
+    decodes: Folder of the target's decodes, shared by all drafts.
+    multi30k: Folder of the data.
+    target: Checkpoint of the target.
   """
 
   recipe: Recipe
@@ -98,7 +98,7 @@ class Draft:
   target: pathlib.Path
 
   def training_command(self, options: Sequence[str] = ()) -> list[str]:
-    """Returns the command of the distill job, with options of all trainings."""
+    """Return the command of the distill job, with options of all trainings."""
     return self._command(
         'distill',
         (f'runs/{self.recipe.run}', *self.recipe.gin_files),
@@ -114,21 +114,21 @@ class Draft:
     )
 
   def train(self, options: Sequence[str]) -> history.Point:
-    """Trains, and returns the measures of the best checkpoint."""
+    """Train, and return the measures of the best checkpoint."""
     subprocess.run(self.training_command(options), check=True)
     return self.best()
 
   def best(self) -> history.Point:
-    """Returns the measures of the best checkpoint."""
+    """Return the measures of the best checkpoint."""
     rows = json.loads((self.folder / history.FILE_NAME).read_text())
     return max((history.Point(**row) for row in rows), key=lambda x: x.score)
 
   def checkpoint(self) -> pathlib.Path:
-    """Returns the folder of the best checkpoint."""
+    """Return the folder of the best checkpoint."""
     return self.folder / f'checkpoint_{self.best().step}'
 
   def walltime_command(self) -> list[str]:
-    """Returns the command of the walltime job."""
+    """Return the command of the walltime job."""
     return self._command(
         'walltime',
         (
@@ -148,7 +148,7 @@ class Draft:
     )
 
   def speed(self) -> list[dict[str, Any]]:
-    """Returns what the walltime job measures, by temperature."""
+    """Return what the walltime job measures, by temperature."""
     subprocess.run(self.walltime_command(), check=True)
     keys = (
         'temperature', 'gamma', 'speedup', 'speedup_ci95',
@@ -158,7 +158,7 @@ class Draft:
     return [{key: getattr(each, key) for key in keys} for each in records]
 
   def quality_command(self) -> list[str]:
-    """Returns the command of the eval job that decodes by the draft alone."""
+    """Return the command of the eval job that decodes by the draft alone."""
     return self._command(
         'eval',
         ('runs/eval', 'tasks/multi30k_ende', 'drafters/uniform'),
@@ -170,7 +170,7 @@ class Draft:
     )
 
   def bleu(self) -> float:
-    """Returns the BLEU of the draft's own greedy text of the validation split.
+    """Return the BLEU of the draft's own greedy text of the validation split.
 
     The draft must have an encoder.
     """
@@ -195,5 +195,5 @@ class Draft:
 
 
 def _literal(value: Any) -> str:
-  """Returns a value as gin reads it; a path is a string in quotes."""
+  """Return a value as gin reads it; a path is a string in quotes."""
   return json.dumps(str(value)) if isinstance(value, pathlib.Path) else value

@@ -77,8 +77,8 @@ class Tried:
   Attributes:
     name: Name of the system.
     versions: Versions of its packages.
-    ways: by name, the places that they can start from.
-    seconds: by way and number of threads.
+    ways: The places, by name, that they can start from.
+    seconds: Seconds by way and number of threads.
   """
 
   name: str
@@ -87,14 +87,14 @@ class Tried:
   seconds: Mapping[str, Mapping[int, float]]
 
   def threads(self, way: str) -> int:
-    """Returns the number of threads with which a way is fastest."""
+    """Return the number of threads with which a way is fastest."""
     return min(self.seconds[way], key=self.seconds[way].get)
 
 
 def try_threads(
     name: str, numbers: Sequence[int], arguments: Sequence[str]
 ) -> Tried | str:
-  """Decodes a round of inputs with one thread, and with one per core.
+  """Decode a round of inputs with one thread, and with one per core.
 
   Args:
     name: Name of the system.
@@ -123,19 +123,19 @@ def try_threads(
 
 
 def ask(process: futures.Executor, *request: Any) -> Any:
-  """Returns what the system in a process answers."""
+  """Return what the system in a process answers."""
   return process.submit(worker.ask, *request).result()
 
 
 def time_ways(
     found: Mapping[Start, futures.Executor], num_inputs: int, repeats: int
 ) -> Timings:
-  """Times all ways on all inputs, with and without the encoders.
+  """Time all ways on all inputs, with and without the encoders.
 
   Args:
-    found: by way and place to start from, the process that decodes.
-    num_inputs: how many inputs are decoded.
-    repeats: how often each input is timed.
+    found: Processes that decode, by way and place to start from.
+    num_inputs: How many inputs are decoded.
+    repeats: How often each input is timed.
   Returns:
     The timings by place and way.
   """
@@ -161,11 +161,11 @@ def time_ways(
 def run(
     num_inputs: int, repeats: int, arguments: list[str]
 ) -> dict[str, Any]:
-  """Measures a case and returns the systems' part of the line of JSON.
+  """Measure a case and return the systems' part of the line of JSON.
 
   Args:
-    num_inputs: how many inputs are decoded.
-    repeats: how often each input is timed.
+    num_inputs: How many inputs are decoded.
+    repeats: How often each input is timed.
     arguments: Arguments of the command line, for the processes.
   """
   first = range(min(num_inputs, measuring.ROUND_INPUTS))

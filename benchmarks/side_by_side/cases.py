@@ -35,7 +35,7 @@ _NUM_TEXT_INPUTS = 64
 def parse(
     given: Sequence[str] | None, description: str | None = None
 ) -> argparse.Namespace:
-  """Parses the options and sets the default number of inputs."""
+  """Parse the options and set the default number of inputs."""
   parser = running.parser('side_by_side', description)
   case = parser.add_mutually_exclusive_group(required=True)
   case.add_argument('--size', choices=t5_published.SIZES)
@@ -73,12 +73,12 @@ class Case:
   """A case that all systems decode.
 
   Attributes:
-    name: name of the case.
-    target: the target model.
-    draft: the draft model, which shares the target's encoder if it has none;
+    name: Name of the case.
+    target: The target model.
+    draft: The draft model, which shares the target's encoder if it has none;
       None for plain decoding only.
-    assistant: the draft model of systems in which it needs an encoder.
-    gamma: draft tokens per block.
+    assistant: The draft model of systems in which it needs an encoder.
+    gamma: Draft tokens per block.
     inputs: [inputs, length] int32, padded at the end.
   """
 
@@ -91,7 +91,7 @@ class Case:
 
 
 def read(options: argparse.Namespace) -> Case:
-  """Returns what all systems decode."""
+  """Return what all systems decode."""
   if options.size:
     return make_random(options.size, options.inputs, options.gamma)
   if options.oracle:
@@ -100,7 +100,7 @@ def read(options: argparse.Namespace) -> Case:
 
 
 def read_oracle(folder: pathlib.Path, num_inputs: int, gamma: int) -> Case:
-  """Reads the oracle's pair and the first of its inputs.
+  """Read the oracle's pair and the first of its inputs.
 
   Raises:
     ValueError: if the oracle has fewer than `num_inputs` inputs.
@@ -126,7 +126,7 @@ def _read_network(folder: pathlib.Path) -> Network:
 
 
 def read_multi30k(options: argparse.Namespace) -> Case:
-  """Reads checkpoints, and the first inputs of the validation split."""
+  """Read checkpoints, and the first inputs of the validation split."""
   folder = options.multi30k
   vocabulary = vocabularies.load(folder / multi30k.VOCABULARY_FILE)
   pairs = multi30k.read_pairs(folder, 'validation')[: options.inputs]
@@ -150,7 +150,7 @@ def _read_checkpoint(path: pathlib.Path) -> Network:
 
 
 def make_random(size: str, num_inputs: int, gamma: int) -> Case:
-  """Makes a case without a draft whose target has random weights and no EOS."""
+  """Make a case without a draft whose target has random weights and no EOS."""
   config = t5_published.make_config(size)
   params = with_small_queries(
       random_models.random_params(config), config.head_dim
@@ -167,7 +167,7 @@ def make_random(size: str, num_inputs: int, gamma: int) -> Case:
 def with_small_queries(
     params: contracts.Params, head_dim: int
 ) -> contracts.Params:
-  """Returns the parameters with query kernels scaled by 1/sqrt(head_dim).
+  """Return the parameters with query kernels scaled by 1/sqrt(head_dim).
 
   T5 applies this factor in the initialisation. Without it, attention with
   random weights is almost an argmax, and rounding changes the output.
@@ -181,7 +181,7 @@ def with_small_queries(
 
 
 def without_end(kernel: jax.Array) -> jax.Array:
-  """Returns an output head [embed, vocab] that never selects padding or EOS.
+  """Return an output head [embed, vocab] that never selects padding or EOS.
 
   Their logits are 0, while the largest of the many random logits is positive.
   Weights forbid the ids in every system, at no cost.

@@ -25,7 +25,7 @@ def versions() -> dict[str, str]:
 
 
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
-  """Returns CTranslate2's greedy search, which always runs its encoder."""
+  """Return CTranslate2's greedy search, which always runs its encoder."""
   translator = _load(case.target)
   return {
       'ctranslate2': measuring.Way(functools.partial(_whole, translator), None)
@@ -51,7 +51,7 @@ def _load(target: cases.Network) -> ctranslate2.Translator:
 
 
 def _convert(target: cases.Network, folder: pathlib.Path) -> None:
-  """Writes a network as CTranslate2 reads it, from Hugging Face's form."""
+  """Write a network as CTranslate2 reads it, from Hugging Face's form."""
   from ctranslate2.converters import transformers as converter
 
   from benchmarks.side_by_side import hugging_face_ways

@@ -30,7 +30,7 @@ def versions() -> dict[str, str]:
 
 
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
-  """Returns `generate`, and assisted `generate` if there is a draft."""
+  """Return `generate`, and assisted `generate` if there is a draft."""
   torch.set_num_threads(len(os.sched_getaffinity(0)))
   target = _make_generator(case.target)
   generate = functools.partial(_generate, target)
@@ -58,7 +58,7 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
 def _make_generator(
     network: cases.Network,
 ) -> transformers.T5ForConditionalGeneration:
-  """Returns the network with as many layers in the cache as its decoder has."""
+  """Return the network with as many layers in the cache as its decoder has."""
   model = make_network(network)
   model.config.num_layers = model.config.num_decoder_layers
   return model
@@ -67,7 +67,7 @@ def _make_generator(
 def make_network(
     network: cases.Network,
 ) -> transformers.T5ForConditionalGeneration:
-  """Returns a Hugging Face T5 1.1 with the same weights.
+  """Return a Hugging Face T5 1.1 with the same weights.
 
   Raises:
     ValueError: if the network is not T5 1.1.
@@ -101,7 +101,7 @@ def make_network(
 
 
 def copy_params(params, model: torch.nn.Module) -> None:
-  """Copies T5X's parameters to a Hugging Face model.
+  """Copy T5X's parameters to a Hugging Face model.
 
   Kernels are transposed: PyTorch stores [out, in], Flax [in, out].
   """

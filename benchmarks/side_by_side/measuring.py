@@ -44,8 +44,8 @@ class Way:
   possibly with EOS and any ids after it.
 
   Attributes:
-    whole: decodes from the token ids.
-    from_encoded: decodes from the output of the encoders, which are not timed;
+    whole: Decodes from the token ids.
+    from_encoded: Decodes from the output of the encoders, which are not timed;
       None for a system that cannot.
   """
 
@@ -67,7 +67,7 @@ class Timings:
 
 
 def until_end(ids: Sequence[int]) -> Tokens:
-  """Returns the token ids before EOS; all if there is no EOS."""
+  """Return the token ids before EOS; all if there is no EOS."""
   ids = [int(i) for i in ids]
   if t5.SPECIAL_IDS.end in ids:
     ids = ids[: ids.index(t5.SPECIAL_IDS.end)]
@@ -80,16 +80,16 @@ def time_round(
     repeats: int,
     rng: np.random.Generator,
 ) -> None:
-  """Decodes a round of inputs in every way, `repeats` times.
+  """Decode a round of inputs in every way, `repeats` times.
 
   The order is random in each repeat, so that no way always follows the same
   other one.
 
   Args:
-    ways: the turn of each way, by its name.
-    timings: timings by name, to which seconds are added.
-    repeats: number of times that each input is timed.
-    rng: generator of the orders.
+    ways: The turn of each way, by its name.
+    timings: Timings by name, to which seconds are added.
+    repeats: Number of times that each input is timed.
+    rng: Generator of the orders.
   """
   taken = {name: [] for name in ways}
   for _ in range(repeats):
@@ -101,7 +101,7 @@ def time_round(
 
 
 def take_turn(decodes: Sequence[Decode]) -> list[float]:
-  """Decodes the inputs of a round, after the last of them without timing it.
+  """Decode the inputs of a round, after the last of them without timing it.
 
   Returns:
     The seconds of each.
@@ -111,7 +111,7 @@ def take_turn(decodes: Sequence[Decode]) -> list[float]:
 
 
 def seconds(decode: Callable[[], object]) -> float:
-  """Returns the walltime of a call."""
+  """Return the walltime of a call."""
   start = time.perf_counter()
   decode()
   return time.perf_counter() - start
@@ -120,11 +120,11 @@ def seconds(decode: Callable[[], object]) -> float:
 def summarize(
     timings: Mapping[str, Timings], references: Sequence[str]
 ) -> Record:
-  """Returns the time of each way, and its ratios to the references.
+  """Return the time of each way, and its ratios to the references.
 
   Args:
-    timings: timings by name, for the same inputs and repeats.
-    references: names of ways. One that was not timed is left out.
+    timings: Timings by name, for the same inputs and repeats.
+    references: Names of ways. One that was not timed is left out.
   Returns:
     By name: walltime_s, and `over_<reference>` with the ratio of the totals and
     its 95 percent interval, a paired bootstrap over inputs (null for too few).
@@ -154,11 +154,11 @@ def _ratio(own: Timings, reference: Timings) -> Record:
 def compare_tokens(
     timings: Sequence[Mapping[str, Timings]], reference: str
 ) -> Record:
-  """Compares the outputs of each way with those of one of them.
+  """Compare the outputs of each way with those of one of them.
 
   Args:
-    timings: timings by name, one mapping per start of decoding.
-    reference: name of the way to compare with; its outputs in the first mapping
+    timings: Timings by name, one mapping per start of decoding.
+    reference: Name of the way to compare with; its outputs in the first mapping
       are used.
   Returns:
     By name: tokens, the number of output tokens without EOS, and

@@ -35,7 +35,7 @@ def versions() -> dict[str, str]:
 
 
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
-  """Returns plain decoding, and speculative decoding if there is a draft."""
+  """Return plain decoding, and speculative decoding if there is a draft."""
   target, draft = [
       network and models_lib.make_model(network.config, network.params)
       for network in (case.target, case.draft)
@@ -78,7 +78,7 @@ def _whole(
 
 
 def _inputs(tokens: np.ndarray) -> jax.Array:
-  """Returns one input, [1, length], whose padding is no token."""
+  """Return one input, [1, length], whose padding is no token."""
   return jnp.where(tokens > 0, tokens, contracts.NO_TOKEN)[None]
 
 
@@ -111,12 +111,12 @@ def from_encoded(
     target: cases.Network | models_lib.Model,
     draft: cases.Network | models_lib.Model | None,
 ) -> measuring.Start:
-  """Returns decoding that begins with the output of both encoders.
+  """Return decoding that begins with the output of both encoders.
 
   Args:
-    case: what is decoded.
-    target: prepared for decoding.
-    draft: likewise; None for plain decoding.
+    case: What is decoded.
+    target: Prepared for decoding.
+    draft: Likewise; None for plain decoding.
   """
   models = [target] if draft is None else [target, draft]
   encoders = [

@@ -33,7 +33,7 @@ class Encoded(network.Transformer):
   """T5X's network with given outputs of the encoder.
 
   Attributes:
-    encoded: outputs of the encoder, [batch, inputs_length, embed].
+    encoded: Outputs of the encoder, [batch, inputs_length, embed].
   """
 
   encoded: Any = None
@@ -43,13 +43,13 @@ class Encoded(network.Transformer):
 
 
 def versions() -> dict[str, str]:
-  """Returns T5X's version with its commit, as all commits share a version."""
+  """Return T5X's version with its commit, as all commits share a version."""
   commit = provenance.commit_of(pathlib.Path(version.__file__).parent)
   return {'t5x': f'{version.__version__} {commit or ""}'.strip()}
 
 
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
-  """Returns `temperature_sample` and the decode functions of `t5x_guest`."""
+  """Return `temperature_sample` and the decode functions of `t5x_guest`."""
   guest = functools.partial(_guest_way, case)
   ways = {
       't5x': measuring.Way(
@@ -78,7 +78,7 @@ def _common(vocab_size: int, decode_fn: Callable) -> dict[str, Any]:
 def make_module(
     config: t5.T5Config, kind: Callable = network.Transformer
 ) -> network.Transformer:
-  """Returns T5X's network of the same sizes."""
+  """Return T5X's network of the same sizes."""
   names = [field.name for field in dataclasses.fields(network.T5Config)]
   known = {n: getattr(config, n) for n in names if hasattr(config, n)}
   return kind(network.T5Config(**known))
@@ -94,7 +94,7 @@ def _t5x_model(
 
 
 def _features(tokens: np.ndarray) -> dict[str, jax.Array]:
-  """Returns the features that T5X passes to a model for one input."""
+  """Return the features that T5X passes to a model for one input."""
   return {
       'encoder_input_tokens': jnp.asarray(tokens)[None],
       'decoder_input_tokens': jnp.zeros((1, cases.LENGTH), jnp.int32),

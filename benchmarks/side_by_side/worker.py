@@ -25,7 +25,7 @@ class System:
   """The ways of one system to decode the inputs of a case."""
 
   def __init__(self, name: str, case: cases.Case):
-    """Loads the case's weights into the system.
+    """Load the case's weights into the system.
 
     Raises:
       ModuleNotFoundError: if the system is not installed.
@@ -37,7 +37,7 @@ class System:
     self._decodes: dict[tuple[str, str], list[measuring.Decode]] = {}
 
   def describe(self) -> dict[str, Any]:
-    """Returns the versions, and each way's places to start from."""
+    """Return the versions, and each way's places to start from."""
     return {
         'versions': self._versions,
         'ways': {
@@ -49,19 +49,19 @@ class System:
   def prepare(
       self, way: str, place: str, numbers: Sequence[int]
   ) -> list[list[int]]:
-    """Decodes inputs without timing them, and returns their token ids."""
+    """Decode inputs without timing them, and return their token ids."""
     start = getattr(self._ways[way], place)
     decodes = [start(self._inputs[number]) for number in numbers]
     self._decodes[way, place] = decodes
     return [[int(token) for token in decode()] for decode in decodes]
 
   def time(self, way: str, place: str) -> list[float]:
-    """Decodes the inputs that were prepared; see `measuring.take_turn`."""
+    """Decode the inputs that were prepared; see `measuring.take_turn`."""
     return measuring.take_turn(self._decodes[way, place])
 
 
 def use_cores(count: int) -> None:
-  """Keeps this process to some cores, from which systems take their threads.
+  """Keep this process to some cores, from which systems take their threads.
 
   JAX has no other setting. It is called before the first computation.
   """
@@ -69,12 +69,12 @@ def use_cores(count: int) -> None:
 
 
 def load(name: str, threads: int, given: Sequence[str]) -> dict[str, Any]:
-  """Loads a system into this process, and describes it.
+  """Load a system into this process, and describe it.
 
   Args:
     name: Name of the system.
-    threads: how many it may use.
-    given: the command line of the benchmark.
+    threads: How many it may use.
+    given: The command line of the benchmark.
   Raises:
     ModuleNotFoundError: if the system is not installed.
   """
@@ -85,5 +85,5 @@ def load(name: str, threads: int, given: Sequence[str]) -> dict[str, Any]:
 
 
 def ask(method: str, *args: Any) -> Any:
-  """Calls a method of the system that was loaded."""
+  """Call a method of the system that was loaded."""
   return getattr(_system, method)(*args)

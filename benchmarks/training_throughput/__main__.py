@@ -33,7 +33,7 @@ from speculative_t5x.research.simulation import t5_published
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-  """Parses the options."""
+  """Parse the options."""
   parser = running.parser('training_throughput', __doc__)
   parser.add_argument('--size', choices=t5_published.SIZES, default='small')
   parser.add_argument('--layers', type=running.positive, help='default: all')
@@ -54,13 +54,13 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def read_case(options: argparse.Namespace) -> case_lib.Case:
-  """Returns what is trained."""
+  """Return what is trained."""
   fields = [field.name for field in dataclasses.fields(case_lib.Case)]
   return case_lib.Case(**{name: getattr(options, name) for name in fields})
 
 
 def run(case: case_lib.Case, rounds: int, repeats: int) -> dict[str, Any]:
-  """Measures both ways, and returns their part of the line of JSON."""
+  """Measure both ways, and return their part of the line of JSON."""
   rng = np.random.default_rng(0)
   timings = {way: measuring.Timings() for way in worker.WAYS}
   with contextlib.ExitStack() as stack:
@@ -82,7 +82,7 @@ def run(case: case_lib.Case, rounds: int, repeats: int) -> dict[str, Any]:
 def summarize(
     timings: dict[str, measuring.Timings], num_target_tokens: int
 ) -> dict[str, Any]:
-  """Returns the speeds, and the ratio of this package's to T5X's.
+  """Return the speeds, and the ratio of this package's to T5X's.
 
   Args:
     timings: Timings by way.

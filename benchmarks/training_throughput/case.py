@@ -59,7 +59,7 @@ class Case:
     return self.steps * self.batch_size * self.targets_length
 
   def examples(self) -> batches.Examples:
-    """Returns some batches of random tokens, one example per row."""
+    """Return some batches of random tokens, one example per row."""
     rng = np.random.default_rng(0)
     num_examples = _NUM_BATCHES * self.batch_size
     draw = lambda length: rng.integers(
@@ -68,7 +68,7 @@ class Case:
     return batches.Examples(draw(self.inputs_length), draw(self.targets_length))
 
   def indices(self) -> np.ndarray:
-    """Returns the examples of each step, [steps, batch_size] int32."""
+    """Return the examples of each step, [steps, batch_size] int32."""
     numbers = np.arange(self.steps * self.batch_size, dtype=np.int32)
     numbers %= _NUM_BATCHES * self.batch_size
     return numbers.reshape(self.steps, self.batch_size)

@@ -20,7 +20,7 @@ from speculative_t5x.training import losses
 
 
 def make_train(case: case_lib.Case) -> Callable[[], None]:
-  """Returns a function that trains the steps of a case, and waits for them."""
+  """Return a function that trains the steps of a case and waits for them."""
   model = _model(case)
   partitioner = partitioning.PjitPartitioner(
       num_partitions=1,
@@ -71,7 +71,7 @@ def _model(case: case_lib.Case) -> models.EncoderDecoderModel:
 
 
 def _features(case: case_lib.Case) -> Iterator[dict[str, np.ndarray]]:
-  """Yields the features of each step."""
+  """Yield the features of each step."""
   examples = case.examples()
   for indices in case.indices():
     batch = examples.take(indices)

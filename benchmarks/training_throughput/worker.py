@@ -19,7 +19,7 @@ _train: Callable[[], None] | None = None  # of this process
 
 
 def load(way: str, case: case_lib.Case) -> None:
-  """Makes this process train a case in one way, and compiles it."""
+  """Make this process train a case in one way, and compile it."""
   global _train
   if way == OURS:
     _train = make_train(case)
@@ -31,13 +31,13 @@ def load(way: str, case: case_lib.Case) -> None:
 
 
 def turn() -> list[float]:
-  """Trains, and returns the seconds that the steps took."""
+  """Train, and return the seconds that the steps took."""
   # Many steps, of which the first, with cold caches, takes little longer.
   return [measuring.seconds(_train)]
 
 
 def make_train(case: case_lib.Case) -> Callable[[], None]:
-  """Returns a function that trains by this package's steps, and waits."""
+  """Return a function that trains by this package's steps and waits."""
   objective = cross_entropy.CrossEntropy(case.config, losses.LossConfig())
   optimizer = adafactor.make(lambda step: case_lib.LEARNING_RATE)
   train_steps = steps.make_train_steps(seed=0)

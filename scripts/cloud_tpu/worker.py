@@ -42,7 +42,7 @@ _ONE_CHIP = {
 
 
 def main(argv: Sequence[str]) -> int | str | None:
-  """Runs a program and returns its exit status.
+  """Run a program and return its exit status.
 
   Args:
     argv: Arguments as in the docstring of this module.
@@ -85,12 +85,12 @@ def main(argv: Sequence[str]) -> int | str | None:
 
 @contextlib.contextmanager
 def traced(folder: epath.Path) -> Iterator[None]:
-  """Traces the context, also if it raises.
+  """Trace the context, also if it raises.
 
   JAX writes traces only to local folders, so they are copied.
 
   Args:
-    folder: folder for `plugins/profile/<time>/<host>.xplane.pb`; may be remote.
+    folder: Folder for `plugins/profile/<time>/<host>.xplane.pb`; may be remote.
   """
   options = jax.profiler.ProfileOptions()
   # Python calls would fill most of the trace and slow the job down.

@@ -28,7 +28,7 @@ _PROLOGUE = (
 
 
 def run_cog(flag: str) -> int:
-  """Runs cog on all pages, and returns its exit status.
+  """Run cog on all pages, and return its exit status.
 
   Args:
     flag: `-r` to rewrite the pages, or `--check` to fail where they differ.
@@ -39,7 +39,7 @@ def run_cog(flag: str) -> int:
 
 
 def main(*, draws_all: bool = False) -> int:
-  """Rewrites what differs from the records, and returns the exit status."""
+  """Rewrite what differs from the records, and return the exit status."""
   rendered = reports.render(), notebooks.render(notebooks.repository())
   for path, text in itertools.chain(*rendered):
     if text != path.read_text():

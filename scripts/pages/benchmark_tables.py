@@ -28,12 +28,12 @@ _WAYS = {
 
 
 def side_by_side(**files: str) -> str:
-  """Returns the time of each system over plain decoding, by case.
+  """Return the time of each system over plain decoding, by case.
 
   With the number of threads that was the better one.
 
   Args:
-    **files: the record of each case, by its name.
+    **files: The record of each case, by its name.
   """
   cases = {name: records.entry(file) for name, file in files.items()}
   rows = []
@@ -57,7 +57,7 @@ def _over_plain(timed: dict[str, Any], way: str) -> str:
 
 
 def inside_t5x(*files: str) -> str:
-  """Returns the speed inside T5X's eval job, over T5X's own sampler."""
+  """Return the speed inside T5X's eval job, over T5X's own sampler."""
   return markdown.table(
       [_inside_t5x(record) for record in map(records.entry, files)]
   )
@@ -84,7 +84,7 @@ def _inside_t5x(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def shared_caches(*files: str) -> str:
-  """Returns how much longer interleaved steps take than separate ones."""
+  """Return how much longer interleaved steps take than separate ones."""
   rows = []
   for each in map(records.entry, files):
     ms, extra = each['ms'], each['in_turns_beyond_apart_ms']
@@ -103,7 +103,7 @@ def shared_caches(*files: str) -> str:
 
 
 def read_speeds(*files: str) -> str:
-  """Returns the speed of repeated reads of a matrix, by its size."""
+  """Return the speed of repeated reads of a matrix, by its size."""
   return markdown.table(
       {
           'MiB': f'GB/s, run {number}',
@@ -114,7 +114,7 @@ def read_speeds(*files: str) -> str:
 
 
 def row_products(file: str) -> str:
-  """Returns the times of products by number of rows, over the read time."""
+  """Return the times of products by number of rows, over the read time."""
   record = records.entry(file)
   found = record['over_read'] | {
       'arithmetic only': record['arithmetic_over_read']
@@ -129,7 +129,7 @@ def row_products(file: str) -> str:
 
 
 def draft_lengths(file: str, temperature: float) -> str:
-  """Returns the speedups of fixed and adaptive draft lengths, by task."""
+  """Return the speedups of fixed and adaptive draft lengths, by task."""
   found = [x for x in records.entries(file) if x['temperature'] == temperature]
   has = lambda x: isinstance(x, dict) and 'over_best_fixed' in x
   rows = []
@@ -151,7 +151,7 @@ def draft_lengths(file: str, temperature: float) -> str:
 
 
 def earlier_answers(file: str) -> str:
-  """Returns what a store of earlier answers gains and costs, by task."""
+  """Return what a store of earlier answers gains and costs, by task."""
   record = records.entry(file)
   return markdown.table(
       {
@@ -169,7 +169,7 @@ def earlier_answers(file: str) -> str:
 
 
 def recipes(file: str) -> str:
-  """Returns the draft's text and the acceptance rates of each recipe."""
+  """Return the draft's text and the acceptance rates of each recipe."""
   rows = []
   for each in records.entries(file):
     row = {
@@ -186,7 +186,7 @@ def recipes(file: str) -> str:
 
 
 def _over_references(values: list[float] | None) -> str:
-  """Formats a mean difference, with its interval if it has one."""
+  """Format a mean difference, with its interval if it has one."""
   if values is None:
     return cells.MISSING
   mean, *bounds = values
@@ -195,7 +195,7 @@ def _over_references(values: list[float] | None) -> str:
 
 
 def recipe_speeds(file: str, temperature: int) -> str:
-  """Returns the tokens per target call and the speedup of each recipe."""
+  """Return the tokens per target call and the speedup of each recipe."""
   rows = []
   for each in records.entries(file):
     row = {'recipe': f'`{each["recipe"]}`'}
@@ -209,7 +209,7 @@ def recipe_speeds(file: str, temperature: int) -> str:
 
 
 def training_throughput(file: str) -> str:
-  """Returns the target tokens per second of both trainers."""
+  """Return the target tokens per second of both trainers."""
   record = records.entry(file)
   ratio = records.measured(record['speculative_t5x_over_t5x'], 'ratio')
   tokens = record['target_tokens_per_second']
@@ -227,7 +227,7 @@ def training_throughput(file: str) -> str:
 
 
 def divergence(**files: str) -> str:
-  """Returns how many samples differ between two runs, by way of decoding."""
+  """Return how many samples differ between two runs, by way of decoding."""
   rows = []
   for name, file in files.items():
     record = records.entry(file)

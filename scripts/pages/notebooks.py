@@ -32,13 +32,13 @@ if importlib.util.find_spec('speculative_t5x') is None:  # as on Colab
 
 
 def repository() -> str | None:
-  """Returns the address of the repository; None if it is not set."""
+  """Return the address of the repository; None if it is not set."""
   project = tomllib.loads((_ROOT / 'pyproject.toml').read_text())['project']
   return project.get('urls', {}).get('Repository')
 
 
 def render(url: str | None) -> Iterator[tuple[pathlib.Path, str]]:
-  """Yields each notebook and its text with an address.
+  """Yield each notebook and its text with an address.
 
   Args:
     url: Address of the repository on GitHub; None without one.
@@ -62,5 +62,5 @@ def render(url: str | None) -> Iterator[tuple[pathlib.Path, str]]:
 
 
 def _lines(text: str) -> list[str]:
-  """Returns a text as notebooks keep it."""
+  """Return a text as notebooks keep it."""
   return text.splitlines(keepends=True)

@@ -14,25 +14,25 @@ RESULTS = pathlib.Path(__file__).parents[2] / 'results'
 
 
 def runs(*names: str, **settings: Any) -> list[run_record.RunRecord]:
-  """Reads run records, those with the given values of their fields."""
+  """Read run records, those with the given values of their fields."""
   found = [x for name in names for x in runs_lib.read(RESULTS / name)]
   has = lambda record, key: getattr(record, key) == settings[key]
   return [x for x in found if all(has(x, key) for key in settings)]
 
 
 def entries(name: str) -> list[dict[str, Any]]:
-  """Reads a file of JSON objects, one per line."""
+  """Read a file of JSON objects, one per line."""
   # Not `splitlines`, which would also split at Unicode line separators.
   lines = (RESULTS / name).read_text().split('\n')
   return [json.loads(line) for line in lines if line]
 
 
 def entry(name: str) -> dict[str, Any]:
-  """Reads a file of one JSON object."""
+  """Read a file of one JSON object."""
   return json.loads((RESULTS / name).read_text())
 
 
 def measured(values: dict[str, Any], key: str) -> str:
-  """Formats a number of a record and its interval, as in 1.80 [1.70, 1.90]."""
+  """Format a number of a record and its interval, as in 1.80 [1.70, 1.90]."""
   interval = values.get(f'{key}_ci95', values.get('ci95'))
   return f'{values[key]:.2f} {cells.interval(interval)}'

@@ -42,9 +42,9 @@ class Picture:
   """A PNG file and what it shows.
 
   Attributes:
-    path: of the file.
-    records: what it is made from.
-    render: returns its bytes.
+    path: Its path.
+    records: What it is made from.
+    render: Returns its bytes.
   """
 
   path: pathlib.Path
@@ -52,18 +52,18 @@ class Picture:
   render: Callable[[], bytes]
 
   def is_current(self) -> bool:
-    """Returns whether the file has the digest of its records."""
+    """Return whether the file has the digest of its records."""
     return self.path.exists() and is_made_from(self.path, self.records)
 
 
 def is_made_from(path: pathlib.Path, found: Sequence[Any]) -> bool:
-  """Returns whether a PNG file has the digest of records."""
+  """Return whether a PNG file has the digest of records."""
   with Image.open(path) as image:
     return image.info.get('Description') == digest.note(found)
 
 
 def render() -> Iterator[tuple[pathlib.Path, str]]:
-  """Yields the path and the rendered text of each report."""
+  """Yield the path and the rendered text of each report."""
   results = records.RESULTS
   for path in sorted(results.glob('tpu_preflight/*/tpu_preflight.json')):
     text = report.render(json.loads(path.read_text()))
@@ -83,7 +83,7 @@ def render() -> Iterator[tuple[pathlib.Path, str]]:
 
 
 def pictures() -> Iterator[Picture]:
-  """Yields the pictures that are drawn from records alone."""
+  """Yield the pictures that are drawn from records alone."""
   results = records.RESULTS
   measured = records.runs(*MEASURED)
   simulated = records.runs(*_SIMULATED)

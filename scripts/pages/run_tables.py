@@ -45,17 +45,17 @@ _EMBEDDED = {
 
 
 def eval_report(name: str) -> str:
-  """Returns what the eval job prints of its records, as a block of code."""
+  """Return what the eval job prints of its records, as a block of code."""
   report = eval_table.render(records_lib.runs(name))
   return f'```\n{console.to_text(report)}\n```'
 
 
 def walltime(name: str, *, earlier: str | None = None) -> str:
-  """Returns the table of the walltime job, by temperature and gamma.
+  """Return the table of the walltime job, by temperature and gamma.
 
   Args:
-    name: the file of the records.
-    earlier: a file with the same settings, whose speedups are shown too.
+    name: The file of the records.
+    earlier: A file with the same settings, whose speedups are shown too.
   """
   found = _ordered(records_lib.runs(name))
   rows = [dict(walltime_summary.row(record, found)) for record in found]
@@ -75,7 +75,7 @@ def _ordered(
 
 
 def highlights() -> str:
-  """Returns the best speedup of each pair at temperature 0."""
+  """Return the best speedup of each pair at temperature 0."""
   rows = []
   for name, file in _HIGHLIGHTS.items():
     runs = records_lib.runs(file, temperature=0)
@@ -98,14 +98,14 @@ def highlights() -> str:
 
 
 def methods(temperature: float) -> str:
-  """Returns the table of the methods job at a temperature, at batch 1."""
+  """Return the table of the methods job at a temperature, at batch 1."""
   tasks = 'translation', 'summaries', 'post-editing'
   found = {x: records_lib.runs(f'methods/{x}.jsonl') for x in tasks}
   return methods_table.tables(found)[temperature, 1]
 
 
 def embedded_pair(task: str) -> str:
-  """Returns the sizes, trainings and scores of an embedded pair."""
+  """Return the sizes, trainings and score of an embedded pair."""
   label, metric, pair_file, model_file = _EMBEDDED[task]
   pair = records_lib.runs(pair_file, temperature=0)[0]
 
@@ -132,13 +132,13 @@ def embedded_pair(task: str) -> str:
 
 
 def _of_two_models(draft: str, values: Mapping[str, Sequence[str]]) -> str:
-  """Returns a table of values of a target and of what drafts for it."""
+  """Return a table of values of a target and of what drafts for it."""
   rows = [{'': key, 'target': x, draft: y} for key, (x, y) in values.items()]
   return markdown.table(rows)
 
 
 def multi30k_pair() -> str:
-  """Returns the trainings and the score of the Multi30k target and decoder."""
+  """Return the trainings and the score of the Multi30k target and decoder."""
   (quality,) = records_lib.runs('multi30k/quality.jsonl')
   bleu = f'{quality.quality.baseline["bleu"]:.2f}'
   return _of_two_models(
@@ -151,7 +151,7 @@ def multi30k_pair() -> str:
 
 
 def trained(target: str, draft: str) -> dict[str, Sequence[str]]:
-  """Returns the measures of two trainings' best checkpoints."""
+  """Return the measures of two trainings' best checkpoints."""
   points = [
       max(
           records_lib.entry(f'training/{each}/{history.FILE_NAME}'),
@@ -170,7 +170,7 @@ def trained(target: str, draft: str) -> dict[str, Sequence[str]]:
 
 
 def coverage() -> str:
-  """Returns the share of a corpus that its most frequent tokens cover."""
+  """Return the share of a corpus that its most frequent tokens cover."""
   counts = token_counts.load(records_lib.RESULTS / 'token_counts')
   share = lambda n: counts.coverage(counts.most_frequent(n))
   return markdown.table(

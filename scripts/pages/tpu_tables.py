@@ -37,13 +37,13 @@ def section(
     columns: Sequence[str] = (),
     rows: str = '',
 ) -> str:
-  """Returns the table in a section of reports, with the chip if several.
+  """Return the table in a section of reports, with the chip if several.
 
   Args:
-    title: the section.
-    *folders: the records.
-    columns: the columns to show; none for all.
-    rows: a regular expression for the rows to show.
+    title: The section.
+    *folders: The records.
+    columns: The columns to show; none for all.
+    rows: A regular expression for the rows to show.
   """
   found = []
   for folder in folders:
@@ -56,7 +56,7 @@ def section(
 
 
 def minutes(folder: str, draft: str = '') -> str:
-  """Returns the minutes that a chip decodes each test set, by the compiler.
+  """Return the minutes that a chip decodes each test set, by the compiler.
 
   Args:
     folder: The record.
@@ -113,7 +113,7 @@ def _minutes(
 
 
 def _encoder_seconds(record: dict[str, Any], inputs_length: int) -> float:
-  """Returns the roofline time of the target's encoder for one row."""
+  """Return the roofline time of the target's encoder for one row."""
   size = record['target']['name'].removeprefix('t5_1_1_')
   config = t5_published.make_config(size, record['dtype'])
   without = models.count_params(config.without_encoder())
@@ -126,7 +126,7 @@ def _encoder_seconds(record: dict[str, Any], inputs_length: int) -> float:
 
 
 def checkpoints(*folders: str) -> str:
-  """Returns the sizes of published checkpoints, and the minutes to read them.
+  """Return the sizes of published checkpoints, and the minutes to read them.
 
   Args:
     *folders: Records whose targets and drafts are shown.

@@ -88,14 +88,14 @@ class Embedder:
     return {'vocabulary': np.asarray(vocabulary.sha256), 'probe': probe}
 
   def embed(self, texts: Sequence[str]) -> np.ndarray:
-    """Returns the vectors of inputs, [texts, embed] float32."""
+    """Return the vectors of inputs, [texts, embed] float32."""
     limit, end = self.inputs_length, self.vocabulary.eos_id
     encoded = map(self.vocabulary.encode, texts)
     rows = [batching.cut([*ids, end], limit, end) for ids in encoded]
     return self._embed_ids(rows, limit)
 
   def read(self, request: requests_lib.Request) -> tuple[jax.Array, np.ndarray]:
-    """Returns the features of a request, and the vectors of its inputs.
+    """Return the features of a request, and the vectors of its inputs.
 
     The vectors are [examples, embed] float32, zero without tokens.
     """
@@ -116,7 +116,7 @@ class Embedder:
 
 @jax.jit
 def _pool(features: jax.Array, tokens: jax.Array) -> jax.Array:
-  """Returns the mean features of each row's tokens, normalized."""
+  """Return the mean features of each row's tokens, normalized."""
   is_token = (tokens >= 0)[..., None]
   features = jnp.where(is_token, features.astype(jnp.float32), 0.0)
   total = jnp.sum(features, axis=1)
@@ -167,7 +167,7 @@ class Store:
       embedder: Embedder,
       max_answers: int | None = None,
   ) -> 'Store':
-    """Returns the store in a folder.
+    """Return the store in a folder.
 
     Args:
       path: Folder of the store, local or remote.
@@ -213,7 +213,7 @@ class Store:
     return len(self._pairs)
 
   def add(self, texts: Sequence[str], outputs: Sequence[str]) -> None:
-    """Adds answers, one output per input; later ones count as newer.
+    """Add answers, one output per input; later ones count as newer.
 
     Raises:
       ValueError: if the numbers differ.
@@ -231,7 +231,7 @@ class Store:
       count: int = 1,
       min_similarity: float = MIN_SIMILARITY,
   ) -> list[list[Answer]]:
-    """Returns the answers to the most similar inputs, the most similar first.
+    """Return the answers to the most similar inputs, the most similar first.
 
     Args:
       texts: Inputs.
@@ -249,7 +249,7 @@ class Store:
   def nearest_to(
       self, vector: np.ndarray, count: int, min_similarity: float
   ) -> list[Answer]:
-    """Returns the answers to the inputs nearest to a vector, see `nearest`."""
+    """Return the answers to the inputs nearest to a vector, see `nearest`."""
     from usearch import index  # pip install 'speculative_t5x[answers]'
 
     if not self._pairs:
@@ -264,11 +264,11 @@ class Store:
     return [each for each in answers if each.similarity >= min_similarity]
 
   def to_json(self) -> bytes:
-    """Returns the pairs of input and output, the oldest first."""
+    """Return the pairs of input and output, the oldest first."""
     return json.dumps(self._pairs).encode()
 
   def save(self, path: epath.PathLike) -> None:
-    """Writes the store to a folder, local or remote, which is made if missing.
+    """Write the store to a folder, local or remote, which is made if missing.
 
     One file is replaced as a whole: a reader sees the store as it was before or
     after, also if the process is killed meanwhile.
@@ -297,7 +297,7 @@ class Store:
     self._saved = _hash(buffer.getvalue())
 
   def _keep(self, pairs: list[Sequence[str]], vectors: np.ndarray) -> None:
-    """Keeps the newest inputs and outputs, the last ones, and their vectors."""
+    """Keep the newest inputs and outputs, the last ones, and their vectors."""
     self._pairs = pairs[-self.max_answers :]
     self._vectors = vectors[-self.max_answers :]
 
@@ -343,7 +343,7 @@ class Finder:
     return [_hash(self.store.to_json()), self.count, self.min_similarity]
 
   def __call__(self, request: requests_lib.Request) -> requests_lib.Request:
-    """Returns a request with features, and with answers behind its hints."""
+    """Return a request with features, and with answers behind its hints."""
     embedder = self.store.embedder
     length, end = embedder.decoder.length, embedder.vocabulary.eos_id
     features, vectors = embedder.read(request)
@@ -378,7 +378,7 @@ class Folder:
   max_answers: int | None = None
 
   def finder(self, embedder: Embedder) -> Finder | None:
-    """Returns what adds answers of the store to requests.
+    """Return what adds answers of the store to requests.
 
     None if the job appends, and its drafter does not read hints, or the store
     has no answers yet.
@@ -389,7 +389,7 @@ class Folder:
     return Finder(store, self.count, self.min_similarity)
 
   def add(self, embedder: Embedder, answers: Iterable[tuple[str, str]]) -> None:
-    """Adds pairs of an input and its output to the store in the folder."""
+    """Add pairs of an input and its output to the store in the folder."""
     store = self._open(embedder)
     for part in batching.parts(answers, store.max_answers):
       store.add(*zip(*part, strict=True))

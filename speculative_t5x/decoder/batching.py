@@ -12,7 +12,7 @@ from speculative_t5x.speculation import contracts
 
 
 def parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
-  """Yields lists of `size` items, read one list at a time; the last is shorter.
+  """Yield lists of `size` items, read one list at a time; the last is shorter.
 
   Args:
     items: Any number of items.
@@ -28,7 +28,7 @@ def pad(
     length: int,
     filler: int = contracts.NO_TOKEN,
 ) -> np.ndarray:
-  """Stacks token sequences, cut to `length` and padded to it.
+  """Stack token sequences, cut to `length` and padded to it.
 
   Args:
     rows: Token ids, one sequence per row.
@@ -44,7 +44,7 @@ def pad(
 
 
 def cut(ids: Sequence[int], limit: int, end: int) -> list[int]:
-  """Cuts tokens to a limit, the last one being the end, as T5X's tasks do.
+  """Cut tokens to a limit, the last one being the end, as T5X's tasks do.
 
   Args:
     ids: Token ids of a text, the end of sequence included.
@@ -59,7 +59,7 @@ def cut(ids: Sequence[int], limit: int, end: int) -> list[int]:
 def text_ids(
     ids: Sequence[int], special_ids: contracts.SpecialIds
 ) -> list[int]:
-  """Returns the decoded ids up to the end of sequence, without padding.
+  """Return the decoded ids up to the end of sequence, without padding.
 
   Args:
     ids: Token ids of one decoded row.
@@ -70,5 +70,5 @@ def text_ids(
 
 
 def power_of_two(count: int) -> int:
-  """Returns the least power of two that is at least 1 and at least `count`."""
+  """Return the least power of two that is at least 1 and at least `count`."""
   return 1 << max(count - 1, 0).bit_length()

@@ -30,7 +30,7 @@ _LOADED = '/jax/compilation_cache/cache_hits'
 
 
 def enable(output_dir: str = '') -> None:
-  """Enables the cache for this process, in the output's bucket if it has one.
+  """Enable the cache for this process, in the output's bucket if it has one.
 
   Does nothing if the user has configured the cache: if the environment variable
   JAX_COMPILATION_CACHE_DIR is set, even to an empty value, or if
@@ -84,7 +84,7 @@ def enable(output_dir: str = '') -> None:
 
 @contextlib.contextmanager
 def watch() -> Iterator[list[str]]:
-  """Records the cache hits within the context.
+  """Record the cache hits within the context.
 
   Yields:
     A list that grows by one item per program loaded from the cache.
@@ -103,7 +103,7 @@ def watch() -> Iterator[list[str]]:
 
 
 def _is_read_back() -> bool:
-  """Returns whether a program is loaded from the cache, at the latest now.
+  """Return whether a program is loaded from the cache, at the latest now.
 
   XLA rejects all programs of some processors, because they name features that
   it does not find in the processor: each process would compile again, and print

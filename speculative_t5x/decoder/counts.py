@@ -53,7 +53,7 @@ class Counts:
 
 
 def total(batches: Sequence[token_decoder.Decoded]) -> Counts:
-  """Returns the counts of a run, plain or speculative, over all its batches.
+  """Return the counts of a run, plain or speculative, over all its batches.
 
   Args:
     batches: Decoded batches, one or more, as numpy arrays.
@@ -62,7 +62,7 @@ def total(batches: Sequence[token_decoder.Decoded]) -> Counts:
 
 
 def add(parts: Sequence[Counts]) -> Counts:
-  """Returns the sums of one or more counts of the same way of decoding."""
+  """Return the sums of one or more counts of the same way of decoding."""
   return jax.tree.map(lambda *values: sum(values), *parts)
 
 
@@ -83,19 +83,19 @@ def _of_batch(batch: token_decoder.Decoded) -> Counts:
 
 
 def _sum_rows(values: np.ndarray) -> int | tuple[int, ...]:
-  """Returns sums over the first axis."""
+  """Return sums over the first axis."""
   sums = np.sum(values, axis=0).tolist()
   return tuple(sums) if isinstance(sums, list) else sums
 
 
 def count_run(counts: Counts) -> dict[str, int]:
-  """Returns the counts that every run has."""
+  """Return the counts that every run has."""
   names = 'tokens', 'target_calls', 'loop_steps'
   return {name: getattr(counts, name) for name in names}
 
 
 def count_speculation(counts: Counts) -> dict[str, Any]:
-  """Returns the counts that only a speculative run has.
+  """Return the counts that only a speculative run has.
 
   Acceptance per position is unconditional: draft tokens accepted at position i
   over draft tokens proposed there.
@@ -118,7 +118,7 @@ def count_speculation(counts: Counts) -> dict[str, Any]:
 def per_example(
     batches: Sequence[token_decoder.Decoded], num_decodes: int
 ) -> dict[str, np.ndarray]:
-  """Returns the counts of each example, summed over its decodes.
+  """Return the counts of each example, summed over its decodes.
 
   Args:
     batches: Decoded batches of one run, plain or speculative, as numpy arrays.
@@ -140,7 +140,7 @@ def per_example(
 
 
 def acceptance_rates(speculative: Mapping[str, Any]) -> dict[str, float | None]:
-  """Returns the rates of a record, from the counts of its speculative run."""
+  """Return the rates of a record, from the counts of its speculative run."""
   accepted, calls = speculative['accepted'], speculative['target_calls']
   per_call = _ratio(accepted, calls)
   return {
@@ -152,7 +152,7 @@ def acceptance_rates(speculative: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def padded_share(counts: Counts) -> float | None:
-  """Returns the share of row-steps spent on ended rows or padding rows."""
+  """Return the share of row-steps spent on ended rows or padding rows."""
   used = _ratio(counts.target_calls, counts.row_steps)
   return None if used is None else 1 - used
 

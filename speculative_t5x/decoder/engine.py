@@ -55,7 +55,7 @@ class Engine:
       is_plain: bool = False,
       answers: Answers | None = None,
   ):
-    """Binds a decoder; compiles nothing yet.
+    """Bind a decoder; compile nothing yet.
 
     Args:
       decoder: Target, drafter and lengths.
@@ -80,7 +80,7 @@ class Engine:
   def stream(
       self, requests: Iterable[requests_lib.Request]
   ) -> Iterator[Result]:
-    """Yields the result of each request; compiles at the first.
+    """Yield the result of each request; compile at the first.
 
     Args:
       requests: Read one at a time; all of one shape, or more is compiled.
@@ -96,7 +96,7 @@ class Engine:
       yield self.run(request)
 
   def run(self, request: requests_lib.Request) -> Result:
-    """Returns the result of one request; see `stream`."""
+    """Return the result of one request; see `stream`."""
     request = self.decoder.place(request)
     start = time.perf_counter()
     if self.answers is not None:
@@ -109,7 +109,7 @@ class Engine:
 
 
 def compile_seconds(run: Callable[[], float]) -> float | None:
-  """Returns what a first call takes longer than a second one, in seconds.
+  """Return what a first call takes longer than a second one, in seconds.
 
   Args:
     run: Makes the call, and returns its seconds.

@@ -28,7 +28,7 @@ def encode(
     vocabulary: vocabularies.Vocabulary,
     limit: int | None = None,
 ) -> list[list[int]]:
-  """Returns the token ids of one input's hints, without empty ones.
+  """Return the token ids of one input's hints, without empty ones.
 
   Each ends with the end of sequence, so that a draft may end the output, unless
   it was cut.
@@ -62,7 +62,7 @@ def encode(
 def stack(
     encoded: Sequence[Sequence[Sequence[int]]], room: int = 0
 ) -> np.ndarray | None:
-  """Returns the hints of a batch as `contracts.Context` has them.
+  """Return the hints of a batch as `contracts.Context` has them.
 
   A new width compiles again. Widths are therefore powers of two.
 
@@ -84,7 +84,7 @@ def stack(
 
 
 def unstack(stacked: np.ndarray) -> list[list[list[int]]]:
-  """Returns the hints of each example that `stack` has put together."""
+  """Return the hints of each example that `stack` has put together."""
   return [
       [
           list(ids)

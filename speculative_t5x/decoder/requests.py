@@ -68,7 +68,7 @@ class Request:
 
 
 def check_int32(name: str, value: int) -> None:
-  """Checks that a number fits a request.
+  """Check that a number fits a request.
 
   Any integer type will do. A float will not, even if it is whole: float32
   merges large example ids.
@@ -89,7 +89,7 @@ def check_int32(name: str, value: int) -> None:
 
 
 def hints_of(request: Request) -> list[list[list[int]]]:
-  """Returns the token ids of the hints of each example."""
+  """Return the token ids of the hints of each example."""
   if request.hints is None:
     return [[] for _ in request.example_ids]
   return hints_lib.unstack(np.asarray(request.hints))
@@ -144,7 +144,7 @@ class Requests:
     check_int32('seed', self.seed)
 
   def of(self, rows: Sequence[Row]) -> Iterator[Request]:
-    """Yields requests; rows that are not decoded fill the last one.
+    """Yield requests; rows that are not decoded fill the last one.
 
     Args:
       rows: Inputs. All their requests have hints if one of them has.
@@ -171,7 +171,7 @@ class Requests:
       )
 
   def _fill(self, values, filler: int = contracts.NO_TOKEN) -> jax.Array:
-    """Returns an array with as many entries as a request has inputs."""
+    """Return an array with as many entries as a request has inputs."""
     values = np.asarray(values, np.int32)
     width = [(0, self.batch_size - len(values))] + [(0, 0)] * (values.ndim - 1)
     return jnp.asarray(np.pad(values, width, constant_values=filler))
@@ -188,7 +188,7 @@ def _check_sampling(name: str, value: sampling_lib.Sampling) -> None:
 def check_rows(
     ids: Sequence[Sequence[int]], example_ids: Sequence[int] | None
 ) -> list[Row]:
-  """Returns the rows of inputs that a caller gives.
+  """Return the rows of inputs that a caller gives.
 
   Args:
     ids: Tokens of each input.

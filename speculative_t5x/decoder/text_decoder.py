@@ -115,7 +115,7 @@ class TextDecoder:
       mask_padded_ids: bool = False,
       matmul_precision: str | None = None,
   ):
-    """Binds target, drafter and vocabulary; compiles nothing yet.
+    """Bind target, drafter and vocabulary; compile nothing yet.
 
     Args:
       target: Model whose distribution the outputs follow; on one device or on a
@@ -182,7 +182,7 @@ class TextDecoder:
       answers: engine.Answers | None = None,
       rule: contracts.Rule = verification.TOKENWISE,
   ) -> Output:
-    """Decodes speculatively.
+    """Decode speculatively.
 
     The outputs follow the target's distribution, unless the rule is one that is
     not lossless.
@@ -235,7 +235,7 @@ class TextDecoder:
       seed: int = 0,
       example_ids: Sequence[int] | None = None,
   ) -> Output:
-    """Decodes by the target alone, one token per target call.
+    """Decode by the target alone, one token per target call.
 
     Args:
       texts: Inputs, none empty.
@@ -262,7 +262,7 @@ class TextDecoder:
       hints: Sequence[hints_lib.Hints] | None = None,
       rule: contracts.Rule = verification.TOKENWISE,
   ) -> tuple[requests_lib.Request, InputCounts]:
-    """Tokenizes a batch, as wide as inputs may be.
+    """Tokenize a batch, as wide as inputs may be.
 
     Args:
       texts: Inputs, none empty.
@@ -321,7 +321,7 @@ class TextDecoder:
       request: requests_lib.Request,
       counted: InputCounts,
   ) -> Output:
-    """Decodes a batch at the least width that holds its longest input."""
+    """Decode a batch at the least width that holds its longest input."""
     inputs = np.asarray(request.inputs)
     longest = np.count_nonzero(np.any(inputs != contracts.NO_TOKEN, axis=0))
     inputs = jnp.asarray(inputs[:, : self._width(longest)])
@@ -345,7 +345,7 @@ class TextDecoder:
     return Output(texts, scores, sequences, *counted, statistics, decoded)
 
   def _width(self, longest: int) -> int:
-    """Returns the least width of a batch that holds its longest input.
+    """Return the least width of a batch that holds its longest input.
 
     Each width compiles once more, and runs the encoder at half and a quarter of
     itself too (`input_widths`). Quarters of quarters are therefore enough.
@@ -373,9 +373,9 @@ def load(
     mesh: jax.sharding.Mesh | None = None,
     matmul_precision: str | None = None,
 ) -> TextDecoder:
-  """Loads a target, a drafter and their vocabulary, ready to decode texts.
+  """Load a target, a drafter and their vocabulary, ready to decode texts.
 
-  Compiles nothing yet: the first batch of a shape does.
+  Nothing is compiled yet, but with the first batch of a shape.
 
   Args:
     target: Path of a checkpoint: a Hugging Face folder, a `checkpoint_<step>`
@@ -461,7 +461,7 @@ def _vocabulary(
     given_one: epath.PathLike | vocabularies.Vocabulary | None,
     *folders: epath.PathLike | None,
 ) -> vocabularies.Vocabulary:
-  """Returns the vocabulary given, or the one in a folder of the target."""
+  """Return the vocabulary given, or the one in a folder of the target."""
   if isinstance(given_one, vocabularies.Vocabulary):
     return given_one
   if given_one is not None:

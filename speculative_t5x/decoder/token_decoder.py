@@ -64,7 +64,7 @@ class Decoded:
 
 
 def check_finite(decoded: Decoded) -> None:
-  """Checks that no logits were lost to overflow on the way.
+  """Check that no logits were lost to overflow on the way.
 
   Raises:
     ValueError: if a row's log-probability is not finite.
@@ -81,7 +81,7 @@ def check_finite(decoded: Decoded) -> None:
 def best_last(
     decoded: Decoded, num_decodes: int
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the decodes of each example by score, in T5X's order.
+  """Return the decodes of each example by score, in T5X's order.
 
   Args:
     decoded: What was decoded, as numpy arrays.
@@ -117,7 +117,7 @@ class TokenDecoder:
       may_end: bool = True,
       matmul_precision: str | None = None,
   ):
-    """Binds target and drafter; compiles nothing yet. All arguments are static.
+    """Bind target and drafter; compile nothing yet. All arguments are static.
 
     Args:
       target: Model whose distribution the outputs follow.
@@ -189,7 +189,7 @@ class TokenDecoder:
     )
 
   def make_drafter(self, gamma: int) -> contracts.Drafter:
-    """Returns the drafter of another gamma; see `source.Drafting`."""
+    """Return the drafter of another gamma; see `source.Drafting`."""
     return self.loaded_drafter.drafter(self.target_model, gamma)
 
   def with_drafter(
@@ -198,7 +198,7 @@ class TokenDecoder:
       gamma: int,
       policy: contracts.DraftLengthPolicy | None = None,
   ) -> 'TokenDecoder':
-    """Returns a decoder of the same target with another drafter or gamma.
+    """Return a decoder of the same target with another drafter or gamma.
 
     What has been compiled for plain decoding stays compiled.
 
@@ -229,10 +229,10 @@ class TokenDecoder:
       example_ids: Sequence[int] | None = None,
       rule: contracts.Rule = verification.TOKENWISE,
   ) -> list[list[int]]:
-    """Decodes lists of token ids speculatively.
+    """Decode lists of token ids speculatively.
 
-    Compiles again for other powers of two of the number of inputs, or of the
-    tokens of the longest one; what fills both up is not decoded.
+    Other powers of two of the number of inputs, or of the tokens of the longest
+    one, are compiled anew; what fills both up is not decoded.
 
     Args:
       ids: Tokens of each input, with the end of sequence if the target was
@@ -288,11 +288,11 @@ class TokenDecoder:
     return getattr(self.drafter, 'reads_hints', False)
 
   def check_reads_hints(self) -> None:
-    """Raises ValueError unless the drafter uses the hints of a request."""
+    """Raise ValueError unless the drafter uses the hints of a request."""
     source.check_reads_hints(self.drafter, self.loaded_drafter.description)
 
   def encode(self, request: requests_lib.Request) -> jax.Array:
-    """Returns the features of a request, see `Request`; asynchronous.
+    """Return the features of a request, see `Request`; asynchronous.
 
     Raises:
       ValueError: if the network of the target has no `encode`.
@@ -303,20 +303,20 @@ class TokenDecoder:
       return self._jit_encode(self.target.params, request.inputs)
 
   def speculative(self, request: requests_lib.Request) -> Decoded:
-    """Decodes speculatively; asynchronous, as all of JAX."""
+    """Decode speculatively; asynchronous, as all of JAX."""
     args = self._speculative_args(request)
     with self.scope():
       return self._jit_speculative(*args)
 
   def traced(self, request: requests_lib.Request) -> outcome_lib.Trace:
-    """Decodes speculatively and returns the outcome of every target call."""
+    """Decode speculatively and return the outcome of every target call."""
     args = self._speculative_args(request)
     with self.scope():
       _, _, trace = self._jit_traced(*args)
     return trace
 
   def plain(self, request: requests_lib.Request) -> Decoded:
-    """Decodes by the target alone, one token per call."""
+    """Decode by the target alone, one token per call."""
     args = self._plain_args(request)
     with self.scope():
       return self._jit_plain(*args)
@@ -324,7 +324,7 @@ class TokenDecoder:
   def compile_speculative(
       self, request: requests_lib.Request
   ) -> jax.stages.Compiled:
-    """Returns the compiled program of `speculative`, to be read or timed.
+    """Return the compiled program of `speculative`, to be read or timed.
 
     A request of `jax.ShapeDtypeStruct`s must give their shardings.
     """
@@ -333,7 +333,7 @@ class TokenDecoder:
       return self._jit_speculative.lower(*args).compile()
 
   def compile_plain(self, request: requests_lib.Request) -> jax.stages.Compiled:
-    """Returns the compiled program of `plain`; see `compile_speculative`."""
+    """Return the compiled program of `plain`; see `compile_speculative`."""
     args = self._plain_args(request)
     with self.scope():
       return self._jit_plain.lower(*args).compile()
@@ -348,7 +348,7 @@ class TokenDecoder:
     return self.target.params, self.place(request.replace(hints=None))
 
   def place(self, request: requests_lib.Request) -> requests_lib.Request:
-    """Puts a request where it is decoded, if it does not lie there yet.
+    """Put a request where it is decoded, if it does not lie there yet.
 
     Raises:
       sharding.MeshError: if the data axis does not divide the examples.
@@ -368,7 +368,7 @@ class TokenDecoder:
 
   @contextlib.contextmanager
   def scope(self) -> Iterator[None]:
-    """Enters the context in which the models are traced and called."""
+    """Enter the context in which the models are traced and called."""
     with (
         jax.default_matmul_precision(self.matmul_precision),
         sharding.scope(self.mesh, self.target.rules),

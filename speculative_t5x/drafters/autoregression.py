@@ -69,17 +69,17 @@ def draft(
     gamma: int,
     first_block: int = FIRST_BLOCK,
 ) -> tuple[contracts.Draft, contracts.Cache, jax.Array]:
-  """Drafts until every row has what it wants; no call if none wants any.
+  """Draft until every row has what it wants; no call if none wants any.
 
   Args:
-    decode: a call of the network.
-    cache: what it was fed.
+    decode: A call of the network.
+    cache: What it was fed.
     num_fed: [rows] int32, how many tokens of `view` it was fed, the decoder's
       first token included and the last committed token never.
     first_tokens: [rows] int32, see `contracts.Started`.
     view: What the drafter sees; it has one uniform per draft token.
-    gamma: the most draft tokens (static).
-    first_block: positions of the first call, which feeds what is missing of the
+    gamma: The most draft tokens (static).
+    first_block: Positions of the first call, which feeds what is missing of the
       tokens (static).
   Returns:
     The draft, the cache, and how many tokens the network was fed, as above.
@@ -147,7 +147,7 @@ def draft(
 
 
 def _catch_up(decode, cache, num_fed, inputs, view, gamma, first_block):
-  """Feeds what was committed while the network did not draft.
+  """Feed what was committed while the network did not draft.
 
   A row that wants nothing may stay behind.
   """
@@ -172,7 +172,7 @@ def _catch_up(decode, cache, num_fed, inputs, view, gamma, first_block):
 
 
 def _nothing_drafted(decode, cache, inputs, view, gamma) -> _Drafted:
-  """Returns the draft before its first token."""
+  """Return the draft before its first token."""
   zeros = jnp.zeros_like(view.num_tokens)
   logits, _ = jax.eval_shape(decode, cache, inputs(zeros, 1), zeros, None)
   rows, _, vocab = logits.shape

@@ -23,7 +23,7 @@ class DraftModelMemory(NamedTuple):
   """What a draft model only reads.
 
   Attributes:
-    memory: the model's, one row per example.
+    memory: The model's, one row per example.
     offsets: [examples] int32, see `contracts.Started`.
     first_tokens: [examples] int32, likewise.
   """
@@ -38,7 +38,7 @@ class DraftModelState:
   """What a draft model carries from block to block.
 
   Attributes:
-    cache: its keys and values.
+    cache: Its keys and values.
     num_fed: [rows] int32, positions fed so far; those past a row's committed
       tokens hold rejected draft tokens.
   """
@@ -52,11 +52,11 @@ class DraftModel:
   """Drafts up to gamma tokens, one at a time, with a model of its own.
 
   Attributes:
-    model: reads the inputs and decodes.
+    model: Reads the inputs and decodes.
     max_draft_tokens: gamma, at least 1.
-    vocab_size: width of the target's logits. A narrower draft model gives the
+    vocab_size: Width of the target's logits. A narrower draft model gives the
       rest probability 0; a wider one is cut and renormalised.
-    rules: how the model lies on a mesh, where one is in force: its own way and
+    rules: How the model lies on a mesh, where one is in force: its own way and
       not the target's, whose number of heads is another.
     reads_features: Whether the model reads the features of the target, as a
       decoder on its encoder does.
@@ -153,7 +153,7 @@ class DraftModel:
 
 
 def _fit_width(logits: jax.Array, vocab_size: int) -> jax.Array:
-  """Cuts logits [..., any] to the target's width, or pads them by -inf."""
+  """Cut logits [..., any] to the target's width, or pad them by -inf."""
   missing = vocab_size - logits.shape[-1]
   if missing <= 0:
     return logits[..., :vocab_size]

@@ -62,7 +62,7 @@ class EarlyExit:
   def _share(
       self, params: contracts.Params, target: contracts.TargetView
   ) -> contracts.TargetView:
-    """Returns the part of the target's memory and cache that drafts."""
+    """Return the part of the target's memory and cache that drafts."""
     first = self.model.network
     memory, cache = first.take_first_layers(target.memory, target.cache)
     own = target.params

@@ -24,8 +24,8 @@ class InOrder:
   also after a draft of the first that is shorter than wanted.
 
   Attributes:
-    drafters: in this order, all of one gamma.
-    target: whose end of sequence ends a draft.
+    drafters: Drafters in this order, all of one gamma.
+    target: Whose end of sequence ends a draft.
   """
 
   drafters: tuple[contracts.Drafter, ...]
@@ -93,7 +93,7 @@ class InOrder:
   def _after(
       self, draft: contracts.Draft, view: contracts.View
   ) -> contracts.View:
-    """Returns the view of a drafter that goes on after a draft."""
+    """Return the view of a drafter that goes on after a draft."""
     slots = jnp.arange(view.sequences.shape[1], dtype=jnp.int32)[None]
     index = slots - view.num_tokens[:, None]
     gamma = draft.tokens.shape[1]
@@ -113,16 +113,16 @@ class InOrder:
 
 
 def _with_params_of(index: int, begin: Callable) -> Callable:
-  """Returns a `ModelCall.begin` that takes the parameters of all drafters."""
+  """Return a `ModelCall.begin` that takes the parameters of all drafters."""
   return lambda params, *rest: begin(params[index], *rest)
 
 
 def join(first: contracts.Draft, second: contracts.Draft) -> contracts.Draft:
-  """Returns one draft, then the other, in every row.
+  """Return one draft, then the other, in every row.
 
   Args:
-    first: draft tokens after the committed ones.
-    second: draft tokens after those; together at most gamma per row.
+    first: Draft tokens after the committed ones.
+    second: Draft tokens after those; together at most gamma per row.
   """
   gamma = first.tokens.shape[1]
   index = jnp.arange(gamma, dtype=jnp.int32)[None]
@@ -148,7 +148,7 @@ def join(first: contracts.Draft, second: contracts.Draft) -> contracts.Draft:
 
 
 def _is_point_mass(draft: contracts.Draft) -> jax.Array:
-  """Returns which tokens are point masses, [rows, gamma] bool."""
+  """Return which tokens are point masses, [rows, gamma] bool."""
   if draft.is_point_mass is not None:
     return draft.is_point_mass
   return jnp.full(draft.tokens.shape, draft.probs is None)

@@ -39,8 +39,8 @@ class _Texts(NamedTuple):
 
   Attributes:
     tokens: [rows, width] int32.
-    hints_width: positions of hints.
-    output_start: first position of the output.
+    hints_width: Positions of hints.
+    output_start: First position of the output.
   """
 
   tokens: jax.Array
@@ -48,7 +48,7 @@ class _Texts(NamedTuple):
   output_start: int
 
   def only_hints(self) -> '_Texts':
-    """Returns the hints, and an empty input and output."""
+    """Return the hints, and an empty input and output."""
     width = self.hints_width
     return _Texts(self.tokens[:, :width], width, width)
 
@@ -70,11 +70,11 @@ class Lookup:
 
   Attributes:
     max_draft_tokens: gamma.
-    max_ngram: most tokens of a match, at least min_ngram.
-    min_ngram: fewest tokens of a match, at least 1.
-    only_hints: whether input and output are not searched, so that nothing is
+    max_ngram: Most tokens of a match, at least min_ngram.
+    min_ngram: Fewest tokens of a match, at least 1.
+    only_hints: Whether input and output are not searched, so that nothing is
       drafted without hints.
-    num_uniforms: none is drawn.
+    num_uniforms: None is drawn.
     reads_hints: True: hints are searched first, see `contracts.Drafter`.
   """
 
@@ -137,10 +137,10 @@ class Lookup:
   def _find(
       self, texts: _Texts, aligned: jax.Array, view: contracts.View
   ) -> tuple[jax.Array, jax.Array]:
-    """Returns where each row's draft begins, [rows], and whether there is one.
+    """Return where each row's draft begins, [rows], and whether there is one.
 
     Args:
-      texts: to search.
+      texts: Texts to search.
       aligned: [rows], where the hints go on by the alignment.
       view: What the drafter sees.
     """
@@ -177,7 +177,7 @@ class Lookup:
 
 
 def _texts(memory: LookupMemory, view: contracts.View) -> _Texts:
-  """Returns the texts of each row, without tokens that are not committed."""
+  """Return the texts of each row, without tokens that are not committed."""
   rows, length = view.sequences.shape
   per_example = rows // memory.inputs.shape[0]
   fixed = jnp.concatenate(memory, axis=1)
@@ -191,21 +191,21 @@ def _texts(memory: LookupMemory, view: contracts.View) -> _Texts:
 
 
 def _last_tokens(view: contracts.View, count: int) -> jax.Array:
-  """Returns the last tokens of each row, the latest first, [rows, count]."""
+  """Return the last tokens of each row, the latest first, [rows, count]."""
   at = view.num_tokens[:, None] - jnp.arange(1, count + 1, dtype=jnp.int32)
   tokens = jnp.take_along_axis(view.sequences, jnp.maximum(at, 0), axis=1)
   return jnp.where(at >= 0, tokens, jnp.where(at == -1, _START, _NOTHING))
 
 
 def _before(tokens: jax.Array, count: int) -> jax.Array:
-  """Returns the token `count` places before each place, [rows, width]."""
+  """Return the token `count` places before each place, [rows, width]."""
   width = tokens.shape[1]
   padding = ((0, 0), (count, 0))
   return jnp.pad(tokens, padding, constant_values=_BREAK)[:, :width]
 
 
 def _copy(tokens: jax.Array, start: jax.Array, count: int) -> jax.Array:
-  """Returns tokens from a place on, [rows, count], breaks past the end."""
+  """Return tokens from a place on, [rows, count], breaks past the end."""
   tokens = jnp.pad(tokens, ((0, 0), (0, count)), constant_values=_BREAK)
   at = start[:, None] + jnp.arange(count, dtype=jnp.int32)
   return jnp.take_along_axis(tokens, at, axis=1)
@@ -214,7 +214,7 @@ def _copy(tokens: jax.Array, start: jax.Array, count: int) -> jax.Array:
 def _fill(
     tokens: jax.Array, value: int, *, before: int, after: int
 ) -> jax.Array:
-  """Replaces what is not a token, and adds one value at both ends."""
+  """Replace what is not a token, and add one value at both ends."""
   tokens = jnp.where(tokens < 0, value, tokens).astype(jnp.int32)
   return jnp.pad(tokens, ((0, 0), (before, after)), constant_values=value)
 

@@ -60,8 +60,8 @@ class Ngram(_WithoutInputs):
   """A `contracts.Model` whose parameters are a `Table`; see there.
 
   Attributes:
-    vocab_size: width of the logits.
-    special_ids: the target's.
+    vocab_size: Width of the logits.
+    special_ids: The target's.
   """
 
   def decode(
@@ -83,8 +83,8 @@ class Uniform(_WithoutInputs):
   """A `contracts.Model` to which all tokens are equal.
 
   Attributes:
-    vocab_size: width of the logits.
-    special_ids: the target's.
+    vocab_size: Width of the logits.
+    special_ids: The target's.
   """
 
   def decode(
@@ -99,14 +99,14 @@ class Uniform(_WithoutInputs):
 def make_uniform(
     target: contracts.Model, max_draft_tokens: int
 ) -> draft_model.DraftModel:
-  """Returns the uniform drafter, for `source.WithoutParameters`."""
+  """Return the uniform drafter, for `source.WithoutParameters`."""
   return _make(Uniform, target, max_draft_tokens)
 
 
 def make_ngram(
     target: contracts.Model, max_draft_tokens: int
 ) -> draft_model.DraftModel:
-  """Returns the drafter whose parameters are a `Table`."""
+  """Return the drafter whose parameters are a `Table`."""
   return _make(Ngram, target, max_draft_tokens)
 
 

@@ -25,10 +25,10 @@ class _Pair:
   """A pair of models.
 
   Attributes:
-    target: name of the target's folder.
-    draft: name of the draft model's folder.
-    inputs_length: most tokens per input, the end of sequence included.
-    targets_length: likewise, per output.
+    target: Name of the target's folder.
+    draft: Name of the draft model's folder.
+    inputs_length: Most tokens per input, the end of sequence included.
+    targets_length: Likewise, per output.
   """
 
   target: str
@@ -46,10 +46,10 @@ VOCABULARY_FILE = bulletins.VOCABULARY_FILE  # of all of them
 
 
 def target_checkpoint(task: str = 'translation') -> str:
-  """Returns the folder of a target's checkpoint.
+  """Return the folder of a target's checkpoint.
 
   Args:
-    task: one of TASKS.
+    task: One of TASKS.
   Raises:
     ValueError: for another task.
   """
@@ -57,7 +57,7 @@ def target_checkpoint(task: str = 'translation') -> str:
 
 
 def draft_checkpoint(task: str = 'translation') -> str:
-  """Returns the folder of a draft model; see `target_checkpoint`."""
+  """Return the folder of a draft model; see `target_checkpoint`."""
   return str(_FOLDER / _pair(task).draft)
 
 
@@ -74,7 +74,7 @@ def load_decoder(
     mask_padded_ids: bool = False,
     matmul_precision: str | None = None,
 ) -> text_decoder.TextDecoder:
-  """Loads target and draft model, ready to decode texts of their task.
+  """Load target and draft model, ready to decode texts of their task.
 
   Args:
     gamma: Draft tokens per block, at least 1.

@@ -43,7 +43,7 @@ def check_pair(
     draft_model_parallel: bool = False,
     output_dir: str | None = None,
 ) -> checks.Report:
-  """Prints a report on a pair, before any accelerator is busy.
+  """Print a report on a pair, before any accelerator is busy.
 
   The arguments are explained in `configs/runs/check_pair.gin`.
 
@@ -86,7 +86,7 @@ def check_pair(
 
 
 def _task_vocabulary(name: str | None) -> vocabularies.Vocabulary | None:
-  """Returns the vocabulary of a registered seqio task or mixture, if any."""
+  """Return the vocabulary of a registered seqio task or mixture, if any."""
   if name is None:
     return None
   with quiet.quiet_stderr():  # TensorFlow, which comes along, writes there

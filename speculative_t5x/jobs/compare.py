@@ -55,7 +55,7 @@ def compare(
     vocabulary_file: str | None = None,
     drafter: source.Source | None = None,
 ) -> list[dict[str, Any]]:
-  """Compares two runs token by token and explains every row that differs.
+  """Compare two runs token by token and explain every row that differs.
 
   The arguments are explained in `configs/runs/compare.gin`.
 
@@ -157,7 +157,7 @@ class _Run:
 
 
 def _read(folder: str | os.PathLike[str]) -> list[_Run]:
-  """Reads the runs of a finished output folder."""
+  """Read the runs of a finished output folder."""
   results = epath.Path(folder) / 'results.jsonl'
   predictions = results.with_name('predictions.jsonl')
   records = runs_lib.read(results) if results.is_file() else []
@@ -195,7 +195,7 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
 def _check_comparable(
     first: _Run, second: _Run, drafter: source.Source | None
 ) -> None:
-  """Checks that two runs may differ by nothing but rounding."""
+  """Check that two runs may differ by nothing but rounding."""
   settings = 'target', 'num_decodes', 'targets_length', 'num_valid_tokens'
   columns = 'example_id', predictions_lib.INPUT_TOKENS
   if first.is_sampled:
@@ -243,7 +243,7 @@ def _check_comparable(
 
 
 def _setting(value: Any) -> Any:
-  """Returns a setting of a record, without where a checkpoint lies."""
+  """Return a setting of a record, without where a checkpoint lies."""
   if not dataclasses.is_dataclass(value):
     return value or 0  # older records lack some parameters of sampling
   return {k: x for k, x in vars(value).items() if k not in _PLACES}
@@ -256,7 +256,7 @@ def _loader(
     vocabulary_file: str | None,
     drafter: source.Source | None,
 ) -> Callable[[_Run], token_decoder.TokenDecoder]:
-  """Returns a function that loads the decoder of a run.
+  """Return a function that loads the decoder of a run.
 
   Runs on one mesh share their models. `first` is the record of one of them,
   whose target is that of all; see `compare` for the others.
@@ -320,7 +320,7 @@ def _loader(
 
 
 def _workload(record: run_record.RunRecord) -> workload_lib.Workload:
-  """Returns how a run decoded, without its task and target."""
+  """Return how a run decoded, without its task and target."""
   axes = record.mesh or {}
   return workload_lib.Workload(
       mixture_or_task_name=None,
@@ -336,7 +336,7 @@ def _workload(record: run_record.RunRecord) -> workload_lib.Workload:
 
 
 def _check_same(role: str, recorded: Any, found: Any) -> None:
-  """Checks that a model is the one that a record describes."""
+  """Check that a model is the one that a record describes."""
   one, other = _setting(recorded), _setting(found)
   if one != other:
     raise ValueError(
@@ -346,7 +346,7 @@ def _check_same(role: str, recorded: Any, found: Any) -> None:
 
 
 def _request(run: _Run, row: int) -> requests_lib.Request:
-  """Returns the batch that held a row of a run."""
+  """Return the batch that held a row of a run."""
   record = run.record
   sampling = sampling_lib.Sampling(
       record.temperature, *(getattr(record, key) or 0 for key in _SAMPLING)
@@ -379,7 +379,7 @@ def _compare_rows(
     first: _Run,
     second: _Run,
 ) -> list[dict[str, Any]]:
-  """Explains each output that differs between two runs of the same rows."""
+  """Explain each output that differs between two runs of the same rows."""
   explain = decisions.explain if first.is_sampled else near_ties.explain
   found = []
   for row, decodes in enumerate(zip(first.tokens, second.tokens, strict=True)):
@@ -397,7 +397,7 @@ def _compare_rows(
 def _row(
     decoder: token_decoder.TokenDecoder, run: _Run, row: int, decode: int
 ) -> near_ties.Row:
-  """Returns a decode of a row of a run, in the batch that held it."""
+  """Return a decode of a row of a run, in the batch that held it."""
   index = row % run.record.batch_size * run.record.num_decodes + decode
   request = decoder.place(_request(run, row))
   return near_ties.Row(decoder, request, index, run.way == 'speculative')

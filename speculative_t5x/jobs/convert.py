@@ -22,7 +22,7 @@ def convert(
     dtype: str | None = None,
     role: str | None = None,
 ) -> None:
-  """Writes the parameters of a checkpoint as `checkpoint_<step>` for T5X.
+  """Write the parameters of a checkpoint as `checkpoint_<step>` for T5X.
 
   The sizes are read from the checkpoint. Parameters are converted in groups of
   64 MB, or one at a time if larger; Orbax needs a few times the memory of a

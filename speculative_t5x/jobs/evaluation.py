@@ -60,7 +60,7 @@ def evaluate(
     shown_example: int | None = None,
     loggers: Sequence[Callable[..., seqio.Logger]] = (),
 ) -> list[run_record.RunRecord]:
-  """Decodes a split plainly and speculatively and compares texts and times.
+  """Decode a split plainly and speculatively and compare texts and time.
 
   A job that was killed resumes after the chunks that it finished.
 
@@ -143,7 +143,7 @@ def evaluate(
 
 
 def _identity(examples: examples_lib.Examples) -> list[Any]:
-  """Returns what the predictions of examples depend on, as JSON."""
+  """Return what the predictions of examples depend on, as JSON."""
   columns = examples.example_ids.tolist(), examples.tokens.tolist()
   hints = [examples.hints] if any(examples.hints) else []
   return [*columns, examples.inputs, examples.references, *hints]
@@ -163,7 +163,7 @@ class _Evaluation:
   def chunks(
       self, output_dir: str, samplings: sampling_lib.Pair
   ) -> chunks_lib.Chunks:
-    """Returns the chunks of one configuration; writes nothing yet."""
+    """Return the chunks of one configuration; write nothing yet."""
     return chunks_lib.Chunks(
         output_dir,
         self.workload.new_record(
@@ -186,7 +186,7 @@ class _Evaluation:
   def run(
       self, samplings: sampling_lib.Pair, chunks: chunks_lib.Chunks
   ) -> tuple[run_record.RunRecord, dict[str, task_metrics.MetricValues]]:
-    """Decodes and judges all examples; returns the record and the metrics."""
+    """Decode and judge all examples; return the record and the metrics."""
     found = list(self._take(samplings, chunks))
     plain, speculative = (
         interleaved.join([chunk.values[side] for chunk in found])
@@ -206,7 +206,7 @@ class _Evaluation:
   def _take(
       self, samplings: sampling_lib.Pair, chunks: chunks_lib.Chunks
   ) -> Iterator[chunks_lib.Chunk]:
-    """Yields all chunks, of earlier runs or decoded here."""
+    """Yield all chunks, of earlier runs or decoded here."""
     size = self.batch_size
     rows = workload_lib.request_rows(self.examples)
     requests = self.workload.requests(size, *samplings).of(rows)
@@ -238,7 +238,7 @@ class _Evaluation:
       batches: Sequence[requests_lib.Request],
       run: Callable[[], Sequence[interleaved.Run]],
   ) -> chunks_lib.Content:
-    """Decodes the examples of a chunk in both ways."""
+    """Decode the examples of a chunk in both ways."""
     runs = run()
     for decoded in itertools.chain(*(each.decoded for each in runs)):
       token_decoder.check_finite(decoded)
@@ -261,7 +261,7 @@ class _Evaluation:
   def _judge(
       self, chunks: Sequence[chunks_lib.Chunk], side: str
   ) -> task_metrics.MetricValues:
-    """Computes the task's metrics of the best decodes of one side."""
+    """Compute the task's metrics of the best decodes of one side."""
     rows = (json.loads(row) for chunk in chunks for row in chunk.rows)
     texts = [predictions_lib.best_of(row[side]) for row in rows]
     columns = [chunk.values['aux_values'][side] for chunk in chunks]
@@ -272,7 +272,7 @@ class _Evaluation:
     return task_metrics.compute(self.examples, texts, aux_values)
 
   def show(self, number: int) -> None:
-    """Prints the tokens of one example, one line per target call."""
+    """Print the tokens of one example, one line per target call."""
     rows = workload_lib.request_rows(self.examples.part(number, number + 1))
     num_rows = sharding.round_up(self.decoder.mesh, 1)
     requests = self.workload.requests(num_rows, sampling_lib.GREEDY)

@@ -68,7 +68,7 @@ def infer(
     tokens: bool = False,
     chunk_batches: int = 16,
 ) -> run_record.RunRecord | None:
-  """Decodes lines of files or inputs of a task, in their order.
+  """Decode lines of files or inputs of a task, in their order.
 
   A job that was killed resumes after the chunks that it finished.
 
@@ -184,7 +184,7 @@ def infer(
 def _answers_in(
     rows: Iterable[str], vocabulary: vocabularies.Vocabulary
 ) -> Iterator[tuple[str, str]]:
-  """Yields the inputs of lines of predictions, and the best outputs."""
+  """Yield the inputs of lines of predictions, and the best outputs."""
   for row in map(json.loads, rows):
     if not inputs_lib.is_empty(row['input'], vocabulary.encode(row['input'])):
       yield row['input'], predictions_lib.best_of(row['prediction'])
@@ -195,7 +195,7 @@ def _vocabulary(
     paths: Sequence[str] | None,
     vocabulary_file: str | None,
 ) -> vocabularies.Vocabulary:
-  """Returns the vocabulary of the inputs, and checks that there are some."""
+  """Return the vocabulary of the inputs, and check that there are some."""
   name = workload.mixture_or_task_name
   if paths is None and name is None:
     raise ValueError(
@@ -212,7 +212,7 @@ def _vocabulary(
 def _note_hints(
     inputs: Iterator[inputs_lib.Input], decoder: token_decoder.TokenDecoder
 ) -> Iterator[inputs_lib.Input]:
-  """Yields the inputs, and says at the first hints if they are not used."""
+  """Yield the inputs, and say at the first hints if they are not used."""
   has_hints = False
   for each in inputs:
     if each.hints and not has_hints:
@@ -241,7 +241,7 @@ class _Inference:
   shown: progress.Progress
 
   def identity(self, part: Sequence[inputs_lib.Input]) -> list[Any]:
-    """Returns what the predictions of inputs depend on, as JSON."""
+    """Return what the predictions of inputs depend on, as JSON."""
     found = []
     for each in part:
       others = [x for x in (each.hints, dict(each.fields)) if x]
@@ -252,7 +252,7 @@ class _Inference:
   def decode(
       self, part: Sequence[inputs_lib.Input], first: int
   ) -> chunks_lib.Content:
-    """Decodes inputs; `first` is the number of their first batch."""
+    """Decode inputs; `first` is the number of their first batch."""
     rows = [
         requests_lib.Row(x.tokens, x.example_id, x.hints, not x.is_empty)
         for x in part
@@ -283,7 +283,7 @@ class _Inference:
       part: Sequence[inputs_lib.Input],
       results: Sequence[engine_lib.Result],
   ) -> Iterator[dict[str, Any]]:
-    """Yields the rows of `predictions.jsonl`, one per input."""
+    """Yield the rows of `predictions.jsonl`, one per input."""
     found = predictions_lib.read(
         [each.decoded for each in results],
         len(part),
@@ -318,7 +318,7 @@ def _settings(
     job: _Inference,
     paths: Sequence[str] | None,
 ) -> run_record.RunRecord:
-  """Returns the record before anything is decoded."""
+  """Return the record before anything is decoded."""
   requests = job.requests
   record = workload.new_record(
       'infer',
@@ -345,7 +345,7 @@ def _print_all(
     inputs: Iterator[inputs_lib.Input],
     settings: run_record.RunRecord,
 ) -> None:
-  """Decodes the inputs and prints their predictions, batch by batch."""
+  """Decode the inputs and print their predictions, batch by batch."""
   counted = collections.Counter()
   parts = batching.parts(inputs, job.requests.batch_size)
   for number, part in enumerate(parts):
@@ -365,7 +365,7 @@ def _write_all(
     chunk_batches: int,
     options: dict[str, Any],
 ) -> tuple[run_record.RunRecord, Iterable[str]]:
-  """Decodes the inputs into an output folder.
+  """Decode the inputs into an output folder.
 
   Returns:
     The record, and the lines of `predictions.jsonl`.
@@ -401,7 +401,7 @@ def _write_all(
 
 
 def _counted(run: interleaved.Run) -> dict[str, Any]:
-  """Returns what a run counted, as values of the record."""
+  """Return what a run counted, as values of the record."""
   is_speculative = run.counts.speculation is not None
   name = 'speculative' if is_speculative else 'baseline'
   described = walltimes.run_of(run)

@@ -30,7 +30,7 @@ def make_table(
     num_examples: int | None = None,
     continuations: int = token_counts.NUM_KEPT,
 ) -> token_counts.TokenCounts:
-  """Counts the tokens of a task's references, or of what a target decoded.
+  """Count the tokens of a task's references, or of what a target decoded.
 
   The arguments are explained in `configs/runs/ngram_table.gin`.
 

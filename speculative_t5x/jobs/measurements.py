@@ -84,7 +84,7 @@ class Measurements:
       samplings: sampling_lib.Pair,
       gammas: Sequence[int] = (),
   ) -> Alpha:
-    """Returns alpha, from an earlier run of the job or measured.
+    """Return alpha, from an earlier run of the job or measured.
 
     The decoder's gamma and policy do not matter. Tokens per call are expected
     for the given gammas, and always for those up to 10.
@@ -132,7 +132,7 @@ class Measurements:
       total: int,
       alpha: run_record.Alpha,
   ) -> run_record.RunRecord:
-    """Adds a configuration's record, known or measured, to the folder.
+    """Add a configuration's record, known or measured, to the folder.
 
     The programs have the policy of the workload, which has the rule; `alpha` is
     that of the drafter with these samplings. The folder gets `total` records.
@@ -180,7 +180,7 @@ class Measurements:
       total: int,
       **alphas: run_record.Alpha,
   ) -> run_record.RunRecord:
-    """Adds the record of what a rule accepts, without plain decoding.
+    """Add the record of what a rule accepts, without plain decoding.
 
     Known or measured. Arguments are those of `walltime`, and `rule_alpha`,
     alpha under the rule.
@@ -212,7 +212,7 @@ class Measurements:
   def _write(
       self, decoder: token_decoder.TokenDecoder, samplings: sampling_lib.Pair
   ) -> Sequence[engine.Result]:
-    """Returns what the target wrote, for alpha."""
+    """Return what the target wrote, for alpha."""
     if samplings not in self._written:
       num_rows = sharding.round_up(decoder.mesh, 1)
       requests = self.workload.requests(ALPHA_BATCH * num_rows, *samplings)
@@ -231,7 +231,7 @@ class Measurements:
       batch_size: int,
       samplings: sampling_lib.Pair,
   ) -> tuple[list[requests_lib.Request], examples_lib.Examples]:
-    """Returns the requests of the examples that are timed, and these."""
+    """Return the requests of the examples that are timed, and these."""
     examples = self.examples.first(self.num_examples)
     requests = workload.requests(
         sharding.round_up(decoder.mesh, batch_size), *samplings
@@ -246,7 +246,7 @@ class Measurements:
       batch_size: int,
       samplings: sampling_lib.Pair,
   ) -> run_record.RunRecord:
-    """Returns a record before anything is measured."""
+    """Return a record before anything is measured."""
     reference = self.reference
     if reference and reference.way(samplings.target) is None:
       reference = None
@@ -264,7 +264,7 @@ class Measurements:
 
 
 def _at(samplings: sampling_lib.Pair) -> str:
-  """Returns the words for what is sampled from."""
+  """Return the words for what is sampled from."""
   topk = samplings.target.topk
   kept = f', top-k {topk}' if topk else ''
   return f'temperature {samplings.target.temperature:g}{kept}'
@@ -273,7 +273,7 @@ def _at(samplings: sampling_lib.Pair) -> str:
 def _name(
     settings: run_record.RunRecord, samplings: sampling_lib.Pair
 ) -> str:
-  """Returns the name of a configuration, for progress lines."""
+  """Return the name of a configuration, for progress lines."""
   return (
       f'{readings.method(settings)}, gamma {settings.gamma}, batch'
       f' {settings.batch_size}, {_at(samplings)}'

@@ -24,7 +24,7 @@ Task = tuple[str, Callable[..., Records]]
 def measure_methods(
     *, output_dir: str, tasks: Sequence[Task]
 ) -> dict[str, Records]:
-  """Runs the walltime jobs of several tasks, and writes one table of all.
+  """Run the walltime jobs of several tasks, and write one table of all.
 
   Args:
     output_dir: Gets `methods.md`, the table that is printed, and a folder per

@@ -50,7 +50,7 @@ def table2(
     target_size: str | None,
     shapes: simulated_walltimes.Shapes,
 ) -> None:
-  """Writes speedups beside Table 2's; see `table4` for the arguments."""
+  """Write speedups beside Table 2's; see `table4` for the arguments."""
   found = _speeds(output_dir, target_size, shapes)
   _write(output_dir, 'table2.md', markdown_tables.table_2(*found))
 
@@ -60,7 +60,7 @@ def table4(
     target_size: str | None,
     shapes: simulated_walltimes.Shapes,
 ) -> None:
-  """Writes predicted and measured speedups beside Table 4's, of the same runs.
+  """Write predicted and measured speedups beside Table 4's, of the same runs.
 
   Args:
     output_dir: Folder for the table and the records. The paper's rows that
@@ -78,7 +78,7 @@ def _speeds(
     target_size: str | None,
     shapes: simulated_walltimes.Shapes,
 ) -> tuple[Sequence[run_record.RunRecord], Sequence[markdown_tables.Pair]]:
-  """Returns what is simulated for the paper's rows, and what was measured."""
+  """Return what is simulated for the paper's rows, and what was measured."""
   measured = measured_pairs.find(output_dir)
   known = {
       (pair.task, pair.draft, record.temperature)
@@ -108,7 +108,7 @@ def _speeds(
 
 
 def table3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
-  """Writes alpha of every pair, beside the paper's, and Appendix A.2.
+  """Write alpha of every pair, beside the paper's, and Appendix A.2.
 
   Args:
     output_dir: Folder for the table, and of what `task_pairs` measured.
@@ -120,7 +120,7 @@ def table3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
 
 
 def table5(output_dir: Path) -> None:
-  """Writes alpha under lenience of every pair, beside Table 5's.
+  """Write alpha under lenience of every pair, beside Table 5's.
 
   Args:
     output_dir: Folder for the table, and of what `task_pairs` measured.
@@ -135,7 +135,7 @@ def figure1(
     text: str,
     sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
 ) -> None:
-  """Draws the decoding of a sentence as a page, a picture and terminal text.
+  """Draw the decoding of a sentence as a page, a picture and terminal text.
 
   The output folder gets figure1.html, .pdf and .png, the terminal the rest.
   """
@@ -148,19 +148,19 @@ def figure1(
 
 
 def figure2(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
-  """Draws tokens per target call over alpha; see `figure4`."""
+  """Draw tokens per target call over alpha; see `figure4`."""
   _save_points('figure2', figures.figure_2, output_dir, records)
 
 
 def figure3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
-  """Draws the best gamma over alpha; see `figure4`."""
+  """Draw the best gamma over alpha; see `figure4`."""
   _save_points(
       'figure3', figures.figure_3, output_dir, records, has_simulated=False
   )
 
 
 def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
-  """Draws speed and operations over alpha.
+  """Draw speed and operations over alpha.
 
   Args:
     output_dir: Gets the figure; what the tables measured there is laid over it.
@@ -178,7 +178,7 @@ def figure5(
     gammas: Sequence[int],
     rounds: int = measured_loops.ROUNDS,
 ) -> None:
-  """Draws a trace of both loops from the times of their parts.
+  """Draw a trace of both loops from the times of their parts.
 
   The output folder gets figure5.pdf, .png, and .json for a trace viewer. Each
   gamma gets a row below plain decoding of the text, at temperature 0.
@@ -193,7 +193,7 @@ def figure5(
 def _save_points(
     name, draw, output_dir, records, *, has_simulated=True
 ) -> None:
-  """Draws a figure over the records of the output folder and of given files."""
+  """Draw a figure over the records of the output folder and of given files."""
   found = [x for pair in measured_pairs.find(output_dir) for x in pair.records]
   simulated = epath.Path(output_dir) / _SIMULATED / 'results.jsonl'
   if has_simulated and simulated.exists():
@@ -210,7 +210,7 @@ def _save_points(
 
 
 def _paths(records: Path | Sequence[Path]) -> Sequence[Path]:
-  """Returns the paths of one file or of several."""
+  """Return the paths of one file or of several."""
   if isinstance(records, str) or not isinstance(records, Sequence):
     return [records]
   return records

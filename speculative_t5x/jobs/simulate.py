@@ -28,7 +28,7 @@ def simulate(
     temperature: float | Sequence[float] = 0.0,
     shapes: simulated_walltimes.Shapes,
 ) -> list[run_record.RunRecord]:
-  """Measures every combination of draft, gamma, rate and temperature.
+  """Measure every combination of draft, gamma, rate and temperature.
 
   The arguments are explained in `configs/runs/simulate.gin`. The output folder
   gets the files of `outputs.output_folder`, and `walltime.md`, the table that

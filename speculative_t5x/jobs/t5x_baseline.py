@@ -23,7 +23,7 @@ _TIMES_THE_WEIGHTS = 3
 
 
 def prepare(target: models.ModelSource) -> models.ModelSource:
-  """Returns a target as it is to be loaded for `of`.
+  """Return a target as it is to be loaded for `of`.
 
   T5X reads the kernels that decoding merges one by one, and gets a copy of
   them. Where that may not fit, as XXL on a TPU v4, they are not merged.
@@ -45,7 +45,7 @@ def prepare(target: models.ModelSource) -> models.ModelSource:
 
 
 def of(decoder: token_decoder.TokenDecoder) -> walltimes.Reference | None:
-  """Returns T5X's sampler with the weights of a decoder's target.
+  """Return T5X's sampler with the weights of a decoder's target.
 
   None where T5X cannot be imported, on a mesh, and for a network that T5X does
   not have.
@@ -62,7 +62,7 @@ def _is_timed(config: object, mesh: jax.sharding.Mesh | None) -> bool:
 
 @functools.cache
 def _guest() -> types.ModuleType | None:
-  """Imports what calls T5X; None, with a line on stderr, where it fails."""
+  """Import what calls T5X; None, with a line on stderr, where it fails."""
   if importlib.util.find_spec('t5x') is None:
     return None
   try:

@@ -44,7 +44,7 @@ class Decodes:
   def read(
       self, target: checkpoints.Path, config: network.Network
   ) -> batches.Examples:
-    """Decodes what is missing, and returns all as examples.
+    """Decode what is missing, and return all as examples.
 
     Raises:
       ValueError: if the folder has decodes of other settings, if the job has
@@ -79,7 +79,7 @@ class Decodes:
 
 
 def _when_free(action: Callable[[], _T]) -> _T:
-  """Returns an action's result, once no other job writes to its folder."""
+  """Return an action's result, once no other job writes to its folder."""
   is_told = False
   while True:
     try:

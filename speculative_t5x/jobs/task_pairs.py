@@ -116,7 +116,7 @@ def measure(
     tables: Sequence[str],
     settings: Settings,
 ) -> None:
-  """Measures what some tables need of all pairs.
+  """Measure what some tables need of all pairs.
 
   Args:
     output_dir: Folder of the tables; see `measured_pairs`.
@@ -162,7 +162,7 @@ class _Found:
 
 
 def _find(task: TaskPairs, settings: Settings) -> _Found:
-  """Finds all that a task has, and checks that it fits; reads no weights."""
+  """Find all that a task has, and check that it fits; read no weights."""
   arguments.check_gammas([settings.gamma], task.workload.length)
   with errors.prefixed(f'The task {task.name}'):
     target, examples = task.workload.read_task(least=settings.num_examples)
@@ -191,7 +191,7 @@ def _measure_task(
     tables: set[str],
     settings: Settings,
 ) -> Iterator[run_record.RunRecord]:
-  """Yields the records of all drafters of a task."""
+  """Yield the records of all drafters of a task."""
   target = t5x_baseline.prepare(found.target).deferred()
   plain = task.workload.make_decoder(
       target, source.NOTHING, found.examples.vocabulary, gamma=1
@@ -223,7 +223,7 @@ def _measure_task(
 
 
 def _add_ngrams(folder: epath.Path, task: TaskPairs, found: _Found) -> _Found:
-  """Adds unigrams and bigrams of counts, which are made unless they exist."""
+  """Add unigrams and bigrams of counts, which are made unless they exist."""
   if task.count is None:
     return found
   # Other examples, or longer ones, are counted anew.
@@ -248,7 +248,7 @@ def _add_ngrams(folder: epath.Path, task: TaskPairs, found: _Found) -> _Found:
 
 
 def _gamma(task: str, draft: str, default: int, temperature: float) -> int:
-  """Returns the paper's gamma, or another if it has none for the pair."""
+  """Return the paper's gamma, or another if it has none for the pair."""
   row = published.find_row(task, draft, temperature)
   return default if row is None else row.gamma
 
@@ -262,7 +262,7 @@ def _measure_pair(
     tables: set[str],
     control_topk: Sequence[int],
 ) -> Iterator[run_record.RunRecord]:
-  """Measures what tables need of a drafter; yields the records.
+  """Measure what tables need of a drafter; yield the records.
 
   The folder gets them too. `first_gamma` returns that of a temperature.
   """

@@ -37,7 +37,7 @@ def tpu_preflight(
     shapes: bench_lib.Shapes,
     output_dir: str | None = None,
 ) -> dict[str, Any]:
-  """Compiles a target with its draft models for a TPU and reports on each pair.
+  """Compile a target with its draft models for a TPU and report on each pair.
 
   The arguments are explained in `configs/runs/tpu_preflight.gin`.
 
@@ -104,7 +104,7 @@ def tpu_preflight(
 
 
 def _drafts(names: str | Sequence[str], target: str) -> list[str]:
-  """Returns the drafts' names as `by_name` has them, without duplicates."""
+  """Return the drafts' names as `by_name` has them, without duplicates."""
   several = names if isinstance(names, list | tuple) else str(names).split(',')
   found = []
   for name in (str(each).strip() for each in several):

@@ -50,7 +50,7 @@ def measure_walltime(
     repeats: int = 3,
     alpha_tokens: int = 10_000,
 ) -> list[run_record.RunRecord]:
-  """Measures every combination of the settings of which several are given.
+  """Measure every combination of the settings of which several are given.
 
   The arguments are explained in `configs/runs/walltime.gin`, but for:
 
@@ -144,7 +144,7 @@ def _vary(
     policies: Sequence[contracts.DraftLengthPolicy],
     one_at_a_time: bool,
 ) -> list[list[workload_lib.Workload]]:
-  """Returns the workloads of each drafter, which differ in rule and policy."""
+  """Return the workloads of each drafter, which differ in rule and policy."""
   return [
       [
           dataclasses.replace(workload, rule=rule, policy=policy)
@@ -163,7 +163,7 @@ def _load_decoders(
     examples: examples_lib.Examples,
     gamma: int,
 ) -> Iterator[token_decoder.TokenDecoder]:
-  """Yields the target with one drafter after another."""
+  """Yield the target with one drafter after another."""
   decoder = None
   for drafter in placed.drafters:
     loaded = workload_lib.load_drafter(drafter)
@@ -189,7 +189,7 @@ def _measure_drafter(
     settings: Sequence[tuple[int, sampling_lib.Pair]],
     total: int,
 ) -> Iterator[tuple[list[run_record.RunRecord], list[str]]]:
-  """Yields records and advice of each setting, rule and policy in turn.
+  """Yield records and advice of each setting, rule and policy in turn.
 
   A workload has a rule and a policy, a setting a batch size and samplings; the
   job measures `total` configurations.

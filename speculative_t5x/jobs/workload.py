@@ -72,14 +72,14 @@ class Workload:
     return lengths.get('targets', 0) if isinstance(lengths, Mapping) else 0
 
   def make_mesh(self) -> jax.sharding.Mesh | None:
-    """Returns the mesh given; None for one device, or one still to choose."""
+    """Return the mesh given; None for one device, or one still to choose."""
     if self.mesh_shape is None:
       sharding.check_one_process()
       return None
     return sharding.from_shape(self.mesh_shape)
 
   def find_target(self) -> models.ModelSource:
-    """Returns the target whose weights are still to be read."""
+    """Return the target whose weights are still to be read."""
     return models.find_model(
         pairing.open_checkpoint(pairing.TARGET_PATH, self.checkpoint_path),
         self.target_config,
@@ -93,7 +93,7 @@ class Workload:
       vocabulary: vocabularies.Vocabulary | None,
       **batches: Any,
   ) -> placement.Placed:
-    """Chooses mesh and batch size, where they are not given, and says so.
+    """Choose mesh and batch size, where they are not given, and say so.
 
     Args:
       target: Target whose weights are still to be read.
@@ -117,13 +117,13 @@ class Workload:
     return placed
 
   def task(self) -> 'seqio.Task':
-    """Returns the task; see `tasks.examples.find_task`."""
+    """Return the task; see `tasks.examples.find_task`."""
     from speculative_t5x.tasks import examples as examples_lib
 
     return examples_lib.find_task(self.mixture_or_task_name, self.split)
 
   def task_vocabulary(self) -> vocabularies.Vocabulary:
-    """Returns the vocabulary of the task."""
+    """Return the vocabulary of the task."""
     from speculative_t5x.tasks import examples as examples_lib
     from speculative_t5x.tasks import task_vocabulary
 
@@ -131,7 +131,7 @@ class Workload:
     return task_vocabulary.TaskVocabulary(vocabulary)
 
   def num_examples(self) -> int | None:
-    """Returns the number of examples of the split, None if it is not known."""
+    """Return the number of examples of the split, None if it is not known."""
     try:
       return self.task().num_input_examples(self.split)
     except KeyError:  # a source may know only some of its splits
@@ -140,7 +140,7 @@ class Workload:
   def read_task(
       self, num_examples: int | None = None, least: int = 0
   ) -> tuple[models.ModelSource, 'examples_lib.Examples']:
-    """Finds the target, and reads the split that it decodes.
+    """Find the target, and read the split that it decodes.
 
     Args:
       num_examples: Most examples that are read, from the first on; None for
@@ -182,7 +182,7 @@ class Workload:
       num_decodes: int,
       batch_size: int | None,
   ) -> tuple[token_decoder.TokenDecoder, int]:
-    """Loads a drafter, if there is one, and the target.
+    """Load a drafter, if there is one, and the target.
 
     Returns:
       The decoder, and the batch size, which is chosen if it is None.
@@ -220,7 +220,7 @@ class Workload:
       vocabulary: vocabularies.Vocabulary,
       **options: Any,
   ) -> token_decoder.TokenDecoder:
-    """Returns the `token_decoder.TokenDecoder` of what is loaded."""
+    """Return the `token_decoder.TokenDecoder` of what is loaded."""
     return token_decoder.TokenDecoder(
         target,
         drafter,
@@ -236,7 +236,7 @@ class Workload:
       sampling: sampling_lib.Sampling,
       draft_sampling: sampling_lib.Sampling | None = None,
   ) -> requests_lib.Requests:
-    """Returns what makes requests of so many inputs each."""
+    """Return what makes requests of so many inputs each."""
     return requests_lib.Requests(
         inputs_length=self.task_feature_lengths['inputs'],
         length=self.length,
@@ -255,7 +255,7 @@ class Workload:
       draft_sampling: sampling_lib.Sampling | None = None,
       **values: Any,
   ) -> run_record.RunRecord:
-    """Returns the record of a configuration before it is measured."""
+    """Return the record of a configuration before it is measured."""
     return provenance.new_record(
         job,
         **provenance.describe_decoding(
@@ -270,7 +270,7 @@ class Workload:
 
 
 def note_unread_hints(decoder: token_decoder.TokenDecoder) -> None:
-  """Prints a line on stderr unless the drafter reads hints."""
+  """Print a line on stderr unless the drafter reads hints."""
   if not decoder.reads_hints:
     name = decoder.loaded_drafter.description.name
     way = f'the drafter {name} does' if name else 'plain decoding does'
@@ -282,7 +282,7 @@ def note_unread_hints(decoder: token_decoder.TokenDecoder) -> None:
 
 
 def note_unstopped_drafts(decoder: token_decoder.TokenDecoder) -> None:
-  """Prints a line on stderr if drafts give a policy nothing to stop them by.
+  """Print a line on stderr if drafts give a policy nothing to stop them by.
 
   Policies stop a draft by the distributions of its tokens. A drafter that
   draws no token, as lookup, has none.
@@ -302,7 +302,7 @@ def note_unstopped_drafts(decoder: token_decoder.TokenDecoder) -> None:
 def note_unread_sampling(
     decoder: token_decoder.TokenDecoder, pairs: Sequence[sampling_lib.Pair]
 ) -> None:
-  """Prints a line on stderr if the drafter's own sampling has no effect."""
+  """Print a line on stderr if the drafter's own sampling has no effect."""
   name = decoder.loaded_drafter.description.name  # None in plain decoding
   is_own = any(each.drafter != each.target for each in pairs)
   if name and is_own and not decoder.drafter.num_uniforms:
@@ -316,9 +316,9 @@ def note_unread_sampling(
 def pad_batch(
     mesh: jax.sharding.Mesh | None, batch_size: int | None
 ) -> int | None:
-  """Returns a batch size that the data axis divides.
+  """Return a batch size that the data axis divides.
 
-  Prints a line on stderr if it is not the one asked for. None is still to be
+  A line on stderr says so if it is not the one asked for. None is still to be
   chosen, and stays.
   """
   if batch_size is None:
@@ -335,7 +335,7 @@ def pad_batch(
 
 
 def request_rows(examples: 'examples_lib.Examples') -> list[requests_lib.Row]:
-  """Returns examples of a task as rows of requests."""
+  """Return examples of a task as rows of requests."""
   return [
       requests_lib.Row(each.tokens, each.example_id, each.hints)
       for each in examples.rows
@@ -343,12 +343,12 @@ def request_rows(examples: 'examples_lib.Examples') -> list[requests_lib.Row]:
 
 
 def load_target(target: models.ModelSource) -> models.Model:
-  """Reads the weights of a target."""
+  """Read the weights of a target."""
   progress.say(f'loading {target.checkpoint.folder}')
   return target.load()
 
 
 def load_drafter(read: Callable[[], source.Drafting]) -> source.Drafting:
-  """Reads a drafter; `read` is what `source.Source.find` returned."""
+  """Read a drafter; `read` is what `source.Source.find` returned."""
   progress.say('loading the drafter')
   return read()

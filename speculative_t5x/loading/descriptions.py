@@ -42,7 +42,7 @@ class DrafterDescription:
 def _in_words(
     name: str, description: ModelDescription | DrafterDescription
 ) -> str:
-  """Returns name, size and dtype in one line."""
+  """Return name, size and dtype in one line."""
   count = description.num_params
   size = None if count is None else f'{count / 1e6:.3g}M parameters'
   return ', '.join(x for x in (name, size, description.dtype) if x)

@@ -27,11 +27,11 @@ class CheckpointError(ValueError):
 def reading(
     what: Any, kind: type[ValueError] = CheckpointError
 ) -> Iterator[None]:
-  """Turns what a damaged file makes other libraries raise into one error.
+  """Turn what a damaged file makes other libraries raise into one error.
 
   Args:
-    what: the file, or what is read of it, for the message.
-    kind: class of the error.
+    what: The file, or what is read of it, for the message.
+    kind: Class of the error.
   Raises:
     kind: for any exception within the context.
   """
@@ -52,7 +52,7 @@ def reading(
 def prefixed(
     prefix: str, kind: type[ValueError] = ValueError
 ) -> Iterator[None]:
-  """Puts a prefix and a colon before the messages of errors of a kind."""
+  """Put a prefix and a colon before the messages of errors of a kind."""
   try:
     yield
   except kind as error:
@@ -60,20 +60,20 @@ def prefixed(
 
 
 def listing(items: list[str]) -> str:
-  """Returns the first items, and how many more there are."""
+  """Return the first items, and how many more there are."""
   shown = ', '.join(items[:_MAX_LISTED])
   rest = len(items) - _MAX_LISTED
   return f'{shown} and {rest} more' if rest > 0 else shown
 
 
 def shown(value: Any) -> str:
-  """Returns a value as Python writes it, cut where it is long."""
+  """Return a value as Python writes it, cut where it is long."""
   text = repr(value)
   return text if len(text) <= _MAX_SHOWN else f'{text[:_MAX_SHOWN]}...'
 
 
 def first_line(error: BaseException) -> str:
-  """Returns the first line of another library's error."""
+  """Return the first line of another library's error."""
   lines = str(error).strip().splitlines()
   if not lines:
     return type(error).__name__

@@ -60,7 +60,7 @@ class Model:
     return f'Model({self.describe()}, {type(self.config).__name__}, on {where})'
 
   def describe(self) -> descriptions.ModelDescription:
-    """Returns name, checkpoint, size and dtype, for the run record."""
+    """Return name, checkpoint, size and dtype, for the run record."""
     path = pathlib.PurePosixPath(self.checkpoint) if self.checkpoint else None
     return descriptions.ModelDescription(
         name=f'{path.parent.name}/{path.name}' if path else None,
@@ -94,7 +94,7 @@ class ModelSource:
       object.__setattr__(self, 'special_ids', self.config.special_ids)
 
   def with_vocabulary(self, name: str, eos_id: int) -> 'ModelSource':
-    """Returns the source with the special ids of its vocabulary.
+    """Return the source with the special ids of its vocabulary.
 
     The layouts of T5X do not store special ids. Padding and start are 0 there,
     as T5X has them built in, and the end of sequence is the vocabulary's.
@@ -109,7 +109,7 @@ class ModelSource:
     return self
 
   def load(self) -> Model:
-    """Reads the weights, in the dtype of the network.
+    """Read the weights, in the dtype of the network.
 
     Settings of decoding in a Hugging Face folder that are not applied here are
     named in a line on stderr.
@@ -139,7 +139,7 @@ class ModelSource:
     )
 
   def deferred(self) -> Model:
-    """Returns the model, whose weights are read when they are first used.
+    """Return the model, whose weights are read when they are first used.
 
     For a job that may find all of its results, and then reads none.
     """
@@ -176,7 +176,7 @@ def find_model(
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
     is_decoder: bool = False,
 ) -> ModelSource:
-  """Returns what is known of a model before its weights are read.
+  """Return what is known of a model before its weights are read.
 
   The arguments are those of `load_model`.
 
@@ -202,7 +202,7 @@ def find_model(
 
 
 def abstract_params(config: network.Network) -> contracts.Params:
-  """Returns names and shapes of a network's parameters; creates none."""
+  """Return names and shapes of a network's parameters; create none."""
   return jax.tree.map(lambda x: x, _abstract_params(config))  # a copy
 
 
@@ -213,7 +213,7 @@ def _abstract_params(config: network.Network) -> contracts.Params:
 
 @functools.cache
 def count_params(config: network.Network) -> int:
-  """Returns the number of parameters in a checkpoint of the network."""
+  """Return the number of parameters in a checkpoint of the network."""
   return sum(x.size for x in jax.tree.leaves(abstract_params(config)))
 
 
@@ -222,7 +222,7 @@ def param_shardings(
     mesh: sharding.Mesh,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
 ) -> contracts.Params:
-  """Returns the shardings of a network's parameters on a mesh.
+  """Return the shardings of a network's parameters on a mesh.
 
   What the mesh does not divide stays whole: with 6 heads and a model axis of 4
   every device holds all of the attention. Heads are never cut apart, though
@@ -251,7 +251,7 @@ def make_model(
     special_ids: contracts.SpecialIds | None = None,
     merged: bool = True,
 ) -> Model:
-  """Returns a model of given parameters.
+  """Return a model of given parameters.
 
   Args:
     config: The network.
@@ -281,7 +281,7 @@ def make_model(
 
 
 def shorten_head(model: Model, ids: Sequence[int]) -> Model:
-  """Returns a draft model whose head has logits for some tokens only.
+  """Return a draft model whose head has logits for some tokens only.
 
   It never drafts others: they get logit -inf. Decoding stays exact, and the
   head, often the largest part of a small model's step, takes less time.
@@ -309,7 +309,7 @@ def load_model(
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
     is_decoder: bool = False,
 ) -> Model:
-  """Loads a checkpoint.
+  """Load a checkpoint.
 
   Args:
     path: A `checkpoint_<step>` folder of T5X, a folder of several (the newest
@@ -337,7 +337,7 @@ def load_model(
 def check_end(
     name: str, eos_id: int, special_ids: contracts.SpecialIds
 ) -> None:
-  """Checks that a vocabulary and a model have one end of sequence.
+  """Check that a vocabulary and a model have one end of sequence.
 
   Raises:
     vocabularies.VocabularyError: naming both.
@@ -355,7 +355,7 @@ def fit_vocabulary(
     target: Model | ModelSource,
     drafts: Sequence[Model | ModelSource] = (),
 ) -> vocabularies.Vocabulary:
-  """Returns a vocabulary with the sentinels that its target has logits for.
+  """Return a vocabulary with the sentinels that its target has logits for.
 
   Networks that draft for it need no logits for sentinels.
 

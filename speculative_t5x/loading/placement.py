@@ -87,7 +87,7 @@ class Batches:
   def needs(
       self, target: network_lib.Network, found: Drafters, platform: str
   ) -> Needs:
-    """Returns the bytes per device of a target with each drafter in turn."""
+    """Return the bytes per device of a target with each drafter in turn."""
 
     def needs(batch_size: int, mesh_shape: Shape) -> int:
       workload = memory.Workload(
@@ -130,7 +130,7 @@ class Placed:
 
 
 def this_machine() -> Machine:
-  """Returns the devices of this process."""
+  """Return the devices of this process."""
   device, count = jax.local_devices()[0], jax.local_device_count()
   try:
     free = memory.available_bytes()
@@ -147,7 +147,7 @@ def place(
     batches: Batches,
     mesh_shape: Sequence[int] | None,
 ) -> Placed:
-  """Finds drafters, and places them and the target on the devices.
+  """Find drafters, and place them and the target on the devices.
 
   Args:
     target: The target; on a mesh if one is given as such.
@@ -206,7 +206,7 @@ def place_training(
     num_examples: int,
     mesh_shape: Sequence[int] | None,
 ) -> jax.sharding.Mesh | None:
-  """Returns the mesh of a training; says on stderr which and why.
+  """Return the mesh of a training; say on stderr which and why.
 
   Args:
     networks: Networks whose parameters are held in float32; one twice for its
@@ -241,7 +241,7 @@ def _choose(
     mesh_shape: Sequence[int] | None,
     refused: Callable[[Shape, int], tuple[str, list[str]]],
 ) -> tuple[Shape, int, int]:
-  """Returns mesh, batch size and bytes per device.
+  """Return mesh, batch size and bytes per device.
 
   Raises:
     DoesNotFitError: if nothing fits; `refused` then says what does not, and
@@ -268,7 +268,7 @@ def _fitting(
     sizes: Sequence[int] | None,
     mesh_shape: Sequence[int] | None,
 ) -> tuple[Shape, int, int] | None:
-  """Returns mesh, batch size and bytes per device; None if nothing fits."""
+  """Return mesh, batch size and bytes per device; None if nothing fits."""
   tried = []
   for shape, size in _candidates(machine, sizes, mesh_shape):
     tried.append((shape, size, needs(size, shape)))
@@ -282,7 +282,7 @@ def _candidates(
     sizes: Sequence[int] | None,
     mesh_shape: Sequence[int] | None,
 ) -> Iterator[tuple[Shape, int]]:
-  """Yields meshes and batch sizes, the preferred ones first."""
+  """Yield meshes and batch sizes, the preferred ones first."""
   if mesh_shape is not None:
     shapes = [tuple(mesh_shape)]
   else:
@@ -308,7 +308,7 @@ def _drafter_bytes(
     workload: memory.Workload,
     vocab_size: int,
 ) -> list[memory.DeviceBytes]:
-  """Returns the bytes per device of what a drafter has, part by part."""
+  """Return the bytes per device of what a drafter has, part by part."""
   # What a source of one's own returns need not say its networks.
   networks = [
       memory.draft_bytes(
@@ -330,7 +330,7 @@ def _drafter_bytes(
 def _mesh_that_fits(
     machine: Machine, needs: Needs, sizes: Sequence[int] | None
 ) -> str | None:
-  """Returns the setting of the smallest mesh that would do, if there is one."""
+  """Return the setting of the smallest mesh that would do, if there is one."""
   count = machine.count
   while machine.platform != 'cpu' and count <= _MOST_DEVICES:
     larger = dataclasses.replace(machine, count=count)
@@ -344,7 +344,7 @@ def _mesh_that_fits(
 def _mesh_setting(
     machine: Machine, shape: Shape, given: Sequence[int] | None
 ) -> str:
-  """Returns the setting of a mesh, and why it was chosen."""
+  """Return the setting of a mesh, and why it was chosen."""
   text = f'MESH_SHAPE={shape}'
   if given is not None or machine.count == 1:
     return text

@@ -23,7 +23,7 @@ _NO_TPU_VARIABLES = (
 
 @contextlib.contextmanager
 def quiet_stderr() -> Iterator[None]:
-  """Discards output to the process's stderr; exceptions still propagate."""
+  """Discard output to the process's stderr; exceptions still propagate."""
   sys.stderr.flush()
   kept = os.dup(2)
   with open(os.devnull, 'wb') as nowhere:
@@ -37,7 +37,7 @@ def quiet_stderr() -> Iterator[None]:
 
 
 def keep_tensorflow_off_accelerators() -> None:
-  """Hides GPUs from TensorFlow, which would reserve their memory.
+  """Hide GPUs from TensorFlow, which would reserve their memory.
 
   TensorFlow is used only to read and tokenize. Does nothing if it is not
   imported, or if it has initialised its devices already; the caller has chosen
@@ -49,7 +49,7 @@ def keep_tensorflow_off_accelerators() -> None:
 
 
 def keep_libtpu_from_searching() -> None:
-  """Keeps JAX from opening a TPU on a machine without one.
+  """Keep JAX from opening a TPU on a machine without one.
 
   If libtpu is installed, as a compiler, it would search for a TPU and print
   errors. Does nothing if a device file, an environment variable or JAX's

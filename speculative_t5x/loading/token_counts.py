@@ -45,9 +45,9 @@ class TokenCounts:
     next_tokens: [contexts, kept] int32, the most frequent of them, the most
       frequent one first.
     next_counts: [contexts, kept] int64, how often these follow; 0 fills a row.
-    eos_id: end of sequence of the vocabulary.
-    vocabulary: what identifies the vocabulary; None if that is not known.
-    origin: which texts were counted.
+    eos_id: End of sequence of the vocabulary.
+    vocabulary: What identifies the vocabulary; None if that is not known.
+    origin: Which texts were counted.
   """
 
   counts: np.ndarray
@@ -64,7 +64,7 @@ class TokenCounts:
     return self.counts.size
 
   def most_frequent(self, size: int) -> np.ndarray:
-    """Returns ids of the most frequent tokens, ascending, int32.
+    """Return ids of the most frequent tokens, ascending, int32.
 
     The end of sequence is always among them. Tokens that do not occur are left
     out, and there may be fewer than `size`.
@@ -78,7 +78,7 @@ class TokenCounts:
     return np.sort(ranked[:size]).astype(np.int32)
 
   def coverage(self, ids: np.ndarray) -> float:
-    """Returns the share of all counted tokens that are among `ids`."""
+    """Return the share of all counted tokens that are among `ids`."""
     return float(np.sum(self.counts[ids]) / np.sum(self.counts))
 
   def check_fits(
@@ -88,7 +88,7 @@ class TokenCounts:
       eos_id: int,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> None:
-    """Checks that the counts, read from a path, are of a model's vocabulary.
+    """Check that the counts, read from a path, are of a model's vocabulary.
 
     Raises:
       TableError: if they are not.
@@ -116,7 +116,7 @@ class TokenCounts:
       )
 
   def to_bytes(self) -> bytes:
-    """Returns the content of the file."""
+    """Return the content of the file."""
     facts = {
         'eos_id': self.eos_id,
         'vocabulary': self.vocabulary and dataclasses.asdict(self.vocabulary),
@@ -129,7 +129,7 @@ class TokenCounts:
 
 
 def load(folder: epath.PathLike) -> TokenCounts:
-  """Reads the counts that the make-table job wrote to a folder.
+  """Read the counts that the make-table job wrote to a folder.
 
   Raises:
     TableError: if there are none, or they cannot be read.
@@ -169,13 +169,13 @@ def count(
     vocabulary: vocabularies.Fingerprint | None = None,
     origin: str = '',
 ) -> TokenCounts:
-  """Counts the tokens of texts and the pairs of tokens next to each other.
+  """Count the tokens of texts and the pairs of tokens next to each other.
 
   Args:
-    texts: token ids of each, the end of sequence included; read once.
-    num_pieces: size of the vocabulary; more if the texts hold larger ids.
-    num_kept: continuations to store per context, at least 1.
-    eos_id, vocabulary, origin: see `TokenCounts`.
+    texts: Token ids of each, the end of sequence included; read once.
+    num_pieces: Size of the vocabulary; more if the texts hold larger ids.
+    num_kept: Continuations to store per context, at least 1.
+    eos_id, vocabulary, origin: See `TokenCounts`.
   Raises:
     ValueError: if there is no token, or one that is no id.
   """
@@ -213,7 +213,7 @@ def count(
 def _count_pairs(
     texts: Iterable[Sequence[int]],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Returns contexts, tokens after them, and how often they do, all int64.
+  """Return contexts, tokens after them, and how often they do, all int64.
 
   The beginning of a text is the context _MAX_IDS.
   """
@@ -231,7 +231,7 @@ def _count_pairs(
 
 
 def _pairs(ids: Sequence[int]) -> np.ndarray:
-  """Returns one number per token: its context times _MAX_IDS, and itself."""
+  """Return one number per token: its context times _MAX_IDS, and itself."""
   ids = np.asarray(ids, np.int64)
   if ids.size and not 0 <= ids.min() <= ids.max() < _MAX_IDS:
     wrong = ids.min() if ids.min() < 0 else ids.max()
@@ -244,7 +244,7 @@ def _pairs(ids: Sequence[int]) -> np.ndarray:
 
 
 def _sum_by(index: np.ndarray, values: np.ndarray, size: int) -> np.ndarray:
-  """Returns the sums of values with equal index, [size] int64."""
+  """Return the sums of values with equal index, [size] int64."""
   sums = np.zeros(size, np.int64)
   np.add.at(sums, index, values)
   return sums

@@ -72,21 +72,21 @@ class Vocabulary(abc.ABC):
 
   @abc.abstractmethod
   def encode(self, text: str) -> list[int]:
-    """Returns the ids of a text, without an end of sequence."""
+    """Return the ids of a text, without an end of sequence."""
 
   @abc.abstractmethod
   def decode(self, ids: Sequence[int]) -> str:
-    """Returns the text of ids; padding and the end of sequence have none.
+    """Return the text of ids; padding and the end of sequence have none.
 
     An id without a piece is shown as the unknown piece is, if there is one.
     """
 
   @abc.abstractmethod
   def id_to_piece(self, i: int) -> str:
-    """Returns the piece of an id, or `<id 5>` for an id without one."""
+    """Return the piece of an id, or `<id 5>` for an id without one."""
 
   def within(self, num_logits: int) -> 'Vocabulary':
-    """Returns the vocabulary without sentinels that a model does not have.
+    """Return the vocabulary without sentinels that a model does not have.
 
     Args:
       num_logits: Width of the model's logits. Only sentinels that a file leaves
@@ -96,7 +96,7 @@ class Vocabulary(abc.ABC):
     return self
 
   def knows(self, text: str, ids: Sequence[int]) -> bool:
-    """Returns whether a text was encoded without unknown pieces.
+    """Return whether a text was encoded without unknown pieces.
 
     A control token (`<2de>`) that was split is unknown too: its pieces mean
     something else to the model. `ids` are what `encode` returned.
@@ -133,7 +133,7 @@ class SentencePieceVocabulary(Vocabulary):
   """
 
   def __init__(self, path: epath.Path):
-    """Reads the model.
+    """Read the model.
 
     Sentinels that the file leaves out are added: as many as `extra_ids` of the
     tokenizer_config.json beside it says, else 100.
@@ -204,7 +204,7 @@ class TokenizerVocabulary(Vocabulary):
   """
 
   def __init__(self, path: epath.Path):
-    """Reads the file.
+    """Read the file.
 
     Raises:
       VocabularyError: if it is damaged, or names no padding or end of sequence.
@@ -242,7 +242,7 @@ class TokenizerVocabulary(Vocabulary):
 
 
 def load(path: epath.PathLike) -> Vocabulary:
-  """Reads a vocabulary.
+  """Read a vocabulary.
 
   Args:
     path: A SentencePiece .model file, a tokenizer.json, or a folder that holds
@@ -269,7 +269,7 @@ def load(path: epath.PathLike) -> Vocabulary:
 
 
 def fingerprint(vocabulary: Vocabulary) -> Fingerprint:
-  """Returns what identifies a vocabulary.
+  """Return what identifies a vocabulary.
 
   Vocabularies that `check_same` takes for one have the same fingerprint.
   """
@@ -280,7 +280,7 @@ def fingerprint(vocabulary: Vocabulary) -> Fingerprint:
 
 
 def check_same(target: Vocabulary, draft: Vocabulary) -> None:
-  """Checks that an id means the same piece to the target and to the draft.
+  """Check that an id means the same piece to the target and to the draft.
 
   Sentinels after the last piece of the smaller vocabulary are no difference:
   some spiece.model files leave them out.
@@ -321,7 +321,7 @@ def _differences(
 def _with_sentinels(
     processor: sentencepiece.SentencePieceProcessor, count: int
 ) -> sentencepiece.SentencePieceProcessor:
-  """Returns a processor with sentinels at its end, as seqio adds them."""
+  """Return a processor with sentinels at its end, as seqio adds them."""
   proto = sentencepiece_model_pb2.ModelProto()
   proto.ParseFromString(processor.serialized_model_proto())
   for i in reversed(range(count)):
@@ -356,7 +356,7 @@ def _special_id(
     find: Callable[[str], int | None],
     default: int | None,
 ) -> int:
-  """Returns the id of the token that files name for a role, or the default.
+  """Return the id of the token that files name for a role, or the default.
 
   The default is the vocabulary's own; None or -1 if it has none.
   """
@@ -372,7 +372,7 @@ def _special_id(
 
 
 def _named_beside(path: epath.Path, role: str) -> str | None:
-  """Returns the token that a file beside the vocabulary names for a role."""
+  """Return the token that a file beside the vocabulary names for a role."""
   for file in (path.parent / name for name in _SPECIAL_TOKENS):
     with errors.reading(file, VocabularyError):
       token = _read_json(file).get(role)
@@ -386,7 +386,7 @@ def _named_beside(path: epath.Path, role: str) -> str | None:
 
 
 def _check_added_tokens(path: epath.Path, vocabulary: Vocabulary) -> None:
-  """Checks that a vocabulary has the tokens that were added to its model.
+  """Check that a vocabulary has the tokens that were added to its model.
 
   transformers keeps them beside the file too, and reads both.
   """
@@ -406,5 +406,5 @@ def _check_added_tokens(path: epath.Path, vocabulary: Vocabulary) -> None:
 
 
 def _read_json(file: epath.Path) -> dict[str, Any]:
-  """Returns a JSON object; an empty one if there is no file."""
+  """Return a JSON object; an empty one if there is no file."""
   return json_file.read(file) if file.is_file() else {}

@@ -22,11 +22,11 @@ class Chip:
   """Published figures per chip of one TPU generation.
 
   Attributes:
-    name: the generation, as in topology names.
-    memory_bytes: size of the HBM.
+    name: The generation, as in topology names.
+    memory_bytes: Size of the HBM.
     bandwidth: HBM bandwidth, bytes per second.
     peak: bfloat16 operations per second.
-    clock_hz: cycles per second; None if unknown.
+    clock_hz: Cycles per second; None if unknown.
   """
 
   name: str
@@ -36,7 +36,7 @@ class Chip:
   clock_hz: float | None
 
   def seconds(self, cycles: float) -> float | None:
-    """Converts cycles to seconds; returns None if the clock is unknown."""
+    """Convert cycles to seconds; return None if the clock is unknown."""
     return None if self.clock_hz is None else cycles / self.clock_hz
 
 
@@ -63,12 +63,12 @@ _GENERATIONS = {
 
 
 def of_kind(device_kind: str) -> Chip | None:
-  """Returns the chip of a device by JAX's name for it; None if unknown."""
+  """Return the chip of a device by JAX's name for it; None if unknown."""
   return CHIPS.get(_GENERATIONS.get(device_kind))
 
 
 def suited_dtype() -> str:
-  """Returns the dtype to decode in where none is given.
+  """Return the dtype to decode in where none is given.
 
   It is bfloat16 on TPU, and on GPUs that multiply it natively. XLA:CPU
   multiplies in float32, and keeps float32 copies of weights in bfloat16.

@@ -26,7 +26,7 @@ _Tree = TypeVar('_Tree')
 
 
 def of_inputs(length: int) -> tuple[int, ...]:
-  """Returns the widths to compile, ascending: halves of the length, and itself.
+  """Return the widths to compile, ascending: halves of the length, and itself.
 
   Args:
     length: Length of the padded inputs, at least 1.
@@ -38,7 +38,7 @@ def of_inputs(length: int) -> tuple[int, ...]:
 def at_smallest(
     is_input: jax.Array, axis: int, run: Callable[[int], _Tree]
 ) -> _Tree:
-  """Calls `run` at the smallest width that holds every input of the batch.
+  """Call `run` at the smallest width that holds every input of the batch.
 
   A row without any token attends to all positions alike, so that its output
   depends on all of them: such a batch runs at the whole width.

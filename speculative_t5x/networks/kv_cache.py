@@ -27,7 +27,7 @@ class KeysValues(NamedTuple):
 def write_block(
     cache: KeysValues, block: KeysValues, positions: jax.Array
 ) -> KeysValues:
-  """Overwrites the slots `position` to `position + block - 1` of each row.
+  """Overwrite the slots `position` to `position + block - 1` of each row.
 
   Args:
     cache: [..., heads, head_dim, slots].
@@ -57,7 +57,7 @@ def _update(cached: jax.Array, new: jax.Array, position: jax.Array):
 def update_rows(
     cache: KeysValues, block: KeysValues, positions: jax.Array
 ) -> KeysValues:
-  """Writes only the slots of each row's block; see `write_block`."""
+  """Write only the slots of each row's block; see `write_block`."""
   write = lambda c, n: jax.vmap(_update)(c, n, positions)
   return jax.tree.map(write, cache, block)
 
@@ -65,7 +65,7 @@ def update_rows(
 def select_rows(
     cache: KeysValues, block: KeysValues, positions: jax.Array
 ) -> KeysValues:
-  """Rewrites all slots, with new values only in the block; see `write_block`.
+  """Rewrite all slots, with new values only in the block; see `write_block`.
 
   A product with a one-hot matrix moves the block to its slots. It is exact,
   because each sum has at most one nonzero term. The block must be finite.
@@ -89,7 +89,7 @@ def select_rows(
 
 
 def read(cache: KeysValues, num_written: jax.Array) -> KeysValues:
-  """Returns the cache with the values of unwritten slots replaced by zeros.
+  """Return the cache with the values of unwritten slots replaced by zeros.
 
   A masked attention weight is exactly 0, but its product with a stale infinite
   value would be NaN. Stale keys are harmless, because masking replaces their

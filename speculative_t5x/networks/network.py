@@ -62,13 +62,13 @@ class Network(Protocol):
   def axis_units(self) -> Mapping[str, int]: ...
 
   def init(self, key: jax.Array) -> contracts.Params:
-    """Returns random parameters under the names of its checkpoints."""
+    """Return random parameters under the names of its checkpoints."""
 
   def axes(self) -> Any:
-    """Returns the names of each parameter's axes, in a tree like `init`'s."""
+    """Return the names of each parameter's axes, in a tree like `init`'s."""
 
   def prepared(self, platform: str, merged: bool) -> 'Network':
-    """Returns the form to decode with, which takes what `prepare` yields.
+    """Return the form to decode with, which takes what `prepare` yields.
 
     Args:
       platform: JAX's name of the platform to decode on, for example 'tpu'.
@@ -76,7 +76,7 @@ class Network(Protocol):
     """
 
   def prepare(self, leaves: Leaves, merged: bool) -> Leaves:
-    """Prepares named parameters one at a time, and holds as few as it can."""
+    """Prepare named parameters one at a time, and hold as few as possible."""
 
   def start(
       self,
@@ -86,7 +86,7 @@ class Network(Protocol):
       slots: int,
       features: Any = None,
   ) -> contracts.Started:
-    """Reads the inputs; see `contracts.Model.start`.
+    """Read the inputs; see `contracts.Model.start`.
 
     Without a first token of its own it returns None for `first_tokens`: rows
     then begin with the start id.
@@ -101,7 +101,7 @@ class Network(Protocol):
       positions: jax.Array,
       at: jax.Array | None,
   ) -> tuple[jax.Array, contracts.Cache]:
-    """Decodes a block; see `contracts.Model.decode`."""
+    """Decode a block; see `contracts.Model.decode`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,7 +152,7 @@ class NetworkModel:
 
 
 def check_offers(network: Network, name: str, asks: str) -> None:
-  """Checks that a network has an optional part of `Network`.
+  """Check that a network has an optional part of `Network`.
 
   Args:
     network: The network.
@@ -170,7 +170,7 @@ def check_offers(network: Network, name: str, asks: str) -> None:
 
 
 def features_width(network: Network) -> int:
-  """Returns the width of the features that a network computes of its inputs.
+  """Return the width of the features that a network computes of its inputs.
 
   Raises:
     ValueError: if it computes none.

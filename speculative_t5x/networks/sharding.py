@@ -51,12 +51,12 @@ class MeshError(ValueError):
 def make_mesh(
     data: int, model: int, devices: Sequence[jax.Device] | None = None
 ) -> jax.sharding.Mesh:
-  """Makes a mesh with axes data and model of the first data * model devices.
+  """Make a mesh with axes data and model of the first data * model devices.
 
   Args:
-    data: number of devices along the data axis.
-    model: number of devices along the model axis.
-    devices: devices to choose from; None for all.
+    data: Number of devices along the data axis.
+    model: Number of devices along the model axis.
+    devices: Devices to choose from; None for all.
   Raises:
     MeshError: if a size is not a whole number of at least 1, or if there are
       too few devices; if `devices` is None and JAX connects several processes.
@@ -79,15 +79,15 @@ def make_mesh(
 
 
 def make_abstract_mesh(data: int, model: int) -> jax.sharding.AbstractMesh:
-  """Makes a mesh as `make_mesh` does, of no devices, to trace programs."""
+  """Make a mesh as `make_mesh` does, of no devices, to trace programs."""
   return jax.sharding.AbstractMesh((data, model), AXES, _AXIS_TYPES)
 
 
 def from_shape(shape: Sequence[int]) -> jax.sharding.Mesh | None:
-  """Returns the mesh of a job's setting; None for one device.
+  """Return the mesh of a job's setting; None for one device.
 
   Args:
-    shape: sizes of the axes data and model.
+    shape: Sizes of the axes data and model.
   Raises:
     MeshError: for a shape that is not two numbers, or needs more devices than
       there are.
@@ -103,7 +103,7 @@ def from_shape(shape: Sequence[int]) -> jax.sharding.Mesh | None:
 
 
 def check_one_process() -> None:
-  """Checks that JAX does not connect several processes.
+  """Check that JAX does not connect several processes.
 
   The jobs of connected processes would wait for each other forever.
 
@@ -119,7 +119,7 @@ def check_one_process() -> None:
 
 
 def check_axes(data: int, model: int) -> None:
-  """Checks the sizes of a mesh's axes.
+  """Check the sizes of a mesh's axes.
 
   Raises:
     MeshError: if a size is not a whole number of at least 1.
@@ -133,12 +133,12 @@ def check_axes(data: int, model: int) -> None:
 
 
 def describe(mesh: Mesh | None) -> dict[str, int]:
-  """Returns the sizes of the axes by name; empty without a mesh."""
+  """Return the sizes of the axes by name; empty without a mesh."""
   return {} if mesh is None else dict(mesh.shape)
 
 
 def check_batch(mesh: Mesh | None, batch_size: int) -> None:
-  """Checks that a batch can be partitioned along the data axis.
+  """Check that a batch can be partitioned along the data axis.
 
   Raises:
     MeshError: if it cannot.
@@ -153,11 +153,11 @@ def check_batch(mesh: Mesh | None, batch_size: int) -> None:
 
 
 def round_up(mesh: Mesh | None, batch_size: int) -> int:
-  """Returns the smallest multiple of the data axis from a batch size on.
+  """Return the smallest multiple of the data axis from a batch size on.
 
   Args:
     mesh: None for one device.
-    batch_size: examples per batch, at least 1.
+    batch_size: Examples per batch, at least 1.
   """
   parts = 1 if mesh is None else mesh.shape[DATA_AXIS]
   return -(-batch_size // parts) * parts
@@ -169,14 +169,14 @@ def named_sharding(
     axes: Sequence[str | None],
     shape: Sequence[int],
 ) -> jax.sharding.NamedSharding:
-  """Returns the sharding of an array with named axes.
+  """Return the sharding of an array with named axes.
 
   Args:
-    mesh: a mesh with any axes.
-    rules: mesh axes by logical axis names.
-    axes: a logical name per axis of the array; None for an axis that is never
+    mesh: A mesh with any axes.
+    rules: Mesh axes by logical axis names.
+    axes: A logical name per axis of the array; None for an axis that is never
       partitioned.
-    shape: shape of the array. An axis whose size is not divisible by the number
+    shape: Shape of the array. An axis whose size is not divisible by the number
       of devices is replicated.
   """
   cuts = partitioning.logical_to_mesh_axes(tuple(axes), tuple(rules))
@@ -193,13 +193,13 @@ def _num_parts(mesh: Mesh, cut: str | tuple[str, ...]) -> int:
 
 
 def replicated(mesh: Mesh) -> jax.sharding.NamedSharding:
-  """Returns the sharding that replicates an array on every device."""
+  """Return the sharding that replicates an array on every device."""
   return jax.sharding.NamedSharding(mesh, jax.P())
 
 
 @contextlib.contextmanager
 def scope(mesh: jax.sharding.Mesh | None, rules: Rules) -> Iterator[None]:
-  """Sets the mesh and rules for `constrain`; does nothing without a mesh.
+  """Set the mesh and rules for `constrain`; do nothing without a mesh.
 
   Enter it around calls of compiled functions, not inside them.
   """
@@ -211,14 +211,14 @@ def scope(mesh: jax.sharding.Mesh | None, rules: Rules) -> Iterator[None]:
 
 
 def constrain(x: jax.Array, axes: Sequence[str | None]) -> jax.Array:
-  """Constrains the sharding of an array inside a compiled function.
+  """Constrain the sharding of an array inside a compiled function.
 
-  Uses the mesh and rules in force, which `scope` or T5X has set. Returns the
-  array unchanged without a mesh or without rules.
+  The mesh and rules are those in force, which `scope` or T5X has set. Without
+  either the array is returned unchanged.
 
   Args:
-    x: any array.
-    axes: a logical name per axis of the array; None for an axis that is never
+    x: Any array.
+    axes: A logical name per axis of the array; None for an axis that is never
       partitioned.
   """
   rules = partitioning.get_axis_rules()
@@ -231,12 +231,12 @@ def constrain(x: jax.Array, axes: Sequence[str | None]) -> jax.Array:
 
 
 def lay_in_order(x: jax.Array) -> jax.Array:
-  """Constrains the axes of an array to lie in memory in their order.
+  """Constrain the axes of an array to lie in memory in their order.
 
   For arrays that a loop carries or reads: left alone, the compiler may choose
   another order where they are made, and copies them once they are read.
 
-  Returns the array unchanged on a mesh, where XLA would gather it.
+  On a mesh, where XLA would gather it, the array is returned unchanged.
   """
   mesh = mesh_in_force()
   if mesh is not None and mesh.size > 1:
@@ -246,7 +246,7 @@ def lay_in_order(x: jax.Array) -> jax.Array:
 
 
 def mesh_in_force() -> Mesh | None:
-  """Returns the mesh that `scope` or T5X has set, while a call is traced."""
+  """Return the mesh that `scope` or T5X has set, while a call is traced."""
   # JAX has a getter only for the mesh of `jax.set_mesh`. The mesh of
   # `with mesh:`, which T5X uses, is found in a traced sharding constraint.
   try:

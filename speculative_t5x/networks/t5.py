@@ -112,7 +112,7 @@ class T5Config(t5_modules.Sizes):
   def encode(
       self, params: contracts.Params, inputs: jax.Array
   ) -> jax.Array:
-    """Runs the encoder.
+    """Run the encoder.
 
     Without a reverse-mode gradient, see `input_widths.at_smallest`: training
     calls `features`.
@@ -184,7 +184,7 @@ class T5Config(t5_modules.Sizes):
   def _project(
       self, params: contracts.Params, features: jax.Array, is_input: jax.Array
   ) -> T5Memory:
-    """Projects an encoder's output for every decoder layer."""
+    """Project an encoder's output for every decoder layer."""
     decoder = t5_modules.Transformer(self)
 
     def project(width: int) -> t5_modules.CrossKeysValues:
@@ -199,7 +199,7 @@ class T5Config(t5_modules.Sizes):
     return T5Memory(_constrain_keys_values(cross), is_input)
 
   def init_cache(self, rows: int, slots: int) -> contracts.Cache:
-    """Returns an empty cache."""
+    """Return an empty cache."""
     # A single row has no batch axis: see `networks.t5_layers`.
     batch_shape = () if rows == 1 else (rows,)
     return _constrain_keys_values(
@@ -231,7 +231,7 @@ class T5Config(t5_modules.Sizes):
   def features(
       self, params: contracts.Params, inputs: jax.Array
   ) -> jax.Array:
-    """Runs the encoder in training; see `network.Network`.
+    """Run the encoder in training; see `network.Network`.
 
     It runs at the whole width, with a gradient, and XLA leaves out what no
     result needs. Id 0 counts as no token, as in T5X.
@@ -263,7 +263,7 @@ class T5Config(t5_modules.Sizes):
     return modules.apply({'params': params}, *args, **kwargs)
 
   def on_features(self, width: int) -> 'T5Config':
-    """Returns the decoder alone, which reads features of a width."""
+    """Return the decoder alone, which reads features of a width."""
     return dataclasses.replace(self, num_encoder_layers=0, encoder_dim=width)
 
   def cut(
@@ -275,7 +275,7 @@ class T5Config(t5_modules.Sizes):
       num_heads: int | None = None,
       mlp_dim: int | None = None,
   ) -> tuple['T5Config', contracts.Params]:
-    """Returns a smaller network of layers, the largest heads and columns.
+    """Return a smaller network of layers, the largest heads and columns.
 
     Arguments and errors are those of `t5_cutting.take_layers` and
     `t5_cutting.narrow`.
@@ -284,7 +284,7 @@ class T5Config(t5_modules.Sizes):
     return t5_cutting.narrow(*cut, num_heads, mlp_dim)
 
   def first_layers(self, count: int) -> 'T5Config':
-    """Returns the network that ends after some decoder layers.
+    """Return the network that ends after some decoder layers.
 
     Its parameters are the network's own; those of later layers are not read.
 
@@ -305,22 +305,22 @@ class T5Config(t5_modules.Sizes):
   def take_first_layers(
       self, memory: T5Memory, cache: contracts.Cache
   ) -> tuple[T5Memory, contracts.Cache]:
-    """Returns what this reads of a deeper network's memory and cache."""
+    """Return what this reads of a deeper network's memory and cache."""
     count = self.num_decoder_layers
     return memory.replace(cross=memory.cross[:count]), cache[:count]
 
   def put_first_layers(
       self, cache: contracts.Cache, whole: contracts.Cache
   ) -> contracts.Cache:
-    """Returns a deeper network's cache with these layers' in their places."""
+    """Return a deeper network's cache with these layers' in their places."""
     return *cache, *whole[self.num_decoder_layers :]
 
   def with_own_head(self) -> 'T5Config':
-    """Returns the network whose head is stored, also where it was tied."""
+    """Return the network whose head is stored, also where it was tied."""
     return dataclasses.replace(self, separate_head=True)
 
   def take_head(self, params: contracts.Params) -> contracts.Params:
-    """Returns the final norm and the head, under T5X's names.
+    """Return the final norm and the head, under T5X's names.
 
     A tied head is returned as one of its own.
     """
@@ -333,11 +333,11 @@ class T5Config(t5_modules.Sizes):
   def put_head(
       self, params: contracts.Params, head: contracts.Params
   ) -> contracts.Params:
-    """Returns the parameters with another final norm and head."""
+    """Return the parameters with another final norm and head."""
     return {**params, 'decoder': {**params['decoder'], **head['decoder']}}
 
   def without_encoder(self) -> 'T5Config':
-    """Returns the decoder alone, as a checkpoint holds it."""
+    """Return the decoder alone, as a checkpoint holds it."""
     return dataclasses.replace(
         self,
         num_encoder_layers=0,
@@ -349,12 +349,12 @@ class T5Config(t5_modules.Sizes):
   def shorten_head(
       self, params: contracts.Params, ids: np.ndarray
   ) -> tuple['T5Config', contracts.Params]:
-    """Restricts the head to some tokens; see `t5_preparation.shorten_head`."""
+    """Restrict the head to some tokens; see `t5_preparation.shorten_head`."""
     return t5_preparation.shorten_head(self, params, ids)
 
 
 def _init(config: T5Config, key: jax.Array) -> Mapping[str, Any]:
-  """Returns random parameters, `params`, and their axes, `params_axes`."""
+  """Return random parameters, `params`, and their axes, `params_axes`."""
   modules = t5_modules.Transformer(config)
   init = functools.partial(modules.init, enable_dropout=False)
   inputs = [jnp.ones((1, 1), jnp.int32)] * 3
@@ -380,7 +380,7 @@ def _constrain_keys_values(keys_values: _KeysValues) -> _KeysValues:
 
 
 def _gather_logits(logits: jax.Array) -> jax.Array:
-  """Gathers the logits [batch, block, vocab] along the vocabulary axis.
+  """Gather the logits [batch, block, vocab] along the vocabulary axis.
 
   With logits partitioned along the vocabulary, every sum over a distribution
   and every step of a search in it would wait for other devices. The logits are

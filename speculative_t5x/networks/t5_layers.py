@@ -60,7 +60,7 @@ class Projection(nn.Module):
 
 @jax.custom_gradient
 def _dot(x: jax.Array, kernel: jax.Array):
-  """Returns the product [..., inputs] x [inputs, features] -> [..., features].
+  """Return the product [..., inputs] x [inputs, features] -> [..., features].
 
   The gradient of the kernel is a product of two matrices. JAX's own sums over
   several axes, for which XLA copies its operands on a CPU: a train step of a T5
@@ -118,7 +118,7 @@ class ShortVocabulary(nn.Module):
 
   @nn.compact
   def __call__(self, logits: jax.Array) -> jax.Array:
-    """Returns logits [..., vocab_size], -inf where the head [..., n] has none.
+    """Return logits [..., vocab_size], -inf where the head [..., n] has none.
 
     Args:
       logits: [..., n]; of which token i of the vocabulary has the one at
@@ -173,11 +173,11 @@ class Embedding(nn.Module):
     )
 
   def __call__(self, tokens: jax.Array) -> jax.Array:
-    """Looks up embeddings: [...] int32 -> [..., features]."""
+    """Look up embeddings: [...] int32 -> [..., features]."""
     return self.embedding[tokens].astype(self.dtype)
 
   def attend(self, x: jax.Array) -> jax.Array:
-    """Computes logits: [..., features] -> float32 [..., vocab_size]."""
+    """Compute logits: [..., features] -> float32 [..., vocab_size]."""
     return _dot_float32(x, self.embedding.T)
 
 
@@ -240,7 +240,7 @@ class GatedMlp(nn.Module):
 
 
 def mlp_input_names(activations: Sequence[str]) -> list[str]:
-  """Returns T5X's names of the input projections: `wi`, or `wi_0`, `wi_1`."""
+  """Return T5X's names of the input projections: `wi`, or `wi_0`, `wi_1`."""
   if len(activations) == 1:
     return ['wi']
   return [f'wi_{i}' for i in range(len(activations))]
@@ -280,11 +280,11 @@ class Attention(nn.Module):
   def project(
       self, x: jax.Array, num_kept: int | None = None
   ) -> tuple[jax.Array, kv_cache.KeysValues]:
-    """Projects to queries, keys and values, for self-attention.
+    """Project to queries, keys and values, for self-attention.
 
     Args:
       x: [..., length, embed].
-      num_kept: number of leading positions whose keys and values are returned;
+      num_kept: Number of leading positions whose keys and values are returned;
         None for all.
     Returns:
       Queries [..., length, heads, head_dim], and keys and values
@@ -300,11 +300,11 @@ class Attention(nn.Module):
     return self._split_heads(query), self._to_keys_values(key, value)
 
   def project_query(self, x: jax.Array) -> jax.Array:
-    """Projects [..., length, embed] -> [..., length, heads, head_dim]."""
+    """Project [..., length, embed] -> [..., length, heads, head_dim]."""
     return self._split_heads(self.query(x))
 
   def project_keys_values(self, x: jax.Array) -> kv_cache.KeysValues:
-    """Projects [..., slots, embed] -> 2 x [..., heads, head_dim, slots]."""
+    """Project [..., slots, embed] -> 2 x [..., heads, head_dim, slots]."""
     return self._to_keys_values(self.key(x), self.value(x))
 
   def attend(
@@ -316,15 +316,15 @@ class Attention(nn.Module):
       bias: jax.Array | None = None,
       deterministic: bool = True,
   ) -> jax.Array:
-    """Attends to the unmasked slots and projects the result.
+    """Attend to the unmasked slots and project the result.
 
     Args:
       query: [..., length, heads, head_dim].
       keys_values: [..., heads, head_dim, slots] each.
       mask: bool, broadcastable to [..., heads, length, slots]; True where
         attention is allowed.
-      bias: added to the logits, broadcastable to the same shape, or None.
-      deterministic: whether attention dropout is off.
+      bias: Added to the logits, broadcastable to the same shape, or None.
+      deterministic: Whether attention dropout is off.
     Returns:
       [..., length, embed].
     """
@@ -364,12 +364,12 @@ class RelativePositionBias(nn.Module):
   def __call__(
       self, query_positions: jax.Array, num_slots: int, max_position: int
   ) -> jax.Array:
-    """Returns the biases of queries against slots 0 to num_slots - 1.
+    """Return the biases of queries against slots 0 to num_slots - 1.
 
     Args:
       query_positions: [..., length] int32, each in [0, max_position).
-      num_slots: number of key positions.
-      max_position: exclusive bound of the query positions (static).
+      num_slots: Number of key positions.
+      max_position: Exclusive bound of the query positions (static).
     Returns:
       [..., heads, length, slots].
     """
@@ -393,11 +393,11 @@ class RelativePositionBias(nn.Module):
 def relative_position_buckets(
     relative_position: np.ndarray, bidirectional: bool
 ) -> np.ndarray:
-  """Returns T5's distance buckets, exact when near and logarithmic when far.
+  """Return T5's distance buckets, exact when near and logarithmic when far.
 
   Args:
-    relative_position: int, key position minus query position.
-    bidirectional: whether a query attends to later keys (the encoder). If not,
+    relative_position: Int, key position minus query position.
+    bidirectional: Whether a query attends to later keys (the encoder). If not,
       later keys get bucket 0; the attention mask excludes them.
   Returns:
     Bucket numbers in [0, NUM_BUCKETS), of the same shape.

@@ -36,28 +36,28 @@ class Sizes:
   """Sizes of a T5 1.0 or 1.1 network, under T5X's names.
 
   Attributes:
-    vocab_size: rows of the embedding and width of the logits, with padding.
-    emb_dim: width of the residual stream.
-    num_heads: attention heads.
-    num_encoder_layers: layers of the encoder; 0 for a decoder alone, which
+    vocab_size: Rows of the embedding and width of the logits, with padding.
+    emb_dim: Width of the residual stream.
+    num_heads: Attention heads.
+    num_encoder_layers: Layers of the encoder; 0 for a decoder alone, which
       reads the output of another network's encoder.
-    num_decoder_layers: layers of the decoder.
-    head_dim: width of one head.
-    mlp_dim: width of the feed-forward block.
+    num_decoder_layers: Layers of the decoder.
+    head_dim: Width of one head.
+    mlp_dim: Width of the feed-forward block.
     mlp_activations: Flax names, one per input projection; 'linear' for none.
-    encoder_dim: width of the output of that encoder; None for emb_dim.
-    dropout_rate: dropout rate in training, in [0, 1); unused in decoding.
-    logits_via_embedding: whether the embedding is also the output head, as in
+    encoder_dim: Width of the output of that encoder; None for emb_dim.
+    dropout_rate: Dropout rate in training, in [0, 1); unused in decoding.
+    logits_via_embedding: Whether the embedding is also the output head, as in
       T5 1.0.
-    dtype: dtype of activations and matrix products; None for the one that suits
+    dtype: Dtype of activations and matrix products; None for the one that suits
       the device. Logits are float32.
-    separate_head: whether a tied head is also stored transposed, for decoding
+    separate_head: Whether a tied head is also stored transposed, for decoding
       only (see `t5_preparation`).
-    merge_projections: whether kernels that share an input are stored as one,
+    merge_projections: Whether kernels that share an input are stored as one,
       for decoding only (see `t5_preparation`).
-    head_size: number of tokens that the head has logits for, if not all, for
+    head_size: Number of tokens that the head has logits for, if not all, for
       decoding only (see `t5_preparation`).
-    min_block: minimum number of positions that a decoder call computes; padding
+    min_block: Minimum number of positions that a decoder call computes; padding
       positions are discarded (see `t5_preparation`).
   """
 
@@ -171,7 +171,7 @@ class DecoderLayer(nn.Module):
   def __call__(
       self, x, cross, *, mask, bias, cross_mask, deterministic
   ) -> jax.Array:
-    """Computes all positions in one call, for training and scoring."""
+    """Compute all positions in one call, for training and scoring."""
     query, keys_values = self.self_attention.project(
         self.pre_self_attention_layer_norm(x)
     )
@@ -190,7 +190,7 @@ class DecoderLayer(nn.Module):
   def decode_block(
       self, x, cross, cache, *, block, positions, mask, bias, cross_mask
   ) -> tuple[jax.Array, kv_cache.KeysValues]:
-    """Decodes new positions and writes the first `block` to the cache."""
+    """Decode new positions and write the first `block` to the cache."""
     query, new = self.self_attention.project(
         self.pre_self_attention_layer_norm(x), block
     )
@@ -211,7 +211,7 @@ class DecoderLayer(nn.Module):
     )
 
   def _attend_shared(self, query, cross, cross_mask) -> jax.Array:
-    """Computes cross-attention when several rows share an example.
+    """Compute cross-attention when several rows share an example.
 
     The rows of an example (its decodes) become further queries to its keys.
     """
@@ -352,7 +352,7 @@ class Decoder(nn.Module):
 
 
 def _pad_positions(x: jax.Array, count: int) -> jax.Array:
-  """Pads [..., positions, embed] with zeros to at least `count` positions."""
+  """Pad [..., positions, embed] with zeros to at least `count` positions."""
   missing = max(0, count - x.shape[-2])
   return jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, missing), (0, 0)])
 
@@ -380,7 +380,7 @@ class Transformer(nn.Module):
       enable_dropout: bool = True,
       is_input: jax.Array | None = None,
   ) -> jax.Array:
-    """Encodes inputs.
+    """Encode inputs.
 
     Args:
       encoder_input_tokens: [batch, inputs_length] int32.
@@ -407,7 +407,7 @@ class Transformer(nn.Module):
       decoder_target_tokens: jax.Array,
       enable_dropout: bool = True,
   ) -> jax.Array:
-    """Returns teacher-forced logits [batch, length, vocab] float32."""
+    """Return teacher-forced logits [batch, length, vocab] float32."""
     is_target = decoder_target_tokens > 0
     length = decoder_target_tokens.shape[-1]
     causal = jnp.tril(jnp.ones((length, length), bool))
@@ -425,7 +425,7 @@ class Transformer(nn.Module):
     )
 
   def head(self, x: jax.Array, enable_dropout: bool = True) -> jax.Array:
-    """Returns the logits of a decoder layer's output.
+    """Return the logits of a decoder layer's output.
 
     Args:
       x: [batch, length, embed].
@@ -443,7 +443,7 @@ class Transformer(nn.Module):
       *,
       enable_dropout: bool = True,
   ) -> jax.Array:
-    """Returns teacher-forced logits [batch, length, vocab] of token ids."""
+    """Return teacher-forced logits [batch, length, vocab] of token ids."""
     encoded = self.encode(encoder_input_tokens, enable_dropout)
     return self.decode(
         encoded,
@@ -454,7 +454,7 @@ class Transformer(nn.Module):
     )
 
   def cross_keys_values(self, encoded: jax.Array) -> CrossKeysValues:
-    """Returns the cross-attention keys and values of the inputs."""
+    """Return the cross-attention keys and values of the inputs."""
     return self.decoder.cross_keys_values(encoded)
 
   def decode_block(
@@ -466,7 +466,7 @@ class Transformer(nn.Module):
       cache: Cache,
       logits_at: jax.Array | None = None,
   ) -> tuple[jax.Array, Cache]:
-    """Decodes a block of tokens, each row from its own position on.
+    """Decode a block of tokens, each row from its own position on.
 
     With one row, all arrays have no batch axis: `tokens` is [block],
     `positions` is a scalar, and so on (see `layers`).
@@ -475,7 +475,7 @@ class Transformer(nn.Module):
       tokens: [batch, block] int32; the decoder's first token is 0.
       positions: [batch] int32 in [0, slots - block], the position of each row's
         first token.
-      cross: keys and values of the inputs, [examples, heads, head_dim,
+      cross: Keys and values of the inputs, [examples, heads, head_dim,
         inputs_length]; row r belongs to example r // (batch // examples).
       is_input: [examples, inputs_length] bool, False at padding.
       cache: Keys and values as in `init_cache`; slots before a row's position
@@ -499,7 +499,7 @@ class Transformer(nn.Module):
 def init_cache(
     config: Sizes, batch_shape: tuple[int, ...], num_slots: int
 ) -> Cache:
-  """Returns zeros [*batch_shape, heads, head_dim, slots] per layer."""
+  """Return zeros [*batch_shape, heads, head_dim, slots] per layer."""
   shape = (*batch_shape, config.num_heads, config.head_dim, num_slots)
   # Each leaf has its own buffer: the loop would copy a shared one.
   empty = lambda: jnp.zeros(shape, config.dtype)

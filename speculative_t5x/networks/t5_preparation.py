@@ -31,10 +31,10 @@ HEAD = 'decoder/logits_dense/kernel'
 
 
 def prepare_config(config: t5_modules.Sizes, platform: str) -> t5_modules.Sizes:
-  """Returns the config of the network that takes the output of `prepare`.
+  """Return the config of the network that takes the output of `prepare`.
 
   Args:
-    config: the config of the checkpoint's network.
+    config: The config of the checkpoint's network.
     platform: JAX's name of the platform to decode on, e.g. 'tpu'.
   """
   return dataclasses.replace(
@@ -47,15 +47,15 @@ def prepare_config(config: t5_modules.Sizes, platform: str) -> t5_modules.Sizes:
 def prepare(
     config: t5_modules.Sizes, params: Params
 ) -> tuple[t5_modules.Sizes, Params]:
-  """Casts parameters to the network's dtype and transposes a tied head.
+  """Cast parameters to the network's dtype and transpose a tied head.
 
   With a block of tokens, reading a head stored as [vocab, embed] takes up to
   twice as long as reading one stored as [embed, vocab]. The head keeps its
   dtype, because T5 computes the logits in float32.
 
   Args:
-    config: the config of the checkpoint's network.
-    params: its parameter tree, under T5X's names; arrays on any mesh.
+    config: The config of the checkpoint's network.
+    params: Its parameter tree, under T5X's names; arrays on any mesh.
   Returns:
     The config and the parameters to decode with. Values change only by the
     cast.
@@ -68,7 +68,7 @@ def prepare(
 
 
 def prepare_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
-  """Prepares named parameters one at a time; holds none: see `prepare`."""
+  """Prepare named parameters one at a time; hold none: see `prepare`."""
   for name, leaf in leaves:
     if name == _EMBEDDING and config.logits_via_embedding:
       yield HEAD, leaf.T
@@ -77,7 +77,7 @@ def prepare_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
 
 
 def merge_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
-  """Merges kernels that share an input, for decoding on one device.
+  """Merge kernels that share an input, for decoding on one device.
 
   The query, key and value kernels of self-attention become one kernel, and so
   do the input projections of the feed-forward block. A step on one device is
@@ -85,8 +85,8 @@ def merge_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
   would split it across heads.
 
   Args:
-    config: the config of the network.
-    leaves: named parameters, as `prepare_each` yields them. Those that wait for
+    config: The config of the network.
+    leaves: Named parameters, as `prepare_each` yields them. Those that wait for
       the others of their kernel are held, and no more.
   Yields:
     The parameters of the network of `merge_config`. Values are unchanged.
@@ -112,13 +112,13 @@ def merge_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
 
 
 def separate(config: t5_modules.Sizes, params: Params) -> Params:
-  """Returns prepared parameters under T5X's names, as T5X's network reads them.
+  """Return prepared parameters under T5X's names, as T5X's network reads them.
 
   Kernels that were merged are copied, all others are shared.
 
   Args:
-    config: the config of the prepared network, without a shortened head.
-    params: its parameters, on one device.
+    config: The config of the prepared network, without a shortened head.
+    params: Its parameters, on one device.
   """
   found = {}
   for name, leaf in traverse_util.flatten_dict(params, sep='/').items():
@@ -139,10 +139,10 @@ def separate(config: t5_modules.Sizes, params: Params) -> Params:
 def merged_kernel(
     config: t5_modules.Sizes, name: str
 ) -> tuple[str, tuple[str, ...]] | None:
-  """Returns the name of the merged kernel that a kernel becomes a part of.
+  """Return the name of the merged kernel that a kernel becomes a part of.
 
   Args:
-    config: the config of the network.
+    config: The config of the network.
     name: Name of the parameter, e.g. decoder/layers_0/mlp/wi_0/kernel.
   Returns:
     That name, and the names of all parts, in order; None for what is not
@@ -165,18 +165,18 @@ def merged_kernel(
 
 
 def merge_config(config: t5_modules.Sizes) -> t5_modules.Sizes:
-  """Returns the config of the network that takes the output of `merge_each`."""
+  """Return the config of the network that takes the output of `merge_each`."""
   return dataclasses.replace(config, merge_projections=True)
 
 
 def shorten_head(
     config: t5_modules.Sizes, params: Params, ids: np.ndarray
 ) -> tuple[t5_modules.Sizes, Params]:
-  """Restricts the head to some tokens; all others get logit -inf.
+  """Restrict the head to some tokens; all others get logit -inf.
 
   Args:
-    config: the config of a prepared network.
-    params: its parameters.
+    config: The config of a prepared network.
+    params: Its parameters.
     ids: [n] int, the tokens, different from each other.
   Returns:
     The config and the parameters to decode with. The remaining logits are

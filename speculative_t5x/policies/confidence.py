@@ -15,7 +15,7 @@ from speculative_t5x.speculation import ranges
 
 
 def token_log_probs(logits: jax.Array, tokens: jax.Array) -> jax.Array:
-  """Returns log-probabilities of tokens at temperature 1, [rows] float32.
+  """Return log-probabilities of tokens at temperature 1, [rows] float32.
 
   Args:
     logits: [rows, vocab].
@@ -69,7 +69,7 @@ class Confidence:
     return f'{self.kind}({", ".join(f"{x:g}" for x in values)})'
 
   def init(self, rows: int) -> jax.Array:
-    """Returns the threshold of each row, [rows] float32."""
+    """Return the threshold of each row, [rows] float32."""
     return jnp.full((rows,), self.threshold, jnp.float32)
 
   def num_wanted(
@@ -93,7 +93,7 @@ class Confidence:
     return self.certainty(logits, tokens) >= state, progress
 
   def certainty(self, logits: jax.Array, tokens: jax.Array) -> jax.Array:
-    """Returns the probability of the token, [rows]."""
+    """Return the probability of the token, [rows]."""
     return jnp.exp(token_log_probs(logits, tokens))
 
   def update(self, state: jax.Array, outcome) -> jax.Array:
@@ -129,7 +129,7 @@ class Entropy(Confidence):
     ranges.check_settings(ranges.COEFFICIENT, scale=self.scale)
 
   def certainty(self, logits: jax.Array, tokens: jax.Array) -> jax.Array:
-    """Returns the estimated bound, [rows]."""
+    """Return the estimated bound, [rows]."""
     del tokens
     log_probs = _log_probs(logits)
     probs = jnp.exp(log_probs)

@@ -49,15 +49,15 @@ class RunningRate:
   """The acceptance rate of each row, and the times of a draft.
 
   Attributes:
-    c: time of a draft step over that of a target step, as the walltime job
+    c: Time of a draft step over that of a target step, as the walltime job
       measures it.
-    verify_cost_ratio: time of verifying a whole block over t1, likewise; the
+    verify_cost_ratio: Time of verifying a whole block over t1, likewise; the
       time of narrower target calls is interpolated. Or such ratios by the width
       of the target call, as {2: 1.4, 4: 1.5, 8: 1.7}; what lies between is
       interpolated. It is kept as pairs.
-    prior_alpha: acceptance rate in [0, 1] to begin with.
-    prior_weight: above 0, how many draft tokens that counts for.
-    decay: in [0, 1], the weight of what was tested before, per target call.
+    prior_alpha: Acceptance rate in [0, 1] to begin with.
+    prior_weight: Above 0, how many draft tokens that counts for.
+    decay: Weight in [0, 1] of what was tested before, per target call.
   """
 
   c: float
@@ -93,7 +93,7 @@ class RunningRate:
     return f'{self.kind}({", ".join([f"{self.c:g}", ratio, *others])})'
 
   def init(self, rows: int) -> Tested:
-    """Returns that nothing was tested."""
+    """Return that nothing was tested."""
     nothing = jnp.zeros((rows,), jnp.float32)
     return Tested(nothing, nothing)
 
@@ -108,11 +108,11 @@ class RunningRate:
     return jax.tree.map(keep, after, state)
 
   def expect(self, state: Tested, gamma: int) -> Expected:
-    """Returns what is expected of each row.
+    """Return what is expected of each row.
 
     Args:
       state: Counts of each row, as `init` begins them.
-      gamma: the most draft tokens (static).
+      gamma: The most draft tokens (static).
     Reference: Leviathan et al. (2023), Theorem 3.8, arXiv:2211.17192v2, with
       the time of verification added.
     """
@@ -125,10 +125,10 @@ class RunningRate:
     return Expected(alpha, tokens / jnp.asarray(self.times(gamma)))
 
   def times(self, gamma: int) -> np.ndarray:
-    """Returns the time of a block with 0 to gamma draft tokens, in t1.
+    """Return the time of a block with 0 to gamma draft tokens, in t1.
 
     Args:
-      gamma: the most draft tokens.
+      gamma: The most draft tokens.
     Returns:
       [gamma + 1] float32.
     Raises:
@@ -147,7 +147,7 @@ class RunningRate:
     return times.astype(np.float32)
 
   def _pairs(self, width: int) -> tuple[tuple[int, float], ...]:
-    """Returns widths of target calls and their times in t1, ascending.
+    """Return widths of target calls and their times in t1, ascending.
 
     Args:
       width: Positions of a whole block.
@@ -159,7 +159,7 @@ class RunningRate:
 
 
 def _kept(ratios: object) -> float | tuple[tuple[int, float], ...]:
-  """Returns ratios as they are kept, hashable; see `RunningRate`.
+  """Return ratios as they are kept, hashable; see `RunningRate`.
 
   Raises:
     ValueError: for anything but a number, or numbers by width.

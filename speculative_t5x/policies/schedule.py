@@ -16,7 +16,7 @@ class Schedule(draft_length.DraftsOn):
   """Wants the k-th of some numbers of draft tokens in a row's k-th target call.
 
   Attributes:
-    lengths: at least one; the last one holds for all further calls. A number
+    lengths: At least one; the last one holds for all further calls. A number
       above gamma means gamma.
   """
 
@@ -42,7 +42,7 @@ class Schedule(draft_length.DraftsOn):
     return f'schedule({", ".join(map(str, self.lengths))})'
 
   def init(self, rows: int) -> jax.Array:
-    """Returns the number of target calls so far, [rows] int32."""
+    """Return the number of target calls so far, [rows] int32."""
     return jnp.zeros((rows,), jnp.int32)
 
   def num_wanted(

@@ -11,7 +11,7 @@ from speculative_t5x.speculation import ranges
 
 
 def check(**values: Any) -> None:
-  """Checks counts.
+  """Check counts.
 
   Raises:
     ValueError: if a count is not a whole number of at least 1; names it.
@@ -20,7 +20,7 @@ def check(**values: Any) -> None:
 
 
 def several(name: str, values: Any) -> list[float]:
-  """Returns one number or several as a list without duplicates.
+  """Return one number or several as a list without duplicates.
 
   Raises:
     ValueError: if there is none, or one is NaN; names the argument.
@@ -34,7 +34,7 @@ def several(name: str, values: Any) -> list[float]:
 
 
 def several_counts(name: str, values: Any) -> list[int]:
-  """Returns one count or several as a list without duplicates.
+  """Return one count or several as a list without duplicates.
 
   Raises:
     ValueError: if a count is not a whole number of at least 1; names it.
@@ -46,7 +46,7 @@ def several_counts(name: str, values: Any) -> list[int]:
 
 
 def check_gammas(gammas: Sequence[int], length: int) -> None:
-  """Checks that no block is longer than an output.
+  """Check that no block is longer than an output.
 
   Raises:
     ValueError: if one is; names both lengths.

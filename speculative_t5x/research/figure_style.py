@@ -78,7 +78,7 @@ class Figure(figure_lib.Figure):
 
 
 def for_screen(figure: figure_lib.Figure, records: Sequence[Any] = ()) -> bytes:
-  """Returns a figure as PNG for a screen; see `render`."""
+  """Return a figure as PNG for a screen; see `render`."""
   return render(figure, records=records, dots_per_inch=_SCREEN_DOTS_PER_INCH)
 
 
@@ -89,7 +89,7 @@ def render(
     records: Sequence[Any] = (),
     dots_per_inch: int = _DOTS_PER_INCH,
 ) -> bytes:
-  """Returns the file of a figure, with the same bytes for the same figure.
+  """Return the file of a figure, with the same bytes for the same figure.
 
   The figure was drawn under `applied`. Its kind is 'png' or 'pdf', and its
   metadata keep the digest of the records that it was made from, see
@@ -107,7 +107,7 @@ def render(
 def panels(
     x_label: str, y_labels: Sequence[str], axes_in: float = _AXES_IN
 ) -> tuple[figure_lib.Figure, list[axes_lib.Axes]]:
-  """Returns an empty figure, a column wide, with axes below each other.
+  """Return an empty figure, a column wide, with axes below each other.
 
   They share the x axis, and each is `axes_in` inches high.
   """

@@ -17,7 +17,7 @@ _was_interrupted = False
 
 @contextlib.contextmanager
 def remembered() -> Iterator[None]:
-  """Remembers interrupts for `check`; effective only in the main thread."""
+  """Remember interrupts for `check`; effective only in the main thread."""
   global _was_interrupted
   is_main = threading.current_thread() is threading.main_thread()
   # A process started in the background ignores interrupts and must keep doing
@@ -34,7 +34,7 @@ def remembered() -> Iterator[None]:
 
 
 def check() -> None:
-  """Raises KeyboardInterrupt if there was an interrupt."""
+  """Raise KeyboardInterrupt if there was an interrupt."""
   if _was_interrupted:
     raise KeyboardInterrupt
 

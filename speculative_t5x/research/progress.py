@@ -15,7 +15,7 @@ _SECONDS_BETWEEN_LINES = 10
 
 
 def say(text: str) -> None:
-  """Says what begins and may take long: on stderr, but not in a notebook.
+  """Say what begins and may take long: on stderr, but not in a notebook.
 
   Raises:
     KeyboardInterrupt: if there was an interrupt; see `interruption`.
@@ -28,7 +28,7 @@ def say(text: str) -> None:
 
 
 def duration(seconds: float) -> str:
-  """Returns a number of seconds for a line of progress."""
+  """Return a number of seconds for a line of progress."""
   minutes, rest = divmod(round(seconds), 60)
   return f'{minutes} min {rest:02} s' if minutes else f'{rest} s'
 
@@ -42,7 +42,7 @@ class Progress:
   """
 
   def __init__(self, name: str, total: int | None, unit: str = 'batches'):
-    """Shows nothing yet; the total is None if it is not known."""
+    """Show nothing yet; the total is None if it is not known."""
     self._unit = unit
     terminal = console.Console(stderr=True)
     self._bar = progress.Progress(
@@ -67,7 +67,7 @@ class Progress:
     self._bar.stop()
 
   def show(self, num_done: int) -> None:
-    """Shows how many batches are done.
+    """Show how many batches are done.
 
     Raises:
       KeyboardInterrupt: if there was an interrupt; see `interruption`.
@@ -85,7 +85,7 @@ class Progress:
       print(_line(task, self._unit), file=sys.stderr)
 
   def _show_in_cell(self, task: progress.Task) -> None:
-    """Draws the bar and a line in the place of the earlier ones."""
+    """Draw the bar and a line in the place of the earlier ones."""
     from IPython import display  # is there in every notebook, and only there
 
     total = '' if task.total is None else f' max="{task.total:.0f}"'

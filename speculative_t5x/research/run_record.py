@@ -216,7 +216,7 @@ KEYS = tuple(field.name for field in dataclasses.fields(RunRecord))
 
 
 def to_json(record: RunRecord) -> str:
-  """Returns a record as one line of JSON.
+  """Return a record as one line of JSON.
 
   Raises:
     ValueError: for a number that is not finite.
@@ -225,7 +225,7 @@ def to_json(record: RunRecord) -> str:
 
 
 def from_dict(values: Mapping[str, Any], kind: type = RunRecord) -> Any:
-  """Returns the record, or another dataclass, that a JSON object holds.
+  """Return the record, or another dataclass, that a JSON object holds.
 
   Objects of other versions can be read: a missing key is None, at any level,
   and an unknown key is ignored.
@@ -239,7 +239,7 @@ def from_dict(values: Mapping[str, Any], kind: type = RunRecord) -> Any:
 
 
 def _decode(field_type: Any, value: Any) -> Any:
-  """Returns a value of a JSON object as a field of this type holds it."""
+  """Return a value of a JSON object as a field of this type holds it."""
   kind, *_ = typing.get_args(field_type) or [field_type]
   if isinstance(value, list):
     return tuple(_decode(kind, each) for each in value)

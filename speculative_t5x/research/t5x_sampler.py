@@ -17,7 +17,7 @@ from speculative_t5x.speculation import sampling as sampling_lib
 def make_model(
     config: t5.T5Config, sampling: sampling_lib.Sampling
 ) -> models.EncoderDecoderModel:
-  """Returns T5X's model of a network, without parameters.
+  """Return T5X's model of a network, without parameters.
 
   Temperature, top-k and top-p are Python's numbers.
   """

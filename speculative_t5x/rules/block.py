@@ -47,7 +47,7 @@ class BlockVerification:
       draft: contracts.Draft,
       accept_uniforms: jax.Array,
   ) -> contracts.Verdict:
-    """Implements `contracts.Rule.__call__`."""
+    """Implement `contracts.Rule.__call__`."""
     weights = _prefix_weights(scores.probs, draft)
     num_accepted = _longest_prefix(
         weights[:, 1:],
@@ -65,7 +65,7 @@ class BlockVerification:
 def _prefix_weights(
     target_probs: jax.Array, draft: contracts.Draft
 ) -> jax.Array:
-  """Returns w_0 to w_gamma of each row, [rows, gamma + 1] in [0, 1]."""
+  """Return w_0 to w_gamma of each row, [rows, gamma + 1] in [0, 1]."""
 
   def extend(weight, probs):
     p, q = probs
@@ -84,11 +84,11 @@ def _prefix_weights(
 def _residual_masses(
     target_probs: jax.Array, draft: contracts.Draft, weights: jax.Array
 ) -> jax.Array:
-  """Returns Z_1 to Z_gamma of each row, [rows, gamma]; the last one is 0.
+  """Return Z_1 to Z_gamma of each row, [rows, gamma]; the last one is 0.
 
   Args:
     target_probs: [rows, gamma + 1, vocab].
-    draft: the draft tokens.
+    draft: The draft tokens.
     weights: [rows, gamma], from w_1 on.
   """
   gamma, vocab_size = draft.tokens.shape[1], target_probs.shape[-1]
@@ -108,7 +108,7 @@ def _longest_prefix(
     lengths: jax.Array,
     uniforms: jax.Array,
 ) -> jax.Array:
-  """Returns how many draft tokens the longest prefix has that passes, [rows].
+  """Return how many draft tokens the longest prefix has that passes, [rows].
 
   Args:
     weights: [rows, gamma], from w_1 on.

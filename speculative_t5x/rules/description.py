@@ -11,7 +11,7 @@ from speculative_t5x.speculation import contracts
 
 
 def check(rule: contracts.Rule) -> None:
-  """Checks that something given as a rule is one.
+  """Check that something given as a rule is one.
 
   Raises:
     ValueError: for anything else, such as a class or a name, and for a rule
@@ -33,7 +33,7 @@ def check(rule: contracts.Rule) -> None:
 
 
 def describe(rule: contracts.Rule) -> str:
-  """Returns a rule's name and parameters, as in `lenience(lenience=0.5)`."""
+  """Return a rule's name and parameters, as in `lenience(lenience=0.5)`."""
   if not dataclasses.is_dataclass(rule):
     return rule.name
   values = (

@@ -35,7 +35,7 @@ class Lenience:
   equal logits at temperature 0.
 
   Attributes:
-    lenience: l, float32 scalar in [0, 1]; no value causes recompilation.
+    lenience: L, float32 scalar in [0, 1]; no value causes recompilation.
   """
 
   lenience: jax.Array
@@ -48,7 +48,7 @@ class Lenience:
       draft: contracts.Draft,
       accept_uniforms: jax.Array,
   ) -> contracts.Verdict:
-    """Implements `contracts.Rule.__call__`."""
+    """Implement `contracts.Rule.__call__`."""
     p = verification.target_token_probs(scores.probs, draft)
     q = verification.draft_token_probs(draft, p.dtype)
     lenience = self.lenience.astype(p.dtype)
@@ -65,7 +65,7 @@ class Lenience:
   def _is_near_argmax(
       self, logits: jax.Array, draft: contracts.Draft
   ) -> jax.Array:
-    """Returns whether p >= l max(p) of each draft token, [rows, gamma] bool."""
+    """Return whether p >= l max(p) of each draft token, [rows, gamma] bool."""
     logits = logits.astype(jnp.promote_types(logits.dtype, jnp.float32))
     own = verification.target_token_probs(logits, draft)
     largest = jnp.max(logits[:, :-1], axis=-1)
@@ -74,7 +74,7 @@ class Lenience:
 
 
 def make_rule(lenience: float) -> Lenience:
-  """Returns the rule of lenience.
+  """Return the rule of lenience.
 
   Raises:
     ValueError: if lenience is outside [0, 1].

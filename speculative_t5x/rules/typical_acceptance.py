@@ -37,7 +37,7 @@ class TypicalAcceptance:
       draft: contracts.Draft,
       accept_uniforms: jax.Array,
   ) -> contracts.Verdict:
-    """Implements `contracts.Rule.__call__`."""
+    """Implement `contracts.Rule.__call__`."""
     del accept_uniforms  # nothing is drawn to accept
     p = verification.target_token_probs(scores.probs, draft)
     entropy = jnp.sum(special.entr(scores.probs[:, :-1]), axis=-1)
@@ -48,7 +48,7 @@ class TypicalAcceptance:
 
 
 def make_rule(epsilon: float = 0.09, delta: float = 0.3) -> TypicalAcceptance:
-  """Returns the rule of typical acceptance, by default with Medusa's numbers.
+  """Return the rule of typical acceptance, by default with Medusa's numbers.
 
   Raises:
     ValueError: if a number is outside (0, 1].

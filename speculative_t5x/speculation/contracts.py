@@ -42,7 +42,7 @@ class SpecialIds:
 
   Attributes:
     end: Ends a sequence; the one that inputs and hints are written with.
-    padding: fills an output past its end; may be NO_TOKEN.
+    padding: Fills an output past its end; may be NO_TOKEN.
     start: First input of the decoder; None where a network takes it from its
       inputs, as a decoder alone does.
     other_ends: Further ids that end a sequence, as of a chat model.
@@ -59,7 +59,7 @@ class SpecialIds:
     return self.end, *self.other_ends
 
   def is_end(self, tokens: jax.Array) -> jax.Array:
-    """Returns which tokens end a sequence, bool of the same shape."""
+    """Return which tokens end a sequence, bool of the same shape."""
     is_end = tokens == self.end
     for each in self.other_ends:
       is_end |= tokens == each
@@ -70,12 +70,12 @@ class Started(NamedTuple):
   """A batch whose inputs a model has read.
 
   Attributes:
-    memory: what decoding only reads.
-    cache: with the slots that were asked for.
+    memory: What decoding only reads.
+    cache: With the slots that were asked for.
     offsets: [rows] int32, the position of the first decoder input: 0 for an
       encoder-decoder, the prompt's length minus one for a decoder alone.
     first_tokens: [rows] int32, the decoder input there.
-    features: what the model computed of its inputs, one row per example, for
+    features: What the model computed of its inputs, one row per example, for
       drafters that share it: the output of an encoder. None without any.
   """
 
@@ -86,7 +86,7 @@ class Started(NamedTuple):
   features: Any = None
 
   def view(self, params: Params) -> 'TargetView':
-    """Returns what drafters may share of the target that has read them."""
+    """Return what drafters may share of the target that has read them."""
     return TargetView(
         params, self.memory, self.cache, self.offsets, self.first_tokens
     )
@@ -106,7 +106,7 @@ class Model(Protocol):
       slots: int,
       features: Any = None,
   ) -> Started:
-    """Reads the inputs.
+    """Read the inputs.
 
     Args:
       params: Parameters of the model.
@@ -127,7 +127,7 @@ class Model(Protocol):
       positions: jax.Array,
       at: jax.Array | None,
   ) -> tuple[jax.Array, Cache]:
-    """Decodes a block.
+    """Decode a block.
 
     A row is rewound by passing a smaller position: what was written at or past
     it is never read again.
@@ -207,7 +207,7 @@ class Context(NamedTuple):
 def drafts_on(
     progress: Any, logits: jax.Array, tokens: jax.Array
 ) -> tuple[jax.Array, Any]:
-  """Drafts on in every row: see `View.continues`."""
+  """Draft on in every row: see `View.continues`."""
   del logits
   return jnp.ones(tokens.shape, bool), progress
 
@@ -289,7 +289,7 @@ class Drafter(Protocol):
 
   Attributes:
     max_draft_tokens: gamma, the most draft tokens per block.
-    num_uniforms: how many uniforms it uses per block and row.
+    num_uniforms: How many uniforms it uses per block and row.
   """
 
   max_draft_tokens: int
@@ -302,26 +302,26 @@ class Drafter(Protocol):
       rows: int,
       slots: int,
   ) -> tuple[Memory, Any]:
-    """Returns what the drafter only reads, and its state before any block.
+    """Return what the drafter only reads, and its state before any block.
 
     Args:
-      params: the drafter's own, or None.
-      context: what it may read.
-      rows: sequences to decode (static).
-      slots: positions that a cache must hold (static).
+      params: The drafter's own, or None.
+      context: What it may read.
+      rows: Sequences to decode (static).
+      slots: Positions that a cache must hold (static).
     """
 
   def propose(
       self, params: Params, memory: Memory, state: Any, view: View
   ) -> tuple[Draft, Any, Cache]:
-    """Drafts up to `view.num_wanted` tokens per row.
+    """Draft up to `view.num_wanted` tokens per row.
 
     Args:
-      params: the drafter's own, or None.
-      memory: from `init`.
-      state: from `init` or from the last call. Entries for positions at or
-        past a row's `num_tokens` belong to rejected tokens.
-      view: what it may look at.
+      params: The drafter's own, or None.
+      memory: Memory from `init`.
+      state: State from `init` or the last call. Entries for positions from a
+        row's `num_tokens` on belong to rejected tokens.
+      view: What it may look at.
     Returns:
       The draft, the next state, and the target's cache: that of the view,
       unless the drafter runs layers of the target.
@@ -365,8 +365,8 @@ class Rule(Protocol):
   has parameters, it is a dataclass, and the record names them.
 
   Attributes:
-    name: for the record.
-    is_lossless: whether the outputs keep the target's distribution.
+    name: Name for the record.
+    is_lossless: Whether the outputs keep the target's distribution.
   """
 
   name: str
@@ -378,11 +378,11 @@ class Rule(Protocol):
       draft: Draft,
       accept_uniforms: jax.Array,
   ) -> Verdict:
-    """Accepts a prefix of each row's draft.
+    """Accept a prefix of each row's draft.
 
     Args:
       scores: What the target says of the block.
-      draft: cut at its first end of sequence and at the length limit.
+      draft: Cut at its first end of sequence and at the length limit.
       accept_uniforms: [rows, gamma] floats in [0, 1), one per draft token.
     """
 
@@ -397,9 +397,9 @@ class DraftLengthPolicy(Protocol):
   not depend on the batch. It may stop a draft after a token for any reason.
 
   Attributes:
-    name: for the record. Policies with other settings have other names, or a
-      job that resumes takes the results of one for those of the other.
-    is_constant: whether it always wants gamma draft tokens and never stops
+    name: Name for the record. Policies with other settings have other names, or
+      a job that resumes takes the results of one for those of the other.
+    is_constant: Whether it always wants gamma draft tokens and never stops
       before: then verification has one width.
   """
 
@@ -407,24 +407,24 @@ class DraftLengthPolicy(Protocol):
   is_constant: bool
 
   def init(self, rows: int) -> Any:
-    """Returns the policy's state before the first step."""
+    """Return the policy's state before the first step."""
 
   def num_wanted(
       self, state: Any, num_remaining: jax.Array, gamma: int
   ) -> jax.Array:
-    """Returns how many draft tokens are wanted, [rows] int32 in [0, gamma].
+    """Return how many draft tokens are wanted, [rows] int32 in [0, gamma].
 
     Args:
-      state: from `init` or `update`.
+      state: State from `init` or `update`.
       num_remaining: [rows] int32, tokens up to each row's limit.
-      gamma: the most that the drafter makes (static).
+      gamma: The most that the drafter makes (static).
     """
 
   def begin(self, state: Any, num_drafted: jax.Array, gamma: int) -> Any:
-    """Returns what `continues` knows of a draft at first, a pytree.
+    """Return what `continues` knows of a draft at first, a pytree.
 
     Args:
-      state: from `init` or `update`.
+      state: State from `init` or `update`.
       num_drafted: [rows] int32, draft tokens that there are already, of a
         drafter that does not ask after each token.
       gamma: Draft tokens per block (static).
@@ -438,11 +438,11 @@ class DraftLengthPolicy(Protocol):
       tokens: jax.Array,
       gamma: int,
   ) -> tuple[jax.Array, Any]:
-    """Returns whether to draft on after a token, [rows] bool.
+    """Return whether to draft on after a token, [rows] bool.
 
     Args:
-      state: from `init` or `update`.
-      progress: from `begin`, or from `continues` for the token before.
+      state: State from `init` or `update`.
+      progress: Progress from `begin` or `continues` for the token before.
       logits: [rows, vocab], of the token's distribution before they were
         standardized, so that they tell a sure argmax from an unsure one.
       tokens: [rows] int32, the token.
@@ -452,4 +452,4 @@ class DraftLengthPolicy(Protocol):
     """
 
   def update(self, state: Any, outcome: Any) -> Any:
-    """Returns the state after a step, from its `outcome.Outcome`."""
+    """Return the state after a step, from its `outcome.Outcome`."""

@@ -12,7 +12,7 @@ from speculative_t5x.speculation import contracts
 
 
 def check(policy: contracts.DraftLengthPolicy) -> None:
-  """Checks that something given as a policy is one.
+  """Check that something given as a policy is one.
 
   Raises:
     ValueError: for anything else, such as a class or a name.
@@ -32,11 +32,11 @@ def check(policy: contracts.DraftLengthPolicy) -> None:
 
 
 def check_gamma(policy: contracts.DraftLengthPolicy, gamma: int) -> None:
-  """Checks that a policy can decide for a drafter; computes nothing.
+  """Check that a policy can decide for a drafter; compute nothing.
 
   Args:
-    policy: checked by `check`.
-    gamma: the most draft tokens of the drafter.
+    policy: Checked by `check`.
+    gamma: The most draft tokens of the drafter.
   Raises:
     ValueError: if it has no costs for this gamma, or wants anything but an
       integer per row.
@@ -51,7 +51,7 @@ def num_wanted(
     num_remaining: jax.Array,
     gamma: int,
 ) -> jax.Array:
-  """Asks a policy and checks the answer's form, while it is traced.
+  """Ask a policy and check the answer's form, while it is traced.
 
   For the arguments and the result see `contracts.DraftLengthPolicy.num_wanted`.
 
@@ -77,7 +77,7 @@ def continues(
     tokens: jax.Array,
     gamma: int,
 ) -> tuple[jax.Array, Any]:
-  """Asks a policy and checks the answer's form, while it is traced.
+  """Ask a policy and check the answer's form, while it is traced.
 
   For the arguments and the result see `contracts.DraftLengthPolicy.continues`.
 

@@ -51,7 +51,7 @@ class Work(NamedTuple):
   calls_by_width: jax.Array
 
   def add(self, outcome: outcome_lib.Outcome, widths: Sequence[int]) -> 'Work':
-    """Returns the work with that of one more step."""
+    """Return the work with that of one more step."""
     width = jnp.max(outcome.num_positions)
     return Work(
         self.num_steps + 1,
@@ -64,7 +64,7 @@ def start(
     begun: tuple[state_lib.Batch, state_lib.State],
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
 ) -> Run:
-  """Returns rows of which no token is decoded yet.
+  """Return rows of which no token is decoded yet.
 
   Args:
     begun: What `state.begin` returned.
@@ -81,7 +81,7 @@ def decode(
     begun: tuple[state_lib.Batch, state_lib.State],
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
 ) -> tuple[state_lib.State, Work, Any]:
-  """Decodes a batch from its first token to its last.
+  """Decode a batch from its first token to its last.
 
   Args:
     setup: Models, drafter and rules.
@@ -105,7 +105,7 @@ def advance(
     *,
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
 ) -> tuple[Run, Work]:
-  """Steps until enough rows have ended.
+  """Step until enough rows have ended.
 
   Args:
     setup: Models, drafter and rules.
@@ -145,7 +145,7 @@ def advance(
 
 
 def check_ended(run: Run, new: Run, examples: jax.Array) -> None:
-  """Checks that new requests may replace these examples; waits for the run.
+  """Check that new requests may replace these examples; wait for the run.
 
   Args:
     run: Run whose rows are replaced.
@@ -171,7 +171,7 @@ def check_ended(run: Run, new: Run, examples: jax.Array) -> None:
 
 
 def admit(run: Run, new: Run, examples: jax.Array) -> Run:
-  """Puts new requests in the place of examples whose rows have all ended.
+  """Put new requests in the place of examples whose rows have all ended.
 
   Args:
     run: Run whose rows are refilled; see `check_ended`.
@@ -239,7 +239,7 @@ def _check_entries(array: jax.Array, count: int) -> None:
 def uniform_table(
     keys: jax.Array, first_calls: jax.Array, num_calls: int, count: int
 ) -> jax.Array:
-  """Draws the uniforms of the next calls of each row.
+  """Draw the uniforms of the next calls of each row.
 
   Args:
     keys: [rows] typed PRNG keys.
@@ -259,7 +259,7 @@ def uniform_table(
 
 
 def uniforms_at(table: jax.Array, calls: jax.Array) -> jax.Array:
-  """Returns what each row uses at its own call.
+  """Return what each row uses at its own call.
 
   Args:
     table: [calls, rows, count, 2] uint32. What `uniform_table` returned.

@@ -60,7 +60,7 @@ class Outcome(NamedTuple):
 
 
 def none_yet(rows: int, gamma: int) -> Outcome:
-  """Returns the outcome that stands for the step before the first one."""
+  """Return the outcome that stands for the step before the first one."""
   counts = lambda *shape: jnp.zeros((rows, *shape), jnp.int32)
   no = jnp.zeros((rows,), bool)
   return Outcome(
@@ -73,10 +73,10 @@ class Fold(Protocol):
   """What is kept of a run's outcomes. Static, and its arrays are a pytree."""
 
   def init(self, rows: int, length: int, gamma: int) -> Any:
-    """Returns what is kept before the first step."""
+    """Return what is kept before the first step."""
 
   def update(self, kept: Any, outcome: Outcome) -> Any:
-    """Returns what is kept after one more step."""
+    """Return what is kept after one more step."""
 
 
 class Nothing(NamedTuple):
@@ -133,7 +133,7 @@ class Statistics:
     return tokens_per_position(self.drafted_histogram).sum(axis=-1)
 
   def named(self) -> dict[str, jax.Array]:
-    """Returns counts [rows] under the names of the run record.
+    """Return counts [rows] under the names of the run record.
 
     The last two are counts per position of a block, [rows, gamma].
     """
@@ -148,7 +148,7 @@ class Statistics:
 
 
 def tokens_per_position(histogram: jax.Array) -> jax.Array:
-  """Returns how many blocks have a token at each position, from 1 to gamma.
+  """Return how many blocks have a token at each position, from 1 to gamma.
 
   Args:
     histogram: [..., gamma + 1], blocks by number of tokens; of JAX or NumPy.
@@ -188,7 +188,7 @@ class Trace(NamedTuple):
   """All outcomes of a run.
 
   Attributes:
-    outcomes: arrays [steps, rows, ...], with room for as many steps as an
+    outcomes: Arrays [steps, rows, ...], with room for as many steps as an
       output has tokens.
     num_steps: int32 scalar, how many there are.
   """

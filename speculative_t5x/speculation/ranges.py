@@ -21,9 +21,9 @@ class Kind:
   """The values that a setting may have.
 
   Attributes:
-    allowed: completes the sentence that begins with the name and 'must'.
+    allowed: Completes the sentence that begins with the name and 'must'.
     types: Types of the values. True and False are not numbers.
-    is_allowed: takes a value of these types; returns whether it is in range.
+    is_allowed: Takes a value of these types; returns whether it is in range.
   """
 
   allowed: str
@@ -31,7 +31,7 @@ class Kind:
   is_allowed: Callable[[Any], bool] = lambda value: True
 
   def includes(self, value: object) -> bool:
-    """Returns whether a value is of this kind."""
+    """Return whether a value is of this kind."""
     if isinstance(value, bool):
       return False
     return isinstance(value, self.types) and bool(self.is_allowed(value))
@@ -54,7 +54,7 @@ NATURAL = Kind(
 
 
 def check_settings(kind: Kind, **values: object) -> None:
-  """Checks settings of one kind, given by their names.
+  """Check settings of one kind, given by their names.
 
   Raises:
     ValueError: naming the first that is of another kind, and its value.
@@ -92,7 +92,7 @@ def check_coefficient(name: str, value: npt.ArrayLike) -> np.ndarray:
 def check(
     name: str, values: np.ndarray, is_allowed: npt.ArrayLike, allowed: str
 ) -> np.ndarray:
-  """Returns the values; raises ValueError naming the first not allowed."""
+  """Return the values; raise ValueError naming the first not allowed."""
   if not np.all(is_allowed):
     values, is_allowed = np.broadcast_arrays(values, is_allowed)
     raise ValueError(f'{name} must {allowed}, got {values[~is_allowed][0]}.')

@@ -76,7 +76,7 @@ class Sampling:
     return bool(self.temperature <= MIN_TEMPERATURE)
 
   def as_arrays(self) -> 'Sampling':
-    """Returns the same with arrays of the types above."""
+    """Return the same with arrays of the types above."""
     return Sampling(
         jnp.asarray(self.temperature, jnp.float32),
         jnp.asarray(self.topk, jnp.int32),
@@ -110,7 +110,7 @@ GREEDY = Sampling(temperature=0.0)
 
 
 def as_one(function: _Function) -> _Function:
-  """Has a function that takes a `Sampling` name it where a part is passed."""
+  """Have a function that takes a `Sampling` name it where a part is passed."""
 
   @functools.wraps(function)
   def call(*args, **kwargs):
@@ -131,7 +131,7 @@ def each(
     minp: float = 0.0,
     typicalp: float = 0.0,
 ) -> tuple[Sampling, ...]:
-  """Returns one sampling per temperature.
+  """Return one sampling per temperature.
 
   Args:
     temperature: One, or several.
@@ -162,7 +162,7 @@ class Pair(NamedTuple):
 def pairs(
     samplings: Sequence[Sampling], draft_samplings: Sequence[Sampling]
 ) -> list[Pair]:
-  """Returns each sampling of a target with that of its drafter, once.
+  """Return each sampling of a target with that of its drafter, once.
 
   Args:
     samplings: Samplings of the target, at least one.
@@ -187,13 +187,13 @@ def pairs(
 def standardize(
     logits: Float[Array, '*batch vocab'], sampling: Sampling
 ) -> Float[Array, '*batch vocab']:
-  """Turns logits into the distribution to sample from.
+  """Turn logits into the distribution to sample from.
 
   Rules that are off take no time, and argmax computes no softmax.
 
   Args:
     logits: [..., vocab]; -inf for a token that cannot occur.
-    sampling: the parameters of sampling.
+    sampling: The parameters of sampling.
   Returns:
     Probabilities [..., vocab], at least float32; rows sum to 1, but a row with
     a logit that is NaN has no positive value.
@@ -250,7 +250,7 @@ def _keep_topp(logits: jax.Array, topp: jax.Array) -> jax.Array:
 
 
 def _keep_minp(logits: jax.Array, minp: jax.Array) -> jax.Array:
-  """Reference: Nguyen et al. (2024), arXiv:2407.01082."""
+  """Keep tokens near the likeliest one: Nguyen et al., arXiv:2407.01082."""
   largest = jnp.max(logits, axis=-1, keepdims=True)
   relative = jnp.exp(logits - largest)  # to the likeliest token
   # NaN is not less than anything, so that it stays.
@@ -258,7 +258,7 @@ def _keep_minp(logits: jax.Array, minp: jax.Array) -> jax.Array:
 
 
 def _keep_typicalp(logits: jax.Array, typicalp: jax.Array) -> jax.Array:
-  """Reference: Meister et al. (2023), arXiv:2202.00666."""
+  """Keep tokens of typical surprise: Meister et al., arXiv:2202.00666."""
   log_probs = jax.nn.log_softmax(logits)
   probs = jnp.exp(log_probs)
   terms = jnp.where(probs > 0, probs * log_probs, 0)
@@ -269,7 +269,7 @@ def _keep_typicalp(logits: jax.Array, typicalp: jax.Array) -> jax.Array:
 def _keep_mass(
     logits: jax.Array, probs: jax.Array, ranks: jax.Array, mass: jax.Array
 ) -> jax.Array:
-  """Keeps the tokens of the highest ranks whose probability reaches a mass."""
+  """Keep the tokens of the highest ranks whose probability reaches a mass."""
   enough = lambda is_kept: (
       jnp.sum(jnp.where(is_kept, probs, 0), axis=-1) >= mass.astype(probs.dtype)
   )
@@ -278,7 +278,7 @@ def _keep_mass(
 
 
 def _ordered_ints(x: jax.Array) -> jax.Array:
-  """Maps floats to integers with the same order and the same equalities."""
+  """Map floats to integers with the same order and the same equalities."""
   x = jnp.where(x == 0, jnp.zeros_like(x), x)  # -0.0 equals 0.0
   dtype = jnp.int64 if x.dtype == jnp.float64 else jnp.int32
   bits = lax.bitcast_convert_type(x, dtype)
@@ -286,7 +286,7 @@ def _ordered_ints(x: jax.Array) -> jax.Array:
 
 
 def _largest_upper_set(keys: jax.Array, enough) -> jax.Array:
-  """Returns the smallest set {keys >= threshold} that is enough, else all.
+  """Return the smallest set {keys >= threshold} that is enough, else all.
 
   Bisects the threshold, with one pass over the vocabulary per bit. At a
   vocabulary of 32128, sorting takes 20 times as long.
@@ -314,7 +314,7 @@ def _largest_upper_set(keys: jax.Array, enough) -> jax.Array:
 def draw(
     weights: Float[Array, '*batch vocab'], uniforms: UInt32[Array, '*batch 2']
 ) -> Int[Array, '*batch']:
-  """Draws tokens by inverse CDF, in two levels: a block of tokens, then one.
+  """Draw tokens by inverse CDF, in two levels: a block of tokens, then one.
 
   The first word of a uniform picks the block and the second the token in it,
   each in integers: one float32 uniform would have too few values for a large
@@ -341,7 +341,7 @@ def draw(
 
 
 def _pick(weights: jax.Array, word: jax.Array) -> jax.Array:
-  """Returns an index by inverse CDF, int32, of positive weight.
+  """Return an index by inverse CDF, int32, of positive weight.
 
   The integers add up to 2^31 and rounding, so that their sum cannot overflow.
 
@@ -369,7 +369,7 @@ def _pick(weights: jax.Array, word: jax.Array) -> jax.Array:
 
 
 def _cumulative(counts: jax.Array) -> jax.Array:
-  """Returns the cumulative sums of integers [..., count].
+  """Return the cumulative sums of integers [..., count].
 
   In two levels, groups and what is in them. XLA:CPU makes a dozen programs of
   `jnp.cumsum`, and starting them takes longer than adding.
@@ -388,14 +388,14 @@ def _cumulative(counts: jax.Array) -> jax.Array:
 
 
 def _prefix_sums(x: jax.Array) -> jax.Array:
-  """Returns the cumulative sums of a few integers, each from the first on."""
+  """Return the cumulative sums of a few integers, each from the first on."""
   index = np.arange(x.shape[-1])
   terms = jnp.where(index <= index[:, None], x[..., None, :], 0)
   return jnp.sum(terms, axis=-1, dtype=x.dtype)
 
 
 def _high_word(a: jax.Array, b: jax.Array) -> jax.Array:
-  """Returns floor(a * b / 2^32) of uint32, without 64-bit integers."""
+  """Return floor(a * b / 2^32) of uint32, without 64-bit integers."""
   low = jnp.uint32(0xFFFF)
   a_high, a_low, b_high, b_low = a >> 16, a & low, b >> 16, b & low
   one, other = a_high * b_low, a_low * b_high

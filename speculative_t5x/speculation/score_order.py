@@ -9,12 +9,12 @@ import jax.numpy as jnp
 
 
 def best_last(log_probs: jax.Array, tree: Any, num_decodes: int) -> Any:
-  """Orders the decodes of each example by score, as T5X does.
+  """Order the decodes of each example by score, as T5X does.
 
   Args:
     log_probs: [rows], an example's decodes next to each other.
     tree: Pytree of arrays [rows, ...].
-    num_decodes: rows per example (static).
+    num_decodes: Rows per example (static).
   Returns:
     The tree of arrays [examples, num_decodes, ...], scores ascending; equal
     ones as they were decoded.

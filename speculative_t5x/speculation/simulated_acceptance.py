@@ -29,7 +29,7 @@ class SimulatedAcceptance:
   is_lossless = False
 
   def __call__(self, scores, draft, accept_uniforms) -> contracts.Verdict:
-    """Implements `contracts.Rule.__call__`."""
+    """Implement `contracts.Rule.__call__`."""
     is_accepted = accept_uniforms < self.alpha
     num_accepted = verification.count_prefix(draft, is_accepted)
     weights = verification.next_weights(scores.probs, draft, num_accepted)
@@ -37,7 +37,7 @@ class SimulatedAcceptance:
 
 
 def make_rule(alpha: float) -> SimulatedAcceptance:
-  """Returns the rule of simulated acceptance.
+  """Return the rule of simulated acceptance.
 
   Raises:
     ValueError: if alpha is outside [0, 1].

@@ -71,7 +71,7 @@ class Batch:
   def view(
       self, params: contracts.Params, cache: contracts.Cache
   ) -> contracts.TargetView:
-    """Returns the target with its cache, for drafters that share it."""
+    """Return the target with its cache, for drafters that share it."""
     return contracts.TargetView(
         params, self.memory, cache, self.offsets, self.first_tokens
     )
@@ -107,7 +107,7 @@ class State:
 def row_keys(
     seed: jax.Array, example_ids: jax.Array, num_decodes: int = 1
 ) -> jax.Array:
-  """Returns keys that depend on seed, example and decode number alone.
+  """Return keys that depend on seed, example and decode number alone.
 
   Threefry whatever the default is: the bits of T5X's `unsafe_rbg` depend on
   the batch.
@@ -128,7 +128,7 @@ def row_keys(
 
 
 def cache_slots(length: int, gamma: int) -> int:
-  """Returns the positions a cache needs so that no write is ever clamped.
+  """Return the positions a cache needs so that no write is ever clamped.
 
   A row that has ended at the limit still writes its block, after the end: with
   length 4 and gamma 2 it is fed at positions 4, 5 and 6, of 7 slots.
@@ -146,7 +146,7 @@ def begin(
     hints: jax.Array | None = None,
     features: Any = None,
 ) -> tuple[Batch, State]:
-  """Reads inputs and returns the state before the first step.
+  """Read inputs and return the state before the first step.
 
   Args:
     setup: Models and drafter.
@@ -203,7 +203,7 @@ def decoder_inputs(
     index: jax.Array,
     block: int,
 ) -> jax.Array:
-  """Returns the tokens that a decoder is fed after `index` tokens.
+  """Return the tokens that a decoder is fed after `index` tokens.
 
   A decoder is fed the sequence shifted right behind its first token: for the
   sequence a b c, index 0, 1, 2, 3 takes <first> a b c.

@@ -28,7 +28,7 @@ from speculative_t5x.speculation import widths as widths_lib
 
 
 def num_uniforms(setup: state_lib.Setup) -> int:
-  """Returns how many uniforms a step uses per row."""
+  """Return how many uniforms a step uses per row."""
   drafter = setup.drafter
   return drafter.num_uniforms + drafter.max_draft_tokens + 1
 
@@ -55,7 +55,7 @@ def step(
     state: state_lib.State,
     uniforms: jax.Array,
 ) -> tuple[state_lib.State, outcome_lib.Outcome]:
-  """Drafts, scores, accepts a prefix and draws one more token, for every row.
+  """Draft, score, accept a prefix and draw one more token, for every row.
 
   An example of a block, gamma 3, a row at 2 committed tokens `x y`:
 
@@ -66,9 +66,9 @@ def step(
     there.
 
   Args:
-    setup: models and rules.
-    batch: what the rows have read. The keys are not used here.
-    state: rows that have ended stay as they are.
+    setup: Models and rules.
+    batch: What the rows have read. The keys are not used here.
+    state: Rows that have ended stay as they are.
     uniforms: [rows, num_uniforms(setup), 2] random bits, see `uniforms`: the
       drafter's, one per draft token for the rule, and one for the token that it
       draws.
@@ -111,7 +111,7 @@ def drafted(
     state: state_lib.State,
     uniforms: jax.Array,
 ) -> contracts.Draft:
-  """Returns the draft of a step, cut to the tokens that can be accepted.
+  """Return the draft of a step, cut to the tokens that can be accepted.
 
   Args:
     setup: Models, drafter and rules.
@@ -125,7 +125,7 @@ def drafted(
 
 
 def widths(setup: state_lib.Setup) -> tuple[int, ...]:
-  """Returns the widths of verification; one if drafts are all of one length."""
+  """Return the widths of verification; one if drafts are all of one length."""
   size = setup.drafter.max_draft_tokens + 1
   drafts_all = getattr(setup.drafter, 'drafts_all_wanted', False)
   if drafts_all and setup.policy.is_constant:
@@ -134,7 +134,7 @@ def widths(setup: state_lib.Setup) -> tuple[int, ...]:
 
 
 def _nothing_verified(draft: contracts.Draft) -> _Verified:
-  """Returns zeros in the shapes of what is verified."""
+  """Return zeros in the shapes of what is verified."""
   rows, gamma = draft.tokens.shape
   counts = lambda *shape: jnp.zeros(shape, jnp.int32)
   log_probs = jnp.zeros((rows, gamma + 1), jnp.float32)
@@ -150,7 +150,7 @@ def _verify(
     width: int,
     target_cache: contracts.Cache,
 ) -> tuple[contracts.Cache, _Verified]:
-  """Scores the first `width` positions of each block and applies the rule.
+  """Score the first `width` positions of each block and apply the rule.
 
   What comes after them in a block belongs to no draft token.
   """
@@ -197,7 +197,7 @@ def _verify(
 def _divide(
     setup: state_lib.Setup, uniforms: jax.Array
 ) -> tuple[uniforms_lib.Uniforms, jax.Array, jax.Array]:
-  """Returns uniforms of the drafter, of acceptance and of the draw."""
+  """Return uniforms of the drafter, of acceptance and of the draw."""
   drafter = setup.drafter
   for_drafter, accept, draw = uniforms_lib.Uniforms(uniforms, 'A step').split(
       drafter.num_uniforms, drafter.max_draft_tokens, 1
@@ -245,7 +245,7 @@ def _view(setup, batch, state, uniforms) -> contracts.View:
 
 
 def _num_wanted(setup, batch, state) -> jax.Array:
-  """Returns how many draft tokens each row can use, [rows]."""
+  """Return how many draft tokens each row can use, [rows]."""
   policy, gamma = setup.policy, setup.drafter.max_draft_tokens
   if not gamma:  # plain decoding, which policies know nothing of
     return jnp.zeros_like(state.num_tokens)
@@ -278,7 +278,7 @@ def propose(
     view: contracts.View,
     vocab_size: int,
 ) -> tuple[contracts.Draft, Any, contracts.Cache]:
-  """Calls `drafter.propose` and checks what it returns, while it is traced.
+  """Call `drafter.propose` and check what it returns, while it is traced.
 
   Raises:
     ValueError: for anything but a `contracts.Draft` of its shapes and types, a
@@ -305,14 +305,14 @@ def propose(
 
 
 def _policy_state(policy, state: Any, outcome: outcome_lib.Outcome) -> Any:
-  """Returns the policy's next state, whose form is checked."""
+  """Return the policy's next state, whose form is checked."""
   after = policy.update(state, outcome)
   _check_form(f'The policy {policy.name} returned its state', state, after)
   return after
 
 
 def _check_form(what: str, before: Any, after: Any) -> None:
-  """Checks that a pytree has the form of the one before it.
+  """Check that a pytree has the form of the one before it.
 
   Raises:
     ValueError: naming the first difference.
@@ -325,7 +325,7 @@ def _check_form(what: str, before: Any, after: Any) -> None:
 
 
 def _difference(before: Any, after: Any) -> str | None:
-  """Returns the first difference in form of two pytrees, None without one."""
+  """Return the first difference in form of two pytrees, None without one."""
   if jax.tree.structure(before) != jax.tree.structure(after):
     return 'another structure'
   show = lambda x: f'{jax.typeof(x).dtype}{list(jnp.shape(x))}'
@@ -338,7 +338,7 @@ def _difference(before: Any, after: Any) -> str | None:
 def _check_shapes(
     draft: contracts.Draft, rows: int, gamma: int, vocab_size: int
 ) -> None:
-  """Checks the fields of a draft.
+  """Check the fields of a draft.
 
   Raises:
     ValueError: naming the field of another shape or type than its own.
@@ -381,7 +381,7 @@ def _cut(setup: state_lib.Setup, draft: contracts.Draft) -> contracts.Draft:
 def _count_draft_tokens(
     draft: contracts.Draft, special_ids: contracts.SpecialIds, vocab_size: int
 ) -> jax.Array:
-  """Returns how many draft tokens can be accepted, [rows].
+  """Return how many draft tokens can be accepted, [rows].
 
   They are those up to the first end of sequence and before the first id outside
   the vocabulary, which would be looked up as another id.
@@ -400,7 +400,7 @@ def _count_draft_tokens(
 def _block_tokens(
     draft: contracts.Draft, num_accepted: jax.Array, next_token: jax.Array
 ) -> jax.Array:
-  """Returns accepted draft tokens, then the drawn token, [rows, gamma + 1]."""
+  """Return accepted draft tokens, then the drawn token, [rows, gamma + 1]."""
   # Draft a b c, 2 accepted, z drawn: a b z z. What is past the drawn token is
   # never committed.
   tokens = jnp.pad(draft.tokens, ((0, 0), (0, 1)))
@@ -447,7 +447,7 @@ def _is_last(
     num_remaining: jax.Array,
     special_ids: contracts.SpecialIds,
 ) -> jax.Array:
-  """Returns whether the first `count` tokens end the row, [rows] bool."""
+  """Return whether the first `count` tokens end the row, [rows] bool."""
   index = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
   is_end = special_ids.is_end(tokens) & (index < count[:, None])
   return jnp.any(is_end, axis=1) | (count >= num_remaining)
@@ -470,7 +470,7 @@ def _token_log_probs(
 def _commit(
     state: state_lib.State, outcome: outcome_lib.Outcome, log_probs: jax.Array
 ) -> state_lib.State:
-  """Appends a block's new tokens to every row that has not ended."""
+  """Append a block's new tokens to every row that has not ended."""
   index = jnp.arange(outcome.tokens.shape[1], dtype=jnp.int32)[None]
   is_new = index < outcome.num_committed[:, None]
   return state.replace(

@@ -26,7 +26,7 @@ _MASS_TOLERANCE = 1e-3  # far above the rounding of a softmax in float32
 
 
 def expected_tokens(alpha: npt.ArrayLike, gamma: npt.ArrayLike) -> Values:
-  """Returns the expected tokens per target call: Equation (1).
+  """Return the expected tokens per target call: Equation (1).
 
   Assumes that draft tokens are accepted independently. Gamma may be infinite.
 
@@ -47,7 +47,7 @@ def _mean_tokens(alpha: np.ndarray, gamma: np.ndarray) -> Values:
 def walltime_factor(
     alpha: npt.ArrayLike, gamma: npt.ArrayLike, cost_coefficient: npt.ArrayLike
 ) -> Values:
-  """Returns plain over speculative walltime: Theorem 3.8.
+  """Return plain over speculative walltime: Theorem 3.8.
 
   Assumes long outputs, no encoders, and that the target scores gamma + 1 tokens
   in the time of one.
@@ -63,7 +63,7 @@ def walltime_factor(
 def operations_factor(
     alpha: npt.ArrayLike, gamma: npt.ArrayLike, ops_coefficient: npt.ArrayLike
 ) -> Values:
-  """Returns speculative over plain arithmetic operations: Theorem 3.11.
+  """Return speculative over plain arithmetic operations: Theorem 3.11.
 
   >>> print(f'{operations_factor(0.8, 5, 0):.2f}')
   1.63
@@ -78,9 +78,9 @@ def operations_factor(
 def optimal_gamma(
     alpha: npt.ArrayLike, cost_coefficient: npt.ArrayLike, max_gamma: int = 64
 ) -> Values:
-  """Returns the gamma, up to max_gamma, of the largest walltime factor.
+  """Return the gamma, up to max_gamma, of the largest walltime factor.
 
-  See Section 3.5. Returns 0 if no gamma improves. As gamma grows the factor
+  See Section 3.5. It is 0 if no gamma improves. As gamma grows, the factor
   first rises and then falls, so the function counts the rising steps. With cost
   0, or with alpha 1 and a cost below 1, the factor always rises and the result
   is max_gamma.
@@ -104,7 +104,7 @@ def acceptance_probability(
     draft_probs: npt.ArrayLike,
     lenience: npt.ArrayLike = 1.0,
 ) -> Values:
-  """Returns the acceptance probability beta: Theorem 3.5 and Appendix A.5.
+  """Return the acceptance probability beta: Theorem 3.5 and Appendix A.5.
 
   Args:
     target_probs: p, [..., vocab], standardized (Section 2.2).
@@ -128,7 +128,7 @@ def acceptance_probability(
 def expected_calls(
     acceptance_probs: npt.ArrayLike, gamma: npt.ArrayLike
 ) -> Values:
-  """Returns the expected target calls to decode a known text.
+  """Return the expected target calls to decode a known text.
 
   The betas need not be i.i.d. Given that the output is the text, the draft
   token at the position of a token x is x and accepted with probability
@@ -139,7 +139,7 @@ def expected_calls(
   Args:
     acceptance_probs: [tokens] in [0, 1], min(1, q / p) of each token of the
       text, with p and q given the text before it. The last token ends the text.
-    gamma: any shape.
+    gamma: Any shape.
   Returns:
     Calls, of gamma's shape, from 1 to the number of tokens.
   Raises:

@@ -25,14 +25,14 @@ class Uniforms:
 
   Attributes:
     values: [rows, count, 2] uint32, random bits.
-    user: who declared them, for the error message.
+    user: Who declared them, for the error message.
   """
 
   values: jax.Array
   user: str = struct.field(pytree_node=False)
 
   def __getitem__(self, index) -> None:
-    """Refuses an index, which JAX would clamp.
+    """Refuse an index, which JAX would clamp.
 
     Raises:
       TypeError: always.
@@ -43,10 +43,10 @@ class Uniforms:
     )
 
   def split(self, *counts: int) -> tuple[jax.Array, ...]:
-    """Returns the uniforms in groups, each [rows, count, 2], in order.
+    """Return the uniforms in groups, each [rows, count, 2], in order.
 
     Args:
-      *counts: uniforms per row of each group (static).
+      *counts: Uniforms per row of each group (static).
     Raises:
       ValueError: if these are not all the uniforms that were declared.
     """
@@ -66,7 +66,7 @@ class Uniforms:
 def coins(
     uniforms: UInt32[Array, '*batch 2'], dtype: jnp.dtype
 ) -> Float[Array, '*batch']:
-  """Returns uniforms as floats in [0, 1), as fine-grained as their dtype.
+  """Return uniforms as floats in [0, 1), as fine-grained as their dtype.
 
   They are the 64 bits / 2^64, rounded, and never 1. A coin is below 1e-12 with
   probability 1e-12; a float32 of `jax.random.uniform`, with 1.2e-7.

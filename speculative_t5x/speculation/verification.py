@@ -29,7 +29,7 @@ class Tokenwise:
       draft: contracts.Draft,
       accept_uniforms: jax.Array,
   ) -> contracts.Verdict:
-    """Implements `contracts.Rule.__call__`."""
+    """Implement `contracts.Rule.__call__`."""
     return verify(scores.probs, draft, accept_uniforms)
 
 
@@ -41,17 +41,17 @@ def acceptance(
     draft_probs: Float[Array, '*batch'],
     uniforms: Float[Array, '*batch'],
 ) -> Array:
-  """Returns whether draft tokens are accepted, bool.
+  """Return whether draft tokens are accepted, bool.
 
-  Accepts a draft token with probability min(1, p / q), without a division. A
-  token with target probability 0 is never accepted, even if the uniform is
-  exactly 0; nor is a token with draft probability 0, which was not drawn from
-  q: the draft's logits were not finite.
+  A draft token is accepted with probability min(1, p / q), computed without a
+  division. A token with target probability 0 is never accepted, even if the
+  uniform is exactly 0; nor is a token with draft probability 0, which was not
+  drawn from q: the draft's logits were not finite.
 
   Args:
-    target_probs: the draft tokens' probabilities under p.
-    draft_probs: the draft tokens' probabilities under q.
-    uniforms: uniforms in [0, 1).
+    target_probs: The draft tokens' probabilities under p.
+    draft_probs: The draft tokens' probabilities under q.
+    uniforms: Uniforms in [0, 1).
   Reference: Leviathan et al. (2023), Section 2.3, arXiv:2211.17192v2.
   """
   # Strictly below, as a uniform can be 0: with <=, p = 0 would be accepted. The
@@ -65,7 +65,7 @@ def residual(
     target_probs: Float[Array, '*batch vocab'],
     draft_probs: Float[Array, '*batch vocab'],
 ) -> Float[Array, '*batch vocab']:
-  """Returns the weights of the resampled token: max(0, p - q), not normalised.
+  """Return the weights of the resampled token: max(0, p - q), not normalised.
 
   Their sum is the probability of a rejection. It is 0 only if p and q are equal
   up to rounding, so that rounding caused the rejection; then returns p.
@@ -84,7 +84,7 @@ def verify(
     draft: contracts.Draft,
     accept_uniforms: Float[Array, 'batch gamma'],
 ) -> contracts.Verdict:
-  """Accepts each row's draft tokens up to the first rejection.
+  """Accept each row's draft tokens up to the first rejection.
 
   This is the part of Algorithm 1 after the target call, but for the draw of the
   next token, with p_i = target_probs[:, i - 1]. A row's draft may be shorter
@@ -93,7 +93,7 @@ def verify(
   Args:
     target_probs: [batch, gamma + 1, vocab], standardized; position i is the
       distribution of the token after i draft tokens.
-    draft: the draft tokens, and the distribution of each.
+    draft: The draft tokens, and the distribution of each.
     accept_uniforms: [batch, gamma] in [0, 1), one per draft token.
   Reference: Leviathan et al. (2023), Algorithm 1 and Theorem 3.5,
     arXiv:2211.17192v2.
@@ -109,11 +109,11 @@ def next_weights(
     num_accepted: Int[Array, ' batch'],
     target_scale: Float[Array, ' batch'] | None = None,
 ) -> Float[Array, 'batch vocab']:
-  """Returns the weights of the resampled or bonus token, not normalised.
+  """Return the weights of the resampled or bonus token, not normalised.
 
   Args:
     target_probs: [batch, gamma + 1, vocab], as for `verify`.
-    draft: the draft tokens, and the distribution of each.
+    draft: The draft tokens, and the distribution of each.
     num_accepted: [batch] int32 in [0, lengths].
     target_scale: [batch], a factor of p in the residual; None for 1.
   """
@@ -137,7 +137,7 @@ def probs_after(
     target_probs: Float[Array, 'batch positions vocab'],
     num_accepted: Int[Array, ' batch'],
 ) -> Float[Array, 'batch vocab']:
-  """Returns p of the token after the accepted ones."""
+  """Return p of the token after the accepted ones."""
   at = num_accepted[:, None, None]
   return jnp.take_along_axis(target_probs, at, axis=1)[:, 0]
 
@@ -153,14 +153,14 @@ def _accepted_prefix(
 def target_token_probs(
     target_probs: Float[Array, 'batch positions vocab'], draft: contracts.Draft
 ) -> Float[Array, 'batch gamma']:
-  """Returns the probability of each draft token under p."""
+  """Return the probability of each draft token under p."""
   return _at_tokens(target_probs[:, :-1], draft.tokens)
 
 
 def draft_token_probs(
     draft: contracts.Draft, dtype: jnp.dtype
 ) -> Float[Array, 'batch gamma']:
-  """Returns the probability of each draft token under q; 1 of a point mass."""
+  """Return the probability of each draft token under q; 1 of a point mass."""
   if draft.probs is None:
     return jnp.ones(draft.tokens.shape, dtype)
   probs = _at_tokens(draft.probs, draft.tokens).astype(dtype)
@@ -172,7 +172,7 @@ def draft_token_probs(
 def draft_probs(
     draft: contracts.Draft, vocab_size: int, dtype: jnp.dtype
 ) -> Float[Array, 'batch gamma vocab']:
-  """Returns the distribution q that each draft token was drawn from."""
+  """Return the distribution q that each draft token was drawn from."""
   vocab = jnp.arange(vocab_size, dtype=draft.tokens.dtype)[None, None]
   point_mass = (vocab == draft.tokens[..., None]).astype(dtype)
   if draft.probs is None:
@@ -190,7 +190,7 @@ def _at_tokens(probs: jax.Array, tokens: jax.Array) -> jax.Array:
 def count_prefix(
     draft: contracts.Draft, is_accepted: Bool[Array, 'batch gamma']
 ) -> Int[Array, ' batch']:
-  """Returns the number of draft tokens before the first that is rejected."""
+  """Return the number of draft tokens before the first that is rejected."""
   # Accepted yes no yes with 3 draft tokens: cumprod 1 0 0, so 1 is accepted. A
   # draft of 1 token has at most 1, whatever fills the block after it.
   index = jnp.arange(draft.tokens.shape[1], dtype=draft.lengths.dtype)[None]
@@ -201,7 +201,7 @@ def count_prefix(
 def _draft_probs_at(
     draft: contracts.Draft, position: jax.Array, target_probs: jax.Array
 ) -> jax.Array:
-  """Returns the draft token's distribution q at a position, [batch, vocab]."""
+  """Return the draft token's distribution q at a position, [batch, vocab]."""
   # With all gamma tokens accepted there is no rejected one; any will do, as the
   # caller then takes the bonus token's distribution. Position 3 of 3: index 2.
   last = draft.tokens.shape[1] - 1

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 
 
 def of_block(size: int) -> tuple[int, ...]:
-  """Returns the widths to compile: powers of two, and the whole block.
+  """Return the widths to compile: powers of two, and the whole block.
 
   Args:
-    size: positions of the whole block, at least 1.
+    size: Positions of the whole block, at least 1.
   """
   powers = (1 << i for i in range(size.bit_length()))
   return (*(power for power in powers if power < size), size)
@@ -31,13 +31,13 @@ def at_smallest(
     run: Callable[[int, Any], Any],
     carry: Any,
 ) -> Any:
-  """Calls `run` at the smallest width that is enough.
+  """Call `run` at the smallest width that is enough.
 
   Args:
-    widths: ascending (static). If there is one, there is no branch.
+    widths: Ascending (static). If there is one, there is no branch.
     num_needed: int32 scalar in [1, the last width].
-    run: takes a width and the carry, and returns the next carry.
-    carry: a pytree.
+    run: Takes a width and the carry, and returns the next carry.
+    carry: A pytree.
   """
   if len(widths) == 1:
     return run(widths[0], carry)
@@ -50,15 +50,15 @@ def at_smallest(
 
 
 def when(is_wanted: jax.Array, run: Callable[[Any], Any], carry: Any) -> Any:
-  """Returns `run(carry)` if it is wanted, and otherwise the carry.
+  """Return `run(carry)` if it is wanted, and otherwise the carry.
 
   A loop of at most one step: `lax.cond` and `lax.switch` copy every cache that
   passes through them on CPU, and a loop copies none.
 
   Args:
     is_wanted: bool scalar.
-    run: returns a carry of the same shapes.
-    carry: a pytree.
+    run: Returns a carry of the same shapes.
+    carry: A pytree.
   """
   _, carry = lax.while_loop(
       lambda state: state[0],

@@ -70,7 +70,7 @@ class ExampleIdConverter(seqio.EncDecFeatureConverter):
   """
 
   def __init__(self, *args, hints: Hints | None = None, **kwargs):
-    """Takes the arguments of `seqio.EncDecFeatureConverter`.
+    """Take the arguments of `seqio.EncDecFeatureConverter`.
 
     Hints add the feature `hints`, [width] int32.
     """
@@ -86,7 +86,7 @@ class ExampleIdConverter(seqio.EncDecFeatureConverter):
   def get_model_feature_lengths(
       self, task_feature_lengths: Mapping[str, int]
   ) -> Mapping[str, int]:
-    """Overrides `seqio.FeatureConverter`; the id's length is a placeholder."""
+    """Override `seqio.FeatureConverter`; the id's length is a placeholder."""
     lengths = super().get_model_feature_lengths(task_feature_lengths)
     own = {} if self.pack else {EXAMPLE_ID: 1}
     if self._hints:

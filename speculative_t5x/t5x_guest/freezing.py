@@ -21,7 +21,7 @@ class DraftOptimizer(optimizers.MultiOptimizer):
   """
 
   def __init__(self, optimizer_def: optimizers.OptimizerDefType):
-    """Restricts T5X's Adafactor to the draft model.
+    """Restrict T5X's Adafactor to the draft model.
 
     Raises:
       ValueError: for another one. MultiOptimizer cannot hold the state of an
@@ -39,7 +39,7 @@ class DraftOptimizer(optimizers.MultiOptimizer):
     super().__init__([(is_draft, _of_whole(optimizer_def))])
 
   def state_dict(self, target: Any, state: Any) -> dict[str, Any]:
-    """Returns what is saved.
+    """Return what is saved.
 
     MultiOptimizer has None as the state of each parameter that is not trained.
     T5X's manager of Orbax saves that, and then cannot read it.
@@ -51,7 +51,7 @@ class DraftOptimizer(optimizers.MultiOptimizer):
   def restore_state(
       self, opt_target: Any, opt_state: Any, state_dict: Mapping[str, Any]
   ) -> tuple[Any, Any]:
-    """Returns parameters and state of what was saved."""
+    """Return parameters and state of what was saved."""
     none = super().state_dict(opt_target, opt_state)['state']['param_states']
     state = state_dict['state']
     param_states = {**state['param_states'], 'target': none['target']}
@@ -63,7 +63,7 @@ class DraftOptimizer(optimizers.MultiOptimizer):
 
 
 def _of_whole(optimizer_def: adafactor.Adafactor) -> adafactor.Adafactor:
-  """Returns an optimizer that takes parameters which no mesh partitions.
+  """Return an optimizer that takes parameters which no mesh partitions.
 
   Their axes have no names, and T5X's rules of factoring know names alone. They
   do not matter here: with two axes at most, as in T5, sizes decide.

@@ -10,7 +10,7 @@ EXAMPLE_ID = 'example_id'  # the feature of tasks that define ids
 
 
 def of_inputs(tokens: np.ndarray) -> int:
-  """Returns an id in [0, 2**31) for an example of a task that defines none.
+  """Return an id in [0, 2**31) for an example of a task that defines none.
 
   The id is a hash of the inputs, [inputs_length] int32 without padding (0), so
   examples with equal inputs get equal samples. An index in the split would

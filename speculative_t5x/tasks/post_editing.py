@@ -29,12 +29,12 @@ SPLITS = ('validation', 'test')
 
 
 def name(percentage: int) -> str:
-  """Returns the name of the task with that share of edited words."""
+  """Return the name of the task with that share of edited words."""
   return f'bulletins_post_editing_{percentage}'
 
 
 def read(percentage: int, split: str) -> Mapping[str, list]:
-  """Returns the texts of one of SPLITS by feature.
+  """Return the texts of one of SPLITS by feature.
 
   A hint is the reference with that percentage of its words edited.
   """

@@ -125,8 +125,8 @@ def load_vocabulary(
   # A remote file is looked up when texts are tokenized.
   if '://' not in path and not epath.Path(path).is_file():
     raise FileNotFoundError(
-        f'There is no vocabulary {path}. Correct the folder of the task, or give'
-        ' a SentencePiece model as vocabulary_file (VOCABULARY_FILE in gin'
+        f'There is no vocabulary {path}. Correct the folder, or give a'
+        ' SentencePiece model as vocabulary_file (VOCABULARY_FILE in gin'
         ' files).'
     )
   return seqio.SentencePieceVocabulary(path)

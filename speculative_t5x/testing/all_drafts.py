@@ -18,11 +18,11 @@ class Draft(NamedTuple):
   """What is drafted for some of the drafter's uniforms.
 
   Attributes:
-    row: index of the state.
-    weight: the probability of these uniforms.
-    uniforms: some of them.
-    tokens: the draft tokens.
-    probs: the distribution of each token.
+    row: Index of the state.
+    weight: The probability of these uniforms.
+    uniforms: Some of them.
+    tokens: The draft tokens.
+    probs: The distribution of each token.
   """
 
   row: int
@@ -35,7 +35,7 @@ class Draft(NamedTuple):
 def drafts(
     program: step_programs.Program, rule, examples, state
 ) -> list[Draft]:
-  """Returns every draft of each state; those of a state add up to 1.
+  """Return every draft of each state; those of a state add up to 1.
 
   The first uniform that a drafter has not used yet draws the next token that is
   sampled. The drafts must not change between two neighbouring sums of the
@@ -98,7 +98,7 @@ def drafts(
 
 
 def _next_probs(proposed, row, depth) -> np.ndarray | bool | None:
-  """Returns q of the token at a depth, True for a point mass, None for none."""
+  """Return q of the token at a depth, True for a point mass, None for none."""
   if depth == proposed.tokens.shape[1]:
     return None
   if proposed.probs is None:
@@ -113,7 +113,7 @@ def _next_probs(proposed, row, depth) -> np.ndarray | bool | None:
 def _children(
     each: Draft, q: np.ndarray, tolerance: float
 ) -> Iterator[tuple[Draft, list[Draft]]]:
-  """Yields a draft for each next token, and some with uniforms at its ends."""
+  """Yield a draft for each next token, and some with uniforms at its ends."""
   cuts = np.concatenate([[0], np.cumsum(q) / np.sum(q)])
   # Uniforms have 32 bits here.
   margin = max(tolerance, 1e-9)
@@ -132,7 +132,7 @@ def _children(
 
 
 def _add(found: dict, each: Draft, length: int) -> None:
-  """Adds a draft that is cut to a length; equal ones are merged."""
+  """Add a draft that is cut to a length; equal ones are merged."""
   key = each.row, each.tokens[:length]
   before = found.get(key)
   weight = each.weight + (before.weight if before else 0.0)
@@ -143,7 +143,7 @@ def _add(found: dict, each: Draft, length: int) -> None:
 
 
 def _check_drawn(program, proposed, row, each: Draft) -> None:
-  """Checks that the proposed tokens begin with those of a draft."""
+  """Check that the proposed tokens begin with those of a draft."""
   tokens = tuple(proposed.tokens[row].tolist())
   count = min(len(each.tokens), int(proposed.lengths[row]))
   if tokens[:count] != each.tokens[:count]:
@@ -158,7 +158,7 @@ def _check_drawn(program, proposed, row, each: Draft) -> None:
 def _check_none_dropped(
     program: step_programs.Program, drawn: list[tuple[Draft, int]]
 ) -> None:
-  """Checks that tokens decide only about the drafting of tokens after them.
+  """Check that tokens decide only about the drafting of tokens after them.
 
   `drawn` has all tokens drawn, and how many of them are draft tokens.
   """

@@ -22,7 +22,7 @@ Function = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def batched(function: Function) -> Function:
-  """Returns a function that is called with equally many points each time."""
+  """Return a function that is called with equally many points each time."""
 
   def call(problems, points):
     found = []
@@ -40,7 +40,7 @@ def batched(function: Function) -> Function:
 def constant_boxes(
     function: Function, count: int, dimensions: int
 ) -> Iterator[tuple[int, float, np.ndarray, np.ndarray]]:
-  """Divides unit cubes into boxes on each of which a function is constant.
+  """Divide unit cubes into boxes on each of which a function is constant.
 
   A box whose probes, in its corners, on its faces and inside, all agree with
   its middle is taken as constant. Otherwise it is cut where the function
@@ -91,12 +91,12 @@ def constant_boxes(
 
 
 def _differ(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-  """Returns whether values [..., any] differ by more than rounding."""
+  """Return whether values [..., any] differ by more than rounding."""
   return np.any(np.abs(one - other) > _ROUNDING, axis=-1)
 
 
 def _probes(dimensions: int) -> np.ndarray:
-  """Returns points of the unit cube, [points, dimensions]."""
+  """Return points of the unit cube, [points, dimensions]."""
   ends = 0.0, 1 - 2.0**-30
   faces = np.full((2 * dimensions, dimensions), 0.5)
   for axis, end in itertools.product(range(dimensions), (0, 1)):
@@ -114,7 +114,7 @@ def _change(
     target: np.ndarray,
     values: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns where a function changes on the way from a point to another.
+  """Return where a function changes on the way from a point to another.
 
   The way changes one coordinate after another. Start and target are [n,
   dimensions], and the values [n, any] are those at the start; the target has

@@ -25,16 +25,16 @@ class Pair:
   """A target and a drafter.
 
   Attributes:
-    target: the model whose distribution outputs must follow.
-    target_params: parameters of the target.
-    drafter: drafts for it.
-    draft_params: parameters of the drafter.
-    inputs: one row per example.
-    limits: most tokens of each example.
-    find_logits: returns the target's logits of the token after some tokens,
+    target: The model whose distribution outputs must follow.
+    target_params: Parameters of the target.
+    drafter: Drafts for it.
+    draft_params: Parameters of the drafter.
+    inputs: One row per example.
+    limits: Most tokens of each example.
+    find_logits: Returns the target's logits of the token after some tokens,
       given an example, without any production code of decoding.
-    tolerance: rounding of probabilities.
-    hints: hints of each example, see `contracts.Context`; None without.
+    tolerance: Rounding of probabilities.
+    hints: Hints of each example, see `contracts.Context`; None without.
   """
 
   target: contracts.Model
@@ -49,12 +49,12 @@ class Pair:
 
 
 def target_logits(vocab_size: int) -> np.ndarray:
-  """Returns the parameters of a random target, see `table_model.TextModel`."""
+  """Return the parameters of a random target, see `table_model.TextModel`."""
   return table_model.random_logits(1, len(LIMITS), vocab_size)
 
 
 def draft_logits(vocab_size: int, width: int | None = None) -> np.ndarray:
-  """Returns parameters of a draft model that resembles the random target.
+  """Return parameters of a draft model that resembles the random target.
 
   It drafts the first `width` tokens; None for all.
   """
@@ -71,7 +71,7 @@ def of_tables(
     tolerance: float,
     hints: np.ndarray | None = HINTS,
 ) -> Pair:
-  """Returns the pair of the random target and a drafter for it.
+  """Return the pair of the random target and a drafter for it.
 
   The drafter is made for `table_model.TextModel(vocab_size)`, which has the
   tokens of inputs and hints, at least 3. Hints are [examples, any] int32, or

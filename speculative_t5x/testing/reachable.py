@@ -34,7 +34,7 @@ def _paths(
     state: state_lib.State,
     enumerator: rules.Enumerator,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Returns all paths of a step from some states.
+  """Return all paths of a step from some states.
 
   Returns:
     Of each path the index of its state, its probability given the state, and
@@ -91,7 +91,7 @@ def _paths(
 
 
 def _intervals(*distributions) -> Iterator[tuple[float, float]]:
-  """Yields lengths and midpoints of [0, 1), cut at all boundaries."""
+  """Yield lengths and midpoints of [0, 1), cut at all boundaries."""
   cuts = [np.cumsum(each) / np.sum(each) for each in distributions]
   edges = np.unique(np.concatenate([[0.0, 1.0], *cuts]).clip(0, 1))
   for low, high in zip(edges[:-1], edges[1:]):
@@ -103,9 +103,9 @@ class Reached(NamedTuple):
   """What decoding reaches.
 
   Attributes:
-    distributions: for each example, probability by output.
-    num_paths: steps that were made.
-    lengths: lengths of the drafts that no limit and no end of sequence cut.
+    distributions: Probability by output, for each example.
+    num_paths: Steps that were made.
+    lengths: Lengths of the drafts that no limit and no end of sequence cut.
   """
 
   distributions: list[dict[tuple[int, ...], float]]
@@ -119,7 +119,7 @@ def reach(
     enumerator: rules.Enumerator,
     state: state_lib.State | None = None,
 ) -> Reached:
-  """Enumerates decoding from its first token to its last.
+  """Enumerate decoding from its first token to its last.
 
   The enumerator finds the boxes of the same rule. `state` has the examples
   before any token; None for that of `program.begin`.
@@ -166,7 +166,7 @@ def _chosen_lengths(program, examples, outcome) -> set[int]:
 
 
 def _keys(examples, state) -> list[bytes]:
-  """Returns what tells states apart: all of a row but caches and scores."""
+  """Return what tells states apart: all of a row but caches and score."""
   own = jax.tree.leaves((state.draft_state, state.policy_state))
   columns = [examples, state.sequences, state.num_tokens]
   columns += [x for x in own if x.ndim == 1]
@@ -180,7 +180,7 @@ def _keys(examples, state) -> list[bytes]:
 def exact_distribution(
     probs: Callable[[tuple[int, ...]], np.ndarray], limit: int, end: int
 ) -> dict[tuple[int, ...], float]:
-  """Returns the target's distribution over outputs, by the chain rule.
+  """Return the target's distribution over outputs, by the chain rule.
 
   `probs` returns the distribution of the token after some tokens. An output has
   at most `limit` tokens, and its end is one of them.
@@ -202,7 +202,7 @@ def exact_distribution(
 def exact_distributions(
     program: step_programs.Program,
 ) -> list[dict[tuple[int, ...], float]]:
-  """Returns the target's distribution over the outputs of each example."""
+  """Return the target's distribution over the outputs of each example."""
   end = program.pair.target.special_ids.end
   return [
       exact_distribution(functools.partial(program.probs, example), limit, end)
@@ -211,7 +211,7 @@ def exact_distributions(
 
 
 def _check_rows(program, rule, examples, state) -> None:
-  """Steps some rows beside others, and again beside others in another order.
+  """Step some rows beside others, and again beside others in another order.
 
   Raises:
     AssertionError: naming what differs.
@@ -247,7 +247,7 @@ def _check_rows(program, rule, examples, state) -> None:
 
 
 def _results(after: state_lib.State) -> dict[str, np.ndarray]:
-  """Returns what a row must have decided by itself."""
+  """Return what a row must have decided by itself."""
   outcome = after.outcome
   is_draft = (
       np.arange(outcome.draft_tokens.shape[1]) < outcome.num_drafted[:, None]
@@ -263,7 +263,7 @@ def _results(after: state_lib.State) -> dict[str, np.ndarray]:
 
 
 def _differ(one: np.ndarray, other: np.ndarray) -> str | None:
-  """Shows the first row that differs, None without one."""
+  """Show the first row that differs, None without one."""
   is_equal = np.isclose(one, other, rtol=_ROUNDING, atol=_ROUNDING)
   rows = np.flatnonzero(~is_equal.reshape(len(one), -1).all(axis=1))
   if not len(rows):

@@ -41,20 +41,20 @@ def check_rule(
     temperatures: Sequence[float] = (1.0, 0.0),
     tolerance: float = 1e-6,
 ) -> None:
-  """Checks that a rule keeps the target's distribution.
+  """Check that a rule keeps the target's distribution.
 
   Random tables of every kind of draft are enumerated (see `random_tables`), at
   each temperature and with top-k. The number of drafts grows as
   vocab_size^gamma.
 
   Args:
-    rule: a `contracts.Rule`, or a function with the same arguments and result.
-    gamma: draft tokens per block. Blocks of fewer are enumerated too, because
+    rule: A `contracts.Rule`, or a function with the same arguments and result.
+    gamma: Draft tokens per block. Blocks of fewer are enumerated too, because
       verification is as wide as the longest draft of a batch needs.
-    vocab_size: tokens, at least 2.
-    num_tables: how many, per kind of draft, length of the block and sampling.
-    temperatures: temperatures of the target.
-    tolerance: the largest total variation distance that passes.
+    vocab_size: Tokens, at least 2.
+    num_tables: How many, per kind of draft, length of the block and sampling.
+    temperatures: Temperatures of the target.
+    tolerance: The largest total variation distance that passes.
   Raises:
     AssertionError: for a distance above it; says where and how large.
     ValueError: for something that is not a rule or not a pytree, or if it is
@@ -86,7 +86,7 @@ def check_rule(
 
 
 def check_distance(name: str, distance: float, tolerance: float) -> None:
-  """Checks that outputs follow the target's distribution.
+  """Check that outputs follow the target's distribution.
 
   Raises:
     AssertionError: for a total variation distance above the tolerance, with the
@@ -102,7 +102,7 @@ def check_distance(name: str, distance: float, tolerance: float) -> None:
 def samplings(
     temperatures: Sequence[float], vocab_size: int
 ) -> list[dict[str, Any]]:
-  """Returns the arguments of `sampling.Sampling` to judge with.
+  """Return the arguments of `sampling.Sampling` to judge with.
 
   They are each temperature, and the first one above 0 again with a top-k that
   rules one token out, so that what is computed of logits must respect it.
@@ -117,7 +117,7 @@ def samplings(
 
 
 def distances(rule: Rule, tables: Sequence[tables_lib.Tables]) -> list[float]:
-  """Returns the total variation distances of `outputs` from the target's."""
+  """Return the total variation distances of `outputs` from the target's."""
   return [
       total_variation(_continued(each, {(): 1.0}), joint)
       for each, joint in zip(tables, outputs(rule, tables), strict=True)
@@ -127,7 +127,7 @@ def distances(rule: Rule, tables: Sequence[tables_lib.Tables]) -> list[float]:
 def total_variation(
     one: dict[tuple[int, ...], float], other: dict[tuple[int, ...], float]
 ) -> float:
-  """Returns the total variation distance of two distributions."""
+  """Return the total variation distance of two distributions."""
   keys = one.keys() | other.keys()
   return 0.5 * sum(abs(one.get(x, 0.0) - other.get(x, 0.0)) for x in keys)
 
@@ -135,7 +135,7 @@ def total_variation(
 def outputs(
     rule: Rule, tables: Sequence[tables_lib.Tables]
 ) -> list[dict[tuple[int, ...], float]]:
-  """Returns the joint distribution of gamma + 1 tokens for each of the tables.
+  """Return the joint distribution of gamma + 1 tokens for each of the tables.
 
   The tokens are those that the rule emits in one block, continued by the target
   to gamma + 1. The rule keeps the target's distribution if theirs is the
@@ -148,7 +148,7 @@ def outputs(
 def emissions(
     rule: Rule, tables: Sequence[tables_lib.Tables]
 ) -> list[dict[tuple[int, ...], float]]:
-  """Returns the probability of everything that the rule emits in one block.
+  """Return the probability of everything that the rule emits in one block.
 
   The rule is as for `check_rule`; there may be any number of tables.
 
@@ -175,14 +175,14 @@ def emissions(
 
 
 def mean_accepted(emitted: dict[tuple[int, ...], float]) -> float:
-  """Returns the expected number of accepted draft tokens, of `emissions`."""
+  """Return the expected number of accepted draft tokens, of `emissions`."""
   return sum(p * (len(tokens) - 1) for tokens, p in emitted.items())
 
 
 def _continued(
     tables: tables_lib.Tables, emitted: dict[tuple[int, ...], float]
 ) -> dict[tuple[int, ...], float]:
-  """Returns the distribution after the target continues what was emitted."""
+  """Return the distribution after the target continues what was emitted."""
   found = collections.defaultdict(float)
 
   def extend(tokens, weight):
@@ -201,7 +201,7 @@ def _continued(
 def _problem(
     tables: tables_lib.Tables, tokens: tuple[int, ...]
 ) -> tuple[contracts.Scores, contracts.Draft]:
-  """Returns what a rule gets for one draft of the tables."""
+  """Return what a rule gets for one draft of the tables."""
   prefixes = [tokens[:k] for k in range(len(tokens))]
   return problem(
       lambda prefix: tables.logits[len(prefix)][prefix],
@@ -227,7 +227,7 @@ def problem(
     draft_probs: Sequence[np.ndarray] | None,
     is_point_mass: Sequence[bool] | None = None,
 ) -> tuple[contracts.Scores, contracts.Draft]:
-  """Returns what a rule gets for one draft, in NumPy arrays of one row.
+  """Return what a rule gets for one draft, in NumPy arrays of one row.
 
   Args:
     find_logits: Returns the target's logits after some draft tokens.
@@ -265,7 +265,7 @@ def problem(
 def join(
     problems: Sequence[tuple[contracts.Scores, contracts.Draft]],
 ) -> tuple[contracts.Scores, contracts.Draft]:
-  """Stacks problems of one group and one sampling for `Enumerator.boxes`.
+  """Stack problems of one group and one sampling for `Enumerator.boxes`.
 
   They are NumPy arrays of one row, at least one problem.
   """
@@ -279,10 +279,10 @@ class Box(NamedTuple):
   """Uniforms between bounds, on which a rule decides the same.
 
   Attributes:
-    problem: index of the draft.
-    weight: volume of the box, its probability.
+    problem: Index of the draft.
+    weight: Volume of the box, its probability.
     accept_uniforms: [gamma], the middle of the box.
-    num_accepted: draft tokens.
+    num_accepted: Draft tokens.
     next_probs: [vocab], the distribution of the token after them.
   """
 
@@ -303,7 +303,7 @@ class Enumerator:
   def boxes(
       self, scores: contracts.Scores, draft: contracts.Draft
   ) -> list[Box]:
-    """Returns the boxes of all problems; the weights of each add up to 1.
+    """Return the boxes of all problems; the weights of each add up to 1.
 
     Scores and drafts are NumPy arrays with one row per problem, and one
     sampling for all.
@@ -336,7 +336,7 @@ class Enumerator:
 def _numbers(
     verdict: contracts.Verdict, lengths: np.ndarray, vocab_size: int
 ) -> np.ndarray:
-  """Returns accepted tokens and next probabilities, [rows, 1 + vocab].
+  """Return accepted tokens and next probabilities, [rows, 1 + vocab].
 
   Raises:
     ValueError: if a verdict is impossible.

@@ -35,7 +35,7 @@ def check_drafter(
     temperatures: Sequence[float] = (1.0, 0.0),
     tolerance: float = 1e-4,
 ) -> None:
-  """Checks that outputs follow the target's distribution with a drafter.
+  """Check that outputs follow the target's distribution with a drafter.
 
   Two examples are decoded by the production step: a random table is the target,
   and all outputs of up to 4 tokens are enumerated, over everything that is
@@ -44,15 +44,15 @@ def check_drafter(
   cannot be judged. The number of paths grows as vocab_size^gamma.
 
   Args:
-    make: the class of the drafter, or what makes it of a target and gamma, as
+    make: The class of the drafter, or what makes it of a target and gamma, as
       `source.Drafting.make`.
-    params: parameters of the drafter, for a vocabulary of `vocab_size`; None
+    params: Parameters of the drafter, for a vocabulary of `vocab_size`; None
       without.
-    gamma: draft tokens per block.
-    vocab_size: tokens of the target, at least 3; 0 is padding and start, 1 the
+    gamma: Draft tokens per block.
+    vocab_size: Tokens of the target, at least 3; 0 is padding and start, 1 the
       end.
-    temperatures: temperatures of target and drafter.
-    tolerance: the largest total variation distance that passes.
+    temperatures: Temperatures of target and drafter.
+    tolerance: The largest total variation distance that passes.
   Raises:
     AssertionError: for a distance above it; if tokens are not drawn from the
       distributions that the drafter states; if a token is drawn and not tested
@@ -83,13 +83,13 @@ def check_policy(
     temperatures: Sequence[float] = (1.0, 0.0),
     tolerance: float = 1e-4,
 ) -> None:
-  """Checks that outputs follow the target's distribution under a policy.
+  """Check that outputs follow the target's distribution under a policy.
 
   As in `check_drafter` all outputs are enumerated, with a draft model as the
   drafter, alone and after lookup. See there for other arguments and errors.
 
   Args:
-    policy: an object, not its class.
+    policy: An object, not its class.
   Raises:
     AssertionError: also if `is_constant` is true and drafts have other lengths.
     ValueError: if the policy does not return what `contracts.DraftLengthPolicy`
@@ -125,7 +125,7 @@ def check_pair(
     temperatures: Sequence[float] = (1.0, 0.0),
     tolerance: float = 1e-4,
 ) -> set[int]:
-  """Checks that outputs of a pair follow the target, whatever its network.
+  """Check that outputs of a pair follow the target, whatever its network.
 
   All outputs are enumerated, with the rule of the paper. The target has few
   tokens. The tolerance is the largest total variation distance that passes.

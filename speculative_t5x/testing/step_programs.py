@@ -27,11 +27,11 @@ class Program:
   """A pair's production step, compiled for `ROWS` rows.
 
   Attributes:
-    pair: what is decoded.
-    policy: the draft length policy.
-    samplings: the target's sampling and the drafter's.
-    probs: returns the target's distribution after some tokens of an example.
-    known: what `reachable` knows of each rule's decisions at this sampling.
+    pair: What is decoded.
+    policy: The draft length policy.
+    samplings: The target's sampling and the drafter's.
+    probs: Returns the target's distribution after some tokens of an example.
+    known: What `reachable` knows of each rule's decisions at this sampling.
   """
 
   def __init__(
@@ -40,7 +40,7 @@ class Program:
       policy: contracts.DraftLengthPolicy,
       sampling: sampling_lib.Sampling | None = None,
   ):
-    """Compiles nothing yet."""
+    """Compile nothing yet."""
     self.pair = pair
     self.policy = policy
     self._set_sampling(sampling or sampling_lib.Sampling(), None)
@@ -53,7 +53,7 @@ class Program:
       sampling: sampling_lib.Sampling,
       draft_sampling: sampling_lib.Sampling | None = None,
   ) -> 'Program':
-    """Returns a program that shares what this one compiles.
+    """Return a program that shares what this one compiles.
 
     Without a sampling of its own, the drafter has the target's.
     """
@@ -86,7 +86,7 @@ class Program:
       examples: np.ndarray,
       rows: int = ROWS,
   ) -> tuple[state_lib.Setup, state_lib.Batch, state_lib.State]:
-    """Begins with some examples, given by their numbers.
+    """Begin with some examples, given by their numbers.
 
     Each has as many rows as the next. `rows`, a multiple of the examples, is
     static.
@@ -114,7 +114,7 @@ class Program:
     )
 
   def begin(self, rule: contracts.Rule) -> state_lib.State:
-    """Returns the states of all examples before any token.
+    """Return the states of all examples before any token.
 
     Raises:
       AssertionError: if the state of the drafter or of the policy has not one
@@ -134,11 +134,11 @@ class Program:
     return take(jax.device_get(state), np.arange(count))
 
   def draft(self, rule, examples, state, uniforms) -> contracts.Draft:
-    """Returns the drafts of any number of rows, see `step.drafted`."""
+    """Return the drafts of any number of rows, see `step.drafted`."""
     return self._in_parts(self._draft, rule, examples, state, uniforms)
 
   def step(self, rule, examples, state, uniforms) -> state_lib.State:
-    """Makes one step of any number of rows."""
+    """Make one step of any number of rows."""
     return self._in_parts(self._step, rule, examples, state, uniforms)
 
   def _in_parts(self, function, rule, examples, state, uniforms):
@@ -158,7 +158,7 @@ class Program:
 
 
 def _run_with(start: Callable, function: Callable) -> Callable:
-  """Returns a function of a step, which begins with some states."""
+  """Return a function of a step, which begins with some states."""
 
   def run(rule, samplings, examples, state, uniforms):
     setup, batch, _ = start(rule, samplings, examples)
@@ -174,12 +174,12 @@ _jit = functools.partial(
 
 
 def take(tree: Any, rows: np.ndarray) -> Any:
-  """Returns some rows of all arrays."""
+  """Return some rows of all arrays."""
   return jax.tree.map(lambda x: np.asarray(x)[rows], tree)
 
 
 def words(values) -> np.ndarray:
-  """Returns uniforms whose draws and coins are those of given numbers.
+  """Return uniforms whose draws and coins are those of given numbers.
 
   Both words, [..., 2] uint32, are values in [0, 1) times 2^32, because a draw
   from one block uses the second alone, and a coin the first, up to 2^-32. They

@@ -59,7 +59,7 @@ class Model(Cached):
   vocab_size: int
 
   def look_up(self, params, tables, cache, offsets):
-    """Returns logits of the tokens after `offsets`, from the last two."""
+    """Return logits of the tokens after `offsets`, from the last two."""
     read = lambda at: jnp.take_along_axis(cache, jnp.maximum(at, 0), axis=1)
     before = jnp.where(offsets > 0, read(offsets - 1), 0)
     return params[tables, before, read(offsets)]
@@ -80,7 +80,7 @@ class TextModel(Model):
 
 
 def place(tokens: tuple[int, ...]) -> tuple[int, ...]:
-  """Returns where a table holds the distribution of the next token."""
+  """Return where a table holds the distribution of the next token."""
   return ((0, SPECIAL_IDS.start) + tokens)[-2:]
 
 
@@ -93,7 +93,7 @@ def random_logits(
     vocab_size: int,
     width: int | None = None,
 ) -> np.ndarray:
-  """Returns logits [tables, vocab + 1, vocab + 1, width] float64.
+  """Return logits [tables, vocab + 1, vocab + 1, width] float64.
 
   The last index of both token axes is what a stale entry would give. The width
   is the vocabulary's unless given.

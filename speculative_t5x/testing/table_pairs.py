@@ -26,13 +26,13 @@ class Tables:
   Attributes:
     logits: gamma + 1 arrays [vocab] * k + [vocab], of the target.
     draft_probs: gamma arrays alike, the drafter's distributions.
-    temperature: temperature by which the logits are standardized.
+    temperature: Temperature by which the logits are standardized.
     stops: gamma arrays [vocab] * k bool, whether the drafter stops there, so
       that its draft has k tokens; None if it never does.
     is_point_mass: gamma arrays alike: whether the next draft token is not
       sampled, but is the likeliest one. None if all are sampled, and True if
       none is.
-    topk: how many tokens the target keeps, 0 for all.
+    topk: How many tokens the target keeps, 0 for all.
   """
 
   logits: Sequence[np.ndarray]
@@ -70,13 +70,13 @@ class Tables:
     ]
 
   def has_point_mass(self, prefix: tuple[int, ...]) -> bool:
-    """Returns whether the draft token after a prefix is a point mass."""
+    """Return whether the draft token after a prefix is a point mass."""
     if self.is_point_mass is None or self.is_point_mass is True:
       return bool(self.is_point_mass)
     return bool(self.is_point_mass[len(prefix)][prefix])
 
   def drafts(self) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yields the probability and the tokens of every draft."""
+    """Yield the probability and the tokens of every draft."""
     yield from self._extend(1.0, ())
 
   def _extend(self, weight, prefix):
@@ -100,16 +100,16 @@ def random_tables(
     topk: int = 0,
     kind: str = 'sampled',
 ) -> Tables:
-  """Returns tables of a target and of a drafter that resembles it.
+  """Return tables of a target and of a drafter that resembles it.
 
   About one token in ten is ruled out by the one, and one by the other.
 
   Args:
-    seed: seed of the tables.
-    gamma: draft tokens per block, at least 0.
-    vocab_size: at least 2.
-    temperature: temperature of the target; 0 for argmax.
-    topk: how many of the target's tokens are kept; 0 for all.
+    seed: Seed of the tables.
+    gamma: Draft tokens per block, at least 0.
+    vocab_size: At least 2.
+    temperature: Temperature of the target; 0 for argmax.
+    topk: How many of the target's tokens are kept; 0 for all.
     kind: 'sampled' for drafts of gamma tokens; 'short' for drafts that stop
       early at some prefixes; 'mixed' for such drafts with point masses among
       their tokens, and 'point_masses' if they have no others.

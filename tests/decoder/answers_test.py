@@ -62,7 +62,7 @@ def store(embedder):
 
 
 def _found(store, texts=_TEXTS, **options):
-  """Returns the outputs found for inputs."""
+  """Return the outputs found for inputs."""
   nearest = store.nearest(texts, **options)
   return [[each.output for each in found] for found in nearest]
 

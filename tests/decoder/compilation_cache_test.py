@@ -21,7 +21,7 @@ _NAMES = (
 
 @pytest.fixture(autouse=True)
 def unset(monkeypatch, tmp_path):
-  """Makes a process without a chosen cache; returns the user's cache folder."""
+  """Make a process without a chosen cache; return the user's cache folder."""
   before = {name: jax.config.values[name] for name in _NAMES}
   jax.config.update('jax_compilation_cache_dir', None)
   jax_cache.reset_cache()
@@ -89,7 +89,7 @@ def test_choice_of_the_user(unset, name, value, folder):
 
 
 def _program():
-  """Returns a new function each time, with the same program."""
+  """Return a new function each time, with the same program."""
   return jax.jit(lambda x: jnp.sum(x * x))
 
 

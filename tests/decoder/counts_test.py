@@ -11,7 +11,7 @@ from speculative_t5x.speculation import outcome as outcome_lib
 
 
 def decoded(accepted, tested, drafted, **values) -> token_decoder.Decoded:
-  """Returns what a run gives, with these counts per row."""
+  """Return what a run gives, with these counts per row."""
   num_rows = len(accepted)
   column = lambda name: np.array(values.get(name, [0] * num_rows), np.int32)
   return token_decoder.Decoded(

@@ -32,7 +32,7 @@ TEXTS = ['a red bell', 'the big bell is old', 'it is red']
 
 @functools.cache
 def vocabulary_file(**options) -> pathlib.Path:
-  """Writes a vocabulary of about 25 pieces."""
+  """Write a vocabulary of about 25 pieces."""
   path = pathlib.Path(tempfile.mkdtemp()) / 'spiece.model'
   text = 'a red bell\nthe big bell is old\nit is red\nthe bell is big'
   return vocabulary_files.train(path, text=text, **options)
@@ -40,7 +40,7 @@ def vocabulary_file(**options) -> pathlib.Path:
 
 @functools.cache
 def vocabulary(**options) -> vocabularies.Vocabulary:
-  """Returns a vocabulary of fewer pieces than there are logits, 64."""
+  """Return a vocabulary of fewer pieces than there are logits, 64."""
   found = vocabularies.load(vocabulary_file(**options))
   return found.within(CONFIG.vocab_size)
 
@@ -65,7 +65,7 @@ def pair(**options) -> text_decoder.TextDecoder:
 
 
 def text_of(ids) -> str:
-  """Detokenizes by hand."""
+  """Detokenize by hand."""
   ids = ids.tolist()
   ids = ids[: ids.index(1)] if 1 in ids else ids
   return vocabulary().decode([i for i in ids if i > 0])
@@ -306,7 +306,7 @@ class TestWidths:
 
 
 def save(path, noise=0.0, has_vocabulary=True):
-  """Writes a checkpoint, with its vocabulary beside it or not."""
+  """Write a checkpoint, with its vocabulary beside it or not."""
   checkpoints.save(path, 1, tiny.params(CONFIG, noise=noise))
   if has_vocabulary:
     shutil.copy(vocabulary_file(), path / 'spiece.model')

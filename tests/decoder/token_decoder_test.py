@@ -34,7 +34,7 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 
 @functools.cache
 def models():
-  """Returns a target, and a draft model with a moderate acceptance rate."""
+  """Return a target, and a draft model with a moderate acceptance rate."""
   draft = tiny.model(CONFIG, noise=0.15)
   return tiny.model(CONFIG), draft_model_source.from_model(draft)
 
@@ -53,7 +53,7 @@ def request(
     temperature=1.0,
     **rules,
 ) -> requests_lib.Request:
-  """Returns a request of examples in an order, by default all."""
+  """Return a request of examples in an order, by default all."""
   order = np.arange(ROWS) if order is None else np.asarray(order)
   if draft_temperature is None:
     draft_temperature = temperature
@@ -81,7 +81,7 @@ def whole():
 
 
 def assert_rows_equal(one, two, rows):
-  """Checks that results of the given rows are equal."""
+  """Check that results of the given rows are equal."""
   for name in ('sequences', 'num_tokens', 'num_calls'):
     np.testing.assert_array_equal(getattr(one, name), getattr(two, name)[rows])
   np.testing.assert_allclose(one.log_probs, two.log_probs[rows], atol=1e-3)

@@ -49,7 +49,7 @@ def reach(program, rule='tokenwise') -> reachable.Reached:
 
 
 def check(pair: pairs.Pair, policy=draft_length.Fixed(), samplings=SAMPLINGS):  # noqa: B008
-  """Checks the outputs of a pair at some samplings."""
+  """Check the outputs of a pair at some samplings."""
   program = step_programs.Program(pair, policy)
   for sampling in samplings:
     program = program.with_sampling(sampling_lib.Sampling(**sampling))
@@ -73,7 +73,7 @@ class TestTables:
 
 
 def error_after_lookup() -> float:
-  """Returns the error of what a draft model drafts after tokens of lookup."""
+  """Return the error of what a draft model drafts after tokens of lookup."""
   program = step_programs.Program(
       tiny_drafters.make('lookup then model'), draft_length.Fixed()
   )
@@ -114,7 +114,7 @@ EXIT = dataclasses.replace(CONFIG, num_decoder_layers=1)
 
 
 def exit_params(head=None):
-  """Returns the target's first layer, with a head of its own if given."""
+  """Return the target's first layer, with a head of its own if given."""
   params = tiny.params(CONFIG)
   if head is not None:
     params = CONFIG.put_head(params, head)
@@ -124,7 +124,7 @@ def exit_params(head=None):
 
 @functools.cache
 def other_head():
-  """Returns the head of another random network."""
+  """Return the head of another random network."""
   params = jax.tree.map(lambda x: 2 * x, steps.init_params(CONFIG, 9))
   return CONFIG.take_head(params)
 
@@ -174,7 +174,7 @@ def make_program(name: str, gamma: int, sampling) -> step_programs.Program:
 
 
 def first_drafts(program):
-  """Returns what is drafted before any token, see `draft_error`."""
+  """Return what is drafted before any token, see `draft_error`."""
   rule = combinations.RULES['tokenwise']
   state = program.begin(rule)
   examples = np.arange(len(program.pair.limits))
@@ -206,7 +206,7 @@ class TestNetworks:
 
 
 def _deeper(original):
-  """Drafts with one layer more."""
+  """Draft with one layer more."""
 
   def propose(self, *args):
     deeper = dataclasses.replace(self, exit_layer=self.exit_layer + 1)
@@ -241,7 +241,7 @@ def _late(original):
 
 
 def _written_behind(original):
-  """Leaves the draft's entries where committed tokens are."""
+  """Leave the draft's entries where committed tokens are."""
 
   def propose(self, params, memory, state, view):
     draft, state, cache = original(self, params, memory, state, view)
@@ -252,7 +252,7 @@ def _written_behind(original):
 
 
 def _reads_changed(change):
-  """Returns `DraftModel.init` in a changed context."""
+  """Return `DraftModel.init` in a changed context."""
 
   def make(original):
     def init(self, params, context, rows, slots):

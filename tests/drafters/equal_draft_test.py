@@ -35,7 +35,7 @@ EOS = t5.SPECIAL_IDS.end
 
 
 def known_length(num_tokens, row):
-  """Returns how many tokens `Known` drafts, from 0 to more than a block."""
+  """Return how many tokens `Known` drafts, from 0 to more than a block."""
   return (num_tokens + row) % (GAMMA + 2)
 
 
@@ -65,7 +65,7 @@ class Known:
 
 
 def decode(target, params, inputs, drafter, draft_params, policy=None):
-  """Decodes greedily, and counts."""
+  """Decode greedily, and count."""
   greedy = sampling.Sampling(0.0)
 
   @jax.jit
@@ -84,7 +84,7 @@ def decode(target, params, inputs, drafter, draft_params, policy=None):
 
 @pytest.fixture(scope='module')
 def network():
-  """Returns parameters, inputs and what plain decoding makes of them."""
+  """Return parameters, inputs and what plain decoding makes of them."""
   params, inputs = tiny.params(CONFIG), tiny.encoder_tokens(ROWS, 6)
   plain, *_ = decode(NETWORK, params, inputs, nothing.Nothing(), None)
   return params, inputs, plain
@@ -92,7 +92,7 @@ def network():
 
 @pytest.fixture(scope='module')
 def tables():
-  """Returns tables of which some end, inputs, and the plain outputs."""
+  """Return tables of which some end, inputs, and the plain outputs."""
   params = table_model.random_logits(10, ROWS, VOCAB).astype(np.float32)
   inputs = jnp.arange(ROWS, dtype=jnp.int32)
   plain, *_ = decode(TABLES, params, inputs, nothing.Nothing(), None)
@@ -102,7 +102,7 @@ def tables():
 
 
 def check_accepted_whole(target, found, drafter, draft_params):
-  """Checks every draft, all counts, and that every block is full."""
+  """Check every draft, all counts, and that every block is full."""
   params, inputs, plain = found
   known = plain.sequences, plain.num_tokens
   state, work, counts = decode(
@@ -120,7 +120,7 @@ def check_accepted_whole(target, found, drafter, draft_params):
 
 
 def network_drafters(params):
-  """Returns drafters that are the target, and their parameters."""
+  """Return drafters that are the target, and their parameters."""
   whole = early_exit_source.of_network(CONFIG, CONFIG.num_decoder_layers)
   return {
       'draft model': (

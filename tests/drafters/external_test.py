@@ -29,7 +29,7 @@ def decoder():
 
 
 def own(kind):
-  """Returns the decoder with another class of drafter."""
+  """Return the decoder with another class of drafter."""
   drafter = source.WithoutParameters(kind, 'own').load()
   return decoder().tokens.with_drafter(drafter, 3)
 

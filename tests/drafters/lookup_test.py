@@ -47,7 +47,7 @@ class Texts:
 
 
 def find(hints, inputs, output, alignment, bounds, only_hints=False):
-  """Returns the name of a source and a place in it, None without a match."""
+  """Return the name of a source and a place in it, None without a match."""
   symbols = [EDGE] * 9 + [START, *output]
 
   def before(source, row, place):
@@ -91,7 +91,7 @@ def find(hints, inputs, output, alignment, bounds, only_hints=False):
 
 
 def draft_of(texts: Texts, row: int, bounds, only_hints=False):
-  """Returns what a row should draft, and its next alignment."""
+  """Return what a row should draft, and its next alignment."""
   example = row * len(texts.inputs) // len(texts.outputs)
   hints = [] if texts.hints is None else texts.hints[example].tolist()
   output = texts.outputs[row, : texts.num_tokens[row]].tolist()
@@ -120,7 +120,7 @@ def make(bounds=(1, 3), gamma=GAMMA, only_hints=False):
 
 
 def propose(drafter, texts: Texts):
-  """Returns a draft and the next alignments, by the production code."""
+  """Return a draft and the next alignments, by the production code."""
   context = contracts.Context(
       jnp.asarray(texts.inputs),
       None if texts.hints is None else jnp.asarray(texts.hints),
@@ -150,7 +150,7 @@ _compiled = functools.cache(
 
 
 def read(drafter, texts: Texts, run=None):
-  """Returns drafts as lists, and the next alignments."""
+  """Return drafts as lists, and the next alignments."""
   run = run or _compiled(drafter)
   draft, state = jax.device_get(run(vars(texts)))
   assert draft.probs is None and draft.tokens.min() >= 0
@@ -182,7 +182,7 @@ def _texts(with_hints=True):
 
 
 def random_texts(seed: int) -> Texts:
-  """Returns texts as real ones: padding is at the end or between two hints."""
+  """Return texts as real ones: padding is at the end or between two hints."""
   rng = np.random.default_rng(seed)
   draw = lambda *shape: rng.integers(1, 4, shape, np.int32)
   hints, inputs = draw(EXAMPLES, HINTS_LENGTH), draw(EXAMPLES, INPUTS_LENGTH)
@@ -230,7 +230,7 @@ class TestMatching:
 
 
 def _drafted(hints, inputs, output, alignment=0, bounds=(1, 3)):
-  """Returns the draft of one row."""
+  """Return the draft of one row."""
   array = lambda x: np.array([x], np.int32)
   texts = Texts(
       None if hints is None else array(hints),

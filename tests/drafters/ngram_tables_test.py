@@ -36,7 +36,7 @@ def count(texts=TEXTS, num_kept=3, num_pieces=VOCAB):
 
 
 def probabilities(table):
-  """Returns q of the next token after each token, [vocab, vocab]."""
+  """Return q of the next token after each token, [vocab, vocab]."""
   table = jax.tree.map(jnp.asarray, table)
   width = table.unigram.size
   model = tables.Ngram(width, SPECIAL_IDS)
@@ -51,7 +51,7 @@ def probabilities(table):
 
 
 def witten_bell(texts, num_kept, order, num_pieces=VOCAB):
-  """Returns q by context, counted in plain Python, with exact fractions."""
+  """Return q by context, counted in plain Python, with exact fractions."""
   unigrams, bigrams = collections.Counter(), collections.defaultdict(list)
   for text in texts:
     for before, token in zip(['start', *text], text):
@@ -126,7 +126,7 @@ def vocabulary():
 
 @pytest.fixture(scope='module')
 def german(vocabulary):
-  """Counts of the first German bulletins."""
+  """Return counts of the first German bulletins."""
   pairs = bulletins.read_pairs('train')[:2000]
   return token_counts.count(
       ([*vocabulary.encode(text), vocabulary.eos_id] for _, text in pairs),

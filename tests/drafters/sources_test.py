@@ -38,7 +38,7 @@ REPEAT_LAST = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last')
 
 
 def other_head(config: t5.T5Config):
-  """Returns the head of another random network."""
+  """Return the head of another random network."""
   params = jax.tree.map(lambda x: 2 * x, steps.init_params(config, 9))
   return config.take_head(params)
 
@@ -199,7 +199,7 @@ TIED = {'mlp_activations': ('relu',), 'logits_via_embedding': True}
 
 
 def decode_block(model, rows, at):
-  """Returns the logits of a block of three tokens."""
+  """Return the logits of a block of three tokens."""
   network = network_lib.NetworkModel(model.config, t5.SPECIAL_IDS)
   inputs = tiny.encoder_tokens(rows, 7)
 

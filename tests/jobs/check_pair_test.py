@@ -13,7 +13,7 @@ from tests.loading.compatibility import saved_pair
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-  """Returns a folder of two checkpoints; tests must not write to it."""
+  """Return a folder of two checkpoints; tests must not write to it."""
   folder = tmp_path_factory.mktemp('pair')
   saved_pair.save(folder)
   return folder
@@ -21,7 +21,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def run(folder):
-  """Returns a function that runs the job on the tiny pair, with changes."""
+  """Return a function that runs the job on the tiny pair, with changes."""
 
   def run(**changes):
     arguments = dict(

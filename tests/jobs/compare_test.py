@@ -78,7 +78,7 @@ def _write(path, lines):
 
 @pytest.fixture
 def changed(runs, tmp_path):
-  """Returns a function that copies the second run with changes."""
+  """Return a function that copies the second run with changes."""
 
   def change(*, row=lambda row: row, record=lambda record: record):
     folder = tmp_path / f'changed_{len(list(tmp_path.iterdir()))}'
@@ -92,7 +92,7 @@ def changed(runs, tmp_path):
 
 
 def _with_token(temperature, way, change, position=2):
-  """Returns a function that changes one token of one example."""
+  """Return a function that changes one token of one example."""
 
   def change_row(row):
     if (row['temperature'], row['example_id']) == (temperature, 3):
@@ -108,7 +108,7 @@ _wrong = lambda token: 4 + (token + 700) % 2000
 
 @pytest.fixture
 def run(runs, pair, tmp_path):
-  """Returns a function that compares the first run with another folder."""
+  """Return a function that compares the first run with another folder."""
 
   def run(second, first=runs[4], **changes):
     arguments = {
@@ -180,7 +180,7 @@ class TestRow:
 
   @pytest.fixture
   def row(self):
-    """Returns a function from the numbers of a row and a decode to it."""
+    """Return a function from the numbers of a row and a decode to it."""
     record = run_record.RunRecord(
         drafter=descriptions.DrafterDescription(temperature=0.5),
         temperature=1.0,
@@ -233,7 +233,7 @@ class TestCommand:
 
 
 def _of_infer(temperature, way):
-  """Returns functions that turn a part of an eval run into an infer run."""
+  """Return functions that turn a part of an eval run into an infer run."""
   only = {'job': 'infer'}
   if way == 'baseline':
     only |= {'drafter': None, 'gamma': None, 'verification': None}

@@ -58,7 +58,7 @@ def written(tmp_path, dtype=None):
 
 
 def assert_same(found, params):
-  """Checks equal names, dtypes and bits."""
+  """Check equal names, dtypes and bits."""
   wanted = checkpoints.flatten(params)
   assert found.keys() == wanted.keys()
   for name, array in wanted.items():
@@ -67,7 +67,7 @@ def assert_same(found, params):
 
 
 def tree_on_disk(step_folder):
-  """Returns how each leaf is stored, by name, from Orbax's metadata."""
+  """Return how each leaf is stored, by name, from Orbax's metadata."""
   metadata = json.loads((step_folder / 'state' / '_METADATA').read_text())
   tree = metadata.pop('tree_metadata')
   return {

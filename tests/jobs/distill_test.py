@@ -72,13 +72,13 @@ class _Infer:
 
 
 def _with_other_settings(output_dir):
-  """Finds a folder with the decodes of another temperature."""
+  """Find a folder with the decodes of another temperature."""
   raise chunks.OtherSettingsError(f'{output_dir} holds another temperature.')
 
 
 @pytest.fixture(scope='module')
 def target(tmp_path_factory):
-  """Returns the folder of a random target's checkpoint."""
+  """Return the folder of a random target's checkpoint."""
   folder = tmp_path_factory.mktemp('target')
   params = jax.tree.map(lambda x: 2 * x, steps.init_params(_TARGET, 0))
   return checkpoints.save(folder, 7, params)

@@ -80,7 +80,7 @@ def ran(paths, tmp_path_factory):
 
 @pytest.fixture
 def again(ran, paths, tmp_path, monkeypatch):
-  """Runs the job with changes, by the decoder that is compiled already."""
+  """Run the job with changes, by the decoder that is compiled already."""
   monkeypatch.setattr(
       token_decoder, 'TokenDecoder', lambda *_, **__: ran.decoder
   )

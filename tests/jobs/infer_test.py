@@ -74,13 +74,13 @@ _load = workload_lib.Workload.load_decoder
 
 @pytest.fixture(scope='module')
 def decoders():
-  """Decoders of earlier jobs, by what they are compiled for."""
+  """Return decoders of earlier jobs, by what they are compiled for."""
   return {}
 
 
 @pytest.fixture
 def run(paths, decoders, tmp_path, monkeypatch):
-  """Returns a function that runs the job in `out` and returns its rows."""
+  """Return a function that runs the job in `out` and returns its rows."""
 
   def load(workload, target, drafter, vocabulary, **options):
     is_lossless, is_masked = workload.rule.is_lossless, workload.mask_padded_ids
@@ -103,7 +103,7 @@ def run(paths, decoders, tmp_path, monkeypatch):
 
 
 def _text(tokens):
-  """Returns the text of tokens with an end of sequence or without."""
+  """Return the text of tokens with an end of sequence or without."""
   ids = [token for token in tokens if token != 1]
   return vocabularies.load(bulletins.VOCABULARY_FILE).decode(ids)
 
@@ -227,7 +227,7 @@ class TestHints:
 
   @pytest.fixture
   def write(self, tmp_path):
-    """Returns a function that writes inputs, each with its own fields."""
+    """Return a function that writes inputs, each with its own fields."""
 
     def write(*fields):
       path = tmp_path / 'in.jsonl'
@@ -339,7 +339,7 @@ class TestJsonl:
 
 
 def _fail_at(monkeypatch, number, error):
-  """Makes the decoding of a chunk fail; returns the decoded ones."""
+  """Make the decoding of a chunk fail; return the decoded ones."""
   take, firsts = chunks.Chunks.take, []
 
   def fail(self, first, identity, decode):

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures('unchecked_types')
 
 @pytest.fixture(scope='module')
 def measure(tmp_path_factory):
-  """Returns a walltime job that lacks its output folder."""
+  """Return a walltime job that lacks its output folder."""
   pair = workloads.save_pair(tmp_path_factory.mktemp('pair'))
   return functools.partial(
       walltime.measure_walltime,

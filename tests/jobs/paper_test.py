@@ -67,7 +67,7 @@ def measured(monkeypatch):
 
 @pytest.fixture
 def points(monkeypatch):
-  """The points of every figure that is drawn, by its function."""
+  """Return the points of every figure that is drawn, by its function."""
   seen = {}
 
   def note(name):
@@ -94,7 +94,7 @@ def _cells(path):
 
 
 def _results(path, *found):
-  """A file of results, as a walltime job writes it."""
+  """Write a file of results, as a walltime job does."""
   path.parent.mkdir(parents=True, exist_ok=True)
   path.write_text(''.join(run_record.to_json(each) + '\n' for each in found))
   return path
@@ -114,7 +114,7 @@ def _speeds(make, folder, **changes):
 
 
 def _measured(folder, task, draft, *found):
-  """What `task_pairs` would have measured of a pair."""
+  """Write what `task_pairs` would have measured of a pair."""
   path = measured_pairs.folder(folder, task, draft) / 'results.jsonl'
   return _results(pathlib.Path(path), *found)
 

@@ -94,7 +94,7 @@ def _counts(folder):
 
 
 def _job(name: str, folder: str, num_examples: int, output: str) -> None:
-  """Runs the job eval or infer, in many chunks."""
+  """Run the job eval or infer, in many chunks."""
   arguments = dict(
       split='validation',
       target_config=workloads.CONFIG,
@@ -125,7 +125,7 @@ def _job(name: str, folder: str, num_examples: int, output: str) -> None:
 
 
 def _start(job: Callable[[], None]) -> tuple[int, int]:
-  """Forks a process that runs a job.
+  """Fork a process that runs a job.
 
   Returns:
     Its id, and a pipe that gets a byte per event, which is a decoded batch or
@@ -152,7 +152,7 @@ def _start(job: Callable[[], None]) -> tuple[int, int]:
 
 
 def _run(job: Callable[[], None], until: int | None = None) -> tuple[int, bool]:
-  """Runs a job, and kills it after a number of events, if one is given.
+  """Run a job, and kill it after a number of events, if one is given.
 
   Returns:
     The number of events, and whether it was killed.

@@ -40,7 +40,7 @@ _ARGUMENTS = dict(
 
 @pytest.fixture(scope='module', autouse=True)
 def tiny_sizes():
-  """Replaces the sizes by tiny ones, each wider than the one before."""
+  """Replace the sizes by tiny ones, each wider than the one before."""
   sizes = {
       name: dict(
           emb_dim=16 * n, num_heads=2, num_layers=1, mlp_dim=16, head_dim=8
@@ -58,7 +58,7 @@ def tiny_sizes():
 
 @pytest.fixture(scope='module')
 def ran(tmp_path_factory):
-  """Returns the record and the folder of a job that measured times."""
+  """Return the record and the folder of a job that measured times."""
   folder = tmp_path_factory.mktemp('simulate') / 'new'
   (record,) = _simulate(folder, alpha=0.6, gamma=3, temperature=1.0)
   return types.SimpleNamespace(record=record, folder=folder)
@@ -66,7 +66,7 @@ def ran(tmp_path_factory):
 
 @pytest.fixture
 def measured(monkeypatch):
-  """Replaces the measurement; returns a list of the arguments of each."""
+  """Replace the measurement; return a list of the arguments of each."""
   calls = []
 
   def measure(programs, batches, settings, name):
@@ -79,7 +79,7 @@ def measured(monkeypatch):
 
 @pytest.fixture
 def refused(monkeypatch, tmp_path):
-  """Returns a runner of jobs that must not begin; returns the error."""
+  """Return a runner of jobs that must not begin, and their error."""
 
   def make_model(*_):
     pytest.fail('a model was made')
@@ -112,7 +112,7 @@ def _workload(shapes, gamma):
 
 
 def _needed(target, drafts, gamma, **changes):
-  """Returns the bytes of a target, its largest draft and the measurement."""
+  """Return the bytes of a target, its largest draft and the measurement."""
   shapes = dataclasses.replace(_SHAPES, **changes)
   workload = _workload(shapes, gamma)
   config = lambda size: t5_published.make_config(size, shapes.dtype)

@@ -75,7 +75,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def events(monkeypatch):
-  """Notes what is measured, and makes it up; `fails_at` raises.
+  """Note what is measured, and make it up; `fails_at` raises.
 
   `targets` has what was loaded.
   """
@@ -152,7 +152,7 @@ def events(monkeypatch):
 
 
 def _pairs(saved, name, **changes):
-  """A task with a draft model and copies."""
+  """Return a task with a draft model and copies."""
   options = {
       'drafts': {
           'small': workloads.drafter(saved.draft, workloads.CONFIG),
@@ -174,7 +174,7 @@ def _uniform():
 
 
 def _tables(folder):
-  """The tables of a folder, without the digests of their records."""
+  """Return the tables of a folder, without the digests of their records."""
   found = measured_pairs.find(folder)
   paper.table3(folder)
   paper.table5(folder)

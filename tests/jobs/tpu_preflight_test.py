@@ -34,7 +34,7 @@ VOCAB_SIZE = 1536
 
 @pytest.fixture(scope='module', autouse=True)
 def tiny_sizes():
-  """Replaces the sizes by tiny ones, each wider than the one before."""
+  """Replace the sizes by tiny ones, each wider than the one before."""
   sizes = {
       name: dict(
           emb_dim=128 * n, num_heads=2 * n, num_layers=1, mlp_dim=320 * n
@@ -56,14 +56,14 @@ def tiny_sizes():
 
 @pytest.fixture(scope='module')
 def ran(tmp_path_factory):
-  """Returns the record and the folder of a job that compiled."""
+  """Return the record and the folder of a job that compiled."""
   folder = tmp_path_factory.mktemp('preflight') / 'new'
   return types.SimpleNamespace(record=_run(folder), folder=folder)
 
 
 @pytest.fixture
 def described(monkeypatch):
-  """Makes this machine's one device stand for any topology, without libtpu."""
+  """Make this machine's one device stand for any topology, without libtpu."""
 
   def describe(name):
     chip = chips.CHIPS[name.split(':')[0]]
@@ -75,7 +75,7 @@ def described(monkeypatch):
 
 @pytest.fixture
 def refused(monkeypatch, tmp_path, described):
-  """Returns a runner of jobs that must not begin; returns the error."""
+  """Return a runner of jobs that must not begin, and their error."""
   monkeypatch.setattr(
       programs, 'compile_decoding', lambda *_: pytest.fail('compiled')
   )
@@ -91,7 +91,7 @@ def refused(monkeypatch, tmp_path, described):
 
 @pytest.fixture
 def compiled(monkeypatch, described):
-  """Replaces the compilation; returns the decoder or form of each program."""
+  """Replace the compilation; return the decoder or form of each program."""
   calls = []
 
   def compile_program(*arguments, **options):

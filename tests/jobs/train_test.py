@@ -93,7 +93,7 @@ def _params(folder):
 
 
 def _tensorboard(folder):
-  """Returns the step and the loss of each event, those repeated too."""
+  """Return the step and the loss of each event, those repeated too."""
   found = event_accumulator.EventAccumulator(
       str(folder / 'tensorboard'), purge_orphaned_data=False
   ).Reload()
@@ -102,7 +102,7 @@ def _tensorboard(folder):
 
 @pytest.fixture(scope='module')
 def trained(tmp_path_factory):
-  """Returns a folder with steps 3 and 6, the result, and the printed lines."""
+  """Return a folder with steps 3 and 6, the result, and the printed lines."""
   folder = tmp_path_factory.mktemp('uninterrupted')
   with contextlib.redirect_stderr(io.StringIO()) as stream:
     result = _train(folder)
@@ -226,7 +226,7 @@ class TestBest:
 
   @pytest.fixture
   def scores(self, monkeypatch):
-    """Returns a function that gives the validation its scores.
+    """Return a function that gives the validation its scores.
 
     Steps then change nothing but their number, so that none is compiled.
     """

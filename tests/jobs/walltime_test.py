@@ -74,7 +74,7 @@ _read_examples = examples.load
 
 @functools.cache
 def _load_examples(name, split, lengths) -> examples.Examples:
-  """Loads examples that many jobs share."""
+  """Load examples that many jobs share."""
   return _read_examples(name, split, dict(lengths))
 
 
@@ -112,7 +112,7 @@ def _measure(paths, output_dir, **changes):
 
 
 def _recorded(function, results):
-  """Returns the function with its results appended to a list."""
+  """Return the function with its results appended to a list."""
 
   def call(*args, **options):
     results.append(function(*args, **options))
@@ -123,7 +123,7 @@ def _recorded(function, results):
 
 @pytest.fixture(scope='module')
 def ran(paths, tmp_path_factory):
-  """Runs one job; returns what was loaded, measured, timed and printed."""
+  """Run one job; return what was loaded, measured, timed and printed."""
   folder = tmp_path_factory.mktemp('output') / 'new' / 'folder'
   decoders, measured, texts, timed, opened = [], [], [], [], []
   time_it = interleaved._timed
@@ -156,7 +156,7 @@ def ran(paths, tmp_path_factory):
 
 @pytest.fixture
 def again(ran, paths, tmp_path, monkeypatch):
-  """Returns a runner of the job with changes, on measurements of `ran`.
+  """Return a runner of the job with changes, on measurements of `ran`.
 
   Its attributes count what was measured; `fails_at` is the measurement that
   raises.
@@ -233,7 +233,7 @@ def again(ran, paths, tmp_path, monkeypatch):
 
 
 def _null(record, prefix=''):
-  """Yields the keys that are null, including nested ones."""
+  """Yield the keys that are null, including nested ones."""
   for key, value in record.items():
     if value is None:
       yield prefix + key

@@ -26,7 +26,7 @@ _BOTH = in_order.InOrder((_LOOKUP, _MODEL), tiny_drafters.TARGET)
 
 
 def _decoder(drafter, policy=None):
-  """Returns what the notes read of a decoder."""
+  """Return what the notes read of a decoder."""
   name = None if isinstance(drafter, nothing.Nothing) else 'the drafter'
   description = types.SimpleNamespace(name=name)
   loaded = types.SimpleNamespace(description=description)

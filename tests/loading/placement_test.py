@@ -36,7 +36,7 @@ def _found(*drafts, num_bytes=0):
 
 @pytest.fixture
 def place(monkeypatch):
-  """Returns a function that places on a machine, with an abstract mesh."""
+  """Return a function that places on a machine, with an abstract mesh."""
 
   def from_shape(shape):
     is_one = tuple(shape) == (1, 1)
@@ -67,7 +67,7 @@ def _needed(
 
 
 def _holding(num_bytes, **changes):
-  """Returns a machine that this number of bytes fills to the full."""
+  """Return a machine that this number of bytes fills to the full."""
   return dataclasses.replace(_V4, free_bytes=num_bytes, **changes)
 
 

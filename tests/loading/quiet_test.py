@@ -18,7 +18,7 @@ class TestKeepLibtpuFromSearching:
 
   @pytest.fixture
   def factories(self, monkeypatch):
-    """Returns JAX's factories of platforms, as on a machine without a TPU."""
+    """Return JAX's factories of platforms, as on a machine without a TPU."""
     found = {}
     for name in list(os.environ):
       if name.startswith('TPU_') or name == 'JAX_FORCE_TPU_INIT':

@@ -40,7 +40,7 @@ SENTENCES = (
 
 
 def convert(model_file, path, num_sentinels=0):
-  """Writes a SentencePiece model as a tokenizer.json; returns the file."""
+  """Write a SentencePiece model as a tokenizer.json; return the file."""
   proto = sentencepiece_model_pb2.ModelProto()
   proto.ParseFromString(model_file.read_bytes())
   tokenizer = tokenizers.Tokenizer(
@@ -165,7 +165,7 @@ def from_task(folder):
 
 
 def from_task_of_t5x(folder):
-  """The file that T5X's models name holds the sentinels."""
+  """Return the file that T5X's models name, which holds the sentinels."""
   file = str(with_its_own(folder).path)
   return task_vocabulary.TaskVocabulary(seqio.SentencePieceVocabulary(file))
 

@@ -27,12 +27,12 @@ from tests.mesh import pairs
 
 @functools.cache
 def alone(way, temperature, **options):
-  """Returns the outputs of one device."""
+  """Return the outputs of one device."""
   return pairs.decode(pairs.decoder(**options), way, temperature)
 
 
 def assert_same_rows(found, expected, most=0):
-  """Checks sampled rows; rounding may change at most `most` of them."""
+  """Check sampled rows; rounding may change at most `most` of them."""
   is_other = np.any(found.sequences != expected.sequences, axis=1)
   assert is_other.sum() <= most, np.flatnonzero(is_other)
   np.testing.assert_allclose(
@@ -41,7 +41,7 @@ def assert_same_rows(found, expected, most=0):
 
 
 def short_decoder(shape=None, rules=sharding.REPLICATED):
-  """Returns the tiny pair, its draft model with a head of 24 tokens."""
+  """Return the tiny pair, its draft model with a head of 24 tokens."""
   decoder = pairs.decoder(shape, rules)
   draft, mesh = pairs.params(pairs.DRAFT), pairs.mesh_of(shape)
   model = models.make_model(pairs.DRAFT, draft, mesh=mesh, rules=rules)
@@ -52,7 +52,7 @@ def short_decoder(shape=None, rules=sharding.REPLICATED):
 
 
 def table_decoder(shape=None):
-  """Returns the tiny target with a bigram table of random texts."""
+  """Return the tiny target with a bigram table of random texts."""
   rng = np.random.default_rng(0)
   counts = token_counts.count(
       rng.integers(1, 64, (50, 20)), num_pieces=64, eos_id=1, num_kept=4
@@ -70,7 +70,7 @@ SHARING_DRAFT = tiny.config(
 
 @functools.cache
 def sharing_decoder(kind, shape=None):
-  """Returns a target and a drafter that shares some of it."""
+  """Return a target and a drafter that shares some of it."""
   mesh = pairs.mesh_of(shape)
   if kind == 'early_exit':
     drafter = early_exit_source.of_network(SHARING_TARGET, 1)

@@ -14,7 +14,7 @@ _MESH = '--gin.MESH_SHAPE=(4, 2)'
 
 
 def run(job, gin_file, output, *flags):
-  """Returns the record and the predictions of a job on six examples."""
+  """Return the record and the predictions of a job on six examples."""
   status = main.main(
       [
           job,

@@ -34,7 +34,7 @@ def params(config):
 def decoder(
     shape=None, rules=sharding.REPLICATED, **options
 ) -> token_decoder.TokenDecoder:
-  """Returns the tiny pair on a mesh, or on one device."""
+  """Return the tiny pair on a mesh, or on one device."""
   mesh = mesh_of(shape)
   return token_decoder.TokenDecoder(
       models.make_model(TARGET, params(TARGET), mesh=mesh),

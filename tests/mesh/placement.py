@@ -31,7 +31,7 @@ _COLLECTIVE = re.compile(
 
 
 def shard_shapes(params):
-  """Returns the shapes of the first device's shards, by name."""
+  """Return the shapes of the first device's shards, by name."""
   return {
       name: x.addressable_shards[0].data.shape
       for name, x in checkpoints.flatten(params).items()
@@ -151,7 +151,7 @@ class TestT5XContext:
   """T5X uses JAX's older mesh context, and flax's rules."""
 
   def constraints(self, function, *args):
-    """Returns the shardings of the constrained arrays, in order."""
+    """Return the shardings of the constrained arrays, in order."""
     rules = partitioning.axis_rules(sharding.MODEL_PARALLEL)
     with pairs.mesh_of((4, 2)), rules:
       lowered = jax.jit(function).lower(*args).as_text()

@@ -38,7 +38,7 @@ def _examples():
 
 
 def _train(folder, mesh, num_parts=1, exit_layer=None):
-  """Distils for three steps, and returns the result.
+  """Distil for three steps, and return the result.
 
   What is trained is a network of its own, or a head behind a layer of the
   target.

@@ -16,7 +16,7 @@ CONFIG = tiny.config(
 
 
 def of(network: nn.Module) -> list[tuple[float, tuple[int, ...]]]:
-  """Returns the probability to keep and the shape of each, as drawn.
+  """Return the probability to keep and the shape of each, as drawn.
 
   The network of CONFIG, ours or T5X's, gets 2 examples with 5 tokens of inputs
   and 4 of targets.

@@ -33,7 +33,7 @@ def keys_values(*shape, start=0):
 
 
 def assert_bit_equal(a, b):
-  """Checks bits: 0.0 differs from -0.0, and NaN equals NaN."""
+  """Check bits: 0.0 differs from -0.0, and NaN equals NaN."""
   as_bits = lambda x: np.asarray(x, np.float32).view(np.int32)
   jax.tree.map(
       lambda x, y: np.testing.assert_array_equal(as_bits(x), as_bits(y)), a, b
@@ -149,7 +149,7 @@ def encode(model, tokens):
 
 
 def tiny_decoder(rows: int, slots: int):
-  """Returns a function that decodes a block, and its empty initial cache."""
+  """Return a function that decodes a block, and its empty initial cache."""
   model = tiny.model(tiny.config(num_encoder_layers=1))
   tokens = tiny.encoder_tokens(rows, 7)
   context = encode(model, tokens)
@@ -200,7 +200,7 @@ def test_a_row_without_a_token_is_read_as_a_whole(num_empty):
 
 
 def _tokens(num_real: int) -> np.ndarray:
-  """Returns inputs whose longest has `num_real` tokens, padding amid them."""
+  """Return inputs whose longest has `num_real` tokens, padding amid them."""
   tokens = np.array(tiny.encoder_tokens(ROWS, INPUTS_LENGTH))
   tokens[tokens < 0] = 5
   tokens[0, num_real:] = -1

@@ -72,7 +72,7 @@ def test_greedy_outputs_are_those_of_plain_decoding():
 def _next(
     params, inputs: list[int], output: list[int], start: int = IDS.start
 ) -> np.ndarray:
-  """Returns the logits after an output, position by position, in numpy."""
+  """Return the logits after an output, position by position, in numpy."""
   state = np.mean([params['embed'][i] for i in inputs], axis=0)
   for token in [start, *output]:
     state = np.tanh(state @ params['mix'] + params['embed'][token])
@@ -290,7 +290,7 @@ _SIZES = {
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-  """Returns a folder with the target's checkpoint, and texts to decode."""
+  """Return a folder with the target's checkpoint, and texts to decode."""
   made = tmp_path_factory.mktemp('own')
   own = dataclasses.replace(NETWORK, vocab_size=2048)
   checkpoints.save(made / 'target', 1, own.init(jax.random.key(0)))
@@ -299,7 +299,7 @@ def folder(tmp_path_factory):
 
 
 def _run(folder, job, run):
-  """Runs a job with the network by gin alone, and returns its output."""
+  """Run a job with the network by gin alone, and return its output."""
   text = _GIN.format(run=run, folder=folder)
   path = folder / f'{job}.gin'
   path.write_text(text + (_DRAFT if job != 'distill' else ''))

@@ -118,7 +118,7 @@ def _logits(config, params):
 
 
 def _edit(params, edit):
-  """Returns parameters changed by a function of their path and value."""
+  """Return parameters changed by a function of their path and value."""
   name = lambda path: '/'.join(key.key for key in path)
   return jax.tree_util.tree_map_with_path(
       lambda path, x: edit(name(path), np.array(x)), params
@@ -126,7 +126,7 @@ def _edit(params, edit):
 
 
 def _cut(params, decoder_layers=range(3), **options):
-  """Returns the logits of what is cut out, whose parameters have its form."""
+  """Return the logits of what is cut out, whose parameters have its form."""
   config, cut = _CONFIG.cut(params, decoder_layers=decoder_layers, **options)
   shapes = lambda tree: jax.tree.map(jnp.shape, tree)
   assert shapes(dict(cut)) == shapes(models.abstract_params(config))

@@ -26,7 +26,7 @@ def abstract_mesh(data, model):
 
 
 def specs(mesh, rules=sharding.MODEL_PARALLEL, **overrides):
-  """Returns the mesh axes of each axis of each parameter, by name."""
+  """Return the mesh axes of each axis of each parameter, by name."""
   config = tiny.config(**overrides)
   shardings = models.param_shardings(config, mesh, rules)
   expected = jax.tree.structure(models.abstract_params(config))

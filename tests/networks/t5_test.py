@@ -24,7 +24,7 @@ GOLDEN = pathlib.Path(__file__).parent / 'golden'
 
 @pytest.fixture(scope='module')
 def golden():
-  """Returns what T5X computes for the tiny network: see golden/README.md."""
+  """Return what T5X computes for the tiny network: see golden/README.md."""
   with np.load(GOLDEN / 't5x_tiny.npz') as arrays:
     return dict(arrays)
 
@@ -228,7 +228,7 @@ class TestBlocks:
   @staticmethod
   @functools.cache
   def whole(rows):
-    """Returns a model, tokens, their logits in one call, and the context."""
+    """Return a model, tokens, their logits in one call, and the context."""
     config = tiny.config(num_encoder_layers=1)
     params = tiny.params(config)
     inputs = tiny.encoder_tokens(rows + 1, 7)[1:]
@@ -246,7 +246,7 @@ class TestBlocks:
       min_block=1,
       slots=LENGTH + 4,
   ):
-    """Decodes blocks, and compares their logits with the expected ones."""
+    """Decode blocks, and compare their logits with the expected ones."""
     model, fed, whole, context = self.whole(rows)
     config = dataclasses.replace(model.config, min_block=min_block)
     decoder = network_lib.NetworkModel(config, t5.SPECIAL_IDS)

@@ -40,7 +40,7 @@ _COPY = re.compile(r'= \w+\[([\d,]*)\]\S* (?:copy|transpose|copy-start)\(')
 
 
 def computations(hlo: str) -> dict[str, list[str]]:
-  """Returns the instructions of each computation of an HLO module, by name."""
+  """Return the instructions of each computation of an HLO module, by name."""
   found, current = {}, None
   for line in hlo.splitlines():
     if match := _HEADER.match(line):
@@ -60,14 +60,14 @@ def called(instruction: str) -> list[str]:
 
 
 def loop_instructions(hlo: str) -> list[str]:
-  """Returns what runs inside any loop, including nested calls and fusions."""
+  """Return what runs inside any loop, including nested calls and fusions."""
   bodies = computations(hlo)
   lines = [line for body in bodies.values() for line in body]
   return _reached(bodies, [m[1] for line in lines if (m := _BODY.search(line))])
 
 
 def outside_loops(hlo: str) -> list[str]:
-  """Returns what runs before and after all loops, fusions included."""
+  """Return what runs before and after all loops, fusions included."""
   bodies = computations(hlo)
   entry = re.search(r'^ENTRY %?([\w.\-]+)', hlo, re.MULTILINE)[1]
   without = {
@@ -78,7 +78,7 @@ def outside_loops(hlo: str) -> list[str]:
 
 
 def _reached(bodies: dict[str, list[str]], names: list[str]) -> list[str]:
-  """Returns the instructions of computations and of all that they call."""
+  """Return the instructions of computations and of all that they call."""
   waiting, seen = names, set()
   while waiting:
     name = waiting.pop()
@@ -91,7 +91,7 @@ def _reached(bodies: dict[str, list[str]], names: list[str]) -> list[str]:
 
 
 def copies(instructions: list[str], sizes: set[int]) -> list[str]:
-  """Returns copies and transposes with as many elements as one of the sizes."""
+  """Return copies and transposes with as many elements as one of the sizes."""
   found = []
   for line in instructions:
     if match := _COPY.search(line):
@@ -194,7 +194,7 @@ def setup(it: token_decoder.TokenDecoder) -> state_lib.Setup:
 
 
 def begun(it: token_decoder.TokenDecoder, batch: int) -> loop.Run:
-  """Returns the shapes of a run that has read its inputs."""
+  """Return the shapes of a run that has read its inputs."""
 
   def begin(asked):
     keys = state_lib.row_keys(asked.seed, asked.example_ids)
@@ -237,7 +237,7 @@ class TestDetector:
 
   @staticmethod
   def write(step, total, cache):
-    """Writes in place and reads only the new version."""
+    """Write in place and read only the new version."""
     new = jnp.full((3, 64, 1), total)
     cache = lax.dynamic_update_slice(cache, new, (0, 0, step))
     read = jnp.einsum('hd,hdl->hl', jnp.full((3, 64), total), cache)
@@ -245,7 +245,7 @@ class TestDetector:
 
   @classmethod
   def write_and_read_old(cls, step, total, cache):
-    """Reads both versions, so that the write needs a copy."""
+    """Read both versions, so that the write needs a copy."""
     step, total, new = cls.write(step, total, cache)
     return step, total + (cache * new).sum(), new
 

@@ -20,7 +20,7 @@ GAMMA = 5
 
 
 def outcome(accepted, drafted, is_active=True):
-  """Returns the outcome of rows by their numbers of draft tokens."""
+  """Return the outcome of rows by their numbers of draft tokens."""
   accepted, drafted = jnp.asarray(accepted), jnp.asarray(drafted)
   return outcome_lib.none_yet(len(drafted), GAMMA)._replace(
       num_accepted=accepted,
@@ -190,7 +190,7 @@ class TestMarginalGain:
 
   @staticmethod
   def length(policy, alpha, probs, num_before=0):
-    """Returns the draft tokens of a draft with these probabilities.
+    """Return the draft tokens of a draft with these probabilities.
 
     Those of a drafter before it are not among them.
     """

@@ -24,7 +24,7 @@ class TestProgress:
 
   @pytest.fixture
   def clock(self, monkeypatch):
-    """Returns a clock that the test sets."""
+    """Return a clock that the test sets."""
     now = types.SimpleNamespace(seconds=100.0)
     monkeypatch.setattr(progress.time, 'monotonic', lambda: now.seconds)
     return now
@@ -105,7 +105,7 @@ def interrupt_where_it_is_dropped():
 
 @pytest.fixture(autouse=True)
 def default_handler():
-  """Sets the default handler: a background process would ignore interrupts."""
+  """Set the default handler: a background process would ignore interrupts."""
   before = signal.signal(signal.SIGINT, signal.default_int_handler)
   yield
   signal.signal(signal.SIGINT, before)

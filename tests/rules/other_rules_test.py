@@ -28,20 +28,20 @@ def tables_of(gamma, count=40, **settings):
 
 
 def accepted(rule, tables):
-  """Returns the expected number of accepted draft tokens, per table."""
+  """Return the expected number of accepted draft tokens, per table."""
   return np.array(
       list(map(testing.mean_accepted, testing.emissions(rule, tables)))
   )
 
 
 def first(tables):
-  """Returns p and q of the first token, [tables, vocab]."""
+  """Return p and q of the first token, [tables, vocab]."""
   p = np.array([each.target_probs[0] for each in tables])
   return p, np.array([each.draft_probs[0] for each in tables])
 
 
 def conditionals(joint):
-  """Yields each prefix and token with its probability given the prefix."""
+  """Yield each prefix and token with its probability given the prefix."""
   mass = collections.defaultdict(float)
   for tokens, weight in joint.items():
     for count in range(len(tokens) + 1):
@@ -186,7 +186,7 @@ BLOCK = block.BlockVerification()
 
 
 def gains(gamma, count=200, **settings):
-  """Returns how many more draft tokens are accepted than token by token."""
+  """Return how many more draft tokens are accepted than token by token."""
   tables = [
       testing.random_tables(seed, gamma=gamma, vocab_size=3, **settings)
       for seed in range(count)
@@ -224,7 +224,7 @@ def _residual_of_tokenwise(original):
 
 
 def _without_residual_mass(original):
-  """A prefix passes with probability w."""
+  """Let a prefix pass with probability w."""
 
   def longest(weights, masses, *others):
     return original(weights, weights, *others)

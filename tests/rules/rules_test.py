@@ -171,7 +171,7 @@ def tables_of(seeds, gamma, vocab_size=3, **settings):
 
 
 def random_arguments(rows, gamma, temperature=1.0):
-  """Returns arguments of a rule, with 4 tokens and drafts of any length."""
+  """Return arguments of a rule, with 4 tokens and drafts of any length."""
   rng = np.random.default_rng(1)
   drawn_from = sampling.Sampling(temperature)
   logits = jnp.asarray(rng.normal(size=(rows, gamma + 1, 4)), jnp.float32)
@@ -220,7 +220,7 @@ source.WithoutParameters:
 
 @pytest.fixture
 def run_eval(tmp_path):
-  """Returns a function that runs the eval job with the gin file of a rule."""
+  """Return a function that runs the eval job with the gin file of a rule."""
 
   def run(rule, *flags):
     gin_file, output = tmp_path / 'job.gin', tmp_path / 'output'

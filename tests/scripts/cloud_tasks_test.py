@@ -28,7 +28,7 @@ def _tasks():
 
 
 def _arguments(task, **values: str) -> list[str]:
-  """Returns the arguments that the task gives to the worker."""
+  """Return the arguments that the task gives to the worker."""
   envs = {k: v or values.get(k, 'gs://b/x') for k, v in task['envs'].items()}
   envs['SETTINGS'] = '--gin.GAMMA=7'
   shown = '() { printf "%s\\n" "$@"; }\n'

@@ -96,7 +96,7 @@ class Cloud:
       self.program(f'bin/{name}', _RECORDER)
 
   def program(self, name: str, text: str) -> None:
-    """Writes a program into the folder of the test."""
+    """Write a program into the folder of the test."""
     path = self.folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -121,14 +121,14 @@ class Cloud:
     return self.run([script, *arguments], **settings)
 
   def work(self, *arguments: str, **settings) -> subprocess.CompletedProcess:
-    """Runs run.sh on the machine."""
+    """Run run.sh on the machine."""
     self.machine.mkdir(exist_ok=True)
     command = 'bash', self.checkout / 'scripts/cloud_tpu/run.sh', *arguments
     settings = {'END_AT': int(time.time()) + 99} | settings
     return self.run(command, HOME=self.machine, **settings)
 
   def calls(self) -> list[list[str]]:
-    """Returns the calls that concern a machine: a verb, its name, flags."""
+    """Return the calls that concern a machine: a verb, its name, flags."""
     lines = [shlex.split(line) for line in self.log.read_text().splitlines()]
     return [x[3:] for x in lines if x[:3] == ['compute', 'tpus', 'tpu-vm']]
 
@@ -142,7 +142,7 @@ def cloud(tmp_path):
 
 
 def _dry(cloud, *arguments):
-  """Returns the commands of a dry run by verb, and its first line."""
+  """Return the commands of a dry run by verb, and its first line."""
   done = cloud.launch('--project=p', '--dry-run', *arguments, *_JOB)
   assert (done.returncode, done.stdout, cloud.calls()) == (0, '', [])
   first, *lines = done.stderr.splitlines()
@@ -433,7 +433,7 @@ def test_trace_of_a_failing_job(tmp_path):
 
 @pytest.fixture
 def calls(monkeypatch):
-  """Records what a worker does instead of doing it."""
+  """Record what a worker does instead of doing it."""
   made = []
   steps = [
       (worker.t5x_multihost, 'connect'), (startup, 'open_tpu'),

@@ -32,7 +32,7 @@ def _without_cogs_modules():
 
 @pytest.fixture
 def copied(tmp_path, monkeypatch):
-  """Returns a copy of the results, which the tables are made from."""
+  """Return a copy of the results, which the tables are made from."""
   monkeypatch.setattr(records, 'RESULTS', tmp_path / 'results')
   return pathlib.Path(shutil.copytree(_ROOT / 'results', records.RESULTS))
 

@@ -43,7 +43,7 @@ LOSSY_RULES = lenience.make_rule(0.3), typical_acceptance.make_rule()
 
 
 def make_program(gamma: int) -> step_programs.Program:
-  """Returns the program of a draft model that resembles the target."""
+  """Return the program of a draft model that resembles the target."""
   width = WIDTHS[gamma]
   logits = 0.5 * table_model.random_logits(2, 2, VOCAB, width)
   common = min(width, VOCAB)
@@ -96,7 +96,7 @@ class TestEnumeratedDistribution:
 
 
 def find_error(rule=verification.TOKENWISE) -> float:
-  """Returns how far outputs are from the target's, in a program of its own."""
+  """Return how far outputs are from the target's, in a program of its own."""
   program = make_program(gamma=2)
   found = reachable.reach(program, rule, testing.Enumerator(rule))
   return combinations.error(program, found)
@@ -147,7 +147,7 @@ def _limit_ignored(setup, batch, state):
 
 
 def _never_cut_short(original):
-  """Patches the first of two calls per step, about the accepted tokens."""
+  """Patch the first of two calls per step, about the accepted tokens."""
   calls = itertools.count()
 
   def is_last(tokens, count, remaining, end):

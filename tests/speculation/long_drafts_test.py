@@ -34,7 +34,7 @@ EOS = t5.SPECIAL_IDS.end
 
 
 def related_tables(seed, num_tables, vocab_size, share):
-  """Returns tables of a target and of a similar draft model."""
+  """Return tables of a target and of a similar draft model."""
   target = history.random_tables(seed, num_tables, vocab_size)
   own = history.random_tables(seed + 1, num_tables, vocab_size)
   return target, share * target + (1 - share) * own
@@ -86,11 +86,11 @@ class Texts(NamedTuple):
   """Long texts with a high acceptance rate.
 
   Attributes:
-    gamma: draft tokens per block; 0 for plain decoding.
-    tables: tables of the target, [examples, ...].
-    draft_tables: tables of the draft model.
-    p: probabilities of the target, in the form of its tables.
-    q: probabilities of the draft model.
+    gamma: Draft tokens per block; 0 for plain decoding.
+    tables: Tables of the target, [examples, ...].
+    draft_tables: Tables of the draft model.
+    p: Probabilities of the target, in the form of its tables.
+    q: Probabilities of the draft model.
   """
 
   gamma: int
@@ -115,7 +115,7 @@ def make_texts(gamma) -> Texts:
 
 
 def decode(case: Texts) -> tuple[state_lib.State, outcome_lib.Statistics]:
-  """Returns all rows and statistics of the loop; plain for gamma 0."""
+  """Return all rows and statistics of the loop; plain for gamma 0."""
   model = history.Model(VOCAB)
   drafter = nothing.Nothing()
   if case.gamma:
@@ -142,7 +142,7 @@ def decode(case: Texts) -> tuple[state_lib.State, outcome_lib.Statistics]:
 
 
 def promised_uniforms(example, decode_number, count) -> np.ndarray:
-  """Returns the words of each call, by seed, id, decode and call alone."""
+  """Return the words of each call, by seed, id, decode and call alone."""
   key = jax.random.key(3, impl='threefry2x32')
   for number in (IDS[example], decode_number):
     key = jax.random.fold_in(key, np.uint32(number % 2**32))
@@ -153,7 +153,7 @@ def promised_uniforms(example, decode_number, count) -> np.ndarray:
 
 
 def draw(weights, uniform) -> int:
-  """Returns the token of a uniform; the only block needs no first word."""
+  """Return the token of a uniform; the only block needs no first word."""
   ends = np.cumsum(weights)
   point = uniform[1] / 2**32 * ends[-1]
   return int(np.searchsorted(ends, point, side='right'))
@@ -164,11 +164,11 @@ def coin(uniform) -> float:
 
 
 def algorithm_1(case, example, uniforms) -> dict:
-  """Writes one text by the paper, and counts like `Statistics`.
+  """Write one text by the paper, and count like `Statistics`.
 
   Args:
-    case: the models.
-    example: its number.
+    case: The models.
+    example: Its number.
     uniforms: [calls, 2 * gamma + 1, 2]: for the draft tokens, for accepting
       them, and for the token at the end.
   Returns:

@@ -83,7 +83,7 @@ def scripted_step(
     draft_probs=UNIFORM,
     state=None,
 ):
-  """Makes one step of one row with a uniform target distribution."""
+  """Make one step of one row with a uniform target distribution."""
   gamma = len(draft_tokens)
   coins = np.broadcast_to(accept, (gamma,))
   uniforms = step_programs.words([[*[0.5] * gamma, *coins, last]])
@@ -126,7 +126,7 @@ def committed(state):
 
 
 def counts(state):
-  """Returns the numbers of draft tokens by fate, and of calls cut short."""
+  """Return the numbers of draft tokens by fate, and of calls cut short."""
   record = counts_lib.count_speculation(counts_lib.total([state]))
   keys = ('drafted', 'drafted_computed', 'tested', 'accepted', 'cut_short')
   return tuple(record[key] for key in keys)
@@ -231,7 +231,7 @@ VOCAB, GAMMA, LENGTH, ROWS, TABLES = 5, 3, 12, 32, 4
 
 @functools.cache
 def tables():
-  """Returns tables of a target and of a draft model that resembles it."""
+  """Return tables of a target and of a draft model that resembles it."""
   target = table_model.random_logits(3, TABLES, VOCAB)
   own = table_model.random_logits(4, TABLES, VOCAB)
   target[..., EOS] -= 2.5  # a rare end, so that sequences are not too short
@@ -247,7 +247,7 @@ class TabularLoop:
     self._run = jax.jit(self._decode)
 
   def decode(self, *, limits=LENGTH, seed=0, **sampling):
-    """Returns the last states and the number of steps."""
+    """Return the last states and the number of steps."""
     limits = jnp.broadcast_to(jnp.asarray(limits, jnp.int32), (ROWS,))
     state, work, _ = jax.device_get(
         self._run(

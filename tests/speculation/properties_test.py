@@ -87,7 +87,7 @@ class Shape:
     }[self.drafts_by]
 
   def draft_params(self, tables):
-    """Returns the drafter's parameters, given those of the draft model."""
+    """Return the drafter's parameters, given those of the draft model."""
     every = {'model': tables, 'point masses': None, 'both': (tables, tables)}
     return every[self.drafts_by]
 
@@ -105,17 +105,17 @@ class Case:
   """What a program is given.
 
   Attributes:
-    shape: of the program.
+    shape: Shape of the program.
     tables: [rows], which table each row uses.
-    tables_seed: of the tables.
-    share: of the target's tables in those of the draft model.
-    end_bias: added to the logits of the end of sequence.
+    tables_seed: Seed of the tables.
+    share: Share of the target's tables in those of the draft model.
+    end_bias: Added to the logits of the end of sequence.
     limits: [rows] in [0, length].
     wanted: [rows][length], draft tokens wanted by tokens committed; those
       below 0 and above gamma are clipped.
-    temperature: of the target.
-    draft_temperature: of the drafter.
-    seed: of the samples.
+    temperature: Temperature of the target.
+    draft_temperature: Temperature of the drafter.
+    seed: Seed of the samples.
   """
 
   shape: Shape
@@ -139,7 +139,7 @@ class Case:
     )
 
   def params(self) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the tables of target and draft model, float32."""
+    """Return the tables of target and draft model, float32."""
     target, other = (
         table_model.random_logits(2 * self.tables_seed + i, NUM_TABLES, VOCAB)
         for i in range(2)
@@ -151,7 +151,7 @@ class Case:
 
 @strategies.composite
 def cases(draw, shapes) -> Case:
-  """Draws a case of one of the shapes."""
+  """Draw a case of one of the shapes."""
   shape = draw(strategies.sampled_from(shapes))
   temperature = draw(strategies.sampled_from(TEMPERATURES))
   integers = strategies.integers
@@ -207,7 +207,7 @@ class Scheduled:
 
 
 def compiled(shape: Shape):
-  """Returns a function from the arrays of a case to a last state and counts."""
+  """Return a function from the arrays of a case to a last state and counts."""
 
   def decode(params, tables, limits, wanted, temperatures, seed):
     target, draft = params
@@ -241,7 +241,7 @@ def decode(program, case: Case):
 
 
 def check(case: Case, state, counts) -> None:
-  """Checks what must hold for every row."""
+  """Check what must hold for every row."""
   num_tokens, num_calls = state.num_tokens, state.num_calls
   accepted, drafted = counts.num_accepted, counts.num_drafted
   np.testing.assert_array_equal(
@@ -272,7 +272,7 @@ def check(case: Case, state, counts) -> None:
 
 
 def check_tokens(tokens: list[int], count: int, limit: int) -> None:
-  """Checks that a row ends at its end of sequence or limit, and not before."""
+  """Check that a row ends at its end of sequence or limit, and not before."""
   assert count <= limit
   assert EOS not in tokens[: count - 1]
   assert count == limit or tokens[count - 1] == EOS
@@ -288,7 +288,7 @@ SETTINGS = hypothesis.settings(
 
 
 def make_property(settings, shapes):
-  """Returns a test of random cases, with programs of its own."""
+  """Return a test of random cases, with programs of its own."""
   program = functools.cache(compiled)
 
   @settings
@@ -304,14 +304,14 @@ def test_counts_and_ends():
 
 
 def results(decoded) -> list[np.ndarray]:
-  """Returns what was decoded and counted, without caches."""
+  """Return what was decoded and counted, without caches."""
   state, counts = decoded
   kept = state.sequences, state.num_calls, state.log_probs, counts
   return jax.tree.leaves(kept)
 
 
 def check_rows_are_their_own():
-  """Decodes rows together and alone, some behind others: all must be equal."""
+  """Decode rows together and alone, some behind others: all must be equal."""
   shape = SHAPES[-1]
   program = compiled(shape)
   rows, places = range(shape.rows), range(shape.length)
@@ -360,7 +360,7 @@ def test_rows_that_are_left_behind_are_found(monkeypatch):
 
 
 def commit_one_more(monkeypatch):
-  """Writes one token more than it counts."""
+  """Write one token more than it counts."""
   append = step._append
   more = lambda outcome: outcome._replace(
       num_committed=outcome.num_committed + 1
@@ -371,7 +371,7 @@ def commit_one_more(monkeypatch):
 
 
 def commit_the_rejected(monkeypatch):
-  """Writes the rejected draft token in place of the resampled one."""
+  """Write the rejected draft token in place of the resampled one."""
   block_tokens = step._block_tokens
   monkeypatch.setattr(
       step,
@@ -383,7 +383,7 @@ def commit_the_rejected(monkeypatch):
 
 
 def drop_the_last(monkeypatch):
-  """Counts a token less than was accepted."""
+  """Count a token less than was accepted."""
   outcome = step._outcome
 
   def fewer(*args):

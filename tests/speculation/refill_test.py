@@ -79,13 +79,13 @@ def pair(kind):
 
 
 def limits_of(requests):
-  """Returns limits from 1 to the length, unordered."""
+  """Return limits from 1 to the length, unordered."""
   return 1 + (7 * np.asarray(requests) + 3) % LENGTH
 
 
 @functools.cache
 def programs(kind, is_plain, num_decodes):
-  """Returns compiled functions to start, to advance and to admit."""
+  """Return compiled functions to start, to advance and to admit."""
   it = pair(kind)
   drafter = nothing.Nothing() if is_plain else it.drafter()
 
@@ -144,7 +144,7 @@ class Decoding:
     return self._advance(self.temperature, run, max_steps, until)
 
   def of_example(self, run, place):
-    """Returns the results of the rows of one example."""
+    """Return the results of the rows of one example."""
     rows = slice(place * self.num_decodes, (place + 1) * self.num_decodes)
     state = run.state
     return jax.tree.map(
@@ -159,14 +159,14 @@ class Decoding:
     )
 
   def alone(self, request):
-    """Decodes one request beside padding, to its end."""
+    """Decode one request beside padding, to its end."""
     run = self.start([request] + [-1] * (ROWS // self.num_decodes - 1))
     run, _ = self.advance(run, jnp.int32(ROWS), LENGTH)
     assert np.all(run.state.has_ended)
     return self.of_example(run, 0)
 
   def refilled(self):
-    """Decodes all requests by admissions; returns results and admissions."""
+    """Decode all requests by admissions; return results and admissions."""
     num_places = ROWS // self.num_decodes
     waiting = list(range(num_places, NUM_REQUESTS))
     at = list(range(num_places))
@@ -218,7 +218,7 @@ def test_each_request_has_its_output_alone(kind, is_plain, num_decodes):
 
 
 def assert_same_output(found, expected):
-  """Compares the results of rows in batches of different shapes."""
+  """Compare the results of rows in batches of different shapes."""
   for each in (found, expected):
     np.testing.assert_allclose(each.pop('log_probs'), 0.0, atol=1e-6)
   jax.tree.map(np.testing.assert_array_equal, found, expected)

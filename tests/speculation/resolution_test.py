@@ -22,12 +22,12 @@ _draw = jax.jit(jax.vmap(sampling.draw, (None, 0)))  # one row of weights
 
 
 def count_words(is_below, count: int) -> np.ndarray:
-  """Returns how many words satisfy each of some monotone conditions.
+  """Return how many words satisfy each of some monotone conditions.
 
   Args:
-    is_below: takes a word [count] uint32 per condition. It is true up to some
+    is_below: Takes a word [count] uint32 per condition. It is true up to some
       word and false from there on.
-    count: of the conditions.
+    count: Number of the conditions.
   """
   low, high = np.zeros(count, np.int64), np.full(count, NUM_WORDS, np.int64)
   while np.any(low < high):
@@ -41,7 +41,7 @@ def count_words(is_below, count: int) -> np.ndarray:
 
 
 def drawn_distribution(weights: np.ndarray) -> np.ndarray:
-  """Returns the exact distribution of `sampling.draw`, [vocab] float64."""
+  """Return the exact distribution of `sampling.draw`, [vocab] float64."""
   size, array = sampling.BLOCK, jnp.asarray(weights)
   num_blocks = -(-weights.size // size)
   tokens = lambda *words: np.asarray(

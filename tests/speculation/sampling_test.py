@@ -98,7 +98,7 @@ def softmax(logits):
 def reference(
     logits, temperature=1.0, topk=0, topp=0.0, minp=0.0, typicalp=0.0
 ):
-  """Returns a row's distribution, and whether it is clear of all edges."""
+  """Return a row's distribution, and whether it is clear of all edges."""
   if temperature <= 1e-4:
     return one_hot(np.argmax(logits), logits.size), True
   logits = logits / logits.dtype.type(temperature)
@@ -268,7 +268,7 @@ def test_rules_that_are_off_cost_nothing():
 
 
 def primitives(eqns) -> set[str]:
-  """Returns names of all primitives, including those of inner calls."""
+  """Return names of all primitives, including those of inner calls."""
   found = set()
   for eqn in eqns:
     found.add(eqn.primitive.name)
@@ -343,7 +343,7 @@ LARGEST_WORD = 2**32 - 1
 
 
 def words_of(weights, tokens) -> np.ndarray:
-  """Returns uniforms in the middle of the tokens' intervals, [tokens, 2]."""
+  """Return uniforms in the middle of the tokens' intervals, [tokens, 2]."""
   weights = weights.astype(np.float64)
   index = np.arange(weights.size) // sampling.BLOCK
   of_block = np.bincount(index, weights)
@@ -355,7 +355,7 @@ def words_of(weights, tokens) -> np.ndarray:
 
 
 def sparse_weights() -> dict[str, np.ndarray]:
-  """Returns rows by name, with zeros where rounding could matter."""
+  """Return rows by name, with zeros where rounding could matter."""
   rng = np.random.default_rng(11)
   sparse = lambda n: (rng.random(n) * (rng.random(n) < 0.3)).astype(np.float32)
   only = lambda n, *at: np.isin(np.arange(n), at).astype(np.float32)

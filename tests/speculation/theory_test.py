@@ -125,7 +125,7 @@ class TestAcceptanceProbability:
 
 
 def _calls_given(is_accepted, gamma):
-  """Returns the target calls, given which draft tokens would be accepted."""
+  """Return the target calls, given which draft tokens would be accepted."""
   position = calls = 0
   while position < len(is_accepted):
     calls += 1
@@ -138,7 +138,7 @@ def _calls_given(is_accepted, gamma):
 
 
 def _mean_calls(acceptance_probs, gamma):
-  """Returns the mean target calls over all outcomes of the acceptance tests."""
+  """Return the mean target calls over all outcomes of the acceptance tests."""
   mean = 0.0
   for is_accepted in itertools.product(
       (False, True), repeat=len(acceptance_probs)

@@ -11,7 +11,7 @@ from speculative_t5x.speculation import verification
 
 
 def acceptance_length(target_probs, draft_probs):
-  """Returns the share of [0, 1) that `acceptance` accepts, by bisection."""
+  """Return the share of [0, 1) that `acceptance` accepts, by bisection."""
   accepted = lambda uniforms: np.asarray(
       verification.acceptance(
           jnp.asarray(target_probs),

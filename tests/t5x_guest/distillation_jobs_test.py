@@ -72,7 +72,7 @@ train/utils.DatasetConfig.seed = 0
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-  """Returns a folder with the target and the gin file of the job."""
+  """Return a folder with the target and the gin file of the job."""
   folder = tmp_path_factory.mktemp('distillation')
   checkpoints.save(folder / 'target', 40, tiny.params(TARGET))
   job = _JOB.format(
@@ -87,7 +87,7 @@ def folder(tmp_path_factory):
 
 
 def flags(folder, output, *bindings):
-  """Returns the flags of a training."""
+  """Return the flags of a training."""
   settings = [
       f'MODEL_DIR={jobs.quoted(output)}',
       f'CHECKPOINT_PATH={jobs.quoted(folder / "target")}',
@@ -110,12 +110,12 @@ def train(folder, output, *bindings, devices=1, gin_file=None):
 
 @pytest.fixture(scope='module')
 def trained(folder):
-  """Returns the folder of a training that nothing interrupted."""
+  """Return the folder of a training that nothing interrupted."""
   return train(folder, folder / 'trained')
 
 
 def logged(folder, name):
-  """Returns the values of a metric in TensorBoard's files, by step."""
+  """Return the values of a metric in TensorBoard's files, by step."""
   found = {}
   for path in sorted(folder.glob('events*')):
     for event in tf.compat.v1.train.summary_iterator(str(path)):
@@ -130,7 +130,7 @@ def losses(folder):
 
 
 def write_decodes(path, rng):
-  """Writes random decodes as the infer job does with TOKENS=True."""
+  """Write random decodes as the infer job does with TOKENS=True."""
   draw = lambda: [*rng.integers(5, 2000, rng.integers(5, 30)).tolist(), 1]
   rows = [{'input_tokens': draw(), 'tokens': draw()} for _ in range(64)]
   path.write_text(''.join(json.dumps(row) + '\n' for row in rows))

@@ -49,7 +49,7 @@ RATE = 'acceptance_rate/temperature_'
 
 
 def objective(divergence=divergences.forward_kl, draft=CONFIGS[1]):
-  """Returns the objective of this package's own training."""
+  """Return the objective of this package's own training."""
   target = CONFIGS[0]
   return distillation.Distillation(
       PARAMS['target'], target, draft_kinds.Draft(draft), divergence
@@ -67,7 +67,7 @@ def loss_of(model, batch, key=None, params=PARAMS):
 
 
 def logits(batch):
-  """Returns the logits of target and draft, in this package's networks."""
+  """Return the logits of target and draft, in this package's networks."""
   return objective().logits(PARAMS['draft'], examples(batch))
 
 
@@ -185,7 +185,7 @@ class TestPackedExamples:
   @pytest.fixture(scope='class')
   @classmethod
   def converted(cls):
-    """Returns six examples packed into few rows, and one per row."""
+    """Return six examples packed into few rows, and one per row."""
     rows = [
         {
             'inputs': np.trim_zeros(np.asarray(x)),
@@ -259,7 +259,7 @@ def assert_equal(one, other):
 
 
 def trained(model, state, steps=3, num_microbatches=None):
-  """Returns the state after some steps of T5X's trainer."""
+  """Return the state after some steps of T5X's trainer."""
   step = jax.jit(
       functools.partial(
           trainer.train_with_lr, model=model, num_microbatches=num_microbatches

@@ -47,7 +47,7 @@ SHAPES = {
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-  """Returns checkpoints of all kinds, and counts of tokens."""
+  """Return checkpoints of all kinds, and counts of tokens."""
   folder = tmp_path_factory.mktemp('drafters')
   checkpoints.save(folder / 'target', 3, tiny.params(TARGET))
   checkpoints.save(folder / 'model', 1, tiny.params(DRAFT))
@@ -103,12 +103,12 @@ FILES = {
 
 
 def job(model, restoring):
-  """Stands for T5X's scripts, which take these two."""
+  """Stand for T5X's scripts, which take these two."""
   return model, restoring
 
 
 def configured(name, folder):
-  """Returns what T5X's scripts get of a drafter's gin file."""
+  """Return what T5X's scripts get of a drafter's gin file."""
   path = folder / 'job.gin'
   sizes = vars(tiny_pair.transformer(TARGET).config)
   values = {k: v for k, v in sizes.items() if k not in ('parent', 'name')}
@@ -136,7 +136,7 @@ def clean_gin():
 
 
 def restored(model, folder, config=None):
-  """Returns the parameters that T5X's eval and infer jobs restore."""
+  """Return the parameters that T5X's eval and infer jobs restore."""
   partitioner = tiny_pair.partitioner()
   restore = lambda **kwargs: t5x_guest.PairRestorer(model=model, **kwargs)
   config = config or utils.RestoreCheckpointConfig(
@@ -157,7 +157,7 @@ def restored(model, folder, config=None):
 
 @pytest.fixture(scope='module')
 def greedy():
-  """Returns what T5X's own sampler writes."""
+  """Return what T5X's own sampler writes."""
   model = t5x_models.EncoderDecoderModel(
       tiny_pair.transformer(TARGET),
       tiny_pair.VOCABULARY,
@@ -169,7 +169,7 @@ def greedy():
 
 
 def own_samples(drafting, temperature):
-  """Returns what this package's own decoder samples."""
+  """Return what this package's own decoder samples."""
   decoder = token_decoder.TokenDecoder(
       tiny.model(TARGET), drafting, gamma=5, length=tiny_pair.LENGTH
   )

@@ -39,7 +39,7 @@ def sizes(scope=''):
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-  """Returns a folder with data and a checkpoint as the public ones are."""
+  """Return a folder with data and a checkpoint as the public ones are."""
   folder = tmp_path_factory.mktemp('finetuning')
   model = models.EncoderDecoderModel(
       tiny_pair.transformer(SIZES),
@@ -95,7 +95,7 @@ def run(script, folder, file, *bindings, **paths):
 
 @pytest.fixture(scope='module')
 def tuned(folder):
-  """Returns the folder of a fine-tuning."""
+  """Return the folder of a fine-tuning."""
   run(
       'train', folder, 'finetune',
       'PRETRAINED="t5_1_1_small"',

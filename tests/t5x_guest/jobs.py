@@ -38,12 +38,12 @@ def quoted(path) -> str:
 
 
 def run(script: str, *flags: str, devices: int = 1, cwd=CHECKOUT):
-  """Runs `python -m t5x.<script>` with flags; returns the ended process."""
+  """Run `python -m t5x.<script>` with flags; return the ended process."""
   return _run([f't5x.{script}'], flags, devices, cwd)
 
 
 def run_on_hosts(script: str, *flags: str, count: int = 2):
-  """Runs a script in connected processes; returns the ended processes."""
+  """Run a script in connected processes; return the ended processes."""
   program = ['speculative_t5x.jobs.command_line.t5x_multihost', script]
 
   def run_one(index):
@@ -60,7 +60,7 @@ def run_on_hosts(script: str, *flags: str, count: int = 2):
 
 @contextlib.contextmanager
 def _reserved_port() -> Iterator[int]:
-  """Yields a port that only a server with SO_REUSEPORT can use.
+  """Yield a port that only a server with SO_REUSEPORT can use.
 
   JAX's is one. Other programs are not given the port in the meantime.
   """
@@ -71,7 +71,7 @@ def _reserved_port() -> Iterator[int]:
 
 
 def _run(program: Sequence[str], flags: Sequence[str], devices: int, cwd):
-  """Runs a module with flags; returns the ended process."""
+  """Run a module with flags; return the ended process."""
   return subprocess.run(
       _command(program, flags),
       cwd=cwd,
@@ -83,7 +83,7 @@ def _run(program: Sequence[str], flags: Sequence[str], devices: int, cwd):
 
 
 def run_until(script: str, *flags: str, is_time: Callable[[], bool]) -> bool:
-  """Runs a script and kills it when it is time; returns whether it was."""
+  """Run a script and kill it when it is time; return whether it was."""
   with subprocess.Popen(
       _command([f't5x.{script}'], flags),
       cwd=CHECKOUT,
@@ -112,7 +112,7 @@ def _environment(devices: int) -> dict[str, str]:
 
 
 def run_multi30k(script: str, *arguments, devices: int = 1, **paths):
-  """Runs the project's Multi30k configuration; see `multi30k_flags`."""
+  """Run the project's Multi30k configuration; see `multi30k_flags`."""
   flags = multi30k_flags(script, *arguments, **paths)
   return run(script, *flags, devices=devices)
 
@@ -120,7 +120,7 @@ def run_multi30k(script: str, *arguments, devices: int = 1, **paths):
 def multi30k_flags(
     script: str, shared, output, *bindings: str, gin_file=None, **paths
 ) -> list[str]:
-  """Returns the flags of the Multi30k configuration with the oracle's pair.
+  """Return the flags of the Multi30k configuration with the oracle's pair.
 
   Bindings come after all else. Paths of `data`, `target` or `draft` are in
   place of those in the folder of shared test data.
@@ -145,7 +145,7 @@ def multi30k_flags(
 
 
 def first_examples(shared, folder: pathlib.Path) -> pathlib.Path:
-  """Makes a copy of Multi30k with only the oracle's examples."""
+  """Make a copy of Multi30k with only the oracle's examples."""
   source = shared / 'data/multi30k'
   folder.mkdir()
   for path in source.glob('*.gz'):
@@ -158,13 +158,13 @@ def first_examples(shared, folder: pathlib.Path) -> pathlib.Path:
 
 
 def bleu(output: pathlib.Path) -> float:
-  """Returns the BLEU that T5X's eval job wrote."""
+  """Return the BLEU that T5X's eval job wrote."""
   path = output / 'inference_eval/multi30k_ende-metrics.jsonl'
   return json.loads(path.read_text().splitlines()[-1])['bleu']
 
 
 def translations(output: pathlib.Path) -> list[str]:
-  """Returns the output of each example that T5X's eval job wrote."""
+  """Return the output of each example that T5X's eval job wrote."""
   (path,) = (output / 'inference_eval').glob('*-002500.jsonl')
   return [line['prediction'] for line in read_jsonl(path)]
 
@@ -174,11 +174,11 @@ def read_jsonl(path: pathlib.Path) -> list[dict]:
 
 
 def predictions(output: pathlib.Path) -> list[dict]:
-  """Returns the predictions that T5X's infer job wrote, one per example."""
+  """Return the predictions that T5X's infer job wrote, one per example."""
   (path,) = output.glob('multi30k_ende-predict*-of-0000?')
   return read_jsonl(path)
 
 
 def unpadded(tokens: np.ndarray) -> list[list[int]]:
-  """Returns rows without their padding."""
+  """Return rows without their padding."""
   return [row[row != 0].tolist() for row in tokens]

@@ -45,7 +45,7 @@ def data(shared, tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def sampled(shared, data, tmp_path_factory):
-  """Returns the sampled tokens of each example, of one job on one device."""
+  """Return the sampled tokens of each example, of one job on one device."""
   output = tmp_path_factory.mktemp('sampled')
   succeeded(jobs.run_multi30k('infer', shared, output, *SAMPLED, data=data))
   return [line['prediction_tokens'] for line in jobs.predictions(output)]
@@ -148,7 +148,7 @@ class TestPreparedDataSets:
   """The gin files of WMT14, with the oracle's pair."""
 
   def small_models(self, script, shared, folder):
-    """Returns the flags of the pair, and of the output folder in a folder."""
+    """Return the flags of the pair, and of the output folder in a folder."""
     (folder / 'models.gin').write_text(_SMALL_MODELS)
     oracle = shared / 't5x_oracle'
     settings = {
@@ -268,7 +268,7 @@ class TestSeveralHosts:
 class TestConfigs:
 
   def run(self, script, output, *files, settings=(), cwd=jobs.CHECKOUT):
-    """Runs a job on data that do not exist."""
+    """Run a job on data that do not exist."""
     return jobs.run(
         script,
         f'--tfds_data_dir={output}',
@@ -281,7 +281,7 @@ class TestConfigs:
     )
 
   def needs_data_alone(self, done, output):
-    """Checks that the job failed only when it read the data."""
+    """Check that the job failed only when it read the data."""
     assert done.returncode != 0
     config = (output / 'config.gin').read_text()
     assert 't5x_guest.SpeculativeModel' in config
@@ -305,7 +305,7 @@ class TestConfigs:
 
 
 def texts(data, tokens):
-  """Returns the texts of token ids, by the task's vocabulary."""
+  """Return the texts of token ids, by the task's vocabulary."""
   import sentencepiece
 
   vocabulary = sentencepiece.SentencePieceProcessor(
@@ -318,7 +318,7 @@ def texts(data, tokens):
 
 
 def events(folder):
-  """Returns the tags in TensorBoard's files."""
+  """Return the tags in TensorBoard's files."""
   import tensorflow as tf
 
   found = set()
@@ -329,7 +329,7 @@ def events(folder):
 
 
 def partitioned(output):
-  """Returns each role's parameters that T5X partitions."""
+  """Return each role's parameters that T5X partitions."""
   cut = {'target': [], 'draft': []}
   for line in (output / 'model-info.txt').read_text().splitlines():
     if line.startswith('Variable'):

@@ -12,7 +12,7 @@ from tests.t5x_guest import tiny_pair
 
 @pytest.fixture
 def lines(monkeypatch):
-  """Returns the lines that are logged from now on."""
+  """Return the lines that are logged from now on."""
   found = []
   monkeypatch.setattr(
       logging, 'info', lambda text, *args: found.append(text % args)

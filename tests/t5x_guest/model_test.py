@@ -35,13 +35,13 @@ SAMPLERS = pytest.mark.parametrize(
 
 
 def predict(model, batch, **kwargs):
-  """Returns sequences and auxiliary values, compiled as in T5X."""
+  """Return sequences and auxiliary values, compiled as in T5X."""
   call = functools.partial(model.predict_batch_with_aux, **kwargs)
   return jax.device_get(jax.jit(call)(tiny_pair.state(model), batch))
 
 
 def of_target(decode_fn=decoding.temperature_sample):
-  """Returns T5X's own model of the target alone."""
+  """Return T5X's own model of the target alone."""
   return models.EncoderDecoderModel(
       tiny_pair.transformer(tiny_pair.configs()[0]),
       tiny_pair.VOCABULARY,
@@ -98,7 +98,7 @@ def test_distributions_are_t5xs(temperature, topk, topp):
 
 
 def num_tokens(sequences) -> np.ndarray:
-  """Returns the tokens up to the end; padding can be sampled before it."""
+  """Return the tokens up to the end; padding can be sampled before it."""
   is_end = np.asarray(sequences) == 1
   to_end = is_end.argmax(axis=-1) + 1
   return np.where(is_end.any(axis=-1), to_end, tiny_pair.LENGTH)

@@ -35,7 +35,7 @@ SIZES = [
 
 
 def read_sizes(version: str, size: str) -> t5.T5Config:
-  """Returns the sizes in T5X's gin files of a model."""
+  """Return the sizes in T5X's gin files of a model."""
   text = ''.join(
       (EXAMPLES / version / f'{name}.gin').read_text()
       for name in ('base', size)
@@ -58,7 +58,7 @@ def variables(network):
 
 
 def described(tree):
-  """Returns shapes, dtypes and logical axes by name, without allocation."""
+  """Return shapes, dtypes and logical axes by name, without allocation."""
   axes = partitioning.get_axis_names(tree['params_axes'])
   is_spec = lambda x: isinstance(x, jax.sharding.PartitionSpec)
   return {
@@ -155,7 +155,7 @@ def test_logits_in_bfloat16_are_t5xs(stored, overrides):
 
 
 def in_a_block(config, params, inputs, fed):
-  """Returns logits of tokens fed in one block, with the prepared tree."""
+  """Return logits of tokens fed in one block, with the prepared tree."""
   rows, length = fed.shape
   config, params = t5_preparation.prepare(config, params)
   model = network_lib.NetworkModel(config, t5.SPECIAL_IDS)

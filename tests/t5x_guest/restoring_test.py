@@ -34,14 +34,14 @@ def folder(tmp_path_factory):
 
 
 def model_of(draft, pair=None, **kwargs):
-  """Returns a model whose draft model is in a checkpoint."""
+  """Return a model whose draft model is in a checkpoint."""
   target, module = pair or tiny_pair.modules()
   drafter = t5x_guest.DraftModule(module, checkpoint_path=draft, **kwargs)
   return tiny_pair.model(module=target, drafter=drafter)
 
 
 def prepared(draft):
-  """Returns the parameters of a draft model that its target decodes with."""
+  """Return the parameters of a draft model that its target decodes with."""
   return models.make_model(tiny_pair.configs()[1], draft).params
 
 
@@ -54,7 +54,7 @@ def restore(
     step_in_path=False,
     **settings,
 ):
-  """Restores like T5X's eval and infer jobs."""
+  """Restore like T5X's eval and infer jobs."""
   model = model or model_of(draft)
 
   def restorer(**kwargs):

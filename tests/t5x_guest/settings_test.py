@@ -30,7 +30,7 @@ TASKS = pytest.mark.parametrize('task', ['wmt_ende', 'cnn_dailymail', 'xsum'])
 
 @pytest.fixture
 def settings(monkeypatch):
-  """Returns a function that parses files as a script of T5X does.
+  """Return a function that parses files as a script of T5X does.
 
   It returns the arguments of the script's function.
   """
@@ -68,7 +68,7 @@ def draft(model):
 
 
 def assert_sizes(config, name):
-  """Checks that sizes are those of T5X's own file."""
+  """Check that sizes are those of T5X's own file."""
   family, _, size = name.rpartition('_')
   folder = 't5_1_0' if family == 't5' else 't5_1_1'
   with gin.unlock_config():

@@ -22,7 +22,7 @@ SLICES = [
 
 @pytest.fixture
 def on_slice(monkeypatch):
-  """Returns a function that gives T5X the devices of a slice."""
+  """Return a function that gives T5X the devices of a slice."""
 
   def use(name):
     devices = sorted(libtpu.describe(name).devices, key=lambda x: x.id)

@@ -24,21 +24,21 @@ OPTIMIZER = optimizers.sgd(0.1)
 
 
 def transformer(config: t5.T5Config) -> network.Transformer:
-  """Returns T5X's network of the same sizes."""
+  """Return T5X's network of the same sizes."""
   names = {field.name for field in dataclasses.fields(network.T5Config)}
   sizes = {k: v for k, v in vars(config).items() if k in names}
   return network.Transformer(network.T5Config(**sizes))
 
 
 def configs(**overrides) -> tuple[t5.T5Config, t5.T5Config]:
-  """Returns sizes of the target and of a smaller draft model."""
+  """Return sizes of the target and of a smaller draft model."""
   target = tiny.config(**overrides)
   draft = tiny.config(num_heads=3, num_decoder_layers=1, **overrides)
   return target, draft
 
 
 def params(noise: float = 0.5, **overrides) -> flax_core.FrozenDict:
-  """Returns parameters of both models, nested as in T5X."""
+  """Return parameters of both models, nested as in T5X."""
   target, draft = configs(**overrides)
   return flax_core.freeze(
       {
@@ -49,7 +49,7 @@ def params(noise: float = 0.5, **overrides) -> flax_core.FrozenDict:
 
 
 def modules(**overrides) -> tuple[network.Transformer, network.Transformer]:
-  """Returns the target and the draft model."""
+  """Return the target and the draft model."""
   return tuple(map(transformer, configs(**overrides)))
 
 
@@ -63,13 +63,13 @@ class DraftOfParams:
 
 
 def state(model: t5x_guest.SpeculativeModel) -> flax_core.FrozenDict:
-  """Returns T5X's parameters of a model: the target's and the drafter's."""
+  """Return T5X's parameters of a model: the target's and the drafter's."""
   target = tiny.params(configs()[0])
   return flax_core.freeze({'target': target, 'draft': model.draft_params})
 
 
 def model(decode_fn=t5x_guest.speculative_sample, **kwargs):
-  """Returns the pair as a T5X model."""
+  """Return the pair as a T5X model."""
   arguments = dict(
       module=modules()[0],
       drafter=DraftOfParams(),
@@ -85,7 +85,7 @@ def model(decode_fn=t5x_guest.speculative_sample, **kwargs):
 def distillation(
     *, pair=None, optimizer_def=None, is_model_parallel=False, **kwargs
 ) -> t5x_guest.DistillationModel:
-  """Returns the pair as a T5X model that distils the draft."""
+  """Return the pair as a T5X model that distils the draft."""
   target, draft = pair or modules()
   arguments = dict(
       module=target,
@@ -101,7 +101,7 @@ def distillation(
 
 
 def factored_adafactor() -> adafactor.Adafactor:
-  """Returns T5X's optimizer, which factors as small parameters as these."""
+  """Return T5X's optimizer, which factors as small parameters as these."""
   return adafactor.Adafactor(
       decay_rate=0.8,
       min_dim_size_to_factor=8,
@@ -110,7 +110,7 @@ def factored_adafactor() -> adafactor.Adafactor:
 
 
 def partitioner() -> partitioning.PjitPartitioner:
-  """Returns T5X's partitioner of one device."""
+  """Return T5X's partitioner of one device."""
   return partitioning.PjitPartitioner(
       num_partitions=1,
       logical_axis_rules=partitioning.standard_logical_axis_rules(),
@@ -118,7 +118,7 @@ def partitioner() -> partitioning.PjitPartitioner:
 
 
 def batch(rows: int, first: int = 0) -> dict[str, jnp.ndarray]:
-  """Returns features of `rows` examples from number `first` on."""
+  """Return features of `rows` examples from number `first` on."""
   tokens = tiny.t5x_tokens(first + rows, 9)[first:]
   targets = tiny.t5x_tokens(first + rows, LENGTH)[first:]
   return {

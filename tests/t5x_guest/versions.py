@@ -13,7 +13,7 @@ _PACKAGES = ('jax', 'jaxlib', 'flax', 'orbax-checkpoint', 'seqio', 'tensorflow')
 
 
 def commit() -> str:
-  """Returns the commit of T5X's checkout, or that there is none."""
+  """Return the commit of T5X's checkout, or that there is none."""
   folder = pathlib.Path(t5x.__path__[0])
   done = subprocess.run(
       ['git', '-C', str(folder), 'rev-parse', 'HEAD'],

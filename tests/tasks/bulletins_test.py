@@ -150,7 +150,7 @@ def columns(percentage):
 
 
 def _pairs(columns):
-  """Returns the words of each hint and of its reference."""
+  """Return the words of each hint and of its reference."""
   for (hint,), target in zip(columns['hints'], columns['targets'], strict=True):
     yield hint.split(), target.split()
 

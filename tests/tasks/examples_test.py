@@ -24,7 +24,7 @@ _LENGTHS = {'inputs': 8, 'targets': 8}
 
 @seqio.map_over_dataset(num_seeds=1)
 def _draw(example, seed):
-  """Puts a number before all texts of an example, as a template is drawn."""
+  """Put a number before all texts of an example, as a template is drawn."""
   number = tf.random.stateless_uniform([], seed, 0, 1000, tf.int32)
   number = tf.strings.as_string(number)
   names = 'inputs', 'targets', 'hints'
@@ -32,7 +32,7 @@ def _draw(example, seed):
 
 
 def _draw_without_seed(dataset):
-  """Draws by an operation of TensorFlow that seqio gives no seed."""
+  """Draw by an operation of TensorFlow that seqio gives no seed."""
   return dataset.map(
       lambda x: {
           'number': tf.strings.as_string(
@@ -49,7 +49,7 @@ def _draw_without_seed(dataset):
 
 
 def _in_another_order():
-  """Returns a source that begins with another example whenever it is read."""
+  """Return a source that begins with another example whenever it is read."""
   starts = itertools.count()
   texts = [f'{number} bells of the town' for number in range(30)]
 
@@ -75,7 +75,7 @@ def _feature(vocabulary=None):
 
 @pytest.fixture
 def add_task():
-  """Returns a function that registers a task of rows of token ids."""
+  """Return a function that registers a task of rows of token ids."""
   names = []
 
   def add(
@@ -116,7 +116,7 @@ def add_task():
 
 @pytest.fixture
 def texts_task():
-  """Registers a task of texts, one of them empty."""
+  """Register a task of texts, one of them empty."""
   name = 'examples_test_texts'
   pairs = [(text, 'x') for text in ('one', ' ', 'three')]
   seqio_tasks.add_task(
@@ -131,7 +131,7 @@ def texts_task():
 
 @pytest.fixture(params=['seed', 'no seed', 'order'])
 def random_task(request):
-  """Registers a task whose every reading may yield other examples."""
+  """Register a task whose every reading may yield other examples."""
   name = 'examples_test_random'
   pairs = [(f'bells of the town of number {i}', '') for i in range(20)]
   source = seqio_tasks.source_of_pairs(lambda split: pairs, ('validation',))

@@ -65,7 +65,7 @@ class TestBleu:
 
 
 def _until_eos(row: np.ndarray) -> list[int]:
-  """Returns the tokens before EOS, or all if there is no EOS."""
+  """Return the tokens before EOS, or all if there is no EOS."""
   tokens = row.tolist()
   return tokens[: tokens.index(_EOS)] if _EOS in tokens else tokens
 

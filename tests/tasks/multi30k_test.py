@@ -22,7 +22,7 @@ def _write(path: pathlib.Path, lines: list[str]) -> None:
 
 @pytest.fixture
 def folder(tmp_path):
-  """Returns a folder of three pairs per split."""
+  """Return a folder of three pairs per split."""
   for stem in _STEMS:
     for lang, word in (('en', 'train'), ('de', 'Zug')):
       lines = [f'{word} {stem} {number}' for number in (1, 2, 3)]

@@ -20,7 +20,7 @@ class _Numbers:
 
 
 def _read(sequences, log_probs, num_examples, num_decodes):
-  """Reads two batches that have the same rows."""
+  """Read two batches that have the same rows."""
   count = np.ones(len(sequences), int)
   decoded = types.SimpleNamespace(
       sequences=np.array(sequences),

@@ -37,7 +37,7 @@ _ROWS = [
 
 @pytest.fixture
 def write(tmp_path):
-  """Returns a function that writes rows, or lines, to a file."""
+  """Return a function that writes rows, or lines, to a file."""
 
   def call(*rows):
     path = tmp_path / 'question.jsonl'

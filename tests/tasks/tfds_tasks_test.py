@@ -59,7 +59,7 @@ def _translations(count):
 
 @pytest.fixture(scope='module')
 def prepared(tmp_path_factory):
-  """Returns the folder of three prepared data sets."""
+  """Return the folder of three prepared data sets."""
   folder = tmp_path_factory.mktemp('prepared')
   for name, example, _, _ in _TEXTS.values():
     prepared_data.write(name, {'test': [example]}, folder)
@@ -68,7 +68,7 @@ def prepared(tmp_path_factory):
 
 @pytest.fixture
 def register():
-  """Returns `tfds_tasks.register` with the embedded vocabulary."""
+  """Return `tfds_tasks.register` with the embedded vocabulary."""
 
   def call(name, data_dir=None):
     return tfds_tasks.register(name, data_dir, bulletins.VOCABULARY_FILE)
@@ -84,7 +84,7 @@ def _read(source, split='test', **kwargs):
 
 
 def parse(monkeypatch, name, *bindings):
-  """Parses the gin files of a task and of an eval run."""
+  """Parse the gin files of a task and of an eval run."""
   monkeypatch.chdir(_ROOT)
   gin.parse_config_files_and_bindings(
       ['configs/runs/eval.gin', f'configs/tasks/{name}.gin'],
@@ -186,7 +186,7 @@ class TestSource:
 
   @pytest.fixture
   def folder(self, tmp_path):
-    """Returns the folder of a data set with five examples in a split."""
+    """Return the folder of a data set with five examples in a split."""
     splits = {'test': _translations(5), 'validation': _translations(2)}
     return prepared_data.write(_WMT, splits, tmp_path)
 
@@ -260,7 +260,7 @@ class TestSource:
 
 @pytest.fixture
 def sacrebleu_dir(tmp_path, monkeypatch):
-  """Returns the folder that SACREBLEU would name, without a network."""
+  """Return the folder that SACREBLEU would name, without a network."""
 
   def refuse(*_, **unused):
     raise OSError('no network')

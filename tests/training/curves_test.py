@@ -36,7 +36,7 @@ _DISTILLED = [_distilled(10, 0.25), _distilled(20, 0.75), _distilled(30, 0.5)]
 
 
 def _shown(points, best_step):
-  """Returns the curves of all axes by their labels: {axes: {curve: data}}."""
+  """Return the curves of all axes by their labels: {axes: {curve: data}}."""
   figure = curves.draw(points, best_step)
   return {
       axes.get_ylabel(): {
@@ -52,7 +52,7 @@ def _shown(points, best_step):
 
 
 def _data(axes, handle):
-  """Returns the points of the curve that looks as its handle in the legend."""
+  """Return the points of the curve that looks as its handle in the legend."""
   look = lambda line: (line.get_color(), line.get_linestyle())
   (found,) = (
       line
@@ -141,7 +141,7 @@ def _point(step, loss):
 
 
 def _read(model_dir):
-  """Returns (time, step, value) of each event by its tag, repeated ones too."""
+  """Return (time, step, value) of each event by its tag, repeated ones too."""
   found = event_accumulator.EventAccumulator(
       str(model_dir / 'tensorboard'), purge_orphaned_data=False
   ).Reload()

@@ -42,7 +42,7 @@ def target_params():
 
 
 def _objective(target_params, shares_encoder, divergence):
-  """Returns the objective of the target's first layers, and these."""
+  """Return the objective of the target's first layers, and these."""
   draft = _TARGET.first_layers(1)
   if shares_encoder:
     draft = draft.on_features(_TARGET.emb_dim)
@@ -101,7 +101,7 @@ def test_loss_is_a_sum_over_tokens(target_params):
 
 
 def _operations(objective, params):
-  """Returns the floating point operations of the gradient of a batch."""
+  """Return the floating point operations of the gradient of a batch."""
   gradient = lambda objective, params: jax.grad(
       lambda x: objective.loss(x, _examples(4), jax.random.key(0))[0]
   )(params)
@@ -292,7 +292,7 @@ class TestExpectedTokens:
 
 @pytest.fixture(scope='module')
 def random_pair():
-  """Returns an objective whose target is random, and other parameters."""
+  """Return an objective whose target is random, and other parameters."""
   target, draft = (steps.init_params(_CONFIG, seed) for seed in (0, 1))
   grow = lambda params: jax.tree.map(lambda x: 3 * x, params)
   objective = distillation.Distillation(
@@ -314,7 +314,7 @@ def _decodes():
 
 @pytest.fixture(scope='module')
 def measured(random_pair):
-  """Returns what is found of another draft model, and both distributions."""
+  """Return what is found of another draft model, and both distributions."""
   objective, params = random_pair
   examples = _decodes()
   validation = draft_acceptance.validation(

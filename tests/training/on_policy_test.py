@@ -74,7 +74,7 @@ def _samples(draft, temperature=1.0):
 
 
 def _plain(params, inputs, ids, temperature):
-  """Returns the decoder's outputs for a whole network, without padding."""
+  """Return the decoder's outputs for a whole network, without padding."""
   make = network_lib.NetworkModel
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(

@@ -38,7 +38,7 @@ def _log_probs(logits):
 
 
 def _copies(num_examples, length=6, seed=7):
-  """Returns sequences of tokens 2 to 11 ended by 1, to be copied."""
+  """Return sequences of tokens 2 to 11 ended by 1, to be copied."""
   rng = np.random.default_rng(seed)
   tokens = np.zeros((num_examples, length + 1), np.int32)
   for row in tokens:
@@ -229,7 +229,7 @@ class TestAdafactor:
 
 @functools.cache
 def _training():
-  """Returns the optimizer, 40 steps and the examples, compiled once."""
+  """Return the optimizer, 40 steps and the examples, compiled once."""
   optimizer = adafactor.make(
       schedules.linear_decay(
           train_steps=240, learning_rate=0.02, warmup_steps=20

@@ -22,7 +22,7 @@ _BARE_STRING = re.compile(
 
 
 def parse(argv: Sequence[str]) -> list[commands.CommandLine]:
-  """Returns the command lines to run, one after another.
+  """Return the command lines to run, one after another.
 
   Args:
     argv: A command, its flags, and for some commands names of parts.
@@ -82,7 +82,7 @@ def _parts(
     folders: tuple[str, ...],
     bindings: tuple[tuple[str, str], ...],
 ) -> list[commands.CommandLine]:
-  """Returns what the named parts of a job need first, and then the parts."""
+  """Return what the named parts of a job need first, and then the parts."""
   line = functools.partial(commands.CommandLine, job, folders=folders)
   found = [
       line(
@@ -102,7 +102,7 @@ def _parts(
 
 
 def gin_value(flag: str, text: str) -> str:
-  """Returns a flag's value in gin's syntax; quotes a bare path or word.
+  """Return a flag's value in gin's syntax; quote a bare path or word.
 
   Raises:
     commands.UsageError: for several values without parentheses.
@@ -121,7 +121,7 @@ def gin_value(flag: str, text: str) -> str:
 
 
 def part_file(job: commands.Job, part: str) -> str:
-  """Returns the gin file of a part of a job, as of a table of the paper.
+  """Return the gin file of a part of a job, as of a table of the paper.
 
   Raises:
     commands.UsageError: if there is no such part.
@@ -135,7 +135,7 @@ def part_file(job: commands.Job, part: str) -> str:
 
 
 def _sorted_parts(job: commands.Job, named: Sequence[str]) -> list[str]:
-  """Returns the named parts of a job in order, or all if none is named."""
+  """Return the named parts of a job in order, or all if none is named."""
   stems = {pathlib.Path(x).stem for x in macro_names.gin_files(job.folder)}
   names = {name for name in stems if _PART.fullmatch(name)}
   # Figures come last, because they show measurements of the tables.
@@ -144,7 +144,7 @@ def _sorted_parts(job: commands.Job, named: Sequence[str]) -> list[str]:
 
 
 def _unknown(flag: str, job: commands.Job, known: Sequence[str]) -> str:
-  """Returns the message for an argument that no command can have."""
+  """Return the message for an argument that no command can have."""
   name, _, value = flag.partition('=')
   meant = name.removeprefix('--').upper().replace('-', '_')
   macros = {*macro_names.of_job(job).mentioned, *macro_names.providers()}

@@ -32,7 +32,7 @@ _MISSING = re.compile(
 
 
 def configure(command: commands.CommandLine) -> Callable[[], None]:
-  """Reads the gin files of a command and returns what runs its job.
+  """Read the gin files of a command and return what runs its job.
 
   Raises:
     commands.UsageError: for a file or a setting that gin refuses, or that is
@@ -84,9 +84,9 @@ def _import_job(function: str) -> Callable:
 
 @contextlib.contextmanager
 def _quiet_tensorflow() -> Iterator[None]:
-  """Keeps TensorFlow quiet and off GPUs while the context imports it.
+  """Keep TensorFlow quiet and off GPUs while the context imports it.
 
-  Discards stderr within the context: TensorFlow prints lines, partly about
+  Stderr is discarded within the context: TensorFlow prints lines, partly about
   GPUs, before its logging is set up, and no variable turns them off.
   """
   with quiet.quiet_stderr():
@@ -96,7 +96,7 @@ def _quiet_tensorflow() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _gin_errors_in(source: str) -> Iterator[None]:
-  """Turns gin's errors to one line that names the file or flag."""
+  """Turn gin's errors to one line that names the file or flag."""
   try:
     yield
   except Exception as error:
@@ -106,12 +106,12 @@ def _gin_errors_in(source: str) -> Iterator[None]:
 
 @functools.cache  # hooks stay; T5X's scripts, which do without, run elsewhere
 def _register_check() -> None:
-  """Has gin check the kinds of all settings when it finalizes them."""
+  """Have gin check the kinds of all settings when it finalizes them."""
   gin.config.register_finalize_hook(kinds.check)
 
 
 def _settings() -> dict[str, str]:
-  """Returns the values of all settings by name, as gin writes them."""
+  """Return the values of all settings by name, as gin writes them."""
   # One line for each; gin rules lines of this length between them.
   lines = gin.config_str(max_line_length=10**5).splitlines()
   pairs = (line.split(' = ', 1) for line in lines if not line.startswith('#'))
@@ -119,7 +119,7 @@ def _settings() -> dict[str, str]:
 
 
 def _check_values(job: commands.Job) -> None:
-  """Checks that every macro that is required or used has a value."""
+  """Check that every macro that is required or used has a value."""
   settings = _settings()
   required = [k for k, v in settings.items() if v == commands.REQUIRED]
   used = set().union(*map(gin_text.macros_in, settings.values()))
@@ -139,7 +139,7 @@ def _check_values(job: commands.Job) -> None:
 
 
 def _run(command: commands.Job, job: Callable) -> None:
-  """Runs a configured job."""
+  """Run a configured job."""
   output = gin.get_bindings(f'{command.output_macro}/macro').get('value')
   if not command.on_host:
     # Only then, because counting processes opens the devices, which some parts
@@ -172,7 +172,7 @@ def _run(command: commands.Job, job: Callable) -> None:
 
 
 def _refused_macro(text: str, settings: Mapping[str, str]) -> str | None:
-  """Returns the macro of an argument whose value a message refuses, if any."""
+  """Return the macro of an argument whose value a message refuses, if any."""
   argument = text.partition(' ')[0]
   found = {
       value.removeprefix('%')

@@ -40,11 +40,11 @@ class _References(config_parser.ParserDelegate):
     return self.met[-1]
 
   def macros(self) -> set[str]:
-    """Returns the names of the macros met; not gin's constants, with a dot."""
+    """Return the names of the macros met; not gin's constants, with a dot."""
     return {x[1:] for x in self.met if x[0] == '%' and '.' not in x}
 
   def functions(self) -> set[str]:
-    """Returns the names of the functions met, with their scopes."""
+    """Return the names of the functions met, with their scopes."""
     return {x[1:].removesuffix('()') for x in self.met if x[0] == '@'}
 
 
@@ -72,13 +72,13 @@ class Macros:
 
 
 def did_you_mean(name: str, known: Iterable[str], form: str = '{}') -> str:
-  """Returns a hint at the known name that is nearest, empty without one."""
+  """Return a hint at the known name that is nearest, empty without one."""
   close = difflib.get_close_matches(name, sorted(known), n=1)
   return f' Did you mean {form.format(close[0])}?' if close else ''
 
 
 def find(name: str, search_paths: Sequence[str]) -> pathlib.Path:
-  """Returns the path of a gin file, from the first folder that has it.
+  """Return the path of a gin file, from the first folder that has it.
 
   Raises:
     commands.UsageError: if the file is in no folder.
@@ -100,7 +100,7 @@ def find(name: str, search_paths: Sequence[str]) -> pathlib.Path:
 
 
 def read_macros(names: Sequence[str], search_paths: Sequence[str]) -> Macros:
-  """Returns the macros of gin files and of all files that they include.
+  """Return the macros of gin files and of all files that they include.
 
   Raises:
     commands.UsageError: for a file that is missing, is not gin, or includes
@@ -113,7 +113,7 @@ def read_macros(names: Sequence[str], search_paths: Sequence[str]) -> Macros:
 
 
 def macros_in(value: str, source: str = '') -> set[str]:
-  """Returns the names of the macros that a gin value refers to.
+  """Return the names of the macros that a gin value refers to.
 
   Raises:
     commands.UsageError: for a text that is not a value.
@@ -130,7 +130,7 @@ def _add_file(
     search_paths: Sequence[str],
     including: tuple[pathlib.Path, ...],
 ) -> None:
-  """Adds a file and its includes, given the chain of files that include it."""
+  """Add a file and its includes, given the chain of files that include it."""
   if path in including:
     chain = ' and '.join(map(str, including[including.index(path) :]))
     raise commands.UsageError(f'{chain} includes itself. Remove the include.')
@@ -160,7 +160,7 @@ def _add_file(
 
 @contextlib.contextmanager
 def _one_line_errors(source: str) -> Iterator[None]:
-  """Turns the parser's errors to one line with the place."""
+  """Turn the parser's errors to one line with the place."""
   try:
     yield
     return

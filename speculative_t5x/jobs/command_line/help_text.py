@@ -36,7 +36,7 @@ speculative-t5x COMMAND --help"""
 
 
 def text(argv: Sequence[str]) -> str:
-  """Returns the help of a command or of its first named part.
+  """Return the help of a command or of its first named part.
 
   The help is the head comment of the gin file, and the defaults in it, for a
   job of several parts also those of what it runs before them. Gin files among
@@ -75,7 +75,7 @@ def text(argv: Sequence[str]) -> str:
 def _settings(
     job: commands.Job, files: Sequence[str], folders: Sequence[str]
 ) -> Iterator[str]:
-  """Yields lines of the settings of gin files, their defaults and choices."""
+  """Yield lines of the settings of gin files, their defaults and choices."""
   yield f'All settings and their defaults in {", ".join(files)}:'
   macros = gin_text.read_macros(files, folders)
   for name in sorted(macros.mentioned):

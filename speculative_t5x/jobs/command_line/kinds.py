@@ -24,7 +24,7 @@ _UNIONS = typing.Union, types.UnionType
 
 
 def check(config: _Config) -> None:
-  """Checks all settings of functions and classes of this package.
+  """Check all settings of functions and classes of this package.
 
   What a reference will give is not known yet, and passes.
 
@@ -54,7 +54,7 @@ def check(config: _Config) -> None:
 
 
 def _in_words(kind: Any) -> str:
-  """Returns an annotation in words, without arrays: gin writes none."""
+  """Return an annotation in words, without arrays: gin writes none."""
   is_union = typing.get_origin(kind) in _UNIONS
   kinds = typing.get_args(kind) if is_union else [kind]
   return ' | '.join(
@@ -65,7 +65,7 @@ def _in_words(kind: Any) -> str:
 
 
 def _follow(config: _Config, value: Any) -> tuple[str, Any]:
-  """Returns the name of the macro that holds a value, if any, and the value."""
+  """Return the name of the macro that holds a value, if any, and the value."""
   macros = ['']
   while isinstance(value, gin.config.ConfigurableReference):
     held = config.get(value.config_key, {})
@@ -79,7 +79,7 @@ def _follow(config: _Config, value: Any) -> tuple[str, Any]:
 
 
 def _resolve(config: _Config, value: Any) -> Any:
-  """Returns a value with the values of macros in their places."""
+  """Return a value with the values of macros in their places."""
   _, value = _follow(config, value)
   if isinstance(value, dict):
     return {key: _resolve(config, each) for key, each in value.items()}
@@ -89,7 +89,7 @@ def _resolve(config: _Config, value: Any) -> Any:
 
 
 def _includes(kind: Any, value: Any) -> bool:
-  """Returns whether a value in gin's syntax is of the kind of an annotation."""
+  """Return whether a value in gin's syntax is of the kind of an annotation."""
   kind, inner = typing.get_origin(kind) or kind, typing.get_args(kind)
   if kind in _UNIONS:
     return any(_includes(each, value) for each in inner)

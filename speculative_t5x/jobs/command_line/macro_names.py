@@ -14,7 +14,7 @@ from speculative_t5x.jobs.command_line import gin_text
 
 
 def gin_files(folder: str) -> list[str]:
-  """Returns the gin files of a folder in `configs`, sorted by name."""
+  """Return the gin files of a folder in `configs`, sorted by name."""
   return sorted(
       f'{folder}/{path.name}'
       for root in commands.ROOTS
@@ -24,13 +24,13 @@ def gin_files(folder: str) -> list[str]:
 
 @functools.cache
 def of_job(job: commands.Job) -> gin_text.Macros:
-  """Returns the macros of the gin file that configures a command."""
+  """Return the macros of the gin file that configures a command."""
   return gin_text.read_macros([job.gin_file], commands.ROOTS)
 
 
 @functools.cache
 def providers() -> dict[str, str]:
-  """Returns a gin file of a choice for each macro that those files mention."""
+  """Return a gin file of a choice for each macro that those files mention."""
   files = [x for each in commands.CHOICES.values() for x in gin_files(each)]
   return {
       name: file
@@ -40,13 +40,13 @@ def providers() -> dict[str, str]:
 
 
 def provider_hint(name: str) -> str:
-  """Returns a hint at the gin file of a macro, empty for most macros."""
+  """Return a hint at the gin file of a macro, empty for most macros."""
   file = providers().get(name)
   return f' Add the file of a choice, as --gin_file={file}.' if file else ''
 
 
 def check(todo: Sequence[commands.CommandLine]) -> None:
-  """Rejects macros that nothing uses, or that a later file sets again.
+  """Reject macros that nothing uses, or that a later file sets again.
 
   The command lines run one after another, with equal bindings.
 
@@ -86,14 +86,14 @@ def check(todo: Sequence[commands.CommandLine]) -> None:
 
 
 def _users_hint(name: str) -> str:
-  """Returns a hint at the commands that use a macro, empty without any."""
+  """Return a hint at the commands that use a macro, empty without any."""
   jobs = commands.JOBS.items()
   users = [command for command, job in jobs if name in of_job(job).used]
   return f' It is a setting of: {", ".join(users)}.' if users else ''
 
 
 def _check_names(names: Mapping[str, str]) -> None:
-  """Rejects modules and classes by the names that they had before."""
+  """Reject modules and classes by the names that they had before."""
   for old, new in commands.RENAMED.items():
     # A module is named where it is imported, a class behind its module.
     module, _, last = old.rpartition('.')
@@ -105,7 +105,7 @@ def _check_names(names: Mapping[str, str]) -> None:
 
 
 def _check_order(command: commands.CommandLine) -> None:
-  """Rejects the file of a choice before a file that sets its macro again.
+  """Reject the file of a choice before a file that sets its macro again.
 
   A job's file sets rule and policy to their defaults, and the last setting
   wins.

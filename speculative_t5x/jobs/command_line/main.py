@@ -31,7 +31,7 @@ _INTERRUPTED, _PIPE_CLOSED = 128 + signal.SIGINT, 128 + signal.SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-  """Runs a command and returns its exit status.
+  """Run a command and return its exit status.
 
   An invalid command line prints one error on stderr and returns status 2; other
   bad input returns status 1. An interrupt prints one line and returns status
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _rare_collections() -> Iterator[None]:
-  """Has Python look for reference cycles less often than by default.
+  """Have Python look for reference cycles less often than by default.
 
   Tracing makes millions of objects that stay, which Python would look through
   some hundred times: a tenth of the time from the command to the first answer.
@@ -88,7 +88,7 @@ def _rare_collections() -> Iterator[None]:
 
 
 def _print_utf_8() -> None:
-  """Has stdout and stderr written as UTF-8 in every locale."""
+  """Have stdout and stderr written as UTF-8 in every locale."""
   for stream in (sys.stdout, sys.stderr):
     if isinstance(stream, io.TextIOWrapper):  # not in a notebook
       # Names of files may hold bytes that are not UTF-8.
@@ -96,7 +96,7 @@ def _print_utf_8() -> None:
 
 
 def _message(error: Exception) -> str | None:
-  """Returns the message for a user; None for an error that is a bug."""
+  """Return the message for a user; None for an error that is a bug."""
   text = str(error).partition(gin_job.CALL)[0]
   if isinstance(error, ValueError | OSError | RuntimeError):
     return text

@@ -15,7 +15,7 @@ _WAIT_S = 110  # JAX waits 300 for other hosts, and libtpu without a limit
 
 @contextlib.contextmanager
 def limited(remedy: str) -> Iterator[None]:
-  """Ends the process if the context takes longer than two minutes.
+  """End the process if the context takes longer than two minutes.
 
   Args:
     remedy: Sentences that tell the user what to do.
@@ -29,9 +29,9 @@ def limited(remedy: str) -> Iterator[None]:
 
 
 def open_tpu() -> None:
-  """Opens the TPU if JAX_PLATFORMS asks for one; otherwise does nothing.
+  """Open the TPU if JAX_PLATFORMS asks for one; otherwise do nothing.
 
-  Ends the process if that takes longer than two minutes, as on one host of a
+  The process ends if that takes longer than two minutes, as on one host of a
   slice, where libtpu waits for the other hosts.
 
   Raises:
@@ -57,7 +57,7 @@ def open_tpu() -> None:
 
 
 def _give_up(remedy: str) -> None:
-  """Ends the process, whose main thread waits in C++."""
+  """End the process, whose main thread waits in C++."""
   print(
       f'error: Nothing happened for {_WAIT_S} s. {remedy}',
       file=sys.stderr,

@@ -28,7 +28,7 @@ _CLOUD_TPU_PORT = '8476'
 
 
 def main(argv: Sequence[str] | None = None) -> int | str | None:
-  """Connects the hosts, runs the script and returns its exit status.
+  """Connect the hosts, run the script and return its exit status.
 
   An invalid command line prints an error and exits with status 2. A connection
   that fails, or takes more than two minutes, prints an error and exits with
@@ -67,9 +67,9 @@ def connect(
     count: int | None = None,
     index: int | None = None,
 ) -> None:
-  """Connects the hosts, and opens their TPU if JAX_PLATFORMS asks for one.
+  """Connect the hosts, and open their TPU if JAX_PLATFORMS asks for one.
 
-  Ends the process with an error if either takes longer than two minutes.
+  The process ends with an error if either takes longer than two minutes.
 
   Args:
     address: Host 0 and a free port of it, HOST:PORT; None if JAX finds it.
@@ -99,7 +99,7 @@ def connect(
 
 
 def run_script(name: str, arguments: Sequence[str]) -> int | str | None:
-  """Runs a script of T5X as `python -m` does, and returns its exit status."""
+  """Run a script of T5X as `python -m` does, and return its exit status."""
   module = f't5x.{name}'
   sys.argv = [module, *arguments]
   try:

@@ -75,7 +75,7 @@ class Chunks:
       options: Mapping[str, Any],
       title: str,
   ):
-    """Writes nothing yet.
+    """Write nothing yet.
 
     Chunks depend on the record before measurement, and on options as JSON.
     Printed lines have the title.
@@ -92,7 +92,7 @@ class Chunks:
   def take(
       self, number: int, inputs: Any, decode: Callable[[], Content]
   ) -> Chunk:
-    """Returns a chunk of an earlier run of the same inputs, or writes it.
+    """Return a chunk of an earlier run of the same inputs, or write it.
 
     Numbers count from 0, one after another; inputs are JSON.
 
@@ -138,7 +138,7 @@ class Chunks:
   def check_alone(
       self, varying: Collection[str] = (), beside: Collection['Chunks'] = ()
   ) -> None:
-    """Checks that the folder has no chunks of another configuration.
+    """Check that the folder has no chunks of another configuration.
 
     Those of another job are left to `output_folder`.
 
@@ -170,7 +170,7 @@ class Chunks:
     return self._folder / self._name / f'{number:06}.jsonl'
 
   def _say_reuse(self, folder: epath.Path, header: str) -> None:
-    """Says once that chunks of an earlier run are taken."""
+    """Say once that chunks of an earlier run are taken."""
     if not self._is_reuse_said:
       self._is_reuse_said = True
       note = resumption.other_code(json.loads(header), self.record)
@@ -181,7 +181,7 @@ class Chunks:
 
 
 def first_files(folder: epath.Path) -> list[epath.Path]:
-  """Returns the first chunk of each configuration in an output folder."""
+  """Return the first chunk of each configuration in an output folder."""
   each = whole_files.listed(folder / _FOLDER, resumption.NAME_PREFIX)
   return [path for x in each if (path := x / f'{0:06}.jsonl').exists()]
 
@@ -189,7 +189,7 @@ def first_files(folder: epath.Path) -> list[epath.Path]:
 def _without(
     settings: Mapping[str, Any], names: Collection[str]
 ) -> dict[str, Any]:
-  """Returns settings without some, those of models included."""
+  """Return settings without some, those of models included."""
   return {
       key: _without(value, names) if isinstance(value, Mapping) else value
       for key, value in settings.items()
@@ -198,7 +198,7 @@ def _without(
 
 
 def _read(path: epath.Path) -> list[str] | None:
-  """Returns the header and the rows of a chunk; None if it is not complete."""
+  """Return the header and the rows of a chunk; None if it is not complete."""
   complete, _, checksum = path.read_bytes()[:-1].rpartition(b'\n')
   if not complete or checksum.decode(errors='replace') != _digest(complete):
     return None

@@ -19,17 +19,17 @@ Path = str | os.PathLike[str]
 
 
 def root(output_dir: Path) -> epath.Path:
-  """Returns the folder of all tasks."""
+  """Return the folder of all tasks."""
   return epath.Path(output_dir) / _FOLDER
 
 
 def folder(output_dir: Path, task: str, name: str) -> epath.Path:
-  """Returns the folder of one drafter, or of something else of a task."""
+  """Return the folder of one drafter, or of something else of a task."""
   return root(output_dir) / task / name
 
 
 def find(output_dir: Path) -> list[markdown_tables.Pair]:
-  """Returns what was measured, the paper's tasks and drafts first."""
+  """Return what was measured, the paper's tasks and draft first."""
   return [
       markdown_tables.Pair(task.name, draft.name, runs.read(draft / _RESULTS))
       for task in _folders(root(output_dir))
@@ -39,7 +39,7 @@ def find(output_dir: Path) -> list[markdown_tables.Pair]:
 
 
 def _folders(path: epath.Path) -> list[epath.Path]:
-  """Returns the folders in a folder, in the order of the tables."""
+  """Return the folders in a folder, in the order of the tables."""
   known = [name for row in published.TABLE_3 for name in (row.task, row.draft)]
 
   def place(found: epath.Path) -> tuple[int, str]:

@@ -33,7 +33,7 @@ _RESULTS, _PREDICTIONS = 'results.jsonl', 'predictions.jsonl'
 def check_names(
     what: str, names: Sequence[str], own: Collection[str] = ()
 ) -> None:
-  """Checks that names can be those of folders, beside a job's own.
+  """Check that names can be those of folders, beside a job's own.
 
   Raises:
     ValueError: for the first one that cannot; says what has the name.
@@ -52,7 +52,7 @@ class OutputFolder:
   """The output folder of a job."""
 
   def __init__(self, path: str | os.PathLike[str], job: str):
-    """Makes the folder; records of an earlier run are kept but not merged.
+    """Make the folder; records of an earlier run are kept but not merged.
 
     Args:
       path: Path of the folder; may be remote.
@@ -87,12 +87,12 @@ class OutputFolder:
   def find(
       self, settings: run_record.RunRecord, title: str, total: int
   ) -> run_record.RunRecord | None:
-    """Returns a configuration's record from an earlier run, or None.
+    """Return a configuration's record from an earlier run, or None.
 
-    Returns None also if the record is damaged, or if a local checkpoint of its
-    target or draft was replaced. Prints a line on stderr that says whether the
-    record is reused, and by which code version if it is another. A reused
-    record must be added again to be merged.
+    There is none either if the record is damaged, or if a local checkpoint of
+    its target or draft was replaced. A line on stderr says whether the record
+    is reused, and by which code version if it is another. A reused record must
+    be added again to be merged.
 
     Args:
       settings: The configuration's record before measurement.
@@ -109,7 +109,7 @@ class OutputFolder:
       record: run_record.RunRecord,
       predictions: Iterable[str] | None = None,
   ) -> None:
-    """Writes a configuration's record.
+    """Write a configuration's record.
 
     Args:
       record: Record of the configuration.
@@ -128,9 +128,9 @@ class OutputFolder:
       keys: Sequence[str],
       title: str,
   ) -> dict[str, object] | None:
-    """Returns the values that `write_part` wrote for the settings, or None.
+    """Return the values that `write_part` wrote for the settings, or None.
 
-    Prints a line on stderr, as `find` does. The part must have all keys.
+    A line on stderr says so, as for `find`. The part must have all keys.
     """
     found = self._read(part, settings, keys, title)
     return found and {key: found[key] for key in keys}
@@ -138,7 +138,7 @@ class OutputFolder:
   def write_part(
       self, part: str, settings: run_record.RunRecord, values: dict[str, object]
   ) -> None:
-    """Writes values that several configurations share, for resumption."""
+    """Write values that several configurations share, for resumption."""
     name = f'{part}/{resumption.name_of(settings)}.json'
     line = json.dumps(
         values | resumption.origin_of(settings), allow_nan=False
@@ -146,11 +146,11 @@ class OutputFolder:
     whole_files.write(self._path, name, [line])
 
   def add_text(self, name: str, text: str) -> epath.Path:
-    """Writes a file beside the results."""
+    """Write a file beside the results."""
     return whole_files.write(self._path, name, [text.rstrip('\n')])
 
   def finish(self) -> epath.Path:
-    """Merges the added predictions and records; returns the results' path."""
+    """Merge the added predictions and records; return the results' path."""
     if self._predictions:
       rows = itertools.chain.from_iterable(self._predictions)
       whole_files.write(self._path, _PREDICTIONS, rows)
@@ -168,7 +168,7 @@ class OutputFolder:
       keys: Sequence[str],
       title: str,
   ) -> dict[str, object] | None:
-    """Returns an earlier run's values if they have all keys, and says so."""
+    """Return an earlier run's values if they have all keys, and say so."""
     path = self._path / part / f'{resumption.name_of(settings)}.json'
     found, said = None, 'compiling and measuring'
     if path.exists():

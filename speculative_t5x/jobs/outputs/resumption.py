@@ -44,7 +44,7 @@ _MOST_SHOWN = 3
 
 
 def identity_of(record: run_record.RunRecord) -> dict[str, Any]:
-  """Returns the values of a record that identify its configuration, as JSON."""
+  """Return the values of a record that identify its configuration, as JSON."""
   values = dataclasses.asdict(record)
   found = {key: values[key] for key in IDENTITY}
   if record.draft_sampling:  # left out otherwise, as earlier versions did
@@ -57,7 +57,7 @@ def identity_of(record: run_record.RunRecord) -> dict[str, Any]:
 def name_of(
     record: run_record.RunRecord, options: Mapping[str, Any] | None = None
 ) -> str:
-  """Returns the name of a configuration, for its files.
+  """Return the name of a configuration, for its files.
 
   It is another one if a local checkpoint is replaced, by whatever means, so
   that what was measured with the earlier checkpoint is not found. `options`
@@ -69,12 +69,12 @@ def name_of(
 
 
 def origin_of(record: run_record.RunRecord) -> dict[str, str | None]:
-  """Returns when and by which code a record was made."""
+  """Return when and by which code a record was made."""
   return {key: getattr(record, key) for key in ORIGIN}
 
 
 def other_code(found: Mapping[str, Any], record: run_record.RunRecord) -> str:
-  """Returns a note on the code version that measured, if it is another."""
+  """Return a note on the code version that measured, if it is another."""
   if all(found[key] == getattr(record, key) for key in _CODE):
     return ''
   return (
@@ -88,7 +88,7 @@ def differing(
     now: Mapping[str, Any],
     may_change: Collection[str] = (),
 ) -> list[str]:
-  """Returns the sorted names of values that differ, or that only one has."""
+  """Return the sorted names of values that differ, or that only one has."""
   return [
       name
       for name in sorted((earlier.keys() | now.keys()) - {*may_change})
@@ -102,7 +102,7 @@ def keep_settings(
     settings: Mapping[str, str],
     may_change: Collection[str],
 ) -> Iterator[None]:
-  """Checks and keeps settings before a training runs within the context.
+  """Check and keep settings before a training runs within the context.
 
   Args:
     path: Folder of the checkpoints; made if it is missing.
@@ -130,7 +130,7 @@ def keep_settings(
 def keep_data(
     folder: epath.Path, data: Mapping[str, Sequence[np.ndarray]]
 ) -> None:
-  """Checks and keeps digests of the data of a training.
+  """Check and keep digests of the data of a training.
 
   Args:
     folder: Folder of the checkpoints, which the caller has locked.
@@ -147,7 +147,7 @@ def _keep(
     values: Mapping[str, str],
     may_change: Collection[str],
 ) -> None:
-  """Compares values with those of the folder's training, and writes them."""
+  """Compare values with those of the folder's training, and write them."""
   file = folder / name
   if checkpoints.step_folders(folder) and file.exists():
     remedy = f'remove {file} to resume without this check'
@@ -172,7 +172,7 @@ def _keep(
 
 
 def _digest(arrays: Sequence[np.ndarray]) -> str:
-  """Returns a digest of the values and shapes of arrays."""
+  """Return a digest of the values and shapes of arrays."""
   digest = hashlib.sha256()
   for array in arrays:
     digest.update(f'{array.dtype} {array.shape}\n'.encode())
@@ -181,7 +181,7 @@ def _digest(arrays: Sequence[np.ndarray]) -> str:
 
 
 def _checkpoint_files(record: run_record.RunRecord) -> list[Any]:
-  """Returns names, sizes and last writes of the files of local checkpoints."""
+  """Return names, sizes and last writes of the files of local checkpoints."""
   paths = [x.checkpoint for x in (record.target, record.drafter) if x]
   if record.drafter:
     paths.append(record.drafter.table)

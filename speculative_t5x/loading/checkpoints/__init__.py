@@ -52,7 +52,7 @@ _KINDS = {
 
 
 def open(path: Path) -> Checkpoint:
-  """Finds a checkpoint; reads no metadata yet.
+  """Find a checkpoint; read no metadata yet.
 
   Args:
     path: A `checkpoint_<step>` folder of T5X, a folder of several (the newest

@@ -16,7 +16,7 @@ from typing import Any
 
 @contextlib.contextmanager
 def silenced() -> Iterator[None]:
-  """Drops these reports; after an error, also those that come later.
+  """Drop these reports; after an error, also those that come later.
 
   TensorStore ends what it has begun in threads of its own.
   """
@@ -34,14 +34,14 @@ def silenced() -> Iterator[None]:
 
 
 def _is_not_abandoned(record: logging.LogRecord) -> bool:
-  """Returns whether a message of asyncio is shown."""
+  """Return whether a message of asyncio is shown."""
   message = record.getMessage()
   is_read = 'TensorStore' in message or 'OCDBT' in message
   return not (is_read and 'exception was never retrieved' in message)
 
 
 def _has_no_traceback(record: logging.LogRecord) -> bool:
-  """Returns whether a message of Orbax is not of an error, which is raised."""
+  """Return whether a message of Orbax is not of an error, which is raised."""
   return not record.exc_info
 
 

@@ -47,7 +47,7 @@ class Checkpoint(abc.ABC):
   unapplied_settings: str | None = None
 
   def __init__(self, folder: epath.Path):
-    """Binds the folder; reads nothing yet."""
+    """Bind the folder; read nothing yet."""
     self.folder = folder
     self._prefix = ''  # of the names of a model that is one of a pair
 
@@ -65,7 +65,7 @@ class Checkpoint(abc.ABC):
   def _read(
       self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
   ) -> Iterator[tuple[str, jax.Array]]:
-    """Reads parameters with the dtypes and shardings that are wanted.
+    """Read parameters with the dtypes and shardings that are wanted.
 
     A layout may read them side by side if they are needed at once.
     """
@@ -75,7 +75,7 @@ class Checkpoint(abc.ABC):
       wanted: Mapping[str, jax.ShapeDtypeStruct],
       read: Callable[[str], np.ndarray],
   ) -> Iterator[tuple[str, jax.Array]]:
-    """Reads parameters one at a time, by a function of their stored names."""
+    """Read parameters one at a time, by a function of their stored names."""
     for name, spec in wanted.items():
       # Held by no name here, or it would stay while the next one is read.
       yield name, _place(read(self._prefix + name), spec)
@@ -86,7 +86,7 @@ class Checkpoint(abc.ABC):
     return {name.partition('/')[0] for name in self.specs} == _PAIR
 
   def of(self, role: str) -> 'Checkpoint':
-    """Returns the 'target' or 'draft' of a pair; one model is itself."""
+    """Return the 'target' or 'draft' of a pair; one model is itself."""
     if not self.is_pair:
       return self
     model = copy.copy(self)  # with the metadata that are read already
@@ -95,7 +95,7 @@ class Checkpoint(abc.ABC):
     return model
 
   def check_is_one_model(self) -> None:
-    """Raises CheckpointError for a pair, of which a model must be chosen."""
+    """Raise CheckpointError for a pair, of which a model must be chosen."""
     if self.is_pair:
       raise errors.CheckpointError(
           f'The checkpoint {self.folder} holds a target and a draft model, and'
@@ -151,7 +151,7 @@ class Checkpoint(abc.ABC):
     return step
 
   def network(self, dtype: Any = jnp.float32) -> network.Network:
-    """Returns the network that the checkpoint states; reads no weights.
+    """Return the network that the checkpoint states; read no weights.
 
     Returns:
       The sizes that a Hugging Face folder's config.json says, or that the
@@ -163,17 +163,17 @@ class Checkpoint(abc.ABC):
     return families.of_shapes(self.folder, self.specs, dtype)
 
   def holds(self, expected: trees.Params) -> bool:
-    """Returns whether `check_shapes` finds no difference."""
+    """Return whether `check_shapes` finds no difference."""
     return shapes(self.specs) == shapes(trees.flatten(expected))
 
   def check_shapes(self, expected: trees.Params) -> None:
-    """Compares the parameters with a network's, both ways.
+    """Compare the parameters with a network's, both ways.
 
     Orbax restores a smaller tree or another size without an error, so nothing
     is read before this check has passed.
 
     Args:
-      expected: tree of arrays or `jax.ShapeDtypeStruct`s.
+      expected: Tree of arrays or `jax.ShapeDtypeStruct`s.
     Raises:
       CheckpointError: naming the parameters that differ and the likely remedy.
     """
@@ -192,13 +192,13 @@ class Checkpoint(abc.ABC):
       dtype: jnp.dtype | None = jnp.float32,
       shardings: trees.Params | None = None,
   ) -> trees.Params:
-    """Reads the parameters, each straight to its devices.
+    """Read the parameters, each straight to its devices.
 
     Args:
-      expected: the network's parameter tree, as arrays or
+      expected: The network's parameter tree, as arrays or
         `jax.ShapeDtypeStruct`s.
-      dtype: of the result, float32 or bfloat16; None for the stored one.
-      shardings: tree like `expected` of `jax.sharding.Sharding`s; None for the
+      dtype: Dtype of the result, float32 or bfloat16; None for the stored one.
+      shardings: Tree like `expected` of `jax.sharding.Sharding`s; None for the
         first local device.
     Returns:
       The parameters, as a tree of nested dicts like `expected`.
@@ -217,7 +217,7 @@ class Checkpoint(abc.ABC):
   def read_params(
       self, dtype: jnp.dtype | None = None
   ) -> Iterator[tuple[str, jax.Array]]:
-    """Yields names and parameters one at a time, on the first local device.
+    """Yield names and parameters one at a time, on the first local device.
 
     Dtype and errors are those of `restore_params`; some parameters may have
     been read before an error.
@@ -231,12 +231,12 @@ class Checkpoint(abc.ABC):
   def restore_state(
       self, params: trees.Params, param_states: trees.Params
   ) -> tuple[int, trees.Params, trees.Params]:
-    """Reads the whole training state, for a training that resumes.
+    """Read the whole training state, for a training that resumes.
 
     Args:
-      params: the network's parameter tree, as arrays or
+      params: The network's parameter tree, as arrays or
         `jax.ShapeDtypeStruct`s.
-      param_states: the optimizer's, likewise.
+      param_states: The optimizer's, likewise.
     Returns:
       The step, the parameters and the optimizer's state, in the given dtypes.
     Raises:
@@ -255,7 +255,7 @@ class Checkpoint(abc.ABC):
       dtype: jnp.dtype | None,
       sharding_of: Mapping[str, jax.sharding.Sharding],
   ) -> dict[str, jax.ShapeDtypeStruct]:
-    """Returns the shape, dtype and sharding to read each parameter with."""
+    """Return the shape, dtype and sharding to read each parameter with."""
     try:
       name = dtype if dtype is None else jnp.dtype(dtype).name
     except TypeError:
@@ -284,7 +284,7 @@ class Checkpoint(abc.ABC):
 def _differences(
     found: dict[str, tuple[int, ...]], wanted: dict[str, tuple[int, ...]]
 ) -> list[str]:
-  """Returns in which names and shapes parameters differ, as clauses."""
+  """Return in which names and shapes parameters differ, as clauses."""
   problems = []
   if missing := sorted(wanted.keys() - found.keys()):
     problems.append(f'it lacks {errors.listing(missing)}')
@@ -308,7 +308,7 @@ def shapes(
 
 
 def _place(array: np.ndarray, wanted: jax.ShapeDtypeStruct) -> jax.Array:
-  """Puts an array where it is wanted; each device gets its part alone."""
+  """Put an array where it is wanted; each device gets its part alone."""
   array = np.asarray(array, wanted.dtype, order='C')
   return jax.make_array_from_callback(
       wanted.shape, wanted.sharding, lambda index: array[index]

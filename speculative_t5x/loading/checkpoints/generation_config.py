@@ -49,7 +49,7 @@ def special_ids(
     generation: Mapping[str, Any] | None,
     vocab_size: int,
 ) -> contracts.SpecialIds:
-  """Returns the special ids that a folder's files name.
+  """Return the special ids that a folder's files name.
 
   An id in generation_config.json comes before the one in config.json, as in
   transformers' `generate`.
@@ -108,7 +108,7 @@ def unapplied_settings(
     config: Mapping[str, Any],
     generation: Mapping[str, Any] | None,
 ) -> str | None:
-  """Returns a line on settings of decoding that only transformers follows.
+  """Return a line on settings of decoding that only transformers follows.
 
   The arguments are those of `special_ids`. Without such a setting that changes
   outputs, it returns None.

@@ -37,7 +37,7 @@ class Layout(enum.Enum):
 
 
 def resolve(path: Path) -> tuple[epath.Path, Layout]:
-  """Returns folder and layout of one checkpoint: see `checkpoints.open`."""
+  """Return folder and layout of one checkpoint: see `checkpoints.open`."""
   folder = _absolute(path)
   layout = _layout_of(folder)
   if layout is None and (steps := step_folders(folder)):
@@ -54,7 +54,7 @@ def resolve(path: Path) -> tuple[epath.Path, Layout]:
 
 
 def step_folders(path: Path) -> dict[int, epath.Path]:
-  """Returns the `checkpoint_<step>` folders in a folder, by step."""
+  """Return the `checkpoint_<step>` folders in a folder, by step."""
   folder = epath.Path(path)
   return {
       step: child
@@ -64,13 +64,13 @@ def step_folders(path: Path) -> dict[int, epath.Path]:
 
 
 def step_in_name(folder: epath.Path) -> int | None:
-  """Returns the step of a folder `checkpoint_<step>`; None for another name."""
+  """Return the step of a folder `checkpoint_<step>`; None for another name."""
   match = _STEP_FOLDER.fullmatch(folder.name)
   return int(match.group(1)) if match else None
 
 
 def is_cut_off(folder: epath.Path) -> bool:
-  """Returns whether a folder holds only what a killed save has left.
+  """Return whether a folder holds only what a killed save has left.
 
   In a bucket, where nothing can be renamed, Orbax writes under the final name.
   """
@@ -79,7 +79,7 @@ def is_cut_off(folder: epath.Path) -> bool:
 
 
 def new_step_folder(path: Path, step: int) -> epath.Path:
-  """Returns where the checkpoint of a step is to be saved in a folder.
+  """Return where the checkpoint of a step is to be saved in a folder.
 
   Raises:
     CheckpointError: as `check_folder`, and if it is there already.
@@ -96,7 +96,7 @@ def new_step_folder(path: Path, step: int) -> epath.Path:
 
 
 def check_folder(path: Path) -> None:
-  """Checks that checkpoints can be saved in a folder of this path.
+  """Check that checkpoints can be saved in a folder of this path.
 
   Raises:
     CheckpointError: if Orbax would write elsewhere, or what is not whole.
@@ -105,7 +105,7 @@ def check_folder(path: Path) -> None:
 
 
 def _check_path(folder: epath.Path, misread: str) -> None:
-  """Checks for what Orbax misreads in a path.
+  """Check for what Orbax misreads in a path.
 
   TensorStore takes a backslash for a slash. When Orbax saves, it also takes a
   bracket for a pattern, and what it writes is not whole.
@@ -118,7 +118,7 @@ def _check_path(folder: epath.Path, misread: str) -> None:
 
 
 def _absolute(path: Path) -> epath.Path:
-  """Returns an absolute path, as Orbax needs it; keeps `gs://` paths."""
+  """Return an absolute path, as Orbax needs it; keep `gs://` paths."""
   path = epath.Path(path)
   return path if regular_files.is_remote(path) else path.absolute()
 
@@ -128,7 +128,7 @@ def _names(folder: epath.Path) -> set[str]:
 
 
 def _layout_of(folder: epath.Path) -> Layout | None:
-  """Returns the layout of a finished checkpoint; None if there is none."""
+  """Return the layout of a finished checkpoint; None if there is none."""
   names = _names(folder)
   is_unfinished = _UNFINISHED.fullmatch(folder.name)
   if is_unfinished or any(map(_MESH_INDEX.fullmatch, names)):
@@ -144,7 +144,7 @@ def _layout_of(folder: epath.Path) -> Layout | None:
 
 
 def _why_not(folder: epath.Path) -> str:
-  """Returns why a folder is not a checkpoint, and what to pass instead."""
+  """Return why a folder is not a checkpoint, and what to pass instead."""
   names = _names(folder)
   if any(map(_MESH_INDEX.fullmatch, [*names, f'{folder.name}.index'])):
     return (

@@ -97,7 +97,7 @@ class LegacyCheckpoint(checkpoint.Checkpoint):
     return {name: self._opened(name, x) for name, x in arrays.items()}
 
   def _open(self, spec: Any) -> Any:
-    """Begins to open the zarr folder of a TensorStore spec."""
+    """Begin to open the zarr folder of a TensorStore spec."""
     import tensorstore as ts  # slow to import: only where it is needed
 
     path = _zarr_path(spec)
@@ -117,7 +117,7 @@ class LegacyCheckpoint(checkpoint.Checkpoint):
 
 
 def _zarr_path(spec: Any) -> pathlib.PurePosixPath:
-  """Returns the path of an array's folder within the checkpoint.
+  """Return the path of an array's folder within the checkpoint.
 
   Raises:
     ValueError: if a leaf is anything else than the spec of such a folder.
@@ -146,7 +146,7 @@ def _zarr_path(spec: Any) -> pathlib.PurePosixPath:
 def _zarr_spec(
     folder: epath.Path, path: pathlib.PurePosixPath
 ) -> dict[str, Any]:
-  """Returns the TensorStore spec of an array beside the index file.
+  """Return the TensorStore spec of an array beside the index file.
 
   T5X writes a placeholder for the bucket, so that checkpoints can be copied.
   """

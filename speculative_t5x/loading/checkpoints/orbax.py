@@ -38,7 +38,7 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
     return self._specs('target')
 
   def _specs(self, *group: str) -> dict[str, jax.ShapeDtypeStruct]:
-    """Returns names, shapes and stored dtypes of what lies under a group."""
+    """Return names, shapes and stored dtypes of what lies under a group."""
     part = self._metadata
     for name in group:
       part = part.get(name, {})
@@ -102,7 +102,7 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
     return int(state['step']), restored['target'], state['param_states']
 
   def _restore(self, wanted: trees.Params) -> trees.Params:
-    """Returns the named leaves of the training state.
+    """Return the named leaves of the training state.
 
     Args:
       wanted: Tree of `jax.ShapeDtypeStruct`s with a sharding, which each leaf

@@ -33,7 +33,7 @@ _DTYPES = {
 
 
 def read_header(path: epath.Path) -> dict[str, trees.StoredTensor]:
-  """Returns the tensors of a file, by name, without reading them.
+  """Return the tensors of a file, by name, without reading them.
 
   Raises:
     errors.CheckpointError: if it is not a file of safetensors, is cut short, or

@@ -33,7 +33,7 @@ def save(
     params: trees.Params,
     param_states: trees.Params | None = None,
 ) -> epath.Path:
-  """Writes `checkpoint_<step>` in T5X's Orbax layout.
+  """Write `checkpoint_<step>` in T5X's Orbax layout.
 
   Args:
     path: Folder that will hold `checkpoint_<step>`.
@@ -73,7 +73,7 @@ def save(
 def save_each(
     path: layouts.Path, step: int, params: Iterable[tuple[str, jax.Array]]
 ) -> epath.Path:
-  """Writes `checkpoint_<step>` like `save`, from parameters as they come.
+  """Write `checkpoint_<step>` like `save`, from parameters as they come.
 
   Some are held at a time, so that a model may be larger than the memory. What
   is written names no path of this machine, so that it may be passed on.
@@ -97,7 +97,7 @@ def save_each(
 
 @contextlib.contextmanager
 def nothing_left_behind(step_folder: epath.Path) -> Iterator[None]:
-  """Removes what a failure leaves of a checkpoint, and of its new parents.
+  """Remove what a failure leaves of a checkpoint, and of its new parents.
 
   Raises:
     errors.CheckpointError: in one line, for what the operating system refused.
@@ -133,7 +133,7 @@ def _remove_unfinished(step_folder: epath.Path) -> None:
 
 
 def _await_new(earlier: set[threading.Thread]) -> None:
-  """Waits for Orbax's threads, which write on after an error."""
+  """Wait for Orbax's threads, which write on after an error."""
   deadline = time.monotonic() + _MAX_WAIT_S
   for thread in set(threading.enumerate()) - earlier:
     if type(thread) is not threading.Thread:  # those of a pool never end
@@ -143,7 +143,7 @@ def _await_new(earlier: set[threading.Thread]) -> None:
 
 
 def _refused(error: BaseException) -> str | None:
-  """Returns what the system refused to write; None for other errors."""
+  """Return what the system refused to write; None for other errors."""
   if isinstance(error, OSError):
     return error.strerror or str(error)
   if isinstance(error, errors.CheckpointError):

@@ -24,7 +24,7 @@ _WEIGHTS_ONLY_IS_SAFE = (2, 6)  # it could run code before, CVE-2025-32434
 
 
 def read_header(path: epath.Path) -> dict[str, trees.StoredTensor]:
-  """Returns the tensors of a file, by name, without reading them.
+  """Return the tensors of a file, by name, without reading them.
 
   Raises:
     errors.CheckpointError: if the file is in a bucket, PyTorch is missing or
@@ -88,7 +88,7 @@ def _load(torch: types.ModuleType, path: epath.Path) -> dict[str, Any]:
 
 
 def _torch(path: epath.Path) -> types.ModuleType:
-  """Returns PyTorch, which only these files need.
+  """Return PyTorch, which only these files need.
 
   Raises:
     errors.CheckpointError: if it is not installed, or too old.

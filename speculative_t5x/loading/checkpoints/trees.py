@@ -42,7 +42,7 @@ class StoredTensor:
   load: Callable[[], np.ndarray]
 
   def read(self) -> np.ndarray:
-    """Returns the tensor, which must not be written to.
+    """Return the tensor, which must not be written to.
 
     Raises:
       errors.CheckpointError: if the file cannot be read or has become shorter.
@@ -52,17 +52,17 @@ class StoredTensor:
 
 
 def flatten(tree: Params) -> dict[str, Any]:
-  """Returns the leaves of a tree, by name."""
+  """Return the leaves of a tree, by name."""
   return traverse_util.flatten_dict(tree, sep='/')
 
 
 def nest(flat: Mapping[str, Any]) -> Params:
-  """Returns the tree of named leaves; the inverse of `flatten`."""
+  """Return the tree of named leaves; the inverse of `flatten`."""
   return traverse_util.unflatten_dict(flat, sep='/')
 
 
 def is_finite(x: jax.Array) -> jax.Array | bool:
-  """Returns whether no number is NaN or infinite, [] bool."""
+  """Return whether no number is NaN or infinite, [] bool."""
   if [device.platform for device in x.devices()] == ['cpu']:
     # A program would be compiled for each shape, which takes longer than this.
     # NumPy reads the memory in place, and both bounds are NaN if a number is.
@@ -79,7 +79,7 @@ def _is_finite(x: jax.Array) -> jax.Array:
 
 
 def batches(leaves: Iterable[tuple[str, Any]]) -> Iterator[dict[str, Any]]:
-  """Yields batches of named arrays or specs, of about 64 MB or one leaf."""
+  """Yield batches of named arrays or specs, of about 64 MB or one leaf."""
   batch: dict[str, Any] = {}
   num_bytes = 0
   for name, leaf in leaves:
@@ -94,7 +94,7 @@ def batches(leaves: Iterable[tuple[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def check_chunks(shape: Sequence[int], chunk_shape: Sequence[int]) -> None:
-  """Checks that the chunks that an array lies in are no larger than the array.
+  """Check that the chunks that an array lies in are no larger than the array.
 
   T5X and Orbax write no others. A reader would make room for such a chunk
   before it sees that the data are missing, and abort where there is none.

@@ -69,7 +69,7 @@ def read_pair(
     *,
     dtype: jnp.dtype = jnp.float32,
 ) -> tuple[Candidate, Candidate]:
-  """Reads a target and a draft model, without their weights.
+  """Read a target and a draft model, without their weights.
 
   Whatever cannot be read or does not fit is among the problems of a candidate.
   A draft model without a vocabulary gets the target's, marked as assumed.
@@ -94,7 +94,7 @@ def read_pair(
 
 
 def _read(path_name: str, given: Given, dtype: jnp.dtype) -> Candidate:
-  """Opens a checkpoint and reads its network, if none is given."""
+  """Open a checkpoint and read its network, if none is given."""
   path, config = given.checkpoint_path, given.config
   try:
     checkpoint = pairing.open_checkpoint(path_name, path)
@@ -113,7 +113,7 @@ def _read(path_name: str, given: Given, dtype: jnp.dtype) -> Candidate:
 
 
 def find_vocabulary(checkpoint_path: str) -> str | None:
-  """Returns the folder of a checkpoint if it holds a vocabulary, or None."""
+  """Return the folder of a checkpoint if it holds a vocabulary, or None."""
   files = (epath.Path(checkpoint_path) / name for name in vocabularies.NAMES)
   return checkpoint_path if any(file.is_file() for file in files) else None
 

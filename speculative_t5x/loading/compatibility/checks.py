@@ -54,7 +54,7 @@ class Finding:
   remedy: str = ''
 
   def judged(self, verdict: Verdict, remedy: str) -> 'Finding':
-    """Returns the finding with a verdict and a remedy."""
+    """Return the finding with a verdict and a remedy."""
     return dataclasses.replace(self, verdict=verdict, remedy=remedy)
 
 
@@ -83,7 +83,7 @@ def check(
     workload: memory.Workload,
     device_memory_gib: float | None = None,
 ) -> Report:
-  """Checks a target and a draft against each other and against a device.
+  """Check a target and a draft against each other and against a device.
 
   Raises:
     ValueError: if `device_memory_gib` is neither None nor a number above 0.
@@ -115,7 +115,7 @@ def check(
 
 
 def _row(name: str, pair: _Pair, text: Callable[..., object]) -> Finding:
-  """Returns a row of what is known of each model."""
+  """Return a row of what is known of each model."""
   return Finding(name, *(str(text(c)) if c.model else _UNKNOWN for c in pair))
 
 
@@ -161,7 +161,7 @@ def _vocabulary_findings(pair: _Pair) -> list[Finding]:
 
 
 def _checked(finding: Finding, check: Callable[..., Any], *args) -> Finding:
-  """Returns a finding, as an error if a check raises one."""
+  """Return a finding, as an error if a check raises one."""
   try:
     check(*args)
   except ValueError as error:
@@ -297,7 +297,7 @@ def _sizes(
 
 
 def _mesh_remedy(pair: _Pair, workload: memory.Workload, limit: float) -> str:
-  """Returns a sentence on the smallest mesh that would do, if there is one."""
+  """Return a sentence on the smallest mesh that would do, if there is one."""
   data, model = workload.mesh_shape
   for factor in _FACTORS:
     shape = data, model * factor

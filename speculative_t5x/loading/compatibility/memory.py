@@ -42,13 +42,13 @@ class Workload:
   """A batch to decode, and the devices.
 
   Attributes:
-    batch_size: examples per batch, partitioned over the devices along 'data'.
-    num_decodes: samples per example.
-    inputs_length: maximum tokens per input.
-    targets_length: maximum tokens per output.
-    gamma: draft tokens per block.
-    mesh_shape: numbers of devices along 'data' and 'model'.
-    draft_model_parallel: whether the draft is partitioned along 'model', as the
+    batch_size: Examples per batch, partitioned over the devices along 'data'.
+    num_decodes: Samples per example.
+    inputs_length: Maximum tokens per input.
+    targets_length: Maximum tokens per output.
+    gamma: Draft tokens per block.
+    mesh_shape: Numbers of devices along 'data' and 'model'.
+    draft_model_parallel: Whether the draft is partitioned along 'model', as the
       target is; otherwise it is replicated.
   """
 
@@ -88,12 +88,12 @@ class DeviceBytes:
   """Bytes that one model needs per device.
 
   Attributes:
-    params: prepared parameters, in the dtype of decoding.
-    cache: what changes in decoding: keys and values of self-attention.
-    cross: what is only read: keys and values of cross-attention.
+    params: Prepared parameters, in the dtype of decoding.
+    cache: What changes in decoding: keys and values of self-attention.
+    cross: What is only read: keys and values of cross-attention.
     logits: float32 logits of a block; for a draft, the distributions of its
       draft tokens.
-    loading: what is held beside the parameters while the model is loaded: what
+    loading: What is held beside the parameters while the model is loaded: what
       one of them is made from.
   """
 
@@ -110,19 +110,19 @@ class DeviceBytes:
 
 
 def text(num_bytes: float) -> str:
-  """Formats bytes in MiB, or in GiB from 1 GiB on."""
+  """Format bytes in MiB, or in GiB from 1 GiB on."""
   if num_bytes < _GIB:
     return f'{num_bytes / _MIB:.2f} MiB'
   return f'{num_bytes / _GIB:,.2f} GiB'
 
 
 def peak_bytes(models: Sequence[DeviceBytes]) -> int:
-  """Returns the most bytes per device while models are loaded and decode."""
+  """Return the most bytes per device while models are loaded and decode."""
   return max(sum(each.total for each in models), loading_bytes(models))
 
 
 def loading_bytes(models: Sequence[DeviceBytes]) -> int:
-  """Returns the most bytes per device that are held while models are read."""
+  """Return the most bytes per device that are held while models are read."""
   params = sum(each.params for each in models)
   return params + max(each.loading for each in models)
 
@@ -130,7 +130,7 @@ def loading_bytes(models: Sequence[DeviceBytes]) -> int:
 def target_bytes(
     network: network_lib.Network, workload: Workload
 ) -> DeviceBytes:
-  """Returns the bytes that the target, as it is stored, needs per device."""
+  """Return the bytes that the target, as it is stored, needs per device."""
   row_logits = (workload.gamma + 1) * network.vocab_size
   rules = sharding.MODEL_PARALLEL
   platform = jax.default_backend()
@@ -140,7 +140,7 @@ def target_bytes(
 def draft_bytes(
     network: network_lib.Network | None, workload: Workload, vocab_size: int
 ) -> DeviceBytes:
-  """Returns the bytes that the draft needs per device.
+  """Return the bytes that the draft needs per device.
 
   Args:
     network: The draft's network, as a checkpoint holds it, but for a head that
@@ -161,7 +161,7 @@ def draft_bytes(
 
 
 def copy_bytes(num_bytes: int, dtype: Any, platform: str) -> int:
-  """Returns the bytes of the copies that running programs make of weights.
+  """Return the bytes of the copies that running programs make of weights.
 
   XLA:CPU multiplies in float32. It converts narrower weights before the loop,
   and keeps the copies until the loop has ended.
@@ -174,7 +174,7 @@ def copy_bytes(num_bytes: int, dtype: Any, platform: str) -> int:
 def weight_bytes(
     network: network_lib.Network, mesh_shape: tuple[int, int]
 ) -> int:
-  """Returns the bytes per device of a network's parameters in float32."""
+  """Return the bytes per device of a network's parameters in float32."""
   params = models_lib.abstract_params(network)
   mesh = sharding.make_abstract_mesh(*mesh_shape)
   shardings = models_lib.param_shardings(network, mesh)
@@ -215,7 +215,7 @@ def _device_bytes(
 
 
 def _params(network: network_lib.Network) -> Any:
-  """Returns shapes of the parameters, in the dtype of decoding."""
+  """Return shapes of the parameters, in the dtype of decoding."""
   return jax.tree.map(
       lambda x: jax.ShapeDtypeStruct(
           x.shape,
@@ -228,7 +228,7 @@ def _params(network: network_lib.Network) -> Any:
 def _leaf_bytes(
     network: network_lib.Network, mesh: sharding.Mesh, rules: sharding.Rules
 ) -> dict[str, int]:
-  """Returns the bytes of each parameter per device, by name."""
+  """Return the bytes of each parameter per device, by name."""
   return checkpoints.flatten(
       jax.tree.map(
           lambda x, where: math.prod(where.shard_shape(x.shape))
@@ -242,7 +242,7 @@ def _leaf_bytes(
 def _preparing_bytes(
     network: network_lib.Network, sizes: dict[str, int], is_merged: bool
 ) -> int:
-  """Returns the most bytes that are given up for one prepared parameter.
+  """Return the most bytes that are given up for one prepared parameter.
 
   `sizes` are the bytes of the network's own.
   """
@@ -265,7 +265,7 @@ def _preparing_bytes(
 def _started_bytes(
     network: network_lib.Network, workload: Workload, rules: sharding.Rules
 ) -> tuple[int, int]:
-  """Returns the bytes per device of the memory and of the cache.
+  """Return the bytes per device of the memory and of the cache.
 
   Examples are those of one device; what the network constrains to lie along
   'model' is divided.
@@ -303,7 +303,7 @@ def _started_bytes(
 
 
 def available_bytes() -> int:
-  """Returns the free bytes of the first device; for a CPU, of the host.
+  """Return the free bytes of the first device; for a CPU, of the host.
 
   Raises:
     ValueError: if the device does not report its free memory.

@@ -17,7 +17,7 @@ CONFIGS = {TARGET_PATH: 'TARGET_CONFIG', DRAFT_PATH: 'DRAFT_CONFIG'}
 
 
 def naming(path_name: str) -> contextlib.AbstractContextManager[None]:
-  """Names the setting that gave a checkpoint's path in errors within.
+  """Name the setting that gave a checkpoint's path in errors within.
 
   Args:
     path_name: TARGET_PATH or DRAFT_PATH.
@@ -29,7 +29,7 @@ def naming(path_name: str) -> contextlib.AbstractContextManager[None]:
 def open_checkpoint(
     path_name: str, path: checkpoints.Path | None
 ) -> checkpoints.Checkpoint:
-  """Opens a checkpoint; errors name the setting that gave its path.
+  """Open a checkpoint; errors name the setting that gave its path.
 
   Of a checkpoint that holds a pair, it is the model of the setting.
 
@@ -45,7 +45,7 @@ def open_checkpoint(
 def check_networks(
     target: models.ModelSource, draft: models.ModelSource
 ) -> None:
-  """Checks that both checkpoints hold the networks that are configured.
+  """Check that both checkpoints hold the networks that are configured.
 
   Raises:
     checkpoints.CheckpointError: see `check_network`.
@@ -62,7 +62,7 @@ def check_network(
     model: models.ModelSource,
     other: models.ModelSource | None,
 ) -> None:
-  """Checks that a checkpoint holds the network that it is loaded as.
+  """Check that a checkpoint holds the network that it is loaded as.
 
   Args:
     path_name: TARGET_PATH or DRAFT_PATH, by which `model` is given.
@@ -93,7 +93,7 @@ def check_network(
 
 
 def check_width(target: network.Network, draft: network.Network) -> None:
-  """Checks that a draft decoder can read the output of a target's encoder.
+  """Check that a draft decoder can read the output of a target's encoder.
 
   Raises:
     ValueError: if it reads another width.

@@ -105,7 +105,7 @@ class FromCheckpoint:
 
 
 def from_model(draft: models.Model) -> source.Drafting:
-  """Returns the drafter that decodes with a loaded model."""
+  """Return the drafter that decodes with a loaded model."""
   # No parameters in the closure: it would keep them where they lie.
   config, special_ids, rules = draft.config, draft.special_ids, draft.rules
 

@@ -83,7 +83,7 @@ class FromCheckpoint(OfTarget):
 
 
 def of_network(target: network.Network, exit_layer: int) -> source.Drafting:
-  """Returns the drafter for targets of a network; there is nothing to read.
+  """Return the drafter for targets of a network; there is nothing to read.
 
   Raises:
     ValueError: if the network has no such layer, or no `first_layers`.

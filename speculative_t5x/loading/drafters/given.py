@@ -15,7 +15,7 @@ Given = source.Drafting | source.Source | models.Model | None
 
 
 def load(drafter: Given) -> source.Drafting:
-  """Returns the `source.Drafting` that is meant, for a loaded target.
+  """Return the `source.Drafting` that is meant, for a loaded target.
 
   Raises:
     ValueError: see `find`.
@@ -28,7 +28,7 @@ def find(
     target: models.ModelSource | None,
     vocabulary: vocabularies.Vocabulary | None,
 ) -> Callable[[], source.Drafting]:
-  """Returns what reads the `source.Drafting` that is meant.
+  """Return what reads the `source.Drafting` that is meant.
 
   Args:
     drafter: A loaded model, which drafts; a source; a `source.Drafting`; None

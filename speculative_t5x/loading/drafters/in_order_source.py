@@ -51,7 +51,7 @@ class FromSources:
 
 
 def from_drafters(drafters: Sequence[source.Drafting]) -> source.Drafting:
-  """Returns the drafter that drafts by several, the first one first."""
+  """Return the drafter that drafts by several, the first one first."""
   without_params = [
       dataclasses.replace(each, params=None, models=()) for each in drafters
   ]
@@ -79,7 +79,7 @@ def from_drafters(drafters: Sequence[source.Drafting]) -> source.Drafting:
 def _join(
     described: Sequence[descriptions.DrafterDescription], key: str
 ) -> Any:
-  """Returns the only value of a key, several as one text, or None."""
+  """Return the only value of a key, several as one text, or None."""
   values = [getattr(each, key) for each in described]
   values = [each for each in values if each is not None]
   if len(values) == 1:

@@ -34,7 +34,7 @@ class FromContext:
       )
 
   def make(self, target: contracts.Model, gamma: int) -> lookup.Lookup:
-    """Returns the drafter; see `source.Drafting`."""
+    """Return the drafter; see `source.Drafting`."""
     del target
     return lookup.Lookup(
         gamma, self.max_ngram, self.min_ngram, self.only_hints
@@ -48,7 +48,7 @@ class FromContext:
     return self.load
 
   def load(self) -> source.Drafting:
-    """Returns the drafter; there is nothing to read."""
+    """Return the drafter; there is nothing to read."""
     searched = '_hints' if self.only_hints else ''
     name = f'lookup{searched}_{self.min_ngram}_{self.max_ngram}'
     return source.Drafting(

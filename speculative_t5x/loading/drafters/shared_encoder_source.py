@@ -29,7 +29,7 @@ class FromCheckpoint(draft_model_source.FromCheckpoint):
 
 
 def from_model(draft: models.Model) -> source.Drafting:
-  """Returns the drafter that decodes with a loaded decoder."""
+  """Return the drafter that decodes with a loaded decoder."""
   loaded = draft_model_source.from_model(draft)
   make_drafter, config = loaded.make, draft.config
 

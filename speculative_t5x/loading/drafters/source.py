@@ -51,7 +51,7 @@ class Drafting:
   def drafter(
       self, target: contracts.Model, gamma: int
   ) -> contracts.Drafter:
-    """Makes the drafter of gamma draft tokens per block for a target.
+    """Make the drafter of gamma draft tokens per block for a target.
 
     Raises:
       ValueError: if gamma is not a whole number from 1 on; or if the drafter
@@ -76,7 +76,7 @@ class Drafting:
 
 
 def _problem(drafter: contracts.Drafter, gamma: int) -> str | None:
-  """Returns what a drafter lacks of `contracts.Drafter`, as a predicate."""
+  """Return what a drafter lacks of `contracts.Drafter`, as a predicate."""
   needed = 'max_draft_tokens', 'num_uniforms', 'init', 'propose'
   if missing := [x for x in needed if not hasattr(drafter, x)]:
     return f'lacks {", ".join(missing)}. See contracts.Drafter.'
@@ -130,7 +130,7 @@ class Source(Protocol):
       target: models_lib.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Callable[[], Drafting]:
-    """Checks that the drafter fits a target, and returns what reads it.
+    """Check that the drafter fits a target, and return what reads it.
 
     A job with several drafters finds them all before it reads the first.
 
@@ -168,13 +168,13 @@ class WithoutParameters:
     return self.load
 
   def load(self) -> Drafting:
-    """Returns the drafter; there is nothing to read."""
+    """Return the drafter; there is nothing to read."""
     description = descriptions.DrafterDescription(self.kind, self.kind)
     return Drafting(self.make, description)
 
 
 def check_source(source: Source) -> None:
-  """Checks that something given as a source of a drafter is one.
+  """Check that something given as a source of a drafter is one.
 
   Raises:
     ValueError: for anything else, such as a class or None.
@@ -190,7 +190,7 @@ def check_source(source: Source) -> None:
 def check_reads_hints(
     drafter: contracts.Drafter, description: descriptions.DrafterDescription
 ) -> None:
-  """Checks that a drafter uses the hints of a request.
+  """Check that a drafter uses the hints of a request.
 
   Raises:
     ValueError: naming the drafter, if it does not.
@@ -208,7 +208,7 @@ def check_reads_hints(
 def check_special_ids(
     own: contracts.SpecialIds, target: contracts.SpecialIds
 ) -> None:
-  """Checks that a drafter and a target have the same special ids.
+  """Check that a drafter and a target have the same special ids.
 
   Raises:
     ValueError: naming both.

@@ -81,7 +81,7 @@ def from_table(
     path: str | None = None,
     mesh: jax.sharding.Mesh | None = None,
 ) -> source.Drafting:
-  """Returns the drafter of a table that `smooth` made.
+  """Return the drafter of a table that `smooth` made.
 
   Each device of a mesh holds all of it. The run record has the path.
   """
@@ -99,7 +99,7 @@ def from_table(
 
 
 def abstract_table(order: int, vocab_size: int) -> tables.Table:
-  """Returns shapes and dtypes of a table of make-table's counts by default."""
+  """Return shapes and dtypes of a table of make-table's counts by default."""
   kept = min(token_counts.NUM_KEPT, vocab_size) if order == 2 else 0
   floats = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.float32)
   return tables.Table(
@@ -113,20 +113,20 @@ def abstract_table(order: int, vocab_size: int) -> tables.Table:
 def smooth(
     counts: token_counts.TokenCounts, order: int, vocab_size: int, start: int
 ) -> tables.Table:
-  """Returns the smoothed table of counts, in numpy arrays.
+  """Return the smoothed table of counts, in numpy arrays.
 
   Args:
     counts: Counts of texts.
     order: 1 for unigrams, 2 for bigrams.
-    vocab_size: width of the target's logits.
-    start: the decoder's first input, after which a text begins.
+    vocab_size: Width of the target's logits.
+    start: The decoder's first input, after which a text begins.
   Reference: Witten and Bell (1991), method C; interpolated as in Chen and
     Goodman (1999), Section 2.5.
   """
   num_kept = counts.next_counts.shape[1] if order == 2 else 0
 
   def by_token(values: np.ndarray) -> np.ndarray:
-    """Returns values of contexts by previous token, with 0 for the others."""
+    """Return values of contexts by previous token, with 0 for the others."""
     found = np.zeros((vocab_size, *values.shape[1:]), values.dtype)
     found[: counts.num_pieces] = values[:-1]
     found[start] = values[-1]
@@ -145,6 +145,6 @@ def smooth(
 
 
 def _unigram(counts: np.ndarray) -> np.ndarray:
-  """Returns the smoothed distribution of tokens, [pieces]."""
+  """Return the smoothed distribution of tokens, [pieces]."""
   num_different = np.count_nonzero(counts)
   return (counts + num_different / counts.size) / (counts.sum() + num_different)

@@ -38,7 +38,7 @@ class Family(Protocol):
   def of_shapes(
       self, specs: Mapping[str, jax.ShapeDtypeStruct], dtype: Any
   ) -> network.Network:
-    """Returns the network of parameters in T5X's layouts, to decode in a dtype.
+    """Return the network of parameters in T5X's layouts, to decode in a dtype.
 
     A name of `specs` is e.g. `decoder/layers_0/mlp/wo/kernel`.
     """
@@ -46,12 +46,12 @@ class Family(Protocol):
   def of_config(
       self, file: epath.Path, config: Mapping[str, Any], dtype: Any
   ) -> network.Network:
-    """Returns the network that a config.json with `DEFAULTS` states."""
+    """Return the network that a config.json with `DEFAULTS` states."""
 
   def tensor_names(
       self, folder: epath.Path, stored: Collection[str], network: Any
   ) -> tuple[dict[str, str], dict[str, str]]:
-    """Returns which tensor of a Hugging Face folder is which parameter.
+    """Return which tensor of a Hugging Face folder is which parameter.
 
     Args:
       folder: Path of the folder.
@@ -63,7 +63,7 @@ class Family(Protocol):
     """
 
   def is_transposed(self, name: str) -> bool:
-    """Returns whether the tensor of a parameter is its transpose."""
+    """Return whether the tensor of a parameter is its transpose."""
 
 
 @functools.cache
@@ -75,7 +75,7 @@ def _known() -> tuple[Family, ...]:
 def of_shapes(
     folder: epath.Path, specs: Mapping[str, jax.ShapeDtypeStruct], dtype: Any
 ) -> network.Network:
-  """Returns the network of the first family that parameters belong to.
+  """Return the network of the first family that parameters belong to.
 
   Arguments are those of `Family.of_shapes`.
 
@@ -95,7 +95,7 @@ def of_shapes(
 
 
 def of_model_type(file: epath.Path, model_type: Any) -> Family:
-  """Returns the family of the model_type, of any kind, in a config.json.
+  """Return the family of the model_type, of any kind, in a config.json.
 
   Raises:
     errors.CheckpointError: if no family has it.

@@ -88,7 +88,7 @@ _IN_BLOCK = re.compile(
 
 
 def _names_in_block(stack: str) -> dict[str, str]:
-  """Returns T5X's names in a layer by Hugging Face's, e.g. 1.layer_norm."""
+  """Return T5X's names in a layer by Hugging Face's, e.g. 1.layer_norm."""
   names = {}
   for i, (ours, norm, theirs, kernels) in enumerate(_SUBLAYERS[stack]):
     names[f'{i}.layer_norm'] = f'{norm}/scale'
@@ -210,7 +210,7 @@ def of_config(
 
 
 def _is_scaled(config: Mapping[str, Any]) -> bool:
-  """Returns whether the output head is the scaled embedding, as in T5 1.0.
+  """Return whether the output head is the scaled embedding, as in T5 1.0.
 
   An unscaled head may be the embedding too. From version 5 on, transformers
   writes tie_word_embeddings true for every model; scale_decoder_outputs says
@@ -254,7 +254,7 @@ def is_transposed(name: str) -> bool:
 
 
 def t5x_name(name: str) -> str | None:
-  """Returns T5X's name for a tensor, None for one that T5 does not have.
+  """Return T5X's name for a tensor, None for one that T5 does not have.
 
   >>> t5x_name('decoder.block.11.layer.1.EncDecAttention.q.weight')
   'decoder/layers_11/encoder_decoder_attention/query/kernel'

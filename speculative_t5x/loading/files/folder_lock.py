@@ -31,7 +31,7 @@ class FolderInUseError(OSError):
 
 @contextlib.contextmanager
 def hold(path: str | os.PathLike[str]) -> Iterator[None]:
-  """Makes a folder if it is missing, and locks it within the context.
+  """Make a folder if it is missing, and lock it within the context.
 
   A folder made here is removed at the end if it is empty. It may be remote.
 
@@ -75,7 +75,7 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _remove_empty(folders: list[epath.Path]) -> None:
-  """Removes folders, innermost first, up to one that is not empty."""
+  """Remove folders, innermost first, up to one that is not empty."""
   with contextlib.suppress(OSError):
     for each in folders:
       os.rmdir(each)

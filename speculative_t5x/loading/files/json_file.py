@@ -13,7 +13,7 @@ _MAX_BYTES = 100 * 10**6  # far above those of any file that is read here
 
 
 def read(path: epath.Path) -> dict[str, Any]:
-  """Reads the object that a file holds.
+  """Read the object that a file holds.
 
   Raises:
     errors.CheckpointError: if the path is not a regular file.

@@ -11,7 +11,7 @@ _ESCAPED = {ord(each): f'\\u{ord(each):04x}' for each in '\x85\u2028\u2029'}
 
 
 def dumps(value: Any, **options: Any) -> str:
-  """Returns a value as one line of JSON, without the newline.
+  """Return a value as one line of JSON, without the newline.
 
   Options are those of `json.dumps`, such as an encoder.
 

@@ -23,12 +23,12 @@ _KINDS = {
 
 
 def is_remote(path: epath.PathLike) -> bool:
-  """Returns whether a path has a scheme, as `gs://bucket/model`."""
+  """Return whether a path has a scheme, as `gs://bucket/model`."""
   return '://' in os.fspath(epath.Path(path))  # file:// is not
 
 
 def check(path: epath.Path) -> None:
-  """Checks that a path is a regular file, or a link to one.
+  """Check that a path is a regular file, or a link to one.
 
   Raises:
     errors.CheckpointError: if it is a local path to anything else.
@@ -51,7 +51,7 @@ def check(path: epath.Path) -> None:
 
 
 def check_tree(folder: epath.Path) -> None:
-  """Checks all files that lie in a folder and in the folders within.
+  """Check all files that lie in a folder and in the folders within.
 
   Raises:
     errors.CheckpointError: if anything in a local folder is neither a folder

@@ -16,12 +16,12 @@ from speculative_t5x.loading.files import regular_files
 
 
 def write(folder: epath.Path, name: str, lines: Iterable[str]) -> epath.Path:
-  """Writes the lines of a file, one at a time, and returns its path.
+  """Write the lines of a file, one at a time, and return its path.
 
   Args:
-    folder: an output folder, which errors name.
-    name: path of the file in the folder; missing folders are made.
-    lines: without their newlines, encoded as UTF-8.
+    folder: An output folder, which errors name.
+    name: Path of the file in the folder; missing folders are made.
+    lines: Without their newlines, encoded as UTF-8.
   Raises:
     OSError: if the folder cannot be written to. What was written of the file
       is removed, also after an interrupt.
@@ -32,7 +32,7 @@ def write(folder: epath.Path, name: str, lines: Iterable[str]) -> epath.Path:
 def write_bytes(
     folder: epath.Path, name: str, parts: Iterable[bytes]
 ) -> epath.Path:
-  """Writes the parts of a file one after another; see `write`."""
+  """Write the parts of a file one after another; see `write`."""
   path = folder / name
   with writing(folder, path):
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def write_bytes(
 
 
 def check_writable(folder: epath.Path) -> None:
-  """Checks that a folder can be written to, before a long computation.
+  """Check that a folder can be written to, before a long computation.
 
   Raises:
     OSError: if it cannot.
@@ -52,7 +52,7 @@ def check_writable(folder: epath.Path) -> None:
 
 
 def listed(folder: epath.Path, prefix: str) -> list[epath.Path]:
-  """Returns the paths in a folder whose names have a prefix, sorted.
+  """Return the paths in a folder whose names have a prefix, sorted.
 
   `glob` would take a bracket in the path of the folder for a pattern.
   """
@@ -62,7 +62,7 @@ def listed(folder: epath.Path, prefix: str) -> list[epath.Path]:
 
 
 def replace(folder: epath.Path, name: str, data: bytes) -> epath.Path:
-  """Writes a file that may exist; where this fails, the earlier one stays.
+  """Write a file that may exist; where this fails, the earlier one stays.
 
   The arguments are those of `write`; `data` are the new contents.
   """
@@ -80,11 +80,11 @@ def replace(folder: epath.Path, name: str, data: bytes) -> epath.Path:
 
 @contextlib.contextmanager
 def writing(folder: epath.Path, *unfinished: epath.Path) -> Iterator[None]:
-  """Names the output folder in errors of writing within the context.
+  """Name the output folder in errors of writing within the context.
 
   Args:
-    folder: the output folder.
-    unfinished: files to remove if writing fails or is interrupted, because a
+    folder: The output folder.
+    unfinished: Files to remove if writing fails or is interrupted, because a
       truncated file must not pass for a complete one.
   Raises:
     OSError: in one line, for any error of the operating system.
@@ -107,7 +107,7 @@ def writing(folder: epath.Path, *unfinished: epath.Path) -> Iterator[None]:
 
 
 def first_object(path: epath.Path) -> dict[str, object] | None:
-  """Returns the JSON object at the start of a file, or None."""
+  """Return the JSON object at the start of a file, or None."""
   # A job that is killed during a write leaves a truncated file.
   with contextlib.suppress(ValueError, RecursionError):
     value, _ = json.JSONDecoder().raw_decode(path.read_text(encoding='utf-8'))

@@ -65,7 +65,7 @@ def score(
     request: requests_lib.Request,
     decoded: token_decoder.Decoded,
 ) -> list[Text]:
-  """Scores what plain decoding wrote; returns a text per row that has a token.
+  """Score what plain decoding wrote; return a text per row that has a token.
   """
   texts, _ = read_along(decoder, request, decoded.sequences)
   columns = [np.moveaxis(np.asarray(x), -1, 0) for x in texts]
@@ -78,7 +78,7 @@ def read_along(
     request: requests_lib.Request,
     sequences: np.ndarray,
 ) -> tuple[Text, jax.Array]:
-  """Has the drafter propose one token at each position of given texts.
+  """Have the drafter propose one token at each position of given texts.
 
   These are [rows, length] int32, or [length] for one text in all rows.
 
@@ -177,7 +177,7 @@ def _read_along(
 
 
 def _beta(p: jax.Array, q: jax.Array) -> jax.Array:
-  """Returns the sum of min(p, q) over the last axis."""
+  """Return the sum of min(p, q) over the last axis."""
   # Rounding may add up to more than 1.
   return jnp.minimum(jnp.sum(jnp.minimum(p, q), axis=-1), 1)
 
@@ -190,7 +190,7 @@ def view_at(
     target: contracts.TargetView,
     uniforms: jax.Array,
 ) -> contracts.View:
-  """Returns a drafter's view when each row has a number of tokens.
+  """Return a drafter's view when each row has a number of tokens.
 
   The number is an int32 scalar. The drafter is asked for all tokens that it can
   draft. Sequences are [rows, length] int32 and uniforms [rows,
@@ -211,7 +211,7 @@ def view_at(
 
 
 def _first_probs(draft: contracts.Draft, like: jax.Array) -> jax.Array:
-  """Returns the distribution of the first draft token; zeros without one."""
+  """Return the distribution of the first draft token; zeros without one."""
   point = jax.nn.one_hot(draft.tokens[:, 0], like.shape[-1], dtype=like.dtype)
   probs = point if draft.probs is None else draft.probs[:, 0]
   if draft.is_point_mass is not None:
@@ -226,7 +226,7 @@ def write(
     *,
     name: str = 'acceptance',
 ) -> list[engine.Result]:
-  """Decodes plainly until `num_tokens` are written, all if it is infinite.
+  """Decode plainly until `num_tokens` are written, all if it is infinite.
 
   The last batch is kept whole, and fewer tokens come out if the requests end
   before. Lines of progress begin with the name.
@@ -247,7 +247,7 @@ def write(
 def collect(
     decoder: token_decoder.TokenDecoder, written: Iterable[engine.Result]
 ) -> list[Text]:
-  """Scores all that the target of a decoder wrote, by its drafter."""
+  """Score all that the target of a decoder wrote, by its drafter."""
   return [
       text
       for each in written

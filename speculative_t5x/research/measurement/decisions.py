@@ -42,12 +42,12 @@ class Decision(NamedTuple):
   """A choice that a uniform makes.
 
   Attributes:
-    kind: what is decided.
-    position: position of the token that it is about.
-    token: the token that is drawn, or tested.
-    is_accepted: whether it is accepted; None where nothing is tested.
-    call: number of the target call.
-    uniform: number of the uniform among those of the call.
+    kind: What is decided.
+    position: Position of the token that it is about.
+    token: The token that is drawn, or tested.
+    is_accepted: Whether it is accepted; None where nothing is tested.
+    call: Number of the target call.
+    uniform: Number of the uniform among those of the call.
   """
 
   kind: near_ties.Kind
@@ -61,7 +61,7 @@ class Decision(NamedTuple):
 def explain(
     first: near_ties.Row, second: near_ties.Row, sequences: np.ndarray
 ) -> near_ties.Difference:
-  """Returns where two samples of a row first differ, and how closely.
+  """Return where two samples of a row first differ, and how closely.
 
   As `near_ties.explain`; both runs decoded the row in the same way, with the
   same seed, sampling, drafter and gamma.
@@ -100,7 +100,7 @@ def explain(
 def find(
     first: near_ties.Row, second: near_ties.Row, sequences: np.ndarray
 ) -> tuple[Decision, Decision] | None:
-  """Returns the first decision that two runs made differently, as each made it.
+  """Return the first decision that two runs made differently, as each made it.
 
   Returns:
     None if a sample is not what its run gives when it is repeated here, or if a
@@ -133,7 +133,7 @@ def find(
 def of_calls(
     drafter: contracts.Drafter, calls: Sequence[outcome_lib.Outcome]
 ) -> list[Decision]:
-  """Returns the decisions of a row's target calls, in their order.
+  """Return the decisions of a row's target calls, in their order.
 
   A call has the drafter's uniforms, then a coin per draft token, and last the
   uniform of the resampled or bonus token. Calls are numpy arrays without an
@@ -160,7 +160,7 @@ def of_calls(
 
 
 def _uniform(row: near_ties.Row, decision: Decision) -> tuple[float, float]:
-  """Returns the two words that decided, each divided by 2^32.
+  """Return the two words that decided, each divided by 2^32.
 
   A draw picks a block of tokens by the first and a token in it by the second.
   """
@@ -185,7 +185,7 @@ def _bounds(
     decision: Decision,
     logits: np.ndarray,
 ) -> np.ndarray:
-  """Returns what the uniform is compared with, [4, vocab] float64.
+  """Return what the uniform is compared with, [4, vocab] float64.
 
   The sequence, [length] int32, has the tokens before the decision. For the
   logits, [4, vocab], see `near_ties.path_logits`.
@@ -206,7 +206,7 @@ def _bounds(
 def _boundaries(
     kind: near_ties.Kind, p: np.ndarray, q: np.ndarray
 ) -> np.ndarray:
-  """Returns what a uniform is compared with, per path and token.
+  """Return what a uniform is compared with, per path and token.
 
   It is the probability with which the token would be accepted, or the upper end
   of its interval of the inverse CDF. All are [paths, vocab] float64; a draw
@@ -227,7 +227,7 @@ def _boundaries(
 def _distance_to_drawing(
     token: int, uniform: tuple[float, float], bounds: np.ndarray
 ) -> float:
-  """Returns how far a uniform is from drawing a token, as a probability.
+  """Return how far a uniform is from drawing a token, as a probability.
 
   The first word must lie in the interval of the token's block, and the second,
   spread over that interval, in the token's own.

@@ -26,7 +26,7 @@ def compare(
     plain: interleaved.Run,
     speculative: interleaved.Run,
 ) -> run_record.Greedy | None:
-  """Counts the rows with identical outputs, near ties and mismatches.
+  """Count the rows with identical outputs, near ties and mismatches.
 
   Both runs decoded the batches at temperature 0. None if there are several
   decodes per example, which are then equal.
@@ -47,7 +47,7 @@ def compare(
 def add(
     parts: Sequence[Mapping[str, int] | None],
 ) -> run_record.Greedy | None:
-  """Returns the sums of the counts of several parts of a run, as JSON objects.
+  """Return the sums of the counts of several parts of a run, as JSON objects.
 
   All are None if nothing was compared, and so is the result.
   """
@@ -57,7 +57,7 @@ def add(
 
 
 def check(records: Sequence[run_record.RunRecord]) -> None:
-  """Raises MismatchError if a record has a mismatch or too many near ties."""
+  """Raise MismatchError if a record has a mismatch or too many near ties."""
   for record in records:
     greedy, problem = record.greedy, None
     if greedy is None:

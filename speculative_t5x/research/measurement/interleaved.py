@@ -29,12 +29,12 @@ class Run:
   """One way of decoding some batches.
 
   Attributes:
-    counts: sums over the batches.
-    seconds: one per batch, from token ids on the device to token ids on the
+    counts: Sums over the batches.
+    seconds: One per batch, from token ids on the device to token ids on the
       device, the encoders included, no compilation; the median of the repeats.
-    compile_s: what the first call took longer than the second; None if JAX's
+    compile_s: What the first call took longer than the second; None if JAX's
       compilation cache had one of its programs.
-    decoded: one per batch, as numpy arrays, padding rows included; None if the
+    decoded: One per batch, as numpy arrays, padding rows included; None if the
       run was stored.
   """
 
@@ -48,7 +48,7 @@ class Run:
     return float(np.sum(self.seconds))
 
   def stored(self) -> dict[str, Any]:
-    """Returns the run without its tokens, as JSON; see `join`."""
+    """Return the run without its tokens, as JSON; see `join`."""
     counts = dataclasses.asdict(self.counts)
     return {
         'counts': counts, 'seconds': self.seconds, 'compile_s': self.compile_s,
@@ -56,7 +56,7 @@ class Run:
 
 
 def join(parts: Sequence[Mapping[str, Any]]) -> Run:
-  """Returns the run of all batches of several, stored ones in their order.
+  """Return the run of all batches of several, stored ones in their order.
 
   The compilation time is that of the process that decoded the first part.
   """
@@ -69,7 +69,7 @@ def join(parts: Sequence[Mapping[str, Any]]) -> Run:
 
 
 def order(num_ways: int, number: int) -> list[int]:
-  """Returns the ways in the order of a round, given by its number.
+  """Return the ways in the order of a round, given by its number.
 
   Which way came before matters: it leaves its data in the caches. Over
   `num_ways` rounds (twice as many for an odd number) each way has each place
@@ -91,13 +91,13 @@ class Timer:
   """
 
   def __init__(self, ways: Sequence[Callable], *, repeats: int = 1):
-    """Binds the ways, functions from a request to a `token_decoder.Decoded`."""
+    """Bind the ways, functions from a request to a `token_decoder.Decoded`."""
     self._ways = ways
     self._repeats = repeats
     self._compile_s: list[float | None] | None = None
 
   def warm_up(self, batch: requests_lib.Request) -> None:
-    """Compiles the ways by untimed calls, unless that was done before."""
+    """Compile the ways by untimed calls, unless that was done before."""
     if self._compile_s is None:
       progress.say('compiling and warming up')
       self._compile_s = [
@@ -113,7 +113,7 @@ class Timer:
       before: Callable[[int], object] = lambda number: None,
       after: Callable[[int], object] = lambda num_done: None,
   ) -> tuple[Run, ...]:
-    """Decodes batches of one shape; returns one run per way.
+    """Decode batches of one shape; return one run per way.
 
     The first batch ever decoded warms up. `first` is the number of the first
     batch in the job. `before` is called with the number of each batch, and
@@ -149,14 +149,14 @@ def _timed(way: Callable, batch) -> tuple[token_decoder.Decoded, float]:
 
 
 def speedup(plain: Run, speculative: Run) -> float:
-  """Returns plain over speculative walltime on the same examples."""
+  """Return plain over speculative walltime on the same examples."""
   return plain.walltime_s / speculative.walltime_s
 
 
 def speedup_interval(
     plain: Run, speculative: Run
 ) -> tuple[float, float] | None:
-  """Returns the 95 percent interval of the speedup, None for too few batches.
+  """Return the 95 percent interval of the speedup, None for too few batches.
 
   It is a paired bootstrap over batches, see `intervals.ratio_interval`.
   """

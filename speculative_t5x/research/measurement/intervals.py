@@ -26,7 +26,7 @@ class Verdict(enum.StrEnum):
 
 
 def verdict(interval: Sequence[float] | None) -> Verdict:
-  """Returns whether a ratio of speeds is above 1, as far as its interval tells.
+  """Return whether a ratio of speeds is above 1, as far as its interval tells.
 
   The bounds are compared as they are printed, with two decimals, so that the
   verdict never contradicts a printed interval that includes 1.
@@ -42,7 +42,7 @@ def verdict(interval: Sequence[float] | None) -> Verdict:
 def ratio_interval(
     numerators: npt.ArrayLike, denominators: npt.ArrayLike
 ) -> tuple[float, float] | None:
-  """Computes the 95 percent interval of a ratio of sums by a paired bootstrap.
+  """Compute the 95 percent interval of a ratio of sums by a paired bootstrap.
 
   The 2.5 and 97.5 percent quantiles of the resampled ratios are too narrow for
   few pairs: with 8 pairs they cover the true ratio in 87 to 90 percent of
@@ -82,12 +82,12 @@ def ratio_interval(
 
 
 def estimate_alpha(betas_by_text: Sequence[npt.ArrayLike]) -> run_record.Alpha:
-  """Estimates alpha on text that the target wrote: Corollary 3.6.
+  """Estimate alpha on text that the target wrote: Corollary 3.6.
 
   The bootstrap resamples whole texts, since tokens of one text are correlated.
 
   Args:
-    betas_by_text: one array per text, [tokens] float in [0, 1], the
+    betas_by_text: One array per text, [tokens] float in [0, 1], the
       `acceptance_probability` of each token given the text before it.
   """
   texts = [np.asarray(betas, np.float64) for betas in betas_by_text]

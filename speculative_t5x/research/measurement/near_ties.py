@@ -52,16 +52,16 @@ class Difference:
   What is None was not found: the sample cannot be repeated.
 
   Attributes:
-    row: index of the row in the batch of the first output.
-    position: position of the first decision that differs; the tokens differ
+    row: Index of the row in the batch of the first output.
+    position: Position of the first decision that differs; the tokens differ
       there or later.
-    decision: what was decided.
-    tokens: each output's token at this position.
-    logits: logits of the two tokens, in the path of each output.
-    margin: how far the decision is from being the other one. At temperature 0
+    decision: What was decided.
+    tokens: Each output's token at this position.
+    logits: Logits of the two tokens, in the path of each output.
+    margin: How far the decision is from being the other one. At temperature 0
       the difference of the two logits, else the distance of the uniform from
       the boundary.
-    path_difference: largest difference between paths of what the margin is
+    path_difference: Largest difference between paths of what the margin is
       measured in: logits at temperature 0, else boundaries.
   """
 
@@ -93,7 +93,7 @@ def compare(
     plain_sequences: np.ndarray,
     speculative_sequences: np.ndarray,
 ) -> list[Difference]:
-  """Compares the plain and speculative outputs of a batch at temperature 0.
+  """Compare the plain and speculative outputs of a batch at temperature 0.
 
   Both are [rows, length] int32. Returns one difference per row whose outputs
   are not identical.
@@ -107,7 +107,7 @@ def compare(
 
 
 def explain(first: Row, second: Row, sequences: np.ndarray) -> Difference:
-  """Returns where two greedy outputs of a row first differ, and how closely.
+  """Return where two greedy outputs of a row first differ, and how closely.
 
   `sequences`, [2, length] int32, are what each run wrote, not the same.
   """
@@ -127,14 +127,14 @@ def explain(first: Row, second: Row, sequences: np.ndarray) -> Difference:
 
 
 def first_difference(sequences: np.ndarray) -> int:
-  """Returns the first position at which two outputs have other tokens."""
+  """Return the first position at which two outputs have other tokens."""
   return int(np.flatnonzero(sequences[0] != sequences[1])[0])
 
 
 def path_logits(
     first: Row, second: Row, sequence: np.ndarray, position: int
 ) -> np.ndarray:
-  """Returns the target's logits at a position by all paths of two runs.
+  """Return the target's logits at a position by all paths of two runs.
 
   Each batch is decoded token by token and in blocks, so that there are two
   paths even for two runs of equal shapes.
@@ -154,12 +154,12 @@ def path_logits(
 def logits_of(
     tokens: tuple[int, int], logits: np.ndarray
 ) -> tuple[tuple[float, float], ...]:
-  """Returns the logits of tokens in each run's own path of `path_logits`."""
+  """Return the logits of tokens in each run's own path of `path_logits`."""
   return tuple(map(tuple, logits[::2, list(tokens)].tolist()))
 
 
 def largest_difference(bounds: np.ndarray) -> float:
-  """Returns the largest difference between paths, [paths, vocab], of a value.
+  """Return the largest difference between paths, [paths, vocab], of a value.
   """
   finite = np.all(np.isfinite(bounds), axis=0)  # forbidden ids have -inf
   return float(np.max(np.ptp(bounds[:, finite], axis=0)))
@@ -168,7 +168,7 @@ def largest_difference(bounds: np.ndarray) -> float:
 def logits_at(
     row: Row, sequence: np.ndarray, position: int, block: int
 ) -> np.ndarray:
-  """Returns the logits at a position, [vocab], after decoding in blocks.
+  """Return the logits at a position, [vocab], after decoding in blocks.
 
   Matrix products of different shapes round differently. The batch therefore has
   the shape that it has when it is decoded, and one row of it in all its places.
@@ -211,7 +211,7 @@ _decode = jax.jit(lambda model, *given: model.decode(*given), static_argnums=0)
 
 
 def repeat_row(row: Row) -> requests_lib.Request:
-  """Returns a request of the same shape with one row's input in all places.
+  """Return a request of the same shape with one row's input in all places.
 
   The hints and the features of the input are repeated too.
   """

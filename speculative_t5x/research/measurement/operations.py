@@ -23,10 +23,10 @@ class Operations:
   """Floating-point operations of the networks' calls, for a whole batch.
 
   Attributes:
-    target: one target call on one position per row.
-    verify: one target call on gamma + 1 positions per row.
-    draft: a draft of gamma tokens; 0 for a drafter without a network.
-    draft_token: the last token of a draft of two.
+    target: One target call on one position per row.
+    verify: One target call on gamma + 1 positions per row.
+    draft: A draft of gamma tokens; 0 for a drafter without a network.
+    draft_token: The last token of a draft of two.
   """
 
   target: float
@@ -40,7 +40,7 @@ class Operations:
     return self.draft_token / self.target
 
   def factor(self, baseline_steps: int, speculative_steps: int) -> float:
-    """Returns speculative over plain operations for the steps of each loop."""
+    """Return speculative over plain operations for the steps of each loop."""
     speculative = speculative_steps * (self.verify + self.draft)
     return speculative / (baseline_steps * self.target)
 
@@ -48,7 +48,7 @@ class Operations:
 def count(
     decoder: token_decoder.TokenDecoder, request: requests_lib.Request
 ) -> Operations:
-  """Counts the operations of decoding batches like the request."""
+  """Count the operations of decoding batches like the request."""
   rows = len(request.limits) * decoder.num_decodes
   slots = state_lib.cache_slots(decoder.length, decoder.gamma)
   arguments, started = start(
@@ -102,7 +102,7 @@ def start(
     tuple[contracts.Params, contracts.Memory, contracts.Cache],
     contracts.Started,
 ]:
-  """Returns the shapes of what a model's calls take, and of its start."""
+  """Return the shapes of what a model's calls take, and of its start."""
   abstract = shapes(params)
   started = jax.eval_shape(
       lambda params: model.start(params, inputs, rows, slots), abstract
@@ -111,7 +111,7 @@ def start(
 
 
 def shapes(tree: contracts.Params) -> contracts.Params:
-  """Returns the shapes of parameters, without where they lie."""
+  """Return the shapes of parameters, without where they lie."""
   return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), tree)
 
 
@@ -122,7 +122,7 @@ def flops(
     block: int,
     wants_one: bool,
 ) -> float:
-  """Returns the operations of one call, by the compiler's analysis of it."""
+  """Return the operations of one call, by the compiler's analysis of it."""
   fed = jax.ShapeDtypeStruct((rows, block), jnp.int32)
   positions = jax.ShapeDtypeStruct((rows,), jnp.int32)
   at = positions if wants_one else None

@@ -60,7 +60,7 @@ class _Constant:
 
 
 def width_names(gamma: int) -> dict[int, str]:
-  """Returns the names of the parts that verify at each width, ascending.
+  """Return the names of the parts that verify at each width, ascending.
 
   These are the target calls of a loop whose drafts may be short.
   """
@@ -93,7 +93,7 @@ class PartPrograms:
   def bind(
       self, request: requests_lib.Request, num_steps: int = MAX_STEPS
   ) -> dict[str, Callable[[], object]]:
-    """Returns the programs for batches like the request, without arguments.
+    """Return the programs for batches like the request, without arguments.
 
     Returns:
       Loops of `num_steps` steps, no number of which compiles again: `t1`,
@@ -131,7 +131,7 @@ class PartPrograms:
   def bind_encoders(
       self, request: requests_lib.Request
   ) -> dict[str, Callable[[], object]]:
-    """Returns the programs that read the inputs of a batch, without arguments.
+    """Return the programs that read the inputs of a batch, without arguments.
 
     A batch of short inputs takes less time, see `networks.input_widths`.
 
@@ -156,7 +156,7 @@ class PartPrograms:
     }
 
   def lower_verify(self, request: requests_lib.Request) -> jax.stages.Lowered:
-    """Lowers the loop `t_verify` of a request of shapes, for absent devices."""
+    """Lower the loop `t_verify` of a request of shapes, for absent devices."""
     params = self.decoder.target.params
     with self.decoder.scope():
       table = jax.eval_shape(lambda: self._uniforms(request))
@@ -203,7 +203,7 @@ class PartPrograms:
     return batch.replace(memory=None), state
 
   def _jit_loop(self, drafter: contracts.Drafter) -> Callable:
-    """Returns a compiled loop of steps with a drafter."""
+    """Return a compiled loop of steps with a drafter."""
 
     def steps(num_steps, shared, draft_params, batch, state):
       params, request, table = shared
@@ -244,7 +244,7 @@ class PartPrograms:
   def _draft_loop(
       self, gamma: int, num_steps, shared, draft_params, batch, state
   ):
-    """Makes drafts of gamma tokens, each after the same number of tokens."""
+    """Make drafts of gamma tokens, each after the same number of tokens."""
     params, request, table = shared
     drafter, length = self.decoder.make_drafter(gamma), self.decoder.length
     width = min(gamma, length)
@@ -276,7 +276,7 @@ class PartPrograms:
     return state, sequences
 
   def _uniforms(self, request: requests_lib.Request) -> jax.Array:
-    """Returns uniforms for each part, [calls, rows, the most per call, 2]."""
+    """Return uniforms for each part, [calls, rows, the most per call, 2]."""
     decoder = self.decoder
     gamma = max(decoder.gamma, 2)  # `drafts` makes two at least
     drafter = decoder.make_drafter(gamma)

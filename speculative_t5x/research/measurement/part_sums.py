@@ -18,13 +18,13 @@ class StepTimes:
   """Times of the parts of a run.
 
   Attributes:
-    target_encoder_s: the target's encoder on a batch or on all inputs of a run,
+    target_encoder_s: The target's encoder on a batch or on all inputs of a run,
       seconds.
-    draft_encoder_s: the draft's encoder on the same inputs, seconds.
-    t1_ms: a target step on one position, milliseconds.
-    t_verify_ms: a target step on gamma + 1 positions, milliseconds.
-    t_draft_ms: a draft step on one position, milliseconds.
-    t_draft2_ms: a block's first draft step, on two positions, milliseconds.
+    draft_encoder_s: The draft's encoder on the same inputs, seconds.
+    t1_ms: A target step on one position, milliseconds.
+    t_verify_ms: A target step on gamma + 1 positions, milliseconds.
+    t_draft_ms: A draft step on one position, milliseconds.
+    t_draft2_ms: A block's first draft step, on two positions, milliseconds.
   """
 
   target_encoder_s: float
@@ -40,8 +40,8 @@ class PartTimes(StepTimes):
   """Times of the parts of a run, also of a loop whose drafts may be short.
 
   Attributes:
-    t_call_ms: a step of the loop, drafting and verification, milliseconds.
-    t_width_ms: a target step at each width of verification, milliseconds.
+    t_call_ms: A step of the loop, drafting and verification, milliseconds.
+    t_width_ms: A target step at each width of verification, milliseconds.
   """
 
   t_call_ms: float
@@ -49,7 +49,7 @@ class PartTimes(StepTimes):
 
 
 def plain_seconds(times: StepTimes, steps: float) -> float:
-  """Returns the seconds of ideal plain decoding, with the encoder.
+  """Return the seconds of ideal plain decoding, with the encoder.
 
   A loop has as many steps as tokens at batch 1.
   """
@@ -59,12 +59,12 @@ def plain_seconds(times: StepTimes, steps: float) -> float:
 def speculative_seconds(
     times: StepTimes, draft_steps: float, calls_by_width: Sequence[float]
 ) -> float:
-  """Returns the seconds of ideal speculative decoding, with both encoders.
+  """Return the seconds of ideal speculative decoding, with both encoders.
 
   Args:
-    times: times of the parts, at the batch size and the gamma of the run; with
+    times: Times of the parts, at the batch size and the gamma of the run; with
       those of each width if there are several.
-    draft_steps: draft tokens that the steps waited for.
+    draft_steps: Draft tokens that the steps waited for.
     calls_by_width: [widths], target calls at each width of verification. If
       there are several widths, those at the first one had no draft.
   """
@@ -81,7 +81,7 @@ def speculative_seconds(
 
 
 def oracle_seconds(times: PartTimes, accepted_histogram: np.ndarray) -> float:
-  """Returns the seconds of an ideal loop that drafts what is accepted.
+  """Return the seconds of an ideal loop that drafts what is accepted.
 
   Its drafts have as many tokens as the target accepts, which no policy can
   know. One row per batch; rows of a batch wait for each other. The histogram,
@@ -105,7 +105,7 @@ def bound_speedup(
     speculative_steps: float,
     gamma: int,
 ) -> float:
-  """Returns the speedup of ideal loops, with encoders, given the steps of each.
+  """Return the speedup of ideal loops, with encoders, given the steps of each.
 
   At batch 1 the plain loop has a step per token, the other one per target call.
   """

@@ -27,7 +27,7 @@ from speculative_t5x.speculation import sampling as sampling_lib
 
 
 def new_record(job: str, **values: Any) -> run_record.RunRecord:
-  """Returns a record of this code and machine with the given values."""
+  """Return a record of this code and machine with the given values."""
   return run_record.RunRecord(
       job=job,
       **origin(),
@@ -43,7 +43,7 @@ def describe_decoding(
     sampling: sampling_lib.Sampling,
     draft_sampling: sampling_lib.Sampling | None = None,
 ) -> dict[str, Any]:
-  """Returns the fields of a record that describe the decoding.
+  """Return the fields of a record that describe the decoding.
 
   Without a sampling of its own, the drafter has the target's.
   """
@@ -74,7 +74,7 @@ def describe_decoding(
 
 
 def network_configs(decoder: token_decoder.TokenDecoder) -> list[str]:
-  """Returns the configs of target and draft models, which no record has.
+  """Return the configs of target and draft models, which no record has.
 
   They are those of a single CPU device: on others parameters are stored in
   another form, which changes no value.
@@ -84,7 +84,7 @@ def network_configs(decoder: token_decoder.TokenDecoder) -> list[str]:
 
 
 def origin() -> dict[str, str | None]:
-  """Returns when a record is made, and by which code."""
+  """Return when a record is made, and by which code."""
   now = datetime.datetime.now(datetime.UTC)
   return {
       'created': now.isoformat('T', 'seconds'),
@@ -94,7 +94,7 @@ def origin() -> dict[str, str | None]:
 
 
 def commit_of(folder: pathlib.Path) -> str | None:
-  """Returns the commit of the checkout that holds a folder, None without one.
+  """Return the commit of the checkout that holds a folder, None without one.
 
   If files of the folder that git tracks have been changed since, a plus sign
   and a hash of the changes follow.
@@ -121,7 +121,7 @@ _commit_at_first = functools.cache(commit_of)
 
 
 def describe_device() -> run_record.Device:
-  """Returns the accelerator and the software that drives it."""
+  """Return the accelerator and the software that drives it."""
   device = jax.devices()[0]
   libtpu = device.client.platform_version if device.platform == 'tpu' else None
   return run_record.Device(
@@ -136,7 +136,7 @@ def describe_device() -> run_record.Device:
 
 
 def describe_host() -> run_record.Host:
-  """Returns the processor of this machine and the cores of this process."""
+  """Return the processor of this machine and the cores of this process."""
   cpuinfo = pathlib.Path('/proc/cpuinfo')
   text = cpuinfo.read_text(encoding='utf-8') if cpuinfo.exists() else ''
   found = re.search(r'^model name\s*:\s*(.*\S)', text, re.MULTILINE)

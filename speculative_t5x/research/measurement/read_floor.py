@@ -28,7 +28,7 @@ _READS = 8  # per round, so that a round takes about as long as other parts
 def step_bytes(
     decoder: token_decoder.TokenDecoder, rows: int, inputs_length: int
 ) -> int:
-  """Returns the bytes that one target step must read.
+  """Return the bytes that one target step must read.
 
   These are the weights that a step reads, the caches of the rows, and what was
   computed of the inputs. What computed the latter is read only once per batch
@@ -51,7 +51,7 @@ def step_inputs(
     slots: int,
     inputs_length: int,
 ) -> tuple[list[Any], int]:
-  """Returns the parameters that a decode step reads, and the bytes it keeps.
+  """Return the parameters that a decode step reads, and the bytes it keeps.
 
   Both are read off the traced program, for which parameters may be shapes. A
   table of which a step gathers a few rows is not among the parameters. The
@@ -72,7 +72,7 @@ def _num_bytes(tree: Any) -> int:
 
 
 def _read_whole(jaxpr: Any) -> list[bool]:
-  """Returns which inputs of a program are read, not only rows of them."""
+  """Return which inputs of a program are read, not only rows of them."""
   read = set()
   for equation in jaxpr.eqns:
     operands = equation.invars
@@ -93,11 +93,11 @@ class Readers:
   in float32.
 
   Attributes:
-    seconds: seconds to read all bytes once, by program, one value per round.
+    seconds: Seconds to read all bytes once, by program, one value per round.
   """
 
   def __init__(self, num_bytes: int):
-    """Allocates up to 1 GiB; times of more bytes are extrapolated linearly."""
+    """Allocate up to 1 GiB; times of more bytes are extrapolated linearly."""
     self.num_bytes = num_bytes
     rows = max(min(num_bytes, MAX_BYTES) // 4 // _WIDTH, 1)
     self._share = num_bytes / (rows * _WIDTH * 4)
@@ -107,13 +107,13 @@ class Readers:
     self.seconds: dict[str, list[float]] = {n: [] for n in self._programs}
 
   def time_round(self) -> None:
-    """Times every program once."""
+    """Time every program once."""
     for name, program in self._programs.items():
       span = step_times.seconds(program)
       self.seconds[name].append(span / _READS * self._share)
 
   def floor_s(self) -> float:
-    """Returns the median seconds of the fastest program."""
+    """Return the median seconds of the fastest program."""
     return min(float(np.median(spans)) for spans in self.seconds.values())
 
 
@@ -133,7 +133,7 @@ def _programs(matrix: jax.Array) -> dict[str, Callable[[], Any]]:
 def _read_often(
     matrix: jax.Array, start: jax.Array, read: Callable[..., jax.Array]
 ) -> Callable[[], jax.Array]:
-  """Returns a program of several reads of a matrix, one after another.
+  """Return a program of several reads of a matrix, one after another.
 
   There is one wait after all reads: a wait after each would be measured too,
   and matters if a read is as short as its launch.

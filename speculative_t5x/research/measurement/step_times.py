@@ -25,8 +25,8 @@ class Parts:
   """The parts of a pair's decoding, timed in rounds.
 
   Attributes:
-    num_steps: steps per run of a loop.
-    seconds: seconds by part: of `encoder_target` and `encoder_draft` one value
+    num_steps: Steps per run of a loop.
+    seconds: Seconds by part: of `encoder_target` and `encoder_draft` one value
       per batch that they were timed on, and of a step of `t1`, `t_verify`,
       `t_draft2`, `t_draft`, `t_call` (see `docs/run_record.md`) and of
       `part_programs.width_names` one value per round.
@@ -37,7 +37,7 @@ class Parts:
       programs: part_programs.PartPrograms,
       request: requests_lib.Request,
   ):
-    """Runs each part once, on a batch of the shape to decode, to compile it."""
+    """Run each part once, on a batch of the shape to decode, to compile it."""
     self._decoder = programs.decoder
     self._bind_encoders = programs.bind_encoders
     request = self._decoder.place(request)
@@ -56,14 +56,14 @@ class Parts:
     }
 
   def time_encoders(self, request: requests_lib.Request) -> None:
-    """Times what reads the inputs of a batch, once."""
+    """Time what reads the inputs of a batch, once."""
     request = self._decoder.place(request)
     with self._decoder.scope():
       for name, program in self._bind_encoders(request).items():
         self.seconds[name].append(seconds(program))
 
   def time_round(self) -> None:
-    """Times a step of every loop once."""
+    """Time a step of every loop once."""
     with self._decoder.scope():
       spans = {name: seconds(run) for name, run in self._programs.items()}
     drafts = spans.pop('drafts')
@@ -75,7 +75,7 @@ class Parts:
   def times(
       self, rounds: slice = slice(None), encoded: slice = slice(None)
   ) -> part_sums.PartTimes:
-    """Returns the median times of some rounds; those of the encoders per batch.
+    """Return the median times of some rounds; those of the encoders per batch.
 
     `encoded` are the timings of the encoders to use.
     """
@@ -91,7 +91,7 @@ class Parts:
 
 
 def seconds(program: Callable[[], object]) -> float:
-  """Returns the seconds of one call, until its results are ready."""
+  """Return the seconds of one call, until its results are ready."""
   start = time.perf_counter()
   jax.block_until_ready(program())
   return time.perf_counter() - start

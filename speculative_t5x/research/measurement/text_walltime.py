@@ -35,17 +35,17 @@ def measure(
     repeats: int = 3,
     rounds: int = walltimes.ROUNDS,
 ) -> list[run_record.RunRecord]:
-  """Measures speedup, alpha, c and the bound of the speedup, at batch size 1.
+  """Measure speedup, alpha, c and the bound of the speedup, at batch size 1.
 
   Args:
-    decoder: target, drafter and vocabulary.
-    texts: inputs, decoded one at a time.
-    gammas: draft tokens per target call, one or several.
+    decoder: Target, drafter and vocabulary.
+    texts: Inputs, decoded one at a time.
+    gammas: Draft tokens per target call, one or several.
     sampling: Sampling of target and drafter; the default is argmax.
-    seed: seed of samples; a text draws from it and its own position.
-    rule: which draft tokens are accepted.
-    repeats: how often each text is timed; the median counts.
-    rounds: how often the parts are timed.
+    seed: Seed of samples; a text draws from it and its own position.
+    rule: Which draft tokens are accepted.
+    repeats: How often each text is timed; the median counts.
+    rounds: How often the parts are timed.
   Returns:
     One record per gamma, as the walltime job writes it, without a task and its
     metrics.

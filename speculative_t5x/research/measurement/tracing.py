@@ -16,10 +16,10 @@ class Block:
   """The tokens of one target call.
 
   Attributes:
-    accepted: draft tokens that the target accepted.
-    rejected: the first draft token that it rejected, or None. The draft tokens
+    accepted: Draft tokens that the target accepted.
+    rejected: The first draft token that it rejected, or None. The draft tokens
       after it were discarded untested.
-    from_target: the resampled token after a rejection, else the bonus token;
+    from_target: The resampled token after a rejection, else the bonus token;
       None if the row ended within its accepted draft tokens.
   """
 
@@ -36,7 +36,7 @@ class Block:
 def trace(
     decoder: token_decoder.TokenDecoder, request: requests_lib.Request
 ) -> list[Block]:
-  """Decodes a request and returns the blocks of its first row, in order."""
+  """Decode a request and return the blocks of its first row, in order."""
   return list(map(_block, calls(decoder, request, row=0)))
 
 
@@ -45,7 +45,7 @@ def calls(
     request: requests_lib.Request,
     row: int,
 ) -> list[outcome_lib.Outcome]:
-  """Decodes a request and returns the outcomes of a row's target calls."""
+  """Decode a request and return the outcomes of a row's target calls."""
   trace = jax.device_get(decoder.traced(request))
   at_call = lambda call: jax.tree.map(lambda x: x[call, row], trace.outcomes)
   every = map(at_call, range(int(trace.num_steps)))

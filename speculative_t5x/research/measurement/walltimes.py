@@ -48,7 +48,7 @@ class Reference(Protocol):
   version: str
 
   def way(self, sampling: sampling_lib.Sampling) -> Way | None:
-    """Returns how it decodes; None if it cannot sample like this."""
+    """Return how it decodes; None if it cannot sample like this."""
 
 
 def measure(
@@ -58,15 +58,15 @@ def measure(
     name: str,
     reference: Way | None = None,
 ) -> tuple[run_record.RunRecord, interleaved.Run, interleaved.Run]:
-  """Times both ways of decoding and their parts.
+  """Time both ways of decoding and their parts.
 
   Args:
-    programs: the parts, compiled once for all distributions.
-    batches: to decode, of one shape.
-    settings: the record before measurement. Each batch is timed `repeats`
+    programs: The parts, compiled once for all distributions.
+    batches: Batches to decode, of one shape.
+    settings: The record before measurement. Each batch is timed `repeats`
       times, and the parts are timed `rounds` times, spread over the batches.
-    name: what the progress lines begin with.
-    reference: how the system of `settings.reference` decodes, timed between
+    name: What the progress lines begin with.
+    reference: How the system of `settings.reference` decodes, timed between
       the others; None without one.
   Returns:
     The record, without alpha and quality; the plain and the speculative run.
@@ -119,7 +119,7 @@ def add_runs(
     plain: interleaved.Run,
     speculative: interleaved.Run,
 ) -> run_record.RunRecord:
-  """Returns a record with what two runs over the same batches counted."""
+  """Return a record with what two runs over the same batches counted."""
   return dataclasses.replace(
       add_speculative(record, speculative),
       baseline=run_of(plain),
@@ -133,7 +133,7 @@ def add_runs(
 def add_speculative(
     record: run_record.RunRecord, run: interleaved.Run
 ) -> run_record.RunRecord:
-  """Returns a record with what a speculative run counted."""
+  """Return a record with what a speculative run counted."""
   described = run_of(run)
   return dataclasses.replace(
       record,
@@ -149,7 +149,7 @@ def _add_reference(
     plain: interleaved.Run,
     speculative: interleaved.Run,
 ) -> run_record.RunRecord:
-  """Returns a record with the run of the system that it refers to."""
+  """Return a record with the run of the system that it refers to."""
   identical = None
   if record.temperature <= sampling_lib.MIN_TEMPERATURE:
     identical = sum(
@@ -172,7 +172,7 @@ def _add_reference(
 def run_of(
     run: interleaved.Run,
 ) -> run_record.PlainRun | run_record.SpeculativeRun:
-  """Returns counts and walltime of a run, for a record."""
+  """Return counts and walltime of a run, for a record."""
   values = {
       **counts.count_run(run.counts),
       'walltime_s': run.walltime_s,
@@ -189,7 +189,7 @@ def add_alpha(
     alpha: run_record.Alpha,
     rule: contracts.Rule,
 ) -> run_record.RunRecord:
-  """Adds alpha, and the speedup that Theorem 3.8 predicts from it.
+  """Add alpha, and the speedup that Theorem 3.8 predicts from it.
 
   The theorem is about the paper's rule, and about drafts of a fixed length; of
   others, no speedup is predicted. The record has gamma and c.
@@ -204,7 +204,7 @@ def add_alpha(
 
 
 def step_times_of(record: run_record.RunRecord) -> part_sums.StepTimes:
-  """Returns the times of the parts, as a record has them."""
+  """Return the times of the parts, as a record has them."""
   return part_sums.StepTimes(
       target_encoder_s=record.encoder_s.target,
       draft_encoder_s=record.encoder_s.draft,
@@ -218,7 +218,7 @@ def step_times_of(record: run_record.RunRecord) -> part_sums.StepTimes:
 def _windows(
     parts: step_times.Parts, places: np.ndarray, num_batches: int, repeats: int
 ) -> list[part_sums.PartTimes]:
-  """Returns the parts' times for each batch.
+  """Return the parts' times for each batch.
 
   Times of steps are from the rounds around a batch; those of the encoders are
   its own, because they depend on its inputs. `places` has the batch that each
@@ -258,7 +258,7 @@ def _add_bound(
     windows: list[part_sums.PartTimes],
     has_oracle: bool,
 ) -> run_record.RunRecord:
-  """Compares what the runs took with what their parts add up to.
+  """Compare what the runs took with what their parts add up to.
 
   The windows have the times of the parts that hold for each batch. With an
   oracle, what it would gain by choosing draft lengths is added: the batches
@@ -294,7 +294,7 @@ def _add_bound(
 
 
 def _warnings(step_ratio: float, efficiency: float) -> tuple[str, ...]:
-  """Returns what a reader of the times must know."""
+  """Return what a reader of the times must know."""
   found = []
   if abs(step_ratio - 1) > _MAX_STEP_DIFFERENCE:
     change = 'slower' if step_ratio > 1 else 'faster'
@@ -317,7 +317,7 @@ def _add_programs(
     request: requests_lib.Request,
     speculative: interleaved.Run,
 ) -> run_record.RunRecord:
-  """Returns a record with the operations and the memory of the programs."""
+  """Return a record with the operations and the memory of the programs."""
   counted = operations.count(decoder, request)
   factor = None
   # With several widths, the operations of the run are not known.
@@ -337,7 +337,7 @@ def _add_programs(
 
 
 def _peak_bytes(compiled: jax.stages.Compiled) -> int | None:
-  """Returns the most bytes that a program holds, arguments included."""
+  """Return the most bytes that a program holds, arguments included."""
   found = compiled.memory_analysis()
   if found is None:  # not every backend says
     return None

@@ -35,14 +35,14 @@ _TOP, _STRIKE, _UNDERLINE, _BOTTOM = 0.95, 0.3, -0.15, -0.3
 
 
 def page(trace: token_trace.TokenTrace) -> str:
-  """Returns an HTML page that loads nothing, to be written as UTF-8."""
+  """Return an HTML page that loads nothing, to be written as UTF-8."""
   console = _console()
   console.print(trace)
   return console.export_html()
 
 
 def draw(trace: token_trace.TokenTrace) -> figure_lib.Figure:
-  """Draws a figure for print, as wide as a page and as tall as its text."""
+  """Draw a figure for print, as wide as a page and as tall as its text."""
   rows = _console().render_lines(trace, pad=False)
   height = len(rows) * _LEADING + 2 * _MARGIN
   with figure_style.applied():

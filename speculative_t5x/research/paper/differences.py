@@ -28,7 +28,7 @@ class Effect(NamedTuple):
 
 
 def effects(row: published.Row, record: run_record.RunRecord) -> list[Effect]:
-  """Returns all known causes of the difference, in a fixed order.
+  """Return all known causes of the difference, in a fixed order.
 
   They lead from the paper's measured speedup to its predicted one, from there
   to the prediction for this run by way of its alpha and c, and then to its
@@ -68,7 +68,7 @@ def effects(row: published.Row, record: run_record.RunRecord) -> list[Effect]:
 
 
 def _part_effects(gamma: int, record: run_record.RunRecord) -> list[Effect]:
-  """Returns the effects of the first draft step, the encoders and the drift."""
+  """Return the effects of the first draft step, the encoders and the drift."""
   first, later = record.t_draft2_ms / record.t1_ms, record.c
   block_ms = record.t_draft2_ms + (gamma - 1) * record.t_draft_ms
   block = (block_ms + record.t_verify_ms) / record.t1_ms  # in target steps
@@ -94,7 +94,7 @@ def _part_effects(gamma: int, record: run_record.RunRecord) -> list[Effect]:
 
 
 def reasons(row: published.Row, record: run_record.RunRecord) -> list[Effect]:
-  """Returns up to 3 effects of 5 percent or more, the largest first."""
+  """Return up to 3 effects of 5 percent or more, the largest first."""
   strength = lambda effect: abs(math.log(effect.factor))
   least = math.log1p(_LEAST_EFFECT)
   large = [e for e in effects(row, record) if strength(e) >= least]

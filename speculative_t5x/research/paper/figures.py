@@ -41,7 +41,7 @@ _Looks = Mapping[str, Mapping[str, str]]  # marker and colour of each pair
 
 
 def figure_2(points: Points = ()) -> figure_lib.Figure:
-  """Draws the tokens per target call over alpha: Equation (1), and measured."""
+  """Draw the tokens per target call over alpha: Equation (1), and measured."""
   with figure_style.applied():
     figure, (axes,) = figure_style.panels(
         _ALPHA_LABEL, ['tokens per target call'], _AXES_IN
@@ -64,7 +64,7 @@ def figure_2(points: Points = ()) -> figure_lib.Figure:
 
 
 def figure_3(points: Points = ()) -> figure_lib.Figure:
-  """Draws the best integer gamma over alpha: Section 3.5, and measured.
+  """Draw the best integer gamma over alpha: Section 3.5, and measured.
 
   Every gamma of a sweep has a mark, since the best one may lie beyond those
   that were run. The mark of the fastest is large. Those of gammas whose
@@ -102,7 +102,7 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
 
 
 def figure_4(points: Points = ()) -> figure_lib.Figure:
-  """Draws speed and operations, over those of plain decoding, over alpha.
+  """Draw speed and operations, over those of plain decoding, over alpha.
 
   The curves assume that c and c-hat are 0. The paper draws both in the same
   axes. Here they have their own, to leave room for points: above, the speed
@@ -139,7 +139,7 @@ def figure_4(points: Points = ()) -> figure_lib.Figure:
 
 
 def _alphas(points: Iterable[points_lib.Point]) -> np.ndarray:
-  """Returns alphas over the paper's range, widened to hold the points."""
+  """Return alphas over the paper's range, widened to hold the points."""
   low, high = published.FIGURE_ALPHAS
   measured = [point.alpha for point in points]
   if any(alpha < low for alpha in measured):
@@ -150,7 +150,7 @@ def _alphas(points: Iterable[points_lib.Point]) -> np.ndarray:
 
 
 def _sweeps(points: Points) -> list[list[points_lib.Point]]:
-  """Returns the points in groups that differ in gamma only."""
+  """Return the points in groups that differ in gamma only."""
   sweeps = {}
   for point in points:
     key = point.label, point.run.temperature, point.alpha
@@ -159,7 +159,7 @@ def _sweeps(points: Points) -> list[list[points_lib.Point]]:
 
 
 def _overlap(first: points_lib.Point, second: points_lib.Point) -> bool:
-  """Returns whether both speedups have intervals, and these overlap."""
+  """Return whether both speedups have intervals, and these overlap."""
   intervals = first.run.speedup_ci95, second.run.speedup_ci95
   if None in intervals:
     return False
@@ -168,7 +168,7 @@ def _overlap(first: points_lib.Point, second: points_lib.Point) -> bool:
 
 
 def _looks(points: Points) -> _Looks:
-  """Returns the look of each pair, by its label: 100 are different."""
+  """Return the look of each pair, by its label: 100 are different."""
   count = len(figure_style.MARKERS)
   return {
       label: {
@@ -194,7 +194,7 @@ def _draw_points(
     points: Points,
     height: Callable[[points_lib.Point], float],
 ) -> None:
-  """Draws a mark per point, and above each sweep its gammas."""
+  """Draw a mark per point, and above each sweep its gammas."""
   for sweep in _sweeps(points):
     upwards = sorted(sweep, key=height)
     for point in upwards:
@@ -238,7 +238,7 @@ def _draw_dash(
 def _add_legend(
     figure: figure_lib.Figure, looks: _Looks, notes: Sequence[str]
 ) -> None:
-  """Adds a legend with notes below finished axes; makes the figure taller."""
+  """Add a legend with notes below finished axes; make the figure taller."""
   if not looks:
     return
   num_lines = len(notes) + len(looks)

@@ -68,7 +68,7 @@ class Row(NamedTuple):
 def plain_row(
     times: part_sums.StepTimes, num_tokens: int, walltime_ms: float
 ) -> Row:
-  """Returns the row of decoding by the target alone, one target call per token.
+  """Return the row of decoding by the target alone, one target call per token.
 
   The times are those of this example at batch size 1. If they add up to more
   than the measured time of the whole example, the row has no commits.
@@ -81,7 +81,7 @@ def plain_row(
 def speculative_row(
     times: part_sums.StepTimes, gamma: int, num_calls: int, walltime_ms: float
 ) -> Row:
-  """Returns the row of speculative decoding by a draft model; see `plain_row`.
+  """Return the row of speculative decoding by a draft model; see `plain_row`.
   """
   encoders = [
       (Kind.TARGET_ENCODER, times.target_encoder_s * 1e3),
@@ -130,7 +130,7 @@ _MIN_EDGED = 2.5  # points
 
 
 def draw(rows: Sequence[Row]) -> figure_lib.Figure:
-  """Draws rows along one time axis, with their numbers of target calls."""
+  """Draw rows along one time axis, with their numbers of target calls."""
   with figure_style.applied():
     height = _ROW_HEIGHT * len(rows) + _REST_HEIGHT
     figure = figure_style.Figure(
@@ -181,7 +181,7 @@ _PROCESS = 1  # viewers reserve 0 for idle time
 
 
 def to_trace_events(rows: Sequence[Row]) -> dict:
-  """Returns the rows in the trace event format of Perfetto.
+  """Return the rows in the trace event format of Perfetto.
 
   Each row is a thread of one process, and each span is a complete event ('X')
   of its thread. Write the result to a file by `json.dump`, and open the file at

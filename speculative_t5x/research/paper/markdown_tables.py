@@ -69,7 +69,7 @@ class Pair(NamedTuple):
 
 
 def table_1() -> markdown.Page:
-  """Returns Table 1: the factors of Theorems 3.8 and 3.11, and the paper's."""
+  """Return Table 1: the factors of Theorems 3.8 and 3.11, and the paper's."""
   return markdown.page([markdown.table(map(_factors, published.TABLE_1))])
 
 
@@ -106,14 +106,14 @@ class _Line(NamedTuple):
 def table_2(
     simulated: Iterable[run_record.RunRecord], pairs: Sequence[Pair] = ()
 ) -> markdown.Page:
-  """Returns Table 2: speedups; see `table_4`."""
+  """Return Table 2: speedups; see `table_4`."""
   return _speeds(_HEADLINE_2, simulated, pairs)
 
 
 def table_4(
     simulated: Iterable[run_record.RunRecord], pairs: Sequence[Pair] = ()
 ) -> markdown.Page:
-  """Returns Table 4: expected and measured speedups.
+  """Return Table 4: expected and measured speedups.
 
   A row of the paper has a line per gamma that was measured, or else the record
   with simulated acceptance, and lines of other pairs follow. The page has the
@@ -140,7 +140,7 @@ def _speeds(
 def _lines(
     simulated: Sequence[run_record.RunRecord], pairs: Sequence[Pair]
 ) -> Iterator[_Line]:
-  """Yields the paper's rows, measured or simulated, and then other pairs."""
+  """Yield the paper's rows, measured or simulated, and then other pairs."""
   by_rate = {
       (x.drafter.name, x.temperature, x.gamma, x.simulated_acceptance): x
       for x in simulated
@@ -160,7 +160,7 @@ def _lines(
 
 
 def _by_temperature(pair: Pair) -> dict[float, list[run_record.RunRecord]]:
-  """Returns the records with a speedup."""
+  """Return the records with a speedup."""
   found = {}
   for record in pair.records:
     if record.speedup is not None:
@@ -174,7 +174,7 @@ def _gamma_lines(
     row: published.Row | None,
     found: Sequence[run_record.RunRecord],
 ) -> Iterator[_Line]:
-  """Yields a line per gamma: the first one, and the best by Theorem 3.8."""
+  """Yield a line per gamma: the first one, and the best by Theorem 3.8."""
   first, *others = found
   chosen = ['given' if row is None else 'paper']
   best = theory.optimal_gamma(readings.alpha(first), first.c)
@@ -242,7 +242,7 @@ def _ours(line: _Line) -> markdown.Row:
 def table_3(
     records: Sequence[run_record.RunRecord], pairs: Sequence[Pair] = ()
 ) -> markdown.Page:
-  """Returns Table 3 and the comparison of Appendix A.2.
+  """Return Table 3 and the comparison of Appendix A.2.
 
   The records are of any job, see `points.alphas`. Those of pairs stand beside
   the paper's values where it has the pair.
@@ -310,7 +310,7 @@ def _alpha(
 
 
 def table_5(pairs: Sequence[Pair] = ()) -> markdown.Page:
-  """Returns Table 5: alpha of measured pairs under lenience, then the paper's.
+  """Return Table 5: alpha of measured pairs under lenience, then the paper's.
   """
   found = [*_with_rule(pairs, lenience.Lenience.name)]
   by_pair = {}
@@ -340,7 +340,7 @@ def table_5(pairs: Sequence[Pair] = ()) -> markdown.Page:
 def _with_rule(
     pairs: Sequence[Pair], rule: str
 ) -> Iterator[tuple[Pair, run_record.RunRecord]]:
-  """Yields the records of what a rule accepts, with their pairs."""
+  """Yield the records of what a rule accepts, with their pairs."""
   for pair in pairs:
     for record in pair.records:
       if record.rule_alpha is not None and readings.rule(record).startswith(

@@ -23,7 +23,7 @@ def measure(
     *,
     rounds: int = ROUNDS,
 ) -> list[loop_trace.Row]:
-  """Returns a row of plain decoding and one per gamma, timed interleaved.
+  """Return a row of plain decoding and one per gamma, timed interleaved.
 
   The text is decoded at temperature 0, and the medians of the rounds count.
 

@@ -16,7 +16,7 @@ from speculative_t5x.research.reports import runs
 
 
 def pair_label(record: run_record.RunRecord) -> str:
-  """Returns the pair of a run by sizes and kinds, and its unusual settings.
+  """Return the pair of a run by sizes and kinds, and its unusual settings.
 
   Runs of other gammas and temperatures share it, and so do all rates of a
   simulated acceptance. A checkpoint is named by its size, not by its folder.
@@ -29,7 +29,7 @@ def pair_label(record: run_record.RunRecord) -> str:
 
 
 def _name(model: readings.Model) -> str:
-  """Returns the kind and size of a checkpoint, or how the paper names it."""
+  """Return the kind and size of a checkpoint, or how the paper names it."""
   if model.checkpoint is not None and model.num_params is not None:
     kind = getattr(model, 'kind', '')  # a target has none
     kind = 'draft model' if kind == 'model' else kind.replace('_', ' ')
@@ -44,7 +44,7 @@ def _name(model: readings.Model) -> str:
 def alphas(
     records: Sequence[run_record.RunRecord],
 ) -> list[tuple[str, float, run_record.Alpha]]:
-  """Returns label, temperature and alpha of each pair and temperature.
+  """Return label, temperature and alpha of each pair and temperature.
 
   They are for Table 3. Records without a measured alpha are left out.
 
@@ -68,9 +68,9 @@ class Point(NamedTuple):
   """A measured run as a point in a figure of the paper.
 
   Attributes:
-    label: label of its pair; see `pair_label` and `runs.labels`.
-    alpha: see `readings.alpha`.
-    run: record of the run, with gamma, c, tokens per target call and a speedup.
+    label: Label of its pair; see `pair_label` and `runs.labels`.
+    alpha: See `readings.alpha`.
+    run: Record of the run, with gamma, c, tokens per target call and a speedup.
   """
 
   label: str
@@ -79,7 +79,7 @@ class Point(NamedTuple):
 
 
 def from_records(records: Sequence[run_record.RunRecord]) -> list[Point]:
-  """Returns one point per record that has the values of a point.
+  """Return one point per record that has the values of a point.
 
   Left out are plain runs, and runs whose alpha, c, tokens per call or speedup
   was not measured or is not finite.

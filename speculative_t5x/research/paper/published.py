@@ -49,12 +49,12 @@ class Row:
     task: 'EnDe' or 'CNNDM'.
     draft: 'small', 'base' or 'large'.
     temperature: 0 or 1.
-    gamma: draft tokens per target call.
+    gamma: Draft tokens per target call.
     alpha: alpha by Corollary 3.6 on text of the target; two decimals.
-    cost_coefficient: c, from the authors' traces; printed with two decimals.
+    cost_coefficient: C, from the authors' traces; printed with two decimals.
     predicted: EXP, by Theorem 3.8 with unrounded alpha and c; one decimal.
     measured: EMP, of walltimes that include both encoders; one decimal.
-    is_best: whether it is starred, as the fastest draft model of its task and
+    is_best: Whether it is starred, as the fastest draft model of its task and
       temperature.
   """
 
@@ -86,7 +86,7 @@ TABLES_2_AND_4 = (
 
 
 def find_row(task: str, draft: str, temperature: float) -> Row | None:
-  """Returns the row of Tables 2 and 4 with this task, draft and temperature."""
+  """Return the row of Tables 2 and 4 with this task, draft and temperature."""
   wanted = task, draft, temperature
   rows = {(x.task, x.draft, x.temperature): x for x in TABLES_2_AND_4}
   return rows.get(wanted)
@@ -97,9 +97,9 @@ class Alphas:
   """A row of Table 3: alpha by Corollary 3.6 on 10K tokens of the target.
 
   Attributes:
-    target: the target model.
-    task: see above.
-    draft: the draft model.
+    target: The target model.
+    task: See above.
+    draft: The draft model.
     at_temperature_0: alpha of argmax.
     at_temperature_1: alpha of standard sampling; for LaMDA after top-k 40.
   """

@@ -32,8 +32,8 @@ class Advice(NamedTuple):
   """The best gamma of a draft model.
 
   Attributes:
-    measured: the record of the best run.
-    untried: a gamma that was not run, and its expected speedup, which is larger
+    measured: The record of the best run.
+    untried: A gamma that was not run, and its expected speedup, which is larger
       than the measured one; None if there is no such gamma, or under a policy
       that adapts the length of drafts.
   """
@@ -45,7 +45,7 @@ class Advice(NamedTuple):
 def tokens_per_call(
     texts: Sequence[acceptance.Text], max_gamma: int
 ) -> np.ndarray:
-  """Returns the expected tokens per target call on texts of the target.
+  """Return the expected tokens per target call on texts of the target.
 
   [max_gamma] float, for gamma 1, 2, ...
   """
@@ -57,7 +57,7 @@ def tokens_per_call(
 def expect_speedups(
     records: Sequence[run_record.RunRecord], tokens_by_gamma: Sequence[float]
 ) -> np.ndarray:
-  """Returns the expected speedups for gamma 1, 2, ..., to the largest one run.
+  """Return the expected speedups for gamma 1, 2, ..., to the largest one run.
 
   For a gamma that was run it is the measured speedup. The records are of runs
   that differ in gamma only, and `tokens_by_gamma` are expected tokens per
@@ -71,7 +71,7 @@ def expect_speedups(
 
 
 def _modelled_speedups(records, tokens_by_gamma) -> np.ndarray:
-  """Returns the speedups that follow from the times of the parts.
+  """Return the speedups that follow from the times of the parts.
 
   The times of a record are divided by its own target step, since the speed of
   the machine may have changed between records.
@@ -102,7 +102,7 @@ def _modelled_speedups(records, tokens_by_gamma) -> np.ndarray:
 def advise(
     records: Sequence[run_record.RunRecord], tokens_by_gamma: Sequence[float]
 ) -> Advice:
-  """Returns the fastest run, and a gamma that may be faster.
+  """Return the fastest run, and a gamma that may be faster.
 
   See `expect_speedups` for the arguments.
   """
@@ -123,7 +123,7 @@ def _verdict(record: run_record.RunRecord) -> intervals.Verdict:
 
 
 def describe(advice: Advice) -> str:
-  """Returns the advice as text, which claims no gain that was not measured."""
+  """Return the advice as text, which claims no gain that was not measured."""
   record = advice.measured
   gamma = record.gamma
   measured = (
@@ -155,7 +155,7 @@ def describe(advice: Advice) -> str:
 
 
 def describe_costs(records: Sequence[run_record.RunRecord]) -> str | None:
-  """Returns what a draft length that adapts could gain, and what it needs.
+  """Return what a draft length that adapts could gain, and what it needs.
 
   The records are of runs that differ in gamma only. None if that was not
   measured: at batch sizes above 1, under a policy that adapts, or for drafts of

@@ -11,12 +11,12 @@ MISSING = '-'
 
 
 def number(value: float | None, decimals: int = 2) -> str:
-  """Returns a number with a fixed count of decimals."""
+  """Return a number with a fixed count of decimals."""
   return MISSING if value is None else f'{value:.{decimals}f}'
 
 
 def interval(bounds: Sequence[float] | None, decimals: int = 2) -> str:
-  """Returns the bounds of an interval, in brackets."""
+  """Return the bounds of an interval, in brackets."""
   if bounds is None:
     return MISSING
   low, high = (number(bound, decimals) for bound in bounds)
@@ -26,7 +26,7 @@ def interval(bounds: Sequence[float] | None, decimals: int = 2) -> str:
 def speedup(
     record: run_record.RunRecord | run_record.Reference | None,
 ) -> str:
-  """Returns the speedup of a run, with its interval if there is one."""
+  """Return the speedup of a run, with its interval if there is one."""
   if record is None:
     return MISSING
   value, bounds = record.speedup, record.speedup_ci95
@@ -36,5 +36,5 @@ def speedup(
 
 
 def acceptance(record: run_record.RunRecord) -> str:
-  """Returns how the acceptance of a run came about."""
+  """Return how the acceptance of a run came about."""
   return 'simulated' if readings.is_simulated(record) else 'measured'

@@ -17,7 +17,7 @@ _HTML = '<pre style="white-space: pre-wrap; line-height: 1.5">{code}</pre>'
 
 
 def show(report: console_lib.RenderableType) -> None:
-  """Prints a report to stdout: with styles on a terminal, else as `to_text`.
+  """Print a report to stdout: with styles on a terminal, else as `to_text`.
 
   Lines are never broken, so that paths can be copied. A terminal wraps them.
   """
@@ -29,7 +29,7 @@ def show(report: console_lib.RenderableType) -> None:
 
 
 def to_text(report: console_lib.RenderableType) -> str:
-  """Returns a report as plain text, without styles and without line breaks.
+  """Return a report as plain text, without styles and without line breaks.
 
   Lines have no trailing spaces, and the last one has no newline.
   """
@@ -40,14 +40,14 @@ def to_text(report: console_lib.RenderableType) -> str:
 
 
 def to_html(report: console_lib.RenderableType) -> str:
-  """Returns a report as an HTML fragment with inline styles, for notebooks."""
+  """Return a report as an HTML fragment with inline styles, for notebooks."""
   page = _page(color_system='truecolor', record=True)
   page.print(report)
   return page.export_html(code_format=_HTML, inline_styles=True)
 
 
 def _page(**options: Any) -> console_lib.Console:
-  """Returns a console that writes to a string, also within a notebook."""
+  """Return a console that writes to a string, also within a notebook."""
   return _console(file=io.StringIO(), force_jupyter=False, **options)
 
 
@@ -63,7 +63,7 @@ def table(
     *,
     justify: console_lib.JustifyMethod = 'right',
 ) -> table_lib.Table:
-  """Returns a table of at least one row, without lines between its cells."""
+  """Return a table of at least one row, without lines between its cells."""
   result = table_lib.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
   rows = list(rows)
   for name in rows[0]:

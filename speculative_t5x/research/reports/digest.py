@@ -16,7 +16,7 @@ _DIGITS = 16
 
 
 def of(records: Iterable[Any]) -> str:
-  """Returns the digest of records, dataclasses or JSON, whatever their order.
+  """Return the digest of records, dataclasses or JSON, whatever their order.
 
   Keys without a value are left out, so that a key that a later version adds
   does not change the digests of earlier records.
@@ -26,7 +26,7 @@ def of(records: Iterable[Any]) -> str:
 
 
 def note(records: Iterable[Any]) -> str:
-  """Returns the words that say which records something was made from."""
+  """Return the words that say which records something was made from."""
   return f'records: {of(records)}'
 
 

@@ -29,7 +29,7 @@ MISMATCH = 'mismatch'
 def describe(
     example_id: int, decode: int, difference: near_ties.Difference
 ) -> dict[str, Any]:
-  """Returns an output that differs as an object of `divergence.jsonl`."""
+  """Return an output that differs as an object of `divergence.jsonl`."""
   keys = 'position', 'decision', 'tokens', 'logits', 'margin', 'tolerance'
   return {
       'example_id': example_id,
@@ -45,7 +45,7 @@ def compared(
     num_rows: int,
     differences: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-  """Returns a line of `divergence.jsonl`; see `docs/run_record.md`.
+  """Return a line of `divergence.jsonl`; see `docs/run_record.md`.
 
   The ways are 'baseline' or 'speculative'. For the differences see `describe`.
   """
@@ -65,14 +65,14 @@ def compared(
 
 
 def render(lines: Sequence[Mapping[str, Any]]) -> console_lib.Group:
-  """Returns a table of the rows that differ, and the counts; see `compared`."""
+  """Return a table of the rows that differ, and the counts; see `compared`."""
   rows = [_row(line, row) for line in lines for row in line['differences']]
   table = [console.table(rows), ''] if rows else []
   return console_lib.Group(*table, *map(_summary, lines))
 
 
 def _row(line: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, str]:
-  """Returns the cells of an output that differs, by column."""
+  """Return the cells of an output that differs, by column."""
   pairs = row['logits'] or ((None, None), (None, None))
   logits = [' / '.join(cells.number(x, 6) for x in pair) for pair in pairs]
   small = lambda x: cells.MISSING if x is None else f'{x:.1e}'

@@ -14,7 +14,7 @@ from speculative_t5x.research.reports import runs
 
 
 def render(records: list[run_record.RunRecord]) -> console_lib.Group:
-  """Returns a table with one line per record, and what follows from it."""
+  """Return a table with one line per record, and what follows from it."""
   return console_lib.Group(
       _heading(records),
       console.table(map(_row, records)),
@@ -79,7 +79,7 @@ def _quality(record: run_record.RunRecord) -> str:
 
 
 def _verdict(record: run_record.RunRecord) -> str:
-  """Returns whether speculation pays: never if the interval includes 1."""
+  """Return whether speculation pays: never if the interval includes 1."""
   times = f'{record.speedup:.2f}x the speed of plain decoding.'
   said = {
       intervals.Verdict.NO_INTERVAL: (

@@ -19,7 +19,7 @@ class Page(str):
 
 
 def page(parts: Iterable[str], records: Sequence[Any] = ()) -> Page:
-  """Returns parts as a page, with the digest of its records in a comment.
+  """Return parts as a page, with the digest of its records in a comment.
 
   Empty parts are left out. For the digest see `digest.of`.
   """
@@ -28,7 +28,7 @@ def page(parts: Iterable[str], records: Sequence[Any] = ()) -> Page:
 
 
 def table(rows: Iterable[Row], columns: Sequence[str] = ()) -> str:
-  """Returns a table of texts, which hold no line break and no '|'.
+  """Return a table of texts, which hold no line break and no '|'.
 
   The columns are those given, or all that a row has; a row may lack some.
   Without a row there is no table, and an empty text.
@@ -43,7 +43,7 @@ def table(rows: Iterable[Row], columns: Sequence[str] = ()) -> str:
 
 
 def with_headline(rows: Sequence[Row], headline: Sequence[str]) -> str:
-  """Returns a table of some columns, and below it the table of all.
+  """Return a table of some columns, and below it the table of all.
 
   A wide table hides its last columns off the screen.
   """

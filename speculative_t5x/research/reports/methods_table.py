@@ -39,7 +39,7 @@ class _Method(NamedTuple):
 def render(
     tasks: Mapping[str, Sequence[run_record.RunRecord]],
 ) -> markdown.Page:
-  """Returns a table per temperature and batch size, with a row per method.
+  """Return a table per temperature and batch size, with a row per method.
 
   Each task has the records of one walltime job.
   """
@@ -55,7 +55,7 @@ def render(
 def tables(
     tasks: Mapping[str, Sequence[run_record.RunRecord]],
 ) -> dict[tuple[float, int], str]:
-  """Returns the tables of `render` by temperature and batch size."""
+  """Return the tables of `render` by temperature and batch size."""
   columns = [*_Method._fields]
   names, labels, records = [], [], []
   for name, each in tasks.items():
@@ -87,7 +87,7 @@ def tables(
 def _best(
     records: Sequence[run_record.RunRecord], like: run_record.RunRecord
 ) -> run_record.RunRecord | None:
-  """Returns the fastest run with a lossless rule in the setting of another."""
+  """Return the fastest run with a lossless rule in the setting of another."""
   setting = like.temperature, like.batch_size
   found = [
       record
@@ -102,7 +102,7 @@ def _best(
 def _shorten(
     tasks: Sequence[str], labels: Sequence[str], kinds: Sequence[str | None]
 ) -> list[str]:
-  """Returns kinds, and labels where a task has several of one kind.
+  """Return kinds, and labels where a task has several of one kind.
 
   Draft models and measured costs are a task's own, and share a row.
   """

@@ -9,7 +9,7 @@ from speculative_t5x.research.reports import console
 
 
 def render(report: checks.Report) -> console_lib.Group:
-  """Returns the findings as a table, with the remarks on them below it."""
+  """Return the findings as a table, with the remarks on them below it."""
   roles = zip(('target', 'draft'), report.checkpoints, strict=True)
   rows = [
       {
@@ -35,7 +35,7 @@ def render(report: checks.Report) -> console_lib.Group:
 
 
 def conclude(report: checks.Report) -> str:
-  """Returns whether the pair can work: the number of warnings, or an error.
+  """Return whether the pair can work: the number of warnings, or an error.
 
   Only the first error is named; the table has all of them.
   """

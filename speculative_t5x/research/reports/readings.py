@@ -19,7 +19,7 @@ Model = descriptions.ModelDescription | descriptions.DrafterDescription
 
 
 def alpha(record: run_record.RunRecord) -> float | None:
-  """Returns the alpha of a run, None if it is not known.
+  """Return the alpha of a run, None if it is not known.
 
   It is the rate of the simulated acceptance if there is one, and otherwise the
   alpha measured by Corollary 3.6.
@@ -30,12 +30,12 @@ def alpha(record: run_record.RunRecord) -> float | None:
 
 
 def is_simulated(record: run_record.RunRecord) -> bool:
-  """Returns whether draft tokens were accepted at a given rate."""
+  """Return whether draft tokens were accepted at a given rate."""
   return record.simulated_acceptance is not None
 
 
 def rule(record: run_record.RunRecord) -> str:
-  """Returns the rule of a run.
+  """Return the rule of a run.
 
   It says so if the outputs do not follow the target's distribution.
   """
@@ -46,12 +46,12 @@ def rule(record: run_record.RunRecord) -> str:
 
 
 def policy(record: run_record.RunRecord) -> str:
-  """Returns the draft length policy of a run, with its numbers."""
+  """Return the draft length policy of a run, with its numbers."""
   return record.gamma_policy or draft_length.Fixed.name
 
 
 def input_notes(records: Iterable[run_record.RunRecord]) -> list[str]:
-  """Returns sentences on inputs that were truncated or are in part unknown."""
+  """Return sentences on inputs that were truncated or are in part unknown."""
   records = [*records]
   notes = [
       f'{record.truncated_inputs} of {record.num_examples} inputs were'
@@ -71,14 +71,14 @@ def input_notes(records: Iterable[run_record.RunRecord]) -> list[str]:
 
 
 def verdict(record: run_record.RunRecord) -> str:
-  """Returns the `intervals.Verdict` on a speedup, or that there is none."""
+  """Return the `intervals.Verdict` on a speedup, or that there is none."""
   if record.speedup is None:
     return 'not measured'
   return intervals.verdict(record.speedup_ci95)
 
 
 def interleaving_factor(record: run_record.RunRecord) -> float | None:
-  """Returns the time of a speculative step over the sum of its parts' times.
+  """Return the time of a speculative step over the sum of its parts' times.
 
   The step interleaves drafting and verification; the parts were timed
   separately. The factor is above 1 if draft and target evict each other from
@@ -92,12 +92,12 @@ def interleaving_factor(record: run_record.RunRecord) -> float | None:
 
 
 def method(record: run_record.RunRecord) -> str:
-  """Returns the drafter, and rule and policy if they are not the paper's."""
+  """Return the drafter, and rule and policy if they are not the paper's."""
   return ', '.join([model_name(record.drafter), *rule_and_policy(record)])
 
 
 def rule_and_policy(record: run_record.RunRecord) -> list[str]:
-  """Returns the rule and the policy if they are not those of the paper."""
+  """Return the rule and the policy if they are not those of the paper."""
   words = []
   if not is_simulated(record) and rule(record) != tokenwise.TOKENWISE.name:
     words.append(f'rule {rule(record)}')
@@ -107,7 +107,7 @@ def rule_and_policy(record: run_record.RunRecord) -> list[str]:
 
 
 def model_name(model: Model) -> str:
-  """Returns the name of a checkpoint, or the kind and size of its model."""
+  """Return the name of a checkpoint, or the kind and size of its model."""
   if model.name:
     return model.name
   kind = getattr(model, 'kind', None) or 'no checkpoint'
@@ -116,7 +116,7 @@ def model_name(model: Model) -> str:
 
 
 def size(num_params: float) -> str:
-  """Returns a number of parameters in millions or billions, with 3 digits."""
+  """Return a number of parameters in millions or billions, with 3 digits."""
   if num_params >= 999.5e6:
     return f'{num_params / 1e9:.3g}B'
   return f'{num_params / 1e6:.3g}M'

@@ -41,7 +41,7 @@ _IF_DIFFERENT = {
 
 
 def read(path: str | os.PathLike[str]) -> list[run_record.RunRecord]:
-  """Reads the records of a file that has one per line, as results.jsonl.
+  """Read the records of a file that has one per line, as results.jsonl.
 
   See `run_record.from_dict` for records of other versions.
 
@@ -62,7 +62,7 @@ def read(path: str | os.PathLike[str]) -> list[run_record.RunRecord]:
 
 
 def label(record: run_record.RunRecord) -> str:
-  """Returns the settings of a speculative run, except gamma.
+  """Return the settings of a speculative run, except gamma.
 
   They are the task and the drafter, the target if acceptance is simulated, the
   temperature, all settings that differ from the defaults, and the rate of the
@@ -79,7 +79,7 @@ def label(record: run_record.RunRecord) -> str:
 
 
 def unusual_settings(record: run_record.RunRecord) -> list[str]:
-  """Returns the settings of a run that differ from the defaults."""
+  """Return the settings of a run that differ from the defaults."""
   found = unusual_sampling(record)
   if record.batch_size != 1:
     found.append(f'batch {record.batch_size}')
@@ -89,7 +89,7 @@ def unusual_settings(record: run_record.RunRecord) -> list[str]:
 
 
 def unusual_sampling(record: run_record.RunRecord) -> list[str]:
-  """Returns the filters of a run, and what differs in sampling drafts."""
+  """Return the filters of a run, and what differs in sampling drafts."""
   names = 'topk', 'topp', 'minp', 'typicalp'
   found = [f'{name} {x}' for name in names if (x := getattr(record, name))]
   draft = record.drafter
@@ -103,7 +103,7 @@ def labels(
     records: Sequence[run_record.RunRecord],
     label: Callable[[run_record.RunRecord], str],
 ) -> list[str]:
-  """Returns one label per record, different for different settings.
+  """Return one label per record, different for different settings.
 
   If records with the same label differ in a setting that it does not mention,
   the setting is appended. These are settings of the model, the data and the

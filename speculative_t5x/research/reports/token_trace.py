@@ -37,7 +37,7 @@ _LEGEND = {
 def trace(
     decoder: text_decoder.TextDecoder, text: str, **options: Any
 ) -> 'TokenTrace':
-  """Decodes a text speculatively and returns the report of its output.
+  """Decode a text speculatively and return the report of its output.
 
   Options are those of `TextDecoder.make_request`, such as the temperature.
   """
@@ -53,10 +53,10 @@ class TokenTrace:
   A notebook shows it in colour.
 
   Attributes:
-    blocks: as `tracing.trace` returns them.
-    id_to_piece: gives the piece of a token id; SentencePiece's own shows a
+    blocks: As `tracing.trace` returns them.
+    id_to_piece: Gives the piece of a token id; SentencePiece's own shows a
       space as '▁'.
-    sentence: the input, printed first; None to leave it out.
+    sentence: The input, printed first; None to leave it out.
   """
 
   blocks: Sequence[tracing.Block]

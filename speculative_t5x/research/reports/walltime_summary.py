@@ -29,7 +29,7 @@ _KEYS = (
 
 
 def render(records: Sequence[run_record.RunRecord]) -> markdown.Page:
-  """Returns tables with one line per record, and notes on how to read them."""
+  """Return tables with one line per record, and notes on how to read them."""
   rows = [row(x, records) for x in records]
   headline = [name for name in _HEADLINE if rows and name in rows[0]]
   table = markdown.with_headline(rows, headline)
@@ -47,7 +47,7 @@ def speedups(
     record: run_record.RunRecord | None,
     records: Iterable[run_record.RunRecord],
 ) -> markdown.Row:
-  """Returns the cells of `SPEEDUPS` of a run, None if it was not run.
+  """Return the cells of `SPEEDUPS` of a run, None if it was not run.
 
   Without a time of T5X in any record, the table has no column for it.
   """
@@ -60,7 +60,7 @@ def speedups(
 def row(
     record: run_record.RunRecord, records: Iterable[run_record.RunRecord]
 ) -> markdown.Row:
-  """Returns the row of a record in the table of all values; see `speedups`."""
+  """Return the row of a record in the table of all values; see `speedups`."""
   is_plain = record.drafter is None
   return {
       'drafter': 'none (plain)' if is_plain else readings.method(record),
@@ -84,7 +84,7 @@ def row(
 
 
 def setup(records: Sequence[run_record.RunRecord]) -> str:
-  """Returns a sentence on what was measured, with every value that occurs."""
+  """Return a sentence on what was measured, with every value that occurs."""
   if not records:
     return 'Nothing was run.'
   drafters = [r.drafter for r in records if r.drafter is not None]

@@ -48,9 +48,9 @@ class NamedDraft:
   """A draft for one target: a network, or a table.
 
   Attributes:
-    description: what a run record says of it.
-    config: config of what makes a draft token; None for a table.
-    table: shapes of a table as large as one of the make-table job, else None.
+    description: What a run record says of it.
+    config: Config of what makes a draft token; None for a table.
+    table: Shapes of a table as large as one of the make-table job, else None.
   """
 
   description: descriptions.DrafterDescription
@@ -64,7 +64,7 @@ class NamedDraft:
     return self.config is not None and not is_shared
 
   def num_bytes(self, workload: memory.Workload) -> memory.DeviceBytes:
-    """Returns the bytes that it needs per device."""
+    """Return the bytes that it needs per device."""
     if self.table is None:
       own = self.config if self.is_own else None
       return memory.draft_bytes(own, workload, self.config.vocab_size)
@@ -78,7 +78,7 @@ class NamedDraft:
       make_model: MakeModel,
       make_table: MakeTable,
   ) -> source.Drafting:
-    """Returns the drafter for a target of the config that it was found for.
+    """Return the drafter for a target of the config that it was found for.
 
     `make_model` makes a network of its own, and `make_table` a table.
     """
@@ -98,13 +98,13 @@ class NamedDraft:
 
 
 def network_name(name: str) -> str:
-  """Returns the name of a draft in records: T5 1.1's sizes have a prefix."""
+  """Return the name of a draft in records: T5 1.1's sizes have a prefix."""
   is_size = name.partition('_')[0] in t5_published.SIZES
   return f't5_1_1_{name}' if is_size else name
 
 
 def find(name: str, target: t5.T5Config) -> NamedDraft:
-  """Returns the draft of a name, see above, for a target of T5 1.1.
+  """Return the draft of a name, see above, for a target of T5 1.1.
 
   It takes the target's dtype.
 
@@ -133,7 +133,7 @@ def find(name: str, target: t5.T5Config) -> NamedDraft:
 
 
 def _network(name: str, target: t5.T5Config) -> tuple[str, t5.T5Config]:
-  """Returns the kind and the config of a draft that is a network."""
+  """Return the kind and the config of a draft that is a network."""
   found = _NETWORK.fullmatch(name)
   if found and found['exit']:
     config = target.first_layers(int(found['exit'])).without_encoder()

@@ -22,7 +22,7 @@ from speculative_t5x.speculation import contracts
 
 
 def make_model(config: t5.T5Config, seed: int = 0) -> models.Model:
-  """Makes a model with random weights on the device, prepared for decoding.
+  """Make a model with random weights on the device, prepared for decoding.
 
   Arrays are made one at a time in the config's dtype, so that memory holds only
   one copy. A short head has the first tokens.
@@ -36,7 +36,7 @@ def make_model(config: t5.T5Config, seed: int = 0) -> models.Model:
 
 
 def make_table(shapes: tables.Table, seed: int = 0) -> tables.Table:
-  """Makes a table of random distributions on the device, of the given shapes.
+  """Make a table of random distributions on the device, of the given shapes.
   """
   vocab_size, num_kept = shapes.next_tokens.shape
   rng = np.random.default_rng(seed)
@@ -53,7 +53,7 @@ def make_table(shapes: tables.Table, seed: int = 0) -> tables.Table:
 
 
 def random_params(config: t5.T5Config, seed: int = 0) -> contracts.Params:
-  """Returns random weights of suitable scale, in the config's dtype."""
+  """Return random weights of suitable scale, in the config's dtype."""
   leaves, tree = jax.tree.flatten(models.abstract_params(config))
   # The fastest generator: no result depends on the values.
   keys = jax.random.split(jax.random.key(seed, impl='rbg'), len(leaves))

@@ -46,10 +46,10 @@ class Pairing:
   """A draft model beside the target, and its acceptance rate.
 
   Attributes:
-    draft: its name, see `simulation.by_name`.
-    alpha: probability that a draft token is accepted, in [0, 1].
-    gamma: draft tokens per block.
-    temperature: temperature of both models.
+    draft: Its name, see `simulation.by_name`.
+    alpha: Probability that a draft token is accepted, in [0, 1].
+    gamma: Draft tokens per block.
+    temperature: Temperature of both models.
   """
 
   draft: str
@@ -63,15 +63,15 @@ class Shapes:
   """What is decoded.
 
   Attributes:
-    num_examples: random inputs.
-    batch_size: decoded together.
-    inputs_length: tokens of each.
-    targets_length: tokens of each output; none ends before.
+    num_examples: Random inputs.
+    batch_size: Decoded together.
+    inputs_length: Tokens of each.
+    targets_length: Tokens of each output; none ends before.
     dtype: 'float32' or 'bfloat16', of weights and products; None for the one
       that suits the device.
-    repeats: how often each batch is timed; the median counts.
-    rounds: how often the parts are timed.
-    seed: seed of the inputs and of what is drawn.
+    repeats: How often each batch is timed; the median counts.
+    rounds: How often the parts are timed.
+    seed: Seed of the inputs and of what is drawn.
     matmul_precision: JAX's setting.
   """
 
@@ -99,7 +99,7 @@ def measure_pairings(
     shapes: Shapes,
     open_folder: Callable[[], Any],
 ) -> tuple[list[run_record.RunRecord], Any]:
-  """Measures one target, the largest that fits if None, with several drafts.
+  """Measure one target, the largest that fits if None, with several drafts.
 
   What the folder has of an earlier run is not measured again. It is opened
   after all checks, see `jobs.outputs.output_folder`.
@@ -148,7 +148,7 @@ class _Bench:
     self._programs = functools.lru_cache(1)(self._make_programs)
 
   def name(self, pairing: Pairing) -> str:
-    """Returns what the progress calls a pairing."""
+    """Return what the progress calls a pairing."""
     return (
         f'{self._target_size} and {pairing.draft}, gamma {pairing.gamma},'
         f' alpha {pairing.alpha:g}, temperature {pairing.temperature:g}'
@@ -157,7 +157,7 @@ class _Bench:
   def measure(
       self, pairing: Pairing, settings: run_record.RunRecord, name: str
   ) -> run_record.RunRecord:
-    """Returns the settings of a pairing with what is measured of it."""
+    """Return the settings of a pairing with what is measured of it."""
     programs = self._programs(pairing.draft, pairing.gamma)
     requests = self._requests(pairing)
     record, *_ = walltimes.measure(programs, requests, settings, name)
@@ -208,7 +208,7 @@ class _Bench:
     return list(requests.of(rows))
 
   def settings(self, pairing: Pairing) -> run_record.RunRecord:
-    """Returns a record before anything is measured."""
+    """Return a record before anything is measured."""
     shapes = self._shapes
     rule = simulated_acceptance.make_rule(pairing.alpha)
     draft = by_name.find(pairing.draft, self._target_config)
@@ -255,7 +255,7 @@ def _random_model(
 def _needed_bytes(
     target_size: str, names: Sequence[str], gamma: int, shapes: Shapes
 ) -> int:
-  """Returns the bytes of the target, the drafts and the measurement.
+  """Return the bytes of the target, the drafts and the measurement.
 
   While a draft is made, the last one is still there. The parts that are timed
   beside the runs have caches, keys and values of their own.
@@ -284,7 +284,7 @@ def _choose_target(
     gamma: int,
     shapes: Shapes,
 ) -> str:
-  """Returns the target asked for, or the largest that fits; allocates nothing.
+  """Return the target asked for, or the largest that fits; allocate nothing.
 
   Raises:
     ValueError: if it does not fit the memory, with the bytes needed, those

@@ -16,11 +16,11 @@ VOCAB_SIZE = 32128
 
 
 def make_config(size: str, dtype: str = 'float32') -> t5.T5Config:
-  """Returns the config of a published T5 1.1.
+  """Return the config of a published T5 1.1.
 
   Args:
     size: 'small', 'base', 'large', 'xl' or 'xxl'.
-    dtype: dtype of decoding, 'float32' or 'bfloat16'.
+    dtype: Dtype of decoding, 'float32' or 'bfloat16'.
   Raises:
     ValueError: for another size or dtype.
   """

@@ -25,7 +25,7 @@ def make_model(
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
     min_block: int | None = None,
 ) -> models.Model:
-  """Returns an abstract model, prepared as `models.make_model` prepares one.
+  """Return an abstract model, prepared as `models.make_model` prepares one.
 
   Without `min_block`, see `t5.T5Config`, it has the default on a TPU.
   """
@@ -52,7 +52,7 @@ def make_model(
 
 
 def replicated(place: topology_lib.Topology, tree: Any) -> Any:
-  """Returns the shapes of a tree's arrays, each whole on every device."""
+  """Return the shapes of a tree's arrays, each whole on every device."""
   where = place.replicated()
   return jax.tree.map(
       lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=where), tree
@@ -62,7 +62,7 @@ def replicated(place: topology_lib.Topology, tree: Any) -> Any:
 def make_request(
     place: topology_lib.Topology, examples: int, inputs_length: int
 ) -> requests_lib.Request:
-  """Returns an abstract batch of inputs, with its rows along the data axis."""
+  """Return an abstract batch of inputs, with its rows along the data axis."""
   by_row = place.replicated()
   if place.mesh is not None:
     by_row = sharding.named_sharding(

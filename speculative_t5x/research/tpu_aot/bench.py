@@ -41,13 +41,13 @@ class Shapes:
   """The shapes of the decoded batch and the partitioning over devices.
 
   Attributes:
-    batch_size: examples per batch.
-    inputs_length: tokens per input.
-    targets_length: tokens per output.
+    batch_size: Examples per batch.
+    inputs_length: Tokens per input.
+    targets_length: Tokens per output.
     dtype: 'bfloat16' or 'float32', of weights and products.
-    mesh_shape: numbers of devices along the data and model axes; None for all
+    mesh_shape: Numbers of devices along the data and model axes; None for all
       devices along the model axis.
-    draft_model_parallel: whether the draft model is partitioned along the model
+    draft_model_parallel: Whether the draft model is partitioned along the model
       axis, as the target is.
   """
 
@@ -81,13 +81,13 @@ class Bench:
     )
 
   def needed_bytes(self, target: str, draft: str, gamma: int) -> int:
-    """Returns the bytes that a pair needs per device, by an estimate."""
+    """Return the bytes that a pair needs per device, by an estimate."""
     return memory.peak_bytes(self._held(target, draft, gamma))
 
   def _held(
       self, target: str, draft: str, gamma: int
   ) -> tuple[memory.DeviceBytes, memory.DeviceBytes]:
-    """Returns what the target and the draft need per device."""
+    """Return what the target and the draft need per device."""
     shapes = self._shapes
     mesh_shape = sharding.describe(self._place.mesh).values()
     workload = memory.Workload(
@@ -104,14 +104,14 @@ class Bench:
     return memory.target_bytes(config, workload), drafting
 
   def describe_target(self, target: str) -> Description:
-    """Returns roofline times of the target, and its steps in both forms."""
+    """Return roofline times of the target, and its steps in both forms."""
     config = self._config(target)
     return self._describe_model(
         by_name.network_name(target), models.count_params(config), config
     )
 
   def describe_draft(self, target: str, draft: str) -> Description:
-    """Returns what `describe_target` does of the network that drafts.
+    """Return what `describe_target` does of the network that drafts.
 
     A table has no step outside of the loop.
     """
@@ -138,7 +138,7 @@ class Bench:
       config: t5.T5Config,
       rules: sharding.Rules = sharding.MODEL_PARALLEL,
   ) -> Description:
-    """Describes an encoder-decoder, which lies on a mesh by some rules."""
+    """Describe an encoder-decoder, which lies on a mesh by some rules."""
     model = self._make(config, rules)
     return {
         'name': name,
@@ -155,7 +155,7 @@ class Bench:
     }
 
   def describe_verify(self, target: str, gamma: int) -> Description:
-    """Compiles the verification of gamma draft tokens by the target."""
+    """Compile the verification of gamma draft tokens by the target."""
     model = self._make(self._config(target))
     name = f'verification by {PREFIX}{target}, gamma {gamma}'
     return {
@@ -167,7 +167,7 @@ class Bench:
     }
 
   def describe_pair(self, target: str, draft: str, gamma: int) -> Description:
-    """Compiles a pair's whole decoding loop."""
+    """Compile a pair's whole decoding loop."""
     name, config = by_name.network_name(draft), self._config(target)
     model = self._make(config)
     drafter = by_name.find(draft, config).load(
@@ -190,7 +190,7 @@ class Bench:
     }
 
   def describe_row(self, target: str, row: published.Row) -> Description:
-    """Returns the roofline cost coefficient and speedup of a Table 2 row.
+    """Return the roofline cost coefficient and speedup of a Table 2 row.
 
     The speedup is Theorem 3.8 with a time of its own for verification.
     """
@@ -205,7 +205,7 @@ class Bench:
     }
 
   def describe_row_writes(self, target: str, gamma: int) -> list[Description]:
-    """Compiles both forms of writing rows to the cache, for several rows."""
+    """Compile both forms of writing rows to the cache, for several rows."""
     if self._rows == 1 or self._place.mesh is not None:
       return []
     found = []
@@ -226,7 +226,7 @@ class Bench:
     return found
 
   def describe_t5x(self, target: str) -> Description | None:
-    """Compiles T5X's own step if T5X is importable, for one device."""
+    """Compile T5X's own step if T5X is importable, for one device."""
     if self._place.mesh is not None or not t5x_step.IS_IMPORTABLE:
       return None
     return self._run(

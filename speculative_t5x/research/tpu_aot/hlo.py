@@ -37,7 +37,7 @@ class Array:
 
   Attributes:
     dtype: XLA's name, e.g. 'bf16'.
-    shape: the sizes of its axes.
+    shape: The sizes of its axes.
   """
 
   dtype: str
@@ -55,19 +55,19 @@ class Instruction:
   """One HLO instruction.
 
   Attributes:
-    name: unique in the program.
+    name: Unique in the program.
     opcode: e.g. 'fusion'.
-    arrays: output arrays; several for a tuple.
-    operands: names of the operand instructions.
-    literal: the value of a constant, or the number of a parameter.
-    called: names of called computations by role, e.g. 'body'; several names for
+    arrays: Output arrays; several for a tuple.
+    operands: Names of the operand instructions.
+    literal: The value of a constant, or the number of a parameter.
+    called: Names of called computations by role, e.g. 'body'; several names for
       branches.
-    cycles: the compiler's estimate; 0 where it gives none.
-    op_name: the operation of the traced function that it comes from.
-    index: the tuple index of a get-tuple-element, else 0.
-    target: the target of a custom call.
-    direction: the direction of a compare, e.g. 'LT'.
-    is_root: whether it is the output of its computation.
+    cycles: The compiler's estimate; 0 where it gives none.
+    op_name: The operation of the traced function that it comes from.
+    index: The tuple index of a get-tuple-element, else 0.
+    target: The target of a custom call.
+    direction: The direction of a compare, e.g. 'LT'.
+    is_root: Whether it is the output of its computation.
   """
 
   name: str
@@ -89,9 +89,9 @@ class Program:
   """A compiled program.
 
   Attributes:
-    computations: names of each computation's instructions, in execution order.
-    instructions: the instructions of all computations by name.
-    entry: name of the entry computation.
+    computations: Names of each computation's instructions, in execution order.
+    instructions: The instructions of all computations by name.
+    entry: Name of the entry computation.
   """
 
   computations: dict[str, list[str]]
@@ -99,15 +99,15 @@ class Program:
   entry: str
 
   def of(self, computation: str) -> list[Instruction]:
-    """Returns the instructions of a computation, in execution order."""
+    """Return the instructions of a computation, in execution order."""
     return [self.instructions[name] for name in self.computations[computation]]
 
   def loops(self, computation: str) -> list[Instruction]:
-    """Returns the outermost loops of a computation."""
+    """Return the outermost loops of a computation."""
     return [i for i in self.of(computation) if i.opcode == 'while']
 
   def taken(self, instruction: Instruction) -> list[Array]:
-    """Returns the operand arrays of an instruction."""
+    """Return the operand arrays of an instruction."""
     return [
         array
         for name in instruction.operands
@@ -115,7 +115,7 @@ class Program:
     ]
 
   def num_trips(self, loop: Instruction) -> int | None:
-    """Returns a loop's number of trips; None if it depends on data.
+    """Return a loop's number of trips; None if it depends on data.
 
     Recognises loops that count up by one to a constant bound. `lax.scan` makes
     such loops, and so does XLA for a scatter that writes row by row.
@@ -128,7 +128,7 @@ class Program:
     return None if None in bounds else bounds[1] - bounds[0]
 
   def _initial_value(self, loop: Instruction, name: str) -> int | None:
-    """Returns the constant that a condition's value has before the first trip.
+    """Return the constant that a condition's value has before the first trip.
 
     None if the value is not a constant.
     """
@@ -142,13 +142,13 @@ class Program:
     return int(source.literal) if source.opcode == 'constant' else None
 
   def _source(self, instruction: Instruction) -> Instruction:
-    """Returns the instruction that computed a value, behind copies."""
+    """Return the instruction that computed a value, behind copies."""
     while instruction.opcode in _ALIASES:
       instruction = self.instructions[instruction.operands[0]]
     return instruction
 
   def within(self, computation: str) -> Iterator[Instruction]:
-    """Yields the instructions of a computation and of all that it calls."""
+    """Yield the instructions of a computation and of all that it calls."""
     seen, todo = set(), [computation]
     while todo:
       name = todo.pop()
@@ -162,7 +162,7 @@ class Program:
 
 
 def parse(text: str) -> Program:
-  """Parses the text that `jax.stages.Compiled.as_text` returns."""
+  """Parse the text that `jax.stages.Compiled.as_text` returns."""
   computations: dict[str, list[str]] = {}
   instructions: dict[str, Instruction] = {}
   entry = computation = ''
@@ -211,7 +211,7 @@ def _parse_instruction(is_root: bool, name: str, text: str) -> Instruction:
 
 
 def _split_balanced(text: str) -> tuple[str, str]:
-  """Splits a text after the parenthesis that closes the first one."""
+  """Split a text after the parenthesis that closes the first one."""
   depth = 0
   for end, char in enumerate(text, start=1):
     depth += (char == '(') - (char == ')')

@@ -31,11 +31,11 @@ class Program:
   """The analysis of a compiled program that has one decoding loop.
 
   Attributes:
-    compile_s: seconds of tracing and compilation.
-    step: one trip of the loop.
-    draft_step: one trip of its inner loop, which proposes one draft token after
+    compile_s: Seconds of tracing and compilation.
+    step: One trip of the loop.
+    draft_step: One trip of its inner loop, which proposes one draft token after
       the first of a block; None if there is no inner loop.
-    memory: bytes of device memory while the program runs: `arguments` (mainly
+    memory: Bytes of device memory while the program runs: `arguments` (mainly
       the parameters), `temporaries` (caches, keys and values of the inputs,
       activations), `outputs`, and `code`, the program itself.
   """
@@ -55,7 +55,7 @@ Compile = Callable[
 def compile_verify(
     decoder: token_decoder.TokenDecoder, request: requests_lib.Request
 ) -> jax.stages.Compiled:
-  """Compiles a loop that verifies gamma given draft tokens per step."""
+  """Compile a loop that verifies gamma given draft tokens per step."""
   return part_programs.PartPrograms(decoder).lower_verify(request).compile()
 
 
@@ -64,7 +64,7 @@ def compile_decoding(
     decoder: token_decoder.TokenDecoder,
     request: requests_lib.Request,
 ) -> Program:
-  """Compiles a decoding loop and analyses it.
+  """Compile a decoding loop and analyse it.
 
   `make` is `compile_plain` or `compile_speculative` of `TokenDecoder`, or
   `compile_verify`. The decoder is of abstract models, as is the request.
@@ -81,7 +81,7 @@ def compile_loop(
     shapes: reading.Shapes,
     gamma: int = 0,
 ) -> Program:
-  """Compiles a program that has one decoding loop and analyses it.
+  """Compile a program that has one decoding loop and analyse it.
 
   Arrays are recognised by their shapes. `gamma` is that of a network, which
   draws draft tokens one by one.
@@ -127,7 +127,7 @@ def compile_loop(
 def _shapes(
     decoder: token_decoder.TokenDecoder, examples: int
 ) -> reading.Shapes:
-  """Returns the per-device shapes of both models' caches and parameters."""
+  """Return the per-device shapes of both models' caches and parameters."""
   models = decoder.target, *decoder.loaded_drafter.models
   rows = examples * decoder.num_decodes
   gammas = 0, decoder.gamma  # of plain and of speculative decoding

@@ -42,12 +42,12 @@ class Shapes:
       params: Iterable[tuple[int, ...]],
       vocab_size: int,
   ):
-    """Keeps the shapes of arrays.
+    """Keep the shapes of arrays.
 
     Args:
-      caches: shapes of the decoders' self-attention keys and values.
-      params: shapes of the parameters; small ones are left out.
-      vocab_size: size of the last axis of the logits.
+      caches: Shapes of the decoders' self-attention keys and values.
+      params: Shapes of the parameters; small ones are left out.
+      vocab_size: Size of the last axis of the logits.
     """
     self._caches = frozenset(map(_unordered, caches))
     self._params = frozenset(
@@ -56,15 +56,15 @@ class Shapes:
     self._vocab_size = vocab_size
 
   def is_cache(self, array: hlo.Array) -> bool:
-    """Returns whether an array has the shape of a cache."""
+    """Return whether an array has the shape of a cache."""
     return _unordered(array.shape) in self._caches
 
   def is_param(self, array: hlo.Array) -> bool:
-    """Returns whether an array has the shape of a large parameter."""
+    """Return whether an array has the shape of a large parameter."""
     return _unordered(array.shape) in self._params
 
   def is_logits(self, array: hlo.Array) -> bool:
-    """Returns whether an array is as wide as the logits, and no parameter."""
+    """Return whether an array is as wide as the logits, and no parameter."""
     return self._vocab_size in array.shape and not self.is_param(array)
 
 
@@ -77,21 +77,21 @@ class Reading:
   """Counts for one trip of a loop.
 
   Attributes:
-    cycles: the compiler's estimate. It gives none, counted as 0, for
+    cycles: The compiler's estimate. It gives none, counted as 0, for
       asynchronous copies from HBM, in-place slice updates and collectives.
-    num_operations: instructions with an estimate.
+    num_operations: Instructions with an estimate.
     all_reduces: all-reduce operations.
     all_gathers: all-gather operations.
-    other_collectives: other collective operations.
-    host_transfers: transfers to or from the host, in any branch.
-    cache_bytes_written: bytes of new positions written to caches in place.
-    cache_bytes_remade: bytes of caches that are rewritten as a whole.
-    weight_bytes_copied: bytes of parameters copied to another layout or dtype.
-    vector_products: products of weights with a vector, by sums on the vector
+    other_collectives: Other collective operations.
+    host_transfers: Transfers to or from the host, in any branch.
+    cache_bytes_written: Bytes of new positions written to caches in place.
+    cache_bytes_remade: Bytes of caches that are rewritten as a whole.
+    weight_bytes_copied: Bytes of parameters copied to another layout or dtype.
+    vector_products: Products of weights with a vector, by sums on the vector
       unit.
-    float32_products: products with a float32 operand on the matrix unit.
-    scatter_trips: trips of loops that write row by row.
-    vocabulary_passes: instructions on arrays as wide as the logits.
+    float32_products: Products with a float32 operand on the matrix unit.
+    scatter_trips: Trips of loops that write row by row.
+    vocabulary_passes: Instructions on arrays as wide as the logits.
   """
 
   cycles: int = 0
@@ -114,7 +114,7 @@ class Reading:
     )
 
   def times(self, count: int) -> 'Reading':
-    """Returns the counts of `count` trips."""
+    """Return the counts of `count` trips."""
     return Reading(*(count * value for value in dataclasses.astuple(self)))
 
 
@@ -124,14 +124,14 @@ def read_loop(
     num_trips: Mapping[str, int] | None = None,
     repeated: str | None = None,
 ) -> tuple[Reading, Reading | None]:
-  """Analyses the decoding loop, whose number of trips depends on data.
+  """Analyse the decoding loop, whose number of trips depends on data.
 
   Args:
-    program: a program with one such loop.
-    shapes: shapes by which arrays are recognised.
-    num_trips: the trips of other loops whose number depends on data too, by a
+    program: A program with one such loop.
+    shapes: Shapes by which arrays are recognised.
+    num_trips: The trips of other loops whose number depends on data too, by a
       scope of the traced function.
-    repeated: the scope of the inner loop that is reported by itself, where
+    repeated: The scope of the inner loop that is reported by itself, where
       there is one.
   Returns:
     One trip with its inner loops; and one trip of the inner loop that is asked
@@ -191,13 +191,13 @@ class _Reader:
     self._num_trips = num_trips
 
   def num_trips(self, loop: hlo.Instruction) -> int | None:
-    """Returns a loop's number of trips; None if it is not known."""
+    """Return a loop's number of trips; None if it is not known."""
     known = (self._num_trips.get(scope) for scope in _scopes(loop))
     trips = next((count for count in known if count is not None), None)
     return self._program.num_trips(loop) if trips is None else trips
 
   def read(self, computation: str) -> Reading:
-    """Returns the counts of a computation."""
+    """Return the counts of a computation."""
     parts = map(self._read, self._program.of(computation))
     return sum(parts, start=Reading())
 

@@ -51,7 +51,7 @@ cycles."""
 
 
 def render(record: Record) -> markdown.Page:
-  """Returns the report."""
+  """Return the report."""
   parts = [_heading(record)]
   for title, (_, key) in _SECTIONS.items():
     if rows := rows_of(record, title):
@@ -60,7 +60,7 @@ def render(record: Record) -> markdown.Page:
 
 
 def rows_of(record: Record, title: str) -> list[markdown.Row]:
-  """Returns the rows of the table in a section, none if it is left out."""
+  """Return the rows of the table in a section, none if it is left out."""
   return list(_SECTIONS[title][0](record))
 
 
@@ -219,7 +219,7 @@ def _table_2(record: Record) -> Iterator[markdown.Row]:
 
 
 def table_2_pairs(record: Record) -> Iterator[tuple[Record, Record]]:
-  """Yields rows of Table 2, each with a compiled pair at its gamma.
+  """Yield rows of Table 2, each with a compiled pair at its gamma.
 
   Drafts that the paper has not used stand at the rows of T5-small.
   """
@@ -232,13 +232,13 @@ def table_2_pairs(record: Record) -> Iterator[tuple[Record, Record]]:
 
 
 def _pair(record: Record, draft: str, gamma: int) -> Record | None:
-  """Returns a compiled pair; None for another, or on several chips."""
+  """Return a compiled pair; None for another, or on several chips."""
   pairs = {(x['draft'], x['gamma']): x for x in record['pairs']}
   return None if record['mesh'] else pairs.get((draft, gamma))
 
 
 def _compiled_cost(record: Record, pair: Record) -> float | None:
-  """Returns the cycles of a later draft step of the loop over a plain step's.
+  """Return the cycles of a later draft step of the loop over a plain step's.
 
   None for a table, which has no loop over draft tokens.
   """
@@ -248,7 +248,7 @@ def _compiled_cost(record: Record, pair: Record) -> float | None:
 
 
 def _roofline_cost(record: Record, draft: Record) -> float | None:
-  """Returns the roofline time of a draft step over a target step's."""
+  """Return the roofline time of a draft step over a target step's."""
   if not draft['calls']:  # a table
     return None
   seconds = lambda model: model['calls'][0]['seconds']
@@ -256,7 +256,7 @@ def _roofline_cost(record: Record, draft: Record) -> float | None:
 
 
 def _one_row_cost(record: Record, draft: Record) -> float | None:
-  """Returns the cycles of a draft step over a target step, both of one row."""
+  """Return the cycles of a draft step over a target step, both of one row."""
   if not draft['steps']:  # a table
     return None
   cycles = lambda model: model['steps']['one_row']['step']['cycles']
@@ -269,7 +269,7 @@ def _fastest_step(model: Record) -> Record:
 
 
 def _speedup(row: Record, pair: Record | None, step: Record | None) -> str:
-  """Returns the speedup of a compiled pair over plain steps of some form."""
+  """Return the speedup of a compiled pair over plain steps of some form."""
   if pair is None or step is None:
     return cells.MISSING
   tokens = theory.expected_tokens(row['alpha'], row['gamma'])

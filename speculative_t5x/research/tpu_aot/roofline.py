@@ -27,9 +27,9 @@ class Call(NamedTuple):
   """The bytes and operations of one decoder call, per device.
 
   Attributes:
-    weight_bytes: weights of the decoder and the head.
-    cache_bytes: keys and values of self-attention and of cross-attention.
-    operations: operations of matrix products.
+    weight_bytes: Weights of the decoder and the head.
+    cache_bytes: Keys and values of self-attention and of cross-attention.
+    operations: Operations of matrix products.
   """
 
   weight_bytes: int
@@ -37,7 +37,7 @@ class Call(NamedTuple):
   operations: int
 
   def seconds(self, chip: chips.Chip) -> float:
-    """Returns the larger of the times to read and to compute."""
+    """Return the larger of the times to read and to compute."""
     num_bytes = self.weight_bytes + self.cache_bytes
     return max(num_bytes / chip.bandwidth, self.operations / chip.peak)
 
@@ -46,7 +46,7 @@ def count(
     model: models.Model, *, rows: int, block: int, slots: int,
     inputs_length: int,
 ) -> Call:  # fmt: skip
-  """Counts the bytes and operations of one call, in its traced program.
+  """Count the bytes and operations of one call, in its traced program.
 
   The model is abstract, with shardings, and the rows are those of a device.
   Positions that a TPU adds to the block do not count. All slots are read.

@@ -33,7 +33,7 @@ def compile_form(
     block: int,
     slots: int,
 ) -> programs.Program:
-  """Compiles a loop that writes a block per row and attends to the cache.
+  """Compile a loop that writes a block per row and attends to the cache.
 
   The form is one of `FORMS`, and the place one device.
   """

@@ -30,7 +30,7 @@ def compile_plain(
     inputs_length: int,
     length: int,
 ) -> programs.Program:
-  """Compiles argmax decoding by T5X's `temperature_sample`, on one device."""
+  """Compile argmax decoding by T5X's `temperature_sample`, on one device."""
   model = t5x_sampler.make_model(config, sampling_lib.GREEDY)
   where = place.replicated()
   dtype = jnp.dtype(config.dtype)

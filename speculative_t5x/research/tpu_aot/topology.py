@@ -37,9 +37,9 @@ class Topology:
 
   Attributes:
     name: e.g. 'v4:2x2x1'.
-    chip: published figures per chip.
-    devices: one per chip; programs can be compiled for them but not run.
-    mesh: the mesh of all devices, data x model; None for one device.
+    chip: Published figures per chip.
+    devices: One per chip; programs can be compiled for them but not run.
+    mesh: The mesh of all devices, data x model; None for one device.
   """
 
   name: str
@@ -48,13 +48,13 @@ class Topology:
   mesh: jax.sharding.Mesh | None = None
 
   def replicated(self) -> jax.sharding.Sharding:
-    """Returns the sharding that replicates an array on every device."""
+    """Return the sharding that replicates an array on every device."""
     if self.mesh is None:
       return jax.sharding.SingleDeviceSharding(self.devices[0])
     return sharding.replicated(self.mesh)
 
   def with_mesh(self, shape: Sequence[int] | None) -> 'Topology':
-    """Returns the topology with a mesh of all its devices, data x model.
+    """Return the topology with a mesh of all its devices, data x model.
 
     By default all are along the model axis.
 
@@ -76,10 +76,10 @@ class Topology:
 
 
 def describe(name: str) -> Topology:
-  """Returns a topology for which programs can be compiled, without a mesh.
+  """Return a topology for which programs can be compiled, without a mesh.
 
   Args:
-    name: the generation and the chips along each axis, e.g. 'v4:2x2x1' or
+    name: The generation and the chips along each axis, e.g. 'v4:2x2x1' or
       'v5e:2x2'.
   Raises:
     TopologyError: if the topology is unknown, or if libtpu is missing.
@@ -113,7 +113,7 @@ def describe(name: str) -> Topology:
 
 
 def check_libtpu() -> str:
-  """Returns the version of libtpu.
+  """Return the version of libtpu.
 
   Raises:
     TopologyError: if it is not installed.

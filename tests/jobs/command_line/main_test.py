@@ -82,7 +82,7 @@ _COMMANDS = {
 
 
 def _configure(*flags):
-  """Configures a command without running it."""
+  """Configure a command without running it."""
   (command,) = flags_lib.parse(flags)
   return gin_job.configure(command)
 
@@ -93,7 +93,7 @@ def _macro(name):
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-  """Returns a gin file and two checkpoints; tests must not write to it."""
+  """Return a gin file and two checkpoints; tests must not write to it."""
   folder = tmp_path_factory.mktemp('pair')
   (folder / 'tiny.gin').write_text(_GIN)
   workloads.save_pair(folder)
@@ -102,7 +102,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def flags(folder, tmp_path):
-  """Returns the flags of a command that would succeed."""
+  """Return the flags of a command that would succeed."""
   return [
       'eval',
       f'--gin_file={folder / "tiny.gin"}',
@@ -114,7 +114,7 @@ def flags(folder, tmp_path):
 
 @pytest.fixture
 def fails(capsys, tmp_path, monkeypatch):
-  """Returns a runner of failing commands, which returns the one error."""
+  """Return a runner of failing commands, which returns the one error."""
   monkeypatch.setattr(compilation_cache, 'enable', lambda _: None)
 
   def run(flags, status):
@@ -576,7 +576,7 @@ class TestBadInput:
 
 
 def _python(arguments, cwd, **variables):
-  """Runs Python in a separate process, outside the checkout."""
+  """Run Python in a separate process, outside the checkout."""
   paths = [str(_ROOT), os.environ.get('PYTHONPATH', '')]
   path = os.pathsep.join(filter(None, paths))
   return subprocess.run(
@@ -633,7 +633,7 @@ class TestProcess:
 
 
 def _pair_flags():
-  """Returns the flags of a check of a pair that passes, without a gin file."""
+  """Return the flags of a check of a pair that passes, without a gin file."""
   return [
       'check-pair',
       f'--gin.CHECKPOINT_PATH={embedded.target_checkpoint()}',

@@ -22,7 +22,7 @@ _ADDRESS = '--coordinator_address=10.0.0.2:1234'
 
 @pytest.fixture
 def calls(monkeypatch):
-  """Records the connection and the script instead of making them."""
+  """Record the connection and the script instead of making them."""
   made = []
   monkeypatch.setattr(os, 'environ', dict(os.environ))
   monkeypatch.setattr(
@@ -145,7 +145,7 @@ _NOT_FOUND = (
 
 @pytest.fixture
 def platforms(monkeypatch):
-  """Sets JAX_PLATFORMS on a machine that has no TPU."""
+  """Set JAX_PLATFORMS on a machine that has no TPU."""
 
   def devices():
     raise RuntimeError(_NOT_FOUND)

@@ -23,7 +23,7 @@ _ROWS = ['{"text": "a\u2028ä"}', '{"text": "b"}']
 
 @pytest.fixture(params=['local', 'memory'])
 def folder(request, tmp_path):
-  """Returns an output folder, local or remote."""
+  """Return an output folder, local or remote."""
   if request.param == 'local':
     yield epath.Path(tmp_path) / '[1]'  # is no pattern
   else:
@@ -44,7 +44,7 @@ def _chunks(folder, options=None, **values):
 
 
 def _take(chunks, number=0, inputs=('a', 'b'), values=None):
-  """Takes a chunk; returns it, and whether it was decoded."""
+  """Take a chunk; return it, and whether it was decoded."""
   calls = []
 
   def decode():

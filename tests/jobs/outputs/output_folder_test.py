@@ -42,7 +42,7 @@ def _read_part(folder, settings, part='alpha'):
 
 
 def _files(folder):
-  """Returns the content of all files below a folder."""
+  """Return the content of all files below a folder."""
   paths = [path for path in folder.rglob('*') if path.is_file()]
   return {path: path.read_text() for path in paths}
 

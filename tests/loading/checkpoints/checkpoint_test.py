@@ -183,7 +183,7 @@ class TestDamage:
 
 @pytest.fixture(scope='module', params=checkpoints.Layout)
 def written(request, tmp_path_factory):
-  """Returns the tiny network in each layout; tests must not write to it."""
+  """Return the tiny network in each layout; tests must not write to it."""
   path = tmp_path_factory.mktemp('layout')
   params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
   steps.write(request.param, path, params)

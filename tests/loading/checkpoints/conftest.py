@@ -19,7 +19,7 @@ def params():
 
 @pytest.fixture(scope='session')
 def folder(tmp_path_factory, params):
-  """Returns a folder of steps 9 and 10 with different parameters; read-only."""
+  """Return a folder of steps 9 and 10 with different parameters; read-only."""
   folder = tmp_path_factory.mktemp('model')
   checkpoints.save(folder, 9, params, steps.with_states(params))
   checkpoints.save(folder, 10, jax.tree.map(lambda x: -x, params))
@@ -28,5 +28,5 @@ def folder(tmp_path_factory, params):
 
 @pytest.fixture
 def copied(folder, tmp_path):
-  """Returns a copy that a test may damage."""
+  """Return a copy that a test may damage."""
   return shutil.copytree(folder, tmp_path / 'model')

@@ -38,7 +38,7 @@ def params():
 
 @pytest.fixture(scope='module')
 def sources(params, tmp_path_factory):
-  """Returns the network in each layout, with separate files if possible."""
+  """Return the network in each layout, with separate files if possible."""
   folder = tmp_path_factory.mktemp('sources')
   for layout in checkpoints.Layout:
     steps.write(layout, folder / layout.name, params, CONFIG, shards=2)
@@ -47,7 +47,7 @@ def sources(params, tmp_path_factory):
 
 @pytest.fixture
 def copied(sources, tmp_path):
-  """Returns a function that copies a layout, for a test to damage."""
+  """Return a function that copies a layout, for a test to damage."""
 
   def copied(layout):
     path = tmp_path / 'model'
@@ -58,7 +58,7 @@ def copied(sources, tmp_path):
 
 @pytest.fixture(params=checkpoints.Layout, ids=lambda layout: layout.name)
 def damaged(request, copied):
-  """Returns a copy of each layout."""
+  """Return a copy of each layout."""
   return copied(request.param)
 
 
@@ -69,7 +69,7 @@ def restore(path):
 
 
 def read_all(path):
-  """Reads what a job reads, but for the weights."""
+  """Read what a job reads, but for the weights."""
   checkpoint = checkpoints.open(path)
   if checkpoint.layout is checkpoints.Layout.HUGGING_FACE:
     checkpoint.network()
@@ -87,7 +87,7 @@ def refuse(read, path, *named):
 
 
 def _array(shape, dtype='float32', data=b'', code=1):
-  """Returns an array as Flax packs it, or another value in its place."""
+  """Return an array as Flax packs it, or another value in its place."""
   return msgpack.ExtType(code, msgpack.packb([shape, dtype, data]))
 
 
@@ -271,7 +271,7 @@ class TestAnyLayout:
 
 
 def _spoiled(content: bytes, rng: random.Random) -> bytes:
-  """Returns data with some bytes changed, inserted or removed."""
+  """Return data with some bytes changed, inserted or removed."""
   data = bytearray(content)
   start = rng.randrange(1 + rng.randrange(len(data)))
   if rng.random() < 0.1:
@@ -285,7 +285,7 @@ def _spoiled(content: bytes, rng: random.Random) -> bytes:
 
 @pytest.fixture
 def no_hang(damaged):
-  """Ends a test that waits for a pipe, which would otherwise hang."""
+  """End a test that waits for a pipe, which would otherwise hang."""
 
   def hang(*_):
     for path in damaged.rglob('*'):

@@ -56,7 +56,7 @@ def write_config(folder, **overrides):
 
 @pytest.fixture
 def folder(tmp_path):
-  """Returns a folder of a T5 1.1 that a test may damage."""
+  """Return a folder of a T5 1.1 that a test may damage."""
   return write(tmp_path / 'hf')
 
 
@@ -185,7 +185,7 @@ class TestVariants:
 class TestSpecialIds:
 
   def read(self, folder, generation=None, **overrides):
-    """Reads the ids of config.json and of generation_config.json."""
+    """Read the ids of config.json and of generation_config.json."""
     write_config(folder, **overrides)
     if generation is not None:
       file = folder / 'generation_config.json'

@@ -65,7 +65,7 @@ def tensors():
 
 
 def write(folder, tensors):
-  """Writes a folder with MADLAD-400's special ids."""
+  """Write a folder with MADLAD-400's special ids."""
   fields = by_hand.hugging_face_config(
       CONFIG, pad_token_id=1, eos_token_id=2, decoder_start_token_id=0
   )

@@ -31,7 +31,7 @@ def params():
     ids=lambda layout: layout.name,
 )
 def folder(request, tmp_path_factory, params):
-  """Returns a folder with a pair of step 7, in each layout of T5X."""
+  """Return a folder with a pair of step 7, in each layout of T5X."""
   folder = tmp_path_factory.mktemp('pair')
   if request.param is checkpoints.Layout.ORBAX:
     checkpoints.save(folder, 7, params, {'draft': params['draft']})

@@ -17,17 +17,17 @@ CONFIG = tiny.config(num_encoder_layers=1)
 
 
 def with_states(params):
-  """Returns an optimizer state, one mapping per parameter."""
+  """Return an optimizer state, one mapping per parameter."""
   return jax.tree.map(lambda x: {'m': 2 * x, 'v': x**2}, params)
 
 
 def expected(**overrides):
-  """Returns names and shapes of CONFIG's network, with overrides."""
+  """Return names and shapes of CONFIG's network, with overrides."""
   return models.abstract_params(dataclasses.replace(CONFIG, **overrides))
 
 
 def assert_holds(path, params, config=CONFIG):
-  """Checks that a checkpoint has the bits of parameters, read as float32."""
+  """Check that a checkpoint has the bits of parameters, read as float32."""
   found = checkpoints.open(path).restore_params(models.abstract_params(config))
   jax.tree.map(
       lambda x, y: np.testing.assert_array_equal(x, np.float32(y)),
@@ -37,7 +37,7 @@ def assert_holds(path, params, config=CONFIG):
 
 
 def write(layout, path, params, config=CONFIG, shards=1):
-  """Writes a network in a layout, as step 7 where that is stored."""
+  """Write a network in a layout, as step 7 where that is stored."""
   path = pathlib.Path(path)
   match layout:
     case checkpoints.Layout.ORBAX:

@@ -54,7 +54,7 @@ print(total, resident('VmHWM') - start)
 
 
 def write(layout: str, folder: pathlib.Path, num_bytes: int) -> int:
-  """Writes about `num_bytes` bytes; returns those of the largest tensor.
+  """Write about `num_bytes` bytes; return those of the largest tensor.
 
   The embedding and the head are the largest, as in a T5. Values are random, so
   that they compress as weights do.

@@ -27,7 +27,7 @@ def torch():
 
 @pytest.fixture(params=[jnp.float32, jnp.bfloat16], ids=['float32', 'bfloat16'])
 def by_safetensors(request, tmp_path):
-  """Returns a folder of safetensors."""
+  """Return a folder of safetensors."""
   params = by_hand.cast(tiny.params(CONFIG), request.param)
   tensors = by_hand.hugging_face_tensors(CONFIG, params)
   fields = by_hand.hugging_face_config(CONFIG)
@@ -35,7 +35,7 @@ def by_safetensors(request, tmp_path):
 
 
 def convert(torch, folder, other, shards=1):
-  """Saves the tensors of a folder by PyTorch; returns the new folder.
+  """Save the tensors of a folder by PyTorch; return the new folder.
 
   A copy of the embedding shares its storage, as transformers saved it.
   """

@@ -258,7 +258,7 @@ class TestMemory:
 
 @pytest.fixture(scope='module')
 def folder(tmp_path_factory):
-  """Returns a folder of two checkpoints; tests must not write to it."""
+  """Return a folder of two checkpoints; tests must not write to it."""
   folder = tmp_path_factory.mktemp('pair')
   saved_pair.save(folder)
   return folder
@@ -266,7 +266,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def read(folder):
-  """Returns a function that reads the tiny pair, with changes per model."""
+  """Return a function that reads the tiny pair, with changes per model."""
 
   def read(target=None, draft=None, **options):
     given = (

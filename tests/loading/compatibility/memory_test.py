@@ -120,7 +120,7 @@ class TestAvailable:
 
   @pytest.fixture
   def machine(self, monkeypatch, tmp_path):
-    """Returns a function that fakes memory sizes and returns those found."""
+    """Return a function that fakes memory sizes and returns those found."""
 
     def found(stats, text=None, platform='cpu', kind='a kind'):
       device = types.SimpleNamespace(

@@ -15,6 +15,6 @@ DRAFT = tiny.config(vocab_size=2048, num_decoder_layers=1, emb_dim=16)
 
 
 def save(folder: pathlib.Path) -> None:
-  """Writes the checkpoints to the subfolders `target` and `draft`."""
+  """Write the checkpoints to the subfolders `target` and `draft`."""
   checkpoints.save(folder / 'target', 1, tiny.params(TARGET))
   checkpoints.save(folder / 'draft', 1, tiny.params(DRAFT))

@@ -28,7 +28,7 @@ def _names(folder):
 
 
 def _check_refused(folder):
-  """Returns the error, and checks that the lock remains."""
+  """Return the error, and check that the lock remains."""
   before = (folder / folder_lock.NAME).read_text()
   with pytest.raises(folder_lock.FolderInUseError) as caught:
     with folder_lock.hold(folder):

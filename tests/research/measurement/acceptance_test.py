@@ -50,14 +50,14 @@ def request(
 
 
 def plain_texts(**options):
-  """Returns the plain outputs of the target, and their scores."""
+  """Return the plain outputs of the target, and their scores."""
   asked = request(**options)
   decoded = jax.device_get(decoder().plain(asked))
   return decoded, acceptance.score(decoder(), asked, decoded)
 
 
 def distributions_of(noise, sequences, sampling):
-  """Returns the distribution of each token of a tiny model, teacher-forced."""
+  """Return the distribution of each token of a tiny model, teacher-forced."""
   params = tiny.params(CONFIG, noise=noise)
   logits = tiny.teacher_forced(CONFIG, params, request().inputs, sequences)
   return np.asarray(sampling_lib.standardize(logits, sampling))

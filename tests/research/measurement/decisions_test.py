@@ -59,14 +59,14 @@ def decisions_of(row):
 
 
 def bounds_of(row, decision):
-  """Returns the boundaries of a decision in the row's own path."""
+  """Return the boundaries of a decision in the row's own path."""
   sequence = sequences(row.is_speculative)[row.index]
   logits = near_ties.path_logits(row, row, sequence, decision.position)
   return decisions._bounds(row, row, sequence, decision, logits)[0]
 
 
 def check_drawn(row, decision):
-  """Checks that the uniform is in the interval of the token."""
+  """Check that the uniform is in the interval of the token."""
   bounds, token = bounds_of(row, decision), decision.token
   _, uniform = decisions._uniform(row, decision)  # of one block
   start = bounds[token - 1] if token else 0.0
@@ -119,7 +119,7 @@ class TestUniforms:
 
 @pytest.fixture
 def find(monkeypatch):
-  """Returns a function that finds how two runs of row 0 differ.
+  """Return a function that finds how two runs of row 0 differ.
 
   The one is as it was decoded; in the other, a call has some values changed.
   """
@@ -239,7 +239,7 @@ def test_no_residual():
 
 @pytest.fixture
 def explain(monkeypatch):
-  """Returns a function that explains a draw of a row's token 2."""
+  """Return a function that explains a draw of a row's token 2."""
 
   def explain(row, tokens, uniform):
     sequence = sequences(row.is_speculative)[row.index]

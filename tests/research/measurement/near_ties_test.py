@@ -31,14 +31,14 @@ def request():
 
 
 def sequences():
-  """Returns arbitrary outputs."""
+  """Return arbitrary outputs."""
   rows = np.random.default_rng(0).integers(2, 64, (BATCH, LENGTH))
   return rows.astype(np.int32)
 
 
 @functools.cache
 def teacher_forced():
-  """Returns logits of every token of `sequences`, [batch, length, vocab]."""
+  """Return logits of every token of `sequences`, [batch, length, vocab]."""
   return np.asarray(
       tiny.teacher_forced(
           CONFIG, tiny.params(CONFIG), request().inputs, sequences()
@@ -47,7 +47,7 @@ def teacher_forced():
 
 
 def compare(row, position, token):
-  """Compares the sequences with a copy in which one token differs."""
+  """Compare the sequences with a copy in which one token differs."""
   other = sequences()
   other[row, position] = token
   return near_ties.compare(decoder(), request(), sequences(), other)

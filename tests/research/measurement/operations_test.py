@@ -33,7 +33,7 @@ DRAFT = dataclasses.replace(TARGET, num_decoder_layers=1, mlp_dim=1024)
 
 
 def _model(config) -> models.Model:
-  """Returns a model without parameter values, because nothing is run."""
+  """Return a model without parameter values, because nothing is run."""
   return models.Model(config, models.abstract_params(config), 0)
 
 
@@ -52,7 +52,7 @@ def _count(rows=1, num_decodes=1, drafter=None) -> operations.Operations:
 def by_hand(
     config: t5.T5Config, positions: int, num_logits: int | None = None
 ) -> int:
-  """Returns 2 M K N of every product of one row, attention included."""
+  """Return 2 M K N of every product of one row, attention included."""
   joined = config.num_heads * config.head_dim
   slots = LENGTH + GAMMA + 1
   kernels = (
@@ -152,7 +152,7 @@ CONFIGS = {
 
 
 def bytes_by_hand(config, rows: int) -> int:
-  """Returns the bytes of a step: weights, head, and caches of all rows."""
+  """Return the bytes of a step: weights, head, and caches of all rows."""
   embed, joined = config.emb_dim, config.num_heads * config.head_dim
   num_kernels = len(config.mlp_activations) + 1
   layer = (
@@ -202,7 +202,7 @@ class TestReaders:
 
   @pytest.fixture
   def readers(self, monkeypatch):
-    """Returns readers whose ways take 1, 2 and 3 seconds per read."""
+    """Return readers whose ways take 1, 2 and 3 seconds per read."""
     found = read_floor.Readers(5 * 2048 * 4)
     for number, name in enumerate(found._programs, start=1):
       span = float(number * read_floor._READS)

@@ -16,7 +16,7 @@ TIMES = part_sums.PartTimes(
 
 
 def seconds(drafts) -> float:
-  """Returns the time of blocks with so many draft tokens, one by one."""
+  """Return the time of blocks with so many draft tokens, one by one."""
   total_ms = 0.0
   for count in drafts:
     total_ms += WIDTH_MS[min(i for i, w in enumerate(WIDTHS) if w > count)]

@@ -13,7 +13,7 @@ from speculative_t5x.research.measurement import provenance
 
 @pytest.fixture
 def git(tmp_path):
-  """Returns a function that runs git in a folder and returns its output."""
+  """Return a function that runs git in a folder and returns its output."""
 
   def run(*command):
     name = ('-c', 'user.name=n', '-c', 'user.email=e')

@@ -52,7 +52,7 @@ class _Counted:
 
 @functools.cache
 def programs_of(rows, gamma):
-  """Returns the programs of a pair, a batch, and the tokens fed."""
+  """Return the programs of a pair, a batch, and the tokens fed."""
   calls = []
   decoder = tiny.decoder(CONFIG, gamma=gamma, length=LENGTH)
   target, make = decoder.target_model, decoder.loaded_drafter.make
@@ -76,7 +76,7 @@ def programs_of(rows, gamma):
 
 @functools.cache
 def parts_of(rows, gamma):
-  """Returns the parts, and the list of tokens fed from now on."""
+  """Return the parts, and the list of tokens fed from now on."""
   programs, request, calls = programs_of(rows, gamma)
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(step_times, '_LOOP_S', 1e3)  # for as many steps as there are
@@ -84,7 +84,7 @@ def parts_of(rows, gamma):
 
 
 def _heard(calls):
-  """Returns the tokens fed since the last call."""
+  """Return the tokens fed since the last call."""
   jax.effects_barrier()
   found = list(calls)
   calls.clear()

@@ -23,7 +23,7 @@ def decoder():
 
 @pytest.fixture(scope='module')
 def greedy(decoder):
-  """Returns the records of gamma 1 and 2 at temperature 0."""
+  """Return the records of gamma 1 and 2 at temperature 0."""
   return text_walltime.measure(decoder, TEXTS, (1, 2), repeats=1, rounds=1)
 
 

@@ -48,7 +48,7 @@ def decoder():
 
 @pytest.fixture(scope='module')
 def sweep(decoder):
-  """Returns a measurement of each configuration, and what was observed."""
+  """Return a measurement of each configuration, and what was observed."""
   timed, parts, readers, found = [], [], [], []
   time_it, run = interleaved._timed, interleaved.Timer.run
 
@@ -201,7 +201,7 @@ def test_windows_follow_a_slowing_machine():
 
 
 def _compared(plain_s, speculative_s):
-  """Compares 1.1 s of plain parts with 0.95 s of speculative ones."""
+  """Compare 1.1 s of plain parts with 0.95 s of speculative ones."""
 
   def run(seconds, *steps):
     decoded = [

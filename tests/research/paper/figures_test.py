@@ -48,7 +48,7 @@ def _curves(axes):
 
 
 def _marks(axes):
-  """Returns alpha, height and size of each mark, and those of dashes."""
+  """Return alpha, height and size of each mark, and those of dashes."""
   marks, dashes = [], []
   for line in axes.lines:
     place = line.get_xdata()[0], line.get_ydata()[0]

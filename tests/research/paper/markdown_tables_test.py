@@ -19,7 +19,7 @@ from tests.research.paper import records
 
 
 def _pairs(**changes):
-  """A pair per task and draft of the paper, each as it is there."""
+  """Return a pair per task and draft of the paper, each as it is there."""
   found = {}
   for row in published.TABLES_2_AND_4:
     record = records.measured(row.gamma, float(row.temperature), **changes)

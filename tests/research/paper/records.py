@@ -19,7 +19,7 @@ LOOP_EFFICIENCY = 0.8
 def measured(
     gamma=7, temperature=0.0, alpha=0.7, tokens_per_call=2.5, **values
 ):
-  """A record of a run at batch size 1, whose values fit each other."""
+  """Return a record of a run at batch size 1, whose values fit each other."""
   times = part_sums.StepTimes(
       target_encoder_s=ENCODER_S,
       draft_encoder_s=0.1,
@@ -72,19 +72,19 @@ def measured(
 
 
 def simulated(rate=0.75, **values):
-  """A record of a run with simulated acceptance, without alpha."""
+  """Return a record of a run with simulated acceptance, without alpha."""
   record = measured(simulated_acceptance=rate, task=None, **values)
   return dataclasses.replace(record, alpha=None)
 
 
 def changed(record, key, **values):
-  """The record with other values in one of its nested dataclasses."""
+  """Return the record with other values in one of its nested dataclasses."""
   nested = dataclasses.replace(getattr(record, key), **values)
   return dataclasses.replace(record, **{key: nested})
 
 
 def cells(page):
-  """The header, and the cells of the rows, of the last table of a page."""
+  """Return header and cells, by row, of the last table of a page."""
   *_, table = page.split('\n\nDetails:\n\n')
   lines = [line for line in table.splitlines() if line.startswith('|')]
   found = [[c.strip() for c in line.strip('|').split('|')] for line in lines]

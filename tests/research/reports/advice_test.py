@@ -20,7 +20,7 @@ ALPHA = 0.8
 
 
 def record(gamma, verify_ms=2.0, speedup=1.5, interval=(1.4, 1.6)):
-  """A run whose parts cost the same at any gamma, but for verifying."""
+  """Return a run whose parts cost the same at any gamma, but for verifying."""
   return run_record.RunRecord(
       gamma=gamma,
       encoder_s=run_record.EncoderSeconds(0.2, 0.1),
@@ -58,7 +58,7 @@ def test_tokens_per_call_are_of_all_texts_together():
 
 
 def sweep(gammas, tokens, efficiency=1.0):
-  """Runs as fast as their parts allow, or by a factor slower."""
+  """Run as fast as their parts allow, or by a factor slower."""
   records = [record(g, verify_ms=2 + 0.1 * g) for g in gammas]
   bounds = [
       part_sums.bound_speedup(

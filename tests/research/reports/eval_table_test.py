@@ -97,7 +97,7 @@ def test_verdict(speedup, interval, words):
 
 
 def _measured(speedup, **values):
-  """A record of some speedup; kind and name are those of its drafter."""
+  """Return a record of some speedup; a drafter's kind and name may be given."""
   kind, name = values.pop('kind', 'model'), values.pop('name', 'a/1')
   rule = values.pop('rule', 'tokenwise')
   return dataclasses.replace(
@@ -111,7 +111,7 @@ def _measured(speedup, **values):
 
 
 def _rows(**tasks):
-  """Returns the header and the rows of the only table."""
+  """Return the header and the rows of the only table."""
   (table,) = methods_table.tables(tasks).values()
   return records.cells(table)
 

@@ -121,7 +121,7 @@ UNIGRAM = 2 * 32_128
 
 
 def load(name, vocab_size):
-  """Returns the drafter with a random table."""
+  """Return the drafter with a random table."""
   draft = by_name.find(name, tiny.config(vocab_size=vocab_size))
   target = tiny.model(tiny.config())
   return draft.load(

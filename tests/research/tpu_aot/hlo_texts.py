@@ -58,7 +58,7 @@ ENTRY %main.9 (carry.2: (s32[])) -> (s32[]) {{
 
 
 def program(*body: str, others: str = '') -> str:
-  """Returns a program with one loop whose end depends on data.
+  """Return a program with one loop whose end depends on data.
 
   Instructions of its body may take `_NAMES` and call the other computations;
   %new is two positions for the cache.
@@ -77,14 +77,14 @@ def program(*body: str, others: str = '') -> str:
 
 
 def computation(name: str, *lines: str) -> str:
-  """Returns a computation; the last line is its root."""
+  """Return a computation; the last line is its root."""
   *first, last = lines
   body = _indented((*first, f'ROOT {last}'))
   return f'%{name} (unused.{name}: s32[]) -> s32[] {{\n{body}\n}}\n'
 
 
 def counted(name: str, bound: int, *lines: str) -> str:
-  """Returns the computations of a loop that `looped` runs a number of times."""
+  """Return the computations of a loop that `looped` runs a number of times."""
   condition = computation(
       f'{name}.condition',
       f'%{name}.carry = ({COUNT}) parameter(0)',
@@ -97,7 +97,7 @@ def counted(name: str, bound: int, *lines: str) -> str:
 
 
 def looped(name: str, op_name: str = 'jit(loop)/while/body/while') -> str:
-  """Returns the lines that run a loop of `counted` from 0 on."""
+  """Return the lines that run a loop of `counted` from 0 on."""
   return '\n  '.join(
       [
           f'%{name}.zero = {COUNT} constant(0)',
@@ -110,7 +110,7 @@ def looped(name: str, op_name: str = 'jit(loop)/while/body/while') -> str:
 
 
 def estimated(cycles: int) -> str:
-  """Returns the end of an instruction with an estimate of cycles."""
+  """Return the end of an instruction with an estimate of cycles."""
   return (
       ', backend_config={"flag_configs":[],"window_config":{'
       f'"kernel_window_bounds":["1"],"estimated_cycles":"{cycles}",'

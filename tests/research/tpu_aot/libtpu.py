@@ -28,7 +28,7 @@ needed = pytest.mark.skipif(
 
 @contextlib.contextmanager
 def environment() -> Iterator[None]:
-  """Sets the variables that libtpu needs within the context.
+  """Set the variables that libtpu needs within the context.
 
   Programs are not written to JAX's cache: without a TPU it cannot read them.
   """
@@ -43,5 +43,5 @@ def environment() -> Iterator[None]:
 
 @functools.cache
 def describe(name: str) -> topology.Topology:
-  """Returns a topology, described once per process, within `environment`."""
+  """Return a topology, described once per process, within `environment`."""
   return topology.describe(name)

@@ -42,7 +42,7 @@ DRAFT = dataclasses.replace(
 
 
 def _bytes_per_position(config: t5.T5Config) -> int:
-  """Returns the bytes of all keys and values of a position."""
+  """Return the bytes of all keys and values of a position."""
   joined = config.num_heads * config.head_dim
   return 2 * 2 * joined * config.num_decoder_layers
 

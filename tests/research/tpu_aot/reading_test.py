@@ -32,7 +32,7 @@ def _work(name, cycles):
 
 
 def _fused(kind, taken, *lines):
-  """Returns the counts of a fusion of some instructions."""
+  """Return the counts of a fusion of some instructions."""
   return _read(
       f'%fused = {kind} fusion({taken}), kind=kOutput, calls=%fused_parts',
       others=hlo_texts.computation('fused_parts', *lines),

@@ -97,7 +97,7 @@ TIED = tiny.config(logits_via_embedding=True, dtype='bfloat16')
 
 
 def _here(*mesh_shape):
-  """Returns the device that the test runs on, or an abstract mesh."""
+  """Return the device that the test runs on, or an abstract mesh."""
   names = 'data', 'model'
   mesh = jax.sharding.AbstractMesh(mesh_shape, names) if mesh_shape else None
   chip = chips.CHIPS['v4']
