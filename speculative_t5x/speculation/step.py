@@ -456,7 +456,7 @@ def _is_last(
 def _token_log_probs(
     tokens: jax.Array, logits: jax.Array, probs: jax.Array, rescaled: bool
 ) -> jax.Array:
-  """Log-probabilities of tokens [rows, block] at their own positions."""
+  """Return log-probabilities of tokens, [rows, block], at their positions."""
   take = lambda x: jnp.take_along_axis(x, tokens[..., None], axis=-1)[..., 0]
   if rescaled:
     # A token of probability 0 scores -inf: only rules that are not lossless
