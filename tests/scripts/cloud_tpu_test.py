@@ -196,10 +196,17 @@ def test_only_folders_in_buckets_reach_the_machine(cloud):
 
 
 @pytest.mark.parametrize(
-    'name', ['gs://b/my.gin', 't5x/eval.gin', 'configs/runs/eval.gin']
+    ('name', 'options'),
+    [
+        ('gs://b/my.gin', []),
+        ('t5x/eval.gin', []),
+        ('configs/runs/eval.gin', []),
+        ('my.gin', ['--gin_search_paths=gs://b']),
+    ],
 )
-def test_gin_files_that_the_machine_has(cloud, name):
-  done = cloud.launch(*_RUN, '--dry-run', *_JOB, f'--gin_file={name}')
+def test_gin_files_that_the_machine_has(cloud, name, options):
+  job = *_JOB, f'--gin_file={name}', *options
+  done = cloud.launch(*_RUN, '--dry-run', *job)
   assert done.returncode == 0
 
 
