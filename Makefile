@@ -76,7 +76,7 @@ test: $(INSTALLED_TPU)  ## runs the tests
 	@$(FORGET_OLD)
 	$(VENV)/bin/python -m pytest $(PARALLEL) $(PYTEST_ARGS)
 
-test-all: $(INSTALLED_TPU)  ## runs the tests, the exhaustive ones included
+test-all: $(INSTALLED_TPU)  ## runs the tests, the exhaustive ones too (an hour)
 	@$(FORGET_OLD)
 	$(VENV)/bin/python -m pytest $(PARALLEL) -m '' $(PYTEST_ARGS)
 
