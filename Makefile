@@ -63,7 +63,7 @@ BRIEFLY := awk '/\([0-9][0-9][0-9.]* MB\)|[0-9] GB\)/ \
 .PHONY: help setup demo test test-all test-t5x lint lock pages clean
 
 help:  ## lists the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' \
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' \
 	  Makefile
 
 setup: $(INSTALLED)  ## makes .venv and installs the package into it
