@@ -56,7 +56,9 @@ def make_table(
     texts = (
         tokens
         for path in paths
-        for _, tokens in predictions_lib.read_pairs(epath.Path(path))
+        for _, tokens in predictions_lib.read_pairs(
+            epath.Path(path), vocabulary
+        )
     )
   identity = vocabularies.fingerprint(vocabulary)
   progress.say(f'counting the tokens of {origin}')
@@ -84,10 +86,11 @@ def _vocabulary(
 ) -> vocabularies.Vocabulary:
   if paths is not None and vocabulary_file is not None:
     return vocabularies.load(vocabulary_file)
-  if name is None:
+  if name is None or vocabulary_file is not None:
     raise ValueError(
-        'There is nothing to count. Name a task with MIXTURE_OR_TASK_NAME, or'
-        ' set PREDICTIONS and VOCABULARY_FILE.'
+        'Counted are either predictions, by PREDICTIONS with VOCABULARY_FILE or'
+        ' MIXTURE_OR_TASK_NAME, or the references of a task, by'
+        ' MIXTURE_OR_TASK_NAME alone, which has a vocabulary of its own.'
     )
   task = examples_lib.find_task(name, split)
   return task_vocabulary.TaskVocabulary(examples_lib.vocabulary_of(task))
@@ -98,8 +101,9 @@ def _show(
 ) -> None:
   total, num_different = counts.counts.sum(), (counts.counts > 0).sum()
   print(
-      f'Counted {total:,} tokens of {counts.origin}: {num_different:,} of'
-      f' {counts.num_pieces:,} pieces occur.'
+      f'Counted {total:,} tokens in {counts.totals[-1]:,} texts of'
+      f' {counts.origin}: {num_different:,} of {counts.num_pieces:,} pieces'
+      ' occur.'
   )
   if num_others := counts.counts[num_pieces:].sum():
     print(

@@ -255,6 +255,7 @@ class Measurements:
         decoder,
         *samplings,
         num_examples=self.num_examples,
+        inputs_digest=self.examples.digest,
         batch_size=batch_size,
         repeats=self.repeats,
         rounds=walltimes.ROUNDS,

@@ -286,7 +286,11 @@ def _measure_pair(
     # Alpha alone, without gamma and times.
     scored = dataclasses.replace(
         workload.new_record(
-            'walltime', decoder, *pair, batch_size=published.BATCH_SIZE
+            'walltime',
+            decoder,
+            *pair,
+            inputs_digest=task.examples.digest,
+            batch_size=published.BATCH_SIZE,
         ),
         gamma=None,
         gamma_policy=None,

@@ -143,6 +143,7 @@ class RunRecord:
   task: str | None = None
   split: str | None = None
   num_examples: int | None = None
+  inputs_digest: str | None = None
   truncated_inputs: int | None = None
   unknown_inputs: int | None = None
   target: descriptions.ModelDescription | None = None

@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from speculative_t5x.tasks import predictions
 from speculative_t5x.tasks import seqio_tasks
+from speculative_t5x.tasks import task_vocabulary
 
 NAME = 'decodes'
 
@@ -39,7 +40,9 @@ def register(
   files = {'train': train_file, 'validation': validation_file}
   seqio_tasks.add_task(
       NAME,
-      seqio_tasks.source_of_columns(lambda split: _read(files[split]), files),
+      seqio_tasks.source_of_columns(
+          lambda split: _read(files[split], vocabulary_file), files
+      ),
       # Nothing is worth a cache: with `use_cached`, seqio reads the files too.
       tokenizers=[seqio.map_over_dataset(_as_tensors)],
       metric_fns=[],
@@ -48,9 +51,14 @@ def register(
   return NAME
 
 
-def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
+def _read(
+    path: str | os.PathLike[str], vocabulary_file: str | os.PathLike[str]
+) -> Mapping[str, Any]:
   """Return the inputs and outputs of a file, as ragged tensors."""
-  pairs = predictions.read_pairs(epath.Path(path))
+  vocabulary = seqio_tasks.load_vocabulary(vocabulary_file)
+  pairs = predictions.read_pairs(
+      epath.Path(path), task_vocabulary.TaskVocabulary(vocabulary)
+  )
   inputs, targets = zip(*pairs, strict=True)
   return {
       'inputs': tf.ragged.constant(inputs, tf.int32),

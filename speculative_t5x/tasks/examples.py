@@ -8,6 +8,8 @@ Legend: examples, inputs_length.
 from collections.abc import Iterator, Mapping
 import contextlib
 import dataclasses
+import functools
+import hashlib
 import itertools
 import json
 import sys
@@ -86,6 +88,16 @@ class Examples:
   @property
   def num_unknown(self) -> int:
     return sum(not row.is_known for row in self.rows)
+
+  @functools.cached_property
+  def digest(self) -> str:
+    """Digest of what is decoded: token ids, hints, ids and references."""
+    rows = [
+        (row.example_id, [int(x) for x in row.tokens], row.hints)
+        for row in self.rows
+    ]
+    text = json.dumps([rows, self.references])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
   def first(self, count: int) -> 'Examples':
     """Return the first `count` examples."""

@@ -5,7 +5,7 @@
 Legend: examples, num_decodes (samples per example).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
@@ -160,18 +160,24 @@ def are_tokens(decodes: Any) -> bool:
   )
 
 
-def read_pairs(path: epath.Path) -> list[tuple[list[int], list[int]]]:
+def read_pairs(
+    path: epath.Path, vocabulary: vocabularies.Vocabulary | None = None
+) -> list[tuple[list[int], list[int]]]:
   """Read the token ids of the input and of the output of each decode.
 
   The file is that of an infer job, or of an eval job, which has decoded twice:
   then these are the decodes by the target alone.
 
+  Args:
+    path: Path of the file.
+    vocabulary: What the ids mean; None if that is known.
   Raises:
-    ValueError: for a file without token ids.
+    ValueError: for a file without token ids, or of another vocabulary.
     FileNotFoundError: if there is no such file.
   """
+  rows = read_rows(path)
   pairs = []
-  for row in read_rows(path):
+  for row in rows:
     found = row.get(TOKENS, row.get(f'baseline_{TOKENS}'))
     if isinstance(found, list) and found and isinstance(found[0], int):
       found = [found]
@@ -184,4 +190,26 @@ def read_pairs(path: epath.Path) -> list[tuple[list[int], list[int]]]:
         f'The predictions in {path} have no {TOKENS}. Decode again; the infer'
         ' job writes them with --gin.TOKENS=True.'
     )
+  if vocabulary is not None:
+    _check_texts(path, rows, pairs, vocabulary)
   return pairs
+
+
+def _check_texts(
+    path: epath.Path,
+    rows: Sequence[Mapping[str, Any]],
+    pairs: Sequence[tuple[list[int], list[int]]],
+    vocabulary: vocabularies.Vocabulary,
+) -> None:
+  """Raise ValueError if token ids have none of the texts beside them."""
+  texts = {''}
+  for row in rows:
+    decodes = row.get('prediction', row.get('baseline', ''))
+    texts |= {decodes} if isinstance(decodes, str) else {*decodes}
+  # Lazy: the first text that agrees is enough.
+  found = (vocabulary.decode(tokens) for _, tokens in pairs)
+  if texts != {''} and not any(text and text in texts for text in found):
+    raise ValueError(
+        f'The token ids in {path} have other texts in the vocabulary given than'
+        ' in the file. Set VOCABULARY_FILE to that of the target.'
+    )

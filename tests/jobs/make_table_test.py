@@ -30,6 +30,10 @@ def run(folder, **settings):
   )
 
 
+def _text(ids):
+  return vocabularies.load(bulletins.VOCABULARY_FILE).decode(ids)
+
+
 def write_rows(path, *rows):
   path.write_text(''.join(json.dumps(row) + '\n' for row in rows))
   return str(path)
@@ -56,7 +60,7 @@ class TestTask:
     for name, value in vars(counts).items():
       np.testing.assert_array_equal(getattr(found, name), value)
     text = capsys.readouterr().out
-    assert f'Counted {expected.sum():,} tokens of {TASK}, train' in text
+    assert f'Counted {expected.sum():,} tokens in 50 texts of {TASK},' in text
     assert 'the 256 most frequent are' in text
 
 
@@ -72,8 +76,12 @@ class TestPredictions:
               {'baseline_tokens': ids, 'speculative_tokens': [9, 1]}
               for ids in TOKENS
           ],
+          [
+              {'tokens': TOKENS[0], 'prediction': 'of another vocabulary'},
+              {'tokens': TOKENS[1:], 'prediction': [_text(TOKENS[1])]},
+          ],
       ],
-      ids=['infer', 'several decodes', 'eval'],
+      ids=['infer', 'several decodes', 'eval', 'texts'],
   )
   def test_counts_what_was_decoded(self, tmp_path, rows):
     """One file or several, with the vocabulary of the task or of a file."""
@@ -116,8 +124,17 @@ class TestPredictions:
           (
               {},
               {'mixture_or_task_name': None, 'predictions': None},
-              'There is nothing to count',
+              'the references of a task',
           ),
+          (
+              {},
+              {
+                  'predictions': None,
+                  'vocabulary_file': bulletins.VOCABULARY_FILE,
+              },
+              'has a vocabulary of its own',
+          ),
+          ({'tokens': [5, 1], 'prediction': 'Hallo'}, {}, 'VOCABULARY_FILE'),
       ],
   )
   def test_bad_input(self, tmp_path, row, settings, message):

@@ -410,6 +410,20 @@ class TestInterrupted:
     assert len(again.measured) == 2
 
 
+  def test_other_data_of_the_same_name(self, again, monkeypatch):
+    """Neither alpha nor times are those of another vocabulary or file."""
+    again.run(temperature=1.0)
+    loaded = _load_examples(
+        ende.BULLETINS, 'validation', tuple(workloads.LENGTHS.items())
+    )
+    changed = dataclasses.replace(
+        loaded, references=['another', *loaded.references[1:]]
+    )
+    monkeypatch.setattr(examples, 'load', lambda *_, **__: changed)
+    again.run(temperature=1.0)
+    assert len(again.measured) == again.num_collected == 2
+
+
 def test_tokens_for_alpha(again, ran, capsys):
   """Too few are told of, and more of them need another estimate."""
   again.run(temperature=1.0)

@@ -47,8 +47,9 @@ def identity_of(record: run_record.RunRecord) -> dict[str, Any]:
   """Return the values of a record that identify its configuration, as JSON."""
   values = dataclasses.asdict(record)
   found = {key: values[key] for key in IDENTITY}
-  if record.draft_sampling:  # left out otherwise, as earlier versions did
-    found['draft_sampling'] = values['draft_sampling']
+  for key in ('draft_sampling', 'inputs_digest'):
+    if values[key]:  # left out otherwise, as earlier versions did
+      found[key] = values[key]
   if record.reference:  # likewise
     found['reference'] = record.reference.name, record.reference.version
   return json.loads(json.dumps(found, allow_nan=False))
