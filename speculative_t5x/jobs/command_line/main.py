@@ -72,6 +72,18 @@ def main(argv: Sequence[str] | None = None) -> int:
   return 0
 
 
+def run() -> None:
+  """Run the command of this process, and end the process."""
+  status = main()
+  if status == _INTERRUPTED:
+    # Programs that were started run on in threads of XLA, which may crash while
+    # Python takes the process down.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+  sys.exit(status)
+
+
 @contextlib.contextmanager
 def _rare_collections() -> Iterator[None]:
   """Have Python look for reference cycles less often than by default.
@@ -117,4 +129,4 @@ def _message(error: Exception) -> str | None:
 
 
 if __name__ == '__main__':
-  sys.exit(main())
+  run()

@@ -194,6 +194,19 @@ class TestValues:
       assert _macro(own.upper()) == value
 
 
+@pytest.mark.parametrize(
+    ('status', 'ended'), [(130, [130]), (1, []), (0, [])]
+)
+def test_an_interrupted_process_ends_at_once(monkeypatch, status, ended):
+  """Python's own end would wait for threads, or meet them in ruins."""
+  found = []
+  monkeypatch.setattr(main, 'main', lambda: status)
+  monkeypatch.setattr(os, '_exit', found.append)
+  with pytest.raises(SystemExit) as error:
+    main.run()
+  assert found == ended and error.value.code == status
+
+
 class TestHelp:
 
   def test_overview(self, capsys):
