@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from etils import epath
 
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
@@ -47,9 +48,10 @@ def measure_methods(
   output_folder.check_names('A task', names, (_TABLE, folder_lock.NAME))
   folder = epath.Path(output_dir)
   with folder_lock.hold(folder):
-    found = {
-        name: measure(output_dir=str(folder / name)) for name, measure in tasks
-    }
+    found = {}
+    for name, measure in tasks:
+      with errors.prefixed(f'The task {name}'):
+        found[name] = measure(output_dir=str(folder / name))
     text = methods_table.render(found)
     path = whole_files.write(folder, _TABLE, [text])
   print(text)

@@ -139,7 +139,8 @@ class RunningRate:
     if known[-1] < gamma + 1:
       raise ValueError(
           f'verify_cost_ratio ends at width {known[-1]:g}, but gamma {gamma}'
-          f' has target calls of width {gamma + 1}. Measure with this gamma.'
+          f' has target calls of width {gamma + 1}. Lower gamma to'
+          f' {known[-1] - 1:g}, or measure this width by the walltime job.'
       )
     lengths = np.arange(gamma + 1)
     at_width = compiled[np.searchsorted(compiled, lengths + 1)]

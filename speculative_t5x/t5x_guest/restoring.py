@@ -98,14 +98,13 @@ class PairRestorer:
           f' {path}/checkpoint_1000. `speculative-t5x convert` writes such a'
           ' folder from a Hugging Face folder.'
       )
-    params, steps = _read(
-        {'target': path}, self._train_state, self._partitioner, self._dtype
-    )
+    opened = _open({'target': path}, self._train_state)
+    params = _read(opened, self._train_state, self._partitioner, self._dtype)
     if draft := self._model.draft_params:
       shardings = _shardings(self._train_state, self._partitioner)
       params['draft'] = jax.tree.map(_place, draft, shardings['draft'])
     state = self._train_state.replace_params(flax_core.freeze(params))
-    return state.replace_step(jnp.asarray(steps['target'], jnp.int32))
+    return state.replace_step(jnp.asarray(opened['target'].step, jnp.int32))
 
   def restore_from_tf_checkpoint(self, path, **options):
     """Raise NotImplementedError, as TensorFlow's layout is not supported."""
@@ -159,14 +158,14 @@ class PairInitializer(utils.TrainStateInitializer):
     Raises:
       checkpoints.CheckpointError: see `PairRestorer.restore`.
     """
+    # Opened before T5X compiles what initializes the state: that takes minutes.
+    opened = _open(self._paths, self.global_train_state_shape)
     state = super().from_scratch(init_rng)
     params = flax_core.unfreeze(state.params)
     for role in self._paths:
       # Freed before as much is read.
       jax.tree.map(lambda x: x.delete(), params[role])
-    read, _ = _read(
-        self._paths, self.global_train_state_shape, self._partitioner
-    )
+    read = _read(opened, self.global_train_state_shape, self._partitioner)
     return state.replace_params(flax_core.freeze(params | read))
 
 
@@ -180,33 +179,41 @@ def _check_is_guest(train_state: Any) -> None:
     )
 
 
-def _read(
-    paths: Mapping[str, checkpoints.Path],
-    train_state: Any,
-    partitioner: Any,
-    dtype: Any = jnp.float32,
-) -> tuple[dict[str, Any], dict[str, int]]:
-  """Read models, given by role, onto the partitioner's mesh.
+def _open(
+    paths: Mapping[str, checkpoints.Path], train_state: Any
+) -> dict[str, checkpoints.Checkpoint]:
+  """Open the checkpoints of models, by role, and compare their shapes.
 
-  A checkpoint that holds a pair may be given for either role. Parameters get
-  the dtype, or keep the stored one if it is None.
-
-  Returns:
-    Parameters and training steps, by role.
+  A checkpoint that holds a pair may be given for either role.
   """
   shapes = flax_core.unfreeze(train_state.params)
-  shardings = _shardings(train_state, partitioner)
-  opened, params = {}, {}
+  opened = {}
   for role, path in paths.items():
     opened[role] = pairing.open_checkpoint(pairing.PATHS[role], path)
     with pairing.naming(pairing.PATHS[role]):
       opened[role].check_shapes(shapes[role])
+  return opened
+
+
+def _read(
+    opened: Mapping[str, checkpoints.Checkpoint],
+    train_state: Any,
+    partitioner: Any,
+    dtype: Any = jnp.float32,
+) -> dict[str, Any]:
+  """Read parameters, by role, onto the partitioner's mesh.
+
+  They get the dtype, or keep the stored one if it is None.
+  """
+  shapes = flax_core.unfreeze(train_state.params)
+  shardings = _shardings(train_state, partitioner)
+  params = {}
   for role, checkpoint in opened.items():
     with pairing.naming(pairing.PATHS[role]):
       params[role] = checkpoint.restore_params(
           shapes[role], dtype, shardings[role]
       )
-  return params, {role: each.step for role, each in opened.items()}
+  return params
 
 
 def _shardings(train_state: Any, partitioner: Any) -> dict[str, Any]:

@@ -148,7 +148,10 @@ def best_of(decodes: str | list[str]) -> str:
 
 def read_rows(path: epath.Path) -> list[dict[str, Any]]:
   """Read the rows of `predictions.jsonl`; see `json_rows.read` for errors."""
-  remedy = 'Run the job again, which writes the file from its chunks.'
+  remedy = (
+      'Correct the path, or run the job again, which writes the file from its'
+      ' chunks.'
+  )
   return json_rows.read(path, dict, 'a JSON object', remedy)
 
 

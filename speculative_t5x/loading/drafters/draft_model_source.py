@@ -9,6 +9,7 @@ from typing import ClassVar
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
+from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
@@ -58,9 +59,10 @@ class FromCheckpoint:
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Callable[[], source.Drafting]:
     if vocabulary is not None and self.vocabulary_file is not None:
-      vocabularies.check_same(
-          vocabulary, vocabularies.load(self.vocabulary_file)
-      )
+      draft = vocabularies.load(self.vocabulary_file)
+      said = f'The draft model has {self.vocabulary_file}'
+      with errors.prefixed(said, vocabularies.VocabularyError):
+        vocabularies.check_same(vocabulary, draft)
     is_partitioned = self.model_parallel
     found = models.find_model(
         pairing.open_checkpoint(pairing.DRAFT_PATH, self.checkpoint_path),
