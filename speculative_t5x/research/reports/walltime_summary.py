@@ -38,8 +38,8 @@ def render(records: Sequence[run_record.RunRecord]) -> markdown.Page:
       for record in records
       for warning in record.warnings or ()
   ]
-  truncated = '\n'.join(readings.input_notes(records))
-  parts = [setup(records), truncated, table, _KEYS, '\n'.join(warnings)]
+  notes = '\n'.join([*readings.input_notes(records), *_quality(records)])
+  parts = [setup(records), notes, table, _KEYS, '\n'.join(warnings)]
   return markdown.page(parts, records)
 
 
@@ -103,6 +103,17 @@ def setup(records: Sequence[run_record.RunRecord]) -> str:
   if drafters:
     parts.append('draft ' + _distinct(map(_model, drafters)))
   return f'Measured: {"; ".join(parts)}.'
+
+
+def _quality(records: Iterable[run_record.RunRecord]) -> list[str]:
+  """Return a line per temperature on the task's metrics of plain decoding."""
+  found = {x.temperature: x.quality.baseline for x in records if x.quality}
+  return [
+      f'Plain decoding at temperature {temperature:g}: '
+      + ', '.join(f'{name} {cells.number(x)}' for name, x in metrics.items())
+      for temperature, metrics in found.items()
+      if metrics
+  ]
 
 
 def _hardware(record: run_record.RunRecord) -> str:

@@ -214,6 +214,14 @@ class TestRender:
     table = walltime_summary.render([run, run])
     assert '; topk 9; draft topk 5; target ' in table
 
+  def test_quality(self):
+    """A wrong vocabulary of equal size shows in nothing else."""
+    scores = run_record.BothRuns({'bleu': 12.345}, {'bleu': 12.3})
+    run = records.measured(quality=scores)
+    table = walltime_summary.render([run, run, records.measured(3)])
+    assert table.count('Plain decoding at temperature 0: bleu 12.3') == 1
+    assert walltime_summary.render([records.measured()]).count('Plain de') == 0
+
   def test_keys_of_the_columns(self):
     """No column is called predicted, which advice is, and in another way."""
     table = walltime_summary.render([records.measured(warnings=['too hot'])])
