@@ -83,7 +83,7 @@ check() {
   matches --project "${PROJECT}" '[a-zA-Z0-9.:-]+' 'the id of a project'
   local name
   for name in "${JOB[@]}"; do
-    [[ ${name} != --gin_file=!(gs:*|t5x/*) || ${JOB[*]} == *--gin_search* ]] ||
+    [[ ${name} != --gin_file=!(gs:*|t5x/*) || ${JOB[*]} == *paths=@(gs:|/)* ]] ||
       git cat-file -e "HEAD:${name#*=}" 2>/dev/null ||
       fail "the machine gets this commit only, which lacks '${name#*=}'."
   done

@@ -9,6 +9,7 @@ in an output folder, from which an interrupted job resumes.
 from collections.abc import Sequence
 import dataclasses
 import sys
+from typing import Any
 
 from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import requests as requests_lib
@@ -209,6 +210,22 @@ class Measurements:
     folder.add(record)
     return record
 
+  def new_record(
+      self,
+      decoder: token_decoder.TokenDecoder,
+      workload: workload_lib.Workload,
+      samplings: sampling_lib.Pair,
+      **values: Any,
+  ) -> run_record.RunRecord:
+    """Return a record of the task's examples before anything is measured."""
+    return workload.new_record(
+        'walltime',
+        decoder,
+        *samplings,
+        inputs_digest=self.examples.digest,
+        **values,
+    )
+
   def _write(
       self, decoder: token_decoder.TokenDecoder, samplings: sampling_lib.Pair
   ) -> Sequence[engine.Result]:
@@ -250,12 +267,11 @@ class Measurements:
     reference = self.reference
     if reference and reference.way(samplings.target) is None:
       reference = None
-    return workload.new_record(
-        'walltime',
+    return self.new_record(
         decoder,
-        *samplings,
+        workload,
+        samplings,
         num_examples=self.num_examples,
-        inputs_digest=self.examples.digest,
         batch_size=batch_size,
         repeats=self.repeats,
         rounds=walltimes.ROUNDS,

@@ -226,7 +226,8 @@ def _add_ngrams(folder: epath.Path, task: TaskPairs, found: _Found) -> _Found:
   """Add unigrams and bigrams of counts, which are made unless they exist."""
   if task.count is None:
     return found
-  # Other examples, or longer ones, are counted anew.
+  # Another task, or longer texts, are counted anew. A training split that was
+  # changed is not: it may be long, and these drafts need no exact counts.
   folder /= f'{task.workload.mixture_or_task_name}_{task.workload.length}'
   if not (folder / token_counts.FILE_NAME).exists():
     with errors.prefixed(
@@ -285,12 +286,8 @@ def _measure_pair(
     alpha, temperature = found.estimate, pair.target.temperature
     # Alpha alone, without gamma and times.
     scored = dataclasses.replace(
-        workload.new_record(
-            'walltime',
-            decoder,
-            *pair,
-            inputs_digest=task.examples.digest,
-            batch_size=published.BATCH_SIZE,
+        task.new_record(
+            decoder, workload, pair, batch_size=published.BATCH_SIZE
         ),
         gamma=None,
         gamma_policy=None,

@@ -7,6 +7,7 @@ import os
 import re
 from typing import Any
 
+from etils import epath
 from flax import core as flax_core
 import jax
 import jax.numpy as jnp
@@ -92,11 +93,11 @@ class PairRestorer:
             f'{name} is not supported for a target and a draft. Remove it from'
             ' utils.RestoreCheckpointConfig.'
         )
-    if self._step_in_path and not re.search(r'\d/*$', os.fspath(path)):
+    if self._step_in_path and not re.search(r'\d/?$', os.fspath(path)):
       raise ValueError(
           "T5X's eval job needs the step at the end of CHECKPOINT_PATH, as in"
-          f' {path}/checkpoint_1000. `speculative-t5x convert` writes such a'
-          ' folder from a Hugging Face folder.'
+          f' {epath.Path(path) / "checkpoint_1000"}. `speculative-t5x convert`'
+          ' writes such a folder from a Hugging Face folder.'
       )
     opened = _open({'target': path}, self._train_state)
     params = _read(opened, self._train_state, self._partitioner, self._dtype)

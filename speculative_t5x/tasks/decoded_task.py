@@ -15,9 +15,9 @@ from etils import epath
 import seqio
 import tensorflow as tf
 
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import predictions
 from speculative_t5x.tasks import seqio_tasks
-from speculative_t5x.tasks import task_vocabulary
 
 NAME = 'decodes'
 
@@ -55,10 +55,8 @@ def _read(
     path: str | os.PathLike[str], vocabulary_file: str | os.PathLike[str]
 ) -> Mapping[str, Any]:
   """Return the inputs and outputs of a file, as ragged tensors."""
-  vocabulary = seqio_tasks.load_vocabulary(vocabulary_file)
-  pairs = predictions.read_pairs(
-      epath.Path(path), task_vocabulary.TaskVocabulary(vocabulary)
-  )
+  vocabulary = vocabularies.load(vocabulary_file)
+  pairs = predictions.read_pairs(epath.Path(path), vocabulary)
   inputs, targets = zip(*pairs, strict=True)
   return {
       'inputs': tf.ragged.constant(inputs, tf.int32),

@@ -92,10 +92,7 @@ class Examples:
   @functools.cached_property
   def digest(self) -> str:
     """Digest of what is decoded: token ids, hints, ids and references."""
-    rows = [
-        (row.example_id, [int(x) for x in row.tokens], row.hints)
-        for row in self.rows
-    ]
+    rows = [(row.example_id, row.tokens, row.hints) for row in self.rows]
     text = json.dumps([rows, self.references])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

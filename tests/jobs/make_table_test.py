@@ -80,8 +80,11 @@ class TestPredictions:
               {'tokens': TOKENS[0], 'prediction': 'of another vocabulary'},
               {'tokens': TOKENS[1:], 'prediction': [_text(TOKENS[1])]},
           ],
+          [
+              {'tokens': TOKENS, 'prediction': [*map(_text, TOKENS[::-1])]},
+          ],
       ],
-      ids=['infer', 'several decodes', 'eval', 'texts'],
+      ids=['infer', 'several decodes', 'eval', 'texts', 'best last'],
   )
   def test_counts_what_was_decoded(self, tmp_path, rows):
     """One file or several, with the vocabulary of the task or of a file."""
@@ -135,6 +138,11 @@ class TestPredictions:
               'has a vocabulary of its own',
           ),
           ({'tokens': [5, 1], 'prediction': 'Hallo'}, {}, 'VOCABULARY_FILE'),
+          (
+              {'baseline_tokens': [5, 1], 'baseline': 'Hallo'},
+              {},
+              'VOCABULARY_FILE',
+          ),
       ],
   )
   def test_bad_input(self, tmp_path, row, settings, message):

@@ -57,6 +57,15 @@ def test_examples_are_the_tokens(files):
   assert read('validation', lengths) == [([5, 6, 1], [7, 1], 0)]
 
 
+def test_another_vocabulary(files, tmp_path):
+  """The ids would be others' words, of which nothing else tells."""
+  row = {'input_tokens': [5, 1], 'tokens': [7, 1], 'prediction': 'no such text'}
+  files['train_file'] = write(tmp_path / 'other.jsonl', [row])
+  decoded_task.register(**files)
+  with pytest.raises(ValueError, match='VOCABULARY_FILE'):
+    read('train', {'inputs': 8, 'targets': 8})
+
+
 def test_long_sequences_are_cut(files):
   decoded_task.register(**files)
   found = read('train', {'inputs': 2, 'targets': 3})

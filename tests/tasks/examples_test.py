@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of reading a split of a task as arrays, and of example ids."""
 
+import dataclasses
 import functools
 import itertools
 
@@ -398,3 +399,26 @@ def test_ids_have_31_bits():
   ids = [example_ids.of_inputs(np.array([n, 1])) for n in range(2, 2000)]
   assert len(set(ids)) == len(ids)
   assert 0 <= min(ids) < 2**23 and 2**31 - 2**23 < max(ids) < 2**31
+
+
+def test_digest_tells_data_apart():
+  """By ids, tokens, hints and references: the vocabulary shows in tokens."""
+  found = examples.load(ende.BULLETINS, 'validation', _LENGTHS, 3)
+  again = examples.load(ende.BULLETINS, 'validation', _LENGTHS, 3)
+  row, *rows = found.rows
+  changed = [
+      dataclasses.replace(found, references=['another', *found.references[1:]]),
+      found.first(2),
+      *(
+          dataclasses.replace(
+              found, rows=[dataclasses.replace(row, **{name: value}), *rows]
+          )
+          for name, value in {
+              'example_id': row.example_id + 1,
+              'tokens': [*row.tokens[:-1], row.tokens[-1] + 1],
+              'hints': [[5, 6]],
+          }.items()
+      ),
+  ]
+  assert again.digest == found.digest
+  assert len({found.digest, *(each.digest for each in changed)}) == 6

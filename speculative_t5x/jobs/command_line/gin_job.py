@@ -123,15 +123,16 @@ def _check_values(job: commands.Job) -> None:
   settings = _settings()
   required = [k for k, v in settings.items() if v == commands.REQUIRED]
   used = set().union(*map(gin_text.macros_in, settings.values()))
-  hints = {x: macro_names.provider_hint(x) for x in used - settings.keys()}
+  unset = sorted(used - settings.keys())
+  hints = [(name, macro_names.provider_hint(name)) for name in unset]
   if required:
     own = {each.upper(): f'--{each}=...' for each in job.flags}
     flags = ' '.join(own.get(x, f'--gin.{x}=...') for x in required)
     raise commands.UsageError(
         f'{", ".join(required)} must be set: {flags}, or in a gin file.'
-        + ''.join(f' So must {x}.{hint}' for x, hint in hints.items() if hint)
+        + ''.join(f' {x} must be set too.{hint}' for x, hint in hints if hint)
     )
-  for name, hint in sorted(hints.items()):
+  for name, hint in hints:
     remedy = ' Correct its name, or add the gin file that sets it.'
     raise commands.UsageError(
         f'The macro {name} is used but has no value.{hint or remedy}'
@@ -173,11 +174,12 @@ def _run(command: commands.Job, job: Callable) -> None:
 
 def _refused_macro(text: str, settings: Mapping[str, str]) -> str | None:
   """Return the macro of an argument whose value a message refuses, if any."""
-  argument = text.partition(' ')[0]
+  # At the beginning, or behind what names a task or a model.
+  arguments = set(re.findall(r'(?:^|: )(\w+)', text))
   found = {
       value.removeprefix('%')
       for name, value in settings.items()
-      if name.endswith(f'.{argument}')
+      if name.rpartition('.')[2] in arguments
   }
   found = [each for each in found if f'got {settings.get(each)}' in text]
   return found[0] if len(found) == 1 else None

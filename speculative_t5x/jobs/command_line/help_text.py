@@ -40,8 +40,8 @@ def text(argv: Sequence[str]) -> str:
 
   The help is the head comment of the gin file, and the defaults in it, for a
   job of several parts also those of what it runs before them. Gin files among
-  the arguments take the place of the job's own, or follow the part's. Without a
-  command, returns the overview of all commands.
+  the arguments are read as the command would read them. Without a command, it
+  is the overview of all commands.
 
   Raises:
     commands.UsageError: for a part or a gin file that does not exist.
@@ -60,8 +60,9 @@ def text(argv: Sequence[str]) -> str:
   if job.folder and (parts := [x for x in argv[1:] if not x.startswith('-')]):
     gin_file = flags.part_file(job, parts[0])
     set_by = [gin_file, *set_by] if parts[0] in job.needs_first else [gin_file]
-  elif given and not job.is_complete:
+  elif given and not job.is_complete and not job.folder:
     set_by = [given.pop(0)]
+  given = [file for file in given if file not in set_by]
   path = gin_text.find(gin_file, commands.ROOTS)
   rows = path.read_text(encoding='utf-8').splitlines()
   head = itertools.takewhile(lambda row: row.startswith('#'), rows)

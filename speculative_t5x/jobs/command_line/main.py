@@ -78,8 +78,9 @@ def run() -> None:
   if status == _INTERRUPTED:
     # Programs that were started run on in threads of XLA, which may crash while
     # Python takes the process down.
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+      with contextlib.suppress(OSError, ValueError):  # its reader is gone too
+        stream.flush()
     os._exit(status)
   sys.exit(status)
 

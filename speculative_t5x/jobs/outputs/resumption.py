@@ -48,7 +48,7 @@ def identity_of(record: run_record.RunRecord) -> dict[str, Any]:
   values = dataclasses.asdict(record)
   found = {key: values[key] for key in IDENTITY}
   for key in ('draft_sampling', 'inputs_digest'):
-    if values[key]:  # left out otherwise, as earlier versions did
+    if values[key]:  # left out otherwise, as in records without the key
       found[key] = values[key]
   if record.reference:  # likewise
     found['reference'] = record.reference.name, record.reference.version

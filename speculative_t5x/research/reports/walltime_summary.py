@@ -106,12 +106,16 @@ def setup(records: Sequence[run_record.RunRecord]) -> str:
 
 
 def _quality(records: Iterable[run_record.RunRecord]) -> list[str]:
-  """Return a line per temperature on the task's metrics of plain decoding."""
-  found = {x.temperature: x.quality.baseline for x in records if x.quality}
+  """Return a line per sampling on the task's metrics of plain decoding."""
+  found = {
+      (f'temperature {x.temperature:g}', *runs.unusual_sampling(x)): x.quality
+      for x in records
+      if x.quality
+  }
+  shown = lambda metrics: (f'{k} {cells.number(x)}' for k, x in metrics.items())
   return [
-      f'Plain decoding at temperature {temperature:g}: '
-      + ', '.join(f'{name} {cells.number(x)}' for name, x in metrics.items())
-      for temperature, metrics in found.items()
+      f'Plain decoding at {", ".join(at)}: {", ".join(shown(metrics))}'
+      for at, metrics in ((at, both.baseline) for at, both in found.items())
       if metrics
   ]
 

@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import types
 
 import gin
 import jax
@@ -202,9 +203,15 @@ def test_an_interrupted_process_ends_at_once(monkeypatch, status, ended):
   found = []
   monkeypatch.setattr(main, 'main', lambda: status)
   monkeypatch.setattr(os, '_exit', found.append)
+  # The reader of the output was interrupted too.
+  monkeypatch.setattr(sys, 'stdout', types.SimpleNamespace(flush=_broken_pipe))
   with pytest.raises(SystemExit) as error:
     main.run()
   assert found == ended and error.value.code == status
+
+
+def _broken_pipe():
+  raise BrokenPipeError
 
 
 class TestHelp:
@@ -242,6 +249,11 @@ class TestHelp:
     assert "\n  MULTI30K_DIR = '/data'\n" in shown
     assert '\n  EVAL_OUTPUT_DIR = <required>\n' in shown
     assert main.main(['walltime', *given, '--help']) == 2  # my.gin is not found
+    checkpoints = '--gin_file=configs/paper/checkpoints.gin'
+    for part in ([], ['table2']):
+      assert main.main(['paper', *part, checkpoints, '--help']) == 0
+      shown = capsys.readouterr().out
+      assert '\n  ALPHA_TOKENS = ' in shown and '\n  ENDE_TARGET = ' in shown
 
   @pytest.mark.parametrize('name', _COMMANDS)
   def test_of_a_command(self, capsys, name):
@@ -312,6 +324,8 @@ _USAGE = [
      'no gin file mentions the macro TARGET_SIZE.'),
     (['tpu-preflight', *_TPU_FLAGS[:2]], 'TOPOLOGY must be set: --topology=..'),
     (['check-pair', '--gin.OUTPUT_DIR=x'], 'Did you mean CHECK_OUTPUT_DIR?'),
+    (['eval', '--gin_file=configs/runs/eval.gin', '--output_dir=x'],
+     ' DRAFTER must be set too. Add the file of a choice'),
     (['check-pair'],
      'CHECKPOINT_PATH, DRAFT_CHECKPOINT_PATH must be set:'
      ' --gin.CHECKPOINT_PATH=... --gin.DRAFT_CHECKPOINT_PATH=..., or in a'),

@@ -216,10 +216,12 @@ class TestRender:
 
   def test_quality(self):
     """A wrong vocabulary of equal size shows in nothing else."""
-    scores = run_record.BothRuns({'bleu': 12.345}, {'bleu': 12.3})
+    scores = run_record.BothRuns({'bleu': 12.5}, {'bleu': 45.5})
     run = records.measured(quality=scores)
-    table = walltime_summary.render([run, run, records.measured(3)])
-    assert table.count('Plain decoding at temperature 0: bleu 12.3') == 1
+    cut = dataclasses.replace(run, topk=9)
+    table = walltime_summary.render([run, run, cut, records.measured(3)])
+    assert table.count('Plain decoding at temperature 0: bleu 12.50') == 1
+    assert table.count('Plain decoding at temperature 0, topk 9: bleu') == 1
     assert walltime_summary.render([records.measured()]).count('Plain de') == 0
 
   def test_keys_of_the_columns(self):
