@@ -331,6 +331,14 @@ class TestTraining:
     assert_equal(state.params['draft'], random.params['draft'])
     assert jax.tree.structure(state) == jax.tree.structure(random)
 
+  def test_a_wrong_path_is_told_before_t5x_begins(self, folder, monkeypatch):
+    """T5X compiles for minutes what initializes a large state."""
+    began = lambda *_: pytest.fail('T5X began')
+    monkeypatch.setattr(utils.TrainStateInitializer, 'from_scratch', began)
+    model = tiny_pair.distillation()
+    with pytest.raises(checkpoints.CheckpointError, match='typo'):
+      initializer(model, folder / 'typo').from_scratch(jax.random.PRNGKey(0))
+
   @pytest.mark.parametrize(
       'num_microbatches, is_model_parallel', [(None, False), (2, True)]
   )

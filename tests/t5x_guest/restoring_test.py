@@ -14,6 +14,7 @@ from speculative_t5x import t5x_guest
 from speculative_t5x.jobs import convert
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from speculative_t5x.t5x_guest import restoring
 from tests import shared as shared_lib
 from tests.t5x_guest import tiny_pair
 
@@ -166,9 +167,12 @@ class TestRefusals:
       restore(folder / target, draft and folder / draft)
     assert not (folder / 'typo').exists()
 
-  def test_path_without_the_step_that_an_eval_job_needs(self, folder):
+  def test_path_without_the_step_that_an_eval_job_needs(
+      self, folder, monkeypatch
+  ):
     named, unnamed = folder / 'target/checkpoint_1500', folder / 'target'
     restore(named, folder / 'draft', step_in_path=True)
+    monkeypatch.setattr(restoring, '_read', pytest.fail)
     with pytest.raises(ValueError, match='checkpoint_1000'):
       restore(unnamed, folder / 'draft', step_in_path=True)
 
