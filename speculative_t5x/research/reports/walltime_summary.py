@@ -107,17 +107,17 @@ def setup(records: Sequence[run_record.RunRecord]) -> str:
 
 def _quality(records: Iterable[run_record.RunRecord]) -> list[str]:
   """Return a line per sampling on the task's metrics of plain decoding."""
-  found = {
-      (f'temperature {x.temperature:g}', *runs.unusual_sampling(x)): x.quality
-      for x in records
-      if x.quality
-  }
-  shown = lambda metrics: (f'{k} {cells.number(x)}' for k, x in metrics.items())
-  return [
-      f'Plain decoding at {", ".join(at)}: {", ".join(shown(metrics))}'
-      for at, metrics in ((at, both.baseline) for at, both in found.items())
-      if metrics
-  ]
+  lines = {}
+  for record in records:
+    if record.quality and record.quality.baseline:
+      others = runs.unusual_sampling(record)
+      at = ', '.join([f'temperature {record.temperature:g}', *others])
+      metrics = [
+          f'{name} {cells.number(value)}'
+          for name, value in record.quality.baseline.items()
+      ]
+      lines[at] = f'Plain decoding at {at}: {", ".join(metrics)}'
+  return [*lines.values()]
 
 
 def _hardware(record: run_record.RunRecord) -> str:
