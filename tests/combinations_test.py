@@ -53,7 +53,7 @@ PRODUCT = [(x, *each) for x in DRAFTERS for each in RULES_AND_POLICIES]
 SAMPLINGS = {
     'as it is': {},
     'greedy': dict(temperature=0.0),
-    'cut': dict(temperature=0.7, topk=2),
+    'cut': dict(temperature=0.7, top_k=2),
 }
 _label = lambda values: ' + '.join(map(str, values))
 

@@ -123,7 +123,7 @@ def differ(one, two) -> bool:
         {'max_decode_steps': limits.EACH}, {'topk': 4, 'topp': 0.6},
         {'minp': 0.5}, {'typicalp': 0.4},
         {'draft_sampling': sampling.Sampling(0.1)},
-        {'draft_sampling': sampling.Sampling(0.9, topk=1)},
+        {'draft_sampling': sampling.Sampling(0.9, top_k=1)},
     ],
     ids=lambda changes: '-'.join(changes) or 'none',
 )  # fmt: skip

@@ -81,7 +81,7 @@ class StatesAllTokens(Bigrams):
     tokens = sampling.draw(
         sampling.standardize(logits, view.sampling), uniforms
     )
-    off = view.sampling.replace(topk=jnp.int32(0))
+    off = view.sampling.replace(top_k=jnp.int32(0))
     probs = sampling.standardize(logits, off)
     return draft.replace(tokens=tokens, probs=probs), *rest
 

@@ -73,7 +73,7 @@ class TestCheckRule:
       probs = jax.nn.softmax(scores.logits / jnp.maximum(temperature, 1e-4))
       return decide(scores._replace(probs=probs), draft, uniforms)
 
-    with pytest.raises(AssertionError, match='temperature=1.0, topk=2'):
+    with pytest.raises(AssertionError, match='temperature=1.0, top_k=2'):
       testing.check_rule(rule)
     testing.check_rule(rule, temperatures=(0.0,))
 

@@ -40,7 +40,6 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import predictions as predictions_lib
 
-_SAMPLING = 'topk', 'topp', 'minp', 'typicalp'  # older records lack some
 # Where a checkpoint lies and how it lies on devices changes no token.
 _PLACES = 'checkpoint', 'model_parallel', 'table'
 
@@ -199,7 +198,7 @@ def _check_comparable(
   settings = 'target', 'num_decodes', 'targets_length', 'num_valid_tokens'
   columns = 'example_id', predictions_lib.INPUT_TOKENS
   if first.is_sampled:
-    settings += *_SAMPLING, 'seed'
+    settings += *run_record.SAMPLING_KEYS.values(), 'seed'
   if first.needs_drafter:
     settings += 'gamma', 'gamma_policy', 'drafter', 'draft_sampling'
     settings += ('verification',)
@@ -348,10 +347,15 @@ def _check_same(role: str, recorded: Any, found: Any) -> None:
 def _request(run: _Run, row: int) -> requests_lib.Request:
   """Return the batch that held a row of a run."""
   record = run.record
+  keys = run_record.SAMPLING_KEYS
   sampling = sampling_lib.Sampling(
-      record.temperature, *(getattr(record, key) or 0 for key in _SAMPLING)
+      # Older records lack some.
+      **{name: getattr(record, key) or 0 for name, key in keys.items()}
   )
-  draft_sampling = sampling.replace(**(record.draft_sampling or {}))
+  others = record.draft_sampling or {}
+  draft_sampling = sampling.replace(
+      **{name: others[key] for name, key in keys.items() if key in others}
+  )
   if record.drafter and record.drafter.temperature is not None:
     draft_sampling = draft_sampling.replace(
         temperature=record.drafter.temperature

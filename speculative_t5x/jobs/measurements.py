@@ -282,8 +282,8 @@ class Measurements:
 
 def _at(samplings: sampling_lib.Pair) -> str:
   """Return the words for what is sampled from."""
-  topk = samplings.target.topk
-  kept = f', top-k {topk}' if topk else ''
+  top_k = samplings.target.top_k
+  kept = f', top-k {top_k}' if top_k else ''
   return f'temperature {samplings.target.temperature:g}{kept}'
 
 

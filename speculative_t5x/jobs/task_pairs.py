@@ -322,8 +322,8 @@ def _measure_pair(
         (pair, alphas[pair].estimate, lenience.make_rule(value), rate)
         for value, rate in zip(leniences, alphas[pair].lenient)
     ]
-    for topk in controls:
-      kept = dataclasses.replace(pair.target, topk=topk)
+    for top_k in controls:
+      kept = dataclasses.replace(pair.target, top_k=top_k)
       other = sampling_lib.Pair(kept, kept)
       if other not in alphas:
         alphas[other] = task.alpha(folder, decoder, other)

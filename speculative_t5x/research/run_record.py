@@ -127,6 +127,16 @@ class Greedy:
   mismatch: int
 
 
+# Keys of the fields of a `sampling.Sampling`, in their order: T5X's names.
+SAMPLING_KEYS = {
+    'temperature': 'temperature',
+    'top_k': 'topk',
+    'top_p': 'topp',
+    'min_p': 'minp',
+    'typical_p': 'typicalp',
+}
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunRecord:
   """One configuration of a job: its settings, and what was measured.

@@ -34,7 +34,7 @@ def make_model(
       decode_fn=functools.partial(
           decoding.temperature_sample,
           temperature=sampling.temperature,
-          topk=sampling.topk,
-          topp=sampling.topp,
+          topk=sampling.top_k,
+          topp=sampling.top_p,
       ),
   )

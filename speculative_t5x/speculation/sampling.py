@@ -28,7 +28,7 @@ import numpy as np
 MIN_TEMPERATURE = 1e-4  # at or below it, argmax (T5X's constant)
 _GROUP = 16  # integers that are added up at once, see `_cumulative`
 BLOCK = 128  # tokens; a multiple of both CPU and TPU vector widths
-_SHARES = 'topp', 'minp', 'typicalp'
+_SHARES = 'top_p', 'min_p', 'typical_p'
 _Function = TypeVar('_Function', bound=Callable)
 
 
@@ -40,32 +40,32 @@ class Sampling:
 
   Attributes:
     temperature: float32 scalar; at most 1e-4 means argmax.
-    topk: int32 scalar; keeps the k most likely tokens, with ties; 0 for off.
-    topp: float32 scalar in [0, 1]; keeps the most likely tokens whose total
+    top_k: int32 scalar; keeps the k most likely tokens, with ties; 0 for off.
+    top_p: float32 scalar in [0, 1]; keeps the most likely tokens whose total
       probability reaches this value, with ties; 0 or 1 for off.
-    minp: float32 scalar in [0, 1]; keeps the tokens that are at least this
+    min_p: float32 scalar in [0, 1]; keeps the tokens that are at least this
       share as likely as the likeliest; 0 for off.
-    typicalp: float32 scalar in [0, 1]; keeps the tokens whose information is
+    typical_p: float32 scalar in [0, 1]; keeps the tokens whose information is
       closest to the entropy and whose total probability reaches this value,
       with ties; 0 or 1 for off.
   Raises:
-    ValueError: if the temperature is negative or not finite, if topk is not a
+    ValueError: if the temperature is negative or not finite, if top_k is not a
       non-negative int32, or if another value is outside [0, 1] or so small that
       float32 would flush it to 0.
   """
 
   temperature: Array | float | int = 1.0
-  topk: Array | int = 0
-  topp: Array | float | int = 0.0
-  minp: Array | float | int = 0.0
-  typicalp: Array | float | int = 0.0
+  top_k: Array | int = 0
+  top_p: Array | float | int = 0.0
+  min_p: Array | float | int = 0.0
+  typical_p: Array | float | int = 0.0
 
   def __post_init__(self):
     for name, value in vars(self).items():
       if isinstance(value, numbers.Real):
         _check(name, value)
         # Numbers of one value are one setting in records, of NumPy's types too.
-        as_plain = int if name == 'topk' else float
+        as_plain = int if name == 'top_k' else float
         object.__setattr__(self, name, as_plain(value))
       elif isinstance(value, tuple | list | str):
         raise ValueError(f'{name} must be one number, got {value!r}.')
@@ -79,7 +79,7 @@ class Sampling:
     """Return the same with arrays of the types above."""
     return Sampling(
         jnp.asarray(self.temperature, jnp.float32),
-        jnp.asarray(self.topk, jnp.int32),
+        jnp.asarray(self.top_k, jnp.int32),
         *(jnp.asarray(getattr(self, name), jnp.float32) for name in _SHARES),
     )
 
@@ -90,11 +90,11 @@ def _check(name: str, value: numbers.Real) -> None:
     raise ValueError(
         f'temperature must be finite and at least 0 (0 is argmax), got {value}.'
     )
-  if name == 'topk' and (
+  if name == 'top_k' and (
       not 0 <= value <= jnp.iinfo(jnp.int32).max or value != int(value)
   ):
     raise ValueError(
-        'topk must be a whole number of 32 bits and at least 0 (0 is off), got'
+        'top_k must be a whole number of 32 bits and at least 0 (0 is off), got'
         f' {value}.'
     )
   if name in _SHARES and (
@@ -126,19 +126,19 @@ def as_one(function: _Function) -> _Function:
 
 def each(
     temperature: float | Sequence[float],
-    topk: int = 0,
-    topp: float = 0.0,
-    minp: float = 0.0,
-    typicalp: float = 0.0,
+    top_k: int = 0,
+    top_p: float = 0.0,
+    min_p: float = 0.0,
+    typical_p: float = 0.0,
 ) -> tuple[Sampling, ...]:
   """Return one sampling per temperature.
 
   Args:
     temperature: One, or several.
-    topk: See `Sampling`, as for all that follow.
-    topp: Keep the likeliest tokens of this mass.
-    minp: Keep tokens at least this share as likely as the likeliest.
-    typicalp: Keep tokens of typical information.
+    top_k: See `Sampling`, as for all that follow.
+    top_p: Keep the likeliest tokens of this mass.
+    min_p: Keep tokens at least this share as likely as the likeliest.
+    typical_p: Keep tokens of typical information.
   Raises:
     ValueError: for a value that is not a number, or out of range.
   """
@@ -149,7 +149,7 @@ def each(
         'temperature must be a number or several in parentheses, got'
         f' {temperature!r}.'
     ) from error
-  return tuple(Sampling(x, topk, topp, minp, typicalp) for x in several)
+  return tuple(Sampling(x, top_k, top_p, min_p, typical_p) for x in several)
 
 
 class Pair(NamedTuple):
@@ -227,43 +227,43 @@ def _tempered_probs(logits: jax.Array, sampling: Sampling) -> jax.Array:
   # All of the mass is not a part: its computed sum may be less than 1.
   is_part = lambda mass: (mass > 0) & (mass < 1)
   rules = (
-      (_keep_topk, sampling.topk, sampling.topk > 0),
-      (_keep_topp, sampling.topp, is_part(sampling.topp)),
-      (_keep_minp, sampling.minp, sampling.minp > 0),
-      (_keep_typicalp, sampling.typicalp, is_part(sampling.typicalp)),
+      (_keep_top_k, sampling.top_k, sampling.top_k > 0),
+      (_keep_top_p, sampling.top_p, is_part(sampling.top_p)),
+      (_keep_min_p, sampling.min_p, sampling.min_p > 0),
+      (_keep_typical_p, sampling.typical_p, is_part(sampling.typical_p)),
   )
   for keep, value, is_on in rules:
     logits = lax.cond(is_on, keep, lambda logits, _: logits, logits, value)
   return jax.nn.softmax(logits)
 
 
-def _keep_topk(logits: jax.Array, topk: jax.Array) -> jax.Array:
+def _keep_top_k(logits: jax.Array, top_k: jax.Array) -> jax.Array:
   keys = _ordered_ints(logits)
-  enough = lambda is_kept: jnp.sum(is_kept, axis=-1, dtype=jnp.int32) >= topk
+  enough = lambda is_kept: jnp.sum(is_kept, axis=-1, dtype=jnp.int32) >= top_k
   is_kept = _largest_upper_set(keys, enough) | jnp.isnan(logits)
   return jnp.where(is_kept, logits, -jnp.inf)
 
 
-def _keep_topp(logits: jax.Array, topp: jax.Array) -> jax.Array:
+def _keep_top_p(logits: jax.Array, top_p: jax.Array) -> jax.Array:
   probs = jax.nn.softmax(logits)
-  return _keep_mass(logits, probs, probs, topp)
+  return _keep_mass(logits, probs, probs, top_p)
 
 
-def _keep_minp(logits: jax.Array, minp: jax.Array) -> jax.Array:
+def _keep_min_p(logits: jax.Array, min_p: jax.Array) -> jax.Array:
   """Keep tokens near the likeliest one: Nguyen et al., arXiv:2407.01082."""
   largest = jnp.max(logits, axis=-1, keepdims=True)
   relative = jnp.exp(logits - largest)  # to the likeliest token
   # NaN is not less than anything, so that it stays.
-  return jnp.where(relative < minp.astype(logits.dtype), -jnp.inf, logits)
+  return jnp.where(relative < min_p.astype(logits.dtype), -jnp.inf, logits)
 
 
-def _keep_typicalp(logits: jax.Array, typicalp: jax.Array) -> jax.Array:
+def _keep_typical_p(logits: jax.Array, typical_p: jax.Array) -> jax.Array:
   """Keep tokens of typical surprise: Meister et al., arXiv:2202.00666."""
   log_probs = jax.nn.log_softmax(logits)
   probs = jnp.exp(log_probs)
   terms = jnp.where(probs > 0, probs * log_probs, 0)
   distance = jnp.abs(log_probs - jnp.sum(terms, axis=-1, keepdims=True))
-  return _keep_mass(logits, probs, -distance, typicalp)
+  return _keep_mass(logits, probs, -distance, typical_p)
 
 
 def _keep_mass(

@@ -53,7 +53,8 @@ class TemperatureSampling:
     constants.
     """
     # T5X has neither min-p nor typical sampling, and refuses top-k with top-p.
-    if sampling.minp or sampling.typicalp or (sampling.topk and sampling.topp):
+    has_both = sampling.top_k and sampling.top_p
+    if sampling.min_p or sampling.typical_p or has_both:
       return None
     if sampling not in self._ways:
       self._ways[sampling] = self._make(sampling)

@@ -112,7 +112,7 @@ def samplings(
       each for each in temperatures if each > sampling_lib.MIN_TEMPERATURE
   ]
   return found + [
-      dict(temperature=each, topk=vocab_size - 1) for each in sampled[:1]
+      dict(temperature=each, top_k=vocab_size - 1) for each in sampled[:1]
   ]
 
 
@@ -206,7 +206,7 @@ def _problem(
   return problem(
       lambda prefix: tables.logits[len(prefix)][prefix],
       lambda prefix: tables.target_probs[len(prefix)][prefix],
-      sampling_lib.Sampling(tables.temperature, tables.topk).as_arrays(),
+      sampling_lib.Sampling(tables.temperature, tables.top_k).as_arrays(),
       tables.gamma,
       tokens,
       None

@@ -32,7 +32,7 @@ class Tables:
     is_point_mass: gamma arrays alike: whether the next draft token is not
       sampled, but is the likeliest one. None if all are sampled, and True if
       none is.
-    topk: How many tokens the target keeps, 0 for all.
+    top_k: How many tokens the target keeps, 0 for all.
   """
 
   logits: Sequence[np.ndarray]
@@ -40,7 +40,7 @@ class Tables:
   temperature: float = 1.0
   stops: Sequence[np.ndarray] | None = None
   is_point_mass: Sequence[np.ndarray] | bool | None = None
-  topk: int = 0
+  top_k: int = 0
 
   @property
   def group(self) -> tuple[object, ...]:
@@ -48,7 +48,7 @@ class Tables:
     point_masses = self.is_point_mass
     if point_masses is not None and point_masses is not True:
       point_masses = 'some'
-    own = self.gamma, self.vocab_size, self.temperature, self.topk
+    own = self.gamma, self.vocab_size, self.temperature, self.top_k
     return *own, point_masses
 
   @property
@@ -65,7 +65,7 @@ class Tables:
     if self.temperature <= sampling_lib.MIN_TEMPERATURE:
       return [np.eye(self.vocab_size)[np.argmax(x, -1)] for x in self.logits]
     return [
-        _softmax(_keep_likeliest(x, self.topk) / self.temperature)
+        _softmax(_keep_likeliest(x, self.top_k) / self.temperature)
         for x in self.logits
     ]
 
@@ -97,7 +97,7 @@ def random_tables(
     gamma: int,
     vocab_size: int,
     temperature: float = 1.0,
-    topk: int = 0,
+    top_k: int = 0,
     kind: str = 'sampled',
 ) -> Tables:
   """Return tables of a target and of a drafter that resembles it.
@@ -109,7 +109,7 @@ def random_tables(
     gamma: Draft tokens per block, at least 0.
     vocab_size: At least 2.
     temperature: Temperature of the target; 0 for argmax.
-    topk: How many of the target's tokens are kept; 0 for all.
+    top_k: How many of the target's tokens are kept; 0 for all.
     kind: 'sampled' for drafts of gamma tokens; 'short' for drafts that stop
       early at some prefixes; 'mixed' for such drafts with point masses among
       their tokens, and 'point_masses' if they have no others.
@@ -132,7 +132,7 @@ def random_tables(
           'mixed': booleans(0.4),
           'point_masses': True,
       }[kind],
-      topk=topk,
+      top_k=top_k,
   )
 
 

@@ -51,7 +51,8 @@ class TestRequests:
     assert request.example_ids.tolist() == ids
 
   def test_settings(self):
-    own, drafts = sampling.Sampling(0.7, topk=3), sampling.Sampling(0.4, minp=1)
+    own = sampling.Sampling(0.7, top_k=3)
+    drafts = sampling.Sampling(0.4, min_p=1)
     rule = block.BlockVerification()
     options = dict(length=4, sampling=own, seed=11, rule=rule)
     (request,) = tiny.requests([[5, 1]], draft_sampling=drafts, **options)

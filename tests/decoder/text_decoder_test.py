@@ -176,8 +176,8 @@ class TestRequest:
   def test_a_part_of_the_sampling_alone(self):
     ways = pair().decode, pair().decode_plain, pair().tokens.generate
     for way in ways:
-      with pytest.raises(TypeError, match=r'Pass sampling=.*\(topk=4\)'):
-        way(TEXTS, topk=4)
+      with pytest.raises(TypeError, match=r'Pass sampling=.*\(top_k=4\)'):
+        way(TEXTS, top_k=4)
 
   def test_values_out_of_range(self):
     with pytest.raises(ValueError, match=r'example_ids\[1\]'):
@@ -187,10 +187,10 @@ class TestRequest:
 
   def test_draft_model_uses_the_targets_temperature(self):
     request, _ = pair().make_request(
-        TEXTS, sampling=sampling.Sampling(0.5, topk=3)
+        TEXTS, sampling=sampling.Sampling(0.5, top_k=3)
     )
     assert float(request.draft_sampling.temperature) == 0.5
-    assert int(request.draft_sampling.topk) == 3
+    assert int(request.draft_sampling.top_k) == 3
     request, _ = pair().make_request(
         TEXTS,
         sampling=sampling.Sampling(0.5),

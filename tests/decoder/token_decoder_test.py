@@ -233,8 +233,8 @@ class TestCompilation:
       options = dict(
           seed=i,
           temperature=0.5 * i,
-          topk=5 * (i % 3),
-          topp=0.15 * i,
+          top_k=5 * (i % 3),
+          top_p=0.15 * i,
           limits=LENGTH - i % 2,
           order=np.roll(np.arange(ROWS), i),
       )
@@ -456,11 +456,11 @@ class TestGenerate:
     for temperature in (0.0, 1.0):
       found = decoder().generate(
           self.IDS,
-          sampling=sampling.Sampling(temperature, topk=9),
+          sampling=sampling.Sampling(temperature, top_k=9),
           draft_sampling=sampling.Sampling(temperature),
           seed=3,
       )
-      decoded = speculative(temperature=temperature, topk=9, seed=3)
+      decoded = speculative(temperature=temperature, top_k=9, seed=3)
       for ids, row, count in zip(found, decoded.sequences, decoded.num_tokens):
         row = row[:count].tolist()
         assert ids == (row[:-1] if row[-1] == 1 else row)

@@ -39,7 +39,7 @@ from tests import tiny_drafters
 pytestmark = pytest.mark.long
 
 CONFIG, VOCAB = tiny_drafters.CONFIG, tiny_drafters.VOCAB
-SAMPLINGS = {}, {'temperature': 0.0}, {'temperature': 0.6, 'topk': 2}
+SAMPLINGS = {}, {'temperature': 0.0}, {'temperature': 0.6, 'top_k': 2}
 
 
 def reach(program, rule='tokenwise') -> reachable.Reached:
@@ -69,7 +69,7 @@ class TestTables:
     """Drafts of any length, drawn and chosen, by the last outcome."""
     pair = tiny_drafters.of_tables(mixed_drafts.MixedDrafts(VOCAB, 3))
     policy = mixed_drafts.KeyPolicy()
-    check(pair, policy, [{}, {'temperature': 0.6, 'topk': 2}])
+    check(pair, policy, [{}, {'temperature': 0.6, 'top_k': 2}])
 
 
 def error_after_lookup() -> float:
@@ -189,10 +189,10 @@ class TestNetworks:
       ('name', 'gamma', 'sampling'),
       [
           ('draft model', 1, {}),
-          ('early exit', 1, {'temperature': 0.6, 'topk': 2}),
+          ('early exit', 1, {'temperature': 0.6, 'top_k': 2}),
           ('early exit', 3, {}),
           ('head', 1, {}),
-          ('shared encoder', 1, {'temperature': 0.6, 'topk': 2}),
+          ('shared encoder', 1, {'temperature': 0.6, 'top_k': 2}),
           pytest.param(
               'shared encoder', 3, {}, marks=pytest.mark.exhaustive
           ),

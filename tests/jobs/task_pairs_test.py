@@ -96,7 +96,7 @@ def events(monkeypatch):
     name = decoder.loaded_drafter.description.name
     ((sampled,),) = [written]
     rng = np.random.default_rng(
-        [len(name), int(sampled.temperature), int(sampled.topk)]
+        [len(name), int(sampled.temperature), int(sampled.top_k)]
     )
     betas = rng.random((7, 30)).astype(np.float32)
     return [
@@ -370,7 +370,7 @@ class TestBadInput:
       task_pairs.measure(tmp_path, [task], _ALL, _SETTINGS)
 
   def test_two_samplings_of_one_temperature(self):
-    samplings = [sampling.Sampling(1.0), sampling.Sampling(1.0, topk=40)]
+    samplings = [sampling.Sampling(1.0), sampling.Sampling(1.0, top_k=40)]
     with pytest.raises(ValueError, match='1.0, 1.0'):
       dataclasses.replace(_SETTINGS, samplings=samplings)
 

@@ -36,7 +36,7 @@ def _decoder(drafter, policy=None):
 
 
 @pytest.mark.parametrize(
-    ('drafter', 'draft_topk', 'is_said'),
+    ('drafter', 'draft_top_k', 'is_said'),
     [
         (_LOOKUP, 3, True),
         (_LOOKUP, 2, False),
@@ -46,9 +46,9 @@ def _decoder(drafter, policy=None):
     ],
 )
 def test_sampling_of_a_drafter_that_samples_nothing(
-    capsys, drafter, draft_topk, is_said
+    capsys, drafter, draft_top_k, is_said
 ):
-  both = sampling.Sampling(topk=2), sampling.Sampling(topk=draft_topk)
+  both = sampling.Sampling(top_k=2), sampling.Sampling(top_k=draft_top_k)
   workload.note_unread_sampling(_decoder(drafter), [sampling.Pair(*both)])
   said = capsys.readouterr().err
   assert ('DRAFT_TOPK' in said and 'the drafter' in said) == is_said
@@ -74,8 +74,8 @@ def test_policy_that_cannot_stop_drafts(capsys, drafter, policy, is_said):
 
 
 _RULE = block.BlockVerification()
-_OWN = sampling.Sampling(0.7, topk=7, topp=0.9, minp=0.05, typicalp=0.8)
-_DRAFTS = sampling.Sampling(0.4, topk=7, topp=0.5, minp=0.05, typicalp=0.0)
+_OWN = sampling.Sampling(0.7, top_k=7, top_p=0.9, min_p=0.05, typical_p=0.8)
+_DRAFTS = sampling.Sampling(0.4, top_k=7, top_p=0.5, min_p=0.05, typical_p=0.0)
 _SEED, _LENGTH = 11, 6
 _TOKENS = np.array([[5, 6, 1], [7, 1, -1]], np.int32)
 _EXAMPLES = types.SimpleNamespace(

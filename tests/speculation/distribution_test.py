@@ -33,8 +33,8 @@ WIDTHS = {1: 5, 2: 3, 3: 2}  # logits of the draft model, by gamma
 FACTORS = (
     tuple(WIDTHS),
     (0.0, 0.7, 1.0),  # temperature
-    (0, 2),  # topk
-    (('topp', 0.0), ('topp', 0.8), ('minp', 0.4), ('typicalp', 0.7)),
+    (0, 2),  # top_k
+    (('top_p', 0.0), ('top_p', 0.8), ('min_p', 0.4), ('typical_p', 0.7)),
     (None, 0.0, 1.6),  # temperature of the draft model
     tuple(combinations.RULES),
 )
@@ -71,11 +71,11 @@ class TestEnumeratedDistribution:
   def test_full_product(self, values):
     self._check(*values)
 
-  def _check(self, gamma, temperature, topk, cut, draft_temperature, rule):
+  def _check(self, gamma, temperature, top_k, cut, draft_temperature, rule):
     own = temperature if draft_temperature is None else draft_temperature
     program = unmutated_program(gamma).with_sampling(
         *(
-            sampling_lib.Sampling(each, topk, **dict([cut]))
+            sampling_lib.Sampling(each, top_k, **dict([cut]))
             for each in (temperature, own)
         )
     )

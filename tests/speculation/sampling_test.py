@@ -18,70 +18,70 @@ VOCABS = (3, 130, 32128)
 RULES = [
     dict(temperature=1.0),
     dict(temperature=0.3),
-    dict(temperature=2.5, topk=2),
-    dict(temperature=0.7, topk=40),
-    dict(temperature=1.0, topp=0.85),
-    dict(temperature=1.7, topp=0.31),
-    dict(temperature=0.8, topk=7, topp=0.6),
-    dict(temperature=1.3, topk=50, topp=0.95),
-    dict(temperature=1.5, minp=0.2),
-    dict(temperature=1.0, typicalp=0.3),
-    dict(temperature=2.0, topk=100, typicalp=0.95),
-    dict(temperature=1.2, topk=20, topp=0.9, minp=0.05, typicalp=0.8),
+    dict(temperature=2.5, top_k=2),
+    dict(temperature=0.7, top_k=40),
+    dict(temperature=1.0, top_p=0.85),
+    dict(temperature=1.7, top_p=0.31),
+    dict(temperature=0.8, top_k=7, top_p=0.6),
+    dict(temperature=1.3, top_k=50, top_p=0.95),
+    dict(temperature=1.5, min_p=0.2),
+    dict(temperature=1.0, typical_p=0.3),
+    dict(temperature=2.0, top_k=100, typical_p=0.95),
+    dict(temperature=1.2, top_k=20, top_p=0.9, min_p=0.05, typical_p=0.8),
 ]
 
 # Weights, rules, and the distribution.
 BY_HAND = {
     'ties at the top-k threshold are kept': (
-        [1, 4, 1, 0.5, 1], dict(topk=2), [1 / 7, 4 / 7, 1 / 7, 0, 1 / 7],
+        [1, 4, 1, 0.5, 1], dict(top_k=2), [1 / 7, 4 / 7, 1 / 7, 0, 1 / 7],
     ),
     'top-k beyond the vocabulary keeps all': (
-        [0.2, 0.5, 0.3], dict(topk=10**9), [0.2, 0.5, 0.3],
+        [0.2, 0.5, 0.3], dict(top_k=10**9), [0.2, 0.5, 0.3],
     ),
     'ties at the top-p threshold are kept': (
-        [0.2, 0.4, 0.2, 0.2], dict(topp=0.5), [0.2, 0.4, 0.2, 0.2],
+        [0.2, 0.4, 0.2, 0.2], dict(top_p=0.5), [0.2, 0.4, 0.2, 0.2],
     ),
     'a mass of exactly top-p is enough': (
-        [0.5, 0.25, 0.25], dict(topp=0.5), [1, 0, 0],
+        [0.5, 0.25, 0.25], dict(top_p=0.5), [1, 0, 0],
     ),
     # At temperature 2 the first token alone has less than 0.6.
     'temperature comes before top-p': (
-        [0.64, 0.36, 0], dict(temperature=2.0, topp=0.6), [4 / 7, 3 / 7, 0],
+        [0.64, 0.36, 0], dict(temperature=2.0, top_p=0.6), [4 / 7, 3 / 7, 0],
     ),
     # Of two tokens the first has 0.57, and of all three only 0.4.
     'top-k comes before top-p': (
-        [0.4, 0.3, 0.299], dict(topk=2, topp=0.5), [1, 0, 0],
+        [0.4, 0.3, 0.299], dict(top_k=2, top_p=0.5), [1, 0, 0],
     ),
     'min-p is relative to the likeliest': (
-        [0.4, 0.2, 0.1, 0.3], dict(minp=0.6), [4 / 7, 0, 0, 3 / 7],
+        [0.4, 0.2, 0.1, 0.3], dict(min_p=0.6), [4 / 7, 0, 0, 3 / 7],
     ),
     'min-p of 1 keeps the likeliest': (
-        [1, 3, 3, 2.9], dict(minp=1.0), [0, 0.5, 0.5, 0],
+        [1, 3, 3, 2.9], dict(min_p=1.0), [0, 0.5, 0.5, 0],
     ),
     # The entropy is 1.16; -log 0.3 is 1.20, and -log 0.5 is 0.69.
     'typical sampling may drop the likeliest': (
-        [0.5, 0.3, 0.1, 0.1], dict(typicalp=0.25), [0, 1, 0, 0],
+        [0.5, 0.3, 0.1, 0.1], dict(typical_p=0.25), [0, 1, 0, 0],
     ),
     'typical sampling keeps ties': (
-        [0.2] * 5, dict(typicalp=0.1), [0.2] * 5,
+        [0.2] * 5, dict(typical_p=0.1), [0.2] * 5,
     ),
     # Of the two tokens that min-p leaves, the first alone would have 0.53.
     'top-p comes before min-p': (
-        [0.4, 0.35, 0.15, 0.1], dict(topp=0.5, minp=0.8),
+        [0.4, 0.35, 0.15, 0.1], dict(top_p=0.5, min_p=0.8),
         [8 / 15, 7 / 15, 0, 0],
     ),
     # The first token is more typical of two, the second of all four.
     'min-p comes before typical sampling': (
-        [0.4, 0.35, 0.15, 0.1], dict(minp=0.8, typicalp=0.5), [1, 0, 0, 0],
+        [0.4, 0.35, 0.15, 0.1], dict(min_p=0.8, typical_p=0.5), [1, 0, 0, 0],
     ),
 }  # fmt: skip
 
 jit_standardize = jax.jit(sampling.standardize)
 draw = jax.jit(sampling.draw)
 
-# Rows whose mass comes this close to topp or typicalp, or a token's share to
-# minp, or whose tokens are this close in distance to the entropy at the edge of
-# typicalp may be rounded to either side.
+# Rows whose mass comes this close to top_p or typical_p, or a token's share to
+# min_p, or whose tokens are this close in distance to the entropy at the edge
+# of typical_p may be rounded to either side.
 MARGIN = 1e-5
 
 
@@ -96,37 +96,37 @@ def softmax(logits):
 
 
 def reference(
-    logits, temperature=1.0, topk=0, topp=0.0, minp=0.0, typicalp=0.0
+    logits, temperature=1.0, top_k=0, top_p=0.0, min_p=0.0, typical_p=0.0
 ):
   """Return a row's distribution, and whether it is clear of all edges."""
   if temperature <= 1e-4:
     return one_hot(np.argmax(logits), logits.size), True
   logits = logits / logits.dtype.type(temperature)
-  if topk:
-    kth = np.sort(logits)[::-1][min(topk, logits.size) - 1]
+  if top_k:
+    kth = np.sort(logits)[::-1][min(top_k, logits.size) - 1]
     logits = np.where(logits < kth, -np.inf, logits)
   is_clear = True
-  if topp:
+  if top_p:
     probs = softmax(logits)
     descending = np.sort(probs)[::-1]
     mass = np.cumsum(descending)
-    is_clear = np.min(np.abs(mass - topp)) > MARGIN
-    last = min(np.searchsorted(mass, topp), logits.size - 1)
+    is_clear = np.min(np.abs(mass - top_p)) > MARGIN
+    last = min(np.searchsorted(mass, top_p), logits.size - 1)
     logits = np.where(probs < descending[last], -np.inf, logits)
-  if minp:
+  if min_p:
     probs = softmax(logits)
     share = probs / probs.max()
-    is_clear &= np.min(np.abs(share - minp)) > MARGIN
-    logits = np.where(share < minp, -np.inf, logits)
-  if typicalp:
+    is_clear &= np.min(np.abs(share - min_p)) > MARGIN
+    logits = np.where(share < min_p, -np.inf, logits)
+  if typical_p:
     probs = softmax(logits)
     information = -np.log(np.where(probs > 0, probs, 1))
     entropy = np.sum(probs * information)
     distance = np.where(probs > 0, np.abs(information - entropy), np.inf)
     order = np.argsort(distance, kind='stable')
     mass = np.cumsum(probs[order])
-    is_clear &= np.min(np.abs(mass - typicalp)) > MARGIN
-    last = min(np.searchsorted(mass, typicalp), logits.size - 1)
+    is_clear &= np.min(np.abs(mass - typical_p)) > MARGIN
+    last = min(np.searchsorted(mass, typical_p), logits.size - 1)
     edge = distance[order[last]]
     gaps = np.abs(distance - edge)[information != information[order[last]]]
     is_clear &= np.min(gaps, initial=np.inf) > MARGIN
@@ -198,13 +198,13 @@ class TestStandardize:
   def test_zero_ties_with_minus_zero(self, zeros):
     logits = np.array([[*zeros, -1.0, -2.0]], np.float32)
     expected = [[0.5, 0.5, 0, 0]]
-    np.testing.assert_array_equal(standardize(logits, topk=1), expected)
-    np.testing.assert_array_equal(standardize(logits, topp=0.1), expected)
+    np.testing.assert_array_equal(standardize(logits, top_k=1), expected)
+    np.testing.assert_array_equal(standardize(logits, top_p=0.1), expected)
     greedy = standardize(logits, temperature=0.0)
     np.testing.assert_array_equal(greedy, [[1, 0, 0, 0]])
 
   @pytest.mark.parametrize(
-      'rules', [dict(topp=1.0), dict(minp=0), dict(typicalp=1)], ids=str
+      'rules', [dict(top_p=1.0), dict(min_p=0), dict(typical_p=1)], ids=str
   )
   @pytest.mark.parametrize('vocab', VOCABS)
   def test_all_of_the_mass_is_kept_exactly(self, vocab, rules):
@@ -217,7 +217,7 @@ class TestStandardize:
   @pytest.mark.parametrize('temperature', [0.0, 1e-4])
   def test_argmax_is_one_hot_of_the_first_largest(self, vocab, temperature):
     logits = np.round(random_logits(7, 6, vocab))  # many ties
-    found = standardize(logits, temperature=temperature, topk=3, topp=0.9)
+    found = standardize(logits, temperature=temperature, top_k=3, top_p=0.9)
     for row, probs in zip(logits, found):
       np.testing.assert_array_equal(probs, one_hot(np.argmax(row), vocab))
 
@@ -239,7 +239,7 @@ class TestDtypes:
   def test_float64_stays(self, rules):
     # The settings themselves are float32.
     rules = {
-        name: float(np.float32(x)) if name != 'topk' else x
+        name: float(np.float32(x)) if name != 'top_k' else x
         for name, x in rules.items()
     }
     logits = random_logits(9, 20, 130, np.float64)
@@ -284,11 +284,11 @@ class TestSampling:
       [
           ('temperature', -0.1),
           ('temperature', float('inf')),
-          ('topk', -1),
-          ('topp', 1.01),
-          ('topp', 1e-40),
-          ('minp', float('nan')),
-          ('typicalp', -0.1),
+          ('top_k', -1),
+          ('top_p', 1.01),
+          ('top_p', 1e-40),
+          ('min_p', float('nan')),
+          ('typical_p', -0.1),
       ],
   )
   def test_out_of_range(self, name, value):
@@ -297,8 +297,8 @@ class TestSampling:
 
   def test_several_values_in_place_of_one(self):
     with compilation.unchecked_types():
-      with pytest.raises(ValueError, match='topk must be one number'):
-        sampling.Sampling(topk=(1, 2))
+      with pytest.raises(ValueError, match='top_k must be one number'):
+        sampling.Sampling(top_k=(1, 2))
 
   def test_numbers_of_any_type_are_one_setting(self):
     given = np.float32(1), np.int64(2), np.float16(0.5), np.float32(0), False
@@ -308,10 +308,10 @@ class TestSampling:
     assert one == other
 
   def test_dtypes_do_not_depend_on_the_values(self):
-    given = dict(temperature=0.0, topk=5, topp=1.0, minp=1, typicalp=1)
+    given = dict(temperature=0.0, top_k=5, top_p=1.0, min_p=1, typical_p=1)
     for rules in (dict(), given):
       made = vars(sampling.Sampling(**rules).as_arrays())
-      assert made.pop('topk').dtype == jnp.int32
+      assert made.pop('top_k').dtype == jnp.int32
       assert {x.dtype for x in made.values()} == {jnp.dtype(jnp.float32)}
       assert not any(x.weak_type for x in made.values())
 
@@ -319,7 +319,7 @@ class TestSampling:
 class TestPairs:
 
   def test_one_per_temperature(self):
-    found = sampling.each((1.0, 0.0), topk=3)
+    found = sampling.each((1.0, 0.0), top_k=3)
     assert found == (sampling.Sampling(1.0, 3), sampling.Sampling(0.0, 3))
     assert sampling.each(0.5) == (sampling.Sampling(0.5),)
     with compilation.unchecked_types():

@@ -199,17 +199,18 @@ def test_samples_follow_seed_and_sampling():
   np.testing.assert_array_equal(first, again)
   assert np.any(first != other)
   # Top-k 1 is argmax, and is not taken for another sampling.
-  topk = sampler.way(sampling_lib.Sampling(1.0, topk=1))
+  cut = sampler.way(sampling_lib.Sampling(1.0, top_k=1))
   greedy = jax.device_get(decoder.plain(_requests()[0])).sequences
   np.testing.assert_array_equal(
-      jax.device_get(topk(make(1)[0])).sequences, greedy
+      jax.device_get(cut(make(1)[0])).sequences, greedy
   )
 
 
 def test_what_t5x_does_not_have():
   decoder = tiny.decoder(tiny.config(), length=_LENGTH, gamma=2)
   sampler = temperature_sampling.TemperatureSampling(decoder)
-  for settings in ({'minp': 0.1}, {'typicalp': 0.5}, {'topk': 2, 'topp': 0.5}):
+  both = {'top_k': 2, 'top_p': 0.5}
+  for settings in ({'min_p': 0.1}, {'typical_p': 0.5}, both):
     assert sampler.way(sampling_lib.Sampling(1.0, **settings)) is None
 
 

@@ -37,6 +37,12 @@ def new_record(job: str, **values: Any) -> run_record.RunRecord:
   )
 
 
+def describe_sampling(sampling: sampling_lib.Sampling) -> dict[str, float]:
+  """Return the fields of a record that describe a sampling."""
+  keys = run_record.SAMPLING_KEYS.items()
+  return {key: getattr(sampling, name) for name, key in keys}
+
+
 def describe_decoding(
     decoder: token_decoder.TokenDecoder,
     rule: contracts.Rule,
@@ -47,8 +53,9 @@ def describe_decoding(
 
   Without a sampling of its own, the drafter has the target's.
   """
-  draft = vars(draft_sampling or sampling)
-  others = {k: x for k, x in draft.items() if x != getattr(sampling, k)}
+  own = describe_sampling(sampling)
+  draft = describe_sampling(draft_sampling or sampling)
+  others = {k: x for k, x in draft.items() if x != own[k]}
   others.pop('temperature', None)
   value = getattr(rule, 'lenience', None)  # only the rule `lenience` has it
   lenience = None if value is None else float(str(np.asarray(value)))
@@ -63,7 +70,7 @@ def describe_decoding(
       'lossless': rule.is_lossless,
       'gamma': decoder.gamma,
       'gamma_policy': decoder.policy.name,
-      **vars(sampling),
+      **own,
       'draft_sampling': others or None,
       'num_decodes': decoder.num_decodes,
       'targets_length': decoder.length,

@@ -228,7 +228,9 @@ class _Bench:
         lossless=rule.is_lossless,
         gamma=pairing.gamma,
         gamma_policy=draft_length.Fixed.name,
-        **vars(sampling_lib.Sampling(pairing.temperature)),
+        **provenance.describe_sampling(
+            sampling_lib.Sampling(pairing.temperature)
+        ),
         num_decodes=1,
         seed=shapes.seed,
         batch_size=shapes.batch_size,

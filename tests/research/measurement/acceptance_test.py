@@ -33,7 +33,7 @@ def decoder() -> token_decoder.TokenDecoder:
 
 
 def request(
-    seed=0, temperature=1.0, topk=0, limits=LENGTH, draft_temperature=None
+    seed=0, temperature=1.0, top_k=0, limits=LENGTH, draft_temperature=None
 ):
   draft_sampling = None
   if draft_temperature is not None:
@@ -42,7 +42,7 @@ def request(
       INPUTS,
       length=LENGTH,
       seed=seed,
-      sampling=sampling_lib.Sampling(temperature, topk),
+      sampling=sampling_lib.Sampling(temperature, top_k),
       draft_sampling=draft_sampling,
   )
   limits = jnp.broadcast_to(jnp.asarray(limits, jnp.int32), (ROWS,))
@@ -67,7 +67,7 @@ class TestScore:
 
   @pytest.mark.parametrize(
       'settings',
-      [dict(temperature=0.0), dict(), dict(topk=4, draft_temperature=0.6)],
+      [dict(temperature=0.0), dict(), dict(top_k=4, draft_temperature=0.6)],
       ids=['greedy', 'sampled', 'two samplings'],
   )
   def test_scores_match_distributions_per_token(self, settings):

@@ -33,7 +33,7 @@ def request():
       tiny.encoder_tokens(ROWS, 9),
       length=LENGTH,
       seed=3,
-      sampling=sampling.Sampling(1.0, topk=20),
+      sampling=sampling.Sampling(1.0, top_k=20),
       draft_sampling=sampling.Sampling(0.7),
   )
   return made
