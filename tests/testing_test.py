@@ -128,7 +128,7 @@ class TestCheckRule:
 
   @pytest.mark.parametrize('rule', ['block', block.BlockVerification], ids=str)
   def test_what_is_not_a_rule(self, rule):
-    with pytest.raises(ValueError, match='A rule must be an object with name'):
+    with pytest.raises(ValueError, match='rule must be an object with name'):
       testing.check_rule(rule)
 
   def test_the_example_of_the_documentation(self):

@@ -22,6 +22,7 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 
@@ -83,8 +84,9 @@ def check_int32(name: str, value: int) -> None:
     fits = False
   if not fits:
     plain = value.tolist() if hasattr(value, 'tolist') else value
-    raise ValueError(
-        f'{name} must be an integer of 32 bits, got {reprlib.repr(plain)}.'
+    raise ranges.ArgumentError(
+        f'{name} must be an integer of 32 bits, got {reprlib.repr(plain)}.',
+        **{name: plain},
     )
 
 

@@ -18,6 +18,8 @@ from jax import lax
 from jax.experimental import layout
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import ranges
+
 DATA_AXIS = 'data'
 MODEL_AXIS = 'model'
 AXES = DATA_AXIS, MODEL_AXIS
@@ -44,7 +46,7 @@ MODEL_PARALLEL: Rules = (
 REPLICATED: Rules = (('batch', DATA_AXIS),)
 
 
-class MeshError(ValueError):
+class MeshError(ranges.ArgumentError):
   """A mesh does not fit the devices or the batch."""
 
 
@@ -96,7 +98,8 @@ def from_shape(shape: Sequence[int]) -> jax.sharding.Mesh | None:
     data, model = shape
   except (TypeError, ValueError):
     raise MeshError(
-        f'mesh_shape must be two numbers, (data, model), got {shape!r}.'
+        f'mesh_shape must be two numbers, (data, model), got {shape!r}.',
+        mesh_shape=shape,
     ) from None
   mesh = make_mesh(data, model)
   return None if mesh.size == 1 else mesh

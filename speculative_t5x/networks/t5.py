@@ -30,6 +30,7 @@ from speculative_t5x.networks import t5_layers as layers
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 
 # The special ids of T5's vocabularies: the decoder starts from the padding id.
 SPECIAL_IDS = contracts.SpecialIds(end=1, padding=0, start=0)
@@ -296,9 +297,10 @@ class T5Config(t5_modules.Sizes):
     num_layers = self.num_decoder_layers
     is_number = isinstance(count, int) and not isinstance(count, bool)
     if not is_number or not 1 <= count <= num_layers:
-      raise ValueError(
+      raise ranges.ArgumentError(
           f'exit_layer must be a whole number from 1 to {num_layers}, the'
-          f' number of decoder layers of the target, got {count!r}.'
+          f' number of decoder layers of the target, got {count!r}.',
+          exit_layer=count,
       )
     return dataclasses.replace(self, num_decoder_layers=count)
 

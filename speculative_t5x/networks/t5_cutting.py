@@ -40,9 +40,10 @@ def take_layers(
   for stack, layers in {'encoder': encoder, 'decoder': decoder}.items():
     count = getattr(config, f'num_{stack}_layers')
     if not layers or not all(map(_whole(0, count - 1).includes, layers)):
-      raise ValueError(
+      raise ranges.ArgumentError(
           f'{stack}_layers must be one or more of the layers 0 to {count - 1}'
-          f' of the network that is cut, got {tuple(layers)}.'
+          f' of the network that is cut, got {tuple(layers)}.',
+          **{f'{stack}_layers': layers},
       )
     old = params[stack]
     rest = {k: v for k, v in old.items() if not k.startswith('layers_')}

@@ -91,7 +91,8 @@ class Sizes:
     ranges.check_settings(ranges.RATE_BELOW_1, dropout_rate=self.dropout_rate)
     # float16 cannot represent the logit of a masked position.
     if name not in ('float32', 'bfloat16'):
-      raise ValueError(f'dtype must be float32 or bfloat16, got {name}.')
+      message = f'dtype must be float32 or bfloat16, got {name}.'
+      raise ranges.ArgumentError(message, dtype=name)
     if self.num_encoder_layers and self.encoder_dim is not None:
       raise ValueError(
           f'encoder_dim is {self.encoder_dim}, but the network has an encoder'

@@ -177,10 +177,11 @@ def _kept(ratios: object) -> float | tuple[tuple[int, float], ...]:
       and ranges.COEFFICIENT.includes(ratio)
       for width, ratio in pairs
   ):
-    raise ValueError(
+    raise ranges.ArgumentError(
         f'verify_cost_ratio must {ranges.COEFFICIENT.allowed}, or be such'
         ' numbers by the widths of target calls, which are whole and above 1,'
         f' got {ratios!r}. Give what the walltime job prints, such as'
-        ' {2: 1.4, 4: 1.5, 8: 1.7}.'
+        ' {2: 1.4, 4: 1.5, 8: 1.7}.',
+        verify_cost_ratio=ratios,
     )
   return pairs

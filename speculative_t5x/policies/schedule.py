@@ -29,9 +29,10 @@ class Schedule(draft_length.DraftsOn):
     except TypeError:
       lengths = ()
     if not lengths or not all(map(ranges.NATURAL.includes, lengths)):
-      raise ValueError(
+      raise ranges.ArgumentError(
           'lengths must be a list of whole numbers of at least 0, such as'
-          f' (2, 4, 6), got {self.lengths!r}.'
+          f' (2, 4, 6), got {self.lengths!r}.',
+          lengths=self.lengths,
       )
     # Gin files give a list, which is not hashable.
     object.__setattr__(self, 'lengths', lengths)

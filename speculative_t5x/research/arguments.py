@@ -27,8 +27,9 @@ def several(name: str, values: Any) -> list[float]:
   """
   found = np.atleast_1d(np.asarray(values, float))
   if not found.size or np.isnan(found).any():
-    raise ValueError(
-        f'{name} must be a number or several in parentheses, got {values!r}.'
+    raise ranges.ArgumentError(
+        f'{name} must be a number or several in parentheses, got {values!r}.',
+        **{name: values},
     )
   return list(dict.fromkeys(found.tolist()))
 
@@ -52,7 +53,8 @@ def check_gammas(gammas: Sequence[int], length: int) -> None:
     ValueError: if one is; names both lengths.
   """
   if max(gammas) > length:
-    raise ValueError(
+    raise ranges.ArgumentError(
         f'gamma {max(gammas)} is longer than the outputs of {length} tokens.'
-        ' Give a smaller gamma, or allow longer outputs.'
+        ' Give a smaller gamma, or allow longer outputs.',
+        gamma=gammas,
     )

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 
 
 def check(rule: contracts.Rule) -> None:
@@ -19,11 +20,12 @@ def check(rule: contracts.Rule) -> None:
   """
   needed = 'name', 'is_lossless', '__call__'
   if isinstance(rule, type) or not all(hasattr(rule, x) for x in needed):
-    raise ValueError(
-        'A rule must be an object with name, is_lossless and __call__, as'
-        f' contracts.Rule says, got {rule!r}. A file of configs/rules sets'
-        ' RULE; in Python, use verification.TOKENWISE or a rule of'
-        ' speculative_t5x.rules, with parentheses.'
+    raise ranges.ArgumentError(
+        'rule must be an object with name, is_lossless and __call__, as'
+        f' contracts.Rule says, got {rule!r}. Use verification.TOKENWISE'
+        ' or a rule of speculative_t5x.rules, with parentheses; gin files of'
+        ' rules are in configs/rules.',
+        rule=rule,
     )
   if jax.tree_util.all_leaves([rule]):
     raise ValueError(

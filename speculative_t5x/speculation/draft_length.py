@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 
 
 def check(policy: contracts.DraftLengthPolicy) -> None:
@@ -24,10 +25,11 @@ def check(policy: contracts.DraftLengthPolicy) -> None:
   missing = [each for each in needed if not hasattr(policy, each)]
   if isinstance(policy, type) or missing:
     lacks = f', which lacks {", ".join(missing)}' if missing else ''
-    raise ValueError(
-        f'A policy must be an object with {", ".join(needed)}, got'
-        f' {policy!r}{lacks}. A file of configs/policies sets POLICY; in'
-        ' Python, use one of speculative_t5x.policies, with parentheses.'
+    raise ranges.ArgumentError(
+        f'policy must be an object with {", ".join(needed)}, got'
+        f' {policy!r}{lacks}. Use one of speculative_t5x.policies, with'
+        ' parentheses; gin files of policies are in configs/policies.',
+        policy=policy,
     )
 
 

@@ -4,7 +4,7 @@
 
 `check_settings` checks the settings of rules, policies, drafters and jobs, each
 a single value. Each other check takes arrays and returns the values as float64.
-All raise ValueError with the first value that is out of range.
+All raise `ArgumentError` with the first value that is out of range.
 """
 
 from collections.abc import Callable
@@ -14,6 +14,20 @@ from typing import Any
 
 import numpy as np
 from numpy import typing as npt
+
+
+class ArgumentError(ValueError):
+  """The value of an argument is refused.
+
+  Attributes:
+    arguments: Values by the names of the arguments, which are words of the
+      message. A caller whose user knows them by other names, as the command
+      line, puts these in their place.
+  """
+
+  def __init__(self, message: str, **arguments: object):
+    super().__init__(message)
+    self.arguments = arguments
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,11 +71,12 @@ def check_settings(kind: Kind, **values: object) -> None:
   """Check settings of one kind, given by their names.
 
   Raises:
-    ValueError: naming the first that is of another kind, and its value.
+    ArgumentError: naming the first that is of another kind, and its value.
   """
   for name, value in values.items():
     if not kind.includes(value):
-      raise ValueError(f'{name} must {kind.allowed}, got {value!r}.')
+      message = f'{name} must {kind.allowed}, got {value!r}.'
+      raise ArgumentError(message, **{name: value})
 
 
 def check_alpha(alpha: npt.ArrayLike) -> np.ndarray:
@@ -92,8 +107,9 @@ def check_coefficient(name: str, value: npt.ArrayLike) -> np.ndarray:
 def check(
     name: str, values: np.ndarray, is_allowed: npt.ArrayLike, allowed: str
 ) -> np.ndarray:
-  """Return the values; raise ValueError naming the first not allowed."""
+  """Return the values; raise ArgumentError naming the first not allowed."""
   if not np.all(is_allowed):
     values, is_allowed = np.broadcast_arrays(values, is_allowed)
-    raise ValueError(f'{name} must {allowed}, got {values[~is_allowed][0]}.')
+    value = values[~is_allowed][0].item()
+    raise ArgumentError(f'{name} must {allowed}, got {value}.', **{name: value})
   return values

@@ -25,6 +25,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, UInt32
 import numpy as np
 
+from speculative_t5x.speculation import ranges
+
 MIN_TEMPERATURE = 1e-4  # at or below it, argmax (T5X's constant)
 _GROUP = 16  # integers that are added up at once, see `_cumulative`
 BLOCK = 128  # tokens; a multiple of both CPU and TPU vector widths
@@ -68,7 +70,8 @@ class Sampling:
         as_plain = int if name == 'top_k' else float
         object.__setattr__(self, name, as_plain(value))
       elif isinstance(value, tuple | list | str):
-        raise ValueError(f'{name} must be one number, got {value!r}.')
+        message = f'{name} must be one number, got {value!r}.'
+        raise ranges.ArgumentError(message, **{name: value})
 
   @property
   def is_greedy(self) -> bool:
@@ -87,22 +90,26 @@ class Sampling:
 def _check(name: str, value: numbers.Real) -> None:
   float32 = jnp.finfo(jnp.float32)
   if name == 'temperature' and not 0 <= value <= float(float32.max):
-    raise ValueError(
-        f'temperature must be finite and at least 0 (0 is argmax), got {value}.'
+    raise ranges.ArgumentError(
+        'temperature must be finite and at least 0 (0 is argmax), got'
+        f' {value}.',
+        temperature=value,
     )
   if name == 'top_k' and (
       not 0 <= value <= jnp.iinfo(jnp.int32).max or value != int(value)
   ):
-    raise ValueError(
+    raise ranges.ArgumentError(
         'top_k must be a whole number of 32 bits and at least 0 (0 is off), got'
-        f' {value}.'
+        f' {value}.',
+        top_k=value,
     )
   if name in _SHARES and (
       not 0 <= value <= 1 or 0 < value < float(float32.tiny)
   ):
-    raise ValueError(
+    raise ranges.ArgumentError(
         f'{name} must lie in [0, 1] (0 is off) and, above 0, be a normal'
-        f' float32 number, got {value}.'
+        f' float32 number, got {value}.',
+        **{name: value},
     )
 
 

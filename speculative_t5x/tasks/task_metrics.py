@@ -14,6 +14,7 @@ from etils import epath
 import numpy as np
 import seqio
 
+from speculative_t5x.speculation import ranges
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import metrics
 
@@ -83,9 +84,10 @@ def quality(values: MetricValues) -> dict[str, float]:
 def check_loggers(loggers: Sequence[Callable[..., seqio.Logger]]) -> None:
   """Raise ValueError unless these are classes of loggers."""
   if not isinstance(loggers, Sequence) or not all(map(callable, loggers)):
-    raise ValueError(
+    raise ranges.ArgumentError(
         'loggers must be classes of seqio loggers in brackets, as in'
-        f' [@seqio.JSONLogger], got {loggers!r}.'
+        f' [@seqio.JSONLogger], got {loggers!r}.',
+        loggers=loggers,
     )
 
 

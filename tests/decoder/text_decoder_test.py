@@ -170,7 +170,7 @@ class TestRequest:
   def test_values_of_another_kind(self):
     with pytest.raises(ValueError, match=r'^texts\[1\] must be a string'):
       pair().make_request(['a red bell', ['a red bell']])
-    with pytest.raises(ValueError, match='^A rule must be an object'):
+    with pytest.raises(ValueError, match='^rule must be an object'):
       pair().decode(TEXTS, rule='block')
 
   def test_a_part_of_the_sampling_alone(self):

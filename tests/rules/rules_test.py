@@ -314,7 +314,7 @@ class TestPython:
     np.testing.assert_allclose(found.scores[:, -1], expected, rtol=1e-4)
 
   def test_what_is_no_rule(self, decoder):
-    with pytest.raises(ValueError, match='A rule must be an object with name'):
+    with pytest.raises(ValueError, match='rule must be an object with name'):
       decoder.decode(TEXTS, rule='block')
 
 

@@ -22,6 +22,7 @@ from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import quiet
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
+from speculative_t5x.speculation import ranges
 
 # What gin writes behind the message of an error within a function that it calls
 CALL = "\n  In call to configurable '"
@@ -165,21 +166,23 @@ def _run(command: commands.Job, job: Callable) -> None:
     raise commands.UsageError(
         f'{missing[1]}{missing[3]}. Add the gin file that sets it.'
     ) from error
-  except ValueError as error:
+  except ranges.ArgumentError as error:
     text = str(error).partition(CALL)[0]
-    if (macro := _refused_macro(text, settings)) is None:
-      raise
-    raise ValueError(f'{text} Correct {macro}.') from error
+    raise ValueError(_in_macros(text, error.arguments, settings)) from error
 
 
-def _refused_macro(text: str, settings: Mapping[str, str]) -> str | None:
-  """Return the macro of an argument whose value a message refuses, if any."""
-  # At the beginning, or behind what names a task or a model.
-  arguments = set(re.findall(r'(?:^|: )(\w+)', text))
-  found = {
-      value.removeprefix('%')
-      for name, value in settings.items()
-      if name.rpartition('.')[2] in arguments
-  }
-  found = [each for each in found if f'got {settings.get(each)}' in text]
-  return found[0] if len(found) == 1 else None
+def _in_macros(
+    text: str, arguments: Mapping[str, object], settings: Mapping[str, str]
+) -> str:
+  """Return a message that calls arguments by the macros that set them."""
+  for argument, value in arguments.items():
+    macros = {
+        setting.removeprefix('%')
+        for name, setting in settings.items()
+        if name.rpartition('.')[2] == argument and setting.startswith('%')
+    }
+    if len(macros) > 1:  # of several models
+      macros = {x for x in macros if settings.get(x) == repr(value)}
+    if len(macros) == 1:
+      text = re.sub(rf'\b{argument}\b', macros.pop(), text)
+  return text

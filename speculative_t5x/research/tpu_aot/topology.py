@@ -69,7 +69,8 @@ class Topology:
       raise sharding.MeshError(
           'mesh_shape must be two numbers of devices, along the data and model'
           f' axes, got {shape!r}: their product must be {count}, as'
-          f' {self.name} has. Choose another mesh or another topology.'
+          f' {self.name} has. Choose another mesh or another topology.',
+          mesh_shape=shape,
       )
     mesh = sharding.make_mesh(*shape, self.devices)
     return dataclasses.replace(self, mesh=None if count == 1 else mesh)
