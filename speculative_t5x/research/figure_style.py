@@ -105,13 +105,16 @@ def render(
 
 
 def panels(
-    x_label: str, y_labels: Sequence[str], axes_in: float = _AXES_IN
+    x_label: str,
+    y_labels: Sequence[str],
+    axes_in: float = _AXES_IN,
+    width_in: float = COLUMN_IN,
 ) -> tuple[figure_lib.Figure, list[axes_lib.Axes]]:
-  """Return an empty figure, a column wide, with axes below each other.
+  """Return an empty figure with axes below each other.
 
   They share the x axis, and each is `axes_in` inches high.
   """
-  size = COLUMN_IN, _REST_IN + axes_in * len(y_labels)
+  size = width_in, _REST_IN + axes_in * len(y_labels)
   figure = Figure(size, layout='constrained')
   all_axes = figure.subplots(len(y_labels), sharex=True, squeeze=False)[:, 0]
   for axes, y_label in zip(all_axes, y_labels):

@@ -13,12 +13,15 @@ tokens per target call); c (time of a draft step over that of a target step,
 Definition 3.7).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+import itertools
 import math
 
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
 from matplotlib import lines
+from matplotlib import patheffects
+from matplotlib import transforms
 import numpy as np
 
 from speculative_t5x.research import figure_style
@@ -30,9 +33,19 @@ _ALPHA_LABEL = 'acceptance probability α'
 _NUM_ALPHAS = 401
 _MARGIN = 0.02  # of alpha, beyond a point outside the paper's range
 _AXES_IN = 2.2  # height, inches
+_WIDE_IN = 2.8  # height of axes that hold a number beside each mark
 _FILLED = 'filled: T = 0, open: T > 0'
-_NUMBERS = 'numbers: γ, from the lowest mark up'
+_NUMBERS = 'numbers: γ'
 _DASH = 'dash: Theorem 3.8 at α and c'
+_RATIOS = 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 4, 5, 7, 10, 15  # ticks
+# Where a number may stand around its mark: points, and radians from the right.
+_RADII = 5.5, 8, 11, 14, 18, 22
+_ANGLES = np.arange(0, 2 * np.pi, np.pi / 6)
+_LINE = {
+    'arrowstyle': '-', 'linewidth': 0.3, 'color': figure_style.CURVE_COLOR,
+    'shrinkA': figure_style.SMALL / 2, 'shrinkB': figure_style.MARK_POINTS / 2,
+}  # fmt: skip
+_ON_WHITE = [patheffects.withStroke(linewidth=1.5, foreground='white')]
 # Diameters of the marks in Figure 3, in points.
 _FASTEST, _AS_FAST, _SLOWER = figure_style.MARK_POINTS, 2.5, 1
 
@@ -44,7 +57,7 @@ def figure_2(points: Points = ()) -> figure_lib.Figure:
   """Draw the tokens per target call over alpha: Equation (1), and measured."""
   with figure_style.applied():
     figure, (axes,) = figure_style.panels(
-        _ALPHA_LABEL, ['tokens per target call'], _AXES_IN
+        _ALPHA_LABEL, ['tokens per target call'], _WIDE_IN, figure_style.PAGE_IN
     )
     alphas = _alphas(points)
     for gamma, dashes in zip(published.FIGURE_2_GAMMAS, figure_style.DASHES):
@@ -56,10 +69,12 @@ def figure_2(points: Points = ()) -> figure_lib.Figure:
     # The curve of unlimited gamma goes to infinity.
     top = theory.expected_tokens(published.FIGURE_ALPHAS[1], math.inf)
     tokens = [point.run.tokens_per_target_call for point in points]
-    axes.set_ylim(0, 1.1 * max([top, *tokens]))
+    _use_ratios(axes, [0.9, 1.1 * top], tokens)
     looks = _looks(points)
-    _draw_points(axes, looks, points, lambda p: p.run.tokens_per_target_call)
+    for point, height in zip(points, tokens):
+      _draw_mark(axes, looks, point, height, figure_style.MARK_POINTS)
     _add_legend(figure, looks, [_FILLED, _NUMBERS])
+    _number_marks(axes, points, tokens)
   return figure
 
 
@@ -113,28 +128,36 @@ def figure_4(points: Points = ()) -> figure_lib.Figure:
     figure, (above, below) = figure_style.panels(
         _ALPHA_LABEL,
         ['speed (times plain)', 'operations (times plain)'],
-        1.3 * _AXES_IN,
+        _WIDE_IN,
+        figure_style.PAGE_IN,
     )
     alphas = _alphas(points)
+    curves = {above: [], below: []}
     for gamma, dashes in zip(published.FIGURE_4_GAMMAS, figure_style.DASHES):
-      speed = theory.walltime_factor(alphas, gamma, 0)
-      _draw_curve(above, alphas, speed, f'γ = {gamma}', dashes)
-      operations = theory.operations_factor(alphas, gamma, 0)
-      _draw_curve(below, alphas, operations, f'γ = {gamma}', dashes)
+      curves[above].append(theory.walltime_factor(alphas, gamma, 0))
+      curves[below].append(theory.operations_factor(alphas, gamma, 0))
+      for axes, (*_, values) in curves.items():
+        _draw_curve(axes, alphas, values, f'γ = {gamma}', dashes)
     looks = _looks(points)
-    for point in points:
+    speeds = [point.run.speedup for point in points]
+    for point, speed in zip(points, speeds):
       run, color = point.run, looks[point.label]['color']
-      speed = theory.walltime_factor(point.alpha, run.gamma, run.c)
-      _draw_dash(above, looks, point, speed)
+      predicted = theory.walltime_factor(point.alpha, run.gamma, run.c)
+      _draw_dash(above, looks, point, predicted)
       if run.speedup_ci95 is not None:
         above.vlines(point.alpha, *run.speedup_ci95, color, linewidth=0.9)
-    _draw_points(above, looks, points, lambda point: point.run.speedup)
+      _draw_mark(above, looks, point, speed, figure_style.MARK_POINTS)
     counted = [p for p in points if p.run.operations_factor is not None]
-    _draw_points(below, looks, counted, lambda p: p.run.operations_factor)
-    for axes in (above, below):
-      axes.set_ylim(bottom=0)
+    operations = [point.run.operations_factor for point in counted]
+    for point, factor in zip(counted, operations):
+      _draw_mark(below, looks, point, factor, figure_style.MARK_POINTS)
+    intervals = [point.run.speedup_ci95 or () for point in points]
+    _use_ratios(above, *curves[above], speeds, *intervals)
+    _use_ratios(below, *curves[below], operations)
     above.legend(loc='upper left')
     _add_legend(figure, looks, [_FILLED, _NUMBERS, f'bar: 95%; {_DASH}'])
+    _number_marks(above, points, speeds)
+    _number_marks(below, counted, operations)
   return figure
 
 
@@ -188,27 +211,46 @@ def _draw_curve(
   )  # fmt: skip
 
 
-def _draw_points(
-    axes: axes_lib.Axes,
-    looks: _Looks,
-    points: Points,
-    height: Callable[[points_lib.Point], float],
+def _use_ratios(axes: axes_lib.Axes, *values: Sequence[float]) -> None:
+  """Give equal ratios equal distances, and show all values."""
+  shown = np.concatenate([np.ravel(each) for each in values])
+  axes.set_yscale('log')
+  axes.set_yticks(_RATIOS, [f'{ratio:g}' for ratio in _RATIOS])
+  axes.set_yticks([], minor=True)
+  axes.set_ylim(shown.min() / 1.1, shown.max() * 1.1)
+
+
+def _number_marks(
+    axes: axes_lib.Axes, points: Points, heights: Sequence[float]
 ) -> None:
-  """Draw a mark per point, and above each sweep its gammas."""
-  for sweep in _sweeps(points):
-    upwards = sorted(sweep, key=height)
-    for point in upwards:
-      _draw_mark(axes, looks, point, height(point), figure_style.MARK_POINTS)
-    axes.annotate(
-        ', '.join(str(point.run.gamma) for point in upwards),
-        (upwards[-1].alpha, height(upwards[-1])),
-        xytext=(0, figure_style.MARK_POINTS),
-        textcoords='offset points',
-        rotation=90,
-        ha='center',
-        va='bottom',
-        fontsize=figure_style.SMALL,
-    )
+  """Write the gamma of each mark beside it, where nothing else is written.
+
+  The nearest free place around a mark is taken, so the layout of the figure
+  must be final. A number that is not beside its mark gets a line to it.
+  """
+  axes.figure.draw_without_rendering()
+  places = axes.transData.transform(
+      [(point.alpha, height) for point, height in zip(points, heights)]
+  )
+  pixels = axes.figure.dpi / 72  # per point
+  half = 0.5 * figure_style.MARK_POINTS * pixels
+  taken = [transforms.Bbox([place - half, place + half]) for place in places]
+  for point, height in zip(points, heights):
+    place = {'xy': (point.alpha, height), 'textcoords': 'offset points'}
+    number = axes.annotate(
+        f'{point.run.gamma}', **place, xytext=(0, 0), ha='center', va='center',
+        fontsize=figure_style.SMALL, path_effects=_ON_WHITE,
+    )  # fmt: skip
+    box = number.get_window_extent()
+    for radius, angle in itertools.product(_RADII, _ANGLES):
+      offset = radius * np.array([np.cos(angle), np.sin(angle)])
+      moved = box.translated(*(pixels * offset))
+      if not any(moved.overlaps(other) for other in taken):
+        break
+    number.set_position(offset)
+    taken.append(moved)
+    if radius > _RADII[0]:
+      axes.annotate('', **place, xytext=offset, arrowprops=_LINE)
 
 
 def _draw_mark(

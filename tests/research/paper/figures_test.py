@@ -4,6 +4,7 @@
 
 import dataclasses
 import io
+import itertools
 import json
 
 import numpy as np
@@ -97,12 +98,30 @@ class TestCurves:
 
 class TestPoints:
 
-  def test_figure_2_numbers_a_sweep_upwards(self):
-    few, many = _point(), _point(gamma=9, tokens_per_target_call=2)
-    (axes,) = figures.figure_2([few, many]).axes
-    assert [mark[:2] for mark in _marks(axes)[0]] == [(0.7, 2), (0.7, 2.9)]
-    (numbers,) = axes.texts
-    assert numbers.get_text() == '9, 5' and numbers.xy == (0.7, 2.9)
+  @pytest.mark.parametrize('make', [figures.figure_2, figures.figure_4])
+  def test_each_mark_has_its_number_beside_it(self, make):
+    """Numbers do not run into each other, however close the marks are."""
+    points = [
+        _point(
+            f'pair {pair}',
+            alpha=0.7 + 0.004 * pair,
+            gamma=gamma,
+            tokens_per_target_call=2 + 0.05 * gamma,
+            speedup=1 + 0.02 * gamma,
+            speedup_ci95=None,
+        )
+        for pair in range(3)
+        for gamma in (1, 3, 7, 10)
+    ]
+    figure = make(points)
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+      numbers = [text for text in axes.texts if text.get_text()]
+      assert [text.xy for text in numbers] == [m[:2] for m in _marks(axes)[0]]
+      assert [int(text.get_text()) for text in numbers] == 3 * [1, 3, 7, 10]
+      boxes = [text.get_window_extent() for text in numbers]
+      for one, other in itertools.combinations(boxes, 2):
+        assert not one.overlaps(other)
 
   def test_figure_3_marks_every_gamma(self):
     """The best may lie beyond those that were run: 7 of 7 refutes nothing."""
