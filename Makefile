@@ -1,7 +1,8 @@
 # A virtual environment is made in .venv at first use, from the versions pinned
-# for its Python. Needs Python 3.11 or 3.12, make and the package index.
-# `make PYTHON=python3.12` chooses the Python, and replaces a .venv of another
-# one; `make PYTHON=python3.12 VENV=.venv-py312` keeps both.
+# for its Python: the newest of 3.11, 3.12 and 3.13 that works here. Needs make
+# and the package index. `make PYTHON=python3.12` chooses the Python, and
+# replaces a .venv of another; `make PYTHON=python3.12 VENV=.venv-py312` keeps
+# both.
 # `make test PYTEST_ARGS=...` passes options to pytest.
 
 SHELL := bash
@@ -10,14 +11,17 @@ SHELL := bash
 .DELETE_ON_ERROR:
 
 VENV := .venv
-SUITS := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))
-PYTHON ?= $(shell for name in $(VENV)/bin/python python3.11 python3.12 python3; \
-  do $$name -c '$(SUITS)' >/dev/null 2>&1 && { echo $$name; break; }; done)
+# Debian's Python may lack what makes environments.
+SUITS := import ensurepip, sys; \
+  sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
+PYTHON ?= $(shell for name in $(VENV)/bin/python \
+    python3.13 python3.12 python3.11 python3; do \
+  $$name -c '$(SUITS)' >/dev/null 2>&1 && { echo $$name; break; }; done)
 
 # Each Python has versions of its own: JAX 0.10.2 is the last for Python 3.11.
 PRINT_VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 VERSION := $(shell '$(PYTHON)' -c '$(PRINT_VERSION)' 2>/dev/null)
-LOCK_SUFFIX := $(if $(filter 3.12,$(VERSION)),-py312)
+LOCK_SUFFIX := $(patsubst %,-py%,$(subst .,,$(filter 3.11 3.12,$(VERSION))))
 REQUIREMENTS := requirements$(LOCK_SUFFIX).txt
 REQUIREMENTS_TPU := requirements-tpu$(LOCK_SUFFIX).txt
 # Each names its Python, so that none holds for an environment of another.
@@ -96,8 +100,9 @@ lint: $(INSTALLED)  ## checks the style
 	$(VENV)/bin/ruff check
 
 lock: $(INSTALLED)  ## pins all requirements anew (LOCK_ARGS=--upgrade: newest)
-	$(call LOCK,3.11)
+	$(call LOCK,3.13)
 	$(call LOCK,3.12,-py312)
+	$(call LOCK,3.11,-py311)
 
 pages: $(INSTALLED)  ## writes tables and figures from results/
 	$(VENV)/bin/python -m scripts.pages
@@ -108,9 +113,9 @@ clean:  ## removes .venv, caches and what was built; keeps runs
 
 $(INSTALLED): $(REQUIREMENTS) pyproject.toml
 	@if ! '$(PYTHON)' -c '$(SUITS)' 2>/dev/null; then \
-	  echo 'Needs Python 3.11 or 3.12, which' \
+	  echo 'Needs Python 3.11, 3.12 or 3.13 that can make environments, which' \
 	    "$(if $(PYTHON),'$(PYTHON)' is not,is not on the PATH). Install one," \
-	    'or name it: make PYTHON=/path/to/python3.11' >&2; \
+	    'or name it: make PYTHON=/path/to/python3.13' >&2; \
 	  exit 1; \
 	fi
 	@if [ "$$($(VENV)/bin/python -c 'import pip; $(PRINT_VERSION)' \

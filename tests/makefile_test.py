@@ -38,34 +38,51 @@ fi
 pytestmark = pytest.mark.skipif(not shutil.which('make'), reason='needs make')
 
 
+def _add_python(folder, version):
+  """Write a fake Python of a version into a folder, and return its path."""
+  path = folder / f'python{version}'
+  major, minor = version.split('.')
+  names = dict(python=sys.executable, fake=path, log=folder / 'log')
+  path.write_text(_FAKE_PYTHON.format(major=major, minor=minor, **names))
+  path.chmod(0o755)
+  return path
+
+
 def _setup(folder, version=None):
   """Run `make setup` with a Python of a version, which installs nothing.
+
+  Without a version, make chooses among the Pythons of the folder.
 
   Returns the process, and what was installed, with the Python's version.
   """
   log = folder / 'log'
   log.write_text('')
-  chosen = []
-  if version is not None:
-    path = folder / f'python{version}'
-    major, minor = version.split('.')
-    names = dict(python=sys.executable, fake=path, log=log)
-    path.write_text(_FAKE_PYTHON.format(major=major, minor=minor, **names))
-    path.chmod(0o755)
-    chosen = [f'PYTHON={path}']
+  chosen = [] if version is None else [f'PYTHON={_add_python(folder, version)}']
   done = subprocess.run(
       ['make', 'setup', f'VENV={folder / "environment"}', *chosen],
       cwd=_CHECKOUT,
-      env={k: v for k, v in os.environ.items() if k not in _INHERITED},
+      env={k: v for k, v in os.environ.items() if k not in _INHERITED}
+      | {'PATH': f'{folder}:{os.environ["PATH"]}'},
       capture_output=True,
       text=True,
   )
   return done, log.read_text().splitlines()
 
 
+@pytest.mark.parametrize('works', [True, False])
+def test_takes_the_newest_python_that_works(works, tmp_path):
+  for version in ('3.11', '3.12', '3.13', '3.14'):
+    path = _add_python(tmp_path, version)
+    if version == '3.13' and not works:
+      path.write_text('#!/bin/sh\nexit 127\n')  # as pyenv's do
+  done, installations = _setup(tmp_path)
+  assert done.returncode == 0, done.stderr
+  assert installations[0].startswith('3.13 ' if works else '3.12 ')
+
+
 def test_installs_the_lock_of_the_python(tmp_path):
   """Again for another Python, in an environment that is made anew."""
-  for version, lock in (('3.11', ''), ('3.12', '-py312')):
+  for version, lock in (('3.11', '-py311'), ('3.12', '-py312'), ('3.13', '')):
     done, (first, second) = _setup(tmp_path, version)
     assert done.returncode == 0, done.stderr
     assert first.startswith(f'{version} -m pip install')
@@ -74,7 +91,7 @@ def test_installs_the_lock_of_the_python(tmp_path):
     old = tmp_path / 'environment/old'
     assert not old.exists()
     old.touch()
-  assert 'which is not of Python 3.12' in done.stdout
+  assert 'which is not of Python 3.13' in done.stdout
   # It is kept where no Python is named.
   done, installations = _setup(tmp_path)
   assert done.returncode == 0 and not installations
@@ -90,8 +107,8 @@ def test_deletes_nothing_in_a_folder_that_is_not_an_environment(tmp_path):
 
 def test_refuses_an_untested_python(tmp_path):
   _setup(tmp_path, '3.11')
-  done, installations = _setup(tmp_path, '3.13')
+  done, installations = _setup(tmp_path, '3.14')
   assert done.returncode and not installations
   message, makes_own = done.stderr.splitlines()
-  assert "python3.13' is not" in message and 'make PYTHON=' in message
+  assert "python3.14' is not" in message and 'make PYTHON=' in message
   assert makes_own.startswith('make: ***')

@@ -288,7 +288,7 @@ class TestWheel:
 
 class TestLocks:
 
-  @pytest.mark.parametrize('suffix', ['', '-py312'])
+  @pytest.mark.parametrize('suffix', ['', '-py312', '-py311'])
   def test_pins_the_same_for_a_tpu(self, suffix):
     pins = _pins(f'requirements{suffix}.txt')
     for_tpu = _pins(f'requirements-tpu{suffix}.txt')
@@ -297,7 +297,7 @@ class TestLocks:
     }
     assert different == {'libtpu'}
 
-  @pytest.mark.parametrize('suffix', ['', '-py312'])
+  @pytest.mark.parametrize('suffix', ['', '-py312', '-py311'])
   def test_the_readme_says_which_versions_are_tested(self, suffix):
     lock = f'requirements{suffix}.txt'
     pins = _pins(lock)

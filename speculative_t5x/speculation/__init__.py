@@ -11,3 +11,7 @@ step           one target call of every row
 outcome        what happened in a step, and folds over it
 loop           steps until rows have ended, and new requests into ended rows
 """
+
+from speculative_t5x import version
+
+version.check()  # whatever uses JAX imports this package or `networks`

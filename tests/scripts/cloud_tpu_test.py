@@ -57,7 +57,7 @@ _RECORDER = '#!/bin/sh\necho "${0##*/} $*" >>"${LOG}"\n'
 _PYTHON3 = f"""#!/bin/sh
 echo "python3 $*" >>"${{LOG}}"
 [ "$3" = venv ] || exit 0
-mkdir -p .venv/bin .venv/lib/python3.11/site-packages
+mkdir -p .venv/bin .venv/lib/python3.13/site-packages
 printf '#!/bin/sh\nexec {sys.executable} "$@"\n' >.venv/bin/python
 chmod +x .venv/bin/python
 """
@@ -355,7 +355,7 @@ def test_from_the_commit_to_the_output(cloud):
   assert re.search(r'python3 -m pip install --quiet uv==[\d.]+\n', log)
   assert '-r requirements-tpu.txt -r requirements-t5x.txt' in log
   venv = cloud.machine / 'speculative_t5x/.venv'
-  installed = (venv / 'lib/python3.11/site-packages/t5x.pth').read_text()
+  installed = (venv / 'lib/python3.13/site-packages/t5x.pth').read_text()
   names = ['t5x', 'airio', 'jestimator']
   assert installed.splitlines() == [str(venv / name) for name in names]
 

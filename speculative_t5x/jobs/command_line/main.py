@@ -15,13 +15,17 @@ import os
 import signal
 import sys
 
-import speculative_t5x
+from etils import epy
+
+from speculative_t5x import version
 from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import flags
-from speculative_t5x.jobs.command_line import gin_job
 from speculative_t5x.jobs.command_line import help_text
 from speculative_t5x.jobs.command_line import macro_names
 from speculative_t5x.research import interruption
+
+with epy.lazy_imports():  # it loads JAX, which may be too old
+  from speculative_t5x.jobs.command_line import gin_job
 
 # TensorFlow, used only to read and tokenize, reads this when it is imported.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
@@ -42,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
   _print_utf_8()
   try:
     if argv == ['--version']:
-      print(f'speculative-t5x {speculative_t5x.__version__}', flush=True)
+      print(f'speculative-t5x {version.VERSION}', flush=True)
       return 0
     if not argv or {'-h', '--help'} & set(argv):
       print(help_text.text(argv), flush=True)
@@ -110,6 +114,8 @@ def _print_utf_8() -> None:
 
 def _message(error: Exception) -> str | None:
   """Return the message for a user; None for an error that is a bug."""
+  if isinstance(error, version.UnsupportedError):
+    return str(error)
   text = str(error).partition(gin_job.CALL)[0]
   if isinstance(error, ValueError | OSError | RuntimeError):
     return text
