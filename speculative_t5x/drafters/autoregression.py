@@ -136,8 +136,12 @@ def draft(
   # A row that wants nothing is fed along with the others. If it was behind by
   # more than the first call feeds, tokens are missing between: it stays behind,
   # and all that was written past them is written again once it catches up.
+  # Other rows may draft on after a row's own draft has ended: what it is fed
+  # from there on belongs to no draft token of its own, and where another
+  # drafter goes on after it, other tokens are committed in those places.
   was_fed = (drafted.num_steps > 0) & (view.num_tokens - num_fed < first_block)
-  num_fed = jnp.where(was_fed, view.num_tokens + drafted.num_steps, num_fed)
+  num_own = jnp.minimum(drafted.num_steps, drafted.lengths + 1)
+  num_fed = jnp.where(was_fed, view.num_tokens + num_own, num_fed)
   found = contracts.Draft(
       tokens=drafted.tokens.T,
       lengths=drafted.lengths,

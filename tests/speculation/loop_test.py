@@ -280,7 +280,7 @@ def loop():
 
 
 class TestLoop:
-  """See `properties_test.py` and `refill_test.py` for rows in other batches."""
+  """See `rows_test.py` and `refill_test.py` for rows in other batches."""
 
   def test_padding_rows_have_nothing_and_take_no_step(self, loop):
     whole, _ = loop.decode(seed=2)

@@ -6,7 +6,7 @@ The models are tables. A program is compiled once per shape; everything else is
 data: the tables, the limits (0 is a row of padding, so that the limits are also
 the batch size), the number of draft tokens wanted, the temperatures, the seed.
 Rows want their own numbers of draft tokens, and some of their tokens come from
-a drafter before the model, so that it falls behind in some rows only.
+a drafter before the model. See `rows_test.py` for rows in other batches.
 """
 
 import dataclasses
@@ -19,17 +19,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.drafters import autoregression
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import in_order
 from speculative_t5x.networks import t5
-from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step
 from speculative_t5x.testing import table_model
+from tests import mixed_drafts
 from tests import repeat_last
 
 VOCAB, NUM_TABLES = 5, 3
@@ -37,34 +36,6 @@ MODEL = table_model.Model(VOCAB)
 EOS = t5.SPECIAL_IDS.end
 # Temperatures of greedy decoding, of few likely tokens and of many.
 TEMPERATURES = 0.0, 0.3, 1.0, 3.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Likeliest:
-  """Drafts the likeliest tokens by a table: none, some or all of a block."""
-
-  max_draft_tokens: int
-  num_uniforms: int = 0
-
-  def init(self, params, context, rows, slots):
-    return context.inputs, None
-
-  def propose(self, params, memory, state, view):
-    read = lambda ago: jnp.take_along_axis(
-        jnp.pad(view.sequences, ((0, 0), (2, 0))),
-        view.num_tokens[:, None] + 2 - ago,
-        axis=1,
-    )[:, 0]
-    before, last = read(2), read(1)
-    lengths = (view.num_tokens + last) % (self.max_draft_tokens + 1)
-    tokens = []
-    for _ in range(self.max_draft_tokens):
-      logits = params[memory, before, last]
-      before, last = last, jnp.argmax(logits, axis=-1).astype(jnp.int32)
-      tokens.append(last)
-    lengths = jnp.minimum(lengths, view.num_wanted)
-    draft = contracts.Draft(jnp.stack(tokens, axis=1), lengths)
-    return draft, state, view.target.cache
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +50,7 @@ class Shape:
   @property
   def drafter(self):
     model = draft_model.DraftModel(MODEL, self.gamma, VOCAB)
-    some = Likeliest(self.gamma)
+    some = mixed_drafts.MixedDrafts(VOCAB, self.gamma)
     return {
         'model': model,
         'point masses': repeat_last.RepeatLast(MODEL, self.gamma),
@@ -88,7 +59,7 @@ class Shape:
 
   def draft_params(self, tables):
     """Return the drafter's parameters, given those of the draft model."""
-    every = {'model': tables, 'point masses': None, 'both': (tables, tables)}
+    every = {'model': tables, 'point masses': None, 'both': (None, tables)}
     return every[self.drafts_by]
 
 
@@ -301,62 +272,6 @@ def make_property(settings, shapes):
 
 def test_counts_and_ends():
   make_property(SETTINGS, SHAPES)()
-
-
-def results(decoded) -> list[np.ndarray]:
-  """Return what was decoded and counted, without caches."""
-  state, counts = decoded
-  kept = state.sequences, state.num_calls, state.log_probs, counts
-  return jax.tree.leaves(kept)
-
-
-def check_rows_are_their_own():
-  """Decode rows together and alone, some behind others: all must be equal."""
-  shape = SHAPES[-1]
-  program = compiled(shape)
-  rows, places = range(shape.rows), range(shape.length)
-  for seed in range(40):
-    case = Case(
-        shape,
-        tables=[row % NUM_TABLES for row in rows],
-        tables_seed=seed,
-        share=0.9,
-        end_bias=-3.0,
-        limits=[shape.length] * shape.rows,
-        wanted=[
-            [(seed * row + at) % (shape.gamma + 1) for at in places]
-            for row in rows
-        ],
-        temperature=1.0,
-        draft_temperature=1.0,
-        seed=seed,
-    )
-    together = results(decode(program, case))
-    for row in rows:
-      limits = [shape.length if i == row else 0 for i in rows]
-      alone = decode(program, dataclasses.replace(case, limits=limits))
-      for one, other in zip(together, results(alone), strict=True):
-        np.testing.assert_array_equal(one[row], other[row])
-
-
-def test_rows_are_their_own():
-  check_rows_are_their_own()
-
-
-def test_rows_that_are_left_behind_are_found(monkeypatch):
-  """Takes all rows for fed as soon as one drafts."""
-  draft = autoregression.draft
-
-  def all_fed(decode, cache, num_fed, first_tokens, view, gamma):
-    found, cache, num_fed = draft(
-        decode, cache, num_fed, first_tokens, view, gamma
-    )
-    fed = jnp.maximum(num_fed, view.num_tokens + 1)
-    return found, cache, jnp.where(jnp.any(found.lengths > 0), fed, num_fed)
-
-  monkeypatch.setattr(autoregression, 'draft', all_fed)
-  with pytest.raises(AssertionError):
-    check_rows_are_their_own()
 
 
 def commit_one_more(monkeypatch):

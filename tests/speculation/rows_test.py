@@ -1,0 +1,186 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A row has the tokens, counts and scores that it has alone.
+
+Drafters in order, where one falls behind another in some rows only; every
+policy, each in a row of its own; ragged limits; batches of several sizes.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.drafters import autoregression
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import in_order
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import outcome
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.testing import table_model
+from tests import combinations
+from tests import mixed_drafts
+from tests import repeat_last
+
+VOCAB, GAMMA, LENGTH, NUM_TABLES = 5, 4, 16, 3
+ROWS = len(combinations.POLICIES)
+MODEL = table_model.Model(VOCAB)
+DRAFT_MODEL = draft_model.DraftModel(MODEL, GAMMA, VOCAB)
+MIXED = mixed_drafts.MixedDrafts(VOCAB, GAMMA)
+REPEAT = repeat_last.RepeatLast(MODEL, GAMMA)
+
+
+@dataclasses.dataclass(frozen=True)
+class Likeliest:
+  """Drafts the likeliest tokens by a table: none, some or all of a block."""
+
+  max_draft_tokens: int
+  num_uniforms: int = 0
+
+  def init(self, params, context, rows, slots):
+    return context.inputs, None
+
+  def propose(self, params, memory, state, view):
+    read = lambda ago: jnp.take_along_axis(
+        jnp.pad(view.sequences, ((0, 0), (2, 0))),
+        view.num_tokens[:, None] + 2 - ago,
+        axis=1,
+    )[:, 0]
+    before, last = read(2), read(1)
+    lengths = (view.num_tokens + last) % (self.max_draft_tokens + 1)
+    tokens = []
+    for _ in range(self.max_draft_tokens):
+      logits = params[memory, before, last]
+      before, last = last, jnp.argmax(logits, axis=-1).astype(jnp.int32)
+      tokens.append(last)
+    lengths = jnp.minimum(lengths, view.num_wanted)
+    draft = contracts.Draft(jnp.stack(tokens, axis=1), lengths)
+    return draft, state, view.target.cache
+
+
+LIKELIEST = Likeliest(GAMMA)
+ORDERS = {
+    'likeliest, model': (LIKELIEST, DRAFT_MODEL),
+    'model, repeat': (DRAFT_MODEL, REPEAT),
+    'model, mixed, model': (DRAFT_MODEL, MIXED, DRAFT_MODEL),
+}
+HAS_TABLES = DRAFT_MODEL, LIKELIEST
+
+
+def tables(seed):
+  """Return logits of the target and of a draft model that resembles it."""
+  target, other = (
+      table_model.random_logits(2 * seed + i, NUM_TABLES, VOCAB)
+      for i in range(2)
+  )
+  target[..., table_model.SPECIAL_IDS.end] -= 3.0  # long outputs
+  draft = 0.8 * target + 0.2 * other
+  return target.astype(np.float32), draft.astype(np.float32)
+
+
+def program(drafters):
+  """Return a function that decodes some rows of a batch.
+
+  It takes the tables, the seed, the temperature, and the numbers and limits of
+  the rows; it returns tokens, scores and counts.
+  """
+
+  @jax.jit
+  def decode(params, seed, temperature, rows, limits):
+    target, draft = params
+    own = sampling.Sampling(temperature)
+    setup = state_lib.Setup(
+        MODEL,
+        target,
+        own,
+        in_order.InOrder(drafters, MODEL),
+        tuple(draft if x in HAS_TABLES else None for x in drafters),
+        own,
+        policy=combinations.PolicyOfRow(),
+    )
+    keys = state_lib.row_keys(seed, rows)
+    batch, state = state_lib.begin(
+        setup, rows % NUM_TABLES, keys, limits, length=LENGTH
+    )
+    state = state.replace(
+        policy_state=state.policy_state._replace(index=rows)
+    )
+    state, _, counts = loop.decode(setup, (batch, state), outcome.COUNTING)
+    return (state.sequences, state.num_calls, counts), state.log_probs
+
+  return decode
+
+
+def check_rows(drafters, num_seeds=12):
+  """Decode rows together, and each alone and beside padding."""
+  decode = program(drafters)
+  every = np.arange(ROWS, dtype=np.int32)
+  for seed in range(num_seeds):
+    limits = np.random.default_rng(seed).integers(1, LENGTH + 1, ROWS, np.int32)
+    limits[seed % ROWS] = LENGTH
+    setting = tables(seed), seed, float(seed % 3 > 0)
+    whole = jax.device_get(decode(*setting, every, limits))
+    for row in range(ROWS):
+      only = slice(row, row + 1)
+      alone = decode(*setting, every[only], limits[only])
+      among_padding = decode(
+          *setting, every, np.where(every == row, limits, 0)
+      )
+      take = lambda tree, at: jax.tree.map(lambda x: x[at], tree)
+      where = f'seed {seed}, row {row}'
+      check_equal(take(alone, 0), take(whole, row), where)
+      check_equal(take(among_padding, row), take(whole, row), where)
+
+
+def check_equal(found, expected, where):
+  """Check that a row is the same in two batches, its score up to rounding."""
+  (found, score), (expected, expected_score) = found, expected
+  leaves = jax.tree.leaves(found), jax.tree.leaves(expected)
+  for one, other in zip(*leaves, strict=True):
+    np.testing.assert_array_equal(one, other, where)
+  np.testing.assert_allclose(score, expected_score, atol=1e-5, err_msg=where)
+
+
+@pytest.mark.parametrize('order', ORDERS)
+def test_rows_are_their_own(order):
+  check_rows(ORDERS[order])
+
+
+def _fed_with_the_longest(view, drafted, num_fed):
+  """Count what was drawn for other rows after a row's own draft."""
+  last = view.num_tokens + jnp.max(drafted.lengths)
+  return jnp.where(drafted.lengths > 0, last, num_fed)
+
+
+def _fed_as_soon_as_one_is(view, drafted, num_fed):
+  """Take all rows for fed as soon as one drafts."""
+  fed = jnp.maximum(num_fed, view.num_tokens + 1)
+  return jnp.where(jnp.any(drafted.lengths > 0), fed, num_fed)
+
+
+@pytest.mark.parametrize(
+    ('fault', 'order'),
+    [
+        (_fed_with_the_longest, 'model, repeat'),
+        (_fed_with_the_longest, 'model, mixed, model'),
+        (_fed_as_soon_as_one_is, 'likeliest, model'),
+    ],
+)
+def test_numbers_of_the_whole_batch_are_found(fault, order, monkeypatch):
+  draft = autoregression.draft
+
+  @functools.wraps(draft)
+  def faulty(decode, cache, num_fed, first_tokens, view, gamma):
+    drafted, cache, num_fed = draft(
+        decode, cache, num_fed, first_tokens, view, gamma
+    )
+    return drafted, cache, fault(view, drafted, num_fed)
+
+  monkeypatch.setattr(autoregression, 'draft', faulty)
+  with pytest.raises(AssertionError, match='seed'):
+    check_rows(ORDERS[order])
