@@ -20,6 +20,7 @@ import numpy as np
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
+from speculative_t5x.speculation import widths as widths_lib
 
 
 class Run(NamedTuple):
@@ -52,11 +53,11 @@ class Work(NamedTuple):
 
   def add(self, outcome: outcome_lib.Outcome, widths: Sequence[int]) -> 'Work':
     """Return the work with that of one more step."""
-    width = jnp.max(outcome.num_positions)
+    num_needed = jnp.max(outcome.num_drafted) + 1
     return Work(
         self.num_steps + 1,
         self.num_draft_steps + jnp.max(outcome.num_computed),
-        self.calls_by_width + (jnp.asarray(widths) == width),
+        self.calls_by_width + jnp.stack(widths_lib.chosen(widths, num_needed)),
     )
 
 

@@ -16,7 +16,8 @@ class Outcome(NamedTuple):
   """What happened in one step, per row.
 
   In rows that had ended before the step, the numbers from `num_computed` to
-  `num_positions` are 0 and the tokens have no meaning.
+  `num_committed` are 0 and the tokens have no meaning. No number depends on the
+  other rows.
 
   Attributes:
     num_before: [rows] int32, tokens committed before the step.
@@ -26,8 +27,6 @@ class Outcome(NamedTuple):
     num_accepted: [rows] int32.
     num_committed: [rows] int32, the accepted ones and the one drawn after
       them, if any.
-    num_positions: [rows] int32, positions of the target call, the same in all
-      rows of a batch.
     is_active: [rows] bool, False in rows that had ended before.
     is_cut_short: [rows] bool: the accepted draft tokens end the row, so that
       no further token was drawn.
@@ -41,7 +40,6 @@ class Outcome(NamedTuple):
   num_drafted: jax.Array
   num_accepted: jax.Array
   num_committed: jax.Array
-  num_positions: jax.Array
   is_active: jax.Array
   is_cut_short: jax.Array
   has_ended: jax.Array
@@ -64,7 +62,7 @@ def none_yet(rows: int, gamma: int) -> Outcome:
   counts = lambda *shape: jnp.zeros((rows, *shape), jnp.int32)
   no = jnp.zeros((rows,), bool)
   return Outcome(
-      counts(), counts(), counts(), counts(), counts(), counts(), no, no, no,
+      counts(), counts(), counts(), counts(), counts(), no, no, no,
       counts(gamma), counts(gamma + 1),
   )  # fmt: skip
 

@@ -40,13 +40,11 @@ class _Verified(NamedTuple):
     num_accepted: [rows] int32, see `contracts.Verdict`.
     next_token: [rows] int32, resampled after a rejection, else the bonus token.
     log_probs: [rows, gamma + 1] float32, of the tokens of the block.
-    width: int32 scalar, positions per row of the target call.
   """
 
   num_accepted: jax.Array
   next_token: jax.Array
   log_probs: jax.Array
-  width: jax.Array
 
 
 def step(
@@ -138,7 +136,7 @@ def _nothing_verified(draft: contracts.Draft) -> _Verified:
   rows, gamma = draft.tokens.shape
   counts = lambda *shape: jnp.zeros(shape, jnp.int32)
   log_probs = jnp.zeros((rows, gamma + 1), jnp.float32)
-  return _Verified(counts(rows), counts(rows), log_probs, counts())
+  return _Verified(counts(rows), counts(rows), log_probs)
 
 
 def _verify(
@@ -186,12 +184,8 @@ def _verify(
   log_probs = _token_log_probs(tokens, logits, probs, setup.rescale_log_probs)
   # All widths of the chain must return the same shapes.
   padding = ((0, 0), (0, gamma + 1 - width))
-  return target_cache, _Verified(
-      num_accepted,
-      next_token,
-      jnp.pad(log_probs, padding),
-      jnp.int32(width),
-  )
+  log_probs = jnp.pad(log_probs, padding)
+  return target_cache, _Verified(num_accepted, next_token, log_probs)
 
 
 def _divide(
@@ -432,7 +426,6 @@ def _outcome(
       num_drafted=when_active(counted.lengths),
       num_accepted=when_active(num_accepted),
       num_committed=when_active(num_committed),
-      num_positions=when_active(jnp.full_like(num_accepted, verified.width)),
       is_active=is_active,
       is_cut_short=is_active & is_cut_short,
       has_ended=state.has_ended | is_last,

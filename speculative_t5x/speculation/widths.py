@@ -41,12 +41,15 @@ def at_smallest(
   """
   if len(widths) == 1:
     return run(widths[0], carry)
-  below = 0
-  for width in widths:
-    is_smallest = (below < num_needed) & (num_needed <= width)
-    carry = when(is_smallest, lambda x, width=width: run(width, x), carry)
-    below = width
+  for width, is_chosen in zip(widths, chosen(widths, num_needed), strict=True):
+    carry = when(is_chosen, lambda x, width=width: run(width, x), carry)
   return carry
+
+
+def chosen(widths: Sequence[int], num_needed: jax.Array) -> list[jax.Array]:
+  """Return which width is the smallest one that is enough, bool scalars."""
+  pairs = zip((0, *widths), widths)
+  return [(below < num_needed) & (num_needed <= top) for below, top in pairs]
 
 
 def when(is_wanted: jax.Array, run: Callable[[Any], Any], carry: Any) -> Any:
