@@ -16,7 +16,6 @@ imported when it is first used. All other modules may change without notice.
 
 from etils import epy
 
-import speculative_t5x.loading.files.file_urls  # noqa: F401 (everywhere)
 from speculative_t5x.version import VERSION as __version__  # noqa: F401
 
 __all__ = [

@@ -29,6 +29,7 @@ from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
@@ -178,11 +179,12 @@ class Store:
       StoreError: if there is no store, if it is damaged, or if it is of another
         encoder or vocabulary, or of an earlier version.
     """
-    file = epath.Path(path) / _FILE
+    file = user_paths.expand(path) / _FILE
     if not file.is_file():
       raise StoreError(
-          f'There is no store of answers in {path}. Correct the path, or make a'
-          ' store: by --gin.ANSWERS_APPEND=True, in Python by Store.save.'
+          f'There is no store of answers in {file.parent}. Correct the path, or'
+          ' make a store: by --gin.ANSWERS_APPEND=True, in Python by'
+          ' Store.save.'
       )
     own = embedder.fingerprint
     data = file.read_bytes()
@@ -279,7 +281,7 @@ class Store:
       folder_lock.FolderInUseError: if another process is writing there.
       OSError: if the folder cannot be written to.
     """
-    file, buffer = epath.Path(path) / _FILE, io.BytesIO()
+    file, buffer = user_paths.expand(path) / _FILE, io.BytesIO()
     np.savez(
         buffer,
         answers=self.to_json(),
@@ -396,7 +398,7 @@ class Folder:
     store.save(self.path)
 
   def _open(self, embedder: Embedder) -> Store:
-    if self.append and not (epath.Path(self.path) / _FILE).is_file():
+    if self.append and not (user_paths.expand(self.path) / _FILE).is_file():
       is_default = self.max_answers is None
       return Store(embedder, MAX_ANSWERS if is_default else self.max_answers)
     return Store.load(self.path, embedder, self.max_answers)

@@ -28,6 +28,7 @@ from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import given
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import sharding
 from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
@@ -467,7 +468,7 @@ def _vocabulary(
   if given_one is not None:
     return vocabularies.load(given_one)
   for folder in filter(None, folders):
-    files = (epath.Path(folder) / name for name in vocabularies.NAMES)
+    files = (user_paths.expand(folder) / name for name in vocabularies.NAMES)
     if any(file.is_file() for file in files):
       return vocabularies.load(folder)
   raise vocabularies.VocabularyError(

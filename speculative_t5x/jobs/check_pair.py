@@ -7,13 +7,12 @@ Reads vocabularies, and the names, shapes and dtypes of parameters: no weights.
 
 from collections.abc import Mapping
 
-from etils import epath
-
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import checks
 from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.networks import network
 from speculative_t5x.research.reports import console
@@ -78,7 +77,7 @@ def check_pair(
   console.show(table)
   if output_dir is not None:
     text = f'{console.to_text(table)}\n{conclusion}'
-    whole_files.write(epath.Path(output_dir), 'check_pair.txt', [text])
+    whole_files.write(user_paths.expand(output_dir), 'check_pair.txt', [text])
   if report.errors:
     raise PairError(conclusion)
   print(conclusion)

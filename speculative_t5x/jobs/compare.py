@@ -15,8 +15,6 @@ import itertools
 import os
 from typing import Any
 
-from etils import epath
-
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
@@ -25,6 +23,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.files import json_lines
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
@@ -84,7 +83,7 @@ def compare(
   for pair in pairs:
     _check_comparable(*pair, drafter)
   if output_dir is not None:
-    whole_files.check_writable(epath.Path(output_dir))
+    whole_files.check_writable(user_paths.expand(output_dir))
   load = _loader(
       pairs[0][0].record,
       checkpoint_path,
@@ -104,7 +103,7 @@ def compare(
   console.show(divergence.render(compared))
   if output_dir is not None:
     lines = map(json_lines.dumps, compared)
-    whole_files.write(epath.Path(output_dir), 'divergence.jsonl', lines)
+    whole_files.write(user_paths.expand(output_dir), 'divergence.jsonl', lines)
   wrong = [
       row
       for each in compared
@@ -157,7 +156,7 @@ class _Run:
 
 def _read(folder: str | os.PathLike[str]) -> list[_Run]:
   """Read the runs of a finished output folder."""
-  results = epath.Path(folder) / 'results.jsonl'
+  results = user_paths.expand(folder) / 'results.jsonl'
   predictions = results.with_name('predictions.jsonl')
   records = runs_lib.read(results) if results.is_file() else []
   jobs = {record.job for record in records}

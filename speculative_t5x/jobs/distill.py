@@ -7,7 +7,6 @@ import dataclasses
 import inspect
 import sys
 
-from etils import epath
 import jax
 
 from speculative_t5x.jobs import target_decodes as decodes_lib
@@ -20,6 +19,7 @@ from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.families import t5_checkpoints
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
@@ -81,7 +81,7 @@ def distill(
   ranges.check_settings(ranges.RATE_BELOW_1, dropout_rate=dropout_rate)
   if on_policy.share:
     _check_on_policy(on_policy, divergence, settings)
-  model_dir = epath.Path(model_dir)
+  model_dir = user_paths.expand(model_dir)
   opened = pairing.open_checkpoint(pairing.TARGET_PATH, checkpoint_path)
   network = target_config or opened.network()
   network_lib.check_offers(network, 'score', 'Training')

@@ -9,7 +9,6 @@ import itertools
 import json
 from typing import Any
 
-from etils import epath
 import numpy as np
 import seqio
 
@@ -22,6 +21,7 @@ from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import json_lines
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
@@ -128,7 +128,7 @@ def evaluate(
         for side, values in metrics.items():
           task_metrics.log(
               loggers,
-              epath.Path(output_dir) / at / side,
+              user_paths.expand(output_dir) / at / side,
               examples.task.name,
               target.checkpoint.step,
               values,

@@ -13,8 +13,6 @@ import os
 import sys
 from typing import Any, Literal
 
-from etils import epath
-
 from speculative_t5x.decoder import answers as answers_lib
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
@@ -29,6 +27,7 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import json_lines
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
@@ -103,7 +102,7 @@ def infer(
   paths = [inputs] if isinstance(inputs, str) else inputs
   if paths is not None:
     # A file has one name in records, also if it is given as a URL.
-    paths = [os.fspath(epath.Path(path)) for path in paths]
+    paths = [os.fspath(user_paths.expand(path)) for path in paths]
     text_files.check(paths, input_format, hints_field)
   batch_size = workload_lib.pad_batch(workload.make_mesh(), batch_size)
   with contextlib.ExitStack() as stack:

@@ -11,6 +11,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
@@ -57,7 +58,7 @@ def make_table(
         tokens
         for path in paths
         for _, tokens in predictions_lib.read_pairs(
-            epath.Path(path), vocabulary
+            user_paths.expand(path), vocabulary
         )
     )
   identity = vocabularies.fingerprint(vocabulary)
@@ -72,7 +73,9 @@ def make_table(
         origin=origin,
     )
     path = whole_files.write_bytes(
-        epath.Path(output_dir), token_counts.FILE_NAME, [counts.to_bytes()]
+        user_paths.expand(output_dir),
+        token_counts.FILE_NAME,
+        [counts.to_bytes()],
     )
   _show(counts, path, identity.num_pieces)
   return counts

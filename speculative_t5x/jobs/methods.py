@@ -8,11 +8,10 @@ goes on.
 
 from collections.abc import Callable, Sequence
 
-from etils import epath
-
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
 from speculative_t5x.research.reports import methods_table
@@ -46,7 +45,7 @@ def measure_methods(
     )
   names = [name for name, _ in tasks]
   output_folder.check_names('A task', names, (_TABLE, folder_lock.NAME))
-  folder = epath.Path(output_dir)
+  folder = user_paths.expand(output_dir)
   with folder_lock.hold(folder):
     found = {}
     for name, measure in tasks:

@@ -12,13 +12,13 @@ import json
 import os
 from typing import Any
 
-from etils import epath
 from matplotlib import figure as figure_lib
 
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import figure_style
 from speculative_t5x.research import run_record
@@ -95,7 +95,7 @@ def _speeds(
   ]
   if not pairings:
     return [], measured
-  path = epath.Path(output_dir) / _SIMULATED
+  path = user_paths.expand(output_dir) / _SIMULATED
   with folder_lock.hold(path):
     records, folder = simulated_walltimes.measure_pairings(
         target_size,
@@ -195,7 +195,7 @@ def _save_points(
 ) -> None:
   """Draw a figure over the records of the output folder and of given files."""
   found = [x for pair in measured_pairs.find(output_dir) for x in pair.records]
-  simulated = epath.Path(output_dir) / _SIMULATED / 'results.jsonl'
+  simulated = user_paths.expand(output_dir) / _SIMULATED / 'results.jsonl'
   if has_simulated and simulated.exists():
     found += runs.read(simulated)
   for path in _paths(records):
@@ -220,7 +220,7 @@ def _write(
     output_dir: Path, name: str, text: str, *, is_shown: bool = True
 ) -> None:
   lines = [text.rstrip('\n')]
-  path = whole_files.write(epath.Path(output_dir), name, lines)
+  path = whole_files.write(user_paths.expand(output_dir), name, lines)
   if is_shown:
     print(text)
   print(f'Written: {path}')
@@ -235,6 +235,6 @@ def _save(
   for kind in ('pdf', 'png'):
     picture = figure_style.render(figure, kind, records=records)
     path = whole_files.write_bytes(
-        epath.Path(output_dir), f'{name}.{kind}', [picture]
+        user_paths.expand(output_dir), f'{name}.{kind}', [picture]
     )
     print(f'Written: {path}')

@@ -8,12 +8,11 @@ import sys
 import time
 from typing import TypeVar
 
-from etils import epath
-
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network
 from speculative_t5x.research import interruption
 from speculative_t5x.research import run_record
@@ -52,7 +51,7 @@ class Decodes:
         decodes by those of more or fewer inputs, or if a token is outside the
         network's vocabulary.
     """
-    folder = epath.Path(self.folder) / self.name
+    folder = user_paths.expand(self.folder) / self.name
     with errors.prefixed('DECODES_DIR', chunks.OtherSettingsError):
       record = _when_free(lambda: self.infer(output_dir=str(folder)))
     if record.target.checkpoint != str(target):

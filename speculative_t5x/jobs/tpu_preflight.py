@@ -12,8 +12,7 @@ import itertools
 import json
 from typing import Any
 
-from etils import epath
-
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
@@ -68,7 +67,7 @@ def tpu_preflight(
           ' smaller target.'
       )
   if output_dir is not None:
-    whole_files.check_writable(epath.Path(output_dir))
+    whole_files.check_writable(user_paths.expand(output_dir))
   record = {
       'job': 'tpu_preflight',
       **provenance.origin(),
@@ -96,7 +95,7 @@ def tpu_preflight(
   text = report.render(record)
   print(text)
   if output_dir is not None:
-    folder = epath.Path(output_dir)
+    folder = user_paths.expand(output_dir)
     line = json.dumps(record, allow_nan=False)
     whole_files.write(folder, 'tpu_preflight.md', [text])
     whole_files.write(folder, 'tpu_preflight.json', [line])

@@ -8,13 +8,13 @@ The splits are tokenized once, kept in memory and put on the device.
 from collections.abc import Mapping, Sequence
 import functools
 
-from etils import epath
 import jax
 
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import placement
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
@@ -53,7 +53,7 @@ def train(
       is of another network.
   """
   network_lib.check_offers(network_config, 'score', 'Training')
-  model_dir = epath.Path(model_dir)
+  model_dir = user_paths.expand(model_dir)
   mesh = placement.place_training(
       [network_config] * 2,  # parameters and gradients
       settings.batch_size // settings.num_parts,

@@ -22,6 +22,7 @@ import numpy as np
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.files import user_paths
 
 FILE_NAME = 'token_counts.npz'
 NUM_KEPT = 64  # continuations per context, unless told otherwise
@@ -134,7 +135,7 @@ def load(folder: epath.PathLike) -> TokenCounts:
   Raises:
     TableError: if there are none, or they cannot be read.
   """
-  path = epath.Path(folder) / FILE_NAME
+  path = user_paths.expand(folder) / FILE_NAME
   if not path.is_file():
     raise TableError(
         f'There is no {FILE_NAME} in {folder}. Give the output folder of'

@@ -22,6 +22,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import json_file
+from speculative_t5x.loading.files import user_paths
 
 _TOKENIZER = 'tokenizer.json'
 # In the folder of a model; transformers reads the first where it finds both.
@@ -70,9 +71,25 @@ class Vocabulary(abc.ABC):
       size -= 1
     return size
 
-  @abc.abstractmethod
   def encode(self, text: str) -> list[int]:
-    """Return the ids of a text, without an end of sequence."""
+    """Return the ids of a text, without an end of sequence.
+
+    Raises:
+      ValueError: if it has half of a surrogate pair, which is no character.
+    """
+    try:
+      text.encode()
+    except UnicodeEncodeError as error:
+      raise ValueError(
+          f'The text {errors.shown(text)} has half of a surrogate pair,'
+          f' {ascii(text[error.start])}. Remove it, or write the whole'
+          ' character.'
+      ) from error
+    return self._encode(text)
+
+  @abc.abstractmethod
+  def _encode(self, text: str) -> list[int]:
+    """Return the ids of a text of whole characters."""
 
   @abc.abstractmethod
   def decode(self, ids: Sequence[int]) -> str:
@@ -156,7 +173,7 @@ class SentencePieceVocabulary(Vocabulary):
     self.pad_id = _special_id(path, 'pad_token', find, processor.pad_id())
     self.eos_id = _special_id(path, 'eos_token', find, processor.eos_id())
 
-  def encode(self, text: str) -> list[int]:
+  def _encode(self, text: str) -> list[int]:
     return self._processor.encode(text)
 
   def decode(self, ids: Sequence[int]) -> str:
@@ -219,7 +236,7 @@ class TokenizerVocabulary(Vocabulary):
     self.eos_id = _special_id(path, 'eos_token', find, find('</s>'))
     self.unk_id = find(_named_beside(path, 'unk_token') or '<unk>')
 
-  def encode(self, text: str) -> list[int]:
+  def _encode(self, text: str) -> list[int]:
     return self._tokenizer.encode(text, add_special_tokens=False).ids
 
   def decode(self, ids: Sequence[int]) -> str:
@@ -252,7 +269,7 @@ def load(path: epath.PathLike) -> Vocabulary:
     VocabularyError: if there is no vocabulary, or if it is damaged, names no
       padding or end of sequence, or lacks a token that was added to it.
   """
-  path = epath.Path(path)
+  path = user_paths.expand(path)
   if path.is_dir():
     held = [path / name for name in NAMES if (path / name).is_file()]
     path = held[0] if held else path

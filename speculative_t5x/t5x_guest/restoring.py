@@ -7,7 +7,6 @@ import os
 import re
 from typing import Any
 
-from etils import epath
 from flax import core as flax_core
 import jax
 import jax.numpy as jnp
@@ -17,6 +16,7 @@ from t5x import utils
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.compatibility import pairing
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.t5x_guest import model as model_lib
 
 
@@ -96,8 +96,8 @@ class PairRestorer:
     if self._step_in_path and not re.search(r'\d/?$', os.fspath(path)):
       raise ValueError(
           "T5X's eval job needs the step at the end of CHECKPOINT_PATH, as in"
-          f' {epath.Path(path) / "checkpoint_1000"}. `speculative-t5x convert`'
-          ' writes such a folder from a Hugging Face folder.'
+          f' {user_paths.expand(path) / "checkpoint_1000"}. `speculative-t5x'
+          ' convert` writes such a folder from a Hugging Face folder.'
       )
     opened = _open({'target': path}, self._train_state)
     params = _read(opened, self._train_state, self._partitioner, self._dtype)

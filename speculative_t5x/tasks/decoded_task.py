@@ -11,11 +11,11 @@ from collections.abc import Mapping
 import os
 from typing import Any
 
-from etils import epath
 import seqio
 import tensorflow as tf
 
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.tasks import predictions
 from speculative_t5x.tasks import seqio_tasks
 
@@ -56,7 +56,7 @@ def _read(
 ) -> Mapping[str, Any]:
   """Return the inputs and outputs of a file, as ragged tensors."""
   vocabulary = vocabularies.load(vocabulary_file)
-  pairs = predictions.read_pairs(epath.Path(path), vocabulary)
+  pairs = predictions.read_pairs(user_paths.expand(path), vocabulary)
   inputs, targets = zip(*pairs, strict=True)
   return {
       'inputs': tf.ragged.constant(inputs, tf.int32),

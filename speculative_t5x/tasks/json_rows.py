@@ -7,7 +7,8 @@ import json
 import os
 from typing import Any, TypeVar
 
-from etils import epath
+from speculative_t5x.loading import errors
+from speculative_t5x.loading.files import user_paths
 
 _Row = TypeVar('_Row')
 
@@ -30,7 +31,7 @@ def read(
     FileNotFoundError: if there is no such file.
     ValueError: naming file and line, for a line that is not a row.
   """
-  path = epath.Path(path)
+  path = user_paths.expand(path)
   if not path.is_file():
     raise FileNotFoundError(f'There is no file {path}. {remedy}')
   rows = []
@@ -42,6 +43,7 @@ def read(
         rows.append(parse(json.loads(line)))
     except (KeyError, TypeError, ValueError, RecursionError) as error:
       raise ValueError(
-          f'{path}, line {number} is not {wanted} ({error!r}). {remedy}'
+          f'{path}, line {number} is not {wanted} ({type(error).__name__}:'
+          f' {errors.first_line(error)}). {remedy}'
       ) from error
   return rows

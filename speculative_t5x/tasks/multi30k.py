@@ -18,6 +18,8 @@ import zlib
 
 from etils import epath
 
+from speculative_t5x.loading.files import user_paths
+
 NAME = 'multi30k_ende'
 # Multi30k's file names by the split names of the task.
 _STEMS = {
@@ -41,8 +43,10 @@ def read_pairs(
     ValueError: if the files are damaged, or have different numbers of
       sentences.
   """
-  stem = epath.Path(data_dir) / _STEMS[split]
-  english, german = (epath.Path(f'{stem}.{lang}.gz') for lang in ('en', 'de'))
+  stem = user_paths.expand(data_dir) / _STEMS[split]
+  english, german = (
+      stem.with_name(f'{stem.name}.{lang}.gz') for lang in ('en', 'de')
+  )
   files = [path.read_bytes() for path in (english, german)]
   try:
     pairs = list(zip(*map(_lines, files), strict=True))
@@ -108,4 +112,6 @@ def load_vocabulary(
 
 
 def _vocabulary_file(data_dir, vocabulary_file) -> epath.Path:
-  return epath.Path(vocabulary_file or epath.Path(data_dir) / VOCABULARY_FILE)
+  if vocabulary_file:
+    return user_paths.expand(vocabulary_file)
+  return user_paths.expand(data_dir) / VOCABULARY_FILE

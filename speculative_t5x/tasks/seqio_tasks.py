@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 import os
 from typing import Any
 
-from etils import epath
 import seqio
 import tensorflow as tf
 
+from speculative_t5x.loading.files import regular_files
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.tasks import metric_fns as metric_fns_lib
 
 # The file holds T5's 100 sentinel tokens. T5X's model files name it, and T5X
@@ -121,12 +122,12 @@ def load_vocabulary(
   Raises:
     FileNotFoundError: if a local file is missing.
   """
-  path = os.fspath(epath.Path(path))
+  path = user_paths.expand(path)
   # A remote file is looked up when texts are tokenized.
-  if '://' not in path and not epath.Path(path).is_file():
+  if not regular_files.is_remote(path) and not path.is_file():
     raise FileNotFoundError(
         f'There is no vocabulary {path}. Correct the folder, or give a'
         ' SentencePiece model as vocabulary_file (VOCABULARY_FILE in gin'
         ' files).'
     )
-  return seqio.SentencePieceVocabulary(path)
+  return seqio.SentencePieceVocabulary(os.fspath(path))

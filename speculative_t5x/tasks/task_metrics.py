@@ -10,10 +10,10 @@ import math
 import os
 from typing import Any
 
-from etils import epath
 import numpy as np
 import seqio
 
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.speculation import ranges
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import metrics
@@ -102,7 +102,7 @@ def log(
 
   The folder, which may be remote, is made, because not all of them make it.
   """
-  folder = epath.Path(folder)
+  folder = user_paths.expand(folder)
   folder.mkdir(parents=True, exist_ok=True)
   for make_logger in loggers:
     # Inputs and outputs are not logged: the job writes them itself.

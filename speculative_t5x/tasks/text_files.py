@@ -10,13 +10,19 @@ import json
 import sys
 from typing import Any, BinaryIO
 
-from etils import epath
-
+from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import json_lines
+from speculative_t5x.loading.files import user_paths
 
 STANDARD_INPUT = '-'
 HINTS = 'hints'  # the field of hints that objects may lack
 FORMATS = TEXT, JSONL = 'text', 'jsonl'
+# Ends of the names of files of JSON lines, in small letters.
+_JSON_NAMES = ('.jsonl', '.ndjson', '.json')
+_NOT_UTF8 = (
+    'it is not UTF-8. Convert the file, as by iconv -f latin1 -t utf-8, and'
+    ' decompress it first if it is compressed'
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,8 +53,8 @@ def check(
     ValueError: if there is no file, a file is missing, the format is unknown,
       or lines of text should have a field of hints.
   """
-  files = [path for path in paths if path != STANDARD_INPUT]
-  missing = [path for path in files if not epath.Path(path).is_file()]
+  files = [user_paths.expand(x) for x in paths if x != STANDARD_INPUT]
+  missing = [path for path in files if not path.is_file()]
   texts = [path for path in paths if not _is_json(path, file_format)]
   problem = None
   if not paths:
@@ -90,32 +96,38 @@ def read(
     hints_field: The field of their hints: a text, a list of texts, or null. An
       object may lack 'hints' and no other field. None to read no hints.
     file_format: 'text' or 'jsonl'; None for JSONL where the name of a file
-      ends in .jsonl, and text elsewhere.
+      ends in .jsonl, .ndjson or .json, and text elsewhere, which may then not
+      begin with JSON.
     taken: Names that other fields of the objects may not have.
   Raises:
-    ValueError: naming file and line, for a line that is not UTF-8, an object
-      without a field or with another type of value, or other fields that have a
-      name of `taken` or are not strict JSON.
+    ValueError: naming file and line, for a line that is not UTF-8, JSON where
+      text is expected, an object without a field or with another type of value,
+      or other fields that have a name of `taken` or are not strict JSON.
   """
   for path in paths:
+    is_begun = False
     with _open(path) as file:
       for number, data in enumerate(file, start=1):
         place = f'{_name_of(path)}, line {number}'
         if number == 1:
           data = data.removeprefix(codecs.BOM_UTF8)
         try:
-          text = data.removesuffix(b'\n').removesuffix(b'\r').decode()
+          text = _text(data)
           line = Line(place, text)
-          if text.strip() and _is_json(path, file_format):
-            line = _parse(json.loads(text), field, hints_field, taken, place)
-        except (ValueError, RecursionError) as error:
+          if text.strip():
+            if _is_json(path, file_format):
+              line = _parse(_value(text), field, hints_field, taken, place)
+            elif file_format is None and not is_begun:
+              _check_no_json(text)
+            is_begun = True
+        except ValueError as error:
           raise ValueError(f'{place}: {error}') from error
         yield line
 
 
 def _is_json(path: str, file_format: str | None) -> bool:
   if file_format is None:
-    return path.endswith(f'.{JSONL}')
+    return path.lower().endswith(_JSON_NAMES)
   return file_format == JSONL
 
 
@@ -123,10 +135,39 @@ def _name_of(path: str) -> str:
   return 'standard input' if path == STANDARD_INPUT else path
 
 
+def _text(line: bytes) -> str:
+  """Return the text of a line without its newline."""
+  try:
+    return line.removesuffix(b'\n').removesuffix(b'\r').decode()
+  except UnicodeDecodeError as error:
+    raise ValueError(f'{_NOT_UTF8} ({error}).') from error
+
+
+def _value(text: str) -> Any:
+  """Return the value of JSON; the error if it is none."""
+  try:
+    return json.loads(text)
+  except (ValueError, RecursionError) as error:
+    return error
+
+
+def _check_no_json(text: str) -> None:
+  """Check that the first text of a file does not begin a file of JSON."""
+  found = _value(text)
+  inner = found if isinstance(found, list) else [found]
+  # Either character alone begins a value that goes on in the next lines.
+  if any(isinstance(x, dict) for x in inner) or text.strip() in ('{', '['):
+    raise ValueError(
+        'it is JSON, and the name of the file is that of a text. Set'
+        f' INPUT_FORMAT to {JSONL!r} to decode a field of each line, or to'
+        f' {TEXT!r} to decode whole lines.'
+    )
+
+
 def _open(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
   if path == STANDARD_INPUT:
     return contextlib.nullcontext(sys.stdin.buffer)
-  return epath.Path(path).open('rb')
+  return user_paths.expand(path).open('rb')
 
 
 def _parse(
@@ -145,11 +186,13 @@ def _parse(
   clashing = sorted(fields.keys() & set(taken))
   problem = None
   if not isinstance(found, dict):
-    problem = 'it is not a JSON object. Write one per line'
+    why = f' ({found})' if isinstance(found, Exception) else ''
+    problem = f'it is not a JSON object{why}. Write one per line'
   elif not isinstance(text, str):
     problem = (
         f'the field {field!r} is not a text; it has'
-        f' {", ".join(found) or "none"}. Set INPUT_FIELD to the one to decode'
+        f' {errors.listing(list(map(errors.shown, found))) or "none"}. Set'
+        ' INPUT_FIELD to the one to decode'
     )
   elif hints_field not in (None, HINTS, *found):
     problem = f'it has no field {hints_field!r}. Set HINTS_FIELD to another'

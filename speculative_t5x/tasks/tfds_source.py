@@ -12,6 +12,8 @@ from etils import epath
 import seqio
 import tensorflow as tf
 
+from speculative_t5x.loading.files import user_paths
+
 _SPLITS = ('train', 'validation', 'test')
 
 
@@ -37,9 +39,10 @@ class PreparedDataSource(seqio.TfdsDataSource):
       remedy: Says what to do where it cannot be prepared.
     """
     self._remedy = remedy
+    folder = tfds_data_dir and user_paths.expand(tfds_data_dir)
     super().__init__(
         tfds_name,
-        tfds_data_dir=tfds_data_dir and os.fspath(tfds_data_dir),
+        tfds_data_dir=folder and os.fspath(folder),
         read_only=True,
     )
 

@@ -35,8 +35,6 @@ from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
-from speculative_t5x.tasks import inputs as inputs_lib
-from speculative_t5x.tasks import text_files
 from speculative_t5x.tasks import tfds_tasks
 from tests import memory_files
 from tests import workloads
@@ -193,34 +191,6 @@ class TestPredictions:
     record = _record(tmp_path / 'out')
     assert (record['truncated_inputs'], record['unknown_inputs']) == (1, 2)
     assert '2 of 4 inputs have text' in capsys.readouterr().out
-
-
-class TestLines:
-
-  def test_end_with_newlines_only(self, tmp_path):
-    text = 'a\u2028b\x85c\r\nd\re\n\x0cf'
-    (tmp_path / 'in.txt').write_bytes(text.encode())
-    lines = text_files.read([str(tmp_path / 'in.txt')], field='inputs')
-    assert [x.text for x in lines] == ['a\u2028b\x85c', 'd\re', '\x0cf']
-
-  @pytest.mark.parametrize(
-      ('name', 'text'), [('in.txt', 'a'), ('in.jsonl', '{"inputs": "a"}')]
-  )
-  def test_byte_order_mark(self, tmp_path, name, text):
-    path = tmp_path / name
-    path.write_text(f'{text}\n{text}\n', encoding='utf-8-sig')
-    lines = text_files.read([str(path)] * 2, field='inputs')
-    assert [x.text for x in lines] == ['a'] * 4
-
-  @pytest.mark.parametrize(('room', 'is_truncated'), [(0, True), (1, False)])
-  def test_the_end_of_sequence_counts(self, room, is_truncated):
-    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
-    ids = vocabulary.encode(_TEXTS[0])
-    lines = [text_files.Line('line 1', _TEXTS[0])]
-    length = len(ids) + room
-    (found,) = inputs_lib.from_lines(lines, vocabulary, {'inputs': length})
-    assert found.tokens == [*ids[: length - 1], vocabulary.eos_id]
-    assert found.is_truncated == is_truncated
 
 
 class TestHints:
@@ -429,20 +399,6 @@ def test_memory_folder(run, paths, tmp_path, monkeypatch):
       assert (folder / 'results.jsonl').exists()
 
 
-# The name of a file, its content, and what the error has.
-_FILES = [
-    ('in.txt', b'', 'No line of the input has text'),
-    ('in.txt', b'a\nb\xff\n', "in.txt, line 2: 'utf-8'"),
-    ('in.txt', b'a\n\nb\n', 'in.txt, line 2 has no text'),
-    ('in.jsonl', b'{"x": 1}\n', "line 1: the field 'inputs' .* it has x"),
-    ('in.jsonl', b'{"inputs": 1}\n', 'line 1: the field'),
-    ('in.jsonl', b'{"inputs": "\\ud800"}\n', 'line 1: .*surrogates'),
-    ('in.jsonl', b'["inputs"]\n', 'line 1: it is not a JSON object'),
-    ('in.jsonl', b'[' * 10**6, 'line 1: .*recursion'),
-    ('in.jsonl', b'\n{"inputs": "a"}\n', 'line 1 has no text'),
-    ('in.jsonl', b'{"inputs": "a", "x": 1e999}\n', 'line 1: .*range'),
-    ('in.jsonl', b'{"inputs": "a", "score": 1}\n', "line 1: .*'score'"),
-]
 _SETTINGS = [
     ({'inputs': 'missing.txt'}, 'missing.txt'),
     ({'inputs': ()}, 'input file'),
@@ -464,12 +420,6 @@ _SETTINGS = [
 
 
 class TestBadInput:
-
-  def test_file(self, run, tmp_path):
-    for name, content, message in _FILES:
-      (tmp_path / name).write_bytes(content)
-      with pytest.raises(ValueError, match=message):
-        run(None, inputs=str(tmp_path / name))
 
   @pytest.mark.parametrize(('changes', 'named'), _SETTINGS)
   def test_settings(self, run, tmp_path, changes, named):

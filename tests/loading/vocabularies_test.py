@@ -206,6 +206,10 @@ class TestAllKinds:
     assert unknown.strip()
     assert any_kind.decode([19, 3000]) == any_kind.decode([19, 2])
 
+  def test_half_of_a_surrogate_pair_is_named(self, any_kind):
+    with pytest.raises(ValueError, match=r"surrogate pair, '\\ud800'"):
+      any_kind.encode('a\ud800b')
+
   @pytest.mark.parametrize(
       'text, is_known',
       [
@@ -391,7 +395,7 @@ class Listed(vocabularies.Vocabulary):
   pieces: list[str]
   pad_id: int = 0
   eos_id: int = 1
-  encode = decode = None
+  _encode = decode = None
 
   @property
   def num_ids(self):

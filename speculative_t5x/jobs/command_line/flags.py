@@ -5,12 +5,14 @@
 import ast
 from collections.abc import Sequence
 import functools
+import os
 import pathlib
 import re
 
 from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import gin_text
 from speculative_t5x.jobs.command_line import macro_names
+from speculative_t5x.loading.files import user_paths
 
 _GIN = '--gin.'
 _PART = re.compile(r'(table|figure)\d')
@@ -57,9 +59,9 @@ def parse(argv: Sequence[str]) -> list[commands.CommandLine]:
     elif is_binding:
       bindings.append((key.removeprefix(_GIN), gin_value(key, value)))
     elif key == '--gin_file':
-      files.append(value)
+      files.append(os.fspath(user_paths.expand(value)))
     elif key == '--gin_search_paths':
-      paths.extend(value.split(','))
+      paths.extend(os.fspath(user_paths.expand(x)) for x in value.split(','))
     else:
       bindings.append((macros[key], repr(value)))
   rest = (*paths, '.', *commands.ROOTS), tuple(bindings)

@@ -4,6 +4,7 @@
 
 from collections.abc import Iterator, Sequence
 import itertools
+import os
 import pathlib
 import textwrap
 
@@ -11,6 +12,7 @@ from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import flags
 from speculative_t5x.jobs.command_line import gin_text
 from speculative_t5x.jobs.command_line import macro_names
+from speculative_t5x.loading.files import user_paths
 
 _OVERVIEW = """{usage}
 
@@ -52,10 +54,15 @@ def text(argv: Sequence[str]) -> str:
     return _OVERVIEW.format(usage=commands.USAGE, commands='\n'.join(lines))
   gin_file = job.gin_file
   given, paths = (
-      [x.removeprefix(flag) for x in argv if x.startswith(flag)]
+      [
+          os.fspath(user_paths.expand(path))
+          for x in argv
+          if x.startswith(flag)
+          for path in x.removeprefix(flag).split(',')
+      ]
       for flag in ('--gin_file=', '--gin_search_paths=')
   )
-  folders = *(y for x in paths for y in x.split(',')), '.', *commands.ROOTS
+  folders = *paths, '.', *commands.ROOTS
   set_by = [job.first[1] if job.first else gin_file]
   if job.folder and (parts := [x for x in argv[1:] if not x.startswith('-')]):
     gin_file = flags.part_file(job, parts[0])

@@ -24,6 +24,7 @@ from typing import Any
 from etils import epath
 
 from speculative_t5x.jobs.outputs import resumption
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
 
@@ -82,7 +83,7 @@ class Chunks:
     """
     options = {**options, **_FORMAT}
     self.record = record
-    self._folder = epath.Path(folder)
+    self._folder = user_paths.expand(folder)
     self._name = f'{_FOLDER}/{resumption.name_of(record, options)}'
     self._settings = resumption.identity_of(record) | options
     self._title = title

@@ -9,6 +9,7 @@ import os
 
 from etils import epath
 
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.research.paper import markdown_tables
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.reports import runs
@@ -20,7 +21,7 @@ Path = str | os.PathLike[str]
 
 def root(output_dir: Path) -> epath.Path:
   """Return the folder of all tasks."""
-  return epath.Path(output_dir) / _FOLDER
+  return user_paths.expand(output_dir) / _FOLDER
 
 
 def folder(output_dir: Path, task: str, name: str) -> epath.Path:

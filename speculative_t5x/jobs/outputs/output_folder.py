@@ -23,6 +23,7 @@ from etils import epath
 
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.jobs.outputs import resumption
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
 
@@ -61,7 +62,7 @@ class OutputFolder:
       ValueError: if the folder has results of another job; they are kept.
       OSError: if the folder cannot be written to.
     """
-    self._path = epath.Path(path)
+    self._path = user_paths.expand(path)
     self._check_no_other(job)
     self._names: list[str] = []  # in the order in which they were added
     self._predictions: list[Iterable[str]] = []

@@ -23,6 +23,7 @@ import numpy as np
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
 
@@ -113,7 +114,7 @@ def keep_settings(
     ValueError: if the folder has checkpoints of other settings; names these.
     OSError: if the folder cannot be written to, or if another job writes to it.
   """
-  folder = epath.Path(path)
+  folder = user_paths.expand(path)
   with folder_lock.hold(folder):
     _keep(folder, _SETTINGS, settings, may_change)
   try:

@@ -11,6 +11,7 @@ from etils import epath
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import regular_files
+from speculative_t5x.loading.files import user_paths
 
 Path = str | epath.Path
 
@@ -55,7 +56,7 @@ def resolve(path: Path) -> tuple[epath.Path, Layout]:
 
 def step_folders(path: Path) -> dict[int, epath.Path]:
   """Return the `checkpoint_<step>` folders in a folder, by step."""
-  folder = epath.Path(path)
+  folder = user_paths.expand(path)
   return {
       step: child
       for child in (folder.iterdir() if folder.is_dir() else ())
@@ -119,8 +120,11 @@ def _check_path(folder: epath.Path, misread: str) -> None:
 
 def _absolute(path: Path) -> epath.Path:
   """Return an absolute path, as Orbax needs it; keep `gs://` paths."""
-  path = epath.Path(path)
-  return path if regular_files.is_remote(path) else path.absolute()
+  path = user_paths.expand(path)
+  if regular_files.is_remote(path):
+    return path
+  user_paths.check_utf8(path.absolute())  # the current folder too
+  return path.absolute()
 
 
 def _names(folder: epath.Path) -> set[str]:

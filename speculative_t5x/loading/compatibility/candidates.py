@@ -7,13 +7,13 @@ Reads vocabularies, and the names, shapes and dtypes of parameters.
 
 import dataclasses
 
-from etils import epath
 import jax.numpy as jnp
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import pairing
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network
 
 FROM_PARAMETERS = 'the parameters'  # as the source of a network
@@ -114,7 +114,8 @@ def _read(path_name: str, given: Given, dtype: jnp.dtype) -> Candidate:
 
 def find_vocabulary(checkpoint_path: str) -> str | None:
   """Return the folder of a checkpoint if it holds a vocabulary, or None."""
-  files = (epath.Path(checkpoint_path) / name for name in vocabularies.NAMES)
+  folder = user_paths.expand(checkpoint_path)
+  files = (folder / name for name in vocabularies.NAMES)
   return checkpoint_path if any(file.is_file() for file in files) else None
 
 

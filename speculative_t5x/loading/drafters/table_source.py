@@ -33,6 +33,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
 
@@ -68,7 +69,8 @@ class FromFile:
 
     def load() -> source.Drafting:
       table = smooth(counts, self.order, vocab_size, special_ids.start)
-      return from_table(table, self.order, str(self.path), target.mesh)
+      path = str(user_paths.expand(self.path))
+      return from_table(table, self.order, path, target.mesh)
 
     # Two numbers of 4 bytes per token, and two per continuation.
     kept = counts.next_counts.shape[1] if self.order == 2 else 0

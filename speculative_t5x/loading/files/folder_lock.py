@@ -19,6 +19,7 @@ from etils import epath
 import filelock
 
 from speculative_t5x.loading.files import regular_files
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 
 NAME = 'job.lock'
@@ -40,7 +41,7 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
       its lock in a bucket.
     OSError: if the folder cannot be written to.
   """
-  folder = epath.Path(path)
+  folder = user_paths.expand(path)
   lock, new = folder / NAME, []
   is_remote = regular_files.is_remote(folder)
   if not is_remote:

@@ -20,5 +20,12 @@ def dumps(value: Any, **options: Any) -> str:
       surrogates, which UTF-8 does not have.
   """
   text = json.dumps(value, ensure_ascii=False, allow_nan=False, **options)
-  text.encode()
+  try:
+    text.encode()
+  except UnicodeEncodeError as error:
+    lone = ascii(text[error.start])
+    raise ValueError(
+        f'it has the half {lone} of a surrogate pair, which UTF-8 cannot hold.'
+        ' Remove it, or write the whole character.'
+    ) from error
   return text.translate(_ESCAPED)

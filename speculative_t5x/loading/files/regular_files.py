@@ -24,7 +24,7 @@ _KINDS = {
 
 def is_remote(path: epath.PathLike) -> bool:
   """Return whether a path has a scheme, as `gs://bucket/model`."""
-  return '://' in os.fspath(epath.Path(path))  # file:// is not
+  return '://' in os.fspath(path)
 
 
 def check(path: epath.Path) -> None:

@@ -12,8 +12,7 @@ import json
 import operator
 import os
 
-from etils import epath
-
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.research import run_record
 from speculative_t5x.research.reports import readings
 
@@ -49,7 +48,7 @@ def read(path: str | os.PathLike[str]) -> list[run_record.RunRecord]:
     ValueError: for a file that cannot be read, or holds something else.
   """
   try:
-    lines = epath.Path(path).read_text(encoding='utf-8').split('\n')
+    lines = user_paths.expand(path).read_text(encoding='utf-8').split('\n')
     found = [json.loads(line) for line in lines if line]
     if not all(isinstance(x, dict) and 'schema_version' in x for x in found):
       raise ValueError('a line is not a run record')

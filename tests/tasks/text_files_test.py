@@ -1,0 +1,136 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of lines of files, and of the inputs that they become."""
+
+import gzip
+import io
+import types
+
+import pytest
+
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import inputs as inputs_lib
+from speculative_t5x.tasks import json_rows
+from speculative_t5x.tasks import text_files
+
+_OBJECTS = b'{"inputs": "a", "id": 7}\n{"inputs": "b"}\n'
+_COMPRESSED = gzip.compress(_OBJECTS * 10**4)
+
+
+@pytest.fixture(scope='module')
+def vocabulary():
+  return vocabularies.load(bulletins.VOCABULARY_FILE)
+
+
+def _read(path, file_format=None):
+  lines = text_files.read(
+      [str(path)], field='inputs', file_format=file_format
+  )
+  return list(lines)
+
+
+def _write(tmp_path, name, content):
+  (tmp_path / name).write_bytes(content)
+  return tmp_path / name
+
+
+class TestLines:
+
+  def test_end_with_newlines_only(self, tmp_path):
+    text = 'a\u2028b\x85c\r\nd\re\n\x0cf'
+    lines = _read(_write(tmp_path, 'in.txt', text.encode()))
+    assert [x.text for x in lines] == ['a\u2028b\x85c', 'd\re', '\x0cf']
+
+  @pytest.mark.parametrize(
+      ('name', 'text'), [('in.txt', 'a'), ('in.jsonl', '{"inputs": "a"}')]
+  )
+  def test_byte_order_mark(self, tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(f'{text}\n{text}\n', encoding='utf-8-sig')
+    lines = text_files.read([str(path)] * 2, field='inputs')
+    assert [x.text for x in lines] == ['a'] * 4
+
+  @pytest.mark.parametrize(('room', 'is_truncated'), [(0, True), (1, False)])
+  def test_the_end_of_sequence_counts(self, vocabulary, room, is_truncated):
+    text, _ = bulletins.read_pairs('validation')[0]
+    ids = vocabulary.encode(text)
+    lines = [text_files.Line('line 1', text)]
+    length = len(ids) + room
+    (found,) = inputs_lib.from_lines(lines, vocabulary, {'inputs': length})
+    assert found.tokens == [*ids[: length - 1], vocabulary.eos_id]
+    assert found.is_truncated == is_truncated
+
+
+class TestFormat:
+
+  @pytest.mark.parametrize(
+      'name', ['in.jsonl', 'in.JSONL', 'in.ndjson', 'in.json', 'IN.Json']
+  )
+  def test_names_of_json_lines(self, tmp_path, name):
+    first, second = _read(_write(tmp_path, name, _OBJECTS))
+    assert (first.text, first.fields, second.text) == ('a', {'id': 7}, 'b')
+
+  @pytest.mark.parametrize(
+      'first',
+      ['{"inputs": "a"}', ' {}', '\ufeff{"a": 1}', '[{"a": 1}, 2]', '{', '['],
+  )
+  def test_json_under_the_name_of_a_text(self, tmp_path, monkeypatch, first):
+    """It is decoded as text only if that is asked for."""
+    content = f'{first}\n'.encode()
+    stdin = types.SimpleNamespace(buffer=io.BytesIO(content))
+    monkeypatch.setattr('sys.stdin', stdin)
+    paths = [_write(tmp_path, x, content) for x in ('in.txt', 'in', 'a.tsv')]
+    for path in (*paths, '-'):
+      with pytest.raises(ValueError, match="line 1: it is JSON.*'jsonl'"):
+        _read(path)
+    assert [x.text for x in _read(paths[0], 'text')] == [first.strip('\ufeff')]
+    after = b'\n \n' + first.strip('\ufeff').encode()
+    blank = _write(tmp_path, 'blank.txt', after)
+    with pytest.raises(ValueError, match='line 3: it is JSON'):
+      _read(blank)
+
+  def test_texts_that_look_like_json(self, tmp_path):
+    """As does any later line."""
+    for text in ('[1] a', '{a} b', '"a"', '1', '[1, 2]', 'true'):
+      lines = _read(_write(tmp_path, 'in.txt', f'{text}\n{{}}\n'.encode()))
+      assert [x.text for x in lines] == [text, '{}']
+
+
+# The name of a file, its content, and what the error has.
+_FILES = [
+    ('in.txt', b'', 'No line of the input has text'),
+    ('in.txt', b'a\nb\xe9\n', 'line 2: it is not UTF-8. Convert'),
+    ('in.txt', b'a\n\nb\n', 'in.txt, line 2 has no text'),
+    ('in.txt.gz', _COMPRESSED, 'line 1: it is not UTF-8.*decompress'),
+    ('in.jsonl', _COMPRESSED, 'line 1: it is not UTF-8.*decompress'),
+    ('in.jsonl', b'{"x": 1}\n', "line 1: the field 'inputs' .* it has 'x'"),
+    ('in.jsonl', b'{"%s": 1}' % (b'x' * 10**5), "line 1: the field 'inputs'"),
+    ('in.jsonl', b'{"inputs": 1}\n', 'line 1: the field'),
+    ('in.jsonl', b'{"inputs": "\\ud800"}\n', 'line 1: .*surrogate'),
+    ('in.jsonl', b'["inputs"]\n', 'line 1: it is not a JSON object'),
+    ('in.json', b'{\n "inputs": "a"}\n', 'line 1: it is not a JSON object'),
+    ('in.jsonl', b'[' * 10**6, 'line 1: it is not a JSON object'),
+    ('in.jsonl', b'\n{"inputs": "a"}\n', 'line 1 has no text'),
+    ('in.jsonl', b'{"inputs": "a", "x": 1e999}\n', 'line 1: .*range'),
+    ('in.jsonl', b'{"inputs": "a", "score": 1}\n', "line 1: .*'score'"),
+]
+
+
+class TestBadInput:
+
+  @pytest.mark.parametrize(('name', 'content', 'message'), _FILES)
+  def test_file(self, tmp_path, vocabulary, name, content, message):
+    path = str(_write(tmp_path, name, content))
+    lines = text_files.read([path], field='inputs', taken=['score'])
+    with pytest.raises(ValueError, match=message) as caught:
+      list(inputs_lib.from_lines(lines, vocabulary, {'inputs': 8}))
+    assert len(str(caught.value)) < 500 and '\n' not in str(caught.value)
+
+  def test_rows(self, tmp_path):
+    for content in (_COMPRESSED, b'{"a": "\xe9%s"}' % (b'x' * 10**5), b'1'):
+      path = _write(tmp_path, 'rows.jsonl', content)
+      with pytest.raises(ValueError, match='line 1 is not a row') as caught:
+        json_rows.read(path, dict, 'a row', 'Correct it.')
+      assert len(str(caught.value)) < 500 and '\n' not in str(caught.value)
+
