@@ -28,7 +28,7 @@ from benchmarks import running
 from speculative_t5x import embedded
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.jobs import workload as workload_lib
-from speculative_t5x.loading import quiet
+from speculative_t5x.jobs.command_line import process
 from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.policies import confidence
 from speculative_t5x.policies import expected_speed
@@ -213,7 +213,7 @@ def describe(
 def main(given: Sequence[str] | None = None) -> None:
   """Run the benchmark."""
   options = parse_arguments(given)
-  quiet.keep_libtpu_from_searching()
+  process.keep_libtpu_from_searching()
   settings = options.gammas, options.examples, options.repeats
   lines = (
       running.line('draft_lengths', **record)

@@ -39,7 +39,7 @@ from speculative_t5x import embedded
 from speculative_t5x.decoder import answers
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import text_decoder
-from speculative_t5x.loading import quiet
+from speculative_t5x.jobs.command_line import process
 from speculative_t5x.loading.drafters import lookup_source
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.tasks import paraphrases
@@ -125,7 +125,7 @@ def describe(run: interleaved.Run, plain: interleaved.Run) -> dict[str, Any]:
 def main(given: Sequence[str] | None = None) -> None:
   """Run the benchmark."""
   options = parse_arguments(given)
-  quiet.keep_libtpu_from_searching()
+  process.keep_libtpu_from_searching()
   drafter = lookup_source.FromContext(only_hints=options.only_hints).load()
   pair = embedded.load_decoder()
   decoder = text_decoder.TextDecoder(

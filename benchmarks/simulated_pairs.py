@@ -29,9 +29,9 @@ import jax
 from benchmarks import running
 from speculative_t5x.decoder import compilation_cache
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.jobs.command_line import process
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import models
-from speculative_t5x.loading import quiet
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.research import run_record
@@ -195,7 +195,7 @@ def describe(
 def main(arguments: Sequence[str] | None = None) -> int:
   """Run the benchmark; return 1, after a line on stderr, for bad input."""
   options = parse_arguments(arguments)
-  quiet.keep_libtpu_from_searching()
+  process.keep_libtpu_from_searching()
   compilation_cache.enable(options.output_dir)
   try:
     measure(

@@ -28,7 +28,7 @@ from scipy import stats
 
 from benchmarks import running
 from benchmarks.draft_recipes import jobs
-from speculative_t5x.loading import quiet
+from speculative_t5x.jobs.command_line import process
 from speculative_t5x.training import history
 
 _COMPARED = ('acceptance_t0', 'acceptance_t1')
@@ -130,7 +130,7 @@ def _summary(name: str, points: Mapping[int, history.Point]) -> dict:
 def main(given: Sequence[str] | None = None) -> None:
   """Run the benchmark."""
   options = parse_arguments(given)
-  quiet.keep_libtpu_from_searching()
+  process.keep_libtpu_from_searching()
   running.write(lines(options), options.output)
 
 

@@ -23,6 +23,7 @@ import jax
 
 from speculative_t5x.decoder import compilation_cache
 from speculative_t5x.jobs.command_line import main as package_main
+from speculative_t5x.jobs.command_line import process
 from speculative_t5x.jobs.command_line import startup
 from speculative_t5x.jobs.command_line import t5x_multihost
 
@@ -107,4 +108,5 @@ def traced(folder: epath.Path) -> Iterator[None]:
 
 
 if __name__ == '__main__':
+  process.open_streams()
   sys.exit(main(sys.argv[1:]))

@@ -10,15 +10,16 @@ write to it.
 
 from collections.abc import Iterator
 import contextlib
-import errno
 import os
 import pathlib
 import re
 import sys
+import tempfile
 import warnings
 
 import jax
 from jax import monitoring
+from jax.experimental.compilation_cache import compilation_cache as jax_cache
 
 from speculative_t5x.loading import quiet
 
@@ -27,6 +28,7 @@ _BUCKET = re.compile(r'\w+://[^/]+')
 _BUCKET_FOLDER = 'jax_compilation_cache'
 _USER_FOLDER = 'speculative_t5x/jax'
 _LOADED = '/jax/compilation_cache/cache_hits'
+_PROBE_BYTES = 2**20
 
 
 def enable(output_dir: str = '') -> None:
@@ -35,9 +37,9 @@ def enable(output_dir: str = '') -> None:
   Does nothing if the user has configured the cache: if the environment variable
   JAX_COMPILATION_CACHE_DIR is set, even to an empty value, or if
   JAX_ENABLE_COMPILATION_CACHE is false. In a second job of a process the folder
-  of the first stays in force. If the folder cannot be written to, or if the
-  processor's programs cannot be read back, prints a line on stderr and leaves
-  the cache off.
+  of the first stays in force. If the folder cannot be written to, as on a full
+  disk, or if the processor's programs cannot be read back, prints a line on
+  stderr and leaves the cache off, for this process.
 
   Args:
     output_dir: Output folder of a job. If it is in a bucket, the cache is in
@@ -58,7 +60,12 @@ def enable(output_dir: str = '') -> None:
     return
   try:
     folder = _user_folder()
-    _check_writable(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix='check', dir=folder) as empty:
+      # As much as a few programs take, because JAX would print a warning for
+      # every program that it cannot write.
+      (pathlib.Path(empty) / 'file').write_bytes(bytes(_PROBE_BYTES))
+      is_useful = jax.default_backend() != 'cpu' or _is_read_back(empty)
   except (OSError, RuntimeError) as error:  # RuntimeError: no home folder
     print(
         'Compiling without a cache, because its folder cannot be written to:'
@@ -66,20 +73,18 @@ def enable(output_dir: str = '') -> None:
         file=sys.stderr,
     )
     return
-  before = jax.config.jax_persistent_cache_min_compile_time_secs
-  jax.config.update('jax_compilation_cache_dir', str(folder))
-  # Small programs too, of which a job has dozens: reading one from a local
-  # folder takes less time than compiling it.
-  jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)
-  if jax.default_backend() == 'cpu' and not _is_read_back():
-    jax.config.update('jax_compilation_cache_dir', None)
-    jax.config.update('jax_persistent_cache_min_compile_time_secs', before)
+  if not is_useful:
     print(
         'Compiling without a cache, because JAX does not read back what it'
         ' compiled for this processor'
         ' (https://github.com/jax-ml/jax/issues/38445).',
         file=sys.stderr,
     )
+    return
+  jax.config.update('jax_compilation_cache_dir', str(folder))
+  # Small programs too, of which a job has dozens: reading one from a local
+  # folder takes less time than compiling it.
+  jax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)
 
 
 @contextlib.contextmanager
@@ -102,14 +107,19 @@ def watch() -> Iterator[list[str]]:
     monitoring.unregister_event_listener(note)
 
 
-def _is_read_back() -> bool:
-  """Return whether a program is loaded from the cache, at the latest now.
+def _is_read_back(folder: str) -> bool:
+  """Return whether what is compiled into an empty folder is loaded from it.
 
   XLA rejects all programs of some processors, because they name features that
   it does not find in the processor: each process would compile again, and print
-  a line for each program.
+  a line for each program. The folder is empty, because a damaged entry of the
+  user's cache, as a full disk leaves one, is rejected too.
   """
   with (
+      _configured(
+          jax_compilation_cache_dir=folder,
+          jax_persistent_cache_min_compile_time_secs=0.0,
+      ),
       watch() as loaded,
       quiet.quiet_stderr(),
       warnings.catch_warnings(action='ignore'),
@@ -117,19 +127,25 @@ def _is_read_back() -> bool:
     for _ in range(2):
       # A new function, which JAX does not find in memory.
       jax.jit(lambda x: x + 1.0).lower(1.0).compile()
-      if loaded:
-        return True
-  return False
+  return bool(loaded)
+
+
+@contextlib.contextmanager
+def _configured(**values: object) -> Iterator[None]:
+  """Set options of JAX within the context."""
+  before = {name: getattr(jax.config, name) for name in values}
+  try:
+    for name, value in values.items():
+      jax.config.update(name, value)
+    jax_cache.reset_cache()  # JAX opens a folder once
+    yield
+  finally:
+    for name, value in before.items():
+      jax.config.update(name, value)
+    jax_cache.reset_cache()
 
 
 def _user_folder() -> pathlib.Path:
   # In the XDG base directory specification, empty means unset.
   base = os.environ.get('XDG_CACHE_HOME') or '~/.cache'
   return pathlib.Path(base).expanduser() / _USER_FOLDER
-
-
-def _check_writable(folder: pathlib.Path) -> None:
-  # Checked once, because JAX would print a warning for every program.
-  folder.mkdir(parents=True, exist_ok=True)
-  if not os.access(folder, os.W_OK | os.X_OK):
-    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))

@@ -68,7 +68,6 @@ def _guest() -> types.ModuleType | None:
   try:
     with quiet.quiet_stderr():
       from speculative_t5x.t5x_guest import temperature_sampling
-      quiet.keep_tensorflow_off_accelerators()
   except ImportError as error:
     print(
         f'T5X cannot be imported, so its sampler is not timed: {error}',

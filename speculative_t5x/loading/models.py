@@ -15,7 +15,6 @@ import numpy as np
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
-from speculative_t5x.loading import quiet
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import network
@@ -184,7 +183,6 @@ def find_model(
     checkpoints.CheckpointError: if `config` is None and the checkpoint is of
       another network; if it has an encoder and should not, or the reverse.
   """
-  quiet.keep_libtpu_from_searching()
   if config is None:
     config = checkpoint.network(dtype or chips.suited_dtype())
   if is_decoder != config.reads_features:
@@ -259,7 +257,6 @@ def make_model(
       prepared one at a time.
     checkpoint, mesh, rules, special_ids, merged: See `ModelSource`.
   """
-  quiet.keep_libtpu_from_searching()
   merged = merged and mesh is None
   if isinstance(params, Mapping):
     params = checkpoints.flatten(params).items()

@@ -30,8 +30,8 @@ from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import task_vocabulary
 
 # Truncates and then appends EOS, as the last step of T5's tasks.
-_TRIM = seqio.preprocessors.append_eos_after_trim
 _SEED = 0  # of what preprocessors draw
+_TRIM = seqio.preprocessors.append_eos_after_trim
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -227,9 +227,9 @@ def read(
   """Yield the features of each example, in full and truncated, in one pass.
 
   Preprocessors may draw at random, as templates are drawn, and a source may
-  have no fixed order: a second pass would yield other examples. Draws of TF and
-  seqio are the same in every call, so that a job that resumes meets the
-  examples that it began with.
+  have no fixed order: a second pass would yield other examples. Draws by seeds
+  of seqio are the same in every call; those of TensorFlow's own operations are
+  where its determinism is enabled, as a job does.
 
   Args:
     task: A task with the features `inputs` and `targets`.
@@ -241,20 +241,16 @@ def read(
       task that truncates before its last preprocessor.
   """
   inputs_lib.check_lengths(lengths)
-  quiet.keep_tensorflow_off_accelerators()
   lengths = {name: lengths[name] for name in ('inputs', 'targets')}
   whole = _without_trim(task)
   is_ended = whole is not task
-  tf.random.set_seed(_SEED)
-  # Draws that keep a state are then made in order, other maps stay parallel.
-  # This holds for the whole process: TensorFlow has no narrower switch.
-  tf.config.experimental.enable_op_determinism()
   with quiet.quiet_stderr():  # SentencePiece logs how it normalizes
     examples = whole.get_dataset(
         sequence_length=lengths,
         split=split,
         shuffle=False,
         use_cached=False,
+        seed=_SEED,
         trim_output_features=False,
     ).as_numpy_iterator()
     first = list(itertools.islice(examples, 1))

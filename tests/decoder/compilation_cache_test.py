@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of where the compilation cache is, and of loading programs from it."""
 
+import errno
 import os
+import pathlib
 
 import jax
 from jax.experimental.compilation_cache import compilation_cache as jax_cache
@@ -57,7 +59,7 @@ def test_in_the_users_folder(unset, output_dir, capsys):
   others = jax.config.jax_persistent_cache_enable_xla_caches
   compilation_cache.enable(output_dir)
   assert _folder() == str(unset / 'speculative_t5x' / 'jax')
-  assert os.path.isdir(_folder()) and list(unset.rglob('*-cache'))
+  assert os.path.isdir(_folder()) and not os.listdir(_folder())
   assert jax.config.jax_persistent_cache_enable_xla_caches == others
   assert not capsys.readouterr().err
 
@@ -121,6 +123,33 @@ def test_processor_whose_programs_are_rejected(unset, capsys, monkeypatch):
   assert jax.config.jax_persistent_cache_min_compile_time_secs == before
   (line,) = capsys.readouterr().err.splitlines()
   assert line.startswith('Compiling without a cache') and '38445' in line
+
+
+def test_damaged_entries(unset, capsys):
+  """They are not blamed on the processor, at no later start."""
+  compilation_cache.enable('a')
+  _program()(jnp.arange(4.0))
+  entries = list(unset.rglob('*-cache'))
+  for entry in entries:
+    entry.write_bytes(entry.read_bytes()[:10])
+  jax.config.update('jax_compilation_cache_dir', None)
+  compilation_cache.enable('a')
+  assert entries and _folder() and not capsys.readouterr().err
+
+
+def test_full_disk(unset, capsys, monkeypatch):
+  """The cache is on again as soon as there is space."""
+
+  def refuse(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+  with monkeypatch.context() as patch:
+    patch.setattr(pathlib.Path, 'write_bytes', refuse)
+    compilation_cache.enable('a')
+  assert _folder() is None
+  assert 'No space left on device' in capsys.readouterr().err
+  compilation_cache.enable('a')
+  assert _folder() and not capsys.readouterr().err
 
 
 def test_watch_sees_what_another_process_compiled(unset):

@@ -11,6 +11,7 @@ import pytest
 import seqio
 import tensorflow as tf
 
+from speculative_t5x.jobs.command_line import process
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import example_ids
@@ -170,6 +171,7 @@ class TestOneReading:
 
   @pytest.mark.parametrize('random_task', ['seed', 'no seed'], indirect=True)
   def test_every_job_meets_the_same_draws(self, random_task):
+    process.settle_tensorflow()
     lengths = {'inputs': 6, 'targets': 6}
     loaded = examples.load(random_task, 'validation', lengths)
     again = examples.stream(random_task, 'validation', lengths)

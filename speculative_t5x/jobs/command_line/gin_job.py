@@ -17,6 +17,7 @@ from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import gin_text
 from speculative_t5x.jobs.command_line import kinds
 from speculative_t5x.jobs.command_line import macro_names
+from speculative_t5x.jobs.command_line import process
 from speculative_t5x.jobs.command_line import startup
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import quiet
@@ -42,7 +43,7 @@ def configure(command: commands.CommandLine) -> Callable[[], None]:
   if command.job.on_host:
     # JAX would wait for an accelerator that another process uses.
     jax.config.update('jax_platforms', 'cpu')
-  quiet.keep_libtpu_from_searching()
+  process.keep_libtpu_from_searching()
   job = _import_job(command.function)
   gin.clear_config()  # removes the config of an earlier command
   # Gin can only add readers and folders. Its own reader takes the encoding of
@@ -85,14 +86,14 @@ def _import_job(function: str) -> Callable:
 
 @contextlib.contextmanager
 def _quiet_tensorflow() -> Iterator[None]:
-  """Keep TensorFlow quiet and off GPUs while the context imports it.
+  """Keep TensorFlow quiet while the context imports it, and settle it.
 
   Stderr is discarded within the context: TensorFlow prints lines, partly about
   GPUs, before its logging is set up, and no variable turns them off.
   """
   with quiet.quiet_stderr():
     yield
-    quiet.keep_tensorflow_off_accelerators()
+    process.settle_tensorflow()
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import flags
 from speculative_t5x.jobs.command_line import help_text
 from speculative_t5x.jobs.command_line import macro_names
+from speculative_t5x.jobs.command_line import process
 from speculative_t5x.research import interruption
 
 with epy.lazy_imports():  # it loads JAX, which may be too old
@@ -78,6 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run() -> None:
   """Run the command of this process, and end the process."""
+  process.open_streams()
   status = main()
   if status == _INTERRUPTED:
     # Programs that were started run on in threads of XLA, which may crash while

@@ -20,6 +20,7 @@ import sys
 
 import jax
 
+from speculative_t5x.jobs.command_line import process
 from speculative_t5x.jobs.command_line import startup
 
 # JAX's own port for Cloud TPUs, 8482, is not among those that Google's firewall
@@ -111,4 +112,5 @@ def run_script(name: str, arguments: Sequence[str]) -> int | str | None:
 
 
 if __name__ == '__main__':
+  process.open_streams()
   sys.exit(main())

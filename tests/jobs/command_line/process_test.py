@@ -1,0 +1,138 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what holds for the whole process of a command."""
+
+import glob
+import os
+import pathlib
+import subprocess
+import sys
+
+import jax
+from jax.extend import backend
+import pytest
+
+from speculative_t5x.jobs.command_line import process
+
+_ROOT = pathlib.Path(__file__).parents[3]
+# Of the process, what importing and using the library must leave as it is.
+_STATE = """
+import logging, os, sys
+from jax._src import xla_bridge
+
+def state():
+  from tensorflow.python.eager import context
+  from tensorflow.python.framework import config
+  import tensorflow as tf
+  loggers = [logging.getLogger(x) for x in ('', 'absl', 'jax')]
+  return {
+      'hooks': (sys.unraisablehook, sys.excepthook),
+      'filters': [list(x.filters) for x in loggers],
+      'platforms': dict(xla_bridge._backend_factories),
+      'determinism': config.is_op_determinism_enabled(),
+      'seed': context.global_seed(),
+      'level': [x.level for x in loggers],
+      'paths': os.fspath(epath.Path('file:///a')),
+  }
+
+from etils import epath
+import seqio
+before = state()
+import speculative_t5x as st
+from speculative_t5x.tasks import examples, ende
+decoder = st.embedded.load_decoder(gamma=2)
+lengths = {'inputs': 8, 'targets': 8}
+examples.load('bulletins_ende', 'validation', lengths, 2)
+after = state()
+changed = [name for name in before if before[name] != after[name]]
+assert not changed, changed
+"""
+
+
+def test_the_library_changes_nothing(tmp_path):
+  done = _run([sys.executable, '-c', _STATE], tmp_path)
+  assert done.returncode == 0, done.stderr
+
+
+# Redirections that close standard streams.
+_CLOSED = '<&-', '>&-', '2>&-', '<&- >&-', '>&- 2>&-', '<&- >&- 2>&-'
+
+
+@pytest.mark.parametrize('closed', _CLOSED)
+def test_closed_streams(tmp_path, closed):
+  """A program opens them, and files do not take their places."""
+  code = (
+      'import os, sys; from speculative_t5x.jobs.command_line import process;'
+      'process.open_streams(); file = open("file", "w");'
+      'print("out", flush=True); print("error", file=sys.stderr, flush=True);'
+      'os.system("echo shell; echo of the shell >&2");'
+      'sys.exit(sys.stdin.read() + str(file.fileno()))'
+  )
+  command = f"{sys.executable} -c '{code}' {closed}"
+  done = _run(['bash', '-c', command], tmp_path)
+  assert (done.stdout == '') == ('>&-' in closed.split())
+  assert (done.stderr == '') == ('2>&-' in closed)
+  assert 'error' not in done.stdout and 'of the shell' not in done.stdout
+  assert (tmp_path / 'file').read_text() == ''
+
+
+def _run(command, folder, **variables):
+  """Run a program outside the checkout."""
+  paths = [str(_ROOT), os.environ.get('PYTHONPATH', '')]
+  path = os.pathsep.join(filter(None, paths))
+  environment = {**os.environ, 'PYTHONPATH': path, **variables}
+  return subprocess.run(
+      command, cwd=folder, env=environment, capture_output=True, text=True
+  )
+
+
+
+class TestKeepLibtpuFromSearching:
+
+  @pytest.fixture
+  def factories(self, monkeypatch):
+    """Return JAX's factories of platforms, as on a machine without a TPU."""
+    found = {}
+    for name in list(os.environ):
+      if name.startswith('TPU_') or name == 'JAX_FORCE_TPU_INIT':
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(glob, 'glob', lambda _: [])
+    monkeypatch.setattr(backend, 'register_backend_factory', found.__setitem__)
+    before = jax.config.jax_platforms
+    jax.config.update('jax_platforms', None)
+    yield found
+    jax.config.update('jax_platforms', before)
+
+  # JAX and libtpu set these on import.
+  @pytest.mark.parametrize('name', ['TPU_SKIP_MDS_QUERY', 'TPU_LIBRARY_PATH'])
+  def test_no_tpu(self, factories, monkeypatch, name):
+    monkeypatch.setenv(name, '1')
+    process.keep_libtpu_from_searching()
+    assert factories.keys() == {'tpu'}
+    with pytest.raises(RuntimeError, match='no TPU on this machine'):
+      factories['tpu']()
+
+  @pytest.mark.parametrize('pattern', ['/dev/accel*', '/dev/vfio/[0-9]*'])
+  def test_a_device(self, factories, monkeypatch, pattern):
+    monkeypatch.setattr(glob, 'glob', lambda x: ['0'] if x == pattern else [])
+    process.keep_libtpu_from_searching()
+    assert not factories
+
+  @pytest.mark.parametrize('name', ['TPU_NAME', 'JAX_FORCE_TPU_INIT'])
+  def test_a_variable(self, factories, monkeypatch, name):
+    monkeypatch.setenv(name, '1')
+    process.keep_libtpu_from_searching()
+    assert not factories
+
+  def test_platforms_that_were_chosen(self, factories):
+    """JAX itself chooses platforms if it finds a chip."""
+    jax.config.update('jax_platforms', 'tpu,cpu')
+    process.keep_libtpu_from_searching()
+    assert not factories
+
+  def test_a_platform_in_use(self, factories, monkeypatch):
+    def refuse(*_):
+      raise RuntimeError('Backend tpu already initialized')
+
+    monkeypatch.setattr(backend, 'register_backend_factory', refuse)
+    process.keep_libtpu_from_searching()
