@@ -9,8 +9,8 @@ Three ways decode the same inputs greedily: T5X's `temperature_sample` and this
 package's `speculative_sample`, each by the function that T5X's eval and infer
 jobs decode a data set with (`t5x.utils.get_infer_fn`), and this package's own
 decoder. They take turns, round by round, in a random order. Prints a line of
-JSON: the ratios of their times with 95 percent intervals (a paired bootstrap
-over rounds), and how many outputs differ.
+JSON: the ratios of their times with 95 percent intervals over rounds, and how
+many outputs differ.
 """
 
 import argparse

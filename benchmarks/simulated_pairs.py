@@ -35,6 +35,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import judgement
 from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.reports import walltime_summary
@@ -178,14 +179,18 @@ def describe(
     row: The row of the paper's tables.
     num_bytes: Bytes that a target step must read.
   """
+  name = (
+      f'- {record.target.name} and {row.draft}, batch {record.batch_size},'
+      f' T={row.temperature}, gamma {row.gamma}, alpha {row.alpha:g}'
+  )
+  if reason := judgement.objection(record):
+    return f'{name}: {reason}'
   plain = record.baseline
   decode_s = plain.walltime_s - record.encoder_s.target
   token_ms = decode_s / plain.loop_steps * 1e3
   floor_ms = record.floor_ms
   return (
-      f'- {record.target.name} and {row.draft}, batch'
-      f' {record.batch_size}, T={row.temperature}, gamma {row.gamma}, alpha'
-      f' {row.alpha:g}: plain {token_ms:.3g} ms per step,'
+      f'{name}: plain {token_ms:.3g} ms per step,'
       f' {token_ms / floor_ms:.2f} x the floor of {floor_ms:.3g} ms'
       f' ({num_bytes / 1e9:.3g} GB at {num_bytes / floor_ms / 1e6:.0f} GB/s);'
       f' speedup {record.speedup:.2f}, the paper {row.measured:g}'

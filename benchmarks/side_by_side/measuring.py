@@ -127,7 +127,7 @@ def summarize(
     references: Names of ways. One that was not timed is left out.
   Returns:
     By name: walltime_s, and `over_<reference>` with the ratio of the totals and
-    its 95 percent interval, a paired bootstrap over inputs (null for too few).
+    its 95 percent interval over inputs (null for too few).
   """
   return {
       name: {

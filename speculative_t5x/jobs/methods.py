@@ -14,6 +14,7 @@ from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
+from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import methods_table
 
 Records = Sequence[run_record.RunRecord]
@@ -51,8 +52,8 @@ def measure_methods(
     for name, measure in tasks:
       with errors.prefixed(f'The task {name}'):
         found[name] = measure(output_dir=str(folder / name))
-    text = methods_table.render(found)
-    path = whole_files.write(folder, _TABLE, [text])
-  print(text)
+    page = methods_table.render(found)
+    path = whole_files.write(folder, _TABLE, [page])
+  console.show(page)
   print(f'Written: {path}')
   return found

@@ -48,7 +48,7 @@ def table1(output_dir: Path) -> None:
 def table2(
     output_dir: Path,
     target_size: str | None,
-    shapes: simulated_walltimes.Shapes,
+    shapes: simulated_walltimes.Shapes | None,
 ) -> None:
   """Write speedups beside Table 2's; see `table4` for the arguments."""
   found = _speeds(output_dir, target_size, shapes)
@@ -58,7 +58,7 @@ def table2(
 def table4(
     output_dir: Path,
     target_size: str | None,
-    shapes: simulated_walltimes.Shapes,
+    shapes: simulated_walltimes.Shapes | None,
 ) -> None:
   """Write predicted and measured speedups beside Table 4's, of the same runs.
 
@@ -67,7 +67,8 @@ def table4(
       `task_pairs` did not measure there are simulated at the paper's alpha.
     target_size: Size of T5 1.1, in the place of XXL; None for the largest that
       fits the memory.
-    shapes: What is decoded where acceptance is simulated.
+    shapes: What is decoded where acceptance is simulated; None to simulate no
+      row.
   """
   found = _speeds(output_dir, target_size, shapes)
   _write(output_dir, 'table4.md', markdown_tables.table_4(*found))
@@ -76,7 +77,7 @@ def table4(
 def _speeds(
     output_dir: Path,
     target_size: str | None,
-    shapes: simulated_walltimes.Shapes,
+    shapes: simulated_walltimes.Shapes | None,
 ) -> tuple[Sequence[run_record.RunRecord], Sequence[markdown_tables.Pair]]:
   """Return what is simulated for the paper's rows, and what was measured."""
   measured = measured_pairs.find(output_dir)
@@ -93,7 +94,7 @@ def _speeds(
       for row in published.TABLES_2_AND_4
       if (row.task, row.draft, row.temperature) not in known
   ]
-  if not pairings:
+  if not pairings or shapes is None:
     return [], measured
   path = user_paths.expand(output_dir) / _SIMULATED
   with folder_lock.hold(path):
@@ -222,7 +223,7 @@ def _write(
   lines = [text.rstrip('\n')]
   path = whole_files.write(user_paths.expand(output_dir), name, lines)
   if is_shown:
-    print(text)
+    console.show(text)
   print(f'Written: {path}')
 
 

@@ -14,6 +14,7 @@ from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
+from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.research.simulation import simulated_walltimes
 
@@ -59,8 +60,8 @@ def simulate(
         lambda: output_folder.OutputFolder(output_dir, 'walltime'),
     )
     results = folder.finish()
-    text = walltime_summary.render(records)
-    folder.add_text('walltime.md', text)
-  print(text)
+    page = walltime_summary.render(records)
+    folder.add_text('walltime.md', page)
+  console.show(page)
   print(f'Records: {results}')
   return records

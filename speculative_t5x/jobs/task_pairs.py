@@ -38,6 +38,7 @@ from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import greedy
+from speculative_t5x.research.measurement import judgement
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.paper import published
 from speculative_t5x.rules import lenience
@@ -46,8 +47,7 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import examples as examples_lib
 
-# The largest best gamma of the paper's Figure 3, for c from 0.01 on. For a
-# drafter that costs nothing, Theorem 3.8 has none.
+# The largest best gamma of the paper's Figure 3, for c from 0.01 on.
 _LONGEST = 24
 _COUNTS = 'token_counts'  # folder of a task's counts, beside its drafters
 _TIMED = {'table2', 'table4'}  # tables of walltimes, of `drafts` only
@@ -254,6 +254,17 @@ def _gamma(task: str, draft: str, default: int, temperature: float) -> int:
   return default if row is None else row.gamma
 
 
+def _best_gamma(alpha: float, cost: float | None, longest: int) -> int | None:
+  """Return the best gamma by Theorem 3.8; None if there is none to run.
+
+  The theorem has none for a drafter that costs nothing or never gains.
+  """
+  if not cost:
+    return None
+  best = int(theory.optimal_gamma(alpha, cost, longest + 1))
+  return best if 0 < best <= longest else None
+
+
 def _measure_pair(
     task: measurements.Measurements,
     folder: output_folder.OutputFolder,
@@ -312,8 +323,8 @@ def _measure_pair(
       record = time(first)
       yield record
       longest = min(_LONGEST, workload.length)
-      best = int(theory.optimal_gamma(alpha.value, record.c, longest))
-      if best not in (0, first):
+      best = _best_gamma(alpha.value, judgement.readable(record).c, longest)
+      if best not in (None, first):
         yield time(best)
   for pair in sampled:
     gamma = first_gamma(pair.target.temperature)

@@ -26,6 +26,7 @@ from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.reports import advice
+from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.speculation import contracts
@@ -129,9 +130,9 @@ def measure_walltime(
         lines += told
       decoder = next(decoders, None)
     results = folder.finish()
-    text = '\n'.join([walltime_summary.render(records), '', *lines])
-    folder.add_text('walltime.md', text)
-  print(text)
+    page = walltime_summary.render(records, lines)
+    folder.add_text('walltime.md', page)
+  console.show(page)
   print(f'Records: {results}')
   greedy.check(records)
   return records
@@ -221,8 +222,5 @@ def _measure_drafter(
           f'{readings.method(records[0])}, temperature'
           f' {pair.target.temperature:g}, batch {size}'
       )
-      told = advice.advise(records, alphas[pair].tokens_per_call)
-      lines = [f'{name}: {advice.describe(told)}']
-      if costs := advice.describe_costs(records):
-        lines.append(f'{name}: {costs}')
-      yield records, lines
+      lines = advice.describe(records, alphas[pair].tokens_per_call)
+      yield records, [f'{name}: {line}' for line in lines]

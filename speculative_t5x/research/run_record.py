@@ -207,8 +207,10 @@ class RunRecord:
   oracle_speedup: float | None = None
   speedup: float | None = None
   speedup_ci95: tuple[float, float] | None = None
+  plain_variation: float | None = None
   decode_speedup: float | None = None
   loop_efficiency: float | None = None
+  loop_efficiency_ci95: tuple[float, float] | None = None
   reference: Reference | None = None
   compile_s: BothRuns | None = None
   repeats: int | None = None

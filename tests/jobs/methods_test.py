@@ -74,7 +74,8 @@ def test_resumes_and_writes_one_table(measure, tmp_path, capsys):
   text = (tmp_path / 'methods.md').read_text()
   assert text == f'{methods_table.render(found)}\n'
   path = tmp_path / 'methods.md'
-  assert capsys.readouterr().out.endswith(f'{text}Written: {path}\n')
+  shown = capsys.readouterr().out
+  assert shown.endswith(f'Written: {path}\n') and '| --- |' not in shown
   assert text.count('\n| lookup | tokenwise | fixed | 2 |') == 1
 
 

@@ -93,6 +93,11 @@ def _cells(path):
   return records.cells(path.read_text())
 
 
+def _details(path):
+  """Return the rows of the last table of speedups, by column."""
+  return records.table_with(path.read_text(), 'efficiency')
+
+
 def _results(path, *found):
   """Write a file of results, as a walltime job does."""
   path.parent.mkdir(parents=True, exist_ok=True)
@@ -130,21 +135,25 @@ def test_tables_2_and_4(measured, tmp_path, monkeypatch):
   assert _cells(tmp_path / 'table4.md') == _cells(tmp_path / 'table2.md')
   results = (tmp_path / 'simulated' / 'results.jsonl').read_text()
   assert len(results.splitlines()) == 12
-  header, rows = _cells(tmp_path / 'table2.md')
-  alpha = header.index('alpha')
-  for row, cells in zip(published.TABLES_2_AND_4, rows, strict=True):
-    assert cells[0] == row.task and cells[1].startswith(row.draft)
-    assert cells[alpha] == cells[alpha + 1] == f'{row.alpha:.2f}'
-    assert cells[header.index('acceptance')] == 'simulated'
-    assert cells[header.index("paper's EMP")] == f'{row.measured:.1f}'
+  for row, cells in zip(
+      published.TABLES_2_AND_4, _details(tmp_path / 'table2.md'), strict=True
+  ):
+    assert cells['task'] == row.task and cells['draft'].startswith(row.draft)
+    assert cells['alpha'] == cells["paper's alpha"] == f'{row.alpha:.2f}'
+    assert cells["paper's EMP"] == f'{row.measured:.1f}'
     assert (
         f'xl and {row.draft}, gamma {row.gamma}, alpha {row.alpha:g},'
         f' temperature {row.temperature}'
     ) in measured
 
 
-def test_measured_rows_are_not_simulated(measured, tmp_path):
-  """They are told from the others, and may have two gammas."""
+def test_no_row_is_simulated(measured, tmp_path):
+  _speeds(paper.table2, tmp_path, shapes=None)
+  assert not measured and _names(tmp_path) == ['table2.md']
+
+
+def test_measured_rows_are_not_simulated(measured, tmp_path, capsys):
+  """They are separated from the others, and may have two gammas."""
   _measured(
       tmp_path,
       'EnDe',
@@ -158,16 +167,20 @@ def test_measured_rows_are_not_simulated(measured, tmp_path):
   _speeds(paper.table2, tmp_path)
   assert len(measured) == 10
   assert not [name for name in measured if 'alpha 0.75' in name]
-  header, rows = _cells(tmp_path / 'table2.md')
-  marks = [row[header.index('acceptance')] for row in rows]
-  assert marks.count('simulated') == 10
-  found = [row[:4] + [row[header.index('alpha')]] for row in rows]
-  assert [row for row, mark in zip(found, marks) if mark == 'measured'] == [
-      ['EnDe', 'small ★', '0', '7, paper', '0.33'],
-      ['EnDe', 'small ★', '0', '9, Theorem 3.8', '0.33'],
-      ['EnDe', 'small ★', '1', '7, paper', '0.22'],
-      ['mine', 'copy', '0', '5, given', '0.11'],
+  page = (tmp_path / 'table2.md').read_text()
+  _, _, details, _, simulated = records.tables(page)
+  assert [row[:4] for row in details[1]] == [
+      ['EnDe', 'small ★', '0', '7, paper'],
+      ['EnDe', 'small ★', '0', '9, Theorem 3.8'],
+      ['EnDe', 'small ★', '1', '7, paper'],
+      ['mine', 'copy', '0', '5, given'],
   ]
+  assert len(simulated[1]) == 10
+  # A terminal gets aligned columns, and the file Markdown.
+  shown = capsys.readouterr().out
+  assert '| ---' in page and '|' not in shown
+  lines = [x for x in shown.splitlines() if ' small ★ ' in x]
+  assert len({line.index('★') for line in lines[:3]}) == 1
 
 
 class TestTable3:
@@ -180,16 +193,18 @@ class TestTable3:
       scored = dataclasses.replace(records.measured(), **alone)
       _measured(tmp_path, task, draft, scored, records.measured(7, 0.0))
     paper.table3(tmp_path)
-    _, rows = _cells(tmp_path / 'table3.md')
+    _, (_, rows), (_, papers) = records.tables(
+        (tmp_path / 'table3.md').read_text()
+    )
     own = ['0', '0.700', '[0.690, 0.710]', '10000']
     # The paper's come first, whatever their names.
-    assert rows[:4] == [
+    assert rows == [
         ['EnDe: bigram', *own, '0.20'],
         ['EnDe: small', *own, '0.75'],
         ['EnDe: copy', *own, '-'],
         ['Alone: x', *own, '-'],
     ]
-    assert len(rows) == 4 + 30
+    assert len(papers) == 14
 
   def test_adds_records(self, tmp_path):
     other = {'name': 'other', 'num_params': 10, 'kind': 'model', 'dtype': None}
@@ -199,10 +214,10 @@ class TestTable3:
         dataclasses.replace(records.measured(2, 1.0, task='mine'), alpha=None),
     )
     paper.table3(tmp_path, path)
-    _, rows = _cells(tmp_path / 'table3.md')
-    assert len(rows) == 1 + 32
-    name = 'mine: other for target/checkpoint_2, bfloat16'
-    assert rows[0][:3] == [name, '0', '0.900']
+    page = (tmp_path / 'table3.md').read_text()
+    (row,) = records.table_with(page, '95% interval')
+    assert row['drafter'] == 'mine: other for target/checkpoint_2, bfloat16'
+    assert row['alpha'] == '0.900'
 
 
 def test_table5(tmp_path):
@@ -212,26 +227,30 @@ def test_table5(tmp_path):
           7,
           1.0,
           verification={'rule': f'lenience(lenience={x})', 'lenience': x},
-          rule_alpha={'value': 1 - x / 4, 'ci95': None, 'num_tokens': 9},
+          rule_alpha={
+              'value': 1 - x / 4, 'ci95': [0.5, 1.0], 'num_tokens': 9
+          },
           accepted_per_tested=1 - x / 2,
       )
       for x in (0.1, 1.0, 0.5)
-  ]
+  ]  # fmt: skip
   _measured(tmp_path, 'EnDe', 'small', *found, records.measured(7, 1.0))
   paper.table5(tmp_path)
-  header, rows = _cells(tmp_path / 'table5.md')
-  by_column = [dict(zip(header, row, strict=True)) for row in rows]
-  assert [row['alpha'] for row in by_column[:3]] == [
-      'expected', 'accepted / tested', "the paper's"
-  ]  # fmt: skip
-  for name, *values in (
-      ('l = 1', '0.750', '0.500', '0.62'),
-      ('l = 0.5', '0.875', '0.750', '0.71'),
-      ('l = 0.3', '-', '-', '0.76'),
-      ('l = 0.1', '0.975', '0.950', '0.84'),
+  page = (tmp_path / 'table5.md').read_text()
+  expected, counted = records.table_with(page, 'tokens')
+  assert (expected['alpha'], expected['tokens']) == ('expected', '9')
+  assert counted['alpha'] == 'accepted / tested'
+  for name, value, count in (
+      ('l = 1', '0.750', '0.500'),
+      ('l = 0.5', '0.875', '0.750'),
+      ('l = 0.1', '0.975', '0.950'),
   ):
-    assert [row[name] for row in by_column[:3]] == values
-  assert len(rows) == 6
+    assert expected[name] == f'{value} [0.500, 1.000]'
+    assert counted[name] == count
+  papers = records.table_with(page, 'l = 0.3')
+  assert [row['draft'] for row in papers] == [
+      'unigram', 'bigram', 'small', 'base'
+  ]  # fmt: skip
 
 
 class TestFigures2To4:

@@ -276,6 +276,13 @@ class TestRecords:
           num_chosen += 1
     assert num_chosen
 
+  @pytest.mark.parametrize(
+      ('cost', 'best'), [(0.05, 6), (0.0, None), (None, None), (1e-9, None)]
+  )
+  def test_best_gamma(self, cost, best):
+    """Theorem 3.8 chooses none without a cost, and the longest is no choice."""
+    assert task_pairs._best_gamma(0.7, cost, 24) == best
+
   def test_lenience_accepts_more(self, saved, tmp_path):
     drafts = {'small': workloads.drafter(saved.draft, workloads.CONFIG)}
     task = _pairs(saved, 'EnDe', drafts=drafts)

@@ -36,12 +36,14 @@ class Run:
       compilation cache had one of its programs.
     decoded: One per batch, as numpy arrays, padding rows included; None if the
       run was stored.
+    steps: Steps of each batch's loop; none if an earlier version stored it.
   """
 
   counts: counts_lib.Counts
   seconds: tuple[float, ...]
   compile_s: float | None
   decoded: list[token_decoder.Decoded] | None = None
+  steps: tuple[int, ...] = ()
 
   @property
   def walltime_s(self) -> float:
@@ -49,10 +51,12 @@ class Run:
 
   def stored(self) -> dict[str, Any]:
     """Return the run without its tokens, as JSON; see `join`."""
-    counts = dataclasses.asdict(self.counts)
     return {
-        'counts': counts, 'seconds': self.seconds, 'compile_s': self.compile_s,
-    }  # fmt: skip
+        'counts': dataclasses.asdict(self.counts),
+        'seconds': self.seconds,
+        'compile_s': self.compile_s,
+        'steps': self.steps,
+    }
 
 
 def join(parts: Sequence[Mapping[str, Any]]) -> Run:
@@ -61,10 +65,12 @@ def join(parts: Sequence[Mapping[str, Any]]) -> Run:
   The compilation time is that of the process that decoded the first part.
   """
   runs = [run_record.from_dict(part, Run) for part in parts]
+  are_known = all(run.steps for run in runs)
   return Run(
       counts_lib.add([run.counts for run in runs]),
       tuple(second for run in runs for second in run.seconds),
       runs[0].compile_s,
+      steps=sum((run.steps for run in runs), ()) if are_known else (),
   )
 
 
@@ -135,7 +141,13 @@ class Timer:
       after(first + index + 1)
     medians = np.median(seconds, axis=-1).tolist()
     return tuple(
-        Run(counts_lib.total(own), tuple(spans), compile_s, own)
+        Run(
+            counts_lib.total(own),
+            tuple(spans),
+            compile_s,
+            own,
+            tuple(int(each.num_steps) for each in own),
+        )
         for own, spans, compile_s in zip(
             decoded, medians, self._compile_s, strict=True
         )
@@ -158,6 +170,16 @@ def speedup_interval(
 ) -> tuple[float, float] | None:
   """Return the 95 percent interval of the speedup, None for too few batches.
 
-  It is a paired bootstrap over batches, see `intervals.ratio_interval`.
+  Batches are pairs, see `intervals.ratio_interval`.
   """
   return intervals.ratio_interval(plain.seconds, speculative.seconds)
+
+
+def variation(run: Run) -> float | None:
+  """Return how much the times of batches vary; None for too few.
+
+  See `intervals.residual_variation`.
+  """
+  if len(run.steps) != len(run.seconds):
+    return None
+  return intervals.residual_variation(run.seconds, run.steps)

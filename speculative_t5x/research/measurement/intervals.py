@@ -3,7 +3,6 @@
 """Estimates from measurements, with their 95 percent intervals."""
 
 from collections.abc import Sequence
-import enum
 import math
 
 import numpy as np
@@ -11,80 +10,75 @@ from numpy import typing as npt
 
 from speculative_t5x.research import run_record
 
-_NUM_RESAMPLES = 10_000
 _MIN_PAIRS = 6
-_MAX_INDICES = 2**22  # resampled at a time, 32 MiB
-
-
-class Verdict(enum.StrEnum):
-  """What the interval of a ratio of speeds says of the ratio."""
-
-  FASTER = 'faster'
-  SLOWER = 'slower'
-  NO_DIFFERENCE = 'no difference shown'
-  NO_INTERVAL = 'no interval'
-
-
-def verdict(interval: Sequence[float] | None) -> Verdict:
-  """Return whether a ratio of speeds is above 1, as far as its interval tells.
-
-  The bounds are compared as they are printed, with two decimals, so that the
-  verdict never contradicts a printed interval that includes 1.
-  """
-  if interval is None:
-    return Verdict.NO_INTERVAL
-  low, high = (round(bound, 2) for bound in interval)
-  if low > 1:
-    return Verdict.FASTER
-  return Verdict.SLOWER if high < 1 else Verdict.NO_DIFFERENCE
 
 
 def ratio_interval(
     numerators: npt.ArrayLike, denominators: npt.ArrayLike
 ) -> tuple[float, float] | None:
-  """Compute the 95 percent interval of a ratio of sums by a paired bootstrap.
+  """Compute the 95 percent interval of a ratio of sums, or of products of them.
 
-  The 2.5 and 97.5 percent quantiles of the resampled ratios are too narrow for
-  few pairs: with 8 pairs they cover the true ratio in 87 to 90 percent of
-  cases. The quantiles used here lie further out. They account for Student's t
-  being wider than the normal distribution, and for the bootstrap's
-  underestimate of the spread: the expanded percentile interval of Hesterberg
-  (2015), What Teachers Should Know about the Bootstrap, arXiv:1411.5279.
+  Student's t for the logarithm of the ratio, whose variance is linearized in
+  the sums: Cochran (1977), Sampling Techniques, section 6.4. From 6 pairs on it
+  covers the true ratio in 93 to 98 percent of cases, also where single pairs
+  take several times as long, as on a busy machine.
 
   Args:
-    numerators: [pairs] float.
-    denominators: [pairs] float, above 0.
+    numerators: [pairs] or [factors, pairs] float, at least 0.
+    denominators: [pairs] or [factors, pairs] float, above 0.
   Returns:
     The lower and upper bound. None for fewer than 6 pairs: their smallest and
     largest values enclose the true value in less than 95 percent of cases (at
     most 1 - 2^(1 - pairs)).
   """
-  numerators, denominators = np.stack([numerators, denominators]).astype(float)
-  num_pairs = len(numerators)
+  numerators, denominators = (
+      np.atleast_2d(np.asarray(x, float)) for x in (numerators, denominators)
+  )
+  num_pairs = numerators.shape[-1]
   if num_pairs < _MIN_PAIRS:
     return None
+  above, below = numerators.mean(axis=-1), denominators.mean(axis=-1)
+  ratio = float(np.prod(above) / np.prod(below))
+  if not ratio:
+    return 0.0, 0.0
   from scipy import special  # slow to import; most jobs make no interval
 
-  rng = np.random.default_rng(0)
-  chunk = max(_MAX_INDICES // num_pairs, 1)  # the stream does not depend on it
-  ratios = []
-  for start in range(0, _NUM_RESAMPLES, chunk):
-    shape = (min(chunk, _NUM_RESAMPLES - start), num_pairs)
-    chosen = rng.integers(0, num_pairs, shape)
-    ratios.append(
-        numerators[chosen].sum(axis=1) / denominators[chosen].sum(axis=1)
-    )
-  # 0.025 for many pairs.
-  widened = math.sqrt(num_pairs / (num_pairs - 1))
-  tail = special.ndtr(widened * special.stdtrit(num_pairs - 1, 0.025))
-  low, high = np.quantile(np.concatenate(ratios), (tail, 1 - tail))
-  return float(low), float(high)
+  shares = (numerators.T / above).sum(1) - (denominators.T / below).sum(1)
+  error = np.std(shares, ddof=1) / math.sqrt(num_pairs)
+  width = math.exp(special.stdtrit(num_pairs - 1, 0.975) * error)
+  return ratio / width, ratio * width
+
+
+def residual_variation(
+    seconds: npt.ArrayLike, steps: npt.ArrayLike
+) -> float | None:
+  """Return how much times of batches vary that their steps do not explain.
+
+  The standard deviation of the times about their line over the steps, relative
+  to the mean time. A constant part of a batch, as its encoder, is explained.
+
+  Args:
+    seconds: [batches] float, of each batch.
+    steps: [batches], steps of its loop.
+  Returns:
+    None for fewer than 3 batches, which a line may fit exactly.
+  """
+  seconds, steps = np.asarray(seconds, float), np.asarray(steps, float)
+  if len(seconds) < 3:
+    return None
+  times, counts = seconds - seconds.mean(), steps - steps.mean()
+  spread = float(counts @ counts)
+  slope = float(counts @ times) / spread if spread else 0.0
+  rest = times - slope * counts
+  freedom = len(seconds) - (2 if spread else 1)
+  return math.sqrt(float(rest @ rest) / freedom) / float(seconds.mean())
 
 
 def estimate_alpha(betas_by_text: Sequence[npt.ArrayLike]) -> run_record.Alpha:
   """Estimate alpha on text that the target wrote: Corollary 3.6.
 
-  The bootstrap resamples whole texts, since tokens of one text are correlated.
+  The interval is that of a ratio of sums over whole texts, since tokens of one
+  text are correlated.
 
   Args:
     betas_by_text: One array per text, [tokens] float in [0, 1], the
@@ -93,8 +87,9 @@ def estimate_alpha(betas_by_text: Sequence[npt.ArrayLike]) -> run_record.Alpha:
   texts = [np.asarray(betas, np.float64) for betas in betas_by_text]
   sums = np.array([betas.sum() for betas in texts if betas.size])
   counts = np.array([betas.size for betas in texts if betas.size])
+  bounds = ratio_interval(sums, counts)
   return run_record.Alpha(
       float(sums.sum() / counts.sum()),
-      ratio_interval(sums, counts),
+      bounds and (bounds[0], min(bounds[1], 1.0)),
       int(counts.sum()),
   )

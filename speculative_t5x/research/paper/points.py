@@ -11,6 +11,7 @@ import math
 from typing import NamedTuple
 
 from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import judgement
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import runs
 
@@ -82,9 +83,10 @@ def from_records(records: Sequence[run_record.RunRecord]) -> list[Point]:
   """Return one point per record that has the values of a point.
 
   Left out are plain runs, and runs whose alpha, c, tokens per call or speedup
-  was not measured or is not finite.
+  was not measured, cannot be read (see `judgement`) or is not finite.
   """
-  complete = [record for record in records if _is_complete(record)]
+  readable = map(judgement.readable, records)
+  complete = [record for record in readable if _is_complete(record)]
   names = runs.labels(complete, pair_label)
   return [*map(Point, names, map(readings.alpha, complete), complete)]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import acceptance
-from speculative_t5x.research.measurement import intervals
+from speculative_t5x.research.measurement import judgement
 from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import readings
@@ -25,7 +25,7 @@ from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import theory
 from speculative_t5x.speculation import widths
 
-_FASTER = intervals.Verdict.FASTER
+_FASTER = judgement.Verdict.FASTER
 
 
 class Advice(NamedTuple):
@@ -99,6 +99,25 @@ def _modelled_speedups(records, tokens_by_gamma) -> np.ndarray:
   )
 
 
+def describe(
+    records: Sequence[run_record.RunRecord], tokens_by_gamma: Sequence[float]
+) -> list[str]:
+  """Return what follows from runs, which differ in gamma only, in sentences.
+
+  They are advice on gamma and, where they were measured, the costs that a draft
+  length that adapts needs. Runs whose times must not be read are left out, see
+  `judgement`. See `expect_speedups` for the arguments.
+  """
+  objections = [*map(judgement.objection, records)]
+  reasons = [reason for reason in objections if reason]
+  if len(reasons) == len(records):
+    return [f'no advice: {reasons[0]}. {judgement.REMEDY}']
+  records = [x for x, reason in zip(records, objections) if not reason]
+  lines = [describe_advice(advise(records, tokens_by_gamma))]
+  costs = describe_costs(records)
+  return lines if costs is None else [*lines, costs]
+
+
 def advise(
     records: Sequence[run_record.RunRecord], tokens_by_gamma: Sequence[float]
 ) -> Advice:
@@ -106,7 +125,8 @@ def advise(
 
   See `expect_speedups` for the arguments.
   """
-  faster = [record for record in records if _verdict(record) == _FASTER]
+  verdict = judgement.verdict
+  faster = [record for record in records if verdict(record) == _FASTER]
   measured = max(faster or records, key=lambda record: record.speedup)
   if readings.policy(measured) != draft_length.Fixed.name:
     return Advice(measured, None)  # the model is of drafts of a fixed length
@@ -118,11 +138,7 @@ def advise(
   return Advice(measured, (best + 1, float(expected[best])) if gains else None)
 
 
-def _verdict(record: run_record.RunRecord) -> intervals.Verdict:
-  return intervals.verdict(record.speedup_ci95)
-
-
-def describe(advice: Advice) -> str:
+def describe_advice(advice: Advice) -> str:
   """Return the advice as text, which claims no gain that was not measured."""
   record = advice.measured
   gamma = record.gamma
@@ -130,15 +146,15 @@ def describe(advice: Advice) -> str:
       f'{record.speedup:.2f}x measured,'
       f' {record.bound_speedup:.2f}x by the times of the parts'
   )
-  verdict = _verdict(record)
+  verdict = judgement.verdict(record)
   at_best = f'at best {measured}, at gamma {gamma}'
   said = {
       _FASTER: f'use gamma {gamma}: {measured}.',
-      intervals.Verdict.SLOWER: f'speculation does not pay: {at_best}.',
-      intervals.Verdict.NO_INTERVAL: (
+      judgement.Verdict.SLOWER: f'speculation does not pay: {at_best}.',
+      judgement.Verdict.NO_INTERVAL: (
           f'too few batches to say whether speculation pays: {at_best}.'
       ),
-      intervals.Verdict.NO_DIFFERENCE: (
+      judgement.Verdict.NO_DIFFERENCE: (
           f'speculation shows no gain: {at_best}, with an interval that'
           ' includes 1.'
       ),
@@ -149,7 +165,7 @@ def describe(advice: Advice) -> str:
         f'{said} Gamma {gamma} was not run and is expected to give'
         f' {speedup:.2f}x: run it to be sure.'
     )
-  if verdict == intervals.Verdict.SLOWER:
+  if verdict == judgement.Verdict.SLOWER:
     return f'{said} Decode plainly, or try another drafter.'
   return said
 
@@ -158,11 +174,11 @@ def describe_costs(records: Sequence[run_record.RunRecord]) -> str | None:
   """Return what a draft length that adapts could gain, and what it needs.
 
   The records are of runs that differ in gamma only. None if that was not
-  measured: at batch sizes above 1, under a policy that adapts, or for drafts of
-  one token.
+  measured: at batch sizes above 1, under a policy that adapts, for drafts of
+  one token, or if drafting took no longer than a clock can tell.
   """
   record = max(records, key=lambda each: each.gamma)
-  if record.oracle_speedup is None or record.gamma == 1:
+  if record.oracle_speedup is None or record.gamma == 1 or not record.c:
     return None
   sizes = widths.of_block(record.gamma + 1)
   first, *later = record.t_width_ms
@@ -173,6 +189,6 @@ def describe_costs(records: Sequence[run_record.RunRecord]) -> str | None:
   return (
       f'the best possible draft lengths up to gamma {record.gamma} would give'
       f' {record.oracle_speedup:.2f}x. For configs/policies/marginal_gain.gin:'
-      f' --gin.COST_COEFFICIENT={record.c:.3f}'
+      f' --gin.COST_COEFFICIENT={record.c:.2g}'
       f" --gin.VERIFY_COST_RATIO='{{{ratios}}}'."
   )

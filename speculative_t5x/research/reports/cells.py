@@ -29,10 +29,18 @@ def speedup(
   """Return the speedup of a run, with its interval if there is one."""
   if record is None:
     return MISSING
-  value, bounds = record.speedup, record.speedup_ci95
+  return estimate(record.speedup, record.speedup_ci95)
+
+
+def estimate(
+    value: float | None,
+    bounds: Sequence[float] | None,
+    decimals: int = 2,
+) -> str:
+  """Return a value, with its interval if there is one."""
   if value is None or bounds is None:
-    return number(value)
-  return f'{number(value)} {interval(bounds)}'
+    return number(value, decimals)
+  return f'{number(value, decimals)} {interval(bounds, decimals)}'
 
 
 def acceptance(record: run_record.RunRecord) -> str:

@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """How reports are printed: one console, and one look for all tables."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import io
 from typing import Any
 
 from rich import console as console_lib
 from rich import table as table_lib
-
-from speculative_t5x.research.reports import markdown
 
 _UNBOUNDED = 10_000  # columns; no line of a report is as long
 # Text without a style has the colour that the notebook gives it.
@@ -59,7 +57,7 @@ def _console(**options: Any) -> console_lib.Console:
 
 
 def table(
-    rows: Iterable[markdown.Row],
+    rows: Iterable[Mapping[str, str]],
     *,
     justify: console_lib.JustifyMethod = 'right',
 ) -> table_lib.Table:

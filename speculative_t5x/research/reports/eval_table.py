@@ -5,7 +5,7 @@
 from rich import console as console_lib
 
 from speculative_t5x.research import run_record
-from speculative_t5x.research.measurement import intervals
+from speculative_t5x.research.measurement import judgement
 from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import markdown
@@ -46,6 +46,7 @@ def _heading(records: list[run_record.RunRecord]) -> str:
 
 
 def _row(record: run_record.RunRecord) -> markdown.Row:
+  record = judgement.readable(record)
   return {
       'temperature': f'{record.temperature:g}',
       'gamma': str(record.gamma),
@@ -54,7 +55,7 @@ def _row(record: run_record.RunRecord) -> markdown.Row:
       'accepted/tested': cells.number(record.accepted_per_tested),
       'plain s': cells.number(record.baseline.walltime_s),
       'speculative s': cells.number(record.speculative.walltime_s),
-      'speedup': cells.number(record.speedup) + 'x',
+      'speedup': cells.number(record.speedup),
       '95% interval': cells.interval(record.speedup_ci95),
   }
 
@@ -82,16 +83,19 @@ def _verdict(record: run_record.RunRecord) -> str:
   """Return whether speculation pays: never if the interval includes 1."""
   times = f'{record.speedup:.2f}x the speed of plain decoding.'
   said = {
-      intervals.Verdict.NO_INTERVAL: (
+      judgement.Verdict.UNRELIABLE: (
+          f'no verdict: {judgement.objection(record)}. {judgement.REMEDY}'
+      ),
+      judgement.Verdict.NO_INTERVAL: (
           'too few batches to say whether speculation pays.'
       ),
-      intervals.Verdict.FASTER: f'speculation pays: {times}',
-      intervals.Verdict.SLOWER: (
+      judgement.Verdict.FASTER: f'speculation pays: {times}',
+      judgement.Verdict.SLOWER: (
           f'speculation does not pay: {times} On this machine the target is'
           ' faster without this drafter; another one may pay.'
       ),
-      intervals.Verdict.NO_DIFFERENCE: (
+      judgement.Verdict.NO_DIFFERENCE: (
           'these examples show no difference in speed.'
       ),
-  }[intervals.verdict(record.speedup_ci95)]
+  }[judgement.verdict(record)]
   return f'temperature {record.temperature:g}: {said}'

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import judgement
 from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import readings
@@ -23,7 +24,7 @@ _LEGEND = (
     ' interval, and `tokens_per_target_call`. Bold is the largest speedup of a'
     " task with a rule whose outputs follow the target's distribution. A"
     ' drafter and a policy are named by their kinds if no task has two of the'
-    f' kind. {cells.MISSING} was not measured.'
+    f' kind. {cells.MISSING} was not measured, or cannot be read.'
 )
 
 
@@ -49,15 +50,19 @@ def render(
   for (temperature, batch_size), table in tables(tasks).items():
     parts.append(f'## Temperature {temperature:g}, batch {batch_size}')
     parts.append(table)
-  return markdown.page([*parts, _LEGEND], records)
+  parts += [_LEGEND, *walltime_summary.cautions(records)]
+  return markdown.page(parts, records)
 
 
 def tables(
     tasks: Mapping[str, Sequence[run_record.RunRecord]],
-) -> dict[tuple[float, int], str]:
+) -> dict[tuple[float, int], markdown.Table]:
   """Return the tables of `render` by temperature and batch size."""
   columns = [*_Method._fields]
   names, labels, records = [], [], []
+  tasks = {
+      name: [*map(judgement.readable, each)] for name, each in tasks.items()
+  }
   for name, each in tasks.items():
     columns += [f'{name}: speedup', f'{name}: tokens/call']
     names += [name] * len(each)

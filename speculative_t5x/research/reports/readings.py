@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
-from speculative_t5x.research.measurement import intervals
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import verification as tokenwise
 
@@ -68,13 +67,6 @@ def input_notes(records: Iterable[run_record.RunRecord]) -> list[str]:
       if record.unknown_inputs
   ]
   return list(dict.fromkeys(notes))
-
-
-def verdict(record: run_record.RunRecord) -> str:
-  """Return the `intervals.Verdict` on a speedup, or that there is none."""
-  if record.speedup is None:
-    return 'not measured'
-  return intervals.verdict(record.speedup_ci95)
 
 
 def interleaving_factor(record: run_record.RunRecord) -> float | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import judgement
 from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import readings
@@ -28,19 +29,29 @@ _KEYS = (
 )
 
 
-def render(records: Sequence[run_record.RunRecord]) -> markdown.Page:
-  """Return tables with one line per record, and notes on how to read them."""
+def render(
+    records: Sequence[run_record.RunRecord], lines: Sequence[str] = ()
+) -> markdown.Page:
+  """Return tables with one line per record, notes on them, and further lines.
+  """
   rows = [row(x, records) for x in records]
-  headline = [name for name in _HEADLINE if rows and name in rows[0]]
-  table = markdown.with_headline(rows, headline)
-  warnings = [
-      f'- {runs.label(record)}, gamma {record.gamma}: {warning}.'
-      for record in records
-      for warning in record.warnings or ()
-  ]
   notes = '\n'.join([*readings.input_notes(records), *_quality(records)])
-  parts = [setup(records), notes, table, _KEYS, '\n'.join(warnings)]
+  tables = markdown.with_headline(rows, _HEADLINE)
+  parts = [setup(records), notes, *tables, _KEYS, *cautions(records), *lines]
   return markdown.page(parts, records)
+
+
+def cautions(records: Iterable[run_record.RunRecord]) -> list[str]:
+  """Return a text of what a reader of the times must know; none if nothing."""
+  found = {}
+  for record in records:
+    remarks = [f'{warning}.' for warning in record.warnings or ()]
+    if reason := judgement.objection(record):
+      remarks.append(f'{reason}. Its times are left out. {judgement.REMEDY}')
+    for remark in remarks:
+      name = f'{runs.label(record)}, gamma {record.gamma}'
+      found[f'- {name}: {remark}'] = None
+  return ['\n'.join(found)] if found else []
 
 
 def speedups(
@@ -51,6 +62,7 @@ def speedups(
 
   Without a time of T5X in any record, the table has no column for it.
   """
+  record = record and judgement.readable(record)
   found = {_OVER_PLAIN: cells.speedup(record)}
   if any(each.reference is not None for each in records):
     found[_OVER_T5X] = cells.speedup(record and record.reference)
@@ -62,6 +74,8 @@ def row(
 ) -> markdown.Row:
   """Return the row of a record in the table of all values; see `speedups`."""
   is_plain = record.drafter is None
+  verdict = judgement.verdict(record)
+  record = judgement.readable(record)
   return {
       'drafter': 'none (plain)' if is_plain else readings.method(record),
       'T': f'{record.temperature:g}',
@@ -78,7 +92,7 @@ def row(
       'Thm 3.8': cells.number(record.predicted_speedup),
       'bound': cells.number(record.bound_speedup),
       **speedups(record, records),
-      'verdict': cells.MISSING if is_plain else readings.verdict(record),
+      'verdict': cells.MISSING if is_plain else verdict,
       'efficiency': cells.number(record.loop_efficiency),
   }
 
@@ -90,19 +104,26 @@ def setup(records: Sequence[run_record.RunRecord]) -> str:
   drafters = [r.drafter for r in records if r.drafter is not None]
   models = [*(r.target for r in records), *drafters]
   parts = [
-      _distinct(map(_hardware, records)),
+      *conditions(records),
       _distinct(map(_examples, records)),
       _distinct(m.dtype for m in models if m.dtype),
-      'batch ' + _distinct(r.batch_size for r in records),
       'at most ' + _distinct(map(_lengths, records)),
+      'target ' + _distinct(model(r.target) for r in records),
+  ]
+  if drafters:
+    parts.append('draft ' + _distinct(map(model, drafters)))
+  return f'Measured: {"; ".join(parts)}.'
+
+
+def conditions(records: Sequence[run_record.RunRecord]) -> list[str]:
+  """Return what does not depend on models and tasks, with every value."""
+  return [
+      _distinct(map(_hardware, records)),
+      'batch ' + _distinct(r.batch_size for r in records),
       'repeats ' + _distinct(r.repeats for r in records),
       'seed ' + _distinct(r.seed for r in records),
       *dict.fromkeys(x for r in records for x in runs.unusual_sampling(r)),
-      'target ' + _distinct(_model(r.target) for r in records),
   ]
-  if drafters:
-    parts.append('draft ' + _distinct(map(_model, drafters)))
-  return f'Measured: {"; ".join(parts)}.'
 
 
 def _quality(records: Iterable[run_record.RunRecord]) -> list[str]:
@@ -139,7 +160,8 @@ def _lengths(record: run_record.RunRecord) -> str:
   return f'{inputs} input and {targets} output tokens'
 
 
-def _model(model: readings.Model) -> str:
+def model(model: readings.Model) -> str:
+  """Return the name of a model, and its size."""
   name, count = model.name, model.num_params
   if name is None or count is None:
     return readings.model_name(model)

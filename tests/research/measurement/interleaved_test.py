@@ -118,6 +118,9 @@ class TestRun:
     assert found.seconds == runs[0].seconds + runs[1].seconds
     assert found.compile_s == runs[0].compile_s
     assert (found.counts.loop_steps, found.counts.row_steps) == (3, 6)
+    assert found.steps == (1, 1, 1)
+    del stored[0]['steps']
+    assert interleaved.join(stored).steps == ()
 
 
 class TestSpeedup:
@@ -126,10 +129,11 @@ class TestSpeedup:
     plain, speculative = _run_of([1.0, 9.0]), _run_of([1.0, 3.0])
     assert interleaved.speedup(plain, speculative) == 2.5
 
-  def test_interval_is_known_for_two_kinds_of_batches(self):
-    interval = interleaved.speedup_interval(
-        _run_of([1.0, 3.0] * 6), _run_of([1.0, 1.0] * 6)
-    )
-    # Of 12 batches at most one is of the other kind in 0.3 percent of
-    # resamples, and at most two in 1.9; the bounds are at 1.04 percent.
-    assert interval == pytest.approx([4 / 3, 8 / 3])
+  @pytest.mark.parametrize('count', [8, 5])
+  def test_variation_is_of_times_over_their_steps(self, count):
+    seconds = [0.1 * n for n in range(1, count + 1)]
+    steps = tuple(range(1, count + 1))
+    run = interleaved.Run(None, tuple(seconds), 0.0, steps=steps)
+    assert interleaved.variation(run) == pytest.approx(0, abs=1e-9)
+    # What an earlier version stored has no steps.
+    assert interleaved.variation(_run_of(seconds)) is None

@@ -212,7 +212,7 @@ def _compared(plain_s, speculative_s):
         )
         for n in steps
     ]
-    return interleaved.Run(None, (seconds,), 0.0, decoded)
+    return interleaved.Run(None, (seconds / 2,) * 2, 0.0, decoded, steps)
 
   # The machine is three times as fast at the second batch.
   windows = [
@@ -240,7 +240,6 @@ class TestAddBound:
       [
           (1.06, 1.0, 'plain decoding took 0.960 times t1'),
           (1.14, 1.0, 'plain decoding took 1.040 times t1'),
-          (1.1, 0.9, 'loop efficiency 1.056 is above 1.02: the'),
       ],
   )
   def test_warnings(self, plain_s, speculative_s, warning):

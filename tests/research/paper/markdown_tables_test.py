@@ -44,16 +44,16 @@ class TestTable1:
 class TestTables2And4:
 
   def test_a_row(self):
-    header, rows = records.cells(markdown_tables.table_2([], _pairs()))
-    assert 'over T5X' not in header
-    assert len(rows) == 12
-    row = rows[0]
-    why = row.pop()
+    rows = records.table_with(
+        markdown_tables.table_2([], _pairs()), 'why it differs'
+    )
+    assert 'over T5X' not in rows[0] and len(rows) == 12
+    why = rows[0].pop('why it differs')
     # 1000 tokens in 10 s and 2 s of encoders, at 80 percent of the bound:
     # 0.8 * 12 / (2.1 + 400 * 18.5 ms).
-    assert row == [
-        'EnDe', 'small ★', '0', '7, paper', 'measured', '0.70', '0.75', '0.050',
-        '0.02', '2.33', '3.2', '1.01 [0.96, 1.06]', '3.4',
+    assert [*rows[0].values()] == [
+        'EnDe', 'small ★', '0', '7, paper', '0.70 [0.69, 0.71]', '10000',
+        '0.75', '0.050', '0.02', '2.33', '3.2', '1.01 [0.96, 1.06]', '3.4',
         'no difference shown', '2.50', '3.14', '1.26', '0.80',
     ]  # fmt: skip
     assert why.startswith('verification takes 1.5 target steps (x0.73); 2.50')
@@ -68,8 +68,7 @@ class TestTables2And4:
     for make, has in (
         (markdown_tables.table_2, False), (markdown_tables.table_4, True)
     ):  # fmt: skip
-      headline = make([], pairs).partition('\n\nDetails:')[0]
-      header, rows = records.cells(headline)
+      _, (header, rows), _ = records.tables(make([], pairs))
       assert bool(added & {*header}) == has == (added <= {*header})
       for name, shown in (
           ('over plain', '1.01 [0.96, 1.06]'), ('over T5X', '1.50 [1.00, 2.00]')
@@ -78,25 +77,65 @@ class TestTables2And4:
 
   def test_who_chose_gamma(self):
     """Theorem 3.8 chooses 6 at alpha 0.7 and c 0.05 (see `records`)."""
-    for gamma, chosen in ((6, 'given and Theorem 3.8'), (5, 'given')):
-      pair = markdown_tables.Pair('a', 'b', [records.measured(gamma)])
-      _, rows = records.cells(markdown_tables.table_2([], [pair]))
-      assert rows[12][3] == f'{gamma}, {chosen}'
+
+    def chosen(*found):
+      pair = markdown_tables.Pair('a', 'b', found)
+      page = markdown_tables.table_2([], [pair])
+      return [row['gamma'] for row in records.table_with(page, 'efficiency')]
+
+    assert chosen(records.measured(6)) == ['6, given and Theorem 3.8']
+    assert chosen(records.measured(5)) == ['5, given']
     # The second one was measured because it was the best when it was chosen.
     both = [records.measured(gamma) for gamma in (6, 7)]
-    pair = markdown_tables.Pair('a', 'b', both)
-    _, rows = records.cells(markdown_tables.table_2([], [pair]))
-    assert [row[3] for row in rows[12:]] == ['6, given', '7, Theorem 3.8']
+    assert chosen(*both) == ['6, given', '7, Theorem 3.8']
+    # Without a cost the theorem has no best gamma.
+    free = dataclasses.replace(records.measured(24), c=0.0)
+    assert chosen(free) == ['24, given']
+
+  def test_each_pair_is_named(self):
+    own = records.measured(3, task='mine', inputs_length=9, split='test')
+    pair = markdown_tables.Pair('a', 'b', [own])
+    for make in (
+        lambda pairs: markdown_tables.table_2([], pairs),
+        lambda pairs: markdown_tables.table_4([], pairs),
+        lambda pairs: markdown_tables.table_3([], pairs),
+    ):
+      (row,) = records.table_with(make([pair]), 'drafter')[:1]
+      if 'target' not in row:  # the table of alpha
+        continue
+      assert row == {
+          'task': 'a', 'draft': 'b', 'data': 'mine, test',
+          'input / output tokens': '9 / 48',
+          'target': 'target/checkpoint_2 11.1B',
+          'drafter': 'draft/checkpoint_4 77M', 'dtype': 'bfloat16',
+          'examples': '64',
+      }  # fmt: skip
 
   def test_not_run(self):
-    table = markdown_tables.table_2([])
-    assert table.startswith('Nothing was run.')
-    header, rows = records.cells(table)
+    """The paper's rows stand alone, and no row is of dashes."""
+    page = markdown_tables.table_2([])
+    rows = records.table_with(page, 'EMP')
     for cells, row in zip(rows, published.TABLES_2_AND_4, strict=True):
-      assert cells[header.index('acceptance')] == 'not run'
-      assert cells[header.index('over plain')] == '-'
-      assert cells[header.index("paper's EMP")] == f'{row.measured:.1f}'
-      assert cells.count('-') == 10
+      assert cells['EMP'] == f'{row.measured:.1f}'
+      assert '-' not in cells.values()
+
+  def test_simulated_rows(self):
+    """Each stands beside the paper's row with its alpha, gamma and draft."""
+    simulated = [
+        dataclasses.replace(
+            records.simulated(row.alpha, gamma=row.gamma),
+            temperature=float(row.temperature),
+            drafter=dataclasses.replace(
+                records.measured().drafter, name=f't5_1_1_{row.draft}'
+            ),
+        )
+        for row in published.TABLES_2_AND_4[:3]
+    ]
+    page = markdown_tables.table_2(simulated)
+    rows = records.table_with(page, 'efficiency')
+    assert [row['draft'] for row in rows] == ['small ★', 'base', 'large']
+    assert all(row['alpha'] == row["paper's alpha"] for row in rows)
+    assert len(records.table_with(page, 'EMP')) == 9
 
 
 class TestTable3:
@@ -110,31 +149,27 @@ class TestTable3:
     ]
     page = markdown_tables.table_3(known)
     assert page.splitlines()[-1] == f'<!-- {digest.note(known)} -->'
-    _, rows = records.cells(page)
+    (header, rows), (_, papers) = records.tables(page)
     name = (
         'bulletins_ende: draft/checkpoint_4 for target/checkpoint_2, bfloat16'
     )
-    assert rows[:2] == [
-        [name, '1', '0.654', '[0.640, 0.670]', '10000', '-'],
-        [name, '0', '0.100', '-', '9', '-'],
+    assert header == ['drafter', 'T', 'alpha', '95% interval', 'tokens']
+    assert rows == [
+        [name, '1', '0.654', '[0.640, 0.670]', '10000'],
+        [name, '0', '0.100', '-', '9'],
     ]
-    bigram = ['EnDe: bigram, for T5-XXL', '1', '-', '-', '-', '0.19']
-    assert bigram in rows[2:]
+    assert ['EnDe', 'T5-XXL', 'bigram', '0.20', '0.19'] in papers
 
-  @pytest.mark.parametrize(
-      ('topk', 'start', 'paper'),
-      [(0, 'EnDe: small', '0.62'), (40, 'EnDe: small, topk 40', '-')],
-  )
-  def test_only_the_same_sampling_is_beside_the_papers(
-      self, topk, start, paper
-  ):
+  @pytest.mark.parametrize(('topk', 'paper'), [(0, '0.62'), (40, None)])
+  def test_only_the_same_sampling_is_beside_the_papers(self, topk, paper):
     alpha = run_record.Alpha(0.6543, (0.64, 0.67), num_tokens=10_000)
     record = dataclasses.replace(
         records.measured(3, 1.0), alpha=alpha, gamma=None, topk=topk
     )
     pair = markdown_tables.Pair('EnDe', 'small', [record])
-    _, (row, *_) = records.cells(markdown_tables.table_3([], [pair]))
-    assert (row[0], row[-1]) == (start, paper)
+    page = markdown_tables.table_3([], [pair])
+    (row,) = records.table_with(page, '95% interval')
+    assert row.get("paper's") == paper
 
 
 _ROWS = published.TABLES_2_AND_4

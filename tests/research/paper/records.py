@@ -83,13 +83,27 @@ def changed(record, key, **values):
   return dataclasses.replace(record, **{key: nested})
 
 
+def tables(page):
+  """Return header and rows of cells of each table of a page."""
+  found = []
+  for part in page.split('\n\n'):
+    lines = [x for x in part.splitlines() if x.startswith('|')]
+    if lines:
+      split = [[c.strip() for c in x.strip('|').split('|')] for x in lines]
+      assert len({len(row) for row in split}) == 1
+      found.append((split[0], split[2:]))
+  return found
+
+
 def cells(page):
-  """Return header and cells, by row, of the last table of a page."""
-  *_, table = page.split('\n\nDetails:\n\n')
-  lines = [line for line in table.splitlines() if line.startswith('|')]
-  found = [[c.strip() for c in line.strip('|').split('|')] for line in lines]
-  assert len({len(row) for row in found}) == 1
-  return found[0], found[2:]
+  """Return header and rows of cells of the last table of a page."""
+  return tables(page)[-1]
+
+
+def table_with(page, name):
+  """Return the rows of the last table of a page with a column, by column."""
+  header, rows = [x for x in tables(page) if name in x[0]][-1]
+  return [dict(zip(header, row, strict=True)) for row in rows]
 
 
 def _model(name, num_params):

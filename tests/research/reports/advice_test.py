@@ -23,6 +23,8 @@ def record(gamma, verify_ms=2.0, speedup=1.5, interval=(1.4, 1.6)):
   """Return a run whose parts cost the same at any gamma, but for verifying."""
   return run_record.RunRecord(
       gamma=gamma,
+      num_examples=64,
+      batch_size=1,
       encoder_s=run_record.EncoderSeconds(0.2, 0.1),
       bound_speedup=1.7,
       t1_ms=2.0,
@@ -149,9 +151,9 @@ class TestAdvise:
 )
 def test_no_gain_is_claimed_that_was_not_measured(interval, words):
   run = record(3, speedup=1.1, interval=interval)
-  found = advice.describe(advice.Advice(run, None))
+  found = advice.describe_advice(advice.Advice(run, None))
   assert re.search(words, found) and found.count('1.10x') == 1
-  more = advice.describe(advice.Advice(run, (7, 1.5)))
+  more = advice.describe_advice(advice.Advice(run, (7, 1.5)))
   assert 'Gamma 7 was not run and is expected to give 1.50x' in more
 
 
@@ -160,5 +162,5 @@ def test_costs_are_of_the_largest_gamma():
   runs = [dataclasses.replace(record(gamma), **times) for gamma in (7, 3)]
   text = advice.describe_costs(runs)
   assert 'up to gamma 7 would give 2.50x' in text
-  assert '--gin.COST_COEFFICIENT=0.050' in text
+  assert '--gin.COST_COEFFICIENT=0.05 ' in text
   assert "--gin.VERIFY_COST_RATIO='{2: 1.40, 4: 1.50, 8: 1.75}'" in text

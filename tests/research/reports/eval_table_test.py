@@ -54,7 +54,7 @@ class TestTable:
     )
     assert len({len(line) for line in (header, *rows[:2])}) == 1
     assert rows[0].split() == [
-        '0', '5', '2.25', '0.50', '-', '3.00', '2.00', '1.50x', '[1.40,',
+        '0', '5', '2.25', '0.50', '-', '3.00', '2.00', '1.50', '[1.40,',
         '1.60]',
     ]  # fmt: skip
     assert rows[1].split()[:2] == ['0.5', '10']
@@ -212,7 +212,7 @@ class TestRender:
   def test_sampling(self):
     run = records.measured(topk=9, draft_sampling={'topk': 5})
     table = walltime_summary.render([run, run])
-    assert '; topk 9; draft topk 5; target ' in table
+    assert '; topk 9; draft topk 5; bulletins_ende' in table
 
   def test_quality(self):
     """A wrong vocabulary of equal size shows in nothing else."""

@@ -92,16 +92,6 @@ _TARGET = descriptions.ModelDescription
 _DRAFTER = descriptions.DrafterDescription
 
 
-def test_verdict_is_by_the_interval():
-  """As it is printed: 1.004 is 1.00."""
-  verdict = lambda *interval: readings.verdict(
-      records.measured(speedup=1.1, speedup_ci95=interval or None)
-  )
-  assert verdict(1.01, 1.2) == 'faster' and verdict(0.8, 0.99) == 'slower'
-  for interval in ((0.99, 1.2), (1.004, 1.2), (0.8, 0.996)):
-    assert verdict(*interval) == 'no difference shown'
-  assert verdict() == 'no interval'
-
 
 def test_alpha_of_simulated_acceptance_is_its_rate():
   """The models' own alpha says nothing of such a run."""
