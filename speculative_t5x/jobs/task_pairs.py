@@ -20,6 +20,7 @@ import functools
 import gc
 
 from etils import epath
+import jax
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import measurements
@@ -220,6 +221,9 @@ def _measure_task(
         settings.control_topk if is_timed else (),
     )
     drafter_folder.finish()
+    gc.collect()
+    # The programs of a drafter, hundreds of MB, are of no use to the next one.
+    jax.clear_caches()
 
 
 def _add_ngrams(folder: epath.Path, task: TaskPairs, found: _Found) -> _Found:
