@@ -108,13 +108,14 @@ def measure(
   if task.copies:
     drafter = lookup_source.FromContext().load()
   with_length = functools.partial(decoder.with_drafter, drafter)
-  lengths = {'inputs': pair.inputs_length, 'targets': decoder.length}
+  options = decoder.options
+  lengths = {'inputs': options.inputs_length, 'targets': options.max_tokens}
   loaded = examples_lib.load(task.name, task.split, lengths, examples)
   requests = {}
   for temperature in _TEMPERATURES:
     made = requests_lib.Requests(
         inputs_length=loaded.tokens.shape[1],
-        length=decoder.length,
+        max_tokens=options.max_tokens,
         batch_size=1,
         sampling=sampling_lib.Sampling(temperature),
     )

@@ -74,12 +74,11 @@ def fill_store(
 ) -> answers.Store:
   """Return a store of the target's own answers."""
   embedder = answers.Embedder(
-      decoder.tokens, decoder.vocabulary, decoder.inputs_length
+      decoder.tokens, decoder.vocabulary, decoder.options.inputs_length
   )
   store = answers.Store(embedder)
   for part in batching.parts(texts, _FILL_BATCH):
-    outputs = decoder.decode_plain(part).texts
-    store.add(part, [decodes[-1] for decodes in outputs])
+    store.add(part, decoder.decode_plain(part).best)
   return store
 
 
@@ -132,9 +131,8 @@ def main(given: Sequence[str] | None = None) -> None:
       pair.tokens.target,
       drafter,
       pair.vocabulary,
+      pair.options,
       gamma=options.gamma,
-      inputs_length=pair.inputs_length,
-      targets_length=pair.tokens.length,
   )
   measured = {}
   for name, read in _TASKS.items():

@@ -139,9 +139,13 @@ def decode_alone(case: cases.Case, options: argparse.Namespace) -> Decode:
       target,
       find_drafter(case, options.draft).find(found, None)(),
       gamma=options.gamma,
-      length=cases.LENGTH,
+      max_tokens=cases.LENGTH,
   )
-  requests = requests_lib.Requests(cases.LENGTH, cases.LENGTH, options.batch)
+  requests = requests_lib.Requests(
+      inputs_length=cases.LENGTH,
+      max_tokens=cases.LENGTH,
+      batch_size=options.batch,
+  )
 
   def decode(inputs: np.ndarray) -> np.ndarray:
     rows = [

@@ -164,7 +164,7 @@ def count_step_bytes(size: str, shapes: simulated_walltimes.Shapes) -> int:
       model,
       draft_model_source.from_model(model),
       gamma=1,
-      length=shapes.targets_length,
+      max_tokens=shapes.targets_length,
   )
   return read_floor.step_bytes(decoder, shapes.batch_size, shapes.inputs_length)
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x import embedded
+from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.drafters import tables
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
@@ -48,7 +49,7 @@ NUM_EXAMPLES = len(combinations.RULES) * NUM_POLICIES
 
 @functools.cache
 def decoder(task):
-  return embedded.load_decoder(GAMMA, task)
+  return embedded.load_decoder(task, gamma=GAMMA)
 
 
 @functools.cache
@@ -142,8 +143,11 @@ def plain(task) -> tuple[list[tuple[str, str]], np.ndarray]:
 def test_outputs_are_those_of_plain_decoding(drafter, task):
   pairs, sequences = plain(task)
   texts, outputs = zip(*pairs)
-  hints = list(outputs) if drafter == 'lookup in hints' else None
-  request, _ = decoder(task).make_request(texts, hints=hints)
+  request, _ = decoder(task).make_request(texts)
+  if drafter == 'lookup in hints':
+    vocabulary = decoder(task).vocabulary
+    hints = [hints_lib.encode(text, vocabulary) for text in outputs]
+    request = request.replace(hints=hints_lib.stack(hints))
   turns = jnp.arange(NUM_EXAMPLES, dtype=jnp.int32) // NUM_POLICIES
   request = request.replace(
       rule=combinations.RuleOfRow(turns % len(combinations.RULES)),

@@ -92,7 +92,7 @@ def decoded(oracles):
       model.model,
       draft_model_source.from_model(draft.model),
       gamma=5,
-      length=LENGTH,
+      max_tokens=LENGTH,
       rescale_log_probs=False,
       matmul_precision='highest',
   )

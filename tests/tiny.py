@@ -107,7 +107,7 @@ def decoder(
   """Return a decoder of the tiny network with a draft model of its sizes."""
   draft = draft_model_source.from_model(model(config, noise=noise))
   return token_decoder.TokenDecoder(
-      model(config), draft, gamma=gamma, length=length, **options
+      model(config), draft, gamma=gamma, max_tokens=length, **options
   )
 
 
@@ -224,7 +224,7 @@ def requests(
   count = len(rows)
   made = requests_lib.Requests(
       inputs_length=max(len(row) for row in rows),
-      length=length,
+      max_tokens=length,
       batch_size=batch_size or count,
       **options,
   )

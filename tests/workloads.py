@@ -48,7 +48,7 @@ def text_decoder(
     drafter: source.Drafting | None = None, **options: Any
 ) -> text_decoder_lib.TextDecoder:
   """Return a decoder of texts by `CONFIG`, by default with a draft model."""
-  settings = dict(gamma=2, inputs_length=24, targets_length=12) | options
+  settings = dict(gamma=2, inputs_length=24, max_tokens=12) | options
   if drafter is None:
     drafter = draft_model_source.from_model(tiny.model(CONFIG, noise=0.1))
   vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)

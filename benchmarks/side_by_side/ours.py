@@ -46,7 +46,7 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
       target,
       kind.from_model(draft or target),
       gamma=case.gamma,
-      length=cases.LENGTH,
+      max_tokens=cases.LENGTH,
   )
   ways = {
       'plain': measuring.Way(

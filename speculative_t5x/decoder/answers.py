@@ -108,7 +108,9 @@ class Embedder:
     # Powers of two, so that few shapes are compiled.
     size = min(batching.power_of_two(len(rows)), _MAX_BATCH)
     size = sharding.round_up(self.decoder.mesh, size)
-    requests = requests_lib.Requests(length, length=1, batch_size=size)
+    requests = requests_lib.Requests(
+        inputs_length=length, max_tokens=1, batch_size=size
+    )
     # Without rows, a batch of padding still shows the width of the vectors.
     batches = requests.of([requests_lib.Row(ids, 0) for ids in rows or [[]]])
     vectors = [self.read(batch)[1] for batch in batches]
@@ -347,7 +349,8 @@ class Finder:
   def __call__(self, request: requests_lib.Request) -> requests_lib.Request:
     """Return a request with features, and with answers behind its hints."""
     embedder = self.store.embedder
-    length, end = embedder.decoder.length, embedder.vocabulary.eos_id
+    length = embedder.decoder.options.max_tokens
+    end = embedder.vocabulary.eos_id
     features, vectors = embedder.read(request)
     found = requests_lib.hints_of(request)
     for own, vector in zip(found, vectors, strict=True):

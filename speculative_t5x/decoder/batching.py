@@ -10,6 +10,8 @@ import numpy as np
 
 from speculative_t5x.speculation import contracts
 
+_MIN_WIDTH = 32  # below it, widths save little
+
 
 def parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
   """Yield lists of `size` items, read one list at a time; the last is shorter.
@@ -67,6 +69,22 @@ def text_ids(
   """
   before_end = itertools.takewhile(lambda i: i not in special_ids.ends, ids)
   return [i for i in before_end if i != special_ids.padding]
+
+
+def input_width(longest: int, inputs_length: int) -> int:
+  """Return the least width of a batch that holds its longest input.
+
+  Each width compiles once more, and runs the encoder at half and a quarter of
+  itself too (`input_widths`). Quarters of quarters are therefore enough.
+
+  Args:
+    longest: Tokens of the longest input.
+    inputs_length: The most that an input may have.
+  """
+  width = inputs_length
+  while width // 4 >= max(longest, _MIN_WIDTH):
+    width //= 4
+  return width
 
 
 def power_of_two(count: int) -> int:

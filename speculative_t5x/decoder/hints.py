@@ -47,6 +47,8 @@ def encode(
     raise TypeError(
         f'Hints are a text, a list of texts, or None; got {hints!r}.'
     )
+  for text in texts:
+    check_unicode('A hint', text)
   encoded = []
   room = limit
   for ids in filter(None, map(vocabulary.encode, texts)):
@@ -93,3 +95,15 @@ def unstack(stacked: np.ndarray) -> list[list[list[int]]]:
       ]
       for row in stacked.tolist()
   ]
+
+
+def check_unicode(name: str, text: str) -> None:
+  """Raise ValueError for text that has no UTF-8."""
+  try:
+    text.encode()
+  except UnicodeEncodeError as error:
+    raise ValueError(
+        f'{name} has a lone surrogate, {text[error.start]!a}, at character'
+        f' {error.start}: it is not text. Read it with the right encoding, or'
+        " replace it by text.encode('utf-8', 'replace').decode()."
+    ) from None

@@ -7,11 +7,12 @@ Strings, the examples of a task and random tokens all become requests here.
 Legend: examples, inputs_length, num_decodes (samples per example).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
+import itertools
 import operator
 import reprlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flax import struct
 import jax
@@ -25,6 +26,9 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
+
+BATCH_SIZE = 8  # inputs that are decoded together, unless a call says so
+_MISSING = object()
 
 
 @struct.dataclass
@@ -105,36 +109,38 @@ class Row(NamedTuple):
     example_id: With the seed, all that a sample depends on, up to rounding.
     hints: Token ids of each hint, see `hints.encode`.
     is_decoded: Whether it is decoded; otherwise its output is empty.
+    is_truncated: Whether tokens of the input were cut.
+    is_unknown: Whether it has text that the vocabulary does not know.
   """
 
   tokens: Sequence[int]
   example_id: int
   hints: Sequence[Sequence[int]] = ()
   is_decoded: bool = True
+  is_truncated: bool = False
+  is_unknown: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class Requests:
-  """Makes requests of one shape, which differ in their inputs alone.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+  """Settings that the inputs of a call share. None of their values recompiles.
 
   Attributes:
-    inputs_length: Tokens per input; longer ones are cut.
-    length: Most tokens per output.
-    batch_size: Inputs per request.
     sampling: Sampling of the target, which the outputs follow.
-    draft_sampling: Sampling of the drafter; None for the target's.
-    seed: Seed of the samples.
-    rule: Decides which draft tokens are accepted.
+    draft_sampling: Sampling of the drafter; None for the target's. It changes
+      the acceptance rate and never the distribution of the outputs.
+    max_tokens: Most tokens per output, end included; None for the decoder's.
+    seed: With an example id, all that a sample depends on, up to rounding.
+    rule: Decides which draft tokens are accepted; `rules` has others. Another
+      class compiles anew.
   Raises:
-    ValueError: for a seed that is no int32, or something that is not a Sampling
-      or a rule.
+    ValueError: for a value out of range, or something that is not a Sampling or
+      a rule.
   """
 
-  inputs_length: int
-  length: int
-  batch_size: int
   sampling: sampling_lib.Sampling = sampling_lib.GREEDY
   draft_sampling: sampling_lib.Sampling | None = None
+  max_tokens: int | None = None
   seed: int = 0
   rule: contracts.Rule = verification.TOKENWISE
 
@@ -142,8 +148,36 @@ class Requests:
     _check_sampling('sampling', self.sampling)
     if self.draft_sampling is not None:
       _check_sampling('draft_sampling', self.draft_sampling)
+    if self.max_tokens is not None:
+      ranges.check_settings(ranges.COUNT, max_tokens=self.max_tokens)
     description.check(self.rule)
     check_int32('seed', self.seed)
+
+  def within(self, max_tokens: int) -> 'Settings':
+    """Return the settings for a decoder of so many tokens per output.
+
+    Raises:
+      ValueError: if more are asked for.
+    """
+    if (self.max_tokens or max_tokens) > max_tokens:
+      raise ValueError(
+          f'max_tokens is {self.max_tokens}, and the decoder was made for'
+          f' {max_tokens}. Make it with max_tokens={self.max_tokens}.'
+      )
+    return dataclasses.replace(self, max_tokens=self.max_tokens or max_tokens)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Requests(Settings):
+  """Makes requests of one shape, which differ in their inputs alone.
+
+  Attributes:
+    inputs_length: Tokens per input; longer ones are cut.
+    batch_size: Inputs per request.
+  """
+
+  inputs_length: int
+  batch_size: int
 
   def of(self, rows: Sequence[Row]) -> Iterator[Request]:
     """Yield requests; rows that are not decoded fill the last one.
@@ -160,7 +194,7 @@ class Requests:
       part = slice(start, start + self.batch_size)
       own = rows[part]
       tokens = batching.pad([row.tokens for row in own], self.inputs_length)
-      limits = [self.length if row.is_decoded else 0 for row in own]
+      limits = [self.max_tokens if row.is_decoded else 0 for row in own]
       yield Request(
           inputs=self._fill(tokens),
           example_ids=self._fill([row.example_id for row in own], 0),
@@ -187,29 +221,58 @@ def _check_sampling(name: str, value: sampling_lib.Sampling) -> None:
     )
 
 
-def check_rows(
-    ids: Sequence[Sequence[int]], example_ids: Sequence[int] | None
-) -> list[Row]:
-  """Return the rows of inputs that a caller gives.
+def align(
+    inputs: Iterable[Any], **columns: Iterable[Any] | None
+) -> Iterator[tuple[int, Any, dict[str, Any]]]:
+  """Yield index, input and entries of the columns, read one input at a time.
 
   Args:
-    ids: Tokens of each input.
-    example_ids: One id per input; None for 0, 1, ...
+    inputs: Any iterable.
+    **columns: One entry per input each; None for a column without entries.
   Raises:
-    ValueError: for no inputs, an empty one, or ids that do not fit.
+    ValueError: naming a column that has another number of entries.
   """
-  if not len(ids):
+  columns = {name: x for name, x in columns.items() if x is not None}
+  for name, column in columns.items():
+    if isinstance(column, str):
+      raise ValueError(
+          f'{name} must be a list with one entry per input, got one text. Give'
+          ' None for an input without an entry.'
+      )
+  rows = itertools.zip_longest(inputs, *columns.values(), fillvalue=_MISSING)
+  for index, (value, *entries) in enumerate(rows):
+    for name, entry in zip(columns, entries, strict=True):
+      if _MISSING in (value, entry):
+        ends, goes_on = ('inputs', name)[:: 1 if value is _MISSING else -1]
+        raise ValueError(
+            f'{name} must be a list with one entry per input: {ends} end after'
+            f' {index}, and {goes_on} go on.'
+        )
+    yield index, value, dict(zip(columns, entries, strict=True))
+
+
+def make_row(
+    name: str, tokens: Sequence[int], example_id: int, **values: Any
+) -> Row:
+  """Return the row of an input.
+
+  Args:
+    name: What messages call the input.
+    tokens: Its token ids.
+    example_id: Its id.
+    **values: Other attributes of the row.
+  Raises:
+    ValueError: for an input without tokens, or an id of more than 32 bits.
+  """
+  if not len(tokens):
+    raise ValueError(f'{name} is empty. Remove it, or fill it.')
+  check_int32(f'The example id of {name}', example_id)
+  return Row(tokens, example_id, **values)
+
+
+def some(rows: Iterable[Row]) -> list[Row]:
+  """Return rows as a list; raise ValueError where there are none."""
+  rows = list(rows)
+  if not rows:
     raise ValueError('There is nothing to decode. Give at least one input.')
-  for index, row in enumerate(ids):
-    if not len(row):
-      raise ValueError(f'Input {index} is empty. Remove it, or fill it.')
-  if example_ids is None:
-    example_ids = range(len(ids))
-  if len(example_ids) != len(ids):
-    raise ValueError(
-        'There must be one example id per input, got'
-        f' {len(example_ids)} ids and {len(ids)} inputs.'
-    )
-  for index, each in enumerate(example_ids):
-    check_int32(f'example_ids[{index}]', each)
-  return [Row(*each) for each in zip(ids, example_ids, strict=True)]
+  return rows

@@ -1,26 +1,22 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Strings in; texts, scores and statistics out.
+"""Strings in; texts, scores and statistics out."""
 
-Legend: examples, num_decodes (samples per example), length (of the outputs).
-"""
-
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import os
-import reprlib
-from typing import NamedTuple
+from typing import Any
 
 from etils import epath
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
@@ -30,73 +26,23 @@ from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import given
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import sharding
-from speculative_t5x.rules import description
-from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import draft_length
-from speculative_t5x.speculation import ranges
-from speculative_t5x.speculation import sampling as sampling_lib
-from speculative_t5x.speculation import verification
-
-INPUTS_LENGTH, TARGETS_LENGTH = 512, 128  # as T5 was trained
-_MIN_WIDTH = 32  # below it, widths save little
-
-
-@dataclasses.dataclass(frozen=True)
-class Output:
-  """The outputs of one batch, in T5X's form: the best decode comes last.
-
-  Attributes:
-    texts: [examples][num_decodes] strings.
-    scores: [examples, num_decodes] float32, log-probabilities.
-    sequences: [examples, num_decodes, length] int32.
-    num_truncated: Number of inputs that were cut to their limit.
-    num_unknown: Number of inputs with text that the vocabulary does not know,
-      see `vocabularies.Vocabulary.knows`.
-    statistics: Counts and rates of the batch under the names of the run record
-      (`docs/run_record.md`).
-    decoded: Tokens and counts per row, before sorting, as numpy arrays.
-  """
-
-  texts: list[list[str]]
-  scores: np.ndarray
-  sequences: np.ndarray
-  num_truncated: int
-  num_unknown: int
-  statistics: dict[str, object]
-  decoded: token_decoder.Decoded
-
-  def __repr__(self) -> str:
-    calls = self.statistics['target_calls']
-    return f'Output({reprlib.repr(self.texts)}, {calls} target calls)'
-
-
-class InputCounts(NamedTuple):
-  """How many inputs of a batch are not decoded as they were given.
-
-  Attributes:
-    num_truncated: Inputs that were cut to their limit.
-    num_unknown: Inputs with text that the vocabulary does not know.
-  """
-
-  num_truncated: int
-  num_unknown: int
 
 
 class TextDecoder:
   """A target, a drafter, and the vocabulary of both.
 
-  Compiles at the first call of a shape: another number of texts compiles
-  again, another temperature, top-k, top-p or seed does not.
+  Compiles at the first call of a shape: see `TokenDecoder.in_batches`. Another
+  number of tokens, temperature, top-k, top-p or seed does not compile anew.
 
   Example:
 
     >>> from speculative_t5x import embedded
     >>> decoder = embedded.load_decoder(gamma=5)
-    >>> texts = ['The train from Bonn will be 20 minutes late.']
-    >>> output, plain = decoder.decode(texts), decoder.decode_plain(texts)
-    >>> output.texts == plain.texts
+    >>> text = 'The train from Bonn will be 20 minutes late.'
+    >>> result, plain = decoder.decode(text), decoder.decode_plain(text)
+    >>> result.text == plain.text
     True
-    >>> output.statistics['target_calls'] < plain.statistics['target_calls']
+    >>> result.statistics['target_calls'] < plain.statistics['target_calls']
     True
   """
 
@@ -105,274 +51,258 @@ class TextDecoder:
       target: models.Model,
       drafter: given.Given,
       vocabulary: vocabularies.Vocabulary,
-      *,
-      gamma: int = 5,
-      inputs_length: int = INPUTS_LENGTH,
-      targets_length: int = TARGETS_LENGTH,
-      hints_length: int | None = None,
-      num_decodes: int = 1,
-      policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
-      rescale_log_probs: bool = True,
-      mask_padded_ids: bool = False,
-      matmul_precision: str | None = None,
+      options: options_lib.Options = options_lib.Options(),  # noqa: B008
+      **changes: Any,
   ):
     """Bind target, drafter and vocabulary; compile nothing yet.
 
     Args:
-      target: Model whose distribution the outputs follow; on one device or on a
-        mesh, whose data axis must then divide the number of texts.
-      drafter: Drafts for the target: a loaded model, a source that needs no
-        checkpoint of the target, or a `source.Drafting`; None for lookup.
+      target: See `TokenDecoder`.
+      drafter: Likewise.
       vocabulary: Vocabulary of the target, see `vocabularies.load`.
-      gamma: Draft tokens per block, at least 1.
-      inputs_length: Inputs are cut to this many tokens, end included. Batches
-        of shorter inputs are decoded at a quarter of it, or a quarter of that.
-      targets_length: Outputs stop at this many tokens, end included.
-      hints_length: Hints of an example are cut to this many tokens; None for
-        all of them.
-      num_decodes: Samples per example.
-      policy: Draft length policy; `policies` has others.
-      rescale_log_probs: Whether to score under the distribution sampled from
-        (True, T5X's default), or under the model's own (False).
-      mask_padded_ids: Whether ids beyond the vocabulary, which only pad the
-        logits to a round width, are forbidden. T5X lets them take part.
-      matmul_precision: JAX's setting for matrix products; None leaves it.
+      options: See `Options`.
+      **changes: Options by name, such as `gamma=3`.
     Raises:
       vocabularies.VocabularyError: if a model has fewer logits than the
         vocabulary has pieces, or another end of sequence.
-      ValueError: for gamma, num_decodes or a length below 1.
+      TypeError, ValueError: See `TokenDecoder`.
     """
-    limits = {'inputs_length': inputs_length, 'hints_length': hints_length}
-    limits = {name: x for name, x in limits.items() if x is not None}
-    ranges.check_settings(ranges.COUNT, **limits)
+    options = options_lib.change(options, changes)
     drafter = given.load(drafter)
     models.check_end(vocabulary.name, vocabulary.eos_id, target.special_ids)
     vocabulary = models.fit_vocabulary(vocabulary, target, drafter.models)
-    self._rescale_log_probs = rescale_log_probs
+    if options.mask_padded_ids and options.num_valid_tokens is None:
+      options = dataclasses.replace(
+          options, num_valid_tokens=vocabulary.num_ids
+      )
     self.vocabulary = vocabulary
-    self.inputs_length = inputs_length
-    self.hints_length = hints_length
-    self.tokens = token_decoder.TokenDecoder(
-        target,
-        drafter,
-        gamma=gamma,
-        length=targets_length,
-        num_decodes=num_decodes,
-        policy=policy,
-        rescale_log_probs=rescale_log_probs,
-        num_valid_tokens=vocabulary.num_ids if mask_padded_ids else None,
-        matmul_precision=matmul_precision,
-    )
+    self.options = options
+    self.tokens = token_decoder.TokenDecoder(target, drafter, options)
 
   def __repr__(self) -> str:
     return (
-        f'TextDecoder({self.tokens}, inputs of at most {self.inputs_length}'
-        f' tokens, vocabulary {self.vocabulary.name})'
+        f'TextDecoder({self.tokens}, inputs of at most'
+        f' {self.options.inputs_length} tokens, vocabulary'
+        f' {self.vocabulary.name})'
     )
 
-  @sampling_lib.as_one
   def decode(
       self,
-      texts: Sequence[str],
+      texts: str | Iterable[str],
       *,
-      sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
-      draft_sampling: sampling_lib.Sampling | None = None,
-      seed: int = 0,
-      example_ids: Sequence[int] | None = None,
-      hints: Sequence[hints_lib.Hints] | None = None,
+      batch_size: int = requests_lib.BATCH_SIZE,
+      example_ids: Iterable[int] | None = None,
+      hints: Iterable[hints_lib.Hints] | None = None,
       answers: engine.Answers | None = None,
-      rule: contracts.Rule = verification.TOKENWISE,
-  ) -> Output:
+      **settings: Any,
+  ) -> results.Result | results.Output:
     """Decode speculatively.
 
     The outputs follow the target's distribution, unless the rule is one that is
     not lossless.
 
     Args:
-      texts: Inputs, none empty.
-      sampling: Temperature, top-k, top-p, min-p and typical sampling of the
-        target; the default is argmax.
-      draft_sampling: Sampling of the drafter; None for the target's. It changes
-        the acceptance rate and never the distribution of the outputs.
-      seed: With the example id, all that a sample depends on, up to rounding.
+      texts: Inputs, none empty; or one input.
+      batch_size: Most inputs that are decoded together.
       example_ids: One id per input; 0, 1, ... by default.
       hints: Per input, a text that the output may repeat, several in order of
-        preference, or None. They make drafts of drafters that read them, and
-        never change the distribution of the outputs.
+        preference, or None; of one input, its own. They make drafts of drafters
+        that read them, and never change the distribution of the outputs.
       answers: Adds earlier answers behind the hints, see `answers.Finder`; None
         for none.
-      rule: Decides which draft tokens are accepted; `rules` has others.
+      **settings: Those of `requests.Settings`: `sampling` (the default is
+        argmax), `draft_sampling`, `max_tokens`, `seed` and `rule`.
+    Returns:
+      A `Result` of one input, an `Output` of several.
     Raises:
+      TypeError: for an unknown argument.
       ValueError: for an empty input or a value out of range, for a rule whose
         outputs cannot be scored, or for hints that the drafter does not read.
     """
-    description.check(rule)
-    if self._rescale_log_probs and not rule.is_lossless:
-      raise ValueError(
-          f'The rule {rule.name} may write tokens that have probability 0 under'
-          ' the distribution sampled from, and so no score. Make the'
-          ' TextDecoder with rescale_log_probs=False.'
-      )
-    request, counted = self.make_request(
-        texts,
-        sampling=sampling,
-        draft_sampling=draft_sampling,
-        seed=seed,
-        example_ids=example_ids,
-        hints=hints,
-        rule=rule,
-    )
-    if request.hints is not None:
-      self.tokens.check_reads_hints()
-    speculative = engine.Engine(self.tokens, answers=answers)
-    return self._decode(speculative, request, counted)
+    settings = options_lib.change(requests_lib.Settings(), settings)
+    way = self._speculative(settings, answers)
+    columns = {'example_ids': example_ids, 'hints': hints}
+    return self._decode(way, texts, settings, batch_size, columns)
 
-  @sampling_lib.as_one
   def decode_plain(
       self,
-      texts: Sequence[str],
+      texts: str | Iterable[str],
       *,
-      sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
-      seed: int = 0,
-      example_ids: Sequence[int] | None = None,
-  ) -> Output:
-    """Decode by the target alone, one token per target call.
+      batch_size: int = requests_lib.BATCH_SIZE,
+      example_ids: Iterable[int] | None = None,
+      **settings: Any,
+  ) -> results.Result | results.Output:
+    """Decode by the target alone, one token per target call; see `decode`."""
+    settings = options_lib.change(requests_lib.Settings(), settings)
+    way = engine.Engine(self.tokens, is_plain=True)
+    columns = {'example_ids': example_ids}
+    return self._decode(way, texts, settings, batch_size, columns)
 
-    Args:
-      texts: Inputs, none empty.
-      sampling: Sampling of the target; the default is argmax.
-      seed: Seed of the samples.
-      example_ids: One id per input; 0, 1, ... by default.
-    Raises:
-      ValueError: for an empty input or a value out of range.
+  def stream(
+      self,
+      texts: Iterable[str],
+      *,
+      batch_size: int = requests_lib.BATCH_SIZE,
+      example_ids: Iterable[int] | None = None,
+      hints: Iterable[hints_lib.Hints] | None = None,
+      answers: engine.Answers | None = None,
+      **settings: Any,
+  ) -> Iterator[results.Result]:
+    """Decode speculatively; yield the result of each input, in their order.
+
+    Texts are read a batch at a time, so that any number of them takes the
+    memory of one batch. The arguments are those of `decode`.
     """
-    request, counted = self.make_request(
-        texts, sampling=sampling, seed=seed, example_ids=example_ids
+    settings = options_lib.change(requests_lib.Settings(), settings)
+    way = self._speculative(settings, answers)
+    rows = self._rows(texts, {'example_ids': example_ids, 'hints': hints})
+    batches = self.tokens.in_batches(rows, settings, batch_size)
+    return (
+        result
+        for part, request in batches
+        for result in self._results(way.run(request).decoded, part)
     )
-    plain = engine.Engine(self.tokens, is_plain=True)
-    return self._decode(plain, request, counted)
+
+  def generate(
+      self, ids: Iterable[Sequence[int]] | Sequence[int], **arguments: Any
+  ) -> list[list[int]] | list[int]:
+    """Decode token ids speculatively, see `TokenDecoder.generate`."""
+    return self.tokens.generate(ids, **arguments)
 
   def make_request(
       self,
-      texts: Sequence[str],
+      texts: Iterable[str],
       *,
-      sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
-      draft_sampling: sampling_lib.Sampling | None = None,
-      seed: int = 0,
-      example_ids: Sequence[int] | None = None,
-      hints: Sequence[hints_lib.Hints] | None = None,
-      rule: contracts.Rule = verification.TOKENWISE,
-  ) -> tuple[requests_lib.Request, InputCounts]:
-    """Tokenize a batch, as wide as inputs may be.
+      example_ids: Iterable[int] | None = None,
+      hints: Iterable[hints_lib.Hints] | None = None,
+      **settings: Any,
+  ) -> tuple[requests_lib.Request, list[requests_lib.Row]]:
+    """Tokenize a batch, as wide as inputs may be; see `decode`.
 
-    Args:
-      texts: Inputs, none empty.
-      sampling: See `decode`, as for all that follow.
-      draft_sampling: Sampling of the drafter.
-      seed: Seed of the samples.
-      example_ids: One id per input.
-      hints: Hints per input.
-      rule: Decides which draft tokens are accepted.
     Returns:
-      The request, and how many inputs were cut or have unknown text.
+      The request, and the rows that it was made of.
     """
-    if isinstance(texts, str):
+    settings = options_lib.change(requests_lib.Settings(), settings)
+    columns = {'example_ids': example_ids, 'hints': hints}
+    rows = requests_lib.some(self._rows(texts, columns))
+    (request,) = requests_lib.Requests(
+        **vars(settings.within(self.options.max_tokens)),
+        inputs_length=self.options.inputs_length,
+        batch_size=len(rows),
+    ).of(rows)
+    return request, rows
+
+  def _speculative(
+      self, settings: requests_lib.Settings, answers: engine.Answers | None
+  ) -> engine.Engine:
+    """Return the way to decode, after a check of the rule."""
+    rule = settings.rule
+    if self.options.rescale_log_probs and not rule.is_lossless:
+      raise ValueError(
+          f'The rule {rule.name} may write tokens that have probability 0 under'
+          ' the distribution sampled from, and so no score. Make the decoder'
+          ' with rescale_log_probs=False.'
+      )
+    return engine.Engine(self.tokens, answers=answers)
+
+  def _rows(
+      self, texts: Iterable[str], columns: Mapping[str, Iterable[Any] | None]
+  ) -> Iterator[requests_lib.Row]:
+    """Yield the row of each text."""
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
       raise ValueError(f'texts must be a list of inputs, got {texts!r}.')
-    for index, text in enumerate(texts):
-      if not isinstance(text, str):
-        raise ValueError(f'texts[{index}] must be a string, got {text!r}.')
-    encoded = [self.vocabulary.encode(text) for text in texts]
+    for index, text, entries in requests_lib.align(texts, **columns):
+      yield self._row(f'texts[{index}]', text, index, **entries)
+
+  def _row(
+      self,
+      name: str,
+      text: str,
+      index: int,
+      example_ids: int | None = None,
+      hints: hints_lib.Hints = None,
+  ) -> requests_lib.Row:
+    """Return the row of a text, and of its own example id and hints."""
+    if not isinstance(text, str):
+      raise ValueError(f'{name} must be a string, got {text!r}.')
+    hints_lib.check_unicode(name, text)
     # The vocabulary drops blanks, and characters that show nothing: an input
     # may be empty that has some.
-    rows = requests_lib.check_rows(encoded, example_ids)
-    if hints is None:
-      hints = [None] * len(texts)
-    if isinstance(hints, str) or len(hints) != len(texts):
-      found = 'one text' if isinstance(hints, str) else f'{len(hints)} entries'
-      raise ValueError(
-          f'hints must be a list with one entry per input, got {found} and'
-          f' {len(texts)} inputs. Give None for an input without hints.'
-      )
-    limit, end = self.inputs_length, self.tokens.target_model.special_ids.end
-    rows = [
-        row._replace(
-            tokens=batching.cut([*row.tokens, end], limit, end),
-            hints=hints_lib.encode(each, self.vocabulary, self.hints_length),
-        )
-        for row, each in zip(rows, hints, strict=True)
-    ]
-    (request,) = requests_lib.Requests(
-        inputs_length=limit,
-        length=self.tokens.length,
-        batch_size=len(rows),
-        sampling=sampling,
-        draft_sampling=draft_sampling,
-        seed=seed,
-        rule=rule,
-    ).of(rows)
-    knows = self.vocabulary.knows
-    return request, InputCounts(
-        sum(len(ids) >= limit for ids in encoded),
-        sum(not knows(*each) for each in zip(texts, encoded, strict=True)),
+    ids = self.vocabulary.encode(text)
+    row = requests_lib.make_row(
+        name,
+        ids,
+        index if example_ids is None else example_ids,
+        hints=hints_lib.encode(
+            hints, self.vocabulary, self.options.hints_length
+        ),
+        is_truncated=len(ids) >= self.options.inputs_length,
+        is_unknown=not self.vocabulary.knows(text, ids),
     )
+    if row.hints:
+      self.tokens.check_reads_hints()
+    end = self.tokens.target_model.special_ids.end
+    tokens = batching.cut([*ids, end], self.options.inputs_length, end)
+    return row._replace(tokens=tokens)
 
   def _decode(
       self,
       way: engine.Engine,
-      request: requests_lib.Request,
-      counted: InputCounts,
-  ) -> Output:
-    """Decode a batch at the least width that holds its longest input."""
-    inputs = np.asarray(request.inputs)
-    longest = np.count_nonzero(np.any(inputs != contracts.NO_TOKEN, axis=0))
-    inputs = jnp.asarray(inputs[:, : self._width(longest)])
-    decoded = way.run(request.replace(inputs=inputs)).decoded
-    total = counts.total([decoded])
+      texts: str | Iterable[str],
+      settings: requests_lib.Settings,
+      batch_size: int,
+      columns: Mapping[str, Any],
+  ) -> results.Result | results.Output:
+    """Decode texts; all are checked before the first is decoded."""
+    if is_one := isinstance(texts, str):
+      texts = [texts]
+      if columns.get('hints') is not None:
+        columns = {**columns, 'hints': [columns['hints']]}
+    rows = requests_lib.some(self._rows(texts, columns))
+    found, batches = [], []
+    for part, request in self.tokens.in_batches(rows, settings, batch_size):
+      batches.append(way.run(request).decoded)
+      found += self._results(batches[-1], part)
+    if is_one:
+      return found[0]
+    total = counts.total(batches)
     statistics = counts.count_run(total)
     if not way.is_plain:
       statistics |= counts.count_speculation(total)
       statistics |= counts.acceptance_rates(statistics)
-    sequences, scores = token_decoder.best_last(
-        decoded, self.tokens.num_decodes
-    )
-    special_ids = self.tokens.target_model.special_ids
-    texts = [
-        [
-            self.vocabulary.decode(batching.text_ids(ids, special_ids))
-            for ids in decodes
-        ]
-        for decodes in sequences.tolist()
-    ]
-    return Output(texts, scores, sequences, *counted, statistics, decoded)
+    return results.Output(found, statistics)
 
-  def _width(self, longest: int) -> int:
-    """Return the least width of a batch that holds its longest input.
-
-    Each width compiles once more, and runs the encoder at half and a quarter of
-    itself too (`input_widths`). Quarters of quarters are therefore enough.
-    """
-    width = self.inputs_length
-    while width // 4 >= max(longest, _MIN_WIDTH):
-      width //= 4
-    return width
+  def _results(
+      self, decoded: token_decoder.Decoded, rows: Sequence[requests_lib.Row]
+  ) -> Iterator[results.Result]:
+    """Yield the result of each row."""
+    padding = self.tokens.target_model.special_ids.padding
+    columns = counts.per_example([decoded], self.options.num_decodes)
+    decodes = self.tokens.decodes(decoded, len(rows))
+    for index, (row, (tokens, scores)) in enumerate(
+        zip(rows, decodes, strict=True)
+    ):
+      statistics = {name: x[index].tolist() for name, x in columns.items()}
+      if decoded.statistics is not None:
+        statistics |= counts.acceptance_rates(statistics)
+      texts = [
+          self.vocabulary.decode([i for i in ids if i != padding])
+          for ids in tokens
+      ]
+      yield results.Result(
+          texts, tokens, scores, statistics, row.is_truncated, row.is_unknown
+      )
 
 
 def load(
     target: checkpoints.Path | models.Model,
     draft: checkpoints.Path | given.Given = None,
     *,
-    gamma: int = 5,
     vocabulary: epath.PathLike | vocabularies.Vocabulary | None = None,
-    inputs_length: int = INPUTS_LENGTH,
-    targets_length: int = TARGETS_LENGTH,
-    hints_length: int | None = None,
-    num_decodes: int = 1,
-    policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
-    rescale_log_probs: bool = True,
-    mask_padded_ids: bool = False,
     dtype: str | None = None,
     mesh: jax.sharding.Mesh | None = None,
-    matmul_precision: str | None = None,
+    options: options_lib.Options = options_lib.Options(),  # noqa: B008
+    **changes: Any,
 ) -> TextDecoder:
   """Load a target, a drafter and their vocabulary, ready to decode texts.
 
@@ -386,22 +316,16 @@ def load(
       `early_exit_source.OfTarget(2)`, or a `source.Drafting`. None for lookup,
       which drafts without a model: it copies what followed the last tokens
       earlier in the input, the output or the hints.
-    gamma: Draft tokens per target call, at most.
     vocabulary: SentencePiece .model file, tokenizer.json or folder of one; or a
       vocabulary. None for the one in the folder of the target.
-    inputs_length: See `TextDecoder`, as for all that follow but two.
-    targets_length: Outputs stop at this many tokens.
-    hints_length: Hints of an example are cut to this many tokens.
-    num_decodes: Samples per text.
-    policy: Draft length policy.
-    rescale_log_probs: Whether to score under the distribution sampled from.
-    mask_padded_ids: Whether ids beyond the vocabulary are forbidden.
     dtype: Type that both models are loaded in and compute in; None for the one
       that suits the device: bfloat16 where it is native, else float32.
     mesh: Devices to load onto, see `sharding.make_mesh`; None for as few as
       hold the weights, which takes any number of texts.
-    matmul_precision: JAX's setting for matrix products.
+    options: See `Options`.
+    **changes: Options by name, such as `gamma=3`.
   Raises:
+    TypeError: for an unknown option.
     vocabularies.VocabularyError: if the folder of the target has no vocabulary,
       or one that is not the models'.
     checkpoints.CheckpointError: if a checkpoint cannot be read.
@@ -410,6 +334,7 @@ def load(
     ValueError: for a value out of range, or a drafter that cannot draft for the
       target.
   """
+  options = options_lib.change(options, changes)
   found = None
   if isinstance(target, models.Model):
     vocabulary = _vocabulary(vocabulary, target.checkpoint)
@@ -433,29 +358,16 @@ def load(
         lambda target: [given.find(draft, target, vocabulary)],
         placement.Batches(
             sizes=[shape[0] if shape else 1],
-            num_decodes=num_decodes,
-            inputs_length=inputs_length,
-            targets_length=targets_length,
-            gamma=gamma,
+            num_decodes=options.num_decodes,
+            inputs_length=options.inputs_length,
+            targets_length=options.max_tokens,
+            gamma=options.gamma,
         ),
         shape,
     )
     (read,) = placed.drafters
     drafter, target = read(), placed.target.load()
-  return TextDecoder(
-      target,
-      drafter,
-      vocabulary,
-      gamma=gamma,
-      inputs_length=inputs_length,
-      targets_length=targets_length,
-      hints_length=hints_length,
-      num_decodes=num_decodes,
-      policy=policy,
-      rescale_log_probs=rescale_log_probs,
-      mask_padded_ids=mask_padded_ids,
-      matmul_precision=matmul_precision,
-  )
+  return TextDecoder(target, drafter, vocabulary, options)
 
 
 def _vocabulary(

@@ -3,15 +3,15 @@
 """Token ids in, token ids out: both encoders and the loop, compiled once.
 
 Legend: examples, num_decodes (samples per example), rows (examples times
-num_decodes, an example's next to each other), inputs_length, length (of the
-outputs), gamma (draft tokens per block).
+num_decodes, an example's next to each other), inputs_length, max_tokens (of an
+output), gamma (draft tokens per block).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 import copy
+import dataclasses
 import functools
-import itertools
 from typing import Any
 
 from flax import struct
@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import models
@@ -28,14 +29,11 @@ from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import ranges
-from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import score_order
 from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.speculation import verification
 
 
 @struct.dataclass
@@ -43,7 +41,7 @@ class Decoded:
   """Token ids, and what happened on the way.
 
   Attributes:
-    sequences: [rows, length] int32, with the end of sequence, padding after.
+    sequences: [rows, max_tokens] int32, with the end of sequence, then padding.
     num_tokens: [rows] int32, end of sequence included.
     log_probs: [rows] float32.
     num_calls: [rows] int32, target calls.
@@ -80,17 +78,18 @@ def check_finite(decoded: Decoded) -> None:
 
 def best_last(
     decoded: Decoded, num_decodes: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   """Return the decodes of each example by score, in T5X's order.
 
   Args:
     decoded: What was decoded, as numpy arrays.
     num_decodes: Rows per example.
   Returns:
-    Sequences [examples, num_decodes, length] int32 and their log-probabilities
-    [examples, num_decodes] float32, ascending; equal ones as they were decoded.
+    Sequences [examples, num_decodes, max_tokens] int32, their log-probabilities
+    [examples, num_decodes] float32, ascending; equal ones as they were decoded;
+    and their numbers of tokens [examples, num_decodes] int32.
   """
-  columns = decoded.sequences, decoded.log_probs
+  columns = decoded.sequences, decoded.log_probs, decoded.num_tokens
   return jax.device_get(
       score_order.best_last(decoded.log_probs, columns, num_decodes)
   )
@@ -107,53 +106,42 @@ class TokenDecoder:
       self,
       target: models.Model,
       drafter: given.Given = None,
-      *,
-      gamma: int = 5,
-      length: int = 128,
-      num_decodes: int = 1,
-      policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
-      rescale_log_probs: bool = True,
-      num_valid_tokens: int | None = None,
-      may_end: bool = True,
-      matmul_precision: str | None = None,
+      options: options_lib.Options = options_lib.Options(),  # noqa: B008
+      **changes: Any,
   ):
-    """Bind target and drafter; compile nothing yet. All arguments are static.
+    """Bind target and drafter; compile nothing yet.
 
     Args:
-      target: Model whose distribution the outputs follow.
-      drafter: Drafts for the target: a loaded model, a source that needs no
-        checkpoint of the target, or a `source.Drafting`; None for lookup.
-      gamma: Draft tokens per block, at least 1.
-      length: Most tokens per output, at least 1.
-      num_decodes: Samples per example.
-      policy: Decides how many draft tokens are wanted of each row.
-      rescale_log_probs: Whether to score under the distribution sampled from
-        (True, T5X's default), or under the model's own (False).
-      num_valid_tokens: Only ids below this number are written; None for all.
-      may_end: Whether the end of sequence may be written. Without it every
-        output has as many tokens as its limit allows.
-      matmul_precision: JAX's setting for matrix products; None leaves it.
+      target: Model whose distribution the outputs follow, see
+        `models.load_model`.
+      drafter: Drafts for the target: another loaded model, a source that needs
+        no checkpoint of the target, or a `source.Drafting`; None for lookup.
+      options: See `Options`.
+      **changes: Options by name, such as `gamma=3`.
     Raises:
-      ValueError: for gamma, length or num_decodes below 1, a gamma above the
-        length, something that is not a policy, or a drafter that does not fit
-        the target.
+      TypeError: for a target that is not a loaded model, or an unknown option.
+      ValueError: for an option out of range, or a drafter that does not fit the
+        target.
     """
-    ranges.check_settings(
-        ranges.COUNT, length=length, num_decodes=num_decodes
-    )
+    if not isinstance(target, models.Model):
+      raise TypeError(
+          'target must be a loaded model, such as'
+          f' speculative_t5x.load_model(<path>), got {target!r}.'
+      )
+    options = options_lib.change(options, changes)
+    if options.mask_padded_ids and options.num_valid_tokens is None:
+      raise ValueError(
+          'mask_padded_ids needs a vocabulary. Give num_valid_tokens to a'
+          ' TokenDecoder.'
+      )
     self.target = target
     self.mesh = target.mesh
-    self.length = length
-    self.num_decodes = num_decodes
-    self.matmul_precision = matmul_precision
-    draft_length.check(policy)
-    self.policy = policy
-    self._rescale_log_probs = rescale_log_probs
+    self.options = options
     self.target_model = network.NetworkModel(
         target.config,
         target.special_ids,
-        num_valid_tokens,
-        () if may_end else target.special_ids.ends,
+        options.num_valid_tokens,
+        () if options.may_end else target.special_ids.ends,
     )
     # All that is made by `with_drafter` shares both, which must not keep a
     # replaced drafter in memory: no closure over this decoder, and a copy that
@@ -163,9 +151,9 @@ class TokenDecoder:
         lambda params, inputs: config.encode(params, inputs)
     )
     self._jit_plain = jax.jit(copy.copy(self)._plain)
-    self._bind_drafter(drafter, gamma)
+    self._bind_drafter(drafter)
 
-  def _bind_drafter(self, drafter: given.Given, gamma: int) -> None:
+  def _bind_drafter(self, drafter: given.Given) -> None:
     drafter = given.load(drafter)
     if jax.tree.leaves(drafter.params) and self.mesh != drafter.mesh:
       raise sharding.MeshError(
@@ -174,13 +162,7 @@ class TokenDecoder:
           ' device). Load both onto one mesh.'
       )
     self.loaded_drafter = drafter
-    self.drafter = self.make_drafter(gamma)
-    if gamma > self.length:
-      raise ValueError(
-          f'gamma is {gamma}, but an output has at most {self.length} tokens:'
-          f' more draft tokens cannot be kept. Give at most {self.length}.'
-      )
-    self.gamma = gamma
+    self.drafter = self.make_drafter(self.options.gamma)
     self._jit_speculative = jax.jit(
         lambda *args: _decoded(*self._speculative(outcome_lib.COUNTING, *args))
     )
@@ -208,79 +190,135 @@ class TokenDecoder:
       policy: Another draft length policy; None for the same.
     """
     other = copy.copy(self)
-    other.policy = policy or self.policy
-    other._bind_drafter(drafter, gamma)
+    other.options = dataclasses.replace(
+        self.options, gamma=gamma, policy=policy or self.options.policy
+    )
+    other._bind_drafter(drafter)
     return other
 
   def __repr__(self) -> str:
     return (
         f'TokenDecoder({self.target}, {self.loaded_drafter}, gamma'
-        f' {self.gamma}, outputs of at most {self.length} tokens)'
+        f' {self.options.gamma}, outputs of at most {self.options.max_tokens}'
+        ' tokens)'
     )
 
-  @sampling_lib.as_one
   def generate(
       self,
-      ids: Sequence[Sequence[int]],
+      ids: Iterable[Sequence[int]] | Sequence[int],
       *,
-      sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
-      draft_sampling: sampling_lib.Sampling | None = None,
-      seed: int = 0,
-      example_ids: Sequence[int] | None = None,
-      rule: contracts.Rule = verification.TOKENWISE,
-  ) -> list[list[int]]:
-    """Decode lists of token ids speculatively.
-
-    Other powers of two of the number of inputs, or of the tokens of the longest
-    one, are compiled anew; what fills both up is not decoded.
+      batch_size: int = requests_lib.BATCH_SIZE,
+      example_ids: Iterable[int] | None = None,
+      **settings: Any,
+  ) -> list[list[int]] | list[int]:
+    """Decode token ids speculatively.
 
     Args:
       ids: Tokens of each input, with the end of sequence if the target was
-        trained with one there. No input is empty.
-      sampling: Sampling of the target; the default is argmax.
-      draft_sampling: Sampling of the drafter; None for the target's. It changes
-        the acceptance rate and never the distribution of the outputs.
-      seed: Seed of the samples.
+        trained with one there; or of one input. No input is empty.
+      batch_size: Most inputs that are decoded together.
       example_ids: One id per input; 0, 1, ... by default.
-      rule: Decides which draft tokens are accepted.
+      **settings: Those of `requests.Settings`: `sampling`, `draft_sampling`,
+        `max_tokens`, `seed` and `rule`.
     Returns:
-      Tokens of the best output per input, without end of sequence and padding.
+      Tokens of the best output per input, without end of sequence and padding;
+      of one input as one list.
     Raises:
-      ValueError: for an empty input, an id that the target does not have, or a
-        value out of range.
+      TypeError: for an unknown argument.
+      ValueError: for an empty input, one that is longer than `inputs_length`,
+        an id that the target does not have, or a value out of range.
     """
-    for index, row in enumerate(ids):
-      if isinstance(row, str) or not hasattr(row, '__len__'):
-        raise ValueError(f'ids[{index}] must be a list of ids, got {row!r}.')
-    rows = requests_lib.check_rows(ids, example_ids)
-    size = self.target_model.vocab_size
-    for token in itertools.chain.from_iterable(ids):
+    settings = options_lib.change(requests_lib.Settings(), settings)
+    if is_one := _is_one_input(ids):
+      ids = [ids]
+    rows = requests_lib.some(
+        self._row(f'ids[{index}]', row, entries.get('example_ids', index))
+        for index, row, entries in requests_lib.align(
+            ids, example_ids=example_ids
+        )
+    )
+    found = []
+    for part, request in self.in_batches(rows, settings, batch_size):
+      decoded = jax.device_get(self.speculative(request))
+      check_finite(decoded)
+      for decodes, _ in self.decodes(decoded, len(part)):
+        found.append(decodes[-1])
+    return found[0] if is_one else found
+
+  def _row(self, name: str, ids: Sequence[int], example_id: int):
+    """Return the row of an input; see `generate`."""
+    if isinstance(ids, str) or not hasattr(ids, '__len__'):
+      raise ValueError(f'{name} must be a list of ids, got {ids!r}.')
+    size, limit = self.target_model.vocab_size, self.options.inputs_length
+    if len(ids) > limit:
+      raise ValueError(
+          f'{name} has {len(ids)} tokens, and the decoder takes {limit}. Cut'
+          f' it, or make the decoder with inputs_length={len(ids)}.'
+      )
+    for token in ids:
       # It would be looked up as another id.
       if not 0 <= token < size or token != int(token):
         raise ValueError(
-            f'Inputs must be token ids from 0 to {size - 1}, which the target'
+            f'{name} must have token ids from 0 to {size - 1}, which the target'
             f' has, got {token}.'
         )
-    (request,) = requests_lib.Requests(
-        inputs_length=batching.power_of_two(max(map(len, ids))),
-        length=self.length,
-        batch_size=sharding.round_up(
-            self.mesh, batching.power_of_two(len(rows))
-        ),
-        sampling=sampling,
-        draft_sampling=draft_sampling,
-        seed=seed,
-        rule=rule,
-    ).of(rows)
-    decoded = jax.device_get(self.speculative(request))
-    check_finite(decoded)
-    sequences, _ = best_last(decoded, self.num_decodes)
-    # A row without an end has as many tokens as fit, and no padding.
+    return requests_lib.make_row(name, ids, example_id)
+
+  def in_batches(
+      self,
+      rows: Iterable[requests_lib.Row],
+      settings: requests_lib.Settings,
+      batch_size: int = requests_lib.BATCH_SIZE,
+  ) -> Iterator[tuple[list[requests_lib.Row], requests_lib.Request]]:
+    """Yield rows with the request that decodes them, read a batch at a time.
+
+    Requests have few shapes, however many rows there are: see
+    `batching.input_width`. Fewer rows than fill one batch are filled up to a
+    power of two, and all other batches have one size.
+
+    Args:
+      rows: Inputs, none longer than `inputs_length`.
+      settings: Their settings.
+      batch_size: Most inputs per request; on a mesh, rounded up to a multiple
+        of its data axis.
+    """
+    ranges.check_settings(ranges.COUNT, batch_size=batch_size)
+    settings = settings.within(self.options.max_tokens)
+    return self._in_batches(rows, settings, batch_size)
+
+  def _in_batches(self, rows, settings, batch_size):
+    size = None
+    for part in batching.parts(rows, batch_size):
+      if size is None:
+        size = min(batch_size, batching.power_of_two(len(part)))
+        size = sharding.round_up(self.mesh, size)
+      longest = max(len(row.tokens) for row in part)
+      (request,) = requests_lib.Requests(
+          **vars(settings),
+          inputs_length=batching.input_width(
+              longest, self.options.inputs_length
+          ),
+          batch_size=size,
+      ).of(part)
+      yield part, request
+
+  def decodes(
+      self, decoded: Decoded, count: int
+  ) -> Iterator[tuple[list[list[int]], np.ndarray]]:
+    """Yield the decodes of each example, the best one last, as in T5X.
+
+    Args:
+      decoded: What was decoded, as numpy arrays.
+      count: Examples; what follows them only fills the batch.
+    Yields:
+      Tokens of each decode, without end of sequence and padding, and their
+      log-probabilities [num_decodes] float32.
+    """
+    sequences, scores, counts = best_last(decoded, self.options.num_decodes)
     ends = self.target_model.special_ids.ends
-    return [
-        list(itertools.takewhile(lambda token: token not in ends, row))
-        for row in sequences[: len(ids), -1].tolist()
-    ]
+    for rows, of_row, nums in zip(sequences[:count], scores, counts):
+      tokens = [row[:num].tolist() for row, num in zip(rows, nums, strict=True)]
+      yield [x[:-1] if x and x[-1] in ends else x for x in tokens], of_row
 
   @property
   def reads_hints(self) -> bool:
@@ -366,6 +404,18 @@ class TokenDecoder:
         lambda x: jax.device_put(x, rows if jnp.ndim(x) else whole), request
     )
 
+  @property
+  def matmul_precision(self) -> str | None:
+    """JAX's setting for matrix products that is in force in `scope`.
+
+    That of the options, or one that the user has set for JAX. Without either it
+    is 'highest' in float32, which accelerators multiply in TF32 or bfloat16.
+    """
+    own = self.options.matmul_precision
+    own = own or jax.config.jax_default_matmul_precision
+    is_float32 = jnp.dtype(self.target.config.dtype) == jnp.float32
+    return own or ('highest' if is_float32 else None)
+
   @contextlib.contextmanager
   def scope(self) -> Iterator[None]:
     """Enter the context in which the models are traced and called."""
@@ -382,16 +432,16 @@ class TokenDecoder:
       request: requests_lib.Request,
   ) -> tuple[state_lib.State, loop.Work, Any]:
     keys = state_lib.row_keys(
-        request.seed, request.example_ids, self.num_decodes
+        request.seed, request.example_ids, self.options.num_decodes
     )
     # A limit past the buffers would have the loop write beyond their ends.
-    limits = jnp.minimum(request.limits, self.length)
+    limits = jnp.minimum(request.limits, self.options.max_tokens)
     begun = state_lib.begin(
         setup,
         request.inputs,
         keys,
-        jnp.repeat(limits, self.num_decodes),
-        length=self.length,
+        jnp.repeat(limits, self.options.num_decodes),
+        length=self.options.max_tokens,
         hints=request.hints,
         features=request.features,
     )
@@ -412,10 +462,12 @@ class TokenDecoder:
         draft_params,
         request.draft_sampling,
         request.rule,
-        self.policy,
+        self.options.policy,
         # Other rules may accept tokens that the distribution sampled from
         # rules out, which would have no score under it.
-        rescale_log_probs=self._rescale_log_probs and request.rule.is_lossless,
+        rescale_log_probs=(
+            self.options.rescale_log_probs and request.rule.is_lossless
+        ),
     )
     return self._decode(setup, fold, request)
 
@@ -429,7 +481,7 @@ class TokenDecoder:
         nothing.Nothing(),
         None,
         request.sampling,
-        rescale_log_probs=self._rescale_log_probs,
+        rescale_log_probs=self.options.rescale_log_probs,
     )
     return _decoded(*self._decode(setup, outcome_lib.NOTHING, request))
 
@@ -447,3 +499,9 @@ def _decoded(
       **work._asdict(),
       statistics=statistics,
   )
+
+
+def _is_one_input(ids: Any) -> bool:
+  """Return whether ids are those of a single input."""
+  is_some = hasattr(ids, '__len__') and len(ids) > 0
+  return is_some and not isinstance(ids[0], str) and np.ndim(ids[0]) == 0

@@ -308,7 +308,7 @@ def _loader(
         target,
         drafting,
         gamma=record.gamma if run.way == 'speculative' else 1,
-        length=record.targets_length,
+        max_tokens=record.targets_length,
         num_decodes=record.num_decodes,
         num_valid_tokens=record.num_valid_tokens,
         matmul_precision=record.matmul_precision,

@@ -224,7 +224,8 @@ class Workload:
     return token_decoder.TokenDecoder(
         target,
         drafter,
-        length=self.length,
+        max_tokens=self.length,
+        inputs_length=self.task_feature_lengths['inputs'],
         num_valid_tokens=vocabulary.num_ids if self.mask_padded_ids else None,
         matmul_precision=self.matmul_precision,
         **options,
@@ -239,7 +240,7 @@ class Workload:
     """Return what makes requests of so many inputs each."""
     return requests_lib.Requests(
         inputs_length=self.task_feature_lengths['inputs'],
-        length=self.length,
+        max_tokens=self.length,
         batch_size=batch_size,
         sampling=sampling,
         draft_sampling=draft_sampling,
@@ -290,11 +291,12 @@ def note_unstopped_drafts(decoder: token_decoder.TokenDecoder) -> None:
   name = decoder.loaded_drafter.description.name  # None in plain decoding
   drafters = getattr(decoder.drafter, 'drafters', (decoder.drafter,))
   draws_none = any(not each.num_uniforms for each in drafters)
-  may_stop = not isinstance(decoder.policy, draft_length.DraftsOn)
+  may_stop = not isinstance(decoder.options.policy, draft_length.DraftsOn)
   if name and draws_none and may_stop:
     print(
-        f'The policy {decoder.policy.name} cannot stop what the drafter {name}'
-        ' chooses without a distribution. GAMMA alone limits these drafts.',
+        f'The policy {decoder.options.policy.name} cannot stop what the drafter'
+        f' {name} chooses without a distribution. GAMMA alone limits these'
+        ' drafts.',
         file=sys.stderr,
     )
 

@@ -71,7 +71,8 @@ class TemperatureSampling:
     # A decoder whose outputs may not end decodes to the last position.
     end = -1 if ids.end in decoder.target_model.forbidden else ids.end
     model = t5x_sampler.make_model(decoder.target.config, sampling)
-    jitted = jax.jit(functools.partial(_decode, model, decoder.length, end))
+    length = decoder.options.max_tokens
+    jitted = jax.jit(functools.partial(_decode, model, length, end))
 
     def decode(request: requests_lib.Request) -> token_decoder.Decoded:
       with decoder.scope():

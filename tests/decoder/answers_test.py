@@ -44,7 +44,7 @@ def decoder(vocabulary):
       vocabulary,
       gamma=4,
       inputs_length=_INPUTS,
-      targets_length=_LENGTH,
+      max_tokens=_LENGTH,
       matmul_precision='highest',
   )
 
@@ -255,7 +255,7 @@ class TestFile:
         (tiny.model(wide), vocabulary, False),
         (model, vocabularies.load(path), False),
     ):
-      decoder = token_decoder.TokenDecoder(other, length=_LENGTH)
+      decoder = token_decoder.TokenDecoder(other, max_tokens=_LENGTH)
       other = answers.Embedder(decoder, pieces, 12)
       if is_same:
         assert len(answers.Store.load(tmp_path, other)) == 5

@@ -30,7 +30,7 @@ class TestRequests:
     assert last.example_ids.tolist() == [9, 0]
 
   def test_a_row_that_is_not_decoded(self):
-    made = requests_lib.Requests(inputs_length=2, length=5, batch_size=2)
+    made = requests_lib.Requests(inputs_length=2, max_tokens=5, batch_size=2)
     rows = [requests_lib.Row([], 3, is_decoded=False)]
     (request,) = made.of([*rows, requests_lib.Row([4, 1], 5)])
     assert request.limits.tolist() == [0, 5]
@@ -62,34 +62,10 @@ class TestRequests:
     (request,) = tiny.requests([[5, 1]], **options)
     assert request.draft_sampling == own.as_arrays()
 
-  @pytest.mark.parametrize('name', ['sampling', 'draft_sampling'])
-  def test_a_temperature_is_no_sampling(self, name):
-    with pytest.raises(ValueError, match=f'^{name} must be a Sampling, .*0.5'):
-      tiny.requests([[5, 1]], length=1, **{name: 0.5})
-    with pytest.raises(ValueError, match=name):  # 0.0 is not passed over
-      tiny.requests([[5, 1]], length=1, **{name: 0.0})
-
-
-class TestCheckRows:
-
-  @pytest.mark.parametrize(
-      ('ids', 'example_ids', 'named'),
-      [
-          ([], None, 'nothing to decode'),
-          ([[2, 1], []], None, 'Input 1'),
-          ([[2, 1]], [3, 4], '2 ids and 1 inputs'),
-          ([[2, 1]], [2**31], r'example_ids\[0\]'),
-          ([[2, 1]], [1.0], r'example_ids\[0\]'),
-      ],
-  )
-  def test_refused(self, ids, example_ids, named):
-    with pytest.raises(ValueError, match=named):
-      requests_lib.check_rows(ids, example_ids)
-
-  def test_any_integer_will_do(self):
-    ids = [np.int64(-(2**31)), jnp.int32(3)]
-    rows = requests_lib.check_rows([[2, 1]] * 2, ids)
-    assert [int(row.example_id) for row in rows] == [-(2**31), 3]
+  def test_any_integer_is_an_example_id(self):
+    for each in (np.int64(-(2**31)), jnp.int32(3)):
+      row = requests_lib.make_row('an input', [2, 1], each)
+      assert int(row.example_id) == each
 
 
 class TestPad:

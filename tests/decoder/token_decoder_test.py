@@ -6,9 +6,11 @@ import copy
 import dataclasses
 import functools
 import gc
+from unittest import mock
 import weakref
 
 from flax import struct
+from flax.linen import partitioning
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +19,9 @@ import pytest
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
@@ -41,7 +45,7 @@ def models():
 
 @functools.cache
 def decoder(**options) -> token_decoder.TokenDecoder:
-  settings = dict(gamma=GAMMA, length=LENGTH, matmul_precision='highest')
+  settings = dict(gamma=GAMMA, max_tokens=LENGTH, matmul_precision='highest')
   return token_decoder.TokenDecoder(*models(), **(settings | options))
 
 
@@ -143,7 +147,7 @@ class TestBatch:
     limits = [3, 0, LENGTH, LENGTH + 1, 2]
     asked = request(order=range(5), limits=limits, seed=-7)
     several = copy.copy(decoder())
-    several.num_decodes = 2
+    several.options = dataclasses.replace(several.options, num_decodes=2)
     found = []
     monkeypatch.setattr(loop, 'decode', lambda *_: None)
     monkeypatch.setattr(
@@ -200,7 +204,7 @@ def _without_encoder() -> token_decoder.TokenDecoder:
       dataclasses.replace(target, params={**target.params, 'encoder': lost}),
       drafter,
       gamma=GAMMA,
-      length=LENGTH,
+      max_tokens=LENGTH,
       matmul_precision='highest',
   )
 
@@ -362,7 +366,7 @@ def _endless() -> token_decoder.TokenDecoder:
       target,
       draft,
       gamma=GAMMA,
-      length=LENGTH,
+      max_tokens=LENGTH,
       may_end=False,
       matmul_precision='highest',
   )
@@ -379,7 +383,7 @@ class TestWithDrafter:
     assert found.statistics.accepted_histogram.shape == (ROWS, 3)
     assert found.num_calls.sum() > expected.num_calls.sum()
     # The original decoder is unchanged.
-    assert (decoder().gamma, other.gamma) == (GAMMA, 2)
+    assert (decoder().options.gamma, other.options.gamma) == (GAMMA, 2)
     assert decoder().loaded_drafter is models()[1]
     assert other.loaded_drafter is worse and other.target is decoder().target
     # Plain decoding stays compiled.
@@ -392,7 +396,7 @@ class TestWithDrafter:
     target, draft = tiny.model(CONFIG), tiny.model(CONFIG, noise=0.5)
     replaced = weakref.ref(draft)
     other = token_decoder.TokenDecoder(
-        target, draft_model_source.from_model(draft), gamma=2, length=4
+        target, draft_model_source.from_model(draft), gamma=2, max_tokens=4
     )
     other = other.with_drafter(models()[1], 2)
     del draft
@@ -401,14 +405,76 @@ class TestWithDrafter:
     assert other.loaded_drafter is models()[1]
 
   def test_gamma_above_the_length(self):
-    length = decoder().length
+    length = decoder().options.max_tokens
     with pytest.raises(ValueError, match=f'Give at most {length}.$'):
       decoder().with_drafter(decoder().loaded_drafter, length + 1)
 
 
-def test_matmul_precision_is_in_force_where_programs_are_traced():
-  with decoder().scope():
-    assert jax.config.jax_default_matmul_precision == 'highest'
+class TestMatmulPrecision:
+  """The setting that is in force where programs are traced."""
+
+  @staticmethod
+  def traced(decoder):
+    """Return the setting within the functions that are compiled."""
+    found, asked = [], request(order=[0])
+    start = type(decoder.target.config).start
+
+    def watched(self, *args, **options):
+      found.append(jax.config.jax_default_matmul_precision)
+      return start(self, *args, **options)
+
+    with mock.patch.object(type(decoder.target.config), 'start', watched):
+      for way in (decoder.plain, decoder.speculative, decoder.traced):
+        way(asked)
+    assert len(found) > 2
+    return set(found)
+
+  @staticmethod
+  def make(dtype, **options):
+    model = tiny.model(dataclasses.replace(CONFIG, dtype=dtype))
+    return token_decoder.TokenDecoder(model, gamma=2, max_tokens=3, **options)
+
+  @pytest.mark.parametrize(
+      ('dtype', 'expected'), [('float32', 'highest'), ('bfloat16', None)]
+  )
+  def test_default_suits_the_dtype(self, dtype, expected):
+    assert self.traced(self.make(dtype)) == {expected}
+    assert jax.config.jax_default_matmul_precision is None
+
+  def test_a_setting_of_the_user_stands(self):
+    made = self.make('float32')
+    for own in ('high', 'highest', 'default'):
+      with jax.default_matmul_precision(own):
+        assert self.traced(made) == {own}
+        assert made.matmul_precision == own
+
+  def test_an_option_comes_first(self):
+    with jax.default_matmul_precision('highest'):
+      made = self.make('float32', matmul_precision='high')
+      assert self.traced(made) == {'high'}
+      assert jax.config.jax_default_matmul_precision == 'highest'
+
+  @pytest.mark.parametrize('error', [KeyboardInterrupt, ValueError])
+  def test_nothing_is_left_behind(self, error):
+    """Neither of the precision nor of the mesh, by an interrupt or an error."""
+    mesh = sharding.make_mesh(1, 1)
+    target = models_lib.make_model(CONFIG, tiny.params(CONFIG), mesh=mesh)
+    made = token_decoder.TokenDecoder(target, gamma=2, max_tokens=3)
+    before = process_state()
+    with pytest.raises(error):
+      with made.scope():
+        assert process_state() != before
+        raise error
+    assert process_state() == before
+
+
+def process_state():
+  """Return the settings that decoding may change."""
+  return (
+      jax.config.jax_default_matmul_precision,
+      jax.sharding.get_abstract_mesh(),
+      partitioning.get_axis_rules(),
+  )
 
 
 class TestRuleClass:
@@ -438,13 +504,6 @@ class TestRuleClass:
       assert program(request().replace(rule=rule())) == i
 
 
-@pytest.mark.parametrize('name', ['gamma', 'length', 'num_decodes'])
-def test_options_below_one(name):
-  options = dict(gamma=2, length=3, num_decodes=1) | {name: 0}
-  with pytest.raises(ValueError, match=f'{name} must be .*at least 1'):
-    token_decoder.TokenDecoder(*models(), **options)
-
-
 class TestGenerate:
 
   IDS = [
@@ -471,16 +530,43 @@ class TestGenerate:
     assert compilation.count() == before
 
   def test_by_default_it_looks_drafts_up(self):
-    alone = token_decoder.TokenDecoder(models()[0], length=LENGTH)
+    alone = token_decoder.TokenDecoder(models()[0], max_tokens=LENGTH)
     assert alone.reads_hints and 'lookup' in repr(alone)
 
-  @pytest.mark.parametrize('ids', [[2, 1], ['a text']])
-  def test_one_input_or_text(self, ids):
-    with pytest.raises(ValueError, match=r'^ids\[0\] must be a list of ids'):
-      decoder().generate(ids)
+  def test_one_input(self):
+    expected = decoder().generate(self.IDS[:1])[0]
+    arrays = np.asarray(self.IDS[0]), jnp.asarray(self.IDS[0])
+    for ids in (self.IDS[0], tuple(self.IDS[0]), *arrays):
+      assert decoder().generate(ids) == expected
 
-  @pytest.mark.parametrize('token', [-1, 64, 2.5])
-  def test_ids_that_the_target_does_not_have(self, token):
+  def test_any_iterable_of_inputs(self):
+    expected = decoder().generate(self.IDS[:4])
+    assert decoder().generate(iter(self.IDS[:4]), batch_size=3) == expected
+    inputs = np.array([[2, 7, 1], [3, 0, 1]])  # id 0 is a token like others
+    found = decoder().generate(inputs)
+    assert found == decoder().generate(inputs.tolist())
+    assert found[1] != decoder().generate([3, 1])
+
+  @pytest.mark.parametrize(
+      ('ids', 'named'),
+      [
+          (['a text'], r'ids\[0\] must be a list of ids'),
+          ('a text', r'ids\[0\] must be a list of ids'),
+          ([[2, 1], 7], r'ids\[1\] must be a list of ids'),
+          ([[2, 1], []], r'ids\[1\] is empty'),
+          ([[2] * 513], r'ids\[0\] has 513 tokens.*inputs_length=513'),
+          ([[2, -1, 1]], 'from 0 to 63, .* got -1'),
+          ([[2, 64, 1]], 'from 0 to 63, .* got 64'),
+          ([2, 2.5, 1], 'from 0 to 63, .* got 2.5'),
+      ],
+  )
+  def test_wrong_ids(self, ids, named):
     with compilation.unchecked_types():
-      with pytest.raises(ValueError, match=f'from 0 to 63, .* got {token}'):
-        decoder().generate([[2, token, 1]])
+      with pytest.raises(ValueError, match=named):
+        decoder().generate(ids)
+
+
+@pytest.mark.parametrize('target', ['<a path>', 3, None, CONFIG])
+def test_what_is_not_a_target(target):
+  with pytest.raises(TypeError, match='target must be a loaded model'):
+    token_decoder.TokenDecoder(target)

@@ -86,7 +86,7 @@ class TestEarlyExit:
     drafter = early_exit_source.of_network(CONFIG, 3)
     target = tiny.model(tiny.config(num_decoder_layers=2))
     with pytest.raises(ValueError, match='exit_layer .* from 1 to 2'):
-      token_decoder.TokenDecoder(target, drafter, gamma=3, length=20)
+      token_decoder.TokenDecoder(target, drafter, gamma=3, max_tokens=20)
 
 
 class TestSharedEncoder:

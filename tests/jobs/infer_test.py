@@ -14,6 +14,7 @@ import pytest
 import seqio
 
 from speculative_t5x.decoder import answers
+from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import evaluation
@@ -30,7 +31,6 @@ from speculative_t5x.networks import t5
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.rules import lenience
-from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import bulletins
@@ -450,8 +450,8 @@ class _Repeating:
 
   target_model = network_lib.NetworkModel(workloads.CONFIG, t5.SPECIAL_IDS)
   loaded_drafter, drafter = source.NOTHING, nothing.Nothing(1)
-  policy = draft_length.Fixed()
-  num_decodes, length, gamma, mesh, matmul_precision = 1, 16, 1, None, None
+  options = options_lib.Options(gamma=1, max_tokens=16)
+  mesh = matmul_precision = None
   target = types.SimpleNamespace(
       describe=lambda: descriptions.ModelDescription(), config=workloads.CONFIG
   )
@@ -541,8 +541,8 @@ def test_what_the_workload_decides_of_the_decoder(paths):
     # Scores of a rule that is not lossless are of the target's own
     # distribution, which temperature 0 does not set to 0.
     assert decoder._rescale_log_probs == rule.is_lossless
-    assert (decoder.gamma, decoder.num_decodes) == (3, 2)
-    assert decoder.length == workloads.LENGTHS['targets']
+    assert (decoder.options.gamma, decoder.options.num_decodes) == (3, 2)
+    assert decoder.options.max_tokens == workloads.LENGTHS['targets']
 
 
 def test_vocabulary_of_the_checkpoint_folder(paths, tmp_path):

@@ -57,7 +57,7 @@ def measured(monkeypatch):
 
   def measure(programs, batches, settings, name, reference=None):
     names.append(name)
-    found = records.measured(programs.decoder.gamma)
+    found = records.measured(programs.decoder.options.gamma)
     timed = {key: getattr(found, key) for key in _TIMED}
     return dataclasses.replace(settings, **timed), None, None
 

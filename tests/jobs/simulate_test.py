@@ -187,7 +187,7 @@ def test_combinations(measured, tmp_path):
       temperature = float(request.sampling.temperature)
       assert float(request.draft_sampling.temperature) == temperature
       assert settings(record)[1:] == (
-          float(request.rule.alpha), decoder.gamma, temperature
+          float(request.rule.alpha), decoder.options.gamma, temperature
       )  # fmt: skip
       (draft,) = decoder.loaded_drafter.models
       assert draft.num_params == record.drafter.num_params
@@ -278,7 +278,7 @@ class TestMemory:
         for x in leaves
         if np.ndim(x) == 4 and x.dtype == np.float32
     }
-    workload = _workload(_SHAPES, decoder.gamma)
+    workload = _workload(_SHAPES, decoder.options.gamma)
     target, draft = (
         memory.target_bytes(model.config, workload)
         for model in (decoder.target, *decoder.loaded_drafter.models)

@@ -105,7 +105,7 @@ def events(monkeypatch):
 
   def measure(programs, batches, settings, name, reference):
     note('walltime')
-    made_up = records.measured(programs.decoder.gamma)
+    made_up = records.measured(programs.decoder.options.gamma)
     known = {
         key: getattr(made_up, key)
         for key in (

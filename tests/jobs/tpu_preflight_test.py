@@ -226,7 +226,7 @@ class TestSeveral:
     pairs = [(pair['draft'], pair['gamma']) for pair in record['pairs']]
     assert pairs == [(name, gamma) for name in names for gamma in (3, 7)]
     found = [
-        (decoder.loaded_drafter.models[0].config.emb_dim, decoder.gamma)
+        (decoder.loaded_drafter.models[0].config.emb_dim, decoder.options.gamma)
         for decoder, _ in compiled[-4:]
     ]
     assert found == [(128, 3), (128, 7), (256, 3), (256, 7)]

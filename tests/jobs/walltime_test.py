@@ -198,7 +198,7 @@ def again(ran, paths, tmp_path, monkeypatch):
     temperature = float(batches[0].sampling.temperature)
     if len(state.measured) == state.fails_at:
       raise KeyboardInterrupt
-    state.measured.append((decoder.gamma, temperature))
+    state.measured.append((decoder.options.gamma, temperature))
     record, *runs = ran.measured[int(temperature > 0)]
     timed = {
         field.name: getattr(record, field.name)
@@ -408,7 +408,10 @@ class TestInterrupted:
     again.run(temperature=1.0)
     if 'matmul_precision' in changes:
       # The reused decoder has another setting.
-      monkeypatch.setattr(ran.decoder, 'matmul_precision', 'high')
+      options = dataclasses.replace(
+          ran.decoder.options, matmul_precision='high'
+      )
+      monkeypatch.setattr(ran.decoder, 'options', options)
     again.run(temperature=1.0, **changes)
     assert len(again.measured) == 2
 

@@ -88,7 +88,7 @@ def sharing_decoder(kind, shape=None):
       ),
       drafter,
       gamma=pairs.GAMMA,
-      length=pairs.LENGTH,
+      max_tokens=pairs.LENGTH,
       matmul_precision='highest',
   )
 
@@ -205,7 +205,7 @@ def test_no_read_floor_on_several_devices():
     record, *_ = walltimes.measure(
         part_programs.PartPrograms(decoder),
         [decoder.place(pairs.request())],
-        run_record.RunRecord(gamma=decoder.gamma, repeats=1, rounds=1),
+        run_record.RunRecord(gamma=decoder.options.gamma, repeats=1, rounds=1),
         'a pair',
     )
   assert record.floor_ms is record.floor_ratio is None

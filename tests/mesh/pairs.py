@@ -42,7 +42,7 @@ def decoder(
           models.make_model(DRAFT, params(DRAFT), mesh=mesh, rules=rules)
       ),
       gamma=GAMMA,
-      length=LENGTH,
+      max_tokens=LENGTH,
       matmul_precision='highest',
       **options,
   )

@@ -48,7 +48,7 @@ def _decoder() -> token_decoder.TokenDecoder:
       for scale in (1.0, 1.05)
   )
   return token_decoder.TokenDecoder(
-      target, draft_model_source.from_model(draft), gamma=3, length=LENGTH
+      target, draft_model_source.from_model(draft), gamma=3, max_tokens=LENGTH
   )
 
 
@@ -125,7 +125,7 @@ def test_near_ties_are_judged_from_the_first_tokens_on(block):
   network = _Prompted(12)
   ids = dataclasses.replace(IDS, start=None)
   target = models.make_model(network, _params(), special_ids=ids)
-  decoder = token_decoder.TokenDecoder(target, gamma=2, length=LENGTH)
+  decoder = token_decoder.TokenDecoder(target, gamma=2, max_tokens=LENGTH)
   decoded = jax.device_get(decoder.plain(_request(0.0)))
   row = near_ties.Row(decoder, _request(0.0), 2, False)
   for position in range(decoded.num_tokens[2]):
@@ -152,7 +152,7 @@ def test_layers_of_the_target_draft_from_its_first_tokens_on():
       target,
       early_exit_source.of_network(target.config, 1),
       gamma=3,
-      length=LENGTH,
+      max_tokens=LENGTH,
   )
   plain, speculative = (
       jax.device_get(run(_request(0.0)))
@@ -192,7 +192,7 @@ def _on_features_of(network) -> token_decoder.TokenDecoder:
       models.make_model(network, _params(), special_ids=IDS),
       shared_encoder_source.from_model(draft),
       gamma=3,
-      length=LENGTH,
+      max_tokens=LENGTH,
   )
 
 

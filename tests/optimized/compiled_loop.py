@@ -110,7 +110,7 @@ def decoder(length: int, policy=FIXED) -> token_decoder.TokenDecoder:
       tiny.model(target),
       draft_model_source.from_model(tiny.model(draft)),
       gamma=GAMMA,
-      length=length,
+      max_tokens=length,
       policy=policy,
   )
 

@@ -171,7 +171,7 @@ def greedy():
 def own_samples(drafting, temperature):
   """Return what this package's own decoder samples."""
   decoder = token_decoder.TokenDecoder(
-      tiny.model(TARGET), drafting, gamma=5, length=tiny_pair.LENGTH
+      tiny.model(TARGET), drafting, gamma=5, max_tokens=tiny_pair.LENGTH
   )
   tokens = BATCH['encoder_input_tokens']
   return decoder.speculative(

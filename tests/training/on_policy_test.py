@@ -84,7 +84,7 @@ def _plain(params, inputs, ids, temperature):
     )
     decoder = token_decoder.TokenDecoder(
         models.make_model(_CONFIG, params), source.NOTHING, gamma=1,
-        length=_LENGTH,
+        max_tokens=_LENGTH,
     )  # fmt: skip
   (request,) = tiny.requests(
       inputs, length=_LENGTH, example_ids=ids, seed=3,

@@ -86,7 +86,7 @@ def read_along(
     The acceptance of all rows; and the drafter's distribution of each token of
     the first row, [length, vocab], zeros where it proposes nothing.
   """
-  rows = len(request.example_ids) * decoder.num_decodes
+  rows = len(request.example_ids) * decoder.options.num_decodes
   request = decoder.place(request)
   with decoder.scope():
     return _read_along(
@@ -95,7 +95,7 @@ def read_along(
         decoder.target.params,
         decoder.loaded_drafter.params,
         request,
-        jnp.broadcast_to(sequences, (rows, decoder.length)),
+        jnp.broadcast_to(sequences, (rows, decoder.options.max_tokens)),
     )
 
 

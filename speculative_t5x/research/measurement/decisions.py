@@ -166,7 +166,7 @@ def _uniform(row: near_ties.Row, decision: Decision) -> tuple[float, float]:
   """
   request, drafter = row.request, row.decoder.drafter
   keys = state_lib.row_keys(
-      request.seed, request.example_ids, row.decoder.num_decodes
+      request.seed, request.example_ids, row.decoder.options.num_decodes
   )
   count = 1
   if row.is_speculative:

@@ -31,7 +31,7 @@ def compare(
   Both runs decoded the batches at temperature 0. None if there are several
   decodes per example, which are then equal.
   """
-  if decoder.num_decodes > 1:
+  if decoder.options.num_decodes > 1:
     return None
   num_rows = near_tie = mismatch = 0
   for batch, one, other in zip(

@@ -145,7 +145,7 @@ def path_logits(
   """
   logits = []
   for row in (first, second):
-    blocks = 1, row.decoder.gamma + 1
+    blocks = 1, row.decoder.options.gamma + 1
     for block in reversed(blocks) if row.is_speculative else blocks:
       logits.append(logits_at(row, sequence, position, block))
   return np.stack(logits).astype(np.float64)
@@ -178,12 +178,13 @@ def logits_at(
   decoder = row.decoder
   params, model = decoder.target.params, decoder.target_model
   inputs = repeat_row(row).inputs
-  count = len(inputs) * decoder.num_decodes
+  count = len(inputs) * decoder.options.num_decodes
   # The last block ends at the position. The first block may overlap the second,
   # which then overwrites its cache slots. If there is one block, tokens after
   # the position only fill it up; the logits do not depend on them.
   starts = [0, *reversed(range(position + 1 - block, 0, -block))]
-  slots = state_lib.cache_slots(decoder.length, decoder.gamma)
+  options = decoder.options
+  slots = state_lib.cache_slots(options.max_tokens, options.gamma)
   with decoder.scope():
     memory, cache, offsets, first_tokens, _ = _start(
         model, params, inputs, count, slots
@@ -215,7 +216,7 @@ def repeat_row(row: Row) -> requests_lib.Request:
 
   The hints and the features of the input are repeated too.
   """
-  example = row.index // row.decoder.num_decodes
+  example = row.index // row.decoder.options.num_decodes
   repeat = lambda x: jnp.broadcast_to(x[example], x.shape)
   names = 'inputs', 'hints', 'features'
   found = {name: getattr(row.request, name) for name in names}

@@ -49,8 +49,9 @@ def count(
     decoder: token_decoder.TokenDecoder, request: requests_lib.Request
 ) -> Operations:
   """Count the operations of decoding batches like the request."""
-  rows = len(request.limits) * decoder.num_decodes
-  slots = state_lib.cache_slots(decoder.length, decoder.gamma)
+  options = decoder.options
+  rows = len(request.limits) * options.num_decodes
+  slots = state_lib.cache_slots(options.max_tokens, options.gamma)
   arguments, started = start(
       decoder.target_model, decoder.target.params, request.inputs, rows, slots
   )
@@ -86,8 +87,8 @@ def count(
 
   return Operations(
       target=target(1),
-      verify=target(decoder.gamma + 1),
-      draft=draft(decoder.gamma),
+      verify=target(options.gamma + 1),
+      draft=draft(options.gamma),
       draft_token=draft(2) - draft(1),
   )
 

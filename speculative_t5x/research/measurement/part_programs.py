@@ -77,7 +77,7 @@ class PartPrograms:
   def __init__(self, decoder: token_decoder.TokenDecoder):
     self.decoder = decoder
     self._constant = _Constant(
-        decoder.gamma, decoder.target.config.vocab_size, True
+        decoder.options.gamma, decoder.target.config.vocab_size, True
     )
     self._start_target = jax.jit(self._read_by_target)
     self._init_draft = jax.jit(self._read_by_drafter)
@@ -102,7 +102,7 @@ class PartPrograms:
       first), `t_call` (drafting and verification, as in the decoding loop), and
       for each width of verification a key of `width_names`.
     """
-    gamma, count = self.decoder.gamma, jnp.int32(num_steps)
+    gamma, count = self.decoder.options.gamma, jnp.int32(num_steps)
     draft = self.decoder.loaded_drafter.params
     params = self.decoder.target.params
     shared = params, request, self._uniforms(request)
@@ -166,12 +166,17 @@ class PartPrograms:
       return self._verify.lower(count, (params, request, table), None, *began)
 
   def _num_rows(self, request: requests_lib.Request) -> int:
-    return request.limits.shape[0] * self.decoder.num_decodes
+    return request.limits.shape[0] * self.decoder.options.num_decodes
 
   @property
   def _position(self) -> int:
     # After one token: no network has others to catch up on.
-    return min(1, self.decoder.length - 1)
+    return min(1, self.decoder.options.max_tokens - 1)
+
+  @property
+  def _slots(self) -> int:
+    options = self.decoder.options
+    return state_lib.cache_slots(options.max_tokens, options.gamma)
 
   def _setup(self, drafter, params, draft_params, request) -> state_lib.Setup:
     return state_lib.Setup(
@@ -193,8 +198,8 @@ class PartPrograms:
         self._setup(drafter, params, draft_params, request),
         request.inputs,
         keys,
-        jnp.full((count,), self.decoder.length, jnp.int32),
-        length=self.decoder.length,
+        jnp.full((count,), self.decoder.options.max_tokens, jnp.int32),
+        length=self.decoder.options.max_tokens,
         hints=request.hints,
     )
 
@@ -204,6 +209,8 @@ class PartPrograms:
 
   def _jit_loop(self, drafter: contracts.Drafter) -> Callable:
     """Return a compiled loop of steps with a drafter."""
+
+    length = self.decoder.options.max_tokens
 
     def steps(num_steps, shared, draft_params, batch, state):
       params, request, table = shared
@@ -215,7 +222,7 @@ class PartPrograms:
         fill = lambda x, value: jnp.full_like(x, value)
         state = state.replace(
             num_tokens=fill(state.num_tokens, self._position),
-            num_calls=fill(state.num_calls, i % self.decoder.length),
+            num_calls=fill(state.num_calls, i % length),
             has_ended=fill(state.has_ended, False),
         )
         uniforms = loop.uniforms_at(table, state.num_calls)[:, :count]
@@ -230,23 +237,25 @@ class PartPrograms:
         params,
         request.inputs,
         self._num_rows(request),
-        state_lib.cache_slots(self.decoder.length, self.decoder.gamma),
+        self._slots,
         request.features,
     )
 
   def _read_by_drafter(
       self, draft_params, context: contracts.Context
   ) -> contracts.Memory:
-    slots = state_lib.cache_slots(self.decoder.length, self.decoder.gamma)
-    rows = self.decoder.num_decodes * context.inputs.shape[0]
-    return self.decoder.drafter.init(draft_params, context, rows, slots)[0]
+    rows = self.decoder.options.num_decodes * context.inputs.shape[0]
+    return self.decoder.drafter.init(
+        draft_params, context, rows, self._slots
+    )[0]
 
   def _draft_loop(
       self, gamma: int, num_steps, shared, draft_params, batch, state
   ):
     """Make drafts of gamma tokens, each after the same number of tokens."""
     params, request, table = shared
-    drafter, length = self.decoder.make_drafter(gamma), self.decoder.length
+    drafter = self.decoder.make_drafter(gamma)
+    length = self.decoder.options.max_tokens
     width = min(gamma, length)
 
     def body(i, carry):
@@ -278,8 +287,8 @@ class PartPrograms:
   def _uniforms(self, request: requests_lib.Request) -> jax.Array:
     """Return uniforms for each part, [calls, rows, the most per call, 2]."""
     decoder = self.decoder
-    gamma = max(decoder.gamma, 2)  # `drafts` makes two at least
+    gamma = max(decoder.options.gamma, 2)  # `drafts` makes two at least
     drafter = decoder.make_drafter(gamma)
     count = drafter.num_uniforms + gamma + 1
-    shape = (decoder.length, self._num_rows(request), count, 2)
+    shape = (decoder.options.max_tokens, self._num_rows(request), count, 2)
     return jax.random.bits(jax.random.key(0), shape, jnp.uint32)

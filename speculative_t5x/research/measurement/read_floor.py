@@ -38,7 +38,7 @@ def step_bytes(
       decoder.target_model,
       decoder.target.params,
       rows,
-      state_lib.cache_slots(decoder.length, 0),
+      state_lib.cache_slots(decoder.options.max_tokens, 0),
       inputs_length,
   )
   return _num_bytes(weights) + kept

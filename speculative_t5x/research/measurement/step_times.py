@@ -67,7 +67,7 @@ class Parts:
     with self._decoder.scope():
       spans = {name: seconds(run) for name, run in self._programs.items()}
     drafts = spans.pop('drafts')
-    later = max(self._decoder.gamma, 2) - 1
+    later = max(self._decoder.options.gamma, 2) - 1
     spans['t_draft'] = max(drafts - spans['t_draft2'], 0.0) / later
     for name, span in spans.items():
       self.seconds[name].append(span / self.num_steps)
@@ -82,11 +82,12 @@ class Parts:
     median = lambda name, part: float(np.median(self.seconds[name][part]))
     ms = lambda name: median(name, rounds) * 1e3
     steps = 't1', 't_verify', 't_draft', 't_draft2', 't_call'
+    gamma = self._decoder.options.gamma
     return part_sums.PartTimes(
         median('encoder_target', encoded),
         median('encoder_draft', encoded),
         *map(ms, steps),
-        tuple(map(ms, part_programs.width_names(self._decoder.gamma).values())),
+        tuple(map(ms, part_programs.width_names(gamma).values())),
     )
 
 

@@ -59,7 +59,7 @@ def measure(
     )
   arguments.check(repeats=repeats, rounds=rounds)
   gammas = arguments.several_counts('gammas', gammas)
-  arguments.check_gammas(gammas, decoder.tokens.length)
+  arguments.check_gammas(gammas, decoder.tokens.options.max_tokens)
   options = {'sampling': sampling, 'seed': seed, 'rule': rule}
   made = [
       decoder.make_request([text], example_ids=[number], **options)
@@ -71,11 +71,11 @@ def measure(
   settings = provenance.new_record(
       'walltime',
       num_examples=len(texts),
-      truncated_inputs=sum(counted.num_truncated for _, counted in made),
-      unknown_inputs=sum(counted.num_unknown for _, counted in made),
+      truncated_inputs=sum(row.is_truncated for _, (row,) in made),
+      unknown_inputs=sum(row.is_unknown for _, (row,) in made),
       seed=seed,
       batch_size=1,
-      inputs_length=decoder.inputs_length,
+      inputs_length=decoder.options.inputs_length,
       repeats=repeats,
       rounds=rounds,
       alpha=intervals.estimate_alpha([text.betas for text in scored]),

@@ -73,7 +73,7 @@ def measure(
   """
   progress.say(f'{name}: compiling the parts')
   decoder, request = programs.decoder, batches[0]
-  rows = len(request.limits) * decoder.num_decodes
+  rows = len(request.limits) * decoder.options.num_decodes
   parts = step_times.Parts(programs, request)
   readers = read_floor.Readers(
       read_floor.step_bytes(decoder, rows, request.inputs.shape[1])
@@ -106,7 +106,7 @@ def measure(
   )
   windows = _windows(parts, places, len(batches), settings.repeats)
   # Then the counts tell how many draft tokens each block could have.
-  is_single = decoder.policy.is_constant and rows == 1
+  is_single = decoder.options.policy.is_constant and rows == 1
   record = _add_bound(record, plain, speculative, windows, is_single)
   record = _add_programs(record, decoder, request, speculative)
   for other in others:

@@ -170,7 +170,7 @@ class _Bench:
         _random_model(self._target_name, self._target_config, seed=1),
         source.NOTHING,
         gamma=1,
-        length=self._shapes.targets_length,
+        max_tokens=self._shapes.targets_length,
         may_end=False,
         matmul_precision=self._shapes.matmul_precision,
     )
@@ -198,7 +198,7 @@ class _Bench:
     )
     requests = requests_lib.Requests(
         inputs_length=shapes.inputs_length,
-        length=shapes.targets_length,
+        max_tokens=shapes.targets_length,
         batch_size=shapes.batch_size,
         sampling=sampling_lib.Sampling(pairing.temperature),
         seed=shapes.seed,

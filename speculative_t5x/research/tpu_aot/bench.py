@@ -269,7 +269,7 @@ class Bench:
         target,
         drafter or draft_model_source.from_model(target),
         gamma=gamma,
-        length=self._shapes.targets_length,
+        max_tokens=self._shapes.targets_length,
     )
     return self._run(
         name, lambda: programs.compile_decoding(make, decoder, self._request)

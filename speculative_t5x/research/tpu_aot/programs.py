@@ -73,7 +73,8 @@ def compile_decoding(
     DoesNotFitError: if the program does not fit into a device's memory.
   """
   shapes = _shapes(decoder, len(request.example_ids))
-  return compile_loop(lambda: make(decoder, request), shapes, decoder.gamma)
+  gamma = decoder.options.gamma
+  return compile_loop(lambda: make(decoder, request), shapes, gamma)
 
 
 def compile_loop(
@@ -129,9 +130,10 @@ def _shapes(
 ) -> reading.Shapes:
   """Return the per-device shapes of both models' caches and parameters."""
   models = decoder.target, *decoder.loaded_drafter.models
-  rows = examples * decoder.num_decodes
-  gammas = 0, decoder.gamma  # of plain and of speculative decoding
-  sizes = [state_lib.cache_slots(decoder.length, gamma) for gamma in gammas]
+  options = decoder.options
+  rows = examples * options.num_decodes
+  gammas = 0, options.gamma  # of plain and of speculative decoding
+  sizes = [state_lib.cache_slots(options.max_tokens, x) for x in gammas]
   return reading.Shapes(
       caches=[
           _cache_shape(model, rows, slots)

@@ -124,7 +124,7 @@ class TestDecoding:
         model,
         draft_model_source.from_model(model),
         gamma=3,
-        length=12,
+        max_tokens=12,
         matmul_precision='highest',
     )
     (request,) = tiny.requests(INPUTS, length=12)

@@ -42,7 +42,7 @@ def _count(rows=1, num_decodes=1, drafter=None) -> operations.Operations:
       _model(TARGET),
       drafter or draft_model_source.from_model(_model(DRAFT)),
       gamma=GAMMA,
-      length=LENGTH,
+      max_tokens=LENGTH,
       num_decodes=num_decodes,
   )
   inputs = np.ones((rows, INPUTS_LENGTH), np.int32)
@@ -175,7 +175,7 @@ def bytes_by_hand(config, rows: int) -> int:
 
 def _bytes(model, rows=1) -> int:
   decoder = token_decoder.TokenDecoder(
-      model, draft_model_source.from_model(model), gamma=4, length=OUTPUTS
+      model, draft_model_source.from_model(model), gamma=4, max_tokens=OUTPUTS
   )
   return read_floor.step_bytes(decoder, rows, INPUTS)
 

@@ -36,7 +36,7 @@ def decoder() -> token_decoder.TokenDecoder:
       random_models.make_model(CONFIG, seed=1),
       draft_model_source.from_model(random_models.make_model(CONFIG, seed=2)),
       gamma=GAMMA,
-      length=LENGTH,
+      max_tokens=LENGTH,
       may_end=False,
   )
 

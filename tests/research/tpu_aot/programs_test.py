@@ -55,7 +55,10 @@ def _compile(
   target = abstract_pair.make_model(place, TARGET, min_block=min_block)
   draft = abstract_pair.make_model(place, DRAFT, draft_rules, min_block)
   decoder = token_decoder.TokenDecoder(
-      target, draft_model_source.from_model(draft), gamma=GAMMA, length=LENGTH
+      target,
+      draft_model_source.from_model(draft),
+      gamma=GAMMA,
+      max_tokens=LENGTH,
   )
   request = abstract_pair.make_request(place, batch, INPUTS_LENGTH)
   return programs.compile_decoding(make, decoder, request)
@@ -129,7 +132,7 @@ def test_drafts_of_changing_length_copy_no_cache():
       abstract_pair.make_model(place, TARGET),
       draft_model_source.from_model(abstract_pair.make_model(place, draft)),
       gamma=GAMMA,
-      length=length,
+      max_tokens=length,
       policy=schedule.Schedule((GAMMA, 1)),
   )
   request = abstract_pair.make_request(place, 1, INPUTS_LENGTH)

@@ -1,0 +1,89 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""How a decoder decodes, as one value, and keyword arguments that change it."""
+
+from collections.abc import Mapping
+import dataclasses
+import difflib
+from typing import Any, TypeVar
+
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import ranges
+from speculative_t5x.speculation import sampling as sampling_lib
+
+_T = TypeVar('_T')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Options:
+  """Options of a decoder. All are compiled in: another value compiles anew.
+
+  Attributes:
+    gamma: Most draft tokens per target call, at least 1.
+    max_tokens: Most tokens per output, end included; a call may ask for fewer.
+    inputs_length: Most tokens per input, end included. Longer texts are cut.
+      Shorter ones are decoded at a smaller width, see `batching.input_width`.
+    hints_length: Hints of an input are cut to this many tokens; None for all.
+    num_decodes: Samples per input.
+    policy: Draft length policy; `policies` has others.
+    rescale_log_probs: Whether to score under the distribution sampled from
+      (True, T5X's default), or under the model's own (False).
+    mask_padded_ids: Whether ids beyond the vocabulary, which only pad the
+      logits to a round width, are forbidden. T5X lets them take part.
+    num_valid_tokens: Only ids below this number are written. None for all, or
+      with `mask_padded_ids` for those of the vocabulary.
+    may_end: Whether the end of sequence may be written. Without it, every
+      output has as many tokens as it may have.
+    matmul_precision: JAX's setting for matrix products. None for the setting in
+      force; where there is none, 'highest' for a target in float32.
+  Raises:
+    ValueError: for a value out of range, or something that is not a policy.
+  """
+
+  gamma: int = 5
+  max_tokens: int = 128  # inputs and outputs are as long as T5 was trained for
+  inputs_length: int = 512
+  hints_length: int | None = None
+  num_decodes: int = 1
+  policy: contracts.DraftLengthPolicy = draft_length.Fixed()  # noqa: RUF009
+  rescale_log_probs: bool = True
+  mask_padded_ids: bool = False
+  num_valid_tokens: int | None = None
+  may_end: bool = True
+  matmul_precision: str | None = None
+
+  def __post_init__(self):
+    counts = 'gamma', 'max_tokens', 'inputs_length', 'num_decodes'
+    optional = 'hints_length', 'num_valid_tokens'
+    counts += tuple(x for x in optional if getattr(self, x) is not None)
+    ranges.check_settings(ranges.COUNT, **{x: getattr(self, x) for x in counts})
+    draft_length.check(self.policy)
+    if self.gamma > self.max_tokens:
+      raise ValueError(
+          f'gamma is {self.gamma}, but max_tokens is {self.max_tokens}: more'
+          f' draft tokens cannot be kept. Give at most {self.max_tokens}.'
+      )
+
+
+def change(values: _T, changes: Mapping[str, Any]) -> _T:
+  """Return a dataclass with the fields that keyword arguments name replaced.
+
+  Raises:
+    TypeError: for an argument that is not a field.
+  """
+  names = [field.name for field in dataclasses.fields(values)]
+  for name, value in changes.items():
+    if name in names:
+      continue
+    if name in vars(sampling_lib.GREEDY):
+      remedy = (
+          'It is a part of the sampling: pass'
+          f' sampling=speculative_t5x.Sampling({name}={value!r}).'
+      )
+    elif near := difflib.get_close_matches(name, names, 1):
+      remedy = f'Did you mean {near[0]}?'
+    else:
+      remedy = f'There are {", ".join(names)}.'
+    raise TypeError(f'There is no argument {name}. {remedy}')
+  return dataclasses.replace(values, **changes)

@@ -1,0 +1,96 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What decoded texts are returned as."""
+
+from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+import reprlib
+from typing import Any
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Result:
+  """The decodes of one input, in T5X's order: the best one comes last.
+
+  Attributes:
+    texts: One string per decode.
+    tokens: Token ids per decode, without end of sequence and padding.
+    scores: [num_decodes] float32, log-probabilities.
+    statistics: Counts of this input under the names of the run record
+      (`docs/run_record.md`), summed over its decodes.
+    is_truncated: Whether the input was cut to its limit.
+    is_unknown: Whether it has text that the vocabulary does not know, see
+      `vocabularies.Vocabulary.knows`.
+  """
+
+  texts: list[str]
+  tokens: list[list[int]]
+  scores: np.ndarray
+  statistics: Mapping[str, Any]
+  is_truncated: bool = False
+  is_unknown: bool = False
+
+  @property
+  def text(self) -> str:
+    """The best text."""
+    return self.texts[-1]
+
+  def __repr__(self) -> str:
+    calls = self.statistics['target_calls']
+    return f'Result({reprlib.repr(self.texts)}, {calls} target calls)'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Output:
+  """The results of several inputs, in their order.
+
+  Attributes:
+    results: One per input.
+    statistics: Counts and rates of all of them under the names of the run
+      record (`docs/run_record.md`).
+  """
+
+  results: Sequence[Result]
+  statistics: Mapping[str, Any]
+
+  @property
+  def best(self) -> list[str]:
+    """The best text of each input."""
+    return [result.text for result in self.results]
+
+  @property
+  def texts(self) -> list[list[str]]:
+    """All texts of each input, the best one last."""
+    return [result.texts for result in self.results]
+
+  @property
+  def tokens(self) -> list[list[list[int]]]:
+    """Token ids of each text, without end of sequence and padding."""
+    return [result.tokens for result in self.results]
+
+  @property
+  def scores(self) -> np.ndarray:
+    """Log-probabilities of all texts, [inputs, num_decodes] float32."""
+    return np.stack([result.scores for result in self.results])
+
+  @property
+  def num_truncated(self) -> int:
+    """How many inputs were cut to their limit."""
+    return sum(result.is_truncated for result in self.results)
+
+  @property
+  def num_unknown(self) -> int:
+    """How many inputs have text that the vocabulary does not know."""
+    return sum(result.is_unknown for result in self.results)
+
+  def __iter__(self) -> Iterator[Result]:
+    return iter(self.results)
+
+  def __len__(self) -> int:
+    return len(self.results)
+
+  def __repr__(self) -> str:
+    calls = self.statistics['target_calls']
+    return f'Output({reprlib.repr(self.best)}, {calls} target calls)'
