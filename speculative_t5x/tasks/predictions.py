@@ -69,9 +69,8 @@ def read(
 ) -> Predictions:
   """Return the texts of decoded batches, as numpy arrays, without padding rows.
   """
-  special_ids, num_decodes = (
-      decoder.target_model.special_ids, decoder.options.num_decodes
-  )  # fmt: skip
+  special_ids = decoder.target_model.special_ids
+  num_decodes = decoder.options.num_decodes
   parts = [token_decoder.best_last(each, num_decodes) for each in batches]
   sequences, scores, _ = (
       np.concatenate(each)[:num_examples] for each in zip(*parts, strict=True)

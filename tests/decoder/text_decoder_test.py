@@ -332,7 +332,7 @@ class TestArguments:
           (TEXTS, {'example_ids': [0, 2**31, 1]}, 'example id of texts'),
           (TEXTS, {'example_ids': [0, 1.0, 1]}, 'example id of texts'),
           (TEXTS, {'seed': 2**31}, 'seed'),
-          (TEXTS, {'rule': 'block'}, 'A rule must be an object'),
+          (TEXTS, {'rule': 'block'}, 'rule must be an object'),
           (TEXTS, {'sampling': 0.5}, 'sampling must be'),
           (TEXTS, {'draft_sampling': 0.0}, 'draft_sampling must be'),
           (TEXTS, {'max_tokens': 0}, 'max_tokens must be'),

@@ -7,6 +7,7 @@ import types
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import compare
@@ -25,13 +26,15 @@ _MODEL = tiny_drafters.of_model(tiny_drafters.TARGET, 2, None).drafter
 _BOTH = in_order.InOrder((_LOOKUP, _MODEL), tiny_drafters.TARGET)
 
 
-def _decoder(drafter, policy=None):
+def _decoder(drafter, policy=draft_length.Fixed()):  # noqa: B008
   """Return what the notes read of a decoder."""
   name = None if isinstance(drafter, nothing.Nothing) else 'the drafter'
   description = types.SimpleNamespace(name=name)
   loaded = types.SimpleNamespace(description=description)
   return types.SimpleNamespace(
-      drafter=drafter, policy=policy, loaded_drafter=loaded
+      drafter=drafter,
+      options=options_lib.Options(policy=policy),
+      loaded_drafter=loaded,
   )
 
 

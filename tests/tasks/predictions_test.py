@@ -8,6 +8,7 @@ from etils import epath
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.tasks import predictions
 
@@ -30,7 +31,8 @@ def _read(sequences, log_probs, num_examples, num_decodes):
       statistics=None,
   )
   model = types.SimpleNamespace(special_ids=t5.SPECIAL_IDS)
-  decoder = types.SimpleNamespace(num_decodes=num_decodes, target_model=model)
+  options = options_lib.Options(num_decodes=num_decodes)
+  decoder = types.SimpleNamespace(options=options, target_model=model)
   return predictions.read([decoded] * 2, num_examples, decoder, _Numbers())
 
 
