@@ -22,8 +22,10 @@ __all__ = [
     # Decoding.
     'Engine',
     'Model',
+    'Options',
     'Output',
     'Requests',
+    'Result',
     'Row',
     'Sampling',
     'TextDecoder',
@@ -67,12 +69,14 @@ with epy.lazy_api_imports(globals()):
   from speculative_t5x import testing
   from speculative_t5x.decoder import answers
   from speculative_t5x.decoder.compilation_cache import (
-      enable as enable_compilation_cache,
+    enable as enable_compilation_cache,
   )
   from speculative_t5x.decoder.engine import Engine
+  from speculative_t5x.decoder.options import Options
   from speculative_t5x.decoder.requests import Requests
   from speculative_t5x.decoder.requests import Row
-  from speculative_t5x.decoder.text_decoder import Output
+  from speculative_t5x.decoder.results import Output
+  from speculative_t5x.decoder.results import Result
   from speculative_t5x.decoder.text_decoder import TextDecoder
   from speculative_t5x.decoder.text_decoder import load
   from speculative_t5x.decoder.token_decoder import TokenDecoder
