@@ -8,12 +8,11 @@ import importlib.util
 import inspect
 import json
 import operator
+import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from typing import Any
 
 import jax
@@ -207,38 +206,141 @@ class TestFile:
               *node.args, **{each.arg: each for each in node.keywords}
           )
 
-  @pytest.mark.parametrize('url', [None, 'https://github.com/me/mine'])
-  def test_setup_installs_a_missing_package(self, path, url, monkeypatch):
-    (text,) = [x for each, x in notebooks.render(url) if each == path]
-    cells = {x['id']: ''.join(x['source']) for x in json.loads(text)['cells']}
-    asked, commands = [], []
-    monkeypatch.setattr(
-        'builtins.input', lambda text: asked.append(text) or 'an address'
-    )
-    find_spec = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util,
-        'find_spec',
-        lambda name: None if name == 'speculative_t5x' else find_spec(name),
-    )
-    monkeypatch.setattr(
-        subprocess, 'run', lambda command, **_: commands.append(command)
-    )
+
+class TestFirstCell:
+  """The first cell finds the repository, and has its `set_up.py` called."""
+
+  @pytest.fixture(autouse=True)
+  def elsewhere(self, tmp_path, monkeypatch):
+    """Make the current folder one with nothing but the notebook."""
+    (tmp_path / 'content').mkdir()
+    monkeypatch.chdir(tmp_path / 'content')
     monkeypatch.setattr(sys, 'path', list(sys.path))
+    yield
+    sys.modules.pop('set_up', None)
+
+  @pytest.fixture
+  def checkout(self, tmp_path):
+    """Return a folder above a checkout whose `set_up.py` writes a file."""
+    folder = tmp_path / 'archived/speculative_t5x-main/notebooks'
+    folder.mkdir(parents=True)
+    text = 'import pathlib\nset_up = pathlib.Path("called").write_text\n'
+    (folder / 'set_up.py').write_text(text)
+    return tmp_path / 'archived'
+
+  def run(self, url=None):
+    _, text = next(notebooks.render(url))
+    cells = {x['id']: ''.join(x['source']) for x in json.loads(text)['cells']}
     exec(cells['setup'], {})
-    clone, install = commands
-    assert clone[-2:] == [url or 'an address', 'source']
-    assert len(asked) == (url is None)
-    assert install[1:6] == [*'-m pip install -q -e'.split()]
-    (extra,) = re.fullmatch(r'source\[(\w+)\]', install[6]).groups()
-    project = tomllib.loads((_ROOT / 'pyproject.toml').read_text())['project']
-    assert extra in project['optional-dependencies']
-    assert sys.path[0] == 'source'
-    # One link opens the file in Colab, if it can be found there.
-    colab = 'https://colab.research.google.com/github/me/mine/blob/main'
-    link = f'[Open in Colab]({colab}/notebooks/{path.name})'
-    assert cells['title'].count('Open in Colab') == (url is not None)
-    assert (link in cells['title']) == (url is not None)
+
+  @pytest.mark.parametrize('kind', ['zip', 'tar', 'gztar'])
+  def test_takes_an_archive(self, kind, checkout):
+    shutil.make_archive('speculative_t5x', kind, checkout)
+    for _ in range(2):  # run again, it takes what it has unpacked
+      self.run()
+      called = pathlib.Path('called')
+      assert called.read_text() == 'figures'
+      called.unlink()
+      sys.modules.pop('set_up')
+
+  def test_clones(self, checkout, monkeypatch):
+    def clone(command, **_):
+      assert command[:2] == ['git', 'clone']
+      assert command[-2] == 'https://github.com/me/mine'
+      shutil.copytree(checkout, command[-1])
+
+    monkeypatch.setattr(subprocess, 'run', clone)
+    self.run('https://github.com/me/mine')
+    assert pathlib.Path('called').exists()
+
+  def test_says_what_is_missing(self):
+    with pytest.raises(FileNotFoundError, match='archive .* REPOSITORY'):
+      self.run()
+
+
+@pytest.fixture
+def set_up():
+  """Return the module that the first cells call."""
+  path = _FOLDER / 'set_up.py'
+  spec = importlib.util.spec_from_file_location('set_up', path)
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  return module
+
+
+class TestSetUp:
+
+  @pytest.fixture(autouse=True)
+  def machine(self, monkeypatch):
+    """Have the package missing, and note what would be run."""
+    self.commands, self.code = [], 0
+    run = subprocess.CompletedProcess
+    monkeypatch.setattr(
+        subprocess,
+        'run',
+        lambda command, **_: (
+            self.commands.append([*map(str, command)])
+            or run(command, self.code, '', 'ERROR: no route to host')
+        ),
+    )
+    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
+    monkeypatch.setattr(sys, 'path', list(sys.path))
+    monkeypatch.setattr(shutil, 'which', lambda name: None)
+    monkeypatch.setattr(pathlib.Path, 'glob', lambda self, pattern: [])
+    monkeypatch.setenv('JAX_PLATFORMS', 'cpu')  # so that it is restored
+    monkeypatch.delenv('JAX_PLATFORMS')
+
+  def test_without_an_accelerator(self, set_up, capsys):
+    set_up.set_up('figures')
+    (install,) = self.commands
+    assert install[:4] == [sys.executable, *'-m pip install'.split()]
+    lock = pathlib.Path(install[install.index('-c') + 1])
+    name = f'requirements-py3{sys.version_info.minor}.txt'
+    assert lock.exists() and lock.name in (name, 'requirements.txt')
+    assert install[install.index('-e') + 1 :] == [f'{_ROOT}[figures]']
+    assert sys.path[0] == str(_ROOT)
+    assert os.environ['JAX_PLATFORMS'] == 'cpu'
+    assert f'JAX {jax.__version__} on ' in capsys.readouterr().out
+
+  @pytest.mark.parametrize('name', ['cuda12', 'tpu'])
+  def test_with_an_accelerator(self, name, set_up, monkeypatch, capsys):
+    """Its part of JAX is installed; a JAX that does not find it says so."""
+    if name == 'tpu':
+      monkeypatch.setattr(pathlib.Path, 'glob', lambda self, pattern: [self])
+    else:
+      monkeypatch.setattr(shutil, 'which', lambda name: name)
+    set_up.set_up('jobs')
+    assert self.commands[-1][-2:] == [f'{_ROOT}[jobs]', f'jax[{name}]']
+    assert 'JAX_PLATFORMS' not in os.environ
+    assert f"pip install 'jax[{name}]==" in capsys.readouterr().out
+
+  def test_loaded_modules_that_were_replaced(self, set_up, monkeypatch):
+    versions = iter([{'jax': '0.7.2', 'numpy': '2.0'}, {'jax': '0.12'}])
+    monkeypatch.setattr(set_up, '_versions', lambda: next(versions))
+    restarts = []
+    monkeypatch.setattr(set_up, '_restart', lambda: restarts.append(1))
+    set_up.set_up('figures')
+    assert restarts == [1]
+
+  def test_no_network(self, set_up):
+    self.code = 1
+    with pytest.raises(RuntimeError, match='network.*\n.*no route to host'):
+      set_up.set_up('figures')
+
+  def test_is_not_installed_twice(self, set_up, monkeypatch):
+    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: name)
+    set_up.set_up('figures')
+    assert self.commands == []
+
+
+def test_links_to_colab():
+  """One link opens the file in Colab, if it can be found there."""
+  colab = 'https://colab.research.google.com/github/me/mine/blob/main'
+  for url in None, 'https://github.com/me/mine':
+    for path, text in notebooks.render(url):
+      link = f'[Open in Colab]({colab}/notebooks/{path.name})'
+      assert (link in text) == (url is not None)
+      assert text.count('Open in Colab') == (url is not None)
 
 
 def test_notebooks_name_the_repository_of_the_project():

@@ -10,6 +10,7 @@ import runpy
 import shutil
 import sys
 
+import jax
 import numpy as np
 import pytest
 import seqio
@@ -17,6 +18,9 @@ import seqio
 from speculative_t5x import embedded
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.networks import chips
+from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.training import task_examples
 from tests import tiny
 from tests import vocabulary_files
@@ -58,6 +62,21 @@ def test_files_that_a_page_names(page):
   links = re.findall(r'\]\((?!http|#)([^)#]+)', text)
   found = [_ROOT / name for name in names] + [page.parent / x for x in links]
   assert [str(path) for path in found if not path.exists()] == []
+
+
+def test_printed_fine_tunings_fit_the_chips():
+  """Parameters and gradients in float32 fit chips of a v4."""
+  page = (_ROOT / 'docs/fine_tuning.md').read_text()
+  blocks = re.findall('```sh\n([^`]*train.*?)```', page, re.S)
+  assert len(blocks) == 3
+  for block in blocks:
+    loop = re.search('for size in (.*?);', block)
+    one = re.search(r'PRETRAINED=.*t5_1_1_(\w+)', block)
+    (partitions,) = re.findall(r'num_partitions=(\d+)', block) or ['1']
+    for size in loop[1].split() if loop else [one[1]]:
+      params = models.abstract_params(t5_published.make_config(size))
+      num_bytes = 8 * sum(leaf.size for leaf in jax.tree.leaves(params))
+      assert num_bytes / int(partitions) < chips.CHIPS['v4'].memory_bytes
 
 
 _TRAINING = _ROOT / 'docs/training.md'

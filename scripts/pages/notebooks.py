@@ -1,34 +1,54 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the repository's address into the notebooks.
+"""Writes the repository's address into the notebooks, and runs them.
 
 `project.urls.Repository` in pyproject.toml is the one place that names it. It
 becomes the link that opens a notebook in Colab, and the address from which the
 first cell installs the package. As long as it is not set, there is no link,
-and the first cell asks for the address.
+and the first cell takes an archive of the repository.
+
+`python -m scripts.pages.notebooks [<name> ...]` runs all notebooks, or those
+named, and stores them with their outputs. It needs nbclient and ipykernel.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+import hashlib
 import json
 import pathlib
+import sys
 import tomllib
+from typing import Any
 
 _ROOT = pathlib.Path(__file__).parents[2]
 _COLAB = 'https://colab.research.google.com/github'
 _LINK = '[Open in Colab]('
-_EXTRAS = {'t5x_and_tpu': 'jobs'}  # what other notebooks need is `figures`
-_ASKED = "input('Address of the repository: ')"
 _SETUP = """\
-import importlib.util
+import importlib
+import pathlib
+import shutil
 import subprocess
 import sys
 
-if importlib.util.find_spec('speculative_t5x') is None:  # as on Colab
-  url = {url}
-  pip = [sys.executable, '-m', 'pip', 'install', '-q', '-e']
-  subprocess.run(['git', 'clone', '-q', url, 'source'], check=True)
-  subprocess.run([*pip, 'source[{extra}]'], check=True)
-  sys.path.insert(0, 'source')"""
+REPOSITORY = {!r}  # its address; or upload an archive beside this notebook
+CHECKOUT = pathlib.Path('speculative_t5x_source')
+
+if not pathlib.Path('set_up.py').exists() and not CHECKOUT.exists():
+  uploaded = [*pathlib.Path().glob('*.zip'), *pathlib.Path().glob('*.tar*')]
+  attached = [*pathlib.Path('/kaggle/input').rglob('notebooks/set_up.py')]
+  if REPOSITORY:
+    subprocess.run(['git', 'clone', '-q', REPOSITORY, CHECKOUT], check=True)
+  elif uploaded:
+    shutil.unpack_archive(uploaded[0], CHECKOUT)
+  elif attached:
+    shutil.copytree(attached[0].parents[1], CHECKOUT)
+  else:
+    raise FileNotFoundError(
+        'Upload an archive of the repository (.zip or .tar.gz) beside this'
+        ' notebook, or set REPOSITORY to its address.'
+    )
+sys.path += map(str, [pathlib.Path(), *CHECKOUT.glob('**/notebooks')])
+importlib.import_module('set_up').set_up({!r})"""
+_EXTRAS = {'t5x_and_tpu': 'jobs'}  # what other notebooks need is `figures`
 
 
 def repository() -> str | None:
@@ -52,15 +72,54 @@ def render(url: str | None) -> Iterator[tuple[pathlib.Path, str]]:
       name = url.removeprefix('https://github.com/').removesuffix('.git')
       link = f'{_LINK}{_COLAB}/{name}/blob/main/notebooks/{path.name})'
       paragraphs.insert(0, link)
-    setup = _SETUP.format(
-        url=_ASKED if url is None else repr(url),
-        extra=_EXTRAS.get(path.stem, 'figures'),
-    )
+    setup = _SETUP.format(url, _EXTRAS.get(path.stem, 'figures'))
     cells['title']['source'] = _lines('\n\n'.join([heading, *paragraphs]))
     cells['setup']['source'] = _lines(setup)
     yield path, json.dumps(notebook, indent=1, ensure_ascii=False) + '\n'
 
 
+def digest(notebook: dict[str, Any]) -> str:
+  """Return a digest of what a notebook runs, its first cell apart."""
+  sources = [
+      ''.join(cell['source'])
+      for cell in notebook['cells']
+      if cell['cell_type'] == 'code' and cell['id'] != 'setup'
+  ]
+  return hashlib.sha256('\0'.join(sources).encode()).hexdigest()[:12]
+
+
+def run(path: pathlib.Path) -> None:
+  """Run a notebook, and store it with its outputs and without this folder."""
+  import nbclient  # Not among the tests' requirements.
+  import nbformat
+
+  notebook = nbformat.read(path, nbformat.NO_CONVERT)
+  resources = {'metadata': {'path': str(path.parent)}}
+  client = nbclient.NotebookClient(
+      notebook, timeout=None, resources=resources, record_timing=False
+  )
+  client.execute()
+  notebook['metadata'] = {
+      'kernelspec': notebook['metadata']['kernelspec'],
+      'language_info': {'name': 'python'},
+      'ran': digest(notebook),
+  }
+  text = nbformat.writes(notebook).replace(str(_ROOT), '<checkout>')
+  path.write_text(text + '\n')
+
+
+def main(names: Sequence[str]) -> None:
+  """Run the named notebooks, or all."""
+  for path in sorted((_ROOT / 'notebooks').glob('*.ipynb')):
+    if not names or path.stem in names:
+      print(f'Running {path.stem}', flush=True)
+      run(path)
+
+
 def _lines(text: str) -> list[str]:
   """Return a text as notebooks keep it."""
   return text.splitlines(keepends=True)
+
+
+if __name__ == '__main__':
+  main(sys.argv[1:])

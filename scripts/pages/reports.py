@@ -16,6 +16,7 @@ from matplotlib import figure as figure_lib
 from PIL import Image
 
 from scripts.pages import records
+from scripts.pages import step_figure
 from speculative_t5x.research import figure_style
 from speculative_t5x.research import run_record
 from speculative_t5x.research.paper import figures
@@ -80,6 +81,7 @@ def render() -> Iterator[tuple[pathlib.Path, str]]:
       (3, markdown_tables.table_3(records.runs(*MEASURED, *_NGRAMS))),
   ):
     yield results / f'paper/table{number}.md', table + '\n'
+  yield step_figure.PATH, step_figure.draw()
 
 
 def pictures() -> Iterator[Picture]:
