@@ -45,7 +45,8 @@ def measure_methods(
         ' @translation/walltime.measure_walltime)].'
     )
   names = [name for name, _ in tasks]
-  output_folder.check_names('A task', names, (_TABLE, folder_lock.NAME))
+  taken = _TABLE, folder_lock.NAME, folder_lock.OWNER
+  output_folder.check_names('A task', names, taken)
   folder = user_paths.expand(output_dir)
   with folder_lock.hold(folder):
     found = {}

@@ -138,7 +138,7 @@ def load(folder: epath.PathLike) -> TokenCounts:
   path = user_paths.expand(folder) / FILE_NAME
   if not path.is_file():
     raise TableError(
-        f'There is no {FILE_NAME} in {folder}. Give the output folder of'
+        f'There is no {FILE_NAME} in {path.parent}. Give the output folder of'
         ' speculative-t5x make-table.'
     )
   with errors.reading(path, TableError):

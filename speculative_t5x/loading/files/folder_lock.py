@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locks an output folder, so that only one job at a time writes to it.
 
-The lock is the file `job.lock`, which names its process. The operating system
-releases the lock of a local file when the process ends, however it ends. In a
-bucket the lock is an object: a killed job leaves it behind, and two jobs that
-start at the same moment may both succeed, because neither etils nor TensorFlow
-can create an object only if it is absent.
+The lock of a local folder is filelock's: the file `job.lock`, which the
+operating system releases when the process ends, however it ends, or, on a file
+system without such locks, whose contents tell filelock whether the process is
+alive. So nothing else may be written to it, and `job.owner` beside it names the
+process. In a bucket `job.lock` is an object that names the process: a killed
+job leaves it behind, and two jobs that start at the same moment may both
+succeed, because neither etils nor TensorFlow can create an object only if it is
+absent.
 """
 
 from collections.abc import Iterator
@@ -22,7 +25,7 @@ from speculative_t5x.loading.files import regular_files
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 
-NAME = 'job.lock'
+NAME, OWNER = 'job.lock', 'job.owner'
 _WAIT_S = 0.1  # for a lock that another job removes at this moment
 
 
@@ -38,12 +41,13 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
 
   Raises:
     FolderInUseError: if another job holds the lock, or if a killed job has left
-      its lock in a bucket.
+      its lock in a bucket, or on another machine.
     OSError: if the folder cannot be written to.
   """
   folder = user_paths.expand(path)
   lock, new = folder / NAME, []
   is_remote = regular_files.is_remote(folder)
+  owner = lock if is_remote else folder / OWNER
   if not is_remote:
     new = [each for each in (folder, *folder.parents) if not each.exists()]
   with contextlib.ExitStack() as stack:
@@ -59,19 +63,20 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
     if is_held:
       holder = 'which ends now'
       with contextlib.suppress(OSError):
-        holder = lock.read_bytes().decode(errors='replace')
-      remedy = f' If it is no longer running, remove {lock}.'
+        holder = owner.read_bytes().decode(errors='replace')
       raise FolderInUseError(
           f'The folder {folder} is in use by another job ({holder}). Wait until'
-          f' it ends, or give another folder.{remedy if is_remote else ""}'
+          ' it ends, or give another folder. If it no longer runs, remove'
+          f' {lock}.'
       )
     # Before the lock is released: whoever waits for the file that was removed
     # finds that it is not in place, and makes another.
     stack.callback(lock.unlink, missing_ok=True)
+    stack.callback(owner.unlink, missing_ok=True)
     now = datetime.datetime.now(datetime.UTC).isoformat(' ', 'seconds')
     holder = f'process {os.getpid()} on {platform.node()}, since {now}'
     with whole_files.writing(folder):
-      lock.write_text(holder, encoding='utf-8')
+      owner.write_text(holder, encoding='utf-8')
     yield
 
 

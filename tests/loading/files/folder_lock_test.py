@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that one job at a time holds a folder, also after a crash."""
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -13,14 +15,21 @@ from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import regular_files
 from tests import full_disk
 
-# Holds a folder until it is killed.
+# Holds a folder until it is killed, where there is no flock if that is said.
 _HOLD = """
-import signal, sys
+import errno, fcntl, signal, sys
+def no_flock(*_):
+  raise OSError(errno.ENOSYS, 'Function not implemented')
+if sys.argv[2:]:
+  fcntl.flock = no_flock
 from speculative_t5x.loading.files import folder_lock
 with folder_lock.hold(sys.argv[1]):
   print('held', flush=True)
   signal.pause()
 """
+
+
+_BOTH = [folder_lock.NAME, folder_lock.OWNER]
 
 
 def _names(folder):
@@ -47,8 +56,9 @@ class TestHold:
       with pytest.raises(error), folder_lock.hold(tmp_path):
         message = _check_refused(tmp_path)
         assert f'(process {os.getpid()} on ' in message
-        assert ('remove' in message) == is_remote
-        assert _names(tmp_path) == [folder_lock.NAME]
+        assert f'remove {tmp_path / folder_lock.NAME}.' in message
+        names = [folder_lock.NAME] if is_remote else _BOTH
+        assert _names(tmp_path) == names
         raise error
       assert _names(tmp_path) == []
 
@@ -97,10 +107,17 @@ class TestHold:
       _check_refused(tmp_path)
 
 
-def test_killed_job_holds_no_lock(tmp_path):
+def _no_flock(*_):
+  raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+
+@pytest.mark.parametrize('has_flock', [True, False])
+def test_killed_job_holds_no_lock(tmp_path, monkeypatch, has_flock):
   """While the job runs, the error names it; later the lock is free."""
+  if not has_flock:
+    monkeypatch.setattr(fcntl, 'flock', _no_flock)
   job = subprocess.Popen(
-      [sys.executable, '-c', _HOLD, tmp_path],
+      [sys.executable, '-c', _HOLD, tmp_path, *['no flock'][has_flock:]],
       env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)},
       stdout=subprocess.PIPE,
       text=True,
@@ -111,9 +128,19 @@ def test_killed_job_holds_no_lock(tmp_path):
   finally:
     job.send_signal(signal.SIGKILL)
     job.communicate()
-  assert _names(tmp_path) == [folder_lock.NAME]
+  assert _names(tmp_path) == _BOTH
   with folder_lock.hold(tmp_path):
-    text = (tmp_path / folder_lock.NAME).read_text()
-    assert text.startswith(f'process {os.getpid()} on')
-    assert text.count('process') == 1  # nothing of the earlier job
+    assert _names(tmp_path) == _BOTH
+    assert f'(process {os.getpid()} on ' in _check_refused(tmp_path)
   assert _names(tmp_path) == []
+
+
+def test_lock_of_another_machine_has_a_remedy(tmp_path, monkeypatch):
+  """Without flock, nobody knows whether that process is alive."""
+  monkeypatch.setattr(fcntl, 'flock', _no_flock)
+  lock = tmp_path / folder_lock.NAME
+  lock.write_text(f'{os.getpid()}\nanother.machine\n')
+  assert _check_refused(tmp_path).endswith(f'remove {lock}.')
+  lock.unlink()
+  with folder_lock.hold(tmp_path):
+    pass
