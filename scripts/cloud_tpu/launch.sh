@@ -87,6 +87,21 @@ check() {
       git cat-file -e "HEAD:${name#*=}" 2>/dev/null ||
       fail "the machine gets this commit only, which lacks '${name#*=}'."
   done
+  for name in "${JOB[@]}"; do # the machine has no other files
+    [[ ${name#--gin_file=} == "${name}" &&
+      ${name#*=} =~ ^[\"\']?(/|~|\.\./|file:) ]] &&
+      fail "'${name}' is on this computer, not on the machine: give gs://..."
+  done
+  # Misspelt settings, where the package is installed here.
+  [[ ${PROGRAM} != speculative-t5x || ${JOB[*]} == *gs:*.gin* ||
+    ! -x .venv/bin/python ]] || .venv/bin/python - "${JOB[@]}" <<'END' || exit 1
+import sys
+from speculative_t5x.jobs.command_line import commands, flags, macro_names
+try:
+  macro_names.check(flags.parse(sys.argv[1:]))
+except (commands.UsageError, ValueError) as error:
+  sys.exit(f'error: {error}')
+END
   for name in TFDS_DATA_DIR JAX_COMPILATION_CACHE_DIR; do
     [[ ${!name-} != gs://* ]] || ENVIRONMENT+=("${name}=${!name}")
     [[ ${!name-} == @(gs://*|) ]] ||

@@ -62,7 +62,8 @@ def test_job_is_complete(task, monkeypatch, tmp_path):
       for task in ('ENDE', 'CNNDM')
       for model in ('TARGET', 'SMALL', 'BASE', 'LARGE')
   ))  # fmt: skip
-  worker.main(_arguments(task, TRAIN_STEPS='9', CHECKPOINTS=str(checkpoints)))
+  numbers = dict.fromkeys(['TRAIN_STEPS', 'DECODES_EXAMPLES'], '9')
+  worker.main(_arguments(task, CHECKPOINTS=str(checkpoints), **numbers))
   assert '--gin.GAMMA=7' in ran[-1][-1]
   if 't5x.eval' in task['run']:
     assert ran[-1][0] == 'eval'

@@ -237,6 +237,9 @@ def test_several_hosts(cloud):
         ((*_RUN, *_JOB, '--gin_file=../my.gin'), '../my.gin'),
         ((*_RUN, *_JOB, '--gin_file=/my dir/my.gin'), '/my dir/my.gin'),
         ((*_RUN, *_JOB, '--gin_file=runs/my.gin'), 'runs/my.gin'),
+        ((*_RUN, *_JOB, '--gin.CHECKPOINT_PATH=/data/t5'), '/data/t5'),
+        ((*_RUN, *_JOB, '--gin.CHECKPOINT_PATH="/data/t5"'), '/data/t5'),
+        ((*_RUN, *_JOB, '--gin.NGRAM_TABLE=~/table'), '~/table'),
     ],
 )
 def test_refused_in_one_line(cloud, arguments, named):
@@ -244,6 +247,17 @@ def test_refused_in_one_line(cloud, arguments, named):
   (line,) = done.stderr.splitlines()
   assert line.startswith('error: ') and named in line
   assert (done.returncode, cloud.calls()) == (1, [])
+
+
+def test_misspelt_settings(cloud):
+  """The package tells them, where it is installed beside the launcher."""
+  python = cloud.checkout / '.venv/bin/python'
+  cloud.program(python, f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+  job = '--', 'simulate', '--gin.GAMMA=3', '--gin.ALPHA=0.5'
+  assert cloud.launch(*_RUN, '--dry-run', *job).returncode == 0
+  done = cloud.launch(*_RUN, '--dry-run', *job, '--gin.GAMMMA=3')
+  assert done.returncode == 1 and cloud.calls() == []
+  assert 'Did you mean GAMMA?' in done.stderr
 
 
 def test_uncommitted_changes_are_refused(cloud):

@@ -23,12 +23,12 @@ class Job:
   Attributes:
     function: Module in `jobs`, and function in it; only the module if `folder`
       is set.
-    gin_file: Gin file whose head comment is the command's help.
+    gin_file: Gin file that is read before all others, and whose head comment is
+      the command's help.
     summary: One-line description of the job.
     output_macro: Macro that --output_dir sets.
     flags: Names of further flags; each sets the macro of the same name in upper
       case.
-    is_complete: Whether `gin_file` is read without --gin_file.
     on_host: Whether the job runs on the host, without an accelerator.
     is_resumed: Whether the job resumes from its output folder.
     may_change: Macros that a resumed job may change, if its output folder does
@@ -47,7 +47,6 @@ class Job:
   summary: str
   output_macro: str = 'OUTPUT_DIR'
   flags: tuple[str, ...] = ()
-  is_complete: bool = False
   on_host: bool = False
   is_resumed: bool = False
   may_change: tuple[str, ...] | None = None
@@ -88,35 +87,6 @@ CHOICES = {
     'REFERENCES': 'configs/training_data',
     'LOGGERS': 'configs/loggers',
 }
-# Modules and classes that gin files named before the rooms of the package
-# changed, and their names of today; for one release.
-RENAMED = {
-    f'speculative_t5x.{old}': f'speculative_t5x.{new}'
-    for old, new in (
-        ('answers', 'decoder.answers'),
-        *(
-            (old, 'research.simulation.simulated_walltimes')
-            for old in ('simulation', 'measurement.simulation')
-        ),
-        ('tasks.decodes', 'tasks.decoded_task'),
-        ('tasks.summaries', 'tasks.bulletin_summaries'),
-        ('tpu_aot.bench', 'research.tpu_aot.bench'),
-        ('training.decodes', 'jobs.target_decodes'),
-        *(
-            (f'drafters.{old}{name}', f'loading.drafters.{new}{name}')
-            for old, new, name in (
-                ('source', 'source', ''),
-                ('draft_model', 'draft_model_source', '.FromCheckpoint'),
-                ('early_exit', 'early_exit_source', '.FromCheckpoint'),
-                ('early_exit', 'early_exit_source', '.OfTarget'),
-                ('in_order', 'in_order_source', '.FromSources'),
-                ('lookup', 'lookup_source', '.FromContext'),
-                ('shared_encoder', 'shared_encoder_source', '.FromCheckpoint'),
-                ('tables', 'table_source', '.FromFile'),
-            )
-        ),
-    )
-}
 # They change neither what is trained nor on what; NUM_PARTS draws other dropout
 # masks, and TRAIN_STEPS moves the decay of the learning rate.
 _OF_TRAININGS = (
@@ -148,7 +118,6 @@ JOBS = {
         'compares two runs of eval or infer: identical up to rounding?',
         output_macro='COMPARE_OUTPUT_DIR',
         flags=('first', 'second'),
-        is_complete=True,
         optional=(*_CONFIGS, 'DRAFTER'),
     ),
     'walltime': Job(
@@ -168,7 +137,6 @@ JOBS = {
         'simulate.simulate',
         'configs/runs/simulate.gin',
         'measures T5 1.1 with random weights and simulated acceptance',
-        is_complete=True,
         is_resumed=True,
     ),
     'paper': Job(
@@ -203,7 +171,6 @@ JOBS = {
         'configs/runs/check_pair.gin',
         'checks whether two checkpoints can be used as a pair',
         output_macro='CHECK_OUTPUT_DIR',
-        is_complete=True,
         on_host=True,
     ),
     'tpu-preflight': Job(
@@ -211,21 +178,18 @@ JOBS = {
         'configs/runs/tpu_preflight.gin',
         'compiles T5 1.1 for a TPU without one, and analyses it',
         flags=('target', 'draft', 'topology'),
-        is_complete=True,
         on_host=True,
     ),
     'make-table': Job(
         'make_table.make_table',
         'configs/runs/ngram_table.gin',
         'counts tokens, for n-gram drafters and short draft vocabularies',
-        is_complete=True,
         on_host=True,
     ),
     'convert': Job(
         'convert.convert',
         'configs/runs/convert.gin',
         "converts a checkpoint to T5X's current layout",
-        is_complete=True,
         on_host=True,
     ),
 }

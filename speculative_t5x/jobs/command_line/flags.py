@@ -4,6 +4,7 @@
 
 import ast
 from collections.abc import Sequence
+import dataclasses
 import functools
 import os
 import pathlib
@@ -23,16 +24,29 @@ _BARE_STRING = re.compile(
 )
 
 
-def parse(argv: Sequence[str]) -> list[commands.CommandLine]:
-  """Return the command lines to run, one after another.
+@dataclasses.dataclass
+class Flags:
+  """The flags of a command.
 
-  Args:
-    argv: A command, its flags, and for some commands names of parts.
-  Raises:
-    commands.UsageError: for an unknown command, flag or part, or a flag without
-      a value.
+  Attributes:
+    parts: Names of the parts of a job with several.
+    gin_files: Values of --gin_file.
+    folders: Those in which gin files are searched, in order.
+    bindings: See `commands.CommandLine`.
   """
-  name, *flags = argv
+
+  parts: list[str]
+  gin_files: list[str]
+  folders: tuple[str, ...]
+  bindings: tuple[tuple[str, str], ...]
+
+
+def job_of(name: str) -> commands.Job:
+  """Return the job of a command.
+
+  Raises:
+    commands.UsageError: if there is none.
+  """
   job = commands.JOBS.get(name)
   if job is None:
     choices = f' Choose from: {", ".join(commands.JOBS)}.'
@@ -40,23 +54,37 @@ def parse(argv: Sequence[str]) -> list[commands.CommandLine]:
     raise commands.UsageError(
         f'there is no command {name!r}.{hint}\n{commands.USAGE}'
     )
+  return job
+
+
+def read(job: commands.Job, arguments: Sequence[str]) -> Flags:
+  """Return the flags of a command, --NAME=VALUE or --NAME VALUE.
+
+  Raises:
+    commands.UsageError: for an unknown flag, or one without a value.
+  """
   macros = {f'--{each}': each.upper() for each in job.flags}
   macros['--output_dir'] = job.output_macro
   known = ['--gin_file', '--gin_search_paths', *macros]
   files, paths, bindings, parts = [], [], [], []
-  for flag in flags:
-    key, _, value = flag.partition('=')
+  rest = list(arguments)
+  while rest:
+    flag = rest.pop(0)
+    key, equals, value = flag.partition('=')
     is_binding = key.startswith(_GIN)
     if job.folder is not None and not flag.startswith('-'):
       parts.append(flag)
-    elif not is_binding and key not in known:
+      continue
+    if not is_binding and key not in known:
       raise commands.UsageError(_unknown(flag, job, known))
-    elif not value.strip():
+    if not equals and rest and not rest[0].startswith('--'):
+      value = rest.pop(0)
+    if not value.strip():
       raise commands.UsageError(
-          f'{flag!r} has no value. Write {key}=VALUE, with "=" in between; a'
-          f' shell variable in it may be unset.\n{commands.USAGE}'
+          f'{flag!r} has no value. Write {key}=VALUE; a shell variable in it'
+          f' may be unset.\n{commands.USAGE}'
       )
-    elif is_binding:
+    if is_binding:
       bindings.append((key.removeprefix(_GIN), gin_value(key, value)))
     elif key == '--gin_file':
       files.append(os.fspath(user_paths.expand(value)))
@@ -64,17 +92,39 @@ def parse(argv: Sequence[str]) -> list[commands.CommandLine]:
       paths.extend(os.fspath(user_paths.expand(x)) for x in value.split(','))
     else:
       bindings.append((macros[key], repr(value)))
-  rest = (*paths, '.', *commands.ROOTS), tuple(bindings)
+  return Flags(parts, files, (*paths, '.', *commands.ROOTS), tuple(bindings))
+
+
+def parse(argv: Sequence[str]) -> list[commands.CommandLine]:
+  """Return the command lines to run, one after another.
+
+  Args:
+    argv: A command, its flags, and for some commands names of parts.
+  Raises:
+    commands.UsageError: for an unknown command, flag or part, a flag without a
+      value, or a gin file that cannot be read.
+  """
+  name, *arguments = argv
+  job = job_of(name)
+  given = read(job, arguments)
+  rest = given.folders, given.bindings
   if job.folder is not None:
-    return _parts(job, _sorted_parts(job, parts), files, *rest)
-  if job.is_complete:
-    files = [job.gin_file, *(f for f in files if f != job.gin_file)]
-  if not files:
-    raise commands.UsageError(
-        f'--gin_file is required, see `speculative-t5x {name} --help`.'
-        f'\n{commands.USAGE}'
-    )
-  return [commands.CommandLine(job, job.function, tuple(files), *rest)]
+    names = _sorted_parts(job, given.parts)
+    return _parts(job, names, given.gin_files, *rest)
+  files = tuple(in_order(job, given))
+  return [commands.CommandLine(job, job.function, files, *rest)]
+
+
+def in_order(job: commands.Job, given: Flags) -> list[str]:
+  """Return the gin files in the order in which they are read.
+
+  The job's own comes first, and then those that include it, as complete runs
+  do: they would undo the settings of tasks, drafters and rules before them.
+  """
+  own = gin_text.find(job.gin_file, given.folders)
+  files = [job.gin_file, *(x for x in given.gin_files if x != job.gin_file)]
+  includes_own = lambda x: own in gin_text.read_macros([x], given.folders).files
+  return sorted(files, key=includes_own, reverse=True)
 
 
 def _parts(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import functools
 import importlib
-import os
 import re
 
 import gin
@@ -46,30 +45,19 @@ def configure(command: commands.CommandLine) -> Callable[[], None]:
   process.keep_libtpu_from_searching()
   job = _import_job(command.function)
   gin.clear_config()  # removes the config of an earlier command
-  # Gin can only add readers and folders. Its own reader takes the encoding of
-  # the locale, and the current folder would always come first.
-  open_text = functools.partial(open, encoding='utf-8')
-  gin.config._FILE_READERS[:] = [(open_text, os.path.isfile)]
-  gin.config._LOCATION_PREFIXES[:] = command.folders
   for name in command.job.optional:
     gin.parse_config(f'{name} = None')
   for name in command.gin_files:
-    with _gin_errors_in(name), _quiet_tensorflow():
-      gin.parse_config_file(name)
+    for path, text in gin_text.texts(name, command.folders):
+      with _gin_errors_in(str(path)), _quiet_tensorflow():
+        gin.parse_config(text)
   for name, value in command.bindings:
     with _gin_errors_in(f'--gin.{name}={value}'):
       gin.parse_config(f'{name} = {value}')
   _check_values(command.job)
   _register_check()
   gin.finalize()
-  try:
-    configured = gin.get_configurable(job)
-  except ValueError as error:
-    raise commands.UsageError(
-        f'No gin file configures the job {job.__name__}. Add one from'
-        ' configs/runs.'
-    ) from error
-  return functools.partial(_run, command.job, configured)
+  return functools.partial(_run, command.job, gin.get_configurable(job))
 
 
 def _import_job(function: str) -> Callable:

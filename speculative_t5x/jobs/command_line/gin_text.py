@@ -12,9 +12,11 @@ import difflib
 import pathlib
 import tokenize
 
+from etils import epath
 from gin import config_parser
 
 from speculative_t5x.jobs.command_line import commands
+from speculative_t5x.loading.files import user_paths
 
 
 class _Reference(str):
@@ -43,27 +45,23 @@ class _References(config_parser.ParserDelegate):
     """Return the names of the macros met; not gin's constants, with a dot."""
     return {x[1:] for x in self.met if x[0] == '%' and '.' not in x}
 
-  def functions(self) -> set[str]:
-    """Return the names of the functions met, with their scopes."""
-    return {x[1:].removesuffix('()') for x in self.met if x[0] == '@'}
 
 
 @dataclasses.dataclass
 class Macros:
-  """The macros of some gin files, and the other names in them.
+  """The macros of some gin files and of all that they include.
 
   Attributes:
     places: File and line where each macro is set, by its name.
     values: Text of the value of each macro that is set, by its name.
     used: Names of the macros that values refer to.
-    names: Place of each imported module and of each function or class whose
-      parameters are set, or that a value refers to.
+    files: Paths of the files.
   """
 
   places: dict[str, str] = dataclasses.field(default_factory=dict)
   values: dict[str, str] = dataclasses.field(default_factory=dict)
   used: set[str] = dataclasses.field(default_factory=set)
-  names: dict[str, str] = dataclasses.field(default_factory=dict)
+  files: set[epath.Path] = dataclasses.field(default_factory=set)
 
   @property
   def mentioned(self) -> set[str]:
@@ -77,20 +75,25 @@ def did_you_mean(name: str, known: Iterable[str], form: str = '{}') -> str:
   return f' Did you mean {form.format(close[0])}?' if close else ''
 
 
-def find(name: str, search_paths: Sequence[str]) -> pathlib.Path:
+def find(name: str, search_paths: Sequence[str]) -> epath.Path:
   """Return the path of a gin file, from the first folder that has it.
 
+  Args:
+    name: A path, relative to one of the folders, or absolute, or a URL.
+    search_paths: The folders.
   Raises:
     commands.UsageError: if the file is in no folder.
   """
-  paths = [pathlib.Path(folder) / name for folder in search_paths]
+  path = user_paths.expand(name)
+  folders = ['.'] if path.is_absolute() else search_paths
+  paths = [epath.Path(folder) / path for folder in folders]
   for path in paths:
     if path.is_file():
       return path
   beside = {p.name for each in paths for p in each.parent.glob('*.gin')}
   form = str(pathlib.Path(name).parent / '{}')
   raise commands.UsageError(
-      f'there is no gin file {name!r} in {", ".join(search_paths)}.'
+      f'there is no gin file {name!r} in {", ".join(folders)}.'
       + (
           did_you_mean(pathlib.Path(name).name, beside, form)
           or ' Correct its name, or give its folder:'
@@ -112,6 +115,37 @@ def read_macros(names: Sequence[str], search_paths: Sequence[str]) -> Macros:
   return macros
 
 
+def texts(
+    name: str, search_paths: Sequence[str]
+) -> Iterator[tuple[epath.Path, str]]:
+  """Yield the texts of a file and of what it includes, in their order.
+
+  Yields:
+    The path of a file and a part of its text, between includes, with the
+    imports before it. Lines have the numbers that they have in the file.
+  """
+  path = find(name, search_paths)
+  text = path.read_text(encoding='utf-8')
+  lines = text.splitlines(keepends=True)
+  imports, begin = set(), 0
+
+  def part(end: int) -> tuple[epath.Path, str]:
+    kept = imports | set(range(begin, end))
+    shown = [x if i in kept else '\n' for i, x in enumerate(lines[:end])]
+    return path, ''.join(shown)
+
+  for statement in config_parser.ConfigParser(text, _References()):
+    line = statement.location.line_num - 1
+    match statement:
+      case config_parser.ImportStatement():
+        imports.add(line)
+      case config_parser.IncludeStatement(filename=inner):
+        yield part(line)
+        yield from texts(inner, search_paths)
+        begin = line + 1
+  yield part(len(lines))
+
+
 def macros_in(value: str, source: str = '') -> set[str]:
   """Return the names of the macros that a gin value refers to.
 
@@ -126,36 +160,30 @@ def macros_in(value: str, source: str = '') -> set[str]:
 
 def _add_file(
     macros: Macros,
-    path: pathlib.Path,
+    path: epath.Path,
     search_paths: Sequence[str],
-    including: tuple[pathlib.Path, ...],
+    including: tuple[epath.Path, ...],
 ) -> None:
   """Add a file and its includes, given the chain of files that include it."""
   if path in including:
     chain = ' and '.join(map(str, including[including.index(path) :]))
     raise commands.UsageError(f'{chain} includes itself. Remove the include.')
   found = _References()
+  macros.files.add(path)
   with _one_line_errors(str(path)):
     text = path.read_text(encoding='utf-8')
     for statement in config_parser.ConfigParser(text, found):
       place = f'{path}, line {statement.location.line_num}'
-      names = {name.rpartition('/')[2] for name in found.functions()}
       macros.used |= found.macros()
       found.met.clear()
       match statement:
         case config_parser.IncludeStatement(filename=name):
           inner = find(name, search_paths)
           _add_file(macros, inner, search_paths, (*including, path))
-        case config_parser.ImportStatement(module=module):
-          names.add(module)
         case config_parser.BindingStatement(arg_name='') as binding:
           macro = '/'.join(filter(None, (binding.scope, binding.selector)))
           macros.places[macro] = place
           macros.values[macro] = repr(binding.value)
-        case _:  # parameters of a function, one or a block
-          names.add(statement.selector)
-      for name in names:
-        macros.names.setdefault(name, place)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@
 
 from collections.abc import Iterator, Sequence
 import itertools
-import os
 import pathlib
 import textwrap
 
@@ -12,7 +11,6 @@ from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import flags
 from speculative_t5x.jobs.command_line import gin_text
 from speculative_t5x.jobs.command_line import macro_names
-from speculative_t5x.loading.files import user_paths
 
 _OVERVIEW = """{usage}
 
@@ -53,30 +51,22 @@ def text(argv: Sequence[str]) -> str:
     lines = [f'  {k:15}{job.summary}' for k, job in commands.JOBS.items()]
     return _OVERVIEW.format(usage=commands.USAGE, commands='\n'.join(lines))
   gin_file = job.gin_file
-  given, paths = (
-      [
-          os.fspath(user_paths.expand(path))
-          for x in argv
-          if x.startswith(flag)
-          for path in x.removeprefix(flag).split(',')
-      ]
-      for flag in ('--gin_file=', '--gin_search_paths=')
-  )
-  folders = *paths, '.', *commands.ROOTS
-  set_by = [job.first[1] if job.first else gin_file]
-  if job.folder and (parts := [x for x in argv[1:] if not x.startswith('-')]):
-    gin_file = flags.part_file(job, parts[0])
-    set_by = [gin_file, *set_by] if parts[0] in job.needs_first else [gin_file]
-  elif given and not job.is_complete and not job.folder:
-    set_by = [given.pop(0)]
-  given = [file for file in given if file not in set_by]
+  given = flags.read(job, [x for x in argv[1:] if x not in ('-h', '--help')])
+  set_by = [gin_file]
+  if job.folder:
+    set_by = [job.first[1]]
+    if given.parts:
+      gin_file = flags.part_file(job, given.parts[0])
+      needs_first = given.parts[0] in job.needs_first
+      set_by = [gin_file, *set_by] if needs_first else [gin_file]
   path = gin_text.find(gin_file, commands.ROOTS)
   rows = path.read_text(encoding='utf-8').splitlines()
   head = itertools.takewhile(lambda row: row.startswith('#'), rows)
   # The first three lines are the licence.
   lines = [row[2:] for row in itertools.islice(head, 3, None)]
+  more = [file for file in given.gin_files if file not in set_by]
   for file in set_by:
-    lines += ['', *_settings(job, [file, *given], folders)]
+    lines += ['', *_settings(job, [file, *more], given.folders)]
   return '\n'.join(lines)
 
 

@@ -5,7 +5,7 @@
 Gin ignores a macro that nothing uses, so a misspelt name would go unnoticed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import functools
 import pathlib
 
@@ -46,7 +46,7 @@ def provider_hint(name: str) -> str:
 
 
 def check(todo: Sequence[commands.CommandLine]) -> None:
-  """Reject macros that nothing uses, or that a later file sets again.
+  """Reject macros that nothing uses.
 
   The command lines run one after another, with equal bindings.
 
@@ -58,12 +58,8 @@ def check(todo: Sequence[commands.CommandLine]) -> None:
     found = gin_text.read_macros(command.gin_files, command.folders)
     macros.places |= found.places
     macros.used |= found.used
-    _check_names(found.names)
-    _check_order(command)
   for name, value in todo[0].bindings:
     macros.used |= gin_text.macros_in(value, f'--gin.{name}={value}')
-  if not macros.used:
-    return  # no job is configured, which `gin_job` tells
   for name, place in macros.places.items():
     if name not in macros.used:
       raise commands.UsageError(
@@ -90,35 +86,3 @@ def _users_hint(name: str) -> str:
   jobs = commands.JOBS.items()
   users = [command for command, job in jobs if name in of_job(job).used]
   return f' It is a setting of: {", ".join(users)}.' if users else ''
-
-
-def _check_names(names: Mapping[str, str]) -> None:
-  """Reject modules and classes by the names that they had before."""
-  for old, new in commands.RENAMED.items():
-    # A module is named where it is imported, a class behind its module.
-    module, _, last = old.rpartition('.')
-    own = f'{module.rpartition(".")[2]}.{last}' if last[0].isupper() else old
-    if own in names and (own == old or module in names):
-      raise commands.UsageError(
-          f'{names[own]}: {old} is now {new}. Correct the name.'
-      )
-
-
-def _check_order(command: commands.CommandLine) -> None:
-  """Reject the file of a choice before a file that sets its macro again.
-
-  A job's file sets rule and policy to their defaults, and the last setting
-  wins.
-  """
-  chosen = {}
-  for file in command.gin_files:
-    places = gin_text.read_macros([file], command.folders).places
-    found = commands.CHOICES.keys() & places.keys()
-    if len({commands.CHOICES[name] for name in found}) == 1:
-      chosen |= dict.fromkeys(found, file)
-      continue
-    for name in sorted(found & chosen.keys()):
-      raise commands.UsageError(
-          f'{chosen[name]} sets {name}, but {file}, given after it, sets it'
-          f' again. Give {chosen[name]} last.'
-      )

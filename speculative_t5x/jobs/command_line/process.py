@@ -42,6 +42,15 @@ def open_streams() -> None:
       setattr(sys, name, open(number, mode, closefd=False))
 
 
+def find_own_modules() -> None:
+  """Have modules of the current folder found, behind those that are installed.
+
+  Gin files name tasks, drafters and networks of a user's own.
+  """
+  if not {'', os.getcwd()} & set(sys.path):
+    sys.path.append(os.getcwd())
+
+
 def settle_tensorflow() -> None:
   """Have TensorFlow, where it is imported, leave GPUs alone and draw in order.
 
