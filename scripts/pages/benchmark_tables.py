@@ -1,8 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the records of `benchmarks`, and of the compare job."""
+"""Tables of the records of `benchmarks`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+import pathlib
 from typing import Any
 
 from scripts.pages import records
@@ -27,15 +28,16 @@ _WAYS = {
 }
 
 
-def side_by_side(**files: str) -> str:
+def side_by_side() -> str:
   """Return the time of each system over plain decoding, by case.
 
   With the number of threads that was the better one.
-
-  Args:
-    **files: The record of each case, by its name.
   """
-  cases = {name: records.entry(file) for name, file in files.items()}
+  cases = {
+      'base': records.entry('side_by_side_base.json'),
+      'Multi30k': records.entry('side_by_side_oracle.json'),
+      'deep Multi30k': records.entry('side_by_side_deep.json'),
+  }
   rows = []
   for name, way in _SYSTEMS.items():
     used = (x['threads'].get(way, {}) for x in cases.values())
@@ -56,11 +58,10 @@ def _over_plain(timed: dict[str, Any], way: str) -> str:
   return records.measured(timed[way]['over_plain'], 'ratio')
 
 
-def inside_t5x(*files: str) -> str:
+def inside_t5x() -> str:
   """Return the speed inside T5X's eval job, over T5X's own sampler."""
-  return markdown.table(
-      [_inside_t5x(record) for record in map(records.entry, files)]
-  )
+  files = 'inside_t5x_gamma_4.json', 'inside_t5x_gamma_5.json'
+  return markdown.table(map(_inside_t5x, map(records.entry, files)))
 
 
 def _inside_t5x(record: Mapping[str, Any]) -> dict[str, str]:
@@ -83,54 +84,17 @@ def _inside_t5x(record: Mapping[str, Any]) -> dict[str, str]:
   }
 
 
-def shared_caches(*files: str) -> str:
-  """Return how much longer interleaved steps take than separate ones."""
-  rows = []
-  for each in map(records.entry, files):
-    ms, extra = each['ms'], each['in_turns_beyond_apart_ms']
-    rows.append(
-        {
-            'gamma': str(each['gamma']),
-            'verification alone, ms': f'{ms["verify"]:.2f}',
-            'draft alone, ms': f'{ms["drafts"]:.2f}',
-            'extra with the draft': f'{extra["drafts"]:+.2f}',
-            'weight reads alone, ms': f'{ms["read"]:.2f}',
-            'extra with weight reads': f'{extra["read"]:+.2f}',
-            'extra with an idle draft': f'{extra["idle"]:+.2f}',
-        }
-    )
-  return markdown.table(rows)
-
-
-def read_speeds(*files: str) -> str:
-  """Return the speed of repeated reads of a matrix, by its size."""
-  return markdown.table(
-      {
-          'MiB': f'GB/s, run {number}',
-          **{k: f'{x:.0f}' for k, x in record['read_gb_per_s'].items()},
-      }
-      for number, record in enumerate(map(records.entry, files), start=1)
-  )
-
-
-def row_products(file: str) -> str:
-  """Return the times of products by number of rows, over the read time."""
-  record = records.entry(file)
-  found = record['over_read'] | {
-      'arithmetic only': record['arithmetic_over_read']
-  }
-  return markdown.table(
-      {
-          'form of the product': name.replace('_', ' '),
-          **{f'rows: {rows}': f'{x:.2f}' for rows, x in times.items()},
-      }
-      for name, times in found.items()
-  )
-
-
-def draft_lengths(file: str, temperature: float) -> str:
+def draft_lengths() -> str:
   """Return the speedups of fixed and adaptive draft lengths, by task."""
-  found = [x for x in records.entries(file) if x['temperature'] == temperature]
+  found = records.entries('draft_lengths.ndjson')
+  parts = []
+  for temperature in 0, 1:
+    of_it = [x for x in found if x['temperature'] == temperature]
+    parts += [f'## Temperature {temperature}', _draft_lengths(of_it)]
+  return '\n\n'.join(parts)
+
+
+def _draft_lengths(found: Sequence[dict[str, Any]]) -> str:
   has = lambda x: isinstance(x, dict) and 'over_best_fixed' in x
   rows = []
   for length in [key for key in found[0] if has(found[0][key])]:
@@ -150,9 +114,9 @@ def draft_lengths(file: str, temperature: float) -> str:
   return markdown.table([*rows, {'draft length': name, **oracle}])
 
 
-def earlier_answers(file: str) -> str:
+def earlier_answers() -> str:
   """Return what a store of earlier answers gains and costs, by task."""
-  record = records.entry(file)
+  record = records.entry('earlier_answers.json')
   return markdown.table(
       {
           'requests': task,
@@ -168,77 +132,43 @@ def earlier_answers(file: str) -> str:
   )
 
 
-def recipes(file: str) -> str:
-  """Return the draft's text and the acceptance rates of each recipe."""
-  rows = []
-  for each in records.entries(file):
-    row = {
-        'recipe': f'`{each["recipe"]}`',
-        'seeds': str(len(each['seeds'])),
-        'BLEU of the draft': cells.number(each['bleu'], 1),
-    }
-    for t in (0, 1):
-      key, over = f'acceptance_t{t}', each.get('over_references', {})
-      row[f'acceptance, T {t}'] = f'{each["mean"][key]:.3f}'
-      row[f'over references, T {t}'] = _over_references(over.get(key))
-    rows.append(row)
-  return markdown.table(rows)
+_PAGES: dict[str, tuple[Callable[[], str], str, str]] = {
+    'side_by_side': (
+        side_by_side,
+        'Beside other systems',
+        'Greedy, batch 1, 3 repeats; made by `python -m benchmarks.side_by_side'
+        ' --repeats=3` with `--size=base` (8 inputs), `--oracle=<folder>` (64'
+        ' inputs, gamma 4) and `--multi30k=<folder> --target=<checkpoint>'
+        ' --draft=<checkpoint> --gamma=5` (64 inputs). Below 1 is faster than'
+        " this package's plain decoding. Records: `side_by_side_*.json`.",
+    ),
+    'inside_t5x': (
+        inside_t5x,
+        "Inside T5X's eval job",
+        'Greedy, batch 1; made by `python -m benchmarks.inside_t5x'
+        ' --multi30k=<folder> --target=<checkpoint> --draft=<checkpoint>'
+        ' --turn=25` with `--gamma=4` and `--gamma=5`. Records:'
+        ' `inside_t5x_*.json`.',
+    ),
+    'draft_lengths': (
+        draft_lengths,
+        'Draft lengths',
+        'Speedup over plain decoding, all lengths interleaved, batch 1; made by'
+        ' `python -m benchmarks.draft_lengths`. Records:'
+        ' `draft_lengths.ndjson`.',
+    ),
+    'earlier_answers': (
+        earlier_answers,
+        'Earlier answers',
+        'Greedy, batch 1, gamma 3; made by `python -m'
+        ' benchmarks.earlier_answers --only_hints --gamma=3`. Record:'
+        ' `earlier_answers.json`.',
+    ),
+}
 
 
-def _over_references(values: list[float] | None) -> str:
-  """Format a mean difference, with its interval if it has one."""
-  if values is None:
-    return cells.MISSING
-  mean, *bounds = values
-  interval = ', '.join(f'{each:+.3f}' for each in bounds)
-  return f'{mean:+.3f} [{interval}]' if bounds else f'{mean:+.3f}'
-
-
-def recipe_speeds(file: str, temperature: int) -> str:
-  """Return the tokens per target call and the speedup of each recipe."""
-  rows = []
-  for each in records.entries(file):
-    row = {'recipe': f'`{each["recipe"]}`'}
-    for gamma in (3, 5, 7):
-      tokens = each['mean'][f'tokens_per_call_{gamma}_t{temperature}']
-      row[f'tokens per target call, gamma {gamma}'] = f'{tokens:.2f}'
-    (speed,) = (x for x in each['speed'] if x['temperature'] == temperature)
-    speedup = records.measured(speed, 'speedup')
-    rows.append(row | {f'speedup, gamma {speed["gamma"]}': speedup})
-  return markdown.table(rows)
-
-
-def training_throughput(file: str) -> str:
-  """Return the target tokens per second of both trainers."""
-  record = records.entry(file)
-  ratio = records.measured(record['speculative_t5x_over_t5x'], 'ratio')
-  tokens = record['target_tokens_per_second']
-  return markdown.table(
-      {
-          '': name,
-          'target tokens per second': f'{tokens[key]:.0f}',
-          "over T5X's": over,
-      }
-      for name, key, over in (
-          ("T5X's trainer", 't5x', '1'),
-          ("the `train` job's steps", 'speculative_t5x', ratio),
-      )
-  )
-
-
-def divergence(**files: str) -> str:
-  """Return how many samples differ between two runs, by way of decoding."""
-  rows = []
-  for name, file in files.items():
-    record = records.entry(file)
-    sizes = [str(record[x]['batch_size']) for x in ('first', 'second')]
-    rows.append(
-        {
-            'samples': name,
-            'batches of': ' and '.join(sizes),
-            'number': f'{record["rows"]:,}',
-            'near ties': f'{record["near_tie"]:,}',
-            'mismatches': f'{record["mismatch"]:,}',
-        }
-    )
-  return markdown.table(rows)
+def render() -> Iterator[tuple[pathlib.Path, str]]:
+  """Yield the path and the text of each page."""
+  for name, (table, title, note) in _PAGES.items():
+    text = '\n\n'.join([f'# {title}', note, table()])
+    yield records.RESULTS / f'{name}.md', text + '\n'

@@ -15,6 +15,7 @@ from etils import epath
 from matplotlib import figure as figure_lib
 from PIL import Image
 
+from scripts.pages import benchmark_tables
 from scripts.pages import records
 from scripts.pages import step_figure
 from speculative_t5x.research import figure_style
@@ -24,6 +25,8 @@ from speculative_t5x.research.paper import markdown_tables
 from speculative_t5x.research.paper import points
 from speculative_t5x.research.reports import digest
 from speculative_t5x.research.reports import methods_table
+from speculative_t5x.research.reports import runs as runs_lib
+from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.research.tpu_aot import report
 from speculative_t5x.training import curves
 from speculative_t5x.training import history
@@ -66,6 +69,11 @@ def is_made_from(path: pathlib.Path, found: Sequence[Any]) -> bool:
 def render() -> Iterator[tuple[pathlib.Path, str]]:
   """Yield the path and the rendered text of each report."""
   results = records.RESULTS
+  yield from benchmark_tables.render()
+  for pattern in 'walltime*.jsonl', 'simulate*.jsonl':
+    for path in sorted(results.rglob(pattern)):
+      text = walltime_summary.render(runs_lib.read(path))
+      yield path.with_suffix('.md'), text + '\n'
   for path in sorted(results.glob('tpu_preflight/*/tpu_preflight.json')):
     text = report.render(json.loads(path.read_text()))
     yield path.with_suffix('.md'), text + '\n'

@@ -79,7 +79,6 @@ def tpu_preflight(
       'mesh': sharding.describe(place.mesh),
       **{k: v for k, v in vars(shapes).items() if k != 'mesh_shape'},
       't5x_step': bench.describe_t5x(target_size),
-      'row_writes': bench.describe_row_writes(target_size, max(gammas)),
       'target': bench.describe_target(target_size),
       'drafts': [bench.describe_draft(target_size, each) for each in drafts],
       'verify': [bench.describe_verify(target_size, g) for g in gammas],

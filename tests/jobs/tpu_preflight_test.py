@@ -18,7 +18,6 @@ from speculative_t5x.research.tpu_aot import bench
 from speculative_t5x.research.tpu_aot import programs
 from speculative_t5x.research.tpu_aot import reading
 from speculative_t5x.research.tpu_aot import report
-from speculative_t5x.research.tpu_aot import row_writes
 from speculative_t5x.research.tpu_aot import t5x_step
 from speculative_t5x.research.tpu_aot import topology
 from speculative_t5x.speculation import theory
@@ -100,7 +99,6 @@ def compiled(monkeypatch, described):
     return programs.Program(1.0, step, step, dict.fromkeys(_MEMORY, 1))
 
   monkeypatch.setattr(programs, 'compile_decoding', compile_program)
-  monkeypatch.setattr(row_writes, 'compile_form', compile_program)
   monkeypatch.setattr(t5x_step, 'compile_plain', compile_program)
   monkeypatch.setattr(t5x_step, 'IS_IMPORTABLE', False)
   return calls
@@ -128,7 +126,7 @@ class TestRun:
         'job', 'created', 'package_version', 'commit', 'device', 'host',
         'libtpu', 'topology', 'chip', 'mesh', 'batch_size', 'inputs_length',
         'targets_length', 'dtype', 'draft_model_parallel', 'target', 'drafts',
-        'verify', 'pairs', 't5x_step', 'row_writes', 'table_2',
+        'verify', 'pairs', 't5x_step', 'table_2',
     }  # fmt: skip
 
   @pytest.mark.parametrize(

@@ -6,28 +6,16 @@ import json
 import pathlib
 import re
 import shutil
-import sys
 
-import markdown_it
 import pytest
 
-from scripts.pages import __main__ as command
 from scripts.pages import records
 from scripts.pages import reports
+from speculative_t5x.research.reports import cells
+from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import eval_table
 
 _ROOT = pathlib.Path(__file__).parents[2]
-_PAGES = [
-    path
-    for pattern in command._PATTERNS
-    for path in sorted(_ROOT.glob(pattern))
-]
-
-
-@pytest.fixture(autouse=True)
-def _without_cogs_modules():
-  yield
-  for name in [x for x in sys.modules if re.match('cog(_|$)', x)]:
-    del sys.modules[name]
 
 
 @pytest.fixture
@@ -37,48 +25,55 @@ def copied(tmp_path, monkeypatch):
   return pathlib.Path(shutil.copytree(_ROOT / 'results', records.RESULTS))
 
 
-def test_pages_show_the_records(capsys):
-  assert command.run_cog('--check') == 0, capsys.readouterr().out
+def test_reports_show_the_records():
+  for path, text in reports.render():
+    assert text == path.read_text(), f'{path}: run `make pages`'
 
 
 @pytest.mark.parametrize(
-    ('record', 'number', 'page'),
+    ('record', 'number', 'report'),
     [
-        ('walltime_multi30k.jsonl', r'"speedup": [\d.]+', 'docs/results.md'),
-        ('row_products.json', r'"1": [\d.]+', 'docs/results.md'),
-        ('draft_lengths.ndjson', r'"speedup": [\d.]+', 'docs/choosing.md'),
-        ('multi30k/losses.ndjson', r'"bleu": [\d.]+', 'multi30k/README.md'),
+        ('walltime_multi30k.jsonl', r'"speedup": [\d.]+', 'walltime_multi30k'),
+        ('draft_lengths.ndjson', r'"speedup": [\d.]+', 'draft_lengths'),
         (
             'tpu_preflight/v4_xl/tpu_preflight.json',
             r'"cycles": \d+',
-            'docs/tpu.md',
+            'tpu_preflight/v4_xl/tpu_preflight',
         ),
     ],
 )
-def test_changed_record_is_seen(copied, capsys, record, number, page):
+def test_changed_record_is_seen(copied, record, number, report):
   path = copied / record
   text = path.read_text()
   other = re.sub(number, lambda x: re.sub(r'[\d.]+$', '7', x[0]), text)
   assert other != text
   path.write_text(other)
-  assert command.run_cog('--check') != 0
-  assert page in capsys.readouterr().out
+  stale = [path for path, text in reports.render() if text != path.read_text()]
+  assert copied / f'{report}.md' in stale
 
 
-@pytest.mark.parametrize('page', _PAGES, ids=lambda path: path.name)
-def test_only_the_tables_are_seen(page):
-  """Rendered, a page has no trace of the comments that write its tables."""
-  render = markdown_it.MarkdownIt().enable('table').render
-  text = page.read_text()
-  plain = re.sub(r'<!-- \[\[\[(cog .*?|end)\]\]\] -->', '', text)
-  seen = re.sub(r'<!--.*?-->', '', render(text), flags=re.DOTALL)
-  assert seen.split() == render(plain).split()
-  assert '[[[' not in plain and '<!--=' not in plain
+@pytest.mark.parametrize(
+    ('page', 'name'),
+    [
+        ('README.md', 'eval_bulletins.jsonl'),
+        ('speculative_t5x/embedded/MODEL_CARD.md', 'eval_summary.jsonl'),
+    ],
+)
+def test_page_shows_what_the_eval_job_prints(page, name):
+  report = console.to_text(eval_table.render(records.runs(name)))
+  assert report in (_ROOT / page).read_text()
 
 
-def test_reports_show_the_records():
-  for path, text in reports.render():
-    assert text == path.read_text(), f'{path}: run `make pages`'
+def test_readme_shows_the_best_speedup_of_each_pair():
+  text = (_ROOT / 'README.md').read_text()
+  found = re.findall(r'\*\*(\d\.\d\d \[.*?\])\*\*', text)
+  assert found
+  measured = set()
+  for path in records.RESULTS.rglob('*.jsonl'):
+    if any(path.match(x) for x in ('walltime*', 'simulate*', 'table2*')):
+      runs = records.runs(str(path), temperature=0)
+      measured.add(cells.speedup(max(runs, key=lambda x: x.speedup)))
+  assert {*found} <= measured
 
 
 def test_pictures_show_the_records():

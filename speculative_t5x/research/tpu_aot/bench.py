@@ -25,7 +25,6 @@ from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.research.tpu_aot import abstract_pair
 from speculative_t5x.research.tpu_aot import programs
 from speculative_t5x.research.tpu_aot import roofline
-from speculative_t5x.research.tpu_aot import row_writes
 from speculative_t5x.research.tpu_aot import t5x_step
 from speculative_t5x.research.tpu_aot import topology
 from speculative_t5x.speculation import state as state_lib
@@ -203,27 +202,6 @@ class Bench:
         'c': draft_s / plain_s,
         'speedup': tokens * plain_s / (row.gamma * draft_s + verify_s),
     }
-
-  def describe_row_writes(self, target: str, gamma: int) -> list[Description]:
-    """Compile both forms of writing rows to the cache, for several rows."""
-    if self._rows == 1 or self._place.mesh is not None:
-      return []
-    found = []
-    for block in (1, gamma + 1):
-      for name, form in row_writes.FORMS.items():
-        compile_form = functools.partial(
-            row_writes.compile_form,
-            form,
-            self._config(target),
-            self._place,
-            rows=self._rows,
-            block=block,
-            slots=self._slots(gamma),
-        )
-        title = f'{name} of {block} positions per row, {self._rows} rows'
-        program = self._run(title, compile_form)
-        found.append({'form': name, 'block': block, 'program': program})
-    return found
 
   def describe_t5x(self, target: str) -> Description | None:
     """Compile T5X's own step if T5X is importable, for one device."""

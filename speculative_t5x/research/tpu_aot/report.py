@@ -153,17 +153,6 @@ def _loops(record: Record) -> Iterator[markdown.Row]:
     }
 
 
-def _row_writes(record: Record) -> Iterator[markdown.Row]:
-  for each in record['row_writes']:
-    step = each['program']['step']
-    yield {
-        'written by': each['form'],
-        'positions': str(each['block']),
-        'cycles': f'{step["cycles"]:,}',
-        'trips of its loops': str(step['scatter_trips']),
-    }
-
-
 def _drafts(record: Record) -> Iterator[markdown.Row]:
   drafts = {draft['name']: draft for draft in record['drafts']}
   for pair in () if record['mesh'] else record['pairs']:
@@ -289,10 +278,6 @@ _SECTIONS = {
     'Memory per device while the loop runs': (_memory, _MEMORY_KEY),
     'Steps': (_steps, _STEPS_KEY),
     'What the loop does': (_loops, _LOOP_KEY),
-    'Writing where each row stands elsewhere': (
-        _row_writes,
-        'In one layer of the target, with the attention that reads the cache.',
-    ),
     'c of each draft': (_drafts, _DRAFTS_KEY),
     'Table 2 of the paper': (_table_2, _TABLE_2_KEY),
 }

@@ -23,7 +23,6 @@ from speculative_t5x.research.tpu_aot import abstract_pair
 from speculative_t5x.research.tpu_aot import hlo
 from speculative_t5x.research.tpu_aot import programs
 from speculative_t5x.research.tpu_aot import reading
-from speculative_t5x.research.tpu_aot import row_writes
 from speculative_t5x.research.tpu_aot import t5x_step
 from speculative_t5x.speculation import state
 from tests.research.tpu_aot import libtpu
@@ -185,40 +184,6 @@ def test_program_that_does_not_fit():
   with pytest.raises(programs.DoesNotFitError, match='memory') as error:
     programs.compile_loop(make, shapes)
   assert '\n' not in str(error.value)
-
-
-ROWS, BLOCK, ROW_SLOTS = 8, 2, 40
-CONFIG = t5.T5Config(vocab_size=64, num_heads=4, head_dim=64, dtype='bfloat16')
-_CACHES = 2 * 2 * ROWS * 4 * 64 * ROW_SLOTS  # of keys and values, bytes
-
-
-@pytest.fixture(scope='module')
-def compiled():
-  place = libtpu.describe('v4:1x1x1')
-  return {
-      name: row_writes.compile_form(
-          form, CONFIG, place, rows=ROWS, block=BLOCK, slots=ROW_SLOTS
-      ).step
-      for name, form in row_writes.FORMS.items()
-  }
-
-
-@libtpu.needed
-class TestCompileForm:
-
-  def test_scatter_writes_rows_one_after_another(self, compiled):
-    assert compiled['a scatter'].scatter_trips == 2 * ROWS
-    written = _CACHES * BLOCK / ROW_SLOTS
-    assert compiled['a scatter'].cache_bytes_written == written
-    assert compiled['a scatter'].cache_bytes_remade == 0
-
-  def test_selection_writes_all_rows_together(self, compiled):
-    assert compiled['a selection'].scatter_trips == 0
-    assert compiled['a selection'].cache_bytes_remade == _CACHES
-    assert compiled['a selection'].cache_bytes_written == 0
-
-  def test_faster_form(self, compiled):
-    assert compiled['a selection'].cycles < compiled['a scatter'].cycles / 2
 
 
 def test_t5x_is_found_if_installed():
