@@ -7,8 +7,9 @@ distribution to sample from; argmax is the special case of all mass on one
 token. Other modules work only with distributions. They are applied in this
 order, the first three as in T5X, each to the distribution that the one before
 leaves; all but the temperature are off at 0, top-p and typical sampling at 1
-too. If a logit is NaN, no token has a positive probability, so that the
-log-probability of whatever is drawn is not finite.
+too. If a logit is NaN or infinity, or all are -infinity, no token has a
+positive probability, so that the log-probability of whatever is drawn is not
+finite.
 
 Legend: vocab. `...` stands for any leading axes.
 """
@@ -203,45 +204,63 @@ def standardize(
     sampling: The parameters of sampling.
   Returns:
     Probabilities [..., vocab], at least float32; rows sum to 1, but a row with
-    a logit that is NaN has no positive value.
+    a logit that is NaN or infinity, or without a finite one, has no positive
+    value.
   Reference: Leviathan et al. (2023), Section 2.2, arXiv:2211.17192v2.
   """
   dtype = jnp.float64 if logits.dtype == jnp.float64 else jnp.float32
   logits = logits.astype(dtype)
-  return lax.cond(
-      sampling.temperature <= MIN_TEMPERATURE,
-      lambda: _argmax_probs(logits),
-      lambda: _tempered_probs(logits, sampling),
+  has_filters = jnp.any(jnp.stack([is_on for *_, is_on in _filters(sampling)]))
+  is_sampled = sampling.temperature > MIN_TEMPERATURE
+  # One choice, as a GPU waits for the host at each, and most runs filter
+  # nothing.
+  return lax.switch(
+      jnp.where(is_sampled, 1 + has_filters.astype(jnp.int32), 0),
+      (
+          lambda: _argmax_probs(logits),
+          lambda: jax.nn.softmax(_tempered(logits, sampling)),
+          lambda: jax.nn.softmax(
+              _filtered(_tempered(logits, sampling), sampling)
+          ),
+      ),
   )
 
 
 def _argmax_probs(logits: jax.Array) -> jax.Array:
   # The first of the largest logits, found in two passes: jnp.argmax is far
   # slower on CPU. XLA's max may pass over NaN: its index -1 comes first and is
-  # that of no token.
+  # that of no token. So is that of infinity, whose softmax would be NaN too,
+  # and that of a row in which no token can occur.
   index = lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
   largest = jnp.max(logits, axis=-1, keepdims=True)
-  others = jnp.where(jnp.isnan(logits), -1, logits.shape[-1])
-  first = jnp.min(
-      jnp.where(logits == largest, index, others), axis=-1, keepdims=True
-  )
+  at = jnp.where(logits == largest, index, logits.shape[-1])
+  at = jnp.where(logits < jnp.inf, at, -1)
+  first = jnp.min(at, axis=-1, keepdims=True)
+  first = jnp.where(largest > -jnp.inf, first, -1)
   return (index == first).astype(logits.dtype)
 
 
-def _tempered_probs(logits: jax.Array, sampling: Sampling) -> jax.Array:
+def _tempered(logits: jax.Array, sampling: Sampling) -> jax.Array:
   temperature = jnp.maximum(sampling.temperature, MIN_TEMPERATURE)
-  logits = logits / temperature.astype(logits.dtype)
+  return logits / temperature.astype(logits.dtype)
+
+
+def _filters(sampling: Sampling) -> tuple[tuple, ...]:
+  """Return the filters in order: function, value, and whether it is on."""
   # All of the mass is not a part: its computed sum may be less than 1.
   is_part = lambda mass: (mass > 0) & (mass < 1)
-  rules = (
+  return (
       (_keep_top_k, sampling.top_k, sampling.top_k > 0),
       (_keep_top_p, sampling.top_p, is_part(sampling.top_p)),
       (_keep_min_p, sampling.min_p, sampling.min_p > 0),
       (_keep_typical_p, sampling.typical_p, is_part(sampling.typical_p)),
   )
-  for keep, value, is_on in rules:
+
+
+def _filtered(logits: jax.Array, sampling: Sampling) -> jax.Array:
+  for keep, value, is_on in _filters(sampling):
     logits = lax.cond(is_on, keep, lambda logits, _: logits, logits, value)
-  return jax.nn.softmax(logits)
+  return logits
 
 
 def _keep_top_k(logits: jax.Array, top_k: jax.Array) -> jax.Array:

@@ -3,8 +3,8 @@
 """Counts what one trip of a compiled loop does, from its instructions.
 
 An inner loop counts once per trip. Of a conditional's branches, one without a
-further conditional counts: the sampling code branches first on argmax, and its
-other branch has conditionals on top-k, top-p and the like.
+further conditional counts, the shortest if there are several: the sampling code
+chooses argmax, a softmax, or filters, which have conditionals of their own.
 """
 
 from collections.abc import Iterable, Mapping
