@@ -48,6 +48,7 @@ ONCE = [
     ('unigram', 'tokenwise', 'expected speed'),
     ('lookup', 'rejection_sampling', 'schedule'),
     ('lookup in hints', 'tokenwise', 'marginal gain'),
+    ('three in order', 'block', 'tuned confidence'),
 ]
 PRODUCT = [(x, *each) for x in DRAFTERS for each in RULES_AND_POLICIES]
 SAMPLINGS = {

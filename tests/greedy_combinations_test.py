@@ -87,6 +87,10 @@ def of_lookup(task=None) -> source.Drafting:
   return lookup_source.FromContext().load()
 
 
+def of_external() -> source.Drafting:
+  return source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last').load()
+
+
 def of_first_layer(task) -> source.Drafting:
   """Return the target's first decoder layer on its encoder's output."""
   first = tiny.truncate(decoder(task).tokens.target, 1)
@@ -109,9 +113,10 @@ DRAFTERS = {
     'lookup then model': lambda task: in_order_source.from_drafters(
         [of_lookup(), of_model(task)]
     ),
-    'external': lambda task: source.WithoutParameters(
-        repeat_last.RepeatLast, 'repeat_last'
-    ).load(),
+    'three in order': lambda task: in_order_source.from_drafters(
+        [of_lookup(), of_model(task), of_external()]
+    ),
+    'external': lambda task: of_external(),
     'early exit': lambda task: early_exit_source.of_network(
         decoder(task).tokens.target.config, 1
     ),

@@ -65,6 +65,17 @@ def lookup_then_model(gamma: int) -> pairs.Pair:
   return of_tables(drafter, (None, draft_tables()))
 
 
+def three_in_order(gamma: int) -> pairs.Pair:
+  """Return the pair of a model between two that choose their tokens."""
+  drafters = (
+      make_lookup(gamma),
+      draft_model.DraftModel(TARGET, gamma, VOCAB),
+      repeat_last.RepeatLast(TARGET, gamma),
+  )
+  params = None, draft_tables(), None
+  return of_tables(in_order.InOrder(drafters, TARGET), params)
+
+
 def of_ngrams(order: int, gamma: int) -> pairs.Pair:
   """Return the pair of an n-gram table, in float64."""
   texts = [[2, 0, 2, 1], [0, 0, 2, 1], [2, 2, 1], [2, 0, 1], [1]]
@@ -184,6 +195,7 @@ _MAKERS = {
     'lookup': lambda gamma: of_tables(make_lookup(gamma)),
     'lookup in hints': lambda gamma: of_tables(make_lookup(gamma), hints=HINTS),
     'lookup then model': lookup_then_model,
+    'three in order': three_in_order,
     'external': lambda gamma: of_tables(repeat_last.RepeatLast(TARGET, gamma)),
     'early exit': lambda gamma: of_network(
         early_exit_source.of_network(CONFIG, 1), gamma

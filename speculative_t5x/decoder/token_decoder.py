@@ -463,11 +463,7 @@ class TokenDecoder:
         request.draft_sampling,
         request.rule,
         self.options.policy,
-        # Other rules may accept tokens that the distribution sampled from
-        # rules out, which would have no score under it.
-        rescale_log_probs=(
-            self.options.rescale_log_probs and request.rule.is_lossless
-        ),
+        rescale_log_probs=self.options.rescale_log_probs,
     )
     return self._decode(setup, fold, request)
 

@@ -33,7 +33,8 @@ class Setup(NamedTuple):
     rule: Decides which draft tokens are accepted.
     policy: Decides how many draft tokens are wanted.
     rescale_log_probs: Whether to score under the distribution sampled from
-      (True, T5X's default) or under the model's own (False). Static.
+      (True, T5X's default) or under the model's own (False, and always by a
+      rule that is not lossless). Static.
   """
 
   target: contracts.Model

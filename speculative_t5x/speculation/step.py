@@ -181,7 +181,10 @@ def _verify(
   next_token = sampling_lib.draw(verdict.next_weights, draw_uniforms)
   num_accepted = verdict.num_accepted
   tokens = _block_tokens(short, num_accepted, next_token)
-  log_probs = _token_log_probs(tokens, logits, probs, setup.rescale_log_probs)
+  # A rule that is not lossless may accept tokens that the distribution sampled
+  # from rules out, which would have no score under it.
+  is_rescaled = setup.rescale_log_probs and setup.rule.is_lossless
+  log_probs = _token_log_probs(tokens, logits, probs, is_rescaled)
   # All widths of the chain must return the same shapes.
   padding = ((0, 0), (0, gamma + 1 - width))
   log_probs = jnp.pad(log_probs, padding)
@@ -452,8 +455,6 @@ def _token_log_probs(
   """Return log-probabilities of tokens, [rows, block], at their positions."""
   take = lambda x: jnp.take_along_axis(x, tokens[..., None], axis=-1)[..., 0]
   if rescaled:
-    # A token of probability 0 scores -inf: only rules that are not lossless
-    # can accept one.
     return jnp.log(take(probs)).astype(jnp.float32)
   logits = logits.astype(probs.dtype)
   total = jax.nn.logsumexp(logits, axis=-1)

@@ -140,7 +140,7 @@ def speculative_sample(
       sampling if draft_sampling is None else draft_sampling.as_arrays(),
       rule=rule,
       policy=policy,
-      rescale_log_probs=rescale_log_probs and rule.is_lossless,
+      rescale_log_probs=rescale_log_probs,
   )
   limits = jnp.full(example_ids.shape, length, jnp.int32)
   if max_decode_steps is not None:

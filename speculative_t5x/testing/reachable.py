@@ -178,7 +178,9 @@ def _keys(examples, state) -> list[bytes]:
 
 
 def exact_distribution(
-    probs: Callable[[tuple[int, ...]], np.ndarray], limit: int, end: int
+    probs: Callable[[tuple[int, ...]], np.ndarray],
+    limit: int,
+    ends: tuple[int, ...],
 ) -> dict[tuple[int, ...], float]:
   """Return the target's distribution over outputs, by the chain rule.
 
@@ -188,7 +190,7 @@ def exact_distribution(
   found = {}
 
   def extend(tokens, weight):
-    if (tokens and tokens[-1] == end) or len(tokens) == limit:
+    if (tokens and tokens[-1] in ends) or len(tokens) == limit:
       found[tokens] = weight
       return
     p = probs(tokens)
@@ -203,9 +205,9 @@ def exact_distributions(
     program: step_programs.Program,
 ) -> list[dict[tuple[int, ...], float]]:
   """Return the target's distribution over the outputs of each example."""
-  end = program.pair.target.special_ids.end
+  ends = program.pair.target.special_ids.ends
   return [
-      exact_distribution(functools.partial(program.probs, example), limit, end)
+      exact_distribution(functools.partial(program.probs, example), limit, ends)
       for example, limit in enumerate(program.pair.limits)
   ]
 

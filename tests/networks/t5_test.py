@@ -16,6 +16,7 @@ import pytest
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_modules
+from speculative_t5x.speculation import contracts
 from tests import tiny
 from tests.networks import dropout_masks
 
@@ -322,3 +323,25 @@ class TestBlocks:
     )
     np.testing.assert_array_equal(some[..., :60], every[..., :60])
     assert np.all(np.isneginf(some[..., 60:]))
+
+
+@pytest.mark.parametrize('length', [6, 40])  # of one width, and of several
+def test_id_0_in_an_input_is_a_token(length):
+  """As another id with the same embedding."""
+  config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+  params = tiny.params(config)
+  inputs = jnp.full((2, length), contracts.NO_TOKEN).at[:, :5].set(
+      jnp.array([[7, 4, 7, 7, 1], [5, 7, 6, 1, contracts.NO_TOKEN]])
+  )
+  zeros = jnp.where(inputs == 7, 0, inputs)
+  table = params['token_embedder']['embedding']
+  params['token_embedder']['embedding'] = table.at[0].set(table[7])
+  start = jax.jit(config.start, static_argnums=(2, 3))
+  expected, found = (start(params, x, 2, 4) for x in (inputs, zeros))
+  shared = start(params, zeros, 2, 4, expected.features)
+  for each in (found, shared):
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        (each.memory, each.features),
+        (expected.memory, expected.features),
+    )

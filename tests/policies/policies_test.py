@@ -70,6 +70,16 @@ class TestConfidence:
     state = fixed.update(fixed.init(2), outcome([4, 0], [4, 2]))
     assert state.tolist() == [0.5, 0.5]
 
+  @pytest.mark.parametrize('kind', [confidence.Confidence, confidence.Entropy])
+  def test_threshold_stays_a_share_and_decides(self, kind):
+    policy = kind(0.5, tuning=2.0, acceptance=0.5)
+    state = policy.update(policy.init(2), outcome([4, 0], [4, 4]))
+    assert state.tolist() == [0, 1]
+    logits = jnp.array([[0.1, 0.0], [0.1, 0.0]])  # neither sure nor unsure
+    tokens = jnp.zeros(2, jnp.int32)
+    found, _ = policy.continues(state, None, logits, tokens, GAMMA)
+    assert found.tolist() == [True, False]
+
   def test_entropy_of_a_uniform_and_of_a_sure_distribution(self):
     policy = confidence.Entropy(0.5, scale=0.5)
     logits = jnp.array([[0.0, 0, 0, 0], [0, -jnp.inf, -jnp.inf, -jnp.inf]])

@@ -14,11 +14,15 @@ import pytest
 
 from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import in_order
 from speculative_t5x.networks import t5
+from speculative_t5x.rules import lenience
+from speculative_t5x.rules import typical_acceptance
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop as loop_lib
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import simulated_acceptance
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.testing import step_programs
@@ -26,6 +30,11 @@ from speculative_t5x.testing import table_model
 
 EOS = t5.SPECIAL_IDS.end
 A, B, C = 2, 3, 0
+# An end as a model with one of them has it, and with several.
+ONE_OF_SEVERAL = contracts.SpecialIds(
+    end=8, padding=0, start=0, other_ends=(9, EOS)
+)
+ENDS = {'one end': t5.SPECIAL_IDS, 'one of several': ONE_OF_SEVERAL}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +42,7 @@ class Constant:
   """A model with one distribution everywhere: logits [vocab]."""
 
   vocab_size: int
-  special_ids = t5.SPECIAL_IDS
+  special_ids: contracts.SpecialIds = t5.SPECIAL_IDS
 
   def start(self, params, inputs, rows, slots):
     zeros = jnp.zeros((rows,), jnp.int32)
@@ -82,6 +91,7 @@ def scripted_step(
     last=0.6,
     draft_probs=UNIFORM,
     state=None,
+    special_ids=t5.SPECIAL_IDS,
 ):
   """Make one step of one row with a uniform target distribution."""
   gamma = len(draft_tokens)
@@ -89,20 +99,16 @@ def scripted_step(
   uniforms = step_programs.words([[*[0.5] * gamma, *coins, last]])
   draft = np.array(draft_tokens, np.int32), np.array(draft_probs, np.float32)
   limits = np.array([limit], np.int32)
-  return compiled_step(draft, limits, state and state.run, uniforms)
-
-
-def compiled_step(draft, limits, run, uniforms):
-  run = jit_step(draft, limits, run, uniforms)
+  run = jit_step(special_ids, draft, limits, state and state.run, uniforms)
   return types.SimpleNamespace(
       **vars(run.state), num_steps=1, statistics=run.kept, run=run
   )
 
 
-@jax.jit
-def jit_step(draft, limits, run, uniforms):
+@functools.partial(jax.jit, static_argnums=0)
+def jit_step(special_ids, draft, limits, run, uniforms):
   setup = state_lib.Setup(
-      Constant(4),
+      Constant(4, special_ids),
       jnp.log(jnp.array(UNIFORM)),
       sampling_lib.Sampling(1.0),
       Scripted(draft[0].size),
@@ -194,10 +200,11 @@ FORCED = {
 class TestForcedStep:
   """Tier 2: given uniforms; equal distributions accept every draft token."""
 
+  @pytest.mark.parametrize('special_ids', ENDS.values(), ids=ENDS)
   @pytest.mark.parametrize('name', FORCED)
-  def test_step(self, name):
+  def test_step(self, name, special_ids):
     draft_tokens, arguments, tokens, expected, has_ended = FORCED[name]
-    state = scripted_step(draft_tokens, **arguments)
+    state = scripted_step(draft_tokens, special_ids=special_ids, **arguments)
     assert committed(state) == tokens
     assert counts(state) == expected
     assert state.has_ended.tolist() == [has_ended]
@@ -224,6 +231,62 @@ class TestForcedStep:
     for name in ('sequences', 'num_tokens', 'log_probs', 'num_calls'):
       np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
     assert counts(after) == counts(before)
+
+
+LOSSY = (
+    lenience.make_rule(0.0),
+    typical_acceptance.make_rule(),
+    simulated_acceptance.make_rule(1.0),
+)
+
+
+@pytest.mark.parametrize('rule', LOSSY, ids=lambda rule: rule.name)
+def test_scores_of_rules_that_are_not_lossless(rule):
+  """They are the model's: a token that argmax rules out has one too."""
+  logits = jnp.array([0.0, -9.0, 3.0, 2.0])
+  greedy = sampling_lib.Sampling(0.0)
+  setup = state_lib.Setup(
+      Constant(4),
+      logits,
+      greedy,
+      Scripted(2),
+      (jnp.array([B, A]), jnp.array(UNIFORM)),
+      greedy,
+      rule=rule,
+  )
+  keys = state_lib.row_keys(0, jnp.arange(1, dtype=jnp.int32))
+  begun = state_lib.begin(setup, None, keys, jnp.array([5]), length=9)
+  state, *_ = jax.jit(lambda begun: loop_lib.decode(setup, begun))(begun)
+  tokens = np.array(committed(state))
+  assert (B in tokens) == (rule.name != 'typical_acceptance')
+  expected = np.sum(jax.nn.log_softmax(logits)[tokens])
+  np.testing.assert_allclose(state.log_probs, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize('special_ids', ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize('num_drafters', [1, 2, 3])
+def test_nothing_is_drafted_after_an_end(special_ids, num_drafters):
+  """Neither by the drafter that drafts it, nor by one after it."""
+  model = Constant(4, special_ids)
+  logits = jnp.zeros((4,)).at[EOS].set(9.0)
+  drafters = (draft_model.DraftModel(model, 3, 4),) * num_drafters
+  greedy = sampling_lib.Sampling(0.0)
+  setup = state_lib.Setup(
+      model,
+      logits,
+      greedy,
+      in_order.InOrder(drafters, model),
+      (logits,) * num_drafters,
+      greedy,
+  )
+  limits = jnp.array([9, 1], jnp.int32)
+  keys = state_lib.row_keys(0, jnp.arange(2, dtype=jnp.int32))
+  begun = state_lib.begin(setup, None, keys, limits, length=9)
+  state, _, kept = jax.jit(
+      lambda begun: loop_lib.decode(setup, begun, outcome_lib.COUNTING)
+  )(begun)
+  assert state.num_tokens.tolist() == state.num_calls.tolist() == [1, 1]
+  assert kept.num_computed.tolist() == kept.num_accepted.tolist() == [1, 1]
 
 
 VOCAB, GAMMA, LENGTH, ROWS, TABLES = 5, 3, 12, 32, 4

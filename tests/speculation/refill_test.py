@@ -233,6 +233,12 @@ def test_one_request_of_its_own():
   assert_same_output(decoding.of_example(run, 1), decoding.alone(7))
 
 
+def of_data(run):
+  """Return a run with keys as numbers, which NumPy compares."""
+  keys = jax.random.key_data(run.batch.keys)
+  return run._replace(batch=run.batch.replace(keys=keys))
+
+
 @pytest.mark.parametrize('kind', ['mixed', 't5'])
 def test_run_of_one_row(kind):
   """A single row, whose arrays may have no axis for rows."""
@@ -242,12 +248,9 @@ def test_run_of_one_row(kind):
   run = decoding.admit(ended, new, np.array([0], np.int32))
   run, _ = decoding.advance(run, jnp.int32(1), LENGTH)
   assert_same_output(decoding.of_example(run, 0), decoding.alone(7))
-  kept = decoding.admit(ended, new, np.array([1], np.int32))
-  jax.tree.map(
-      np.testing.assert_array_equal,
-      decoding.of_example(kept, 0),
-      decoding.of_example(ended, 0),
-  )
+  for outside in (-1, 1):
+    kept = decoding.admit(ended, new, np.array([outside], np.int32))
+    jax.tree.map(np.testing.assert_array_equal, of_data(kept), of_data(ended))
 
 
 class TestAdvance:
@@ -287,6 +290,17 @@ class TestCheckEnded:
 
 
 class TestAdmit:
+
+  @pytest.mark.parametrize(('kind', 'num_decodes'), [('mixed', 1), ('t5', 2)])
+  def test_requests_outside_change_nothing(self, kind, num_decodes):
+    """A place of -1 is not the last one."""
+    decoding = Decoding(kind, 1.0, num_decodes=num_decodes)
+    num_places = ROWS // num_decodes
+    run = decoding.start(range(num_places))
+    new = decoding.start(range(num_places, 2 * num_places))
+    outside = np.array([-1, num_places, -2, -1][:num_places], np.int32)
+    kept = decoding.admit(run, new, outside)
+    jax.tree.map(np.testing.assert_array_equal, of_data(kept), of_data(run))
 
   def test_other_number_of_decodes(self):
     run = Decoding('t5', 1.0, num_decodes=2).start([0, 1])
