@@ -38,7 +38,7 @@ class TestPython:
 
   def test_greedy_outputs_are_those_of_plain_decoding(self):
     found, expected = decoder().decode(TEXTS), decoder().decode_plain(TEXTS)
-    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    assert found.tokens == expected.tokens
     assert found.statistics['drafted'] > 0
 
   def test_acceptance(self):
