@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compare job: whether two runs wrote the same, up to rounding.
 
-The runs are output folders of the eval job or the infer job. Plain and
-speculative decoding can be compared at temperature 0 only: above it they draw
-different samples of the same distribution.
+The runs are output folders of the eval job or the infer job. Greedy outputs,
+and samples of plain decoding, that differ are explained; other samples that
+differ are counted. Plain and speculative decoding can be compared at
+temperature 0 only: above it they draw different samples of the same
+distribution.
 """
 
 import collections
@@ -28,15 +30,12 @@ from speculative_t5x.loading.files import whole_files
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import run_record
-from speculative_t5x.research.measurement import decisions
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import divergence
 from speculative_t5x.research.reports import runs as runs_lib
-from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
-from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import predictions as predictions_lib
 
 # Where a checkpoint lies and how it lies on devices changes no token.
@@ -51,9 +50,8 @@ def compare(
     checkpoint_path: str | None = None,
     target_config: network_lib.Network | None = None,
     vocabulary_file: str | None = None,
-    drafter: source.Source | None = None,
 ) -> list[dict[str, Any]]:
-  """Compare two runs token by token and explain every row that differs.
+  """Compare two runs token by token and explain the rows that differ.
 
   The arguments are explained in `configs/runs/compare.gin`.
 
@@ -72,7 +70,7 @@ def compare(
       if (one.name, one.number) == (other.name, other.number)
   ]
   # Greedy outputs do not depend on the way of decoding.
-  pairs = equal or [x for x in every if not any(run.is_sampled for run in x)]
+  pairs = equal or [x for x in every if all(run.is_greedy for run in x)]
   if not pairs:
     names = [', '.join(run.name for run in runs) for runs in (firsts, seconds)]
     raise ValueError(
@@ -81,7 +79,7 @@ def compare(
         ' temperature: other runs draw other samples.'
     )
   for pair in pairs:
-    _check_comparable(*pair, drafter)
+    _check_comparable(*pair)
   if output_dir is not None:
     whole_files.check_writable(user_paths.expand(output_dir))
   load = _loader(
@@ -89,7 +87,6 @@ def compare(
       checkpoint_path,
       target_config,
       vocabulary_file,
-      drafter,
   )
   compared = [
       divergence.compared(
@@ -145,13 +142,15 @@ class _Run:
     return f'{self.way} at temperature {self.record.temperature:g}'
 
   @property
-  def is_sampled(self) -> bool:
-    return self.record.temperature > sampling_lib.MIN_TEMPERATURE
+  def is_plain(self) -> bool:
+    return self.way == 'baseline'
 
   @property
-  def needs_drafter(self) -> bool:
-    """Whether its target calls depend on more than the tokens written."""
-    return self.is_sampled and self.way == 'speculative'
+  def is_greedy(self) -> bool:
+    """Whether its tokens are the target's argmax, whatever drafted them."""
+    is_lossless = self.is_plain or self.record.lossless is not False
+    is_argmax = self.record.temperature <= sampling_lib.MIN_TEMPERATURE
+    return is_argmax and is_lossless
 
 
 def _read(folder: str | os.PathLike[str]) -> list[_Run]:
@@ -190,18 +189,16 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
   return found
 
 
-def _check_comparable(
-    first: _Run, second: _Run, drafter: source.Source | None
-) -> None:
+def _check_comparable(first: _Run, second: _Run) -> None:
   """Check that two runs may differ by nothing but rounding."""
   settings = 'target', 'num_decodes', 'targets_length', 'num_valid_tokens'
   columns = 'example_id', predictions_lib.INPUT_TOKENS
-  if first.is_sampled:
+  if not first.is_greedy:
     settings += *run_record.SAMPLING_KEYS.values(), 'seed'
-  if first.needs_drafter:
-    settings += 'gamma', 'gamma_policy', 'drafter', 'draft_sampling'
-    settings += ('verification',)
-    columns += (predictions_lib.HINT_TOKENS,)
+    if not first.is_plain:
+      settings += 'gamma', 'gamma_policy', 'drafter', 'draft_sampling'
+      settings += ('verification',)
+      columns += (predictions_lib.HINT_TOKENS,)
   differing = []
   for key in settings:
     values = [_setting(getattr(run.record, key)) for run in (first, second)]
@@ -211,32 +208,11 @@ def _check_comparable(
     one, other = ([r.get(key, []) for r in run.rows] for run in (first, second))
     if one != other:
       differing.append(key)
-  problems = [f'they differ in {", ".join(differing)}'] if differing else []
-  for run in (first, second):
-    if run.way == 'speculative' and run.record.lossless is False:
-      problems.append(
-          f'the rule {run.record.verification.rule} does not keep the'
-          " target's distribution"
-      )
-  if first.needs_drafter:
-    known = verification.TOKENWISE.name, draft_length.Fixed.name
-    found = first.record.verification.rule, first.record.gamma_policy
-    if found != known:
-      problems.append(
-          f'samples of the rule {found[0]} and the policy {found[1]} cannot be'
-          f' explained, only those of {known[0]} and {known[1]}'
-      )
-  if problems:
+  if differing:
     raise ValueError(
-        f'The runs cannot be compared: {"; ".join(problems)}. Compare runs of'
-        ' the same inputs that differ in batch size, devices or code only.'
-    )
-  if first.needs_drafter and drafter is None:
-    raise ValueError(
-        'Speculative samples are decoded again to be compared, which needs the'
-        ' drafter: set DRAFTER by its gin file, and its checkpoint, as in'
-        ' --gin_file=configs/drafters/draft_model.gin'
-        ' --gin.DRAFT_CHECKPOINT_PATH=<folder>.'
+        f'The runs cannot be compared: they differ in {", ".join(differing)}.'
+        ' Compare runs of the same inputs that differ in batch size, devices or'
+        ' code only.'
     )
 
 
@@ -252,7 +228,6 @@ def _loader(
     checkpoint_path: str | None,
     target_config: network_lib.Network | None,
     vocabulary_file: str | None,
-    drafter: source.Source | None,
 ) -> Callable[[_Run], token_decoder.TokenDecoder]:
   """Return a function that loads the decoder of a run.
 
@@ -261,9 +236,7 @@ def _loader(
   """
 
   @functools.cache
-  def load_target(
-      mesh_shape: tuple[int, int],
-  ) -> tuple[models.ModelSource, models.Model]:
+  def load_target(mesh_shape: tuple[int, int]) -> models.Model:
     dtype = first.target.dtype
     workload = dataclasses.replace(
         _workload(first),
@@ -286,28 +259,20 @@ def _loader(
         gamma=first.gamma or 1,
     )
     target = placed.target.load()
-    _check_same('target', first.target, target.describe())
-    return placed.target, target
-
-  @functools.cache
-  def load_drafter(mesh_shape: tuple[int, int]) -> source.Drafting:
-    return drafter.find(load_target(mesh_shape)[0], None)()
+    one, other = _setting(first.target), _setting(target.describe())
+    if one != other:
+      raise ValueError(
+          f'The target is {other}, that of the runs is {one}. Give the same'
+          ' checkpoint.'
+      )
+    return target
 
   def load(run: _Run) -> token_decoder.TokenDecoder:
-    record, mesh_shape = run.record, _workload(run.record).mesh_shape
-    _, target = load_target(mesh_shape)
-    drafting = source.NOTHING
-    if run.needs_drafter:
-      drafting, recorded = load_drafter(mesh_shape), record.drafter
-      # The temperature is one of decoding.
-      found = dataclasses.replace(
-          drafting.description, temperature=recorded.temperature
-      )
-      _check_same('drafter', recorded, found)
+    record = run.record
     return token_decoder.TokenDecoder(
-        target,
-        drafting,
-        gamma=record.gamma if run.way == 'speculative' else 1,
+        load_target(_workload(record).mesh_shape),
+        source.NOTHING,
+        gamma=1 if run.is_plain else record.gamma,
         max_tokens=record.targets_length,
         num_decodes=record.num_decodes,
         num_valid_tokens=record.num_valid_tokens,
@@ -333,16 +298,6 @@ def _workload(record: run_record.RunRecord) -> workload_lib.Workload:
   )
 
 
-def _check_same(role: str, recorded: Any, found: Any) -> None:
-  """Check that a model is the one that a record describes."""
-  one, other = _setting(recorded), _setting(found)
-  if one != other:
-    raise ValueError(
-        f'The {role} is {other}, that of the runs is {one}. Give the same'
-        ' checkpoint.'
-    )
-
-
 def _request(run: _Run, row: int) -> requests_lib.Request:
   """Return the batch that held a row of a run."""
   record = run.record
@@ -351,24 +306,13 @@ def _request(run: _Run, row: int) -> requests_lib.Request:
       # Older records lack some.
       **{name: getattr(record, key) or 0 for name, key in keys.items()}
   )
-  others = record.draft_sampling or {}
-  draft_sampling = sampling.replace(
-      **{name: others[key] for name, key in keys.items() if key in others}
-  )
-  if record.drafter and record.drafter.temperature is not None:
-    draft_sampling = draft_sampling.replace(
-        temperature=record.drafter.temperature
-    )
-  requests = _workload(record).requests(
-      record.batch_size, sampling, draft_sampling
-  )
+  requests = _workload(record).requests(record.batch_size, sampling)
   start = row - row % record.batch_size
   part = slice(start, start + record.batch_size)
   rows = [
       requests_lib.Row(
           each[predictions_lib.INPUT_TOKENS],
           each['example_id'],
-          each.get(predictions_lib.HINT_TOKENS, []),
           is_decoded=any(decodes),  # what is decoded writes a token
       )
       for each, decodes in zip(run.rows[part], run.tokens[part], strict=True)
@@ -382,18 +326,24 @@ def _compare_rows(
     first: _Run,
     second: _Run,
 ) -> list[dict[str, Any]]:
-  """Explain each output that differs between two runs of the same rows."""
-  explain = decisions.explain if first.is_sampled else near_ties.explain
+  """Describe each output that differs between two runs of the same rows.
+
+  Why they differ is found for greedy outputs and for plain samples.
+  """
+  explain = near_ties.explain if first.is_greedy else near_ties.explain_sample
   found = []
   for row, decodes in enumerate(zip(first.tokens, second.tokens, strict=True)):
+    example_id = first.rows[row]['example_id']
     for decode, written in enumerate(zip(*decodes, strict=True)):
-      if written[0] != written[1]:
+      if written[0] == written[1]:
+        continue
+      difference = None
+      if first.is_greedy or first.is_plain:
         rows = [_row(load(run), run, row, decode) for run in (first, second)]
         padding = rows[0].decoder.target_model.special_ids.padding
         length = first.record.targets_length
         difference = explain(*rows, batching.pad(written, length, padding))
-        example_id = first.rows[row]['example_id']
-        found.append(divergence.describe(example_id, decode, difference))
+      found.append(divergence.describe(example_id, decode, difference))
   return found
 
 
@@ -403,4 +353,4 @@ def _row(
   """Return a decode of a row of a run, in the batch that held it."""
   index = row % run.record.batch_size * run.record.num_decodes + decode
   request = decoder.place(_request(run, row))
-  return near_ties.Row(decoder, request, index, run.way == 'speculative')
+  return near_ties.Row(decoder, request, index, not run.is_plain)

@@ -19,8 +19,9 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
+from speculative_t5x.research.measurement import near_ties
+from speculative_t5x.speculation import sampling
 from speculative_t5x.tasks import ende
-from tests import exhaustive
 from tests import tiny
 from tests import workloads
 
@@ -107,7 +108,7 @@ _wrong = lambda token: 4 + (token + 700) % 2000
 
 
 @pytest.fixture
-def run(runs, pair, tmp_path):
+def run(runs, tmp_path):
   """Return a function that compares the first run with another folder."""
 
   def run(second, first=runs[4], **changes):
@@ -115,7 +116,6 @@ def run(runs, pair, tmp_path):
         'first': str(first),
         'second': str(second),
         'output_dir': str(tmp_path / 'out'),
-        'drafter': workloads.drafter(str(pair / 'draft')),
     }
     return compare.compare(**(arguments | changes))
 
@@ -135,16 +135,26 @@ class TestVerdict:
     )
 
   @pytest.mark.parametrize(
-      ('temperature', 'way'),
-      exhaustive.all_but(
-          [(1.0, 'baseline'), (1.0, 'speculative')],
-          [(0.0, 'speculative'), (1.0, 'baseline'), (1.0, 'speculative')],
-      ),
+      ('temperature', 'way', 'verdict'),
+      [
+          (0.0, 'baseline', 'mismatch'),
+          (0.0, 'speculative', 'mismatch'),
+          (1.0, 'baseline', 'mismatch'),
+          (1.0, 'speculative', 'unexplained'),
+      ],
   )
-  def test_wrong_token(self, run, changed, tmp_path, temperature, way):
+  def test_wrong_token(
+      self, run, changed, tmp_path, capsys, temperature, way, verdict
+  ):
     folder = changed(row=_with_token(temperature, way, _wrong))
-    with pytest.raises(greedy.MismatchError, match='example 3 at position 2'):
+    if verdict == 'mismatch':
+      with pytest.raises(
+          greedy.MismatchError, match='example 3 at position 2'
+      ):
+        run(folder)
+    else:
       run(folder)
+      assert '1 that differ and are not explained' in capsys.readouterr().out
     (line,) = [
         line
         for line in workloads.read(tmp_path / 'out' / 'divergence.jsonl')
@@ -152,9 +162,9 @@ class TestVerdict:
     ]
     assert line['temperature'] == temperature
     assert line['first']['way'] == line['second']['way'] == way
-    assert (line['identical'], line['near_tie'], line['mismatch']) == (3, 0, 1)
+    assert line['identical'] == 3 and line[verdict] == 1
     (row,) = line['differences']
-    assert row['verdict'] == 'mismatch'
+    assert (row['verdict'], row['example_id']) == (verdict, 3)
     assert row['margin'] is None or row['margin'] > row['tolerance']
 
   def test_equal_logits(self, run, changed, tmp_path):
@@ -211,13 +221,84 @@ class TestRow:
     assert found.request.limits.tolist() == [0, 0]
 
 
-def test_samples_are_decoded_again_as_they_were(runs, pair):
-  found = next(x for x in compare._read(runs[2]) if x.needs_drafter)
-  drafter = workloads.drafter(str(pair / 'draft'))
-  load = compare._loader(found.record, None, None, None, drafter)
+def test_plain_samples_are_drawn_again_as_they_were(runs, run, monkeypatch):
+  """The uniform of a token lies in its interval."""
+  (found,) = [
+      x
+      for x in compare._read(runs[2])
+      if x.is_plain and x.record.temperature == 1
+  ]
+  load = compare._loader(found.record, None, None, None)
   row = compare._row(load(found), found, 3, 0)
-  tokens = np.asarray(row.decoder.speculative(row.request).sequences[row.index])
-  assert tokens[tokens != 0].tolist() == found.tokens[3][0]
+  written = np.zeros(_LENGTH, np.int32)
+  tokens = found.tokens[3][0]
+  written[: len(tokens)] = tokens
+  for position, token in enumerate(tokens):
+    other = written.copy()
+    other[position] = _wrong(token)
+    both = near_ties.explain_sample(row, row, np.stack([written, other]))
+    assert (both.position, both.decision) == (position, 'draw')
+    # The margin is that of the token that was not drawn.
+    assert not both.is_near_tie
+    same = near_ties._distance_to_drawing(
+        token, near_ties._uniform(row, position), _ends(row, written, position)
+    )
+    assert same < 1e-5
+
+
+def _ends(row, written, position):
+  logits = near_ties.logits_at(row, written, position, 1)
+  probs = np.exp(logits.astype(np.float64) - logits.max())
+  ends = np.cumsum(probs)
+  return ends / ends[-1]
+
+
+@pytest.fixture(scope='module')
+def drafted_twice(pair, tmp_path_factory):
+  """Output folders of an eval job with two samplings of the draft model."""
+  folders = []
+  for batch_size in (4, 2):
+    folders.append(tmp_path_factory.mktemp('twice'))
+    evaluation.evaluate(
+        drafter=workloads.drafter(str(pair / 'draft'), workloads.CONFIG),
+        **workloads.job_arguments(
+            mixture_or_task_name=ende.BULLETINS,
+            split='validation',
+            checkpoint_path=str(pair / 'target'),
+            task_feature_lengths={'inputs': 24, 'targets': _LENGTH},
+            output_dir=str(folders[-1]),
+            gamma=3,
+            num_examples=_NUM_EXAMPLES,
+            samplings=[sampling.Sampling(1.0)] * 2,
+            draft_samplings=[sampling.Sampling(0.5), sampling.Sampling(1.0)],
+            batch_size=batch_size,
+            seed=5,
+        ),
+    )
+  return folders
+
+
+def test_runs_that_differ_in_the_drafters_sampling(drafted_twice, run):
+  """Each is compared with its like, by its own rows."""
+  first, second = drafted_twice
+  found = run(second, first=first)
+  assert [each['first']['way'] for each in found] == 2 * [
+      'baseline', 'speculative'
+  ]  # fmt: skip
+  assert not any(each['mismatch'] for each in found)
+  _, one, _, other = compare._read(first)
+  assert one.record.drafter.temperature == 0.5
+  assert other.record.drafter.temperature == 1.0
+  assert one.tokens != other.tokens  # other draft tokens, other samples
+  rows = workloads.read(first / 'predictions.jsonl')
+  assert len(rows) == 2 * _NUM_EXAMPLES
+  for each, own in ((one, rows[:4]), (other, rows[4:])):
+    assert [x[0] for x in each.tokens] == [
+        row['speculative_tokens'] for row in own
+    ]
+  ways = [x for x in compare._read(second) if not x.is_plain]
+  with pytest.raises(ValueError, match='drafter'):
+    compare._check_comparable(one, ways[1])
 
 
 class TestCommand:
@@ -278,7 +359,8 @@ class TestComparable:
           ({'draft_sampling': {'topk': 3}}, 'draft_sampling'),
           ({'target': {'dtype': 'bfloat16'}}, 'target'),
           ({'job': 'walltime'}, 'eval job or an infer'),
-          ({'lossless': False}, 'the rule tokenwise does not keep'),
+          ({'verification': {'rule': 'block'}}, 'verification'),
+          ({'gamma_policy': 'confidence'}, 'gamma_policy'),
       ],
   )
   def test_other_settings(self, run, changed, values, named):
@@ -300,19 +382,20 @@ class TestComparable:
     with pytest.raises(ValueError, match=named):
       run(changed(row=row))
 
-  @pytest.mark.parametrize(
-      'values',
-      [{'gamma_policy': 'confidence'}, {'verification': {'rule': 'block'}}],
-  )
-  def test_samples_whose_decisions_are_not_known(self, run, changed, values):
-    """Both runs have the setting, so that none differs."""
-    folder = changed(record=lambda line: {**line, **values})
-    with pytest.raises(ValueError, match='only those of tokenwise and fixed'):
-      run(folder, first=folder)
-
-  def test_no_drafter(self, runs, run):
-    with pytest.raises(ValueError, match='DRAFTER'):
-      run(runs[2], drafter=None)
+  def test_a_lossy_rule_at_temperature_0(self, run, changed):
+    """Two of its runs are compared, and not one with plain decoding."""
+    lossy = lambda line: line | {'lossless': False}
+    folders = {}
+    for way in ('baseline', 'speculative'):
+      change = _of_infer(0.0, way)
+      record = lambda line, own=change['record']: (
+          own(lossy(line)) if own(line) else None
+      )
+      folders[way] = changed(record=record, row=change['row'])
+    (found,) = run(folders['speculative'], first=folders['speculative'])
+    assert found['identical'] == _NUM_EXAMPLES
+    with pytest.raises(ValueError, match='cannot be compared'):
+      run(folders['speculative'], first=folders['baseline'])
 
   def test_folder_without_results(self, run, tmp_path):
     with pytest.raises(ValueError, match='no results.jsonl'):

@@ -118,7 +118,7 @@ JOBS = {
         'compares two runs of eval or infer: identical up to rounding?',
         output_macro='COMPARE_OUTPUT_DIR',
         flags=('first', 'second'),
-        optional=(*_CONFIGS, 'DRAFTER'),
+        optional=_CONFIGS,
     ),
     'walltime': Job(
         'walltime.measure_walltime',

@@ -67,36 +67,19 @@ def score(
 ) -> list[Text]:
   """Score what plain decoding wrote; return a text per row that has a token.
   """
-  texts, _ = read_along(decoder, request, decoded.sequences)
-  columns = [np.moveaxis(np.asarray(x), -1, 0) for x in texts]
-  rows = zip(decoded.num_tokens, *columns, strict=True)
-  return [Text(*(x[:n].T for x in row)) for n, *row in rows if n]
-
-
-def read_along(
-    decoder: token_decoder.TokenDecoder,
-    request: requests_lib.Request,
-    sequences: np.ndarray,
-) -> tuple[Text, jax.Array]:
-  """Have the drafter propose one token at each position of given texts.
-
-  These are [rows, length] int32, or [length] for one text in all rows.
-
-  Returns:
-    The acceptance of all rows; and the drafter's distribution of each token of
-    the first row, [length, vocab], zeros where it proposes nothing.
-  """
-  rows = len(request.example_ids) * decoder.options.num_decodes
   request = decoder.place(request)
   with decoder.scope():
-    return _read_along(
+    texts = _read_along(
         decoder.target_model,
         decoder.make_drafter(1),
         decoder.target.params,
         decoder.loaded_drafter.params,
         request,
-        jnp.broadcast_to(sequences, (rows, decoder.options.max_tokens)),
+        jnp.asarray(decoded.sequences),
     )
+  columns = [np.moveaxis(np.asarray(x), -1, 0) for x in texts]
+  rows = zip(decoded.num_tokens, *columns, strict=True)
+  return [Text(*(x[:n].T for x in row)) for n, *row in rows if n]
 
 
 # What is static holds no weights: it stays in JAX's cache of programs.
@@ -108,7 +91,11 @@ def _read_along(
     draft_params: contracts.Params,
     request: requests_lib.Request,
     sequences: jax.Array,
-) -> tuple[Text, jax.Array]:
+) -> Text:
+  """Have the drafter propose one token at each position of texts.
+
+  These are [rows, length] int32.
+  """
   rows, length = sequences.shape
   inputs = request.inputs
   # A drafter may feed tokens past the one that it is asked for.
@@ -165,8 +152,7 @@ def _read_along(
     lenient = jnp.stack([_beta(p / each, q) for each in LENIENCES])
     ratios = jnp.where(p > 0, q / jnp.where(p > 0, p, 1), jnp.inf)
     control = jnp.minimum(jnp.min(ratios, axis=-1), 1)
-    text = Text(_beta(p, q), accept_prob, lenient, control)
-    return (state, cache), (text, q[0])
+    return (state, cache), Text(_beta(p, q), accept_prob, lenient, control)
 
   _, along = lax.scan(
       at_token,

@@ -8,7 +8,7 @@ two most likely tokens are almost equally likely (a near tie); any other
 difference is a bug. Therefore all paths are run on this device up to the
 position at which the outputs first differ, and the margin of the decision there
 is compared with the difference between the paths. `docs/correctness.md` defines
-both. Here outputs are greedy; `decisions` explains samples in the same way.
+both, for greedy outputs and for samples of plain decoding.
 
 Legend: vocab, length (of the outputs), paths (ways to compute the same logits).
 """
@@ -22,17 +22,20 @@ import numpy as np
 
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 
+# Of sums of probabilities, which are float32 whatever the models are, and of
+# the integers that a draw makes of them.
+_ROUNDING = 4 * float(np.finfo(np.float32).eps)
+_standardize = jax.jit(sampling_lib.standardize)
 
 class Kind(enum.StrEnum):
-  """What was decided; p is the target's distribution and q the drafter's."""
+  """What was decided."""
 
   ARGMAX = 'argmax'  # the likeliest token, at temperature 0
-  DRAW = 'draw'  # a token from p: of plain decoding, or a bonus token
-  DRAFT = 'draft'  # a draft token from q
-  ACCEPTANCE = 'acceptance'  # whether a draft token is accepted: u < p / q
-  RESAMPLED = 'resampled'  # a token from max(0, p - q)
+  DRAW = 'draw'  # a token of plain decoding, by a uniform
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,42 +52,39 @@ class Row:
 class Difference:
   """Where two outputs of a row first differ, and how close the decision was.
 
-  What is None was not found: the sample cannot be repeated.
-
   Attributes:
     row: Index of the row in the batch of the first output.
-    position: Position of the first decision that differs; the tokens differ
-      there or later.
+    position: Position of the first token that differs.
     decision: What was decided.
     tokens: Each output's token at this position.
     logits: Logits of the two tokens, in the path of each output.
     margin: How far the decision is from being the other one. At temperature 0
       the difference of the two logits, else the distance of the uniform from
-      the boundary.
+      the farther of the two tokens' intervals of the inverse CDF.
     path_difference: Largest difference between paths of what the margin is
-      measured in: logits at temperature 0, else boundaries.
+      measured in: logits at temperature 0, else ends of intervals.
   """
 
   row: int
   position: int
-  decision: Kind | None
+  decision: Kind
   tokens: tuple[int, int]
-  logits: tuple[tuple[float, float], tuple[float, float]] | None = None
-  margin: float | None = None
-  path_difference: float | None = None
+  logits: tuple[tuple[float, float], tuple[float, float]]
+  margin: float
+  path_difference: float
 
   @property
-  def tolerance(self) -> float | None:
+  def tolerance(self) -> float:
     """The largest margin that rounding explains.
 
     Rounding may move both sides of the comparison, hence the factor 2.
     """
-    return self.path_difference and 2 * self.path_difference
+    return 2 * self.path_difference
 
   @property
   def is_near_tie(self) -> bool:
     """Whether rounding explains the difference."""
-    return self.margin is not None and self.margin <= self.tolerance
+    return self.margin <= self.tolerance
 
 
 def compare(
@@ -123,6 +123,65 @@ def explain(first: Row, second: Row, sequences: np.ndarray) -> Difference:
       # Both tokens must almost be the argmax, whichever token is.
       margin=float(np.max(logits[0]) - np.min(logits[0, tokens])),
       path_difference=largest_difference(logits),
+  )
+
+
+def explain_sample(
+    first: Row, second: Row, sequences: np.ndarray
+) -> Difference:
+  """Return where two plain samples of a row first differ, and how closely.
+
+  As `explain`; both runs decoded with the same seed and sampling.
+  """
+  position = first_difference(sequences)
+  tokens = sequences[:, position].tolist()
+  logits = path_logits(first, second, sequences[0], position)
+  probs = _standardize(jnp.asarray(logits, jnp.float32), first.request.sampling)
+  ends = np.cumsum(np.asarray(probs, np.float64), axis=-1)
+  ends /= ends[:, -1:]
+  uniform = _uniform(first, position)
+  return Difference(
+      first.index,
+      position,
+      Kind.DRAW,
+      tuple(tokens),
+      logits_of(tokens, logits),
+      margin=max(_distance_to_drawing(x, uniform, ends[0]) for x in tokens),
+      path_difference=largest_difference(ends) + _ROUNDING,
+  )
+
+
+def _uniform(row: Row, position: int) -> tuple[float, float]:
+  """Return the two words that draw a token of plain decoding, over 2^32.
+
+  A draw picks a block of tokens by the first and a token in it by the second.
+  """
+  request = row.request
+  keys = state_lib.row_keys(
+      request.seed, request.example_ids, row.decoder.options.num_decodes
+  )
+  # Each call writes one token and has one uniform.
+  key, call = keys[row.index : row.index + 1], jnp.full((1,), position)
+  table = loop.uniform_table(key, call, 1, 1)
+  words = np.asarray(table)[0, 0, 0].astype(np.float64)
+  return tuple((words / 2**32).tolist())
+
+
+def _distance_to_drawing(
+    token: int, uniform: tuple[float, float], ends: np.ndarray
+) -> float:
+  """Return how far a uniform is from drawing a token, as a probability.
+
+  The first word must lie in the interval of the token's block, and the second,
+  spread over that interval, in the token's own.
+  """
+  ends = np.append(0, ends)
+  begin = token - token % sampling_lib.BLOCK
+  end = min(begin + sampling_lib.BLOCK, len(ends) - 1)
+  outside = lambda x, i, j: max(ends[i] - x, x - ends[j], 0)
+  inner = ends[begin] + uniform[1] * (ends[end] - ends[begin])
+  return float(
+      max(outside(uniform[0], begin, end), outside(inner, token, token + 1))
   )
 
 

@@ -37,19 +37,10 @@ def trace(
     decoder: token_decoder.TokenDecoder, request: requests_lib.Request
 ) -> list[Block]:
   """Decode a request and return the blocks of its first row, in order."""
-  return list(map(_block, calls(decoder, request, row=0)))
-
-
-def calls(
-    decoder: token_decoder.TokenDecoder,
-    request: requests_lib.Request,
-    row: int,
-) -> list[outcome_lib.Outcome]:
-  """Decode a request and return the outcomes of a row's target calls."""
   trace = jax.device_get(decoder.traced(request))
-  at_call = lambda call: jax.tree.map(lambda x: x[call, row], trace.outcomes)
-  every = map(at_call, range(int(trace.num_steps)))
-  return [call for call in every if call.is_active]
+  at_call = lambda call: jax.tree.map(lambda x: x[call, 0], trace.outcomes)
+  calls = map(at_call, range(int(trace.num_steps)))
+  return [_block(call) for call in calls if call.is_active]
 
 
 def _block(outcome: outcome_lib.Outcome) -> Block:

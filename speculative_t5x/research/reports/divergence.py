@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of the compare job: where runs first differ, and how closely."""
 
+import collections
 from collections.abc import Mapping, Sequence
 import dataclasses
 from typing import Any
@@ -22,20 +23,26 @@ _OWN = (
     'package_version', 'commit',
 )  # fmt: skip
 
-
 MISMATCH = 'mismatch'
+_VERDICTS = 'near_tie', MISMATCH, 'unexplained'
 
 
 def describe(
-    example_id: int, decode: int, difference: near_ties.Difference
+    example_id: int, decode: int, difference: near_ties.Difference | None
 ) -> dict[str, Any]:
-  """Return an output that differs as an object of `divergence.jsonl`."""
+  """Return an output that differs as an object of `divergence.jsonl`.
+
+  It has no more than that if the difference is None, not explained.
+  """
   keys = 'position', 'decision', 'tokens', 'logits', 'margin', 'tolerance'
+  verdict = 'unexplained'
+  if difference is not None:
+    verdict = 'near_tie' if difference.is_near_tie else MISMATCH
   return {
       'example_id': example_id,
       'decode': decode,
-      **{key: getattr(difference, key) for key in keys},
-      'verdict': 'near_tie' if difference.is_near_tie else MISMATCH,
+      **{key: getattr(difference, key, None) for key in keys},
+      'verdict': verdict,
   }
 
 
@@ -50,7 +57,7 @@ def compared(
   The ways are 'baseline' or 'speculative'. For the differences see `describe`.
   """
   first, second = map(dataclasses.asdict, records)
-  num_bad = sum(each['verdict'] == MISMATCH for each in differences)
+  verdicts = collections.Counter(each['verdict'] for each in differences)
   return {
       **{key: first[key] for key in _SHARED},
       'target': first['target']['name'],
@@ -58,36 +65,40 @@ def compared(
       'second': {'way': ways[1], **{key: second[key] for key in _OWN}},
       'rows': num_rows,
       'identical': num_rows - len(differences),
-      'near_tie': len(differences) - num_bad,
-      'mismatch': num_bad,
+      **{name: verdicts[name] for name in _VERDICTS},
       'differences': differences,
   }
 
 
 def render(lines: Sequence[Mapping[str, Any]]) -> console_lib.Group:
   """Return a table of the rows that differ, and the counts; see `compared`."""
-  rows = [_row(line, row) for line in lines for row in line['differences']]
+  rows = [
+      _row(line, row)
+      for line in lines
+      for row in line['differences']
+      if row['verdict'] != 'unexplained'
+  ]
   table = [console.table(rows), ''] if rows else []
   return console_lib.Group(*table, *map(_summary, lines))
 
 
 def _row(line: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, str]:
   """Return the cells of an output that differs, by column."""
-  pairs = row['logits'] or ((None, None), (None, None))
-  logits = [' / '.join(cells.number(x, 6) for x in pair) for pair in pairs]
-  small = lambda x: cells.MISSING if x is None else f'{x:.1e}'
+  logits = [
+      ' / '.join(cells.number(x, 6) for x in pair) for pair in row['logits']
+  ]
   return {
       'temperature': f'{line["temperature"]:g}',
       'runs': _ways(line),
       'example': str(row['example_id']),
       'decode': str(row['decode']),
       'position': str(row['position']),
-      'decision': row['decision'] or 'not repeated',
+      'decision': row['decision'],
       'tokens': ' / '.join(map(str, row['tokens'])),
       'logits, first run': logits[0],
       'logits, second run': logits[1],
-      'margin': small(row['margin']),
-      'tolerance': small(row['tolerance']),
+      'margin': f'{row["margin"]:.1e}',
+      'tolerance': f'{row["tolerance"]:.1e}',
       'verdict': row['verdict'].replace('_', ' '),
   }
 
@@ -98,8 +109,11 @@ def _ways(line: Mapping[str, Any]) -> str:
 
 
 def _summary(line: Mapping[str, Any]) -> str:
+  unexplained = line.get('unexplained')  # older versions explained all
+  note = f', {unexplained} that differ and are not explained'
   return (
       f'temperature {line["temperature"]:g}, {_ways(line)}:'
       f' {line["identical"]} of {line["rows"]} outputs are identical,'
       f' {line["near_tie"]} near ties, {line["mismatch"]} mismatches'
+      f'{note if unexplained else ""}'
   )

@@ -312,7 +312,6 @@ class TestHelp:
         'eval': {*decoding, 'loggers'},
         'infer': decoding,
         'walltime': decoding,
-        'compare': {'drafters'},
         'distill': {'origins', 'divergences', 'training_data'},
     }.get(name, set())
 

@@ -12,6 +12,7 @@ import pytest
 
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.research.measurement import near_ties
+from speculative_t5x.speculation import sampling
 from tests import tiny
 
 BATCH, LENGTH, GAMMA = 3, 11, 3
@@ -186,3 +187,84 @@ class TestCompare:
     (difference,) = found
     assert np.isfinite(difference.margin)
     assert 0 < difference.path_difference < 2e-5
+
+
+class TestDistanceToDrawing:
+  """Over several blocks of a draw."""
+
+  VOCAB = 300
+
+  def ends(self):
+    probs = np.random.default_rng(3).dirichlet(np.full(self.VOCAB, 0.5))
+    return np.cumsum(probs.astype(np.float32).astype(np.float64))
+
+  def test_drawn_tokens_have_none(self):
+    """And any other token of some probability has one."""
+    ends = self.ends()
+    ends /= ends[-1]
+    probs = np.diff(ends, prepend=0).astype(np.float32)
+    words = np.random.default_rng(4).integers(0, 2**32, (400, 2), np.uint32)
+    rows = jnp.tile(jnp.asarray(probs), (len(words), 1))
+    drawn = np.asarray(sampling.draw(rows, jnp.asarray(words))).tolist()
+    assert {token // sampling.BLOCK for token in drawn} == {0, 1, 2}
+    other = int(np.argmax(probs))
+    for token, uniform in zip(drawn, words / 2**32, strict=True):
+      own, far = (
+          near_ties._distance_to_drawing(each, uniform, ends)
+          for each in (token, other)
+      )
+      assert own < near_ties._ROUNDING
+      assert token == other or far > 10 * near_ties._ROUNDING
+
+  def test_neighbouring_blocks(self):
+    """The second word must give each token in its own block."""
+    bounds = self.ends()
+    bounds /= bounds[-1]
+    edge = bounds[sampling.BLOCK - 1]
+    ends = np.concatenate([[0], bounds])
+
+    def of_block(first, last, second):
+      point = ends[first] + second * (ends[last] - ends[first])
+      return int(np.searchsorted(bounds, point, side='right'))
+
+    distance = lambda token: near_ties._distance_to_drawing(
+        token, (edge + 1e-4, 0.4), bounds
+    )
+    assert distance(of_block(128, 256, 0.4)) == 0
+    np.testing.assert_allclose(distance(of_block(0, 128, 0.4)), 1e-4, rtol=1e-6)
+    assert distance(of_block(128, 256, 0.9)) > 0.01
+
+
+class TestSamples:
+
+  def row(self, **options):
+    sampled = request().replace(sampling=sampling.Sampling(1.0).as_arrays())
+    return near_ties.Row(decoder(**options), sampled, 1, False)
+
+  def test_each_uniform_draws_what_plain_decoding_wrote(self):
+    row = self.row()
+    written = np.asarray(row.decoder.plain(row.request).sequences)[row.index]
+    for position in range(LENGTH):
+      other = written.copy()
+      other[position] = (written[position] + 1) % 64
+      found = near_ties.explain_sample(row, row, np.stack([written, other]))
+      assert (found.position, found.decision) == (position, 'draw')
+      assert not found.is_near_tie and found.tolerance < 1e-4
+      if written[position] == decoder().target.special_ids.end:
+        break
+
+  @pytest.mark.parametrize(
+      ('shift', 'is_near_tie'), [(0.0, True), (-2e-3, False)]
+  )
+  def test_uniform_on_a_boundary(self, monkeypatch, shift, is_near_tie):
+    """The token above the boundary is written instead of that below it."""
+    logits = np.zeros(64, np.float32)
+    monkeypatch.setattr(near_ties, 'logits_at', lambda *_: logits)
+    monkeypatch.setattr(
+        near_ties, '_uniform', lambda *_: (0.0, 0.5 + shift)
+    )
+    both = np.stack([sequences()[0], sequences()[0]])
+    both[:, 2] = 31, 32
+    found = near_ties.explain_sample(self.row(), self.row(), both)
+    assert found.is_near_tie == is_near_tie
+    np.testing.assert_allclose(found.margin, abs(shift), atol=1e-9)
