@@ -8,10 +8,8 @@ import dataclasses
 import functools
 import json
 import pathlib
-import sys
 from typing import Any
 
-from etils import epath
 from matplotlib import figure as figure_lib
 from PIL import Image
 
@@ -28,8 +26,6 @@ from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import runs as runs_lib
 from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.research.tpu_aot import report
-from speculative_t5x.training import curves
-from speculative_t5x.training import history
 
 # Of pairs with weights, and of sizes with simulated acceptance.
 MEASURED = (
@@ -104,13 +100,6 @@ def pictures() -> Iterator[Picture]:
   ):
     path = results / f'paper/{name}.png'
     yield Picture(path, found, functools.partial(_draw, draw, found))
-  for path in sorted(results.glob(f'training/*/{history.FILE_NAME}')):
-    trained = history.History(epath.Path(path.parent), sys.maxsize)
-    yield Picture(
-        path.with_name(curves.FILE_NAME),
-        trained.points,
-        functools.partial(_draw_curves, trained),
-    )
 
 
 def _draw(
@@ -118,8 +107,3 @@ def _draw(
     found: Sequence[run_record.RunRecord],
 ) -> bytes:
   return figure_style.render(draw(points.from_records(found)), records=found)
-
-
-def _draw_curves(trained: history.History) -> bytes:
-  figure = curves.draw(trained.points, trained.best.step)
-  return figure_style.for_screen(figure, trained.points)

@@ -15,7 +15,6 @@ import optax
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.training import adafactor
-from speculative_t5x.training import curves
 from speculative_t5x.training import history as history_lib
 from speculative_t5x.training import steps
 from speculative_t5x.training import tensorboard
@@ -108,13 +107,11 @@ class Saver:
     self._show()
 
   def _show(self) -> None:
-    """Write the history for TensorBoard and as curves.
+    """Write the history for TensorBoard.
 
     Nothing is lost if this fails: the checkpoint and its measures are saved.
     """
-    points = self.history.points
-    tensorboard.write(self._model_dir, points, self._created)
-    curves.write(self._model_dir, points, self.history.best.step)
+    tensorboard.write(self._model_dir, self.history.points, self._created)
     self.window = training_lines.Window()
 
   def _measure(self, state: train_state.TrainState) -> history_lib.Point:

@@ -331,6 +331,15 @@ class TestTraining:
     assert_equal(state.params['draft'], random.params['draft'])
     assert jax.tree.structure(state) == jax.tree.structure(random)
 
+  def test_parameters_are_float32_whatever_the_checkpoints_hold(self, tmp_path):
+    half = jax.tree.map(lambda x: x.astype(jnp.bfloat16), PARAMS)
+    checkpoints.save(tmp_path, 40, half)
+    model = tiny_pair.distillation()
+    made = initializer(model, tmp_path, tmp_path).from_scratch(
+        jax.random.PRNGKey(0)
+    )
+    assert {str(x.dtype) for x in jax.tree.leaves(made.params)} == {'float32'}
+
   def test_a_wrong_path_is_told_before_t5x_begins(self, folder, monkeypatch):
     """T5X compiles for minutes what initializes a large state."""
     began = lambda *_: pytest.fail('T5X began')
