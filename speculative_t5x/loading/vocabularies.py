@@ -8,17 +8,17 @@ into the same ids where they were made from one another.
 """
 
 import abc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import copy
 import dataclasses
 import functools
 import hashlib
+import itertools
 import re
 from typing import Any
 
 from etils import epath
 import sentencepiece
-from sentencepiece import sentencepiece_model_pb2
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import json_file
@@ -27,11 +27,20 @@ from speculative_t5x.loading.files import user_paths
 _TOKENIZER = 'tokenizer.json'
 # In the folder of a model; transformers reads the first where it finds both.
 NAMES = (_TOKENIZER, 'spiece.model')
-# Files beside a vocabulary that name its special tokens, the first one first.
+# Files beside a vocabulary that name its special tokens, the first one first,
+# by their roles (`eos_token`) and in lists.
 _TOKENIZER_CONFIG = 'tokenizer_config.json'
 _ADDED_TOKENS = 'added_tokens.json'
 _SPECIAL_TOKENS = (_TOKENIZER_CONFIG, 'special_tokens_map.json')
+_LISTS = (
+    *('additional_special_tokens', 'extra_special_tokens'),
+    'model_specific_special_tokens',
+)
 _SENTINEL = re.compile('▁?<extra_id_[0-9]+>')
+_WORDS = ['a', '▁b']  # 'a b' where pieces mark spaces as SentencePiece does
+_UNKNOWN = '▁⁇▁'  # SentencePiece's text of the unknown piece
+# Tags of fields in sentencepiece_model.proto: number times 8, plus 2 for bytes.
+_PIECES, _TEXT, _USER_DEFINED = 0x0A, 0x0A, (0x18, 4)
 _NUM_SENTINELS = 100  # where no file gives a number: T5X's and transformers'
 _MAX_SENTINELS = 10_000  # a larger number is a damaged file's
 # MADLAD-400's languages, as <2de>, and sentinels.
@@ -95,7 +104,9 @@ class Vocabulary(abc.ABC):
   def decode(self, ids: Sequence[int]) -> str:
     """Return the text of ids; padding and the end of sequence have none.
 
-    An id without a piece is shown as the unknown piece is, if there is one.
+    An id has the text that SentencePiece gives it, whichever way the vocabulary
+    was read: sentinels that a file leaves out have theirs too, and any other id
+    without a piece is shown as the unknown piece is, if there is one.
     """
 
   @abc.abstractmethod
@@ -164,12 +175,11 @@ class SentencePieceVocabulary(Vocabulary):
       if not (data := path.read_bytes()):
         raise ValueError('it is empty')
       processor = sentencepiece.SentencePieceProcessor(model_proto=data)
-    self._processor = self._in_file = processor
-    if count := self._missing_sentinels():
-      self._processor = _with_sentinels(processor, count)
+    self._in_file = processor
+    self._processor = self._decodes = with_sentinels(processor, path)
     self.num_ids = self._processor.get_piece_size()
     self.unk_id = processor.unk_id()
-    find = self._find
+    find = self.find
     self.pad_id = _special_id(path, 'pad_token', find, processor.pad_id())
     self.eos_id = _special_id(path, 'eos_token', find, processor.eos_id())
 
@@ -177,9 +187,7 @@ class SentencePieceVocabulary(Vocabulary):
     return self._processor.encode(text)
 
   def decode(self, ids: Sequence[int]) -> str:
-    return self._processor.decode(
-        [int(i) if i < self.num_ids else self.unk_id for i in ids]
-    )
+    return decode_by(self._decodes, ids)
 
   def id_to_piece(self, i: int) -> str:
     if i >= self.num_ids:
@@ -194,18 +202,8 @@ class SentencePieceVocabulary(Vocabulary):
     other.num_ids = self._in_file.get_piece_size()
     return other
 
-  def _missing_sentinels(self) -> int:
-    last = self._in_file.get_piece_size() - 1
-    if _SENTINEL.fullmatch(self._in_file.id_to_piece(last)):
-      return 0
-    file = self.path.parent / _TOKENIZER_CONFIG
-    with errors.reading(file, VocabularyError):
-      count = _read_json(file).get('extra_ids', _NUM_SENTINELS)
-      if type(count) is not int or not 0 <= count <= _MAX_SENTINELS:
-        raise ValueError(f'extra_ids is {count!r}, not a number of sentinels')
-    return count
-
-  def _find(self, piece: str) -> int | None:
+  def find(self, piece: str) -> int | None:
+    """Return the id of a piece; None if there is none."""
     i = self._processor.piece_to_id(piece)  # the unknown piece's if none
     return i if self._processor.id_to_piece(i) == piece else None
 
@@ -231,10 +229,12 @@ class TokenizerVocabulary(Vocabulary):
     self._tokenizer = _read_tokenizer(path)
     vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
     self.num_ids = 1 + max(vocabulary.values(), default=-1)
-    find = vocabulary.get
+    find = self.find
     self.pad_id = _special_id(path, 'pad_token', find, find('<pad>'))
     self.eos_id = _special_id(path, 'eos_token', find, find('</s>'))
     self.unk_id = find(_named_beside(path, 'unk_token') or '<unk>')
+    decoder = self._tokenizer.decoder
+    self._has_metaspace = bool(decoder) and decoder.decode(_WORDS) == 'a b'
 
   def _encode(self, text: str) -> list[int]:
     return self._tokenizer.encode(text, add_special_tokens=False).ids
@@ -246,13 +246,29 @@ class TokenizerVocabulary(Vocabulary):
         for i in ids
         if i not in special
     ]
-    # Sentinels and added tokens are special too, and part of the text.
-    return self._tokenizer.decode(
-        [i for i in known if i is not None], skip_special_tokens=False
-    )
+    known = [i for i in known if i is not None]
+    if not self._has_metaspace:
+      # Sentinels and added tokens are special too, and part of the text.
+      return self._tokenizer.decode(known, skip_special_tokens=False)
+    pieces = map(self._piece_of_sentencepiece, known)
+    # SentencePiece drops spaces before the first word. The decoder drops those
+    # of its first piece, and SentencePiece none where that is the unknown one.
+    pieces = list(itertools.dropwhile('▁'.__eq__, pieces))
+    before = [''] if pieces[:1] == [_UNKNOWN] else []
+    return self._tokenizer.decoder.decode([*before, *pieces])
+
+  def _piece_of_sentencepiece(self, i: int) -> str:
+    if i == self.unk_id:
+      return _UNKNOWN
+    piece = self._tokenizer.id_to_token(i)
+    return f'▁{piece}' if _SENTINEL.fullmatch(piece) else piece
 
   def id_to_piece(self, i: int) -> str:
     return self._tokenizer.id_to_token(i) if self._has_piece(i) else f'<id {i}>'
+
+  def find(self, piece: str) -> int | None:
+    """Return the id of a piece; None if there is none."""
+    return self._tokenizer.token_to_id(piece)
 
   def _has_piece(self, i: int) -> bool:
     return i < self.num_ids and self._tokenizer.id_to_token(i) is not None
@@ -335,19 +351,46 @@ def _differences(
       yield f'the piece {one!r} for id {i}', repr(other)
 
 
-def _with_sentinels(
-    processor: sentencepiece.SentencePieceProcessor, count: int
+def decode_by(
+    processor: sentencepiece.SentencePieceProcessor, ids: Sequence[int]
+) -> str:
+  """Return the text of ids; those without a piece are unknown."""
+  size, unknown = processor.get_piece_size(), processor.unk_id()
+  return processor.decode([int(i) if i < size else unknown for i in ids])
+
+
+def with_sentinels(
+    processor: sentencepiece.SentencePieceProcessor, path: epath.Path
 ) -> sentencepiece.SentencePieceProcessor:
-  """Return a processor with sentinels at its end, as seqio adds them."""
-  proto = sentencepiece_model_pb2.ModelProto()
-  proto.ParseFromString(processor.serialized_model_proto())
-  for i in reversed(range(count)):
-    proto.pieces.add(
-        piece=f'▁<extra_id_{i}>', type=proto.SentencePiece.USER_DEFINED
-    )
+  """Return the processor of a file with sentinels at its end.
+
+  They are added as seqio adds them. If it has some, it is returned unchanged.
+
+  Raises:
+    VocabularyError: if the tokenizer_config.json beside the file is damaged.
+  """
+  last = processor.get_piece_size() - 1
+  if _SENTINEL.fullmatch(processor.id_to_piece(last)):
+    return processor
+  file = path.parent / _TOKENIZER_CONFIG
+  with errors.reading(file, VocabularyError):
+    count = _read_json(file).get('extra_ids', _NUM_SENTINELS)
+    if type(count) is not int or not 0 <= count <= _MAX_SENTINELS:
+      raise ValueError(f'extra_ids is {count!r}, not a number of sentinels')
+  pieces = (f'▁<extra_id_{i}>' for i in reversed(range(count)))
+  # The fields of a serialized protocol buffer may go on at its end. Its Python
+  # classes are not imported: two copies of them do not load in one process.
   return sentencepiece.SentencePieceProcessor(
-      model_proto=proto.SerializeToString()
+      model_proto=processor.serialized_model_proto()
+      + b''.join(map(_serialized_piece, pieces))
   )
+
+
+def _serialized_piece(piece: str) -> bytes:
+  """Return a user-defined piece as a field of SentencePiece's ModelProto."""
+  text = piece.encode()
+  content = bytes([_TEXT, len(text), *text, *_USER_DEFINED])
+  return bytes([_PIECES, len(content), *content])
 
 
 def _read_tokenizer(path: epath.Path) -> Any:
@@ -392,34 +435,59 @@ def _named_beside(path: epath.Path, role: str) -> str | None:
   """Return the token that a file beside the vocabulary names for a role."""
   for file in (path.parent / name for name in _SPECIAL_TOKENS):
     with errors.reading(file, VocabularyError):
-      token = _read_json(file).get(role)
-      if isinstance(token, dict):  # with how it is matched in text
-        token = token.get('content')
-      if not isinstance(token, str | None):
-        raise ValueError(f'{role} is {token!r}, not a text')
-    if token is not None:
-      return token
+      named = _read_json(file).get(role)
+      if named is not None:
+        return _content(named)
   return None
 
 
-def _check_added_tokens(path: epath.Path, vocabulary: Vocabulary) -> None:
+def _content(token: Any) -> str:
+  """Return a token's text; some are written with how they are matched."""
+  found = token['content'] if isinstance(token, dict) else token
+  if not isinstance(found, str):
+    raise ValueError(f'it has {errors.shown(found)} as a token, not a text')
+  return found
+
+
+def _check_added_tokens(
+    path: epath.Path, vocabulary: SentencePieceVocabulary | TokenizerVocabulary
+) -> None:
   """Check that a vocabulary has the tokens that were added to its model.
 
-  transformers keeps them beside the file too, and reads both.
+  transformers keeps them in files beside it too, and adds those that it lacks;
+  here they would be split into ordinary pieces.
   """
-  config, plain = (path.parent / x for x in (_TOKENIZER_CONFIG, _ADDED_TOKENS))
-  with errors.reading(f'{config} or {plain}', VocabularyError):
-    listed = _read_json(config).get('added_tokens_decoder', {})
-    added = [(x['content'], int(i)) for i, x in listed.items()]
-    added += [(token, int(i)) for token, i in _read_json(plain).items()]
-  for token, i in added:
-    found = vocabulary.id_to_piece(i) if i >= 0 else ''
-    if token not in (found, found.removeprefix('▁')):
-      raise VocabularyError(
-          f'{config} or {plain} adds the token {token!r} with id {i}, which is'
-          f' {found!r} in {path}. Save the tokenizer again by transformers 5,'
-          f' which writes all tokens to {_TOKENIZER}.'
-      )
+  for name in (*_SPECIAL_TOKENS, _ADDED_TOKENS):
+    file = path.parent / name
+    with errors.reading(file, VocabularyError):
+      fields = _read_json(file)
+      if name == _ADDED_TOKENS:
+        tokens = [(token, int(i)) for token, i in fields.items()]
+      else:
+        tokens = list(_added_tokens(fields))
+    for token, i in tokens:
+      found = [vocabulary.find(x) for x in (token, f'▁{token}')]
+      if found == [None, None] or i not in (None, *found):
+        raise VocabularyError(
+            f'{file} adds the token {errors.shown(token)}, which {path} lacks'
+            f'{"" if i is None else f" as id {i}"}. Save the tokenizer again by'
+            f' transformers 5, which writes all tokens to {_TOKENIZER}.'
+        )
+
+
+def _added_tokens(
+    fields: Mapping[str, Any],
+) -> Iterator[tuple[str, int | None]]:
+  """Yield tokens that transformers adds, and the ids of those that have one."""
+  for i, token in fields.get('added_tokens_decoder', {}).items():
+    yield _content(token), int(i)
+  for name, value in fields.items():
+    if name in _LISTS and value:
+      values = value.values() if isinstance(value, dict) else value
+      yield from ((_content(token), None) for token in values)
+    elif name.endswith('_token') and value:  # 'add_bos_token' is a bool
+      if not isinstance(value, bool):
+        yield _content(value), None
 
 
 def _read_json(file: epath.Path) -> dict[str, Any]:

@@ -341,5 +341,6 @@ def _text(task: seqio.Task, name: str, tokens: np.ndarray, features) -> str:
   """Return the text of a feature, as it was before it became tokens."""
   found = features.get(f'{name}_pretokenized')
   if found is None:
-    return task.output_features[name].vocabulary.decode(tokens.tolist())
+    vocabulary = task.output_features[name].vocabulary
+    return task_vocabulary.TaskVocabulary(vocabulary).decode(tokens.tolist())
   return found.decode()

@@ -3,10 +3,13 @@
 """The vocabulary of a seqio task, as `vocabularies` has it and as T5X does."""
 
 from collections.abc import Sequence
+import functools
 
+import sentencepiece
 import seqio
 
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.files import user_paths
 
 
 class TaskVocabulary(vocabularies.Vocabulary):
@@ -25,7 +28,17 @@ class TaskVocabulary(vocabularies.Vocabulary):
     return list(self._vocabulary.encode(text))
 
   def decode(self, ids: Sequence[int]) -> str:
-    return self._vocabulary.decode(ids)
+    if self._processor is None:
+      return self._vocabulary.decode(ids)
+    return vocabularies.decode_by(self._processor, ids)
+
+  @functools.cached_property
+  def _processor(self) -> sentencepiece.SentencePieceProcessor | None:
+    """Decodes sentinels that the task's vocabulary may lack, if any does."""
+    if not isinstance(self._vocabulary, seqio.SentencePieceVocabulary):
+      return None
+    path = user_paths.expand(self._vocabulary.sentencepiece_model_file)
+    return vocabularies.with_sentinels(self._vocabulary.tokenizer, path)
 
   def id_to_piece(self, i: int) -> str:
     if i >= self.num_ids:

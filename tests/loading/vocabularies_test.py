@@ -7,6 +7,8 @@ import itertools
 import json
 import pathlib
 import shutil
+import subprocess
+import sys
 
 import pytest
 from sentencepiece import sentencepiece_model_pb2
@@ -170,6 +172,17 @@ def from_task_of_t5x(folder):
   return task_vocabulary.TaskVocabulary(seqio.SentencePieceVocabulary(file))
 
 
+def from_task_without_sentinels(folder):
+  """Tasks of this package name T5's own file, which leaves them out."""
+  del folder
+  file = str(BULLETINS)
+  return task_vocabulary.TaskVocabulary(seqio.SentencePieceVocabulary(file))
+
+
+def within_fewer_logits(folder):
+  return from_spiece(folder).within(2100)
+
+
 KINDS = (
     from_spiece,
     from_tokenizer,
@@ -202,9 +215,19 @@ class TestAllKinds:
 
   def test_ids_without_a_piece(self, any_kind):
     assert any_kind.id_to_piece(2148) == '<id 2148>'
-    unknown = any_kind.decode([2])
-    assert unknown.strip()
+    assert any_kind.decode([2]) == ' ⁇ '
     assert any_kind.decode([19, 3000]) == any_kind.decode([19, 2])
+
+  @pytest.mark.parametrize(
+      'kind', [*KINDS, from_task_without_sentinels, within_fewer_logits]
+  )
+  def test_one_text_per_id(self, tmp_path, kind):
+    """Alone, and between words, whichever way the vocabulary was read."""
+    found = kind(tmp_path)
+    expected = vocabularies.load(BULLETINS)
+    for i in range(2200):
+      for ids in ([i], [i, 1], [19, i, 5, 19], [i, i, 0], [2147, i, 2, 2034]):
+        assert found.decode(ids) == expected.decode(ids), ids
 
   def test_half_of_a_surrogate_pair_is_named(self, any_kind):
     with pytest.raises(ValueError, match=r"surrogate pair, '\\ud800'"):
@@ -298,6 +321,23 @@ class TestSentinels:
     assert max(vocabulary.encode(text)) == vocabulary.num_ids - 1
 
 
+_SECOND_COPY = """
+import sys
+from google.protobuf import descriptor_pb2, descriptor_pool
+other = descriptor_pb2.FileDescriptorProto(
+    name='sentencepiece_model.proto', package='other'
+)
+descriptor_pool.Default().AddSerializedFile(other.SerializeToString())
+from speculative_t5x.loading import vocabularies
+assert vocabularies.load(sys.argv[1]).num_ids == 2148
+"""
+
+
+def test_another_copy_of_sentencepieces_proto_in_the_process():
+  """TensorFlow Text and transformers bring their own."""
+  subprocess.run([sys.executable, '-c', _SECOND_COPY, BULLETINS], check=True)
+
+
 class TestAddedTokens:
 
   def test_tokenizer_json_counts_before_spiece_model(self, tmp_path):
@@ -320,16 +360,30 @@ class TestAddedTokens:
               'tokenizer_config.json',
               lambda x, i: {'added_tokens_decoder': {i: {'content': x}}},
           ),
+          *itertools.product(
+              ('tokenizer_config.json', 'special_tokens_map.json'),
+              (
+                  lambda x, _: {'extra_special_tokens': [x]},
+                  lambda x, _: {'extra_special_tokens': {'sep_token': x}},
+                  lambda x, _: {'additional_special_tokens': ['<pad>', x]},
+                  lambda x, _: {'additional_special_tokens': [{'content': x}]},
+                  lambda x, _: {'model_specific_special_tokens': {'a': x}},
+                  lambda x, _: {'sep_token': x},
+                  lambda x, _: {'mask_token': {'content': x}},
+              ),
+          ),
       ],
   )
   @pytest.mark.parametrize('kind', KINDS[:2], ids=lambda kind: kind.__name__)
   def test_missing_in_the_file(self, tmp_path, kind, name, listed):
+    """In every place where transformers 5.24 finds tokens, and adds them."""
     path = kind(tmp_path).path
     for token, i in (('<extra_id_0>', 2147), ('<unk>', 2)):
       (tmp_path / name).write_text(json.dumps(listed(token, i)))
       vocabularies.load(path)
-    (tmp_path / name).write_text(json.dumps(listed('<new>', 2148)))
-    with pytest.raises(vocabularies.VocabularyError, match="'<new>' with id"):
+    (tmp_path / name).write_text(json.dumps(listed('[SEP]', 2148)))
+    match = rf"{name} adds the token '\[SEP\]', which {path} lacks"
+    with pytest.raises(vocabularies.VocabularyError, match=match):
       vocabularies.load(path)
 
 
@@ -374,10 +428,12 @@ class TestRefused:
       [
           ('[]', 'JSON'),
           ('{"eos_token": "<end>"}', "no eos_token, which is named '<end>'"),
-          ('{"pad_token": {"content": [1]}}', 'pad_token is'),
+          ('{"pad_token": {"content": [1]}}', r'\[1\] as a token'),
           ('{"extra_ids": 1000000000}', 'extra_ids is 1000000000'),
           ('{"added_tokens_decoder": [7]}', 'tokenizer_config'),
-          ('{"added_tokens_decoder": {"-1": {"content": "a"}}}', 'id -1'),
+          ('{"added_tokens_decoder": {"-1": {"content": "a"}}}', 'as id -1'),
+          ('{"additional_special_tokens": 7}', 'cannot be read'),
+          ('{"add_bos_token": true, "x_token": 7}', '7 as a token'),
       ],
   )
   def test_damaged_configs(self, spiece, text, match):

@@ -60,8 +60,8 @@ def _in_another_order():
     for text in texts[start:] + texts[:start]:
       yield {name: text for name in ('inputs', 'targets', 'hints')}
 
-  def dataset(split, shuffle_files):
-    del split, shuffle_files
+  def dataset(split, shuffle_files, seed=None):
+    del split, shuffle_files, seed
     text = tf.TensorSpec([], tf.string)
     features = {'inputs': text, 'targets': text, 'hints': text}
     return tf.data.Dataset.from_generator(generate, output_signature=features)

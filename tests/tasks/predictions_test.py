@@ -2,15 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of decoded texts, read from decoded batches and from files."""
 
+import json
 import types
 
 from etils import epath
 import numpy as np
 import pytest
+import seqio
 
 from speculative_t5x.decoder import options as options_lib
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import t5
+from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import predictions
+from speculative_t5x.tasks import task_vocabulary
 
 
 class _Numbers:
@@ -59,3 +64,18 @@ def test_damaged_line_is_named(tmp_path):
   path.write_text('{"tokens": [1]}\n\n{"tok')
   with pytest.raises(ValueError, match='line 3 is not a JSON object'):
     predictions.read_pairs(path)
+
+
+@pytest.mark.parametrize('is_task', [True, False])
+def test_texts_of_a_tasks_own_sentinels(tmp_path, is_task):
+  """The task's file leaves them out, and the model has logits for them."""
+  path = epath.Path(tmp_path) / 'predictions.jsonl'
+  file = vocabularies.load(bulletins.VOCABULARY_FILE)
+  task = task_vocabulary.TaskVocabulary(
+      seqio.SentencePieceVocabulary(str(bulletins.VOCABULARY_FILE))
+  )
+  writer, reader = (task, file) if is_task else (file, task)
+  sequences = [[19, i, 5, 1] for i in range(2048, 2148)]
+  rows = [{'tokens': x, 'prediction': writer.decode(x)} for x in sequences]
+  path.write_text('\n'.join(map(json.dumps, rows)))
+  assert [x for _, x in predictions.read_pairs(path, reader)] == sequences
