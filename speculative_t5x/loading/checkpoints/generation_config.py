@@ -7,6 +7,7 @@ config.json, and its pipelines `task_specific_params` of config.json.
 """
 
 from collections.abc import Mapping
+import re
 from typing import Any
 
 from etils import epath
@@ -37,10 +38,33 @@ _NEUTRAL = {
     'suppress_tokens': ([],),
     'begin_suppress_tokens': ([],),
     'sequence_bias': ({},),
+    'force_words_ids': ([],),
+    'constraints': ([],),
+    'stop_strings': ([], ''),
+    'dola_layers': (),
+    'token_healing': (False,),
+    'watermarking_config': (),
+    'num_beam_groups': (1,),
+    'diversity_penalty': (0,),
+    'max_time': (),
 }
 # With do_sample only.
-_SAMPLING = 'temperature', 'top_k', 'top_p', 'min_p', 'typical_p'
-_OF_TASKS = 'task_specific_params'
+_SAMPLING = (
+    'temperature', 'top_k', 'top_p', 'top_h', 'min_p', 'typical_p',
+    'epsilon_cutoff', 'eta_cutoff',
+)  # fmt: skip
+# Of texts, before they are encoded; in config.json alone.
+_OF_TEXTS = 'prefix', 'task_specific_params'
+# Of generation_config.json, which change no output: ids that are read here,
+# lengths that callers give, and how transformers computes and what it returns.
+_OTHERS = re.compile(
+    r'_.*|transformers_version|(bos|eos|pad|decoder_start)_token_id'
+    r'|max_(length|new_tokens|cache_len)|length_penalty|early_stopping'
+    r'|(output|return|cache|num_assistant|assistant|continuous)_.*|compile_.*'
+    r'|num_return_sequences|is_assistant|.*_lookbehind|prompt_lookup_.*'
+    r'|max_matching_ngram_size|(use|disable)_.*|low_memory|prefill_chunk_size'
+    r'|speculation_type|renormalize_logits|remove_invalid_values'
+)
 
 
 def special_ids(
@@ -84,6 +108,8 @@ def special_ids(
         if settings.get(name) is not None
     ]
     file, name, found = named[0] if named else ('config.json', names[-1], None)
+    if isinstance(found, list) and len(found) == 1:
+      (found,) = found
     if type(found) is not int or not 0 <= found < vocab_size:
       raise errors.CheckpointError(
           f'{folder / file} has {name} {errors.shown(found)}, which is not one'
@@ -114,16 +140,20 @@ def unapplied_settings(
   outputs, it returns None.
   """
   settings = config if generation is None else generation
+  names = [*_NEUTRAL, *_SAMPLING]
+  if generation is not None:  # it holds nothing but settings of decoding
+    others = [x for x in settings if x not in names]
+    names += [x for x in others if not _OTHERS.fullmatch(x)]
   changing = {
       name: settings[name]
-      for name, neutral in _NEUTRAL.items()
-      if settings.get(name) is not None and settings[name] not in neutral
+      for name in names
+      if settings.get(name) is not None
+      and settings[name] not in _NEUTRAL.get(name, ())
   }
-  if 'do_sample' in changing:
-    changing |= {x: settings[x] for x in _SAMPLING if x in settings}
+  if 'do_sample' not in changing:
+    changing = {k: v for k, v in changing.items() if k not in _SAMPLING}
+  changing |= {x: config[x] for x in _OF_TEXTS if config.get(x)}
   named = [f'{name} {errors.shown(x)}' for name, x in changing.items()]
-  if config.get(_OF_TASKS):
-    named.append(f'{_OF_TASKS} of {", ".join(map(str, config[_OF_TASKS]))}')
   if not named:
     return None
   return (
