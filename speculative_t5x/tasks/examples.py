@@ -182,7 +182,7 @@ def _example(task, vocabulary, full, cut, lengths, place: str) -> Example:
   ids = full['inputs'].tolist()
   tokens = cut['inputs'].astype(np.int32)
   text = _text(task, 'inputs', tokens, cut)
-  if len(ids) <= 1:  # only EOS
+  if not {*ids} - {vocabulary.eos_id}:
     raise ValueError('The input is empty. Remove it from the data.')
   example_id = cut.get(example_ids_lib.EXAMPLE_ID)
   if example_id is None:
@@ -317,10 +317,10 @@ def vocabulary_of(task: seqio.Task) -> seqio.Vocabulary:
 
 
 def find_task(name: str, split: str) -> seqio.Task:
-  """Return a registered task that has a split.
+  """Return a registered task that has a split, inputs and targets.
 
   Raises:
-    ValueError: if there is no such task or split.
+    ValueError: if there is no such task or split, or if it has other features.
   """
   names = seqio.TaskRegistry.names()
   splits = seqio.TaskRegistry.get(name).splits if name in names else ()
@@ -334,7 +334,15 @@ def find_task(name: str, split: str) -> seqio.Task:
         ' import the module that registers the task in a gin file. A file of'
         ' configs/tasks gives the name of its task itself.'
     )
-  return seqio.TaskRegistry.get(name)
+  task = seqio.TaskRegistry.get(name)
+  if missing := sorted({'inputs', 'targets'} - task.output_features.keys()):
+    raise ValueError(
+        f'Task {name} has no {" and ".join(missing)}, only'
+        f' {", ".join(task.output_features) or "no feature"}. Models here read'
+        ' inputs and write targets: choose a task that has both, or register'
+        ' it with a preprocessor that makes them.'
+    )
+  return task
 
 
 def _text(task: seqio.Task, name: str, tokens: np.ndarray, features) -> str:

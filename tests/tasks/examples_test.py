@@ -326,6 +326,33 @@ class TestBadInput:
     with pytest.raises(ValueError, match=f'{name}.*(ende|test)'):
       examples.find_task(name, split)
 
+  def test_one_token_without_an_end_is_no_empty_input(self, add_task):
+    """Nor is one that the task ends itself; the end alone is."""
+    name = add_task([[3], [4]], steps=())
+    found = examples.load(name, 'validation', _LENGTHS)
+    assert [row.tokens for row in found.rows] == [[3], [4]]
+    name = add_task([[3], [1]], steps=(), name='examples_test_end')
+    with pytest.raises(ValueError, match='Example 1 of .* is empty'):
+      examples.load(name, 'validation', _LENGTHS)
+
+  @pytest.mark.parametrize('feature', ['inputs', 'targets'])
+  def test_task_of_one_feature(self, feature):
+    """As tasks for language models are, which have targets only."""
+    name, (missing,) = f'only_{feature}', {'inputs', 'targets'} - {feature}
+    seqio.TaskRegistry.add(
+        name,
+        source=seqio_tasks.source_of_columns(lambda _: {feature: ['a']}, ['x']),
+        preprocessors=[],
+        output_features={feature: _feature()},
+    )
+    try:
+      for read in (examples.find_task, examples.load, examples.stream):
+        lengths = () if read is examples.find_task else (_LENGTHS,)
+        with pytest.raises(ValueError, match=f'{name} has no {missing}, only'):
+          list(read(name, 'x', *lengths))
+    finally:
+      seqio.TaskRegistry.remove(name)
+
   @pytest.mark.parametrize(
       ('ids', 'dtype', 'shown'),
       [
@@ -395,6 +422,12 @@ def test_ids_never_change(tokens, expected):
 def test_neither_padding_nor_dtype_matters(dtype):
   padded = np.array([6, 7, 1, 0, 0], dtype)
   assert example_ids.of_inputs(padded) == 647040499
+
+
+def test_id_0_within_an_input_is_no_padding():
+  """Or two inputs would have equal samples."""
+  rows = [5, 0, 6, 1], [5, 6, 1], [0, 5, 6, 1], [5, 6, 0, 1]
+  assert len({example_ids.of_inputs(np.array(row)) for row in rows}) == 4
 
 
 def test_ids_have_31_bits():
