@@ -108,6 +108,7 @@ def describe(run: interleaved.Run, plain: interleaved.Run) -> dict[str, Any]:
 def line(benchmark: str, **values: Any) -> str:
   """Return a record as a line of JSON, with the machine that made it."""
   machine = {
+      **provenance.origin(),
       'host': dataclasses.asdict(provenance.describe_host()),
       'device': dataclasses.asdict(provenance.describe_device()),
   }

@@ -6,7 +6,6 @@ import importlib
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 
@@ -15,6 +14,7 @@ import pytest
 from benchmarks import earlier_answers
 from benchmarks import simulated_pairs
 from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.tasks import paraphrases
@@ -28,6 +28,7 @@ absent = 'tensorflow', 'tensorflow_datasets', 'seqio', 'gin', 'matplotlib'
 sys.modules.update(dict.fromkeys(absent))
 from benchmarks import simulated_pairs
 from speculative_t5x.research.simulation import t5_published
+from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.paper import published
 sizes = dict(emb_dim=16, num_heads=2, num_layers=1, mlp_dim=16, head_dim=8)
 t5_published.SIZES |= dict.fromkeys(('small', 'base', 'large'), sizes)
@@ -60,6 +61,7 @@ def test_plain_decoding_over_the_floor():
   """The encoder takes 3 ms, a step 6 ms, and the floor is 5 ms."""
   values = {
       'target': {'name': 't5_1_1_xl'},
+      'drafter': {'name': 't5_1_1_small'},
       'batch_size': 1,
       'baseline': {'walltime_s': 0.015, 'loop_steps': 2},
       'encoder_s': {'target': 0.003, 'draft': 0.5},
@@ -69,40 +71,82 @@ def test_plain_decoding_over_the_floor():
   record = run_record.from_dict(values)
   row, *_ = published.TABLES_2_AND_4
   assert simulated_pairs.describe(record, row, 4_000_000_000) == (
-      '- t5_1_1_xl and small, batch 1, T=0, gamma 7, alpha 0.75: plain 6 ms'
-      ' per step, 1.20 x the floor of 5 ms (4 GB at 800 GB/s); speedup 3.21,'
-      ' the paper 3.4'
+      '- t5_1_1_xl and t5_1_1_small, batch 1, T=0, gamma 7, alpha 0.75: plain'
+      ' 6 ms per step, 1.20 x the floor of 5 ms (4 GB at 800 GB/s); speedup'
+      ' 3.21, the paper 3.4'
   )
+
+
+_FLAGS = (
+    '--target base large --draft small shared_encoder_1_small --batch_size 1'
+    ' --batches 2 --inputs_length 5 --targets_length 8 --rounds 1'
+)
+
+
+def _run(folder, *flags, code=_CODE):
+  return subprocess.run(
+      [sys.executable, '-c', code, *_FLAGS.split(), *flags,
+       f'--output_dir={folder}'],
+      cwd=_ROOT,
+      env={
+          **os.environ,
+          'JAX_PLATFORMS': 'cpu',
+          'SPECULATIVE_T5X_COMMIT': 'by hand',
+      },
+      capture_output=True,
+      text=True,
+  )  # fmt: skip
+
+
+def _records(folder):
+  lines = (folder / 'results.jsonl').read_text().splitlines()
+  return [json.loads(line) for line in lines]
 
 
 @pytest.mark.exhaustive
 def test_with_the_core_alone(tmp_path):
   """The benchmark runs to its end, and measures nothing twice."""
-  flags = (
-      '--target base large --draft small --batch_size 1 --batches 1'
-      ' --inputs_length 5 --targets_length 8 --rounds 1'
-  )
-  done = subprocess.run(
-      [sys.executable, '-c', _CODE, *flags.split(), f'--output_dir={tmp_path}'],
-      cwd=_ROOT,
-      env={**os.environ, 'JAX_PLATFORMS': 'cpu'},
-      capture_output=True,
-      text=True,
-  )
+  done = _run(tmp_path)
   assert done.returncode == 0, done.stderr
-  lines = (tmp_path / 'results.jsonl').read_text().splitlines()
-  records = [json.loads(line) for line in lines]
+  records = _records(tmp_path)
   names = [(r['target']['name'], r['drafter']['name']) for r in records]
-  assert names == [(f't5_1_1_{x}', 't5_1_1_small') for x in ('base', 'large')]
+  assert names == [
+      (f't5_1_1_{target}', draft)
+      for target in ('base', 'large')
+      for draft in ('shared_encoder_1_small', 't5_1_1_small')
+  ]
   for record in records:
     assert record['simulated_acceptance'] == 0.75 and record['gamma'] == 7
     assert record['target']['dtype'] == 'bfloat16'
     assert record['floor_ms'] > 0 and record['speedup'] > 0
+  # Runs of all rows of a target come before the parts of any.
+  first = [line.split(',')[0] for line in done.stdout.splitlines()[:4]]
+  assert first == 2 * [
+      f'- t5_1_1_base and {draft}'
+      for draft in ('shared_encoder_1_small', 't5_1_1_small')
+  ]
   text = (tmp_path / 'walltime.md').read_text()
   assert done.stdout.count(text) == 2
-  assert len(re.findall('^- .* x the floor of ', text, re.MULTILINE)) == 2
-  assert done.stderr.count(': compiling and measuring\n') == 2
-  assert done.stderr.count(f': taken from {tmp_path}') == 2
+  assert done.stderr.count(': compiling and measuring\n') == 8
+  assert done.stderr.count(f': taken from {tmp_path}') == 8
+
+
+def test_time_limit_keeps_what_was_measured(tmp_path):
+  """No second row is begun, whose end would be too late."""
+  slow = _CODE.replace('range(2)', 'range(1)')
+  done = _run(tmp_path, '--time_limit=1', code=slow)
+  assert done.returncode == 0, done.stderr
+  (record,) = _records(tmp_path)
+  assert record['speedup'] > 0 and record['rounds'] == 0
+  assert record['t1_ms'] is None
+  assert 'speedup' in (tmp_path / 'walltime.md').read_text()
+
+
+def test_commit_is_named_by_hand_where_there_is_no_git(monkeypatch):
+  monkeypatch.setattr(provenance, '_commit_at_first', lambda folder: None)
+  assert provenance.origin()['commit'] is None
+  monkeypatch.setenv('SPECULATIVE_T5X_COMMIT', 'abc')
+  assert provenance.origin()['commit'] == 'abc'
 
 
 @pytest.mark.parametrize(
@@ -113,6 +157,7 @@ def test_with_the_core_alone(tmp_path):
         ('earlier_answers', '--requests=0'),
         ('earlier_answers', '--only'),  # cut short
         ('simulated_pairs', '--output_dir=x --target xl huge'),
+        ('simulated_pairs', '--output_dir=x --time_limit=0'),
         ('simulated_pairs', '--output_dir=x --batch_size 1 0'),
         ('side_by_side.cases', ''),
         ('side_by_side.cases', '--multi30k=a --target=b'),

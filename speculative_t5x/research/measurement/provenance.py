@@ -96,7 +96,9 @@ def origin() -> dict[str, str | None]:
   return {
       'created': now.isoformat('T', 'seconds'),
       'package_version': version.VERSION,
-      'commit': _commit_at_first(pathlib.Path(__file__).parents[2]),
+      # A tree that travelled without git names its commit by the variable.
+      'commit': _commit_at_first(pathlib.Path(__file__).parents[2])
+      or os.environ.get('SPECULATIVE_T5X_COMMIT'),
   }
 
 

@@ -7,6 +7,7 @@ accepted at a given rate.
 """
 
 from collections.abc import Callable, Sequence
+import copy
 import dataclasses
 import functools
 import operator
@@ -27,6 +28,7 @@ from speculative_t5x.networks import t5
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import walltimes
@@ -56,6 +58,11 @@ class Pairing:
   alpha: float
   gamma: int
   temperature: float = 0.0
+
+
+# Pairings sorted by it share what is compiled with those before them: values
+# of alpha and temperature compile nothing.
+PROGRAM = operator.attrgetter('draft', 'gamma', 'alpha')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,13 +127,11 @@ def measure_pairings(
   shapes = dataclasses.replace(shapes, dtype=dtype)
   drafts = sorted({p.draft for p in pairings})
   gamma = max(p.gamma for p in pairings)
-  target_size = _choose_target(target_size, drafts, gamma, shapes)
+  target_size = choose_target(target_size, drafts, gamma, shapes)
   folder = open_folder()
-  bench = _Bench(target_size, shapes)
+  bench = Bench(target_size, shapes)
   measured = {}
-  # Pairings of one draft and one program come after one another.
-  order = operator.attrgetter('draft', 'gamma', 'alpha')
-  for pairing in sorted(pairings, key=order):
+  for pairing in sorted(pairings, key=PROGRAM):
     settings, name = bench.settings(pairing), bench.name(pairing)
     record = folder.find(settings, name, len(pairings))
     record = record or bench.measure(pairing, settings, name)
@@ -135,7 +140,7 @@ def measure_pairings(
   return [measured[pairing] for pairing in pairings], folder
 
 
-class _Bench:
+class Bench:
   """One target, and the draft and the programs that were made last."""
 
   def __init__(self, target_size: str, shapes: Shapes):
@@ -153,6 +158,25 @@ class _Bench:
         f'{self._target_size} and {pairing.draft}, gamma {pairing.gamma},'
         f' alpha {pairing.alpha:g}, temperature {pairing.temperature:g}'
     )
+
+  def at(self, shapes: Shapes) -> 'Bench':
+    """Return the bench of the same models at another number of rows."""
+    other = copy.copy(self)
+    other._shapes = shapes
+    return other
+
+  def time_runs(
+      self, pairing: Pairing, settings: run_record.RunRecord, name: str
+  ) -> run_record.RunRecord:
+    """Return the settings of a pairing with both runs, without their parts."""
+    decoder = self._programs(pairing.draft, pairing.gamma).decoder
+    ways = decoder.plain, decoder.speculative
+    requests = self._requests(pairing)
+    with progress.Progress(name, len(requests)) as shown:
+      runs = interleaved.Timer(ways, repeats=settings.repeats).run(
+          requests, after=shown.show
+      )
+    return walltimes.add_runs(settings, *runs)
 
   def measure(
       self, pairing: Pairing, settings: run_record.RunRecord, name: str
@@ -280,7 +304,7 @@ def _needed_bytes(
   return models + parts + copies + walltimes.OWN_BYTES
 
 
-def _choose_target(
+def choose_target(
     target_size: str | None,
     names: Sequence[str],
     gamma: int,
