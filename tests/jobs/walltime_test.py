@@ -39,6 +39,7 @@ from speculative_t5x.research.reports import runs
 from speculative_t5x.rules import exact_match
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import theory
 from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import bulletins
@@ -108,6 +109,8 @@ def _measure(paths, output_dir, **changes):
       'repeats': 1,
       'alpha_tokens': _ALPHA_TOKENS,
   }
+  if 'samplings' in changes:
+    del arguments['temperature']
   return walltime.measure_walltime(
       **workloads.job_arguments(**{**arguments, **changes})
   )
@@ -369,6 +372,20 @@ class TestSweep:
     ]
     # Alpha depends on the drafter alone, and all share the target.
     assert (again.num_collected, again.num_targets) == (2, 1)
+
+  def test_alpha_is_of_both_samplings(self, again):
+    """What the target writes, and what is drafted for it, is filtered."""
+    own = dict(top_k=9, top_p=0.9, min_p=0.1, typical_p=0.8)
+    draft = dict(top_k=5, top_p=0.5, min_p=0.2, typical_p=0.6)
+    again.run(
+        samplings=[sampling.Sampling(1.0, **own)],
+        draft_samplings=[sampling.Sampling(1.0, **draft)],
+    )
+    asked = again.requests[0]
+    for found, wanted in ((asked.sampling, own), (asked.draft_sampling, draft)):
+      assert {x: float(getattr(found, x)) for x in wanted} == pytest.approx(
+          wanted
+      )
 
   def test_alpha_can_use_all_examples(self, again):
     again.run(temperature=1.0)

@@ -19,6 +19,15 @@ ROWS, LENGTH, GAMMA, OTHER_GAMMA = 32, 12, 3, 5
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 INPUTS = tiny.encoder_tokens(ROWS, 9)
 NOISE = 0.1  # of the draft model
+SAMPLED = sampling_lib.Sampling()
+# Each parameter, of one side alone.
+_FILTERS = [
+    sampling_lib.Sampling(0.6),
+    sampling_lib.Sampling(top_k=4),
+    sampling_lib.Sampling(top_p=0.5),
+    sampling_lib.Sampling(min_p=0.3),
+    sampling_lib.Sampling(typical_p=0.4),
+]
 
 
 @functools.cache
@@ -33,16 +42,13 @@ def decoder() -> token_decoder.TokenDecoder:
 
 
 def request(
-    seed=0, temperature=1.0, top_k=0, limits=LENGTH, draft_temperature=None
+    seed=0, sampling=SAMPLED, draft_sampling=None, limits=LENGTH
 ):
-  draft_sampling = None
-  if draft_temperature is not None:
-    draft_sampling = sampling_lib.Sampling(draft_temperature)
   (made,) = tiny.requests(
       INPUTS,
       length=LENGTH,
       seed=seed,
-      sampling=sampling_lib.Sampling(temperature, top_k),
+      sampling=sampling,
       draft_sampling=draft_sampling,
   )
   limits = jnp.broadcast_to(jnp.asarray(limits, jnp.int32), (ROWS,))
@@ -66,15 +72,21 @@ def distributions_of(noise, sequences, sampling):
 class TestScore:
 
   @pytest.mark.parametrize(
-      'settings',
-      [dict(temperature=0.0), dict(), dict(top_k=4, draft_temperature=0.6)],
-      ids=['greedy', 'sampled', 'two samplings'],
+      ('sampling', 'draft_sampling'),
+      [
+          (sampling_lib.GREEDY, sampling_lib.GREEDY),
+          (SAMPLED, SAMPLED),
+          *((each, SAMPLED) for each in _FILTERS),
+          *((SAMPLED, each) for each in _FILTERS),
+      ],
   )
-  def test_scores_match_distributions_per_token(self, settings):
-    asked = request(**settings)
+  def test_scores_match_distributions_per_token(
+      self, sampling, draft_sampling
+  ):
+    settings = {'sampling': sampling, 'draft_sampling': draft_sampling}
     decoded, texts = plain_texts(**settings)
-    target = distributions_of(0.0, decoded.sequences, asked.sampling)
-    draft = distributions_of(NOISE, decoded.sequences, asked.draft_sampling)
+    target = distributions_of(0.0, decoded.sequences, sampling)
+    draft = distributions_of(NOISE, decoded.sequences, draft_sampling)
     betas = theory.acceptance_probability(target, draft)
     lenient = [
         theory.acceptance_probability(target, draft, each)
@@ -111,8 +123,8 @@ class TestScore:
 
 @pytest.mark.parametrize('gamma', [GAMMA, OTHER_GAMMA])
 def test_scores_predict_the_calls_of_the_loop(gamma):
-  asked = request(temperature=0.0)
-  written, texts = plain_texts(temperature=0.0)
+  asked = request(sampling=sampling_lib.GREEDY)
+  written, texts = plain_texts(sampling=sampling_lib.GREEDY)
   other = decoder().with_drafter(decoder().loaded_drafter, gamma)
   found = jax.device_get(other.speculative(asked))
   np.testing.assert_array_equal(found.sequences, written.sequences)
