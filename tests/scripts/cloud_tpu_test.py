@@ -404,7 +404,7 @@ def test_interrupted_before_the_deletion(cloud, seconds):
 
 
 def _page_blocks():
-  page = (_CHECKOUT / 'docs/cloud_tpu.md').read_text()
+  page = (_CHECKOUT / 'docs/tpu_and_gpu.md').read_text()
   return re.findall('```sh\n(.*?)```', page, re.DOTALL)
 
 
@@ -413,7 +413,7 @@ def test_commands_of_the_page(cloud, block):
   """They run as printed, each with what its placeholders stand for."""
   (cloud.folder / 'speculative_t5x').symlink_to(cloud.checkout)
   cloud.program('bin/git', _GIT.replace('*github.com*', 'clone\\ repository'))
-  for name in ('speculative-t5x', 'sky', 'python'):
+  for name in ('speculative-t5x', 'sky', 'python', 'pip'):
     cloud.program(f'bin/{name}', _RECORDER)
   (cloud.checkout / '.venv/bin').mkdir(parents=True)
   (cloud.checkout / '.venv/bin/activate').touch()
