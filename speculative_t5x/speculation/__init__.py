@@ -2,6 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speculative decoding itself, for any model, drafter and rule.
 
+  loop.decode = loop.start, then loop.advance until all rows have ended
+
+  loop.start
+    state.begin
+      Model.start             the target and the drafter read the inputs
+  loop.advance                one compiled while_loop
+    uniforms                  of the row's next target call
+    step.step
+      Policy.num_wanted       how many draft tokens, at most gamma
+      Drafter.propose         draft tokens, and q of each
+        Policy.continues      after each of them: go on?
+      Model.decode            one target call: logits of the whole block
+      sampling.standardize    p, the distribution that is sampled from
+      Rule                    how many are accepted, weights of the next token
+      Policy.update           learns from the outcome
+    Fold.update               keeps statistics or a trace of the outcome
+  loop.admit                  puts new requests into ended rows
+
 contracts      what models, drafters, rules and policies are
 sampling       Section 2.2: logits to the distribution that is sampled from
 verification   Section 2.3 and Algorithm 1: the rule of the paper
