@@ -69,7 +69,7 @@ def main(argv: Sequence[str]) -> int | str | None:
       if options.num_hosts > 1:
         t5x_multihost.connect()
       else:
-        startup.open_tpu()
+        startup.open_devices()
     except (RuntimeError, ValueError) as error:
       return f'error: {error}'
     if options.trace:

@@ -5,7 +5,7 @@
 An `Embedder` turns inputs into vectors by the target's own encoder. A `Store`
 keeps inputs, outputs and vectors, finds the answers to the nearest inputs, and
 lies in a folder between runs. A `Finder` adds the answers to requests. Finding
-needs the package usearch: `pip install 'speculative_t5x[answers]'`.
+needs the package usearch, which the extra `answers` installs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,7 +48,7 @@ _MIN_PROBE_SIMILARITY = 0.999
 _MAX_BATCH = 64  # inputs that are embedded together
 
 
-class StoreError(ValueError):
+class StoreError(ranges.ArgumentError):
   """A store that is missing, damaged, empty, or of another model."""
 
 
@@ -185,8 +185,7 @@ class Store:
     if not file.is_file():
       raise StoreError(
           f'There is no store of answers in {file.parent}. Correct the path, or'
-          ' make a store: by --gin.ANSWERS_APPEND=True, in Python by'
-          ' Store.save.'
+          ' make a store (docs/python.md#earlier-answers).'
       )
     own = embedder.fingerprint
     data = file.read_bytes()
@@ -254,7 +253,7 @@ class Store:
       self, vector: np.ndarray, count: int, min_similarity: float
   ) -> list[Answer]:
     """Return the answers to the inputs nearest to a vector, see `nearest`."""
-    from usearch import index  # pip install 'speculative_t5x[answers]'
+    from usearch import index  # of the extra `answers`
 
     if not self._pairs:
       raise StoreError(

@@ -49,11 +49,16 @@ TASKS = tuple(_PAIRS)
 VOCABULARY_FILE = bulletins.VOCABULARY_FILE  # of all of them
 
 
+def vocabulary_file() -> str:
+  """Return the path of their SentencePiece model, for gin files."""
+  return VOCABULARY_FILE
+
+
 def target_checkpoint(task: str = 'translation') -> str:
   """Return the folder of a target's checkpoint.
 
   Args:
-    task: One of TASKS.
+    task: One of `TASKS`.
   Raises:
     ValueError: for another task.
   """
@@ -71,7 +76,7 @@ def load_decoder(
   """Load target and draft model, ready to decode texts of their task.
 
   Args:
-    task: One of TASKS.
+    task: One of `TASKS`.
     **options: Keyword arguments of `text_decoder.load`, such as `gamma=3`. The
       lengths are those of the task unless they are given.
   Raises:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 import contextlib
 from typing import Any
 
+from speculative_t5x.speculation import ranges
+
 _MAX_LISTED = 6  # a message names so many parameters and counts the rest
 _MAX_SHOWN = 60  # characters of a value that a file holds
 _MAX_REASON = 500  # characters of what another library says
 
 
-class CheckpointError(ValueError):
+class CheckpointError(ranges.ArgumentError):
   """A checkpoint that is missing, unfinished, damaged or of another kind.
 
   Its message is one line, whatever names and values a damaged file holds.
@@ -56,7 +58,9 @@ def prefixed(
   try:
     yield
   except kind as error:
-    raise kind(f'{prefix}: {error}') from error
+    arguments = getattr(error, 'arguments', {})
+    kind = ranges.ArgumentError if kind is ValueError else kind
+    raise kind(f'{prefix}: {error}', **arguments) from error
 
 
 def listing(items: list[str]) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import user_paths
+from speculative_t5x.speculation import ranges
 
 FILE_NAME = 'token_counts.npz'
 NUM_KEPT = 64  # continuations per context, unless told otherwise
@@ -31,7 +32,7 @@ _CHUNK = 4096  # texts that are sorted together
 _MAX_IDS = 2**24  # far above those of any vocabulary
 
 
-class TableError(ValueError):
+class TableError(ranges.ArgumentError):
   """Token counts that cannot be read, or are of another vocabulary."""
 
 

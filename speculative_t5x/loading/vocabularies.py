@@ -20,9 +20,11 @@ from typing import Any
 from etils import epath
 import sentencepiece
 
+from speculative_t5x import extras
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import json_file
 from speculative_t5x.loading.files import user_paths
+from speculative_t5x.speculation import ranges
 
 _TOKENIZER = 'tokenizer.json'
 # In the folder of a model; transformers reads the first where it finds both.
@@ -47,7 +49,7 @@ _MAX_SENTINELS = 10_000  # a larger number is a damaged file's
 _CONTROL = re.compile(r'<(?:2\w+|extra_id_\d+)>')
 
 
-class VocabularyError(ValueError):
+class VocabularyError(ranges.ArgumentError):
   """A vocabulary that is missing, damaged or of another kind than expected."""
 
 
@@ -294,7 +296,7 @@ def load(path: epath.PathLike) -> Vocabulary:
     raise VocabularyError(
         f'There is no vocabulary at {path}. Pass a SentencePiece .model file, a'
         f' {_TOKENIZER} of Hugging Face, or a folder that holds'
-        f' {" or ".join(NAMES)}, in jobs as VOCABULARY_FILE.'
+        f' {" or ".join(NAMES)}.'
     )
   vocabulary = kinds[path.suffix](path)
   _check_added_tokens(path, vocabulary)
@@ -398,8 +400,8 @@ def _read_tokenizer(path: epath.Path) -> Any:
     import tokenizers  # not needed with SentencePiece
   except ModuleNotFoundError as error:
     raise VocabularyError(
-        f'{path} needs the package tokenizers, which is not installed. Install'
-        " it: pip install 'speculative_t5x[jobs]'."
+        f'{path} needs the package tokenizers, which is not installed:'
+        f' {extras.install("jobs")}.'
     ) from error
 
   with errors.reading(path, VocabularyError):

@@ -65,7 +65,7 @@ class DistillationModel(model_lib.SpeculativeModel):
     """
     if not isinstance(drafter, draft_module.DraftModule):
       raise ValueError(
-          f'Only a draft whose sizes T5X knows can be distilled, and DRAFTER is'
+          f'Only a draft whose sizes T5X knows can be distilled, and drafter is'
           f' {drafter!r}. Give a file configs/t5x/draft_*.gin.'
       )
     super().__init__(

@@ -44,8 +44,8 @@ class Hints:
     texts = examples.hints_of(features)
     if texts is None:
       raise ValueError(
-          f'HINTS_LENGTH is {self.length}, and the task has no feature'
-          f' {HINTS!r}. Add it to the task, or leave HINTS_LENGTH out.'
+          f'hints_length is {self.length}, and the task has no feature'
+          f' {HINTS!r}. Add it to the task, or leave hints_length out.'
       )
     tokens = tf.numpy_function(
         self._encode, [texts], tf.int32, stateful=False

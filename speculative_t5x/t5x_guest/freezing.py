@@ -29,8 +29,8 @@ class DraftOptimizer(optimizers.MultiOptimizer):
     """
     if not isinstance(optimizer_def, adafactor.Adafactor):
       raise ValueError(
-          f'OPTIMIZER is a {type(optimizer_def).__name__}, and a draft model is'
-          " distilled by T5X's Adafactor alone. Set OPTIMIZER to"
+          f'optimizer_def is a {type(optimizer_def).__name__}, and a draft'
+          " model is distilled by T5X's Adafactor alone. Give"
           " @adafactor.Adafactor(), as T5X's model files do."
       )
     is_draft = traverse_util.ModelParamTraversal(

@@ -95,7 +95,7 @@ class PairRestorer:
         )
     if self._step_in_path and not re.search(r'\d/?$', os.fspath(path)):
       raise ValueError(
-          "T5X's eval job needs the step at the end of CHECKPOINT_PATH, as in"
+          "T5X's eval job needs the step at the end of the target's path, as in"
           f' {user_paths.expand(path) / "checkpoint_1000"}. `speculative-t5x'
           ' convert` writes such a folder from a Hugging Face folder.'
       )
@@ -119,9 +119,9 @@ class PairInitializer(utils.TrainStateInitializer):
   """Makes the first state of a training, with the target's parameters.
 
   It serves as `train.train_state_initializer_cls`. T5X asks it for a first
-  state only if MODEL_DIR has no checkpoint; otherwise T5X resumes from there by
-  itself. A `RestoreCheckpointConfig` cannot do that: T5X's train script saves
-  and restores with the same manager.
+  state only if the job's folder has no checkpoint; otherwise T5X resumes from
+  there by itself. A `RestoreCheckpointConfig` cannot do that: T5X's train
+  script saves and restores with the same manager.
   """
 
   def __init__(
@@ -174,7 +174,7 @@ def _check_is_guest(train_state: Any) -> None:
   """Raise ValueError unless the model is one of this package's."""
   if 'target' not in train_state.params:
     raise ValueError(
-        "The job's model is T5X's own. A model file of T5X sets MODEL: give it"
+        "The job's model is T5X's own. Give a model file of T5X"
         ' before configs/t5x/speculative.gin, or bind the model of the script'
         ' as configs/t5x/eval.gin does.'
     )

@@ -3,7 +3,7 @@
 """The decodes of a target as a seqio task, to train a draft model on.
 
 They are the tokens that an infer job wrote (`predictions.jsonl` with
-TOKENS=True). Nothing is tokenized again: a text may have other tokens than
+`tokens`). Nothing is tokenized again: a text may have other tokens than
 those that the target chose.
 """
 

@@ -311,7 +311,8 @@ def vocabulary_of(task: seqio.Task) -> seqio.Vocabulary:
     cause = ' '.join(error.message.split())  # TensorFlow's has several lines
     raise vocabularies.VocabularyError(
         f'The vocabulary of task {task.name} cannot be read ({cause}).'
-        ' Set VOCABULARY_FILE to a SentencePiece model on this machine.'
+        ' Set vocabulary_file to a SentencePiece model on this machine.',
+        vocabulary_file=None,
     ) from error
   return vocabulary
 

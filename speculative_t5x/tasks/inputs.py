@@ -89,9 +89,10 @@ def from_lines(
     ids = vocabulary.encode(line.text)
     has_none = is_empty(line.text, ids)
     if has_none and on_empty not in (PASS, SKIP):
-      raise ValueError(
+      raise ranges.ArgumentError(
           f'{line.place} has no text. Remove the line, or give it some text,'
-          " or set ON_EMPTY to 'pass' or 'skip'."
+          " or set on_empty to 'pass' or 'skip'.",
+          on_empty=on_empty,
       )
     if has_none and on_empty == SKIP:
       continue

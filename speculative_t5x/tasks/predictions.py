@@ -18,6 +18,7 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.speculation import ranges
 from speculative_t5x.tasks import json_rows
 
 if TYPE_CHECKING:  # imports seqio and TensorFlow, which files do not need
@@ -193,12 +194,13 @@ def read_pairs(
   if not pairs:
     raise ValueError(
         f'The predictions in {path} have no {TOKENS}. Decode again; the infer'
-        ' job writes them with --gin.TOKENS=True.'
+        ' job writes them if `tokens` is True.'
     )
   if vocabulary is not None and not _have_texts(texts, vocabulary):
-    raise ValueError(
+    raise ranges.ArgumentError(
         f'The token ids in {path} have other texts in the vocabulary given than'
-        ' in the file. Set VOCABULARY_FILE to that of the target.'
+        ' in the file. Set vocabulary_file to that of the target.',
+        vocabulary_file=vocabulary,
     )
   return pairs
 

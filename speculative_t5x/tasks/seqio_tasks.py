@@ -127,7 +127,6 @@ def load_vocabulary(
   if not regular_files.is_remote(path) and not path.is_file():
     raise FileNotFoundError(
         f'There is no vocabulary {path}. Correct the folder, or give a'
-        ' SentencePiece model as vocabulary_file (VOCABULARY_FILE in gin'
-        ' files).'
+        ' SentencePiece model as vocabulary_file.'
     )
   return seqio.SentencePieceVocabulary(os.fspath(path))

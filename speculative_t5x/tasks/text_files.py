@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import json_lines
 from speculative_t5x.loading.files import user_paths
+from speculative_t5x.speculation import ranges
 
 STANDARD_INPUT = '-'
 HINTS = 'hints'  # the field of hints that objects may lack
@@ -69,11 +70,13 @@ def check(
   elif texts and hints_field not in (None, HINTS):
     problem = (
         f'Lines of {_name_of(texts[0])} are text and have no field'
-        f" {hints_field!r}. Give JSONL files, or set INPUT_FORMAT='jsonl', or"
-        ' leave out HINTS_FIELD'
+        f" {hints_field!r}. Give JSONL files, or set input_format='jsonl', or"
+        ' leave out hints_field'
     )
   if problem:
-    raise ValueError(f'{problem}.')
+    raise ranges.ArgumentError(
+        f'{problem}.', hints_field=hints_field, input_format=file_format
+    )
 
 
 def read(
@@ -121,7 +124,9 @@ def read(
               _check_no_json(text)
             is_begun = True
         except ValueError as error:
-          raise ValueError(f'{place}: {error}') from error
+          raise ranges.ArgumentError(
+              f'{place}: {error}', **getattr(error, 'arguments', {})
+          ) from error
         yield line
 
 
@@ -157,10 +162,11 @@ def _check_no_json(text: str) -> None:
   inner = found if isinstance(found, list) else [found]
   # Either character alone begins a value that goes on in the next lines.
   if any(isinstance(x, dict) for x in inner) or text.strip() in ('{', '['):
-    raise ValueError(
+    raise ranges.ArgumentError(
         'it is JSON, and the name of the file is that of a text. Set'
-        f' INPUT_FORMAT to {JSONL!r} to decode a field of each line, or to'
-        f' {TEXT!r} to decode whole lines.'
+        f' input_format to {JSONL!r} to decode a field of each line, or to'
+        f' {TEXT!r} to decode whole lines.',
+        input_format=None,
     )
 
 
@@ -192,14 +198,14 @@ def _parse(
     problem = (
         f'the field {field!r} is not a text; it has'
         f' {errors.listing(list(map(errors.shown, found))) or "none"}. Set'
-        ' INPUT_FIELD to the one to decode'
+        ' input_field to the one to decode'
     )
   elif hints_field not in (None, HINTS, *found):
-    problem = f'it has no field {hints_field!r}. Set HINTS_FIELD to another'
+    problem = f'it has no field {hints_field!r}. Set hints_field to another'
   elif not all(isinstance(hint, str) for hint in hints):
     problem = (
         f'the field {hints_field!r} is not a text, a list of texts or null.'
-        ' Set HINTS_FIELD to another'
+        ' Set hints_field to another'
     )
   elif clashing:
     problem = (
@@ -207,7 +213,9 @@ def _parse(
         ' Rename it'
     )
   if problem:
-    raise ValueError(f'{problem}.')
+    raise ranges.ArgumentError(
+        f'{problem}.', input_field=field, hints_field=hints_field
+    )
   # JSON can spell lone surrogates and numbers that are not finite, and the
   # fields are written again.
   json_lines.dumps(found)

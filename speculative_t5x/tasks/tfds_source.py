@@ -20,9 +20,9 @@ _SPLITS = ('train', 'validation', 'test')
 class PreparedDataSource(seqio.TfdsDataSource):
   """A prepared data set, with an `example_id` per example.
 
-  The data set is in `tfds_data_dir`, or else in the folder that TFDS_DATA_DIR
-  names or in ~/tensorflow_datasets. seqio's `set_tfds_data_dir_override`, which
-  T5X's flag --tfds_data_dir calls, takes precedence.
+  The data set is in `tfds_data_dir`, or else where TensorFlow Datasets looks.
+  seqio's `set_tfds_data_dir_override`, which T5X's flag --tfds_data_dir calls,
+  takes precedence.
   """
 
   def __init__(
@@ -61,7 +61,7 @@ class PreparedDataSource(seqio.TfdsDataSource):
           f'TensorFlow Datasets has not prepared {found.name} in {folder}.'
           f' Prepare it with `tfds build {found.name} --data_dir={folder}`'
           ' (which needs apache-beam; docs/data.md has the same without), or'
-          f' set TFDS_DATA_DIR to the folder that holds it. {self._remedy}'
+          f' set tfds_data_dir to the folder that holds it. {self._remedy}'
       )
     return found
 

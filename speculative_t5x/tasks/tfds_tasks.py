@@ -39,7 +39,7 @@ class _Task(NamedTuple):
   remedy: str
 
 
-_JSONL = "set JSONL_FILES={'test': '<file>'} instead (docs/data.md)."
+_JSONL = "set files={'test': '<file>'} instead (docs/data.md)."
 _TASKS = {
     'wmt_ende': _Task(
         'wmt_t2t_translate/de-en:1.0.0',
@@ -83,7 +83,7 @@ def register(
   Args:
     name: One of NAMES.
     data_dir: The folder of TensorFlow Datasets; None for its default, which is
-      the folder that TFDS_DATA_DIR names or ~/tensorflow_datasets.
+      ~/tensorflow_datasets unless its environment variable names another.
     vocabulary_file: The path of a SentencePiece model.
     files: Paths of JSON lines by the names of their splits, to be read instead:
       objects with the fields that the data set has. None for `data_dir`.

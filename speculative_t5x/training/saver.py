@@ -14,6 +14,7 @@ import jax
 import optax
 
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.speculation import ranges
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import history as history_lib
 from speculative_t5x.training import steps
@@ -43,9 +44,11 @@ def newest(
     return None
   last = max(folders)
   if last > train_steps:
-    raise ValueError(
+    raise ranges.ArgumentError(
         f'{folders[last]} is beyond train_steps {train_steps}. Raise'
-        ' train_steps, or choose another model_dir.'
+        ' train_steps, or choose another model_dir.',
+        train_steps=train_steps,
+        model_dir=model_dir,
     )
   params = jax.eval_shape(init)
   states = jax.eval_shape(

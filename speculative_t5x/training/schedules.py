@@ -58,10 +58,13 @@ def linear_decay(
       ranges.NATURAL, decay_steps=decay_steps, warmup_steps=warmup_steps
   )
   if warmup_steps + decay_steps > train_steps:
-    raise ValueError(
+    raise ranges.ArgumentError(
         f'warmup_steps {warmup_steps} and decay_steps {decay_steps} (by default'
         f' half of train_steps) together exceed train_steps {train_steps}.'
-        ' Lower one of them, in a job WARMUP_STEPS or DECAY_STEPS.'
+        ' Lower one of them.',
+        warmup_steps=warmup_steps,
+        decay_steps=decay_steps,
+        train_steps=train_steps,
     )
   constant_steps = train_steps - warmup_steps - decay_steps
   # Without decay steps the last schedule is never reached.

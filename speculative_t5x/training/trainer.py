@@ -69,9 +69,11 @@ class Settings:
         del counts[name]
     ranges.check_settings(ranges.COUNT, **counts)
     if self.batch_size % self.num_parts:
-      raise ValueError(
+      raise ranges.ArgumentError(
           f'batch_size {self.batch_size} cannot be divided into num_parts'
-          f' {self.num_parts}. Choose a divisor.'
+          f' {self.num_parts}. Choose a divisor.',
+          batch_size=self.batch_size,
+          num_parts=self.num_parts,
       )
     ranges.check_settings(ranges.NATURAL, seed=self.seed)
     requests_lib.check_int32('seed', self.seed)
@@ -98,10 +100,11 @@ def check_period(settings: Settings, period: int) -> None:
     ValueError: if the period of draws does not divide that of checkpoints.
   """
   if settings.checkpoint_period % period:
-    raise ValueError(
+    raise ranges.ArgumentError(
         f'Samples are drawn every {period} steps, which does not divide the'
         f' checkpoint_period of {settings.checkpoint_period}: a resumed'
-        ' training could not draw the same ones. Choose a divisor.'
+        ' training could not draw the same ones. Choose a divisor.',
+        checkpoint_period=settings.checkpoint_period,
     )
 
 
@@ -148,9 +151,10 @@ def train(
     OSError: if the folder cannot be written to; earlier checkpoints stay.
   """
   if settings.batch_size > examples.num_examples:
-    raise ValueError(
+    raise ranges.ArgumentError(
         f'batch_size {settings.batch_size} exceeds the {examples.num_examples}'
-        ' training examples. Lower it.'
+        ' training examples. Lower it.',
+        batch_size=settings.batch_size,
     )
   checkpoints.check_folder(model_dir)
   sharding.check_batch(mesh, settings.batch_size // settings.num_parts)

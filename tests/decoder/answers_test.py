@@ -264,7 +264,7 @@ class TestFile:
         answers.Store.load(tmp_path, other)
 
   def test_refused(self, embedder, tmp_path):
-    with pytest.raises(answers.StoreError, match=r'gin\.ANSWERS_APPEND=True'):
+    with pytest.raises(answers.StoreError, match='make a store'):
       answers.Store.load(tmp_path, embedder)
     # As an earlier version wrote it.
     np.savez(tmp_path / 'answers.npz', manifest=[1], answers=[1], index=[1])

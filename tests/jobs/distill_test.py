@@ -313,7 +313,7 @@ class TestBadInput:
               )},
               '12 tokens .* 13',
           ),
-          ({'draft': origins.Scratch(None)}, 'DRAFT_CONFIG'),
+          ({'draft': origins.Scratch(None)}, 'config'),
           ({'draft': origins.FromTarget([2])}, 'decoder_layers'),
           ({'draft': origins.ExitHead(3)}, 'exit_layer'),
           ({'dropout_rate': 1.0}, 'dropout_rate'),

@@ -137,11 +137,11 @@ class TestPredictions:
               },
               'has a vocabulary of its own',
           ),
-          ({'tokens': [5, 1], 'prediction': 'Hallo'}, {}, 'VOCABULARY_FILE'),
+          ({'tokens': [5, 1], 'prediction': 'Hallo'}, {}, 'vocabulary_file'),
           (
               {'baseline_tokens': [5, 1], 'baseline': 'Hallo'},
               {},
-              'VOCABULARY_FILE',
+              'vocabulary_file',
           ),
       ],
   )

@@ -250,8 +250,8 @@ class TestMemory:
   @pytest.mark.parametrize(
       ('free_for', 'asked', 'remedy'),
       [
-          (('large', 'bfloat16'), ('xxl', 'bfloat16'), 'TARGET_SIZE=large'),
-          (('xl', 'bfloat16'), ('xl', 'float32'), 'DTYPE=bfloat16'),
+          (('large', 'bfloat16'), ('xxl', 'bfloat16'), 'target_size=large'),
+          (('xl', 'bfloat16'), ('xl', 'float32'), 'dtype=bfloat16'),
       ],
   )
   def test_error_names_sizes_that_fit(

@@ -9,8 +9,14 @@ import pytest
 
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import placement
+from speculative_t5x.tasks import ende  # noqa: F401 registers the task
 
 _MESH = '--gin.MESH_SHAPE=(4, 2)'
+# The inputs of the task in place of the standard input.
+_TASK = (
+    '--gin.INPUTS=None', '--gin.MIXTURE_OR_TASK_NAME=bulletins_ende',
+    '--gin.SPLIT=test',
+)  # fmt: skip
 
 
 def run(job, gin_file, output, *flags):
@@ -47,8 +53,7 @@ def test_eval_rounds_its_batches_up(tmp_path, capsys):
 def test_infer_resumes_on_another_mesh(tmp_path, capsys):
   """As the decodes of a training do, whose MESH_SHAPE may change."""
   infer = lambda *flags: run(
-      'infer', 'infer_bulletins', tmp_path, '--gin.INPUTS=None',
-      '--gin.BATCH_SIZE=4', *flags,
+      'infer', 'infer_bulletins', tmp_path, *_TASK, '--gin.BATCH_SIZE=4', *flags
   )  # fmt: skip
   record, predictions = infer('--gin.MESH_SHAPE=(1, 1)')
   assert record['mesh'] == {}
@@ -66,7 +71,7 @@ def test_infer_resumes_on_another_mesh(tmp_path, capsys):
 def test_mesh_is_what_the_weights_need(tmp_path, monkeypatch, capsys):
   """On chips that do not hold the target the outputs are the same."""
   infer = lambda folder, *flags: run(
-      'infer', 'infer_bulletins', tmp_path / folder, '--gin.INPUTS=None', *flags
+      'infer', 'infer_bulletins', tmp_path / folder, *_TASK, *flags
   )
   _, alone = infer('alone', '--gin.MESH_SHAPE=(1, 1)')
   machine = placement.Machine('tpu', 'a chip', 8, 32 * 2**20)

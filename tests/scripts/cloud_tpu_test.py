@@ -383,7 +383,7 @@ def test_fails_without_a_tpu(cloud, monkeypatch):
   )  # fmt: skip
   assert done.returncode == 1 and cloud.verbs()[-1] == 'delete'
   (line,) = re.findall('^error: .*', done.stdout, re.MULTILINE)
-  assert 'JAX_PLATFORMS=tpu,cpu asks for a TPU' in line
+  assert 'JAX_PLATFORMS=tpu,cpu asks for devices' in line
   assert not (cloud.folder / 'out/table1.md').exists()
 
 
@@ -457,7 +457,7 @@ def calls(monkeypatch):
   """Record what a worker does instead of doing it."""
   made = []
   steps = [
-      (worker.t5x_multihost, 'connect'), (startup, 'open_tpu'),
+      (worker.t5x_multihost, 'connect'), (startup, 'open_devices'),
       (compilation_cache, 'enable'), (worker.t5x_multihost, 'run_script'),
       (worker.package_main, 'main'),
   ]  # fmt: skip
@@ -480,7 +480,7 @@ def test_t5x_on_several_hosts(calls):
 
 def test_one_chip_of_a_host(calls):
   worker.main(['--chips=1', '--output_dir=x', 'speculative-t5x', 'eval'])
-  assert calls[-2:] == [('open_tpu',), ('main', ['eval', '--output_dir=x'])]
+  assert calls[-2:] == [('open_devices',), ('main', ['eval', '--output_dir=x'])]
   assert os.environ.items() >= {
       'TPU_VISIBLE_CHIPS': '0', 'TPU_CHIPS_PER_PROCESS_BOUNDS': '1,1,1',
       'TPU_PROCESS_BOUNDS': '1,1,1',

@@ -441,7 +441,7 @@ class TestBadInput:
               {'drafter': source.WithoutParameters(
                   repeat_last.RepeatLast, 'repeat_last'
               )},
-              'DRAFTER is WithoutParameters',
+              'drafter is WithoutParameters',
           ),
           (
               {'optimizer_def': tiny_pair.OPTIMIZER},

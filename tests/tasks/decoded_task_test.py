@@ -62,7 +62,7 @@ def test_another_vocabulary(files, tmp_path):
   row = {'input_tokens': [5, 1], 'tokens': [7, 1], 'prediction': 'no such text'}
   files['train_file'] = write(tmp_path / 'other.jsonl', [row])
   decoded_task.register(**files)
-  with pytest.raises(ValueError, match='VOCABULARY_FILE'):
+  with pytest.raises(ValueError, match='vocabulary_file'):
     read('train', {'inputs': 8, 'targets': 8})
 
 

@@ -405,7 +405,7 @@ class TestBadInput:
         output_features={'inputs': feature, 'targets': feature}
     )
     with pytest.raises(
-        ValueError, match='task bulletins_ende .*Set VOCABULARY'
+        ValueError, match='task bulletins_ende .*Set vocabulary'
     ):
       examples.vocabulary_of(task)
 

@@ -227,8 +227,8 @@ class TestSource:
       ('name', 'tfds_name', 'remedy'),
       [
           ('wmt_ende', _WMT, 'configs/tasks/newstest2014.gin'),
-          ('cnn_dailymail', _CNN, 'Google Drive.*manual.*JSONL_FILES'),
-          ('xsum', _XSUM, 'JSONL_FILES'),
+          ('cnn_dailymail', _CNN, 'Google Drive.*manual.*files='),
+          ('xsum', _XSUM, 'files='),
       ],
   )
   def test_missing_data_set(self, tmp_path, register, name, tfds_name, remedy):

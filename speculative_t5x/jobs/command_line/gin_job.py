@@ -11,6 +11,7 @@ import re
 import gin
 import jax
 
+from speculative_t5x import extras
 from speculative_t5x.decoder import compilation_cache
 from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import gin_text
@@ -62,14 +63,8 @@ def configure(command: commands.CommandLine) -> Callable[[], None]:
 
 def _import_job(function: str) -> Callable:
   module, _, name = f'speculative_t5x.jobs.{function}'.rpartition('.')
-  try:
-    with _quiet_tensorflow():
-      return getattr(importlib.import_module(module), name)
-  except ModuleNotFoundError as error:
-    raise commands.UsageError(
-        f'{error.name}, which jobs need, is not installed. Install the package'
-        " with its extra: pip install 'speculative_t5x[jobs]'."
-    ) from error
+  with _quiet_tensorflow():
+    return getattr(importlib.import_module(module), name)
 
 
 @contextlib.contextmanager
@@ -90,6 +85,8 @@ def _gin_errors_in(source: str) -> Iterator[None]:
   try:
     yield
   except Exception as error:
+    if isinstance(error, ImportError) and extras.missing(error):
+      raise
     text = ' '.join(str(error).split()).rstrip('.')
     raise commands.UsageError(f'{source} cannot be read: {text}.') from error
 
@@ -137,7 +134,7 @@ def _run(command: commands.Job, job: Callable) -> None:
     # of the job `paper` do not need.
     if jax.distributed.is_initialized():
       sharding.check_one_process()
-    startup.open_tpu()
+    startup.open_devices()
     compilation_cache.enable(str(output))
   settings, kept = _settings(), contextlib.nullcontext()
   if command.may_change is not None:

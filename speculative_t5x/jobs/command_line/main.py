@@ -17,6 +17,7 @@ import sys
 
 from etils import epy
 
+from speculative_t5x import extras
 from speculative_t5x import version
 from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import flags
@@ -130,9 +131,11 @@ def _message(error: Exception) -> str | None:
     )
   if isinstance(error, ImportError) and 'gcsfs' in text:  # of fsspec
     return (
-        'Paths that begin with gs:// need the package gcsfs, or TensorFlow.'
-        " Install it: pip install 'speculative_t5x[gcs]'."
+        'Paths that begin with gs:// need the package gcsfs, or TensorFlow:'
+        f' {extras.install("gcs")}.'
     )
+  if isinstance(error, ImportError):
+    return extras.missing(error)
   if type(error).__module__.startswith('tensorflow.'):  # it reads buckets
     return ' '.join(text.split())
   return None

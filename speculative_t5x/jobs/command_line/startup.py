@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Opens the TPU that a program asks for, or ends in one line."""
+"""Opens the devices that a program asks for, or ends in one line."""
 
 from collections.abc import Iterator
 import contextlib
@@ -28,31 +28,34 @@ def limited(remedy: str) -> Iterator[None]:
     waiting.cancel()
 
 
-def open_tpu() -> None:
-  """Open the TPU if JAX_PLATFORMS asks for one; otherwise do nothing.
+def open_devices() -> None:
+  """Open the devices that JAX_PLATFORMS asks for; without it do nothing.
 
   The process ends if that takes longer than two minutes, as on one host of a
   slice, where libtpu waits for the other hosts.
 
   Raises:
-    RuntimeError: if JAX finds no TPU, or cannot open it.
+    RuntimeError: if JAX finds none, or cannot open them.
   """
-  platforms = jax.config.jax_platforms or ''
-  if 'tpu' not in platforms.split(','):
+  platforms = jax.config.jax_platforms or 'cpu'
+  if platforms == 'cpu':
     return
   with limited(
-      'The TPU did not open. If the machine has several hosts, start the'
+      'The devices did not open. If the machine has several hosts, start the'
       ' program on all of them at the same time (docs/t5x.md#several-hosts).'
   ):
     try:
       jax.devices()
-    except RuntimeError as error:
+    except (RuntimeError, AssertionError) as error:  # of an unknown platform
       reason = str(error).partition(' (set JAX_PLATFORMS')[0].rstrip('.')
+      remedy = "JAX's plugin is installed (jax[cuda12] or jax[cuda13])"
+      if 'tpu' in platforms.split(','):
+        remedy = 'this is a TPU VM, that requirements-tpu.txt is installed'
       raise RuntimeError(
-          f'JAX_PLATFORMS={platforms} asks for a TPU, and JAX opens none here'
-          f' ({reason}). Check that this is a TPU VM, that'
-          ' requirements-tpu.txt is installed, and that no other process uses'
-          ' the TPU. JAX_PLATFORMS=cpu runs on the CPU.'
+          f'JAX_PLATFORMS={platforms} asks for devices, and JAX opens none here'
+          f' ({reason or "there is no such platform"}). Check that {remedy},'
+          ' and that no other process uses them. JAX_PLATFORMS=cpu runs on the'
+          ' CPU.'
       ) from error
 
 

@@ -96,7 +96,7 @@ def connect(
           f'JAX cannot connect the hosts ({error}). Check that {host}, and that'
           ' its port is free there.'
       ) from error
-  startup.open_tpu()
+  startup.open_devices()
 
 
 def run_script(name: str, arguments: Sequence[str]) -> int | str | None:

@@ -123,7 +123,8 @@ def keep_settings(
     # A job at work there has these settings too.
     is_in_use = isinstance(error, folder_lock.FolderInUseError)
     if not is_in_use and not checkpoints.step_folders(folder):
-      (folder / _SETTINGS).unlink(missing_ok=True)
+      for name in (_SETTINGS, _DATA):
+        (folder / name).unlink(missing_ok=True)
       with contextlib.suppress(OSError):  # the folder is not empty, or remote
         os.rmdir(folder)
     raise

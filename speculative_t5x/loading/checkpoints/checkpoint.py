@@ -100,7 +100,7 @@ class Checkpoint(abc.ABC):
       raise errors.CheckpointError(
           f'The checkpoint {self.folder} holds a target and a draft model, and'
           " one is needed. Choose it by checkpoints.open(path).of('draft'), or"
-          ' write it alone by `speculative-t5x convert --gin.ROLE=draft`.'
+          ' write it alone by `speculative-t5x convert`.'
       )
 
   @functools.cached_property

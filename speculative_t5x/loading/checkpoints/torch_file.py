@@ -16,6 +16,7 @@ from etils import epath
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x import extras
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.checkpoints import trees
 from speculative_t5x.loading.files import regular_files
@@ -103,7 +104,7 @@ def _torch(path: epath.Path) -> types.ModuleType:
   if version < _WEIGHTS_ONLY_IS_SAFE:
     raise errors.CheckpointError(
         f'{path} is a pickle, which is read by PyTorch 2.6 or newer alone, and'
-        f" {problem}. Install it: pip install 'speculative_t5x[torch]'. Without"
+        f' {problem}: {extras.install("torch")}. Without'
         ' it, of T5 1.1 pass gs://t5-data/pretrained_models/t5x/t5_1_1_<size>,'
         ' the same checkpoint, or google/flan-t5-<size>, a network of the same'
         ' sizes in safetensors.'

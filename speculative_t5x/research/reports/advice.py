@@ -188,7 +188,7 @@ def describe_costs(records: Sequence[run_record.RunRecord]) -> str | None:
   )
   return (
       f'the best possible draft lengths up to gamma {record.gamma} would give'
-      f' {record.oracle_speedup:.2f}x. For configs/policies/marginal_gain.gin:'
-      f' --gin.COST_COEFFICIENT={record.c:.2g}'
-      f" --gin.VERIFY_COST_RATIO='{{{ratios}}}'."
+      f' {record.oracle_speedup:.2f}x. For the policy marginal_gain:'
+      f' c={record.c:.2g},'
+      f' verify_cost_ratio={{{ratios}}}.'
   )

@@ -54,8 +54,8 @@ def input_notes(records: Iterable[run_record.RunRecord]) -> list[str]:
   records = [*records]
   notes = [
       f'{record.truncated_inputs} of {record.num_examples} inputs were'
-      f' truncated to {record.inputs_length} tokens. A larger'
-      ' TASK_FEATURE_LENGTHS keeps them whole.'
+      f' truncated to {record.inputs_length} tokens. Larger'
+      ' task_feature_lengths keep them whole.'
       for record in records
       if record.truncated_inputs
   ]

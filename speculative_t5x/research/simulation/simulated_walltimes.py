@@ -36,6 +36,7 @@ from speculative_t5x.research.simulation import by_name
 from speculative_t5x.research.simulation import random_models
 from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import simulated_acceptance
 from speculative_t5x.speculation import theory
@@ -337,16 +338,18 @@ def choose_target(
   asked = target_size or sizes[0]
   remedies = []
   if largest is not None:
-    remedies.append(f'TARGET_SIZE={largest}, the largest that fits')
+    remedies.append(f'target_size={largest}, the largest that fits')
   halved = dataclasses.replace(shapes, dtype='bfloat16')
   if shapes.dtype != halved.dtype and fits(asked, halved):
-    remedies.append(f'DTYPE={halved.dtype}')
+    remedies.append(f'dtype={halved.dtype}')
   needed, free = (
       f'{count:,} bytes ({count / 2**30:.1f} GiB)'
       for count in (_needed_bytes(asked, names, gamma, shapes), available)
   )
-  raise ValueError(
+  raise ranges.ArgumentError(
       f'T5 1.1 {asked} with {", ".join(names)} in {shapes.dtype} needs'
       f' {needed}, and {free} are free on this device. Give'
-      f' {", or ".join(remedies) or "smaller drafts"}.'
+      f' {", or ".join(remedies) or "smaller drafts"}.',
+      target_size=target_size,
+      dtype=shapes.dtype,
   )

@@ -12,6 +12,7 @@ import re
 import jax
 from jax.experimental import topologies
 
+from speculative_t5x import extras
 from speculative_t5x.loading import quiet
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
@@ -123,6 +124,6 @@ def check_libtpu() -> str:
     return importlib.metadata.version('libtpu')
   except importlib.metadata.PackageNotFoundError as error:
     raise TopologyError(
-        "libtpu, the compiler for TPUs, is not installed. Install the package's"
-        " extra: in a checkout, pip install '.[tpu-aot]'."
+        "libtpu, the compiler for TPUs, is not installed:"
+        f' {extras.install("tpu-aot")}.'
     ) from error

@@ -636,7 +636,7 @@ class TestProcess:
         'import sys; absent = ("tensorflow", "seqio", "tensorflow_datasets");'
         'sys.modules.update(dict.fromkeys([*absent, "gcsfs"]));'
         'from speculative_t5x.jobs.command_line import main;'
-        'print(main.main(["simulate", "--gin.ALPHA=1.5", "--output_dir=x"]));'
+        'print(main.main(["simulate", "--output_dir=x"]));'
         'print(main.main(["convert", "--gin.CHECKPOINT_PATH=gs://bucket/a",'
         '                 "--gin.OUTPUT_DIR=x"]));'
         'sys.exit(main.main(sys.argv[1:]))'
@@ -646,10 +646,37 @@ class TestProcess:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith('1\n1\n')
     assert done.stdout.endswith('The pair can work.\n')
-    alpha, bucket = done.stderr.splitlines()
-    assert alpha == 'error: ALPHA must lie in [0, 1], got 1.5.'
-    assert bucket.startswith('error: ') and 'speculative_t5x[gcs]' in bucket
+    devices, bucket = done.stderr.splitlines()
+    assert devices.startswith('error: JAX_PLATFORMS=absent asks for devices')
+    assert bucket.startswith('error: ') and "'.[gcs]'" in bucket
     assert list(tmp_path.iterdir()) == []
+
+
+  def test_without_extras(self, tmp_path):
+    """The core decodes lines; what else is missing is named with its extra."""
+    code = (
+        'import sys; absent = ("tensorflow", "seqio", "tensorflow_datasets",'
+        ' "optax", "matplotlib", "tokenizers", "usearch", "torch", "clu");'
+        'sys.modules.update(dict.fromkeys(absent));'
+        'from speculative_t5x.jobs.command_line import main;'
+        'infer = ["infer", "--gin_file=configs/runs/infer_bulletins.gin"];'
+        'print(main.main(infer));'
+        'print(main.main(["eval", "--gin_file=configs/runs/demo.gin"]));'
+        'print(main.main(["train", "--output_dir=x"]))'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', code],
+        cwd=tmp_path,
+        env={**os.environ, 'PYTHONPATH': str(_ROOT)},
+        capture_output=True,
+        text=True,
+        input='There will be showers in Turin tomorrow evening.\n',
+    )
+    first, *statuses = done.stdout.splitlines()
+    assert json.loads(first)['prediction'], done.stderr
+    assert statuses == ['0', '1', '1'], done.stderr
+    lines = [x for x in done.stderr.splitlines() if x.startswith('error: ')]
+    assert len(lines) == 2 and all("extra 'jobs'" in line for line in lines)
 
 
 def _pair_flags():

@@ -128,10 +128,10 @@ def test_port_that_google_opens(calls, monkeypatch):
 
 def test_host_without_a_tpu(calls, monkeypatch):
 
-  def open_tpu():
+  def open_devices():
     raise RuntimeError('There is no TPU.')
 
-  monkeypatch.setattr(startup, 'open_tpu', open_tpu)
+  monkeypatch.setattr(startup, 'open_devices', open_devices)
   status = t5x_multihost.main(['eval', *_FIRST])
   assert status == 'error: There is no TPU.'
   assert calls == [('10.0.0.2:1234', 2, 0)]  # the script does not run
@@ -161,15 +161,27 @@ def test_job_ends_in_one_line(platforms, capsys, tmp_path):
   flags = '--gin.ALPHA=0.5', f'--output_dir={tmp_path / "x"}'
   assert main.main(['simulate', *flags]) == 1
   (line,) = capsys.readouterr().err.splitlines()
-  assert line.startswith('error: JAX_PLATFORMS=tpu,cpu asks for a TPU')
+  assert line.startswith('error: JAX_PLATFORMS=tpu,cpu asks for devices')
   assert 'NOT_FOUND: No device)' in line and 'choose' not in line
   assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize('value', [None, '', 'cpu', 'cuda,cpu'])
+def test_platform_without_its_plugin(platforms, monkeypatch):
+  """JAX asserts that one of the platforms is there."""
+
+  def devices():
+    raise AssertionError
+
+  monkeypatch.setattr(jax, 'devices', devices)
+  platforms('cuda')
+  with pytest.raises(RuntimeError, match='=cuda asks .* plugin is installed'):
+    startup.open_devices()
+
+
+@pytest.mark.parametrize('value', [None, '', 'cpu'])
 def test_no_tpu_is_asked_for(platforms, value):
   platforms(value)
-  startup.open_tpu()
+  startup.open_devices()
 
 
 def test_tpu_that_waits_for_other_hosts(platforms, monkeypatch, capsys):
@@ -178,7 +190,7 @@ def test_tpu_that_waits_for_other_hosts(platforms, monkeypatch, capsys):
   monkeypatch.setattr(os, '_exit', lambda status: status == 1 and ended.set())
   monkeypatch.setattr(jax, 'devices', lambda: ended.wait(60))
   platforms('tpu')
-  startup.open_tpu()
+  startup.open_devices()
   assert ended.is_set()
   (line,) = capsys.readouterr().err.splitlines()
   assert 'several hosts' in line

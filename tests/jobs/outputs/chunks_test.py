@@ -236,6 +236,7 @@ class TestSettings:
     assert not (tmp_path / 'model').exists()
     (tmp_path / 'mine').write_text('')
     with pytest.raises(error), _keep(tmp_path):
+      resumption.keep_data(epath.Path(tmp_path), {'texts': [_TEXTS]})
       raise error
     assert [path.name for path in tmp_path.iterdir()] == ['mine']
 

@@ -121,7 +121,7 @@ class TestRefused:
     self.refuse(
         tmp_path / SINGLE,
         version or 'not installed',
-        'speculative_t5x[torch]',
+        "'.[torch]'",
         'gs://t5-data/pretrained_models/t5x/t5_1_1_',
         'google/flan-t5-',
     )

@@ -162,5 +162,5 @@ def test_costs_are_of_the_largest_gamma():
   runs = [dataclasses.replace(record(gamma), **times) for gamma in (7, 3)]
   text = advice.describe_costs(runs)
   assert 'up to gamma 7 would give 2.50x' in text
-  assert '--gin.COST_COEFFICIENT=0.05 ' in text
-  assert "--gin.VERIFY_COST_RATIO='{2: 1.40, 4: 1.50, 8: 1.75}'" in text
+  assert ' c=0.05, ' in text
+  assert 'verify_cost_ratio={2: 1.40, 4: 1.50, 8: 1.75}' in text
