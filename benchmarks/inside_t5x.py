@@ -30,7 +30,6 @@ import tensorflow as tf
 from benchmarks import running
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
-from benchmarks.side_by_side import t5x_ways
 from speculative_t5x import t5x_guest
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
@@ -38,6 +37,7 @@ from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading.drafters import draft_model_source
 from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.loading.drafters import source
+from speculative_t5x.research import t5x_sampler
 from speculative_t5x.research.measurement import intervals
 from speculative_t5x.tasks import example_ids
 
@@ -80,7 +80,7 @@ def decode_in_t5x(
       case.target.config.vocab_size, eos_id=case.target.config.special_ids.end
   )
   model = t5x_guest.SpeculativeModel(
-      module=t5x_ways.make_module(case.target.config),
+      module=t5x_sampler.make_module(case.target.config),
       input_vocabulary=vocabulary,
       output_vocabulary=vocabulary,
       optimizer_def=None,
@@ -216,7 +216,7 @@ def run(options: argparse.Namespace) -> str:
       gamma=options.gamma,
       repeats=options.repeats,
       rounds=len(rounds),
-      versions=t5x_ways.versions(),
+      versions={'t5x': t5x_sampler.version()},
       walltime_s={
           name: float(np.sum(np.median(each.seconds, axis=1)))
           for name, each in timings.items()

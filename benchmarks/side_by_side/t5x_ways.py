@@ -3,28 +3,24 @@
 """Decodes with T5X's own sampler, and with this package's samplers in T5X."""
 
 from collections.abc import Callable
-import dataclasses
 import functools
-import pathlib
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import seqio
-from t5x import decoding
 from t5x import models
-from t5x import version
 from t5x.examples.t5 import network
 
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 from benchmarks.side_by_side import ours
 from speculative_t5x import t5x_guest
-from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
-from speculative_t5x.research.measurement import provenance
+from speculative_t5x.research import t5x_sampler
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling as sampling_lib
 
 GREEDY = {'temperature': 0.0, 'topk': 0}
 
@@ -43,9 +39,8 @@ class Encoded(network.Transformer):
 
 
 def versions() -> dict[str, str]:
-  """Return T5X's version with its commit, as all commits share a version."""
-  commit = provenance.commit_of(pathlib.Path(version.__file__).parent)
-  return {'t5x': f'{version.__version__} {commit or ""}'.strip()}
+  """Return the version of T5X."""
+  return {'t5x': t5x_sampler.version()}
 
 
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
@@ -65,32 +60,10 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
   return ways
 
 
-def _common(vocab_size: int, decode_fn: Callable) -> dict[str, Any]:
-  vocabulary = seqio.PassThroughVocabulary(vocab_size, eos_id=1)
-  return {
-      'input_vocabulary': vocabulary,
-      'output_vocabulary': vocabulary,
-      'optimizer_def': None,
-      'decode_fn': functools.partial(decode_fn, **GREEDY),
-  }
-
-
-def make_module(
-    config: t5.T5Config, kind: Callable = network.Transformer
-) -> network.Transformer:
-  """Return T5X's network of the same sizes."""
-  names = [field.name for field in dataclasses.fields(network.T5Config)]
-  known = {n: getattr(config, n) for n in names if hasattr(config, n)}
-  return kind(network.T5Config(**known))
-
-
 def _t5x_model(
     target: cases.Network, kind: Callable = network.Transformer
 ) -> models.EncoderDecoderModel:
-  return models.EncoderDecoderModel(
-      module=make_module(target.config, kind),
-      **_common(target.config.vocab_size, decoding.temperature_sample),
-  )
+  return t5x_sampler.make_model(target.config, sampling_lib.GREEDY, kind)
 
 
 def _features(tokens: np.ndarray) -> dict[str, jax.Array]:
@@ -141,11 +114,18 @@ def _guest_way(
   params = {'target': case.target.params}
   if draft:
     params['draft'] = draft.params
+  make_module = t5x_sampler.make_module
+  vocabulary = seqio.PassThroughVocabulary(
+      case.target.config.vocab_size, eos_id=1
+  )
   model = t5x_guest.SpeculativeModel(
       module=make_module(case.target.config),
+      input_vocabulary=vocabulary,
+      output_vocabulary=vocabulary,
+      optimizer_def=None,
+      decode_fn=functools.partial(decode_fn, **GREEDY),
       drafter=t5x_guest.DraftModule(make_module((draft or case.target).config)),
       gamma=case.gamma,
-      **_common(case.target.config.vocab_size, decode_fn),
   )
   prepared = [_prepare(network) for network in (case.target, draft)]
   return measuring.Way(

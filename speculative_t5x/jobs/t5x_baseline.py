@@ -67,11 +67,11 @@ def _guest() -> types.ModuleType | None:
     return None
   try:
     with quiet.quiet_stderr():
-      from speculative_t5x.t5x_guest import temperature_sampling
+      from speculative_t5x.research import t5x_sampler
   except ImportError as error:
     print(
         f'T5X cannot be imported, so its sampler is not timed: {error}',
         file=sys.stderr,
     )
     return None
-  return temperature_sampling
+  return t5x_sampler

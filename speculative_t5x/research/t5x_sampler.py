@@ -1,33 +1,63 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5X's own model, which decodes by its `temperature_sample`. Needs T5X."""
+"""T5X's own model and its `temperature_sample`, with weights loaded here.
 
+It is what speculative decoding is compared with in T5X: T5X's network, cache
+and loop. Needs T5X.
+"""
+
+from collections.abc import Callable
 import dataclasses
 import functools
+import pathlib
 
+import jax
+import jax.numpy as jnp
 import seqio
 from t5x import decoding
 from t5x import models
+from t5x import version as t5x_version
 from t5x.examples.t5 import network
 
+from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_preparation
+from speculative_t5x.research.measurement import provenance
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 
 
+def version() -> str:
+  """Return T5X's version with its commit, as all commits share a version."""
+  commit = provenance.commit_of(pathlib.Path(t5x_version.__file__).parent)
+  return f'{t5x_version.__version__} {commit or ""}'.strip()
+
+
+def make_module(
+    config: t5.T5Config, kind: Callable = network.Transformer
+) -> network.Transformer:
+  """Return T5X's network of the same sizes, or one that extends it."""
+  names = [field.name for field in dataclasses.fields(network.T5Config)]
+  known = {n: getattr(config, n) for n in names if hasattr(config, n)}
+  return kind(network.T5Config(**known))
+
+
 def make_model(
-    config: t5.T5Config, sampling: sampling_lib.Sampling
+    config: t5.T5Config,
+    sampling: sampling_lib.Sampling,
+    kind: Callable = network.Transformer,
 ) -> models.EncoderDecoderModel:
   """Return T5X's model of a network, without parameters.
 
-  Temperature, top-k and top-p are Python's numbers.
+  Temperature, top-k and top-p are Python's numbers. For the kind see
+  `make_module`.
   """
-  names = [field.name for field in dataclasses.fields(network.T5Config)]
-  known = {n: getattr(config, n) for n in names if hasattr(config, n)}
   vocabulary = seqio.PassThroughVocabulary(
       config.vocab_size, eos_id=config.special_ids.end
   )
   return models.EncoderDecoderModel(
-      module=network.Transformer(network.T5Config(**known)),
+      module=make_module(config, kind),
       input_vocabulary=vocabulary,
       output_vocabulary=vocabulary,
       optimizer_def=None,
@@ -37,4 +67,105 @@ def make_model(
           topk=sampling.top_k,
           topp=sampling.top_p,
       ),
+  )
+
+
+class TemperatureSampling:
+  """T5X's sampler with the weights of a decoder's target.
+
+  Attributes:
+    name: Its name in run records.
+    version: See `version`.
+  """
+
+  name = 't5x.decoding.temperature_sample'
+
+  def __init__(self, decoder: token_decoder.TokenDecoder):
+    """Prepare; copies the kernels that are merged in the target.
+
+    The target is a T5 with an encoder, on one device.
+    """
+    self.version = version()
+    self._decoder = decoder
+    self._ways = {}
+
+  def way(
+      self, sampling: sampling_lib.Sampling
+  ) -> Callable[[requests_lib.Request], token_decoder.Decoded] | None:
+    """Return a function that decodes requests; None if T5X cannot.
+
+    One program per sampling, whose settings, Python's numbers, T5X has as
+    constants.
+    """
+    # T5X has neither min-p nor typical sampling, and refuses top-k with top-p.
+    has_both = sampling.top_k and sampling.top_p
+    if sampling.min_p or sampling.typical_p or has_both:
+      return None
+    if sampling not in self._ways:
+      self._ways[sampling] = self._make(sampling)
+    return self._ways[sampling]
+
+  @functools.cached_property
+  def _params(self) -> contracts.Params:
+    target = self._decoder.target
+    return t5_preparation.separate(target.config, target.params)
+
+  def _make(self, sampling: sampling_lib.Sampling) -> Callable:
+    decoder = self._decoder
+    ids = decoder.target_model.special_ids
+    # A decoder whose outputs may not end decodes to the last position.
+    end = -1 if ids.end in decoder.target_model.forbidden else ids.end
+    model = make_model(decoder.target.config, sampling)
+    length = decoder.options.max_tokens
+    jitted = jax.jit(functools.partial(_decode, model, length, end))
+
+    def decode(request: requests_lib.Request) -> token_decoder.Decoded:
+      with decoder.scope():
+        return jitted(self._params, request.replace(hints=None))
+
+    return decode
+
+
+def _decode(
+    model: models.EncoderDecoderModel,
+    length: int,
+    end: int,
+    params: contracts.Params,
+    request: requests_lib.Request,
+) -> token_decoder.Decoded:
+  """Decode a request by T5X and count what it wrote."""
+  tokens = request.inputs
+  rows = tokens.shape[0]
+  batch = {
+      # T5X takes id 0 for no token.
+      'encoder_input_tokens': jnp.where(
+          tokens == contracts.NO_TOKEN, 0, tokens
+      ),
+      'decoder_input_tokens': jnp.zeros((rows, length), jnp.int32),
+  }
+  sequences, aux = model.predict_batch_with_aux(
+      params,
+      batch,
+      jax.random.fold_in(
+          jax.random.PRNGKey(request.seed), request.example_ids[0]
+      ),
+      {'eos_id': end, 'max_decode_steps': request.limits},
+  )
+  is_end = sequences == end
+  num_tokens = jnp.where(
+      jnp.any(is_end, axis=1), jnp.argmax(is_end, axis=1) + 1, request.limits
+  )
+  # A row without a limit, which only fills the batch, gets a token too.
+  num_tokens = jnp.minimum(num_tokens, request.limits)
+  num_steps = jnp.max(num_tokens)
+  is_token = jnp.arange(length) < num_tokens[:, None]
+  return token_decoder.Decoded(
+      sequences=jnp.where(is_token, sequences, 0),
+      num_tokens=num_tokens,
+      log_probs=aux['scores'],
+      num_calls=num_tokens,
+      num_steps=num_steps,
+      num_draft_steps=jnp.zeros((), jnp.int32),
+      calls_by_width=num_steps[None],
+      statistics=None,
   )

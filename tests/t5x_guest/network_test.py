@@ -19,8 +19,8 @@ from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.networks import t5_preparation
+from speculative_t5x.research import t5x_sampler
 from speculative_t5x.speculation import sampling as sampling_lib
-from speculative_t5x.t5x_guest import temperature_sampling
 from tests import tiny
 from tests.networks import dropout_masks
 from tests.t5x_guest import tiny_pair
@@ -178,7 +178,7 @@ def test_greedy_outputs_are_those_of_plain_decoding(overrides):
   """Of merged kernels and a tied head, with a row that fills the batch."""
   decoder = tiny.decoder(tiny.config(**overrides), length=_LENGTH, gamma=2)
   assert decoder.target.config.merge_projections
-  way = temperature_sampling.TemperatureSampling(decoder).way(
+  way = t5x_sampler.TemperatureSampling(decoder).way(
       sampling_lib.GREEDY
   )
   for request in _requests(sampling=sampling_lib.GREEDY):
@@ -190,7 +190,7 @@ def test_greedy_outputs_are_those_of_plain_decoding(overrides):
 
 def test_samples_follow_seed_and_sampling():
   decoder = tiny.decoder(tiny.config(), length=_LENGTH, gamma=2)
-  sampler = temperature_sampling.TemperatureSampling(decoder)
+  sampler = t5x_sampler.TemperatureSampling(decoder)
   make = lambda seed: _requests(sampling=sampling_lib.Sampling(1.0), seed=seed)
   way = sampler.way(sampling_lib.Sampling(1.0))
   first, again, other = (
@@ -208,7 +208,7 @@ def test_samples_follow_seed_and_sampling():
 
 def test_what_t5x_does_not_have():
   decoder = tiny.decoder(tiny.config(), length=_LENGTH, gamma=2)
-  sampler = temperature_sampling.TemperatureSampling(decoder)
+  sampler = t5x_sampler.TemperatureSampling(decoder)
   both = {'top_k': 2, 'top_p': 0.5}
   for settings in ({'min_p': 0.1}, {'typical_p': 0.5}, both):
     assert sampler.way(sampling_lib.Sampling(1.0, **settings)) is None
@@ -216,7 +216,7 @@ def test_what_t5x_does_not_have():
 
 def test_outputs_that_may_not_end():
   decoder = tiny.decoder(tiny.config(), length=_LENGTH, gamma=2, may_end=False)
-  sampler = temperature_sampling.TemperatureSampling(decoder)
+  sampler = t5x_sampler.TemperatureSampling(decoder)
   found = sampler.way(sampling_lib.GREEDY)(_requests()[0])
   assert jax.device_get(found.num_tokens).tolist() == [_LENGTH] * 2
 
@@ -224,5 +224,5 @@ def test_outputs_that_may_not_end():
 def test_a_job_finds_it():
   decoder = tiny.decoder(tiny.config(), length=_LENGTH, gamma=2)
   found = t5x_baseline.of(decoder)
-  assert isinstance(found, temperature_sampling.TemperatureSampling)
+  assert isinstance(found, t5x_sampler.TemperatureSampling)
   assert found.name and found.version
