@@ -29,7 +29,7 @@ from speculative_t5x import embedded
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.command_line import process
-from speculative_t5x.loading.drafters import lookup_source
+from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.policies import confidence
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.policies import marginal_gain
@@ -106,7 +106,7 @@ def measure(
   pair, gamma = embedded.load_decoder(task=task.pair), max(gammas)
   decoder, drafter = pair.tokens, pair.tokens.loaded_drafter
   if task.copies:
-    drafter = lookup_source.FromContext().load()
+    drafter = lookup_drafting.Lookup()
   with_length = functools.partial(decoder.with_drafter, drafter)
   options = decoder.options
   lengths = {'inputs': options.inputs_length, 'targets': options.max_tokens}

@@ -40,7 +40,7 @@ from speculative_t5x.decoder import answers
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.jobs.command_line import process
-from speculative_t5x.loading.drafters import lookup_source
+from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.tasks import paraphrases
 
@@ -125,7 +125,7 @@ def main(given: Sequence[str] | None = None) -> None:
   """Run the benchmark."""
   options = parse_arguments(given)
   process.keep_libtpu_from_searching()
-  drafter = lookup_source.FromContext(only_hints=options.only_hints).load()
+  drafter = lookup_drafting.Lookup(only_hints=options.only_hints)
   pair = embedded.load_decoder()
   decoder = text_decoder.TextDecoder(
       pair.tokens.target,

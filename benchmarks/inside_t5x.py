@@ -34,9 +34,7 @@ from speculative_t5x import t5x_guest
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models as models_lib
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import shared_encoder_source
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.research import t5x_sampler
 from speculative_t5x.research.measurement import intervals
 from speculative_t5x.tasks import example_ids
@@ -65,13 +63,6 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
   return parser.parse_args(given)
 
 
-def find_drafter(case: cases.Case, path: pathlib.Path) -> source.Source:
-  """Return the source of a draft model, or of a decoder alone."""
-  if case.draft.config.reads_features:
-    return shared_encoder_source.FromCheckpoint(path)
-  return draft_model_source.FromCheckpoint(path)
-
-
 def decode_in_t5x(
     case: cases.Case, options: argparse.Namespace, decode_fn: Callable
 ) -> Decode:
@@ -85,7 +76,7 @@ def decode_in_t5x(
       output_vocabulary=vocabulary,
       optimizer_def=None,
       decode_fn=functools.partial(decode_fn, **_GREEDY),
-      drafter=find_drafter(case, options.draft),
+      drafter=model_drafting.DraftModel(options.draft),
       gamma=options.gamma,
   )
   partitioner = partitioning.PjitPartitioner(
@@ -134,10 +125,9 @@ def decode_in_t5x(
 def decode_alone(case: cases.Case, options: argparse.Namespace) -> Decode:
   """Return this package's own decoder."""
   target = models_lib.load_model(options.target)
-  found = models_lib.ModelSource(None, target.config)
   decoder = token_decoder.TokenDecoder(
       target,
-      find_drafter(case, options.draft).find(found, None)(),
+      options.draft,
       gamma=options.gamma,
       max_tokens=cases.LENGTH,
   )

@@ -39,7 +39,7 @@ from speculative_t5x.jobs.command_line import process
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import models
-from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
@@ -239,7 +239,7 @@ def count_step_bytes(size: str, shapes: simulated_walltimes.Shapes) -> int:
   model = models.Model(config, params, models.count_params(config))
   decoder = token_decoder.TokenDecoder(
       model,
-      draft_model_source.from_model(model),
+      model_drafting.of_model(model),
       gamma=1,
       max_tokens=shapes.targets_length,
   )

@@ -60,9 +60,8 @@ def main():
 
   target = st.embedded.target_checkpoint()
   vocabulary = st.load_vocabulary(st.embedded.VOCABULARY_FILE)
-  known = st.source.WithoutParameters(Followers, 'followers').load()
   followers = count_followers(vocabulary, KNOWN)
-  drafting = dataclasses.replace(known, params=followers)
+  drafting = st.Drafting(Followers, 'followers', params=followers)
   decoder = st.load(target, drafting, vocabulary=vocabulary, inputs_length=96)
   texts = ['The train from Bonn arrives at platform 11 at 9:25 PM.']
   output, plain = decoder.decode(texts), decoder.decode_plain(texts)

@@ -37,14 +37,13 @@ __all__ = [
     'load_model',
     'load_vocabulary',
     'sharding',
-    # Sources of drafters.
-    'draft_model_source',
-    'early_exit_source',
-    'in_order_source',
-    'lookup_source',
-    'shared_encoder_source',
-    'source',
-    'table_source',
+    # Ways to draft.
+    'DraftModel',
+    'Drafting',
+    'EarlyExit',
+    'InOrder',
+    'Lookup',
+    'NGrams',
     # Rules by which draft tokens are accepted.
     'block',
     'exact_match',
@@ -80,13 +79,12 @@ with epy.lazy_api_imports(globals()):
   from speculative_t5x.decoder.text_decoder import TextDecoder
   from speculative_t5x.decoder.text_decoder import load
   from speculative_t5x.decoder.token_decoder import TokenDecoder
-  from speculative_t5x.loading.drafters import draft_model_source
-  from speculative_t5x.loading.drafters import early_exit_source
-  from speculative_t5x.loading.drafters import in_order_source
-  from speculative_t5x.loading.drafters import lookup_source
-  from speculative_t5x.loading.drafters import shared_encoder_source
-  from speculative_t5x.loading.drafters import source
-  from speculative_t5x.loading.drafters import table_source
+  from speculative_t5x.loading.drafters import Drafting
+  from speculative_t5x.loading.drafters import DraftModel
+  from speculative_t5x.loading.drafters import EarlyExit
+  from speculative_t5x.loading.drafters import InOrder
+  from speculative_t5x.loading.drafters import Lookup
+  from speculative_t5x.loading.drafters import NGrams
   from speculative_t5x.loading.models import Model
   from speculative_t5x.loading.models import load_model
   from speculative_t5x.loading.vocabularies import load as load_vocabulary

@@ -224,8 +224,8 @@ class TestMethods:
     target = embedded.target_checkpoint(pair)
     assert found['workload'].checkpoint_path == target
     alone, copied, both = found['drafters']
-    assert alone.checkpoint_path == embedded.draft_checkpoint(pair)
-    assert [*both.sources] == [copied, alone]
+    assert alone.model == embedded.draft_checkpoint(pair)
+    assert [*both.drafters] == [copied, alone]
 
   def test_a_task_may_have_its_own_costs(self):
     self._settings('summaries')

@@ -20,13 +20,11 @@ from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.drafters import tables
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import early_exit_source
-from speculative_t5x.loading.drafters import in_order_source
-from speculative_t5x.loading.drafters import lookup_source
-from speculative_t5x.loading.drafters import shared_encoder_source
-from speculative_t5x.loading.drafters import source
-from speculative_t5x.loading.drafters import table_source
+from speculative_t5x.loading.drafters import drafting
+from speculative_t5x.loading.drafters import in_order_drafting
+from speculative_t5x.loading.drafters import lookup_drafting
+from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.loading.drafters import ngram_drafting
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.tasks import bulletins
 from tests import combinations
@@ -65,59 +63,57 @@ def counts(task):
   )
 
 
-def of_model(task) -> source.Drafting:
+def of_model(task) -> drafting.Drafting:
   return decoder(task).tokens.loaded_drafter
 
 
-def of_short_vocabulary(task) -> source.Drafting:
+def of_short_vocabulary(task) -> drafting.Drafting:
   draft = models.load_model(embedded.draft_checkpoint(task))
   ids = counts(task).most_frequent(256)
-  return draft_model_source.from_model(models.shorten_head(draft, ids))
+  return model_drafting.of_model(models.shorten_head(draft, ids))
 
 
-def of_table(task, order) -> source.Drafting:
+def of_table(task, order) -> drafting.Drafting:
   target = decoder(task).tokens.target
-  table = table_source.smooth(
+  table = ngram_drafting.smooth(
       counts(task), order, target.config.vocab_size, target.special_ids.start
   )
-  return table_source.from_table(table, order)
+  return ngram_drafting.of_table(table, order)
 
 
-def of_lookup(task=None) -> source.Drafting:
-  return lookup_source.FromContext().load()
+def of_lookup(task=None) -> drafting.Drafting:
+  return lookup_drafting.Lookup()
 
 
-def of_external() -> source.Drafting:
-  return source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last').load()
+def of_external() -> drafting.Drafting:
+  return drafting.Drafting(repeat_last.RepeatLast, 'repeat_last')
 
 
-def of_first_layer(task) -> source.Drafting:
+def of_first_layer(task) -> drafting.Drafting:
   """Return the target's first decoder layer on its encoder's output."""
   first = tiny.truncate(decoder(task).tokens.target, 1)
   params = {k: v for k, v in first.params.items() if k != 'encoder'}
   config = dataclasses.replace(first.config, num_encoder_layers=0)
   own = dataclasses.replace(first, config=config, params=params)
-  return shared_encoder_source.from_model(own)
+  return model_drafting.of_model(own)
 
 
 DRAFTERS = {
     'draft model': of_model,
     'short vocabulary': of_short_vocabulary,
-    'uniform': lambda task: source.WithoutParameters(
-        tables.make_uniform, 'uniform'
-    ).load(),
+    'uniform': lambda task: drafting.Drafting(tables.make_uniform, 'uniform'),
     'unigram': lambda task: of_table(task, 1),
     'bigram': lambda task: of_table(task, 2),
     'lookup': of_lookup,
     'lookup in hints': of_lookup,
-    'lookup then model': lambda task: in_order_source.from_drafters(
+    'lookup then model': lambda task: in_order_drafting.joined(
         [of_lookup(), of_model(task)]
     ),
-    'three in order': lambda task: in_order_source.from_drafters(
+    'three in order': lambda task: in_order_drafting.joined(
         [of_lookup(), of_model(task), of_external()]
     ),
     'external': lambda task: of_external(),
-    'early exit': lambda task: early_exit_source.of_network(
+    'early exit': lambda task: tiny.early_exit(
         decoder(task).tokens.target.config, 1
     ),
     'shared encoder': of_first_layer,

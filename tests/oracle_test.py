@@ -16,7 +16,7 @@ from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_modules
 from tests import shared
@@ -90,7 +90,7 @@ def decoded(oracles):
   request = tiny.request(target.arrays['encoder_input_tokens'], LENGTH)
   make = lambda model: token_decoder.TokenDecoder(
       model.model,
-      draft_model_source.from_model(draft.model),
+      model_drafting.of_model(draft.model),
       gamma=5,
       max_tokens=LENGTH,
       rescale_log_probs=False,

@@ -154,12 +154,12 @@ _MODULES = 'my_rules', 'my_policies', 'my_drafters'
 _GIN_FILES = 'my_rule.gin', 'my_policy.gin', 'my_drafter.gin'
 _JOB = """
 from __gin__ import dynamic_registration
-from speculative_t5x.loading.drafters import lookup_source
+from speculative_t5x.loading import drafters
 from speculative_t5x.tasks import ende
 
 include 'configs/runs/eval.gin'
 
-DRAFTER = @lookup_source.FromContext()
+DRAFTER = @drafters.Lookup()
 MIXTURE_OR_TASK_NAME = 'bulletins_ende'
 TASK_FEATURE_LENGTHS = {'inputs': 24, 'targets': 12}
 NUM_EXAMPLES = 4

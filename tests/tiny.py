@@ -20,7 +20,8 @@ from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import models
-from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import drafting
+from speculative_t5x.loading.drafters import exit_drafting
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_modules
@@ -105,10 +106,16 @@ def decoder(
     **options: Any,
 ) -> token_decoder.TokenDecoder:
   """Return a decoder of the tiny network with a draft model of its sizes."""
-  draft = draft_model_source.from_model(model(config, noise=noise))
+  draft = model(config, noise=noise)
   return token_decoder.TokenDecoder(
       model(config), draft, gamma=gamma, max_tokens=length, **options
   )
+
+
+def early_exit(config: t5.T5Config, exit_layer: int) -> drafting.Drafting:
+  """Return the drafting by the first layers of a target."""
+  target = models.ModelSource(None, config)
+  return exit_drafting.EarlyExit(exit_layer).find(target, None)
 
 
 def encoder_tokens(rows: int, length: int, vocab_size: int = 64) -> jax.Array:

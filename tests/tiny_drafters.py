@@ -20,10 +20,9 @@ from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import lookup
 from speculative_t5x.drafters import tables
 from speculative_t5x.loading import token_counts
-from speculative_t5x.loading.drafters import early_exit_source
-from speculative_t5x.loading.drafters import shared_encoder_source
-from speculative_t5x.loading.drafters import source
-from speculative_t5x.loading.drafters import table_source
+from speculative_t5x.loading.drafters import drafting
+from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.loading.drafters import ngram_drafting
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_layers as layers
@@ -80,7 +79,7 @@ def of_ngrams(order: int, gamma: int) -> pairs.Pair:
   """Return the pair of an n-gram table, in float64."""
   texts = [[2, 0, 2, 1], [0, 0, 2, 1], [2, 2, 1], [2, 0, 1], [1]]
   counts = token_counts.count(texts, num_pieces=VOCAB, eos_id=1, num_kept=2)
-  table = table_source.smooth(counts, order, VOCAB, TARGET.special_ids.start)
+  table = ngram_drafting.smooth(counts, order, VOCAB, TARGET.special_ids.start)
   widen = lambda x: np.float64(x) if x.dtype == np.float32 else x
   drafter = tables.make_ngram(TARGET, gamma)
   return of_tables(drafter, jax.tree.map(widen, table))
@@ -122,7 +121,7 @@ FindLogits = Callable[[int, tuple[int, ...]], np.ndarray]
 
 
 def of_network(
-    drafter: source.Drafting,
+    drafter: drafting.Drafting,
     gamma: int,
     limits: tuple[int, ...] = TINY_LIMITS,
 ) -> pairs.Pair:
@@ -198,10 +197,10 @@ _MAKERS = {
     'three in order': three_in_order,
     'external': lambda gamma: of_tables(repeat_last.RepeatLast(TARGET, gamma)),
     'early exit': lambda gamma: of_network(
-        early_exit_source.of_network(CONFIG, 1), gamma
+        tiny.early_exit(CONFIG, 1), gamma
     ),
     'shared encoder': lambda gamma: of_network(
-        shared_encoder_source.from_model(tiny.model(DECODER, noise=0.5)), gamma
+        model_drafting.of_model(tiny.model(DECODER, noise=0.5)), gamma
     ),
 }
 NAMES = tuple(_MAKERS)

@@ -14,8 +14,8 @@ from speculative_t5x.decoder import text_decoder as text_decoder_lib
 from speculative_t5x.jobs import workload
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.speculation import sampling
 from speculative_t5x.tasks import bulletins
 from tests import tiny
@@ -37,20 +37,22 @@ class Pair:
   draft: str
 
 
-def save_pair(folder: pathlib.Path) -> Pair:
-  """Write checkpoints of `CONFIG`, the draft's of step 2."""
-  checkpoints.save(folder / 'target', 1, tiny.params(CONFIG))
-  checkpoints.save(folder / 'draft', 2, tiny.params(CONFIG, noise=0.1))
+def save_pair(folder: pathlib.Path, **changes: Any) -> Pair:
+  """Write checkpoints of `CONFIG`, or of changed sizes, the draft's of step 2.
+  """
+  config = dataclasses.replace(CONFIG, **changes)
+  checkpoints.save(folder / 'target', 1, tiny.params(config))
+  checkpoints.save(folder / 'draft', 2, tiny.params(config, noise=0.1))
   return Pair(str(folder / 'target'), str(folder / 'draft'))
 
 
 def text_decoder(
-    drafter: source.Drafting | None = None, **options: Any
+    drafter: drafting.Drafting | None = None, **options: Any
 ) -> text_decoder_lib.TextDecoder:
   """Return a decoder of texts by `CONFIG`, by default with a draft model."""
   settings = dict(gamma=2, inputs_length=24, max_tokens=12) | options
   if drafter is None:
-    drafter = draft_model_source.from_model(tiny.model(CONFIG, noise=0.1))
+    drafter = model_drafting.of_model(tiny.model(CONFIG, noise=0.1))
   vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
   return text_decoder_lib.TextDecoder(
       tiny.model(CONFIG), drafter, vocabulary, **settings
@@ -89,6 +91,6 @@ def infer_arguments(**values: Any) -> dict[str, Any]:
 
 def drafter(
     path: str, config: Any = None, **options: Any
-) -> draft_model_source.FromCheckpoint:
+) -> model_drafting.DraftModel:
   """Return a draft model in a checkpoint."""
-  return draft_model_source.FromCheckpoint(path, config, **options)
+  return model_drafting.DraftModel(path, config, **options)

@@ -18,8 +18,6 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import models as models_lib
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import shared_encoder_source
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
@@ -41,10 +39,9 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
       for network in (case.target, case.draft)
   ]
   shares_encoder = draft and not draft.config.num_encoder_layers
-  kind = shared_encoder_source if shares_encoder else draft_model_source
   decoder = token_decoder.TokenDecoder(
       target,
-      kind.from_model(draft or target),
+      draft or target,
       gamma=case.gamma,
       max_tokens=cases.LENGTH,
   )

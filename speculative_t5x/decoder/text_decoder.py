@@ -4,7 +4,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
-import os
 from typing import Any
 
 from etils import epath
@@ -19,11 +18,10 @@ from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import given
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import sharding
 
@@ -49,7 +47,7 @@ class TextDecoder:
   def __init__(
       self,
       target: models.Model,
-      drafter: given.Given,
+      drafter: drafters.Choice | models.Model | checkpoints.Path,
       vocabulary: vocabularies.Vocabulary,
       options: options_lib.Options = options_lib.Options(),  # noqa: B008
       **changes: Any,
@@ -68,7 +66,7 @@ class TextDecoder:
       TypeError, ValueError: See `TokenDecoder`.
     """
     options = options_lib.change(options, changes)
-    drafter = given.load(drafter)
+    drafter = drafters.find(drafter, target, vocabulary).load()
     models.check_end(vocabulary.name, vocabulary.eos_id, target.special_ids)
     vocabulary = models.fit_vocabulary(vocabulary, target, drafter.models)
     if options.mask_padded_ids and options.num_valid_tokens is None:
@@ -296,9 +294,10 @@ class TextDecoder:
 
 def load(
     target: checkpoints.Path | models.Model,
-    draft: checkpoints.Path | given.Given = None,
+    draft: drafters.Choice | models.Model | checkpoints.Path | None = None,
     *,
     vocabulary: epath.PathLike | vocabularies.Vocabulary | None = None,
+    max_padded_ids: int = models.MAX_PADDED_IDS,
     dtype: str | None = None,
     mesh: jax.sharding.Mesh | None = None,
     options: options_lib.Options = options_lib.Options(),  # noqa: B008
@@ -312,12 +311,14 @@ def load(
     target: Path of a checkpoint: a Hugging Face folder, a `checkpoint_<step>`
       of T5X, or a folder of several, of which the newest is taken. Or a loaded
       model.
-    draft: Path of a draft model's checkpoint, a loaded model, a source such as
-      `early_exit_source.OfTarget(2)`, or a `source.Drafting`. None for lookup,
+    draft: Path of a draft of any kind, a loaded model, or a choice such as
+      `loading.drafters.EarlyExit(2)`. None for lookup,
       which drafts without a model: it copies what followed the last tokens
       earlier in the input, the output or the hints.
     vocabulary: SentencePiece .model file, tokenizer.json or folder of one; or a
       vocabulary. None for the one in the folder of the target.
+    max_padded_ids: Most logits of a model without an id in the vocabulary; with
+      more, it was trained with another one.
     dtype: Type that both models are loaded in and compute in; None for the one
       that suits the device: bfloat16 where it is native, else float32.
     mesh: Devices to load onto, see `sharding.make_mesh`; None for as few as
@@ -342,20 +343,17 @@ def load(
     checkpoint = checkpoints.open(target)
     found = models.find_model(checkpoint, dtype=dtype, mesh=mesh)
     vocabulary = _vocabulary(vocabulary, target, checkpoint.folder)
-    found = found.with_vocabulary(vocabulary.name, vocabulary.eos_id)
-  if isinstance(draft, str | os.PathLike):
-    draft = draft_model_source.FromCheckpoint(draft)
-    if found is None:
-      draft = models.load_model(
-          draft.checkpoint_path, dtype=target.config.dtype, mesh=target.mesh
-      )
-  if found is None:
-    drafter = given.find(draft, None, vocabulary)()
-  else:
+    found = dataclasses.replace(
+        found.with_vocabulary(vocabulary.name, vocabulary.eos_id),
+        max_padded_ids=max_padded_ids,
+    )
+  if draft is None:
+    draft = drafters.Lookup()
+  if found is not None:
     shape = mesh and tuple(mesh.shape[x] for x in sharding.AXES)
     placed = placement.place(
         found,
-        lambda target: [given.find(draft, target, vocabulary)],
+        lambda target: [drafters.find(draft, target, vocabulary)],
         placement.Batches(
             sizes=[shape[0] if shape else 1],
             num_decodes=options.num_decodes,
@@ -365,9 +363,9 @@ def load(
         ),
         shape,
     )
-    (read,) = placed.drafters
-    drafter, target = read(), placed.target.load()
-  return TextDecoder(target, drafter, vocabulary, options)
+    (found,) = placed.drafters
+    draft, target = found.load(), placed.target.load()
+  return TextDecoder(target, draft, vocabulary, options)
 
 
 def _vocabulary(

@@ -23,9 +23,9 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.drafters import nothing
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
-from speculative_t5x.loading.drafters import given
-from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
@@ -105,7 +105,9 @@ class TokenDecoder:
   def __init__(
       self,
       target: models.Model,
-      drafter: given.Given = None,
+      drafter: drafters.Choice | models.Model | checkpoints.Path = (
+          drafters.Lookup()  # noqa: B008
+      ),
       options: options_lib.Options = options_lib.Options(),  # noqa: B008
       **changes: Any,
   ):
@@ -114,8 +116,7 @@ class TokenDecoder:
     Args:
       target: Model whose distribution the outputs follow, see
         `models.load_model`.
-      drafter: Drafts for the target: another loaded model, a source that needs
-        no checkpoint of the target, or a `source.Drafting`; None for lookup.
+      drafter: Drafts for the target: see `drafters.find`.
       options: See `Options`.
       **changes: Options by name, such as `gamma=3`.
     Raises:
@@ -153,8 +154,8 @@ class TokenDecoder:
     self._jit_plain = jax.jit(copy.copy(self)._plain)
     self._bind_drafter(drafter)
 
-  def _bind_drafter(self, drafter: given.Given) -> None:
-    drafter = given.load(drafter)
+  def _bind_drafter(self, drafter: drafters.Choice) -> None:
+    drafter = drafters.find(drafter, self.target).load()
     if jax.tree.leaves(drafter.params) and self.mesh != drafter.mesh:
       raise sharding.MeshError(
           f'The target lies on the mesh {sharding.describe(self.mesh)} and'
@@ -171,12 +172,12 @@ class TokenDecoder:
     )
 
   def make_drafter(self, gamma: int) -> contracts.Drafter:
-    """Return the drafter of another gamma; see `source.Drafting`."""
+    """Return the drafter of another gamma; see `drafters.Drafting`."""
     return self.loaded_drafter.drafter(self.target_model, gamma)
 
   def with_drafter(
       self,
-      drafter: given.Given,
+      drafter: drafters.Choice,
       gamma: int,
       policy: contracts.DraftLengthPolicy | None = None,
   ) -> 'TokenDecoder':
@@ -327,7 +328,7 @@ class TokenDecoder:
 
   def check_reads_hints(self) -> None:
     """Raise ValueError unless the drafter uses the hints of a request."""
-    source.check_reads_hints(self.drafter, self.loaded_drafter.description)
+    drafters.check_reads_hints(self.drafter, self.loaded_drafter.description)
 
   def encode(self, request: requests_lib.Request) -> jax.Array:
     """Return the features of a request, see `Request`; asynchronous.

@@ -25,7 +25,7 @@ class Nothing(NamedTuple):
     """See `contracts.Drafter.propose`."""
     rows = view.num_tokens.shape[0]
     draft = contracts.Draft(
-        tokens=jnp.zeros((rows, 0), jnp.int32),
+        tokens=jnp.zeros((rows, self.max_draft_tokens), jnp.int32),
         lengths=jnp.zeros((rows,), jnp.int32),
     )
     return draft, state, view.target.cache

@@ -99,7 +99,7 @@ class Uniform(_WithoutInputs):
 def make_uniform(
     target: contracts.Model, max_draft_tokens: int
 ) -> draft_model.DraftModel:
-  """Return the uniform drafter, for `source.WithoutParameters`."""
+  """Return the uniform drafter, which has no parameters."""
   return _make(Uniform, target, max_draft_tokens)
 
 

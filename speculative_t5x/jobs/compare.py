@@ -21,9 +21,9 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.files import json_lines
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
@@ -271,7 +271,7 @@ def _loader(
     record = run.record
     return token_decoder.TokenDecoder(
         load_target(_workload(record).mesh_shape),
-        source.NOTHING,
+        drafters.Drafting(),
         gamma=1 if run.is_plain else record.gamma,
         max_tokens=record.targets_length,
         num_decodes=record.num_decodes,

@@ -15,7 +15,6 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.compatibility import candidates
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.families import t5_checkpoints
 from speculative_t5x.loading.files import folder_lock
@@ -82,7 +81,7 @@ def distill(
   if on_policy.share:
     _check_on_policy(on_policy, divergence, settings)
   model_dir = user_paths.expand(model_dir)
-  opened = pairing.open_checkpoint(pairing.TARGET_PATH, checkpoint_path)
+  opened = pairing.open_checkpoint('target', checkpoint_path)
   network = target_config or opened.network()
   network_lib.check_offers(network, 'score', 'Training')
   num_examples = settings.batch_size // settings.num_parts
@@ -214,7 +213,8 @@ def _check_vocabulary_files(
 ) -> None:
   """Compare the vocabularies in the folders of both checkpoints, if any."""
   folders = [str(path) for path in (target, draft) if path is not None]
-  found = [path for path in folders if candidates.find_vocabulary(path)]
+  has = lambda path, name: (user_paths.expand(path) / name).is_file()
+  found = [x for x in folders if any(has(x, y) for y in vocabularies.NAMES)]
   if len(found) == 2:
     prefix = f'{target} and {draft} cannot be a pair'
     with errors.prefixed(prefix, vocabularies.VocabularyError):

@@ -18,7 +18,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading import drafters
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import json_lines
 from speculative_t5x.loading.files import user_paths
@@ -47,7 +47,7 @@ _VARYING = 'temperature', 'device', 'host'
 def evaluate(
     *,
     workload: workload_lib.Workload,
-    drafter: source.Source,
+    drafter: drafters.Choice,
     output_dir: str,
     gamma: int,
     num_examples: int | None = None,
@@ -87,7 +87,6 @@ def evaluate(
       chunk_batches=chunk_batches,
       num_examples=1 if num_examples is None else num_examples,
   )
-  source.check_source(drafter)
   task_metrics.check_loggers(loggers)
   pairs = sampling_lib.pairs(samplings, draft_samplings)
   batch_size = workload_lib.pad_batch(workload.make_mesh(), batch_size)

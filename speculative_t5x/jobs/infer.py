@@ -22,9 +22,9 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import json_lines
 from speculative_t5x.loading.files import user_paths
@@ -47,7 +47,7 @@ _COUNTED = 'num_examples', 'truncated_inputs', 'unknown_inputs'
 def infer(
     *,
     workload: workload_lib.Workload,
-    drafter: source.Source | None = None,
+    drafter: drafters.Choice | None = None,
     inputs: str | Sequence[str] | None = None,
     input_field: str = 'inputs',
     input_format: str | None = None,
@@ -91,8 +91,6 @@ def infer(
       chunk_batches=chunk_batches,
       num_examples=1 if num_examples is None else num_examples,
   )
-  if drafter is not None:
-    source.check_source(drafter)
   if answers is not None and answers.append and output_dir is None:
     raise ValueError(
         'ANSWERS_APPEND adds the predictions of an output folder to the store,'

@@ -28,11 +28,11 @@ from speculative_t5x.jobs import t5x_baseline
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
-from speculative_t5x.loading.drafters import source
-from speculative_t5x.loading.drafters import table_source
+from speculative_t5x.loading.drafters import ngram_drafting
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
@@ -72,17 +72,17 @@ class TaskPairs:
 
   name: str
   workload: workload_lib.Workload
-  drafts: Mapping[str, source.Source]
-  scored: Mapping[str, source.Source] = dataclasses.field(default_factory=dict)
+  drafts: Mapping[str, drafters_lib.Choice]
+  scored: Mapping[str, drafters_lib.Choice] = dataclasses.field(
+      default_factory=dict
+  )
   count: Callable[..., object] | None = None
 
   def __post_init__(self):
-    own = [_COUNTS, *table_source.KINDS.values()] if self.count else []
+    own = [_COUNTS, *ngram_drafting.KINDS.values()] if self.count else []
     names = [*self.drafts, *self.scored]
     what = f'A draft of the task {self.name!r}'
     output_folder.check_names(what, names, own)
-    for drafter in (*self.drafts.values(), *self.scored.values()):
-      source.check_source(drafter)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,12 +154,12 @@ class _Found:
   Attributes:
     target: Target whose weights are still to be read.
     examples: Examples of the split.
-    drafters: What reads each drafter, by its name.
+    drafters: The drafters by name, still to be read.
   """
 
   target: models.ModelSource
   examples: examples_lib.Examples
-  drafters: Mapping[str, Callable[[], source.Drafting]]
+  drafters: Mapping[str, drafters_lib.Drafting]
 
 
 def _find(task: TaskPairs, settings: Settings) -> _Found:
@@ -171,7 +171,7 @@ def _find(task: TaskPairs, settings: Settings) -> _Found:
   drafters = {**task.drafts, **task.scored}
   for name, drafter in drafters.items():
     with errors.prefixed(f'The draft {name} of the task {task.name}'):
-      drafter.find(target, examples.vocabulary)
+      drafters_lib.find(drafter, target, examples.vocabulary)
   placed = task.workload.place(
       target,
       [*drafters.values()],
@@ -195,7 +195,7 @@ def _measure_task(
   """Yield the records of all drafters of a task."""
   target = t5x_baseline.prepare(found.target).deferred()
   plain = task.workload.make_decoder(
-      target, source.NOTHING, found.examples.vocabulary, gamma=1
+      target, drafters_lib.Drafting(), found.examples.vocabulary, gamma=1
   )
   of_task = measurements.Measurements(
       task.workload,
@@ -205,7 +205,7 @@ def _measure_task(
       settings.repeats,
       t5x_baseline.of(plain),
   )
-  for name, read in found.drafters.items():
+  for name, drafter in found.drafters.items():
     is_timed = name in task.drafts
     if not is_timed and not tables & _SCORED:
       continue
@@ -214,7 +214,7 @@ def _measure_task(
     yield from _measure_pair(
         of_task,
         drafter_folder,
-        plain.with_drafter(workload_lib.load_drafter(read), settings.gamma),
+        plain.with_drafter(workload_lib.load_drafter(drafter), settings.gamma),
         functools.partial(_gamma, task.name, name, settings.gamma),
         settings,
         tables if is_timed else tables - _TIMED,
@@ -244,10 +244,10 @@ def _add_ngrams(folder: epath.Path, task: TaskPairs, found: _Found) -> _Found:
           task_feature_lengths=task.workload.task_feature_lengths,
       )
   ngrams = {
-      kind: table_source.FromFile(str(folder), order).find(
+      kind: drafters_lib.NGrams(str(folder), order).find(
           found.target, found.examples.vocabulary
       )
-      for order, kind in table_source.KINDS.items()
+      for order, kind in ngram_drafting.KINDS.items()
   }
   return dataclasses.replace(found, drafters={**found.drafters, **ngrams})
 

@@ -17,8 +17,8 @@ from speculative_t5x.jobs import measurements
 from speculative_t5x.jobs import t5x_baseline
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import placement
-from speculative_t5x.loading.drafters import source
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
@@ -38,7 +38,7 @@ from speculative_t5x.tasks import examples as examples_lib
 def measure_walltime(
     *,
     workload: workload_lib.Workload,
-    drafters: Sequence[source.Source],
+    drafters: Sequence[drafters_lib.Choice],
     output_dir: str,
     gamma: int | Sequence[int],
     rules: Sequence[contracts.Rule] = (),
@@ -80,8 +80,6 @@ def measure_walltime(
   pairs = sampling_lib.pairs(samplings, draft_samplings)
   if not drafters:
     raise ValueError('No drafter was given. Give one, or several.')
-  for drafter in drafters:
-    source.check_source(drafter)
   arguments.check_gammas(gammas, workload.length)
   variants = _vary(
       workload,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What jobs decode, and by which target."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
@@ -11,11 +11,11 @@ import jax
 
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import pairing
-from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
@@ -59,6 +59,7 @@ class Workload:
   matmul_precision: str | None = 'highest'
   policy: contracts.DraftLengthPolicy = draft_length.Fixed()  # noqa: RUF009
   mask_padded_ids: bool = False
+  max_padded_ids: int = models.MAX_PADDED_IDS
 
   def __post_init__(self):
     draft_length.check(self.policy)
@@ -80,16 +81,17 @@ class Workload:
 
   def find_target(self) -> models.ModelSource:
     """Return the target whose weights are still to be read."""
-    return models.find_model(
-        pairing.open_checkpoint(pairing.TARGET_PATH, self.checkpoint_path),
+    found = models.find_model(
+        pairing.open_checkpoint('target', self.checkpoint_path),
         self.target_config,
         dtype=self.dtype,
     )
+    return dataclasses.replace(found, max_padded_ids=self.max_padded_ids)
 
   def place(
       self,
       target: models.ModelSource,
-      drafters: Sequence[source.Source],
+      drafters: Sequence[drafters_lib.Choice],
       vocabulary: vocabularies.Vocabulary | None,
       **batches: Any,
   ) -> placement.Placed:
@@ -105,7 +107,9 @@ class Workload:
     """
     placed = placement.place(
         target,
-        lambda target: [each.find(target, vocabulary) for each in drafters],
+        lambda target: [
+            drafters_lib.find(each, target, vocabulary) for each in drafters
+        ],
         placement.Batches(
             inputs_length=self.task_feature_lengths['inputs'],
             targets_length=self.length,
@@ -175,7 +179,7 @@ class Workload:
   def load_decoder(
       self,
       target: models.ModelSource,
-      drafter: source.Source | None,
+      drafter: drafters_lib.Choice | None,
       vocabulary: vocabularies.Vocabulary,
       *,
       gamma: int,
@@ -187,20 +191,19 @@ class Workload:
     Returns:
       The decoder, and the batch size, which is chosen if it is None.
     """
-    gamma = 1 if drafter is None else gamma
+    if drafter is None:  # decode plainly
+      drafter, gamma = drafters_lib.Drafting(), 1
     arguments.check_gammas([gamma], self.length)
     placed = self.place(
         target,
-        [] if drafter is None else [drafter],
+        [drafter],
         vocabulary,
         sizes=None if batch_size is None else [batch_size],
         gamma=gamma,
         num_decodes=num_decodes,
     )
     # The drafter first: it is read sooner, and may not fit.
-    loaded = source.NOTHING
-    for read in placed.drafters:
-      loaded = load_drafter(read)
+    loaded = load_drafter(*placed.drafters)
     decoder = self.make_decoder(
         load_target(placed.target),
         loaded,
@@ -216,7 +219,7 @@ class Workload:
   def make_decoder(
       self,
       target: models.Model,
-      drafter: source.Drafting,
+      drafter: drafters_lib.Drafting,
       vocabulary: vocabularies.Vocabulary,
       **options: Any,
   ) -> token_decoder.TokenDecoder:
@@ -350,7 +353,8 @@ def load_target(target: models.ModelSource) -> models.Model:
   return target.load()
 
 
-def load_drafter(read: Callable[[], source.Drafting]) -> source.Drafting:
-  """Read a drafter; `read` is what `source.Source.find` returned."""
-  progress.say('loading the drafter')
-  return read()
+def load_drafter(found: drafters_lib.Drafting) -> drafters_lib.Drafting:
+  """Read what there is to read of a drafter."""
+  if found.read:
+    progress.say('loading the drafter')
+  return found.load()

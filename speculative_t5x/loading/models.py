@@ -21,6 +21,9 @@ from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
 
+# T5 pads the width of its logits to a multiple of this number.
+MAX_PADDED_IDS = 128
+
 
 @dataclasses.dataclass(frozen=True)
 class Model:
@@ -35,6 +38,8 @@ class Model:
     rules: Which axes of the parameters are partitioned over the mesh.
     special_ids: Special ids of the vocabulary that the network was trained
       with; None for those of the network.
+    max_padded_ids: How many logits may have no id in the vocabulary, of this
+      model as a target and of what drafts for it; see `fit_vocabulary`.
   """
 
   config: network.Network
@@ -44,6 +49,7 @@ class Model:
   mesh: jax.sharding.Mesh | None = None
   rules: sharding.Rules = sharding.MODEL_PARALLEL
   special_ids: contracts.SpecialIds | None = None
+  max_padded_ids: int = MAX_PADDED_IDS
 
   def __post_init__(self):
     if self.special_ids is None:
@@ -60,13 +66,7 @@ class Model:
 
   def describe(self) -> descriptions.ModelDescription:
     """Return name, checkpoint, size and dtype, for the run record."""
-    path = pathlib.PurePosixPath(self.checkpoint) if self.checkpoint else None
-    return descriptions.ModelDescription(
-        name=f'{path.parent.name}/{path.name}' if path else None,
-        checkpoint=self.checkpoint,
-        num_params=self.num_params,
-        dtype=jnp.dtype(self.config.dtype).name,
-    )
+    return _describe(self.checkpoint, self.num_params, self.config)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +77,7 @@ class ModelSource:
     checkpoint: The opened checkpoint; its metadata are read once. None for a
       target that something else reads, such as a T5X job.
     config: The network.
-    special_ids, mesh, rules: See `Model`.
+    special_ids, mesh, rules, max_padded_ids: See `Model`.
     merged: Whether kernels that share an input are merged, on one device.
   """
 
@@ -87,6 +87,7 @@ class ModelSource:
   mesh: jax.sharding.Mesh | None = None
   rules: sharding.Rules = sharding.MODEL_PARALLEL
   merged: bool = True
+  max_padded_ids: int = MAX_PADDED_IDS
 
   def __post_init__(self):
     if self.special_ids is None:
@@ -106,6 +107,11 @@ class ModelSource:
       return dataclasses.replace(self, special_ids=special_ids)
     check_end(name, eos_id, self.special_ids)
     return self
+
+  def describe(self) -> descriptions.ModelDescription:
+    """Return what `Model.describe` will."""
+    path = str(self.checkpoint.folder)
+    return _describe(path, count_params(self.config), self.config)
 
   def load(self) -> Model:
     """Read the weights, in the dtype of the network.
@@ -127,7 +133,7 @@ class ModelSource:
         )
     )
     # What is replaced is given up before the next one is prepared.
-    return make_model(
+    model = make_model(
         self.config,
         (leaves.popitem() for _ in range(len(leaves))),
         str(self.checkpoint.folder),
@@ -136,6 +142,7 @@ class ModelSource:
         special_ids=self.special_ids,
         merged=self.merged,
     )
+    return dataclasses.replace(model, max_padded_ids=self.max_padded_ids)
 
   def deferred(self) -> Model:
     """Return the model, whose weights are read when they are first used.
@@ -157,6 +164,7 @@ class _Deferred(Model):
         'mesh': source.mesh,
         'rules': source.rules,
         'special_ids': source.special_ids,
+        'max_padded_ids': source.max_padded_ids,
     }
     vars(self).update(values, _source=source)
 
@@ -166,6 +174,18 @@ class _Deferred(Model):
     return self._source.load().params
 
 
+def _describe(
+    path: str | None, num_params: int, config: network.Network
+) -> descriptions.ModelDescription:
+  folder = pathlib.PurePosixPath(path or '')
+  return descriptions.ModelDescription(
+      name=f'{folder.parent.name}/{folder.name}' if path else None,
+      checkpoint=path,
+      num_params=num_params,
+      dtype=jnp.dtype(config.dtype).name,
+  )
+
+
 def find_model(
     checkpoint: checkpoints.Checkpoint,
     config: network.Network | None = None,
@@ -173,7 +193,6 @@ def find_model(
     dtype: Any = None,
     mesh: jax.sharding.Mesh | None = None,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
-    is_decoder: bool = False,
 ) -> ModelSource:
   """Return what is known of a model before its weights are read.
 
@@ -181,21 +200,10 @@ def find_model(
 
   Raises:
     checkpoints.CheckpointError: if `config` is None and the checkpoint is of
-      another network; if it has an encoder and should not, or the reverse.
+      another network.
   """
   if config is None:
     config = checkpoint.network(dtype or chips.suited_dtype())
-  if is_decoder != config.reads_features:
-    problem = (
-        'The network has an encoder of its own, and a draft that shares the'
-        " target's has none. Pass a decoder alone, or draft with"
-        ' draft_model_source.'
-        if is_decoder
-        else 'The network has no encoder, so it can only draft for a target'
-        ' whose encoder it shares. Pass an encoder-decoder, or a decoder as the'
-        ' draft of shared_encoder_source.'
-    )
-    raise checkpoints.CheckpointError(f'{checkpoint.folder}: {problem}')
   return ModelSource(checkpoint, config, checkpoint.special_ids, mesh, rules)
 
 
@@ -304,7 +312,6 @@ def load_model(
     dtype: Any = None,
     mesh: jax.sharding.Mesh | None = None,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
-    is_decoder: bool = False,
 ) -> Model:
   """Load a checkpoint.
 
@@ -316,7 +323,6 @@ def load_model(
       suits the device.
     mesh: Devices to load onto; None for one device.
     rules: Says which axes are partitioned over the mesh.
-    is_decoder: Whether it is a decoder alone, without an encoder of its own.
   Raises:
     checkpoints.CheckpointError: if it cannot be read, or is of another network.
   """
@@ -326,7 +332,6 @@ def load_model(
       dtype=dtype,
       mesh=mesh,
       rules=rules,
-      is_decoder=is_decoder,
   )
   return found.load()
 
@@ -358,16 +363,19 @@ def fit_vocabulary(
 
   Raises:
     vocabularies.VocabularyError: if a model has fewer logits than there are
-      pieces.
+      pieces, or more than pad their number to a round one.
   """
   vocabulary = vocabulary.within(target.config.vocab_size)
   sizes = [('target', vocabulary.num_ids, target)]
   sizes += [('draft', vocabulary.num_pieces, each) for each in drafts]
+  most = target.max_padded_ids
   for name, size, model in sizes:
-    if size > model.config.vocab_size:
+    logits = model.config.vocab_size
+    if size > logits or logits - vocabulary.num_ids > most:
+      than = 'only' if size > logits else f'more than {most} beyond them,'
       raise vocabularies.VocabularyError(
-          f'The vocabulary has {size} pieces, the {name} only'
-          f' {model.config.vocab_size} logits: they are not of one family. Pass'
-          ' the vocabulary that both models were trained with.'
+          f'The vocabulary has {size} pieces, the {name} {than} {logits}'
+          ' logits: they are not of one family. Pass the vocabulary that both'
+          ' models were trained with, or, if it is, a larger max_padded_ids.'
       )
   return vocabulary

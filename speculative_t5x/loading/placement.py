@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
@@ -29,7 +29,7 @@ _ROOM = 0.9  # share of the memory that choices fill
 _MOST_DEVICES = 256  # of a mesh that a refusal may name
 _ON_CPU, _ON_CHIP = 1, 8  # examples per device, not measured to be the best
 
-Drafters = Sequence[Callable[[], source.Drafting]]  # weights not yet read
+Drafters = Sequence[drafting.Drafting]  # found, and not yet loaded
 Shape = tuple[int, int]  # devices along the data and the model axis
 # Bytes per device, by batch size and mesh.
 Needs = Callable[[int, Shape], int]
@@ -118,7 +118,7 @@ class Placed:
 
   Attributes:
     target: The target, with its mesh.
-    drafters: What reads the drafters.
+    drafters: The drafters.
     batch_size: The batch size, the largest of several.
     line: What was chosen and why, and what it takes.
   """
@@ -304,12 +304,13 @@ def _candidates(
 
 
 def _drafter_bytes(
-    drafter: Callable[[], source.Drafting],
+    drafter: drafting.Drafting,
     workload: memory.Workload,
     vocab_size: int,
 ) -> list[memory.DeviceBytes]:
   """Return the bytes per device of what a drafter has, part by part."""
-  # What a source of one's own returns need not say its networks.
+  # What is loaded is no longer free.
+  models_to_read = drafter.models if drafter.read else ()
   networks = [
       memory.draft_bytes(
           model.config,
@@ -319,11 +320,11 @@ def _drafter_bytes(
           ),
           vocab_size,
       )
-      for model in getattr(drafter, 'models', ())
+      for model in models_to_read
   ]
   if not networks:
     networks = [memory.draft_bytes(None, workload, vocab_size)]
-  others = memory.DeviceBytes(getattr(drafter, 'num_bytes', 0), 0, 0, 0)
+  others = memory.DeviceBytes(drafter.num_bytes, 0, 0, 0)
   return [*networks, others]
 
 

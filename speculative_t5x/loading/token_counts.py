@@ -26,6 +26,7 @@ from speculative_t5x.loading.files import user_paths
 from speculative_t5x.speculation import ranges
 
 FILE_NAME = 'token_counts.npz'
+_MOST_SENTINELS = 300  # of a vocabulary; umT5's
 NUM_KEPT = 64  # continuations per context, unless told otherwise
 _ARRAYS = 'counts', 'totals', 'num_next', 'next_tokens', 'next_counts'
 _CHUNK = 4096  # texts that are sorted together
@@ -89,9 +90,16 @@ class TokenCounts:
       vocab_size: int,
       eos_id: int,
       vocabulary: vocabularies.Vocabulary | None,
+      max_padded_ids: int,
   ) -> None:
     """Check that the counts, read from a path, are of a model's vocabulary.
 
+    Args:
+      path: Names them in errors.
+      vocab_size: Width of the model's logits.
+      eos_id: The model's end of sequence.
+      vocabulary: The model's; None if it is not known.
+      max_padded_ids: How many logits may have no id in the vocabulary.
     Raises:
       TableError: if they are not.
     """
@@ -101,6 +109,12 @@ class TokenCounts:
       problem = (
           f'is of a vocabulary of {self.num_pieces} pieces, but the model has'
           f' only {vocab_size} logits'
+      )
+    elif vocab_size - self.num_pieces > max_padded_ids + _MOST_SENTINELS:
+      problem = (
+          f'is of a vocabulary of {self.num_pieces} pieces, but the model has'
+          f' {vocab_size} logits, of which at most {max_padded_ids} may be'
+          ' padding (max_padded_ids)'
       )
     elif self.eos_id != eos_id:
       problem = (
@@ -128,6 +142,13 @@ class TokenCounts:
     arrays = {name: getattr(self, name) for name in _ARRAYS}
     np.savez_compressed(file, facts=json.dumps(facts), **arrays)
     return file.getvalue()
+
+
+def exists(folder: epath.PathLike | None) -> bool:
+  """Return whether a folder has counts of the make-table job."""
+  if folder is None:
+    return False
+  return (user_paths.expand(folder) / FILE_NAME).is_file()
 
 
 def load(folder: epath.PathLike) -> TokenCounts:

@@ -20,7 +20,7 @@ from t5x import losses
 from t5x import metrics as metrics_lib
 from t5x import optimizers
 
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.t5x_guest import draft_module
 from speculative_t5x.t5x_guest import freezing
 from speculative_t5x.t5x_guest import model as model_lib
@@ -91,7 +91,7 @@ class DistillationModel(model_lib.SpeculativeModel):
     axes = variables['params_axes']
     axes['draft'] = self._draft.place_axes(axes['draft'])
 
-  def _found(self, params: Any) -> source.Drafting:
+  def _found(self, params: Any) -> drafting.Drafting:
     """Return the draft as it is, to decode during training."""
     return self._draft.drafting(self._target_source(), params['draft'])
 

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A draft model whose sizes T5X's gin files set, and which T5X can train."""
 
-from collections.abc import Callable
 import dataclasses
 
 from flax import core as flax_core
@@ -14,11 +13,10 @@ import seqio
 from t5x.examples.t5 import network as t5x_network
 
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import shared_encoder_source
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
@@ -70,7 +68,7 @@ class Pair(nn.Module):
 
 @dataclasses.dataclass(frozen=True)
 class DraftModule:
-  """A draft model as a module of T5X: see `source.Source`.
+  """A draft model as a module of T5X: a `drafters.Choice`.
 
   Attributes:
     module: A `t5x.examples.t5.network.Transformer`; one without encoder layers
@@ -92,16 +90,17 @@ class DraftModule:
       self,
       target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
-  ) -> Callable[[], source.Drafting]:
+  ) -> drafters.Drafting:
+    """See `drafters.Choice.find`."""
     if vocabulary is not None and self.vocabulary is not None:
       vocabularies.check_same(
           vocabulary, task_vocabulary.TaskVocabulary(self.vocabulary)
       )
     config = self.config_for(target.config)
-    kind = _kind(config).FromCheckpoint(
+    draft = model_drafting.DraftModel(
         self.checkpoint_path, config, model_parallel=self.is_model_parallel
     )
-    return kind.find(target, vocabulary)
+    return draft.find(target, vocabulary)
 
   def config_for(self, target: network.Network) -> t5.T5Config:
     """Return the sizes of the draft model for a target.
@@ -116,7 +115,7 @@ class DraftModule:
 
   def drafting(
       self, target: models.ModelSource, params: contracts.Params
-  ) -> source.Drafting:
+  ) -> drafters.Drafting:
     """Return the drafter of parameters that T5X holds, as it trains them."""
     config = self.config_for(target.config)
     count = models.count_params(config)
@@ -128,7 +127,7 @@ class DraftModule:
         rules=self.rules,
         special_ids=target.special_ids,
     )
-    return _kind(config).from_model(model)
+    return model_drafting.of_model(model)
 
   def place_axes(
       self, axes: flax_core.FrozenDict | dict
@@ -148,11 +147,6 @@ class DraftModule:
     if self.is_model_parallel:
       return partitioning.get_axis_rules()  # T5X's, in force then
     return sharding.REPLICATED
-
-
-def _kind(config: t5.T5Config):
-  """Return the module that knows where drafters of this kind come from."""
-  return shared_encoder_source if config.reads_features else draft_model_source
 
 
 def has_encoder(module: nn.Module) -> bool:

@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import seqio
 from t5x import models
 
+from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models as models_lib
-from speculative_t5x.loading.drafters import source
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
@@ -56,9 +56,10 @@ class SpeculativeModel(models.EncoderDecoderModel):
       optimizer_def: Any,
       decode_fn: Callable = samplers.speculative_sample,
       *,
-      drafter: source.Source,
+      drafter: drafters.Choice,
       gamma: int,
       mask_padded_ids: bool = False,
+      max_padded_ids: int = models_lib.MAX_PADDED_IDS,
       hints_length: int | None = None,
       **kwargs,
   ):
@@ -76,14 +77,15 @@ class SpeculativeModel(models.EncoderDecoderModel):
       mask_padded_ids: Whether ids beyond the vocabulary, which only pad the
         logits to a round width, get probability 0 in this package's decode
         functions. In T5X's own they take part.
+      max_padded_ids: Most logits without an id in the vocabulary; with more,
+        the target was trained with another one.
       hints_length: Most tokens of the hints of an example, which are the
         feature `hints` of its task; None for no hints.
       **kwargs: Arguments of `t5x.models.EncoderDecoderModel`.
     Raises:
-      ValueError: for something that is not a source, a gamma or hints_length
-        below 1, or a target that cannot be decoded.
+      ValueError: for a gamma or hints_length below 1, or a target that cannot
+        be decoded.
     """
-    source.check_source(drafter)
     ranges.check_settings(ranges.COUNT, gamma=gamma)
     super().__init__(
         draft_module.Pair(module),
@@ -100,12 +102,13 @@ class SpeculativeModel(models.EncoderDecoderModel):
           hints=example_id_converter.Hints(output_vocabulary, hints_length),
       )
     self._target_config = draft_module.read_config('target', module)
-    self._source = drafter
+    self._drafter = drafter
     self._gamma = gamma
     self._mask_padded_ids = mask_padded_ids
+    self._max_padded_ids = max_padded_ids
 
   @functools.cached_property
-  def drafting(self) -> source.Drafting:
+  def drafting(self) -> drafters.Drafting:
     """The drafter, found and read when its parameters are first needed.
 
     T5X asks for their shapes before it tells the mesh, which then takes them
@@ -116,12 +119,14 @@ class SpeculativeModel(models.EncoderDecoderModel):
     if jax.device_count() > 1:
       mesh = sharding.make_mesh(1, 1, jax.local_devices()[:1])
     target = self._target_source(mesh)
-    vocabulary = task_vocabulary.TaskVocabulary(self.output_vocabulary)
+    vocabulary = models_lib.fit_vocabulary(
+        task_vocabulary.TaskVocabulary(self.output_vocabulary), target
+    )
     # T5X asks for shapes while it traces, where Orbax cannot read on several
     # hosts. Another thread does not trace.
     with futures.ThreadPoolExecutor(1) as thread:
-      found = thread.submit(self._source.find, target, vocabulary).result()
-      drafting = thread.submit(found).result()
+      found = thread.submit(drafters.find, self._drafter, target, vocabulary)
+      drafting = thread.submit(found.result().load).result()
     if mesh is None:
       return drafting
     params = jax.device_get(drafting.params)
@@ -130,9 +135,13 @@ class SpeculativeModel(models.EncoderDecoderModel):
   def _target_source(
       self, mesh: sharding.Mesh | None = None
   ) -> models_lib.ModelSource:
-    """Return the target as sources of drafters take it."""
+    """Return the target as drafters are found for it."""
     return models_lib.ModelSource(
-        None, self._target_config, self._special_ids, mesh
+        None,
+        self._target_config,
+        self._special_ids,
+        mesh,
+        max_padded_ids=self._max_padded_ids,
     )
 
   @property
@@ -162,7 +171,7 @@ class SpeculativeModel(models.EncoderDecoderModel):
       axes = named_params.axes(self.drafting)
       variables['params_axes']['draft'] = axes
 
-  def _found(self, params: Any) -> source.Drafting:
+  def _found(self, params: Any) -> drafters.Drafting:
     """Return the drafter with its parameters in T5X's train state."""
     read = self.drafting
     own = named_params.restore(read.params, params.get('draft', {}))
@@ -234,7 +243,7 @@ class SpeculativeModel(models.EncoderDecoderModel):
       found = self._found(params)
       drafter = found.drafter(model, self._gamma)
       if _HINTS in batch:
-        source.check_reads_hints(drafter, found.description)
+        drafters.check_reads_hints(drafter, found.description)
       bound['drafter'] = samplers.Drafter(
           drafter, found.params, batch.get(_HINTS), found.description
       )

@@ -13,7 +13,7 @@ from flax.linen import partitioning
 import jax
 
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting as drafting_lib
 from speculative_t5x.speculation import contracts
 
 
@@ -35,7 +35,7 @@ def restore(like: contracts.Params, nested: Any) -> contracts.Params:
   return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
 
-def axes(drafting: source.Drafting) -> dict[str, Any]:
+def axes(drafting: drafting_lib.Drafting) -> dict[str, Any]:
   """Return the axes of all parameters, as T5X has them beside `nest`'s."""
   params = drafting.params
   structure = jax.tree.structure(params)

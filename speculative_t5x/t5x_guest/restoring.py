@@ -190,8 +190,8 @@ def _open(
   shapes = flax_core.unfreeze(train_state.params)
   opened = {}
   for role, path in paths.items():
-    opened[role] = pairing.open_checkpoint(pairing.PATHS[role], path)
-    with pairing.naming(pairing.PATHS[role]):
+    opened[role] = pairing.open_checkpoint(role, path)
+    with pairing.naming(role):
       opened[role].check_shapes(shapes[role])
   return opened
 
@@ -210,7 +210,7 @@ def _read(
   shardings = _shardings(train_state, partitioner)
   params = {}
   for role, checkpoint in opened.items():
-    with pairing.naming(pairing.PATHS[role]):
+    with pairing.naming(role):
       params[role] = checkpoint.restore_params(
           shapes[role], dtype, shardings[role]
       )

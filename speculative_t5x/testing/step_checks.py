@@ -8,7 +8,7 @@ import functools
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import lookup
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.policies import confidence
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
@@ -45,7 +45,7 @@ def check_drafter(
 
   Args:
     make: The class of the drafter, or what makes it of a target and gamma, as
-      `source.Drafting.make`.
+      `drafters.Drafting.make`.
     params: Parameters of the drafter, for a vocabulary of `vocab_size`; None
       without.
     gamma: Draft tokens per block.
@@ -61,7 +61,7 @@ def check_drafter(
     ValueError: if the drafter does not return what `contracts.Drafter` says.
   """
   target = table_model.TextModel(vocab_size)
-  drafter = source.WithoutParameters(make, '').load().drafter(target, gamma)
+  drafter = drafting.Drafting(make).drafter(target, gamma)
   reads_hints = getattr(drafter, 'reads_hints', False)
   for hints in (None, pairs.HINTS) if reads_hints else (None,):
     pair = pairs.of_tables(

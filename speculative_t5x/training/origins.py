@@ -100,7 +100,7 @@ class FromCheckpoint:
   def make(self, target: Stored, seed: int) -> Made:
     """See `Origin.make`."""
     del seed
-    opened = pairing.open_checkpoint(pairing.DRAFT_PATH, self.checkpoint_path)
+    opened = pairing.open_checkpoint('draft', self.checkpoint_path)
     if self.config is None:
       network = opened.network()
     else:

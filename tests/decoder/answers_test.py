@@ -14,8 +14,8 @@ from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import lookup_source
+from speculative_t5x.loading.drafters import lookup_drafting
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.loading.files import folder_lock
 from tests import full_disk
 from tests import memory_files
@@ -40,7 +40,7 @@ def vocabulary(tmp_path_factory):
 def decoder(vocabulary):
   return text_decoder.TextDecoder(
       tiny.model(_CONFIG),
-      lookup_source.FromContext().load(),
+      lookup_drafting.Lookup(),
       vocabulary,
       gamma=4,
       inputs_length=_INPUTS,
@@ -322,7 +322,7 @@ class TestFinder:
     assert _hints(answers.Finder(store)(request)) == [[ids]]
 
   def test_refused(self, decoder, store, vocabulary):
-    drafter = draft_model_source.from_model(decoder.tokens.target)
+    drafter = model_drafting.of_model(decoder.tokens.target)
     other = decoder.tokens.with_drafter(drafter, 2)
     no_hints = answers.Embedder(other, vocabulary, _INPUTS)
     for message, refused in (

@@ -18,9 +18,9 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as loading_models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import early_exit_source
-from speculative_t5x.loading.drafters import lookup_source
+from speculative_t5x.loading.drafters import exit_drafting
+from speculative_t5x.loading.drafters import lookup_drafting
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import sampling
@@ -50,7 +50,7 @@ def vocabulary(**options) -> vocabularies.Vocabulary:
 @functools.cache
 def models():
   draft = tiny.model(CONFIG, noise=0.15)
-  return tiny.model(CONFIG), draft_model_source.from_model(draft)
+  return tiny.model(CONFIG), model_drafting.of_model(draft)
 
 
 @functools.cache
@@ -279,7 +279,7 @@ class TestHints:
     settings |= dict(matmul_precision='highest')
     return text_decoder.TextDecoder(
         models()[0],
-        lookup_source.FromContext().load(),
+        lookup_drafting.Lookup(),
         vocabulary(),
         **(settings | options),
     )
@@ -301,7 +301,7 @@ class TestHints:
     )
 
   def test_drafter_that_does_not_read_them(self):
-    with pytest.raises(ValueError, match='does not read hints.*FromContext'):
+    with pytest.raises(ValueError, match='does not read hints.*Lookup'):
       pair().decode(TEXTS, hints=['a', None, None])
     pair().decode(TEXTS, hints=[None, None, None])
 
@@ -375,7 +375,7 @@ class TestArguments:
         tiny.config(vocab_size=16, num_encoder_layers=1, num_decoder_layers=1)
     )
     both[narrow] = (
-        model if narrow == 'target' else draft_model_source.from_model(model)
+        model if narrow == 'target' else model_drafting.of_model(model)
     )
     with pytest.raises(
         vocabularies.VocabularyError, match=f'the {narrow} only 16'
@@ -446,7 +446,7 @@ class TestLoad:
     settings |= dict(matmul_precision='highest')
     return text_decoder.load(*args, **(settings | options))
 
-  def test_draft_as_path_model_source_or_drafting(self, target, tmp_path):
+  def test_draft_as_path_model_choice_or_drafting(self, target, tmp_path):
     draft = save(tmp_path / 'draft', 0.15, has_vocabulary=False)
     model = loading_models.load_model(draft)
     expected = pair().decode(TEXTS)
@@ -454,8 +454,8 @@ class TestLoad:
         draft,
         str(draft),
         model,
-        draft_model_source.FromCheckpoint(draft),
-        draft_model_source.from_model(model),
+        model_drafting.DraftModel(draft),
+        model_drafting.of_model(model),
     ):
       made = self.load(target, each)
       assert made.tokens.loaded_drafter.description.kind == 'model'
@@ -472,8 +472,8 @@ class TestLoad:
     draft = save(tmp_path / 'draft', 0.15, has_vocabulary=False)
     made = self.load(model, draft, vocabulary=target)
     assert made.tokens.target is model
-    with pytest.raises(ValueError, match='Give the path of the target'):
-      self.load(model, early_exit_source.OfTarget(1), vocabulary=target)
+    made = self.load(model, exit_drafting.EarlyExit(1), vocabulary=target)
+    assert made.tokens.loaded_drafter.description.kind == 'early_exit'
 
   def test_suits_the_machine(self, target, monkeypatch):
     made = self.load(target)
@@ -503,6 +503,15 @@ class TestLoad:
     shutil.copy(vocabulary_file(), target / 'checkpoint_1/spiece.model')
     assert self.load(target).vocabulary.num_pieces == vocabulary().num_pieces
 
+  def test_another_vocabulary(self, tmp_path):
+    wide = tiny.config(vocab_size=512)
+    checkpoints.save(tmp_path, 1, tiny.params(wide))
+    options = {'vocabulary': vocabulary_file()}
+    with pytest.raises(vocabularies.VocabularyError, match='512 logits'):
+      self.load(tmp_path, **options)
+    made = self.load(tmp_path, **options, max_padded_ids=500)
+    assert made.tokens.target.config == wide.prepared('cpu', True)
+
   def test_what_is_not_a_drafter(self, target):
-    with pytest.raises(ValueError, match='A drafter must be a loaded model'):
-      self.load(target, lookup_source.FromContext)
+    with pytest.raises(ValueError, match='A drafter must be the path'):
+      self.load(target, lookup_drafting.Lookup)

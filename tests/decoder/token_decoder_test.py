@@ -20,7 +20,7 @@ from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models as models_lib
-from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
@@ -40,7 +40,7 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 def models():
   """Return a target, and a draft model with a moderate acceptance rate."""
   draft = tiny.model(CONFIG, noise=0.15)
-  return tiny.model(CONFIG), draft_model_source.from_model(draft)
+  return tiny.model(CONFIG), model_drafting.of_model(draft)
 
 
 @functools.cache
@@ -375,7 +375,7 @@ def _endless() -> token_decoder.TokenDecoder:
 class TestWithDrafter:
 
   def test_another_draft_and_gamma(self):
-    worse = draft_model_source.from_model(tiny.model(CONFIG, noise=1.0))
+    worse = model_drafting.of_model(tiny.model(CONFIG, noise=1.0))
     other = decoder().with_drafter(worse, 2)
     found = jax.device_get(other.speculative(request(temperature=0.0)))
     expected = speculative(temperature=0.0)
@@ -396,7 +396,7 @@ class TestWithDrafter:
     target, draft = tiny.model(CONFIG), tiny.model(CONFIG, noise=0.5)
     replaced = weakref.ref(draft)
     other = token_decoder.TokenDecoder(
-        target, draft_model_source.from_model(draft), gamma=2, max_tokens=4
+        target, model_drafting.of_model(draft), gamma=2, max_tokens=4
     )
     other = other.with_drafter(models()[1], 2)
     del draft

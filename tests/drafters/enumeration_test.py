@@ -18,9 +18,7 @@ import pytest
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import early_exit
 from speculative_t5x.drafters import in_order
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import early_exit_source
-from speculative_t5x.loading.drafters import shared_encoder_source
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -130,23 +128,23 @@ def other_head():
 
 
 def with_other_head():
-  drafter = early_exit_source.of_network(CONFIG, 1)
+  drafter = tiny.early_exit(CONFIG, 1)
   return dataclasses.replace(drafter, params=other_head())
 
 
 # What drafts, the network that it should draft with, and its parameters.
 NETWORKS = {
     'draft model': lambda: (
-        draft_model_source.from_model(tiny.model(CONFIG, noise=0.5)),
+        model_drafting.of_model(tiny.model(CONFIG, noise=0.5)),
         CONFIG,
         tiny.params(CONFIG, noise=0.5),
     ),
     'early exit': lambda: (
-        early_exit_source.of_network(CONFIG, 1), EXIT, exit_params()
+        tiny.early_exit(CONFIG, 1), EXIT, exit_params()
     ),
     'head': lambda: (with_other_head(), EXIT, exit_params(other_head())),
     'shared encoder': lambda: (
-        shared_encoder_source.from_model(
+        model_drafting.of_model(
             tiny.model(tiny_drafters.DECODER, noise=0.5)
         ),
         tiny_drafters.DECODER,

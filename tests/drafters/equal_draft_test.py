@@ -15,7 +15,6 @@ import pytest
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import nothing
-from speculative_t5x.loading.drafters import early_exit_source
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
@@ -121,7 +120,7 @@ def check_accepted_whole(target, found, drafter, draft_params):
 
 def network_drafters(params):
   """Return drafters that are the target, and their parameters."""
-  whole = early_exit_source.of_network(CONFIG, CONFIG.num_decoder_layers)
+  whole = tiny.early_exit(CONFIG, CONFIG.num_decoder_layers)
   return {
       'draft model': (
           draft_model.DraftModel(NETWORK, GAMMA, CONFIG.vocab_size),

@@ -10,27 +10,27 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
 from tests import repeat_last
 from tests import workloads
 
-SOURCE = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last')
+SOURCE = drafting.Drafting(repeat_last.RepeatLast, 'repeat_last')
 TEXTS = ['The train from Bonn is late.', 'It will rain in Turin today.']
 
 
 @functools.cache
 def decoder():
   return workloads.text_decoder(
-      SOURCE.load(), gamma=3, matmul_precision='highest'
+      SOURCE, gamma=3, matmul_precision='highest'
   )
 
 
 def own(kind):
   """Return the decoder with another class of drafter."""
-  drafter = source.WithoutParameters(kind, 'own').load()
+  drafter = drafting.Drafting(kind, 'own')
   return decoder().tokens.with_drafter(drafter, 3)
 
 
@@ -61,7 +61,7 @@ class TestPython:
     class Other(repeat_last.RepeatLast):
       special_ids = contracts.SpecialIds(**ids)
 
-    drafter = source.WithoutParameters(Other, 'other').load()
+    drafter = drafting.Drafting(Other, 'other')
     with pytest.raises(ValueError, match=rf'{name}=2.*target \w+\(end=1'):
       decoder().tokens.with_drafter(drafter, 2)
 
@@ -120,7 +120,7 @@ RETURNED = [
 ]
 # What makes a drafter, and what the error names.
 MADE = [
-    (lambda target, gamma: repeat_last.RepeatLast(target, 5), 'made for 3'),
+    (lambda target, gamma: repeat_last.RepeatLast(target, 5), 'made for 1'),
     (lambda target, gamma: repeat_last.RepeatLast(target, gamma, -1), '-1'),
     (lambda target: None, 'cannot make a drafter'),
     (lambda target, gamma: 'drafter', 'lacks max_draft_tokens'),
@@ -148,7 +148,7 @@ class TestMistakes:
       own(make)
 
   def test_a_class_instead_of_a_loaded_drafter(self):
-    with pytest.raises(ValueError, match='must be a loaded model.*RepeatLast'):
+    with pytest.raises(ValueError, match='must be the path.*RepeatLast'):
       decoder().tokens.with_drafter(repeat_last.RepeatLast, 2)
 
   def test_uniforms_that_are_indexed(self):

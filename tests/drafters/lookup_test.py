@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.drafters import lookup
-from speculative_t5x.loading.drafters import lookup_source
+from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
@@ -311,7 +311,7 @@ class TestMistakes:
   )
   def test_bounds_out_of_range(self, bounds):
     with pytest.raises(ValueError, match='m.._ngram must be'):
-      lookup_source.FromContext(**bounds)
+      lookup_drafting.Lookup(**bounds)
 
   @pytest.mark.parametrize(
       ('inputs', 'hints', 'message'),

@@ -17,8 +17,8 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import table_source
+from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.loading.drafters import ngram_drafting
 from speculative_t5x.networks import t5
 from speculative_t5x.tasks import bulletins
 from tests import workloads
@@ -83,7 +83,8 @@ class TestSmoothing:
   @pytest.mark.parametrize('num_kept', [1, 2, 3])
   @pytest.mark.parametrize('vocab_size', [VOCAB, VOCAB + 3])
   def test_agrees_with_a_plain_count(self, vocab_size, num_kept, order):
-    table = table_source.smooth(count(num_kept=num_kept), order, vocab_size, 0)
+    counts = count(num_kept=num_kept)
+    table = ngram_drafting.smooth(counts, order, vocab_size, 0)
     found = probabilities(table)
     expected = witten_bell(TEXTS, num_kept, order)
     for token in range(VOCAB):  # token 0 is never written: texts start there
@@ -98,7 +99,7 @@ class TestSmoothing:
     """The distribution after any token sums to 1, wherever a text begins."""
     rng = np.random.default_rng(0)
     texts = [rng.zipf(1.5, n) % 50 for n in rng.integers(1, 30, 300)]
-    table = table_source.smooth(count(texts, 8, 50), 2, 64, start)
+    table = ngram_drafting.smooth(count(texts, 8, 50), 2, 64, start)
     found = probabilities(table)
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=2e-6)
     expected = witten_bell([t.tolist() for t in texts], 8, 2, 50)
@@ -146,7 +147,7 @@ def save(counts, folder):
 def find(folder, vocabulary=None, order=2, **special_ids):
   ids = dataclasses.replace(SPECIAL_IDS, **special_ids)
   target = models.ModelSource(None, workloads.CONFIG, ids)
-  return table_source.FromFile(folder, order).find(target, vocabulary)
+  return ngram_drafting.NGrams(folder, order).find(target, vocabulary)
 
 
 class TestFromFile:
@@ -154,7 +155,8 @@ class TestFromFile:
   @pytest.mark.parametrize(('order', 'kind'), [(1, 'unigram'), (2, 'bigram')])
   def test_description(self, german, vocabulary, tmp_path, order, kind):
     found = find(save(german, tmp_path), vocabulary, order=order)
-    loaded = found()
+    loaded = found.load()
+    assert loaded.description == found.description
     held = sum(x.nbytes for x in jax.tree.leaves(loaded.params))
     assert found.num_bytes == held
     description = loaded.description
@@ -165,14 +167,16 @@ class TestFromFile:
 def test_short_vocabulary_of_a_table(german, vocabulary, tmp_path):
   """A draft model with logits for the most frequent tokens alone."""
   folder = str(save(german, tmp_path))
-  loaded = draft_model_source.FromCheckpoint(
+  found = model_drafting.DraftModel(
       embedded.draft_checkpoint(),
       short_vocabulary=folder,
       short_vocabulary_size=256,
   ).find(
       models.find_model(checkpoints.open(embedded.target_checkpoint())),
       vocabulary,
-  )()
+  )
+  loaded = found.load()
+  assert loaded.description == found.description
   assert loaded.description.short_vocabulary == 256
   assert loaded.description.table == folder
   assert loaded.models[0].config.head_size == 256
@@ -218,7 +222,7 @@ def test_damaged_file(tmp_path):
     [
         (lambda: count([[], []]), 'no tokens'),
         (lambda: count([[2, -1, 3]]), 'the token -1, which is no id'),
-        (lambda: table_source.FromFile('table', order=3), 'order must be 1'),
+        (lambda: ngram_drafting.NGrams('table', order=3), 'order must be 1'),
     ],
 )
 def test_bad_input(run, message):

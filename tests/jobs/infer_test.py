@@ -23,8 +23,8 @@ from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import lookup_source
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
+from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
@@ -41,7 +41,7 @@ from tests import workloads
 
 pytestmark = pytest.mark.long
 
-_LOOKUP = {'drafter': lookup_source.FromContext(), 'tokens': True}
+_LOOKUP = {'drafter': lookup_drafting.Lookup(), 'tokens': True}
 _TEXTS = [source for source, _ in bulletins.read_pairs('validation')[:7]]
 
 
@@ -449,7 +449,7 @@ class _Repeating:
   """A decoder whose outputs are its inputs."""
 
   target_model = network_lib.NetworkModel(workloads.CONFIG, t5.SPECIAL_IDS)
-  loaded_drafter, drafter = source.NOTHING, nothing.Nothing(1)
+  loaded_drafter, drafter = drafting.Drafting(), nothing.Nothing(1)
   options = options_lib.Options(gamma=1, max_tokens=16)
   mesh = matmul_precision = None
   target = types.SimpleNamespace(
@@ -517,6 +517,13 @@ def test_memory_does_not_grow_with_the_lines(
       assert row['example_id'] == number
       assert row['input'] == row['prediction'] == texts[number % 100]
   assert number == num_lines - 1
+
+
+def test_another_vocabulary(tmp_path):
+  pair = workloads.save_pair(tmp_path, vocab_size=4096)
+  plainly = {'drafter': None, 'target_config': None, 'output_dir': tmp_path}
+  with pytest.raises(vocabularies.VocabularyError, match='4096 logits'):
+    infer.infer(**_arguments(pair, inputs='-', **plainly))
 
 
 def test_what_the_workload_decides_of_the_decoder(paths):

@@ -55,7 +55,7 @@ class TestTask:
       np.add.at(expected, [*vocabulary.encode(text), 1], 1)
     np.testing.assert_array_equal(counts.counts, expected)
     assert counts.counts[1] == counts.totals[-1] == 50
-    counts.check_fits('', 2048, 1, vocabulary)
+    counts.check_fits('', 2048, 1, vocabulary, 128)
     found = token_counts.load(tmp_path / 'new')
     for name, value in vars(counts).items():
       np.testing.assert_array_equal(getattr(found, name), value)
@@ -101,7 +101,7 @@ class TestPredictions:
       assert found.counts[[1, 5, 6, 7, 9]].tolist() == expected
       assert found.origin == ', '.join(times * [path])
       vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
-      found.check_fits('', 2048, 1, vocabulary)
+      found.check_fits('', 2048, 1, vocabulary, 128)
 
   def test_ids_without_a_piece(self, tmp_path, capsys):
     """The target wrote them: its head is wider than its vocabulary."""
@@ -113,9 +113,17 @@ class TestPredictions:
     )  # fmt: skip
     assert '1 of the tokens are sentinels' in capsys.readouterr().out
     vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
-    counts.check_fits('', 2054, 1, vocabulary)
+    counts.check_fits('', 2054, 1, vocabulary, 128)
     with pytest.raises(token_counts.TableError, match='only 2053 logits'):
-      counts.check_fits('', 2053, 1, vocabulary)
+      counts.check_fits('', 2053, 1, vocabulary, 128)
+
+  def test_table_of_a_smaller_vocabulary(self, tmp_path):
+    path = write_rows(tmp_path / 'predictions.jsonl', {'tokens': [5, 9, 5]})
+    counts = run(tmp_path / 'table', predictions=path)
+    counts.check_fits('', 2304, 1, None, 128)  # sentinels and padding
+    counts.check_fits('', 4096, 1, None, 2048)
+    with pytest.raises(token_counts.TableError, match='has 4096 logits'):
+      counts.check_fits('', 4096, 1, None, 128)
 
   @pytest.mark.parametrize(
       ('row', 'settings', 'message'),

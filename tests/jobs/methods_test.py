@@ -8,7 +8,7 @@ import pytest
 
 from speculative_t5x.jobs import methods
 from speculative_t5x.jobs import walltime
-from speculative_t5x.loading.drafters import lookup_source
+from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import runs
@@ -31,7 +31,7 @@ def measure(tmp_path_factory):
           target_config=workloads.CONFIG,
           checkpoint_path=pair.target,
           task_feature_lengths=workloads.LENGTHS,
-          drafters=[lookup_source.FromContext()],
+          drafters=[lookup_drafting.Lookup()],
           policies=[
               draft_length.Fixed(),
               expected_speed.ExpectedSpeed(0.1, 1.5),

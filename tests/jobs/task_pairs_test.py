@@ -26,8 +26,8 @@ from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
-from speculative_t5x.loading.drafters import lookup_source
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
+from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import acceptance
@@ -156,7 +156,7 @@ def _pairs(saved, name, **changes):
   options = {
       'drafts': {
           'small': workloads.drafter(saved.draft, workloads.CONFIG),
-          'copy': lookup_source.FromContext(),
+          'copy': lookup_drafting.Lookup(),
       },
       'workload': workload.Workload(
           mixture_or_task_name=ende.BULLETINS,
@@ -170,7 +170,7 @@ def _pairs(saved, name, **changes):
 
 
 def _uniform():
-  return source.WithoutParameters(tables.make_uniform, 'uniform')
+  return drafting.Drafting(tables.make_uniform, 'uniform')
 
 
 def _tables(folder):
@@ -188,7 +188,7 @@ def test_killed_twice(saved, events, tmp_path, capsys):
   """The same command ends with the same tables, and measures nothing twice."""
   tasks = [
       _pairs(saved, 'EnDe', scored={'uniform': _uniform()}),
-      _pairs(saved, 'mine', drafts={'copy': lookup_source.FromContext()}),
+      _pairs(saved, 'mine', drafts={'copy': lookup_drafting.Lookup()}),
   ]
   measure = functools.partial(
       task_pairs.measure, tasks=tasks, tables=_ALL, settings=_SETTINGS
@@ -333,7 +333,7 @@ class TestBadInput:
 
   def test_one_draft_of_six_does_not_fit(self, saved, events, tmp_path):
     """It is named before any is measured, and finished cells are kept."""
-    good = _pairs(saved, 'EnDe', drafts={'copy': lookup_source.FromContext()})
+    good = _pairs(saved, 'EnDe', drafts={'copy': lookup_drafting.Lookup()})
     task_pairs.measure(tmp_path, [good], ['table3'], _SETTINGS)
     kept = sorted(tmp_path.rglob('*'))
     events.names.clear(), events.targets.clear()

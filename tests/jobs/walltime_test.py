@@ -24,8 +24,8 @@ from speculative_t5x.jobs import walltime
 from speculative_t5x.jobs import workload
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.policies import schedule
 from speculative_t5x.research import run_record
@@ -89,7 +89,7 @@ def paths(tmp_path_factory):
   return workloads.save_pair(tmp_path_factory.mktemp('pair'))
 
 
-_find_drafter = draft_model_source.FromCheckpoint.find
+_find_drafter = model_drafting.DraftModel.find
 
 
 def _measure(paths, output_dir, **changes):
@@ -191,10 +191,8 @@ def again(ran, paths, tmp_path, monkeypatch):
 
   def find_drafter(drafter, target, vocabulary):
     (draft,) = ran.decoder.loaded_drafter.models
-    draft = dataclasses.replace(
-        draft, checkpoint=f'{drafter.checkpoint_path}/1'
-    )
-    return lambda: draft_model_source.from_model(draft)
+    draft = dataclasses.replace(draft, checkpoint=f'{drafter.model}/1')
+    return model_drafting.of_model(draft)
 
   def measure(programs, batches, settings, name, reference):
     decoder = programs.decoder
@@ -219,9 +217,7 @@ def again(ran, paths, tmp_path, monkeypatch):
     return ran.texts[int(written[0].sampling.temperature > 0)]
 
   monkeypatch.setattr(workload.Workload, 'find_target', find_target)
-  monkeypatch.setattr(
-      draft_model_source.FromCheckpoint, 'find', find_drafter
-  )
+  monkeypatch.setattr(model_drafting.DraftModel, 'find', find_drafter)
   monkeypatch.setattr(walltimes, 'measure', measure)
   monkeypatch.setattr(acceptance, 'write', write)
   monkeypatch.setattr(acceptance, 'collect', collect)
@@ -323,19 +319,19 @@ class TestSweep:
 
   def test_earlier_drafters_are_released(self, again, monkeypatch):
     """Only the last drafter is in memory while the next is read."""
-    find, loaded, held = draft_model_source.FromCheckpoint.find, [], []
+    find, loaded, held = model_drafting.DraftModel.find, [], []
 
     def watch(*options):
-      def load():
+      def read():
         gc.collect()
         held.append([drafter() is not None for drafter in loaded])
-        drafter = find(*options)()
+        drafter = find(*options)
         loaded.append(weakref.ref(drafter))
         return drafter
 
-      return load
+      return drafting.Drafting(read=read)
 
-    monkeypatch.setattr(draft_model_source.FromCheckpoint, 'find', watch)
+    monkeypatch.setattr(model_drafting.DraftModel, 'find', watch)
     again.run(drafters=[workloads.drafter(f'/drafts/{i}') for i in '123'])
     assert held == [[], [True], [False, True]]
 
@@ -506,10 +502,10 @@ class TestBadInput:
       [
           (
               lambda path: workloads.drafter(str(path), workloads.CONFIG),
-              'DRAFT_CHECKPOINT_PATH',
+              'The draft: .*missing',
           ),
           (
-              lambda _: source.WithoutParameters(_OtherIds, 'other'),
+              lambda _: drafting.Drafting(_OtherIds, 'other'),
               'end=2',
           ),
       ],
@@ -520,7 +516,7 @@ class TestBadInput:
     """It is refused before anything is loaded or measured for the first."""
     target = models.find_model(checkpoints.open(paths.target), workloads.CONFIG)
     monkeypatch.setattr(
-        draft_model_source.FromCheckpoint,
+        model_drafting.DraftModel,
         'find',
         lambda drafter, _, vocabulary: _find_drafter(
             drafter, target, vocabulary

@@ -160,7 +160,7 @@ class TestVocabularyFits:
     vocabulary = vocabularies.load(vocabulary_files.train(tmp_path / 'a.model'))
     missing = 24 - vocabulary.num_pieces
     target, draft = (
-        types.SimpleNamespace(config=tiny.config(vocab_size=size - missing))
+        models.ModelSource(None, tiny.config(vocab_size=size - missing))
         for size in (target, draft)
     )
     fit = lambda: models.fit_vocabulary(vocabulary, target, [draft])
@@ -171,6 +171,41 @@ class TestVocabularyFits:
         vocabularies.VocabularyError, match=f'the {narrow} only'
     ):
       fit()
+
+  @pytest.mark.parametrize(
+      ('num_ids', 'logits'),
+      [
+          (32_100, 32_128),  # T5, Flan-T5
+          (32_000, 32_128),  # T5, from a file without its sentinels
+          (250_100, 250_112),  # mT5
+          (256_300, 256_384),  # umT5
+          (384, 384),  # ByT5: 256 bytes, 3 special tokens, 125 sentinels
+          (32_100, 32_100),  # CodeT5
+          (4_000, 4_096),  # the Multi30k pair
+      ],
+  )
+  def test_padding_of_public_models(self, num_ids, logits):
+    fit_ids(num_ids, logits)
+
+  @pytest.mark.parametrize('role', ['target', 'draft'])
+  def test_more_logits_than_padding(self, role):
+    with pytest.raises(
+        vocabularies.VocabularyError, match=f'2148 pieces, the {role} .* 4096'
+    ):
+      fit_ids(2148, **{role: 4096})
+    fit_ids(2148, **{role: 4096}, max_padded_ids=1948)
+
+
+def fit_ids(num_ids, target=None, draft=None, **options):
+  """Fit a vocabulary to models of so many logits, by default as many."""
+  vocabulary = types.SimpleNamespace(num_ids=num_ids, num_pieces=num_ids)
+  vocabulary.within = lambda _: vocabulary
+  target, draft = (
+      models.ModelSource(None, tiny.config(vocab_size=size or num_ids))
+      for size in (target, draft)
+  )
+  target = dataclasses.replace(target, **options)
+  models.fit_vocabulary(vocabulary, target, [draft])
 
 
 # All sizes differ, so that none can be mistaken for another.

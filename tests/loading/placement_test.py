@@ -11,7 +11,7 @@ import pytest
 
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 from speculative_t5x.research.simulation import t5_published
@@ -31,7 +31,9 @@ def _source(config=None, rules=sharding.MODEL_PARALLEL):
 
 
 def _found(*drafts, num_bytes=0):
-  return source.Found(lambda: source.NOTHING, drafts, num_bytes)
+  return drafting.Drafting(
+      models=drafts, num_bytes=num_bytes, read=drafting.Drafting
+  )
 
 
 @pytest.fixture
@@ -156,7 +158,7 @@ class TestChoice:
     assert _needed(8, (1, 2), drafters=[_found(wide)]) > sizes[0]
     more = _needed(8, (1, 2), drafters=[_found(_source(), num_bytes=7)])
     assert more == sizes[0] + 7
-    assert _needed(8, (1, 2), drafters=[lambda: source.NOTHING]) < sizes[0]
+    assert _needed(8, (1, 2), drafters=[drafting.Drafting()]) < sizes[0]
 
   def test_batches_beside(self):
     assert _needed(2, (2, 1), beside=8) == _needed(16, (2, 1))

@@ -10,10 +10,8 @@ import pytest
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import early_exit_source
-from speculative_t5x.loading.drafters import shared_encoder_source
-from speculative_t5x.loading.drafters import table_source
+from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.loading.drafters import ngram_drafting
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import near_ties
@@ -45,7 +43,7 @@ def short_decoder(shape=None, rules=sharding.REPLICATED):
   decoder = pairs.decoder(shape, rules)
   draft, mesh = pairs.params(pairs.DRAFT), pairs.mesh_of(shape)
   model = models.make_model(pairs.DRAFT, draft, mesh=mesh, rules=rules)
-  short = draft_model_source.from_model(
+  short = model_drafting.of_model(
       models.shorten_head(model, range(1, 25))
   )
   return decoder.with_drafter(short, pairs.GAMMA)
@@ -57,8 +55,8 @@ def table_decoder(shape=None):
   counts = token_counts.count(
       rng.integers(1, 64, (50, 20)), num_pieces=64, eos_id=1, num_kept=4
   )
-  table = table_source.smooth(counts, 2, 64, 0)
-  loaded = table_source.from_table(table, 2, mesh=pairs.mesh_of(shape))
+  table = ngram_drafting.smooth(counts, 2, 64, 0)
+  loaded = ngram_drafting.of_table(table, 2, mesh=pairs.mesh_of(shape))
   return pairs.decoder(shape).with_drafter(loaded, pairs.GAMMA)
 
 
@@ -73,7 +71,7 @@ def sharing_decoder(kind, shape=None):
   """Return a target and a drafter that shares some of it."""
   mesh = pairs.mesh_of(shape)
   if kind == 'early_exit':
-    drafter = early_exit_source.of_network(SHARING_TARGET, 1)
+    drafter = tiny.early_exit(SHARING_TARGET, 1)
   else:
     draft = models.make_model(
         SHARING_DRAFT,
@@ -81,7 +79,7 @@ def sharing_decoder(kind, shape=None):
         mesh=mesh,
         rules=sharding.REPLICATED,
     )
-    drafter = shared_encoder_source.from_model(draft)
+    drafter = model_drafting.of_model(draft)
   return token_decoder.TokenDecoder(
       models.make_model(
           SHARING_TARGET, pairs.params(SHARING_TARGET), mesh=mesh

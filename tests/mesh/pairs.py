@@ -8,7 +8,7 @@ import jax
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
-from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import sharding
 from tests import tiny
 
@@ -38,7 +38,7 @@ def decoder(
   mesh = mesh_of(shape)
   return token_decoder.TokenDecoder(
       models.make_model(TARGET, params(TARGET), mesh=mesh),
-      draft_model_source.from_model(
+      model_drafting.of_model(
           models.make_model(DRAFT, params(DRAFT), mesh=mesh, rules=rules)
       ),
       gamma=GAMMA,

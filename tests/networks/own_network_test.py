@@ -16,9 +16,8 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import early_exit_source
-from speculative_t5x.loading.drafters import shared_encoder_source
+from speculative_t5x.loading.drafters import exit_drafting
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
@@ -48,7 +47,7 @@ def _decoder() -> token_decoder.TokenDecoder:
       for scale in (1.0, 1.05)
   )
   return token_decoder.TokenDecoder(
-      target, draft_model_source.from_model(draft), gamma=3, max_tokens=LENGTH
+      target, model_drafting.of_model(draft), gamma=3, max_tokens=LENGTH
   )
 
 
@@ -150,7 +149,7 @@ def test_layers_of_the_target_draft_from_its_first_tokens_on():
   target = models.make_model(_Layered(12), _params(), special_ids=ids)
   decoder = token_decoder.TokenDecoder(
       target,
-      early_exit_source.of_network(target.config, 1),
+      tiny.early_exit(target.config, 1),
       gamma=3,
       max_tokens=LENGTH,
   )
@@ -190,7 +189,7 @@ def _on_features_of(network) -> token_decoder.TokenDecoder:
   draft = models.make_model(_Reading(12), _params(), special_ids=IDS)
   return token_decoder.TokenDecoder(
       models.make_model(network, _params(), special_ids=IDS),
-      shared_encoder_source.from_model(draft),
+      model_drafting.of_model(draft),
       gamma=3,
       max_tokens=LENGTH,
   )
@@ -212,7 +211,7 @@ def test_features_of_a_network_that_computes_none():
 
 def test_without_the_layers_that_a_drafter_asks_for():
   with pytest.raises(ValueError, match='first_layers'):
-    early_exit_source.OfTarget(1).find(models.ModelSource(None, NETWORK), None)
+    exit_drafting.EarlyExit(1).find(models.ModelSource(None, NETWORK), None)
 
 
 class _Unread:

@@ -16,7 +16,7 @@ import pytest
 
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.policies import schedule
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
@@ -108,7 +108,7 @@ def decoder(length: int, policy=FIXED) -> token_decoder.TokenDecoder:
   )
   return token_decoder.TokenDecoder(
       tiny.model(target),
-      draft_model_source.from_model(tiny.model(draft)),
+      model_drafting.of_model(tiny.model(draft)),
       gamma=GAMMA,
       max_tokens=length,
       policy=policy,

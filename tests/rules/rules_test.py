@@ -15,7 +15,7 @@ import pytest
 from speculative_t5x import testing
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.rules import block
 from speculative_t5x.rules import description
 from speculative_t5x.rules import exact_match
@@ -198,7 +198,7 @@ LENIENCE = 'lenience(lenience=0.0)'
 _GIN = """
 from __gin__ import dynamic_registration
 
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading import drafters
 from speculative_t5x.tasks import ende
 from tests import repeat_last
 
@@ -211,10 +211,10 @@ NUM_EXAMPLES = 4
 BATCH_SIZE = 2
 GAMMA = 3
 
-DRAFTER = @source.WithoutParameters()
-source.WithoutParameters:
+DRAFTER = @drafters.Drafting()
+drafters.Drafting:
   make = @repeat_last.RepeatLast
-  kind = 'repeat_last'
+  description = 'repeat_last'
 """
 
 
@@ -273,7 +273,7 @@ def decoder():
 
 
 def make_decoder(**options):
-  drafter = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last')
+  drafter = drafting.Drafting(repeat_last.RepeatLast, 'repeat_last')
   return workloads.text_decoder(
       drafter.load(), gamma=3, matmul_precision='highest', **options
   )

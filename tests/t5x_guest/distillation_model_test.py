@@ -20,7 +20,7 @@ import tensorflow as tf
 from speculative_t5x import t5x_guest
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.t5x_guest import freezing
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
@@ -438,10 +438,10 @@ class TestBadInput:
               '64 tokens and the draft model of 12',
           ),
           (
-              {'drafter': source.WithoutParameters(
+              {'drafter': drafting.Drafting(
                   repeat_last.RepeatLast, 'repeat_last'
               )},
-              'drafter is WithoutParameters',
+              'drafter is Drafting',
           ),
           (
               {'optimizer_def': tiny_pair.OPTIMIZER},
@@ -458,7 +458,7 @@ class TestBadInput:
     paths = folder / 'target', tmp_path / 'typo'
     made = initializer(tiny_pair.distillation(), *paths)
     with pytest.raises(
-        checkpoints.CheckpointError, match='draft .DRAFT_CHECKPOINT_PATH'
+        checkpoints.CheckpointError, match='^The draft: '
     ):
       made.from_scratch(jax.random.PRNGKey(0))
 

@@ -22,11 +22,11 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import early_exit_source
-from speculative_t5x.loading.drafters import in_order_source
-from speculative_t5x.loading.drafters import lookup_source
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
+from speculative_t5x.loading.drafters import exit_drafting
+from speculative_t5x.loading.drafters import in_order_drafting
+from speculative_t5x.loading.drafters import lookup_drafting
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.t5x_guest import named_params
 from speculative_t5x.tasks import bulletins
 from tests import process_state
@@ -63,7 +63,7 @@ def folder(tmp_path_factory):
 
 
 def draft_model(folder, **kwargs):
-  return draft_model_source.FromCheckpoint(folder / 'model', **kwargs)
+  return model_drafting.DraftModel(folder / 'model', **kwargs)
 
 
 # The job's own files, in place of T5X's, with the sizes of TARGET.
@@ -206,7 +206,7 @@ class TestHints:
   def test_reach_the_drafter(self, greedy):
     """The hint of each example is its output, which is copied."""
     model = tiny_pair.model(
-        drafter=lookup_source.FromContext(only_hints=True), hints_length=20
+        drafter=lookup_drafting.Lookup(only_hints=True), hints_length=20
     )
     params = {'target': tiny.params(TARGET)}
     aux = {
@@ -237,24 +237,24 @@ class TestAxes:
   """T5X partitions the parameters of drafters that are to be partitioned."""
 
   def test_of_drafters_in_order(self):
-    loaded = draft_model_source.from_model(tiny.model(DRAFT))
+    loaded = model_drafting.of_model(tiny.model(DRAFT))
     first = jax.tree.leaves(loaded.params)[0]
-    drafting = in_order_source.from_drafters([
-        source.Drafting(lambda target, gamma: None, loaded.description),
+    joined = in_order_drafting.joined([
+        drafting.Drafting(lambda target, gamma: None, loaded.description),
         dataclasses.replace(loaded, axes={'a': jax.P('vocab', 'embed')},
                             params={'a': first}),
         dataclasses.replace(loaded, params={'b': {'c': first}}, models=()),
     ])  # fmt: skip
     found = flax.traverse_util.flatten_dict(
-        named_params.axes(drafting), sep='/'
+        named_params.axes(joined), sep='/'
     )
     names = {name: metadata.names for name, metadata in found.items()}
     assert names == {
         '1/a_axes': ('vocab', 'embed'), '2/b/c_axes': (None,) * first.ndim
     }  # fmt: skip
-    nested = named_params.nest(drafting.params)
+    nested = named_params.nest(joined.params)
     assert nested['2']['b']['c'] is first
-    again = named_params.restore(drafting.params, flax.core.freeze(nested))
+    again = named_params.restore(joined.params, flax.core.freeze(nested))
     assert again[0] is None and again[2]['b']['c'] is first
 
 
@@ -263,10 +263,10 @@ class TestRefusals:
   @pytest.mark.parametrize(
       ('drafter', 'said'),
       [
-          (early_exit_source.OfTarget(9), 'exit_layer must be'),
+          (exit_drafting.EarlyExit(9), 'exit_layer must be'),
           (
-              draft_model_source.FromCheckpoint('typo'),
-              'DRAFT_CHECKPOINT_PATH.*typo',
+              model_drafting.DraftModel('typo'),
+              'The draft: .*typo',
           ),
       ],
   )

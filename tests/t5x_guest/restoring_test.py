@@ -156,10 +156,10 @@ class TestRefusals:
   @pytest.mark.parametrize(
       ('target', 'draft', 'message'),
       [
-          ('typo', 'draft', 'CHECKPOINT_PATH.*typo'),
-          ('target', 'typo', 'DRAFT_CHECKPOINT_PATH.*typo'),
+          ('typo', 'draft', 'The target: .*typo'),
+          ('target', 'typo', 'The draft: .*typo'),
           # A complete job needs none until its drafter turns out to be one.
-          ('target', None, 'DRAFT_CHECKPOINT_PATH'),
+          ('target', None, 'The draft: the path'),
       ],
   )
   def test_missing_path(self, folder, target, draft, message):

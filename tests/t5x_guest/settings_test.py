@@ -63,8 +63,8 @@ def target(model):
 
 
 def draft(model):
-  # A pair in training; in decoding, where the drafter comes from.
-  return (model.module.draft or model._source.module).config
+  # A pair in training; in decoding, the choice of a drafter.
+  return (model.module.draft or model._drafter.module).config
 
 
 def assert_sizes(config, name):

@@ -13,7 +13,7 @@ from t5x import partitioning
 from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
-from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import t5
 from tests import tiny
 
@@ -54,12 +54,12 @@ def modules(**overrides) -> tuple[network.Transformer, network.Transformer]:
 
 
 class DraftOfParams:
-  """The source of the draft model of `params`, without a checkpoint."""
+  """The choice of the draft model of `params`, without a checkpoint."""
 
   def find(self, target, vocabulary):
     draft = tiny.model(configs()[1], noise=0.5)
     draft = dataclasses.replace(draft, special_ids=target.special_ids)
-    return lambda: draft_model_source.from_model(draft)
+    return model_drafting.of_model(draft)
 
 
 def state(model: t5x_guest.SpeculativeModel) -> flax_core.FrozenDict:

@@ -10,7 +10,7 @@ import pytest
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -83,7 +83,7 @@ def _plain(params, inputs, ids, temperature):
         lambda *given: dataclasses.replace(make(*given), forbidden=(0,)),
     )
     decoder = token_decoder.TokenDecoder(
-        models.make_model(_CONFIG, params), source.NOTHING, gamma=1,
+        models.make_model(_CONFIG, params), drafting.Drafting(), gamma=1,
         max_tokens=_LENGTH,
     )  # fmt: skip
   (request,) = tiny.requests(

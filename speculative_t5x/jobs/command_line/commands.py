@@ -169,9 +169,8 @@ JOBS = {
     'check-pair': Job(
         'check_pair.check_pair',
         'configs/runs/check_pair.gin',
-        'checks whether two checkpoints can be used as a pair',
-        output_macro='CHECK_OUTPUT_DIR',
-        on_host=True,
+        'finds a pair and places it on this machine; reads no weights',
+        optional=_CONFIGS,
     ),
     'tpu-preflight': Job(
         'tpu_preflight.tpu_preflight',

@@ -3,92 +3,63 @@
 """Whether two checkpoints hold the networks that they are loaded as."""
 
 import contextlib
+from typing import Literal
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
 from speculative_t5x.networks import network
 
-# The settings that give the checkpoints of a pair.
-TARGET_PATH, DRAFT_PATH = 'CHECKPOINT_PATH', 'DRAFT_CHECKPOINT_PATH'
-PATHS = {'target': TARGET_PATH, 'draft': DRAFT_PATH}  # by role
-_ROLES = {path: role for role, path in PATHS.items()}
-CONFIGS = {TARGET_PATH: 'TARGET_CONFIG', DRAFT_PATH: 'DRAFT_CONFIG'}
+Role = Literal['target', 'draft']
 
 
-def naming(path_name: str) -> contextlib.AbstractContextManager[None]:
-  """Name the setting that gave a checkpoint's path in errors within.
-
-  Args:
-    path_name: TARGET_PATH or DRAFT_PATH.
-  """
-  prefix = f'The {_ROLES[path_name]} ({path_name})'
-  return errors.prefixed(prefix, checkpoints.CheckpointError)
+def naming(role: Role) -> contextlib.AbstractContextManager[None]:
+  """Name the model of a pair in errors of its checkpoint within."""
+  return errors.prefixed(f'The {role}', checkpoints.CheckpointError)
 
 
 def open_checkpoint(
-    path_name: str, path: checkpoints.Path | None
+    role: Role, path: checkpoints.Path | None
 ) -> checkpoints.Checkpoint:
-  """Open a checkpoint; errors name the setting that gave its path.
+  """Open the checkpoint of a model of a pair, which errors name.
 
-  Of a checkpoint that holds a pair, it is the model of the setting.
+  Of a checkpoint that holds both, it is the one of the role.
 
   Raises:
     checkpoints.CheckpointError: if there is none, or no path.
   """
-  with naming(path_name):
+  with naming(role):
     if path is None:
-      raise checkpoints.CheckpointError('a path is needed.')
-    return checkpoints.open(path).of(_ROLES[path_name])
+      raise checkpoints.CheckpointError('the path of a checkpoint is needed.')
+    return checkpoints.open(path).of(role)
 
 
 def check_networks(
-    target: models.ModelSource, draft: models.ModelSource
+    target: models.Model | models.ModelSource, draft: models.ModelSource
 ) -> None:
-  """Check that both checkpoints hold the networks that are configured.
+  """Check that checkpoints hold the networks that they are loaded as.
+
+  The target's is checked too, unless something else has read it.
 
   Raises:
-    checkpoints.CheckpointError: see `check_network`.
+    checkpoints.CheckpointError: naming the model, and whether the two look
+      swapped.
   """
-  if target.checkpoint is None:
-    check_network(DRAFT_PATH, draft, None)
-    return
-  check_network(TARGET_PATH, target, draft)
-  check_network(DRAFT_PATH, draft, target)
-
-
-def check_network(
-    path_name: str,
-    model: models.ModelSource,
-    other: models.ModelSource | None,
-) -> None:
-  """Check that a checkpoint holds the network that it is loaded as.
-
-  Args:
-    path_name: TARGET_PATH or DRAFT_PATH, by which `model` is given.
-    model: The model that is checked.
-    other: The other one of the pair, None if it cannot be read.
-  Raises:
-    checkpoints.CheckpointError: naming the setting that is wrong, and whether
-      the two look swapped.
-  """
-  holds = lambda one, by: one.checkpoint.holds(
-      models.abstract_params(by.config)
-  )
-  with naming(path_name):
+  pair = {'draft': draft}
+  if isinstance(target, models.ModelSource) and target.checkpoint is not None:
+    pair = {'target': target, **pair}
+  expected = {x: models.abstract_params(pair[x].config) for x in pair}
+  for role, model in pair.items():
     try:
-      model.checkpoint.check_shapes(models.abstract_params(model.config))
+      with naming(role):
+        model.checkpoint.check_shapes(expected[role])
     except checkpoints.CheckpointError as error:
       message = str(error)
-      if other is not None and holds(model, other):
-        (other_name,) = CONFIGS.keys() - {path_name}
-        message += f' It fits {CONFIGS[other_name]}.'
-        if holds(other, model):
-          message = (
-              f'{model.checkpoint.folder} holds the network of'
-              f' {CONFIGS[other_name]}, not that of {CONFIGS[path_name]}:'
-              f' {path_name} and {other_name} look swapped.'
-          )
+      for other in pair.keys() - {role}:
+        if model.checkpoint.holds(expected[other]):
+          message += f' It fits the {other}.'
+          if pair[other].checkpoint.holds(expected[role]):
+            message = f'{message[:-1]}, and that fits the {role}: swap them.'
       raise checkpoints.CheckpointError(message) from error
 
 

@@ -23,11 +23,10 @@ from speculative_t5x.drafters import tables
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import early_exit_source
-from speculative_t5x.loading.drafters import shared_encoder_source
-from speculative_t5x.loading.drafters import source
-from speculative_t5x.loading.drafters import table_source
+from speculative_t5x.loading.drafters import drafting
+from speculative_t5x.loading.drafters import exit_drafting
+from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.loading.drafters import ngram_drafting
 from speculative_t5x.networks import t5
 from speculative_t5x.research.simulation import t5_published
 
@@ -60,7 +59,7 @@ class NamedDraft:
   @property
   def is_own(self) -> bool:
     """Whether it is a network with parameters and a cache of its own."""
-    is_shared = self.description.kind == early_exit_source.KIND
+    is_shared = self.description.kind == exit_drafting.KIND
     return self.config is not None and not is_shared
 
   def num_bytes(self, workload: memory.Workload) -> memory.DeviceBytes:
@@ -77,13 +76,13 @@ class NamedDraft:
       target: models.Model,
       make_model: MakeModel,
       make_table: MakeTable,
-  ) -> source.Drafting:
+  ) -> drafting.Drafting:
     """Return the drafter for a target of the config that it was found for.
 
     `make_model` makes a network of its own, and `make_table` a table.
     """
     if self.table is not None:
-      return source.Drafting(
+      return drafting.Drafting(
           tables.make_ngram,
           self.description,
           params=make_table(self.table),
@@ -91,10 +90,8 @@ class NamedDraft:
       )
     if not self.is_own:
       num_layers = self.config.num_decoder_layers
-      return early_exit_source.of_network(target.config, num_layers)
-    is_whole = self.description.kind == draft_model_source.KIND
-    module = draft_model_source if is_whole else shared_encoder_source
-    return module.from_model(make_model(self.config))
+      return exit_drafting.EarlyExit(num_layers).find(target, None)
+    return model_drafting.of_model(make_model(self.config))
 
 
 def network_name(name: str) -> str:
@@ -112,9 +109,9 @@ def find(name: str, target: t5.T5Config) -> NamedDraft:
     ValueError: for an unknown name, or layers that a target or a decoder cannot
       have.
   """
-  orders = {kind: order for order, kind in table_source.KINDS.items()}
+  orders = {kind: order for order, kind in ngram_drafting.KINDS.items()}
   if name in orders:
-    shapes = table_source.abstract_table(orders[name], target.vocab_size)
+    shapes = ngram_drafting.abstract_table(orders[name], target.vocab_size)
     count = sum(x.size for x in jax.tree.leaves(shapes))
     described = descriptions.DrafterDescription(name, name, num_params=count)
     return NamedDraft(described, table=shapes)
@@ -126,7 +123,7 @@ def find(name: str, target: t5.T5Config) -> NamedDraft:
           dataclasses.replace(config, head_size=None)
       ),
       dtype=jnp.dtype(config.dtype).name,
-      model_parallel=None if kind == early_exit_source.KIND else False,
+      model_parallel=None if kind == exit_drafting.KIND else False,
       short_vocabulary=config.head_size,
   )
   return NamedDraft(described, config)
@@ -137,7 +134,7 @@ def _network(name: str, target: t5.T5Config) -> tuple[str, t5.T5Config]:
   found = _NETWORK.fullmatch(name)
   if found and found['exit']:
     config = target.first_layers(int(found['exit'])).without_encoder()
-    return early_exit_source.KIND, config
+    return exit_drafting.KIND, config
   short, most = found and found['short'], t5_published.VOCAB_SIZE
   if (
       found is None
@@ -146,7 +143,7 @@ def _network(name: str, target: t5.T5Config) -> tuple[str, t5.T5Config]:
   ):
     raise ValueError(
         f'There is no draft {name!r}. Choose one of'
-        f' {", ".join([*t5_published.SIZES, *table_source.KINDS.values()])},'
+        f' {", ".join([*t5_published.SIZES, *ngram_drafting.KINDS.values()])},'
         ' early_exit_<layers>, or shared_encoder_<layers>_<size>, e.g.'
         ' shared_encoder_2_small; or add _short_<tokens> to a size or to'
         f' shared_encoder: a short head has 2 to {most} tokens.'
@@ -155,8 +152,8 @@ def _network(name: str, target: t5.T5Config) -> tuple[str, t5.T5Config]:
   if short:
     config = dataclasses.replace(config, head_size=int(short))
   if found['layers'] is None:
-    return draft_model_source.KIND, config
-  return shared_encoder_source.KIND, dataclasses.replace(
+    return model_drafting.KINDS[False], config
+  return model_drafting.KINDS[True], dataclasses.replace(
       config,
       num_encoder_layers=0,
       num_decoder_layers=int(found['layers']),

@@ -21,7 +21,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading.compatibility import memory
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
@@ -193,14 +193,14 @@ class Bench:
   def _plain(self) -> token_decoder.TokenDecoder:
     return token_decoder.TokenDecoder(
         _random_model(self._target_name, self._target_config, seed=1),
-        source.NOTHING,
+        drafting.Drafting(),
         gamma=1,
         max_tokens=self._shapes.targets_length,
         may_end=False,
         matmul_precision=self._shapes.matmul_precision,
     )
 
-  def _make_drafter(self, name: str) -> source.Drafting:
+  def _make_drafter(self, name: str) -> drafting.Drafting:
     draft = by_name.find(name, self._target_config)
     return draft.load(
         self._plain.target,

@@ -14,8 +14,7 @@ from typing import Any
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting as drafting_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.research import progress
@@ -240,12 +239,12 @@ class Bench:
       name: str,
       make: programs.Compile,
       target: models.Model,
-      drafter: source.Drafting | None = None,
+      drafter: drafting_lib.Drafting | None = None,
       gamma: int = 1,
   ) -> Description:
     decoder = token_decoder.TokenDecoder(
         target,
-        drafter or draft_model_source.from_model(target),
+        drafter or target,
         gamma=gamma,
         max_tokens=self._shapes.targets_length,
     )

@@ -20,7 +20,7 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import finding
 from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
 from tests import checkpoints_by_hand as by_hand
@@ -122,7 +122,7 @@ class TestDecoding:
     model = models.load_model(checkpoint.folder)
     decoder = token_decoder.TokenDecoder(
         model,
-        draft_model_source.from_model(model),
+        model,
         gamma=3,
         max_tokens=12,
         matmul_precision='highest',
@@ -138,6 +138,5 @@ class TestDecoding:
     """T5X's layout stores no ids: its target has the default ones."""
     checkpoints.save(tmp_path, 1, tiny.params(CONFIG))
     target = models.find_model(checkpoints.open(tmp_path))
-    drafter = draft_model_source.FromCheckpoint(checkpoint.folder)
     with pytest.raises(ValueError, match='both must be of one vocabulary'):
-      drafter.find(target, None)
+      finding.find(checkpoint.folder, target)

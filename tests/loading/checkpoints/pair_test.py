@@ -67,11 +67,9 @@ class TestOf:
     assert checkpoint.of('draft') is checkpoint
 
 
-def test_setting_chooses_the_model(folder):
-  for name, role in (
-      (pairing.TARGET_PATH, 'target'), (pairing.DRAFT_PATH, 'draft'),
-  ):  # fmt: skip
-    found = models.find_model(pairing.open_checkpoint(name, folder))
+def test_role_chooses_the_model(folder):
+  for role in ('target', 'draft'):
+    found = models.find_model(pairing.open_checkpoint(role, folder))
     assert found.config.mlp_dim == _CONFIGS[role].mlp_dim
 
 

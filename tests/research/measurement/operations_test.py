@@ -11,10 +11,8 @@ import pytest
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import early_exit_source
-from speculative_t5x.loading.drafters import in_order_source
-from speculative_t5x.loading.drafters import shared_encoder_source
+from speculative_t5x.loading.drafters import in_order_drafting
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import t5
 from speculative_t5x.research.measurement import operations
 from speculative_t5x.research.measurement import read_floor
@@ -40,7 +38,7 @@ def _model(config) -> models.Model:
 def _count(rows=1, num_decodes=1, drafter=None) -> operations.Operations:
   decoder = token_decoder.TokenDecoder(
       _model(TARGET),
-      drafter or draft_model_source.from_model(_model(DRAFT)),
+      drafter or model_drafting.of_model(_model(DRAFT)),
       gamma=GAMMA,
       max_tokens=LENGTH,
       num_decodes=num_decodes,
@@ -90,14 +88,14 @@ class TestCount:
     config = dataclasses.replace(
         DRAFT, num_encoder_layers=0, emb_dim=128, encoder_dim=TARGET.emb_dim
     )
-    found = _count(drafter=shared_encoder_source.from_model(_model(config)))
+    found = _count(drafter=model_drafting.of_model(_model(config)))
     expected = by_hand(config, 2, num_logits=1)
     expected += (GAMMA - 1) * by_hand(config, 1)
     assert 1 <= found.draft / expected < 1.03
 
   def test_early_exit(self):
     """Each call feeds one position: the target has fed all others."""
-    found = _count(drafter=early_exit_source.of_network(TARGET, 1))
+    found = _count(drafter=tiny.early_exit(TARGET, 1))
     config = dataclasses.replace(TARGET, num_decoder_layers=1)
     assert 1 <= found.draft / (GAMMA * by_hand(config, 1)) < 1.02
     assert found.draft_token < found.target
@@ -105,11 +103,11 @@ class TestCount:
   def test_drafters_in_order(self):
     """Each one's calls take its own parameters, or the target's."""
     drafters = (
-        early_exit_source.of_network(TARGET, 1),
-        draft_model_source.from_model(_model(DRAFT)),
+        tiny.early_exit(TARGET, 1),
+        model_drafting.of_model(_model(DRAFT)),
     )
     alone = [_count(drafter=each).draft for each in drafters]
-    assert _count(drafter=in_order_source.from_drafters(drafters)).draft == sum(
+    assert _count(drafter=in_order_drafting.joined(drafters)).draft == sum(
         alone
     )
 
@@ -175,7 +173,7 @@ def bytes_by_hand(config, rows: int) -> int:
 
 def _bytes(model, rows=1) -> int:
   decoder = token_decoder.TokenDecoder(
-      model, draft_model_source.from_model(model), gamma=4, max_tokens=OUTPUTS
+      model, model_drafting.of_model(model), gamma=4, max_tokens=OUTPUTS
   )
   return read_floor.step_bytes(decoder, rows, INPUTS)
 

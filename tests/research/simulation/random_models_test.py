@@ -14,8 +14,8 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading.compatibility import memory
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import table_source
+from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.loading.drafters import ngram_drafting
 from speculative_t5x.networks import t5
 from speculative_t5x.research.simulation import by_name
 from speculative_t5x.research.simulation import random_models
@@ -34,7 +34,7 @@ CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 def decoder() -> token_decoder.TokenDecoder:
   return token_decoder.TokenDecoder(
       random_models.make_model(CONFIG, seed=1),
-      draft_model_source.from_model(random_models.make_model(CONFIG, seed=2)),
+      model_drafting.of_model(random_models.make_model(CONFIG, seed=2)),
       gamma=GAMMA,
       max_tokens=LENGTH,
       may_end=False,
@@ -147,14 +147,14 @@ class TestTables:
         params=4 * num_params, cache=0, cross=0, logits=4 * 2 * 3 * 32_128
     )
 
-  @pytest.mark.parametrize(('order', 'name'), table_source.KINDS.items())
+  @pytest.mark.parametrize(('order', 'name'), ngram_drafting.KINDS.items())
   def test_shapes_are_those_of_counted_texts(self, order, name):
     """One token has more continuations than are kept."""
     texts = [[2, token, 1] for token in range(3, 99)]
     counts = token_counts.count(
         texts, num_pieces=100, eos_id=1, num_kept=token_counts.NUM_KEPT
     )
-    smoothed = table_source.smooth(counts, order, 128, 0)
+    smoothed = ngram_drafting.smooth(counts, order, 128, 0)
     found = load(name, 128).params
     describe = lambda tree: jax.tree.map(lambda x: (x.shape, x.dtype), tree)
     assert describe(found) == describe(smoothed)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import pytest
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.loading.drafters import draft_model_source
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.policies import schedule
@@ -55,7 +55,7 @@ def _compile(
   draft = abstract_pair.make_model(place, DRAFT, draft_rules, min_block)
   decoder = token_decoder.TokenDecoder(
       target,
-      draft_model_source.from_model(draft),
+      model_drafting.of_model(draft),
       gamma=GAMMA,
       max_tokens=LENGTH,
   )
@@ -129,7 +129,7 @@ def test_drafts_of_changing_length_copy_no_cache():
   draft = dataclasses.replace(DRAFT, num_heads=6)
   decoder = token_decoder.TokenDecoder(
       abstract_pair.make_model(place, TARGET),
-      draft_model_source.from_model(abstract_pair.make_model(place, draft)),
+      model_drafting.of_model(abstract_pair.make_model(place, draft)),
       gamma=GAMMA,
       max_tokens=length,
       policy=schedule.Schedule((GAMMA, 1)),

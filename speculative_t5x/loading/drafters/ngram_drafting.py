@@ -18,7 +18,6 @@ unigram distribution.
 Legend: vocab (the target's), kept (continuations per token).
 """
 
-from collections.abc import Callable
 import dataclasses
 import numbers
 
@@ -29,10 +28,8 @@ import numpy as np
 from speculative_t5x.drafters import tables
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
-from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
-from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
@@ -44,8 +41,8 @@ _ORDER = ranges.Kind(
 
 
 @dataclasses.dataclass(frozen=True)
-class FromFile:
-  """A unigram or bigram drafter from a file: see `source.Source`.
+class NGrams:
+  """A unigram or bigram drafter from a file: a `drafting.Choice`.
 
   Attributes:
     path: Output folder of the make-table job.
@@ -58,32 +55,39 @@ class FromFile:
   def __post_init__(self):
     ranges.check_settings(_ORDER, order=self.order)
 
-  def find(
-      self,
-      target: models.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> Callable[[], source.Drafting]:
-    counts = token_counts.load(self.path)
+  def find(self, target, vocabulary) -> drafting.Drafting:
+    """See `drafting.Choice.find`."""
+    path = str(user_paths.expand(self.path))
+    counts = token_counts.load(path)
     vocab_size, special_ids = target.config.vocab_size, target.special_ids
-    counts.check_fits(self.path, vocab_size, special_ids.end, vocabulary)
+    counts.check_fits(
+        path,
+        vocab_size,
+        special_ids.end,
+        vocabulary,
+        target.max_padded_ids,
+    )
 
-    def load() -> source.Drafting:
+    def read() -> drafting.Drafting:
       table = smooth(counts, self.order, vocab_size, special_ids.start)
-      path = str(user_paths.expand(self.path))
-      return from_table(table, self.order, path, target.mesh)
+      return of_table(table, self.order, path, target.mesh)
 
     # Two numbers of 4 bytes per token, and two per continuation.
     kept = counts.next_counts.shape[1] if self.order == 2 else 0
-    return source.Found(load, num_bytes=8 * vocab_size * (1 + kept))
+    return dataclasses.replace(
+        _of(self.order, path, target.mesh),
+        num_bytes=8 * vocab_size * (1 + kept),
+        read=read,
+    )
 
 
-def from_table(
+def of_table(
     table: tables.Table,
     order: int,
     path: str | None = None,
     mesh: jax.sharding.Mesh | None = None,
-) -> source.Drafting:
-  """Return the drafter of a table that `smooth` made.
+) -> drafting.Drafting:
+  """Return the drafting by a table that `smooth` made.
 
   Each device of a mesh holds all of it. The run record has the path.
   """
@@ -91,11 +95,16 @@ def from_table(
     table = jax.tree.map(jnp.asarray, table)
   else:
     table = jax.device_put(table, sharding.replicated(mesh))
+  return dataclasses.replace(_of(order, path, mesh), params=table)
+
+
+def _of(
+    order: int, path: str | None, mesh: jax.sharding.Mesh | None
+) -> drafting.Drafting:
   kind = KINDS[order]
-  return source.Drafting(
+  return drafting.Drafting(
       tables.make_ngram,
       descriptions.DrafterDescription(kind=kind, name=kind, table=path),
-      params=table,
       mesh=mesh,
   )
 

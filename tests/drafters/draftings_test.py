@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of where drafters come from that share the target or have a short head.
+"""Tests of drafters as they are chosen, found and loaded.
 
 What they draft, and the distribution of outputs: see `enumeration_test.py`.
 Greedy outputs: see `tests/greedy_combinations_test.py`.
@@ -17,11 +17,12 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models
-from speculative_t5x.loading.drafters import draft_model_source
-from speculative_t5x.loading.drafters import early_exit_source
-from speculative_t5x.loading.drafters import in_order_source
-from speculative_t5x.loading.drafters import shared_encoder_source
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading.drafters import drafting
+from speculative_t5x.loading.drafters import exit_drafting
+from speculative_t5x.loading.drafters import finding
+from speculative_t5x.loading.drafters import in_order_drafting
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.training import steps
@@ -34,7 +35,8 @@ DECODER = tiny.config(
     num_encoder_layers=0, num_decoder_layers=1, emb_dim=16, num_heads=1,
     encoder_dim=CONFIG.emb_dim,
 )  # fmt: skip
-REPEAT_LAST = source.WithoutParameters(repeat_last.RepeatLast, 'repeat_last')
+TARGET = models.ModelSource(None, CONFIG)
+REPEAT_LAST = drafting.Drafting(repeat_last.RepeatLast, 'repeat_last')
 
 
 def other_head(config: t5.T5Config):
@@ -46,7 +48,7 @@ def other_head(config: t5.T5Config):
 class TestEarlyExit:
 
   def test_has_nothing_of_its_own(self):
-    loaded = early_exit_source.of_network(CONFIG, 1)
+    loaded = tiny.early_exit(CONFIG, 1)
     assert loaded.params is None and not loaded.models
     assert loaded.description.kind == 'early_exit'
     size = lambda tree: sum(x.size for x in jax.tree.leaves(tree))
@@ -57,12 +59,13 @@ class TestEarlyExit:
 
   def find_head(self, folder, head):
     checkpoint = checkpoints.save(folder, 1, head)
-    found = early_exit_source.FromCheckpoint(2, checkpoint).find(
-        models.ModelSource(None, CONFIG), None
+    found = exit_drafting.EarlyExit(2, checkpoint).find(
+        TARGET, None
     )
     own = jax.tree.leaves(other_head(CONFIG))
     assert found.num_bytes == sum(x.nbytes for x in own)
-    return found()
+    assert found.params is None
+    return found.load()
 
   def test_head_of_a_checkpoint(self, tmp_path):
     found = self.find_head(tmp_path, other_head(CONFIG))
@@ -80,10 +83,10 @@ class TestEarlyExit:
   @pytest.mark.parametrize('exit_layer', [0, 4, 1.0, True])
   def test_no_such_layer(self, exit_layer):
     with pytest.raises(ValueError, match='exit_layer .* number from 1 to 3'):
-      early_exit_source.of_network(CONFIG, exit_layer)
+      tiny.early_exit(CONFIG, exit_layer)
 
   def test_target_with_fewer_layers(self):
-    drafter = early_exit_source.of_network(CONFIG, 3)
+    drafter = tiny.early_exit(CONFIG, 3)
     target = tiny.model(tiny.config(num_decoder_layers=2))
     with pytest.raises(ValueError, match='exit_layer .* from 1 to 2'):
       token_decoder.TokenDecoder(target, drafter, gamma=3, max_tokens=20)
@@ -91,23 +94,23 @@ class TestEarlyExit:
 
 class TestSharedEncoder:
 
-  def find(self, folder, draft, kind=shared_encoder_source, target=CONFIG):
+  def find(self, folder, draft, target=CONFIG):
     checkpoint = checkpoints.save(folder / 'target', 7, tiny.params(target))
     checkpoints.save(folder / 'draft', 7, tiny.params(draft))
-    return kind.FromCheckpoint(str(folder / 'draft')).find(
-        models.find_model(checkpoints.open(checkpoint), target), None
-    )
+    opened = checkpoints.open(checkpoint)
+    return finding.find(folder / 'draft', models.find_model(opened, target))
 
   def test_sizes_and_weights(self, tmp_path):
     found = self.find(tmp_path, DECODER)
     assert [x.config for x in found.models] == [
         dataclasses.replace(DECODER, dtype=CONFIG.dtype)
     ]
-    loaded = found()
+    loaded = found.load()
+    assert loaded.description == found.description
     assert loaded.description.kind == 'shared_encoder'
     assert loaded.description.name == 'draft/checkpoint_7'
     assert loaded.description.num_params == models.count_params(DECODER)
-    given = shared_encoder_source.from_model(tiny.model(DECODER))
+    given = model_drafting.of_model(tiny.model(DECODER))
     jax.tree.map(np.testing.assert_array_equal, loaded.params, given.params)
     drafters = [
         each.make(network_lib.NetworkModel(CONFIG, t5.SPECIAL_IDS), 3)
@@ -130,9 +133,7 @@ class TestSharedEncoder:
               {'target': dataclasses.replace(CONFIG, emb_dim=48)},
               'reads an encoder of width 32, and',
           ),
-          (CONFIG, {}, 'has an encoder of its own'),
-          (DECODER, {'kind': draft_model_source}, 'network has no encoder'),
-          (DECODER, {'target': DECODER}, 'network has no encoder'),
+          (DECODER, {'target': DECODER}, 'target has no encoder'),
       ],
   )
   def test_networks_that_do_not_fit(self, tmp_path, draft, changes, message):
@@ -144,33 +145,74 @@ class TestSharedEncoder:
       tiny.config(encoder_dim=8)
 
 
+@pytest.fixture(scope='module')
+def drafts(tmp_path_factory):
+  """Return folders of drafts of every kind, by kind."""
+  folder = tmp_path_factory.mktemp('drafts')
+  for kind, params in {
+      'model': tiny.params(CONFIG, noise=0.1),
+      'shared_encoder': tiny.params(DECODER),
+      'head': other_head(CONFIG),
+  }.items():
+    checkpoints.save(folder / kind, 3, params)
+  counts = token_counts.count(
+      [[5, 7, 5, 7, 1]], num_pieces=64, eos_id=1, num_kept=2
+  )
+  (folder / 'bigram').mkdir()
+  table = folder / 'bigram' / token_counts.FILE_NAME
+  table.write_bytes(counts.to_bytes())
+  return folder
+
+
+class TestByPath:
+  """The path of a draft is enough, whatever kind of draft lies there."""
+
+  @pytest.mark.parametrize('kind', ['model', 'shared_encoder', 'bigram'])
+  def test_drafts_by_what_is_there(self, drafts, kind):
+    target = tiny.model(CONFIG)
+    decoder = token_decoder.TokenDecoder(
+        target, str(drafts / kind), gamma=3, max_tokens=12
+    )
+    assert decoder.loaded_drafter.description.kind == kind
+    texts = [[5, 9, 1], [7, 1]]
+    plain = decoder.with_drafter(drafting.Drafting(), 1)
+    assert decoder.generate(texts) == plain.generate(texts)
+
+  def test_head_does_not_say_for_which_layer_it_is(self, drafts):
+    path = drafts / 'head'
+    with pytest.raises(ValueError, match=r'head.*EarlyExit\(<layers>'):
+      finding.find(path, TARGET)
+    exit_head = exit_drafting.EarlyExit(2, path)
+    assert finding.find(exit_head, TARGET).description.kind == 'early_exit'
+
+
 class TestInOrder:
 
   @pytest.mark.parametrize(
-      ('sources', 'message'),
+      ('drafters', 'message'),
       [
           ([REPEAT_LAST], 'at least two drafters in order'),
           ([REPEAT_LAST, repeat_last.RepeatLast], 'A drafter must be'),
       ],
   )
-  def test_what_are_not_several_sources(self, sources, message):
+  def test_what_are_not_several_drafters(self, drafters, message):
     with pytest.raises(ValueError, match=message):
-      in_order_source.FromSources(sources)
+      in_order_drafting.InOrder(drafters).find(TARGET, None)
 
   def test_holds_what_its_drafters_hold(self, tmp_path):
     head = checkpoints.save(tmp_path / 'head', 1, other_head(CONFIG))
     model = str(checkpoints.save(tmp_path / 'model', 1, tiny.params(CONFIG)))
     target = models.find_model(checkpoints.open(model), CONFIG)
-    exit_head = early_exit_source.FromCheckpoint(2, head)
-    found = in_order_source.FromSources(
-        [exit_head, draft_model_source.FromCheckpoint(model), REPEAT_LAST]
+    exit_head = exit_drafting.EarlyExit(2, head)
+    found = in_order_drafting.InOrder(
+        [exit_head, model_drafting.DraftModel(model), REPEAT_LAST]
     ).find(target, None)
     assert found.num_bytes == exit_head.find(target, None).num_bytes > 0
     assert [x.config for x in found.models] == [CONFIG]
 
   def test_described_by_all_that_tells_drafters_apart(self):
     """Checkpoints of one name are others, and their files are watched."""
-    own = REPEAT_LAST.load()
+    own = REPEAT_LAST
 
     def describe(*models):
       loaded = [
@@ -179,7 +221,7 @@ class TestInOrder:
           )
           for each in models
       ]
-      return in_order_source.from_drafters([own, *loaded]).description
+      return in_order_drafting.joined([own, *loaded]).description
 
     model = {
         'kind': 'model', 'name': 'a/1', 'checkpoint': '/x/a/1',

@@ -2,21 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lookup in the context as a drafter; it has no parameters."""
 
-from collections.abc import Callable
 import dataclasses
 
 from speculative_t5x.drafters import lookup
 from speculative_t5x.loading import descriptions
-from speculative_t5x.loading import models
-from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import source
+from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
 
 @dataclasses.dataclass(frozen=True)
-class FromContext:
-  """The source of a `lookup.Lookup`, which explains the attributes."""
+class Lookup:
+  """The `drafting.Choice` of a `lookup.Lookup`, which explains the attributes.
+  """
 
   max_ngram: int = 3
   min_ngram: int = 1
@@ -27,30 +25,24 @@ class FromContext:
         ranges.COUNT, max_ngram=self.max_ngram, min_ngram=self.min_ngram
     )
     if self.min_ngram > self.max_ngram:
-      raise ValueError(
-          f'min_ngram must be at most max_ngram, got min_ngram {self.min_ngram}'
-          f' and max_ngram {self.max_ngram}. Set LOOKUP_MIN_NGRAM and'
-          ' LOOKUP_MAX_NGRAM, for example to 1 and 3.'
+      raise ranges.ArgumentError(
+          f'min_ngram must be at most max_ngram, {self.max_ngram}, got'
+          f' {self.min_ngram}.',
+          min_ngram=self.min_ngram,
+          max_ngram=self.max_ngram,
       )
 
   def make(self, target: contracts.Model, gamma: int) -> lookup.Lookup:
-    """Return the drafter; see `source.Drafting`."""
+    """Return the drafter; see `drafting.Drafting`."""
     del target
     return lookup.Lookup(
         gamma, self.max_ngram, self.min_ngram, self.only_hints
     )
 
-  def find(
-      self,
-      target: models.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> Callable[[], source.Drafting]:
-    return self.load
-
-  def load(self) -> source.Drafting:
-    """Return the drafter; there is nothing to read."""
+  def find(self, target, vocabulary) -> drafting.Drafting:
+    """See `drafting.Choice.find`; there is nothing to read."""
     searched = '_hints' if self.only_hints else ''
     name = f'lookup{searched}_{self.min_ngram}_{self.max_ngram}'
-    return source.Drafting(
+    return drafting.Drafting(
         self.make, descriptions.DrafterDescription('lookup', name)
     )

@@ -1,0 +1,157 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Draft models as drafters, of whatever kind lies at a path."""
+
+import dataclasses
+
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import descriptions
+from speculative_t5x.loading import errors
+from speculative_t5x.loading import models
+from speculative_t5x.loading import token_counts
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import pairing
+from speculative_t5x.loading.drafters import drafting
+from speculative_t5x.loading.drafters import exit_drafting
+from speculative_t5x.loading.drafters import ngram_drafting
+from speculative_t5x.networks import network
+from speculative_t5x.networks import sharding
+from speculative_t5x.speculation import ranges
+
+# In a run record, by whether the target's encoder is read.
+KINDS = {False: 'model', True: 'shared_encoder'}
+
+
+@dataclasses.dataclass(frozen=True)
+class DraftModel:
+  """A draft model, loaded or by its path: a `drafting.Choice`.
+
+  Attributes:
+    model: A loaded model, or a path. There is a checkpoint of any layout that
+      `checkpoints` reads: an encoder-decoder, or a decoder that reads the
+      output of the target's encoder. Or there is the output of the make-table
+      job, whose bigrams then draft, and what follows has no meaning.
+    config: Its network; None for the one that the checkpoint states, in the
+      dtype of the target.
+    vocabulary_file: Its own vocabulary, to be compared with the target's; None
+      if both are known to be the same.
+    model_parallel: Whether its parameters are partitioned along the model axis
+      of the mesh, as the target's are; each device holds all of them otherwise.
+    short_vocabulary: Output folder of the make-table job, from whose counts the
+      most frequent tokens are taken; only these are drafted. None for all.
+    short_vocabulary_size: How many, the end of sequence included.
+  """
+
+  model: models.Model | checkpoints.Path
+  config: network.Network | None = None
+  vocabulary_file: str | None = None
+  model_parallel: bool = False
+  short_vocabulary: checkpoints.Path | None = None
+  short_vocabulary_size: int = 1024
+
+  def __post_init__(self):
+    ranges.check_settings(
+        ranges.COUNT, short_vocabulary_size=self.short_vocabulary_size
+    )
+
+  def find(
+      self,
+      target: models.Model | models.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> drafting.Drafting:
+    """See `drafting.Choice.find`."""
+    if isinstance(self.model, models.Model):
+      return of_model(self.model)
+    if token_counts.exists(self.model):
+      return ngram_drafting.NGrams(self.model).find(target, vocabulary)
+    if vocabulary is not None and self.vocabulary_file is not None:
+      own = vocabularies.load(self.vocabulary_file)
+      said = f'The draft model has {self.vocabulary_file}'
+      with errors.prefixed(said, vocabularies.VocabularyError):
+        vocabularies.check_same(vocabulary, own)
+    rules = sharding.REPLICATED
+    if self.model_parallel:
+      rules = sharding.MODEL_PARALLEL
+    checkpoint = pairing.open_checkpoint('draft', self.model)
+    exit_drafting.check_is_no_head(checkpoint, target.config)
+    draft = models.find_model(
+        checkpoint,
+        self.config,
+        dtype=target.config.dtype,
+        mesh=target.mesh,
+        rules=rules,
+    )
+    if draft.checkpoint.special_ids is None:  # not stored: of one family
+      draft = dataclasses.replace(draft, special_ids=target.special_ids)
+    if vocabulary is not None:
+      models.fit_vocabulary(vocabulary, target, (draft,))
+    pairing.check_networks(target, draft)
+    found = _of(draft)
+    if self.short_vocabulary is None:
+      return dataclasses.replace(found, read=lambda: of_model(draft.load()))
+    counts = token_counts.load(self.short_vocabulary)
+    counts.check_fits(
+        self.short_vocabulary,
+        draft.config.vocab_size,
+        draft.special_ids.end,
+        vocabulary,
+        target.max_padded_ids,
+    )
+    ids = counts.most_frequent(self.short_vocabulary_size)
+    description = dataclasses.replace(
+        found.description,
+        table=str(self.short_vocabulary),
+        short_vocabulary=len(ids),
+    )
+
+    def read() -> drafting.Drafting:
+      loaded = of_model(models.shorten_head(draft.load(), ids))
+      return dataclasses.replace(loaded, description=description)
+
+    # Its head is whole while it is read.
+    return dataclasses.replace(found, description=description, read=read)
+
+
+def of_model(draft: models.Model) -> drafting.Drafting:
+  """Return the drafting by a loaded model.
+
+  A model without an encoder reads the output of the target's.
+  """
+  return dataclasses.replace(_of(draft), params=draft.params)
+
+
+def _of(draft: models.Model | models.ModelSource) -> drafting.Drafting:
+  """Return the drafting by a model, without its parameters."""
+  # No parameters in the closure: it would keep them where they lie.
+  config, special_ids, rules = draft.config, draft.special_ids, draft.rules
+
+  def make(
+      target: network.NetworkModel, max_draft_tokens: int
+  ) -> draft_model.DraftModel:
+    if config.reads_features:
+      pairing.check_width(target.network, config)
+    return draft_model.DraftModel(
+        # Ids that the target forbids are not worth drafting.
+        model=dataclasses.replace(
+            target, network=config, special_ids=special_ids
+        ),
+        max_draft_tokens=max_draft_tokens,
+        vocab_size=target.vocab_size,
+        rules=rules,
+        reads_features=config.reads_features,
+    )
+
+  is_partitioned = draft.mesh is not None and rules != sharding.REPLICATED
+  return drafting.Drafting(
+      make,
+      descriptions.DrafterDescription(
+          kind=KINDS[config.reads_features],
+          **dataclasses.asdict(draft.describe()),
+          model_parallel=is_partitioned,
+          short_vocabulary=getattr(config, 'head_size', None),
+      ),
+      models=(draft,),
+      axes=config.axes() if is_partitioned else None,
+      mesh=draft.mesh,
+  )
