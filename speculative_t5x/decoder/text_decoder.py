@@ -339,6 +339,8 @@ def load(
   found = None
   if isinstance(target, models.Model):
     vocabulary = _vocabulary(vocabulary, target.checkpoint)
+    if max_padded_ids != target.max_padded_ids:
+      target = dataclasses.replace(target, max_padded_ids=max_padded_ids)
   else:
     checkpoint = checkpoints.open(target)
     found = models.find_model(checkpoint, dtype=dtype, mesh=mesh)

@@ -7,6 +7,8 @@ The fields are keys of the JSON objects: see `docs/run_record.md`.
 
 import dataclasses
 
+JOINED = ' then '  # between the paths and the names of drafters in order
+
 
 @dataclasses.dataclass(frozen=True)
 class ModelDescription:
@@ -37,6 +39,17 @@ class DrafterDescription:
 
   def __str__(self) -> str:
     return _in_words(self.name or self.kind or 'nothing', self)
+
+  @property
+  def paths(self) -> list[str]:
+    """Paths of all that the drafter, or each of several, is read from."""
+    is_joined = JOINED in (self.kind or '')
+    return [
+        path
+        for each in (self.checkpoint, self.table)
+        if each
+        for path in (each.split(JOINED) if is_joined else [each])
+    ]
 
 
 def _in_words(

@@ -185,9 +185,9 @@ def _digest(arrays: Sequence[np.ndarray]) -> str:
 
 def _checkpoint_files(record: run_record.RunRecord) -> list[Any]:
   """Return names, sizes and last writes of the files of local checkpoints."""
-  paths = [x.checkpoint for x in (record.target, record.drafter) if x]
+  paths = [record.target.checkpoint] if record.target else []
   if record.drafter:
-    paths.append(record.drafter.table)
+    paths += record.drafter.paths
   return [
       [str(file.relative_to(path)), status.st_size, status.st_mtime_ns]
       for path in filter(None, paths)

@@ -54,12 +54,13 @@ def joined(parts: Sequence[drafting.Drafting]) -> drafting.Drafting:
     return in_order.InOrder(tuple(made), target)
 
   described = [each.description for each in parts]
+  join = descriptions.JOINED.join
   is_read = all(each.read is None for each in parts)
   return drafting.Drafting(
       make,
       descriptions.DrafterDescription(
-          kind=' then '.join(each.kind for each in described),
-          name=' then '.join(each.name or each.kind for each in described),
+          kind=join(each.kind for each in described),
+          name=join(each.name or each.kind for each in described),
           **{key: _join(described, key) for key in _IDENTITY},
       ),
       models=tuple(model for each in parts for model in each.models),
@@ -79,4 +80,4 @@ def _join(
   values = [each for each in values if each is not None]
   if len(values) == 1:
     return values[0]
-  return ' then '.join(map(str, values)) or None
+  return descriptions.JOINED.join(map(str, values)) or None
