@@ -14,6 +14,7 @@ import dataclasses
 import itertools
 import math
 import sys
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +25,7 @@ from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
+from speculative_t5x.speculation import contracts
 
 _ROOM = 0.9  # share of the memory that choices fill
 _MOST_DEVICES = 256  # of a mesh that a refusal may name
@@ -232,6 +234,30 @@ def place_training(
       file=sys.stderr,
   )
   return sharding.from_shape(shape)
+
+
+def check_params(
+    shapes: contracts.Params, shardings: contracts.Params, dtype: Any
+) -> None:
+  """Check that parameters fit the devices, before any is read.
+
+  Args:
+    shapes: Their shapes, in a tree.
+    shardings: Where each will lie, in a tree like it.
+    dtype: The dtype that they get.
+  Raises:
+    DoesNotFitError: if a device cannot hold its part of them.
+  """
+  size = lambda x, where: math.prod(where.shard_shape(x.shape))
+  sizes = jax.tree.map(size, shapes, shardings)
+  num_bytes = sum(jax.tree.leaves(sizes)) * jnp.dtype(dtype).itemsize
+  machine = this_machine()
+  if num_bytes > machine.free_bytes:
+    raise DoesNotFitError(
+        f'The parameters alone take {memory.text(num_bytes)} of each device'
+        f' ({machine}). Partition them over more devices, or read them in'
+        ' bfloat16.'
+    )
 
 
 def _choose(

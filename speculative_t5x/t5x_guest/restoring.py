@@ -15,6 +15,7 @@ from t5x import train_state as train_state_lib
 from t5x import utils
 
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import placement
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.t5x_guest import model as model_lib
@@ -205,9 +206,17 @@ def _read(
   """Read parameters, by role, onto the partitioner's mesh.
 
   They get the dtype, or keep the stored one if it is None.
+
+  Raises:
+    placement.DoesNotFitError: if they alone exceed the memory of a device.
   """
   shapes = flax_core.unfreeze(train_state.params)
   shardings = _shardings(train_state, partitioner)
+  placement.check_params(
+      {role: shapes[role] for role in opened},
+      {role: shardings[role] for role in opened},
+      dtype or jnp.bfloat16,  # the stored one may be as narrow
+  )
   params = {}
   for role, checkpoint in opened.items():
     with pairing.naming(role):
