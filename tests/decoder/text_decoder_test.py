@@ -510,7 +510,7 @@ class TestLoad:
     with pytest.raises(vocabularies.VocabularyError, match='512 logits'):
       self.load(tmp_path, **options)
     made = self.load(tmp_path, **options, max_padded_ids=500)
-    assert made.tokens.target.config == wide.prepared('cpu', True)
+    assert made.tokens.target.config.vocab_size == 512
 
   def test_what_is_not_a_drafter(self, target):
     with pytest.raises(ValueError, match='A drafter must be the path'):

@@ -183,6 +183,7 @@ def again(ran, paths, tmp_path, monkeypatch):
         special_ids=target.special_ids,
         mesh=None,
         merged=True,
+        max_padded_ids=128,
         checkpoint=types.SimpleNamespace(folder=self.checkpoint_path),
         load=load,
     )
