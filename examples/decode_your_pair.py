@@ -41,8 +41,7 @@ def main(arguments=None):
   )
   print(decoder, file=sys.stderr)
   output = decoder.decode(texts, sampling=st.Sampling(options.temperature))
-  for decodes in output.texts:
-    print(decodes[-1])
+  print(*output.best, sep='\n')
   rate = output.statistics['tokens_per_target_call']
   print(f'{rate:.2f} tokens per target call', file=sys.stderr)
 

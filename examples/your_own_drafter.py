@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import speculative_t5x as st
+from speculative_t5x.speculation import contracts
 
 KNOWN = ['Der Zug aus Bonn kommt um 21:25 Uhr auf Gleis 11 an.']
 
@@ -25,7 +26,7 @@ class Followers:
   The parameters are [vocab] int32: a token per token.
   """
 
-  target: st.contracts.Model
+  target: contracts.Model
   max_draft_tokens: int
   num_uniforms = 0  # it draws nothing at random
 
@@ -40,7 +41,7 @@ class Followers:
       last = params[last]
       tokens.append(last)
     # Tokens without `probs` were computed, not sampled: point masses.
-    draft = st.contracts.Draft(jnp.stack(tokens, axis=1), view.num_wanted)
+    draft = contracts.Draft(jnp.stack(tokens, axis=1), view.num_wanted)
     return draft, state, view.target.cache
 
 
@@ -61,14 +62,14 @@ def main():
   target = st.embedded.target_checkpoint()
   vocabulary = st.load_vocabulary(st.embedded.VOCABULARY_FILE)
   followers = count_followers(vocabulary, KNOWN)
-  drafting = st.Drafting(Followers, 'followers', params=followers)
+  drafting = st.drafters.Drafting(Followers, 'followers', params=followers)
   decoder = st.load(target, drafting, vocabulary=vocabulary, inputs_length=96)
-  texts = ['The train from Bonn arrives at platform 11 at 9:25 PM.']
-  output, plain = decoder.decode(texts), decoder.decode_plain(texts)
-  assert output.texts == plain.texts
-  print(output.texts[0][-1])
+  text = 'The train from Bonn arrives at platform 11 at 9:25 PM.'
+  result, plain = decoder.decode(text), decoder.decode_plain(text)
+  assert result.text == plain.text
+  print(result.text)
   print(plain.statistics['target_calls'], 'target calls plainly,',
-        output.statistics['target_calls'], 'with this drafter')
+        result.statistics['target_calls'], 'with this drafter')
 
 
 if __name__ == '__main__':

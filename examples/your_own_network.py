@@ -15,6 +15,7 @@ import numpy as np
 
 import speculative_t5x as st
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.speculation import contracts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Recurrent:
 
   vocab_size: int
   width: int
-  special_ids = st.contracts.SpecialIds(end=1, padding=0, start=0)
+  special_ids = contracts.SpecialIds(end=1, padding=0, start=0)
 
   def random(self, seed):
     generator, v, w = np.random.default_rng(seed), self.vocab_size, self.width
@@ -39,7 +40,7 @@ class Recurrent:
     cache = jnp.zeros((rows, slots + 1, self.width))
     cache = cache.at[:, 0].set(jnp.repeat(memory, rows // len(inputs), axis=0))
     zeros = jnp.zeros(rows, jnp.int32)
-    return st.contracts.Started(memory, cache, zeros, zeros)
+    return contracts.Started(memory, cache, zeros, zeros)
 
   def decode(self, params, memory, cache, tokens, positions, at):
     rows, logits = jnp.arange(len(tokens)), []

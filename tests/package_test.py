@@ -79,9 +79,36 @@ class TestDoor:
     page = (_CHECKOUT / 'docs/python.md').read_text()
     shown = dir(speculative_t5x)
     assert shown == sorted(speculative_t5x.__all__)
+    assert len(shown) <= 20
     for name in shown:
       assert getattr(speculative_t5x, name) is not None
       assert f'st.{name}' in page, name
+
+  @pytest.mark.parametrize(
+      'room', ['drafters', 'networks', 'policies', 'rules']
+  )
+  def test_rooms(self, room):
+    """Their names are found first of all, and are not modules."""
+    code = (
+        'import speculative_t5x as st;'
+        f'room = st.{room}; names = room.__all__;'
+        'print(*names); assert all(callable(getattr(room, x)) for x in names)'
+    )
+    page = (_CHECKOUT / 'docs/python.md').read_text()
+    names = _run(code).split()
+    assert names
+    for name in names:
+      assert f'`{name}' in page or f'{room}.{name}' in page, name
+
+  def test_runs_as_a_module(self):
+    done = subprocess.run(
+        [sys.executable, '-m', 'speculative_t5x', '--version'],
+        cwd=_CHECKOUT,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert done.stdout == f'speculative-t5x {speculative_t5x.__version__}\n'
 
 
 class TestImport:

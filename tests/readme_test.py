@@ -24,6 +24,7 @@ from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.training import task_examples
 from tests import tiny
 from tests import vocabulary_files
+from tests import workloads
 
 _ROOT = pathlib.Path(__file__).parent.parent
 _README = (_ROOT / 'README.md').read_text()
@@ -42,6 +43,24 @@ class TestReadme:
     exec(compile(own, 'README.md', 'exec'), names)
     exec(compile(pair, 'README.md', 'exec'), names)
     assert 'speculatively' in capsys.readouterr().out
+
+  def test_page_of_python_runs(self, tmp_path):
+    """With tiny models; what is measured is left to the notebooks' tests."""
+    pytest.importorskip('usearch')
+    saved = workloads.save_pair(tmp_path)
+    shutil.copy(embedded.VOCABULARY_FILE, tmp_path / 'target/spiece.model')
+    page = (_ROOT / 'docs/python.md').read_text()
+    blocks = re.findall(r'```python\n(.*?)```', page, re.DOTALL)
+    names = {
+        'target': saved.target,
+        'draft': saved.draft,
+        'store_path': tmp_path / 'store',
+        'texts': ['It rains.', 'The train is late.', 'It is late in Bonn.'],
+    }
+    assert len(blocks) > 6
+    for block in blocks:
+      if 'walltime' not in block:
+        exec(compile(block, 'python.md', 'exec'), names)
 
   def test_files_exist(self):
     links = re.findall(r'\]\((?!http)([^)#]+)', _README)

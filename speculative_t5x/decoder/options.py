@@ -60,9 +60,10 @@ class Options:
     ranges.check_settings(ranges.COUNT, **{x: getattr(self, x) for x in counts})
     draft_length.check(self.policy)
     if self.gamma > self.max_tokens:
-      raise ValueError(
+      raise ranges.ArgumentError(
           f'gamma is {self.gamma}, but max_tokens is {self.max_tokens}: more'
-          f' draft tokens cannot be kept. Give at most {self.max_tokens}.'
+          f' draft tokens cannot be kept. Give at most {self.max_tokens}.',
+          gamma=self.gamma,
       )
 
 

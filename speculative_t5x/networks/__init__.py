@@ -2,6 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """T5 networks whose decoder takes a block of tokens per call."""
 
-from speculative_t5x import version
+from etils import epy
 
-version.check()  # whatever uses JAX imports this package or `speculation`
+__all__ = [
+    'Network',
+    'T5Config',
+]
+
+with epy.lazy_api_imports(globals()):
+  from speculative_t5x.networks.network import Network
+  from speculative_t5x.networks.t5 import T5Config

@@ -22,6 +22,8 @@ _UNFINISHED = re.compile(r'.+\.(orbax-checkpoint-)?tmp-.+')
 # Orbax writes the metadata last, so a save that was cut off lacks it.
 _WRITTEN_LAST = 'state/_METADATA'
 _CUT_OFF = {'state', '_CHECKPOINT_METADATA'}
+# Owner and model; the first ones had no owner.
+_HUB_NAME = re.compile(r'\w[\w.-]*/\w[\w.-]*|t5-\w+')
 _MESH_INDEX = re.compile(r'model\.ckpt-\d+\.index')
 # Of Hugging Face; a large model is in several files, which an index names.
 SAFETENSORS, PICKLE = 'model.safetensors', 'pytorch_model.bin'
@@ -45,9 +47,8 @@ def resolve(path: Path) -> tuple[epath.Path, Layout]:
     folder = steps[max(steps)]
     layout = _layout_of(folder)
   if layout is None:
-    raise errors.CheckpointError(
-        f'No checkpoint at {folder}: {_why_not(folder)}'
-    )
+    why = _why_not(folder) + _from_hub(path, folder)
+    raise errors.CheckpointError(f'No checkpoint at {folder}: {why}')
   if layout is Layout.ORBAX:
     _check_path(folder, '\\')
     regular_files.check_tree(folder)
@@ -145,6 +146,18 @@ def _layout_of(folder: epath.Path) -> Layout | None:
   if names.intersection(WEIGHTS) and 'config.json' in names:
     return Layout.HUGGING_FACE
   return None
+
+
+def _from_hub(path: Path, folder: epath.Path) -> str:
+  """Return how to download a model that a path names; nothing if it cannot."""
+  name = os.fspath(path)
+  if folder.exists() or not _HUB_NAME.fullmatch(name):
+    return ''
+  local = name.rpartition('/')[2]
+  return (
+      ' A model of the Hugging Face hub is downloaded first: hf download'
+      f' {name} --local-dir {local}, and then its folder is {local}.'
+  )
 
 
 def _why_not(folder: epath.Path) -> str:

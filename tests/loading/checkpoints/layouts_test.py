@@ -75,6 +75,21 @@ class TestRefused:
     path.rename(copied / 'checkpoint_10' / left) if left else path.unlink()
     self.refuse(copied, 'unfinished')
 
+  @pytest.mark.parametrize(
+      ('name', 'is_of_hub'),
+      [
+          ('google/flan-t5-base', True), ('t5-small', True), ('target', False),
+          ('./google/flan-t5-base', False), ('a/b/c', False),
+      ],
+  )  # fmt: skip
+  def test_a_name_of_the_hub(self, name, is_of_hub, tmp_path, monkeypatch):
+    """The error has the line that downloads it."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(checkpoints.CheckpointError) as error:
+      checkpoints.open(name)
+    (line,) = str(error.value).splitlines()
+    assert (f'hf download {name} --local-dir' in line) == is_of_hub
+
   def test_the_newest_step_is_no_folder(self, copied):
     """The error does not fall back to an older step silently."""
     (copied / 'checkpoint_11').touch()
