@@ -7,7 +7,7 @@ num_decodes, an example's next to each other), inputs_length, max_tokens (of an
 output), gamma (draft tokens per block).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
 import copy
 import dataclasses
@@ -337,28 +337,20 @@ class TokenDecoder:
       ValueError: if the network of the target has no `encode`.
     """
     network.check_offers(self.target.config, 'encode', 'Reading inputs once')
-    request = self.place(request)
-    with self.scope():
-      return self._jit_encode(self.target.params, request.inputs)
+    args = self.target.params, self.place(request).inputs
+    return self._call(self._jit_encode, args)
 
   def speculative(self, request: requests_lib.Request) -> Decoded:
     """Decode speculatively; asynchronous, as all of JAX."""
-    args = self._speculative_args(request)
-    with self.scope():
-      return self._jit_speculative(*args)
+    return self._call(self._jit_speculative, self._speculative_args(request))
 
   def traced(self, request: requests_lib.Request) -> outcome_lib.Trace:
     """Decode speculatively and return the outcome of every target call."""
-    args = self._speculative_args(request)
-    with self.scope():
-      _, _, trace = self._jit_traced(*args)
-    return trace
+    return self._call(self._jit_traced, self._speculative_args(request))[2]
 
   def plain(self, request: requests_lib.Request) -> Decoded:
     """Decode by the target alone, one token per call."""
-    args = self._plain_args(request)
-    with self.scope():
-      return self._jit_plain(*args)
+    return self._call(self._jit_plain, self._plain_args(request))
 
   def compile_speculative(
       self, request: requests_lib.Request
@@ -368,14 +360,16 @@ class TokenDecoder:
     A request of `jax.ShapeDtypeStruct`s must give their shardings.
     """
     args = self._speculative_args(request)
-    with self.scope():
-      return self._jit_speculative.lower(*args).compile()
+    return self._call(self._jit_speculative.lower, args).compile()
 
   def compile_plain(self, request: requests_lib.Request) -> jax.stages.Compiled:
     """Return the compiled program of `plain`; see `compile_speculative`."""
     args = self._plain_args(request)
+    return self._call(self._jit_plain.lower, args).compile()
+
+  def _call(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     with self.scope():
-      return self._jit_plain.lower(*args).compile()
+      return function(*args)
 
   def _speculative_args(self, request: requests_lib.Request) -> tuple[Any, ...]:
     if not self.reads_hints:  # another width of them would compile again

@@ -14,10 +14,9 @@ finite.
 Legend: vocab. `...` stands for any leading axes.
 """
 
-from collections.abc import Callable, Sequence
-import functools
+from collections.abc import Sequence
 import numbers
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from flax import struct
 import jax
@@ -32,7 +31,6 @@ MIN_TEMPERATURE = 1e-4  # at or below it, argmax (T5X's constant)
 _GROUP = 16  # integers that are added up at once, see `_cumulative`
 BLOCK = 128  # tokens; a multiple of both CPU and TPU vector widths
 _SHARES = 'top_p', 'min_p', 'typical_p'
-_Function = TypeVar('_Function', bound=Callable)
 
 
 @struct.dataclass
@@ -115,21 +113,6 @@ def _check(name: str, value: numbers.Real) -> None:
 
 
 GREEDY = Sampling(temperature=0.0)
-
-
-def as_one(function: _Function) -> _Function:
-  """Have a function that takes a `Sampling` name it where a part is passed."""
-
-  @functools.wraps(function)
-  def call(*args, **kwargs):
-    for name in vars(GREEDY).keys() & kwargs:
-      raise TypeError(
-          f'{function.__name__} takes {name} as a part of its sampling. Pass'
-          f' sampling=speculative_t5x.Sampling({name}={kwargs[name]!r}).'
-      )
-    return function(*args, **kwargs)
-
-  return call
 
 
 def each(

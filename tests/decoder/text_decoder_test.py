@@ -12,7 +12,6 @@ import pytest
 
 from speculative_t5x import embedded
 from speculative_t5x.decoder import batching
-from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as loading_models
@@ -256,20 +255,6 @@ class TestRequest:
       assert row.is_truncated == expected
     assert pair().decode_plain([*TEXTS[:2], long]).num_truncated == 1
 
-  def test_draft_model_uses_the_targets_temperature(self):
-    request, _ = pair().make_request(
-        TEXTS, sampling=sampling.Sampling(0.5, top_k=3)
-    )
-    assert float(request.draft_sampling.temperature) == 0.5
-    assert int(request.draft_sampling.top_k) == 3
-    request, _ = pair().make_request(
-        TEXTS,
-        sampling=sampling.Sampling(0.5),
-        draft_sampling=sampling.GREEDY,
-    )
-    assert float(request.sampling.temperature) == 0.5
-    assert float(request.draft_sampling.temperature) == 0
-
 
 class TestHints:
 
@@ -409,19 +394,6 @@ class TestWidths:
     assert found.tokens == expected.tokens
     # What times decoding compiles once.
     assert wide.make_request(TEXTS)[0].inputs.shape == (3, 512)
-
-  @pytest.mark.parametrize(('count', 'width'), [(32, 32), (33, 128)])
-  def test_the_longest_input_is_not_cut(self, count, width, monkeypatch):
-    texts = ('a' * n for n in range(count))
-    encode = vocabulary().encode
-    text = next(x for x in texts if len(encode(x)) == count - 1)
-
-    def stop(_, request):
-      raise RuntimeError(f'inputs {request.inputs.shape}')
-
-    monkeypatch.setattr(engine.Engine, 'run', stop)
-    with pytest.raises(RuntimeError, match=rf'inputs \(2, {width}\)'):
-      pair(inputs_length=128).decode_plain(['a', text])
 
 
 def save(path, noise=0.0, has_vocabulary=True):
