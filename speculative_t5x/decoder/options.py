@@ -7,6 +7,9 @@ import dataclasses
 import difflib
 from typing import Any, TypeVar
 
+import jax
+
+from speculative_t5x.loading import errors
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import ranges
@@ -59,6 +62,9 @@ class Options:
     counts += tuple(x for x in optional if getattr(self, x) is not None)
     ranges.check_settings(ranges.COUNT, **{x: getattr(self, x) for x in counts})
     draft_length.check(self.policy)
+    with errors.prefixed('matmul_precision'):
+      with jax.default_matmul_precision(self.matmul_precision):
+        pass  # JAX names those that there are
     if self.gamma > self.max_tokens:
       raise ranges.ArgumentError(
           f'gamma is {self.gamma}, but max_tokens is {self.max_tokens}: more'
@@ -82,9 +88,23 @@ def change(values: _T, changes: Mapping[str, Any]) -> _T:
           'It is a part of the sampling: pass'
           f' sampling=speculative_t5x.Sampling({name}={value!r}).'
       )
-    elif near := difflib.get_close_matches(name, names, 1):
-      remedy = f'Did you mean {near[0]}?'
     else:
-      remedy = f'There are {", ".join(names)}.'
+      near = difflib.get_close_matches(name, names, 1)
+      remedy = ''.join(f'Did you mean {x}? ' for x in near)
+      remedy += f'There are {", ".join(names)}.'
     raise TypeError(f'There is no argument {name}. {remedy}')
   return dataclasses.replace(values, **changes)
+
+
+def of(options: Options, changes: Mapping[str, Any]) -> Options:
+  """Return options with those replaced that keyword arguments name."""
+  check_type('options', options, Options, 'an Options, or options by name')
+  return change(options, changes)
+
+
+def check_type(
+    name: str, value: object, types: type | tuple[type, ...], allowed: str
+) -> None:
+  """Raise TypeError naming an argument whose value is of other types."""
+  if not isinstance(value, types):
+    raise TypeError(f'{name} must be {allowed}, got {value!r}.')

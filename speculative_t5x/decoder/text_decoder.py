@@ -4,6 +4,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
+import os
 from typing import Any
 
 from etils import epath
@@ -65,7 +66,7 @@ class TextDecoder:
         vocabulary has pieces, or another end of sequence.
       TypeError, ValueError: See `TokenDecoder`.
     """
-    options = options_lib.change(options, changes)
+    options = options_lib.of(options, changes)
     drafter = drafters.find(drafter, target, vocabulary).load()
     models.check_end(vocabulary.name, vocabulary.eos_id, target.special_ids)
     vocabulary = models.fit_vocabulary(vocabulary, target, drafter.models)
@@ -335,7 +336,15 @@ def load(
     ValueError: for a value out of range, or a drafter that cannot draft for the
       target.
   """
-  options = options_lib.change(options, changes)
+  options = options_lib.of(options, changes)
+  path = str, os.PathLike
+  for name, value, types, allowed in (
+      ('target', target, (*path, models.Model), 'a path or a loaded model'),
+      ('vocabulary', vocabulary, (*path, vocabularies.Vocabulary, type(None)),
+       'a path, a vocabulary or None'),
+      ('mesh', mesh, (jax.sharding.Mesh, type(None)), 'None or a make_mesh'),
+  ):  # fmt: skip
+    options_lib.check_type(name, value, types, allowed)
   found = None
   if isinstance(target, models.Model):
     vocabulary = _vocabulary(vocabulary, target.checkpoint)

@@ -124,12 +124,9 @@ class TokenDecoder:
       ValueError: for an option out of range, or a drafter that does not fit the
         target.
     """
-    if not isinstance(target, models.Model):
-      raise TypeError(
-          'target must be a loaded model, such as'
-          f' speculative_t5x.load_model(<path>), got {target!r}.'
-      )
-    options = options_lib.change(options, changes)
+    loaded = 'a loaded model, such as speculative_t5x.load_model(<path>)'
+    options_lib.check_type('target', target, models.Model, loaded)
+    options = options_lib.of(options, changes)
     if options.mask_padded_ids and options.num_valid_tokens is None:
       raise ValueError(
           'mask_padded_ids needs a vocabulary. Give num_valid_tokens to a'

@@ -347,6 +347,7 @@ class TestArguments:
           ('inputs_length', 0), ('hints_length', 0), ('max_tokens', 2.0),
           ('gamma', 0), ('gamma', True), ('gamma', LENGTH + 1),
           ('num_decodes', '2'), ('policy', sampling.Sampling),
+          ('matmul_precision', 'most'),
       ],
   )  # fmt: skip
   def test_options_out_of_range(self, name, value):
@@ -483,6 +484,19 @@ class TestLoad:
       self.load(tmp_path, **options)
     made = self.load(tmp_path, **options, max_padded_ids=500)
     assert made.tokens.target.config.vocab_size == 512
+
+  def test_values_of_another_type(self, target):
+    for name, arguments, options in (
+        ('target', [3], {}),
+        ('target', [None], {}),
+        ('vocabulary', [target], {'vocabulary': 3}),
+        ('mesh', [target], {'mesh': (1, 1)}),
+        ('options', [target], {'options': 'gamma=3'}),
+        ('device', [target], {'device': 'cpu'}),
+    ):
+      with pytest.raises(TypeError, match=name) as error:
+        self.load(*arguments, **options)
+      assert len(str(error.value).splitlines()) == 1
 
   def test_what_is_not_a_drafter(self, target):
     with pytest.raises(ValueError, match='A drafter must be the path'):
