@@ -164,7 +164,7 @@ class TestT5XAndTPU:
     variables, shown = _run('t5x_and_tpu', settings | {'FOLDER': tmp_path})
     assert variables['status'] == 0
     printed = capsys.readouterr()
-    assert 'MESH_SHAPE=(1, 1)' in printed.err
+    assert 'mesh_shape=(1, 1)' in printed.err
     assert ('Skipped: T5X is not' in printed.out) != variables['HAS_T5X']
     ways = ['speculative-t5x eval', *['t5x.eval'] * variables['HAS_T5X']]
     table = shown['tables']._repr_markdown_().splitlines()[2:]

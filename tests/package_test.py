@@ -204,6 +204,26 @@ class TestLayers:
     }
 
 
+def test_macros_are_named_by_jobs_alone():
+  """The library names arguments, and the command line knows gin."""
+  configs = (_CHECKOUT / 'configs').rglob('*.gin')
+  macros = {
+      name
+      for path in configs
+      for name in re.findall(r'^([A-Z][A-Z0-9_]+) =', path.read_text(), re.M)
+  }
+  named = [
+      (path.name, node.lineno, word)
+      for path in sorted((_CHECKOUT / 'speculative_t5x').rglob('*.py'))
+      if 'jobs' not in path.parts
+      for node in ast.walk(ast.parse(path.read_text()))
+      if isinstance(node, ast.Constant) and isinstance(node.value, str)
+      for word in re.findall(r'\b([A-Z]+_[A-Z0-9_]+|[A-Z]+(?==))', node.value)
+      if word in macros
+  ]
+  assert named == []
+
+
 def _package_imports() -> dict[str, set[str]]:
   """Return what each package or module of the first level imports."""
   root = _CHECKOUT / 'speculative_t5x'
@@ -216,7 +236,7 @@ def _package_imports() -> dict[str, set[str]]:
         re.MULTILINE,
     )
     names = {package or module for package, module in imported}
-    found.setdefault(own, set()).update(names - {own, 'version'})
+    found.setdefault(own, set()).update(names - {own, 'version', 'extras'})
   return found
 
 

@@ -26,6 +26,7 @@ from speculative_t5x.networks import chips
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 
 _ROOM = 0.9  # share of the memory that choices fill
 _MOST_DEVICES = 256  # of a mesh that a refusal may name
@@ -37,7 +38,7 @@ Shape = tuple[int, int]  # devices along the data and the model axis
 Needs = Callable[[int, Shape], int]
 
 
-class DoesNotFitError(ValueError):
+class DoesNotFitError(ranges.ArgumentError):
   """The devices have too little memory."""
 
 
@@ -172,14 +173,14 @@ def place(
   def refused(shape: Shape, size: int) -> tuple[str, list[str]]:
     fitting = []
     if shape[0] < size and needs(shape[0], shape) <= machine.free_bytes:
-      fitting.append(f'BATCH_SIZE={shape[0]}')
+      fitting.append(f'batch_size={shape[0]}')
     if machine.platform != 'cpu' and dtype == 'float32':
       narrow = dataclasses.replace(target.config, dtype='bfloat16')
       found = find(dataclasses.replace(target, config=narrow))
       narrow_needs = batches.needs(narrow, found, machine.platform)
       if narrow_needs(size, shape) <= machine.free_bytes:
-        fitting.append('DTYPE=bfloat16')
-    what = f'{target.checkpoint.folder} in {dtype} with BATCH_SIZE={size}'
+        fitting.append('dtype=bfloat16')
+    what = f'{target.checkpoint.folder} in {dtype} with batch_size={size}'
     return what, fitting
 
   shape, size, num_bytes = _choose(
@@ -197,7 +198,7 @@ def place(
     sizes = ', '.join(map(str, batches.sizes))
   line = (
       f'{machine}: {dtype}, {_mesh_setting(machine, shape, mesh_shape)},'
-      f' BATCH_SIZE={sizes}; weights, caches and logits take'
+      f' batch_size={sizes}; weights, caches and logits take'
       f' {memory.text(num_bytes)} of each device'
   )
   return Placed(target, found, size, line)
@@ -283,8 +284,11 @@ def _choose(
   missing = memory.text(num_bytes - machine.free_bytes)
   raise DoesNotFitError(
       f'{what} needs {memory.text(num_bytes)} of each device at'
-      f' MESH_SHAPE={shape}, and {missing} are missing ({machine}).'
-      f' {fitting or "A machine with more memory"} would do.'
+      f' mesh_shape={shape}, and {missing} are missing ({machine}).'
+      f' {fitting or "A machine with more memory"} would do.',
+      batch_size=size,
+      mesh_shape=mesh_shape,
+      dtype=None,
   )
 
 
@@ -363,7 +367,7 @@ def _mesh_that_fits(
     larger = dataclasses.replace(machine, count=count)
     if found := _fitting(larger, needs, sizes, None):
       where = f' on {count} such devices' if count > machine.count else ''
-      return f'MESH_SHAPE={found[0]}{where}'
+      return f'mesh_shape={found[0]}{where}'
     count *= 2
   return None
 
@@ -372,7 +376,7 @@ def _mesh_setting(
     machine: Machine, shape: Shape, given: Sequence[int] | None
 ) -> str:
   """Return the setting of a mesh, and why it was chosen."""
-  text = f'MESH_SHAPE={shape}'
+  text = f'mesh_shape={shape}'
   if given is not None or machine.count == 1:
     return text
   if shape[1] > 1:

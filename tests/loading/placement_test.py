@@ -92,7 +92,7 @@ class TestChoice:
     machine = dataclasses.replace(_V4, count=count)
     found = place(machine, sizes=sizes)
     assert found[:2] == (shape, batch_size)
-    assert f'MESH_SHAPE={shape}' in found[2] and 'bfloat16' in found[2]
+    assert f'mesh_shape={shape}' in found[2] and 'bfloat16' in found[2]
 
   def test_cpu(self, place):
     """One example per device, and the copies of narrow weights count."""
@@ -179,8 +179,8 @@ class TestChoice:
     with pytest.raises(placement.DoesNotFitError) as error:
       place(of('v5e'), (1, 1), **options, **lengths)
     message = str(error.value)
-    assert 'a target in bfloat16 with BATCH_SIZE=1' in message
-    assert message.endswith(' each). MESH_SHAPE=(1, 2) would do.')
+    assert 'a target in bfloat16 with batch_size=1' in message
+    assert message.endswith(' each). mesh_shape=(1, 2) would do.')
 
 
 class TestRefusal:
@@ -190,17 +190,17 @@ class TestRefusal:
       [
           # Enough devices, of which too few were given.
           (_holding(_needed(8, (1, 2)) / 0.9), (1, 1), {'sizes': [8]},
-           'MESH_SHAPE=(2, 2) would do'),
+           'mesh_shape=(2, 2) would do'),
           (_holding(_needed(8, (1, 2)) / 0.9, count=1), None, {'sizes': [8]},
-           'MESH_SHAPE=(1, 2) on 2 such devices would do'),
+           'mesh_shape=(1, 2) on 2 such devices would do'),
           # Many examples on too few devices.
           (_holding(_needed(2, (1, 1)), count=1), None, {'sizes': [512]},
-           'or BATCH_SIZE=1 would do'),
+           'or batch_size=1 would do'),
           (_holding(10, count=1), None, {'sizes': [8]},
            'A machine with more memory would do'),
           (_holding(_needed(1, (1, 1)), count=1), (1, 1),
            {'sizes': [1], 'target': _source(tiny.config())},
-           'DTYPE=bfloat16 would do'),
+           'dtype=bfloat16 would do'),
           # Simulated devices share a memory, and bfloat16 takes more there.
           (placement.Machine('cpu', 'cpu', 2, 10), None, {},
            'A machine with more memory would do'),
@@ -239,7 +239,7 @@ class TestTraining:
         continue
       mesh = placement.place_training(networks, num_examples, None)
       assert sharding.describe(mesh) == shape
-      assert 'MESH_SHAPE=(1, 1)' in capsys.readouterr().err
+      assert 'mesh_shape=(1, 1)' in capsys.readouterr().err
 
   def test_given_mesh_must_divide_the_batch(self, monkeypatch):
     assert placement.place_training([tiny.config()], 3, (1, 1)) is None

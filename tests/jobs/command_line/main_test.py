@@ -622,7 +622,7 @@ class TestProcess:
     assert done.returncode == 0, done.stderr
     reading, chosen, *others = done.stderr.splitlines()
     assert reading == 'reading bulletins_ende, validation ...'
-    assert chosen.startswith('1 x cpu, ') and 'BATCH_SIZE=2;' in chosen
+    assert chosen.startswith('1 x cpu, ') and 'batch_size=2;' in chosen
     # A batch that takes ten seconds has a line, too.
     assert [line for line in others if '1 of 2' not in line] == [
         'loading the drafter ...',
