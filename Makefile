@@ -27,13 +27,17 @@ REQUIREMENTS_TPU := requirements-tpu$(LOCK_SUFFIX).txt
 # Each names its Python, so that none holds for an environment of another.
 INSTALLED := $(VENV)/.installed-py$(VERSION)
 INSTALLED_T5X := $(VENV)/.installed-t5x-py$(VERSION)
-INSTALLED_TPU := $(VENV)/.installed-tpu-py$(VERSION)
+INSTALLED_TPU := $(VENV)/.installed-libtpu-py$(VERSION)
 T5X ?=
 PYTEST_ARGS ?=
 
 # Programs that earlier tests compiled are read from here for two weeks.
 TEST_PROGRAMS := $(CURDIR)/.pytest_cache/programs
 test test-all: export JAX_COMPILATION_CACHE_DIR ?= $(TEST_PROGRAMS)
+# Where libtpu is found, JAX opens a TPU that is not there and prints errors, as
+# in notebooks. So only the tests, which compile for a TPU, find it.
+LIBTPU := $(abspath $(VENV))/libtpu
+test test-all: export PYTHONPATH := $(LIBTPU)
 FORGET_OLD := find $(TEST_PROGRAMS) -type f -mtime +14 -delete 2>/dev/null || true
 
 # One worker per core; each takes the next file when it is done with one, in
@@ -141,9 +145,10 @@ $(INSTALLED_T5X): $(INSTALLED) requirements-t5x.txt
 	@$(VENV)/bin/python -m pip install --quiet -r requirements-t5x.txt
 	@touch $@
 
-# Only tests that compile for a TPU need it, so the demo does without.
+# Of requirements-tpu.txt only libtpu is missing.
 $(INSTALLED_TPU): $(INSTALLED) $(REQUIREMENTS_TPU)
 	@echo 'Installing libtpu, which compiles for a TPU: 0.2 GB to download.'
-	@$(VENV)/bin/python -m pip install --quiet --progress-bar off \
-	  -r $(REQUIREMENTS_TPU)
+	@$(VENV)/bin/python -m pip uninstall --quiet --yes libtpu
+	@$(VENV)/bin/python -m pip install --quiet --progress-bar off --no-deps \
+	  --upgrade --target $(LIBTPU) $$(grep '^libtpu==' $(REQUIREMENTS_TPU))
 	@touch $@

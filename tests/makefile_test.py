@@ -48,8 +48,8 @@ def _add_python(folder, version):
   return path
 
 
-def _setup(folder, version=None):
-  """Run `make setup` with a Python of a version, which installs nothing.
+def _setup(folder, version=None, goal='setup'):
+  """Run `make` with a Python of a version, which installs nothing.
 
   Without a version, make chooses among the Pythons of the folder.
 
@@ -59,7 +59,7 @@ def _setup(folder, version=None):
   log.write_text('')
   chosen = [] if version is None else [f'PYTHON={_add_python(folder, version)}']
   done = subprocess.run(
-      ['make', 'setup', f'VENV={folder / "environment"}', *chosen],
+      ['make', goal, f'VENV={folder / "environment"}', *chosen],
       cwd=_CHECKOUT,
       env={k: v for k, v in os.environ.items() if k not in _INHERITED}
       | {'PATH': f'{folder}:{os.environ["PATH"]}'},
@@ -95,6 +95,16 @@ def test_installs_the_lock_of_the_python(tmp_path):
   # It is kept where no Python is named.
   done, installations = _setup(tmp_path)
   assert done.returncode == 0 and not installations
+
+
+def test_libtpu_is_found_by_the_tests_alone(tmp_path):
+  """Notebooks, which use the same environment, would print its errors."""
+  done, installations = _setup(tmp_path, '3.13', 'test')
+  assert done.returncode == 0, done.stderr
+  (line,) = (x for x in installations if ' libtpu==' in x)
+  assert f' --target {tmp_path / "environment/libtpu"} ' in line
+  assert not any('-r requirements-tpu' in x for x in installations)
+  assert ' -m pytest ' in installations[-1]
 
 
 def test_deletes_nothing_in_a_folder_that_is_not_an_environment(tmp_path):

@@ -106,7 +106,8 @@ def speculative_sample(
     rule: Which draft tokens are accepted. One that is not lossless may write
       tokens that have probability 0 under the distribution sampled from: the
       scores are then under the model's own.
-    max_decode_steps: Most tokens, one number or [batch]; None for `length`.
+    max_decode_steps: Most tokens, one number or [batch]; None for `length`. Of
+      0 for all rows each has one token, as in T5X.
     max_decode_steps_hard_limit: Bounds `max_decode_steps` where that is
       given; 0 and None do not.
     rescale_log_probs: Score under the distribution sampled from, or under
@@ -147,6 +148,9 @@ def speculative_sample(
     limits = jnp.minimum(limits, jnp.asarray(max_decode_steps, jnp.int32))
     if max_decode_steps_hard_limit:  # 0 is none, as in T5X
       limits = jnp.minimum(limits, max_decode_steps_hard_limit)
+    # T5X's loop ends rows after their first step: of 0 steps it writes a token,
+    # unless other rows go on and blank it.
+    limits = jnp.where(jnp.max(limits) < 1, 1, limits)
   begun = state_lib.begin(
       setup,
       target.inputs,

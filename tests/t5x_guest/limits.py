@@ -14,6 +14,9 @@ CASES = [
     (3, 5, [3, 3, 3]),
     (5, 3, [3, 3, 3]),
     (EACH, 4, [2, 4, 4]),
+    (0, None, [1, 1, 1]),  # T5X's loop ends rows after their first step
+    (0 * EACH, None, [1, 1, 1]),
+    (np.array([0, 8, 5], np.int32), None, [0, 8, 5]),
     (5, 0, [5, 5, 5]),  # a hard limit of 0 is none
     (None, 4, [8, 8, 8]),  # it bounds max_decode_steps alone
 ]

@@ -449,8 +449,13 @@ class TestRefusals:
     for file, is_refused in ((plain, False), (other, True)):
       of_task = seqio.SentencePieceVocabulary(str(file), extra_ids=100)
       features = dict.fromkeys(('inputs', 'targets'), seqio.Feature(of_task))
-      task = seqio.Task('a', None, features, preprocessors=[])
-      config = utils.DatasetConfig(task, {}, 'test', 1, False, 0)
+      # By its name: from Python 3.12 on, AirIO takes the object for its own.
+      name = 'of_another_file'
+      seqio.TaskRegistry.add(
+          name, None, preprocessors=[], output_features=features
+      )
+      config = utils.DatasetConfig(name, {}, 'test', 1, False, 0)
       refused = pytest.raises(ValueError, match='do not match')
       with refused if is_refused else contextlib.nullcontext():
         utils.verify_matching_vocabs(config, model)
+      seqio.TaskRegistry.remove(name)
