@@ -3,7 +3,7 @@
 """The infer job: lines of text in, predictions out, in constant memory."""
 
 import collections
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import functools
@@ -343,15 +343,16 @@ def _print_all(
     settings: run_record.RunRecord,
 ) -> None:
   """Decode the inputs and print their predictions, batch by batch."""
-  counted = collections.Counter()
+  counted, runs = collections.Counter(), []
   parts = batching.parts(inputs, job.requests.batch_size)
   for number, part in enumerate(parts):
     content = job.decode(part, number)
     print('\n'.join(content.rows), flush=True)
     counted.update({name: content.values[name] for name in _COUNTED})
-  record = dataclasses.replace(settings, **counted)
-  for note in readings.input_notes([record]):
-    print(note, file=sys.stderr)
+    runs.append(content.values['run'])
+  record = dataclasses.replace(settings, **counted, **_counted(runs))
+  for line in (*readings.input_notes([record]), _rate(record)):
+    print(line, file=sys.stderr)
 
 
 def _write_all(
@@ -387,18 +388,37 @@ def _write_all(
       settings,
       **origins[0],
       **{name: sum(each[name] for each in values) for name in _COUNTED},
-      **_counted(interleaved.join([each['run'] for each in values])),
+      **_counted([each['run'] for each in values]),
   )
   folder.add(record, chunks)
   results = folder.finish()
-  for note in readings.input_notes([record]):
-    print(note)
+  for line in (*readings.input_notes([record]), _rate(record)):
+    print(line)
   print(f'Predictions: {results.parent / "predictions.jsonl"}')
   return record, chunks
 
 
-def _counted(run: interleaved.Run) -> dict[str, Any]:
-  """Return what a run counted, as values of the record."""
+def _rate(record: run_record.RunRecord) -> str:
+  """Return a line on how fast rows and tokens were decoded, without compiling.
+
+  It is that of all chunks, whichever process decoded them.
+  """
+  run = record.speculative or record.baseline
+  rows, seconds = record.num_examples, run.walltime_s
+  line = (
+      f'{rows} rows, {run.tokens} tokens in {seconds:.3g} s:'
+      f' {rows / seconds:.3g} rows and {run.tokens_per_s:.4g} tokens per second'
+  )
+  if (per_call := record.tokens_per_target_call) is not None:
+    line += f', {per_call:.2f} tokens per target call'
+  if (accepted := record.draft_acceptance_rate) is not None:
+    line += f', {accepted:.0%} of draft tokens accepted'
+  return f'{line}.'
+
+
+def _counted(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+  """Return what stored runs counted, as values of the record."""
+  run = interleaved.join(runs)
   is_speculative = run.counts.speculation is not None
   name = 'speculative' if is_speculative else 'baseline'
   described = walltimes.run_of(run)

@@ -190,7 +190,13 @@ class TestPredictions:
     assert rows[0]['input'] == long and rows[0]['prediction']
     record = _record(tmp_path / 'out')
     assert (record['truncated_inputs'], record['unknown_inputs']) == (1, 2)
-    assert '2 of 4 inputs have text' in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert '2 of 4 inputs have text' in said
+    run = record['speculative']
+    assert f'4 rows, {run["tokens"]} tokens in ' in said
+    assert f'and {run["tokens_per_s"]:.4g} tokens per second, ' in said
+    accepted = run['accepted'] / run['drafted']
+    assert f', {accepted:.0%} of draft tokens accepted.' in said
 
 
 class TestHints:
@@ -306,6 +312,7 @@ class TestJsonl:
     printed = capsys.readouterr()
     assert [json.loads(row) for row in printed.out.splitlines()] == expected
     assert '1 of 3 inputs have text' in printed.err
+    assert printed.err.splitlines()[-1].startswith('3 rows, ')
 
 
 def _fail_at(monkeypatch, number, error):
