@@ -86,7 +86,7 @@ def find(name: str, search_paths: Sequence[str]) -> epath.Path:
   """
   path = user_paths.expand(name)
   folders = ['.'] if path.is_absolute() else search_paths
-  paths = [epath.Path(folder) / path for folder in folders]
+  paths = [user_paths.expand(folder) / path for folder in folders]
   for path in paths:
     if path.is_file():
       return path

@@ -7,18 +7,14 @@ parameters), with the optimizer's state and the step beside it.
 """
 
 from collections.abc import Iterator, Mapping
-import contextlib
 import functools
-import gc
 from typing import Any
-import warnings
 
 from etils import epath
 import jax
 import jax.numpy as jnp
 
 from speculative_t5x.loading import errors
-from speculative_t5x.loading.checkpoints import abandoned
 from speculative_t5x.loading.checkpoints import checkpoint
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import trees
@@ -114,7 +110,10 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
         lambda x: ocp.ArrayRestoreArgs(sharding=x.sharding, dtype=x.dtype),
         wanted,
     )
-    with self._reading(), ocp.PyTreeCheckpointer() as checkpointer:
+    with (
+        errors.reading(self._state_folder),
+        ocp.PyTreeCheckpointer() as checkpointer,
+    ):
       return checkpointer.restore(
           self._state_folder,
           args=ocp.args.PyTreeRestore(
@@ -127,22 +126,8 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
   @functools.cached_property
   def _metadata(self) -> Any:
     """The tree of what Orbax knows of each array."""
-    with self._reading():
+    with errors.reading(self._state_folder):
       return _read_metadata(self._state_folder)
-
-  @contextlib.contextmanager
-  def _reading(self) -> Iterator[None]:
-    try:
-      with errors.reading(self._state_folder), abandoned.silenced():
-        yield
-      return
-    except errors.CheckpointError as error:
-      # Without the frames of the error, which hold the reads given up.
-      found = errors.CheckpointError(str(error))
-    with warnings.catch_warnings():
-      warnings.simplefilter('ignore', RuntimeWarning)  # coroutine not awaited
-      gc.collect()
-    raise found
 
 
 def _read_metadata(folder: epath.Path) -> Any:

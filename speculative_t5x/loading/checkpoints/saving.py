@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.loading import errors
-from speculative_t5x.loading.checkpoints import abandoned
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import trees
 
@@ -105,22 +104,21 @@ def nothing_left_behind(step_folder: epath.Path) -> Iterator[None]:
   _remove_unfinished(step_folder)  # of a process that was killed
   new = [folder for folder in step_folder.parents if not folder.exists()]
   threads = set(threading.enumerate())
-  with abandoned.silenced():
-    try:
-      yield
-    except BaseException as error:
-      _await_new(threads)
-      with contextlib.suppress(OSError, ValueError):  # would hide the error
-        _remove_unfinished(step_folder)
-        for folder in new:  # innermost first, up to one that others write to
-          folder.rmdir()
-      if reason := _refused(error):
-        raise errors.CheckpointError(
-            f'The checkpoint {step_folder} cannot be written ({reason}).'
-            ' Nothing of it is left, and earlier ones are kept. Give another'
-            ' folder, or the space and the rights to write there.'
-        ) from error
-      raise
+  try:
+    yield
+  except BaseException as error:
+    _await_new(threads)
+    with contextlib.suppress(OSError, ValueError):  # would hide the error
+      _remove_unfinished(step_folder)
+      for folder in new:  # innermost first, up to one that others write to
+        folder.rmdir()
+    if reason := _refused(error):
+      raise errors.CheckpointError(
+          f'The checkpoint {step_folder} cannot be written ({reason}).'
+          ' Nothing of it is left, and earlier ones are kept. Give another'
+          ' folder, or the space and the rights to write there.'
+      ) from error
+    raise
 
 
 def _remove_unfinished(step_folder: epath.Path) -> None:

@@ -7,19 +7,10 @@ paths (`gs://`) have no such files and are not looked at.
 """
 
 import os
-import stat
 
 from etils import epath
 
 from speculative_t5x.loading import errors
-
-_KINDS = {
-    stat.S_IFDIR: 'a folder',
-    stat.S_IFIFO: 'a named pipe',
-    stat.S_IFSOCK: 'a socket',
-    stat.S_IFCHR: 'a device',
-    stat.S_IFBLK: 'a device',
-}
 
 
 def is_remote(path: epath.PathLike) -> bool:
@@ -27,25 +18,15 @@ def is_remote(path: epath.PathLike) -> bool:
   return '://' in os.fspath(path)
 
 
-def check(path: epath.Path) -> None:
+def check(path: epath.PathLike) -> None:
   """Check that a path is a regular file, or a link to one.
 
   Raises:
     errors.CheckpointError: if it is a local path to anything else.
   """
-  if is_remote(path):
-    return
-  try:
-    mode = os.stat(path).st_mode
-    problem = f'it is {_KINDS.get(stat.S_IFMT(mode), "something else")}'
-  except OSError as error:
-    mode = 0
-    problem = str(error.strerror)
-    if os.path.islink(path):
-      problem = f'it is a link to {os.readlink(path)}: {problem}'
-  if not stat.S_ISREG(mode):
+  if not is_remote(path) and not os.path.isfile(path):
     raise errors.CheckpointError(
-        f'{path} is not a regular file: {problem}. Copy or download the file'
+        f'{os.fspath(path)} is not a regular file. Copy or download the file'
         ' itself.'
     )
 
@@ -60,4 +41,4 @@ def check_tree(folder: epath.Path) -> None:
   if not is_remote(folder):
     for path, _, names in os.walk(folder):
       for name in names:
-        check(epath.Path(path) / name)
+        check(os.path.join(path, name))

@@ -3,12 +3,8 @@
 """Tests of opening, checking and reading checkpoints."""
 
 import collections
-import gc
-import logging
-import shutil
 import subprocess
 import sys
-import types
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +12,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading.checkpoints import abandoned
 from speculative_t5x.loading.checkpoints import hugging_face
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import legacy
@@ -130,12 +125,7 @@ class TestAnotherNetwork:
 class TestDamage:
 
   @pytest.mark.parametrize('part', ['d', 'array_metadatas'])
-  def test_cut_short(self, copied, monkeypatch, caplog, recwarn, part):
-    """Orbax and TensorStore would report each read that they gave up."""
-    reported = []
-    gc.collect()  # what tests before have left would be reported here
-    recwarn.clear()
-    monkeypatch.setattr(sys, 'unraisablehook', reported.append)
+  def test_cut_short(self, copied, part):
     files = [p for p in copied.glob(f'*_10/**/{part}/*') if p.is_file()]
     file = max(files, key=lambda path: path.stat().st_size)
     file.write_bytes(file.read_bytes()[:1000])
@@ -146,39 +136,6 @@ class TestDamage:
     assert str(copied / 'checkpoint_10' / 'state') in message
     if part == 'd':
       assert '"target.' in message and 'is not valid for' in message
-    del error
-    gc.collect()
-    assert not reported and not caplog.records
-    assert not [x for x in recwarn if 'never awaited' in str(x.message)]
-
-  @pytest.mark.parametrize(
-      ('text', 'is_heard'),
-      [
-          ('never retrieved\nfuture: <... TensorStore({', False),
-          ('never retrieved\nfuture: <... in OCDBT database', False),
-          ("never retrieved\nfuture: <... ValueError('mine')", True),
-      ],
-  )
-  def test_reads_that_end_later(self, copied, caplog, text, is_heard):
-    """Log messages about abandoned reads, and only those, are dropped."""
-    shutil.rmtree(copied / 'checkpoint_10' / 'state' / 'd')
-    with pytest.raises(checkpoints.CheckpointError):
-      restore(copied)
-    caplog.clear()
-    logging.getLogger('asyncio').error(f'Task exception was {text}')
-    assert bool(caplog.records) == is_heard
-
-  def test_exceptions_of_closed_loops(self, monkeypatch):
-    """TensorStore calls them later, in threads of its own."""
-    reported = []
-    monkeypatch.setattr(sys, 'unraisablehook', reported.append)
-    with pytest.raises(ValueError), abandoned.silenced():
-      raise ValueError
-    for text in ('Event loop is closed', 'mine'):
-      sys.unraisablehook(
-          types.SimpleNamespace(object=None, exc_value=RuntimeError(text))
-      )
-    assert [str(x.exc_value) for x in reported] == ['mine']
 
 
 @pytest.fixture(scope='module', params=checkpoints.Layout)
