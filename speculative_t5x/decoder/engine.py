@@ -85,7 +85,7 @@ class Engine:
     Args:
       requests: Read one at a time; all of one shape, or more is compiled.
     Raises:
-      ValueError: if the model's logits are not finite.
+      ValueError: see `token_decoder.check`.
     """
     for request in requests:
       if not self.is_warm:
@@ -104,7 +104,7 @@ class Engine:
     decoded = jax.block_until_ready(self._decode(request))
     seconds = time.perf_counter() - start
     decoded = jax.device_get(decoded)
-    token_decoder.check_finite(decoded)
+    token_decoder.check(decoded)
     return Result(request, decoded, seconds)
 
 

@@ -61,11 +61,13 @@ class Decoded:
   statistics: outcome_lib.Statistics | None
 
 
-def check_finite(decoded: Decoded) -> None:
-  """Check that no logits were lost to overflow on the way.
+def check(decoded: Decoded) -> None:
+  """Check what a program has computed: finite scores, and counts that agree.
 
   Raises:
-    ValueError: if a row's log-probability is not finite.
+    ValueError: if a row's log-probability is not finite, as logits were lost to
+      overflow, or if counts contradict each other, as no decoding can make them
+      and a wrongly compiled program did.
   """
   bad = np.flatnonzero(~np.isfinite(decoded.log_probs))
   if bad.size:
@@ -74,6 +76,36 @@ def check_finite(decoded: Decoded) -> None:
         f" {decoded.log_probs[bad[0]]}: the model's logits are not finite."
         ' Decode in float32, or use another checkpoint.'
     )
+  bad = np.flatnonzero(_is_contradictory(decoded))
+  if bad.size:
+    raise ValueError(
+        f'Row {bad[0]} of a batch has {decoded.num_tokens[bad[0]]} tokens of'
+        f' {decoded.num_calls[bad[0]]} target calls in {decoded.num_steps}'
+        ' steps, and its counts contradict each other: the compiled program is'
+        ' wrong. Unset XLA_FLAGS, or use another version of JAX.'
+    )
+
+
+def _is_contradictory(decoded: Decoded) -> np.ndarray:
+  """Return whose counts no decoding can have, [rows] bool."""
+  tokens, calls, counts = (
+      decoded.num_tokens, decoded.num_calls, decoded.statistics
+  )  # fmt: skip
+  is_wrong = (calls > decoded.num_steps) | (
+      np.sum(decoded.calls_by_width) != decoded.num_steps
+  )
+  if counts is None:  # plain decoding: each call gives a token
+    return is_wrong | (tokens != calls)
+  # A histogram of all calls also bounds the tokens by gamma + 1 per call.
+  return (
+      is_wrong
+      | (tokens != counts.num_accepted + calls - counts.num_cut_short)
+      | (counts.accepted_histogram.sum(axis=-1) != calls)
+      | (counts.num_cut_short < 0)
+      | (counts.num_accepted > counts.num_tested)
+      | (counts.num_tested > counts.num_drafted)
+      | (counts.num_drafted > counts.num_computed)
+  )
 
 
 def best_last(
@@ -238,7 +270,7 @@ class TokenDecoder:
     found = []
     for part, request in self.in_batches(rows, settings, batch_size):
       decoded = jax.device_get(self.speculative(request))
-      check_finite(decoded)
+      check(decoded)
       for decodes, _ in self.decodes(decoded, len(part)):
         found.append(decodes[-1])
     return found[0] if is_one else found

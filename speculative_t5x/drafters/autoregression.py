@@ -131,8 +131,17 @@ def draft(
       drafted = draw_first(drafted)
     else:
       drafted = widths.when(is_wanted(drafted), draw_first, drafted)
+  goes_on = is_wanted
+  if view.wants_always:
+    # A GPU waits for the host at each predicate, unless the number of turns is
+    # known. Only at the ends of texts are fewer enough, and to draw more in a
+    # row changes nothing of its draft.
+    has_more = lambda drafted: drafted.num_steps < gamma
+    goes_on = lambda drafted: lax.platform_dependent(
+        drafted, cuda=has_more, default=is_wanted
+    )
   with jax.named_scope(LATER):
-    drafted = lax.while_loop(is_wanted, draw_later, drafted)
+    drafted = lax.while_loop(goes_on, draw_later, drafted)
   # A row that wants nothing is fed along with the others. If it was behind by
   # more than the first call feeds, tokens are missing between: it stays behind,
   # and all that was written past them is written again once it catches up.

@@ -240,7 +240,7 @@ class _Evaluation:
     """Decode the examples of a chunk in both ways."""
     runs = run()
     for decoded in itertools.chain(*(each.decoded for each in runs)):
-      token_decoder.check_finite(decoded)
+      token_decoder.check(decoded)
     counted = None
     if samplings.target.is_greedy and self.workload.rule.is_lossless:
       counted = greedy.compare(self.decoder, batches, *runs)

@@ -89,14 +89,62 @@ def test_answers_of_another_target():
     engine_lib.Engine(decoder(), answers=finder)
 
 
-@pytest.mark.parametrize('number', [np.nan, -np.inf])
-def test_logits_that_are_not_finite(monkeypatch, number):
-  bad = decoder().plain(requests()[0])
-  bad = bad.replace(log_probs=bad.log_probs.at[1].set(number))
-  engine = engine_lib.Engine(decoder(), is_plain=True)
-  monkeypatch.setattr(engine, '_decode', lambda _: bad)
-  with pytest.raises(ValueError, match='not finite'):
-    engine.run(requests()[0])
+def _with(**changes):
+  """Return a change of some values of what was decoded, row by row."""
+  return lambda found: found.replace(
+      **{name: change(getattr(found, name)) for name, change in changes.items()}
+  )
+
+
+_FEWER_CALLS = _with(
+    num_calls=lambda x: np.minimum(x, 1),
+    num_steps=lambda x: 1,
+    calls_by_width=lambda x: np.eye(1, len(x), dtype=np.int32)[0],
+)
+_more = lambda x: x + np.eye(1, len(x), dtype=np.int32)[0]
+_of_counts = lambda **changes: _with(statistics=_with(**changes))
+
+
+@pytest.mark.parametrize('is_plain', [True, False])
+@pytest.mark.parametrize(
+    ('change', 'message'),
+    [
+        (_with(log_probs=lambda x: x * np.nan), 'not finite'),
+        (_with(log_probs=lambda x: x - np.inf), 'not finite'),
+        # As XLA's command buffers for loops did.
+        (_FEWER_CALLS, 'contradict'),
+        (_with(num_tokens=lambda x: 4 * x), 'contradict'),
+        (_with(num_tokens=lambda x: 0 * x), 'contradict'),
+        (_with(num_calls=_more), 'contradict'),
+        (_with(num_steps=lambda x: x - 1), 'contradict'),
+        (_with(calls_by_width=lambda x: 2 * x), 'contradict'),
+    ],
+)
+def test_results_that_cannot_be(monkeypatch, is_plain, change, message):
+  _check_refused(monkeypatch, is_plain, change, message)
+
+
+@pytest.mark.parametrize(
+    'change',
+    [
+        _of_counts(accepted_histogram=lambda x: 2 * x),
+        _of_counts(tested_histogram=lambda x: x[:, ::-1]),
+        _of_counts(drafted_histogram=lambda x: x[:, ::-1]),
+        _of_counts(num_computed=lambda x: 0 * x),
+        _of_counts(num_cut_short=_more),
+    ],
+)
+def test_draft_tokens_that_cannot_be(monkeypatch, change):
+  _check_refused(monkeypatch, False, change, 'contradict')
+
+
+def _check_refused(monkeypatch, is_plain, change, message):
+  engine = engine_lib.Engine(decoder(), is_plain=is_plain)
+  (request,) = requests(2)
+  found = engine.run(request).decoded
+  monkeypatch.setattr(engine, '_decode', lambda _: change(found))
+  with pytest.raises(ValueError, match=message):
+    engine.run(request)
 
 
 def test_seconds_of_compilation():

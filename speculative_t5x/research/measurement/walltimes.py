@@ -96,7 +96,7 @@ def measure(
         batches, before=time_parts, after=shown.show
     )
   for decoded in plain.decoded:
-    token_decoder.check_finite(decoded)
+    token_decoder.check(decoded)
   progress.say(f'{name}: counting operations and memory')
   floor_ms = None
   if decoder.mesh is None:  # on a mesh, one device reads a part of the bytes
