@@ -257,15 +257,6 @@ class TestJobs:
     shown = ' '.join(capsys.readouterr().out.split())
     assert f'rule {LENIENCE}, not lossless' in shown
 
-  def test_compare_refuses_a_rule_that_it_cannot_explain(
-      self, run_eval, capsys
-  ):
-    output, _ = run_eval('block', '--gin.TEMPERATURE=1.0')
-    status = main.main(['compare', f'--first={output}', f'--second={output}'])
-    assert status != 0
-    message = 'samples of the rule block'
-    assert message in ' '.join(capsys.readouterr().err.split())
-
 
 @pytest.fixture(scope='module')
 def decoder():
@@ -292,10 +283,6 @@ class TestPython:
     for rule in (verification.TOKENWISE, block.BlockVerification()):
       found = decoder.decode(TEXTS, rule=rule)
       assert found.tokens == plain.tokens
-
-  def test_what_is_no_rule(self, decoder):
-    with pytest.raises(ValueError, match='rule must be an object with name'):
-      decoder.decode(TEXTS, rule='block')
 
 
 class TestDescription:

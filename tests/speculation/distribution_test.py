@@ -14,8 +14,6 @@ import pytest
 
 from speculative_t5x import testing
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.rules import lenience
-from speculative_t5x.rules import typical_acceptance
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
@@ -39,7 +37,6 @@ FACTORS = (
     tuple(combinations.RULES),
 )
 PAIRS = combinations.pairwise(*FACTORS)
-LOSSY_RULES = lenience.make_rule(0.3), typical_acceptance.make_rule()
 
 
 def make_program(gamma: int) -> step_programs.Program:
@@ -90,14 +87,10 @@ class TestEnumeratedDistribution:
     ]
     assert combinations.draft_error(program, find_logits) < 1e-12
 
-  @pytest.mark.parametrize('rule', LOSSY_RULES, ids=lambda rule: rule.name)
-  def test_a_rule_that_is_not_lossless_fails(self, rule):
-    assert find_error(rule) > 1e-2
 
-
-def find_error(rule=verification.TOKENWISE) -> float:
+def find_error() -> float:
   """Return how far outputs are from the target's, in a program of its own."""
-  program = make_program(gamma=2)
+  program, rule = make_program(gamma=2), verification.TOKENWISE
   found = reachable.reach(program, rule, testing.Enumerator(rule))
   return combinations.error(program, found)
 
