@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import judgement
-from speculative_t5x.research.paper import differences
 from speculative_t5x.research.paper import points
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.reports import cells
@@ -30,8 +29,7 @@ _NOTE = (
     'EXP is Theorem 3.8. "over plain" is plain over speculative walltime, with'
     " its 95% interval, by the same network and kernels; the paper's EMP is"
     ' over T5X\'s sampler, as is "over T5X", where T5X was timed too. "tokens"'
-    ' were timed. "why it differs" has the largest causes of the difference'
-    " from the paper's EMP, of 5% or more, each with its factor."
+    ' were timed.'
 )
 _PAIR = 'task', 'draft', 'T', 'gamma'
 _HEADLINE_2 = (
@@ -231,19 +229,7 @@ def _compare(
       'Eq. (1)': cells.number(expected),
       'bound': ours['bound'],
       'efficiency': ours['efficiency'],
-      'why it differs': _why(row, record),
   }
-
-
-def _why(row: published.Row | None, record: run_record.RunRecord) -> str:
-  record = judgement.readable(record)
-  if row is None or row.gamma != record.gamma or record.speedup is None:
-    return cells.MISSING
-  reasons = [
-      f'{effect.words} (x{effect.factor:.2f})'
-      for effect in differences.reasons(row, record)
-  ]
-  return '; '.join(reasons) or 'nothing by 5% or more'
 
 
 def _papers(row: published.Row) -> markdown.Row:
