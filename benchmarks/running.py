@@ -3,7 +3,7 @@
 """What benchmarks share: options, processes, and lines of JSON."""
 
 import argparse
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent import futures
 import dataclasses
 import json
@@ -11,14 +11,10 @@ import multiprocessing
 import pathlib
 from typing import Any
 
-import jax
-import numpy as np
-
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.research import progress
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
-from speculative_t5x.research.measurement import step_times
 
 
 def parser(name: str, description: str | None) -> argparse.ArgumentParser:
@@ -76,23 +72,6 @@ def time_ways(
   timer = interleaved.Timer(list(ways.values()), repeats=repeats)
   with progress.Progress(name, len(requests)) as shown:
     return dict(zip(ways, timer.run(requests, after=shown.show), strict=True))
-
-
-def time_programs(
-    programs: Mapping[Hashable, Callable[[], object]], repeats: int
-) -> dict[Hashable, np.ndarray]:
-  """Time programs interleaved, after a warm-up.
-
-  Returns:
-    Seconds of each program, [repeats].
-  """
-  for program in programs.values():
-    jax.block_until_ready(program())
-  rounds = [
-      [step_times.seconds(program) for program in programs.values()]
-      for _ in range(repeats)
-  ]
-  return dict(zip(programs, np.transpose(rounds), strict=True))
 
 
 def describe(run: interleaved.Run, plain: interleaved.Run) -> dict[str, Any]:

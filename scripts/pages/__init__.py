@@ -3,7 +3,6 @@
 """Writes what shows records: `python -m scripts.pages` (`make pages`).
 
   records.py             reads the files of `results`
-  benchmark_tables.py    tables of the records of `benchmarks`
   reports.py             the reports and pictures beside the records
   notebooks.py           writes the repository's address into the notebooks
 """

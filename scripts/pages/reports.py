@@ -13,7 +13,6 @@ from typing import Any
 from matplotlib import figure as figure_lib
 from PIL import Image
 
-from scripts.pages import benchmark_tables
 from scripts.pages import records
 from scripts.pages import step_figure
 from speculative_t5x.research import figure_style
@@ -65,7 +64,6 @@ def is_made_from(path: pathlib.Path, found: Sequence[Any]) -> bool:
 def render() -> Iterator[tuple[pathlib.Path, str]]:
   """Yield the path and the rendered text of each report."""
   results = records.RESULTS
-  yield from benchmark_tables.render()
   for pattern in 'walltime*.jsonl', 'simulate*.jsonl':
     for path in sorted(results.rglob(pattern)):
       text = walltime_summary.render(runs_lib.read(path))

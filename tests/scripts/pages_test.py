@@ -34,7 +34,6 @@ def test_reports_show_the_records():
     ('record', 'number', 'report'),
     [
         ('walltime_multi30k.jsonl', r'"speedup": [\d.]+', 'walltime_multi30k'),
-        ('draft_lengths.ndjson', r'"speedup": [\d.]+', 'draft_lengths'),
         (
             'tpu_preflight/v4_xl/tpu_preflight.json',
             r'"cycles": \d+',

@@ -454,14 +454,6 @@ class TestBadInput:
     with pytest.raises(ValueError, match=message):
       tiny_pair.distillation(**changes)
 
-  def test_missing_checkpoint(self, folder, tmp_path):
-    paths = folder / 'target', tmp_path / 'typo'
-    made = initializer(tiny_pair.distillation(), *paths)
-    with pytest.raises(
-        checkpoints.CheckpointError, match='^The draft: '
-    ):
-      made.from_scratch(jax.random.PRNGKey(0))
-
 
 def test_optimizer_without_rules_of_factoring_is_taken():
   optimizer = freezing.DraftOptimizer(adafactor.Adafactor())

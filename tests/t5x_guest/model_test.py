@@ -402,10 +402,6 @@ class TestRefusals:
     with pytest.raises(ValueError, match='ExampleIdConverter'):
       predict(tiny_pair.model(), batch)
 
-  def test_gamma_0(self):
-    with pytest.raises(ValueError, match='gamma must be .*at least 1'):
-      tiny_pair.model(gamma=0)
-
   @pytest.mark.parametrize(
       ('make', 'said'),
       [

@@ -202,7 +202,3 @@ class TestFineTuning:
     given = ['PRETRAINED = "t5_1_1_xl"', 'LOSS_NORMALIZING_FACTOR = 7.0']
     model = settings('train', job('finetune'), bindings=given)['model']
     assert model._loss_normalizing_factor == 7
-
-  def test_the_start_must_be_named(self, settings):
-    with pytest.raises(ValueError, match='PRETRAINED'):
-      settings('train', job('finetune'))
