@@ -93,7 +93,9 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
   parser.add_argument(
       '--time_limit', type=running.positive, metavar='SECONDS', help='of it all'
   )
-  parser.add_argument('--output_dir', required=True, metavar='DIR')
+  parser.add_argument(
+      '--output_dir', default='runs/simulated_pairs', metavar='DIR'
+  )
   return parser.parse_args(arguments)
 
 
