@@ -87,52 +87,38 @@ def _run(command, folder, **variables):
 
 
 
-class TestKeepLibtpuFromSearching:
-
-  @pytest.fixture
-  def factories(self, monkeypatch):
-    """Return JAX's factories of platforms, as on a machine without a TPU."""
-    found = {}
-    for name in list(os.environ):
-      if name.startswith('TPU_') or name == 'JAX_FORCE_TPU_INIT':
-        monkeypatch.delenv(name)
-    monkeypatch.setattr(glob, 'glob', lambda _: [])
-    monkeypatch.setattr(backend, 'register_backend_factory', found.__setitem__)
-    before = jax.config.jax_platforms
-    jax.config.update('jax_platforms', None)
-    yield found
+@pytest.mark.parametrize(
+    ('variable', 'devices', 'platforms', 'is_hidden'),
+    [
+        (None, None, None, True),
+        # JAX and libtpu set these on import.
+        ('TPU_SKIP_MDS_QUERY', None, None, True),
+        ('TPU_LIBRARY_PATH', None, None, True),
+        ('TPU_NAME', None, None, False),
+        ('JAX_FORCE_TPU_INIT', None, None, False),
+        (None, '/dev/accel*', None, False),
+        (None, '/dev/vfio/[0-9]*', None, False),
+        (None, None, 'tpu,cpu', False),
+    ],
+)
+def test_libtpu_does_not_search_on_a_machine_without_a_tpu(
+    monkeypatch, variable, devices, platforms, is_hidden
+):
+  found = {}
+  for name in list(os.environ):
+    if name.startswith('TPU_') or name == 'JAX_FORCE_TPU_INIT':
+      monkeypatch.delenv(name)
+  if variable is not None:
+    monkeypatch.setenv(variable, '1')
+  monkeypatch.setattr(glob, 'glob', lambda x: ['0'] if x == devices else [])
+  monkeypatch.setattr(backend, 'register_backend_factory', found.__setitem__)
+  before = jax.config.jax_platforms
+  jax.config.update('jax_platforms', platforms)
+  try:
+    process.keep_libtpu_from_searching()
+  finally:
     jax.config.update('jax_platforms', before)
-
-  # JAX and libtpu set these on import.
-  @pytest.mark.parametrize('name', ['TPU_SKIP_MDS_QUERY', 'TPU_LIBRARY_PATH'])
-  def test_no_tpu(self, factories, monkeypatch, name):
-    monkeypatch.setenv(name, '1')
-    process.keep_libtpu_from_searching()
-    assert factories.keys() == {'tpu'}
+  assert (found.keys() == {'tpu'}) == is_hidden
+  if is_hidden:
     with pytest.raises(RuntimeError, match='no TPU on this machine'):
-      factories['tpu']()
-
-  @pytest.mark.parametrize('pattern', ['/dev/accel*', '/dev/vfio/[0-9]*'])
-  def test_a_device(self, factories, monkeypatch, pattern):
-    monkeypatch.setattr(glob, 'glob', lambda x: ['0'] if x == pattern else [])
-    process.keep_libtpu_from_searching()
-    assert not factories
-
-  @pytest.mark.parametrize('name', ['TPU_NAME', 'JAX_FORCE_TPU_INIT'])
-  def test_a_variable(self, factories, monkeypatch, name):
-    monkeypatch.setenv(name, '1')
-    process.keep_libtpu_from_searching()
-    assert not factories
-
-  def test_platforms_that_were_chosen(self, factories):
-    """JAX itself chooses platforms if it finds a chip."""
-    jax.config.update('jax_platforms', 'tpu,cpu')
-    process.keep_libtpu_from_searching()
-    assert not factories
-
-  def test_a_platform_in_use(self, factories, monkeypatch):
-    def refuse(*_):
-      raise RuntimeError('Backend tpu already initialized')
-
-    monkeypatch.setattr(backend, 'register_backend_factory', refuse)
-    process.keep_libtpu_from_searching()
+      found['tpu']()
