@@ -3,7 +3,6 @@
 """Counts and rates of a run, under the names of the run record."""
 
 from collections.abc import Mapping, Sequence
-import dataclasses
 from typing import Any
 
 from flax import struct
@@ -15,25 +14,6 @@ from speculative_t5x.speculation import outcome as outcome_lib
 
 
 @struct.dataclass
-class SpeculationCounts:
-  """Sums of `outcome.Statistics` over rows.
-
-  Attributes:
-    accepted_histogram: Blocks by number of accepted draft tokens.
-    tested_histogram: Blocks by number of accepted or rejected draft tokens.
-    drafted_histogram: Blocks by number of draft tokens.
-    num_computed: Draft tokens that were computed.
-    num_cut_short: Blocks without a resampled or bonus token.
-  """
-
-  accepted_histogram: tuple[int, ...]
-  tested_histogram: tuple[int, ...]
-  drafted_histogram: tuple[int, ...]
-  num_computed: int
-  num_cut_short: int
-
-
-@struct.dataclass
 class Counts:
   """Sums over the rows of some batches, from which all counts follow.
 
@@ -42,14 +22,15 @@ class Counts:
     target_calls: Target calls of rows that had not ended.
     loop_steps: Steps of the compiled loop.
     row_steps: Loop steps times rows, with ended rows and padding rows.
-    speculation: Sums of draft tokens; None for plain decoding.
+    speculation: Counts of draft tokens, as whole numbers and tuples of them;
+      None for plain decoding.
   """
 
   tokens: int
   target_calls: int
   loop_steps: int
   row_steps: int
-  speculation: SpeculationCounts | None
+  speculation: outcome_lib.Statistics | None
 
 
 def total(batches: Sequence[token_decoder.Decoded]) -> Counts:
@@ -67,18 +48,12 @@ def add(parts: Sequence[Counts]) -> Counts:
 
 
 def _of_batch(batch: token_decoder.Decoded) -> Counts:
-  statistics = batch.statistics
-  if statistics is not None:
-    statistics = SpeculationCounts(**{
-        field.name: _sum_rows(getattr(statistics, field.name))
-        for field in dataclasses.fields(SpeculationCounts)
-    })
   return Counts(
       tokens=_sum_rows(batch.num_tokens),
       target_calls=_sum_rows(batch.num_calls),
       loop_steps=int(batch.num_steps),
       row_steps=int(batch.num_steps) * len(batch.num_calls),
-      speculation=statistics,
+      speculation=jax.tree.map(_sum_rows, batch.statistics),
   )
 
 

@@ -35,6 +35,7 @@ from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.paper import markdown_tables
+from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import ende
@@ -122,7 +123,7 @@ def events(monkeypatch):
   def run(timer, batches, *, after):
     note('counts')
     rule = str(batches[0].rule)
-    counted = counts.SpeculationCounts(
+    counted = outcome.Statistics(
         (len(rule), 2), (5, len(rule)), (0, 9), 9, 0
     )
     found = counts.Counts(9, 7, 7, 7, counted)
