@@ -66,6 +66,7 @@ class TextDecoder:
         vocabulary has pieces, or another end of sequence.
       TypeError, ValueError: See `TokenDecoder`.
     """
+    token_decoder.check_target(target)
     options = options_lib.of(options, changes)
     drafter = drafters.find(drafter, target, vocabulary).load()
     models.check_end(vocabulary.name, vocabulary.eos_id, target.special_ids)
@@ -313,9 +314,9 @@ def load(
       of T5X, or a folder of several, of which the newest is taken. Or a loaded
       model.
     draft: Path of a draft of any kind, a loaded model, or a choice such as
-      `loading.drafters.EarlyExit(2)`. None for lookup,
-      which drafts without a model: it copies what followed the last tokens
-      earlier in the input, the output or the hints.
+      `drafters.EarlyExit(2)`. None for lookup, which drafts without a model: it
+      copies what followed the last tokens earlier in the input, the output or
+      the hints.
     vocabulary: SentencePiece .model file, tokenizer.json or folder of one; or a
       vocabulary. None for the one in the folder of the target.
     max_padded_ids: Most logits of a model without an id in the vocabulary; with
@@ -342,7 +343,7 @@ def load(
       ('target', target, (*path, models.Model), 'a path or a loaded model'),
       ('vocabulary', vocabulary, (*path, vocabularies.Vocabulary, type(None)),
        'a path, a vocabulary or None'),
-      ('mesh', mesh, (jax.sharding.Mesh, type(None)), 'None or a make_mesh'),
+      ('mesh', mesh, (jax.sharding.Mesh, type(None)), 'a make_mesh or None'),
   ):  # fmt: skip
     options_lib.check_type(name, value, types, allowed)
   found = None

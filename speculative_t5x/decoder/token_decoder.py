@@ -127,6 +127,12 @@ def best_last(
   )
 
 
+def check_target(target: models.Model) -> None:
+  """Raise TypeError for a target that is not a loaded model."""
+  loaded = 'a loaded model, such as speculative_t5x.load_model(<path>)'
+  options_lib.check_type('target', target, models.Model, loaded)
+
+
 class TokenDecoder:
   """A target and a drafter as compiled functions from tokens to tokens.
 
@@ -156,8 +162,7 @@ class TokenDecoder:
       ValueError: for an option out of range, or a drafter that does not fit the
         target.
     """
-    loaded = 'a loaded model, such as speculative_t5x.load_model(<path>)'
-    options_lib.check_type('target', target, models.Model, loaded)
+    check_target(target)
     options = options_lib.of(options, changes)
     if options.mask_padded_ids and options.num_valid_tokens is None:
       raise ValueError(

@@ -354,6 +354,10 @@ class TestArguments:
     with pytest.raises(ValueError, match=name):
       pair(**{name: value})
 
+  def test_a_target_that_is_not_loaded(self):
+    with pytest.raises(TypeError, match='target must be a loaded model'):
+      text_decoder.TextDecoder('target', models()[1], vocabulary())
+
   @pytest.mark.parametrize('narrow', ['target', 'draft'])
   def test_vocabulary_wider_than_the_logits(self, narrow):
     both = dict(zip(('target', 'draft'), models()))
