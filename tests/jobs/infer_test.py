@@ -554,7 +554,7 @@ def test_what_the_workload_decides_of_the_decoder(paths):
     assert record.num_valid_tokens == expected
     # Scores of a rule that is not lossless are of the target's own
     # distribution, which temperature 0 does not set to 0.
-    assert decoder._rescale_log_probs == rule.is_lossless
+    assert decoder.options.rescale_log_probs == rule.is_lossless
     assert (decoder.options.gamma, decoder.options.num_decodes) == (3, 2)
     assert decoder.options.max_tokens == workloads.LENGTHS['targets']
 

@@ -66,8 +66,6 @@ class TestReadPairs:
   @pytest.mark.parametrize(
       'bad',
       [
-          '{"category": ',
-          '[1]',
           '{"turns": ["a"]}',
           {**_ROWS[1], 'reference': []},
           {**_ROWS[1], 'turns': ['a', 'b']},
