@@ -15,6 +15,7 @@ from PIL import Image
 
 from scripts.pages import records
 from scripts.pages import step_figure
+from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.research import figure_style
 from speculative_t5x.research import run_record
 from speculative_t5x.research.paper import figures
@@ -77,10 +78,16 @@ def render() -> Iterator[tuple[pathlib.Path, str]]:
   }
   yield results / 'methods/methods.md', methods_table.render(found) + '\n'
   simulated = records.runs('paper/table2.jsonl')
+  pairs = measured_pairs.find(results / 'paper')
+  known = {record.task for pair in pairs for record in pair.records}
+  others = records.runs(*MEASURED, *_NGRAMS)
+  others = [record for record in others if record.task not in known]
   for number, table in (
       (1, markdown_tables.table_1()),
-      (2, markdown_tables.table_2(simulated)),
-      (3, markdown_tables.table_3(records.runs(*MEASURED, *_NGRAMS))),
+      (2, markdown_tables.table_2(simulated, pairs)),
+      (3, markdown_tables.table_3(others, pairs)),
+      (4, markdown_tables.table_4(simulated, pairs)),
+      (5, markdown_tables.table_5(pairs)),
   ):
     yield results / f'paper/table{number}.md', table + '\n'
   yield step_figure.PATH, step_figure.draw()
