@@ -149,6 +149,32 @@ def test_commit_is_named_by_hand_where_there_is_no_git(monkeypatch):
   assert provenance.origin()['commit'] == 'abc'
 
 
+def test_gpu_script_goes_on_where_a_part_fails(tmp_path):
+  """One without transformers, say; its status tells."""
+  fake = tmp_path / 'bin/python3'
+  fake.parent.mkdir()
+  fake.write_text(
+      '#!/bin/sh\necho "$*"\ncase "$*" in *transformers_plain*) exit 1 ;; esac'
+  )
+  fake.chmod(0o755)
+  done = subprocess.run(
+      ['bash', _ROOT / 'scripts/gpu_measurement.sh', tmp_path / 'out'],
+      env={
+          **os.environ,
+          'PATH': f'{fake.parent}:{os.environ["PATH"]}',
+          'SECONDS_IN_ALL': '100',
+      },
+      capture_output=True,
+      text=True,
+  )
+  assert done.returncode == 1
+  names = 'simulated_pairs', 'transformers_plain', 'device_exactness'
+  calls = [x for x in done.stdout.splitlines() if x.startswith('-m benchmarks')]
+  assert [x.split()[1] for x in calls] == [f'benchmarks.{n}' for n in names]
+  assert '--batch_size 1 8 32 ' in calls[0] and '--time_limit 6' in calls[0]
+  assert done.stdout.count(' failed\n') == 1
+
+
 @pytest.mark.parametrize(
     ('name', 'options'),
     [
