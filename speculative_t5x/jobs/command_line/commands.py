@@ -26,7 +26,7 @@ class Job:
     gin_file: Gin file that is read before all others, and whose head comment is
       the command's help.
     summary: One-line description of the job.
-    output_macro: Macro that --output_dir sets.
+    output_macro: Macro that --output_dir sets; None for a job that only prints.
     flags: Names of further flags; each sets the macro of the same name in upper
       case.
     on_host: Whether the job runs on the host, without an accelerator.
@@ -45,7 +45,7 @@ class Job:
   function: str
   gin_file: str
   summary: str
-  output_macro: str = 'OUTPUT_DIR'
+  output_macro: str | None = 'OUTPUT_DIR'
   flags: tuple[str, ...] = ()
   on_host: bool = False
   is_resumed: bool = False
@@ -170,6 +170,7 @@ JOBS = {
         'check_pair.check_pair',
         'configs/runs/check_pair.gin',
         'finds a pair and places it on this machine; reads no weights',
+        output_macro=None,
         optional=_CONFIGS,
     ),
     'tpu-preflight': Job(

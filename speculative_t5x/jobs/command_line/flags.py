@@ -64,7 +64,8 @@ def read(job: commands.Job, arguments: Sequence[str]) -> Flags:
     commands.UsageError: for an unknown flag, or one without a value.
   """
   macros = {f'--{each}': each.upper() for each in job.flags}
-  macros['--output_dir'] = job.output_macro
+  if job.output_macro:
+    macros['--output_dir'] = job.output_macro
   known = ['--gin_file', '--gin_search_paths', *macros]
   files, paths, bindings, parts = [], [], [], []
   rest = list(arguments)

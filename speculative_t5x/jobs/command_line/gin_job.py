@@ -128,7 +128,8 @@ def _check_values(job: commands.Job) -> None:
 
 def _run(command: commands.Job, job: Callable) -> None:
   """Run a configured job."""
-  output = gin.get_bindings(f'{command.output_macro}/macro').get('value')
+  macro = f'{command.output_macro}/macro'
+  output = gin.get_bindings(macro).get('value')  # None for one that prints
   if not command.on_host:
     # Only then, because counting processes opens the devices, which some parts
     # of the job `paper` do not need.
