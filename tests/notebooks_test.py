@@ -89,7 +89,7 @@ class TestQuickstart:
     _check_trace(shown['tokens'])
     table, _, _ = shown['measure']._repr_markdown_().partition('Details:')
     assert table.count('| draft/') == 1
-    assert '| over plain | verdict |' in table
+    assert ' verdict |' in table  # speeds are left out if a busy machine erred
     (axes,) = variables['axes'].figure.axes
     assert len(axes.lines) == 4 and 'γ' in axes.get_xlabel()
 
