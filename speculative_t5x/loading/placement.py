@@ -77,7 +77,8 @@ class Batches:
     inputs_length: Most tokens per input.
     targets_length: Most tokens per output.
     gamma: Draft tokens per block.
-    beside: Examples per device of other batches that are decoded.
+    beside: Examples per device of other batches that are decoded, and whose
+      whole texts the target then scores.
   """
 
   sizes: Sequence[int] | None
@@ -101,7 +102,7 @@ class Batches:
           self.gamma,
           mesh_shape,
       )
-      own = memory.target_bytes(target, workload)
+      own = memory.target_bytes(target, workload, scores=self.beside > 0)
       others = (
           _drafter_bytes(each, workload, target.vocab_size) for each in found
       )

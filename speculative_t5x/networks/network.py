@@ -29,8 +29,8 @@ class Network(Protocol):
   `encode(params, inputs)` returns the features of `start` alone, and
   `shorten_head(params, ids)` restricts the logits to some tokens, whose number
   is then its `head_size`; `width_of_inputs` is the width of the features that
-  `start` takes, and `sizes` maps names to what reports show of it. Training
-  needs `score(params, inputs, outputs, dropout_key=None, features=None)`. It
+  `start` takes. Training needs
+  `score(params, inputs, outputs, dropout_key=None, features=None)`. It
   returns the logits [examples, outputs_length, vocab] float32 of each token of
   the outputs, which has the tokens before it as context, the first one those of
   `special_ids.start`. Drafts that share more with the target are made by

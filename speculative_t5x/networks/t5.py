@@ -26,7 +26,6 @@ from speculative_t5x.networks import input_widths
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5_cutting
-from speculative_t5x.networks import t5_layers as layers
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import contracts
@@ -73,23 +72,6 @@ class T5Config(t5_modules.Sizes):
   def axis_units(self) -> Mapping[str, int]:
     """Heads are not cut apart, though their number times width might be."""
     return {'joined_kv': self.num_heads}
-
-  @property
-  def sizes(self) -> Mapping[str, object]:
-    """See `network.Network`."""
-    buckets = f'{layers.NUM_BUCKETS} buckets up to {layers.MAX_DISTANCE}'
-    is_tied = self.logits_via_embedding
-    return {
-        'emb_dim': self.emb_dim,
-        'heads': f'{self.num_heads} x {self.head_dim}',
-        'layers: encoder + decoder': (
-            f'{self.num_encoder_layers} + {self.num_decoder_layers}'
-        ),
-        'mlp_dim': self.mlp_dim,
-        'mlp_activations': ', '.join(self.mlp_activations),
-        'output head': 'the embedding' if is_tied else 'separate',
-        'relative positions': f'{self.num_heads} heads, {buckets}',
-    }
 
   def init(self, key: jax.Array) -> contracts.Params:
     """See `network.Network.init`."""

@@ -33,6 +33,9 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import state as state_lib
 
+# Arrays of the logits of whole texts that a program holds which scores them:
+# the logits, and the distributions that they become.
+_SCORED = 2
 _MIB, _GIB = 2**20, 2**30
 _MEMINFO = pathlib.Path('/proc/meminfo')  # exists on Linux
 
@@ -128,10 +131,17 @@ def loading_bytes(models: Sequence[DeviceBytes]) -> int:
 
 
 def target_bytes(
-    network: network_lib.Network, workload: Workload
+    network: network_lib.Network, workload: Workload, scores: bool = False
 ) -> DeviceBytes:
-  """Return the bytes that the target, as it is stored, needs per device."""
-  row_logits = (workload.gamma + 1) * network.vocab_size
+  """Return the bytes that the target, as it is stored, needs per device.
+
+  With `scores`, it also scores whole texts at once, as
+  `research.measurement.acceptance` does.
+  """
+  tokens = workload.gamma + 1
+  if scores:
+    tokens = max(tokens, _SCORED * workload.targets_length)
+  row_logits = tokens * network.vocab_size
   rules = sharding.MODEL_PARALLEL
   platform = jax.default_backend()
   return _device_bytes(network, workload, rules, row_logits, platform)
