@@ -700,14 +700,14 @@ class TestCheckPair:
         f'--gin.VOCABULARY_FILE={vocabulary}',
     ]
     assert main.main([*_pair_flags(), *flags]) == 0
-    assert "100%/a" in capsys.readouterr().out
+    assert 'target: a/checkpoint_2500,' in capsys.readouterr().out
 
   @pytest.mark.parametrize('files', [[], ['configs/runs/check_pair.gin']])
   def test_reads_its_own_file_first(self, fails, files):
     """Whatever the order of files."""
     files = ['configs/models/multi30k_target.gin', *files]
     flags = [*_pair_flags(), *(f'--gin_file={file}' for file in files)]
-    assert 'is of another network than' in fails(flags, 1)
+    assert 'the target more than 128 beyond' in fails(flags, 1)
 
   def test_takes_the_files_of_an_eval_run(self, capsys):
     assert main.main(['check-pair', *_COMMANDS['check-pair']]) == 0
@@ -725,7 +725,8 @@ def test_compilation_cache(monkeypatch, flags, tmp_path):
   assert main.main([*flags[:-1], *more]) == 1
   parts = ['paper', 'table1', 'figure2']
   assert main.main([*parts, f'--output_dir={tmp_path}']) == 0
-  assert main.main(['convert', '--gin.CHECKPOINT_PATH=x']) == 1
+  flags = ['convert', '--gin.CHECKPOINT_PATH=x', f'--output_dir={tmp_path}']
+  assert main.main(flags) == 1
   assert folders == ['gs://bucket/a', str(tmp_path), str(tmp_path)]
 
 
