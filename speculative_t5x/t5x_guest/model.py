@@ -119,14 +119,14 @@ class SpeculativeModel(models.EncoderDecoderModel):
     if jax.device_count() > 1:
       mesh = sharding.make_mesh(1, 1, jax.local_devices()[:1])
     target = self._target_source(mesh)
-    vocabulary = models_lib.fit_vocabulary(
-        task_vocabulary.TaskVocabulary(self.output_vocabulary), target
-    )
+    vocabulary = task_vocabulary.TaskVocabulary(self.output_vocabulary)
     # T5X asks for shapes while it traces, where Orbax cannot read on several
     # hosts. Another thread does not trace.
     with futures.ThreadPoolExecutor(1) as thread:
-      found = thread.submit(drafters.find, self._drafter, target, vocabulary)
-      drafting = thread.submit(found.result().load).result()
+      find = thread.submit(drafters.find, self._drafter, target, vocabulary)
+      found = find.result()
+      models_lib.fit_vocabulary(vocabulary, target)
+      drafting = thread.submit(found.load).result()
     if mesh is None:
       return drafting
     params = jax.device_get(drafting.params)

@@ -162,8 +162,8 @@ class TestChoice:
 
   def test_batches_beside(self):
     more = _needed(2, (2, 1), beside=8) - _needed(16, (2, 1))
-    # 16 tokens in place of a block of 4, in two arrays: 8 rows, 64 logits.
-    assert more == 4 * 8 * 64 * (2 * 16 - 4)
+    # 16 tokens in place of a block of 4: 8 rows, 64 logits.
+    assert more == 4 * 8 * 64 * (16 - 4)
 
   def test_paper_on_one_chip(self, place):
     """XXL and T5-small fit a v4 at batch 1, and need four chips of a v5e."""

@@ -445,7 +445,7 @@ class TestBadInput:
           ),
           (
               {'optimizer_def': tiny_pair.OPTIMIZER},
-              'OPTIMIZER is a OptaxWrapper',
+              'optimizer_def is a OptaxWrapper',
           ),
       ],
       ids=['vocabulary', 'drafter', 'optimizer'],

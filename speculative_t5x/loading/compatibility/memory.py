@@ -33,9 +33,6 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import state as state_lib
 
-# Arrays of the logits of whole texts that a program holds which scores them:
-# the logits, and the distributions that they become.
-_SCORED = 2
 _MIB, _GIB = 2**20, 2**30
 _MEMINFO = pathlib.Path('/proc/meminfo')  # exists on Linux
 
@@ -140,7 +137,7 @@ def target_bytes(
   """
   tokens = workload.gamma + 1
   if scores:
-    tokens = max(tokens, _SCORED * workload.targets_length)
+    tokens = max(tokens, workload.targets_length)
   row_logits = tokens * network.vocab_size
   rules = sharding.MODEL_PARALLEL
   platform = jax.default_backend()

@@ -118,12 +118,14 @@ def _read_along(
       started.offsets,
       None,
   )
-  target_probs = sampling_lib.standardize(logits, request.sampling)
   positions = jnp.arange(length, dtype=jnp.int32)
 
-  def at_token(carry, index_and_probs):
+  def at_token(carry, index_and_logits):
     state, cache = carry
-    index, p = index_and_probs
+    index, logits = index_and_logits
+    # Position by position: sorting the logits of a whole text at once takes
+    # seven times their memory.
+    p = sampling_lib.standardize(logits, request.sampling)
     before = jnp.where(
         positions < index, sequences, model.special_ids.padding
     )
@@ -157,7 +159,7 @@ def _read_along(
   _, along = lax.scan(
       at_token,
       (state, cache),
-      (positions, jnp.moveaxis(target_probs, 1, 0)),
+      (positions, jnp.moveaxis(logits, 1, 0)),
   )
   return along
 

@@ -15,10 +15,12 @@ import jax.numpy as jnp
 import pytest
 
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.policies import schedule
+from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.tpu_aot import abstract_pair
 from speculative_t5x.research.tpu_aot import hlo
 from speculative_t5x.research.tpu_aot import programs
@@ -118,6 +120,42 @@ class TestOneDevice:
     assert step.cache_bytes_remade == remade
     assert step.cache_bytes_written == step.scatter_trips == 0
     assert step.host_transfers == step.weight_bytes_copied == 0
+
+
+@libtpu.needed
+def test_memory_of_scoring_whole_texts():
+  """Before it measures alpha, a job counts what the compiler allocates."""
+  rows, length = 8, 128
+  # As wide as T5's: the logits of the texts outweigh the weights.
+  configs = [dataclasses.replace(x, vocab_size=32_128) for x in (TARGET, DRAFT)]
+  place = libtpu.describe('v4:1x1x1').with_mesh(None)
+  decoder = token_decoder.TokenDecoder(
+      *(abstract_pair.make_model(place, each) for each in configs),
+      gamma=1,
+      max_tokens=length,
+  )
+  request = abstract_pair.make_request(place, rows, INPUTS_LENGTH)
+  texts = jax.ShapeDtypeStruct(
+      (rows, length), jnp.int32, sharding=request.inputs.sharding
+  )
+  with decoder.scope():
+    compiled = acceptance._read_along.lower(
+        decoder.target_model,
+        decoder.make_drafter(1),
+        decoder.target.params,
+        decoder.loaded_drafter.params,
+        request,
+        texts,
+    ).compile()
+  stats = compiled.memory_analysis()
+  found = stats.argument_size_in_bytes + stats.temp_size_in_bytes
+  workload = memory.Workload(rows, 1, INPUTS_LENGTH, length, gamma=1)
+  counted = (
+      memory.target_bytes(configs[0], workload, scores=True).total
+      + memory.draft_bytes(configs[1], workload, 32_128).total
+  )
+  # Activations are not counted; a second copy of the logits would be noticed.
+  assert abs(found - counted) < 0.2 * (4 * rows * length * 32_128)
 
 
 @pytest.mark.exhaustive
