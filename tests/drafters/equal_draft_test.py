@@ -219,3 +219,10 @@ class TestJoin:
   def test_only_point_masses_need_no_probabilities(self):
     draft = contracts.Draft(jnp.zeros((1, 2), jnp.int32), jnp.array([1]))
     assert in_order.join(draft, draft).probs is None
+
+  def test_kinds_of_three(self):
+    """A draft that has both kinds keeps them when another one follows."""
+    point = contracts.Draft(jnp.array([[7, 0, 0]]), jnp.array([1]))
+    drawn = point.replace(probs=jnp.ones((1, 3, 1)))
+    found = in_order.join(in_order.join(point, drawn), point)
+    assert found.is_point_mass.tolist() == [[True, False, True]]
