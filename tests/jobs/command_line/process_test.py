@@ -24,7 +24,7 @@ def state():
   from tensorflow.python.eager import context
   from tensorflow.python.framework import config
   import tensorflow as tf
-  loggers = [logging.getLogger(x) for x in ('', 'absl', 'jax')]
+  loggers = [logging.getLogger(x) for x in ('', 'absl', 'asyncio', 'jax')]
   return {
       'hooks': (sys.unraisablehook, sys.excepthook),
       'filters': [list(x.filters) for x in loggers],
@@ -32,10 +32,10 @@ def state():
       'determinism': config.is_op_determinism_enabled(),
       'seed': context.global_seed(),
       'level': [x.level for x in loggers],
-      'paths': os.fspath(epath.Path('file:///a')),
+      'paths': dict(register._URI_PREFIXES_TO_CLS),
   }
 
-from etils import epath
+from etils.epath import register
 import seqio
 before = state()
 import speculative_t5x as st
