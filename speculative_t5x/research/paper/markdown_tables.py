@@ -252,7 +252,7 @@ def _models(pairs: Sequence[Pair]) -> list[str]:
     return []
   records = [record for pair in pairs for record in pair.records]
   conditions = '; '.join(walltime_summary.conditions(records))
-  rows = [_pair(pair) for pair in pairs]
+  rows = markdown.filled([_pair(pair) for pair in pairs])
   return [f'Measured: {conditions}. The pairs:', markdown.table(rows)]
 
 

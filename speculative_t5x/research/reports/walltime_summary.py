@@ -117,10 +117,11 @@ def setup(records: Sequence[run_record.RunRecord]) -> str:
 
 def conditions(records: Sequence[run_record.RunRecord]) -> list[str]:
   """Return what does not depend on models and tasks, with every value."""
+  repeats = _distinct(r.repeats for r in records if r.repeats)
   return [
       _distinct(map(_hardware, records)),
       'batch ' + _distinct(r.batch_size for r in records),
-      'repeats ' + _distinct(r.repeats for r in records),
+      *(['repeats ' + repeats] if repeats else []),
       'seed ' + _distinct(r.seed for r in records),
       *dict.fromkeys(x for r in records for x in runs.unusual_sampling(r)),
   ]
