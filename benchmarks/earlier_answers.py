@@ -146,7 +146,7 @@ def main(given: Sequence[str] | None = None) -> None:
     )
   line = running.line(
       'earlier_answers',
-      drafter=drafter.description.name,
+      drafter=decoder.tokens.loaded_drafter.description.name,
       gamma=options.gamma,
       count=_COUNT,
       min_similarity=answers.MIN_SIMILARITY,
