@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that every notebook runs, and is stored without output."""
+"""Tests that every notebook runs, and is stored with what its cells show."""
 
 import ast
 import base64
@@ -10,6 +10,7 @@ import json
 import operator
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -49,11 +50,12 @@ def _run(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
   """Run a notebook with settings in place of those of its cell `settings`.
 
+  Its first cell, which changes the process, is left out: see `TestFirstCell`.
   Returns its variables, and the value that it would show by cell.
   """
   variables, shown = {}, {}
   for cell in _cells(_FOLDER / f'{name}.ipynb'):
-    if cell['cell_type'] != 'code':
+    if cell['cell_type'] != 'code' or cell['id'] == 'setup':
       continue
     tree = ast.parse(''.join(cell['source']))
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
@@ -87,8 +89,9 @@ class TestQuickstart:
   def test_runs(self):
     variables, shown = _run('quickstart', _FEW)
     _check_trace(shown['tokens'])
-    table, _, _ = shown['measure']._repr_markdown_().partition('Details:')
-    assert table.count('| draft/') == 1
+    assert len(variables['output'].best) == len(variables['TEXTS'])
+    table = shown['measure']._repr_markdown_()
+    assert table.count('| draft/') == 1 and 'Details:' not in table
     assert ' verdict |' in table  # speeds are left out if a busy machine erred
     (axes,) = variables['axes'].figure.axes
     assert len(axes.lines) == 4 and 'γ' in axes.get_xlabel()
@@ -139,52 +142,61 @@ def hugging_face(tmp_path_factory):
 class TestYourOwnCheckpoint:
 
   @pytest.mark.parametrize('is_t5x', [True, False], ids=['T5X', 'Hugging Face'])
-  def test_runs(self, is_t5x, request, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr('tempfile.tempdir', str(tmp_path))
+  def test_runs(self, is_t5x, request, capsys):
     settings = {} if is_t5x else request.getfixturevalue('hugging_face')
     variables, shown = _run('your_own_checkpoint', settings)
-    assert variables['output'].texts == [
-        [
-            'Jede fünfte Wohnung in Graz steht leer, deshalb plant die Stadt'
-            ' zehn neue Schulen.'
-        ]
+    assert variables['output'].best == [
+        'Jede fünfte Wohnung in Graz steht leer, deshalb plant die Stadt'
+        ' zehn neue Schulen.',
+        'Am Freitag kommt der IC 182 aus Bonn um 21:25 Uhr auf Gleis 11 an.',
     ]
-    assert variables['report'].errors == ()
+    assert variables['plain'].best == variables['output'].best
     _check_trace(shown['tokens'])
-    printed = capsys.readouterr().out
-    assert ('Hugging Face\n' in printed) != is_t5x
-    assert printed.endswith('T5X by Orbax\n918528 parameters\n')
+    assert 'gamma 5' in capsys.readouterr().out
 
 
 class TestT5XAndTPU:
 
   def test_runs(self, tmp_path, capsys):
     """Without T5X, what needs it is skipped by a line that says so."""
-    settings = {'NUM_EXAMPLES': 2, 'GAMMA': 2, 'SIZES': ('small',)}
-    variables, shown = _run('t5x_and_tpu', settings | {'FOLDER': tmp_path})
-    assert variables['status'] == 0
-    printed = capsys.readouterr()
-    assert 'mesh_shape=(1, 1)' in printed.err
-    assert ('Skipped: T5X is not' in printed.out) != variables['HAS_T5X']
-    ways = ['speculative-t5x eval', *['t5x.eval'] * variables['HAS_T5X']]
-    table = shown['tables']._repr_markdown_().splitlines()[2:]
-    assert [row.split(' | ')[0].strip('| ') for row in table] == ways
+    settings = {'NUM_EXAMPLES': 2, 'GAMMA': 2, 'FOLDER': tmp_path}
+    variables, _ = _run('t5x_and_tpu', settings)
+    printed = capsys.readouterr().out
+    assert ('Skipped: T5X is not' in printed) != variables['HAS_T5X']
+    rows = [
+        line.split()[-2:]
+        for line in printed.splitlines()
+        if line.startswith(('speculative-t5x eval ', 't5x.eval '))
+    ]
+    assert len(rows) == 1 + variables['HAS_T5X']
     # Both jobs have the same quality and the same target calls.
-    assert len({tuple(row.split(' | ')[1:3]) for row in table}) == 1
-    assert shown['fits']._repr_markdown_().count('| (1, 1) |') == 4
-    assert '| --- |' in shown['preflight']._repr_markdown_()
+    assert len({*map(tuple, rows)}) == 1
+    assert len(re.findall('^(?:EnDe|CNNDM) ', printed, re.M)) == 12
 
 
 @pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)
 class TestFile:
 
-  def test_has_links_and_no_output(self, path):
-    for cell in _cells(path):
-      assert not cell.get('outputs') and not cell.get('execution_count')
+  def test_has_links(self, path):
     text = ''.join(''.join(cell['source']) for cell in _cells(path))
     for part in text.split('](')[1:]:
       link = part.split(')')[0]
       assert link.startswith('https://') or (_FOLDER / link).exists(), link
+
+  def test_has_the_outputs_of_its_cells(self, path):
+    """They were run from the top, as they are, and fit a screen."""
+    notebook = json.loads(path.read_text())
+    assert notebook['metadata']['ran'] == notebooks.digest(notebook), (
+        f'run `python -m scripts.pages.notebooks {path.stem}`'
+    )
+    cells = [x for x in notebook['cells'] if x['cell_type'] == 'code']
+    assert [x['execution_count'] for x in cells] == [*range(1, len(cells) + 1)]
+    for cell in cells:
+      for output in cell['outputs']:
+        assert output['output_type'] != 'error'
+        assert output.get('name') != 'stderr', output['text']
+        table = ''.join(output.get('data', {}).get('text/markdown', ''))
+        assert all(row.count('|') <= 12 for row in table.splitlines())
 
   def test_calls_what_exists(self, path):
     """Functions of this package have these names and these arguments."""

@@ -4,12 +4,17 @@
 
 from collections.abc import Iterable, Mapping
 import io
+import re
 from typing import Any
 
 from rich import console as console_lib
 from rich import table as table_lib
 
 _UNBOUNDED = 10_000  # columns; no line of a report is as long
+# What is struck through or underlined is so by its tag too: pages of
+# repositories show notebooks without the style of their HTML.
+_DECORATED = r'<span( style="[^"]*text-decoration: ([\w-]+)")>(.*?)</span>'
+_TAGS = {'line-through': 'del', 'underline': 'u'}
 # Text without a style has the colour that the notebook gives it.
 _HTML = '<pre style="white-space: pre-wrap; line-height: 1.5">{code}</pre>'
 
@@ -41,7 +46,13 @@ def to_html(report: console_lib.RenderableType) -> str:
   """Return a report as an HTML fragment with inline styles, for notebooks."""
   page = _page(color_system='truecolor', record=True)
   page.print(report)
-  return page.export_html(code_format=_HTML, inline_styles=True)
+  html = page.export_html(code_format=_HTML, inline_styles=True)
+  return re.sub(_DECORATED, _by_tag, html)
+
+
+def _by_tag(span: re.Match[str]) -> str:
+  style, decoration, text = span.groups()
+  return f'<{_TAGS[decoration]}{style}>{text}</{_TAGS[decoration]}>'
 
 
 def _page(**options: Any) -> console_lib.Console:

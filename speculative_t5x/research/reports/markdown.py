@@ -22,7 +22,7 @@ class Table(str):
 
   Attributes:
     rows: Its rows; each has all columns.
-    is_detail: Whether a terminal, which would wrap the rows, leaves it out.
+    is_detail: Whether a screen, which would wrap the rows, leaves it out.
   """
 
   rows: Sequence[Row] = ()
@@ -42,12 +42,15 @@ class Page(str):
   parts: Sequence[str] = ()
 
   def _repr_markdown_(self) -> str:
-    return str(self)
+    return '\n\n'.join(self._shown())
 
   def __rich__(self) -> console_lib.Group:
-    shown = [x for x in self.parts if not getattr(x, 'is_detail', False)]
-    spaced = [line for part in shown for line in ('', part)]
+    spaced = [line for part in self._shown() for line in ('', part)]
     return console_lib.Group(*spaced[1:])
+
+  def _shown(self) -> list[str]:
+    """Return the parts that fit a screen."""
+    return [x for x in self.parts if not getattr(x, 'is_detail', False)]
 
 
 def page(parts: Iterable[str], records: Sequence[Any] = ()) -> Page:
