@@ -30,6 +30,22 @@ def run(arguments: Sequence[str], variables: Mapping[str, str]) -> None:
   assert ' passed' in done.stdout
 
 
+def outside(
+    command: Sequence[str], folder: pathlib.Path, stdin: str = '', **variables
+) -> subprocess.CompletedProcess:
+  """Run a program in another folder than the checkout, which it finds."""
+  paths = [str(_CHECKOUT), os.environ.get('PYTHONPATH', '')]
+  path = os.pathsep.join(filter(None, paths))
+  return subprocess.run(
+      command,
+      cwd=folder,
+      env={**os.environ, 'PYTHONPATH': path, **variables},
+      input=stdin,
+      capture_output=True,
+      text=True,
+  )
+
+
 def environment(count: int, xla_flags: str = '') -> dict[str, str]:
   """Return variables for a number of devices, besides other flags of XLA."""
   return {

@@ -23,7 +23,6 @@ from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import json_lines
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import sharding
-from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
@@ -34,6 +33,7 @@ from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import eval_table
 from speculative_t5x.research.reports import token_trace
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
@@ -79,7 +79,8 @@ def evaluate(
     greedy.MismatchError: if greedy outputs differ by more than rounding. The
       results are written nevertheless.
   """
-  arguments.check(
+  ranges.check_settings(
+      ranges.COUNT,
       gamma=gamma,
       num_decodes=num_decodes,
       batch_size=1 if batch_size is None else batch_size,

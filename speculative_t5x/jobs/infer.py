@@ -28,13 +28,13 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import json_lines
 from speculative_t5x.loading.files import user_paths
-from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import readings
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib
@@ -84,7 +84,8 @@ def infer(
     ValueError: for input that cannot be decoded as configured.
     OSError: if the folder cannot be written to, or another job uses it.
   """
-  arguments.check(
+  ranges.check_settings(
+      ranges.COUNT,
       gamma=gamma,
       num_decodes=num_decodes,
       batch_size=1 if batch_size is None else batch_size,

@@ -43,14 +43,7 @@ class Decodes:
   def read(
       self, target: checkpoints.Path, config: network.Network
   ) -> batches.Examples:
-    """Decode what is missing, and return all as examples.
-
-    Raises:
-      ValueError: if the folder has decodes of other settings, if the job has
-        another target or wrote no tokens, if another training replaced the
-        decodes by those of more or fewer inputs, or if a token is outside the
-        network's vocabulary.
-    """
+    """Decode what is missing, and return all as examples."""
     folder = user_paths.expand(self.folder) / self.name
     with errors.prefixed('DECODES_DIR', chunks.OtherSettingsError):
       record = _when_free(lambda: self.infer(output_dir=str(folder)))

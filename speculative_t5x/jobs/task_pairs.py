@@ -44,6 +44,7 @@ from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.paper import published
 from speculative_t5x.rules import lenience
 from speculative_t5x.rules import rejection_sampling
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import examples as examples_lib
@@ -97,7 +98,8 @@ class Settings:
   repeats: int = 3
 
   def __post_init__(self):
-    arguments.check(
+    ranges.check_settings(
+        ranges.COUNT,
         gamma=self.gamma,
         num_examples=self.num_examples,
         alpha_tokens=self.alpha_tokens,

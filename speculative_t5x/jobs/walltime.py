@@ -31,6 +31,7 @@ from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import examples as examples_lib
 
@@ -72,7 +73,8 @@ def measure_walltime(
     greedy.MismatchError: if greedy outputs differ by more than rounding. The
       results are written nevertheless.
   """
-  arguments.check(
+  ranges.check_settings(
+      ranges.COUNT,
       num_examples=num_examples, repeats=repeats, alpha_tokens=alpha_tokens
   )
   gammas = arguments.several_counts('gamma', gamma)

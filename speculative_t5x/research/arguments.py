@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checks arguments of jobs: counts, and arguments of one or several values."""
+"""Arguments of jobs that are one value or several."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,15 +8,6 @@ from typing import Any
 import numpy as np
 
 from speculative_t5x.speculation import ranges
-
-
-def check(**values: Any) -> None:
-  """Check counts.
-
-  Raises:
-    ValueError: if a count is not a whole number of at least 1; names it.
-  """
-  ranges.check_settings(ranges.COUNT, **values)
 
 
 def several(name: str, values: Any) -> list[float]:
@@ -42,7 +33,8 @@ def several_counts(name: str, values: Any) -> list[int]:
   """
   found = several(name, values)
   for value in found:
-    check(**{name: int(value) if value.is_integer() else value})
+    count = int(value) if value.is_integer() else value
+    ranges.check_settings(ranges.COUNT, **{name: count})
   return [int(value) for value in found]
 
 

@@ -103,11 +103,7 @@ class DraftModule:
     return draft.find(target, vocabulary)
 
   def config_for(self, target: network.Network) -> t5.T5Config:
-    """Return the sizes of the draft model for a target.
-
-    Raises:
-      ValueError: see `read_config`.
-    """
+    """Return the sizes of the draft model for a target."""
     config = read_config('draft', self.module)
     if config.reads_features:
       return config.on_features(network.features_width(target))
@@ -156,10 +152,6 @@ def has_encoder(module: nn.Module) -> bool:
 
 def read_config(role: str, module: nn.Module) -> t5.T5Config:
   """Return the sizes of a module of T5X, as this package's network takes them.
-
-  Raises:
-    ValueError: for a module of another class, or settings that are not
-      supported.
   """
   # A subclass may compute anything else.
   if type(module) is not t5x_network.Transformer:

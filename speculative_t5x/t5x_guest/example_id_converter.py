@@ -36,11 +36,7 @@ class Hints:
     return self._stack([]).size
 
   def of(self, features: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """Return the tokens of an example's hints, [width] int32.
-
-    Raises:
-      ValueError: if the task has none.
-    """
+    """Return the tokens of an example's hints, [width] int32."""
     texts = examples.hints_of(features)
     if texts is None:
       raise ValueError(

@@ -21,12 +21,7 @@ class DraftOptimizer(optimizers.MultiOptimizer):
   """
 
   def __init__(self, optimizer_def: optimizers.OptimizerDefType):
-    """Restrict T5X's Adafactor to the draft model.
-
-    Raises:
-      ValueError: for another one. MultiOptimizer cannot hold the state of an
-        optimizer of optax.
-    """
+    """Restrict T5X's Adafactor to the draft model."""
     if not isinstance(optimizer_def, adafactor.Adafactor):
       raise ValueError(
           f'optimizer_def is a {type(optimizer_def).__name__}, and a draft'

@@ -152,11 +152,7 @@ class SpeculativeModel(models.EncoderDecoderModel):
   def get_initial_variables(
       self, rng, input_shapes, input_types=None
   ) -> flax_core.FrozenDict:
-    """See `t5x.models.EncoderDecoderModel`; the drafter's are added.
-
-    Raises:
-      ValueError: for a gamma beyond the length of the outputs.
-    """
+    """See `t5x.models.EncoderDecoderModel`; the drafter's are added."""
     length = input_shapes['decoder_input_tokens'][-1]
     arguments_lib.check_gammas([self._gamma], length)
     variables = super().get_initial_variables(rng, input_shapes, input_types)

@@ -24,12 +24,7 @@ def nest(params: contracts.Params) -> dict[str, Any]:
 
 
 def restore(like: contracts.Params, nested: Any) -> contracts.Params:
-  """Return the parameters that `nest` has put in nested dicts.
-
-  Args:
-    like: Parameters of the same structure.
-    nested: Nested dicts, frozen or not.
-  """
+  """Return what `nest` has put in dicts, in the structure of `like`."""
   flat = checkpoints.flatten(flax_core.unfreeze(nested))
   leaves = [flat[name] for name in _names(like)]
   return jax.tree.unflatten(jax.tree.structure(like), leaves)

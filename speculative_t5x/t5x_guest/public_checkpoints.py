@@ -51,8 +51,6 @@ def fill_in(config: network.T5Config, name: str) -> network.T5Config:
   Args:
     config: The sizes, some of them None.
     name: A key of STEPS, e.g. 't5_1_1_xxl', 'flan_t5_xl' or 't5_11B'.
-  Raises:
-    ValueError: for another name.
   """
   public = _config(name)
   return config.replace(

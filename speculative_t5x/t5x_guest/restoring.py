@@ -155,11 +155,7 @@ class PairInitializer(utils.TrainStateInitializer):
   def from_scratch(
       self, init_rng: jax.Array
   ) -> train_state_lib.FlaxOptimTrainState:
-    """Return the state of step 0; the key is for random parameters.
-
-    Raises:
-      checkpoints.CheckpointError: see `PairRestorer.restore`.
-    """
+    """Return the state of step 0; the key is for random parameters."""
     # Opened before T5X compiles what initializes the state: that takes minutes.
     opened = _open(self._paths, self.global_train_state_shape)
     state = super().from_scratch(init_rng)
@@ -206,9 +202,6 @@ def _read(
   """Read parameters, by role, onto the partitioner's mesh.
 
   They get the dtype, or keep the stored one if it is None.
-
-  Raises:
-    placement.DoesNotFitError: if they alone exceed the memory of a device.
   """
   shapes = flax_core.unfreeze(train_state.params)
   shardings = _shardings(train_state, partitioner)

@@ -55,10 +55,9 @@ def start(
 def to_param_states(opt_state: optax.OptState) -> Mapping[str, Any]:
   """Convert the optimizer's state to T5X's layout, four arrays per parameter.
 
-  Returns:
-    A tree like the parameters' with a mapping of `m`, `v`, `v_row` and `v_col`
-    per parameter. A factored parameter uses `v_row` and `v_col`, another `v`;
-    unused entries are [1] zeros.
+  The tree is the parameters', with a mapping of `m`, `v`, `v_row` and `v_col`
+  per parameter. A factored parameter uses `v_row` and `v_col`, another `v`;
+  unused entries are [1] zeros.
   """
   v_row, v_col, v = (
       optax.tree_utils.tree_get(opt_state, name)

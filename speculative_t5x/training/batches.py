@@ -84,9 +84,6 @@ def pad(
   rounded up to a multiple of 8, up to these, because odd sizes are slow on
   accelerators; None for the longest sequences. Errors name the origin of the
   tokens.
-
-  Raises:
-    ValueError: if a token is outside the network's vocabulary.
   """
   arrays = []
   for name, rows in (('inputs', inputs), ('targets', targets)):
@@ -129,9 +126,7 @@ class Shuffle:
 
   Attributes:
     lengths: [num_examples] int32, tokens of each example.
-    batch_size: Examples per batch.
     group_size: Batches per group.
-    seed: Seed of the order.
   """
 
   lengths: np.ndarray
@@ -147,8 +142,7 @@ class Shuffle:
   def indices(self, first: int, last: int) -> np.ndarray:
     """Return the example indices of batches `first` to `last - 1`.
 
-    Returns:
-      [last - first, batch_size] int32 in [0, num_examples).
+    They are [last - first, batch_size] int32 in [0, num_examples).
     """
     per_epoch = self.batches_per_epoch
     epochs = range(first // per_epoch, -(-last // per_epoch))

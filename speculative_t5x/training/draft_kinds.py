@@ -36,11 +36,7 @@ class Draft:
     return params
 
   def with_dropout(self, rate: float) -> 'Draft':
-    """Return the draft with a dropout rate for training.
-
-    Raises:
-      ValueError: for a rate above 0 of a network without a `dropout_rate`.
-    """
+    """Return the draft with a dropout rate for training."""
     if not rate and not hasattr(self.network, 'dropout_rate'):
       return self
     network_lib.check_offers(self.network, 'dropout_rate', 'Dropout')
@@ -68,11 +64,7 @@ class ExitHead(Draft):
 def check_vocab_sizes(
     target: network_lib.Network, draft: network_lib.Network, setting: str
 ) -> None:
-  """Check that both networks have logits of the same tokens.
-
-  Raises:
-    ValueError: naming both sizes, and what sets the draft's.
-  """
+  """Check that both networks have logits of the same tokens."""
   one, other = target.vocab_size, draft.vocab_size
   if one != other:
     raise ValueError(

@@ -64,11 +64,8 @@ class Feed:
   ) -> tuple[batches.Examples, np.ndarray]:
     """Return examples, and the indices of steps `first` to `last - 1`.
 
-    The parameters after the steps made draw samples.
-
-    Returns:
-      The examples, cut to a common length, and indices [last - first, batch]
-      int32 into them.
+    The parameters after the steps made draw samples. Examples are cut to a
+    common length; the indices into them are [last - first, batch] int32.
     """
     if self._samples and first not in self._drawn:
       self._draw(first, params)

@@ -38,11 +38,7 @@ class History:
   """The points of a training run, kept in its folder."""
 
   def __init__(self, model_dir: epath.Path, step: int):
-    """Read the points up to a step; those of later steps are made again.
-
-    Raises:
-      ValueError: if the file is damaged.
-    """
+    """Read the points up to a step; those of later steps are made again."""
     self._model_dir = model_dir
     path = model_dir / FILE_NAME
     try:
@@ -56,12 +52,7 @@ class History:
     self.points = [point for point in points if point.step <= step]
 
   def add(self, point: Point) -> None:
-    """Add a point after the last one, and write the file.
-
-    Raises:
-      OSError: if the folder cannot be written to. The file then has the earlier
-        points.
-    """
+    """Add a point after the last one, and write the file."""
     self.points.append(point)
     rows = [dataclasses.asdict(each) for each in self.points]
     text = json.dumps(rows, indent=1, allow_nan=False) + '\n'

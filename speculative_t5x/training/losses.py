@@ -115,11 +115,7 @@ def cross_entropy(
   the other tokens share the rest equally. As in T5X, the entropy of that
   distribution is subtracted, so that the minimum of the loss is 0.
 
-  Args:
-    logits: [..., vocab] float32.
-    targets: [...] int32 in [0, vocab).
-    z_loss: Weight of log(normalizer) squared.
-    label_smoothing: In [0, 1). Static.
+  Logits are float32, targets int32 in [0, vocab); label_smoothing is static.
   """
   log_z = jax.nn.logsumexp(logits, axis=-1)
   target_logits = jnp.take_along_axis(logits, targets[..., None], axis=-1)

@@ -44,11 +44,7 @@ class Settings:
     ranges.check_settings(ranges.COEFFICIENT, temperature=self.temperature)
 
   def num_per_batch(self, batch_size: int) -> int:
-    """Return the number of a batch's examples whose targets are samples.
-
-    Raises:
-      ValueError: if a share above 0 is less than one example.
-    """
+    """Return the number of a batch's examples whose targets are samples."""
     count = round(self.share * batch_size)
     if self.share and not count:
       raise ValueError(
@@ -74,9 +70,6 @@ class Samples:
     Batches are padded with 0, as drafts are trained. As many examples as a step
     of the training has are decoded at once. The share of the settings is above
     0.
-
-    Raises:
-      ValueError: if the share of a batch is less than one example.
     """
     self.period = settings.period
     self.num_per_batch = settings.num_per_batch(batch_size)

@@ -55,13 +55,8 @@ class Origin(Protocol):
   def make(self, target: Stored, seed: int) -> Made:
     """Return the draft and its first parameters, in float32.
 
-    Args:
-      target: The network that it is to draft for. What it does not offer is
-        found before its parameters are read.
-      seed: Seed of random parameters.
-    Raises:
-      ValueError: if there is no such draft, or if a network lacks what this
-        needs.
+    What the target does not offer is found before its parameters are read. The
+    seed is that of random parameters.
     """
 
 

@@ -31,9 +31,6 @@ def newest(
   """Return the state of the newest whole checkpoint; None without one.
 
   `init` returns the first parameters, and `adafactor.make` the optimizer.
-
-  Raises:
-    ValueError: if the checkpoint is of another training, or of a later step.
   """
   folders = {
       step: folder

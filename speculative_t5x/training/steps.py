@@ -48,9 +48,7 @@ class Objective(Protocol):
   def divisor(self, metrics: losses.Metrics, num_positions: int) -> ArrayLike:
     """Return what the gradient is divided by.
 
-    Args:
-      metrics: The sums of the batch.
-      num_positions: The number of its target tokens, padding included.
+    Positions are the batch's target tokens, padding included.
     """
 
 
@@ -179,7 +177,6 @@ class Validation:
     """Put the examples on the device.
 
     Args:
-      objective: The objective of the training.
       measures: By the suffix of its names, what measures a batch, and all
         batches: arrays of shape [num_batches, batch, length], see
         `batches.in_order`.

@@ -11,12 +11,7 @@ from speculative_t5x.training import batches
 
 
 def end_of_sequence(name: str, split: str) -> int:
-  """Return the id that ends the sequences of a seqio task with such a split.
-
-  Raises:
-    ValueError: if there is no such task or split, or if the vocabulary cannot
-      be read.
-  """
+  """Return the id that ends the sequences of a seqio task with such a split."""
   return examples_lib.vocabulary_of(examples_lib.find_task(name, split)).eos_id
 
 
@@ -37,12 +32,7 @@ class References:
   task_feature_lengths: Mapping[str, int]
 
   def read(self, network: network_lib.Network) -> batches.Examples:
-    """Tokenize one epoch of the split, for a network that reads it.
-
-    Raises:
-      ValueError: if there is no such task, split or example, or if a token is
-        outside the network's vocabulary.
-    """
+    """Tokenize one epoch of the split, for a network that reads it."""
     name, split = self.mixture_or_task_name, self.split
     read = examples_lib.read(
         examples_lib.find_task(name, split), split, self.task_feature_lengths

@@ -32,9 +32,6 @@ def write(
 
   The path of the file is returned. When this run began or was resumed, in
   seconds since 1970, names it: TensorBoard looks for newer files alone.
-
-  Raises:
-    OSError: if the folder cannot be written to.
   """
   file = io.BytesIO()
   writer = record_writer.RecordWriter(file)

@@ -95,9 +95,6 @@ class Settings:
 
 def check_period(settings: Settings, period: int) -> None:
   """Check that a resumed training draws samples as an uninterrupted one does.
-
-  Raises:
-    ValueError: if the period of draws does not divide that of checkpoints.
   """
   if settings.checkpoint_period % period:
     raise ranges.ArgumentError(
@@ -141,10 +138,9 @@ def train(
     settings: How long and how often.
     model_dir: The folder of the checkpoints, which the caller has locked.
     init: Returns the first parameters.
-    samples: Draws samples of the network in training, to train on; None for
-      no samples. The caller has called `check_period`.
-    mesh: The mesh over which examples and parameters are partitioned; None for
-      one device.
+    samples: Draws samples of the network in training, to train on. The caller
+      has called `check_period`.
+    mesh: The mesh over which examples and parameters are partitioned.
   Raises:
     ValueError: if a setting does not fit the data, if the loss or a measure is
       not finite, or if the checkpoints are of another training.

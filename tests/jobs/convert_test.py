@@ -13,7 +13,6 @@ import pytest
 from speculative_t5x.jobs import convert
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from speculative_t5x.loading.checkpoints import saving
 from speculative_t5x.loading.checkpoints import trees
 from speculative_t5x.networks import t5
 from tests import checkpoints_by_hand as by_hand
@@ -181,21 +180,3 @@ class TestRefused:
     broken['token_embedder']['embedding'][2, 3] = np.nan
     write(layout, tmp_path / 'model', broken)
     self.refuse(tmp_path, 'not finite .*token_embedder/embedding')
-
-  def test_files_of_a_killed_process_do_not_matter(
-      self, tmp_path, params, monkeypatch
-  ):
-    def some():
-      yield 'wo', jnp.ones(3)
-      raise KeyboardInterrupt
-
-    folder = tmp_path / 'new' / 'converted'
-    folder.mkdir(parents=True)
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-      patch.setattr(saving, '_remove_unfinished', lambda _: None)
-      saving.save_each(folder, 7, some())
-    assert list(folder.iterdir()) and not checkpoints.step_folders(folder)
-    write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
-    run(tmp_path)
-    assert [child.name for child in folder.iterdir()] == ['checkpoint_7']
-    assert_same(written(tmp_path), params)

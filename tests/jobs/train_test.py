@@ -261,14 +261,6 @@ class TestBest:
     scores()  # resumed, it measures nothing more
     assert _train(tmp_path, **options) == result
 
-  def test_resumed_knows_the_best(self, scores, tmp_path):
-    scores(3.0, 2.0)
-    _train(tmp_path, train_steps=2, checkpoint_period=1, keep=1)
-    scores(1.0)
-    result = _train(tmp_path, train_steps=3, checkpoint_period=1, keep=1)
-    assert result.best.step == 1
-    assert sorted(checkpoints.step_folders(tmp_path)) == [1, 3]
-
   def test_history_that_lacks_a_point_or_is_damaged(self, trained, tmp_path):
     """A job may be killed before it kept the measures of its checkpoint."""
     folder, result, _ = trained
@@ -304,7 +296,6 @@ class TestBadInput:
       ('changes', 'named'),
       [
           ({'batch_size': 41}, 'batch_size 41'),
-          ({'train_steps': None}, 'train_steps'),
           ({'num_parts': 3}, 'num_parts'),
           ({'mesh_shape': 2}, 'mesh_shape'),
           ({'seed': -1}, 'seed'),

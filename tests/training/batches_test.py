@@ -25,10 +25,6 @@ class TestPad:
     assert unlimited.inputs.shape == (2, longest)
     assert unlimited.targets.shape == (2, 1)
 
-  def test_token_outside_the_vocabulary(self):
-    with pytest.raises(ValueError, match='it has token 64'):
-      batches.pad([[5]], [[64]], tiny.config(vocab_size=64), 'it')
-
 
 class TestShuffle:
   """The 23 examples in batches of 5, two per group, give 2 groups per epoch."""

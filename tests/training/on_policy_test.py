@@ -180,11 +180,3 @@ def test_a_share_of_each_batch_is_replaced():
     assert is_sample.tolist() == [[True] * 3 + [False] * 5] * len(one.inputs)
   # Steps 0 to 3, 4 to 7, and 8 to 9, three samples each.
   assert samples.ids == [[*range(12)], [*range(12, 24)], [*range(24, 30)]]
-
-
-@pytest.mark.parametrize(
-    'setting', [('share', 1.5), ('period', 0), ('temperature', -1.0)]
-)
-def test_settings_out_of_range(setting):
-  with pytest.raises(ValueError, match=f'{setting[0]} must .*{setting[1]}'):
-    on_policy.Settings(**dict([setting]))

@@ -5,7 +5,6 @@
 import ast
 from collections.abc import Sequence
 import dataclasses
-import functools
 import os
 import pathlib
 import re
@@ -41,28 +40,8 @@ class Flags:
   bindings: tuple[tuple[str, str], ...]
 
 
-def job_of(name: str) -> commands.Job:
-  """Return the job of a command.
-
-  Raises:
-    commands.UsageError: if there is none.
-  """
-  job = commands.JOBS.get(name)
-  if job is None:
-    choices = f' Choose from: {", ".join(commands.JOBS)}.'
-    hint = gin_text.did_you_mean(name, commands.JOBS) or choices
-    raise commands.UsageError(
-        f'there is no command {name!r}.{hint}\n{commands.USAGE}'
-    )
-  return job
-
-
 def read(job: commands.Job, arguments: Sequence[str]) -> Flags:
-  """Return the flags of a command, --NAME=VALUE or --NAME VALUE.
-
-  Raises:
-    commands.UsageError: for an unknown flag, or one without a value.
-  """
+  """Return the flags of a command, --NAME=VALUE or --NAME VALUE."""
   macros = {f'--{each}': each.upper() for each in job.flags}
   if job.output_macro:
     macros['--output_dir'] = job.output_macro
@@ -99,24 +78,31 @@ def read(job: commands.Job, arguments: Sequence[str]) -> Flags:
 def parse(argv: Sequence[str]) -> list[commands.CommandLine]:
   """Return the command lines to run, one after another.
 
-  Args:
-    argv: A command, its flags, and for some commands names of parts.
-  Raises:
-    commands.UsageError: for an unknown command, flag or part, a flag without a
-      value, or a gin file that cannot be read.
+  `argv` is a command, its flags, and for some commands names of parts.
   """
   name, *arguments = argv
-  job = job_of(name)
+  job = commands.JOBS.get(name)
+  if job is None:
+    choices = f' Choose from: {", ".join(commands.JOBS)}.'
+    hint = gin_text.did_you_mean(name, commands.JOBS) or choices
+    raise commands.UsageError(
+        f'there is no command {name!r}.{hint}\n{commands.USAGE}'
+    )
   given = read(job, arguments)
-  rest = given.folders, given.bindings
   if job.folder is not None:
-    names = _sorted_parts(job, given.parts)
-    return _parts(job, names, given.gin_files, *rest)
-  files = tuple(in_order(job, given))
-  return [commands.CommandLine(job, job.function, files, *rest)]
+    return _parts(job, given)
+  return [
+      commands.CommandLine(
+          job,
+          job.function,
+          tuple(_in_order(job, given)),
+          given.folders,
+          given.bindings,
+      )
+  ]
 
 
-def in_order(job: commands.Job, given: Flags) -> list[str]:
+def _in_order(job: commands.Job, given: Flags) -> list[str]:
   """Return the gin files in the order in which they are read.
 
   The job's own comes first, and then those that include it, as complete runs
@@ -128,38 +114,25 @@ def in_order(job: commands.Job, given: Flags) -> list[str]:
   return sorted(files, key=includes_own, reverse=True)
 
 
-def _parts(
-    job: commands.Job,
-    names: Sequence[str],
-    files: Sequence[str],
-    folders: tuple[str, ...],
-    bindings: tuple[tuple[str, str], ...],
-) -> list[commands.CommandLine]:
+def _parts(job: commands.Job, given: Flags) -> list[commands.CommandLine]:
   """Return what the named parts of a job need first, and then the parts."""
-  line = functools.partial(commands.CommandLine, job, folders=folders)
+
+  def line(function, file, *more):
+    files, bindings = (file, *given.gin_files), (*given.bindings, *more)
+    return commands.CommandLine(job, function, files, given.folders, bindings)
+
+  names = _sorted_parts(job, given.parts)
   found = [
-      line(
-          function=f'{job.function}.{name}',
-          gin_files=(part_file(job, name), *files),
-          bindings=bindings,
-      )
-      for name in names
+      line(f'{job.function}.{name}', part_file(job, name)) for name in names
   ]
   needed = tuple(name for name in names if name in job.needs_first)
   if needed:
-    function, file = job.first
-    added = *bindings, ('TABLES', repr(needed))
-    first = line(function=function, gin_files=(file, *files), bindings=added)
-    found.insert(0, first)
+    found.insert(0, line(*job.first, ('TABLES', repr(needed))))
   return found
 
 
 def gin_value(flag: str, text: str) -> str:
-  """Return a flag's value in gin's syntax; quote a bare path or word.
-
-  Raises:
-    commands.UsageError: for several values without parentheses.
-  """
+  """Return a flag's value in gin's syntax; quote a bare path or word."""
   try:
     value = ast.literal_eval(text)
   except (SyntaxError, ValueError):
@@ -174,11 +147,7 @@ def gin_value(flag: str, text: str) -> str:
 
 
 def part_file(job: commands.Job, part: str) -> str:
-  """Return the gin file of a part of a job, as of a table of the paper.
-
-  Raises:
-    commands.UsageError: if there is no such part.
-  """
+  """Return the gin file of a part of a job, as of a table of the paper."""
   known = _sorted_parts(job, ())
   if part not in known:
     raise commands.UsageError(
@@ -200,10 +169,11 @@ def _unknown(flag: str, job: commands.Job, known: Sequence[str]) -> str:
   """Return the message for an argument that no command can have."""
   name, _, value = flag.partition('=')
   meant = name.removeprefix('--').upper().replace('-', '_')
-  macros = {*macro_names.of_job(job).mentioned, *macro_names.providers()}
   hint = gin_text.did_you_mean(name, known)
   if not flag.startswith('-'):
     return f'the argument {flag!r} is unknown.{hint}\n{commands.USAGE}'
+  macros = gin_text.read_macros([job.gin_file], commands.ROOTS).mentioned
+  macros |= macro_names.providers().keys()
   hint = hint or gin_text.did_you_mean(
       meant, macros, f'{_GIN}{{}}={value or "VALUE"}'
   )

@@ -34,17 +34,14 @@ _MISSING = re.compile(
 
 
 def configure(command: commands.CommandLine) -> Callable[[], None]:
-  """Read the gin files of a command and return what runs its job.
-
-  Raises:
-    commands.UsageError: for a file or a setting that gin refuses, or that is
-      not of the kind of its argument.
-  """
+  """Read the gin files of a command and return what runs its job."""
   if command.job.on_host:
     # JAX would wait for an accelerator that another process uses.
     jax.config.update('jax_platforms', 'cpu')
   process.keep_libtpu_from_searching()
-  job = _import_job(command.function)
+  module, _, name = f'speculative_t5x.jobs.{command.function}'.rpartition('.')
+  with _quiet_tensorflow():
+    job = getattr(importlib.import_module(module), name)
   gin.clear_config()  # removes the config of an earlier command
   for name in command.job.optional:
     gin.parse_config(f'{name} = None')
@@ -59,12 +56,6 @@ def configure(command: commands.CommandLine) -> Callable[[], None]:
   _register_check()
   gin.finalize()
   return functools.partial(_run, command.job, gin.get_configurable(job))
-
-
-def _import_job(function: str) -> Callable:
-  module, _, name = f'speculative_t5x.jobs.{function}'.rpartition('.')
-  with _quiet_tensorflow():
-    return getattr(importlib.import_module(module), name)
 
 
 @contextlib.contextmanager

@@ -46,7 +46,6 @@ class _References(config_parser.ParserDelegate):
     return {x[1:] for x in self.met if x[0] == '%' and '.' not in x}
 
 
-
 @dataclasses.dataclass
 class Macros:
   """The macros of some gin files and of all that they include.
@@ -78,11 +77,7 @@ def did_you_mean(name: str, known: Iterable[str], form: str = '{}') -> str:
 def find(name: str, search_paths: Sequence[str]) -> epath.Path:
   """Return the path of a gin file, from the first folder that has it.
 
-  Args:
-    name: A path, relative to one of the folders, or absolute, or a URL.
-    search_paths: The folders.
-  Raises:
-    commands.UsageError: if the file is in no folder.
+  The name is a path, relative to one of the folders or absolute, or a URL.
   """
   path = user_paths.expand(name)
   folders = ['.'] if path.is_absolute() else search_paths
@@ -103,12 +98,7 @@ def find(name: str, search_paths: Sequence[str]) -> epath.Path:
 
 
 def read_macros(names: Sequence[str], search_paths: Sequence[str]) -> Macros:
-  """Return the macros of gin files and of all files that they include.
-
-  Raises:
-    commands.UsageError: for a file that is missing, is not gin, or includes
-      itself.
-  """
+  """Return the macros of gin files and of all files that they include."""
   macros = Macros()
   for name in names:
     _add_file(macros, find(name, search_paths), search_paths, ())
@@ -120,9 +110,8 @@ def texts(
 ) -> Iterator[tuple[epath.Path, str]]:
   """Yield the texts of a file and of what it includes, in their order.
 
-  Yields:
-    The path of a file and a part of its text, between includes, with the
-    imports before it. Lines have the numbers that they have in the file.
+  Each is the path of a file and a part of its text, between includes, with the
+  imports before it. Lines have the numbers that they have in the file.
   """
   path = find(name, search_paths)
   text = path.read_text(encoding='utf-8')
@@ -147,11 +136,7 @@ def texts(
 
 
 def macros_in(value: str, source: str = '') -> set[str]:
-  """Return the names of the macros that a gin value refers to.
-
-  Raises:
-    commands.UsageError: for a text that is not a value.
-  """
+  """Return the names of the macros that a gin value refers to."""
   found = _References()
   with _one_line_errors(source):
     config_parser.ConfigParser(value, found).parse_value()

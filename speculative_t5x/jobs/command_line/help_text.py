@@ -42,9 +42,6 @@ def text(argv: Sequence[str]) -> str:
   job of several parts also those of what it runs before them. Gin files among
   the arguments are read as the command would read them. Without a command, it
   is the overview of all commands.
-
-  Raises:
-    commands.UsageError: for a part or a gin file that does not exist.
   """
   job = commands.JOBS.get(argv[0]) if argv else None
   if job is None:

@@ -26,14 +26,8 @@ _UNIONS = typing.Union, types.UnionType
 def check(config: _Config) -> None:
   """Check all settings of functions and classes of this package.
 
-  What a reference will give is not known yet, and passes.
-
-  Args:
-    config: Values of arguments by scope and name of their function, as gin
-      gives them to a finalize hook.
-  Raises:
-    commands.UsageError: naming the first macro or argument with another kind
-      of value.
+  What a reference will give is not known yet, and passes. The config is what
+  gin gives to a finalize hook.
   """
   for (scope, selector), bindings in config.items():
     function = gin.get_configurable(selector)

@@ -6,7 +6,6 @@ Gin ignores a macro that nothing uses, so a misspelt name would go unnoticed.
 """
 
 from collections.abc import Sequence
-import functools
 import pathlib
 
 from speculative_t5x.jobs.command_line import commands
@@ -22,13 +21,6 @@ def gin_files(folder: str) -> list[str]:
   )
 
 
-@functools.cache
-def of_job(job: commands.Job) -> gin_text.Macros:
-  """Return the macros of the gin file that configures a command."""
-  return gin_text.read_macros([job.gin_file], commands.ROOTS)
-
-
-@functools.cache
 def providers() -> dict[str, str]:
   """Return a gin file of a choice for each macro that those files mention."""
   files = [x for each in commands.CHOICES.values() for x in gin_files(each)]
@@ -49,9 +41,6 @@ def check(todo: Sequence[commands.CommandLine]) -> None:
   """Reject macros that nothing uses.
 
   The command lines run one after another, with equal bindings.
-
-  Raises:
-    commands.UsageError: naming the macro and where it is set.
   """
   macros = gin_text.Macros()
   for command in todo:
@@ -65,8 +54,7 @@ def check(todo: Sequence[commands.CommandLine]) -> None:
       raise commands.UsageError(
           f'{place} sets the macro {name}, which is not used.'
           + (
-              _users_hint(name)
-              or gin_text.did_you_mean(name.upper(), macros.used)
+              gin_text.did_you_mean(name.upper(), macros.used)
               or ' Remove it, or add the gin file that uses it.'
           )
       )
@@ -79,10 +67,3 @@ def check(todo: Sequence[commands.CommandLine]) -> None:
               or gin_text.did_you_mean(name.upper(), macros.mentioned)
           )
       )
-
-
-def _users_hint(name: str) -> str:
-  """Return a hint at the commands that use a macro, empty without any."""
-  jobs = commands.JOBS.items()
-  users = [command for command, job in jobs if name in of_job(job).used]
-  return f' It is a setting of: {", ".join(users)}.' if users else ''

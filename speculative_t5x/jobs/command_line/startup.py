@@ -17,8 +17,7 @@ _WAIT_S = 110  # JAX waits 300 for other hosts, and libtpu without a limit
 def limited(remedy: str) -> Iterator[None]:
   """End the process if the context takes longer than two minutes.
 
-  Args:
-    remedy: Sentences that tell the user what to do.
+  It prints the remedy: sentences that tell the user what to do.
   """
   waiting = threading.Timer(_WAIT_S, _give_up, [remedy])
   waiting.start()
@@ -33,9 +32,6 @@ def open_devices() -> None:
 
   The process ends if that takes longer than two minutes, as on one host of a
   slice, where libtpu waits for the other hosts.
-
-  Raises:
-    RuntimeError: if JAX finds none, or cannot open them.
   """
   platforms = jax.config.jax_platforms or 'cpu'
   if platforms == 'cpu':

@@ -70,16 +70,9 @@ def connect(
 ) -> None:
   """Connect the hosts, and open their TPU if JAX_PLATFORMS asks for one.
 
-  The process ends with an error if either takes longer than two minutes.
-
-  Args:
-    address: Host 0 and a free port of it, HOST:PORT; None if JAX finds it.
-    count: Number of hosts; None if JAX finds it.
-    index: Number of this host, from 0; None if JAX finds it.
-
-  Raises:
-    RuntimeError: if the connection fails, or there is no TPU.
-    ValueError: if JAX refuses the arguments, or does not find the hosts.
+  The process ends with an error if either takes longer than two minutes. The
+  address is host 0 and a free port of it, HOST:PORT; indices count from 0.
+  Arguments are None where JAX finds them.
   """
   port = os.environ.setdefault('JAX_COORDINATOR_PORT', _CLOUD_TPU_PORT)
   found = f'found by JAX, with JAX_COORDINATOR_PORT={port}'

@@ -96,9 +96,6 @@ class Chunks:
     """Return a chunk of an earlier run of the same inputs, or write it.
 
     Numbers count from 0, one after another; inputs are JSON.
-
-    Raises:
-      OSError: if the chunk cannot be written.
     """
     digest = _digest(json.dumps(inputs, allow_nan=False).encode())
     path = self._path(number)
@@ -147,8 +144,6 @@ class Chunks:
       varying: Names of settings in which the configurations of one folder may
         differ, those of models included.
       beside: Chunks of the job's other configurations.
-    Raises:
-      OtherSettingsError: if it has; names the settings that differ.
     """
     every = [_without(x._settings, varying) for x in (self, *beside)]
     for path in first_files(self._folder):

@@ -34,11 +34,7 @@ _RESULTS, _PREDICTIONS = 'results.jsonl', 'predictions.jsonl'
 def check_names(
     what: str, names: Sequence[str], own: Collection[str] = ()
 ) -> None:
-  """Check that names can be those of folders, beside a job's own.
-
-  Raises:
-    ValueError: for the first one that cannot; says what has the name.
-  """
+  """Check that names can be those of folders, beside a job's own."""
   for name in names:
     is_plain = name.strip('. ') and not set('/\\|\n\r') & set(name)
     if not is_plain or name in own or names.count(name) > 1:
@@ -53,15 +49,7 @@ class OutputFolder:
   """The output folder of a job."""
 
   def __init__(self, path: str | os.PathLike[str], job: str):
-    """Make the folder; records of an earlier run are kept but not merged.
-
-    Args:
-      path: Path of the folder; may be remote.
-      job: Name of the job in its records.
-    Raises:
-      ValueError: if the folder has results of another job; they are kept.
-      OSError: if the folder cannot be written to.
-    """
+    """Make the folder; records of an earlier run are kept but not merged."""
     self._path = user_paths.expand(path)
     self._check_no_other(job)
     self._names: list[str] = []  # in the order in which they were added
@@ -93,12 +81,8 @@ class OutputFolder:
     There is none either if the record is damaged, or if a local checkpoint of
     its target or draft was replaced. A line on stderr says whether the record
     is reused, and by which code version if it is another. A reused record must
-    be added again to be merged.
-
-    Args:
-      settings: The configuration's record before measurement.
-      title: Names the configuration in the printed line.
-      total: Number of configurations.
+    be added again to be merged. The title names the configuration in the line,
+    of a total number of configurations.
     """
     title = f'configuration {len(self._names) + 1} of {total}: {title}'
     # Records of earlier versions may lack other keys.
@@ -112,9 +96,7 @@ class OutputFolder:
   ) -> None:
     """Write a configuration's record.
 
-    Args:
-      record: Record of the configuration.
-      predictions: Lines of `predictions.jsonl`, read when the job is done.
+    Predictions are lines of `predictions.jsonl`, read when the job is done.
     """
     name = f'{_RECORDS}/{resumption.name_of(record)}.json'
     whole_files.write(self._path, name, [run_record.to_json(record)])

@@ -106,13 +106,7 @@ def keep_settings(
 ) -> Iterator[None]:
   """Check and keep settings before a training runs within the context.
 
-  Args:
-    path: Folder of the checkpoints; made if it is missing.
-    settings: Values by name, as texts.
-    may_change: Names of settings that a resumed job may change.
-  Raises:
-    ValueError: if the folder has checkpoints of other settings; names these.
-    OSError: if the folder cannot be written to, or if another job writes to it.
+  The path is the folder of the checkpoints, which is made if it is missing.
   """
   folder = user_paths.expand(path)
   with folder_lock.hold(folder):
@@ -133,13 +127,9 @@ def keep_settings(
 def keep_data(
     folder: epath.Path, data: Mapping[str, Sequence[np.ndarray]]
 ) -> None:
-  """Check and keep digests of the data of a training.
+  """Check and keep digests of the data of a training, arrays by their names.
 
-  Args:
-    folder: Folder of the checkpoints, which the caller has locked.
-    data: Arrays by the name of what they are.
-  Raises:
-    ValueError: if the folder has checkpoints of other data; names these.
+  The caller has locked the folder, that of the checkpoints.
   """
   _keep(folder, _DATA, {name: _digest(data[name]) for name in data}, ())
 

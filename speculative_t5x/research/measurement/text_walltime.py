@@ -20,6 +20,7 @@ from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 
@@ -57,7 +58,7 @@ def measure(
     raise ValueError(
         f'texts must be a list of at least one input, got {texts!r}.'
     )
-  arguments.check(repeats=repeats, rounds=rounds)
+  ranges.check_settings(ranges.COUNT, repeats=repeats, rounds=rounds)
   gammas = arguments.several_counts('gammas', gammas)
   arguments.check_gammas(gammas, decoder.tokens.options.max_tokens)
   options = {'sampling': sampling, 'seed': seed, 'rule': rule}

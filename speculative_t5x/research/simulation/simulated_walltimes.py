@@ -97,7 +97,7 @@ class Shapes:
     values = dataclasses.asdict(self)
     for name in ('dtype', 'seed', 'matmul_precision'):
       del values[name]
-    arguments.check(**values)
+    ranges.check_settings(ranges.COUNT, **values)
     requests_lib.check_int32('seed', self.seed)
 
 

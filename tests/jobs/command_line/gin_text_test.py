@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of reading macros and includes of gin files without gin."""
 
-
 from speculative_t5x.jobs.command_line import gin_text
 
 _TEXT = """# A = %B

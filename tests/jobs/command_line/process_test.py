@@ -4,8 +4,6 @@
 
 import glob
 import os
-import pathlib
-import subprocess
 import sys
 
 import jax
@@ -13,8 +11,8 @@ from jax.extend import backend
 import pytest
 
 from speculative_t5x.jobs.command_line import process
+from tests import processes
 
-_ROOT = pathlib.Path(__file__).parents[3]
 # Of the process, what importing and using the library must leave as it is.
 _STATE = """
 import logging, os, sys
@@ -50,7 +48,7 @@ assert not changed, changed
 
 
 def test_the_library_changes_nothing(tmp_path):
-  done = _run([sys.executable, '-c', _STATE], tmp_path)
+  done = processes.outside([sys.executable, '-c', _STATE], tmp_path)
   assert done.returncode == 0, done.stderr
 
 
@@ -69,22 +67,11 @@ def test_closed_streams(tmp_path, closed):
       'sys.exit(sys.stdin.read() + str(file.fileno()))'
   )
   command = f"{sys.executable} -c '{code}' {closed}"
-  done = _run(['bash', '-c', command], tmp_path)
+  done = processes.outside(['bash', '-c', command], tmp_path)
   assert (done.stdout == '') == ('>&-' in closed.split())
   assert (done.stderr == '') == ('2>&-' in closed)
   assert 'error' not in done.stdout and 'of the shell' not in done.stdout
   assert (tmp_path / 'file').read_text() == ''
-
-
-def _run(command, folder, **variables):
-  """Run a program outside the checkout."""
-  paths = [str(_ROOT), os.environ.get('PYTHONPATH', '')]
-  path = os.pathsep.join(filter(None, paths))
-  environment = {**os.environ, 'PYTHONPATH': path, **variables}
-  return subprocess.run(
-      command, cwd=folder, env=environment, capture_output=True, text=True
-  )
-
 
 
 @pytest.mark.parametrize(

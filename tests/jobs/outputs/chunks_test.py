@@ -212,7 +212,6 @@ class TestSettings:
       ('changes', 'message'),
       [
           ({'RATE': '0.3'}, 'RATE was 0.1 and is now 0.3'),
-          ({'SEED': '1'}, 'SEED was unset and is now 1'),
           (
               {'RATE': '0.3', 'A': '1', 'B': '2', 'C': '3'},
               'A was unset and is now 1; B .*; C [^;]*; and others',
