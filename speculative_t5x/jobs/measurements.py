@@ -25,7 +25,6 @@ from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import intervals
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import walltimes
-from speculative_t5x.research.reports import advice
 from speculative_t5x.research.reports import readings
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import examples as examples_lib
@@ -33,7 +32,6 @@ from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import task_metrics
 
 ALPHA_BATCH = 8  # examples decoded at once where only their text matters
-_MIN_KEPT_GAMMA = 10  # so that a job resumed with other gammas finds them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,13 +40,11 @@ class Alpha:
 
   Attributes:
     estimate: Alpha as the record has it.
-    tokens_per_call: Expected tokens per target call for gamma 1, 2, ...
     lenient: Alpha under each of `acceptance.LENIENCES`, see there.
     control: Acceptance of rejection sampling, Appendix A.2.
   """
 
   estimate: run_record.Alpha
-  tokens_per_call: Sequence[float]
   lenient: tuple[run_record.Alpha, ...]
   control: run_record.Alpha
 
@@ -83,17 +79,14 @@ class Measurements:
       folder: output_folder.OutputFolder,
       decoder: token_decoder.TokenDecoder,
       samplings: sampling_lib.Pair,
-      gammas: Sequence[int] = (),
   ) -> Alpha:
     """Return alpha, from an earlier run of the job or measured.
 
-    The decoder's gamma and policy do not matter. Tokens per call are expected
-    for the given gammas, and always for those up to 10.
+    The decoder's gamma and policy do not matter.
     """
-    max_gamma = max([*gammas, _MIN_KEPT_GAMMA])
     settings = dataclasses.replace(
         self._settings(decoder, self.workload, ALPHA_BATCH, samplings),
-        gamma=max_gamma,
+        gamma=None,
         num_examples=self.alpha_tokens,
         job='alpha',
         reference=None,
@@ -113,7 +106,6 @@ class Measurements:
       )
     found = Alpha(
         estimate,
-        advice.tokens_per_call(texts, max_gamma).tolist(),
         tuple(
             rates(lambda text, i=i: text.lenient_betas[i])
             for i in range(len(acceptance.LENIENCES))

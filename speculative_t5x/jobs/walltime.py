@@ -199,7 +199,7 @@ def _measure_drafter(
   pairs = [pair for _, pair in settings]
   workload_lib.note_unread_sampling(decoder, pairs)
   alphas = {
-      samplings: task.alpha(folder, decoder, samplings, gammas)
+      samplings: task.alpha(folder, decoder, samplings)
       for samplings in dict.fromkeys(pairs)
   }
   for workload in workloads:
@@ -222,5 +222,5 @@ def _measure_drafter(
           f'{readings.method(records[0])}, temperature'
           f' {pair.target.temperature:g}, batch {size}'
       )
-      lines = advice.describe(records, alphas[pair].tokens_per_call)
+      lines = advice.describe(records)
       yield records, [f'{name}: {line}' for line in lines]

@@ -298,8 +298,8 @@ def test_files(ran, paths):
   assert ran.out.endswith(f'Records: {results}\n')
   # Markdown goes to the file alone.
   assert '| --- |' in text and '| --- |' not in ran.out
-  for record, texts in zip(ran.records, ran.texts):
-    (told,) = advice.describe([record], advice.tokens_per_call(texts, 10))
+  for record in ran.records:
+    (told,) = advice.describe([record])
     line = (
         f'draft/checkpoint_2, temperature {record.temperature:g}, batch 2:'
         f' {told}'
@@ -420,7 +420,6 @@ class TestInterrupted:
     again.run(temperature=1.0)
     again.run(temperature=1.0, **changes)
     assert len(again.measured) == 2
-
 
   def test_other_data_of_the_same_name(self, again, monkeypatch):
     """Neither alpha nor times are those of another vocabulary or file."""
