@@ -20,19 +20,16 @@ from speculative_t5x.research.reports import digest
 
 COLUMN_IN = 3.3  # width of a column, inches
 PAGE_IN = 6.75  # width of a page, inches
-_AXES_IN, _REST_IN = 1.1, 1.4  # heights of each axes, and of the labels
+_REST_IN = 1.4  # height of the labels
 LEGEND_LINE_IN = 0.12
 _DOTS_PER_INCH = 300
 _SCREEN_DOTS_PER_INCH = 200
 SMALL = 6  # points
 
-# From dark to light, so that their order shows in grey.
-COLORS = ('#000000', '#1f3a78', '#2f6f9f', '#3f9a8c', '#8fae3a')
 Dashes = str | tuple[int, Sequence[int]]
 DASHES: tuple[Dashes, ...] = ('-', '--', '-.', ':', (0, (4, 1, 1, 1, 1, 1)))
 MARKERS = 'os^Dv*PX<>'
 CURVE_COLOR = '#555555'
-POINT_COLOR = '#e69f00'
 MARK_POINTS = 4  # diameter of a marker
 
 # Leaves out the date and the version, so that the same figure gives the same
@@ -74,12 +71,8 @@ class Figure(figure_lib.Figure):
 
   def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
     del options  # the types to include or exclude; there is only one
-    return {'image/png': base64.b64encode(for_screen(self)).decode()}
-
-
-def for_screen(figure: figure_lib.Figure, records: Sequence[Any] = ()) -> bytes:
-  """Return a figure as PNG for a screen; see `render`."""
-  return render(figure, records=records, dots_per_inch=_SCREEN_DOTS_PER_INCH)
+    picture = render(self, dots_per_inch=_SCREEN_DOTS_PER_INCH)
+    return {'image/png': base64.b64encode(picture).decode()}
 
 
 def render(
@@ -107,7 +100,7 @@ def render(
 def panels(
     x_label: str,
     y_labels: Sequence[str],
-    axes_in: float = _AXES_IN,
+    axes_in: float,
     width_in: float = COLUMN_IN,
 ) -> tuple[figure_lib.Figure, list[axes_lib.Axes]]:
   """Return an empty figure with axes below each other.

@@ -6,7 +6,6 @@ This is a lower bound on the time of a step at batch 1. Bytes are counted from
 shapes, and the speed of reading is measured in the same rounds as the steps.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -86,14 +85,14 @@ def _read_whole(jaxpr: Any) -> list[bool]:
   return [id(x) in read for x in jaxpr.invars]
 
 
-class Readers:
-  """Programs that read a number of bytes; the fastest gives the read floor.
+class Reader:
+  """A program that reads a number of bytes, timed in rounds.
 
-  The programs are a sum, a vector-matrix product and a matrix-vector product,
-  in float32.
+  It is a matrix-vector product in float32, which on CPU is faster than a sum
+  and than a vector-matrix product.
 
   Attributes:
-    seconds: Seconds to read all bytes once, by program, one value per round.
+    seconds: Seconds to read all bytes once, one value per round.
   """
 
   def __init__(self, num_bytes: int):
@@ -101,50 +100,33 @@ class Readers:
     self.num_bytes = num_bytes
     rows = max(min(num_bytes, MAX_BYTES) // 4 // _WIDTH, 1)
     self._share = num_bytes / (rows * _WIDTH * 4)
-    self._programs = _programs(jnp.ones((rows, _WIDTH), jnp.float32))
-    for program in self._programs.values():
-      jax.block_until_ready(program())
-    self.seconds: dict[str, list[float]] = {n: [] for n in self._programs}
+    self._matrix = jnp.ones((rows, _WIDTH), jnp.float32)
+    self.seconds: list[float] = []
+    jax.block_until_ready(self._read_often())
 
   def time_round(self) -> None:
-    """Time every program once."""
-    for name, program in self._programs.items():
-      span = step_times.seconds(program)
-      self.seconds[name].append(span / _READS * self._share)
+    """Time the program once."""
+    span = step_times.seconds(self._read_often)
+    self.seconds.append(span / _READS * self._share)
 
   def floor_s(self) -> float:
-    """Return the median seconds of the fastest program."""
-    return min(float(np.median(spans)) for spans in self.seconds.values())
+    """Return the median seconds."""
+    return float(np.median(self.seconds))
 
+  def _read_often(self) -> jax.Array:
+    """Read the matrix several times, one after another.
 
-def _programs(matrix: jax.Array) -> dict[str, Callable[[], Any]]:
-  rows, columns = matrix.shape
-  # Each depends on a zero, so that reads run one after another.
-  add = lambda m, zero: m.sum() + zero
-  from_left = lambda m, zero: (jnp.ones(rows) + zero) @ m
-  from_right = lambda m, zero: m @ (jnp.ones(columns) + zero)
-  return {
-      'sum': _read_often(matrix, jnp.zeros(()), add),
-      'vector_matrix': _read_often(matrix, jnp.zeros(columns), from_left),
-      'matrix_vector': _read_often(matrix, jnp.zeros(rows), from_right),
-  }
-
-
-def _read_often(
-    matrix: jax.Array, start: jax.Array, read: Callable[..., jax.Array]
-) -> Callable[[], jax.Array]:
-  """Return a program of several reads of a matrix, one after another.
-
-  There is one wait after all reads: a wait after each would be measured too,
-  and matters if a read is as short as its launch.
-  """
-  # The compiler cannot know that the product is 0.
-  once = jax.jit(lambda m, last: read(m, 0 * last.ravel()[0]))
-
-  def run() -> jax.Array:
-    result = start
+    There is one wait after all reads: a wait after each would be measured too,
+    and matters if a read is as short as its launch.
+    """
+    result = jnp.zeros(1)
     for _ in range(_READS):
-      result = once(matrix, result)
+      result = _read(self._matrix, result)
     return result
 
-  return run
+
+@jax.jit
+def _read(matrix: jax.Array, last: jax.Array) -> jax.Array:
+  """Return the sums of the rows of a matrix, after the last read."""
+  # The compiler cannot know that the product is 0.
+  return matrix @ (jnp.ones(_WIDTH) + 0 * last[0])

@@ -75,7 +75,7 @@ def measure(
   decoder, request = programs.decoder, batches[0]
   rows = len(request.limits) * decoder.options.num_decodes
   parts = step_times.Parts(programs, request)
-  readers = read_floor.Readers(
+  reader = read_floor.Reader(
       read_floor.step_bytes(decoder, rows, request.inputs.shape[1])
   )
   places = np.linspace(0, len(batches) - 1, settings.rounds).round().astype(int)
@@ -85,7 +85,7 @@ def measure(
       parts.time_encoders(batches[number])
     for _ in range(np.count_nonzero(places == number)):
       parts.time_round()
-      readers.time_round()
+      reader.time_round()
 
   ways = decoder.plain, decoder.speculative
   if reference is not None:
@@ -100,7 +100,7 @@ def measure(
   progress.say(f'{name}: counting operations and memory')
   floor_ms = None
   if decoder.mesh is None:  # on a mesh, one device reads a part of the bytes
-    floor_ms = readers.floor_s() * 1e3
+    floor_ms = reader.floor_s() * 1e3
   record = _add_parts(
       add_runs(settings, plain, speculative), parts.times(), floor_ms
   )
@@ -202,18 +202,6 @@ def add_alpha(
         theory.walltime_factor(alpha.value, record.gamma, record.c)
     )
   return dataclasses.replace(record, alpha=alpha, predicted_speedup=predicted)
-
-
-def step_times_of(record: run_record.RunRecord) -> part_sums.StepTimes:
-  """Return the times of the parts, as a record has them."""
-  return part_sums.StepTimes(
-      target_encoder_s=record.encoder_s.target,
-      draft_encoder_s=record.encoder_s.draft,
-      t1_ms=record.t1_ms,
-      t_verify_ms=record.t_verify_ms,
-      t_draft_ms=record.t_draft_ms,
-      t_draft2_ms=record.t_draft2_ms,
-  )
 
 
 def _windows(

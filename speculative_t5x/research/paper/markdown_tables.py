@@ -10,6 +10,7 @@ of a target step, Definition 3.7); T (temperature).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
 from typing import NamedTuple
 
 from speculative_t5x.research import run_record
@@ -111,30 +112,17 @@ class _Line(NamedTuple):
   record: run_record.RunRecord
 
 
-def table_2(
-    simulated: Iterable[run_record.RunRecord], pairs: Sequence[Pair] = ()
+def _speeds(
+    headline: Sequence[str],
+    simulated: Iterable[run_record.RunRecord],
+    pairs: Sequence[Pair] = (),
 ) -> markdown.Page:
-  """Return Table 2: speedups; see `table_4`."""
-  return _speeds(_HEADLINE_2, simulated, pairs)
-
-
-def table_4(
-    simulated: Iterable[run_record.RunRecord], pairs: Sequence[Pair] = ()
-) -> markdown.Page:
-  """Return Table 4: expected and measured speedups.
+  """Return Table 2 or 4: measured speedups, or expected ones too.
 
   Pairs have a line per temperature and gamma, beside the paper's row where it
   has one. Records with simulated acceptance stand beside the row that they have
   alpha, gamma, temperature and draft of.
   """
-  return _speeds(_HEADLINE_4, simulated, pairs)
-
-
-def _speeds(
-    headline: Sequence[str],
-    simulated: Iterable[run_record.RunRecord],
-    pairs: Sequence[Pair],
-) -> markdown.Page:
   timed = [
       pair._replace(records=[x for x in pair.records if x.speedup is not None])
       for pair in pairs
@@ -167,6 +155,10 @@ def _speeds(
   records = [line.record for line in (*measured, *lines)]
   notes = [_NOTE, _paper_setup(), *walltime_summary.cautions(records)]
   return markdown.page([*parts, *notes], records)
+
+
+table_2 = functools.partial(_speeds, _HEADLINE_2)
+table_4 = functools.partial(_speeds, _HEADLINE_4)
 
 
 def _pair_lines(pair: Pair) -> Iterator[_Line]:

@@ -196,45 +196,24 @@ class TestStepBytes:
     assert found == expected
 
 
-class TestReaders:
-
-  @pytest.fixture
-  def readers(self, monkeypatch):
-    """Return readers whose ways take 1, 2 and 3 seconds per read."""
-    found = read_floor.Readers(5 * 2048 * 4)
-    for number, name in enumerate(found._programs, start=1):
-      span = float(number * read_floor._READS)
-      found._programs[name] = lambda span=span: span
-    monkeypatch.setattr(step_times, 'seconds', lambda reads: reads())
-    return found
-
-  def test_floor_is_the_fastest_way(self, readers):
-    """By the medians of the rounds."""
-    readers.time_round()
-    assert list(readers.seconds.values()) == [[1.0], [2.0], [3.0]]
-    for spans, more in zip(readers.seconds.values(), ([9.0, 4.0], [2.0], [])):
-      spans += more
-    assert readers.floor_s() == 2.0
+class TestReader:
 
   @pytest.mark.parametrize('num_bytes', [100, 10**6])
   def test_time_of_unread_bytes_is_estimated(self, monkeypatch, num_bytes):
     """Only a part of many bytes is read, and its time is scaled."""
     row = 2048 * 4
     monkeypatch.setattr(read_floor, 'MAX_BYTES', 10 * row)
-    readers = read_floor.Readers(num_bytes)
-    monkeypatch.setattr(step_times, 'seconds', lambda _: read_floor._READS)
-    readers.time_round()
+    reader = read_floor.Reader(num_bytes)
+    spans = iter([1.0, 9.0, 2.0])
+    monkeypatch.setattr(
+        step_times, 'seconds', lambda _: read_floor._READS * next(spans)
+    )
+    for _ in range(3):
+      reader.time_round()
     num_rows = 1 if num_bytes < row else 10
-    assert readers.floor_s() == pytest.approx(num_bytes / (num_rows * row))
+    assert reader.floor_s() == pytest.approx(2 * num_bytes / (num_rows * row))
 
   def test_every_byte_is_read(self):
-    """Each way sums all values, which are ones."""
-    rows = 7
-    readers = read_floor.Readers(rows * 2048 * 4)
-    found = {
-        name: jax.device_get(program())
-        for name, program in readers._programs.items()
-    }
-    assert found['sum'] == rows * 2048
-    assert found['vector_matrix'].tolist() == [rows] * 2048
-    assert found['matrix_vector'].tolist() == [2048] * rows
+    """The program sums all rows, which are of ones."""
+    reader = read_floor.Reader(7 * 2048 * 4)
+    assert reader._read_often().tolist() == [2048] * 7

@@ -79,7 +79,7 @@ def sweep(decoder):
     patch.setattr(interleaved, '_timed', watch)
     patch.setattr(interleaved.Timer, 'run', watch_run)
     patch.setattr(step_times, 'Parts', keep(step_times.Parts, parts))
-    patch.setattr(read_floor, 'Readers', keep(read_floor.Readers, readers))
+    patch.setattr(read_floor, 'Reader', keep(read_floor.Reader, readers))
     for temperature, seed in TEMPERATURES_AND_SEEDS:
       found.append(types.SimpleNamespace())
       record, plain, speculative = walltimes.measure(
