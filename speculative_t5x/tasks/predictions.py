@@ -19,7 +19,7 @@ from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.speculation import ranges
-from speculative_t5x.tasks import json_rows
+from speculative_t5x.tasks import text_files
 
 if TYPE_CHECKING:  # imports seqio and TensorFlow, which files do not need
   from speculative_t5x.tasks import examples as examples_lib
@@ -150,12 +150,12 @@ def best_of(decodes: str | list[str]) -> str:
 
 
 def read_rows(path: epath.Path) -> list[dict[str, Any]]:
-  """Read the rows of `predictions.jsonl`; see `json_rows.read` for errors."""
+  """Read the rows of `predictions.jsonl`; see `text_files.read_rows`."""
   remedy = (
       'Correct the path, or run the job again, which writes the file from its'
       ' chunks.'
   )
-  return json_rows.read(path, dict, 'a JSON object', remedy)
+  return text_files.read_rows(path, dict, 'a JSON object', remedy)
 
 
 def are_tokens(decodes: Any) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 import os
 from typing import Any
 
-from speculative_t5x.tasks import json_rows
+from speculative_t5x.tasks import text_files
 
 CATEGORIES = ('translation', 'summarization')
 SPLITS = ('test',)
@@ -50,7 +50,7 @@ def read_pairs(
       described above.
   """
   wanted = 'a row of Spec-Bench with a category, one turn and a reference'
-  rows = json_rows.read(
+  rows = text_files.read_rows(
       data_file,
       lambda row: (
           row['category'],

@@ -1,14 +1,15 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the lines of text and JSONL files, one at a time."""
+"""Reads the lines of text and JSONL files."""
 
 import codecs
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import json
+import os
 import sys
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import json_lines
@@ -24,6 +25,8 @@ _NOT_UTF8 = (
     'it is not UTF-8. Convert the file, as by iconv -f latin1 -t utf-8, and'
     ' decompress it first if it is compressed'
 )
+
+_Row = TypeVar('_Row')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,11 +51,12 @@ def check(
     file_format: str | None,
     hints_field: str | None = HINTS,
 ) -> None:
-  """Check the names of files and of their format; read nothing.
+  """Check the names of files and of their format, and how texts begin.
 
   Raises:
     ValueError: if there is no file, a file is missing, the format is unknown,
-      or lines of text should have a field of hints.
+      lines of text should have a field of hints, or a file begins with JSON or
+      with other bytes than UTF-8 where text is expected.
   """
   files = [user_paths.expand(x) for x in paths if x != STANDARD_INPUT]
   missing = [path for path in files if not path.is_file()]
@@ -77,6 +81,10 @@ def check(
     raise ranges.ArgumentError(
         f'{problem}.', hints_field=hints_field, input_format=file_format
     )
+  for path in texts:
+    if path != STANDARD_INPUT:
+      lines = read([path], field='', file_format=file_format)
+      next((line for line in lines if line.text.strip()), None)
 
 
 def read(
@@ -128,6 +136,41 @@ def read(
               f'{place}: {error}', **getattr(error, 'arguments', {})
           ) from error
         yield line
+
+
+def read_rows(
+    path: str | os.PathLike[str],
+    parse: Callable[[Any], _Row],
+    wanted: str,
+    remedy: str,
+) -> list[_Row]:
+  """Read the rows of a data set of JSON lines; blank lines are left out.
+
+  Args:
+    path: The path of the file, which may be remote (`gs://`).
+    parse: Returns what is kept of a value; may raise KeyError, TypeError or
+      ValueError for one that is not a row.
+    wanted: Says what a row is, in errors.
+    remedy: Says what to do about another file.
+  Raises:
+    FileNotFoundError: if there is no such file.
+    ValueError: naming file and line, for a line that is not a row.
+  """
+  path = user_paths.expand(path)
+  if not path.is_file():
+    raise FileNotFoundError(f'There is no file {path}. {remedy}')
+  rows = []
+  with path.open('rb') as file:
+    for number, line in enumerate(file, start=1):
+      try:
+        if line.strip():
+          rows.append(parse(json.loads(line)))
+      except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f'{path}, line {number} is not {wanted} ({type(error).__name__}:'
+            f' {errors.first_line(error)}). {remedy}'
+        ) from error
+  return rows
 
 
 def _is_json(path: str, file_format: str | None) -> bool:

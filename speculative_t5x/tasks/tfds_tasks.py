@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import seqio
 import tensorflow as tf
 
-from speculative_t5x.tasks import json_rows
 from speculative_t5x.tasks import metric_fns
 from speculative_t5x.tasks import seqio_tasks
+from speculative_t5x.tasks import text_files
 from speculative_t5x.tasks import tfds_source
 
 
@@ -153,7 +153,7 @@ def _read_columns(
 
   wanted = f'an object with the texts {keys[0]!r} and {keys[1]!r}'
   remedy = 'docs/data.md says how to write such a file.'
-  rows = json_rows.read(path, parse, wanted, remedy)
+  rows = text_files.read_rows(path, parse, wanted, remedy)
   if not rows:
     raise ValueError(f'{path} is empty. {remedy}')
   return dict(zip(keys, map(list, zip(*rows)), strict=True))

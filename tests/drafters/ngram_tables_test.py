@@ -164,12 +164,16 @@ class TestFromFile:
     assert description.table == str(tmp_path)
 
 
-def test_short_vocabulary_of_a_table(german, vocabulary, tmp_path):
-  """A draft model with logits for the most frequent tokens alone."""
-  folder = str(save(german, tmp_path))
+def test_short_vocabulary_of_a_table(german, vocabulary, tmp_path, monkeypatch):
+  """A draft model with logits for the most frequent tokens alone.
+
+  A resumed job compares its counts, which it finds by the path described.
+  """
+  monkeypatch.setenv('HOME', str(tmp_path))
+  folder = save(german, tmp_path)
   found = model_drafting.DraftModel(
       embedded.draft_checkpoint(),
-      short_vocabulary=folder,
+      short_vocabulary='~',
       short_vocabulary_size=256,
   ).find(
       models.find_model(checkpoints.open(embedded.target_checkpoint())),
@@ -178,7 +182,7 @@ def test_short_vocabulary_of_a_table(german, vocabulary, tmp_path):
   loaded = found.load()
   assert loaded.description == found.description
   assert loaded.description.short_vocabulary == 256
-  assert loaded.description.table == folder
+  assert loaded.description.paths[-1] == str(folder)
   assert loaded.models[0].config.head_size == 256
 
 

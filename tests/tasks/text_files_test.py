@@ -11,7 +11,6 @@ import pytest
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import inputs as inputs_lib
-from speculative_t5x.tasks import json_rows
 from speculative_t5x.tasks import text_files
 
 _OBJECTS = b'{"inputs": "a", "id": 7}\n{"inputs": "b"}\n'
@@ -84,6 +83,9 @@ class TestFormat:
     for path in (*paths, '-'):
       with pytest.raises(ValueError, match="line 1: it is JSON.*'jsonl'"):
         _read(path)
+    for path in paths:  # before a job reads weights, too
+      with pytest.raises(ValueError, match="line 1: it is JSON.*'jsonl'"):
+        text_files.check([str(path)], None)
     assert [x.text for x in _read(paths[0], 'text')] == [first.strip('\ufeff')]
     after = b'\n \n' + first.strip('\ufeff').encode()
     blank = _write(tmp_path, 'blank.txt', after)
@@ -131,6 +133,6 @@ class TestBadInput:
     for content in (_COMPRESSED, b'{"a": "\xe9%s"}' % (b'x' * 10**5), b'1'):
       path = _write(tmp_path, 'rows.jsonl', content)
       with pytest.raises(ValueError, match='line 1 is not a row') as caught:
-        json_rows.read(path, dict, 'a row', 'Correct it.')
+        text_files.read_rows(path, dict, 'a row', 'Correct it.')
       assert len(str(caught.value)) < 500 and '\n' not in str(caught.value)
 

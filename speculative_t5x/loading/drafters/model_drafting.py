@@ -15,6 +15,7 @@ from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import exit_drafting
 from speculative_t5x.loading.drafters import ngram_drafting
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
@@ -90,9 +91,10 @@ class DraftModel:
     found = _of(draft)
     if self.short_vocabulary is None:
       return dataclasses.replace(found, read=lambda: of_model(draft.load()))
-    counts = token_counts.load(self.short_vocabulary)
+    table = str(user_paths.expand(self.short_vocabulary))
+    counts = token_counts.load(table)
     counts.check_fits(
-        self.short_vocabulary,
+        table,
         draft.config.vocab_size,
         draft.special_ids.end,
         vocabulary,
@@ -100,9 +102,7 @@ class DraftModel:
     )
     ids = counts.most_frequent(self.short_vocabulary_size)
     description = dataclasses.replace(
-        found.description,
-        table=str(self.short_vocabulary),
-        short_vocabulary=len(ids),
+        found.description, table=table, short_vocabulary=len(ids)
     )
 
     def read() -> drafting.Drafting:

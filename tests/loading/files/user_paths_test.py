@@ -14,7 +14,6 @@ from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import user_paths
-from speculative_t5x.tasks import json_rows
 from speculative_t5x.tasks import multi30k
 from speculative_t5x.tasks import seqio_tasks
 from speculative_t5x.tasks import text_files
@@ -34,7 +33,7 @@ _BORDERS = {
     'table': token_counts.load,
     'lines': _read_lines,
     'checked lines': lambda path: text_files.check([str(path)], None),
-    'rows': lambda path: json_rows.read(path, dict, 'a row', ''),
+    'rows': lambda path: text_files.read_rows(path, dict, 'a row', ''),
     'data set': lambda path: multi30k.read_pairs(path, 'test'),
     'vocabulary of a task': seqio_tasks.load_vocabulary,
     'answers': lambda path: st.answers.Store.load(path, None),
