@@ -31,11 +31,7 @@ def reading(
 ) -> Iterator[None]:
   """Turn what a damaged file makes other libraries raise into one error.
 
-  Args:
-    what: The file, or what is read of it, for the message.
-    kind: Class of the error.
-  Raises:
-    kind: for any exception within the context.
+  `what` is the file, or what is read of it, for the message.
   """
   try:
     yield

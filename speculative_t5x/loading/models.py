@@ -74,10 +74,9 @@ class ModelSource:
   """A checkpoint and the network that it is loaded as; no weights yet.
 
   Attributes:
-    checkpoint: The opened checkpoint; its metadata are read once. None for a
-      target that something else reads, such as a T5X job.
-    config: The network.
-    special_ids, mesh, rules, max_padded_ids: See `Model`.
+    checkpoint: The opened checkpoint; None for a target that something else
+      reads, such as a T5X job.
+    config, special_ids, mesh, rules, max_padded_ids: See `Model`.
     merged: Whether kernels that share an input are merged, on one device.
   """
 
@@ -98,9 +97,6 @@ class ModelSource:
 
     The layouts of T5X do not store special ids. Padding and start are 0 there,
     as T5X has them built in, and the end of sequence is the vocabulary's.
-
-    Raises:
-      vocabularies.VocabularyError: if the checkpoint states another end.
     """
     if self.checkpoint.special_ids is None:
       special_ids = dataclasses.replace(self.special_ids, end=eos_id)
@@ -118,10 +114,6 @@ class ModelSource:
 
     Settings of decoding in a Hugging Face folder that are not applied here are
     named in a line on stderr.
-
-    Raises:
-      checkpoints.CheckpointError: if they differ from the network's in name or
-        shape, or cannot be read.
     """
     if (line := self.checkpoint.unapplied_settings) is not None:
       print(line, file=sys.stderr)
@@ -145,15 +137,15 @@ class ModelSource:
     return dataclasses.replace(model, max_padded_ids=self.max_padded_ids)
 
   def deferred(self) -> Model:
-    """Return the model, whose weights are read when they are first used.
-
-    For a job that may find all of its results, and then reads none.
-    """
+    """Return the model, whose weights are read when they are first used."""
     return _Deferred(self)
 
 
 class _Deferred(Model):
-  """A model whose weights are read when they are first used."""
+  """A model whose weights are read when they are first used.
+
+  It is for a job that may find all of its results, and then reads none.
+  """
 
   def __init__(self, source: ModelSource):
     is_merged = source.merged and source.mesh is None
@@ -170,7 +162,6 @@ class _Deferred(Model):
 
   @functools.cached_property
   def params(self) -> contracts.Params:
-    """Parameters on the device or the mesh; the first use reads them."""
     return self._source.load().params
 
 
@@ -194,14 +185,7 @@ def find_model(
     mesh: jax.sharding.Mesh | None = None,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
 ) -> ModelSource:
-  """Return what is known of a model before its weights are read.
-
-  The arguments are those of `load_model`.
-
-  Raises:
-    checkpoints.CheckpointError: if `config` is None and the checkpoint is of
-      another network.
-  """
+  """Return what is known of a model without weights; see `load_model`."""
   if config is None:
     config = checkpoint.network(dtype or chips.suited_dtype())
   return ModelSource(checkpoint, config, checkpoint.special_ids, mesh, rules)
@@ -228,14 +212,11 @@ def param_shardings(
     mesh: sharding.Mesh,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
 ) -> contracts.Params:
-  """Return the shardings of a network's parameters on a mesh.
+  """Return the shardings of a network's parameters on a mesh, in a like tree.
 
   What the mesh does not divide stays whole: with 6 heads and a model axis of 4
   every device holds all of the attention. Heads are never cut apart, though
   their number times their width might be divisible.
-
-  Returns:
-    A tree of `jax.sharding.NamedSharding` like `abstract_params`.
   """
   def place(param, names):
     shape = [
@@ -259,11 +240,8 @@ def make_model(
 ) -> Model:
   """Return a model of given parameters.
 
-  Args:
-    config: The network.
-    params: Its parameter tree, or its leaves with their names, which are
-      prepared one at a time.
-    checkpoint, mesh, rules, special_ids, merged: See `ModelSource`.
+  They are a tree, or leaves with their names, which are prepared one at a time.
+  Other arguments are those of `ModelSource`.
   """
   merged = merged and mesh is None
   if isinstance(params, Mapping):
@@ -289,13 +267,8 @@ def shorten_head(model: Model, ids: Sequence[int]) -> Model:
   """Return a draft model whose head has logits for some tokens only.
 
   It never drafts others: they get logit -inf. Decoding stays exact, and the
-  head, often the largest part of a small model's step, takes less time.
-
-  Args:
-    model: A loaded model.
-    ids: The tokens, the end of sequence among them, or it is never drafted.
-  Raises:
-    ValueError: if an id is repeated or outside the model's vocabulary.
+  head, often the largest part of a small model's step, takes less time. The end
+  of sequence must be among the ids, or it is never drafted.
   """
   network.check_offers(model.config, 'shorten_head', 'A short vocabulary')
   config, params = model.config.shorten_head(model.params, np.asarray(ids))
@@ -326,24 +299,16 @@ def load_model(
   Raises:
     checkpoints.CheckpointError: if it cannot be read, or is of another network.
   """
-  found = find_model(
-      checkpoints.open(path),
-      config,
-      dtype=dtype,
-      mesh=mesh,
-      rules=rules,
+  source = find_model(
+      checkpoints.open(path), config, dtype=dtype, mesh=mesh, rules=rules
   )
-  return found.load()
+  return source.load()
 
 
 def check_end(
     name: str, eos_id: int, special_ids: contracts.SpecialIds
 ) -> None:
-  """Check that a vocabulary and a model have one end of sequence.
-
-  Raises:
-    vocabularies.VocabularyError: naming both.
-  """
+  """Check that a vocabulary and a model have one end of sequence."""
   if eos_id != special_ids.end:
     raise vocabularies.VocabularyError(
         f'The vocabulary {name} has end-of-sequence id {eos_id}, the target'

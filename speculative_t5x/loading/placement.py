@@ -44,19 +44,12 @@ class DoesNotFitError(ranges.ArgumentError):
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-  """The devices of this process.
-
-  Attributes:
-    platform: JAX's name of the platform.
-    kind: JAX's name of the kind of device.
-    count: Number of devices.
-    free_bytes: Free memory per device; infinity where it is not known.
-  """
+  """The devices of this process, with the free bytes of each."""
 
   platform: str
   kind: str
   count: int
-  free_bytes: float
+  free_bytes: float  # infinity where it is not known
 
   def __str__(self) -> str:
     if math.isinf(self.free_bytes):
@@ -69,14 +62,10 @@ class Machine:
 
 @dataclasses.dataclass(frozen=True)
 class Batches:
-  """The batches to decode.
+  """The batches to decode; see `memory.Workload`.
 
   Attributes:
     sizes: Batch sizes, each of which the data axis divides; None to choose one.
-    num_decodes: Samples per example.
-    inputs_length: Most tokens per input.
-    targets_length: Most tokens per output.
-    gamma: Draft tokens per block.
     beside: Examples per device of other batches that are decoded, and whose
       whole texts the target then scores.
   """
@@ -118,12 +107,10 @@ class Batches:
 
 @dataclasses.dataclass(frozen=True)
 class Placed:
-  """A target and its drafters on their devices, with weights still to be read.
+  """A target with its mesh and its drafters, with weights still to be read.
 
   Attributes:
-    target: The target, with its mesh.
-    drafters: The drafters.
-    batch_size: The batch size, the largest of several.
+    batch_size: The largest of several.
     line: What was chosen and why, and what it takes.
   """
 
@@ -134,7 +121,6 @@ class Placed:
 
 
 def this_machine() -> Machine:
-  """Return the devices of this process."""
   device, count = jax.local_devices()[0], jax.local_device_count()
   try:
     free = memory.available_bytes()
@@ -161,8 +147,6 @@ def place(
   Raises:
     DoesNotFitError: if the devices cannot hold what decoding needs; says how
       much is missing, and what would do.
-    sharding.MeshError: if there are too few devices for the mesh.
-    ValueError: if a drafter cannot draft for the target.
   """
   if mesh_shape is not None and target.mesh is None:
     mesh = sharding.from_shape(mesh_shape)
@@ -217,10 +201,6 @@ def place_training(
       gradients.
     num_examples: Examples that are computed together.
     mesh_shape: Devices along 'data' and 'model'; None to choose them.
-  Raises:
-    DoesNotFitError: if the devices cannot hold the parameters.
-    sharding.MeshError: if there are too few devices for the mesh, or if its
-      data axis does not divide the examples.
   """
   if mesh_shape is not None:
     sharding.check_batch(sharding.from_shape(mesh_shape), num_examples)
@@ -241,15 +221,7 @@ def place_training(
 def check_params(
     shapes: contracts.Params, shardings: contracts.Params, dtype: Any
 ) -> None:
-  """Check that parameters fit the devices, before any is read.
-
-  Args:
-    shapes: Their shapes, in a tree.
-    shardings: Where each will lie, in a tree like it.
-    dtype: The dtype that they get.
-  Raises:
-    DoesNotFitError: if a device cannot hold its part of them.
-  """
+  """Check that parameters, as they are sharded, fit before any is read."""
   size = lambda x, where: math.prod(where.shard_shape(x.shape))
   sizes = jax.tree.map(size, shapes, shardings)
   num_bytes = sum(jax.tree.leaves(sizes)) * jnp.dtype(dtype).itemsize
@@ -271,9 +243,8 @@ def _choose(
 ) -> tuple[Shape, int, int]:
   """Return mesh, batch size and bytes per device.
 
-  Raises:
-    DoesNotFitError: if nothing fits; `refused` then says what does not, and
-      what other settings than a mesh would do.
+  Where nothing fits, `refused` says what does not, and what other settings than
+  a mesh would do.
   """
   if chosen := _fitting(machine, needs, sizes, mesh_shape):
     return chosen

@@ -100,8 +100,6 @@ class TokenCounts:
       eos_id: The model's end of sequence.
       vocabulary: The model's; None if it is not known.
       max_padded_ids: How many logits may have no id in the vocabulary.
-    Raises:
-      TableError: if they are not.
     """
     identity = vocabulary and vocabularies.fingerprint(vocabulary)
     problem = None
@@ -132,7 +130,6 @@ class TokenCounts:
       )
 
   def to_bytes(self) -> bytes:
-    """Return the content of the file."""
     facts = {
         'eos_id': self.eos_id,
         'vocabulary': self.vocabulary and dataclasses.asdict(self.vocabulary),
@@ -152,11 +149,7 @@ def exists(folder: epath.PathLike | None) -> bool:
 
 
 def load(folder: epath.PathLike) -> TokenCounts:
-  """Read the counts that the make-table job wrote to a folder.
-
-  Raises:
-    TableError: if there are none, or they cannot be read.
-  """
+  """Read the counts that the make-table job wrote to a folder."""
   path = user_paths.expand(folder) / FILE_NAME
   if not path.is_file():
     raise TableError(
@@ -199,8 +192,6 @@ def count(
     num_pieces: Size of the vocabulary; more if the texts hold larger ids.
     num_kept: Continuations to store per context, at least 1.
     eos_id, vocabulary, origin: See `TokenCounts`.
-  Raises:
-    ValueError: if there is no token, or one that is no id.
   """
   previous, following, counts = _count_pairs(texts)
   if not counts.size:

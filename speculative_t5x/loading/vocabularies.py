@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vocabularies: text to ids and back, with one interface for every kind.
 
-Here are SentencePiece's files and Hugging Face's tokenizers, which turn text
-into the same ids where they were made from one another.
-`tasks.task_vocabulary` has those of seqio tasks.
+SentencePiece's files and Hugging Face's tokenizers give the same ids where they
+were made from one another. `tasks.task_vocabulary` has those of seqio tasks.
 """
 
 import abc
@@ -118,9 +117,8 @@ class Vocabulary(abc.ABC):
   def within(self, num_logits: int) -> 'Vocabulary':
     """Return the vocabulary without sentinels that a model does not have.
 
-    Args:
-      num_logits: Width of the model's logits. Only sentinels that a file leaves
-        out, and that are therefore an assumption, are ever dropped.
+    Only sentinels that a file leaves out, and that are therefore an assumption,
+    are ever dropped.
     """
     del num_logits
     return self
@@ -143,9 +141,8 @@ class Vocabulary(abc.ABC):
 class Fingerprint:
   """Identifies a vocabulary in files that are bound to it.
 
-  Attributes:
-    num_pieces: Its size, without the sentinels at its end.
-    sha256: Hash of these pieces, and of the ids of padding and end.
+  Its size is without the sentinels at its end. The hash is of these pieces, and
+  of the ids of padding and end.
   """
 
   num_pieces: int
@@ -158,19 +155,11 @@ class Fingerprint:
 class SentencePieceVocabulary(Vocabulary):
   """A SentencePiece model (`spiece.model`); see `Vocabulary`.
 
-  Attributes:
-    path: The file that it was read from.
+  Sentinels that the file leaves out are added: as many as `extra_ids` of the
+  tokenizer_config.json beside it says, else 100.
   """
 
   def __init__(self, path: epath.Path):
-    """Read the model.
-
-    Sentinels that the file leaves out are added: as many as `extra_ids` of the
-    tokenizer_config.json beside it says, else 100.
-
-    Raises:
-      VocabularyError: if it is damaged, or names no padding or end of sequence.
-    """
     self.path = path
     self.name = str(path)
     with errors.reading(path, VocabularyError):
@@ -215,17 +204,9 @@ class TokenizerVocabulary(Vocabulary):
 
   Unlike a SentencePiece model it encodes a text that spells a special token
   (`</s>`) as that token.
-
-  Attributes:
-    path: The file that it was read from.
   """
 
   def __init__(self, path: epath.Path):
-    """Read the file.
-
-    Raises:
-      VocabularyError: if it is damaged, or names no padding or end of sequence.
-    """
     self.path = path
     self.name = str(path)
     self._tokenizer = _read_tokenizer(path)
@@ -304,10 +285,7 @@ def load(path: epath.PathLike) -> Vocabulary:
 
 
 def fingerprint(vocabulary: Vocabulary) -> Fingerprint:
-  """Return what identifies a vocabulary.
-
-  Vocabularies that `check_same` takes for one have the same fingerprint.
-  """
+  """Return the same for vocabularies that `check_same` takes for one."""
   pieces = [vocabulary.id_to_piece(i) for i in range(vocabulary.num_pieces)]
   ids = vocabulary.pad_id, vocabulary.eos_id
   text = '\0'.join([*pieces, *map(str, ids)])
@@ -319,10 +297,6 @@ def check_same(target: Vocabulary, draft: Vocabulary) -> None:
 
   Sentinels after the last piece of the smaller vocabulary are no difference:
   some spiece.model files leave them out.
-
-  Raises:
-    VocabularyError: naming the special ids, the sizes, or the first piece that
-      differs.
   """
   for one, other in _differences(target, draft):
     raise VocabularyError(
@@ -366,10 +340,7 @@ def with_sentinels(
 ) -> sentencepiece.SentencePieceProcessor:
   """Return the processor of a file with sentinels at its end.
 
-  They are added as seqio adds them. If it has some, it is returned unchanged.
-
-  Raises:
-    VocabularyError: if the tokenizer_config.json beside the file is damaged.
+  They are added as seqio adds them, unless the file has some.
   """
   last = processor.get_piece_size() - 1
   if _SENTINEL.fullmatch(processor.id_to_piece(last)):

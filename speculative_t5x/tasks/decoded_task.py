@@ -32,10 +32,6 @@ def register(
   Sequences are used as they are written, end of sequence included. Those that
   are longer than the task's feature lengths are cut. The predictions of each
   split's inputs may be remote (`gs://`); the vocabulary is the target's.
-
-  Raises:
-    FileNotFoundError: if a local vocabulary file is missing. A missing file of
-      predictions raises it when the task is read.
   """
   files = {'train': train_file, 'validation': validation_file}
   seqio_tasks.add_task(

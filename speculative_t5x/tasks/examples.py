@@ -69,8 +69,7 @@ class Examples:
   references: list[Any]
 
   @property
-  def example_ids(self) -> np.ndarray:
-    """[examples] int32."""
+  def example_ids(self) -> np.ndarray:  # [examples] int32
     return np.asarray([row.example_id for row in self.rows], np.int32)
 
   @property
@@ -97,7 +96,6 @@ class Examples:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
   def first(self, count: int) -> 'Examples':
-    """Return the first `count` examples."""
     return self.part(0, count)
 
   def part(self, start: int, end: int) -> 'Examples':
@@ -125,11 +123,10 @@ def load(
       'hints', the hints of an example are cut to that.
     num_examples: Number of examples to read, from the first on; None for all.
   Raises:
-    ValueError: for an unknown task or split, a length that is missing or below
-      1, an empty input, a text that is not UTF-8, a reference that JSON cannot
-      hold, an example id that is not a 32-bit integer, fewer examples than
-      `num_examples` or none at all, or different vocabularies for inputs and
-      targets.
+    ValueError: for an unknown task or split, lengths that are missing, an
+      example that cannot be decoded or whose reference JSON cannot hold, fewer
+      examples than `num_examples` or none at all, or different vocabularies for
+      inputs and targets.
   """
   rows = list(stream(mixture_or_task_name, split, lengths, num_examples))
   task = find_task(mixture_or_task_name, split)
@@ -231,14 +228,8 @@ def read(
   of seqio are the same in every call; those of TensorFlow's own operations are
   where its determinism is enabled, as a job does.
 
-  Args:
-    task: A task with the features `inputs` and `targets`.
-    split: The name of the split.
-    lengths: See `load`.
-    num_examples: Number of examples to read, from the first on; None for all.
-  Raises:
-    ValueError: for a length that is missing or below 1, too few examples, or a
-      task that truncates before its last preprocessor.
+  The task has the features `inputs` and `targets`; for the other arguments, see
+  `load`.
   """
   inputs_lib.check_lengths(lengths)
   lengths = {name: lengths[name] for name in ('inputs', 'targets')}
@@ -275,9 +266,7 @@ def read(
 def _without_trim(task: seqio.Task) -> seqio.Task:
   """Return a task that appends EOS where it truncated before.
 
-  Raises:
-    ValueError: if it truncates before its last preprocessor, which might depend
-      on that.
+  A later preprocessor might depend on truncated examples, which is refused.
   """
   steps = [
       each
@@ -298,12 +287,7 @@ def _without_trim(task: seqio.Task) -> seqio.Task:
 
 
 def vocabulary_of(task: seqio.Task) -> seqio.Vocabulary:
-  """Return the vocabulary of a task's inputs and targets.
-
-  Raises:
-    vocabularies.VocabularyError: if its file cannot be read, for example one in
-      a bucket.
-  """
+  """Return the vocabulary of a task's inputs and targets."""
   vocabulary = task.output_features['targets'].vocabulary
   try:
     _ = vocabulary.eos_id  # seqio reads the file at first use
@@ -318,11 +302,7 @@ def vocabulary_of(task: seqio.Task) -> seqio.Vocabulary:
 
 
 def find_task(name: str, split: str) -> seqio.Task:
-  """Return a registered task that has a split, inputs and targets.
-
-  Raises:
-    ValueError: if there is no such task or split, or if it has other features.
-  """
+  """Return a registered task that has a split, inputs and targets."""
   names = seqio.TaskRegistry.names()
   splits = seqio.TaskRegistry.get(name).splits if name in names else ()
   if split not in splits:

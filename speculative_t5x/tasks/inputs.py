@@ -79,9 +79,6 @@ def from_lines(
     on_empty: What to do with a line that is empty or of spaces only: `PASS`,
       `SKIP`, or refuse it, as any other value does. Without an input of its
       own, later outputs are not on the lines of their inputs.
-  Raises:
-    ValueError: if such lines are refused, naming file and line, or if there is
-      no other line.
   """
   end, inputs_length = vocabulary.eos_id, lengths['inputs']
   has_text = False

@@ -37,11 +37,6 @@ def read_pairs(
   """Read the English and German sentences of one of SPLITS, in order.
 
   The folder may be remote (`gs://`).
-
-  Raises:
-    FileNotFoundError: if a file is missing.
-    ValueError: if the files are damaged, or have different numbers of
-      sentences.
   """
   stem = user_paths.expand(data_dir) / _STEMS[split]
   english, german = (
@@ -76,10 +71,6 @@ def register(
 
   The folder may be remote (`gs://`). Its `ende4k.model` is the vocabulary
   unless another SentencePiece model is given.
-
-  Raises:
-    FileNotFoundError: if the vocabulary is missing. Another missing file raises
-      it when its split is read.
   """
   # seqio imports TensorFlow, which reading pairs does not need.
   from speculative_t5x.tasks import metric_fns
@@ -100,10 +91,7 @@ def load_vocabulary(
     data_dir: str | os.PathLike[str],
     vocabulary_file: str | os.PathLike[str] | None = None,
 ) -> Any:
-  """Load the task's `seqio.SentencePieceVocabulary`, for a model to use.
-
-  Arguments and errors are those of `register`.
-  """
+  """Load the task's `seqio.SentencePieceVocabulary`, for a model to use."""
   from speculative_t5x.tasks import seqio_tasks
 
   return seqio_tasks.load_vocabulary(

@@ -19,12 +19,7 @@ _NUM_SENTENCES = 3003
 
 
 def read(split: str) -> Mapping[str, list[str]]:
-  """Read the sentences of the split 'test', the only one, as `en` and `de`.
-
-  Raises:
-    OSError: if they can be neither found nor downloaded.
-    ValueError: if the files are not whole.
-  """
+  """Read the sentences of the split 'test', the only one, as `en` and `de`."""
   del split
   import sacrebleu  # reads SACREBLEU when it is imported
 
@@ -55,10 +50,6 @@ def read(split: str) -> Mapping[str, list[str]]:
 def register(
     vocabulary_file: str | os.PathLike[str] = seqio_tasks.T5_VOCABULARY_FILE,
 ) -> str:
-  """Register the task `wmt_ende`, with the split `test` alone; return its name.
-
-  Raises:
-    FileNotFoundError: if a local vocabulary file is missing.
-  """
+  """Register `wmt_ende`, with the split `test` alone; return its name."""
   source = seqio_tasks.source_of_columns(read, ('test',))
   return tfds_tasks.add('wmt_ende', source, vocabulary_file)

@@ -20,12 +20,11 @@ SPLITS = ('first', 'second')
 
 
 def read_pairs(split: str) -> list[tuple[str, str]]:
-  """Return the pairs of an English and a German text of one of SPLITS."""
   return [getattr(each, split) for each in bulletins.read_paraphrases()]
 
 
 def read_unrelated_pairs(split: str) -> list[tuple[str, str]]:
-  """Return those of the topics of a split; see `read_pairs`."""
+  """Return the pairs of the topics of a split."""
   read = bulletins.read_paraphrases()
   topics = sorted({each.topic for each in read})[SPLITS.index(split) :: 2]
   return [getattr(each, split) for each in read if each.topic in topics]

@@ -68,8 +68,7 @@ def read(
     decoder: token_decoder.TokenDecoder,
     vocabulary: vocabularies.Vocabulary,
 ) -> Predictions:
-  """Return the texts of decoded batches, as numpy arrays, without padding rows.
-  """
+  """Return the texts of batches of numpy arrays, without padding rows."""
   special_ids = decoder.target_model.special_ids
   num_decodes = decoder.options.num_decodes
   parts = [token_decoder.best_last(each, num_decodes) for each in batches]
@@ -172,14 +171,8 @@ def read_pairs(
   """Read the token ids of the input and of the output of each decode.
 
   The file is that of an infer job, or of an eval job, which has decoded twice:
-  then these are the decodes by the target alone.
-
-  Args:
-    path: Path of the file.
-    vocabulary: What the ids mean; None if that is known.
-  Raises:
-    ValueError: for a file without token ids, or of another vocabulary.
-    FileNotFoundError: if there is no such file.
+  then these are the decodes by the target alone. A vocabulary, unless it is
+  None, must be what the ids mean.
   """
   pairs, texts = [], []
   for row in read_rows(path):

@@ -57,9 +57,6 @@ def add_task(
       remote (`gs://`).
     preprocessors: Applied before the texts are tokenized.
     tokenizers: Make tokens of the texts, which end with EOS.
-
-  Raises:
-    FileNotFoundError: if a local vocabulary file is missing.
   """
   feature = seqio.Feature(load_vocabulary(vocabulary_file), add_eos=True)
   if name in seqio.TaskRegistry.names():
@@ -92,10 +89,8 @@ def source_of_columns(
 ) -> seqio.DataSource:
   """Return a source of examples whose ids are their indices in the split.
 
-  Args:
-    read: Returns the features of a split, lists or tensors with one entry per
-      example; called when the split is first read.
-    splits: Names of the splits that `read` accepts.
+  `read` returns the features of one of the splits, lists or tensors with one
+  entry per example; it is called when the split is first read.
   """
 
   def dataset(split: str, shuffle_files: bool, seed: int | None = None):
@@ -117,11 +112,7 @@ def source_of_columns(
 def load_vocabulary(
     path: str | os.PathLike[str],
 ) -> seqio.SentencePieceVocabulary:
-  """Load a SentencePiece model, which is read when it is first used.
-
-  Raises:
-    FileNotFoundError: if a local file is missing.
-  """
+  """Load a SentencePiece model, which is read when it is first used."""
   path = user_paths.expand(path)
   # A remote file is looked up when texts are tokenized.
   if not regular_files.is_remote(path) and not path.is_file():

@@ -43,11 +43,6 @@ def read_pairs(
   The file may be remote (`gs://`). Spec-Bench's instruction at the start of a
   prompt is replaced by T5's prefix; a prompt that begins with another text is
   unchanged.
-
-  Raises:
-    FileNotFoundError: if there is no such file.
-    ValueError: if the file has no row of the category, or if a row is not as
-      described above.
   """
   wanted = 'a row of Spec-Bench with a category, one turn and a reference'
   rows = text_files.read_rows(
@@ -87,11 +82,6 @@ def register(
 
   It is `spec_bench_translation` or `spec_bench_summarization`, in place of one
   of the same name. Without a SentencePiece model, the vocabulary is T5's.
-
-  Raises:
-    FileNotFoundError: if a local vocabulary is missing. A missing file raises
-      it when the task is read.
-    KeyError: for another category.
   """
   # seqio imports TensorFlow, which reading pairs does not need.
   from speculative_t5x.tasks import metric_fns

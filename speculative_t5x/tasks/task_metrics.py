@@ -50,12 +50,7 @@ def compute(
 
 
 def check(task: seqio.Task) -> None:
-  """Check that all metrics of a task can be computed from outputs.
-
-  Raises:
-    ValueError: naming a metric of the references' scores, or one that is not a
-      function.
-  """
+  """Check that all metrics of a task can be computed from outputs."""
   num_objects = len(task.metric_objs) - len(task.metric_fns)
   others = [*task.score_metric_fns, *task.metric_objs[:num_objects]]
   if others:
@@ -82,7 +77,6 @@ def quality(values: MetricValues) -> dict[str, float]:
 
 
 def check_loggers(loggers: Sequence[Callable[..., seqio.Logger]]) -> None:
-  """Raise ValueError unless these are classes of loggers."""
   if not isinstance(loggers, Sequence) or not all(map(callable, loggers)):
     raise ranges.ArgumentError(
         'loggers must be classes of seqio loggers in brackets, as in'

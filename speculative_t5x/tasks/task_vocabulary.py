@@ -16,7 +16,6 @@ class TaskVocabulary(vocabularies.Vocabulary):
   """Encodes and decodes as seqio does; see `vocabularies.Vocabulary`."""
 
   def __init__(self, vocabulary: seqio.Vocabulary):
-    """Bind a vocabulary of any kind."""
     self._vocabulary = vocabulary
     self.name = type(vocabulary).__name__
     self.num_ids = vocabulary.vocab_size

@@ -53,10 +53,7 @@ def check(
 ) -> None:
   """Check the names of files and of their format, and how texts begin.
 
-  Raises:
-    ValueError: if there is no file, a file is missing, the format is unknown,
-      lines of text should have a field of hints, or a file begins with JSON or
-      with other bytes than UTF-8 where text is expected.
+  A file of texts may begin neither with JSON nor with other bytes than UTF-8.
   """
   files = [user_paths.expand(x) for x in paths if x != STANDARD_INPUT]
   missing = [path for path in files if not path.is_file()]
@@ -110,10 +107,6 @@ def read(
       ends in .jsonl, .ndjson or .json, and text elsewhere, which may then not
       begin with JSON.
     taken: Names that other fields of the objects may not have.
-  Raises:
-    ValueError: naming file and line, for a line that is not UTF-8, JSON where
-      text is expected, an object without a field or with another type of value,
-      or other fields that have a name of `taken` or are not strict JSON.
   """
   for path in paths:
     is_begun = False
@@ -152,9 +145,6 @@ def read_rows(
       ValueError for one that is not a row.
     wanted: Says what a row is, in errors.
     remedy: Says what to do about another file.
-  Raises:
-    FileNotFoundError: if there is no such file.
-    ValueError: naming file and line, for a line that is not a row.
   """
   path = user_paths.expand(path)
   if not path.is_file():

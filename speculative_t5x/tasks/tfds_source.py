@@ -20,9 +20,10 @@ _SPLITS = ('train', 'validation', 'test')
 class PreparedDataSource(seqio.TfdsDataSource):
   """A prepared data set, with an `example_id` per example.
 
-  The data set is in `tfds_data_dir`, or else where TensorFlow Datasets looks.
-  seqio's `set_tfds_data_dir_override`, which T5X's flag --tfds_data_dir calls,
-  takes precedence.
+  Its name has its config and version. It is looked up when it is first read, in
+  `tfds_data_dir`, or else where TensorFlow Datasets looks. seqio's
+  `set_tfds_data_dir_override`, which T5X's flag --tfds_data_dir calls, takes
+  precedence. The remedy says what to do where it cannot be prepared.
   """
 
   def __init__(
@@ -31,13 +32,6 @@ class PreparedDataSource(seqio.TfdsDataSource):
       tfds_data_dir: str | os.PathLike[str] | None = None,
       remedy: str = '',
   ):
-    """Name a data set, which is looked up when it is first read.
-
-    Args:
-      tfds_name: Name of the data set, with its config and version.
-      tfds_data_dir: Folder of prepared data sets; None for TFDS's default.
-      remedy: Says what to do where it cannot be prepared.
-    """
     self._remedy = remedy
     folder = tfds_data_dir and user_paths.expand(tfds_data_dir)
     super().__init__(
@@ -77,11 +71,6 @@ class PreparedDataSource(seqio.TfdsDataSource):
 
     An example's id is its index in the files of the split ([] int32). It does
     not depend on `shard_info`, nor on the order in which files are read.
-
-    Raises:
-      FileNotFoundError: if the data set has not been prepared, or has lost a
-        file.
-      ValueError: if it has no such split.
     """
     if '+' in str(split):  # ids of several splits would be equal
       raise ValueError(

@@ -78,7 +78,7 @@ def register(
     vocabulary_file: str | os.PathLike[str] = seqio_tasks.T5_VOCABULARY_FILE,
     files: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> str:
-  """Register a seqio task in place of one of the same name.
+  """Register a seqio task in place of one of the same name; return its name.
 
   Args:
     name: One of NAMES.
@@ -87,14 +87,6 @@ def register(
     vocabulary_file: The path of a SentencePiece model.
     files: Paths of JSON lines by the names of their splits, to be read instead:
       objects with the fields that the data set has. None for `data_dir`.
-
-  Returns:
-    The task's name, which is `name`.
-
-  Raises:
-    FileNotFoundError: if a local vocabulary file is missing. A missing data set
-      or file raises it when the task is read.
-    ValueError: if `files` are not paths by splits.
   """
   task = _TASKS[name]
   if files is None:

@@ -59,7 +59,7 @@ class Checkpoint(abc.ABC):
   @property
   @abc.abstractmethod
   def _stored_step(self) -> Any:
-    """The training step that is stored, whatever it is; None if none is."""
+    """The training step as it is stored; None if none is."""
 
   @abc.abstractmethod
   def _read(
@@ -108,9 +108,6 @@ class Checkpoint(abc.ABC):
     """Shapes and stored dtypes of the parameters, by T5X's names.
 
     A name is e.g. `decoder/layers_0/mlp/wo/kernel`. No weights are read.
-
-    Raises:
-      CheckpointError: if the metadata are damaged or the parameters quantized.
     """
     specs = {
         name.removeprefix(self._prefix): spec
@@ -133,12 +130,7 @@ class Checkpoint(abc.ABC):
 
   @functools.cached_property
   def step(self) -> int:
-    """The training step; 0 for Hugging Face, which does not store it.
-
-    Raises:
-      CheckpointError: if neither the checkpoint nor its folder's name gives a
-        step that a training can have.
-    """
+    """The training step; 0 for Hugging Face, which does not store it."""
     step = self._stored_step
     if step is None:
       step = layouts.step_in_name(self.folder)
@@ -153,11 +145,8 @@ class Checkpoint(abc.ABC):
   def network(self, dtype: Any = jnp.float32) -> network.Network:
     """Return the network that the checkpoint states; read no weights.
 
-    Returns:
-      The sizes that a Hugging Face folder's config.json says, or that the
-      shapes of T5X's parameters tell, as `families` says.
-    Raises:
-      CheckpointError: if it is damaged, of no known family, or a pair.
+    Its sizes are those that a Hugging Face folder's config.json says, or that
+    the shapes of T5X's parameters tell, as `families` says.
     """
     self.check_is_one_model()
     return families.of_shapes(self.folder, self.specs, dtype)
@@ -167,15 +156,10 @@ class Checkpoint(abc.ABC):
     return shapes(self.specs) == shapes(trees.flatten(expected))
 
   def check_shapes(self, expected: trees.Params) -> None:
-    """Compare the parameters with a network's, both ways.
+    """Compare the parameters with a network's tree of shapes, both ways.
 
     Orbax restores a smaller tree or another size without an error, so nothing
     is read before this check has passed.
-
-    Args:
-      expected: Tree of arrays or `jax.ShapeDtypeStruct`s.
-    Raises:
-      CheckpointError: naming the parameters that differ and the likely remedy.
     """
     self.check_is_one_model()
     wanted = shapes(trees.flatten(expected))
@@ -240,9 +224,8 @@ class Checkpoint(abc.ABC):
     Returns:
       The step, the parameters and the optimizer's state, in the given dtypes.
     Raises:
-      CheckpointError: as `restore_params`, and if the optimizer's state is
-        missing, is not finite, differs from `param_states` in name or shape,
-        or lies in another layout than `save` writes.
+      CheckpointError: as `restore_params`, and where the optimizer's state is
+        not as given, or lies in another layout than `save` writes.
     """
     raise errors.CheckpointError(
         f'The checkpoint {self.folder} ({self.layout.value}) does not hold the'

@@ -76,17 +76,8 @@ def special_ids(
   """Return the special ids that a folder's files name.
 
   An id in generation_config.json comes before the one in config.json, as in
-  transformers' `generate`.
-
-  Args:
-    folder: Path of the checkpoint, for messages.
-    config: Contents of config.json, with its family's defaults.
-    generation: Contents of generation_config.json; None if there is none.
-    vocab_size: Number of the network's ids.
-  Raises:
-    errors.CheckpointError: if a file forces tokens, if an id is missing, is one
-      of several, or is not an id of the vocabulary, or if end and padding are
-      the same.
+  transformers' `generate`. `config` has its family's defaults; `generation` is
+  None if there is no such file.
   """
   sources = {} if generation is None else {FILE: generation}
   sources['config.json'] = config
@@ -136,8 +127,8 @@ def unapplied_settings(
 ) -> str | None:
   """Return a line on settings of decoding that only transformers follows.
 
-  The arguments are those of `special_ids`. Without such a setting that changes
-  outputs, it returns None.
+  The arguments are those of `special_ids`. It is None where none changes
+  outputs.
   """
   settings = config if generation is None else generation
   names = [*_NEUTRAL, *_SAMPLING]

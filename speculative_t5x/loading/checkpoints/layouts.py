@@ -81,11 +81,7 @@ def is_cut_off(folder: epath.Path) -> bool:
 
 
 def new_step_folder(path: Path, step: int) -> epath.Path:
-  """Return where the checkpoint of a step is to be saved in a folder.
-
-  Raises:
-    CheckpointError: as `check_folder`, and if it is there already.
-  """
+  """Return where the checkpoint of a new step is to be saved in a folder."""
   check_folder(path)
   # Not of 7.0, whose name would be another.
   folder = _absolute(path) / f'checkpoint_{operator.index(step)}'
@@ -98,11 +94,7 @@ def new_step_folder(path: Path, step: int) -> epath.Path:
 
 
 def check_folder(path: Path) -> None:
-  """Check that checkpoints can be saved in a folder of this path.
-
-  Raises:
-    CheckpointError: if Orbax would write elsewhere, or what is not whole.
-  """
+  """Check that checkpoints can be saved in a folder of this path."""
   _check_path(_absolute(path), '\\[')
 
 

@@ -117,11 +117,7 @@ class LegacyCheckpoint(checkpoint.Checkpoint):
 
 
 def _zarr_path(spec: Any) -> pathlib.PurePosixPath:
-  """Return the path of an array's folder within the checkpoint.
-
-  Raises:
-    ValueError: if a leaf is anything else than the spec of such a folder.
-  """
+  """Return the path of an array's folder within the checkpoint."""
   match spec:
     # Before 0.1.14 TensorStore had the path beside the kvstore.
     case {

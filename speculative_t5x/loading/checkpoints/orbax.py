@@ -100,9 +100,7 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
   def _restore(self, wanted: trees.Params) -> trees.Params:
     """Return the named leaves of the training state.
 
-    Args:
-      wanted: Tree of `jax.ShapeDtypeStruct`s with a sharding, which each leaf
-        gets with the dtype as it is read.
+    Each gets the dtype and the sharding of its `jax.ShapeDtypeStruct`.
     """
     import orbax.checkpoint as ocp  # slow to import: only where it is needed
 

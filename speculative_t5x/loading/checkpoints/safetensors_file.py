@@ -33,12 +33,7 @@ _DTYPES = {
 
 
 def read_header(path: epath.Path) -> dict[str, trees.StoredTensor]:
-  """Return the tensors of a file, by name, without reading them.
-
-  Raises:
-    errors.CheckpointError: if it is not a file of safetensors, is cut short, or
-      holds tensors that are quantized.
-  """
+  """Return the tensors of a file, by name, without reading them."""
   regular_files.check(path)
   with errors.reading(path):
     size = path.stat().length

@@ -98,8 +98,7 @@ def save_each(
 def nothing_left_behind(step_folder: epath.Path) -> Iterator[None]:
   """Remove what a failure leaves of a checkpoint, and of its new parents.
 
-  Raises:
-    errors.CheckpointError: in one line, for what the operating system refused.
+  What the operating system refused becomes one line.
   """
   _remove_unfinished(step_folder)  # of a process that was killed
   new = [folder for folder in step_folder.parents if not folder.exists()]
@@ -141,7 +140,6 @@ def _await_new(earlier: set[threading.Thread]) -> None:
 
 
 def _refused(error: BaseException) -> str | None:
-  """Return what the system refused to write; None for other errors."""
   if isinstance(error, OSError):
     return error.strerror or str(error)
   if isinstance(error, errors.CheckpointError):

@@ -25,12 +25,7 @@ _WEIGHTS_ONLY_IS_SAFE = (2, 6)  # it could run code before, CVE-2025-32434
 
 
 def read_header(path: epath.Path) -> dict[str, trees.StoredTensor]:
-  """Return the tensors of a file, by name, without reading them.
-
-  Raises:
-    errors.CheckpointError: if the file is in a bucket, PyTorch is missing or
-      old, or the file is of its first format, damaged, or not of tensors alone.
-  """
+  """Return the tensors of a file, by name, without reading them."""
   if regular_files.is_remote(path):
     raise errors.CheckpointError(
         f'{path} is in a bucket, and PyTorch maps local files alone. Copy its'
@@ -89,11 +84,7 @@ def _load(torch: types.ModuleType, path: epath.Path) -> dict[str, Any]:
 
 
 def _torch(path: epath.Path) -> types.ModuleType:
-  """Return PyTorch, which only these files need.
-
-  Raises:
-    errors.CheckpointError: if it is not installed, or too old.
-  """
+  """Return PyTorch, which only these files need."""
   try:
     import torch
 

@@ -25,15 +25,7 @@ _BATCH = 64 * 2**20  # bytes
 
 @dataclasses.dataclass(frozen=True)
 class StoredTensor:
-  """A tensor of a file, not yet read.
-
-  Attributes:
-    file: The file that it is in.
-    name: Its name there.
-    shape: Its shape.
-    dtype: Its dtype.
-    load: Reads it from the file.
-  """
+  """A tensor of a file, not yet read; `load` reads it."""
 
   file: epath.Path
   name: str
@@ -42,11 +34,7 @@ class StoredTensor:
   load: Callable[[], np.ndarray]
 
   def read(self) -> np.ndarray:
-    """Return the tensor, which must not be written to.
-
-    Raises:
-      errors.CheckpointError: if the file cannot be read or has become shorter.
-    """
+    """Return the tensor, which must not be written to."""
     with errors.reading(f'{self.name} of {self.file}'):
       return self.load()
 
@@ -98,9 +86,6 @@ def check_chunks(shape: Sequence[int], chunk_shape: Sequence[int]) -> None:
 
   T5X and Orbax write no others. A reader would make room for such a chunk
   before it sees that the data are missing, and abort where there is none.
-
-  Raises:
-    ValueError: if they are larger.
   """
   # An empty axis has chunks of 1.
   if any(chunk > max(1, size) for size, chunk in zip(shape, chunk_shape)):

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Estimates the device memory that decoding needs, of any network.
 
-The estimate includes arrays that are held for the whole decoding of a batch:
-parameters, caches, what is read of the inputs (in an encoder-decoder the keys
-and values of cross-attention), and the logits of a block; or the peak while the
-models are loaded, if that is higher. It does not include activations of the
+The estimate has what is held for the whole decoding of a batch: parameters,
+caches, what is read of the inputs, and the logits of a block; or the peak while
+the models are loaded, if that is higher. It does not include activations of the
 encoder and temporary buffers. Shapes are read from programs that are traced and
 neither compiled nor run.
 """
@@ -73,19 +72,17 @@ class Workload:
     return sharding.make_abstract_mesh(*self.mesh_shape)
 
   @property
-  def examples(self) -> int:
-    """Examples per device."""
+  def examples(self) -> int:  # per device
     return self.batch_size // self.mesh_shape[0]
 
   @property
-  def rows(self) -> int:
-    """Rows per device."""
+  def rows(self) -> int:  # per device
     return self.examples * self.num_decodes
 
 
 @dataclasses.dataclass(frozen=True)
 class DeviceBytes:
-  """Bytes that one model needs per device.
+  """Bytes that one model needs per device while a batch is decoded.
 
   Attributes:
     params: Prepared parameters, in the dtype of decoding.
@@ -105,7 +102,6 @@ class DeviceBytes:
 
   @property
   def total(self) -> int:
-    """Bytes that are held for the whole decoding of a batch."""
     return self.params + self.cache + self.cross + self.logits
 
 
@@ -151,8 +147,7 @@ def draft_bytes(
 
   Args:
     network: The draft's network, as a checkpoint holds it, but for a head that
-      is shortened; None for a draft without a network of its own, such as
-      layers of the target: it has no parameters and no cache.
+      is shortened; None for a draft without parameters and cache of its own.
     workload: The batch and the mesh.
     vocab_size: Width of the target's logits, to which the draft's are padded or
       cut.
@@ -249,10 +244,7 @@ def _leaf_bytes(
 def _preparing_bytes(
     network: network_lib.Network, sizes: dict[str, int], is_merged: bool
 ) -> int:
-  """Return the most bytes that are given up for one prepared parameter.
-
-  `sizes` are the bytes of the network's own.
-  """
+  """Return the most bytes that are given up for one prepared parameter."""
   params = checkpoints.flatten(_params(network))
   names = sorted(params)  # the order of the program's inputs
   program = jax.make_jaxpr(
@@ -310,11 +302,7 @@ def _started_bytes(
 
 
 def available_bytes() -> int:
-  """Return the free bytes of the first device; for a CPU, of the host.
-
-  Raises:
-    ValueError: if the device does not report its free memory.
-  """
+  """Return the free bytes of the first device; for a CPU, of the host."""
   gc.collect()  # compiled programs hold models in reference cycles
   device = jax.local_devices()[0]
   stats = device.memory_stats()

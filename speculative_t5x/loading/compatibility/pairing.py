@@ -24,9 +24,6 @@ def open_checkpoint(
   """Open the checkpoint of a model of a pair, which errors name.
 
   Of a checkpoint that holds both, it is the one of the role.
-
-  Raises:
-    checkpoints.CheckpointError: if there is none, or no path.
   """
   with naming(role):
     if path is None:
@@ -39,11 +36,8 @@ def check_networks(
 ) -> None:
   """Check that checkpoints hold the networks that they are loaded as.
 
-  The target's is checked too, unless something else has read it.
-
-  Raises:
-    checkpoints.CheckpointError: naming the model, and whether the two look
-      swapped.
+  The target's is checked too, unless something else has read it. An error says
+  whether the two look swapped.
   """
   pair = {'draft': draft}
   if isinstance(target, models.ModelSource) and target.checkpoint is not None:

@@ -71,7 +71,6 @@ class Drafting:
     return self
 
   def load(self) -> 'Drafting':
-    """Return the drafting with its parameters."""
     return self.read() if self.read else self
 
   def drafter(
@@ -80,10 +79,9 @@ class Drafting:
     """Make the drafter of gamma draft tokens per block for a target.
 
     Raises:
-      ValueError: if gamma is not a whole number from 1 on; or if the drafter
-        lacks a part of `contracts.Drafter`, has another gamma, is not hashable,
-        or has special ids that differ from the target's. A drafter without
-        `special_ids` uses the target's.
+      ValueError: if it lacks a part of `contracts.Drafter`, has another gamma,
+        is not hashable, or has special ids that differ from the target's. A
+        drafter without `special_ids` uses the target's.
     """
     ranges.check_settings(ranges.COUNT, gamma=gamma)
     try:
@@ -155,11 +153,7 @@ def _problem(
 def check_reads_hints(
     drafter: contracts.Drafter, description: descriptions.DrafterDescription
 ) -> None:
-  """Check that a drafter uses the hints of a request.
-
-  Raises:
-    ValueError: naming the drafter, if it does not.
-  """
+  """Check that a drafter uses the hints of a request."""
   if not getattr(drafter, 'reads_hints', False):
     name = description.name or description.kind
     who = f'The drafter {name}' if name else 'Plain decoding'

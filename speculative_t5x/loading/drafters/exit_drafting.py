@@ -91,9 +91,7 @@ def check_is_no_head(
 ) -> None:
   """Check that a checkpoint has more than a head for layers of a target.
 
-  Raises:
-    checkpoints.CheckpointError: if it is one, which does not say for which
-      layer it was trained.
+  A head does not say for which layer it was trained.
   """
   if not hasattr(target, 'with_own_head'):
     return

@@ -23,9 +23,6 @@ def find(
     drafter: A choice of `loading.drafters`, or the draft model or its path.
     target: The target, loaded or not.
     vocabulary: Vocabulary of the target; None if there is none to compare with.
-  Raises:
-    ValueError: for anything else, such as the class of a drafter; if the
-      drafter cannot draft for the target.
   """
   if isinstance(drafter, str | os.PathLike | models.Model):
     drafter = model_drafting.DraftModel(drafter)

@@ -126,11 +126,9 @@ def smooth(
 ) -> tables.Table:
   """Return the smoothed table of counts, in numpy arrays.
 
-  Args:
-    counts: Counts of texts.
-    order: 1 for unigrams, 2 for bigrams.
-    vocab_size: Width of the target's logits.
-    start: The decoder's first input, after which a text begins.
+  It has the width of the target's logits. `start` is the decoder's first input,
+  after which a text begins.
+
   Reference: Witten and Bell (1991), method C; interpolated as in Chen and
     Goodman (1999), Section 2.5.
   """

@@ -53,13 +53,9 @@ class Family(Protocol):
   ) -> tuple[dict[str, str], dict[str, str]]:
     """Return which tensor of a Hugging Face folder is which parameter.
 
-    Args:
-      folder: Path of the folder.
-      stored: Names of all its tensors.
-      network: The network, from `of_config`.
     Returns:
-      The tensor of each parameter, by the parameter's name, and the tensor that
-      each other one must equal.
+      Of all names that are stored, the tensor of each parameter of the network
+      from `of_config`, and the tensor that each other one must equal.
     """
 
   def is_transposed(self, name: str) -> bool:
@@ -75,14 +71,7 @@ def _known() -> tuple[Family, ...]:
 def of_shapes(
     folder: epath.Path, specs: Mapping[str, jax.ShapeDtypeStruct], dtype: Any
 ) -> network.Network:
-  """Return the network of the first family that parameters belong to.
-
-  Arguments are those of `Family.of_shapes`.
-
-  Raises:
-    errors.CheckpointError: in one line that names the families, if they are of
-      none.
-  """
+  """Return the network of the first family that parameters belong to."""
   problems = []
   for family in _known():
     try:
@@ -95,11 +84,7 @@ def of_shapes(
 
 
 def of_model_type(file: epath.Path, model_type: Any) -> Family:
-  """Return the family of the model_type, of any kind, in a config.json.
-
-  Raises:
-    errors.CheckpointError: if no family has it.
-  """
+  """Return the family of the model_type, of any kind, in a config.json."""
   types = {name: family for family in _known() for name in family.DEFAULTS}
   if model_type not in list(types):  # which may be unhashable
     raise errors.CheckpointError(

@@ -37,12 +37,8 @@ class FolderInUseError(OSError):
 def hold(path: str | os.PathLike[str]) -> Iterator[None]:
   """Make a folder if it is missing, and lock it within the context.
 
-  A folder made here is removed at the end if it is empty. It may be remote.
-
-  Raises:
-    FolderInUseError: if another job holds the lock, or if a killed job has left
-      its lock in a bucket, or on another machine.
-    OSError: if the folder cannot be written to.
+  A folder made here is removed at the end if it is empty. It may be remote,
+  where a killed job leaves its lock.
   """
   folder = user_paths.expand(path)
   lock, new = folder / NAME, []

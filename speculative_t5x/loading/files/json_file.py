@@ -13,13 +13,7 @@ _MAX_BYTES = 100 * 10**6  # far above those of any file that is read here
 
 
 def read(path: epath.Path) -> dict[str, Any]:
-  """Read the object that a file holds.
-
-  Raises:
-    errors.CheckpointError: if the path is not a regular file.
-    OSError, ValueError or RecursionError: if the file cannot be read, or holds
-      anything else.
-  """
+  """Read the object that a file holds."""
   regular_files.check(path)
   if path.stat().length > _MAX_BYTES:
     raise ValueError(f'it is longer than {_MAX_BYTES} bytes')

@@ -19,11 +19,7 @@ def is_remote(path: epath.PathLike) -> bool:
 
 
 def check(path: epath.PathLike) -> None:
-  """Check that a path is a regular file, or a link to one.
-
-  Raises:
-    errors.CheckpointError: if it is a local path to anything else.
-  """
+  """Check that a local path is a regular file, or a link to one."""
   if not is_remote(path) and not os.path.isfile(path):
     raise errors.CheckpointError(
         f'{os.fspath(path)} is not a regular file. Copy or download the file'
@@ -32,12 +28,7 @@ def check(path: epath.PathLike) -> None:
 
 
 def check_tree(folder: epath.Path) -> None:
-  """Check all files that lie in a folder and in the folders within.
-
-  Raises:
-    errors.CheckpointError: if anything in a local folder is neither a folder
-      nor a regular file, nor a link to one.
-  """
+  """Check all files that lie in a folder and in the folders within."""
   if not is_remote(folder):
     for path, _, names in os.walk(folder):
       for name in names:

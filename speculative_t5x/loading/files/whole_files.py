@@ -18,13 +18,8 @@ from speculative_t5x.loading.files import regular_files
 def write(folder: epath.Path, name: str, lines: Iterable[str]) -> epath.Path:
   """Write the lines of a file, one at a time, and return its path.
 
-  Args:
-    folder: An output folder, which errors name.
-    name: Path of the file in the folder; missing folders are made.
-    lines: Without their newlines, encoded as UTF-8.
-  Raises:
-    OSError: if the folder cannot be written to. What was written of the file
-      is removed, also after an interrupt.
+  Lines have no newlines; missing folders are made. Where the output folder
+  cannot be written to, and after an interrupt, no part of the file is left.
   """
   return write_bytes(folder, name, (f'{line}\n'.encode() for line in lines))
 
@@ -43,11 +38,7 @@ def write_bytes(
 
 
 def check_writable(folder: epath.Path) -> None:
-  """Check that a folder can be written to, before a long computation.
-
-  Raises:
-    OSError: if it cannot.
-  """
+  """Check that a folder can be written to, before a long computation."""
   write(folder, 'probe', []).unlink()
 
 
@@ -62,10 +53,7 @@ def listed(folder: epath.Path, prefix: str) -> list[epath.Path]:
 
 
 def replace(folder: epath.Path, name: str, data: bytes) -> epath.Path:
-  """Write a file that may exist; where this fails, the earlier one stays.
-
-  The arguments are those of `write`; `data` are the new contents.
-  """
+  """Write a file that may exist; where this fails, the earlier one stays."""
   path, new = folder / name, folder / f'{name}.new'
   # An object is replaced once it is complete, a file truncated at once.
   if regular_files.is_remote(folder):
@@ -82,12 +70,8 @@ def replace(folder: epath.Path, name: str, data: bytes) -> epath.Path:
 def writing(folder: epath.Path, *unfinished: epath.Path) -> Iterator[None]:
   """Name the output folder in errors of writing within the context.
 
-  Args:
-    folder: The output folder.
-    unfinished: Files to remove if writing fails or is interrupted, because a
-      truncated file must not pass for a complete one.
-  Raises:
-    OSError: in one line, for any error of the operating system.
+  Unfinished files are removed if writing fails or is interrupted, because a
+  truncated file must not pass for a complete one.
   """
   try:
     yield

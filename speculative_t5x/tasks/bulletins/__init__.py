@@ -33,11 +33,7 @@ class Paraphrase(NamedTuple):
 
 
 def read_pairs(split: str) -> list[tuple[str, str]]:
-  """Read the English and German texts of one of SPLITS, in a fixed order.
-
-  Raises:
-    FileNotFoundError: if there is no such split.
-  """
+  """Read the English and German texts of one of SPLITS, in a fixed order."""
   return _read(split)
 
 
