@@ -85,8 +85,7 @@ def render(
   """Return the file of a figure, with the same bytes for the same figure.
 
   The figure was drawn under `applied`. Its kind is 'png' or 'pdf', and its
-  metadata keep the digest of the records that it was made from, see
-  `digest.of`.
+  metadata keep the digest of the records that it was made from.
   """
   metadata = dict(_METADATA[kind])
   if records:
@@ -103,9 +102,7 @@ def panels(
     axes_in: float,
     width_in: float = COLUMN_IN,
 ) -> tuple[figure_lib.Figure, list[axes_lib.Axes]]:
-  """Return an empty figure with axes below each other.
-
-  They share the x axis, and each is `axes_in` inches high.
+  """Return an empty figure with axes below each other, which share the x axis.
   """
   size = width_in, _REST_IN + axes_in * len(y_labels)
   figure = Figure(size, layout='constrained')

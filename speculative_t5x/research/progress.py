@@ -15,11 +15,7 @@ _SECONDS_BETWEEN_LINES = 10
 
 
 def say(text: str) -> None:
-  """Say what begins and may take long: on stderr, but not in a notebook.
-
-  Raises:
-    KeyboardInterrupt: if there was an interrupt; see `interruption`.
-  """
+  """Say what begins and may take long: on stderr, but not in a notebook."""
   interruption.check()
   # A notebook shows stderr in red.
   in_notebook = console.Console().is_jupyter
@@ -67,11 +63,7 @@ class Progress:
     self._bar.stop()
 
   def show(self, num_done: int) -> None:
-    """Show how many batches are done.
-
-    Raises:
-      KeyboardInterrupt: if there was an interrupt; see `interruption`.
-    """
+    """Show how many batches are done."""
     interruption.check()
     task, now = self._bar.tasks[self._task], time.monotonic()
     if num_done == task.completed:

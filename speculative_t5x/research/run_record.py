@@ -229,19 +229,14 @@ KEYS = tuple(field.name for field in dataclasses.fields(RunRecord))
 
 
 def to_json(record: RunRecord) -> str:
-  """Return a record as one line of JSON.
-
-  Raises:
-    ValueError: for a number that is not finite.
-  """
+  """Return a record, whose numbers are finite, as one line of JSON."""
   return json_lines.dumps(dataclasses.asdict(record))
 
 
 def from_dict(values: Mapping[str, Any], kind: type = RunRecord) -> Any:
   """Return the record, or another dataclass, that a JSON object holds.
 
-  Objects of other versions can be read: a missing key is None, at any level,
-  and an unknown key is ignored.
+  A missing key is None, at any level, and an unknown key is ignored.
   """
   return kind(
       **{

@@ -48,11 +48,7 @@ def make_model(
     sampling: sampling_lib.Sampling,
     kind: Callable = network.Transformer,
 ) -> models.EncoderDecoderModel:
-  """Return T5X's model of a network, without parameters.
-
-  Temperature, top-k and top-p are Python's numbers. For the kind see
-  `make_module`.
-  """
+  """Return T5X's model of a network, without parameters; see `make_module`."""
   vocabulary = seqio.PassThroughVocabulary(
       config.vocab_size, eos_id=config.special_ids.end
   )
@@ -81,10 +77,7 @@ class TemperatureSampling:
   name = 't5x.decoding.temperature_sample'
 
   def __init__(self, decoder: token_decoder.TokenDecoder):
-    """Prepare; copies the kernels that are merged in the target.
-
-    The target is a T5 with an encoder, on one device.
-    """
+    """Prepare for a target that is a T5 with an encoder, on one device."""
     self.version = version()
     self._decoder = decoder
     self._ways = {}

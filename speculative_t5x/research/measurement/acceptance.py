@@ -65,8 +65,7 @@ def score(
     request: requests_lib.Request,
     decoded: token_decoder.Decoded,
 ) -> list[Text]:
-  """Score what plain decoding wrote; return a text per row that has a token.
-  """
+  """Score what plain decoding wrote; return a text per row with a token."""
   request = decoder.place(request)
   with decoder.scope():
     texts = _read_along(
@@ -178,11 +177,10 @@ def view_at(
     target: contracts.TargetView,
     uniforms: jax.Array,
 ) -> contracts.View:
-  """Return a drafter's view when each row has a number of tokens.
+  """Return a drafter's view when each row has the same number of tokens.
 
-  The number is an int32 scalar. The drafter is asked for all tokens that it can
-  draft. Sequences are [rows, length] int32 and uniforms [rows,
-  drafter.num_uniforms, 2] uint32.
+  The drafter is asked for all tokens that it can draft. Sequences are [rows,
+  length] int32 and uniforms [rows, drafter.num_uniforms, 2] uint32.
   """
   rows, wanted = sequences.shape[0], drafter.max_draft_tokens
   return contracts.View(
@@ -216,8 +214,7 @@ def write(
 ) -> list[engine.Result]:
   """Decode plainly until `num_tokens` are written, all if it is infinite.
 
-  The last batch is kept whole, and fewer tokens come out if the requests end
-  before. Lines of progress begin with the name.
+  The last batch is kept whole.
   """
   written, total = [], 0
   goal = None if math.isinf(num_tokens) else num_tokens

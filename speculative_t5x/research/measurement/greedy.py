@@ -26,10 +26,9 @@ def compare(
     plain: interleaved.Run,
     speculative: interleaved.Run,
 ) -> run_record.Greedy | None:
-  """Count the rows with identical outputs, near ties and mismatches.
+  """Count identical rows, near ties and mismatches of two greedy runs.
 
-  Both runs decoded the batches at temperature 0. None if there are several
-  decodes per example, which are then equal.
+  None if there are several decodes per example, which are then equal.
   """
   if decoder.options.num_decodes > 1:
     return None
@@ -48,8 +47,6 @@ def add(
     parts: Sequence[Mapping[str, int] | None],
 ) -> run_record.Greedy | None:
   """Return the sums of the counts of several parts of a run, as JSON objects.
-
-  All are None if nothing was compared, and so is the result.
   """
   if parts[0] is None:
     return None

@@ -60,10 +60,7 @@ class Run:
 
 
 def join(parts: Sequence[Mapping[str, Any]]) -> Run:
-  """Return the run of all batches of several, stored ones in their order.
-
-  The compilation time is that of the process that decoded the first part.
-  """
+  """Return the run of all batches of several, stored ones in their order."""
   runs = [run_record.from_dict(part, Run) for part in parts]
   are_known = all(run.steps for run in runs)
   return Run(
@@ -90,11 +87,7 @@ def order(num_ways: int, number: int) -> list[int]:
 
 
 class Timer:
-  """Decodes batches in one or several ways, interleaved, and times each.
-
-  All ways see the same state of the machine: each batch is decoded in all of
-  them, in an order that changes, see `order`.
-  """
+  """Decodes each batch in all of several ways, and times each; see `order`."""
 
   def __init__(self, ways: Sequence[Callable], *, repeats: int = 1):
     """Bind the ways, functions from a request to a `token_decoder.Decoded`."""
@@ -121,9 +114,8 @@ class Timer:
   ) -> tuple[Run, ...]:
     """Decode batches of one shape; return one run per way.
 
-    The first batch ever decoded warms up. `first` is the number of the first
-    batch in the job. `before` is called with the number of each batch, and
-    `after` with the number of batches done so far in the job.
+    `first` is the number of the first batch in the job. `before` gets the
+    number of each batch, and `after` the number of batches done in the job.
     """
     self.warm_up(batches[0])
     decoded = [[] for _ in self._ways]
@@ -169,17 +161,12 @@ def speedup_interval(
     plain: Run, speculative: Run
 ) -> tuple[float, float] | None:
   """Return the 95 percent interval of the speedup, None for too few batches.
-
-  Batches are pairs, see `intervals.ratio_interval`.
   """
   return intervals.ratio_interval(plain.seconds, speculative.seconds)
 
 
 def variation(run: Run) -> float | None:
-  """Return how much the times of batches vary; None for too few.
-
-  See `intervals.residual_variation`.
-  """
+  """Return the `intervals.residual_variation` of the batches."""
   if len(run.steps) != len(run.seconds):
     return None
   return intervals.residual_variation(run.seconds, run.steps)

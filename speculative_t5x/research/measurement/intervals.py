@@ -54,14 +54,9 @@ def residual_variation(
 ) -> float | None:
   """Return how much times of batches vary that their steps do not explain.
 
-  The standard deviation of the times about their line over the steps, relative
-  to the mean time. A constant part of a batch, as its encoder, is explained.
-
-  Args:
-    seconds: [batches] float, of each batch.
-    steps: [batches], steps of its loop.
-  Returns:
-    None for fewer than 3 batches, which a line may fit exactly.
+  The standard deviation of the times about their line over the steps, both
+  [batches], relative to the mean time. None for fewer than 3 batches, which a
+  line may fit exactly.
   """
   seconds, steps = np.asarray(seconds, float), np.asarray(steps, float)
   if len(seconds) < 3:
@@ -75,14 +70,10 @@ def residual_variation(
 
 
 def estimate_alpha(betas_by_text: Sequence[npt.ArrayLike]) -> run_record.Alpha:
-  """Estimate alpha on text that the target wrote: Corollary 3.6.
+  """Estimate alpha on texts that the target wrote: Corollary 3.6.
 
-  The interval is that of a ratio of sums over whole texts, since tokens of one
-  text are correlated.
-
-  Args:
-    betas_by_text: One array per text, [tokens] float in [0, 1], the
-      `acceptance_probability` of each token given the text before it.
+  Of each text the `acceptance_probability` of its tokens, [tokens] float. The
+  interval is over whole texts, since tokens of one text are correlated.
   """
   texts = [np.asarray(betas, np.float64) for betas in betas_by_text]
   sums = np.array([betas.sum() for betas in texts if betas.size])

@@ -53,13 +53,10 @@ def verdict(record: run_record.RunRecord) -> Verdict:
 
 
 def objection(record: run_record.RunRecord) -> str | None:
-  """Return in a line why the times of a record must not be read.
+  """Return in a line why the times of a record must not be read, if so.
 
   Values are compared as they are printed, with two decimals. Keys that the
   record lacks, as older ones do, raise no objection.
-
-  Returns:
-    None if nothing in the record contradicts its times.
   """
   if record.speedup is None:
     return None
@@ -109,10 +106,7 @@ def largest_speedup(record: run_record.RunRecord) -> float | None:
 
 
 def readable(record: run_record.RunRecord) -> run_record.RunRecord:
-  """Return a record without its times if they must not be read.
-
-  Its counts stay.
-  """
+  """Return a record without its times, if they must not be read."""
   if objection(record) is None:
     return record
   without = lambda part, times: part and dataclasses.replace(part, **times)

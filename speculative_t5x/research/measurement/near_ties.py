@@ -31,6 +31,7 @@ from speculative_t5x.speculation import state as state_lib
 _ROUNDING = 4 * float(np.finfo(np.float32).eps)
 _standardize = jax.jit(sampling_lib.standardize)
 
+
 class Kind(enum.StrEnum):
   """What was decided."""
 
@@ -93,10 +94,9 @@ def compare(
     plain_sequences: np.ndarray,
     speculative_sequences: np.ndarray,
 ) -> list[Difference]:
-  """Compare the plain and speculative outputs of a batch at temperature 0.
+  """Return a difference per row whose outputs, [rows, length] int32, differ.
 
-  Both are [rows, length] int32. Returns one difference per row whose outputs
-  are not identical.
+  Both are of temperature 0.
   """
   both = np.stack([plain_sequences, speculative_sequences], axis=1)
   found = []
@@ -170,11 +170,7 @@ def _uniform(row: Row, position: int) -> tuple[float, float]:
 def _distance_to_drawing(
     token: int, uniform: tuple[float, float], ends: np.ndarray
 ) -> float:
-  """Return how far a uniform is from drawing a token, as a probability.
-
-  The first word must lie in the interval of the token's block, and the second,
-  spread over that interval, in the token's own.
-  """
+  """Return how far a uniform is from drawing a token, as a probability."""
   ends = np.append(0, ends)
   begin = token - token % sampling_lib.BLOCK
   end = min(begin + sampling_lib.BLOCK, len(ends) - 1)
@@ -195,12 +191,8 @@ def path_logits(
 ) -> np.ndarray:
   """Return the target's logits at a position by all paths of two runs.
 
-  Each batch is decoded token by token and in blocks, so that there are two
-  paths even for two runs of equal shapes.
-
-  Returns:
-    [4, vocab] float64: the first run's own path and its other one, then those
-    of the second run.
+  [4, vocab] float64: the first run's own path and its other one, token by token
+  or in blocks, then those of the second run.
   """
   logits = []
   for row in (first, second):
@@ -271,10 +263,7 @@ _decode = jax.jit(lambda model, *given: model.decode(*given), static_argnums=0)
 
 
 def repeat_row(row: Row) -> requests_lib.Request:
-  """Return a request of the same shape with one row's input in all places.
-
-  The hints and the features of the input are repeated too.
-  """
+  """Return a request of the same shape with one row's input in all places."""
   example = row.index // row.decoder.options.num_decodes
   repeat = lambda x: jnp.broadcast_to(x[example], x.shape)
   names = 'inputs', 'hints', 'features'

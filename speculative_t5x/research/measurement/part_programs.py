@@ -35,10 +35,7 @@ _TOKEN = 5  # any token that does not end a row
 
 @dataclasses.dataclass(frozen=True)
 class _Constant:
-  """Drafts the same tokens at no cost, so that only verification is timed.
-
-  Its parameter is the number of draft tokens, int32 scalar; None for gamma.
-  """
+  """Drafts the same tokens at no cost: gamma, or as its parameter says."""
 
   max_draft_tokens: int
   vocab_size: int
@@ -60,18 +57,14 @@ class _Constant:
 
 
 def width_names(gamma: int) -> dict[int, str]:
-  """Return the names of the parts that verify at each width, ascending.
-
-  These are the target calls of a loop whose drafts may be short.
-  """
+  """Return the names of the parts that verify at each width, ascending."""
   return {w: f't_width_{w}' for w in widths.of_block(gamma + 1)}
 
 
 class PartPrograms:
   """The parts of decoding with the drafter of a decoder at its gamma.
 
-  Compiled at the first call of a shape, and for no other distribution or input
-  again.
+  Compiled once per shape.
   """
 
   def __init__(self, decoder: token_decoder.TokenDecoder):
@@ -133,11 +126,8 @@ class PartPrograms:
   ) -> dict[str, Callable[[], object]]:
     """Return the programs that read the inputs of a batch, without arguments.
 
-    A batch of short inputs takes less time, see `networks.input_widths`.
-
-    Returns:
-      `encoder_target`, which makes the target's memory and empty cache, and
-      `encoder_draft`, which makes what the drafter does not share of them.
+    `encoder_target` makes the target's memory and empty cache, `encoder_draft`
+    what the drafter does not share of them.
     """
     target = self.decoder.target.params
     draft = self.decoder.loaded_drafter.params

@@ -49,10 +49,7 @@ class PartTimes(StepTimes):
 
 
 def plain_seconds(times: StepTimes, steps: float) -> float:
-  """Return the seconds of ideal plain decoding, with the encoder.
-
-  A loop has as many steps as tokens at batch 1.
-  """
+  """Return the seconds of ideal plain decoding, with the encoder."""
   return times.target_encoder_s + steps * times.t1_ms / 1e3
 
 
@@ -61,12 +58,8 @@ def speculative_seconds(
 ) -> float:
   """Return the seconds of ideal speculative decoding, with both encoders.
 
-  Args:
-    times: Times of the parts, at the batch size and the gamma of the run; with
-      those of each width if there are several.
-    draft_steps: Draft tokens that the steps waited for.
-    calls_by_width: [widths], target calls at each width of verification. If
-      there are several widths, those at the first one had no draft.
+  The steps waited for `draft_steps` draft tokens. `calls_by_width`, [widths],
+  are target calls; of several widths, those at the first one had no draft.
   """
   if len(calls_by_width) > 1:
     width_ms, drafting = times.t_width_ms, calls_by_width[1:]
@@ -83,10 +76,9 @@ def speculative_seconds(
 def oracle_seconds(times: PartTimes, accepted_histogram: np.ndarray) -> float:
   """Return the seconds of an ideal loop that drafts what is accepted.
 
-  Its drafts have as many tokens as the target accepts, which no policy can
-  know. One row per batch; rows of a batch wait for each other. The histogram,
-  [gamma + 1], has blocks by the number of accepted draft tokens, of a run that
-  always drafts gamma tokens.
+  No policy can know how much that is. The histogram, [gamma + 1], has blocks by
+  the number of accepted draft tokens, of a run that always drafts gamma tokens
+  for a single row: rows of a batch wait for each other.
   """
   lengths = np.arange(len(accepted_histogram))
   sizes = widths.of_block(len(accepted_histogram))
@@ -106,8 +98,6 @@ def bound_speedup(
     gamma: int,
 ) -> float:
   """Return the speedup of ideal loops, with encoders, given the steps of each.
-
-  At batch 1 the plain loop has a step per token, the other one per target call.
   """
   return plain_seconds(times, baseline_steps) / speculative_seconds(
       times, gamma * speculative_steps, [speculative_steps]

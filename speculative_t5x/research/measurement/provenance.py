@@ -49,10 +49,7 @@ def describe_decoding(
     sampling: sampling_lib.Sampling,
     draft_sampling: sampling_lib.Sampling | None = None,
 ) -> dict[str, Any]:
-  """Return the fields of a record that describe the decoding.
-
-  Without a sampling of its own, the drafter has the target's.
-  """
+  """Return the fields of a record that describe the decoding."""
   own = describe_sampling(sampling)
   draft = describe_sampling(draft_sampling or sampling)
   others = {k: x for k, x in draft.items() if x != own[k]}
@@ -81,10 +78,9 @@ def describe_decoding(
 
 
 def network_configs(decoder: token_decoder.TokenDecoder) -> list[str]:
-  """Return the configs of target and draft models, which no record has.
+  """Return the configs of target and draft models, as on a single CPU device.
 
-  They are those of a single CPU device: on others parameters are stored in
-  another form, which changes no value.
+  On others parameters are stored in another form, which changes no value.
   """
   models = decoder.target, *decoder.loaded_drafter.models
   return [repr(model.config.prepared('cpu', merged=True)) for model in models]

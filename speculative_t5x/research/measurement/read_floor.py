@@ -29,8 +29,7 @@ def step_bytes(
 ) -> int:
   """Return the bytes that one target step must read.
 
-  These are the weights that a step reads, the caches of the rows, and what was
-  computed of the inputs. What computed the latter is read only once per batch
+  The weights that compute something of the inputs are read only once per batch
   and not included.
   """
   weights, kept = step_inputs(
@@ -52,9 +51,8 @@ def step_inputs(
 ) -> tuple[list[Any], int]:
   """Return the parameters that a decode step reads, and the bytes it keeps.
 
-  Both are read off the traced program, for which parameters may be shapes. A
-  table of which a step gathers a few rows is not among the parameters. The
-  bytes are those of the caches and of what was computed of the inputs.
+  A table of which a step gathers a few rows is not among the parameters, which
+  may be shapes. It keeps the caches and what was computed of the inputs.
   """
   inputs = jnp.ones((rows, inputs_length), jnp.int32)
   arguments, _ = operations.start(model, params, inputs, rows, slots)

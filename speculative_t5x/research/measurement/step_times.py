@@ -75,10 +75,7 @@ class Parts:
   def times(
       self, rounds: slice = slice(None), encoded: slice = slice(None)
   ) -> part_sums.PartTimes:
-    """Return the median times of some rounds; those of the encoders per batch.
-
-    `encoded` are the timings of the encoders to use.
-    """
+    """Return the median times of some rounds, and timings of the encoders."""
     median = lambda name, part: float(np.median(self.seconds[name][part]))
     ms = lambda name: median(name, rounds) * 1e3
     steps = 't1', 't_verify', 't_draft', 't_draft2', 't_call'

@@ -42,7 +42,7 @@ def measure(
     decoder: Target, drafter and vocabulary.
     texts: Inputs, decoded one at a time.
     gammas: Draft tokens per target call, one or several.
-    sampling: Sampling of target and drafter; the default is argmax.
+    sampling: Sampling of target and drafter.
     seed: Seed of samples; a text draws from it and its own position.
     rule: Which draft tokens are accepted.
     repeats: How often each text is timed; the median counts.

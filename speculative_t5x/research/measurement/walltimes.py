@@ -58,16 +58,12 @@ def measure(
     name: str,
     reference: Way | None = None,
 ) -> tuple[run_record.RunRecord, interleaved.Run, interleaved.Run]:
-  """Time both ways of decoding and their parts.
+  """Time both ways of decoding batches of one shape, and their parts.
 
-  Args:
-    programs: The parts, compiled once for all distributions.
-    batches: Batches to decode, of one shape.
-    settings: The record before measurement. Each batch is timed `repeats`
-      times, and the parts are timed `rounds` times, spread over the batches.
-    name: What the progress lines begin with.
-    reference: How the system of `settings.reference` decodes, timed between
-      the others; None without one.
+  By the settings, the record before measurement, each batch is timed `repeats`
+  times, and the parts `rounds` times, spread over the batches. The way of
+  `settings.reference`, if there is one, is timed between the others.
+
   Returns:
     The record, without alpha and quality; the plain and the speculative run.
   """
@@ -119,7 +115,7 @@ def add_runs(
     plain: interleaved.Run,
     speculative: interleaved.Run,
 ) -> run_record.RunRecord:
-  """Return a record with what two runs over the same batches counted."""
+  """Return a record with two runs over the same batches."""
   return dataclasses.replace(
       add_speculative(record, speculative),
       baseline=run_of(plain),
@@ -192,8 +188,7 @@ def add_alpha(
 ) -> run_record.RunRecord:
   """Add alpha, and the speedup that Theorem 3.8 predicts from it.
 
-  The theorem is about the paper's rule, and about drafts of a fixed length; of
-  others, no speedup is predicted. The record has gamma and c.
+  The theorem is about the paper's rule and drafts of a fixed length alone.
   """
   predicted = None
   is_fixed = record.gamma_policy == draft_length.Fixed.name
@@ -207,11 +202,10 @@ def add_alpha(
 def _windows(
     parts: step_times.Parts, places: np.ndarray, num_batches: int, repeats: int
 ) -> list[part_sums.PartTimes]:
-  """Return the parts' times for each batch.
+  """Return the parts' times for each batch, of steps from the rounds around it.
 
-  Times of steps are from the rounds around a batch; those of the encoders are
-  its own, because they depend on its inputs. `places` has the batch that each
-  round came before, ascending.
+  Those of the encoders are its own, because they depend on its inputs. `places`
+  has the batch that each round came before, ascending.
   """
   done = np.searchsorted(places, np.arange(num_batches), side='right')
   first = np.clip(done - _WINDOW // 2 - 1, 0, max(len(places) - _WINDOW, 0))
@@ -247,11 +241,10 @@ def _add_bound(
     windows: list[part_sums.PartTimes],
     has_oracle: bool,
 ) -> run_record.RunRecord:
-  """Compare what the runs took with what their parts add up to.
+  """Compare what the runs took with what their parts add up to, per batch.
 
-  The windows have the times of the parts that hold for each batch. With an
-  oracle, what it would gain by choosing draft lengths is added: the batches
-  must have one row, and the policy must not shorten drafts.
+  An oracle chooses draft lengths: the batches must have one row then, and the
+  policy must not shorten drafts.
   """
   encoder_s = sum(times.target_encoder_s for times in windows)
   draft_encoder_s = sum(times.draft_encoder_s for times in windows)

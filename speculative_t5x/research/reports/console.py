@@ -32,10 +32,7 @@ def show(report: console_lib.RenderableType) -> None:
 
 
 def to_text(report: console_lib.RenderableType) -> str:
-  """Return a report as plain text, without styles and without line breaks.
-
-  Lines have no trailing spaces, and the last one has no newline.
-  """
+  """Return a report as plain text, without styles and trailing spaces."""
   page = _page(color_system=None)
   page.print(report)
   lines = page.file.getvalue().removesuffix('\n').split('\n')

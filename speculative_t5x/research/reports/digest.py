@@ -18,8 +18,7 @@ _DIGITS = 16
 def of(records: Iterable[Any]) -> str:
   """Return the digest of records, dataclasses or JSON, whatever their order.
 
-  Keys without a value are left out, so that a key that a later version adds
-  does not change the digests of earlier records.
+  A key that a later version adds does not change it where it has no value.
   """
   lines = sorted(json.dumps(_known(x), sort_keys=True) for x in records)
   return hashlib.sha256('\n'.join(lines).encode()).hexdigest()[:_DIGITS]

@@ -32,7 +32,7 @@ def describe(
 ) -> dict[str, Any]:
   """Return an output that differs as an object of `divergence.jsonl`.
 
-  It has no more than that if the difference is None, not explained.
+  The difference is None if it is not explained.
   """
   keys = 'position', 'decision', 'tokens', 'logits', 'margin', 'tolerance'
   verdict = 'unexplained'

@@ -54,9 +54,9 @@ class Page(str):
 
 
 def page(parts: Iterable[str], records: Sequence[Any] = ()) -> Page:
-  """Return texts and tables as a page, with the digest of its records.
+  """Return texts and tables, without empty ones, as a page.
 
-  Empty parts are left out. The digest is in a comment, see `digest.of`.
+  A comment has the digest of its records.
   """
   parts = [part for part in parts if part]
   comments = [f'<!-- {digest.note(records)} -->'] if records else []
@@ -68,7 +68,6 @@ def page(parts: Iterable[str], records: Sequence[Any] = ()) -> Page:
 def table(rows: Iterable[Row], columns: Sequence[str] = ()) -> Table:
   """Return a table of texts, which hold no line break and no '|'.
 
-  The columns are those given, or all that a row has; a row may lack some.
   Without a row there is no table, and an empty text.
   """
   rows = list(rows)
@@ -85,8 +84,7 @@ def table(rows: Iterable[Row], columns: Sequence[str] = ()) -> Table:
 def with_headline(rows: Sequence[Row], headline: Sequence[str]) -> list[Table]:
   """Return a table of some columns, and the table of all for the file.
 
-  A wide table hides its last columns off the screen. Columns in which no row
-  has a value are left out.
+  Columns in which no row has a value are left out.
   """
   if not rows:
     return []

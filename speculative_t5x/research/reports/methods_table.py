@@ -40,10 +40,7 @@ class _Method(NamedTuple):
 def render(
     tasks: Mapping[str, Sequence[run_record.RunRecord]],
 ) -> markdown.Page:
-  """Return a table per temperature and batch size, with a row per method.
-
-  Each task has the records of one walltime job.
-  """
+  """Return a table per temperature and batch size, with a row per method."""
   records = [record for each in tasks.values() for record in each]
   parts = [walltime_summary.setup(records)]
   parts += readings.input_notes(records)

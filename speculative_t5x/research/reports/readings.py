@@ -18,11 +18,7 @@ Model = descriptions.ModelDescription | descriptions.DrafterDescription
 
 
 def alpha(record: run_record.RunRecord) -> float | None:
-  """Return the alpha of a run, None if it is not known.
-
-  It is the rate of the simulated acceptance if there is one, and otherwise the
-  alpha measured by Corollary 3.6.
-  """
+  """Return the rate of simulated acceptance, or alpha by Corollary 3.6."""
   if is_simulated(record):
     return record.simulated_acceptance
   return record.alpha and record.alpha.value
@@ -34,10 +30,7 @@ def is_simulated(record: run_record.RunRecord) -> bool:
 
 
 def rule(record: run_record.RunRecord) -> str:
-  """Return the rule of a run.
-
-  It says so if the outputs do not follow the target's distribution.
-  """
+  """Return the rule of a run, and whether it is not lossless."""
   if record.verification is None:
     return tokenwise.TOKENWISE.name
   lossy = ', not lossless' if record.lossless is False else ''
@@ -72,9 +65,7 @@ def input_notes(records: Iterable[run_record.RunRecord]) -> list[str]:
 def interleaving_factor(record: run_record.RunRecord) -> float | None:
   """Return the time of a speculative step over the sum of its parts' times.
 
-  The step interleaves drafting and verification; the parts were timed
-  separately. The factor is above 1 if draft and target evict each other from
-  the caches, and None if it was not measured.
+  It is above 1 if draft and target evict each other from the caches.
   """
   if record.t_call_ms is None:
     return None

@@ -42,8 +42,6 @@ _IF_DIFFERENT = {
 def read(path: str | os.PathLike[str]) -> list[run_record.RunRecord]:
   """Read the records of a file that has one per line, as results.jsonl.
 
-  See `run_record.from_dict` for records of other versions.
-
   Raises:
     ValueError: for a file that cannot be read, or holds something else.
   """
@@ -61,12 +59,7 @@ def read(path: str | os.PathLike[str]) -> list[run_record.RunRecord]:
 
 
 def label(record: run_record.RunRecord) -> str:
-  """Return the settings of a speculative run, except gamma.
-
-  They are the task and the drafter, the target if acceptance is simulated, the
-  temperature, all settings that differ from the defaults, and the rate of the
-  simulated acceptance.
-  """
+  """Return the settings of a speculative run, except gamma and defaults."""
   name = readings.model_name(record.drafter)
   rate = []
   if readings.is_simulated(record):
@@ -104,9 +97,8 @@ def labels(
 ) -> list[str]:
   """Return one label per record, different for different settings.
 
-  If records with the same label differ in a setting that it does not mention,
-  the setting is appended. These are settings of the model, the data and the
-  machine: `label` may leave out others, to merge runs under one label.
+  If records with the same label differ in a setting of the model, the data or
+  the machine, the setting is appended.
   """
   names = [label(record) for record in records]
   for key, words in _IF_DIFFERENT.items():

@@ -39,7 +39,7 @@ def trace(
 ) -> 'TokenTrace':
   """Decode a text speculatively and return the report of its output.
 
-  Options are those of `TextDecoder.make_request`, such as the temperature.
+  Options are those of `TextDecoder.make_request`.
   """
   request, _ = decoder.make_request([text], **options)
   blocks = tracing.trace(decoder.tokens, request)

@@ -32,8 +32,7 @@ _KEYS = (
 def render(
     records: Sequence[run_record.RunRecord], lines: Sequence[str] = ()
 ) -> markdown.Page:
-  """Return tables with one line per record, notes on them, and further lines.
-  """
+  """Return tables with a line per record, notes on them, and further lines."""
   rows = [row(x, records) for x in records]
   notes = '\n'.join([*readings.input_notes(records), *_quality(records)])
   tables = markdown.with_headline(rows, _HEADLINE)
@@ -58,10 +57,7 @@ def speedups(
     record: run_record.RunRecord | None,
     records: Iterable[run_record.RunRecord],
 ) -> markdown.Row:
-  """Return the cells of `SPEEDUPS` of a run, None if it was not run.
-
-  Without a time of T5X in any record, the table has no column for it.
-  """
+  """Return the cells of `SPEEDUPS` of a run, None if it was not run."""
   record = record and judgement.readable(record)
   found = {_OVER_PLAIN: cells.speedup(record)}
   if any(each.reference is not None for each in records):

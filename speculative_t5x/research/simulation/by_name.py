@@ -77,10 +77,7 @@ class NamedDraft:
       make_model: MakeModel,
       make_table: MakeTable,
   ) -> drafting.Drafting:
-    """Return the drafter for a target of the config that it was found for.
-
-    `make_model` makes a network of its own, and `make_table` a table.
-    """
+    """Return the drafter for a target of the config that it was found for."""
     if self.table is not None:
       return drafting.Drafting(
           tables.make_ngram,
@@ -101,9 +98,7 @@ def network_name(name: str) -> str:
 
 
 def find(name: str, target: t5.T5Config) -> NamedDraft:
-  """Return the draft of a name, see above, for a target of T5 1.1.
-
-  It takes the target's dtype.
+  """Return the draft of a name, see above, in the target's dtype.
 
   Raises:
     ValueError: for an unknown name, or layers that a target or a decoder cannot

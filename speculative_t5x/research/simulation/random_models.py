@@ -36,8 +36,7 @@ def make_model(config: t5.T5Config, seed: int = 0) -> models.Model:
 
 
 def make_table(shapes: tables.Table, seed: int = 0) -> tables.Table:
-  """Make a table of random distributions on the device, of the given shapes.
-  """
+  """Make a table of random distributions on the device, of given shapes."""
   vocab_size, num_kept = shapes.next_tokens.shape
   rng = np.random.default_rng(seed)
   weights = rng.dirichlet(np.ones(num_kept + 1), vocab_size)

@@ -109,14 +109,14 @@ def measure_pairings(
 ) -> tuple[list[run_record.RunRecord], Any]:
   """Measure one target, the largest that fits if None, with several drafts.
 
-  What the folder has of an earlier run is not measured again. It is opened
-  after all checks, see `jobs.outputs.output_folder`.
+  What the folder, see `jobs.outputs.output_folder`, has of an earlier run is
+  not measured again.
 
   Returns:
     One record per pairing, in their order, and the folder.
   Raises:
     ValueError: for values out of range, or pairs that need more memory than
-      there is. Neither memory nor the folder has been touched then.
+      there is, before memory and the folder are touched.
   """
   if not pairings:
     raise ValueError('No draft_size was given. Give one, or several.')
@@ -314,8 +314,7 @@ def choose_target(
   """Return the target asked for, or the largest that fits; allocate nothing.
 
   Raises:
-    ValueError: if it does not fit the memory, with the bytes needed, those
-      there are, and what would fit; if there is no draft of a name.
+    ValueError: if it does not fit the memory, or there is no draft of a name.
   """
   available = memory.available_bytes()
   # The largest one has every draft that any target has.

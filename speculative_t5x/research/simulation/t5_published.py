@@ -16,13 +16,11 @@ VOCAB_SIZE = 32128
 
 
 def make_config(size: str, dtype: str = 'float32') -> t5.T5Config:
-  """Return the config of a published T5 1.1.
+  """Return the config of a published T5 1.1, with the dtype of decoding.
 
-  Args:
-    size: 'small', 'base', 'large', 'xl' or 'xxl'.
-    dtype: Dtype of decoding, 'float32' or 'bfloat16'.
   Raises:
-    ValueError: for another size or dtype.
+    ValueError: for a size not in `SIZES`, or a dtype other than 'float32' and
+      'bfloat16'.
   """
   if size not in SIZES:
     raise ValueError(
