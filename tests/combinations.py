@@ -63,7 +63,6 @@ class RuleOfRow:
   is_lossless = True
 
   def __call__(self, scores, draft, accept_uniforms) -> contracts.Verdict:
-    """See `contracts.Rule.__call__`."""
     verdicts = [rule(scores, draft, accept_uniforms) for rule in RULES.values()]
     return jax.tree.map(lambda *x: _of_row(self.index, x), *verdicts)
 
@@ -88,13 +87,11 @@ class PolicyOfRow:
   is_constant = False
 
   def init(self, rows) -> StateOfRow:
-    """See `contracts.DraftLengthPolicy.init`."""
     states = tuple(policy.init(rows) for policy in POLICIES.values())
     index = jnp.arange(rows, dtype=jnp.int32) % len(POLICIES)
     return StateOfRow(index, states)
 
   def num_wanted(self, state, num_remaining, gamma):
-    """See `contracts.DraftLengthPolicy.num_wanted`."""
     return _of_row(
         state.index,
         [
@@ -104,14 +101,12 @@ class PolicyOfRow:
     )
 
   def begin(self, state, num_drafted, gamma):
-    """See `contracts.DraftLengthPolicy.begin`."""
     return tuple(
         policy.begin(own, num_drafted, gamma)
         for policy, own in zip(POLICIES.values(), state.states)
     )
 
   def continues(self, state, progress, logits, tokens, gamma):
-    """See `contracts.DraftLengthPolicy.continues`."""
     found = [
         policy.continues(own, known, logits, tokens, gamma)
         for policy, own, known in zip(POLICIES.values(), state.states, progress)
@@ -120,7 +115,6 @@ class PolicyOfRow:
     return _of_row(state.index, continues), progress
 
   def update(self, state, outcome):
-    """See `contracts.DraftLengthPolicy.update`."""
     states = []
     for i, (policy, own) in enumerate(zip(POLICIES.values(), state.states)):
       keep = lambda new, old, i=i: jnp.where(state.index == i, new, old)
@@ -165,12 +159,9 @@ def draft_error(
 ) -> float:
   """Return the largest error of the distribution of a draft token.
 
-  Args:
-    program: Made steps with one enumerator.
-    find_logits: Returns the logits that its drafter should draw from, given an
-      example and tokens.
-    drafted: Example, tokens before the draft, draft tokens and distributions;
-      None for all drafts in the states that were reached.
+  `find_logits` returns what the drafter should draw from, given an example and
+  tokens. Of what is drafted, by default in all states that were reached, there
+  are the example, the tokens before, the draft tokens and their distributions.
   """
   if drafted is None:
     (known,) = program.known.values()

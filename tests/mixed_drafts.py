@@ -65,15 +65,12 @@ class KeyPolicy(draft_length.DraftsOn):
   is_constant = False
 
   def init(self, rows):
-    """See `contracts.DraftLengthPolicy.init`."""
     return jnp.zeros((rows,), jnp.int32)
 
   def num_wanted(self, state, num_remaining, gamma):
-    """See `contracts.DraftLengthPolicy.num_wanted`."""
     return gamma - state
 
   def update(self, state, outcome):
-    """See `contracts.DraftLengthPolicy.update`."""
     return jnp.where(outcome.is_active, key_of(outcome), state)
 
 
@@ -110,7 +107,6 @@ class MixedDrafts:
     return None, jnp.zeros((rows,), jnp.int32)
 
   def propose(self, params, memory, state, view):
-    """See `contracts.Drafter.propose`."""
     tables = jax.tree.map(jnp.asarray, self.tables)
     at = jnp.maximum(view.num_tokens - 1, 0)[:, None]
     last = jnp.take_along_axis(view.sequences, at, axis=1)[:, 0]

@@ -24,11 +24,9 @@ class RepeatLast:
   num_uniforms: int = 0
 
   def init(self, params, context, rows, slots):
-    """See `contracts.Drafter.init`."""
     return None, None
 
   def propose(self, params, memory, state, view):
-    """See `contracts.Drafter.propose`."""
     at = jnp.maximum(view.num_tokens - 1, 0)[:, None]
     last = jnp.take_along_axis(view.sequences, at, axis=1)
     start = self.target.special_ids.start

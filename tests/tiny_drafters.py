@@ -148,12 +148,9 @@ def network_inputs() -> jax.Array:
 
 
 def teacher_forced(config: t5.T5Config, params: Any, depth: int) -> FindLogits:
-  """Return masked logits of a network, without a cache.
+  """Return masked logits of a network, without a cache, after up to `depth`.
 
-  Args:
-    config: The network; its decoder reads the target's encoder if it has none.
-    params: Its parameters.
-    depth: The most tokens that are asked about.
+  Its decoder reads the target's encoder if it has none.
   """
   inputs = network_inputs()
   reader = (config, params) if 'encoder' in params else (

@@ -31,7 +31,8 @@ class Options:
     num_decodes: Samples per input.
     policy: Draft length policy; `policies` has others.
     rescale_log_probs: Whether to score under the distribution sampled from
-      (True, T5X's default), or under the model's own (False).
+      (True, T5X's default), or under the model's own (False, and always by a
+      rule that is not lossless).
     mask_padded_ids: Whether ids beyond the vocabulary, which only pad the
       logits to a round width, are forbidden. T5X lets them take part.
     num_valid_tokens: Only ids below this number are written. None for all, or

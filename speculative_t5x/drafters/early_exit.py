@@ -46,7 +46,6 @@ class EarlyExit:
     return dataclasses.replace(self.target, network=first)
 
   def model_calls(self) -> tuple[contracts.ModelCall, ...]:
-    """See `contracts.ModelCall`."""
     call = contracts.ModelCall(
         self.model, self._begin, 1, self.max_draft_tokens
     )
@@ -55,7 +54,6 @@ class EarlyExit:
   def _begin(
       self, params, context: contracts.Context, rows, slots
   ) -> tuple[contracts.Params, contracts.Memory, contracts.Cache]:
-    """See `contracts.ModelCall.begin`."""
     shared = self._share(params, context.target)
     return shared.params, shared.memory, shared.cache
 
@@ -71,13 +69,11 @@ class EarlyExit:
     return target._replace(params=own, memory=memory, cache=cache)
 
   def init(self, params, context, rows, slots) -> tuple[None, None]:
-    """See `contracts.Drafter.init`."""
     return None, None
 
   def propose(
       self, params, memory, state, view: contracts.View
   ) -> tuple[contracts.Draft, None, contracts.Cache]:
-    """See `contracts.Drafter.propose`."""
     model, shared = self.model, self._share(params, view.target)
 
     def decode(cache, tokens, positions, at):

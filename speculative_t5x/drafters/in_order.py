@@ -52,7 +52,6 @@ class InOrder:
     return any(getattr(each, 'reads_hints', False) for each in self.drafters)
 
   def model_calls(self) -> tuple[contracts.ModelCall, ...]:
-    """See `contracts.ModelCall`."""
     return tuple(
         call._replace(begin=_with_params_of(index, call.begin))
         for index, each in enumerate(self.drafters)
@@ -60,7 +59,6 @@ class InOrder:
     )
 
   def init(self, params, context: contracts.Context, rows, slots):
-    """See `contracts.Drafter.init`."""
     begun = [
         drafter.init(own, context, rows, slots)
         for drafter, own in zip(self.drafters, params, strict=True)
@@ -71,7 +69,6 @@ class InOrder:
   def propose(
       self, params, memory, state, view: contracts.View
   ) -> tuple[contracts.Draft, Any, contracts.Cache]:
-    """See `contracts.Drafter.propose`."""
     counts = [each.num_uniforms for each in self.drafters]
     uniforms = view.uniforms.split(*counts)
     # A later drafter may want nothing, and an earlier one falls behind it.
@@ -118,12 +115,7 @@ def _with_params_of(index: int, begin: Callable) -> Callable:
 
 
 def join(first: contracts.Draft, second: contracts.Draft) -> contracts.Draft:
-  """Return one draft, then the other, in every row.
-
-  Args:
-    first: Draft tokens after the committed ones.
-    second: Draft tokens after those; together at most gamma per row.
-  """
+  """Return one draft, then the other, in every row; together at most gamma."""
   gamma = first.tokens.shape[1]
   index = jnp.arange(gamma, dtype=jnp.int32)[None]
   is_first = index < first.lengths[:, None]

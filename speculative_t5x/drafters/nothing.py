@@ -16,13 +16,11 @@ class Nothing(NamedTuple):
   num_uniforms: int = 0
 
   def init(self, params, context, rows, slots) -> tuple[None, None]:
-    """See `contracts.Drafter.init`."""
     return None, None
 
   def propose(
       self, params, memory, state, view: contracts.View
   ) -> tuple[contracts.Draft, None, contracts.Cache]:
-    """See `contracts.Drafter.propose`."""
     rows = view.num_tokens.shape[0]
     draft = contracts.Draft(
         tokens=jnp.zeros((rows, self.max_draft_tokens), jnp.int32),

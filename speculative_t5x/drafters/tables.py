@@ -67,7 +67,6 @@ class Ngram(_WithoutInputs):
   def decode(
       self, params: Table, memory, cache, tokens, positions, at
   ) -> tuple[jax.Array, contracts.Cache]:
-    """See `contracts.Model.decode`."""
     if at is not None:
       tokens = jnp.take_along_axis(tokens, at[:, None], axis=1)
     rows, block = np.indices(tokens.shape)[..., None]
@@ -90,7 +89,6 @@ class Uniform(_WithoutInputs):
   def decode(
       self, params, memory, cache, tokens, positions, at
   ) -> tuple[jax.Array, contracts.Cache]:
-    """See `contracts.Model.decode`."""
     rows, block = tokens.shape
     num_positions = block if at is None else 1
     return jnp.zeros((rows, num_positions, self.vocab_size)), cache

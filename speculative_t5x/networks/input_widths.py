@@ -26,11 +26,7 @@ _Tree = TypeVar('_Tree')
 
 
 def of_inputs(length: int) -> tuple[int, ...]:
-  """Return the widths to compile, ascending: halves of the length, and itself.
-
-  Args:
-    length: Length of the padded inputs, at least 1.
-  """
+  """Return the widths to compile: halves of the length, and itself."""
   halves = (-(-length // 2**i) for i in range(_MAX_HALVINGS, 0, -1))
   return (*(width for width in halves if width >= _MIN_WIDTH), length)
 
@@ -43,15 +39,9 @@ def at_smallest(
   A row without any token attends to all positions alike, so that its output
   depends on all of them: such a batch runs at the whole width.
 
-  The result has no reverse-mode gradient (`widths.when` is a loop).
-
-  Args:
-    is_input: [examples, inputs_length] bool, False at padding.
-    axis: Axis of the inputs' positions in all that `run` returns (static).
-    run: Takes a width, reads that many positions, and returns a pytree of
-      arrays of that width on the axis.
-  Returns:
-    What `run` returns, with zeros at the positions that it did not read.
+  The result has no reverse-mode gradient (`widths.when` is a loop). It is what
+  `run` returns, arrays of the width on the axis of positions, with zeros at
+  those that it did not read; `is_input` is [examples, inputs_length] bool.
   """
   length = is_input.shape[-1]
   sizes = of_inputs(length)

@@ -129,7 +129,6 @@ class NetworkModel:
   def start(
       self, params, inputs, rows, slots, features=None
   ) -> contracts.Started:
-    """See `contracts.Model.start`."""
     started = self.network.start(params, inputs, rows, slots, features)
     if started.first_tokens is not None:
       return started
@@ -139,7 +138,6 @@ class NetworkModel:
   def decode(
       self, params, memory, cache, tokens, positions, at
   ) -> tuple[jax.Array, contracts.Cache]:
-    """See `contracts.Model.decode`."""
     logits, cache = self.network.decode(
         params, memory, cache, tokens, positions, at
     )
@@ -152,12 +150,8 @@ class NetworkModel:
 
 
 def check_offers(network: Network, name: str, asks: str) -> None:
-  """Check that a network has an optional part of `Network`.
+  """Check that a network has an optional method, for the sake of what `asks`.
 
-  Args:
-    network: The network.
-    name: Name of the method.
-    asks: What asks for it, for the message.
   Raises:
     ValueError: naming both.
   """

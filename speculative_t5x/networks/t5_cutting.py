@@ -26,11 +26,9 @@ def take_layers(
 ) -> tuple[t5_modules.Sizes, Params]:
   """Return the network of some layers, in the order given.
 
-  Args:
-    config: The network that is cut.
-    params: Its parameters, under T5X's names.
-    encoder: Numbers of the encoder's layers, from 0 on; None for all.
-    decoder: Numbers of the decoder's layers.
+  They are numbered from 0 on; None is all of the encoder's. The parameters are
+  under T5X's names.
+
   Raises:
     ValueError: for a layer that there is not, or no layer.
   """
@@ -71,11 +69,8 @@ def narrow(
   at once, since the layers share the position bias. The size of a feed-forward
   column is the product of the norms of its kernels.
 
-  Args:
-    config: The network that is cut.
-    params: Its parameters, under T5X's names.
-    num_heads: How many heads remain; None for all.
-    mlp_dim: How many feed-forward columns remain; None for all.
+  The parameters are under T5X's names; None keeps all heads or columns.
+
   Raises:
     ValueError: for a number out of range.
   """
@@ -154,10 +149,7 @@ def _column_sizes(mlp: Params) -> np.ndarray:
 def _take(block: Params, last: str, places: np.ndarray) -> Params:
   """Return kernels with some of a block's inner units.
 
-  Args:
-    block: Kernels by name, [embed, inner] but for the last: [inner, embed].
-    last: The name of the last kernel.
-    places: The inner units that remain.
+  They are [embed, inner], but for the one named `last`: [inner, embed].
   """
   kernels = {name: each['kernel'] for name, each in block.items()}
   return {

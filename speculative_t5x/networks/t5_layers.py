@@ -120,9 +120,7 @@ class ShortVocabulary(nn.Module):
   def __call__(self, logits: jax.Array) -> jax.Array:
     """Return logits [..., vocab_size], -inf where the head [..., n] has none.
 
-    Args:
-      logits: [..., n]; of which token i of the vocabulary has the one at
-        `places[i]`, and none if that is n.
+    Token i of the vocabulary has the one at `places[i]`, and none if that is n.
     """
     places = partitioning.param_with_axes(
         'places',
@@ -282,13 +280,8 @@ class Attention(nn.Module):
   ) -> tuple[jax.Array, kv_cache.KeysValues]:
     """Project to queries, keys and values, for self-attention.
 
-    Args:
-      x: [..., length, embed].
-      num_kept: Number of leading positions whose keys and values are returned;
-        None for all.
-    Returns:
-      Queries [..., length, heads, head_dim], and keys and values
-      [..., heads, head_dim, num_kept].
+    Of x [..., length, embed] they are [..., length, heads, head_dim] and
+    [..., heads, head_dim, num_kept], of the leading positions or of all.
     """
     if self.merged:
       query, key, value = self.query_key_value(x)
@@ -366,12 +359,8 @@ class RelativePositionBias(nn.Module):
   ) -> jax.Array:
     """Return the biases of queries against slots 0 to num_slots - 1.
 
-    Args:
-      query_positions: [..., length] int32, each in [0, max_position).
-      num_slots: Number of key positions.
-      max_position: Exclusive bound of the query positions (static).
-    Returns:
-      [..., heads, length, slots].
+    For positions [..., length] int32 in [0, max_position), a static bound, they
+    are [..., heads, length, slots].
     """
     table = partitioning.param_with_axes(
         'rel_embedding',

@@ -15,12 +15,7 @@ from speculative_t5x.speculation import ranges
 
 
 def token_log_probs(logits: jax.Array, tokens: jax.Array) -> jax.Array:
-  """Return log-probabilities of tokens at temperature 1, [rows] float32.
-
-  Args:
-    logits: [rows, vocab].
-    tokens: [rows] int32.
-  """
+  """Return log-probabilities of tokens at temperature 1, [rows] float32."""
   own = jnp.take_along_axis(_log_probs(logits), tokens[:, None], axis=1)
   return own[:, 0]
 
@@ -75,7 +70,6 @@ class Confidence:
   def num_wanted(
       self, state: jax.Array, num_remaining: jax.Array, gamma: int
   ) -> jax.Array:
-    """See `contracts.DraftLengthPolicy.num_wanted`."""
     return jnp.full_like(num_remaining, gamma)
 
   def begin(self, state: jax.Array, num_drafted: jax.Array, gamma: int) -> None:
@@ -89,7 +83,6 @@ class Confidence:
       tokens: jax.Array,
       gamma: int,
   ) -> tuple[jax.Array, None]:
-    """See `contracts.DraftLengthPolicy.continues`."""
     return self.certainty(logits, tokens) >= state, progress
 
   def certainty(self, logits: jax.Array, tokens: jax.Array) -> jax.Array:
@@ -97,7 +90,6 @@ class Confidence:
     return jnp.exp(token_log_probs(logits, tokens))
 
   def update(self, state: jax.Array, outcome) -> jax.Array:
-    """See `contracts.DraftLengthPolicy.update`."""
     share = outcome.num_accepted / jnp.maximum(outcome.num_drafted, 1)
     moved = state + self.tuning * (self.acceptance - share)
     has_drafted = outcome.num_drafted > 0

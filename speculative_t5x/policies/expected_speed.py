@@ -30,6 +30,5 @@ class ExpectedSpeed(draft_length.DraftsOn, running_rate.RunningRate):
       num_remaining: jax.Array,
       gamma: int,
   ) -> jax.Array:
-    """See `contracts.DraftLengthPolicy.num_wanted`."""
     speeds = self.expect(state, gamma).speeds
     return jnp.argmax(speeds, axis=1).astype(jnp.int32)

@@ -66,14 +66,12 @@ class MarginalGain(running_rate.RunningRate):
       num_remaining: jax.Array,
       gamma: int,
   ) -> jax.Array:
-    """See `contracts.DraftLengthPolicy.num_wanted`."""
     pays = jnp.argmax(self.expect(state, gamma).speeds, axis=1) > 0
     return jnp.where(pays, gamma, 0).astype(jnp.int32)
 
   def begin(
       self, state: running_rate.Tested, num_drafted: jax.Array, gamma: int
   ) -> Progress:
-    """See `contracts.DraftLengthPolicy.begin`."""
     # Once per draft: small operations take a while on each token.
     return Progress(
         num_drafted,
@@ -103,7 +101,6 @@ class MarginalGain(running_rate.RunningRate):
       tokens: jax.Array,
       gamma: int,
   ) -> tuple[jax.Array, Progress]:
-    """See `contracts.DraftLengthPolicy.continues`."""
     log_probs = confidence.token_log_probs(logits, tokens)
     progress = progress._replace(
         num_drafted=progress.num_drafted + 1,

@@ -98,7 +98,6 @@ class RunningRate:
     return Tested(nothing, nothing)
 
   def update(self, state: Tested, outcome) -> Tested:
-    """See `contracts.DraftLengthPolicy.update`."""
     after = Tested(
         state.accepted * self.decay + outcome.num_accepted,
         state.tested * self.decay + outcome.num_tested,
@@ -110,9 +109,6 @@ class RunningRate:
   def expect(self, state: Tested, gamma: int) -> Expected:
     """Return what is expected of each row.
 
-    Args:
-      state: Counts of each row, as `init` begins them.
-      gamma: The most draft tokens (static).
     Reference: Leviathan et al. (2023), Theorem 3.8, arXiv:2211.17192v2, with
       the time of verification added.
     """
@@ -125,12 +121,8 @@ class RunningRate:
     return Expected(alpha, tokens / jnp.asarray(self.times(gamma)))
 
   def times(self, gamma: int) -> np.ndarray:
-    """Return the time of a block with 0 to gamma draft tokens, in t1.
+    """Return the times of blocks of 0 to gamma draft tokens, in t1, float32.
 
-    Args:
-      gamma: The most draft tokens.
-    Returns:
-      [gamma + 1] float32.
     Raises:
       ValueError: for a gamma whose target calls are wider than the ratios tell.
     """
@@ -148,11 +140,7 @@ class RunningRate:
     return times.astype(np.float32)
 
   def _pairs(self, width: int) -> tuple[tuple[int, float], ...]:
-    """Return widths of target calls and their times in t1, ascending.
-
-    Args:
-      width: Positions of a whole block.
-    """
+    """Return widths of target calls and their times in t1, ascending."""
     ratios = self.verify_cost_ratio
     if not isinstance(ratios, tuple):
       ratios = ((width, ratios),)

@@ -49,11 +49,9 @@ class Schedule(draft_length.DraftsOn):
   def num_wanted(
       self, state: jax.Array, num_remaining: jax.Array, gamma: int
   ) -> jax.Array:
-    """See `contracts.DraftLengthPolicy.num_wanted`."""
     last = len(self.lengths) - 1
     lengths = jnp.asarray(self.lengths, jnp.int32)
     return jnp.minimum(lengths[jnp.minimum(state, last)], gamma)
 
   def update(self, state: jax.Array, outcome) -> jax.Array:
-    """See `contracts.DraftLengthPolicy.update`."""
     return state + outcome.is_active.astype(jnp.int32)

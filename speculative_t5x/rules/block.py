@@ -47,7 +47,6 @@ class BlockVerification:
       draft: contracts.Draft,
       accept_uniforms: jax.Array,
   ) -> contracts.Verdict:
-    """Implement `contracts.Rule.__call__`."""
     weights = _prefix_weights(scores.probs, draft)
     num_accepted = _longest_prefix(
         weights[:, 1:],
@@ -86,10 +85,7 @@ def _residual_masses(
 ) -> jax.Array:
   """Return Z_1 to Z_gamma of each row, [rows, gamma]; the last one is 0.
 
-  Args:
-    target_probs: [rows, gamma + 1, vocab].
-    draft: The draft tokens.
-    weights: [rows, gamma], from w_1 on.
+  The weights, [rows, gamma], are from w_1 on.
   """
   gamma, vocab_size = draft.tokens.shape[1], target_probs.shape[-1]
   p = target_probs[:, 1:gamma]
@@ -110,11 +106,7 @@ def _longest_prefix(
 ) -> jax.Array:
   """Return how many draft tokens the longest prefix has that passes, [rows].
 
-  Args:
-    weights: [rows, gamma], from w_1 on.
-    masses: [rows, gamma], from Z_1 on.
-    lengths: [rows] int32, draft tokens.
-    uniforms: [rows, gamma] in [0, 1).
+  The weights are from w_1 on, the masses from Z_1 on.
   """
   count = jnp.arange(1, weights.shape[1] + 1, dtype=jnp.int32)[None]
   is_whole = count == lengths[:, None]

@@ -33,6 +33,5 @@ class ExactMatch:
       draft: contracts.Draft,
       accept_uniforms: jax.Array,
   ) -> contracts.Verdict:
-    """Implement `contracts.Rule.__call__`."""
     as_point_masses = contracts.Draft(draft.tokens, draft.lengths)
     return verification.verify(scores.probs, as_point_masses, accept_uniforms)

@@ -48,7 +48,6 @@ class Lenience:
       draft: contracts.Draft,
       accept_uniforms: jax.Array,
   ) -> contracts.Verdict:
-    """Implement `contracts.Rule.__call__`."""
     p = verification.target_token_probs(scores.probs, draft)
     q = verification.draft_token_probs(draft, p.dtype)
     lenience = self.lenience.astype(p.dtype)

@@ -32,7 +32,6 @@ class RejectionSampling:
       draft: contracts.Draft,
       accept_uniforms: jax.Array,
   ) -> contracts.Verdict:
-    """Implement `contracts.Rule.__call__`."""
     p = scores.probs[:, :-1]
     q = verification.draft_probs(draft, p.shape[-1], p.dtype)
     ratios = q / jnp.where(p > 0, p, 1)

@@ -37,7 +37,6 @@ class TypicalAcceptance:
       draft: contracts.Draft,
       accept_uniforms: jax.Array,
   ) -> contracts.Verdict:
-    """Implement `contracts.Rule.__call__`."""
     del accept_uniforms  # nothing is drawn to accept
     p = verification.target_token_probs(scores.probs, draft)
     entropy = jnp.sum(special.entr(scores.probs[:, :-1]), axis=-1)

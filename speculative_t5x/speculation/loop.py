@@ -65,12 +65,7 @@ def start(
     begun: tuple[state_lib.Batch, state_lib.State],
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
 ) -> Run:
-  """Return rows of which no token is decoded yet.
-
-  Args:
-    begun: What `state.begin` returned.
-    fold: What is kept of the outcomes (static).
-  """
+  """Return rows of which no token is decoded yet, as `state.begin` did."""
   batch, state = begun
   rows, length = state.sequences.shape
   gamma = state.outcome.draft_tokens.shape[1]
@@ -84,12 +79,8 @@ def decode(
 ) -> tuple[state_lib.State, Work, Any]:
   """Decode a batch from its first token to its last.
 
-  Args:
-    setup: Models, drafter and rules.
-    begun: What `state.begin` returned for this setup.
-    fold: What is kept of the outcomes (static).
-  Returns:
-    The last state, the work of the loop, and what was kept.
+  It takes what `state.begin` returned for this setup, and returns the last
+  state, the work of the loop, and what the fold kept of the outcomes.
   """
   run = start(begun, fold)
   # Each call commits a token, so that no row makes more than `length`.
@@ -109,7 +100,6 @@ def advance(
   """Step until enough rows have ended.
 
   Args:
-    setup: Models, drafter and rules.
     run: Run that `start`, `advance` or `admit` returned.
     max_steps: The most steps (static).
     until: int32 scalar. The number of ended rows to stop at; None for all.
@@ -148,10 +138,8 @@ def advance(
 def check_ended(run: Run, new: Run, examples: jax.Array) -> None:
   """Check that new requests may replace these examples; wait for the run.
 
-  Args:
-    run: Run whose rows are replaced.
-    new: Run of the new requests.
-    examples: [new examples] int32. Places of the new requests, see `admit`.
+  For the arguments see `admit`.
+
   Raises:
     ValueError: for a place below 0, or one with a row that has not ended.
   """
@@ -242,13 +230,8 @@ def uniform_table(
 ) -> jax.Array:
   """Draw the uniforms of the next calls of each row.
 
-  Args:
-    keys: [rows] typed PRNG keys.
-    first_calls: [rows] int32. The number of each row's next call.
-    num_calls: Number of calls (static).
-    count: Uniforms per call and row (static).
-  Returns:
-    [num_calls, rows, count, 2] uint32, random bits; see `uniforms`.
+  They are random bits [num_calls, rows, count, 2] uint32, see `uniforms`; a
+  row's first call has the number `first_calls` [rows].
   """
   calls = first_calls + jnp.arange(num_calls, dtype=jnp.int32)[:, None]
 
@@ -260,13 +243,6 @@ def uniform_table(
 
 
 def uniforms_at(table: jax.Array, calls: jax.Array) -> jax.Array:
-  """Return what each row uses at its own call.
-
-  Args:
-    table: [calls, rows, count, 2] uint32. What `uniform_table` returned.
-    calls: [rows] int32. Index of each row's call in the table.
-  Returns:
-    [rows, count, 2].
-  """
+  """Return what each row uses at its own call [rows], [rows, count, 2]."""
   index = calls[None, :, None, None]
   return jnp.take_along_axis(table, index, axis=0)[0]

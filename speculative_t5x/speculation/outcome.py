@@ -160,13 +160,11 @@ class Counting(NamedTuple):
   """Keeps `Statistics`."""
 
   def init(self, rows: int, length: int, gamma: int) -> Statistics:
-    """See `Fold.init`."""
     counts = lambda *shape: jnp.zeros((rows, *shape), jnp.int32)
     histograms = (counts(gamma + 1) for _ in range(3))
     return Statistics(*histograms, counts(), counts())
 
   def update(self, kept: Statistics, outcome: Outcome) -> Statistics:
-    """See `Fold.update`."""
     bins = jnp.arange(kept.accepted_histogram.shape[1], dtype=jnp.int32)[None]
     is_active = outcome.is_active[:, None]
     mark = lambda n: ((bins == n[:, None]) & is_active).astype(jnp.int32)
@@ -199,14 +197,12 @@ class Tracing(NamedTuple):
   """Keeps a `Trace`."""
 
   def init(self, rows: int, length: int, gamma: int) -> Trace:
-    """See `Fold.init`."""
     room = jax.tree.map(
         lambda x: jnp.zeros((length, *x.shape), x.dtype), none_yet(rows, gamma)
     )
     return Trace(room, jnp.int32(0))
 
   def update(self, kept: Trace, outcome: Outcome) -> Trace:
-    """See `Fold.update`."""
     outcomes = jax.tree.map(
         lambda all, one: all.at[kept.num_steps].set(one), kept.outcomes, outcome
     )

@@ -122,14 +122,8 @@ def each(
     min_p: float = 0.0,
     typical_p: float = 0.0,
 ) -> tuple[Sampling, ...]:
-  """Return one sampling per temperature.
+  """Return one sampling per temperature, of which there may be several.
 
-  Args:
-    temperature: One, or several.
-    top_k: See `Sampling`, as for all that follow.
-    top_p: Keep the likeliest tokens of this mass.
-    min_p: Keep tokens at least this share as likely as the likeliest.
-    typical_p: Keep tokens of typical information.
   Raises:
     ValueError: for a value that is not a number, or out of range.
   """
@@ -155,10 +149,8 @@ def pairs(
 ) -> list[Pair]:
   """Return each sampling of a target with that of its drafter, once.
 
-  Args:
-    samplings: Samplings of the target, at least one.
-    draft_samplings: One for all, or one per sampling of the target; none for
-      the target's.
+  The drafter has one for all, one per sampling of the target, or the target's.
+
   Raises:
     ValueError: for no sampling, or another number of the drafter's.
   """
@@ -350,13 +342,10 @@ def draw(
 
 
 def _pick(weights: jax.Array, word: jax.Array) -> jax.Array:
-  """Return an index by inverse CDF, int32, of positive weight.
+  """Return an index of positive weight by inverse CDF, [...] int32.
 
-  The integers add up to 2^31 and rounding, so that their sum cannot overflow.
-
-  Args:
-    weights: [..., count], non-negative, not all 0.
-    word: [...] uint32, random bits.
+  The weights are [..., count], the word is [...] uint32. The integers add up to
+  2^31 and rounding, so that their sum cannot overflow.
   """
   share = weights / jnp.sum(weights, axis=-1, keepdims=True)
   scaled = (share * 2.0**31).astype(jnp.uint32)

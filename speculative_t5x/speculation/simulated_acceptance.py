@@ -29,7 +29,6 @@ class SimulatedAcceptance:
   is_lossless = False
 
   def __call__(self, scores, draft, accept_uniforms) -> contracts.Verdict:
-    """Implement `contracts.Rule.__call__`."""
     is_accepted = accept_uniforms < self.alpha
     num_accepted = verification.count_prefix(draft, is_accepted)
     weights = verification.next_weights(scores.probs, draft, num_accepted)

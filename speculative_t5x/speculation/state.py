@@ -113,10 +113,6 @@ def row_keys(
   Threefry whatever the default is: the bits of T5X's `unsafe_rbg` depend on
   the batch.
 
-  Args:
-    seed: int32 scalar.
-    example_ids: [examples] int32. Ids of the data set.
-    num_decodes: Samples per example.
   Returns:
     [examples * num_decodes] typed keys, an example's next to each other.
   """
@@ -150,8 +146,6 @@ def begin(
   """Read inputs and return the state before the first step.
 
   Args:
-    setup: Models and drafter.
-    inputs: One row per example.
     keys: [rows] typed PRNG keys, see `row_keys`.
     limits: [rows] int32. The most tokens of each row, see `Batch`.
     length: Tokens of the longest output (static).
@@ -211,7 +205,7 @@ def decoder_inputs(
 
   Args:
     sequences: [rows, length] int32. Committed tokens.
-    first_tokens: [rows] int32. Decoder input before the first token.
+    first_tokens: [rows] int32, see `Batch`.
     index: [rows] int32 in [0, length]. Number of tokens before the block.
     block: Number of tokens to return (static). Those past the sequence's end
       are its last token; they must not matter.

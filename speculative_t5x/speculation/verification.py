@@ -29,7 +29,6 @@ class Tokenwise:
       draft: contracts.Draft,
       accept_uniforms: jax.Array,
   ) -> contracts.Verdict:
-    """Implement `contracts.Rule.__call__`."""
     return verify(scores.probs, draft, accept_uniforms)
 
 

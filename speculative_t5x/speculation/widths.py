@@ -16,11 +16,7 @@ import jax.numpy as jnp
 
 
 def of_block(size: int) -> tuple[int, ...]:
-  """Return the widths to compile: powers of two, and the whole block.
-
-  Args:
-    size: Positions of the whole block, at least 1.
-  """
+  """Return the widths to compile: powers of two, and the whole block."""
   powers = (1 << i for i in range(size.bit_length()))
   return (*(power for power in powers if power < size), size)
 
@@ -37,7 +33,6 @@ def at_smallest(
     widths: Ascending (static). If there is one, there is no branch.
     num_needed: int32 scalar in [1, the last width].
     run: Takes a width and the carry, and returns the next carry.
-    carry: A pytree.
   """
   if len(widths) == 1:
     return run(widths[0], carry)
@@ -57,11 +52,6 @@ def when(is_wanted: jax.Array, run: Callable[[Any], Any], carry: Any) -> Any:
 
   A loop of at most one step: `lax.cond` and `lax.switch` copy every cache that
   passes through them on CPU, and a loop copies none.
-
-  Args:
-    is_wanted: bool scalar.
-    run: Returns a carry of the same shapes.
-    carry: A pytree.
   """
   _, carry = lax.while_loop(
       lambda state: state[0],

@@ -36,9 +36,8 @@ def _paths(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   """Return all paths of a step from some states.
 
-  Returns:
-    Of each path the index of its state, its probability given the state, and
-    its uniforms [paths, any].
+  Of each path they are the index of its state, its probability given the state,
+  and its uniforms [paths, any].
   """
   prefixes = [
       tuple(row[:count].tolist())
@@ -213,11 +212,7 @@ def exact_distributions(
 
 
 def _check_rows(program, rule, examples, state) -> None:
-  """Step some rows beside others, and again beside others in another order.
-
-  Raises:
-    AssertionError: naming what differs.
-  """
+  """Step some rows beside others, and again beside others in another order."""
   # Those beside them are as different as the states are.
   short, long = np.argmin(state.num_tokens), np.argmax(state.num_tokens)
   if short == long:

@@ -86,12 +86,7 @@ def check_rule(
 
 
 def check_distance(name: str, distance: float, tolerance: float) -> None:
-  """Check that outputs follow the target's distribution.
-
-  Raises:
-    AssertionError: for a total variation distance above the tolerance, with the
-      name of what made the outputs.
-  """
+  """Raise AssertionError, with a name, for a distance above the tolerance."""
   if distance > tolerance:
     raise AssertionError(
         f'{name} does not keep the distribution of the target: the total'
@@ -229,14 +224,8 @@ def problem(
 ) -> tuple[contracts.Scores, contracts.Draft]:
   """Return what a rule gets for one draft, in NumPy arrays of one row.
 
-  Args:
-    find_logits: Returns the target's logits after some draft tokens.
-    find_probs: Returns its distribution there.
-    sampling: The target's sampling.
-    gamma: Most draft tokens.
-    tokens: The draft tokens.
-    draft_probs: The distribution of each draft token; None for point masses.
-    is_point_mass: Which draft tokens are point masses; None for none.
+  The target's logits and its distribution are found by the draft tokens before.
+  For `draft_probs` and `is_point_mass` see `contracts.Draft`.
   """
   count = len(tokens)
   logits = [find_logits(tokens[:k]) for k in range(count + 1)]
@@ -336,11 +325,7 @@ class Enumerator:
 def _numbers(
     verdict: contracts.Verdict, lengths: np.ndarray, vocab_size: int
 ) -> np.ndarray:
-  """Return accepted tokens and next probabilities, [rows, 1 + vocab].
-
-  Raises:
-    ValueError: if a verdict is impossible.
-  """
+  """Return accepted tokens and next probabilities, [rows, 1 + vocab]."""
   num_accepted = np.asarray(verdict.num_accepted)
   weights = np.asarray(verdict.next_weights, np.float64)
   rows = len(lengths)

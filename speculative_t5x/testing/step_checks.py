@@ -88,8 +88,6 @@ def check_policy(
   As in `check_drafter` all outputs are enumerated, with a draft model as the
   drafter, alone and after lookup. See there for other arguments and errors.
 
-  Args:
-    policy: An object, not its class.
   Raises:
     AssertionError: also if `is_constant` is true and drafts have other lengths.
     ValueError: if the policy does not return what `contracts.DraftLengthPolicy`

@@ -32,13 +32,11 @@ class Cached:
   special_ids = SPECIAL_IDS
 
   def start(self, params, inputs, rows, slots) -> contracts.Started:
-    """See `contracts.Model.start`."""
     cache = jnp.full((rows, slots), STALE, jnp.int32)
     zeros = jnp.zeros((rows,), jnp.int32)
     return contracts.Started(inputs, cache, zeros, zeros)
 
   def decode(self, params, memory, cache, tokens, positions, at):
-    """See `contracts.Model.decode`."""
     rows, block = tokens.shape
     offsets = positions[:, None] + jnp.arange(block, dtype=jnp.int32)
     write = jax.vmap(
@@ -73,7 +71,6 @@ class TextModel(Model):
   """
 
   def start(self, params, inputs, rows, slots) -> contracts.Started:
-    """See `contracts.Model.start`."""
     is_token = jnp.asarray(inputs) >= 0
     tables = jnp.sum(is_token, axis=1, dtype=jnp.int32) % 2
     return super().start(params, tables, rows, slots)

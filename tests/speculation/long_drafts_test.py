@@ -164,15 +164,10 @@ def coin(uniform) -> float:
 
 
 def algorithm_1(case, example, uniforms) -> dict:
-  """Write one text by the paper, and count like `Statistics`.
+  """Write one text by the paper; return what the row must hold, by name.
 
-  Args:
-    case: The models.
-    example: Its number.
-    uniforms: [calls, 2 * gamma + 1, 2]: for the draft tokens, for accepting
-      them, and for the token at the end.
-  Returns:
-    What the row of the state must hold, by name.
+  The uniforms [calls, 2 * gamma + 1, 2] are for the draft tokens, for accepting
+  them, and for the token at the end.
   """
   gamma, limit = case.gamma, LIMITS[example]
 

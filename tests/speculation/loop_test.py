@@ -376,7 +376,6 @@ class Prompted(table_model.Model):
   """
 
   def start(self, params, inputs, rows, slots) -> contracts.Started:
-    """See `contracts.Model.start`."""
     inputs = jnp.asarray(inputs)
     repeats = rows // inputs.shape[0]
     offsets = jnp.repeat(inputs[:, 1] - 1, repeats)

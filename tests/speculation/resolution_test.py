@@ -24,10 +24,7 @@ _draw = jax.jit(jax.vmap(sampling.draw, (None, 0)))  # one row of weights
 def count_words(is_below, count: int) -> np.ndarray:
   """Return how many words satisfy each of some monotone conditions.
 
-  Args:
-    is_below: Takes a word [count] uint32 per condition. It is true up to some
-      word and false from there on.
-    count: Number of the conditions.
+  They take a word per condition, [count] uint32, and are true up to some word.
   """
   low, high = np.zeros(count, np.int64), np.full(count, NUM_WORDS, np.int64)
   while np.any(low < high):
