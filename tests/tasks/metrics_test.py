@@ -107,67 +107,54 @@ class TestRouge:
       metric(['a'], ['a', 'b'])
 
 
-class TestSpeculation:
-  """Two examples, gamma 3; no draft token of position 3 was tested."""
+# Two examples, gamma 3; no draft token of position 3 was tested.
+_COUNTS = {
+    'scores': [-1.0, -2.0],
+    'tokens': [9, 3],
+    'target_calls': [2, 1],
+    'tested': [5, 1],
+    'accepted': [3, 0],
+    'tested_per_position': [[3, 2, 0], [1, 0, 0]],
+    'accepted_per_position': [[2, 1, 0], [0, 0, 0]],
+}
+_RATES = {
+    'tokens_per_target_call': 12 / 3,
+    'acceptance_rate': 3 / 6,
+    'acceptance_rate/position_1': 2 / 4,
+    'acceptance_rate/position_2': 1 / 2,
+}
 
-  counts = {
-      'scores': [-1.0, -2.0],
-      'tokens': [9, 3],
-      'target_calls': [2, 1],
-      'tested': [5, 1],
-      'accepted': [3, 0],
-      'tested_per_position': [[3, 2, 0], [1, 0, 0]],
-      'accepted_per_position': [[2, 1, 0], [0, 0, 0]],
-  }
-  rates = {
-      'tokens_per_target_call': 12 / 3,
-      'acceptance_rate': 3 / 6,
-      'acceptance_rate/position_1': 2 / 4,
-      'acceptance_rate/position_2': 1 / 2,
-  }
+
+class TestSpeculation:
 
   def test_ratios_of_totals(self):
-    assert metrics.speculation(self.counts) == self.rates
-    names = {name.partition('/')[0] for name in self.rates}
+    assert metrics.speculation(_COUNTS) == _RATES
+    names = {name.partition('/')[0] for name in _RATES}
     assert names == set(metrics.SPECULATION)
 
   def test_several_decodes_per_example(self):
     """Each array has one more axis, as with T5X's `return_all_decodes`."""
-    several = {name: [value] for name, value in self.counts.items()}
-    assert metrics.speculation(several) == self.rates
+    several = {name: [value] for name, value in _COUNTS.items()}
+    assert metrics.speculation(several) == _RATES
 
   @pytest.mark.parametrize('bad', [np.nan, -np.inf])
   def test_scores_that_are_not_finite(self, bad):
     with pytest.raises(ValueError, match='output 1 is not finite'):
-      metrics.speculation(self.counts | {'scores': [-1.0, bad]})
+      metrics.speculation(_COUNTS | {'scores': [-1.0, bad]})
 
   @pytest.mark.parametrize('name', ['target_calls', 'tested'])
   def test_absent_without_one_of_their_counts(self, name):
-    counts = {key: x for key, x in self.counts.items() if key != name}
-    calls, *tests = self.rates
+    counts = {key: x for key, x in _COUNTS.items() if key != name}
+    calls, *tests = _RATES
     left = tests if name == 'target_calls' else [calls]
     assert metrics.speculation(counts).keys() == set(left)
 
   def test_absent_where_nothing_was_decoded(self):
-    nothing = {name: np.zeros_like(x) for name, x in self.counts.items()}
+    nothing = {name: np.zeros_like(x) for name, x in _COUNTS.items()}
     assert metrics.speculation(nothing) == {}
 
 
 _NAME = 'task_metrics_test'
-_AUX_VALUES = {
-    'tokens': np.array([6, 2]),
-    'target_calls': np.array([2, 2]),
-    'tested': np.array([4, 2]),
-    'accepted': np.array([4, 0]),
-    'tested_per_position': np.array([[2, 2], [2, 0]]),
-    'accepted_per_position': np.array([[2, 2], [0, 0]]),
-}
-_RATES = {
-    'tokens_per_target_call': 2,
-    'acceptance_rate': 4 / 6,
-    'acceptance_rate/position_1': 2 / 4,
-    'acceptance_rate/position_2': 2 / 2,
-}
 
 
 def _same(targets, predictions):
@@ -198,7 +185,7 @@ def _examples(task, targets):
 @pytest.fixture(scope='module')
 def computed(task):
   examples = _examples(task, ['a', 'b'])
-  return task_metrics.compute(examples, ['a', 'c'], _AUX_VALUES)
+  return task_metrics.compute(examples, ['a', 'c'], _COUNTS)
 
 
 def _numbers(values):
@@ -225,7 +212,7 @@ class TestMetrics:
     for each in (name, counted.name):
       seqio.TaskRegistry.remove(each)
     examples = _examples(counted, ['a', 'b'])
-    values = task_metrics.compute(examples, ['a', 'c'], _AUX_VALUES)
+    values = task_metrics.compute(examples, ['a', 'c'], _COUNTS)
     assert _numbers(values) == {'same': 0.5, **_RATES}
     assert not counted.predict_metric_fns
 
@@ -233,12 +220,12 @@ class TestMetrics:
     examples = _examples(task, ['a', 'b', 'c'])
     padded = {
         name: np.concatenate([value, np.zeros_like(value[:1])])
-        for name, value in _AUX_VALUES.items()
+        for name, value in _COUNTS.items()
     }
     values = task_metrics.compute(examples, ['a', 'b', 'c'], padded)
     assert _numbers(values) == {'same': 1, **_RATES}
     histogram = values['tokens_per_target_call/examples']
-    assert histogram.values.tolist() == [3, 1]
+    assert histogram.values.tolist() == [4.5, 3]
 
   def test_joined_with_examples_as_seqio_does(self):
     """Outputs are postprocessed with the features of their example."""

@@ -11,6 +11,7 @@ import pytest
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.checkpoints import layouts
+from tests.loading.checkpoints import steps
 
 
 class TestFind:
@@ -24,13 +25,6 @@ class TestFind:
 
   def test_remote_path_is_not_relative(self):
     assert str(layouts._absolute('gs://bucket/model')) == 'gs://bucket/model'
-
-  def test_url_of_a_file(self, folder):
-    url = folder.as_uri()
-    for same in (url, url.replace('file://', 'file://localhost')):
-      assert checkpoints.open(same).folder.parent == folder
-    with pytest.raises(ValueError, match='file:///a/b'):
-      checkpoints.open('file://a/b')
 
 
 class TestPathsThatOrbaxMisreads:
@@ -54,11 +48,8 @@ class TestPathsThatOrbaxMisreads:
 class TestRefused:
   """An error names folders that are no checkpoints, or of an unknown layout."""
 
-  def refuse(self, path, match):
-    with pytest.raises(checkpoints.CheckpointError, match=match) as error:
-      checkpoints.open(path)
-    assert len(str(error.value).splitlines()) == 1
-    assert str(path) in str(error.value)
+  def refuse(self, path, *named):
+    steps.refuse(checkpoints.open, path, *named)
 
   @pytest.mark.parametrize(
       'lost, left',
@@ -101,22 +92,22 @@ class TestRefused:
     self.refuse(copied / name, 'unfinished')
 
   @pytest.mark.parametrize(
-      'names, match',
+      'names, named',
       [
           ([], 'is empty'),
-          ([f'notes{i}.txt' for i in range(9)], 'notes0.txt, .* and 3 more'),
+          ([f'notes{i}.txt' for i in range(9)], ' and 3 more'),
           (['model.safetensors'], 'without a config.json'),
           (['pytorch_model.bin'], 'without a config.json'),
           (
               ['checkpoint', 'model.ckpt-900.index', 'operative_config.gin'],
-              'Mesh TensorFlow.*convert_tf_checkpoint',
+              'Mesh TensorFlow',
           ),
       ],
   )
-  def test_other_files(self, tmp_path, names, match):
+  def test_other_files(self, tmp_path, names, named):
     for name in names:
       (tmp_path / name).write_text('')
-    self.refuse(tmp_path, match)
+    self.refuse(tmp_path, named)
 
   def test_no_folder(self, tmp_path):
     (tmp_path / 'file').write_bytes(b'')

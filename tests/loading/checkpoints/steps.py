@@ -7,6 +7,7 @@ import pathlib
 
 import jax
 import numpy as np
+import pytest
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
@@ -34,6 +35,16 @@ def assert_holds(path, params, config=CONFIG):
       found,
       params,
   )
+
+
+def refuse(read, path, *named):
+  """Check that reading a path ends in one line that names it, and why."""
+  with pytest.raises(checkpoints.CheckpointError) as error:
+    read(path)
+  message = str(error.value)
+  assert message.isprintable() and len(message) < 1000
+  for name in (str(path), *named):
+    assert name in message
 
 
 def write(layout, path, params, config=CONFIG, shards=1):

@@ -91,12 +91,9 @@ def write(layout: str, folder: pathlib.Path, num_bytes: int) -> int:
   return largest
 
 
-@pytest.mark.parametrize(
-    'num_bytes',
-    [64 * _MB, pytest.param(2**30, marks=pytest.mark.exhaustive)],
-)
 @pytest.mark.parametrize('layout', ['zarr', 'hugging_face', 'torch'])
-def test_at_most_twice_the_largest_tensor(tmp_path, layout, num_bytes):
+def test_at_most_twice_the_largest_tensor(tmp_path, layout):
+  num_bytes = 64 * _MB
   largest = write(layout, tmp_path / 'model', num_bytes)
   done = subprocess.run(
       [sys.executable, '-c', _READ, str(tmp_path / 'model')],
@@ -110,9 +107,5 @@ def test_at_most_twice_the_largest_tensor(tmp_path, layout, num_bytes):
       ),
   )
   total, peak = map(int, done.stdout.split())
-  print(
-      f'{layout}: {total / _MB:.0f} MiB read with {peak / _MB:.1f} MiB; the'
-      f' largest tensor has {largest / _MB:.1f} MiB'
-  )
   assert total > 0.9 * num_bytes > 5 * largest
   assert peak <= 2 * largest + _SLACK

@@ -15,6 +15,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.checkpoints import torch_file
 from tests import checkpoints_by_hand as by_hand
 from tests import tiny
+from tests.loading.checkpoints import steps
 
 CONFIG = tiny.config(num_decoder_layers=1)
 SINGLE = 'pytorch_model.bin'
@@ -105,13 +106,7 @@ class _Touch:
 class TestRefused:
 
   def refuse(self, path, *named):
-    with pytest.raises(checkpoints.CheckpointError) as error:
-      torch_file.read_header(epath.Path(path))
-    message = str(error.value)
-    assert str(path) in message and len(message.splitlines()) == 1
-    for name in named:
-      assert name in message
-    return message
+    steps.refuse(torch_file.read_header, epath.Path(path), *named)
 
   @pytest.mark.parametrize('version', [None, '2.5.1+cpu'])
   def test_without_torch(self, monkeypatch, tmp_path, version):
@@ -128,8 +123,7 @@ class TestRefused:
 
   def test_code_is_not_run(self, torch, tmp_path):
     torch.save({'a': _Touch(tmp_path / 'touched')}, tmp_path / SINGLE)
-    message = self.refuse(tmp_path / SINGLE, 'other objects')
-    assert 'weights_only' not in message  # which torch proposes to turn off
+    self.refuse(tmp_path / SINGLE, 'other objects')
     assert not (tmp_path / 'touched').exists()
 
   @pytest.mark.parametrize(
