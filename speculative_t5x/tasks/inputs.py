@@ -28,8 +28,7 @@ class Input:
     text: The text of the line or the example.
     tokens: At most inputs_length token ids, the end of sequence included.
     is_truncated: Whether the text has more tokens.
-    is_known: Whether it was encoded without unknown pieces, see
-      `vocabularies.Vocabulary.knows`.
+    is_known: Whether it was encoded without unknown pieces.
     hints: Token ids of the input's hints, see `hints.encode`.
     fields: Further fields of the input, which its prediction repeats.
     is_empty: Whether there is nothing to decode.

@@ -15,7 +15,6 @@ import seqio
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import examples
 from speculative_t5x.tasks import newstest2014
-from speculative_t5x.tasks import tfds_source
 from speculative_t5x.tasks import tfds_tasks
 from tests import prepared_data
 
@@ -187,18 +186,18 @@ class TestSource:
     return prepared_data.write(_WMT, splits, tmp_path)
 
   def test_ids_are_indices(self, folder):
-    source = tfds_source.PreparedDataSource(_WMT, folder)
+    source = tfds_tasks.PreparedDataSource(_WMT, folder)
     for split in ('test', 'validation'):
       for example in _read(source, split):
         assert example['en'] == f'train {example["example_id"]}'.encode()
 
   def test_ids_count_over_files(self):
     example = {'tfds_id': b'xsum-test.tfrecord-00001-of-00003__4', 'other': 1}
-    found = tfds_source._replace_id(example, [10, 20, 30])
+    found = tfds_tasks._replace_id(example, [10, 20, 30])
     assert found == {'other': 1, 'example_id': 14}
 
   def test_slice_and_sizes(self, folder):
-    source = tfds_source.PreparedDataSource(_WMT, folder)
+    source = tfds_tasks.PreparedDataSource(_WMT, folder)
     read = _read(source, 'test[1:3]')
     assert [each['example_id'] for each in read] == [1, 2]
     assert [each['en'] for each in read] == [b'train 1', b'train 2']
@@ -249,7 +248,7 @@ class TestSource:
       ],
   )
   def test_split_without_ids(self, folder, split, message):
-    source = tfds_source.PreparedDataSource(_WMT, folder)
+    source = tfds_tasks.PreparedDataSource(_WMT, folder)
     with pytest.raises(ValueError, match=message):
       source.get_dataset(split)
 

@@ -36,8 +36,7 @@ class Checkpoint(abc.ABC):
   Attributes:
     layout: How the checkpoint lies in its folder.
     folder: The `checkpoint_<step>` folder, or the Hugging Face folder.
-    special_ids: The special ids of the vocabulary; None for the layouts of T5X,
-      which store none.
+    special_ids: Those of the vocabulary; None for T5X's, which stores none.
     unapplied_settings: A line on settings of decoding that only transformers
       follows; None without any.
   """
@@ -47,7 +46,6 @@ class Checkpoint(abc.ABC):
   unapplied_settings: str | None = None
 
   def __init__(self, folder: epath.Path):
-    """Bind the folder; read nothing yet."""
     self.folder = folder
     self._prefix = ''  # of the names of a model that is one of a pair
 

@@ -32,17 +32,11 @@ def save(
     params: trees.Params,
     param_states: trees.Params | None = None,
 ) -> epath.Path:
-  """Write `checkpoint_<step>` in T5X's Orbax layout.
+  """Write `checkpoint_<step>` in T5X's Orbax layout; return its folder.
 
-  Args:
-    path: Folder that will hold `checkpoint_<step>`.
-    step: Training step.
-    params: Parameter tree of arrays.
-    param_states: Optimizer state, a tree with one mapping per parameter; None
-      for parameters only.
-  Returns:
-    The folder written. It appears whole or not at all: where writing fails,
-    nothing is left behind.
+  An optimizer state is a tree with one mapping per parameter. The folder
+  appears whole or not at all: where writing fails, nothing is left behind.
+
   Raises:
     errors.CheckpointError: if there is such a checkpoint already, or if it
       cannot be written, as on a full disk.

@@ -58,11 +58,7 @@ def check_networks(
 
 
 def check_width(target: network.Network, draft: network.Network) -> None:
-  """Check that a draft decoder can read the output of a target's encoder.
-
-  Raises:
-    ValueError: if it reads another width.
-  """
+  """Check that a draft decoder can read the output of a target's encoder."""
   width = network.features_width(target)
   if draft.width_of_inputs != width:
     raise ValueError(

@@ -254,11 +254,7 @@ def is_transposed(name: str) -> bool:
 
 
 def t5x_name(name: str) -> str | None:
-  """Return T5X's name for a tensor, None for one that T5 does not have.
-
-  >>> t5x_name('decoder.block.11.layer.1.EncDecAttention.q.weight')
-  'decoder/layers_11/encoder_decoder_attention/query/kernel'
-  """
+  """Return T5X's name for a tensor, None for one that T5 does not have."""
   if name in _OUTSIDE_BLOCKS:
     return _OUTSIDE_BLOCKS[name]
   if match := _IN_BLOCK.fullmatch(name):

@@ -18,11 +18,8 @@ def expand(path: epath.PathLike) -> epath.Path:
   """Return a path, local or remote (`gs://`), whose parts are spelled out.
 
   A tilde at its beginning is the home folder, and a `file://` URL, as
-  `pathlib.Path.as_uri` writes it, is a local path.
-
-  Raises:
-    ValueError: for a `file://` URL of another host, or for a name that is not
-      UTF-8, which no record of a run could hold.
+  `pathlib.Path.as_uri` writes it, is a local path. A name that is not UTF-8,
+  which no record of a run could hold, is refused.
   """
   text = os.fspath(path)
   if text.startswith(_SCHEME):

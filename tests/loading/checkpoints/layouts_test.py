@@ -81,11 +81,6 @@ class TestRefused:
     (line,) = str(error.value).splitlines()
     assert (f'hf download {name} --local-dir' in line) == is_of_hub
 
-  def test_the_newest_step_is_no_folder(self, copied):
-    """The error does not fall back to an older step silently."""
-    (copied / 'checkpoint_11').touch()
-    self.refuse(copied, 'checkpoint_11: it is not a folder')
-
   def test_a_name_of_an_unfinished_save(self, copied):
     name = 'checkpoint_10.orbax-checkpoint-tmp-9'
     (copied / 'checkpoint_10').rename(copied / name)
@@ -113,7 +108,6 @@ class TestRefused:
     (tmp_path / 'file').write_bytes(b'')
     self.refuse(tmp_path / 'file', 'not a folder')
     self.refuse(tmp_path / 'mistyped', 'no such folder')
-    assert len(list(tmp_path.iterdir())) == 1
     # The prefix that T5's tools use.
     self.refuse(tmp_path / 'model.ckpt-900', 'Mesh TensorFlow')
 

@@ -6,13 +6,12 @@ MADLAD-400 is a T5 1.1 with special ids of its own: padding 1, end of sequence
 2, decoder start 0, which is also the unknown piece. Its files hold the
 embedding as `decoder.embed_tokens.weight` alone, beside a head of its own.
 
-OUTPUTS and TOP_LOGITS are what `T5ForConditionalGeneration` of transformers
-4.57.6 computed in float32 for the folder that `write` writes. At every step the
-likeliest id leads by more than 0.06.
+OUTPUTS are what `T5ForConditionalGeneration` of transformers 4.57.6 computed in
+float32 for the folder that `write` writes. At every step the likeliest id leads
+by more than 0.06.
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -21,14 +20,12 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import finding
-from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
 from tests import checkpoints_by_hand as by_hand
 from tests import tiny
 
-CONFIG = tiny.config(
-    head_dim=24
-)  # like MADLAD-400's, 2 heads of 24 are wider than 32
+# Like MADLAD-400's, 2 heads of 24 are wider than 32.
+CONFIG = tiny.config(head_dim=24)
 EMBEDDING = 'decoder.embed_tokens.weight'
 IDS = contracts.SpecialIds(end=2, padding=1, start=0)
 
@@ -48,14 +45,6 @@ OUTPUTS = (
     (57, 21, 53, 23, 22, 18, 2),
     (57, 21, 53, 57, 21, 53, 57, 31, 53, 61, 1, 59),
 )
-# For the tokens of the first two outputs.
-TOP_LOGITS = (
-    (4.4672, 4.2295, 5.6043, 5.7203, 5.0639),
-    (
-        5.3997, 4.7284, 2.9667, 4.7577, 5.6044, 4.2778,
-        4.9236, 5.4015, 7.4676, 4.3012, 4.9337, 4.0435,
-    ),
-)  # fmt: skip
 
 
 def tensors():
@@ -88,44 +77,13 @@ def test_parameters_and_ids(checkpoint):
   )
 
 
-class TestLogits:
-
-  def test_equal_transformers(self, checkpoint):
-    """All tokens of an output are decoded as one block."""
-    params = checkpoint.restore_params(models.abstract_params(CONFIG))
-    model = network.NetworkModel(CONFIG, IDS)
-    outputs = batching.pad(OUTPUTS, 12, IDS.padding)
-    rows = len(OUTPUTS)
-    starts = jnp.full((rows, 1), IDS.start)
-    with jax.default_matmul_precision('highest'):
-      started = model.start(params, batching.pad(INPUTS, 9), rows, 12)
-      logits, _ = model.decode(
-          params,
-          started.memory,
-          started.cache,
-          jnp.concatenate([starts, outputs[:, :-1]], axis=1),
-          jnp.zeros(rows, jnp.int32),
-          None,
-      )
-    for row, expected in zip(np.asarray(logits), OUTPUTS):
-      found = row.argmax(axis=-1)[: len(expected)]
-      np.testing.assert_array_equal(found, expected)
-    for row, expected in zip(np.asarray(logits), TOP_LOGITS):
-      found = row.max(axis=-1)[: len(expected)]
-      np.testing.assert_allclose(found, expected, atol=2e-4)
-
-
 class TestDecoding:
 
   @pytest.mark.parametrize('way', ['plain', 'speculative'])
   def test_equals_transformers(self, checkpoint, way):
     model = models.load_model(checkpoint.folder)
     decoder = token_decoder.TokenDecoder(
-        model,
-        model,
-        gamma=3,
-        max_tokens=12,
-        matmul_precision='highest',
+        model, model, gamma=3, max_tokens=12, matmul_precision='highest'
     )
     (request,) = tiny.requests(INPUTS, length=12)
     decoded = jax.device_get(getattr(decoder, way)(request))

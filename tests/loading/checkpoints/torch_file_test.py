@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of Hugging Face folders whose weights are PyTorch's files."""
 
-import json
 import sys
 import types
 
@@ -35,7 +34,7 @@ def by_safetensors(request, tmp_path):
   return by_hand.write_hugging_face(tmp_path / 'safetensors', fields, tensors)
 
 
-def convert(torch, folder, other, shards=1):
+def convert(torch, folder, other):
   """Save the tensors of a folder by PyTorch; return the new folder.
 
   A copy of the embedding shares its storage, as transformers saved it.
@@ -50,16 +49,7 @@ def convert(torch, folder, other, shards=1):
   tensors['encoder.embed_tokens.weight'] = tensors['shared.weight']
   other.mkdir()
   (other / 'config.json').write_bytes((folder / 'config.json').read_bytes())
-  if shards == 1:
-    torch.save(tensors, other / SINGLE)
-    return other
-  names, file_of = sorted(tensors), {}
-  for i in range(shards):
-    file = f'pytorch_model-{i + 1:05d}-of-{shards:05d}.bin'
-    torch.save({x: tensors[x] for x in names[i::shards]}, other / file)
-    file_of |= dict.fromkeys(names[i::shards], file)
-  index = json.dumps({'weight_map': file_of})
-  (other / f'{SINGLE}.index.json').write_text(index)
+  torch.save(tensors, other / SINGLE)
   return other
 
 
@@ -69,9 +59,8 @@ def read(folder):
 
 class TestRead:
 
-  @pytest.mark.parametrize('shards', [1, 3])
-  def test_as_safetensors(self, torch, by_safetensors, tmp_path, shards):
-    folder = convert(torch, by_safetensors, tmp_path / 'torch', shards)
+  def test_as_safetensors(self, torch, by_safetensors, tmp_path):
+    folder = convert(torch, by_safetensors, tmp_path / 'torch')
     one, other = map(checkpoints.open, (by_safetensors, folder))
     assert one.network() == other.network()
     assert one.specs == other.specs

@@ -69,7 +69,7 @@ class TestExpand:
         for path in _PACKAGE.rglob('*.py')
         if made.search(path.read_text())
     }
-    assert files - {'tfds_source.py'} == {'user_paths.py'}
+    assert files - {'tfds_tasks.py'} == {'user_paths.py'}
 
 
 @pytest.mark.parametrize('border', _BORDERS)
