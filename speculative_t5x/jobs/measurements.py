@@ -241,7 +241,7 @@ class Measurements:
       samplings: sampling_lib.Pair,
   ) -> tuple[list[requests_lib.Request], examples_lib.Examples]:
     """Return the requests of the examples that are timed, and these."""
-    examples = self.examples.first(self.num_examples)
+    examples = self.examples.part(0, self.num_examples)
     requests = workload.requests(
         sharding.round_up(decoder.mesh, batch_size), *samplings
     )

@@ -95,9 +95,6 @@ class Examples:
     text = json.dumps([rows, self.references])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-  def first(self, count: int) -> 'Examples':
-    return self.part(0, count)
-
   def part(self, start: int, end: int) -> 'Examples':
     """Return the examples from `start` up to `end`, which is excluded."""
     columns = self.rows, self.tokens, self.targets, self.references

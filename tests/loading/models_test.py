@@ -20,7 +20,6 @@ from speculative_t5x.loading.families import t5_checkpoints
 from speculative_t5x.speculation import contracts
 from tests import live_bytes
 from tests import tiny
-from tests import vocabulary_files
 from tests.loading.checkpoints import madlad_test
 from tests.loading.checkpoints import steps
 
@@ -139,69 +138,57 @@ class TestSpecialIds:
       found.with_vocabulary('of a task', 1)
 
 
-class TestVocabularyFits:
-
-  @pytest.mark.parametrize(
-      'target, draft, num_ids, narrow',
-      [
-          (130, 130, 124, None),  # 24 pieces and 100 sentinels
-          (124, 24, 124, None),  # the draft never proposes sentinels
-          (123, 130, 24, None),
-          (24, 24, 24, None),
-          (23, 24, None, 'target'),
-          (130, 23, None, 'draft'),
-      ],
+def fit(num_pieces, num_ids, target, draft, **options):
+  """Fit a vocabulary with sentinels to models of so many logits."""
+  pieces, whole = (
+      types.SimpleNamespace(num_ids=count, num_pieces=num_pieces)
+      for count in (num_pieces, num_ids)
   )
-  def test_widths(self, tmp_path, target, draft, num_ids, narrow):
-    vocabulary = vocabularies.load(vocabulary_files.train(tmp_path / 'a.model'))
-    missing = 24 - vocabulary.num_pieces
-    target, draft = (
-        models.ModelSource(None, tiny.config(vocab_size=size - missing))
-        for size in (target, draft)
-    )
-    fit = lambda: models.fit_vocabulary(vocabulary, target, [draft])
-    if narrow is None:
-      assert fit().num_ids == num_ids - missing
-      return
-    with pytest.raises(
-        vocabularies.VocabularyError, match=f'the {narrow} only'
-    ):
-      fit()
-
-  @pytest.mark.parametrize(
-      ('num_ids', 'logits'),
-      [
-          (32_100, 32_128),  # T5, Flan-T5
-          (32_000, 32_128),  # T5, from a file without its sentinels
-          (250_100, 250_112),  # mT5
-          (256_300, 256_384),  # umT5
-          (384, 384),  # ByT5: 256 bytes, 3 special tokens, 125 sentinels
-          (32_100, 32_100),  # CodeT5
-          (4_000, 4_096),  # the Multi30k pair
-      ],
-  )
-  def test_padding_of_public_models(self, num_ids, logits):
-    fit_ids(num_ids, logits)
-
-  @pytest.mark.parametrize('role', ['target', 'draft'])
-  def test_more_logits_than_padding(self, role):
-    with pytest.raises(
-        vocabularies.VocabularyError, match=f'2148 pieces, the {role} .* 4096'
-    ):
-      fit_ids(2148, **{role: 4096})
-    fit_ids(2148, **{role: 4096}, max_padded_ids=1948)
-
-
-def fit_ids(num_ids, target=None, draft=None, **options):
-  """Fit a vocabulary to models of so many logits, by default as many."""
-  vocabulary = types.SimpleNamespace(num_ids=num_ids, num_pieces=num_ids)
-  vocabulary.within = lambda _: vocabulary
+  whole.within = lambda width: whole if num_ids <= width else pieces
   target, draft = (
-      models.ModelSource(None, tiny.config(vocab_size=size or num_ids))
+      models.ModelSource(None, tiny.config(vocab_size=size))
       for size in (target, draft)
   )
   target = dataclasses.replace(target, **options)
-  models.fit_vocabulary(vocabulary, target, [draft])
+  return models.fit_vocabulary(whole, target, [draft]).num_ids
+
+
+class TestVocabularyFits:
+
+  @pytest.mark.parametrize(
+      ('num_pieces', 'num_ids', 'target', 'draft'),
+      [
+          (24, 124, 130, 130),
+          (24, 124, 124, 24),  # the draft never proposes sentinels
+          (24, 124, 123, 130),  # the target has no logits for them
+          (24, 24, 24, 24),
+          (32_000, 32_100, 32_128, 32_128),  # T5, Flan-T5
+          (32_000, 32_000, 32_128, 32_128),  # from a file without sentinels
+          (250_000, 250_100, 250_112, 250_112),  # mT5
+          (256_000, 256_300, 256_384, 256_384),  # umT5
+          (259, 384, 384, 384),  # ByT5
+          (32_000, 32_100, 32_100, 32_100),  # CodeT5
+          (4_000, 4_000, 4_096, 4_096),  # the Multi30k pair
+      ],
+  )
+  def test_widths(self, num_pieces, num_ids, target, draft):
+    expected = num_ids if num_ids <= target else num_pieces
+    assert fit(num_pieces, num_ids, target, draft) == expected
+
+  @pytest.mark.parametrize(
+      ('target', 'draft', 'refused'),
+      [
+          (2047, 2048, 'target only'),
+          (2148, 2047, 'draft only'),
+          (4096, 2148, 'target more than 128 beyond'),
+          (2148, 4096, 'draft more than 128 beyond'),
+      ],
+  )
+  def test_of_another_family(self, target, draft, refused):
+    with pytest.raises(vocabularies.VocabularyError, match=f'the {refused}'):
+      fit(2048, 2148, target, draft)
+    if 'more' in refused:
+      fit(2048, 2148, target, draft, max_padded_ids=1948)
 
 
 # All sizes differ, so that none can be mistaken for another.

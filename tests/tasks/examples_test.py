@@ -307,7 +307,7 @@ class TestLoad:
         loaded.inputs[1:], loaded.targets[1:], loaded.references[1:]
     )  # fmt: skip
     assert [row.is_truncated for row in loaded.rows] == [False, True, False]
-    truncated = [x.num_truncated for x in (loaded, part, loaded.first(1))]
+    truncated = [x.num_truncated for x in (loaded, part, loaded.part(0, 1))]
     assert truncated == [1, 1, 0]
 
 
@@ -416,7 +416,7 @@ def test_digest_tells_data_apart():
   row, *rows = found.rows
   changed = [
       dataclasses.replace(found, references=['another', *found.references[1:]]),
-      found.first(2),
+      found.part(0, 2),
       *(
           dataclasses.replace(
               found, rows=[dataclasses.replace(row, **{name: value}), *rows]
