@@ -324,11 +324,8 @@ def fit_vocabulary(
 ) -> vocabularies.Vocabulary:
   """Return a vocabulary with the sentinels that its target has logits for.
 
-  Networks that draft for it need no logits for sentinels.
-
-  Raises:
-    vocabularies.VocabularyError: if a model has fewer logits than there are
-      pieces, or more than pad their number to a round one.
+  No model may have fewer logits than there are pieces, or more than pad their
+  number to a round one. Drafts need no logits for sentinels.
   """
   vocabulary = vocabulary.within(target.config.vocab_size)
   sizes = [('target', vocabulary.num_ids, target)]

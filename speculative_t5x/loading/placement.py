@@ -139,14 +139,10 @@ def place(
 ) -> Placed:
   """Find drafters, and place them and the target on the devices.
 
-  Args:
-    target: The target; on a mesh if one is given as such.
-    find: Finds the drafters of a target, whose mesh they take.
-    batches: The batches to decode.
-    mesh_shape: Devices along 'data' and 'model'; None to choose them.
-  Raises:
-    DoesNotFitError: if the devices cannot hold what decoding needs; says how
-      much is missing, and what would do.
+  Drafters take the target's mesh, which may be given with the target, or by its
+  devices along 'data' and 'model'; None to choose them. Where the devices
+  cannot hold what decoding needs, the error says how much is missing, and what
+  would do.
   """
   if mesh_shape is not None and target.mesh is None:
     mesh = sharding.from_shape(mesh_shape)

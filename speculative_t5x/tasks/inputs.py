@@ -68,16 +68,16 @@ def from_lines(
     lengths: Mapping[str, int],
     on_empty: str = REFUSE,
 ) -> Iterator[Input]:
-  """Yield the inputs of lines.
+  """Yield the inputs of lines, in order.
 
   Args:
-    lines: Lines of files, in order.
+    lines: Lines of files.
     vocabulary: The target's vocabulary.
     lengths: Most tokens of 'inputs', the end of sequence included. If it has
       'hints', the hints of an input are cut to that.
-    on_empty: What to do with a line that is empty or of spaces only: `PASS`,
-      `SKIP`, or refuse it, as any other value does. Without an input of its
-      own, later outputs are not on the lines of their inputs.
+    on_empty: What to do with a line of spaces only: `PASS`, `SKIP`, or refuse
+      it, as any other value does. Without an input of its own, later outputs
+      are not on the lines of their inputs.
   """
   end, inputs_length = vocabulary.eos_id, lengths['inputs']
   has_text = False

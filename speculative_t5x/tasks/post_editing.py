@@ -34,10 +34,7 @@ def name(percentage: int) -> str:
 
 
 def read(percentage: int, split: str) -> Mapping[str, list]:
-  """Return the texts of one of SPLITS by feature.
-
-  A hint is the reference with that percentage of its words edited.
-  """
+  """Return the texts of one of SPLITS by feature."""
   inputs, targets = zip(*bulletins.read_pairs(split), strict=True)
   words = [word for target in targets for word in target.split()]
   hints = [
@@ -56,12 +53,10 @@ def earlier_version(
 ) -> str:
   """Return a text that differs from another one in a share of its words.
 
-  An edited word is replaced by another one, dropped, or preceded by a new one;
-  where that happens is drawn, and which of the three. The number of edits is
-  that of the words times `share`, rounded, and no fewer edits turn one text
-  into the other. The same seed gives the same edits.
-
-  New words are drawn from `words`, at least two different ones.
+  An edited word is replaced by another one, dropped, or preceded by a new one,
+  of `words`. The number of edits is that of the words times `share`, rounded,
+  and no fewer edits turn one text into the other. The same seed gives the same
+  edits.
   """
   rng = random.Random(seed)
   found = text.split()

@@ -50,11 +50,10 @@ def add_task(
     name: The name of the task.
     source: Examples with the features `inputs`, `targets` and `example_id`,
       or with those that `preprocessors` expect.
-    metric_fns: Metrics of the texts; `metric_fns.speculation` is added to
-      them. Each must take `aux_values` as that does, because seqio decodes a
-      task twice if only some of its metrics do.
-    vocabulary_file: SentencePiece model of inputs and targets, which may be
-      remote (`gs://`).
+    metric_fns: Metrics of the texts, beside `metric_fns.speculation`. Each must
+      take `aux_values` as that does, because seqio decodes a task twice if only
+      some of its metrics do.
+    vocabulary_file: SentencePiece model of both, which may be remote (`gs://`).
     preprocessors: Applied before the texts are tokenized.
     tokenizers: Make tokens of the texts, which end with EOS.
   """

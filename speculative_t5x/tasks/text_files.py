@@ -139,12 +139,9 @@ def read_rows(
 ) -> list[_Row]:
   """Read the rows of a data set of JSON lines; blank lines are left out.
 
-  Args:
-    path: The path of the file, which may be remote (`gs://`).
-    parse: Returns what is kept of a value; may raise KeyError, TypeError or
-      ValueError for one that is not a row.
-    wanted: Says what a row is, in errors.
-    remedy: Says what to do about another file.
+  `parse` returns what is kept of a value, and may raise KeyError, TypeError or
+  ValueError for one that is not a row. Errors say what is wanted, and the
+  remedy.
   """
   path = user_paths.expand(path)
   if not path.is_file():

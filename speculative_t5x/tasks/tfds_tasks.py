@@ -177,8 +177,8 @@ def register(
     data_dir: The folder of TensorFlow Datasets; None for its default, which is
       ~/tensorflow_datasets unless its environment variable names another.
     vocabulary_file: The path of a SentencePiece model.
-    files: Paths of JSON lines by the names of their splits, to be read instead:
-      objects with the fields that the data set has. None for `data_dir`.
+    files: Paths of JSON lines by their splits, to be read instead: objects with
+      the fields that the data set has.
   """
   task = _TASKS[name]
   if files is None:

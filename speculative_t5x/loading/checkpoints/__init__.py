@@ -54,12 +54,9 @@ _KINDS = {
 def open(path: Path) -> Checkpoint:
   """Find a checkpoint; read no metadata yet.
 
-  Args:
-    path: A `checkpoint_<step>` folder of T5X, a folder of several (the newest
-      step is taken), or a Hugging Face folder (config.json and
-      safetensors or PyTorch's files).
-  Raises:
-    CheckpointError: if there is no finished checkpoint of a known layout.
+  The path is of a `checkpoint_<step>` folder of T5X, a folder of several (the
+  newest step is taken), or a Hugging Face folder (config.json and safetensors
+  or PyTorch's files).
   """
   folder, layout = layouts.resolve(path)
   return _KINDS[layout](folder)

@@ -178,12 +178,10 @@ class Checkpoint(abc.ABC):
 
     Args:
       expected: The network's parameter tree, as arrays or
-        `jax.ShapeDtypeStruct`s.
+        `jax.ShapeDtypeStruct`s. The result is nested dicts like it.
       dtype: Dtype of the result, float32 or bfloat16; None for the stored one.
       shardings: Tree like `expected` of `jax.sharding.Sharding`s; None for the
         first local device.
-    Returns:
-      The parameters, as a tree of nested dicts like `expected`.
     Raises:
       CheckpointError: if the parameters differ from `expected` in name or
         shape, cannot be read or are not finite, or if dtype is another.
@@ -213,17 +211,11 @@ class Checkpoint(abc.ABC):
   def restore_state(
       self, params: trees.Params, param_states: trees.Params
   ) -> tuple[int, trees.Params, trees.Params]:
-    """Read the whole training state, for a training that resumes.
+    """Read the step, the parameters and the optimizer's state, to resume.
 
-    Args:
-      params: The network's parameter tree, as arrays or
-        `jax.ShapeDtypeStruct`s.
-      param_states: The optimizer's, likewise.
-    Returns:
-      The step, the parameters and the optimizer's state, in the given dtypes.
-    Raises:
-      CheckpointError: as `restore_params`, and where the optimizer's state is
-        not as given, or lies in another layout than `save` writes.
+    Parameters and states are given as arrays or `jax.ShapeDtypeStruct`s, whose
+    dtypes the result has. Errors are those of `restore_params`, also where the
+    state is of another optimizer, or in another layout than `save` writes.
     """
     raise errors.CheckpointError(
         f'The checkpoint {self.folder} ({self.layout.value}) does not hold the'

@@ -38,13 +38,11 @@ _MEMINFO = pathlib.Path('/proc/meminfo')  # exists on Linux
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-  """A batch to decode, and the devices.
+  """A batch to decode, of texts of at most these lengths, and the devices.
 
   Attributes:
     batch_size: Examples per batch, partitioned over the devices along 'data'.
     num_decodes: Samples per example.
-    inputs_length: Maximum tokens per input.
-    targets_length: Maximum tokens per output.
     gamma: Draft tokens per block.
     mesh_shape: Numbers of devices along 'data' and 'model'.
     draft_model_parallel: Whether the draft is partitioned along 'model', as the
@@ -145,12 +143,9 @@ def draft_bytes(
 ) -> DeviceBytes:
   """Return the bytes that the draft needs per device.
 
-  Args:
-    network: The draft's network, as a checkpoint holds it, but for a head that
-      is shortened; None for a draft without parameters and cache of its own.
-    workload: The batch and the mesh.
-    vocab_size: Width of the target's logits, to which the draft's are padded or
-      cut.
+  The network is as a checkpoint holds it, but for a head that is shortened;
+  None for a draft without parameters and cache of its own. Its logits are
+  padded or cut to the target's, `vocab_size`.
   """
   row_logits = workload.gamma * vocab_size
   if network is None:

@@ -108,16 +108,9 @@ class Choice(Protocol):
       target: models_lib.Model | models_lib.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Drafting:
-    """Find the drafter for a target; read no weights.
+    """Find the drafter for a target, as `finding.find`; read no weights.
 
     A job with several drafters finds them all before it reads the first.
-
-    Args:
-      target: The target, loaded or not.
-      vocabulary: Vocabulary of the target; None if there is none to compare
-        with.
-    Raises:
-      ValueError: if the drafter cannot draft for the target.
     """
 
 

@@ -13,11 +13,8 @@ _ESCAPED = {ord(each): f'\\u{ord(each):04x}' for each in '\x85\u2028\u2029'}
 def dumps(value: Any, **options: Any) -> str:
   """Return a value as one line of JSON, without the newline.
 
-  Options are those of `json.dumps`, such as an encoder.
-
-  Raises:
-    ValueError: for NaN and infinities, which JSON does not have, and for lone
-      surrogates, which UTF-8 does not have.
+  Options are those of `json.dumps`, such as an encoder. NaN and infinities,
+  which JSON does not have, and lone surrogates are refused.
   """
   text = json.dumps(value, ensure_ascii=False, allow_nan=False, **options)
   try:
