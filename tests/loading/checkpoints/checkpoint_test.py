@@ -3,7 +3,6 @@
 """Tests of opening, checking and reading checkpoints."""
 
 import collections
-import subprocess
 import sys
 
 import jax
@@ -219,17 +218,9 @@ for layout in checkpoints.Layout:
     raise AssertionError('NaN was not noticed')
 print('all layouts')
 """
-    done = subprocess.run(
-        [sys.executable, '-c', script],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=dict(
-            PYTHONPATH=':'.join(path or '.' for path in sys.path),
-            **processes.environment(4),
-        ),
-    )
-    assert done.stdout == 'all layouts\n'
+    command = [sys.executable, '-c', script]
+    done = processes.outside(command, tmp_path, **processes.environment(4))
+    assert done.stdout == 'all layouts\n', done.stderr
 
 
 def test_relative_path(tmp_path, monkeypatch):

@@ -9,7 +9,6 @@ that the system caches belong to no process.
 """
 
 import pathlib
-import subprocess
 import sys
 
 import jax
@@ -18,6 +17,7 @@ import pytest
 
 from speculative_t5x.loading import models
 from tests import checkpoints_by_hand as by_hand
+from tests import processes
 from tests import tiny
 
 _MB = 2**20
@@ -95,16 +95,9 @@ def write(layout: str, folder: pathlib.Path, num_bytes: int) -> int:
 def test_at_most_twice_the_largest_tensor(tmp_path, layout):
   num_bytes = 64 * _MB
   largest = write(layout, tmp_path / 'model', num_bytes)
-  done = subprocess.run(
-      [sys.executable, '-c', _READ, str(tmp_path / 'model')],
-      check=True,
-      stdout=subprocess.PIPE,
-      text=True,
-      env=dict(
-          PYTHONPATH=':'.join(path or '.' for path in sys.path),
-          JAX_PLATFORMS='cpu',
-          MALLOC_MMAP_THRESHOLD_=str(_MB),
-      ),
+  command = [sys.executable, '-c', _READ, str(tmp_path / 'model')]
+  done = processes.outside(
+      command, tmp_path, JAX_PLATFORMS='cpu', MALLOC_MMAP_THRESHOLD_=str(_MB)
   )
   total, peak = map(int, done.stdout.split())
   assert total > 0.9 * num_bytes > 5 * largest
