@@ -116,11 +116,11 @@ class TextDecoder:
       A `Result` of one input, an `Output` of several.
     Raises:
       TypeError: for an unknown argument.
-      ValueError: for an empty input or a value out of range, for a rule whose
-        outputs cannot be scored, or for hints that the drafter does not read.
+      ValueError: for an empty input or a value out of range, or for hints that
+        the drafter does not read.
     """
     settings = options_lib.change(requests_lib.Settings(), settings)
-    way = self._speculative(settings, answers)
+    way = engine.Engine(self.tokens, answers=answers)
     columns = {'example_ids': example_ids, 'hints': hints}
     return self._decode(way, texts, settings, batch_size, columns)
 
@@ -154,7 +154,7 @@ class TextDecoder:
     memory of one batch. The arguments are those of `decode`.
     """
     settings = options_lib.change(requests_lib.Settings(), settings)
-    way = self._speculative(settings, answers)
+    way = engine.Engine(self.tokens, answers=answers)
     rows = self._rows(texts, {'example_ids': example_ids, 'hints': hints})
     batches = self.tokens.in_batches(rows, settings, batch_size)
     return (
@@ -191,19 +191,6 @@ class TextDecoder:
         batch_size=len(rows),
     ).of(rows)
     return request, rows
-
-  def _speculative(
-      self, settings: requests_lib.Settings, answers: engine.Answers | None
-  ) -> engine.Engine:
-    """Return the way to decode, after a check of the rule."""
-    rule = settings.rule
-    if self.options.rescale_log_probs and not rule.is_lossless:
-      raise ValueError(
-          f'The rule {rule.name} may write tokens that have probability 0 under'
-          ' the distribution sampled from, and so no score. Make the decoder'
-          ' with rescale_log_probs=False.'
-      )
-    return engine.Engine(self.tokens, answers=answers)
 
   def _rows(
       self, texts: Iterable[str], columns: Mapping[str, Iterable[Any] | None]

@@ -7,7 +7,7 @@ slots, length.
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from flax import struct
 from flax.linen import partitioning
@@ -69,13 +69,6 @@ class DraftModel:
   reads_features: bool = False
   drafts_all_wanted = True
 
-  def __post_init__(self):
-    if self.max_draft_tokens < 1:
-      raise ValueError(
-          f'gamma must be at least 1, got {self.max_draft_tokens}. Decode'
-          ' plainly for no draft tokens at all.'
-      )
-
   @property
   def num_uniforms(self) -> int:
     """One per draft token."""
@@ -87,7 +80,6 @@ class DraftModel:
     return self.model.special_ids
 
   def model_calls(self) -> tuple[contracts.ModelCall, ...]:
-    """See `contracts.ModelCall`."""
     call = lambda block, count: contracts.ModelCall(
         self.model, self._begin, block, count, wants_one=block > 1
     )
@@ -97,18 +89,15 @@ class DraftModel:
   def _begin(
       self, params, context: contracts.Context, rows, slots
   ) -> tuple[contracts.Params, contracts.Memory, contracts.Cache]:
-    """See `contracts.ModelCall.begin`."""
     memory, state = self.init(params, context, rows, slots)
     return params, memory.memory, state.cache
 
   def init(
       self, params, context: contracts.Context, rows, slots
   ) -> tuple[DraftModelMemory, DraftModelState]:
-    """See `contracts.Drafter.init`."""
+    known = {'features': context.features} if self.reads_features else {}
     with partitioning.axis_rules(self.rules):
-      started = self.model.start(
-          params, context.inputs, rows, slots, **self._features(context)
-      )
+      started = self.model.start(params, context.inputs, rows, slots, **known)
     state = DraftModelState(started.cache, jnp.zeros((rows,), jnp.int32))
     # Models without inputs have one example per row.
     sizes = [x.shape[0] for x in jax.tree.leaves(context.inputs)]
@@ -120,9 +109,6 @@ class DraftModel:
     )
     return memory, state
 
-  def _features(self, context: contracts.Context) -> dict[str, Any]:
-    return {'features': context.features} if self.reads_features else {}
-
   def propose(
       self,
       params,
@@ -130,7 +116,6 @@ class DraftModel:
       state: DraftModelState,
       view: contracts.View,
   ) -> tuple[contracts.Draft, DraftModelState, contracts.Cache]:
-    """See `contracts.Drafter.propose`."""
     per_example = view.num_tokens.shape[0] // memory.offsets.shape[0]
     offsets = jnp.repeat(memory.offsets, per_example)
 

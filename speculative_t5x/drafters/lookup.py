@@ -91,22 +91,11 @@ class Lookup:
     """See `contracts.Drafter.init`; the state is the alignment of each row.
 
     The alignment is a place in the hints less a place in the output, [rows].
-
-    Raises:
-      ValueError: for inputs or hints that are not token ids, one row per
-        example.
     """
     inputs, hints = context.inputs, context.hints
-    _check_ids('inputs', inputs)
     if hints is None:
       hints = jnp.full((inputs.shape[0], 1), _START, jnp.int32)
     else:
-      _check_ids('hints', hints)
-      if hints.shape[0] != inputs.shape[0]:
-        raise ValueError(
-            f'There are hints for {hints.shape[0]} examples and'
-            f' {inputs.shape[0]} inputs. Give one row of hints per input.'
-        )
       hints = _fill(hints, _START, before=1, after=0)
     inputs = _fill(inputs, _BREAK, before=1, after=1)
     return LookupMemory(hints, inputs), jnp.zeros((rows,), jnp.int32)
@@ -114,7 +103,6 @@ class Lookup:
   def propose(
       self, params, memory: LookupMemory, state, view: contracts.View
   ) -> tuple[contracts.Draft, jax.Array, contracts.Cache]:
-    """See `contracts.Drafter.propose`."""
     texts = _texts(memory, view)
     if self.only_hints:
       texts = texts.only_hints()
@@ -139,10 +127,7 @@ class Lookup:
   ) -> tuple[jax.Array, jax.Array]:
     """Return where each row's draft begins, [rows], and whether there is one.
 
-    Args:
-      texts: Texts to search.
-      aligned: [rows], where the hints go on by the alignment.
-      view: What the drafter sees.
+    By the alignment, the hints go on at `aligned`, [rows].
     """
     width = texts.tokens.shape[1]
     place = jnp.arange(width, dtype=jnp.int32)[None]
@@ -217,14 +202,3 @@ def _fill(
   """Replace what is not a token, and add one value at both ends."""
   tokens = jnp.where(tokens < 0, value, tokens).astype(jnp.int32)
   return jnp.pad(tokens, ((0, 0), (before, after)), constant_values=value)
-
-
-def _check_ids(name: str, tokens: object) -> None:
-  shape, dtype = getattr(tokens, 'shape', ()), getattr(tokens, 'dtype', None)
-  is_integer = dtype is not None and jnp.issubdtype(dtype, jnp.integer)
-  if len(shape) != 2 or not is_integer:
-    raise ValueError(
-        f'The lookup drafter copies from token ids, and the {name} are'
-        f' {type(tokens).__name__} of shape {shape} and type {dtype}. Give'
-        ' integers [examples, length], or another drafter.'
-    )

@@ -55,15 +55,16 @@ def make_mesh(
 ) -> jax.sharding.Mesh:
   """Make a mesh with axes data and model of the first data * model devices.
 
-  Args:
-    data: Number of devices along the data axis.
-    model: Number of devices along the model axis.
-    devices: Devices to choose from; None for all.
   Raises:
     MeshError: if a size is not a whole number of at least 1, or if there are
       too few devices; if `devices` is None and JAX connects several processes.
   """
-  check_axes(data, model)
+  for name, size in ((DATA_AXIS, data), (MODEL_AXIS, model)):
+    if not isinstance(size, int) or size < 1:
+      raise MeshError(
+          f'The {name} axis of the mesh must be a whole number and at least 1,'
+          f' got {size!r}.'
+      )
   if devices is None:
     check_one_process()
     devices = jax.devices()
@@ -86,13 +87,10 @@ def make_abstract_mesh(data: int, model: int) -> jax.sharding.AbstractMesh:
 
 
 def from_shape(shape: Sequence[int]) -> jax.sharding.Mesh | None:
-  """Return the mesh of a job's setting; None for one device.
+  """Return the mesh of a job's setting, (data, model); None for one device.
 
-  Args:
-    shape: Sizes of the axes data and model.
   Raises:
-    MeshError: for a shape that is not two numbers, or needs more devices than
-      there are.
+    MeshError: for a shape that is not two numbers; see `make_mesh`.
   """
   try:
     data, model = shape
@@ -106,12 +104,9 @@ def from_shape(shape: Sequence[int]) -> jax.sharding.Mesh | None:
 
 
 def check_one_process() -> None:
-  """Check that JAX does not connect several processes.
+  """Raise MeshError if JAX connects several processes.
 
-  The jobs of connected processes would wait for each other forever.
-
-  Raises:
-    MeshError: if it does.
+  Their jobs would wait for each other forever.
   """
   if (count := jax.process_count()) > 1:
     raise MeshError(
@@ -121,31 +116,13 @@ def check_one_process() -> None:
     )
 
 
-def check_axes(data: int, model: int) -> None:
-  """Check the sizes of a mesh's axes.
-
-  Raises:
-    MeshError: if a size is not a whole number of at least 1.
-  """
-  for name, size in ((DATA_AXIS, data), (MODEL_AXIS, model)):
-    if not isinstance(size, int) or size < 1:
-      raise MeshError(
-          f'The {name} axis of the mesh must be a whole number and at least 1,'
-          f' got {size!r}.'
-      )
-
-
 def describe(mesh: Mesh | None) -> dict[str, int]:
   """Return the sizes of the axes by name; empty without a mesh."""
   return {} if mesh is None else dict(mesh.shape)
 
 
 def check_batch(mesh: Mesh | None, batch_size: int) -> None:
-  """Check that a batch can be partitioned along the data axis.
-
-  Raises:
-    MeshError: if it cannot.
-  """
+  """Raise MeshError for a batch that the data axis does not divide."""
   if mesh is None or batch_size % mesh.shape[DATA_AXIS] == 0:
     return
   parts = mesh.shape[DATA_AXIS]
@@ -156,12 +133,7 @@ def check_batch(mesh: Mesh | None, batch_size: int) -> None:
 
 
 def round_up(mesh: Mesh | None, batch_size: int) -> int:
-  """Return the smallest multiple of the data axis from a batch size on.
-
-  Args:
-    mesh: None for one device.
-    batch_size: Examples per batch, at least 1.
-  """
+  """Return the smallest multiple of the data axis from a batch size on."""
   parts = 1 if mesh is None else mesh.shape[DATA_AXIS]
   return -(-batch_size // parts) * parts
 
@@ -174,13 +146,8 @@ def named_sharding(
 ) -> jax.sharding.NamedSharding:
   """Return the sharding of an array with named axes.
 
-  Args:
-    mesh: A mesh with any axes.
-    rules: Mesh axes by logical axis names.
-    axes: A logical name per axis of the array; None for an axis that is never
-      partitioned.
-    shape: Shape of the array. An axis whose size is not divisible by the number
-      of devices is replicated.
+  An axis without a name is never partitioned. One whose size is not divisible
+  by the number of devices is replicated.
   """
   cuts = partitioning.logical_to_mesh_axes(tuple(axes), tuple(rules))
   spec = [
@@ -217,12 +184,7 @@ def constrain(x: jax.Array, axes: Sequence[str | None]) -> jax.Array:
   """Constrain the sharding of an array inside a compiled function.
 
   The mesh and rules are those in force, which `scope` or T5X has set. Without
-  either the array is returned unchanged.
-
-  Args:
-    x: Any array.
-    axes: A logical name per axis of the array; None for an axis that is never
-      partitioned.
+  either the array is returned unchanged. For the axes see `named_sharding`.
   """
   rules = partitioning.get_axis_rules()
   mesh = mesh_in_force() if rules else None

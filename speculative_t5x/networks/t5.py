@@ -74,37 +74,27 @@ class T5Config(t5_modules.Sizes):
     return {'joined_kv': self.num_heads}
 
   def init(self, key: jax.Array) -> contracts.Params:
-    """See `network.Network.init`."""
     return core.unfreeze(_init(self, key)['params'])
 
   def axes(self) -> Any:
-    """See `network.Network.axes`."""
     variables = _abstract_variables(self)
     return core.unfreeze(partitioning.get_axis_names(variables['params_axes']))
 
   def prepared(self, platform: str, merged: bool) -> 'T5Config':
-    """See `network.Network.prepared`."""
     config = t5_preparation.prepare_config(self, platform)
     return t5_preparation.merge_config(config) if merged else config
 
   def prepare(self, leaves: network.Leaves, merged: bool) -> network.Leaves:
-    """See `network.Network.prepare`."""
     leaves = t5_preparation.prepare_each(self, leaves)
     return t5_preparation.merge_each(self, leaves) if merged else leaves
 
   def encode(
       self, params: contracts.Params, inputs: jax.Array
   ) -> jax.Array:
-    """Run the encoder.
+    """Run the encoder; return [examples, inputs_length, embed].
 
     Without a reverse-mode gradient, see `input_widths.at_smallest`: training
     calls `features`.
-
-    Args:
-      params: Parameters of the network.
-      inputs: [examples, inputs_length] int32, see `network.Network`.
-    Returns:
-      [examples, inputs_length, embed].
     """
     inputs = sharding.constrain(inputs, ('batch', 'length'))
     is_input = inputs >= 0
@@ -126,24 +116,10 @@ class T5Config(t5_modules.Sizes):
   def start(
       self, params, inputs, rows, slots, features=None
   ) -> contracts.Started:
-    """See `network.Network.start`.
-
-    Args:
-      params: Parameters of the network.
-      inputs: [examples, inputs_length] int32, see `network.Network`.
-      rows: Sequences to decode.
-      slots: Positions of the cache.
-      features: [examples, inputs_length, embed], what `encode` returned for the
-        same inputs, here or in the network whose features are read; None to run
-        the encoder.
-    Raises:
-      ValueError: for features of another shape or dtype, or without any where
-        the network has no encoder.
-    """
+    """See `network.Network.start`; the features are those of `encode`."""
     if features is None:
       features = self.encode(params, inputs)
     else:
-      self._check_features(features, inputs)
       features = sharding.constrain(features, ('batch', 'length', 'embed'))
     return contracts.Started(
         self._project(params, features, inputs >= 0),
@@ -152,17 +128,6 @@ class T5Config(t5_modules.Sizes):
         first_tokens=None,
         features=features,
     )
-
-  def _check_features(self, features: jax.Array, inputs: jax.Array) -> None:
-    shape = *inputs.shape, self.width_of_inputs
-    dtype = jnp.dtype(self.dtype)
-    if features.shape != shape or features.dtype != dtype:
-      raise ValueError(
-          f'Features of shape {features.shape} and type {features.dtype} were'
-          f' given for inputs whose features have shape {shape} and type'
-          f' {dtype}. Give what the same target has computed of the same'
-          ' inputs, or None.'
-      )
 
   def _project(
       self, params: contracts.Params, features: jax.Array, is_input: jax.Array
@@ -192,7 +157,6 @@ class T5Config(t5_modules.Sizes):
   def decode(
       self, params, memory: T5Memory, cache, tokens, positions, at
   ) -> tuple[jax.Array, contracts.Cache]:
-    """See `network.Network.decode`."""
     rows = tokens.shape[0]
     if rows == 1:
       memory, tokens, positions, at = jax.tree.map(
@@ -271,8 +235,6 @@ class T5Config(t5_modules.Sizes):
 
     Its parameters are the network's own; those of later layers are not read.
 
-    Args:
-      count: Number of decoder layers.
     Raises:
       ValueError: if there is no such layer.
     """
@@ -304,10 +266,7 @@ class T5Config(t5_modules.Sizes):
     return dataclasses.replace(self, separate_head=True)
 
   def take_head(self, params: contracts.Params) -> contracts.Params:
-    """Return the final norm and the head, under T5X's names.
-
-    A tied head is returned as one of its own.
-    """
+    """Return the final norm and the head, which may be tied, by T5X's names."""
     decoder = params['decoder']
     if 'logits_dense' not in decoder:
       tied = params['token_embedder']['embedding']

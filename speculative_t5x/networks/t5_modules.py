@@ -381,15 +381,10 @@ class Transformer(nn.Module):
       enable_dropout: bool = True,
       is_input: jax.Array | None = None,
   ) -> jax.Array:
-    """Encode inputs.
+    """Encode [batch, inputs_length] int32; return [..., embed].
 
-    Args:
-      encoder_input_tokens: [batch, inputs_length] int32.
-      enable_dropout: Whether to drop units, at the rate of the sizes.
-      is_input: [batch, inputs_length] bool, False where there is no token; None
-        for T5X's convention, that id 0 is not a token.
-    Returns:
-      [batch, inputs_length, embed].
+    `is_input` is False where there is no token; None for T5X's convention, that
+    id 0 is not a token.
     """
     if is_input is None:
       is_input = encoder_input_tokens > 0
@@ -424,17 +419,6 @@ class Transformer(nn.Module):
         cross_mask=cross_mask,
         deterministic=not enable_dropout,
     )
-
-  def head(self, x: jax.Array, enable_dropout: bool = True) -> jax.Array:
-    """Return the logits of a decoder layer's output.
-
-    Args:
-      x: [batch, length, embed].
-      enable_dropout: Whether to drop out activations, as in training.
-    Returns:
-      [batch, length, vocab] float32.
-    """
-    return self.decoder.head(x, deterministic=not enable_dropout)
 
   def __call__(
       self,

@@ -33,9 +33,7 @@ HEAD = 'decoder/logits_dense/kernel'
 def prepare_config(config: t5_modules.Sizes, platform: str) -> t5_modules.Sizes:
   """Return the config of the network that takes the output of `prepare`.
 
-  Args:
-    config: The config of the checkpoint's network.
-    platform: JAX's name of the platform to decode on, e.g. 'tpu'.
+  It suits a platform, by JAX's name, on which to decode.
   """
   return dataclasses.replace(
       config,
@@ -53,12 +51,8 @@ def prepare(
   twice as long as reading one stored as [embed, vocab]. The head keeps its
   dtype, because T5 computes the logits in float32.
 
-  Args:
-    config: The config of the checkpoint's network.
-    params: Its parameter tree, under T5X's names; arrays on any mesh.
-  Returns:
-    The config and the parameters to decode with. Values change only by the
-    cast.
+  The parameters are under T5X's names, on any mesh. Values change only by the
+  cast.
   """
   leaves = traverse_util.flatten_dict(params, sep='/').items()
   prepared = traverse_util.unflatten_dict(
@@ -84,14 +78,9 @@ def merge_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
   faster with fewer and larger products. On a mesh, partitioning a merged kernel
   would split it across heads.
 
-  Args:
-    config: The config of the network.
-    leaves: Named parameters, as `prepare_each` yields them. Those that wait for
-      the others of their kernel are held, and no more.
-  Yields:
-    The parameters of the network of `merge_config`. Values are unchanged.
-  Raises:
-    ValueError: at the end, if a part of a merged kernel is missing.
+  The leaves, all of the network's, are as `prepare_each` yields them. Those
+  that wait for the others of their kernel are held, and no more. Values are
+  unchanged.
   """
   waiting = {}
   for name, leaf in leaves:
@@ -104,21 +93,13 @@ def merge_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
       jax.block_until_ready(leaf)  # only then is the memory of its parts free
     yield name, leaf
     del leaf
-  if waiting:
-    raise ValueError(
-        f'The parameters have {min(waiting)} without the others that it is'
-        ' merged with. Give all parameters of the network.'
-    )
 
 
 def separate(config: t5_modules.Sizes, params: Params) -> Params:
   """Return prepared parameters under T5X's names, as T5X's network reads them.
 
-  Kernels that were merged are copied, all others are shared.
-
-  Args:
-    config: The config of the prepared network, without a shortened head.
-    params: Its parameters, on one device.
+  Kernels that were merged are copied, all others are shared. They are on one
+  device, and the head is not a short one.
   """
   found = {}
   for name, leaf in traverse_util.flatten_dict(params, sep='/').items():
@@ -141,12 +122,7 @@ def merged_kernel(
 ) -> tuple[str, tuple[str, ...]] | None:
   """Return the name of the merged kernel that a kernel becomes a part of.
 
-  Args:
-    config: The config of the network.
-    name: Name of the parameter, e.g. decoder/layers_0/mlp/wi_0/kernel.
-  Returns:
-    That name, and the names of all parts, in order; None for what is not
-    merged.
+  With it come the names of all parts, in order; None for what is not merged.
   """
   block, _, part = name.removesuffix('/kernel').rpartition('/')
   match block.rpartition('/')[2]:
@@ -172,15 +148,10 @@ def merge_config(config: t5_modules.Sizes) -> t5_modules.Sizes:
 def shorten_head(
     config: t5_modules.Sizes, params: Params, ids: np.ndarray
 ) -> tuple[t5_modules.Sizes, Params]:
-  """Restrict the head to some tokens; all others get logit -inf.
+  """Restrict the head of a prepared network to some tokens.
 
-  Args:
-    config: The config of a prepared network.
-    params: Its parameters.
-    ids: [n] int, the tokens, different from each other.
-  Returns:
-    The config and the parameters to decode with. The remaining logits are
-    unchanged.
+  All others get logit -inf; the remaining logits are unchanged.
+
   Raises:
     ValueError: if there is no id, or one that is repeated or outside the
       network's vocabulary.

@@ -34,73 +34,13 @@ def check(policy: contracts.DraftLengthPolicy) -> None:
 
 
 def check_gamma(policy: contracts.DraftLengthPolicy, gamma: int) -> None:
-  """Check that a policy can decide for a drafter; compute nothing.
+  """Check that a policy can decide for a gamma; compute nothing.
 
-  Args:
-    policy: Checked by `check`.
-    gamma: The most draft tokens of the drafter.
   Raises:
-    ValueError: if it has no costs for this gamma, or wants anything but an
-      integer per row.
+    ValueError: if it has no costs for this gamma.
   """
   rows = jnp.zeros((2,), jnp.int32)
-  jax.eval_shape(lambda: num_wanted(policy, policy.init(2), rows, gamma))
-
-
-def num_wanted(
-    policy: contracts.DraftLengthPolicy,
-    state: Any,
-    num_remaining: jax.Array,
-    gamma: int,
-) -> jax.Array:
-  """Ask a policy and check the answer's form, while it is traced.
-
-  For the arguments and the result see `contracts.DraftLengthPolicy.num_wanted`.
-
-  Raises:
-    ValueError: for anything but an integer per row.
-  """
-  found = policy.num_wanted(state, num_remaining, gamma)
-  shape, dtype = jnp.shape(found), jnp.result_type(found)
-  if shape != num_remaining.shape or not jnp.issubdtype(dtype, jnp.integer):
-    raise ValueError(
-        f'The policy {policy.name} wants draft tokens of shape {shape} and type'
-        f' {dtype} instead of {num_remaining.shape} and int32, one number per'
-        ' row.'
-    )
-  return jnp.asarray(found, jnp.int32)
-
-
-def continues(
-    policy: contracts.DraftLengthPolicy,
-    state: Any,
-    progress: Any,
-    logits: jax.Array,
-    tokens: jax.Array,
-    gamma: int,
-) -> tuple[jax.Array, Any]:
-  """Ask a policy and check the answer's form, while it is traced.
-
-  For the arguments and the result see `contracts.DraftLengthPolicy.continues`.
-
-  Raises:
-    ValueError: for anything but a bool per row and the next progress.
-  """
-  found = policy.continues(state, progress, logits, tokens, gamma)
-  if not isinstance(found, tuple) or len(found) != 2:
-    raise ValueError(
-        f'The policy {policy.name} must return two values from continues:'
-        ' whether to draft on, and the next progress.'
-    )
-  wanted, progress = found
-  shape, dtype = jnp.shape(wanted), jnp.result_type(wanted)
-  if shape != tokens.shape or dtype != jnp.bool_:
-    raise ValueError(
-        f'The policy {policy.name} returned whether to draft on in shape'
-        f' {shape} and type {dtype} instead of {tokens.shape} and bool, one'
-        ' value per row.'
-    )
-  return wanted, progress
+  jax.eval_shape(lambda: policy.num_wanted(policy.init(2), rows, gamma))
 
 
 class DraftsOn:
@@ -117,7 +57,6 @@ class DraftsOn:
       tokens: jax.Array,
       gamma: int,
   ) -> tuple[jax.Array, None]:
-    """See `contracts.DraftLengthPolicy.continues`."""
     return contracts.drafts_on(progress, logits, tokens)
 
 
@@ -134,7 +73,6 @@ class Fixed(DraftsOn):
   def num_wanted(
       self, state: None, num_remaining: jax.Array, gamma: int
   ) -> jax.Array:
-    """See `contracts.DraftLengthPolicy.num_wanted`."""
     return jnp.full_like(num_remaining, gamma)
 
   def update(self, state: None, outcome) -> None:

@@ -19,7 +19,6 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
@@ -64,7 +63,6 @@ def step(
     there.
 
   Args:
-    setup: Models and rules.
     batch: What the rows have read. The keys are not used here.
     state: Rows that have ended stay as they are.
     uniforms: [rows, num_uniforms(setup), 2] random bits, see `uniforms`: the
@@ -109,14 +107,7 @@ def drafted(
     state: state_lib.State,
     uniforms: jax.Array,
 ) -> contracts.Draft:
-  """Return the draft of a step, cut to the tokens that can be accepted.
-
-  Args:
-    setup: Models, drafter and rules.
-    batch: What the models have read for the rows.
-    state: State of the rows.
-    uniforms: [rows, num_uniforms, 2] uint32. Random bits of the step.
-  """
+  """Return the draft of a `step`, cut to the tokens that can be accepted."""
   own, *_ = _divide(setup, uniforms)
   draft, *_ = _draft(setup, batch, state, own)
   return _cut(setup, draft)
@@ -247,8 +238,8 @@ def _num_wanted(setup, batch, state) -> jax.Array:
   if not gamma:  # plain decoding, which policies know nothing of
     return jnp.zeros_like(state.num_tokens)
   num_remaining = batch.limits - state.num_tokens
-  num_wanted = draft_length.num_wanted(
-      policy, state.policy_state, num_remaining, gamma
+  num_wanted = jnp.asarray(
+      policy.num_wanted(state.policy_state, num_remaining, gamma), jnp.int32
   )
   # With r tokens left a block of r draft tokens is enough: if all are accepted,
   # the bonus token is past the limit and is not committed.
@@ -257,12 +248,11 @@ def _num_wanted(setup, batch, state) -> jax.Array:
 
 
 def _continues(setup, state, progress, logits, tokens):
-  """See `contracts.View.continues`."""
   # What follows the end of sequence cannot be accepted.
   is_end = setup.target.special_ids.is_end(tokens)
   gamma = setup.drafter.max_draft_tokens
-  wanted, progress = draft_length.continues(
-      setup.policy, state.policy_state, progress, logits, tokens, gamma
+  wanted, progress = setup.policy.continues(
+      state.policy_state, progress, logits, tokens, gamma
   )
   return wanted & ~is_end, progress
 
@@ -295,10 +285,27 @@ def propose(
         f' {type(draft).__name__}.'
     )
   rows, gamma = view.num_tokens.shape[0], drafter.max_draft_tokens
-  _check_shapes(draft, rows, gamma, vocab_size)
+  form = _form_of_draft(draft, rows, gamma, vocab_size)
+  _check_form(f'{name} returned its draft', form, draft)
   _check_form(f'{name} returned its state', state, after)
   _check_form(f"{name} returned the target's cache", view.target.cache, cache)
   return draft, after, cache
+
+
+def _form_of_draft(
+    draft: contracts.Draft, rows: int, gamma: int, vocab_size: int
+) -> contracts.Draft:
+  """Return the shapes and types that a draft of these kinds must have."""
+  form = jax.ShapeDtypeStruct
+  expected = contracts.Draft(
+      form((rows, gamma), jnp.int32), form((rows,), jnp.int32)
+  )
+  if draft.probs is not None or draft.is_point_mass is not None:
+    dtype = jnp.result_type(jnp.float32 if draft.probs is None else draft.probs)
+    expected = expected.replace(probs=form((rows, gamma, vocab_size), dtype))
+  if draft.is_point_mass is not None:
+    expected = expected.replace(is_point_mass=form((rows, gamma), bool))
+  return expected
 
 
 def _policy_state(policy, state: Any, outcome: outcome_lib.Outcome) -> Any:
@@ -308,62 +315,27 @@ def _policy_state(policy, state: Any, outcome: outcome_lib.Outcome) -> Any:
   return after
 
 
-def _check_form(what: str, before: Any, after: Any) -> None:
-  """Check that a pytree has the form of the one before it.
+def _check_form(what: str, expected: Any, found: Any) -> None:
+  """Check that a pytree has the form of another one.
 
   Raises:
     ValueError: naming the first difference.
   """
-  if difference := _difference(before, after):
-    raise ValueError(
-        f'{what} with {difference}. Its structure, shapes and types must not'
-        ' change during decoding.'
-    )
-
-
-def _difference(before: Any, after: Any) -> str | None:
-  """Return the first difference in form of two pytrees, None without one."""
-  if jax.tree.structure(before) != jax.tree.structure(after):
-    return 'another structure'
-  show = lambda x: f'{jax.typeof(x).dtype}{list(jnp.shape(x))}'
-  leaves = zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True)
-  forms = [(show(one), show(other)) for one, other in leaves]
-  different = (f'{two} instead of {one}' for one, two in forms if one != two)
-  return next(different, None)
-
-
-def _check_shapes(
-    draft: contracts.Draft, rows: int, gamma: int, vocab_size: int
-) -> None:
-  """Check the fields of a draft.
-
-  Raises:
-    ValueError: naming the field of another shape or type than its own.
-  """
-  if draft.probs is None and draft.is_point_mass is not None:
-    raise ValueError(
-        'The drafter made a Draft with is_point_mass and without probs. Leave'
-        ' out both if all its tokens are point masses.'
-    )
-  shapes = {
-      'tokens': (rows, gamma),
-      'lengths': (rows,),
-      'probs': (rows, gamma, vocab_size),
-      'is_point_mass': (rows, gamma),
-  }
-  for name, shape in shapes.items():
-    field = getattr(draft, name)
-    found = shape if field is None else jnp.shape(field)
-    if found != shape:
+  one, other = _forms(expected), _forms(found)
+  for place in {**one, **other}:
+    if one.get(place) != other.get(place):
       raise ValueError(
-          f'The drafter made a Draft whose {name} has shape {found} instead of'
-          f' {shape}. See contracts.Draft for the shapes.'
+          f'{what} with {other.get(place)} instead of {one.get(place)}'
+          f'{f" at {place}" if place else ""}. Structure, shapes and types must'
+          ' be those of speculation.contracts, and the same in every step.'
       )
-  for name in ('tokens', 'lengths'):
-    if (dtype := jnp.result_type(getattr(draft, name))) != jnp.int32:
-      raise ValueError(
-          f'The drafter made a Draft whose {name} are {dtype} instead of int32.'
-      )
+
+
+def _forms(tree: Any) -> dict[str, str]:
+  """Return type and shape of each array by its place."""
+  show = lambda x: f'{jnp.result_type(x)}{list(jnp.shape(x))}'
+  leaves, _ = jax.tree.flatten_with_path(tree)
+  return {jax.tree_util.keystr(path): show(leaf) for path, leaf in leaves}
 
 
 def _cut(setup: state_lib.Setup, draft: contracts.Draft) -> contracts.Draft:

@@ -31,17 +31,6 @@ class Uniforms:
   values: jax.Array
   user: str = struct.field(pytree_node=False)
 
-  def __getitem__(self, index) -> None:
-    """Refuse an index, which JAX would clamp.
-
-    Raises:
-      TypeError: always.
-    """
-    raise TypeError(
-        'Uniforms are divided and not indexed: first, rest = uniforms.split(1,'
-        ' n - 1), each [rows, count, 2].'
-    )
-
   def split(self, *counts: int) -> tuple[jax.Array, ...]:
     """Return the uniforms in groups, each [rows, count, 2], in order.
 
@@ -69,11 +58,8 @@ def coins(
   """Return uniforms as floats in [0, 1), as fine-grained as their dtype.
 
   They are the 64 bits / 2^64, rounded, and never 1. A coin is below 1e-12 with
-  probability 1e-12; a float32 of `jax.random.uniform`, with 1.2e-7.
-
-  Args:
-    uniforms: [..., 2] random bits.
-    dtype: Type of the probabilities that they are compared with.
+  probability 1e-12; a float32 of `jax.random.uniform`, with 1.2e-7. The dtype
+  is that of the probabilities they are compared with.
   """
   high, low = uniforms[..., 0].astype(dtype), uniforms[..., 1].astype(dtype)
   largest = 1 - jnp.finfo(dtype).epsneg

@@ -23,6 +23,7 @@ from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import uniforms as uniforms_lib
 from speculative_t5x.testing import table_model
 from tests import tiny
 
@@ -192,6 +193,30 @@ def test_an_ended_row_drafts_no_more(tables):
   # The three tokens are one draft; the target calls after it have width 1.
   assert work.num_draft_steps == 3
   assert work.calls_by_width.tolist() == [plain.num_tokens.max() - 1, 0, 1, 0]
+
+
+class AddsToCache(nothing.Nothing):
+  """Drafts nothing, and changes the target's cache."""
+
+  def propose(self, params, memory, state, view):
+    draft, state, cache = super().propose(params, memory, state, view)
+    return draft, state, cache + 1
+
+
+def test_each_drafter_gets_the_cache_of_the_one_before():
+  zeros = jnp.zeros((1,), jnp.int32)
+  view = contracts.View(
+      jnp.zeros((1, 3), jnp.int32),
+      zeros,
+      zeros,
+      uniforms_lib.Uniforms(jnp.zeros((1, 0, 2), jnp.uint32), 'InOrder'),
+      sampling.GREEDY,
+      contracts.TargetView(None, None, jnp.int32(0), zeros, zeros),
+      outcome_lib.none_yet(1, 2),
+  )
+  drafter = in_order.InOrder((AddsToCache(2),) * 3, TABLES)
+  *_, cache = drafter.propose((None,) * 3, (None,) * 3, (None,) * 3, view)
+  assert cache == 3
 
 
 class TestJoin:

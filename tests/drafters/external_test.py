@@ -104,11 +104,10 @@ _bfloat16 = lambda tree: jax.tree.map(lambda x: x.astype(jnp.bfloat16), tree)
 # What `propose` returns in place of a draft, a state and a cache, and what the
 # error names.
 RETURNED = [
-    (_with(tokens=np.zeros((2, 2), int)), r'tokens has shape \(2, 2\)'),
-    (_with(lengths=np.zeros((2, 1), int)), r'lengths has shape \(2, 1\)'),
-    (_with(lengths=np.zeros(2, np.float32)), 'lengths are float32'),
-    (_with(is_point_mass=np.ones((2, 3), bool)), 'without probs'),
-    (_with(probs=np.ones((2, 3, 9))), r'probs .* of \(2, 3, 2048\)'),
+    (_with(tokens=np.zeros((2, 2), np.int32)), r'2, 2\] instead .* .tokens'),
+    (_with(lengths=np.zeros(2, np.float32)), 'float32.* instead .* .lengths'),
+    (_with(is_point_mass=np.ones((2, 3), bool)), r'None instead .* .probs'),
+    (_with(probs=np.ones((2, 3, 9))), r'instead of .*2048\] at .probs'),
     (lambda draft, state, cache: (draft, cache), 'three values'),
     (lambda draft, *rest: (draft.tokens, *rest), 'a contracts.Draft'),
     (lambda draft, _, cache: (draft, draft.lengths, cache), 'its state'),
@@ -150,16 +149,6 @@ class TestMistakes:
   def test_a_class_instead_of_a_loaded_drafter(self):
     with pytest.raises(ValueError, match='must be the path.*RepeatLast'):
       decoder().tokens.with_drafter(repeat_last.RepeatLast, 2)
-
-  def test_uniforms_that_are_indexed(self):
-    class Indexing(repeat_last.RepeatLast):
-
-      def propose(self, params, memory, state, view):
-        return view.uniforms[:, 0]
-
-    request, _ = decoder().make_request(TEXTS)
-    with pytest.raises(TypeError, match='divided and not indexed'):
-      own(Indexing).speculative(request)
 
   def test_a_drafter_that_draws_more_than_it_declares(self):
     @dataclasses.dataclass(frozen=True)

@@ -259,49 +259,9 @@ class TestMarginalGain:
     assert wanted(policy, state) == [GAMMA, GAMMA]
 
 
-class TestCheckGamma:
-
-  def test_gamma_without_costs(self):
-    for kind in (expected_speed.ExpectedSpeed, marginal_gain.MarginalGain):
-      policy = kind(0.1, {2: 1.4, 8: 1.7})
-      draft_length.check_gamma(policy, 7)
-      with pytest.raises(ValueError, match='ends at width 8, but gamma 8 has'):
-        draft_length.check_gamma(policy, 8)
-
-  @pytest.mark.parametrize(
-      ('wants', 'found'),
-      [
-          (lambda rows: rows / 0, r'shape \(2,\) and type float32'),
-          (lambda rows: rows[:1], r'shape \(1,\) and type int32'),
-      ],
-  )
-  def test_anything_but_an_integer_per_row(self, monkeypatch, wants, found):
-    monkeypatch.setattr(
-        draft_length.Fixed,
-        'num_wanted',
-        lambda self, state, num_remaining, gamma: wants(num_remaining),
-    )
-    with pytest.raises(ValueError, match=f'policy fixed wants .* {found}'):
-      draft_length.check_gamma(draft_length.Fixed(), 3)
-
-
-class TestOwnPolicies:
-
-  @pytest.mark.parametrize(
-      ('found', 'message'),
-      [
-          (jnp.ones(2, bool), 'must return two values from continues'),
-          ((jnp.ones((), bool), None), r'in shape \(\) and type bool'),
-          ((jnp.ones(2), None), 'type float32 instead of'),
-      ],
-      ids=str,
-  )
-  def test_continues(self, found, message):
-    class Own(draft_length.Fixed):
-
-      def continues(self, *_):
-        return found
-
-    logits, tokens = jnp.zeros((2, 3)), jnp.zeros(2, jnp.int32)
-    with pytest.raises(ValueError, match=message):
-      draft_length.continues(Own(), None, None, logits, tokens, GAMMA)
+def test_gamma_without_costs():
+  for kind in (expected_speed.ExpectedSpeed, marginal_gain.MarginalGain):
+    policy = kind(0.1, {2: 1.4, 8: 1.7})
+    draft_length.check_gamma(policy, 7)
+    with pytest.raises(ValueError, match='ends at width 8, but gamma 8 has'):
+      draft_length.check_gamma(policy, 8)

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of what each rule promises, and planted faults."""
+"""Tests of what each rule promises."""
 
 import collections
 
@@ -16,7 +16,6 @@ from speculative_t5x.rules import rejection_sampling
 from speculative_t5x.rules import typical_acceptance
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
-from speculative_t5x.speculation import theory
 from speculative_t5x.speculation import verification
 
 
@@ -71,7 +70,7 @@ class TestLenience:
   def test_acceptance_probability(self, factor):
     tables = tables_of(1)
     p, q = first(tables)
-    expected = theory.acceptance_probability(p, q, np.full(len(p), factor))
+    expected = np.sum(np.minimum(p / factor, q), axis=1)
     np.testing.assert_allclose(
         accepted(lenience.make_rule(factor), tables), expected, atol=1e-6
     )
@@ -214,99 +213,3 @@ class TestAcceptedTokens:
 
   def test_as_many_at_temperature_0(self):
     np.testing.assert_allclose(gains(2, temperature=0.0), 0, atol=1e-12)
-
-
-def _residual_of_tokenwise(original):
-  def next_weights(target_probs, draft, num_accepted, target_scale=None):
-    return original(target_probs, draft, num_accepted)
-
-  return next_weights
-
-
-def _without_residual_mass(original):
-  """Let a prefix pass with probability w."""
-
-  def longest(weights, masses, *others):
-    return original(weights, weights, *others)
-
-  return longest
-
-
-def _stops_at_the_first_failure(original):
-  def longest(weights, masses, lengths, uniforms):
-    gamma = weights.shape[1]
-    passes = [
-        original(
-            weights[:, i : i + 1],
-            masses[:, i : i + 1],
-            # The whole draft is the first of one token, and no other is.
-            jnp.where(lengths == i + 1, 1, 2 * (lengths > i)),
-            uniforms[:, i : i + 1],
-        )
-        for i in range(gamma)
-    ]
-    passed = jnp.stack(passes, axis=1) > 0
-    return jnp.sum(jnp.cumprod(passed, axis=1), axis=1)
-
-  return longest
-
-
-def _whole_is_gamma(original):
-  """Drafts are taken for gamma tokens, with no mass behind shorter ones."""
-
-  def longest(weights, masses, lengths, uniforms):
-    count = jnp.arange(1, weights.shape[1] + 1)
-    masses = jnp.where(count < lengths[:, None], masses, 0)
-    found = original(
-        weights, masses, jnp.full_like(lengths, weights.shape[1]), uniforms
-    )
-    return jnp.minimum(found, lengths)
-
-  return longest
-
-
-def _unbounded_weights(original):
-  """Weights are products of p / q, bounded only at the end."""
-
-  def weights(target_probs, draft):
-    p = verification.target_token_probs(target_probs, draft)
-    q = verification.draft_token_probs(draft, p.dtype)
-    products = jnp.cumprod(p / q, axis=1)
-    return jnp.pad(
-        jnp.minimum(products, 1), ((0, 0), (1, 0)), constant_values=1
-    )
-
-  return weights
-
-
-MUTANTS = {
-    'residual of the paper': (
-        verification, 'next_weights', _residual_of_tokenwise, 'sampled',
-    ),
-    'without the residual mass': (
-        block, '_longest_prefix', _without_residual_mass, 'sampled',
-    ),
-    'stops at the first failure': (
-        block, '_longest_prefix', _stops_at_the_first_failure, 'sampled',
-    ),
-    'short drafts end at gamma': (
-        block, '_longest_prefix', _whole_is_gamma, 'short',
-    ),
-    'unbounded weights': (
-        block, '_prefix_weights', _unbounded_weights, 'sampled',
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize('name', MUTANTS)
-def test_mutants_fail(name, monkeypatch):
-  module, attribute, mutate, kind = MUTANTS[name]
-  tables = [
-      testing.random_tables(seed, gamma=3, vocab_size=3, kind=kind)
-      for seed in range(4)
-  ]
-  assert max(testing.distances(BLOCK, tables)) < 1e-12
-  monkeypatch.setattr(module, attribute, mutate(getattr(module, attribute)))
-  distance = max(testing.distances(BLOCK, tables))
-  print(f'{name}: total variation {distance:.3f}')
-  assert distance > 1e-3

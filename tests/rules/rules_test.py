@@ -258,31 +258,17 @@ class TestJobs:
     assert f'rule {LENIENCE}, not lossless' in shown
 
 
-@pytest.fixture(scope='module')
-def decoder():
-  return make_decoder(rescale_log_probs=False)
-
-
-def make_decoder(**options):
+def test_option_of_decode():
   drafter = drafting.Drafting(repeat_last.RepeatLast, 'repeat_last')
-  return workloads.text_decoder(
-      drafter.load(), gamma=3, matmul_precision='highest', **options
+  decoder = workloads.text_decoder(
+      drafter.load(), gamma=3, matmul_precision='highest'
   )
-
-
-class TestPython:
-
-  def test_outputs_that_have_no_score(self):
-    with pytest.raises(ValueError, match='lenience may .* rescale_log_probs=F'):
-      make_decoder().decode(TEXTS, rule=lenience.make_rule(0.5))
-
-  def test_option_of_decode(self, decoder):
-    found = decoder.decode(TEXTS, rule=lenience.make_rule(0.0))
-    assert found.statistics['accepted'] == found.statistics['tested'] > 0
-    plain = decoder.decode_plain(TEXTS)
-    for rule in (verification.TOKENWISE, block.BlockVerification()):
-      found = decoder.decode(TEXTS, rule=rule)
-      assert found.tokens == plain.tokens
+  found = decoder.decode(TEXTS, rule=lenience.make_rule(0.0))
+  assert found.statistics['accepted'] == found.statistics['tested'] > 0
+  plain = decoder.decode_plain(TEXTS)
+  for rule in (verification.TOKENWISE, block.BlockVerification()):
+    found = decoder.decode(TEXTS, rule=rule)
+    assert found.tokens == plain.tokens
 
 
 class TestDescription:
