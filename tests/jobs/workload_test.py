@@ -120,13 +120,16 @@ def _of_compare(made):
 
 
 @pytest.mark.parametrize(
-    ('make', 'rule'),
-    [(_of_workload, _RULE), (_of_compare, verification.TOKENWISE)],
+    ('make', 'draft_sampling', 'rule'),
+    [
+        (_of_workload, _DRAFTS, _RULE),
+        (_of_compare, _OWN, verification.TOKENWISE),  # decodes plainly
+    ],
 )
-def test_settings_reach_the_requests(made, make, rule):
+def test_settings_reach_the_requests(made, make, draft_sampling, rule):
   (request,) = make(made)
   assert request.sampling == _OWN.as_arrays()
-  assert request.draft_sampling == _DRAFTS.as_arrays()
+  assert request.draft_sampling == draft_sampling.as_arrays()
   assert (int(request.seed), request.rule) == (_SEED, rule)
   assert request.inputs.tolist() == _TOKENS.tolist()
   assert request.example_ids.tolist() == [3, 9]
