@@ -111,22 +111,23 @@ def _of_compare(made):
   decoder = tiny.decoder(config, gamma=3, length=_LENGTH)
   record = made.new_record('eval', decoder, _OWN, _DRAFTS, batch_size=2)
   rows = [
-      {'example_id': x.example_id, 'input_tokens': x.tokens,
-       'hint_tokens': x.hints}
+      {'example_id': x.example_id, 'input_tokens': x.tokens}
       for x in _EXAMPLES.rows
-  ]  # fmt: skip
+  ]
   run = compare._Run(record, 'speculative', rows, [[[1]]] * len(rows))
   return [compare._request(run, 1)]
 
 
 @pytest.mark.parametrize(
-    ('make', 'draft_sampling', 'rule'),
+    ('make', 'draft_sampling', 'rule', 'has_hints'),
     [
-        (_of_workload, _DRAFTS, _RULE),
-        (_of_compare, _OWN, verification.TOKENWISE),  # decodes plainly
+        (_of_workload, _DRAFTS, _RULE, True),
+        (_of_compare, _OWN, verification.TOKENWISE, False),  # decodes plainly
     ],
 )
-def test_settings_reach_the_requests(made, make, draft_sampling, rule):
+def test_settings_reach_the_requests(
+    made, make, draft_sampling, rule, has_hints
+):
   (request,) = make(made)
   assert request.sampling == _OWN.as_arrays()
   assert request.draft_sampling == draft_sampling.as_arrays()
@@ -134,4 +135,6 @@ def test_settings_reach_the_requests(made, make, draft_sampling, rule):
   assert request.inputs.tolist() == _TOKENS.tolist()
   assert request.example_ids.tolist() == [3, 9]
   assert request.limits.tolist() == [_LENGTH] * 2
-  assert request.hints[:, :2].tolist() == [[8, 1], [-1, -1]]
+  assert (request.hints is not None) == has_hints
+  if has_hints:
+    assert request.hints[:, :2].tolist() == [[8, 1], [-1, -1]]
