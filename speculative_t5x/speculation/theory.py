@@ -3,14 +3,14 @@
 """Expected gains of speculative decoding: Section 3 of Leviathan et al. (2023).
 
 Closed forms take scalars or arrays, which broadcast, and compute in float64.
-The others take distributions, or the acceptance along a known text. All raise
-ValueError for a value out of range and name the argument and the value.
+`expected_calls` takes the acceptance along a known text. All raise ValueError
+for a value out of range and name the argument and the value.
 
 Legend: alpha in [0, 1] (mean acceptance probability of a draft token, see
 Definition 3.1); gamma, a whole number >= 1 (draft tokens per target call);
 cost_coefficient, c >= 0 (time of a draft step over the time of a target step,
 Definition 3.7); ops_coefficient, c-hat >= 0 (operations per token of the draft
-over those of the target, Definition 3.10); vocab.
+over those of the target, Definition 3.10).
 
 References are to arXiv:2211.17192v2.
 """
@@ -21,8 +21,6 @@ from numpy import typing as npt
 from speculative_t5x.speculation import ranges
 
 Values = np.ndarray | np.generic  # arrays, or numpy's scalars
-
-_MASS_TOLERANCE = 1e-3  # far above the rounding of a softmax in float32
 
 
 def expected_tokens(alpha: npt.ArrayLike, gamma: npt.ArrayLike) -> Values:
@@ -99,32 +97,6 @@ def optimal_gamma(
   return np.sum(added * (gammas * cost + 1) > cost * tokens, axis=-1)
 
 
-def acceptance_probability(
-    target_probs: npt.ArrayLike,
-    draft_probs: npt.ArrayLike,
-    lenience: npt.ArrayLike = 1.0,
-) -> Values:
-  """Return the acceptance probability beta: Theorem 3.5 and Appendix A.5.
-
-  Args:
-    target_probs: p, [..., vocab], standardized (Section 2.2).
-    draft_probs: q, [..., vocab], standardized.
-    lenience: [...] in (0, 1]; only 1 preserves the target's distribution.
-  Returns:
-    Probabilities [...].
-  Raises:
-    ValueError: if an argument is not a distribution, or for a lenience out of
-      range.
-  """
-  target_probs = _distribution('target_probs', target_probs)
-  draft_probs = _distribution('draft_probs', draft_probs)
-  lenience = np.asarray(lenience, np.float64)
-  is_allowed = (lenience > 0) & (lenience <= 1)
-  ranges.check('lenience', lenience, is_allowed, 'lie in (0, 1]')
-  accepted = np.minimum(target_probs / lenience[..., None], draft_probs)
-  return np.minimum(np.sum(accepted, axis=-1), 1)
-
-
 def expected_calls(
     acceptance_probs: npt.ArrayLike, gamma: npt.ArrayLike
 ) -> Values:
@@ -169,14 +141,3 @@ def expected_calls(
     state[..., 0] = begins
     state[..., 1:] = accepted[..., :-1]
   return calls[()]
-
-
-def _distribution(name: str, probs: npt.ArrayLike) -> np.ndarray:
-  probs = np.asarray(probs, np.float64)
-  ranges.check(name, probs, probs >= 0, 'be at least 0')
-  mass = np.sum(probs, axis=-1)
-  is_allowed = np.abs(mass - 1) <= _MASS_TOLERANCE
-  ranges.check(
-      f'The sum of {name}', mass, is_allowed, 'be 1 along the last axis'
-  )
-  return probs

@@ -19,7 +19,6 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import early_exit
 from speculative_t5x.drafters import in_order
 from speculative_t5x.loading.drafters import model_drafting
-from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.testing import all_drafts
@@ -222,14 +221,6 @@ def _last_layers(original):
   return share
 
 
-def _cache_of_last_layers(original):
-  def share(self, params, target):
-    cache = target.cache[-self.exit_layer :]
-    return original(self, params, target)._replace(cache=cache)
-
-  return share
-
-
 def _late(original):
   def propose(self, params, memory, state, view):
     late = view._replace(num_tokens=view.num_tokens + 1)
@@ -249,24 +240,13 @@ def _written_behind(original):
   return propose
 
 
-def _reads_changed(change):
-  """Return `DraftModel.init` in a changed context."""
+def _padding_is_read(original):
+  def init(self, params, context, rows, slots):
+    inputs = jnp.maximum(context.inputs, 0)
+    context = context._replace(inputs=inputs)
+    return original(self, params, context, rows, slots)
 
-  def make(original):
-    def init(self, params, context, rows, slots):
-      return original(self, params, change(context), rows, slots)
-
-    return init
-
-  return make
-
-
-def _every_position_is_input(context: contracts.Context):
-  return context._replace(inputs=jnp.maximum(context.inputs, 0))
-
-
-def _output_of_another_position(context: contracts.Context):
-  return context._replace(features=jnp.roll(context.features, 1, axis=1))
+  return init
 
 
 def _not_rewound(original):
@@ -281,18 +261,10 @@ _EXIT = early_exit.EarlyExit
 MUTANTS = {
     'one layer too many': ('early exit', _EXIT, 'propose', _deeper),
     'inputs of the last layers': ('early exit', _EXIT, '_share', _last_layers),
-    'cache of the last layers': (
-        'early exit', _EXIT, '_share', _cache_of_last_layers,
-    ),
     'one position too late': ('early exit', _EXIT, 'propose', _late),
     'cache left behind': ('early exit', _EXIT, 'propose', _written_behind),
     'padding is read': (
-        'shared encoder', draft_model.DraftModel, 'init',
-        _reads_changed(_every_position_is_input),
-    ),
-    'output of another position': (
-        'shared encoder', draft_model.DraftModel, 'init',
-        _reads_changed(_output_of_another_position),
+        'shared encoder', draft_model.DraftModel, 'init', _padding_is_read,
     ),
     'cache that is not rewound': (
         'shared encoder', draft_model.DraftModel, 'propose', _not_rewound,

@@ -195,27 +195,31 @@ def test_an_ended_row_drafts_no_more(tables):
   assert work.calls_by_width.tolist() == [plain.num_tokens.max() - 1, 0, 1, 0]
 
 
-class AddsToCache(nothing.Nothing):
-  """Drafts nothing, and changes the target's cache."""
+class Handed(nothing.Nothing):
+  """Drafts nothing, keeps its uniforms, and changes the target's cache."""
 
   def propose(self, params, memory, state, view):
-    draft, state, cache = super().propose(params, memory, state, view)
-    return draft, state, cache + 1
+    draft, _, cache = super().propose(params, memory, state, view)
+    (uniforms,) = view.uniforms.split(self.num_uniforms)
+    return draft, uniforms, cache + 1
 
 
-def test_each_drafter_gets_the_cache_of_the_one_before():
+def test_each_drafter_has_its_own_uniforms_and_the_cache_of_the_one_before():
   zeros = jnp.zeros((1,), jnp.int32)
+  words = jnp.arange(12, dtype=jnp.uint32).reshape(1, 6, 2)
   view = contracts.View(
       jnp.zeros((1, 3), jnp.int32),
       zeros,
       zeros,
-      uniforms_lib.Uniforms(jnp.zeros((1, 0, 2), jnp.uint32), 'InOrder'),
+      uniforms_lib.Uniforms(words, 'InOrder'),
       sampling.GREEDY,
       contracts.TargetView(None, None, jnp.int32(0), zeros, zeros),
       outcome_lib.none_yet(1, 2),
   )
-  drafter = in_order.InOrder((AddsToCache(2),) * 3, TABLES)
-  *_, cache = drafter.propose((None,) * 3, (None,) * 3, (None,) * 3, view)
+  drafter = in_order.InOrder((Handed(2, num_uniforms=2),) * 3, TABLES)
+  none = (None,) * 3
+  _, uniforms, cache = drafter.propose(none, none, none, view)
+  np.testing.assert_array_equal(jnp.concatenate(uniforms, axis=1), words)
   assert cache == 3
 
 

@@ -306,7 +306,6 @@ class TabularLoop:
   """The loop on tables, compiled once for all that is data."""
 
   def __init__(self):
-    self.num_traces = 0
     self._run = jax.jit(self._decode)
 
   def decode(self, *, limits=LENGTH, seed=0, **sampling):
@@ -323,7 +322,6 @@ class TabularLoop:
     return state, int(work.num_steps)
 
   def _decode(self, both, limits, seed, sampling):
-    self.num_traces += 1
     model = table_model.Model(VOCAB)
     drafter = draft_model.DraftModel(model, GAMMA, VOCAB)
     setup = state_lib.Setup(

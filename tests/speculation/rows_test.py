@@ -7,14 +7,12 @@ policy, each in a row of its own; ragged limits; batches of several sizes.
 """
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.drafters import autoregression
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import in_order
 from speculative_t5x.speculation import contracts
@@ -149,38 +147,3 @@ def check_equal(found, expected, where):
 @pytest.mark.parametrize('order', ORDERS)
 def test_rows_are_their_own(order):
   check_rows(ORDERS[order])
-
-
-def _fed_with_the_longest(view, drafted, num_fed):
-  """Count what was drawn for other rows after a row's own draft."""
-  last = view.num_tokens + jnp.max(drafted.lengths)
-  return jnp.where(drafted.lengths > 0, last, num_fed)
-
-
-def _fed_as_soon_as_one_is(view, drafted, num_fed):
-  """Take all rows for fed as soon as one drafts."""
-  fed = jnp.maximum(num_fed, view.num_tokens + 1)
-  return jnp.where(jnp.any(drafted.lengths > 0), fed, num_fed)
-
-
-@pytest.mark.parametrize(
-    ('fault', 'order'),
-    [
-        (_fed_with_the_longest, 'model, repeat'),
-        (_fed_with_the_longest, 'model, mixed, model'),
-        (_fed_as_soon_as_one_is, 'likeliest, model'),
-    ],
-)
-def test_numbers_of_the_whole_batch_are_found(fault, order, monkeypatch):
-  draft = autoregression.draft
-
-  @functools.wraps(draft)
-  def faulty(decode, cache, num_fed, first_tokens, view, gamma):
-    drafted, cache, num_fed = draft(
-        decode, cache, num_fed, first_tokens, view, gamma
-    )
-    return drafted, cache, fault(view, drafted, num_fed)
-
-  monkeypatch.setattr(autoregression, 'draft', faulty)
-  with pytest.raises(AssertionError, match='seed'):
-    check_rows(ORDERS[order])

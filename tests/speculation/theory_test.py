@@ -103,27 +103,6 @@ class TestOptimalGamma:
     assert theory.optimal_gamma(0, 0) == 0
 
 
-def _distributions(seed, *shape):
-  return np.random.default_rng(seed).dirichlet(np.ones(5), shape)
-
-
-class TestAcceptanceProbability:
-
-  def test_is_the_sum_over_draft_tokens(self):
-    """A draft token x is accepted with probability min(1, p(x) / (l q(x)))."""
-    target, draft = _distributions(4, 9), _distributions(5, 9)
-    for lenience in (1.0, 0.3):
-      accept_probs = np.minimum(1, target / (lenience * draft))
-      np.testing.assert_allclose(
-          theory.acceptance_probability(target, draft, lenience),
-          np.sum(draft * accept_probs, axis=-1),
-      )
-
-  def test_stays_in_range_whatever_the_rounding(self):
-    probs = np.float32([0.5, 0.5000002, 0, 0])
-    assert theory.acceptance_probability(probs, probs) == 1
-
-
 def _calls_given(is_accepted, gamma):
   """Return the target calls, given which draft tokens would be accepted."""
   position = calls = 0
@@ -259,7 +238,6 @@ class TestResidualVariation:
     assert intervals.residual_variation([1.0, 2.0], [1, 2]) is None
 
 
-_HALF = np.full(2, 0.5)
 # One line per argument that is checked.
 _BAD = {
     'alpha must lie': lambda: theory.expected_tokens([0.5, np.nan], 2),
@@ -267,15 +245,6 @@ _BAD = {
     'gamma must be finite': lambda: theory.operations_factor(0.5, np.inf, 0),
     'cost_coefficient must': lambda: theory.optimal_gamma(0.5, [0, -0.1]),
     'ops_coefficient must': lambda: theory.operations_factor(0.5, 2, np.inf),
-    'target_probs must be': lambda: theory.acceptance_probability(
-        [-0.5, 1.5], _HALF
-    ),
-    'sum of draft_probs': lambda: theory.acceptance_probability(
-        _HALF, [0.5, 0.4]
-    ),
-    'lenience must lie': lambda: theory.acceptance_probability(
-        _HALF, _HALF, 0
-    ),
     'acceptance_probs must have': lambda: theory.expected_calls([], 1),
     'acceptance_probs must lie': lambda: theory.expected_calls([0.5, 1.1], 1),
 }

@@ -72,7 +72,7 @@ def residual_variation(
 def estimate_alpha(betas_by_text: Sequence[npt.ArrayLike]) -> run_record.Alpha:
   """Estimate alpha on texts that the target wrote: Corollary 3.6.
 
-  Of each text the `acceptance_probability` of its tokens, [tokens] float. The
+  Of each text there is the sum of min(p, q) at its tokens, [tokens] float. The
   interval is over whole texts, since tokens of one text are correlated.
   """
   texts = [np.asarray(betas, np.float64) for betas in betas_by_text]

@@ -87,11 +87,10 @@ class TestScore:
     decoded, texts = plain_texts(**settings)
     target = distributions_of(0.0, decoded.sequences, sampling)
     draft = distributions_of(NOISE, decoded.sequences, draft_sampling)
-    betas = theory.acceptance_probability(target, draft)
-    lenient = [
-        theory.acceptance_probability(target, draft, each)
-        for each in acceptance.LENIENCES
-    ]
+    beta = lambda lenience: np.sum(
+        np.minimum(target / lenience, draft), axis=-1
+    )
+    betas, lenient = beta(1), list(map(beta, acceptance.LENIENCES))
     smallest = np.where(target > 0, draft / np.maximum(target, 1e-30), np.inf)
     control = np.minimum(smallest.min(axis=-1), 1)
     take = lambda distributions: np.take_along_axis(
