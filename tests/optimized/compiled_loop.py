@@ -6,8 +6,9 @@ One copy of a cache per step would take a good part of the time of the step, and
 only the compiled program shows it. Copies of it before the loop do not matter.
 """
 
+from collections.abc import Iterable
+import dataclasses
 import math
-import re
 
 import jax
 from jax import lax
@@ -18,6 +19,7 @@ from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.policies import schedule
+from speculative_t5x.research.tpu_aot import hlo
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome
@@ -30,75 +32,42 @@ PLAIN_LENGTH, LENGTH = 52, 49  # 53 slots, a prime, for either
 HEAD_DIM = 64
 FIXED = draft_length.Fixed()
 
-_HEADER = re.compile(r'(?:ENTRY )?%?([\w.\-]+) \(.*\{$')
-_CALLED = re.compile(
-    r'(?:calls|to_apply|body|condition|\w+_computations?)='
-    r'(?:%?([\w.\-]+)|\{([^}]*)\})'
-)
-_BODY = re.compile(r'\bwhile\(.*\bbody=%?([\w.\-]+)')
-_COPY = re.compile(r'= \w+\[([\d,]*)\]\S* (?:copy|transpose|copy-start)\(')
 
-
-def computations(hlo: str) -> dict[str, list[str]]:
-  """Return the instructions of each computation of an HLO module, by name."""
-  found, current = {}, None
-  for line in hlo.splitlines():
-    if match := _HEADER.match(line):
-      current = found.setdefault(match[1], [])
-    elif line.startswith('}'):
-      current = None
-    elif current is not None:
-      current.append(line.strip())
-  return found
-
-
-def called(instruction: str) -> list[str]:
-  names = []
-  for one, several in _CALLED.findall(instruction):
-    names += [one] if one else re.findall(r'[\w.\-]+', several)
-  return names
-
-
-def loop_instructions(hlo: str) -> list[str]:
+def loop_instructions(text: str) -> list[hlo.Instruction]:
   """Return what runs inside any loop, including nested calls and fusions."""
-  bodies = computations(hlo)
-  lines = [line for body in bodies.values() for line in body]
-  return _reached(bodies, [m[1] for line in lines if (m := _BODY.search(line))])
+  program = hlo.parse(text)
+  bodies = [
+      body
+      for each in program.instructions.values()
+      if each.opcode == 'while'
+      for body in each.called['body']
+  ]
+  found = {x.name: x for body in bodies for x in program.within(body)}
+  return list(found.values())
 
 
-def outside_loops(hlo: str) -> list[str]:
+def outside_loops(text: str) -> list[hlo.Instruction]:
   """Return what runs before and after all loops, fusions included."""
-  bodies = computations(hlo)
-  entry = re.search(r'^ENTRY %?([\w.\-]+)', hlo, re.MULTILINE)[1]
+  program = hlo.parse(text)
+  is_loop = lambda name: program.instructions[name].opcode == 'while'
   without = {
-      name: [line for line in body if not _BODY.search(line)]
-      for name, body in bodies.items()
+      computation: [name for name in names if not is_loop(name)]
+      for computation, names in program.computations.items()
   }
-  return _reached(without, [entry])
+  program = dataclasses.replace(program, computations=without)
+  return list(program.within(program.entry))
 
 
-def _reached(bodies: dict[str, list[str]], names: list[str]) -> list[str]:
-  """Return the instructions of computations and of all that they call."""
-  waiting, seen = names, set()
-  while waiting:
-    name = waiting.pop()
-    if name in seen:
-      continue
-    seen.add(name)
-    for line in bodies[name]:
-      waiting += called(line)
-  return [line for name in sorted(seen) for line in bodies[name]]
-
-
-def copies(instructions: list[str], sizes: set[int]) -> list[str]:
+def copies(
+    instructions: Iterable[hlo.Instruction], sizes: set[int]
+) -> list[hlo.Instruction]:
   """Return copies and transposes with as many elements as one of the sizes."""
-  found = []
-  for line in instructions:
-    if match := _COPY.search(line):
-      shape = [int(n) for n in match[1].split(',') if n]
-      if math.prod(shape) in sizes:
-        found.append(line)
-  return found
+  return [
+      each
+      for each in instructions
+      if each.opcode in ('copy', 'transpose', 'copy-start')
+      and math.prod(each.arrays[0].shape) in sizes
+  ]
 
 
 def decoder(length: int, policy=FIXED) -> token_decoder.TokenDecoder:
@@ -149,12 +118,13 @@ class TestNoCacheIsCopied:
     asked = tiny.request(tiny.encoder_tokens(1, inputs_length), LENGTH, 1.0)
     compiled = decoder(LENGTH).compile_speculative(asked)
     sizes = {heads * HEAD_DIM * inputs_length for heads in (2, 3)}
-    hlo = compiled.as_text()
+    inside = loop_instructions(compiled.as_text())
     for size in sizes:
-      assert any(has_size(line, size) for line in loop_instructions(hlo))
-    found = copies(outside_loops(hlo), sizes)
+      assert any(has_size(each, size) for each in inside)
+    found = copies(outside_loops(compiled.as_text()), sizes)
     # Zeros before the first width are copied from one array of them.
-    assert [line for line in found if 'broadcast' not in line] == []
+    is_zeros = lambda each: 'broadcast' in f'{each.operands} {each.op_name}'
+    assert [each for each in found if not is_zeros(each)] == []
 
   def test_bounded_steps(self):
     """`advance` continues a run."""
@@ -177,8 +147,8 @@ class TestNoCacheIsCopied:
     compiled = admit.lower(run, run, places).compile()
     slots = state_lib.cache_slots(LENGTH, GAMMA)
     sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}
-    bodies = computations(compiled.as_text()).values()
-    assert copies([line for body in bodies for line in body], sizes) == []
+    program = hlo.parse(compiled.as_text())
+    assert copies(program.instructions.values(), sizes) == []
 
 
 def setup(it: token_decoder.TokenDecoder) -> state_lib.Setup:
@@ -209,15 +179,16 @@ def begun(it: token_decoder.TokenDecoder, batch: int) -> loop.Run:
 def assert_no_copies(compiled: jax.stages.Compiled, sizes: set[int]) -> None:
   inside = loop_instructions(compiled.as_text())
   for size in sizes:  # the loop is there and works on caches of this size
-    assert any(has_size(line, size) for line in inside)
+    assert any(has_size(each, size) for each in inside)
   assert copies(inside, sizes) == []
 
 
-def has_size(line: str, size: int) -> bool:
-  match = re.search(r'= f32\[([\d,]*)\]', line)
-  return bool(match) and size == math.prod(
-      int(n) for n in match[1].split(',') if n
-  )
+def has_size(instruction: hlo.Instruction, size: int) -> bool:
+  """Return whether its output is one array of a size in float32."""
+  arrays = instruction.arrays
+  if len(arrays) != 1 or arrays[0].dtype != 'f32':
+    return False
+  return math.prod(arrays[0].shape) == size
 
 
 class TestDetector:
