@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 import contextlib
 import os
 import re
-import threading
 import time
 
 from etils import epath
@@ -23,7 +22,8 @@ _MARKER = 'commit_success.txt'
 _UNFINISHED = ('orbax-checkpoint-tmp', 'partial_save')
 # Where TensorStore says what the operating system refused.
 _OS_ERROR_CODE = re.compile(r"\[os_error_code='(\d+)'\]")
-_MAX_WAIT_S = 30.0  # for threads that write on after an error
+# After an error: Orbax's threads and TensorStore write on for a moment.
+_WAITS_S = 0.1, 0.3, 0.6
 
 
 def save(
@@ -96,15 +96,15 @@ def nothing_left_behind(step_folder: epath.Path) -> Iterator[None]:
   """
   _remove_unfinished(step_folder)  # of a process that was killed
   new = [folder for folder in step_folder.parents if not folder.exists()]
-  threads = set(threading.enumerate())
   try:
     yield
   except BaseException as error:
-    _await_new(threads)
-    with contextlib.suppress(OSError, ValueError):  # would hide the error
-      _remove_unfinished(step_folder)
-      for folder in new:  # innermost first, up to one that others write to
-        folder.rmdir()
+    for wait in _WAITS_S:
+      time.sleep(wait)
+      with contextlib.suppress(OSError, ValueError):  # would hide the error
+        _remove_unfinished(step_folder)
+        for folder in new:  # innermost first, up to one that others write to
+          folder.rmdir()
     if reason := _refused(error):
       raise errors.CheckpointError(
           f'The checkpoint {step_folder} cannot be written ({reason}).'
@@ -121,16 +121,6 @@ def _remove_unfinished(step_folder: epath.Path) -> None:
     for name in _UNFINISHED:
       for folder in step_folder.parent.glob(f'{step_folder.name}.{name}*'):
         folder.rmtree()
-
-
-def _await_new(earlier: set[threading.Thread]) -> None:
-  """Wait for Orbax's threads, which write on after an error."""
-  deadline = time.monotonic() + _MAX_WAIT_S
-  for thread in set(threading.enumerate()) - earlier:
-    if type(thread) is not threading.Thread:  # those of a pool never end
-      # Orbax's own `join` raises what the thread raised.
-      left = max(deadline - time.monotonic(), 0.0)
-      threading.Thread.join(thread, left)
 
 
 def _refused(error: BaseException) -> str | None:
