@@ -231,8 +231,7 @@ def _loader(
 ) -> Callable[[_Run], token_decoder.TokenDecoder]:
   """Return a function that loads the decoder of a run.
 
-  Runs on one mesh share their models. `first` is the record of one of them,
-  whose target is that of all; see `compare` for the others.
+  Runs on one mesh share their models. `first` is the record of one of them.
   """
 
   @functools.cache
@@ -326,10 +325,7 @@ def _compare_rows(
     first: _Run,
     second: _Run,
 ) -> list[dict[str, Any]]:
-  """Describe each output that differs between two runs of the same rows.
-
-  Why they differ is found for greedy outputs and for plain samples.
-  """
+  """Describe each output that differs between two runs of the same rows."""
   explain = near_ties.explain if first.is_greedy else near_ties.explain_sample
   found = []
   for row, decodes in enumerate(zip(first.tokens, second.tokens, strict=True)):

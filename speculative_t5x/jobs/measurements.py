@@ -127,8 +127,8 @@ class Measurements:
   ) -> run_record.RunRecord:
     """Add a configuration's record, known or measured, to the folder.
 
-    The programs have the policy of the workload, which has the rule; `alpha` is
-    that of the drafter with these samplings. The folder gets `total` records.
+    The programs have the policy of the workload, which has the rule. The folder
+    gets `total` records.
     """
     decoder = programs.decoder
     settings = self._settings(decoder, workload, batch_size, samplings)
@@ -173,10 +173,9 @@ class Measurements:
       total: int,
       **alphas: run_record.Alpha,
   ) -> run_record.RunRecord:
-    """Add the record of what a rule accepts, without plain decoding.
+    """Add the record of what a rule accepts, known or measured.
 
-    Known or measured. Arguments are those of `walltime`, and `rule_alpha`,
-    alpha under the rule.
+    Arguments are those of `walltime`, and `rule_alpha`, alpha under the rule.
     """
     settings = dataclasses.replace(
         self._settings(decoder, workload, ALPHA_BATCH, samplings),

@@ -111,9 +111,7 @@ def _speeds(
 def table3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Write alpha of every pair, beside the paper's, and Appendix A.2.
 
-  Args:
-    output_dir: Folder for the table, and of what `task_pairs` measured.
-    records: Results of further walltime jobs.
+  The records are results of walltime jobs beside what `task_pairs` measured.
   """
   added = [x for path in _paths(records) for x in runs.read(path)]
   page = markdown_tables.table_3(added, measured_pairs.find(output_dir))
@@ -121,11 +119,7 @@ def table3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
 
 
 def table5(output_dir: Path) -> None:
-  """Write alpha under lenience of every pair, beside Table 5's.
-
-  Args:
-    output_dir: Folder for the table, and of what `task_pairs` measured.
-  """
+  """Write alpha under lenience of every pair, beside Table 5's."""
   page = markdown_tables.table_5(measured_pairs.find(output_dir))
   _write(output_dir, 'table5.md', page)
 
@@ -163,11 +157,8 @@ def figure3(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
 def figure4(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
   """Draw speed and operations over alpha.
 
-  Args:
-    output_dir: Gets the figure; what the tables measured there is laid over it.
-    records: Results of further walltime or simulate jobs.
-  Raises:
-    ValueError: for results without a record to be laid over it.
+  What the tables measured in the output folder, and results of further walltime
+  or simulate jobs, are laid over it.
   """
   _save_points('figure4', figures.figure_4, output_dir, records)
 

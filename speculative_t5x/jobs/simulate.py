@@ -31,9 +31,7 @@ def simulate(
 ) -> list[run_record.RunRecord]:
   """Measure every combination of draft, gamma, rate and temperature.
 
-  The arguments are explained in `configs/runs/simulate.gin`. The output folder
-  gets the files of `outputs.output_folder`, and `walltime.md`, the table that
-  is printed.
+  The arguments are explained in `configs/runs/simulate.gin`.
 
   Returns:
     One run record per combination.

@@ -45,11 +45,7 @@ def prepare(target: models.ModelSource) -> models.ModelSource:
 
 
 def of(decoder: token_decoder.TokenDecoder) -> walltimes.Reference | None:
-  """Return T5X's sampler with the weights of a decoder's target.
-
-  None where T5X cannot be imported, on a mesh, and for a network that T5X does
-  not have.
-  """
+  """Return T5X's sampler with a decoder's target; None where it has no such."""
   if not _is_timed(decoder.target.config, decoder.mesh):
     return None
   return _guest().TemperatureSampling(decoder)

@@ -261,10 +261,7 @@ def _gamma(task: str, draft: str, default: int, temperature: float) -> int:
 
 
 def _best_gamma(alpha: float, cost: float | None, longest: int) -> int | None:
-  """Return the best gamma by Theorem 3.8; None if there is none to run.
-
-  The theorem has none for a drafter that costs nothing or never gains.
-  """
+  """Return the best gamma by Theorem 3.8; None if there is none to run."""
   if not cost:
     return None
   best = int(theory.optimal_gamma(alpha, cost, longest + 1))
@@ -280,9 +277,7 @@ def _measure_pair(
     tables: set[str],
     control_topk: Sequence[int],
 ) -> Iterator[run_record.RunRecord]:
-  """Measure what tables need of a drafter; yield the records.
-
-  The folder gets them too. `first_gamma` returns that of a temperature.
+  """Yield the records that tables need of a drafter, and add them to a folder.
   """
   workload = task.workload
   # Compiled once for all samplings.

@@ -192,8 +192,7 @@ def _measure_drafter(
 ) -> Iterator[tuple[list[run_record.RunRecord], list[str]]]:
   """Yield records and advice of each setting, rule and policy in turn.
 
-  A workload has a rule and a policy, a setting a batch size and samplings; the
-  job measures `total` configurations.
+  A workload has a rule and a policy, a setting a batch size and samplings.
   """
   drafter = decoder.loaded_drafter
   pairs = [pair for _, pair in settings]

@@ -97,13 +97,7 @@ class Workload:
   ) -> placement.Placed:
     """Choose mesh and batch size, where they are not given, and say so.
 
-    Args:
-      target: Target whose weights are still to be read.
-      drafters: Drafts for the target, one after another.
-      vocabulary: Vocabulary of the inputs; None to compare with none.
-      **batches: Values of `placement.Batches` but its lengths.
-    Raises:
-      placement.DoesNotFitError: if the devices have too little memory.
+    The values are those of `placement.Batches` but its lengths.
     """
     placed = placement.place(
         target,
@@ -146,16 +140,8 @@ class Workload:
   ) -> tuple[models.ModelSource, 'examples_lib.Examples']:
     """Find the target, and read the split that it decodes.
 
-    Args:
-      num_examples: Most examples that are read, from the first on; None for
-        all.
-      least: Examples that the split must have.
-    Returns:
-      The target, with the special ids of the task's vocabulary, and examples.
-    Raises:
-      ValueError: if the split has fewer examples; see also
-        `tasks.examples.load` and `task_metrics.check`.
-      vocabularies.VocabularyError: if the vocabulary does not fit the target.
+    At most `num_examples` are read, and the split must have `least`. The target
+    gets the special ids of the task's vocabulary.
     """
     from speculative_t5x.tasks import examples as examples_lib
     from speculative_t5x.tasks import task_metrics
@@ -186,10 +172,7 @@ class Workload:
       num_decodes: int,
       batch_size: int | None,
   ) -> tuple[token_decoder.TokenDecoder, int]:
-    """Load a drafter, if there is one, and the target.
-
-    Returns:
-      The decoder, and the batch size, which is chosen if it is None.
+    """Load drafter and target; return the decoder, and the batch size chosen.
     """
     if drafter is None:  # decode plainly
       drafter, gamma = drafters_lib.Drafting(), 1
@@ -288,8 +271,7 @@ def note_unread_hints(decoder: token_decoder.TokenDecoder) -> None:
 def note_unstopped_drafts(decoder: token_decoder.TokenDecoder) -> None:
   """Print a line on stderr if drafts give a policy nothing to stop them by.
 
-  Policies stop a draft by the distributions of its tokens. A drafter that
-  draws no token, as lookup, has none.
+  A drafter that draws no token, as lookup, has no distributions.
   """
   name = decoder.loaded_drafter.description.name  # None in plain decoding
   drafters = getattr(decoder.drafter, 'drafters', (decoder.drafter,))
@@ -321,10 +303,9 @@ def note_unread_sampling(
 def pad_batch(
     mesh: jax.sharding.Mesh | None, batch_size: int | None
 ) -> int | None:
-  """Return a batch size that the data axis divides.
+  """Return a batch size that the data axis divides, and say so if it changes.
 
-  A line on stderr says so if it is not the one asked for. None is still to be
-  chosen, and stays.
+  None is still to be chosen, and stays.
   """
   if batch_size is None:
     return None

@@ -82,9 +82,7 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
   """Draw the best integer gamma over alpha: Section 3.5, and measured.
 
   Every gamma of a sweep has a mark, since the best one may lie beyond those
-  that were run. The mark of the fastest is large. Those of gammas whose
-  intervals overlap its own are of medium size, and the others small. Single
-  gammas are left out.
+  that were run.
   """
   with figure_style.applied():
     figure, (axes,) = figure_style.panels(
@@ -223,10 +221,9 @@ def _use_ratios(axes: axes_lib.Axes, *values: Sequence[float]) -> None:
 def _number_marks(
     axes: axes_lib.Axes, points: Points, heights: Sequence[float]
 ) -> None:
-  """Write the gamma of each mark beside it, where nothing else is written.
+  """Write the gamma of each mark at the nearest free place around it.
 
-  The nearest free place around a mark is taken, so the layout of the figure
-  must be final. A number that is not beside its mark gets a line to it.
+  The layout of the figure must be final.
   """
   axes.figure.draw_without_rendering()
   places = axes.transData.transform(

@@ -70,8 +70,8 @@ def plain_row(
 ) -> Row:
   """Return the row of decoding by the target alone, one target call per token.
 
-  The times are those of this example at batch size 1. If they add up to more
-  than the measured time of the whole example, the row has no commits.
+  If the times of the parts add up to more than the measured time of the whole
+  example, the row has no commits.
   """
   encoders = [(Kind.TARGET_ENCODER, times.target_encoder_s * 1e3)]
   step = [(Kind.TARGET_STEP, times.t1_ms)]
@@ -81,8 +81,7 @@ def plain_row(
 def speculative_row(
     times: part_sums.StepTimes, gamma: int, num_calls: int, walltime_ms: float
 ) -> Row:
-  """Return the row of speculative decoding by a draft model; see `plain_row`.
-  """
+  """Return the row of speculative decoding; see `plain_row`."""
   encoders = [
       (Kind.TARGET_ENCODER, times.target_encoder_s * 1e3),
       (Kind.DRAFT_ENCODER, times.draft_encoder_s * 1e3),
@@ -181,14 +180,11 @@ _PROCESS = 1  # viewers reserve 0 for idle time
 
 
 def to_trace_events(rows: Sequence[Row]) -> dict:
-  """Return the rows in the trace event format of Perfetto.
+  """Return the rows in the trace event format of Perfetto, for JSON.
 
   Each row is a thread of one process, and each span is a complete event ('X')
-  of its thread. Write the result to a file by `json.dump`, and open the file at
-  https://ui.perfetto.dev or chrome://tracing.
-
-  Times are whole microseconds, the unit of the format, so that no event begins
-  before the previous one ends.
+  of its thread. Times are whole microseconds, the unit of the format, so that
+  no event begins before the previous one ends.
   """
   events = []
   for thread, row in enumerate(rows, start=1):

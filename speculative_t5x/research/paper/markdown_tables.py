@@ -99,10 +99,9 @@ def _factors(row: published.Factors) -> markdown.Row:
 
 
 class _Line(NamedTuple):
-  """A line of Tables 2 and 4.
+  """A line of Tables 2 and 4, and the paper's row beside which it stands.
 
-  `gamma` also says who chose it. The row is that of the paper beside which the
-  line stands.
+  `gamma` also says who chose it.
   """
 
   task: str
@@ -271,8 +270,7 @@ def table_3(
 ) -> markdown.Page:
   """Return Table 3 and the comparison of Appendix A.2.
 
-  The records are of any job, see `points.alphas`. Those of pairs stand beside
-  the paper's values where it has the pair.
+  The records are of any job, see `points.alphas`.
   """
   papers = {(x.task, x.draft): x for x in published.TABLE_3}
   rows = []

@@ -45,9 +45,7 @@ def _name(model: readings.Model) -> str:
 def alphas(
     records: Sequence[run_record.RunRecord],
 ) -> list[tuple[str, float, run_record.Alpha]]:
-  """Return label, temperature and alpha of each pair and temperature.
-
-  They are for Table 3. Records without a measured alpha are left out.
+  """Return label, temperature and alpha of each pair, if it was measured.
 
   Raises:
     ValueError: for two alphas with the same label and temperature.
@@ -82,8 +80,7 @@ class Point(NamedTuple):
 def from_records(records: Sequence[run_record.RunRecord]) -> list[Point]:
   """Return one point per record that has the values of a point.
 
-  Left out are plain runs, and runs whose alpha, c, tokens per call or speedup
-  was not measured, cannot be read (see `judgement`) or is not finite.
+  They must be readable (see `judgement`) and finite.
   """
   readable = map(judgement.readable, records)
   complete = [record for record in readable if _is_complete(record)]

@@ -25,10 +25,7 @@ def make_model(
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
     min_block: int | None = None,
 ) -> models.Model:
-  """Return an abstract model, prepared as `models.make_model` prepares one.
-
-  Without `min_block`, see `t5.T5Config`, it has the default on a TPU.
-  """
+  """Return an abstract model, prepared as `models.make_model` prepares one."""
   prepared = config.prepared('tpu', merged=place.mesh is None)
   if min_block is not None:
     prepared = dataclasses.replace(prepared, min_block=min_block)

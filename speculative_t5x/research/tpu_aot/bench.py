@@ -109,10 +109,7 @@ class Bench:
     )
 
   def describe_draft(self, target: str, draft: str) -> Description:
-    """Return what `describe_target` does of the network that drafts.
-
-    A table has no step outside of the loop.
-    """
+    """Return the same of the network that drafts; a table has no steps."""
     found = by_name.find(draft, self._config(target))
     name = found.description.name
     if found.config is None:
@@ -190,7 +187,7 @@ class Bench:
   def describe_row(self, target: str, row: published.Row) -> Description:
     """Return the roofline cost coefficient and speedup of a Table 2 row.
 
-    The speedup is Theorem 3.8 with a time of its own for verification.
+    By Theorem 3.8 with a time of its own for verification.
     """
     model = self._make(self._config(target))
     draft = self._make(self._config(row.draft), self._draft_rules)

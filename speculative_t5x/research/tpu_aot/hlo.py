@@ -128,10 +128,7 @@ class Program:
     return None if None in bounds else bounds[1] - bounds[0]
 
   def _initial_value(self, loop: Instruction, name: str) -> int | None:
-    """Return the constant that a condition's value has before the first trip.
-
-    None if the value is not a constant.
-    """
+    """Return the constant that a condition's value has at first, if any."""
     source = self._source(self.instructions[name])
     if source.opcode == 'get-tuple-element':
       carried = self._source(self.instructions[loop.operands[0]])

@@ -64,14 +64,7 @@ def compile_decoding(
     decoder: token_decoder.TokenDecoder,
     request: requests_lib.Request,
 ) -> Program:
-  """Compile a decoding loop and analyse it.
-
-  `make` is `compile_plain` or `compile_speculative` of `TokenDecoder`, or
-  `compile_verify`. The decoder is of abstract models, as is the request.
-
-  Raises:
-    DoesNotFitError: if the program does not fit into a device's memory.
-  """
+  """Compile a loop of abstract models and analyse it; see `compile_loop`."""
   shapes = _shapes(decoder, len(request.example_ids))
   gamma = decoder.options.gamma
   return compile_loop(lambda: make(decoder, request), shapes, gamma)

@@ -42,12 +42,7 @@ class Shapes:
       params: Iterable[tuple[int, ...]],
       vocab_size: int,
   ):
-    """Keep the shapes of arrays.
-
-    Args:
-      caches: Shapes of the decoders' self-attention keys and values.
-      params: Shapes of the parameters; small ones are left out.
-      vocab_size: Size of the last axis of the logits.
+    """Keep the shapes of the self-attention caches and of large parameters.
     """
     self._caches = frozenset(map(_unordered, caches))
     self._params = frozenset(
@@ -126,16 +121,12 @@ def read_loop(
 ) -> tuple[Reading, Reading | None]:
   """Analyse the decoding loop, whose number of trips depends on data.
 
-  Args:
-    program: A program with one such loop.
-    shapes: Shapes by which arrays are recognised.
-    num_trips: The trips of other loops whose number depends on data too, by a
-      scope of the traced function.
-    repeated: The scope of the inner loop that is reported by itself, where
-      there is one.
+  `num_trips` has the trips of other such loops, by a scope of the traced
+  function, and `repeated` is the scope of an inner loop.
+
   Returns:
-    One trip with its inner loops; and one trip of the inner loop that is asked
-    for, else of the one with the most cycles per trip, None if there is none.
+    One trip with its inner loops; and one trip of that inner loop, else of the
+    one with the most cycles per trip, None if there is none.
   Raises:
     ValueError: if the program does not have exactly one such loop, or if the
       number of trips of an inner loop is unknown.

@@ -208,10 +208,7 @@ def _table_2(record: Record) -> Iterator[markdown.Row]:
 
 
 def table_2_pairs(record: Record) -> Iterator[tuple[Record, Record]]:
-  """Yield rows of Table 2, each with a compiled pair at its gamma.
-
-  Drafts that the paper has not used stand at the rows of T5-small.
-  """
+  """Yield rows of Table 2, or of T5-small for other drafts, and their pairs."""
   printed = {f't5_1_1_{row["draft"]}' for row in record['table_2']}
   for draft, row in itertools.product(record['drafts'], record['table_2']):
     name = draft['name'] if draft['name'] in printed else 't5_1_1_small'
@@ -228,8 +225,6 @@ def _pair(record: Record, draft: str, gamma: int) -> Record | None:
 
 def _compiled_cost(record: Record, pair: Record) -> float | None:
   """Return the cycles of a later draft step of the loop over a plain step's.
-
-  None for a table, which has no loop over draft tokens.
   """
   later = pair['loop']['draft_step']
   step = _fastest_step(record['target'])

@@ -48,8 +48,8 @@ def count(
 ) -> Call:  # fmt: skip
   """Count the bytes and operations of one call, in its traced program.
 
-  The model is abstract, with shardings, and the rows are those of a device.
-  Positions that a TPU adds to the block do not count. All slots are read.
+  The rows are those of a device. Positions that a TPU adds to the block do not
+  count. All slots are read.
   """
   config = dataclasses.replace(model.config, min_block=1)
   network = network_lib.NetworkModel(config, model.special_ids)

@@ -58,10 +58,6 @@ class Topology:
     """Return the topology with a mesh of all its devices, data x model.
 
     By default all are along the model axis.
-
-    Raises:
-      sharding.MeshError: if `shape` is not two numbers whose product is the
-        number of devices.
     """
     count = len(self.devices)
     shape = (1, count) if shape is None else shape
@@ -115,11 +111,7 @@ def describe(name: str) -> Topology:
 
 
 def check_libtpu() -> str:
-  """Return the version of libtpu.
-
-  Raises:
-    TopologyError: if it is not installed.
-  """
+  """Return the version of libtpu, or raise `TopologyError`."""
   try:
     return importlib.metadata.version('libtpu')
   except importlib.metadata.PackageNotFoundError as error:
