@@ -36,8 +36,7 @@ def measure_methods(
     The records of each task.
   Raises:
     ValueError: for no task, or names that cannot be those of their folders.
-    greedy.MismatchError: see `walltime.measure_walltime`. The table is not
-      written.
+    greedy.MismatchError: see `walltime.measure_walltime`.
   """
   if not tasks:
     raise ValueError(

@@ -5,8 +5,6 @@
 The fields of these classes are the keys of the JSON objects, in their order.
 Keys are stable. A value that does not apply or was not measured is None, null
 in JSON, and never left out. `docs/run_record.md` explains every key.
-
-Legend: gamma (draft tokens per block).
 """
 
 from collections.abc import Mapping

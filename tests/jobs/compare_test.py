@@ -50,27 +50,36 @@ def pair(tmp_path_factory):
 
 
 @pytest.fixture(scope='module')
-def runs(pair, tmp_path_factory):
-  """Output folders of the same eval job by batch size."""
-  folders = {}
-  for batch_size in (4, 2):
-    folders[batch_size] = tmp_path_factory.mktemp('run')
-    evaluation.evaluate(
-        drafter=workloads.drafter(str(pair / 'draft'), workloads.CONFIG),
-        **workloads.job_arguments(
-            mixture_or_task_name=ende.BULLETINS,
-            split='validation',
-            checkpoint_path=str(pair / 'target'),
-            task_feature_lengths={'inputs': 24, 'targets': _LENGTH},
-            output_dir=str(folders[batch_size]),
-            gamma=3,
-            num_examples=_NUM_EXAMPLES,
-            temperature=(0.0, 1.0),
-            batch_size=batch_size,
-            seed=5,
-        ),
-    )
-  return folders
+def evaluate(pair, tmp_path_factory):
+  """Return a function that runs an eval job by batch size, to its folders."""
+
+  def run(**options):
+    folders = {}
+    for batch_size in (4, 2):
+      folders[batch_size] = tmp_path_factory.mktemp('run')
+      evaluation.evaluate(
+          drafter=workloads.drafter(str(pair / 'draft'), workloads.CONFIG),
+          **workloads.job_arguments(
+              mixture_or_task_name=ende.BULLETINS,
+              split='validation',
+              checkpoint_path=str(pair / 'target'),
+              task_feature_lengths={'inputs': 24, 'targets': _LENGTH},
+              output_dir=str(folders[batch_size]),
+              gamma=3,
+              num_examples=_NUM_EXAMPLES,
+              batch_size=batch_size,
+              seed=5,
+              **options,
+          ),
+      )
+    return folders
+
+  return run
+
+
+@pytest.fixture(scope='module')
+def runs(evaluate):
+  return evaluate(temperature=(0.0, 1.0))
 
 
 def _write(path, lines):
@@ -208,17 +217,16 @@ class TestRow:
     decoder = types.SimpleNamespace(place=lambda request: request)
     return lambda *numbers: compare._row(decoder, run, *numbers)
 
-  def test_decode(self, row):
-    found = row(3, 1)
-    assert found.index == 3 and found.is_speculative
-    assert found.request.example_ids.tolist() == [12, 13]
-    assert found.request.limits.tolist() == [3, 3]
-
-  def test_last_batch_is_padded_and_an_empty_line_is_not_decoded(self, row):
-    found = row(4, 0)
-    assert found.index == 0
-    assert found.request.example_ids.tolist() == [14, 0]
-    assert found.request.limits.tolist() == [0, 0]
+  @pytest.mark.parametrize(
+      ('numbers', 'index', 'example_ids', 'limits'),
+      # The last batch is padded, and an empty line is not decoded.
+      [((3, 1), 3, [12, 13], [3, 3]), ((4, 0), 0, [14, 0], [0, 0])],
+  )
+  def test_decode(self, row, numbers, index, example_ids, limits):
+    found = row(*numbers)
+    assert found.index == index and found.is_speculative
+    assert found.request.example_ids.tolist() == example_ids
+    assert found.request.limits.tolist() == limits
 
 
 def test_plain_samples_are_drawn_again_as_they_were(runs, run, monkeypatch):
@@ -253,34 +261,12 @@ def _ends(row, written, position):
   return ends / ends[-1]
 
 
-@pytest.fixture(scope='module')
-def drafted_twice(pair, tmp_path_factory):
-  """Output folders of an eval job with two samplings of the draft model."""
-  folders = []
-  for batch_size in (4, 2):
-    folders.append(tmp_path_factory.mktemp('twice'))
-    evaluation.evaluate(
-        drafter=workloads.drafter(str(pair / 'draft'), workloads.CONFIG),
-        **workloads.job_arguments(
-            mixture_or_task_name=ende.BULLETINS,
-            split='validation',
-            checkpoint_path=str(pair / 'target'),
-            task_feature_lengths={'inputs': 24, 'targets': _LENGTH},
-            output_dir=str(folders[-1]),
-            gamma=3,
-            num_examples=_NUM_EXAMPLES,
-            samplings=[sampling.Sampling(1.0)] * 2,
-            draft_samplings=[sampling.Sampling(0.5), sampling.Sampling(1.0)],
-            batch_size=batch_size,
-            seed=5,
-        ),
-    )
-  return folders
-
-
-def test_runs_that_differ_in_the_drafters_sampling(drafted_twice, run):
+def test_runs_that_differ_in_the_drafters_sampling(evaluate, run):
   """Each is compared with its like, by its own rows."""
-  first, second = drafted_twice
+  first, second = evaluate(
+      samplings=[sampling.Sampling(1.0)] * 2,
+      draft_samplings=[sampling.Sampling(0.5), sampling.Sampling(1.0)],
+  ).values()
   found = run(second, first=first)
   assert [each['first']['way'] for each in found] == 2 * [
       'baseline', 'speculative'
@@ -301,16 +287,14 @@ def test_runs_that_differ_in_the_drafters_sampling(drafted_twice, run):
     compare._check_comparable(one, ways[1])
 
 
-class TestCommand:
-
-  @pytest.mark.parametrize('is_wrong', [False, True])
-  def test_status(self, runs, changed, capsys, is_wrong):
-    greedy_only = lambda line: line if line['temperature'] == 0 else None
-    plant = _with_token(0.0, 'baseline', _wrong if is_wrong else lambda x: x)
-    folder = changed(row=plant, record=greedy_only)
-    status = main.main(['compare', f'--first={runs[4]}', f'--second={folder}'])
-    assert status == int(is_wrong)
-    assert ('example 3 at position 2' in capsys.readouterr().err) == is_wrong
+@pytest.mark.parametrize('is_wrong', [False, True])
+def test_status_of_the_command(runs, changed, capsys, is_wrong):
+  greedy_only = lambda line: line if line['temperature'] == 0 else None
+  plant = _with_token(0.0, 'baseline', _wrong if is_wrong else lambda x: x)
+  folder = changed(row=plant, record=greedy_only)
+  status = main.main(['compare', f'--first={runs[4]}', f'--second={folder}'])
+  assert status == int(is_wrong)
+  assert ('example 3 at position 2' in capsys.readouterr().err) == is_wrong
 
 
 def _of_infer(temperature, way):

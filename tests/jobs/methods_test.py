@@ -84,7 +84,6 @@ def test_resumes_and_writes_one_table(measure, tmp_path, capsys):
     [
         ((), 'There is no task'),
         (('a', 'b', 'a'), "A task has the name 'a'"),
-        (('a/b',), "'a/b'"),
         (('methods.md',), "'methods.md'"),
     ],
 )

@@ -247,25 +247,6 @@ class TestMemory:
     for part in ('T5 1.1 xxl', f'{needed:,} bytes', f'{needed - 1:,} bytes'):
       assert part in error
 
-  @pytest.mark.parametrize(
-      ('free_for', 'asked', 'remedy'),
-      [
-          (('large', 'bfloat16'), ('xxl', 'bfloat16'), 'target_size=large'),
-          (('xl', 'bfloat16'), ('xl', 'float32'), 'dtype=bfloat16'),
-      ],
-  )
-  def test_error_names_sizes_that_fit(
-      self, refused, monkeypatch, free_for, asked, remedy
-  ):
-    # A program on a CPU holds float32 copies of narrower weights.
-    monkeypatch.setattr(memory, 'copy_bytes', lambda *_: 0)
-    needed = lambda size, dtype: _needed(size, ['small'], 2, dtype=dtype)
-    monkeypatch.setattr(memory, 'available_bytes', lambda: needed(*free_for))
-    size, dtype = asked
-    shapes = dataclasses.replace(_SHAPES, dtype=dtype)
-    error = refused(target_size=size, shapes=shapes)
-    assert f'needs {needed(*asked):,} bytes' in error and remedy in error
-
   def test_caches_of_the_timed_parts_count(self, measured, tmp_path):
     """The parts have caches, keys and values of their own."""
     _simulate(tmp_path, gamma=3)

@@ -360,11 +360,11 @@ class TestBadInput:
     with pytest.raises(ValueError, match='A draft of the task .* has the name'):
       _pairs(saved, 'mine', **changes)
 
-  @pytest.mark.parametrize('names', [('mine', 'mine'), ('a/b',), ('..',)])
-  def test_names_of_tasks(self, saved, tmp_path, names):
-    tasks = [_pairs(saved, name) for name in names]
-    with pytest.raises(ValueError, match=', '.join(names)):
-      task_pairs.measure(tmp_path, tasks, _ALL, _SETTINGS)
+  def test_names_of_tasks(self, saved, tmp_path):
+    with pytest.raises(ValueError, match='mine, mine'):
+      task_pairs.measure(
+          tmp_path, [_pairs(saved, 'mine')] * 2, _ALL, _SETTINGS
+      )
 
   def test_mesh_that_would_time_another_batch(
       self, saved, tmp_path, monkeypatch

@@ -15,11 +15,9 @@ _ROOT = pathlib.Path(__file__).parents[2]
 _RESULTS = [*(_ROOT / 'results').rglob('*.jsonl')]
 
 
-class TestKeys:
-
-  def test_are_explained(self):
-    page = (_ROOT / 'docs/run_record.md').read_text()
-    assert not [key for key in run_record.KEYS if f'`{key}`' not in page]
+def test_keys_are_explained():
+  page = (_ROOT / 'docs/run_record.md').read_text()
+  assert not [key for key in run_record.KEYS if f'`{key}`' not in page]
 
 
 class TestToJson:

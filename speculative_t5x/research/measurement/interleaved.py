@@ -1,9 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The same batches decoded plainly and speculatively, each timed.
-
-Legend: batches, repeats.
-"""
+"""The same batches decoded plainly and speculatively, each timed."""
 
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses

@@ -5,9 +5,6 @@
 Each part is what the loop runs, standardization and drawing included. A row
 stands in one place of its sequence all the time; shapes are fixed, so that
 every place costs the same.
-
-Legend: rows (examples times decodes), gamma (draft tokens per block), slots,
-vocab.
 """
 
 from collections.abc import Callable

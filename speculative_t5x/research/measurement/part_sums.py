@@ -1,9 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Walltimes of ideal loops, which take the sum of their parts' times.
-
-Legend: gamma (draft tokens per target call).
-"""
+"""Walltimes of ideal loops, which take the sum of their parts' times."""
 
 from collections.abc import Sequence
 import dataclasses

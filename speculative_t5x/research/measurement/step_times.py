@@ -1,9 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Times the parts of decoding.
-
-Legend: gamma (draft tokens per block).
-"""
+"""Times the parts of decoding."""
 
 from collections.abc import Callable
 import math

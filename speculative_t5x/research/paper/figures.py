@@ -7,10 +7,6 @@ if a point lies outside. A pair has one colour and one marker, filled at
 temperature 0 and open above it. Runs that differ in gamma only are a sweep. A
 dash is what Theorem 3.8 gives at the alpha and c of a run, which the curves of
 Figures 3 and 4 do not have.
-
-Legend: alpha (mean probability that a draft token is accepted); gamma (draft
-tokens per target call); c (time of a draft step over that of a target step,
-Definition 3.7).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

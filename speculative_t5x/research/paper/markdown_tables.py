@@ -4,9 +4,6 @@
 
 A page names the pairs that were measured, and has what was measured first, then
 what was simulated, and then the paper's rows that were neither.
-
-Legend: gamma (draft tokens per target call); c (time of a draft step over that
-of a target step, Definition 3.7); T (temperature).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

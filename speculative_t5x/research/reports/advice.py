@@ -1,9 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Advice on gamma, and on whether to decode speculatively at all.
-
-Legend: gamma (draft tokens per block).
-"""
+"""Advice on gamma, and on whether to decode speculatively at all."""
 
 from collections.abc import Sequence
 

@@ -5,7 +5,6 @@
 from collections.abc import Sequence
 
 from speculative_t5x.research import run_record
-from speculative_t5x.research.reports import readings
 
 MISSING = '-'
 
@@ -41,8 +40,3 @@ def estimate(
   if value is None or bounds is None:
     return number(value, decimals)
   return f'{number(value, decimals)} {interval(bounds, decimals)}'
-
-
-def acceptance(record: run_record.RunRecord) -> str:
-  """Return how the acceptance of a run came about."""
-  return 'simulated' if readings.is_simulated(record) else 'measured'

@@ -64,16 +64,12 @@ def _console(**options: Any) -> console_lib.Console:
   )
 
 
-def table(
-    rows: Iterable[Mapping[str, str]],
-    *,
-    justify: console_lib.JustifyMethod = 'right',
-) -> table_lib.Table:
+def table(rows: Iterable[Mapping[str, str]]) -> table_lib.Table:
   """Return a table of at least one row, without lines between its cells."""
   result = table_lib.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
   rows = list(rows)
   for name in rows[0]:
-    result.add_column(name, justify=justify)
+    result.add_column(name, justify='right')
   for row in rows:
     result.add_row(*row.values())
   return result

@@ -3,8 +3,6 @@
 """Values that reports derive from a run record.
 
 `docs/run_record.md` explains the keys of a record.
-
-Legend: gamma (draft tokens per target call).
 """
 
 from collections.abc import Iterable

@@ -3,8 +3,6 @@
 """Run records read from files, and their labels in tables and figures.
 
 Runs that share a label differ in gamma only, so that a label names a sweep.
-
-Legend: gamma (draft tokens per target call).
 """
 
 from collections.abc import Callable, Sequence

@@ -68,20 +68,7 @@ PROGRAM = operator.attrgetter('draft', 'gamma', 'alpha')
 
 @dataclasses.dataclass(frozen=True)
 class Shapes:
-  """What is decoded.
-
-  Attributes:
-    num_examples: Random inputs.
-    batch_size: Decoded together.
-    inputs_length: Tokens of each.
-    targets_length: Tokens of each output; none ends before.
-    dtype: 'float32' or 'bfloat16', of weights and products; None for the one
-      that suits the device.
-    repeats: How often each batch is timed; the median counts.
-    rounds: How often the parts are timed.
-    seed: Seed of the inputs and of what is drawn.
-    matmul_precision: JAX's setting.
-  """
+  """What is decoded, and how often: see `configs/runs/simulate.gin`."""
 
   num_examples: int = 16
   batch_size: int = 1
@@ -322,33 +309,23 @@ def choose_target(
   for name in names:
     by_name.find(name, largest_config)
 
-  def fits(size: str, shapes: Shapes) -> bool:
+  def fits(size: str) -> bool:
     try:
       return _needed_bytes(size, names, gamma, shapes) <= available
     except ValueError:  # it lacks layers that a draft names
       return False
 
-  if target_size is not None and fits(target_size, shapes):
-    return target_size
-  sizes = list(t5_published.SIZES)
-  largest = next((s for s in reversed(sizes) if fits(s, shapes)), None)
-  if target_size is None and largest is not None:
+  sizes = [target_size] if target_size else [*t5_published.SIZES]
+  if largest := next(filter(fits, reversed(sizes)), None):
     return largest
-  asked = target_size or sizes[0]
-  remedies = []
-  if largest is not None:
-    remedies.append(f'target_size={largest}, the largest that fits')
-  halved = dataclasses.replace(shapes, dtype='bfloat16')
-  if shapes.dtype != halved.dtype and fits(asked, halved):
-    remedies.append(f'dtype={halved.dtype}')
   needed, free = (
       f'{count:,} bytes ({count / 2**30:.1f} GiB)'
-      for count in (_needed_bytes(asked, names, gamma, shapes), available)
+      for count in (_needed_bytes(sizes[0], names, gamma, shapes), available)
   )
   raise ranges.ArgumentError(
-      f'T5 1.1 {asked} with {", ".join(names)} in {shapes.dtype} needs'
-      f' {needed}, and {free} are free on this device. Give'
-      f' {", or ".join(remedies) or "smaller drafts"}.',
+      f'T5 1.1 {sizes[0]} with {", ".join(names)} in {shapes.dtype} needs'
+      f' {needed}, and {free} are free on this device. Give target_size=None'
+      ' for the largest that fits, dtype=bfloat16, or smaller drafts.',
       target_size=target_size,
       dtype=shapes.dtype,
   )

@@ -1,8 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
 """A pair of abstract models, with shapes and shardings, to compile for a TPU.
-
-Legend: examples, inputs_length, length (of the outputs).
 """
 
 import dataclasses

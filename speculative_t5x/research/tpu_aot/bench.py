@@ -38,15 +38,7 @@ Description = dict[str, Any]
 class Shapes:
   """The shapes of the decoded batch and the partitioning over devices.
 
-  Attributes:
-    batch_size: Examples per batch.
-    inputs_length: Tokens per input.
-    targets_length: Tokens per output.
-    dtype: 'bfloat16' or 'float32', of weights and products.
-    mesh_shape: Numbers of devices along the data and model axes; None for all
-      devices along the model axis.
-    draft_model_parallel: Whether the draft model is partitioned along the model
-      axis, as the target is.
+  They are explained in `configs/runs/tpu_preflight.gin`.
   """
 
   batch_size: int = 1
@@ -214,9 +206,6 @@ class Bench:
         ),
     )
 
-  def _slots(self, gamma: int) -> int:
-    return state_lib.cache_slots(self._shapes.targets_length, gamma)
-
   def _config(self, size: str) -> t5.T5Config:
     return t5_published.make_config(size, self._shapes.dtype)
 
@@ -225,7 +214,7 @@ class Bench:
         model,
         rows=self._rows,
         block=block,
-        slots=self._slots(block - 1),
+        slots=state_lib.cache_slots(self._shapes.targets_length, block - 1),
         inputs_length=self._shapes.inputs_length,
     )
     seconds = call.seconds(self._place.chip)

@@ -55,21 +55,19 @@ def _time(decoder, numbers, repeats, **options):
   return timer.run([jnp.asarray(number) for number in numbers], **options)
 
 
-class TestOrder:
-
-  @pytest.mark.parametrize('count', range(1, 8))
-  def test_places_and_neighbours_are_balanced(self, count):
-    num_rounds = count * (1 + count % 2)
-    rounds = [interleaved.order(count, i) for i in range(num_rounds)]
-    assert all(sorted(ways) == list(range(count)) for ways in rounds)
-    for place in range(count):
-      found = collections.Counter(ways[place] for ways in rounds)
-      assert set(found.values()) == {num_rounds // count}
-    pairs = collections.Counter(
-        p for r in rounds for p in itertools.pairwise(r)
-    )
-    assert len(pairs) == count * (count - 1)
-    assert len(set(pairs.values())) <= 1
+@pytest.mark.parametrize('count', range(1, 8))
+def test_places_and_neighbours_are_balanced(count):
+  num_rounds = count * (1 + count % 2)
+  rounds = [interleaved.order(count, i) for i in range(num_rounds)]
+  assert all(sorted(ways) == list(range(count)) for ways in rounds)
+  for place in range(count):
+    found = collections.Counter(ways[place] for ways in rounds)
+    assert set(found.values()) == {num_rounds // count}
+  pairs = collections.Counter(
+      p for r in rounds for p in itertools.pairwise(r)
+  )
+  assert len(pairs) == count * (count - 1)
+  assert len(set(pairs.values())) <= 1
 
 
 class TestRun:

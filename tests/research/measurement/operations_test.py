@@ -112,21 +112,19 @@ class TestCount:
     )
 
 
-class TestFactor:
-
-  @pytest.mark.parametrize('alpha', [0.0, 0.5, 0.8, 1.0])
-  @pytest.mark.parametrize('gamma', [1, 5])
-  def test_is_theorem_3_11(self, alpha, gamma):
-    """Operations per position are equal, and alpha is constant."""
-    target, draft = 1000.0, 70.0
-    counted = operations.Operations(
-        target, (gamma + 1) * target, gamma * draft, draft
-    )
-    steps = 10**9
-    calls = steps / theory.expected_tokens(alpha, gamma)
-    expected = theory.operations_factor(alpha, gamma, draft / target)
-    assert counted.factor(steps, calls) == pytest.approx(expected)
-    assert counted.ops_coefficient == draft / target
+@pytest.mark.parametrize('alpha', [0.0, 0.5, 0.8, 1.0])
+@pytest.mark.parametrize('gamma', [1, 5])
+def test_factor_is_theorem_3_11(alpha, gamma):
+  """Operations per position are equal, and alpha is constant."""
+  target, draft = 1000.0, 70.0
+  counted = operations.Operations(
+      target, (gamma + 1) * target, gamma * draft, draft
+  )
+  steps = 10**9
+  calls = steps / theory.expected_tokens(alpha, gamma)
+  expected = theory.operations_factor(alpha, gamma, draft / target)
+  assert counted.factor(steps, calls) == pytest.approx(expected)
+  assert counted.ops_coefficient == draft / target
 
 
 def test_no_program_is_compiled(monkeypatch):

@@ -25,11 +25,7 @@ from tests import tiny
 LENGTH = 12
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 SHAPES = [(1, 1), (3, 4)]  # rows and gamma
-
-
 ENCODERS = 'encoder_target', 'encoder_draft'
-
-
 WIDTHS = {1: (1, 2), 4: (1, 2, 4, 5)}  # of verification, by gamma
 
 
@@ -171,56 +167,52 @@ class TestSettings:
       assert fed[-2:] == [(3, width)] * 2
 
 
-class TestSeconds:
-
-  @pytest.mark.parametrize(('rows', 'gamma'), SHAPES)
-  @pytest.mark.parametrize(('drafts', 'later'), [(4.0, 3.0), (0.5, 0.0)])
-  def test_later_draft_step_is_the_cost_of_a_longer_draft(
-      self, monkeypatch, rows, gamma, drafts, later
-  ):
-    """A fake clock gives the times of parts; the result is never negative."""
-    parts, _ = parts_of(rows, gamma)
-    spans = {'t1': 2.0, 't_verify': 3.0, 't_draft2': 1.0, 't_call': 6.0}
-    spans['drafts'] = drafts
-    spans |= {f't_width_{width}': 0.5 * width for width in WIDTHS[gamma]}
-    by_program = {
-        id(program): spans[name] for name, program in parts._programs.items()
-    }
-    monkeypatch.setattr(
-        step_times, 'seconds', lambda program: by_program[id(program)]
-    )
-    for values in parts.seconds.values():
-      values.clear()
-    parts.time_round()
-    for name, span in zip(ENCODERS, (7.0, 5.0), strict=True):
-      parts.seconds[name].append(span)
-    times = parts.times()
-    assert (times.target_encoder_s, times.draft_encoder_s) == (7.0, 5.0)
-    spans['t_draft'] = later / (max(gamma, 2) - 1)
-    step = lambda name: pytest.approx(1e3 * spans[name] / parts.num_steps)
-    for name in ('t1', 't_verify', 't_draft', 't_draft2', 't_call'):
-      assert getattr(times, f'{name}_ms') == step(name)
-    widths = [f't_width_{width}' for width in WIDTHS[gamma]]
-    assert list(times.t_width_ms) == list(map(step, widths))
+@pytest.mark.parametrize(('rows', 'gamma'), SHAPES)
+@pytest.mark.parametrize(('drafts', 'later'), [(4.0, 3.0), (0.5, 0.0)])
+def test_later_draft_step_is_the_cost_of_a_longer_draft(
+    monkeypatch, rows, gamma, drafts, later
+):
+  """A fake clock gives the times of parts; the result is never negative."""
+  parts, _ = parts_of(rows, gamma)
+  spans = {'t1': 2.0, 't_verify': 3.0, 't_draft2': 1.0, 't_call': 6.0}
+  spans['drafts'] = drafts
+  spans |= {f't_width_{width}': 0.5 * width for width in WIDTHS[gamma]}
+  by_program = {
+      id(program): spans[name] for name, program in parts._programs.items()
+  }
+  monkeypatch.setattr(
+      step_times, 'seconds', lambda program: by_program[id(program)]
+  )
+  for values in parts.seconds.values():
+    values.clear()
+  parts.time_round()
+  for name, span in zip(ENCODERS, (7.0, 5.0), strict=True):
+    parts.seconds[name].append(span)
+  times = parts.times()
+  assert (times.target_encoder_s, times.draft_encoder_s) == (7.0, 5.0)
+  spans['t_draft'] = later / (max(gamma, 2) - 1)
+  step = lambda name: pytest.approx(1e3 * spans[name] / parts.num_steps)
+  for name in ('t1', 't_verify', 't_draft', 't_draft2', 't_call'):
+    assert getattr(times, f'{name}_ms') == step(name)
+  widths = [f't_width_{width}' for width in WIDTHS[gamma]]
+  assert list(times.t_width_ms) == list(map(step, widths))
 
 
-class TestEncoders:
+def test_nothing_runs_when_timing_of_encoders_begins(monkeypatch):
+  """Calls return before they have run: a timing would include them."""
+  programs, request, _ = programs_of(1, 1)
+  under_way = []
 
-  def test_nothing_runs_when_timing_begins(self, monkeypatch):
-    """Calls return before they have run: a timing would include them."""
-    programs, request, _ = programs_of(1, 1)
-    under_way = []
+  def ready(x):
+    under_way.clear()
+    return wait(x)
 
-    def ready(x):
-      under_way.clear()
-      return wait(x)
+  def start(*args):
+    under_way.append(args)
+    return started(*args)
 
-    def start(*args):
-      under_way.append(args)
-      return started(*args)
-
-    wait, started = jax.block_until_ready, programs._start_target
-    monkeypatch.setattr(jax, 'block_until_ready', ready)
-    monkeypatch.setattr(programs, '_start_target', start)
-    programs.bind_encoders(request)
-    assert not under_way
+  wait, started = jax.block_until_ready, programs._start_target
+  monkeypatch.setattr(jax, 'block_until_ready', ready)
+  monkeypatch.setattr(programs, '_start_target', start)
+  programs.bind_encoders(request)
+  assert not under_way

@@ -194,37 +194,33 @@ class TestPoints:
       assert np.isfinite(axes.get_ylim()).all()
 
 
-class TestRender:
-
-  @pytest.mark.parametrize('kind', ['pdf', 'png'])
-  def test_the_same_bytes(self, kind):
-    points = _sweep((3, 2.0), (5, 2.2))
-    figure = figures.figure_3(points)
-    content, *others = (
-        figure_style.render(each, kind, records=[{'a': 1}])
-        for each in (figures.figure_3(points), figure, figure)
-    )
-    assert others == [content] * 2 and b'CreationDate' not in content
-    note = digest.note([{'a': 1}])
-    assert note.encode() in content
-    if kind == 'png':
-      image = Image.open(io.BytesIO(content))
-      assert image.width == 990  # 3.3 inches
-      assert image.text == {'Description': note}
+@pytest.mark.parametrize('kind', ['pdf', 'png'])
+def test_the_same_bytes_are_rendered(kind):
+  points = _sweep((3, 2.0), (5, 2.2))
+  figure = figures.figure_3(points)
+  content, *others = (
+      figure_style.render(each, kind, records=[{'a': 1}])
+      for each in (figures.figure_3(points), figure, figure)
+  )
+  assert others == [content] * 2 and b'CreationDate' not in content
+  note = digest.note([{'a': 1}])
+  assert note.encode() in content
+  if kind == 'png':
+    image = Image.open(io.BytesIO(content))
+    assert image.width == 990  # 3.3 inches
+    assert image.text == {'Description': note}
 
 
-class TestDigest:
-
-  def test_of_what_the_records_say(self):
-    """Neither their order nor a key without a value counts."""
-    made = [records.measured(), records.measured(3)]
-    found = digest.of(made)
-    assert found == digest.of(made[::-1])
-    dicts = [json.loads(run_record.to_json(each)) for each in made]
-    assert found == digest.of([each | {'new_key': None} for each in dicts])
-    changed = records.changed(made[0], 'alpha', value=0.71)
-    assert found != digest.of([changed, made[1]])
-    assert found != digest.of(made[:1])
+def test_digest_of_what_the_records_say():
+  """Neither their order nor a key without a value counts."""
+  made = [records.measured(), records.measured(3)]
+  found = digest.of(made)
+  assert found == digest.of(made[::-1])
+  dicts = [json.loads(run_record.to_json(each)) for each in made]
+  assert found == digest.of([each | {'new_key': None} for each in dicts])
+  changed = records.changed(made[0], 'alpha', value=0.71)
+  assert found != digest.of([changed, made[1]])
+  assert found != digest.of(made[:1])
 
 
 _NAME = 'bulletins_ende: draft/checkpoint_4 for target/checkpoint_2, bfloat16'

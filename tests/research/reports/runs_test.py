@@ -61,36 +61,33 @@ class TestLabel:
     )
 
 
-class TestLabels:
-
-  @pytest.mark.parametrize(
-      'changed, ends',
-      [
-          (
-              records.changed(records.measured(), 'target', name='b/2'),
-              [', for target/checkpoint_2', ', for b/2'],
-          ),
-          (
-              records.measured(inputs_length=64),
-              [', inputs of 96', ', inputs of 64'],
-          ),
-          # The other label says it already.
-          (
-              records.changed(records.measured(task='b'), 'device', kind='x'),
-              ['', None],
-          ),
-      ],
-  )
-  def test_what_differs_is_added(self, changed, ends):
-    found = runs.labels([records.measured(), changed], runs.label)
-    if ends[1] is None:
-      found, ends = found[:1], ends[:1]
-    assert found == [_NAME + end for end in ends]
+@pytest.mark.parametrize(
+    'changed, ends',
+    [
+        (
+            records.changed(records.measured(), 'target', name='b/2'),
+            [', for target/checkpoint_2', ', for b/2'],
+        ),
+        (
+            records.measured(inputs_length=64),
+            [', inputs of 96', ', inputs of 64'],
+        ),
+        # The other label says it already.
+        (
+            records.changed(records.measured(task='b'), 'device', kind='x'),
+            ['', None],
+        ),
+    ],
+)
+def test_what_differs_is_added_to_labels(changed, ends):
+  found = runs.labels([records.measured(), changed], runs.label)
+  if ends[1] is None:
+    found, ends = found[:1], ends[:1]
+  assert found == [_NAME + end for end in ends]
 
 
 _TARGET = descriptions.ModelDescription
 _DRAFTER = descriptions.DrafterDescription
-
 
 
 def test_alpha_of_simulated_acceptance_is_its_rate():

@@ -5,7 +5,6 @@
 import io
 
 from rich import console as console_lib
-from rich import style
 from rich import text
 
 from speculative_t5x.research.measurement import tracing
@@ -26,28 +25,14 @@ def trace(blocks=BLOCKS, sentence=None):
   return token_trace.TokenTrace(blocks, PIECES.__getitem__, sentence)
 
 
-def segments(blocks, width=100):
-  """Styled segments of each line, of a terminal with colours."""
-  terminal = console_lib.Console(
-      file=io.StringIO(), width=width, color_system='truecolor'
-  )
-  lines = terminal.render_lines(trace(blocks), pad=False)
-  return [
-      [(part.text, part.style or style.Style()) for part in line]
-      for line in lines[3:]
+def test_plain_text_has_one_line_per_call():
+  lines = console.to_text(trace()).splitlines()
+  assert lines[-4:] == [
+      f'1  ▁Die ▁Donau dampf [-{SCRIPT}-] {{+schiff+}}',
+      '2  [-▁-] {+7+}',
+      f'3  ▁ [/] {SCRIPT} {{+7+}}',
+      f'4  {SCRIPT}',
   ]
-
-
-class TestPlainText:
-
-  def test_one_line_per_call(self):
-    lines = console.to_text(trace()).splitlines()
-    assert lines[-4:] == [
-        f'1  ▁Die ▁Donau dampf [-{SCRIPT}-] {{+schiff+}}',
-        '2  [-▁-] {+7+}',
-        f'3  ▁ [/] {SCRIPT} {{+7+}}',
-        f'4  {SCRIPT}',
-    ]
 
 
 def test_notebook_page():
@@ -62,17 +47,17 @@ def test_notebook_page():
   assert page.startswith('<pre') and '\n4  <span' in page
 
 
-class TestStyles:
-
-  def test_forms_differ_without_colours(self):
-    accepted, rejected, target = [
-        look
-        for _, look in segments([tracing.Block((0,), 1, 2)])[0]
-        if look.bgcolor
-    ]
-    assert not (accepted.strike or accepted.bold or accepted.underline)
-    assert rejected.strike and not rejected.bold
-    assert target.bold and target.underline and not target.strike
+def test_forms_differ_without_colours():
+  terminal = console_lib.Console(
+      file=io.StringIO(), width=100, color_system='truecolor'
+  )
+  blocks = [tracing.Block((0,), 1, 2)]
+  line = terminal.render_lines(trace(blocks), pad=False)[3]
+  looks = [part.style for part in line if part.style]
+  accepted, rejected, target = [look for look in looks if look.bgcolor]
+  assert not (accepted.strike or accepted.bold or accepted.underline)
+  assert rejected.strike and not rejected.bold
+  assert target.bold and target.underline and not target.strike
 
 
 _PATH = '/a/long/path' * 30

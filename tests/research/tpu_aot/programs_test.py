@@ -231,13 +231,11 @@ def test_t5x_is_found_if_installed():
 
 @libtpu.needed
 @pytest.mark.skipif(not t5x_step.IS_IMPORTABLE, reason='T5X cannot be imported')
-class TestCompilePlain:
-
-  def test_step_multiplies_by_vectors(self):
-    place = libtpu.describe('v4:1x1x1')
-    found = t5x_step.compile_plain(
-        TARGET, place, examples=1, inputs_length=16, length=32
-    )
-    assert found.step.cycles > 0
-    assert found.step.vector_products > 0
-    assert found.step.host_transfers == 0
+def test_step_of_t5x_multiplies_by_vectors():
+  place = libtpu.describe('v4:1x1x1')
+  found = t5x_step.compile_plain(
+      TARGET, place, examples=1, inputs_length=16, length=32
+  )
+  assert found.step.cycles > 0
+  assert found.step.vector_products > 0
+  assert found.step.host_transfers == 0

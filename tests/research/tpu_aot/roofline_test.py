@@ -27,18 +27,16 @@ CONFIG = tiny.config(
 )  # fmt: skip
 
 
-def _place(mesh=None) -> topology.Topology:
+def _here(*mesh_shape) -> topology.Topology:
+  """Return the device that the test runs on, or an abstract mesh."""
+  names = 'data', 'model'
+  mesh = jax.sharding.AbstractMesh(mesh_shape, names) if mesh_shape else None
   chip = chips.CHIPS['v4']
-  return topology.Topology('v4', chip, jax.devices()[:1], mesh)
+  return topology.Topology('here', chip, jax.devices()[:1], mesh)
 
 
-def _model(mesh=None, rules=sharding.MODEL_PARALLEL, **changes):
-  config = dataclasses.replace(CONFIG, **changes)
-  return abstract_pair.make_model(_place(mesh), config, rules, min_block=1)
-
-
-def _mesh(data: int, model: int) -> jax.sharding.AbstractMesh:
-  return jax.sharding.AbstractMesh((data, model), ('data', 'model'))
+def _model(*mesh_shape):
+  return abstract_pair.make_model(_here(*mesh_shape), CONFIG, min_block=1)
 
 
 def _count(
@@ -81,7 +79,7 @@ class TestCount:
 
   def test_four_devices_have_a_quarter_each(self):
     """Everything is partitioned except for norms and biases."""
-    whole, part = _count(_model()), _count(_model(_mesh(1, 4)))
+    whole, part = _count(_model()), _count(_model(1, 4))
     assert part.cache_bytes == pytest.approx(whole.cache_bytes / 4, rel=0.01)
     whole_params = 2 * 7 * 256  # norms, two bytes per number
     divided = (whole.weight_bytes - whole_params) / 4
@@ -90,18 +88,10 @@ class TestCount:
 
   def test_data_axis_does_not_partition(self):
     """The rows are already those of one device."""
-    assert _count(_model(_mesh(4, 1)), rows=2) == _count(_model(), rows=2)
+    assert _count(_model(4, 1), rows=2) == _count(_model(), rows=2)
 
 
 TIED = tiny.config(logits_via_embedding=True, dtype='bfloat16')
-
-
-def _here(*mesh_shape):
-  """Return the device that the test runs on, or an abstract mesh."""
-  names = 'data', 'model'
-  mesh = jax.sharding.AbstractMesh(mesh_shape, names) if mesh_shape else None
-  chip = chips.CHIPS['v4']
-  return topology.Topology('here', chip, jax.devices()[:1], mesh)
 
 
 def test_shapes_equal_a_loaded_model(monkeypatch):
@@ -200,10 +190,9 @@ class TestWithMesh:
 
   @pytest.mark.parametrize('shape', [None, (1, 1)])
   def test_one_device(self, shape):
-    here = topology.Topology('here', chips.CHIPS['v4'], jax.devices()[:1])
-    place = here.with_mesh(shape)
+    place = _here().with_mesh(shape)
     assert place.mesh is None
-    assert place.replicated().device_set == set(here.devices)
+    assert place.replicated().device_set == set(_here().devices)
 
   @libtpu.needed
   @pytest.mark.parametrize(
@@ -218,7 +207,6 @@ class TestWithMesh:
 
   @pytest.mark.parametrize('shape', [(1, 4), (1, 1), (0, 2), 4, (1, 1, 2)])
   def test_refused(self, shape):
-    devices = jax.devices()[:1] * 2
-    two = topology.Topology('two', chips.CHIPS['v4'], devices)
+    two = dataclasses.replace(_here(), devices=jax.devices()[:1] * 2)
     with pytest.raises(sharding.MeshError):
       two.with_mesh(shape)
