@@ -123,17 +123,14 @@ class _Run:
   """One way of decoding in an output folder, at one temperature.
 
   Attributes:
-    record: Record of the configuration.
-    way: 'baseline' or 'speculative'.
-    rows: Rows of `predictions.jsonl`.
     tokens: One list per row, with the token ids of each decode.
     number: Number among the runs of its name in the folder, which differ in the
       drafter's sampling.
   """
 
   record: run_record.RunRecord
-  way: str
-  rows: Sequence[Mapping[str, Any]]
+  way: str  # 'baseline' or 'speculative'
+  rows: Sequence[Mapping[str, Any]]  # of `predictions.jsonl`
   tokens: Sequence[Sequence[Sequence[int]]]
   number: int = 0
 

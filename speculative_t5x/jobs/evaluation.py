@@ -62,8 +62,6 @@ def evaluate(
 ) -> list[run_record.RunRecord]:
   """Decode a split plainly and speculatively and compare texts and time.
 
-  A job that was killed resumes after the chunks that it finished.
-
   The arguments are explained in `configs/runs/eval.gin`, but for:
 
   Args:

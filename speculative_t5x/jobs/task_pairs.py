@@ -119,13 +119,8 @@ def measure(
     tables: Sequence[str],
     settings: Settings,
 ) -> None:
-  """Measure what some tables need of all pairs.
+  """Measure what some tables, 'table2' to 'table5', need of all pairs.
 
-  Args:
-    output_dir: Folder of the tables; see `measured_pairs`.
-    tasks: Tasks with their pairs.
-    tables: 'table2' to 'table5', those that will be made.
-    settings: How to measure.
   Raises:
     ValueError: for a pair that does not fit, named, before any is measured.
     greedy.MismatchError: if greedy outputs differ by more than rounding, after
@@ -151,13 +146,7 @@ def measure(
 
 @dataclasses.dataclass(frozen=True)
 class _Found:
-  """What was found for a task.
-
-  Attributes:
-    target: Target whose weights are still to be read.
-    examples: Examples of the split.
-    drafters: The drafters by name, still to be read.
-  """
+  """What was found for a task: target and drafters are still to be read."""
 
   target: models.ModelSource
   examples: examples_lib.Examples

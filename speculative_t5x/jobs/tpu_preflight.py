@@ -43,10 +43,8 @@ def tpu_preflight(
   Returns:
     The record that is written as JSON.
   Raises:
-    ValueError: for an unknown network or an invalid number, or if a pair does
-      not fit into a chip's memory.
-    topology.TopologyError: if the topology is unknown, or if libtpu is missing.
-    OSError: if the output folder cannot be written to.
+    ValueError: for an unknown network or topology, an invalid number, a missing
+      libtpu, or a pair that does not fit into a chip's memory.
   """
   target_size = _size(target)
   drafts = _drafts(draft, target_size)

@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The walltime job: what speculation gains on a task, and why.
 
-It measures, for each drafter, rule, policy, gamma, batch size and temperature,
-plain and speculative decoding of the same examples, their parts, and alpha on
-text that the target wrote. An interrupted job goes on after the configurations
-that it finished.
+It measures plain and speculative decoding of the same examples, their parts,
+and alpha on text that the target wrote.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,8 +55,6 @@ def measure_walltime(
   The arguments are explained in `configs/runs/walltime.gin`, but for:
 
   Args:
-    output_dir: Gets the files of `outputs.output_folder`, and `walltime.md`,
-      the tables that are printed.
     rules: One or several, in place of the workload's.
     policies: One or several, in place of the workload's.
     samplings: Samplings of the target, one or several.

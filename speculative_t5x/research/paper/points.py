@@ -62,10 +62,7 @@ def alphas(
 class Point(NamedTuple):
   """A measured run as a point in a figure of the paper.
 
-  Attributes:
-    label: Label of its pair; see `pair_label` and `runs.labels`.
-    alpha: See `readings.alpha`.
-    run: Record of the run, with gamma, c, tokens per target call and a speedup.
+  It has the label of its pair, see `pair_label`, and `readings.alpha`.
   """
 
   label: str

@@ -46,10 +46,6 @@ class Row:
   """A row of Tables 2 and 4: T5-XXL with a smaller T5 as draft model.
 
   Attributes:
-    task: 'EnDe' or 'CNNDM'.
-    draft: 'small', 'base' or 'large'.
-    temperature: 0 or 1.
-    gamma: Draft tokens per target call.
     alpha: alpha by Corollary 3.6 on text of the target; two decimals.
     cost_coefficient: C, from the authors' traces; printed with two decimals.
     predicted: EXP, by Theorem 3.8 with unrounded alpha and c; one decimal.
@@ -96,12 +92,7 @@ def find_row(task: str, draft: str, temperature: float) -> Row | None:
 class Alphas:
   """A row of Table 3: alpha by Corollary 3.6 on 10K tokens of the target.
 
-  Attributes:
-    target: The target model.
-    task: See above.
-    draft: The draft model.
-    at_temperature_0: alpha of argmax.
-    at_temperature_1: alpha of standard sampling; for LaMDA after top-k 40.
+  At temperature 1, LaMDA's is after top-k 40.
   """
 
   target: str

@@ -1,9 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Values that reports derive from a run record.
-
-`docs/run_record.md` explains the keys of a record.
-"""
+"""Values that reports derive from a run record."""
 
 from collections.abc import Iterable
 

@@ -46,16 +46,9 @@ _FIRST_TOKEN = 3  # below are padding, the end and the unknown token
 
 @dataclasses.dataclass(frozen=True)
 class Pairing:
-  """A draft model beside the target, and its acceptance rate.
+  """A draft model beside the target, and its acceptance rate."""
 
-  Attributes:
-    draft: Its name, see `simulation.by_name`.
-    alpha: Probability that a draft token is accepted, in [0, 1].
-    gamma: Draft tokens per block.
-    temperature: Temperature of both models.
-  """
-
-  draft: str
+  draft: str  # see `simulation.by_name`
   alpha: float
   gamma: int
   temperature: float = 0.0

@@ -33,14 +33,9 @@ _ALIASES = ('bitcast', 'copy', 'copy-done', 'convert')
 
 @dataclasses.dataclass(frozen=True)
 class Array:
-  """An output array of an instruction.
+  """An output array of an instruction."""
 
-  Attributes:
-    dtype: XLA's name, e.g. 'bf16'.
-    shape: The sizes of its axes.
-  """
-
-  dtype: str
+  dtype: str  # XLA's name, as 'bf16'
   shape: tuple[int, ...]
 
   @property
