@@ -226,10 +226,7 @@ def _loader(
     target_config: network_lib.Network | None,
     vocabulary_file: str | None,
 ) -> Callable[[_Run], token_decoder.TokenDecoder]:
-  """Return a function that loads the decoder of a run.
-
-  Runs on one mesh share their models. `first` is the record of one of them.
-  """
+  """Return a function that loads the decoder of a run, a target per mesh."""
 
   @functools.cache
   def load_target(mesh_shape: tuple[int, int]) -> models.Model:

@@ -80,10 +80,7 @@ class Measurements:
       decoder: token_decoder.TokenDecoder,
       samplings: sampling_lib.Pair,
   ) -> Alpha:
-    """Return alpha, from an earlier run of the job or measured.
-
-    The decoder's gamma and policy do not matter.
-    """
+    """Return alpha, known or measured, whatever the decoder's gamma is."""
     settings = dataclasses.replace(
         self._settings(decoder, self.workload, ALPHA_BATCH, samplings),
         gamma=None,

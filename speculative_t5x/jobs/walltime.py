@@ -186,10 +186,7 @@ def _measure_drafter(
     settings: Sequence[tuple[int, sampling_lib.Pair]],
     total: int,
 ) -> Iterator[tuple[list[run_record.RunRecord], list[str]]]:
-  """Yield records and advice of each setting, rule and policy in turn.
-
-  A workload has a rule and a policy, a setting a batch size and samplings.
-  """
+  """Yield records and advice of each setting, rule and policy in turn."""
   drafter = decoder.loaded_drafter
   pairs = [pair for _, pair in settings]
   workload_lib.note_unread_sampling(decoder, pairs)

@@ -303,9 +303,7 @@ def note_unread_sampling(
 def pad_batch(
     mesh: jax.sharding.Mesh | None, batch_size: int | None
 ) -> int | None:
-  """Return a batch size that the data axis divides, and say so if it changes.
-
-  None is still to be chosen, and stays.
+  """Return a batch size that the data axis divides, and say if it is another.
   """
   if batch_size is None:
     return None

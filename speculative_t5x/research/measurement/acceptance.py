@@ -91,9 +91,7 @@ def _read_along(
     request: requests_lib.Request,
     sequences: jax.Array,
 ) -> Text:
-  """Have the drafter propose one token at each position of texts.
-
-  These are [rows, length] int32.
+  """Have the drafter propose a token at each position of [rows, length] texts.
   """
   rows, length = sequences.shape
   inputs = request.inputs
@@ -212,10 +210,7 @@ def write(
     *,
     name: str = 'acceptance',
 ) -> list[engine.Result]:
-  """Decode plainly until `num_tokens` are written, all if it is infinite.
-
-  The last batch is kept whole.
-  """
+  """Decode whole batches plainly until `num_tokens`, or all, are written."""
   written, total = [], 0
   goal = None if math.isinf(num_tokens) else num_tokens
   with progress.Progress(name, goal, 'tokens') as shown:

@@ -94,9 +94,7 @@ def compare(
     plain_sequences: np.ndarray,
     speculative_sequences: np.ndarray,
 ) -> list[Difference]:
-  """Return a difference per row whose outputs, [rows, length] int32, differ.
-
-  Both are of temperature 0.
+  """Return a difference per row whose greedy outputs, [rows, length], differ.
   """
   both = np.stack([plain_sequences, speculative_sequences], axis=1)
   found = []

@@ -59,10 +59,7 @@ def width_names(gamma: int) -> dict[int, str]:
 
 
 class PartPrograms:
-  """The parts of decoding with the drafter of a decoder at its gamma.
-
-  Compiled once per shape.
-  """
+  """The parts of the decoding of a decoder, compiled once per shape."""
 
   def __init__(self, decoder: token_decoder.TokenDecoder):
     self.decoder = decoder

@@ -217,10 +217,7 @@ def _use_ratios(axes: axes_lib.Axes, *values: Sequence[float]) -> None:
 def _number_marks(
     axes: axes_lib.Axes, points: Points, heights: Sequence[float]
 ) -> None:
-  """Write the gamma of each mark at the nearest free place around it.
-
-  The layout of the figure must be final.
-  """
+  """Write the gamma of each mark beside it, once the layout is final."""
   axes.figure.draw_without_rendering()
   places = axes.transData.transform(
       [(point.alpha, height) for point, height in zip(points, heights)]

@@ -265,10 +265,7 @@ def _pair(pair: Pair) -> markdown.Row:
 def table_3(
     records: Sequence[run_record.RunRecord], pairs: Sequence[Pair] = ()
 ) -> markdown.Page:
-  """Return Table 3 and the comparison of Appendix A.2.
-
-  The records are of any job, see `points.alphas`.
-  """
+  """Return Table 3 and Appendix A.2, of records of any job and of pairs."""
   papers = {(x.task, x.draft): x for x in published.TABLE_3}
   rows = []
   for pair in pairs:

@@ -60,10 +60,7 @@ def alphas(
 
 
 class Point(NamedTuple):
-  """A measured run as a point in a figure of the paper.
-
-  It has the label of its pair, see `pair_label`, and `readings.alpha`.
-  """
+  """A measured run as a point in a figure of the paper; see `pair_label`."""
 
   label: str
   alpha: float
@@ -71,10 +68,7 @@ class Point(NamedTuple):
 
 
 def from_records(records: Sequence[run_record.RunRecord]) -> list[Point]:
-  """Return one point per record that has the values of a point.
-
-  They must be readable (see `judgement`) and finite.
-  """
+  """Return one point per record with readable and finite values of a point."""
   readable = map(judgement.readable, records)
   complete = [record for record in readable if _is_complete(record)]
   names = runs.labels(complete, pair_label)

@@ -54,10 +54,7 @@ class Page(str):
 
 
 def page(parts: Iterable[str], records: Sequence[Any] = ()) -> Page:
-  """Return texts and tables, without empty ones, as a page.
-
-  A comment has the digest of its records.
-  """
+  """Return the parts that are not empty, and the digest of their records."""
   parts = [part for part in parts if part]
   comments = [f'<!-- {digest.note(records)} -->'] if records else []
   found = Page('\n\n'.join([*parts, *comments]))

@@ -36,10 +36,7 @@ Description = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Shapes:
-  """The shapes of the decoded batch and the partitioning over devices.
-
-  They are explained in `configs/runs/tpu_preflight.gin`.
-  """
+  """What is decoded, and how: see `configs/runs/tpu_preflight.gin`."""
 
   batch_size: int = 1
   inputs_length: int = 512
