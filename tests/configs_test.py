@@ -23,7 +23,6 @@ from speculative_t5x.jobs.command_line import gin_text
 from speculative_t5x.jobs.command_line import kinds
 from speculative_t5x.networks import t5
 from speculative_t5x.research.simulation import t5_published
-from tests import shared
 
 _ROOT = pathlib.Path(__file__).parents[1]
 _FILES = sorted(
@@ -185,11 +184,8 @@ class TestEval:
       assert re.search(rf'^{name} = ', config, re.MULTILINE), name
 
   @pytest.mark.parametrize('role', ['target', 'draft'])
-  def test_multi30k_sizes_are_those_of_the_checkpoints(self, role):
-    folder = shared.shared_folder()
-    if folder is None or not (folder / 't5x_oracle').is_dir():
-      pytest.skip('no shared folder')
-    path = folder / 't5x_oracle' / role / 'oracle.json'
+  def test_multi30k_sizes_are_those_of_the_checkpoints(self, shared, role):
+    path = shared / 't5x_oracle' / role / 'oracle.json'
     expected = json.loads(path.read_text())['config']
     assert expected.pop('logits_via_embedding') is False
     _parse('configs/runs/eval_multi30k.gin')

@@ -14,6 +14,7 @@ import pytest  # noqa: E402
 from speculative_t5x.research.measurement import step_times  # noqa: E402
 from tests import compilation  # noqa: E402
 from tests import process_state  # noqa: E402
+from tests import shared as shared_lib  # noqa: E402
 
 
 @pytest.hookimpl(trylast=True)  # after the shuffling
@@ -43,6 +44,15 @@ def _test_keeps_process_state(tmp_path_factory):
     yield
     process_state.reset()
   compilation.collect_if_grown()
+
+
+@pytest.fixture(scope='session')
+def shared():
+  """Return the folder of shared test data."""
+  folder = shared_lib.shared_folder()
+  if folder is None:
+    pytest.skip('no shared test data')
+  return folder
 
 
 @pytest.fixture

@@ -193,9 +193,18 @@ def _special_ids(
 
 
 def _check_on_policy(on_policy, divergence, settings) -> None:
-  """Check that the target teaches the draft on its own samples."""
+  """Check that the target teaches the draft on its own samples.
+
+  A resumed training draws the same samples as an uninterrupted one.
+  """
   on_policy.num_per_batch(settings.batch_size)
-  trainer.check_period(settings, on_policy.period)
+  if settings.checkpoint_period % on_policy.period:
+    raise ranges.ArgumentError(
+        f'Samples are drawn every {on_policy.period} steps, which does not'
+        f' divide the checkpoint_period of {settings.checkpoint_period}: a'
+        ' resumed training could not draw the same ones. Choose a divisor.',
+        checkpoint_period=settings.checkpoint_period,
+    )
   # Gin wraps the functions that it provides.
   if inspect.unwrap(divergence) is divergences.cross_entropy:
     raise ValueError(

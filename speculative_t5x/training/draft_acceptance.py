@@ -10,7 +10,7 @@ their positions.
 Legend: examples, length (of the decodes), vocab, gammas.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import functools
 from typing import Any
 
@@ -29,9 +29,8 @@ GAMMAS = (3, 5, 7)
 def expected_tokens(
     reached: Float[Array, 'examples length'],
     is_token: Bool[Array, 'examples length'],
-    gammas: Sequence[int] = GAMMAS,
 ) -> Float[Array, 'examples length gammas']:
-  """Compute the expected tokens of a target call that begins at each token.
+  """Compute the expected tokens of a call that begins at each token, by gamma.
 
   A call makes its first token in any case, the next one if the first draft
   token is accepted, and so on up to gamma + 1, or to the end of the decode.
@@ -43,15 +42,14 @@ def expected_tokens(
       mean of the product of successive values is the probability that all of
       these are accepted.
     is_token: [examples, length]. False for padding.
-    gammas: Draft tokens per call. Static.
   """
   is_token = is_token.astype(reached.dtype)
   accepted, total, totals = is_token, is_token, []
-  for i in range(max(gammas)):
+  for i in range(max(GAMMAS)):
     accepted = accepted * _ahead(reached, i) * _ahead(is_token, i + 1)
     total = total + accepted
     totals.append(total)
-  return jnp.stack([totals[gamma - 1] for gamma in gammas], axis=-1)
+  return jnp.stack([totals[gamma - 1] for gamma in GAMMAS], axis=-1)
 
 
 def _ahead(x: jax.Array, places: int) -> jax.Array:

@@ -93,18 +93,6 @@ class Settings:
     return step == self.train_steps or step % self.checkpoint_period == 0
 
 
-def check_period(settings: Settings, period: int) -> None:
-  """Check that a resumed training draws samples as an uninterrupted one does.
-  """
-  if settings.checkpoint_period % period:
-    raise ranges.ArgumentError(
-        f'Samples are drawn every {period} steps, which does not divide the'
-        f' checkpoint_period of {settings.checkpoint_period}: a resumed'
-        ' training could not draw the same ones. Choose a divisor.',
-        checkpoint_period=settings.checkpoint_period,
-    )
-
-
 @dataclasses.dataclass(frozen=True)
 class Result:
   """The measures of the last and of the best checkpoint, and their folders."""
@@ -138,8 +126,8 @@ def train(
     settings: How long and how often.
     model_dir: The folder of the checkpoints, which the caller has locked.
     init: Returns the first parameters.
-    samples: Draws samples of the network in training, to train on. The caller
-      has called `check_period`.
+    samples: Draws samples of the network in training, to train on. Their period
+      divides that of checkpoints.
     mesh: The mesh over which examples and parameters are partitioned.
   Raises:
     ValueError: if a setting does not fit the data, if the loss or a measure is

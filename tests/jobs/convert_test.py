@@ -17,7 +17,6 @@ from speculative_t5x.loading.checkpoints import trees
 from speculative_t5x.networks import t5
 from tests import checkpoints_by_hand as by_hand
 from tests import full_disk
-from tests import shared
 from tests import tiny
 from tests.loading.checkpoints import steps
 
@@ -134,12 +133,9 @@ class TestWritten:
     }
     assert t5.T5Config(**sizes) == CONFIG
 
-  def test_equals_a_checkpoint_of_t5x(self, tmp_path):
+  def test_equals_a_checkpoint_of_t5x(self, shared, tmp_path):
     """Only T5X's optimizer and data state are missing."""
-    folder = shared.shared_folder()
-    if folder is None or not (folder / 't5x_oracle').is_dir():
-      pytest.skip('no shared folder')
-    draft = folder / 't5x_oracle' / 'draft'
+    draft = shared / 't5x_oracle' / 'draft'
     convert.convert(checkpoint_path=draft / 't5x_legacy', output_dir=tmp_path)
     ours, our_format = tree_on_disk(tmp_path / 'checkpoint_1500')
     theirs, format = tree_on_disk(draft / 't5x_orbax' / 'checkpoint_1500')

@@ -71,7 +71,6 @@ class TestPredictions:
       'rows',
       [
           [{'tokens': ids} for ids in TOKENS],
-          [{'tokens': TOKENS}],
           [
               {'baseline_tokens': ids, 'speculative_tokens': [9, 1]}
               for ids in TOKENS
@@ -84,7 +83,7 @@ class TestPredictions:
               {'tokens': TOKENS, 'prediction': [*map(_text, TOKENS[::-1])]},
           ],
       ],
-      ids=['infer', 'several decodes', 'eval', 'texts', 'best last'],
+      ids=['infer', 'eval', 'texts', 'best last'],
   )
   def test_counts_what_was_decoded(self, tmp_path, rows):
     """One file or several, with the vocabulary of the task or of a file."""
@@ -134,23 +133,10 @@ class TestPredictions:
           ({}, {'continuations': 0}, 'continuations'),
           (
               {},
-              {'mixture_or_task_name': None, 'predictions': None},
-              'the references of a task',
-          ),
-          (
-              {},
-              {
-                  'predictions': None,
-                  'vocabulary_file': bulletins.VOCABULARY_FILE,
-              },
+              {'predictions': None, 'vocabulary_file': 'x'},
               'has a vocabulary of its own',
           ),
           ({'tokens': [5, 1], 'prediction': 'Hallo'}, {}, 'vocabulary_file'),
-          (
-              {'baseline_tokens': [5, 1], 'baseline': 'Hallo'},
-              {},
-              'vocabulary_file',
-          ),
       ],
   )
   def test_bad_input(self, tmp_path, row, settings, message):

@@ -124,12 +124,6 @@ class TestTrain:
     shown = [re.findall(r': step (\d of \d),.* s left$', x) for x in lines]
     assert sum(shown, []) == ['3 of 6', '6 of 6']
 
-  def test_tensorboard_shows_the_history(self, trained):
-    folder, result, _ = trained
-    points = json.loads((folder / 'history.json').read_text())
-    shown = [(p['step'], p['validation']['loss']) for p in points]
-    assert _tensorboard(folder) == pytest.approx(np.array(shown), abs=1e-6)
-
   def test_resumed_equals_uninterrupted(self, trained, tmp_path):
     """From a linked checkpoint, and beside a save that was cut off."""
     folder, result, _ = trained

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.tasks import bulletins
-from tests import shared as shared_lib
 from tests import tiny
 from tests.t5x_guest import jobs
 
@@ -231,14 +230,11 @@ class TestTraining:
       )
 
 
-def test_multi30k_job_up_to_its_first_evaluation(tmp_path):
+def test_multi30k_job_up_to_its_first_evaluation(shared, tmp_path):
   """The complete job trains, saves, evaluates and decodes.
 
   Its draft is a decoder that reads the output of the target's encoder.
   """
-  shared = shared_lib.shared_folder()
-  if shared is None:
-    pytest.skip('no shared test data')
   target = shared / 't5x_oracle/target/t5x_orbax/checkpoint_2500'
   data = jobs.first_examples(shared, tmp_path / 'data')
   settings = {

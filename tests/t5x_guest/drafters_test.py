@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 import seqio
 import t5x
-from t5x import decoding
-from t5x import models as t5x_models
 from t5x import utils
 
 from speculative_t5x import t5x_guest
@@ -158,14 +156,8 @@ def restored(model, folder, config=None):
 @pytest.fixture(scope='module')
 def greedy():
   """Return what T5X's own sampler writes."""
-  model = t5x_models.EncoderDecoderModel(
-      tiny_pair.transformer(TARGET),
-      tiny_pair.VOCABULARY,
-      tiny_pair.VOCABULARY,
-      tiny_pair.OPTIMIZER,
-      decode_fn=decoding.temperature_sample,
-  )
-  return model.predict_batch(flax.core.freeze(tiny.params(TARGET)), BATCH)
+  params = flax.core.freeze(tiny.params(TARGET))
+  return tiny_pair.of_target().predict_batch(params, BATCH)
 
 
 def own_samples(drafting, temperature):
@@ -264,10 +256,7 @@ class TestRefusals:
       ('drafter', 'said'),
       [
           (exit_drafting.EarlyExit(9), 'exit_layer must be'),
-          (
-              model_drafting.DraftModel('typo'),
-              'The draft: .*typo',
-          ),
+          (model_drafting.DraftModel('typo'), 'The draft: .*typo'),
       ],
   )
   def test_drafter_that_does_not_fit(self, drafter, said):

@@ -10,7 +10,6 @@ import pytest
 
 from benchmarks import inside_t5x
 from benchmarks.side_by_side import measuring
-from tests import shared as shared_lib
 
 
 def test_ways_take_turns_and_are_compared_by_rounds(monkeypatch):
@@ -40,10 +39,7 @@ def test_ways_take_turns_and_are_compared_by_rounds(monkeypatch):
   assert inside_t5x.ratio(one, other) == (2, None)
 
 
-def test_all_ways_write_the_same(tmp_path):
-  shared = shared_lib.shared_folder()
-  if shared is None:
-    pytest.skip('no shared test data')
+def test_all_ways_write_the_same(shared):
   oracle = shared / 't5x_oracle'
   options = inside_t5x.parse([
       f'--multi30k={shared / "data/multi30k"}',

@@ -9,7 +9,6 @@ import pytest
 
 from speculative_t5x.tasks import metrics
 from tests import prepared_data
-from tests import shared as shared_lib
 from tests.t5x_guest import jobs
 
 # For two devices, of which the draft model takes both as well.
@@ -20,14 +19,6 @@ MESHES = pytest.mark.parametrize(
     [(1, ()), (8, jobs.MESH_4X2), (2, MODEL_2)],
     ids=['1 device', '4x2', '1x2'],
 )
-
-
-@pytest.fixture(scope='module')
-def shared():
-  folder = shared_lib.shared_folder()
-  if folder is None:
-    pytest.skip('no shared test data')
-  return folder
 
 
 @pytest.fixture(scope='module')
@@ -71,20 +62,6 @@ class TestEval:
     # T5X's mesh has a model axis of the size 1 on one device, too.
     assert cut['target'] and bool(cut['draft']) == (mesh == MODEL_2)
 
-  def test_layouts_may_differ_and_orbax_may_be_off(
-      self, shared, oracle, data, tmp_path
-  ):
-    done = jobs.run_multi30k(
-        'eval',
-        shared,
-        tmp_path,
-        'evaluate.use_orbax=False',
-        data=data,
-        draft=shared / 't5x_oracle/draft/hf',
-    )
-    succeeded(done)
-    assert abs(jobs.bleu(tmp_path) - oracle['greedy_bleu']) < 0.01
-
   @pytest.mark.parametrize(
       ('decoder', 'name', 'tokens'),
       [
@@ -104,23 +81,6 @@ class TestEval:
     assert abs(jobs.bleu(tmp_path) - oracle[f'{name}_bleu']) < 0.01
     best = oracle[tokens].reshape(len(oracle[tokens]), -1, 64)[:, -1]
     assert jobs.translations(tmp_path) == texts(data, best)
-
-
-def test_another_drafter(shared, oracle, data, tmp_path):
-  """Drafters in order, by one gin file behind a complete job.
-
-  `drafters_test.py` has the files of all drafters.
-  """
-  done = jobs.run_multi30k(
-      'eval', shared, tmp_path, data=data,
-      gin_file='configs/t5x/lookup_then_model.gin',
-  )  # fmt: skip
-  succeeded(done)
-  assert 'drafter lookup_1_3 then t5x_orbax/checkpoint_1500' in done.stderr
-  assert abs(jobs.bleu(tmp_path) - oracle['greedy_bleu']) < 0.01
-  assert jobs.translations(tmp_path) == texts(data, oracle['greedy_tokens'])
-  rows = jobs.read_jsonl(next(tmp_path.glob('inference_eval/*-002500.jsonl')))
-  assert 0 < sum(row['aux_accepted'] for row in rows)
 
 
 _SMALL_MODELS = """
@@ -144,77 +104,47 @@ network.T5Config:
 """
 
 
-class TestPreparedDataSets:
+def test_prepared_data_set_to_its_metrics(shared, tmp_path):
   """The gin files of WMT14, with the oracle's pair."""
-
-  def small_models(self, script, shared, folder):
-    """Return the flags of the pair, and of the output folder in a folder."""
-    (folder / 'models.gin').write_text(_SMALL_MODELS)
-    oracle = shared / 't5x_oracle'
-    settings = {
-        'VOCABULARY_FILE': shared / 'data/multi30k/ende4k.model',
-        f'{script}_OUTPUT_DIR': folder / 'output',
-        'CHECKPOINT_PATH': oracle / 'target/t5x_orbax/checkpoint_2500',
-        'DRAFT_CHECKPOINT_PATH': oracle / 'draft/t5x_orbax/checkpoint_1500',
-    }
-    return [
-        f'--gin_file={folder / "models.gin"}',
-        *(f'--gin.{key}={jobs.quoted(v)}' for key, v in settings.items()),
-    ]
-
-  def test_eval_to_its_metrics(self, shared, tmp_path):
-    task, name = 'wmt_ende', 'wmt_t2t_translate/de-en:1.0.0'
-    example = {'en': 'A man walks.', 'de': 'Ein Mann geht.'}
-    prepared = prepared_data.write(name, {'test': [example] * 3}, tmp_path)
-    done = jobs.run(
-        'eval',
-        f'--tfds_data_dir={prepared}',
-        f'--gin_file=configs/t5x/eval_{task}.gin',
-        *self.small_models('EVAL', shared, tmp_path),
-    )
-    succeeded(done)
-    folder = tmp_path / 'output/inference_eval'
-    (values,) = jobs.read_jsonl(folder / f'{task}-metrics.jsonl')
-    rows = jobs.read_jsonl(folder / f'{task}-002500.jsonl')
-    predictions = [row['prediction'] for row in rows]
-    assert len(predictions) == 3
-    assert all(predictions)
-    expected = metrics.bleu([example['de']] * 3, predictions, tokenize='intl')
-    # The rates follow from the counts of each example, in the same rows.
-    expected |= metrics.speculation(
-        {
-            key.removeprefix('aux_'): [row[key] for row in rows]
-            for key in rows[0]
-            if key.startswith('aux_')
-        }
-    )
-    assert 'acceptance_rate/position_1' in expected
-    assert values == pytest.approx({'step': 2500, **expected})
-    assert events(folder / task) >= {f'eval/{name}' for name in expected}
-    # All metrics and loggers get the outputs of two batches.
-    assert done.stderr.count('Inference of batch') == 2
-
-  def test_infer_of_the_test_split_by_sacrebleu(
-      self, shared, tmp_path, monkeypatch
-  ):
-    """One more gin file replaces all of WMT14."""
-    folder = prepared_data.write_newstest2014(tmp_path / 'sacrebleu')
-    monkeypatch.setenv('SACREBLEU', str(folder))
-    done = jobs.run(
-        'infer',
-        '--gin_file=configs/t5x/infer_wmt_ende.gin',
-        '--gin_file=configs/tasks/newstest2014.gin',
-        *self.small_models('INFER', shared, tmp_path),
-        '--gin.infer.num_shards=1001',
-        '--gin.infer.shard_id=1',
-    )
-    succeeded(done)
-    (path,) = (tmp_path / 'output').glob('wmt_ende-predict*-of-01001')
-    lines = jobs.read_jsonl(path)
-    found = [line['inputs']['inputs_pretokenized'] for line in lines]
-    prefix = 'translate English to German: '
-    assert found == [f'{prefix}src\u2028{i}' for i in (1, 1002, 2003)]
-
+  task, name = 'wmt_ende', 'wmt_t2t_translate/de-en:1.0.0'
+  example = {'en': 'A man walks.', 'de': 'Ein Mann geht.'}
+  prepared = prepared_data.write(name, {'test': [example] * 3}, tmp_path)
+  (tmp_path / 'models.gin').write_text(_SMALL_MODELS)
+  oracle = shared / 't5x_oracle'
+  settings = {
+      'VOCABULARY_FILE': shared / 'data/multi30k/ende4k.model',
+      'EVAL_OUTPUT_DIR': tmp_path / 'output',
+      'CHECKPOINT_PATH': oracle / 'target/t5x_orbax/checkpoint_2500',
+      'DRAFT_CHECKPOINT_PATH': oracle / 'draft/t5x_orbax/checkpoint_1500',
+  }
+  done = jobs.run(
+      'eval',
+      f'--tfds_data_dir={prepared}',
+      f'--gin_file=configs/t5x/eval_{task}.gin',
+      f'--gin_file={tmp_path / "models.gin"}',
+      *(f'--gin.{key}={jobs.quoted(v)}' for key, v in settings.items()),
+  )
+  succeeded(done)
+  folder = tmp_path / 'output/inference_eval'
+  (values,) = jobs.read_jsonl(folder / f'{task}-metrics.jsonl')
+  rows = jobs.read_jsonl(folder / f'{task}-002500.jsonl')
+  predictions = [row['prediction'] for row in rows]
+  assert len(predictions) == 3
+  assert all(predictions)
+  expected = metrics.bleu([example['de']] * 3, predictions, tokenize='intl')
+  # The rates follow from the counts of each example, in the same rows.
+  expected |= metrics.speculation(
+      {
+          key.removeprefix('aux_'): [row[key] for row in rows]
+          for key in rows[0]
+          if key.startswith('aux_')
+      }
+  )
+  assert 'acceptance_rate/position_1' in expected
+  assert values == pytest.approx({'step': 2500, **expected})
+  assert events(folder / task) >= {f'eval/{name}' for name in expected}
+  # All metrics and loggers get the outputs of two batches.
+  assert done.stderr.count('Inference of batch') == 2
 
 class TestInfer:
 
@@ -263,45 +193,6 @@ class TestSeveralHosts:
     assert all('sharded into 2 shards' in done.stderr for done in ended)
     lines = jobs.predictions(tmp_path)
     assert [line['prediction_tokens'] for line in lines] == sampled
-
-
-class TestConfigs:
-
-  def run(self, script, output, *files, settings=(), cwd=jobs.CHECKOUT):
-    """Run a job on data that do not exist."""
-    return jobs.run(
-        script,
-        f'--tfds_data_dir={output}',
-        *(f'--gin_file={file}' for file in files),
-        f'--gin.{script.upper()}_OUTPUT_DIR={jobs.quoted(output)}',
-        '--gin.CHECKPOINT_PATH="target"',
-        '--gin.DRAFT_CHECKPOINT_PATH="draft"',
-        *(f'--gin.{setting}' for setting in settings),
-        cwd=cwd,
-    )
-
-  def needs_data_alone(self, done, output):
-    """Check that the job failed only when it read the data."""
-    assert done.returncode != 0
-    config = (output / 'config.gin').read_text()
-    assert 't5x_guest.SpeculativeModel' in config
-    error = done.stderr.rpartition('Traceback')[2]
-    assert 'FileNotFoundError: TensorFlow Datasets has not prepared' in error
-    assert f'--data_dir={output}`' in error
-
-  def test_job_of_t5xs_files_with_one_more_file_from_any_folder(self, tmp_path):
-    """The checkout is among Python's paths, as with an editable install."""
-    done = self.run(
-        'eval',
-        tmp_path,
-        't5x/examples/t5/t5_1_1/base.gin',
-        't5x/configs/runs/eval.gin',
-        'configs/t5x/task_wmt_ende.gin',
-        'configs/t5x/t5_1_1_small_drafts.gin',
-        settings=['DROPOUT_RATE=0.0'],
-        cwd=tmp_path,
-    )
-    self.needs_data_alone(done, tmp_path)
 
 
 def texts(data, tokens):

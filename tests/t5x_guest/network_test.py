@@ -2,17 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the network against T5X's, and of T5X's own sampler."""
 
-import dataclasses
 import functools
-import pathlib
-import re
 
 from flax.linen import partitioning
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import t5x
 
 from speculative_t5x.jobs import t5x_baseline
 from speculative_t5x.networks import network as network_lib
@@ -21,34 +17,16 @@ from speculative_t5x.networks import t5_modules
 from speculative_t5x.networks import t5_preparation
 from speculative_t5x.research import t5x_sampler
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.t5x_guest import public_checkpoints
 from tests import tiny
 from tests.networks import dropout_masks
 from tests.t5x_guest import tiny_pair
 
-EXAMPLES = pathlib.Path(t5x.__path__[0]) / 'examples/t5'
-SIZES = [
-    ('t5_1_1', 'small'), ('t5_1_1', 'base'), ('t5_1_1', 'large'),
-    ('t5_1_1', 'xl'), ('t5_1_1', 'xxl'),
-    ('t5_1_0', 'small'), ('t5_1_0', 'base'), ('t5_1_0', 'large'),
-    ('t5_1_0', '3B'), ('t5_1_0', '11B'),
+# `settings_test` compares the sizes of these with T5X's own files.
+NAMES = [
+    't5_1_1_small', 't5_1_1_base', 't5_1_1_large', 't5_1_1_xl', 't5_1_1_xxl',
+    't5_small', 't5_base', 't5_large', 't5_3B', 't5_11B',
 ]  # fmt: skip
-
-
-def read_sizes(version: str, size: str) -> t5.T5Config:
-  """Return the sizes in T5X's gin files of a model."""
-  text = ''.join(
-      (EXAMPLES / version / f'{name}.gin').read_text()
-      for name in ('base', size)
-  )
-  found = dict(re.findall(r'^  (\w+) = ([^#\n%@]+)$', text, re.MULTILINE))
-  found['vocab_size'] = re.search(r'vocab_size = (\d+)', text)[1]
-  names = {field.name for field in dataclasses.fields(t5.T5Config)}
-  values = {
-      name: eval(value)  # numbers and tuples of T5X's own files
-      for name, value in found.items()
-      if name in names
-  }
-  return t5.T5Config(**values)
 
 
 def variables(network):
@@ -67,9 +45,9 @@ def described(tree):
   }
 
 
-@pytest.mark.parametrize('version, size', SIZES)
-def test_parameters_are_t5xs_at_every_size(version, size):
-  config = read_sizes(version, size)
+@pytest.mark.parametrize('name', NAMES)
+def test_parameters_are_t5xs_at_every_size(name):
+  config = public_checkpoints._config(name)
   found = described(variables(t5_modules.Transformer(config)))
   expected = described(variables(tiny_pair.transformer(config)))
   assert found == expected
@@ -178,9 +156,7 @@ def test_greedy_outputs_are_those_of_plain_decoding(overrides):
   """Of merged kernels and a tied head, with a row that fills the batch."""
   decoder = tiny.decoder(tiny.config(**overrides), length=_LENGTH, gamma=2)
   assert decoder.target.config.merge_projections
-  way = t5x_sampler.TemperatureSampling(decoder).way(
-      sampling_lib.GREEDY
-  )
+  way = t5x_sampler.TemperatureSampling(decoder).way(sampling_lib.GREEDY)
   for request in _requests(sampling=sampling_lib.GREEDY):
     found, plain = jax.device_get((way(request), decoder.plain(request)))
     np.testing.assert_array_equal(found.sequences, plain.sequences)
@@ -188,8 +164,12 @@ def test_greedy_outputs_are_those_of_plain_decoding(overrides):
       np.testing.assert_array_equal(getattr(found, name), getattr(plain, name))
 
 
-def test_samples_follow_seed_and_sampling():
-  decoder = tiny.decoder(tiny.config(), length=_LENGTH, gamma=2)
+@pytest.fixture(scope='module')
+def decoder():
+  return tiny.decoder(tiny.config(), length=_LENGTH, gamma=2)
+
+
+def test_samples_follow_seed_and_sampling(decoder):
   sampler = t5x_sampler.TemperatureSampling(decoder)
   make = lambda seed: _requests(sampling=sampling_lib.Sampling(1.0), seed=seed)
   way = sampler.way(sampling_lib.Sampling(1.0))
@@ -206,8 +186,7 @@ def test_samples_follow_seed_and_sampling():
   )
 
 
-def test_what_t5x_does_not_have():
-  decoder = tiny.decoder(tiny.config(), length=_LENGTH, gamma=2)
+def test_what_t5x_does_not_have(decoder):
   sampler = t5x_sampler.TemperatureSampling(decoder)
   both = {'top_k': 2, 'top_p': 0.5}
   for settings in ({'min_p': 0.1}, {'typical_p': 0.5}, both):
@@ -221,8 +200,7 @@ def test_outputs_that_may_not_end():
   assert jax.device_get(found.num_tokens).tolist() == [_LENGTH] * 2
 
 
-def test_a_job_finds_it():
-  decoder = tiny.decoder(tiny.config(), length=_LENGTH, gamma=2)
+def test_a_job_finds_it(decoder):
   found = t5x_baseline.of(decoder)
   assert isinstance(found, t5x_sampler.TemperatureSampling)
   assert found.name and found.version

@@ -102,19 +102,25 @@ class TestDecoding:
     assert_sizes(target(found['model']), 't5_1_1_xxl')
     assert_sizes(draft(found['model']), 't5_1_1_small')
 
-  @pytest.mark.parametrize(
-      ('of_target', 'of_draft'),
-      [
-          ('t5_1_1_large', 't5_1_1_base'),
-          ('flan_t5_xl', 'flan_t5_small'),
-          ('t5_11B', 't5_small'),
-      ],
-  )
-  def test_sizes_by_name(self, settings, script, of_target, of_draft):
-    names = [f'TARGET = "{of_target}"', f'DRAFT = "{of_draft}"']
+  def test_sizes_by_name(self, settings, script):
+    names = ['TARGET = "flan_t5_xl"', 'DRAFT = "t5_small"']
     model = settings(script, job(script), bindings=names)['model']
-    assert_sizes(target(model), of_target)
-    assert_sizes(draft(model), of_draft)
+    assert_sizes(target(model), 'flan_t5_xl')
+    assert_sizes(draft(model), 't5_small')
+
+  def test_job_of_t5xs_files_with_one_more(self, settings, script):
+    """As README has it."""
+    files = [
+        't5x/examples/t5/t5_1_1/base.gin',
+        f't5x/configs/runs/{script}.gin',
+        'configs/t5x/task_wmt_ende.gin',
+        'configs/t5x/t5_1_1_small_drafts.gin',
+    ]
+    given = [DROPOUT, 'DRAFT_CHECKPOINT_PATH = "draft"']
+    model = settings(script, *files, bindings=given)['model']
+    assert isinstance(model, t5x_guest.SpeculativeModel)
+    assert_sizes(target(model), 't5_1_1_base')
+    assert_sizes(draft(model), 't5_1_1_small')
 
   @pytest.mark.parametrize(
       ('file', 'name'), [(T5X_XL, 't5_1_1_xl'), (T5X_3B, 't5_3B')]

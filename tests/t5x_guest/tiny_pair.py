@@ -8,6 +8,8 @@ from flax import core as flax_core
 import jax.numpy as jnp
 import seqio
 from t5x import adafactor
+from t5x import decoding
+from t5x import models
 from t5x import optimizers
 from t5x import partitioning
 from t5x.examples.t5 import network
@@ -66,6 +68,13 @@ def state(model: t5x_guest.SpeculativeModel) -> flax_core.FrozenDict:
   """Return T5X's parameters of a model: the target's and the drafter's."""
   target = tiny.params(configs()[0])
   return flax_core.freeze({'target': target, 'draft': model.draft_params})
+
+
+def of_target(decode_fn=decoding.temperature_sample):
+  """Return T5X's own model of the target alone."""
+  return models.EncoderDecoderModel(
+      modules()[0], VOCABULARY, VOCABULARY, OPTIMIZER, decode_fn=decode_fn
+  )
 
 
 def model(decode_fn=t5x_guest.speculative_sample, **kwargs):

@@ -21,7 +21,6 @@ from speculative_t5x.tasks import metrics
 from speculative_t5x.tasks import multi30k
 from speculative_t5x.tasks import seqio_tasks
 from speculative_t5x.tasks import task_metrics
-from tests.shared import shared_folder
 
 _EOS = 1
 
@@ -40,10 +39,7 @@ class TestBleu:
     }
 
   @pytest.mark.parametrize('model', ['draft', 'target'])
-  def test_agrees_with_t5x(self, model):
-    shared = shared_folder()
-    if shared is None:
-      pytest.skip('no shared test data')
+  def test_agrees_with_t5x(self, shared, model):
     data_dir = shared / 'data' / 'multi30k'
     oracle = shared / 't5x_oracle' / model
     vocabulary = sentencepiece.SentencePieceProcessor(

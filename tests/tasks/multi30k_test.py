@@ -11,7 +11,6 @@ import seqio
 
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import multi30k
-from tests.shared import shared_folder
 
 _STEMS = ('train', 'val', 'test_2016_flickr')
 
@@ -49,10 +48,7 @@ class TestReadPairs:
     with pytest.raises(FileNotFoundError, match='val.de.gz'):
       multi30k.read_pairs(folder, 'validation')
 
-  def test_real_data(self):
-    shared = shared_folder()
-    if shared is None:
-      pytest.skip('no shared test data')
+  def test_real_data(self, shared):
     data_dir = shared / 'data' / 'multi30k'
     counts = [len(multi30k.read_pairs(data_dir, s)) for s in multi30k.SPLITS]
     assert counts == [29_000, 1_014, 1_000]

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of distillation, its losses, and acceptance by teacher forcing."""
 
-import itertools
 
 import jax
 import jax.numpy as jnp
@@ -237,37 +236,6 @@ _CONFIG = tiny.config(
     vocab_size=5, emb_dim=8, num_heads=1, head_dim=8, mlp_dim=16,
     num_encoder_layers=1, num_decoder_layers=1, dropout_rate=0.0,
 )  # fmt: skip
-
-
-class TestExpectedTokens:
-
-  @pytest.mark.parametrize('gamma', [1, 2, 3])
-  def test_mean_over_decodes_is_that_of_the_loop(self, gamma):
-    """Over all decodes of a target whose tokens depend on those before."""
-    rng = np.random.default_rng(gamma)
-    vocab, length = 3, gamma + 1
-    tables = {
-        prefix: rng.dirichlet(np.ones(vocab), size=2)
-        for size in range(length)
-        for prefix in itertools.product(range(vocab), repeat=size)
-    }
-    # The probability that a draft is accepted up to a prefix is the product
-    # of min(p, q) over its tokens.
-    expected = 1.0
-    for size in range(1, length):
-      for tokens in itertools.product(range(vocab), repeat=size):
-        each = [np.min(tables[tokens[:i]][:, tokens[i]]) for i in range(size)]
-        expected += np.prod(each)
-    mean = 0.0
-    for tokens in itertools.product(range(vocab), repeat=length):
-      p, q = np.array(
-          [tables[tokens[:i]][:, tokens[i]] for i in range(length)]
-      ).T
-      reached = jnp.asarray(np.minimum(1, q / p))[None]
-      is_token = jnp.ones((1, length), bool)
-      found = draft_acceptance.expected_tokens(reached, is_token, (gamma,))
-      mean += np.prod(p) * float(found[0, 0, 0])
-    assert mean == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.fixture(scope='module')

@@ -14,6 +14,7 @@ from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import losses
+from speculative_t5x.training import on_policy
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from tests import recurrent_network
@@ -94,13 +95,6 @@ class TestBatchMetrics:
     np.testing.assert_allclose(found.loss, each[is_real].sum(), rtol=1e-6)
     assert found.num_tokens == 3
 
-  def test_counts_correct_tokens(self):
-    targets = jnp.array([[1, 2, 0], [4, 5, 0]])
-    logits = 5 * jnp.eye(7)[jnp.array([[1, 3, 0], [4, 5, 0]])]
-    metrics = losses.batch_metrics(logits, targets, losses.LossConfig())
-    assert metrics.num_correct == 3
-    assert metrics.num_correct / metrics.num_tokens == 0.75
-
   @pytest.mark.parametrize(
       ('factor', 'divisor'),
       [
@@ -116,64 +110,55 @@ class TestBatchMetrics:
     metrics = losses.batch_metrics(logits, targets, config)
     assert config.divisor(metrics, targets.size) == divisor
 
-  @pytest.mark.parametrize(
-      'setting',
-      [
-          ('label_smoothing', 1.0),
-          ('z_loss', None),
-          ('loss_normalizing_factor', 'TOKENS'),
-          ('loss_normalizing_factor', 0),
-      ],
-  )
-  def test_bad_settings(self, setting):
-    with pytest.raises(ValueError, match=setting[0]):
-      losses.LossConfig(**dict([setting]))
+
+@pytest.mark.parametrize(
+    ('schedule', 'expected'),
+    [
+        (
+            schedules.rsqrt_decay(learning_rate=2.0, warmup_steps=10),
+            {0: 0, 5: 1, 10: 2, 40: 1, 1000: 0.2},
+        ),
+        (
+            schedules.linear_decay(
+                train_steps=100, learning_rate=2.0, warmup_steps=10,
+                decay_steps=40,
+            ),
+            {0: 0, 5: 1, 10: 2, 60: 2, 80: 1, 99: 0.05},
+        ),
+        (
+            schedules.linear_decay(
+                train_steps=4, learning_rate=1.0, warmup_steps=2
+            ),
+            {0: 0, 1: 0.5, 2: 1, 3: 0.5, 4: 0},
+        ),
+        (
+            schedules.linear_decay(train_steps=4, warmup_steps=0),
+            {0: 0.01, 1: 0.01, 2: 0.01, 3: 0.005},
+        ),
+    ],
+)  # fmt: skip
+def test_learning_rates(schedule, expected):
+  rates = [schedule(jnp.int32(step)) for step in expected]
+  np.testing.assert_allclose(rates, [*expected.values()], rtol=1e-6)
 
 
-class TestLearningRate:
-
-  @pytest.mark.parametrize(
-      ('step', 'expected'), [(0, 0), (5, 1), (10, 2), (40, 1), (1000, 0.2)]
-  )
-  def test_rsqrt_decay(self, step, expected):
-    schedule = schedules.rsqrt_decay(learning_rate=2.0, warmup_steps=10)
-    np.testing.assert_allclose(schedule(jnp.int32(step)), expected, rtol=1e-6)
-
-  @pytest.mark.parametrize(
-      ('step', 'expected'),
-      [(0, 0), (5, 1), (10, 2), (60, 2), (80, 1), (99, 0.05)],
-  )
-  def test_linear_decay(self, step, expected):
-    schedule = schedules.linear_decay(
-        train_steps=100, learning_rate=2.0, warmup_steps=10, decay_steps=40
-    )
-    np.testing.assert_allclose(schedule(jnp.int32(step)), expected, rtol=1e-6)
-
-  def test_linear_decay_right_after_the_warmup(self):
-    schedule = schedules.linear_decay(
-        train_steps=4, learning_rate=1.0, warmup_steps=2, decay_steps=2
-    )
-    rates = [float(schedule(jnp.int32(i))) for i in range(5)]
-    np.testing.assert_allclose(rates, [0, 0.5, 1, 0.5, 0])
-    schedule = schedules.linear_decay(train_steps=4, warmup_steps=0)
-    rates = [float(schedule(jnp.int32(i))) for i in range(4)]
-    np.testing.assert_allclose(rates, [0.01, 0.01, 0.01, 0.005])
-
-  @pytest.mark.parametrize(
-      ('make', 'options', 'name'),
-      [
-          (schedules.linear_decay, {'train_steps': 9, 'warmup_steps': 6},
-           'warmup_steps 6'),
-          (schedules.linear_decay, {'train_steps': -1}, 'train_steps .*-1'),
-          (schedules.linear_decay, {'train_steps': 9, 'decay_steps': -1},
-           'decay_steps'),
-          (schedules.rsqrt_decay, {'learning_rate': float('nan')}, 'nan'),
-          (schedules.rsqrt_decay, {'warmup_steps': 0.5}, 'warmup_steps .*0.5'),
-      ],
-  )  # fmt: skip
-  def test_bad_settings(self, make, options, name):
-    with pytest.raises(ValueError, match=name):
-      make(**{'warmup_steps': 0} | options)
+@pytest.mark.parametrize(
+    ('make', 'options', 'name'),
+    [
+        (losses.LossConfig, {'label_smoothing': 1.0}, 'label_smoothing'),
+        (losses.LossConfig, {'loss_normalizing_factor': 'T'}, 'be None, one'),
+        (losses.LossConfig, {'loss_normalizing_factor': 0}, 'above 0, got 0'),
+        (schedules.linear_decay, {'train_steps': 9, 'warmup_steps': 6},
+         'warmup_steps 6'),
+        (schedules.linear_decay, {'train_steps': 9, 'warmup_steps': -1},
+         'warmup_steps'),
+        (schedules.rsqrt_decay, {'learning_rate': float('nan')}, 'nan'),
+        (on_policy.Settings, {'share': 1.5}, 'share'),
+    ],
+)  # fmt: skip
+def test_settings_out_of_range(make, options, name):
+  with pytest.raises(ValueError, match=name):
+    make(**options)
 
 
 class TestAdafactor:

@@ -99,22 +99,38 @@ def find(name: str, search_paths: Sequence[str]) -> epath.Path:
 
 def read_macros(names: Sequence[str], search_paths: Sequence[str]) -> Macros:
   """Return the macros of gin files and of all files that they include."""
-  macros = Macros()
-  for name in names:
-    _add_file(macros, find(name, search_paths), search_paths, ())
+  macros, references = Macros(), _References()
+  for path, text in (x for name in names for x in texts(name, search_paths)):
+    macros.files.add(path)
+    for statement in config_parser.ConfigParser(text, references):
+      is_binding = isinstance(statement, config_parser.BindingStatement)
+      if is_binding and not statement.arg_name:
+        macro = '/'.join(filter(None, (statement.scope, statement.selector)))
+        line = statement.location.line_num
+        macros.places[macro] = f'{path}, line {line}'
+        macros.values[macro] = repr(statement.value)
+  macros.used = references.macros()
   return macros
 
 
 def texts(
-    name: str, search_paths: Sequence[str]
+    name: str,
+    search_paths: Sequence[str],
+    including: tuple[epath.Path, ...] = (),
 ) -> Iterator[tuple[epath.Path, str]]:
   """Yield the texts of a file and of what it includes, in their order.
 
   Each is the path of a file and a part of its text, between includes, with the
-  imports before it. Lines have the numbers that they have in the file.
+  imports before it. Lines have the numbers that they have in the file. The
+  files that include this one are given from the outermost on.
   """
   path = find(name, search_paths)
-  text = path.read_text(encoding='utf-8')
+  if path in including:
+    chain = ' and '.join(map(str, including[including.index(path) :]))
+    raise commands.UsageError(f'{chain} includes itself. Remove the include.')
+  with _one_line_errors(str(path)):
+    text = path.read_text(encoding='utf-8')
+    statements = list(config_parser.ConfigParser(text, _References()))
   lines = text.splitlines(keepends=True)
   imports, begin = set(), 0
 
@@ -123,14 +139,14 @@ def texts(
     shown = [x if i in kept else '\n' for i, x in enumerate(lines[:end])]
     return path, ''.join(shown)
 
-  for statement in config_parser.ConfigParser(text, _References()):
+  for statement in statements:
     line = statement.location.line_num - 1
     match statement:
       case config_parser.ImportStatement():
         imports.add(line)
       case config_parser.IncludeStatement(filename=inner):
         yield part(line)
-        yield from texts(inner, search_paths)
+        yield from texts(inner, search_paths, (*including, path))
         begin = line + 1
   yield part(len(lines))
 
@@ -141,34 +157,6 @@ def macros_in(value: str, source: str = '') -> set[str]:
   with _one_line_errors(source):
     config_parser.ConfigParser(value, found).parse_value()
   return found.macros()
-
-
-def _add_file(
-    macros: Macros,
-    path: epath.Path,
-    search_paths: Sequence[str],
-    including: tuple[epath.Path, ...],
-) -> None:
-  """Add a file and its includes, given the chain of files that include it."""
-  if path in including:
-    chain = ' and '.join(map(str, including[including.index(path) :]))
-    raise commands.UsageError(f'{chain} includes itself. Remove the include.')
-  found = _References()
-  macros.files.add(path)
-  with _one_line_errors(str(path)):
-    text = path.read_text(encoding='utf-8')
-    for statement in config_parser.ConfigParser(text, found):
-      place = f'{path}, line {statement.location.line_num}'
-      macros.used |= found.macros()
-      found.met.clear()
-      match statement:
-        case config_parser.IncludeStatement(filename=name):
-          inner = find(name, search_paths)
-          _add_file(macros, inner, search_paths, (*including, path))
-        case config_parser.BindingStatement(arg_name='') as binding:
-          macro = '/'.join(filter(None, (binding.scope, binding.selector)))
-          macros.places[macro] = place
-          macros.values[macro] = repr(binding.value)
 
 
 @contextlib.contextmanager

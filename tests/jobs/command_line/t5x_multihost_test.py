@@ -13,7 +13,6 @@ import threading
 import jax
 import pytest
 
-from speculative_t5x.jobs.command_line import main
 from speculative_t5x.jobs.command_line import startup
 from speculative_t5x.jobs.command_line import t5x_multihost
 
@@ -131,18 +130,12 @@ def test_host_without_a_tpu(calls, monkeypatch):
   assert calls == [('10.0.0.2:1234', 2, 0)]  # the script does not run
 
 
-_NOT_FOUND = (
-    "Unable to initialize backend 'tpu': NOT_FOUND: No device. (set"
-    " JAX_PLATFORMS='' to automatically choose an available backend)"
-)
-
-
 @pytest.fixture
 def platforms(monkeypatch):
   """Set JAX_PLATFORMS on a machine that has no TPU."""
 
   def devices():
-    raise RuntimeError(_NOT_FOUND)
+    raise AssertionError  # as JAX does without the plugin of a platform
 
   before = jax.config.jax_platforms
   monkeypatch.setattr(jax, 'devices', devices)
@@ -150,23 +143,7 @@ def platforms(monkeypatch):
   jax.config.update('jax_platforms', before)
 
 
-def test_job_ends_in_one_line(platforms, capsys, tmp_path):
-  platforms('tpu,cpu')
-  flags = '--gin.ALPHA=0.5', f'--output_dir={tmp_path / "x"}'
-  assert main.main(['simulate', *flags]) == 1
-  (line,) = capsys.readouterr().err.splitlines()
-  assert line.startswith('error: JAX_PLATFORMS=tpu,cpu asks for devices')
-  assert 'NOT_FOUND: No device)' in line and 'choose' not in line
-  assert not list(tmp_path.iterdir())
-
-
-def test_platform_without_its_plugin(platforms, monkeypatch):
-  """JAX asserts that one of the platforms is there."""
-
-  def devices():
-    raise AssertionError
-
-  monkeypatch.setattr(jax, 'devices', devices)
+def test_platform_without_its_plugin(platforms):
   platforms('cuda')
   with pytest.raises(RuntimeError, match='=cuda asks .* plugin is installed'):
     startup.open_devices()
