@@ -254,9 +254,9 @@ def random_pair():
 
 def _decodes():
   rng = np.random.default_rng(3)
-  inputs, targets = rng.integers(2, 5, (2, 6, 4)).astype(np.int32)
-  targets[:, 3] = [1, 1, 0, 1, 0, 1]
-  targets[2, 2] = targets[4, 2] = 1
+  inputs, targets = rng.integers(2, 5, (2, 6, 6)).astype(np.int32)
+  targets[:, 5] = [1, 1, 0, 1, 0, 1]
+  targets[2, 4] = targets[4, 4] = 1
   return batches.Examples(inputs, targets)
 
 
@@ -287,8 +287,8 @@ class TestValidation:
     for temperature in (0, 1):
       assert found[f'acceptance_t{temperature}'] == pytest.approx(1, abs=1e-6)
       assert found[f'divergence_t{temperature}'] == pytest.approx(0, abs=1e-6)
-    # 4 of 6 decodes have 4 tokens, and 2 have 3: a call makes the rest.
-    mean = (4 * (4 + 3 + 2 + 1) + 2 * (3 + 2 + 1)) / 22
+    # 4 of 6 decodes have 6 tokens, and 2 have 5: a call makes up to 4.
+    mean = (4 * (4 + 4 + 4 + 3 + 2 + 1) + 2 * (4 + 4 + 3 + 2 + 1)) / 34
     assert found['tokens_per_call_3_t0'] == pytest.approx(mean, abs=1e-5)
     assert validation.score(found) == pytest.approx(1, abs=1e-6)
 
