@@ -15,7 +15,9 @@ from collections.abc import Iterator, Sequence
 import hashlib
 import json
 import pathlib
+import re
 import sys
+import tempfile
 import tomllib
 from typing import Any
 
@@ -105,7 +107,8 @@ def run(path: pathlib.Path) -> None:
       'ran': digest(notebook),
   }
   text = nbformat.writes(notebook).replace(str(_ROOT), '<checkout>')
-  path.write_text(text + '\n')
+  temporary = rf'{re.escape(tempfile.gettempdir())}/\w+'
+  path.write_text(re.sub(temporary, '<folder>', text) + '\n')
 
 
 def main(names: Sequence[str]) -> None:
