@@ -201,7 +201,7 @@ def _other_arrays(german):
     [
         (_other_vocabulary, {}, 'hash abababab'),
         (lambda _: count(num_pieces=2049), {}, '2049 pieces'),
-        (lambda _: count(), {'end': 2}, 'id 1, the model has 2'),
+        (lambda german: german, {'end': 2}, 'id 1, the model has 2'),
         (_other_arrays, {}, 'is damaged'),
     ],
 )

@@ -86,7 +86,7 @@ def points(monkeypatch):
 
 @pytest.fixture(scope='module')
 def pair():
-  return workloads.text_decoder(targets_length=24)
+  return workloads.text_decoder(max_tokens=24)
 
 
 def _cells(path):

@@ -172,6 +172,19 @@ class TestAnyLayout:
     }[checkpoint.layout]
     assert counts == dict.fromkeys(['layouts.resolve', *metadata], 1)
 
+  def test_scalable_t5(self, tmp_path):
+    """It stacks layers along the second axis, and has a bias in each."""
+    params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
+    decoder = params['decoder']
+    layers = [decoder.pop(f'layers_{i}') for i in range(2)]
+    decoder['decoder'] = jax.tree.map(lambda *x: np.stack(x, axis=1), *layers)
+    decoder['decoder']['relpos_bias'] = decoder.pop('relpos_bias')
+    checkpoints.save(tmp_path, 7, params)
+    with pytest.raises(
+        checkpoints.CheckpointError, match='also holds decoder/decoder/'
+    ):
+      checkpoints.open(tmp_path).check_shapes(steps.expected())
+
   def test_mesh(self, tmp_path):
     """Each device gets its shard, in every layout."""
     script = f"""
