@@ -373,8 +373,12 @@ class TestResume:
 
   def test_another_configuration_is_refused(self, run, tmp_path):
     expected = run(_TEXTS[:2])
-    with pytest.raises(ValueError, match='another drafter, scores, temp'):
-      run(_TEXTS[:2], scores=True, temperature=1.0)
+    for changes, names in (
+        ({'temperature': 1.0}, 'drafter, temperature'),
+        ({'scores': True}, 'scores'),
+    ):
+      with pytest.raises(ValueError, match=f'results with another {names}. Gi'):
+        run(_TEXTS[:2], **changes)
     assert workloads.read(tmp_path / 'out' / 'predictions.jsonl') == expected
 
 
