@@ -120,6 +120,7 @@ class T5Config(t5_modules.Sizes):
     if features is None:
       features = self.encode(params, inputs)
     else:
+      self._check_features(features, inputs)
       features = sharding.constrain(features, ('batch', 'length', 'embed'))
     return contracts.Started(
         self._project(params, features, inputs >= 0),
@@ -128,6 +129,17 @@ class T5Config(t5_modules.Sizes):
         first_tokens=None,
         features=features,
     )
+
+  def _check_features(self, features: jax.Array, inputs: jax.Array) -> None:
+    shape = *inputs.shape, self.width_of_inputs
+    dtype = jnp.dtype(self.dtype)
+    if features.shape != shape or features.dtype != dtype:
+      raise ValueError(
+          f'Features of shape {features.shape} and type {features.dtype} were'
+          f' given for inputs whose features have shape {shape} and type'
+          f' {dtype}. Give what the same target has computed of the same'
+          ' inputs, or None.'
+      )
 
   def _project(
       self, params: contracts.Params, features: jax.Array, is_input: jax.Array

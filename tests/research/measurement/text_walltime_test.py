@@ -4,6 +4,7 @@
 
 import pytest
 
+from speculative_t5x.research.measurement import judgement
 from speculative_t5x.research.measurement import text_walltime
 from speculative_t5x.research.paper import points
 from speculative_t5x.research.reports import walltime_summary
@@ -35,7 +36,9 @@ class TestMeasure:
       ratio = plain.walltime_s / speculative.walltime_s
       assert record.speedup == pytest.approx(ratio)
       assert record.t1_ms > 0 and record.bound_speedup > 0
-    assert len(points.from_records(greedy)) == 2  # all that a figure needs
+    # All that a figure needs, where the machine lets the times be read.
+    readable = [x for x in greedy if judgement.objection(x) is None]
+    assert len(points.from_records(greedy)) == len(readable)
     assert '; given texts, 3 examples;' in walltime_summary.render(greedy)
 
   def test_counts_are_those_of_decoding(self, decoder, greedy):
