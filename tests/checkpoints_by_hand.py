@@ -49,16 +49,10 @@ def write_legacy(
     max_chunk: int = 10**9,
     wrap: Callable[[dict], dict] | None = None,
 ) -> pathlib.Path:
-  """Write T5X's older layout; return the step's folder.
+  """Write T5X's older layout, in one of DRIVERS; return the step's folder.
 
-  Args:
-    folder: Will hold `checkpoint_<step>`.
-    params: T5X's parameter tree, each in the dtype to be stored.
-    step: Of the training.
-    driver: One of DRIVERS.
-    inline: Names of parameters in the msgpack file itself; None: all vectors.
-    max_chunk: Elements of a chunk, which are whole rows.
-    wrap: What is written of the tree; None for what T5X writes.
+  The parameters named by `inline`, by default all vectors, are in the msgpack
+  file itself. A chunk has whole rows. `wrap` changes the tree that T5X writes.
   """
   step_folder = folder / f'checkpoint_{step}'
   step_folder.mkdir(parents=True)

@@ -52,13 +52,9 @@ POLICIES = {
 
 @struct.dataclass
 class RuleOfRow:
-  """A rule whose choice is a value.
+  """A rule whose choice is a value."""
 
-  Attributes:
-    index: [rows] int32, of each row's rule among RULES; or a scalar for all.
-  """
-
-  index: jax.Array
+  index: jax.Array  # [rows] int32, among RULES; or a scalar for all rows
   name = 'rule of row'
   is_lossless = True
 
@@ -68,15 +64,10 @@ class RuleOfRow:
 
 
 class StateOfRow(NamedTuple):
-  """What `PolicyOfRow` carries.
+  """What `PolicyOfRow` carries."""
 
-  Attributes:
-    index: [rows] int32, of each row's policy among POLICIES.
-    states: States of all policies; only that of the row's own changes.
-  """
-
-  index: jax.Array
-  states: tuple
+  index: jax.Array  # [rows] int32, among POLICIES
+  states: tuple  # of all policies; only that of the row's own changes
 
 
 @dataclasses.dataclass(frozen=True)

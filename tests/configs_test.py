@@ -78,8 +78,13 @@ def _header(name, title):
   return {macro for item in items for macro in item.rstrip(', ').split(', ')}
 
 
-def _check_sets_up(module, function, config):
-  """Check that all required arguments of the function are bound."""
+def _check_sets_up(name, module, function):
+  """Check that a file binds all required arguments; return its configuration.
+  """
+  config = _parse(name)
+  kinds.check(gin.config._CONFIG)  # defaults are of their arguments' kinds
+  macros = gin_text.read_macros([name], ['.'])
+  assert macros.places.keys() <= macros.used
   given = {
       argument
       for argument in inspect.signature(function).parameters
@@ -92,6 +97,7 @@ def _check_sets_up(module, function, config):
   }
   assert needed and needed <= given
   assert callable(gin.get_configurable(function))
+  return config
 
 
 @pytest.mark.parametrize('name', sorted({*_PARSED} - {*_RUNS, *_PAPER}))
@@ -103,16 +109,12 @@ def test_parses(name):
 @pytest.mark.parametrize('name', _RUNS)
 def test_run(name):
   """It sets up a job, and its header names macros and the command."""
-  config = _parse(name)
-  kinds.check(gin.config._CONFIG)  # defaults are of their arguments' kinds
-  macros = gin_text.read_macros([name], ['.'])
-  assert macros.places.keys() <= macros.used
   text = pathlib.Path(name).read_text()
   command = re.search(r'speculative-t5x ([\w-]+)', text)
   job = commands.JOBS[command[1]]
   module, function = job.function.split('.')
   imported = importlib.import_module(f'speculative_t5x.jobs.{module}')
-  _check_sets_up(module, getattr(imported, function), config)
+  config = _check_sets_up(name, module, getattr(imported, function))
   assert _header(name, 'Required') == _unset_macros(config)
   named = _header(name, 'Commonly overridden')
   assert named <= {*re.findall(r'^(\w+) = ', config, re.MULTILINE)}
@@ -123,12 +125,8 @@ def test_run(name):
 @pytest.mark.parametrize('name', _PAPER)
 def test_table_or_figure(name):
   """It sets up its function, and its header names macros and the command."""
-  config = _parse(name)
-  kinds.check(gin.config._CONFIG)
-  macros = gin_text.read_macros([name], ['.'])
-  assert macros.places.keys() <= macros.used
   stem = pathlib.Path(name).stem
-  _check_sets_up('paper', getattr(paper, stem), config)
+  config = _check_sets_up(name, 'paper', getattr(paper, stem))
   assert re.findall(r'^paper\.(\w+)\.output_dir', config, re.MULTILINE)
   assert not _unset_macros(config)
   *_, command = flags.parse(['paper', stem])

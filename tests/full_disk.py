@@ -9,13 +9,10 @@ import resource
 
 @contextlib.contextmanager
 def full_disk(num_bytes: int) -> Iterator[str]:
-  """Let no file grow beyond a number of bytes.
+  """Let no file grow beyond a number of bytes; yield what is said then.
 
   Python ignores the signal for it, so that writing fails as on a full disk, in
   every library.
-
-  Yields:
-    What the operating system says then.
   """
   soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
   resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, hard))

@@ -81,11 +81,6 @@ class MixedDrafts:
   The number and kind of the draft tokens depend on the last token and on the
   last outcome. What must not matter is poisoned: the probabilities of a point
   mass are NaN, and the tokens that only fill a block are ends of sequence.
-
-  Attributes:
-    vocab_size: Logits of the target.
-    max_draft_tokens: gamma.
-    seed: Seed of the tables.
   """
 
   vocab_size: int

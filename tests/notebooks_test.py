@@ -84,36 +84,32 @@ def _check_trace(shown: token_trace.TokenTrace) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures('unchecked_types')
-class TestQuickstart:
-
-  def test_runs(self):
-    variables, shown = _run('quickstart', _FEW)
-    _check_trace(shown['tokens'])
-    assert len(variables['output'].best) == len(variables['TEXTS'])
-    table = shown['measure']._repr_markdown_()
-    assert table.count('| draft/') == 1 and 'Details:' not in table
-    assert ' verdict |' in table  # speeds are left out if a busy machine erred
-    (axes,) = variables['axes'].figure.axes
-    assert len(axes.lines) == 4 and 'γ' in axes.get_xlabel()
+def test_quickstart():
+  variables, shown = _run('quickstart', _FEW)
+  _check_trace(shown['tokens'])
+  assert len(variables['output'].best) == len(variables['TEXTS'])
+  table = shown['measure']._repr_markdown_()
+  assert table.count('| draft/') == 1 and 'Details:' not in table
+  assert ' verdict |' in table  # speeds are left out if a busy machine erred
+  (axes,) = variables['axes'].figure.axes
+  assert len(axes.lines) == 4 and 'γ' in axes.get_xlabel()
 
 
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures('unchecked_types')
-class TestPaper:
-
-  def test_runs(self):
-    variables, shown = _run('paper_walltime', _FEW)
-    assert len(variables['simulated']) == 12
-    assert 'not run' not in shown['table2']._repr_markdown_()
-    for name in ('table1', 'table3', 'live'):
-      assert '| --- |' in shown[name]._repr_markdown_()
-    figures = [name for name in shown if 'figure' in name and name != 'figure1']
-    assert len(figures) == 6
-    assert all(_is_picture(shown[name]) for name in figures)
-    _check_trace(shown['figure1'])
-    # The same text and gamma as in configs/paper/figure1.gin.
-    text = console.to_text(shown['figure1'])
-    assert reports.is_made_from(_ROOT / 'results/paper/figure1.png', [text])
+def test_paper():
+  variables, shown = _run('paper_walltime', _FEW)
+  assert len(variables['simulated']) == 12
+  assert 'not run' not in shown['table2']._repr_markdown_()
+  for name in ('table1', 'table3', 'live'):
+    assert '| --- |' in shown[name]._repr_markdown_()
+  figures = [name for name in shown if 'figure' in name and name != 'figure1']
+  assert len(figures) == 6
+  assert all(_is_picture(shown[name]) for name in figures)
+  _check_trace(shown['figure1'])
+  # The same text and gamma as in configs/paper/figure1.gin.
+  text = console.to_text(shown['figure1'])
+  assert reports.is_made_from(_ROOT / 'results/paper/figure1.png', [text])
 
 
 @pytest.fixture
@@ -139,39 +135,35 @@ def hugging_face(tmp_path_factory):
   return found | {'VOCABULARY': found['TARGET']}
 
 
-class TestYourOwnCheckpoint:
-
-  @pytest.mark.parametrize('is_t5x', [True, False], ids=['T5X', 'Hugging Face'])
-  def test_runs(self, is_t5x, request, capsys):
-    settings = {} if is_t5x else request.getfixturevalue('hugging_face')
-    variables, shown = _run('your_own_checkpoint', settings)
-    assert variables['output'].best == [
-        'Jede fünfte Wohnung in Graz steht leer, deshalb plant die Stadt'
-        ' zehn neue Schulen.',
-        'Am Freitag kommt der IC 182 aus Bonn um 21:25 Uhr auf Gleis 11 an.',
-    ]
-    assert variables['plain'].best == variables['output'].best
-    _check_trace(shown['tokens'])
-    assert 'gamma 5' in capsys.readouterr().out
+@pytest.mark.parametrize('is_t5x', [True, False], ids=['T5X', 'Hugging Face'])
+def test_your_own_checkpoint(is_t5x, request, capsys):
+  settings = {} if is_t5x else request.getfixturevalue('hugging_face')
+  variables, shown = _run('your_own_checkpoint', settings)
+  assert variables['output'].best == [
+      'Jede fünfte Wohnung in Graz steht leer, deshalb plant die Stadt'
+      ' zehn neue Schulen.',
+      'Am Freitag kommt der IC 182 aus Bonn um 21:25 Uhr auf Gleis 11 an.',
+  ]
+  assert variables['plain'].best == variables['output'].best
+  _check_trace(shown['tokens'])
+  assert 'gamma 5' in capsys.readouterr().out
 
 
-class TestT5XAndTPU:
-
-  def test_runs(self, tmp_path, capsys):
-    """Without T5X, what needs it is skipped by a line that says so."""
-    settings = {'NUM_EXAMPLES': 2, 'GAMMA': 2, 'FOLDER': tmp_path}
-    variables, _ = _run('t5x_and_tpu', settings)
-    printed = capsys.readouterr().out
-    assert ('Skipped: T5X is not' in printed) != variables['HAS_T5X']
-    rows = [
-        line.split()[-2:]
-        for line in printed.splitlines()
-        if line.startswith(('speculative-t5x eval ', 't5x.eval '))
-    ]
-    assert len(rows) == 1 + variables['HAS_T5X']
-    # Both jobs have the same quality and the same target calls.
-    assert len({*map(tuple, rows)}) == 1
-    assert len(re.findall('^(?:EnDe|CNNDM) ', printed, re.M)) == 12
+def test_t5x_and_tpu(tmp_path, capsys):
+  """Without T5X, what needs it is skipped by a line that says so."""
+  settings = {'NUM_EXAMPLES': 2, 'GAMMA': 2, 'FOLDER': tmp_path}
+  variables, _ = _run('t5x_and_tpu', settings)
+  printed = capsys.readouterr().out
+  assert ('Skipped: T5X is not' in printed) != variables['HAS_T5X']
+  rows = [
+      line.split()[-2:]
+      for line in printed.splitlines()
+      if line.startswith(('speculative-t5x eval ', 't5x.eval '))
+  ]
+  assert len(rows) == 1 + variables['HAS_T5X']
+  # Both jobs have the same quality and the same target calls.
+  assert len({*map(tuple, rows)}) == 1
+  assert len(re.findall('^(?:EnDe|CNNDM) ', printed, re.M)) == 12
 
 
 @pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)

@@ -299,60 +299,40 @@ class TestFiles:
     assert not found
 
 
-@pytest.fixture(scope='module')
-def wheel_names(tmp_path_factory) -> list[str]:
-  """Return the files of a wheel, built with installed packages only."""
+def test_wheel_holds_the_package_and_the_configs_alone(tmp_path):
+  """It is built with installed packages only."""
   pytest.importorskip('hatchling')
-  folder = tmp_path_factory.mktemp('wheel')
   command = [sys.executable, '-m', 'hatchling', 'build', '-t', 'wheel']
   subprocess.run(
-      [*command, '-d', str(folder)],
+      [*command, '-d', str(tmp_path)],
       cwd=_CHECKOUT,
       check=True,
       capture_output=True,
   )
-  (wheel,) = folder.iterdir()
-  return zipfile.ZipFile(wheel).namelist()
-
-
-class TestWheel:
-
-  @pytest.mark.parametrize(
-      'folder, prefix',
-      [('speculative_t5x', ''), ('configs', 'speculative_t5x/')],
-  )
-  def test_holds_all_files_of(self, folder, prefix, wheel_names):
-    names = [str(p.relative_to(_CHECKOUT)) for p in _tracked_files()]
+  (wheel,) = tmp_path.iterdir()
+  found = zipfile.ZipFile(wheel).namelist()
+  names = [str(p.relative_to(_CHECKOUT)) for p in _tracked_files()]
+  package = 'speculative_t5x'
+  for folder, prefix in (package, ''), ('configs', f'{package}/'):
     expected = {prefix + n for n in names if n.startswith(f'{folder}/')}
-    assert expected and expected <= set(wheel_names)
-
-  def test_holds_nothing_else(self, wheel_names):
-    roots = {name.split('/')[0] for name in wheel_names}
-    assert {r for r in roots if not r.endswith('.dist-info')} == {
-        'speculative_t5x'
-    }
+    assert expected and expected <= {*found}
+  roots = {name.split('/')[0] for name in found}
+  assert {r for r in roots if not r.endswith('.dist-info')} == {package}
 
 
-class TestLocks:
-
-  @pytest.mark.parametrize('suffix', ['', '-py312', '-py311'])
-  def test_pins_the_same_for_a_tpu(self, suffix):
-    pins = _pins(f'requirements{suffix}.txt')
-    for_tpu = _pins(f'requirements-tpu{suffix}.txt')
-    different = {
-        name for name, version in for_tpu.items() if pins.get(name) != version
-    }
-    assert different == {'libtpu'}
-
-  @pytest.mark.parametrize('suffix', ['', '-py312', '-py311'])
-  def test_the_readme_says_which_versions_are_tested(self, suffix):
-    lock = f'requirements{suffix}.txt'
-    pins = _pins(lock)
-    packages = ('jax', 'flax', 'orbax-checkpoint', 'numpy', 'tensorflow')
-    versions = ' | '.join(pins[package] for package in packages)
-    assert (
-        f' | {versions} | `{lock}` |\n' in (_CHECKOUT / 'README.md').read_text()
-    )
+@pytest.mark.parametrize('suffix', ['', '-py312', '-py311'])
+def test_locks(suffix):
+  """The one for a TPU adds libtpu, and the README has what is tested."""
+  pins = _pins(f'requirements{suffix}.txt')
+  for_tpu = _pins(f'requirements-tpu{suffix}.txt')
+  different = {
+      name for name, version in for_tpu.items() if pins.get(name) != version
+  }
+  assert different == {'libtpu'}
+  packages = ('jax', 'flax', 'orbax-checkpoint', 'numpy', 'tensorflow')
+  versions = ' | '.join(pins[package] for package in packages)
+  row = f' | {versions} | `requirements{suffix}.txt` |\n'
+  assert row in (_CHECKOUT / 'README.md').read_text()
 
 
 _TESTS = pathlib.Path(__file__).parent

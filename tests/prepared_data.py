@@ -1,11 +1,15 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Writes data sets as TensorFlow Datasets and SacreBLEU keep them."""
+"""Writes data sets as their libraries keep them, and reads their gin files."""
 
 from collections.abc import Mapping, Sequence
 import pathlib
+from typing import Any
 
+import gin
 import tensorflow_datasets as tfds
+
+from speculative_t5x.tasks import bulletins
 
 
 def write(
@@ -14,14 +18,10 @@ def write(
     folder: pathlib.Path,
     is_ordered: bool = True,
 ) -> pathlib.Path:
-  """Write a data set of texts and return its folder.
+  """Write a data set of texts and return the folder of prepared data sets.
 
-  Args:
-    name: With version, and with a config if the data set has configs.
-    splits: Examples per split.
-    folder: Folder of prepared data sets.
-    is_ordered: Whether they stay in this order, which TensorFlow Datasets then
-      refuses to shuffle for a training, as it shuffles public data sets.
+  Its name has the version, and the config if there is one. TensorFlow Datasets
+  refuses to shuffle an ordered one for a training, unlike public data sets.
   """
   path, _, version = name.partition(':')
   data_set, _, config = path.partition('/')
@@ -36,6 +36,16 @@ def write(
       disable_shuffling=is_ordered,
   )
   return folder
+
+
+def parse(monkeypatch: Any, name: str, *bindings: str) -> None:
+  """Parse the gin files of a task and of an eval run."""
+  monkeypatch.chdir(pathlib.Path(__file__).parents[1])
+  gin.parse_config_files_and_bindings(
+      ['configs/runs/eval.gin', f'configs/tasks/{name}.gin'],
+      [f'VOCABULARY_FILE = "{bulletins.VOCABULARY_FILE}"', *bindings],
+      finalize_config=False,
+  )
 
 
 def write_newstest2014(

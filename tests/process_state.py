@@ -40,11 +40,7 @@ State = Mapping[str, Mapping[Any, Any]]
 
 @contextlib.contextmanager
 def unchanged(temporary: pathlib.Path) -> Iterator[None]:
-  """Fail if the code within the context changes the state.
-
-  Args:
-    temporary: The folder of the tests' temporary files.
-  """
+  """Fail if the code within the context changes the state."""
   before = capture()
   yield
   lines = changes(before, capture(), temporary)

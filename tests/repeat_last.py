@@ -11,15 +11,9 @@ from speculative_t5x.speculation import contracts
 
 @dataclasses.dataclass(frozen=True)
 class RepeatLast:
-  """Drafts the last token of each row again and again.
+  """Drafts the last token of each row again and again."""
 
-  Attributes:
-    target: Whose start token stands for the last one of an empty row.
-    max_draft_tokens: gamma.
-    num_uniforms: None is drawn.
-  """
-
-  target: contracts.Model
+  target: contracts.Model  # its start token is the last one of an empty row
   max_draft_tokens: int
   num_uniforms: int = 0
 

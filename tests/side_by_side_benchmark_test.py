@@ -111,15 +111,11 @@ def test_rows_that_differ_from_any_start():
 
 
 class _Process:
-  """Stands for the process of a system, and runs nothing.
+  """Stands for the process of a system, and runs nothing."""
 
-  Attributes:
-    SECONDS: That an input takes, by system and number of threads.
-    loaded: The systems and threads of all processes, in order.
-  """
-
+  # What an input takes, by system and number of threads.
   SECONDS = {('ctranslate2', 1): 1.0, ('ctranslate2', 2): 4.0, ('t5x', 2): 2.0}
-  loaded = []
+  loaded = []  # the systems and threads of all processes, in order
 
   def __enter__(self):
     return self

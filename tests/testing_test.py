@@ -142,40 +142,36 @@ class TestCheckRule:
       exec(last, names)
 
 
-class TestEmissions:
-
-  def test_are_those_of_the_paper(self):
-    """One draft token is accepted with probability beta, Theorem 3.5."""
-    tables = testing.random_tables(2, gamma=1, vocab_size=5)
-    (emitted,) = testing.emissions(decide, [tables])
-    p, q = tables.target_probs[0], tables.draft_probs[0]
-    assert sum(emitted.values()) == pytest.approx(1, abs=1e-12)
-    beta = np.sum(np.minimum(p, q))
-    assert testing.mean_accepted(emitted) == pytest.approx(beta, abs=1e-12)
-    for token in range(5):
-      expected = max(p[token] - q[token], 0)
-      assert emitted.get((token,), 0) == pytest.approx(expected, abs=1e-12)
+def test_emissions_are_those_of_the_paper():
+  """One draft token is accepted with probability beta, Theorem 3.5."""
+  tables = testing.random_tables(2, gamma=1, vocab_size=5)
+  (emitted,) = testing.emissions(decide, [tables])
+  p, q = tables.target_probs[0], tables.draft_probs[0]
+  assert sum(emitted.values()) == pytest.approx(1, abs=1e-12)
+  beta = np.sum(np.minimum(p, q))
+  assert testing.mean_accepted(emitted) == pytest.approx(beta, abs=1e-12)
+  for token in range(5):
+    expected = max(p[token] - q[token], 0)
+    assert emitted.get((token,), 0) == pytest.approx(expected, abs=1e-12)
 
 
-class TestBoxes:
+def test_boxes_of_a_function():
+  """A checkerboard of unequal fields, in one of two problems."""
 
-  def test_of_a_function(self):
-    """A checkerboard of unequal fields, in one of two problems."""
+  def function(problems, points):
+    x, y = points.T
+    fields = (x < 0.2).astype(int) + 2 * ((y < 0.9) ^ (x < 0.2))
+    return np.where(problems == 0, 7, fields)[:, None]
 
-    def function(problems, points):
-      x, y = points.T
-      fields = (x < 0.2).astype(int) + 2 * ((y < 0.9) ^ (x < 0.2))
-      return np.where(problems == 0, 7, fields)[:, None]
-
-    found = list(testing.constant_boxes(function, 2, 2))
-    volumes = {}
-    for problem, volume, middle, (value,) in found:
-      assert function(np.array([problem]), middle[None])[0, 0] == value
-      key = problem, int(value)
-      volumes[key] = volumes.get(key, 0) + volume
-    assert volumes == pytest.approx(
-        {(0, 7): 1, (1, 1): 0.18, (1, 3): 0.02, (1, 2): 0.72, (1, 0): 0.08}
-    )
+  found = list(testing.constant_boxes(function, 2, 2))
+  volumes = {}
+  for problem, volume, middle, (value,) in found:
+    assert function(np.array([problem]), middle[None])[0, 0] == value
+    key = problem, int(value)
+    volumes[key] = volumes.get(key, 0) + volume
+  assert volumes == pytest.approx(
+      {(0, 7): 1, (1, 1): 0.18, (1, 3): 0.02, (1, 2): 0.72, (1, 0): 0.08}
+  )
 
 
 def test_draft_is_given_as_the_contract_says():

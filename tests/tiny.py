@@ -47,14 +47,10 @@ def config(**overrides) -> t5.T5Config:
 
 
 def params(config: t5.T5Config, *, noise: float = 0.0) -> Any:
-  """Return T5X's parameter tree, float32.
+  """Return T5X's parameter tree, float32, at an initializer's scale.
 
-  Args:
-    config: Sizes of the network.
-    noise: Share of other weights. The acceptance rate of a draft model is high
-      for values near 0, and low for 1.
-  Returns:
-    Nested dicts. Values have an initializer's scale, norms are not all ones.
+  The noise is the share of other weights: the acceptance rate of a draft model
+  is high for values near 0, and low for 1. Norms are not all ones.
   """
   return jax.tree.map(lambda x: x, _params(config, noise))  # dicts of its own
 

@@ -18,6 +18,7 @@ from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.speculation import sampling
 from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import ende
 from tests import tiny
 
 CONFIG = tiny.config(
@@ -67,9 +68,16 @@ def read(path: pathlib.Path) -> list[dict[str, Any]]:
 def job_arguments(**values: Any) -> dict[str, Any]:
   """Return the arguments of an eval or walltime job, and its workload.
 
-  Of sampling, temperature and draft_temperature may be several.
+  By default it is of the embedded task, `CONFIG` and `LENGTHS`. Of sampling,
+  temperature and draft_temperature may be several.
   """
-  own = {name: values.pop(name) for name in _NAMES & values.keys()}
+  own = dict(
+      mixture_or_task_name=ende.BULLETINS,
+      split='validation',
+      target_config=CONFIG,
+      task_feature_lengths=LENGTHS,
+  )
+  own |= {name: values.pop(name) for name in _NAMES & values.keys()}
   setting = {name: values.pop(name) for name in _SAMPLING & values.keys()}
   found = {'workload': workload.Workload(**own), **values}
   draft = found.pop('draft_temperature', None)

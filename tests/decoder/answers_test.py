@@ -116,9 +116,6 @@ class TestNearest:
     assert len(store.nearest(['Mann Mann'], min_similarity=below)[0]) == 1
     assert store.nearest(['Mann Mann'], min_similarity=above) == [[]]
 
-  def test_empty_store(self, embedder):
-    with pytest.raises(answers.StoreError, match='is empty'):
-      answers.Store(embedder).nearest(['geht'])
 
 
 class TestAdd:
@@ -332,6 +329,7 @@ class TestFinder:
         ('inputs_length', lambda: answers.Embedder(other, vocabulary, 0)),
         ('max_answers', lambda: answers.Store(store.embedder, 0)),
         ('longer', lambda: store.add(['geht'], ['a', 'b'])),
+        ('is empty', lambda: answers.Store(store.embedder).nearest(['geht'])),
     ):
       with pytest.raises(ValueError, match=message):
         refused()

@@ -68,24 +68,17 @@ class TestRequests:
       assert int(row.example_id) == each
 
 
-class TestPad:
-
-  def test_pads_and_cuts(self):
-    rows = [np.array([5, 6]), np.array([], int), [1, 2, 3, 4]]
-    padded = batching.pad(rows, 3)
-    np.testing.assert_array_equal(padded, [[5, 6, -1], [-1, -1, -1], [1, 2, 3]])
-    assert padded.dtype == np.int32
-
-  def test_another_filler(self):
-    np.testing.assert_array_equal(batching.pad([[7]], 3, 1), [[7, 1, 1]])
+def test_padding():
+  rows = [np.array([5, 6]), np.array([], int), [1, 2, 3, 4]]
+  padded = batching.pad(rows, 3)
+  assert padded.tolist() == [[5, 6, -1], [-1, -1, -1], [1, 2, 3]]
+  assert padded.dtype == np.int32
+  assert batching.pad([[7]], 3, 1).tolist() == [[7, 1, 1]]
 
 
-class TestTextIds:
-
-  def test_special_ids_of_the_model_count(self):
-    ids = contracts.SpecialIds(end=2, padding=1, start=0)
-    found = batching.text_ids([0, 5, 1, 9, 2, 6], ids)
-    assert found == [0, 5, 9]
+def test_text_ids_end_at_the_models_own_special_ids():
+  ids = contracts.SpecialIds(end=2, padding=1, start=0)
+  assert batching.text_ids([0, 5, 1, 9, 2, 6], ids) == [0, 5, 9]
 
 
 TEXT, OTHER = 'Der Zug ist da.', 'Es regnet.'
@@ -136,10 +129,12 @@ class TestStack:
     assert hints.stack([[], []]) is None
 
   @pytest.mark.parametrize(
-      ('length', 'width'), [(0, 64), (1, 64), (40, 64), (64, 64), (65, 128)]
-  )
-  def test_room(self, length, width):
-    rows = hints.stack([[[5] * length], []], room=40)
+      ('room', 'length', 'width'),
+      [(0, 1, 32), (0, 32, 32), (0, 33, 64), (0, 65, 128),
+       (40, 0, 64), (40, 1, 64), (40, 64, 64), (40, 65, 128)],
+  )  # fmt: skip
+  def test_few_widths(self, room, length, width):
+    rows = hints.stack([[[5] * length], []], room=room)
     assert rows.shape == (2, width)
     assert (rows >= 0).sum() == length
 
@@ -147,9 +142,3 @@ class TestStack:
     encoded = [[[5, 1], [6, 7, 1]], [], [[8] * 32]]
     rows = hints.stack(encoded)
     assert hints.unstack(rows) == encoded
-
-  @pytest.mark.parametrize(
-      ('length', 'width'), [(1, 32), (32, 32), (33, 64), (64, 64), (65, 128)]
-  )
-  def test_few_widths(self, length, width):
-    assert hints.stack([[[5] * length]]).shape == (1, width)

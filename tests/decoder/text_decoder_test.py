@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of decoding texts, with a tiny T5 and a tiny vocabulary."""
 
+import dataclasses
 import functools
 import pathlib
 import shutil
@@ -95,9 +96,8 @@ class TestDecode:
 
   def test_any_iterable_of_texts(self):
     expected = pair().decode(TEXTS)
-    for texts in (tuple(TEXTS), iter(TEXTS), (x for x in TEXTS)):
-      found = pair().decode(texts, example_ids=iter([0, 1, 2]))
-      assert found.best == expected.best and len(found) == len(TEXTS)
+    found = pair().decode(iter(TEXTS), example_ids=iter([0, 1, 2]))
+    assert found.best == expected.best and len(found) == len(TEXTS)
 
   def test_statistics_are_sums_over_the_results(self):
     found = pair().decode(TEXTS, batch_size=2)
@@ -172,38 +172,34 @@ class TestBatches:
         pair().stream(TEXTS, **wrong)
 
 
-class TestMaxTokens:
-
-  def test_outputs_are_cut(self):
-    whole = pair().decode(TEXTS).tokens
-    for count in (1, 3, LENGTH):
-      for way in (pair().decode, pair().decode_plain):
-        found = way(TEXTS, max_tokens=count)
-        for (own,), (full,) in zip(found.tokens, whole, strict=True):
-          assert own == full[:count]
-        assert max(x.statistics['tokens'] for x in found) <= count
-    ids = [[*vocabulary().encode(text), 1] for text in TEXTS]
-    assert pair().generate(ids, max_tokens=3) == [x[:3] for (x,) in whole]
+def test_outputs_are_cut_to_max_tokens():
+  whole = pair().decode(TEXTS).tokens
+  for count in (1, 3, LENGTH):
+    for way in (pair().decode, pair().decode_plain):
+      found = way(TEXTS, max_tokens=count)
+      for (own,), (full,) in zip(found.tokens, whole, strict=True):
+        assert own == full[:count]
+      assert max(x.statistics['tokens'] for x in found) <= count
+  ids = [[*vocabulary().encode(text), 1] for text in TEXTS]
+  assert pair().generate(ids, max_tokens=3) == [x[:3] for (x,) in whole]
 
 
-class TestNumDecodes:
-
-  def test_order_and_texts(self):
-    """The best is last, and scores, texts and tokens go together."""
-    own = sampling.Sampling(1.0)
-    several = pair(num_decodes=2).decode_plain(TEXTS, sampling=own, seed=5)
-    assert several.scores.shape == (3, 2)
-    assert np.all(np.diff(several.scores, axis=1) >= 0)
-    assert np.any(np.diff(several.scores, axis=1) > 0)
-    request, _ = pair().make_request(TEXTS, sampling=own, seed=5)
-    decoded = pair(num_decodes=2).tokens.plain(request)
-    scores = np.asarray(decoded.log_probs).reshape(3, 2)
-    sequences = np.asarray(decoded.sequences).reshape(3, 2, LENGTH)
-    np.testing.assert_allclose(several.scores, np.sort(scores), atol=1e-4)
-    for number, order in enumerate(np.argsort(scores)):
-      expected = [text_of(sequences[number, i]) for i in order]
-      assert several.texts[number] == expected
-    assert several.best == [texts[1] for texts in several.texts]
+def test_order_and_texts_of_several_decodes():
+  """The best is last, and scores, texts and tokens go together."""
+  own = sampling.Sampling(1.0)
+  several = pair(num_decodes=2).decode_plain(TEXTS, sampling=own, seed=5)
+  assert several.scores.shape == (3, 2)
+  assert np.all(np.diff(several.scores, axis=1) >= 0)
+  assert np.any(np.diff(several.scores, axis=1) > 0)
+  request, _ = pair().make_request(TEXTS, sampling=own, seed=5)
+  decoded = pair(num_decodes=2).tokens.plain(request)
+  scores = np.asarray(decoded.log_probs).reshape(3, 2)
+  sequences = np.asarray(decoded.sequences).reshape(3, 2, LENGTH)
+  np.testing.assert_allclose(several.scores, np.sort(scores), atol=1e-4)
+  for number, order in enumerate(np.argsort(scores)):
+    expected = [text_of(sequences[number, i]) for i in order]
+    assert several.texts[number] == expected
+  assert several.best == [texts[1] for texts in several.texts]
 
 
 class TestPaddedIds:
@@ -243,11 +239,7 @@ class TestRequest:
     ids = vocabulary().encode(long)
     assert [row.is_truncated for row in rows] == [False, True, True]
     assert len(ids) >= INPUTS_LENGTH
-    assert request.inputs[1].tolist() == [
-        *ids[: INPUTS_LENGTH - 1],
-        1,
-    ]
-
+    assert request.inputs[1].tolist() == [*ids[: INPUTS_LENGTH - 1], 1]
     # An input that just fits with its end is not cut.
     for room, expected in ((1, False), (0, True)):
       length = len(vocabulary().encode('a red bell')) + room
@@ -358,47 +350,30 @@ class TestArguments:
     with pytest.raises(TypeError, match='target must be a loaded model'):
       text_decoder.TextDecoder('target', models()[1], vocabulary())
 
-  @pytest.mark.parametrize('narrow', ['target', 'draft'])
-  def test_vocabulary_wider_than_the_logits(self, narrow):
-    both = dict(zip(('target', 'draft'), models()))
-    model = tiny.model(
-        tiny.config(vocab_size=16, num_encoder_layers=1, num_decoder_layers=1)
-    )
-    both[narrow] = (
-        model if narrow == 'target' else model_drafting.of_model(model)
-    )
-    with pytest.raises(
-        vocabularies.VocabularyError, match=f'the {narrow} only 16'
+  def test_vocabulary_that_does_not_fit(self):
+    target, drafter = models()
+    config = dataclasses.replace(CONFIG, vocab_size=16)
+    narrow = model_drafting.of_model(tiny.model(config))
+    other_end = vocabulary(eos_id=2, unk_id=1)
+    for draft, pieces, message in (
+        (narrow, vocabulary(), 'the draft only 16'),
+        (drafter, other_end, 'id 2.* target 1:'),
     ):
-      text_decoder.TextDecoder(
-          *both.values(),
-          vocabulary(),
-          gamma=1,
-          inputs_length=4,
-          max_tokens=4,
-      )
-
-  def test_vocabulary_of_another_end(self):
-    other = vocabulary(eos_id=2, unk_id=1)
-    with pytest.raises(vocabularies.VocabularyError, match='id 2.* target 1:'):
-      text_decoder.TextDecoder(
-          *models(), other, gamma=2, inputs_length=8, max_tokens=8
-      )
+      with pytest.raises(vocabularies.VocabularyError, match=message):
+        text_decoder.TextDecoder(target, draft, pieces)
 
 
-class TestWidths:
-
-  def test_short_inputs_are_decoded_in_narrow_batches(self):
-    """The outputs are those of the whole width."""
-    wide = pair(inputs_length=4 * 32 * 4)
-    assert [batching.input_width(n, 512) for n in (1, 32, 33, 129, 512)] == [
-        32, 32, 128, 512, 512
-    ]
-    found = wide.decode_plain(TEXTS)
-    expected = pair().decode_plain(TEXTS)
-    assert found.tokens == expected.tokens
-    # What times decoding compiles once.
-    assert wide.make_request(TEXTS)[0].inputs.shape == (3, 512)
+def test_short_inputs_are_decoded_in_narrow_batches():
+  """The outputs are those of the whole width."""
+  wide = pair(inputs_length=4 * 32 * 4)
+  assert [batching.input_width(n, 512) for n in (1, 32, 33, 129, 512)] == [
+      32, 32, 128, 512, 512
+  ]
+  found = wide.decode_plain(TEXTS)
+  expected = pair().decode_plain(TEXTS)
+  assert found.tokens == expected.tokens
+  # What times decoding compiles once.
+  assert wide.make_request(TEXTS)[0].inputs.shape == (3, 512)
 
 
 def save(path, noise=0.0, has_vocabulary=True):

@@ -109,6 +109,14 @@ def _distill(target, folder, infer=None, **changes):
   return distill.distill(**arguments, settings=trainer.Settings(**settings))
 
 
+def _from_scratch(**changes):
+  return {'draft': origins.Scratch(dataclasses.replace(_DRAFT, **changes))}
+
+
+def _samples(share, period):
+  return {'on_policy': on_policy.Settings(share=share, period=period)}
+
+
 @pytest.fixture(scope='module')
 def distilled(target, tmp_path_factory):
   folder = tmp_path_factory.mktemp('distilled')
@@ -133,7 +141,7 @@ class TestDistill:
           origins.ExitHead(1),
           *(
               pytest.param(
-                  origins.Scratch(dataclasses.replace(_DRAFT, **changes)),
+                  _from_scratch(**changes)['draft'],
                   marks=pytest.mark.exhaustive,
               )
               for changes in ({'num_encoder_layers': 0}, {'dtype': 'bfloat16'})
@@ -147,8 +155,8 @@ class TestDistill:
         tmp_path,
         draft=draft,
         divergence=divergences.total_variation,
-        on_policy=on_policy.Settings(share=0.5, period=3),
         train_steps=3,
+        **_samples(0.5, 3),
     )
     loss = result.last.training['loss']
     assert 0 < loss < 1  # a total variation distance
@@ -170,10 +178,7 @@ class TestDistill:
       assert {str(x.dtype) for x in jax.tree.leaves(params)} == {'float32'}
 
   def test_resumed_equals_uninterrupted_on_policy(self, target, tmp_path):
-    def run(name):
-      samples = on_policy.Settings(share=0.25, period=3)
-      return _distill(target, tmp_path / name, on_policy=samples)
-
+    run = lambda name: _distill(target, tmp_path / name, **_samples(0.25, 3))
     whole = run('whole')
     (tmp_path / 'resumed' / 'model').mkdir(parents=True)
     saved = 'model/checkpoint_3'
@@ -188,10 +193,9 @@ class TestDistill:
     """T5X's layout does not state the id, which is 1 by default."""
     samples = mock.create_autospec(on_policy.Samples, side_effect=ValueError)
     monkeypatch.setattr(on_policy, 'Samples', samples)
-    settings = on_policy.Settings(share=0.5, period=3)
     for options, end in (({}, 1), ({'end_of_sequence': 3}, 3)):
       with pytest.raises(ValueError):
-        _distill(target, tmp_path, on_policy=settings, **options)
+        _distill(target, tmp_path, **_samples(0.5, 3), **options)
       assert samples.call_args.args[2].end == end
 
   def test_goes_on_from_a_checkpoint(self, target, distilled, tmp_path):
@@ -269,52 +273,25 @@ class TestBadInput:
     with pytest.raises(ValueError, match='padding 1 and begins .* token 1'):
       _distill(folder, tmp_path)
 
-  def test_loss_that_is_not_finite(self, target, distilled, tmp_path):
-    """The last good checkpoint stays, and the error names the examples."""
-    (tmp_path / 'model').mkdir()
-    saved = distilled[0] / 'model' / 'checkpoint_3'
-    shutil.copytree(saved, tmp_path / 'model' / 'checkpoint_3')
-    with pytest.raises(
-        ValueError,
-        match=r'not finite at step 5, whose batch has the examples \d+, \d+',
-    ):
-      # Step 4 has a loss, and leaves parameters that are not finite.
-      _distill(target, tmp_path, learning_rate_fn=lambda step: np.nan * step)
-    assert sorted(checkpoints.step_folders(tmp_path / 'model')) == [3]
-
   @pytest.mark.parametrize(
       ('changes', 'named'),
       [
           ({'decodes': []}, 'nothing to train on'),
           ({'validation': {0: None}}, 'validation'),
-          (
-              {'draft': origins.Scratch(
-                  dataclasses.replace(_DRAFT, vocab_size=13)
-              )},
-              '12 tokens .* 13',
-          ),
+          (_from_scratch(vocab_size=13), '12 tokens .* 13'),
           ({'draft': origins.Scratch(None)}, 'config'),
           ({'draft': origins.FromTarget([2])}, 'decoder_layers'),
           ({'dropout_rate': 1.0}, 'dropout_rate'),
+          (_samples(0.5, 2), 'every 2 steps.* checkpoint_period of 3'),
+          (_samples(0.01, 3), 'share of 0.01 of a batch of 16'),
           (
-              {'on_policy': on_policy.Settings(share=0.5, period=2)},
-              'every 2 steps.* checkpoint_period of 3',
-          ),
-          (
-              {'on_policy': on_policy.Settings(share=0.01, period=3)},
-              'share of 0.01 of a batch of 16',
-          ),
-          (
-              {
-                  'on_policy': on_policy.Settings(share=0.5, period=3),
-                  'divergence': divergences.cross_entropy,
-              },
+              _samples(0.5, 3) | {'divergence': divergences.cross_entropy},
               'ON_POLICY_SHARE',
           ),
           ({'checkpoint_path': 'nowhere'}, 'nowhere'),
           ({'references': [_MISSING]}, 'bulletins_ende.*no split dev'),
       ],
-  )  # fmt: skip
+  )
   def test_error_names_the_setting(self, target, tmp_path, changes, named):
     infer = _Infer(target)
     with pytest.raises(ValueError, match=named):

@@ -39,29 +39,27 @@ def write_rows(path, *rows):
   return str(path)
 
 
-class TestTask:
-
-  def test_counts_the_references(self, tmp_path, capsys):
-    cut = run(
-        tmp_path / 'cut',
-        num_examples=20,
-        task_feature_lengths={'inputs': 96, 'targets': 4},
-    )
-    assert cut.counts.sum() == 80
-    counts = run(tmp_path / 'new', num_examples=50)
-    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
-    expected = np.zeros(2048, int)
-    for _, text in bulletins.read_pairs('train')[:50]:
-      np.add.at(expected, [*vocabulary.encode(text), 1], 1)
-    np.testing.assert_array_equal(counts.counts, expected)
-    assert counts.counts[1] == counts.totals[-1] == 50
-    counts.check_fits('', 2048, 1, vocabulary, 128)
-    found = token_counts.load(tmp_path / 'new')
-    for name, value in vars(counts).items():
-      np.testing.assert_array_equal(getattr(found, name), value)
-    text = capsys.readouterr().out
-    assert f'Counted {expected.sum():,} tokens in 50 texts of {TASK},' in text
-    assert 'the 256 most frequent are' in text
+def test_counts_the_references(tmp_path, capsys):
+  cut = run(
+      tmp_path / 'cut',
+      num_examples=20,
+      task_feature_lengths={'inputs': 96, 'targets': 4},
+  )
+  assert cut.counts.sum() == 80
+  counts = run(tmp_path / 'new', num_examples=50)
+  vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
+  expected = np.zeros(2048, int)
+  for _, text in bulletins.read_pairs('train')[:50]:
+    np.add.at(expected, [*vocabulary.encode(text), 1], 1)
+  np.testing.assert_array_equal(counts.counts, expected)
+  assert counts.counts[1] == counts.totals[-1] == 50
+  counts.check_fits('', 2048, 1, vocabulary, 128)
+  found = token_counts.load(tmp_path / 'new')
+  for name, value in vars(counts).items():
+    np.testing.assert_array_equal(getattr(found, name), value)
+  text = capsys.readouterr().out
+  assert f'Counted {expected.sum():,} tokens in 50 texts of {TASK},' in text
+  assert 'the 256 most frequent are' in text
 
 
 class TestPredictions:

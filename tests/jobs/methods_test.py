@@ -13,7 +13,6 @@ from speculative_t5x.policies import expected_speed
 from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import runs
 from speculative_t5x.speculation import draft_length
-from speculative_t5x.tasks import ende
 from tests import workloads
 
 pytestmark = pytest.mark.usefixtures('unchecked_types')
@@ -26,11 +25,7 @@ def measure(tmp_path_factory):
   return functools.partial(
       walltime.measure_walltime,
       **workloads.job_arguments(
-          mixture_or_task_name=ende.BULLETINS,
-          split='validation',
-          target_config=workloads.CONFIG,
           checkpoint_path=pair.target,
-          task_feature_lengths=workloads.LENGTHS,
           drafters=[lookup_drafting.Lookup()],
           policies=[
               draft_length.Fixed(),

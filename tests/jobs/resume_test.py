@@ -29,7 +29,6 @@ from speculative_t5x.jobs import infer
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.tasks import bulletins
-from speculative_t5x.tasks import ende
 from tests import exhaustive
 from tests import workloads
 
@@ -96,11 +95,8 @@ def _counts(folder):
 def _job(name: str, folder: str, num_examples: int, output: str) -> None:
   """Run the job eval or infer, in many chunks."""
   arguments = dict(
-      split='validation',
-      target_config=workloads.CONFIG,
       checkpoint_path=f'{folder}/target',
       drafter=workloads.drafter(f'{folder}/draft', workloads.CONFIG),
-      task_feature_lengths=workloads.LENGTHS,
       output_dir=f'{folder}/{output}',
       num_examples=num_examples,
       gamma=3,
@@ -109,8 +105,8 @@ def _job(name: str, folder: str, num_examples: int, output: str) -> None:
       seed=5,
   )
   if name == 'eval':
-    task = dict(mixture_or_task_name=ende.BULLETINS, temperature=(0.0, 1.0))
-    evaluation.evaluate(**workloads.job_arguments(**arguments, **task))
+    both = workloads.job_arguments(**arguments, temperature=(0.0, 1.0))
+    evaluation.evaluate(**both)
   else:
     lines = dict(
         mixture_or_task_name=None,
@@ -125,11 +121,10 @@ def _job(name: str, folder: str, num_examples: int, output: str) -> None:
 
 
 def _start(job: Callable[[], None]) -> tuple[int, int]:
-  """Fork a process that runs a job.
+  """Fork a process that runs a job; return its id and a pipe.
 
-  Returns:
-    Its id, and a pipe that gets a byte per event, which is a decoded batch or
-    the start of a file, and ends with the process.
+  The pipe gets a byte per event, which is a decoded batch or the start of a
+  file, and ends with the process.
   """
   reader, writer = os.pipe()
   process = os.fork()
@@ -152,10 +147,9 @@ def _start(job: Callable[[], None]) -> tuple[int, int]:
 
 
 def _run(job: Callable[[], None], until: int | None = None) -> tuple[int, bool]:
-  """Run a job, and kill it after a number of events, if one is given.
+  """Run a job; return the number of its events, and whether it was killed.
 
-  Returns:
-    The number of events, and whether it was killed.
+  It is killed after a number of events, if one is given.
   """
   process, reader = _start(job)
   count = 0

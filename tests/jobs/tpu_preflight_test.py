@@ -121,14 +121,6 @@ def _run(folder=None, batch_size=1, mesh_shape=None, **changes):
 @libtpu.needed
 class TestRun:
 
-  def test_keys(self, ran):
-    assert set(ran.record) == {
-        'job', 'created', 'package_version', 'commit', 'device', 'host',
-        'libtpu', 'topology', 'chip', 'mesh', 'batch_size', 'inputs_length',
-        'targets_length', 'dtype', 'draft_model_parallel', 'target', 'drafts',
-        'verify', 'pairs', 't5x_step', 'table_2',
-    }  # fmt: skip
-
   @pytest.mark.parametrize(
       ('size', 'find'),
       [('base', lambda record: record['target']),
@@ -154,14 +146,11 @@ class TestRun:
   def test_pair(self, ran):
     (pair,) = ran.record['pairs']
     assert (pair['draft'], pair['gamma']) == ('t5_1_1_small', GAMMA)
-    # 4 positions of the target, and 4 of the draft with half the heads.
-    position = 2 * 2 * 64 * 2
-    written = pair['loop']['step']['cache_bytes_written']
-    assert written == 4 * 2 * position + 4 * position
     (verify,) = ran.record['verify']
-    written = verify['program']['step']['cache_bytes_written']
-    assert written == (GAMMA + 1) * 2 * position
     assert (verify['gamma'], verify['call']['block']) == (GAMMA, GAMMA + 1)
+    loop, alone = pair['loop']['step'], verify['program']['step']
+    # The draft of half the heads has as many positions as the target.
+    assert loop['cache_bytes_written'] == 1.5 * alone['cache_bytes_written'] > 0
 
   def test_table_2(self, ran):
     assert len(ran.record['table_2']) == 12

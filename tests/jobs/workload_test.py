@@ -39,41 +39,27 @@ def _decoder(drafter, policy=draft_length.Fixed()):  # noqa: B008
 
 
 @pytest.mark.parametrize(
-    ('drafter', 'draft_top_k', 'is_said'),
+    ('drafter', 'samples', 'stops'),
     [
-        (_LOOKUP, 3, True),
-        (_LOOKUP, 2, False),
-        (_BOTH, 3, False),
-        (_MODEL, 3, False),
-        (nothing.Nothing(2), 3, False),
+        (_LOOKUP, False, False),
+        (_BOTH, True, False),
+        (_MODEL, True, True),
+        (nothing.Nothing(2), True, True),  # there is nothing to say of it
     ],
 )
-def test_sampling_of_a_drafter_that_samples_nothing(
-    capsys, drafter, draft_top_k, is_said
-):
-  both = sampling.Sampling(top_k=2), sampling.Sampling(top_k=draft_top_k)
-  workload.note_unread_sampling(_decoder(drafter), [sampling.Pair(*both)])
+def test_settings_without_an_effect(capsys, drafter, samples, stops):
+  """A line each names the setting and the drafter."""
+  own, other = sampling.Sampling(top_k=2), sampling.Sampling(top_k=3)
+  decoder = _decoder(drafter, confidence.Confidence())
+  workload.note_unread_sampling(decoder, [sampling.Pair(own, other)])
   said = capsys.readouterr().err
-  assert ('DRAFT_TOPK' in said and 'the drafter' in said) == is_said
-  assert said.count('\n') == is_said
-
-
-@pytest.mark.parametrize(
-    ('drafter', 'policy', 'is_said'),
-    [
-        (_LOOKUP, confidence.Confidence(), True),
-        (_LOOKUP, confidence.Entropy(), True),
-        (_LOOKUP, draft_length.Fixed(), False),
-        (_BOTH, confidence.Confidence(), True),
-        (_MODEL, confidence.Confidence(), False),
-        (nothing.Nothing(2), confidence.Confidence(), False),
-    ],
-)
-def test_policy_that_cannot_stop_drafts(capsys, drafter, policy, is_said):
-  workload.note_unstopped_drafts(_decoder(drafter, policy))
+  assert ('DRAFT_TOPK' in said and 'the drafter' in said) != samples
+  workload.note_unstopped_drafts(decoder)
   said = capsys.readouterr().err
-  assert (policy.name in said and 'the drafter' in said) == is_said
-  assert said.count('\n') == is_said
+  assert ('confidence(' in said and 'the drafter' in said) != stops
+  workload.note_unread_sampling(decoder, [sampling.Pair(own, own)])
+  workload.note_unstopped_drafts(_decoder(drafter))
+  assert not capsys.readouterr().err
 
 
 _RULE = block.BlockVerification()

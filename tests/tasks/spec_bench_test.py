@@ -3,7 +3,6 @@
 """Tests of Spec-Bench's tasks."""
 
 import json
-import pathlib
 
 import gin
 import pytest
@@ -11,6 +10,7 @@ import seqio
 
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import spec_bench
+from tests import prepared_data
 
 _ROWS = [
     {'question_id': 81, 'category': 'writing', 'turns': ['Write.', 'Again.']},
@@ -97,15 +97,11 @@ class TestRegister:
 
   def test_gin_file(self, write, monkeypatch):
     path = write(*_ROWS)
-    monkeypatch.chdir(pathlib.Path(__file__).parents[2])
-    gin.parse_config_files_and_bindings(
-        ['configs/runs/eval.gin', 'configs/tasks/spec_bench.gin'],
-        [
-            f'VOCABULARY_FILE = "{bulletins.VOCABULARY_FILE}"',
-            f'SPEC_BENCH_FILE = "{path}"',
-            'SPEC_BENCH_CATEGORY = "translation"',
-        ],
-        finalize_config=False,
+    prepared_data.parse(
+        monkeypatch,
+        'spec_bench',
+        f'SPEC_BENCH_FILE = "{path}"',
+        'SPEC_BENCH_CATEGORY = "translation"',
     )
     name = gin.get_configurable(spec_bench.register)()
     assert name == 'spec_bench_translation'

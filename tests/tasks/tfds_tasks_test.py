@@ -3,7 +3,6 @@
 """Tests of WMT14, CNN/DailyMail and XSum, on small stand-ins for their data."""
 
 import json
-import pathlib
 
 import gin
 import numpy as np
@@ -18,7 +17,6 @@ from speculative_t5x.tasks import newstest2014
 from speculative_t5x.tasks import tfds_tasks
 from tests import prepared_data
 
-_ROOT = pathlib.Path(__file__).parents[2]
 _LENGTHS = {'inputs': 64, 'targets': 64}
 _WMT = 'wmt_t2t_translate/de-en:1.0.0'
 _CNN = 'cnn_dailymail:3.4.0'
@@ -82,14 +80,6 @@ def _read(source, split='test', **kwargs):
   return list(dataset.as_numpy_iterator())
 
 
-def parse(monkeypatch, name, *bindings):
-  """Parse the gin files of a task and of an eval run."""
-  monkeypatch.chdir(_ROOT)
-  gin.parse_config_files_and_bindings(
-      ['configs/runs/eval.gin', f'configs/tasks/{name}.gin'],
-      [f'VOCABULARY_FILE = "{bulletins.VOCABULARY_FILE}"', *bindings],
-      finalize_config=False,
-  )
 
 
 class TestRegister:
@@ -97,7 +87,7 @@ class TestRegister:
   @pytest.mark.parametrize('name', tfds_tasks.NAMES)
   @pytest.mark.usefixtures('register')
   def test_gin_file(self, prepared, name, monkeypatch):
-    parse(monkeypatch, name, f'TFDS_DATA_DIR = "{prepared}"')
+    prepared_data.parse(monkeypatch, name, f'TFDS_DATA_DIR = "{prepared}"')
     assert gin.get_configurable(tfds_tasks.register)() == name
     lengths = gin.query_parameter('%TASK_FEATURE_LENGTHS')
     loaded = examples.load(name, 'test', lengths)
@@ -138,7 +128,8 @@ class TestFiles:
   def test_as_the_prepared_data_set(self, tmp_path, name, monkeypatch):
     _, example, inputs, targets = _TEXTS[name]
     file = self.write(tmp_path / 'a.jsonl', example, example | {'id': 7})
-    parse(monkeypatch, name, f'JSONL_FILES = {{"test": "{file}"}}')
+    binding = f'JSONL_FILES = {{"test": "{file}"}}'
+    prepared_data.parse(monkeypatch, name, binding)
     assert gin.get_configurable(tfds_tasks.register)() == name
     loaded = examples.load(name, 'test', _LENGTHS)
     assert (loaded.inputs, loaded.targets) == ([inputs] * 2, [targets] * 2)
@@ -273,7 +264,7 @@ def sacrebleu_dir(tmp_path, monkeypatch):
 def test_gin_file(sacrebleu_dir, monkeypatch):
   """It is the task of wmt_ende.gin, of the test split alone."""
   prepared_data.write_newstest2014(sacrebleu_dir)
-  parse(monkeypatch, 'newstest2014')
+  prepared_data.parse(monkeypatch, 'newstest2014')
   name = gin.get_configurable(newstest2014.register)()
   assert name == 'wmt_ende'
   lengths = gin.query_parameter('%TASK_FEATURE_LENGTHS')

@@ -146,25 +146,6 @@ class TestResume:
     folder.add(_record(0.5))
     assert len(workloads.read(folder.finish())) == 1
 
-  @pytest.mark.parametrize(
-      'code', [{'commit': 'abc'}, {'package_version': '0'}]
-  )
-  def test_message_about_another_version(self, tmp_path, capsys, code):
-    """It is printed for records and parts."""
-    now = dataclasses.replace(_record(0.5), package_version='1', commit='def')
-    before = dataclasses.replace(now, **code)
-    folder = _make(tmp_path)
-    folder.add(before)
-    folder.write_part('alpha', before, {'value': 0.5, 'list': []})
-    assert _find(folder, now) == before
-    assert _read_part(folder, now) == {'value': 0.5, 'list': []}
-    told = (
-        f', measured by version {before.package_version}, commit'
-        f' {before.commit}; remove it to measure again'
-    )
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2 and all(line.endswith(told) for line in lines)
-
   def test_parts(self, tmp_path):
     values = {'value': 0.5, 'list': [1.0, 2.0]}
     _make(tmp_path).write_part('alpha', _record(0.5), values)
