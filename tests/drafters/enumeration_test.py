@@ -180,26 +180,22 @@ def first_drafts(program):
 
 
 @pytest.mark.usefixtures('exact_products')
-class TestNetworks:
-
-  @pytest.mark.parametrize(
-      ('name', 'gamma', 'sampling'),
-      [
-          ('draft model', 1, {}),
-          ('early exit', 1, {'temperature': 0.6, 'top_k': 2}),
-          ('early exit', 3, {}),
-          ('head', 1, {}),
-          ('shared encoder', 1, {'temperature': 0.6, 'top_k': 2}),
-          pytest.param(
-              'shared encoder', 3, {}, marks=pytest.mark.exhaustive
-          ),
-      ],
-  )
-  def test_outputs_and_drafts(self, name, gamma, sampling):
-    program = make_program(name, gamma, sampling)
-    assert combinations.error(program, reach(program)) < 2e-5
-    found = combinations.draft_error(program, expected(name, gamma))
-    assert found < 2e-5
+@pytest.mark.parametrize(
+    ('name', 'gamma', 'sampling'),
+    [
+        ('draft model', 1, {}),
+        ('early exit', 1, {'temperature': 0.6, 'top_k': 2}),
+        ('early exit', 3, {}),
+        ('head', 1, {}),
+        ('shared encoder', 1, {'temperature': 0.6, 'top_k': 2}),
+        pytest.param('shared encoder', 3, {}, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_outputs_and_drafts_of_networks(name, gamma, sampling):
+  program = make_program(name, gamma, sampling)
+  assert combinations.error(program, reach(program)) < 2e-5
+  found = combinations.draft_error(program, expected(name, gamma))
+  assert found < 2e-5
 
 
 def _deeper(original):

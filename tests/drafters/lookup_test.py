@@ -27,23 +27,14 @@ START, EDGE = 'start', 'edge'
 
 @dataclasses.dataclass(frozen=True)
 class Texts:
-  """What each row may copy from, and how far it is.
+  """What each row may copy from, and how far it is."""
 
-  Attributes:
-    hints: [examples, hints_length], or None.
-    inputs: [examples, inputs_length].
-    outputs: [rows, length]; tokens past num_tokens must not matter.
-    num_tokens: [rows].
-    alignment: [rows].
-    num_wanted: [rows].
-  """
-
-  hints: np.ndarray | None
-  inputs: np.ndarray
-  outputs: np.ndarray
-  num_tokens: np.ndarray
-  alignment: np.ndarray
-  num_wanted: np.ndarray
+  hints: np.ndarray | None  # [examples, hints_length]
+  inputs: np.ndarray  # [examples, inputs_length]
+  outputs: np.ndarray  # [rows, length]; those past num_tokens must not matter
+  num_tokens: np.ndarray  # [rows]
+  alignment: np.ndarray  # [rows]
+  num_wanted: np.ndarray  # [rows]
 
 
 def find(hints, inputs, output, alignment, bounds, only_hints=False):
@@ -115,10 +106,6 @@ def draft_of(texts: Texts, row: int, bounds, only_hints=False):
   return draft[: texts.num_wanted[row]], alignment
 
 
-def make(bounds=(1, 3), gamma=GAMMA, only_hints=False):
-  return lookup.Lookup(gamma, bounds[1], bounds[0], only_hints)
-
-
 def propose(drafter, texts: Texts):
   """Return a draft and the next alignments, by the production code."""
   context = contracts.Context(
@@ -149,10 +136,9 @@ _compiled = functools.cache(
 )
 
 
-def read(drafter, texts: Texts, run=None):
+def read(drafter, texts: Texts):
   """Return drafts as lists, and the next alignments."""
-  run = run or _compiled(drafter)
-  draft, state = jax.device_get(run(vars(texts)))
+  draft, state = jax.device_get(_compiled(drafter)(vars(texts)))
   assert draft.probs is None and draft.tokens.min() >= 0
   drafts = [
       row[:count].tolist() for row, count in zip(draft.tokens, draft.lengths)
@@ -181,49 +167,18 @@ def _texts(with_hints=True):
   )
 
 
-class TestMatching:
-
-  @pytest.mark.parametrize('bounds', BOUNDS)
-  @pytest.mark.parametrize('with_hints', [True, False])
-  @pytest.mark.parametrize('only_hints', [False, True])
-  @hypothesis.settings(deadline=None, max_examples=100)
-  @hypothesis.given(data=st.data())
-  def test_against_a_plain_search(self, bounds, with_hints, only_hints, data):
-    texts = data.draw(_texts(with_hints))
-    found = read(make(bounds, only_hints=only_hints), texts)
-    assert found == expected(texts, bounds, only_hints)
-    if only_hints and not with_hints:
-      assert not any(draft for draft, _ in found)
-
-  def test_first_block_is_the_beginning_of_the_first_hint(self):
-    for bounds in BOUNDS:
-      found = _drafted([5, 6, -1, 7, 8], [5], [], bounds=bounds)
-      assert found == [5, 6]
-
-  def test_nothing_is_drafted_at_the_start_without_hints(self):
-    assert _drafted(None, [5, 6], []) == _drafted([-1, -1], [5, 6], []) == []
-
-  def test_replaced_token_is_passed_over(self):
-    assert _drafted([5, 6, 7], [-1], [5, 9]) == [7]
-    assert _drafted([5, 6, 7], [-1], [9]) == [6, 7]
-    assert _drafted([5, 6, 7, 8], [-1], [9, 4]) == []
-
-
-def _drafted(hints, inputs, output, alignment=0, bounds=(1, 3)):
-  """Return the draft of one row."""
-  array = lambda x: np.array([x], np.int32)
-  texts = Texts(
-      None if hints is None else array(hints),
-      array(inputs),
-      array([*output, 9]),
-      np.array([len(output)], np.int32),
-      np.array([alignment], np.int32),
-      np.array([GAMMA], np.int32),
-  )
-  ((draft, _),) = read(
-      make(bounds), texts, lambda values: propose(make(bounds), Texts(**values))
-  )
-  return draft
+@pytest.mark.parametrize('bounds', BOUNDS)
+@pytest.mark.parametrize('with_hints', [True, False])
+@pytest.mark.parametrize('only_hints', [False, True])
+@hypothesis.settings(deadline=None, max_examples=100)
+@hypothesis.given(data=st.data())
+def test_against_a_plain_search(bounds, with_hints, only_hints, data):
+  texts = data.draw(_texts(with_hints))
+  drafter = lookup.Lookup(GAMMA, bounds[1], bounds[0], only_hints)
+  found = read(drafter, texts)
+  assert found == expected(texts, bounds, only_hints)
+  if only_hints and not with_hints:
+    assert not any(draft for draft, _ in found)
 
 
 @pytest.mark.parametrize(

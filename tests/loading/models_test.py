@@ -46,18 +46,16 @@ def test_deferred(folder, merged):
   jax.tree.map(np.testing.assert_array_equal, found.params, loaded.params)
 
 
-class TestLoadModel:
-
-  @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
-  def test_params_are_prepared_in_the_networks_dtype(self, folder, dtype):
-    config = tiny.config(dtype=dtype)
-    model = models.load_model(folder, config)
-    params = jax.tree.map(lambda x: x.astype(dtype), tiny.params(config))
-    expected = models.make_model(config, params)
-    assert model.config == expected.config
-    jax.tree.map(np.testing.assert_array_equal, model.params, expected.params)
-    dtypes = {x.dtype for x in jax.tree.leaves(model.params)}
-    assert dtypes == {jnp.dtype(dtype)}
+@pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
+def test_loaded_params_are_prepared_in_the_networks_dtype(folder, dtype):
+  config = tiny.config(dtype=dtype)
+  model = models.load_model(folder, config)
+  params = jax.tree.map(lambda x: x.astype(dtype), tiny.params(config))
+  expected = models.make_model(config, params)
+  assert model.config == expected.config
+  jax.tree.map(np.testing.assert_array_equal, model.params, expected.params)
+  dtypes = {x.dtype for x in jax.tree.leaves(model.params)}
+  assert dtypes == {jnp.dtype(dtype)}
 
 
 _TIED = {'mlp_activations': ('relu',), 'logits_via_embedding': True}

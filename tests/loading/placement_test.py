@@ -100,9 +100,7 @@ class TestChoice:
     assert place(machine)[:2] == ((1, 1), 1)
     wide, narrow = tiny.config(), tiny.config(dtype='bfloat16')
     count = models.count_params(wide)
-    both = [
-        _needed(1, (1, 1), each, platform='cpu') for each in (wide, narrow)
-    ]
+    both = [_needed(1, (1, 1), each, platform='cpu') for each in (wide, narrow)]
     assert both[1] > both[0] + count  # 2 and 4 bytes each, in place of 4
 
   def test_as_few_model_partitions_as_hold_the_weights(self, place):

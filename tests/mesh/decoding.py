@@ -38,15 +38,16 @@ def assert_same_rows(found, expected, most=0):
   )
 
 
-def short_decoder(shape=None, rules=sharding.REPLICATED):
-  """Return the tiny pair, its draft model with a head of 24 tokens."""
-  decoder = pairs.decoder(shape, rules)
+def short_decoder(shape=None):
+  """Return the tiny pair, its draft model with a head of 24 tokens.
+
+  Of these, each of two devices holds 12.
+  """
+  rules = sharding.MODEL_PARALLEL
   draft, mesh = pairs.params(pairs.DRAFT), pairs.mesh_of(shape)
   model = models.make_model(pairs.DRAFT, draft, mesh=mesh, rules=rules)
-  short = model_drafting.of_model(
-      models.shorten_head(model, range(1, 25))
-  )
-  return decoder.with_drafter(short, pairs.GAMMA)
+  short = model_drafting.of_model(models.shorten_head(model, range(1, 25)))
+  return pairs.decoder(shape, rules).with_drafter(short, pairs.GAMMA)
 
 
 def table_decoder(shape=None):
@@ -66,29 +67,32 @@ SHARING_DRAFT = tiny.config(
 )
 
 
-@functools.cache
-def sharing_decoder(kind, shape=None):
-  """Return a target and a drafter that shares some of it."""
+def sharing_decoder(drafter, shape=None):
+  """Return a decoder whose drafter shares some of the target."""
   mesh = pairs.mesh_of(shape)
-  if kind == 'early_exit':
-    drafter = tiny.early_exit(SHARING_TARGET, 1)
-  else:
-    draft = models.make_model(
-        SHARING_DRAFT,
-        pairs.params(SHARING_DRAFT),
-        mesh=mesh,
-        rules=sharding.REPLICATED,
-    )
-    drafter = model_drafting.of_model(draft)
+  params = pairs.params(SHARING_TARGET)
   return token_decoder.TokenDecoder(
-      models.make_model(
-          SHARING_TARGET, pairs.params(SHARING_TARGET), mesh=mesh
-      ),
+      models.make_model(SHARING_TARGET, params, mesh=mesh),
       drafter,
       gamma=pairs.GAMMA,
       max_tokens=pairs.LENGTH,
       matmul_precision='highest',
   )
+
+
+def exit_decoder(shape=None):
+  return sharing_decoder(tiny.early_exit(SHARING_TARGET, 1), shape)
+
+
+def encoder_decoder(shape=None):
+  """Return a target, and a decoder that drafts on its encoder's output."""
+  draft = models.make_model(
+      SHARING_DRAFT,
+      pairs.params(SHARING_DRAFT),
+      mesh=pairs.mesh_of(shape),
+      rules=sharding.REPLICATED,
+  )
+  return sharing_decoder(model_drafting.of_model(draft), shape)
 
 
 def test_features_lie_where_they_are_decoded():
@@ -115,15 +119,19 @@ def test_the_longest_input_of_all_devices_counts():
 
 
 @pytest.mark.parametrize(
-    'kind', exhaustive.all_but(['early_exit'], ['early_exit', 'shared_encoder'])
+    'make',
+    exhaustive.all_but(
+        [short_decoder, table_decoder, exit_decoder],
+        [short_decoder, table_decoder, exit_decoder, encoder_decoder],
+    ),
 )
-def test_drafts_that_share_the_target(kind):
+def test_other_drafters(make):
   found, expected = (
-      pairs.decode(sharing_decoder(kind, shape), 'speculative', 1.0)
-      for shape in ((2, 4), None)
+      pairs.decode(make(shape), 'speculative', 1.0) for shape in ((4, 2), None)
   )
   assert_same_rows(found, expected, most=1)
   assert len(np.unique(found.sequences, axis=0)) > 4
+  assert found.statistics.accepted_histogram[:, 1:].sum() > 0
 
 
 class TestOutputs:
@@ -152,20 +160,6 @@ class TestOutputs:
     found = pairs.decode(pairs.decoder(shape), way, 1.0)
     assert_same_rows(found, alone(way, 1.0), most=1)
 
-  def test_short_vocabulary(self):
-    """A head of 24 of 64 tokens, of which each of two devices holds 12."""
-    spread = short_decoder((4, 2), sharding.MODEL_PARALLEL)
-    found = pairs.decode(spread, 'speculative', 1.0)
-    expected = pairs.decode(short_decoder(), 'speculative', 1.0)
-    assert_same_rows(found, expected, most=1)
-    assert found.statistics.accepted_histogram[:, 1:].sum() > 0
-
-  def test_table(self):
-    found = pairs.decode(table_decoder((4, 2)), 'speculative', 1.0)
-    expected = pairs.decode(table_decoder(), 'speculative', 1.0)
-    assert_same_rows(found, expected, most=1)
-    assert found.statistics.accepted_histogram[:, 1:].sum() > 0
-
   def test_one_row(self):
     """The batch axis is left out for a single row."""
     found = pairs.decode(pairs.decoder((1, 8)), 'plain', 0.0, batch=1)
@@ -177,23 +171,21 @@ class TestOutputs:
       pairs.decoder((4, 2)).plain(pairs.request(batch=6))
 
 
-class TestNearTies:
-
-  def test_on_a_mesh(self):
-    """A mismatch on one device is a mismatch on a mesh."""
-    written = alone('plain', 0.0).sequences
-    other = written.copy()
-    other[1, 2] ^= 4
-    other[6, 0] ^= 9
-    found, expected = (
-        near_ties.compare(d, pairs.request(0.0), written, other)
-        for d in (pairs.decoder((4, 2)), pairs.decoder())
-    )
-    assert [(d.row, d.position) for d in found] == [(1, 2), (6, 0)]
-    for one, two in zip(found, expected, strict=True):
-      assert not one.is_near_tie and not two.is_near_tie
-      assert abs(one.margin - two.margin) < 1e-4
-      assert one.path_difference < 1e-4
+def test_mismatch_on_a_mesh():
+  """A mismatch on one device is a mismatch on a mesh."""
+  written = alone('plain', 0.0).sequences
+  other = written.copy()
+  other[1, 2] ^= 4
+  other[6, 0] ^= 9
+  found, expected = (
+      near_ties.compare(d, pairs.request(0.0), written, other)
+      for d in (pairs.decoder((4, 2)), pairs.decoder())
+  )
+  assert [(d.row, d.position) for d in found] == [(1, 2), (6, 0)]
+  for one, two in zip(found, expected, strict=True):
+    assert not one.is_near_tie and not two.is_near_tie
+    assert abs(one.margin - two.margin) < 1e-4
+    assert one.path_difference < 1e-4
 
 
 @pytest.mark.exhaustive

@@ -14,7 +14,6 @@ from tests import tiny
 
 BATCH, LENGTH, GAMMA = 8, 14, 3
 MESHES = [(8, 1), (4, 2), (1, 8)]
-WAYS = ('plain', 'speculative')
 # Eight heads for eight devices; the draft model has two.
 TARGET = tiny.config(num_heads=8, num_encoder_layers=1, num_decoder_layers=1)
 DRAFT = tiny.config(num_encoder_layers=1, num_decoder_layers=1)

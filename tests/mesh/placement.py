@@ -18,8 +18,10 @@ from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.policies import schedule
+from tests import checkpoints_by_hand as by_hand
 from tests import live_bytes
 from tests import tiny
+from tests.loading.checkpoints import steps
 from tests.mesh import pairs
 from tests.optimized import compiled_loop
 
@@ -50,20 +52,36 @@ class TestParameters:
     mesh = pairs.mesh_of((2, 4))
     return models.load_model(folder, pairs.TARGET, mesh=mesh, rules=rules)
 
-  def test_each_device_holds_its_shard(self, folder):
-    model = self.load(folder, sharding.MODEL_PARALLEL)
-    found = shard_shapes(model.params)
-    assert found['token_embedder/embedding'] == (16, 32)
-    assert found['decoder/logits_dense/kernel'] == (32, 16)
-    assert found['decoder/relpos_bias/rel_embedding'] == (2, 32)
-    layer = 'decoder/layers_0/'
-    assert found[f'{layer}self_attention/query/kernel'] == (32, 32)
-    assert found[f'{layer}encoder_decoder_attention/out/kernel'] == (32, 32)
-    assert found[f'{layer}mlp/wi_0/kernel'] == (32, 12)
-    assert found[f'{layer}mlp/wo/kernel'] == (12, 32)
-    assert found['decoder/decoder_norm/scale'] == (32,)
-    expected = pairs.params(pairs.TARGET)
-    jax.tree.map(np.testing.assert_array_equal, model.params, expected)
+  @pytest.mark.parametrize('layout', checkpoints.Layout)
+  def test_each_device_reads_its_shard(self, tmp_path, layout):
+    """Saved again, arrays are whole; what is not finite in a shard is named."""
+    params = by_hand.cast(tiny.params(steps.CONFIG), jnp.float32)
+    shardings = models.param_shardings(steps.CONFIG, pairs.mesh_of((4, 2)))
+    steps.write(layout, tmp_path / 'written', params)
+    restored = checkpoints.open(tmp_path / 'written').restore_params(
+        steps.expected(), jnp.bfloat16, shardings
+    )
+    wanted = checkpoints.flatten(by_hand.cast(params, jnp.bfloat16))
+    expected = checkpoints.flatten(shardings)
+    for name, x in checkpoints.flatten(restored).items():
+      assert x.sharding == expected[name]
+      for shard in x.addressable_shards:
+        np.testing.assert_array_equal(shard.data, wanted[name][shard.index])
+    head = restored['decoder']['logits_dense']['kernel']
+    assert head.addressable_shards[0].data.shape == (32, 64 // 2)
+    checkpoints.save(tmp_path / 'again', 1, restored)
+    again = checkpoints.open(tmp_path / 'again')
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        again.restore_params(steps.expected(), None),
+        restored,
+    )
+    params['encoder']['layers_0']['mlp']['wo']['kernel'][-1] = np.nan
+    steps.write(layout, tmp_path / 'broken', params)
+    with pytest.raises(checkpoints.CheckpointError, match='mlp/wo/kernel'):
+      checkpoints.open(tmp_path / 'broken').restore_params(
+          steps.expected(), shardings=shardings
+      )
 
   @pytest.mark.parametrize(
       'rules', [sharding.MODEL_PARALLEL, sharding.REPLICATED]

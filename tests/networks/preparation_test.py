@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of trees made of a checkpoint's: rearranged, or cut smaller."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,17 +9,14 @@ import pytest
 
 from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_modules
 from speculative_t5x.networks import t5_preparation
 from tests import tiny
 
 
 def logits(config, params):
-  tokens = tiny.encoder_tokens(2, 6)
-  apply = functools.partial(
-      t5_modules.Transformer(config).apply, enable_dropout=False
-  )
-  return jax.jit(apply)({'params': params}, tokens, tokens, tokens)
+  rng = np.random.default_rng(1)
+  inputs, outputs = rng.integers(2, 16, (2, 2, 6))
+  return config.score(params, inputs, outputs)
 
 
 T5_1_0 = {'mlp_activations': ('relu',), 'logits_via_embedding': True}
@@ -61,19 +56,6 @@ def test_separate_undoes_it(overrides):
   assert {*map(id, found)} <= {*map(id, jax.tree.leaves(model.params))}
 
 
-def test_a_tied_head_is_stored_a_second_time():
-  config = tiny.config(**T5_1_0)
-  params = tiny.params(config)
-  assert 'logits_dense' not in params['decoder']
-  prepared_config, prepared = t5_preparation.prepare(config, params)
-  np.testing.assert_array_equal(
-      prepared['decoder'].pop('logits_dense')['kernel'],
-      params['token_embedder']['embedding'].T,
-  )
-  jax.tree.map(np.testing.assert_array_equal, prepared, params)
-  assert prepared_config.separate_head and not config.separate_head
-
-
 @pytest.mark.parametrize(('platform', 'block'), [('cpu', 1), ('tpu', 4)])
 def test_min_block_is_four_on_a_tpu(platform, block):
   prepared = t5_preparation.prepare_config(tiny.config(), platform)
@@ -111,12 +93,6 @@ def params():
   )
 
 
-def _logits(config, params):
-  rng = np.random.default_rng(1)
-  inputs, outputs = rng.integers(2, 16, (2, 2, 6))
-  return config.score(params, inputs, outputs)
-
-
 def _edit(params, edit):
   """Return parameters changed by a function of their path and value."""
   name = lambda path: '/'.join(key.key for key in path)
@@ -130,7 +106,7 @@ def _cut(params, decoder_layers=range(3), **options):
   config, cut = _CONFIG.cut(params, decoder_layers=decoder_layers, **options)
   shapes = lambda tree: jax.tree.map(jnp.shape, tree)
   assert shapes(dict(cut)) == shapes(models.abstract_params(config))
-  return _logits(config, cut)
+  return logits(config, cut)
 
 
 class TestTakeLayers:
@@ -143,7 +119,7 @@ class TestTakeLayers:
       return 0 * x if name.startswith(idle) and is_last(name) else x
 
     silenced = _edit(params, silence)
-    expected = _logits(_CONFIG, silenced)
+    expected = logits(_CONFIG, silenced)
     cut = _cut(silenced, [0, 2], encoder_layers=[1])
     np.testing.assert_allclose(cut, expected, atol=1e-5)
     other = _cut(silenced, [0, 1], encoder_layers=[1])
@@ -177,7 +153,7 @@ class TestNarrow:
     silenced = _edit(params, silence)
     np.testing.assert_allclose(
         _cut(silenced, num_heads=2, mlp_dim=7),
-        _logits(_CONFIG, silenced),
+        logits(_CONFIG, silenced),
         atol=1e-5,
     )
 

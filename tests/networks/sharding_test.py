@@ -37,19 +37,17 @@ def specs(mesh, rules=sharding.MODEL_PARALLEL, **overrides):
   }
 
 
-class TestRules:
-
-  def test_rules_are_t5xs(self):
-    """They cover every name that T5X's network gives to an axis."""
-    tree = json.loads(_TREE.read_text())
-    names = {name for leaf in tree.values() for name in leaf['axes']}
-    rules = dict(sharding.MODEL_PARALLEL)
-    assert names <= rules.keys()
-    cut = {name for name in names if rules[name] == 'model'}
-    assert cut == {'vocab', 'mlp', 'heads', 'joined_kv'}
-    assert {rules[name] for name in names - cut} == {None}
-    assert rules['batch'] == 'data'
-    assert rules['kv'] is rules['length'] is None
+def test_rules_are_t5xs():
+  """They cover every name that T5X's network gives to an axis."""
+  tree = json.loads(_TREE.read_text())
+  names = {name for leaf in tree.values() for name in leaf['axes']}
+  rules = dict(sharding.MODEL_PARALLEL)
+  assert names <= rules.keys()
+  cut = {name for name in names if rules[name] == 'model'}
+  assert cut == {'vocab', 'mlp', 'heads', 'joined_kv'}
+  assert {rules[name] for name in names - cut} == {None}
+  assert rules['batch'] == 'data'
+  assert rules['kv'] is rules['length'] is None
 
 
 class TestParamShardings:
@@ -90,17 +88,15 @@ class TestParamShardings:
     assert found['decoder/relpos_bias/rel_embedding'] == ('model', None)
 
 
-class TestNamedSharding:
-
-  def test_one_name_along_two_axes(self):
-    """T5X's rules do so if slices are connected by a slower network."""
-    mesh = jax.sharding.AbstractMesh((2, 4, 1), ('replica', 'data', 'model'))
-    rules = (('batch', ('replica', 'data')),)
-    spec = lambda rows: sharding.named_sharding(
-        mesh, rules, ('batch', 'length'), (rows, 5)
-    ).spec
-    assert tuple(spec(16)) == (('replica', 'data'), None)
-    assert tuple(spec(12)) == (None, None)
+def test_one_name_along_two_axes():
+  """T5X's rules do so if slices are connected by a slower network."""
+  mesh = jax.sharding.AbstractMesh((2, 4, 1), ('replica', 'data', 'model'))
+  rules = (('batch', ('replica', 'data')),)
+  spec = lambda rows: sharding.named_sharding(
+      mesh, rules, ('batch', 'length'), (rows, 5)
+  ).spec
+  assert tuple(spec(16)) == (('replica', 'data'), None)
+  assert tuple(spec(12)) == (None, None)
 
 
 class TestMakeMesh:

@@ -57,27 +57,25 @@ class TestRelativePositions:
     np.testing.assert_array_equal(bias, expected)
 
 
-class TestProjection:
-
-  @pytest.mark.parametrize('shape', [(5,), (3, 5), (2, 3, 5)])
-  @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
-  def test_gradients(self, shape, dtype):
-    """They are those of JAX's own product, in the dtypes of its operands."""
-    module = layers.Projection(4, ('embed', 'mlp'), dtype)
-    x, kernel = numbers(*shape), numbers(5, 4, start=7)
-    weights = numbers(*shape[:-1], 4, start=9)
-    of = lambda product: jax.grad(
-        lambda x, kernel: (product(x, kernel) * weights).sum(), argnums=(0, 1)
-    )(x, kernel)
-    params = lambda kernel: {'params': {'kernel': kernel}}
-    found = of(lambda x, kernel: module.apply(params(kernel), x))
-    expected = of(
-        lambda x, kernel: jnp.dot(x.astype(dtype), kernel.astype(dtype))
-    )
-    rounding = 1e-6 if dtype == jnp.float32 else 2e-2
-    for one, other in zip(found, expected, strict=True):
-      assert one.dtype == other.dtype
-      np.testing.assert_allclose(one, other, rtol=rounding, atol=rounding)
+@pytest.mark.parametrize('shape', [(5,), (3, 5), (2, 3, 5)])
+@pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
+def test_gradients_of_a_projection(shape, dtype):
+  """They are those of JAX's own product, in the dtypes of its operands."""
+  module = layers.Projection(4, ('embed', 'mlp'), dtype)
+  x, kernel = numbers(*shape), numbers(5, 4, start=7)
+  weights = numbers(*shape[:-1], 4, start=9)
+  of = lambda product: jax.grad(
+      lambda x, kernel: (product(x, kernel) * weights).sum(), argnums=(0, 1)
+  )(x, kernel)
+  params = lambda kernel: {'params': {'kernel': kernel}}
+  found = of(lambda x, kernel: module.apply(params(kernel), x))
+  expected = of(
+      lambda x, kernel: jnp.dot(x.astype(dtype), kernel.astype(dtype))
+  )
+  rounding = 1e-6 if dtype == jnp.float32 else 2e-2
+  for one, other in zip(found, expected, strict=True):
+    assert one.dtype == other.dtype
+    np.testing.assert_allclose(one, other, rtol=rounding, atol=rounding)
 
 
 def test_embedding_is_a_gather_and_not_a_product():
@@ -90,33 +88,27 @@ def test_embedding_is_a_gather_and_not_a_product():
   assert 'dot_general' not in program
 
 
-class TestRMSNorm:
-
-  def test_bfloat16_is_rounded_before_it_is_scaled(self):
-    """In T5X, the scale has that dtype too."""
-    x, scale = numbers(64), numbers(64, start=50) + 2
-    normalized = layers.RMSNorm(jnp.float32).apply(
-        {'params': {'scale': jnp.ones(64)}}, x
-    )
-    y = layers.RMSNorm(jnp.bfloat16).apply({'params': {'scale': scale}}, x)
-    rounded = normalized.astype(jnp.bfloat16) * scale.astype(jnp.bfloat16)
-    np.testing.assert_array_equal(y, rounded)
+def test_norm_in_bfloat16_is_rounded_before_it_is_scaled():
+  """In T5X, the scale has that dtype too."""
+  x, scale = numbers(64), numbers(64, start=50) + 2
+  normalized = layers.RMSNorm(jnp.float32).apply(
+      {'params': {'scale': jnp.ones(64)}}, x
+  )
+  y = layers.RMSNorm(jnp.bfloat16).apply({'params': {'scale': scale}}, x)
+  rounded = normalized.astype(jnp.bfloat16) * scale.astype(jnp.bfloat16)
+  np.testing.assert_array_equal(y, rounded)
 
 
-class TestLogitsProjection:
-
-  @pytest.mark.parametrize('kernel_dtype', [jnp.float32, jnp.bfloat16])
-  @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
-  def test_product_is_in_float32(self, dtype, kernel_dtype):
-    """Logits are the float32 product of the rounded numbers."""
-    x = numbers(3, 64).astype(dtype)
-    kernel = numbers(64, 40, start=999).astype(kernel_dtype)
-    logits = layers.LogitsProjection(40).apply(
-        {'params': {'kernel': kernel}}, x
-    )
-    assert logits.dtype == jnp.float32
-    expected = np.asarray(x, np.float64) @ np.asarray(kernel, np.float64)
-    np.testing.assert_allclose(logits, expected, atol=2e-5)
+@pytest.mark.parametrize('kernel_dtype', [jnp.float32, jnp.bfloat16])
+@pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
+def test_product_of_logits_is_in_float32(dtype, kernel_dtype):
+  """Logits are the float32 product of the rounded numbers."""
+  x = numbers(3, 64).astype(dtype)
+  kernel = numbers(64, 40, start=999).astype(kernel_dtype)
+  logits = layers.LogitsProjection(40).apply({'params': {'kernel': kernel}}, x)
+  assert logits.dtype == jnp.float32
+  expected = np.asarray(x, np.float64) @ np.asarray(kernel, np.float64)
+  np.testing.assert_allclose(logits, expected, atol=2e-5)
 
 
 def test_mlp_of_one_activation():

@@ -83,20 +83,12 @@ LIMITS = (LENGTH, LENGTH, LENGTH, LENGTH - 1, LENGTH - 5, 3)
 
 
 class Texts(NamedTuple):
-  """Long texts with a high acceptance rate.
+  """Long texts with a high acceptance rate."""
 
-  Attributes:
-    gamma: Draft tokens per block; 0 for plain decoding.
-    tables: Tables of the target, [examples, ...].
-    draft_tables: Tables of the draft model.
-    p: Probabilities of the target, in the form of its tables.
-    q: Probabilities of the draft model.
-  """
-
-  gamma: int
-  tables: np.ndarray
+  gamma: int  # draft tokens per block; 0 for plain decoding
+  tables: np.ndarray  # of the target, [examples, ...]
   draft_tables: np.ndarray
-  p: np.ndarray
+  p: np.ndarray  # probabilities of the target, in the form of its tables
   q: np.ndarray
 
 
@@ -220,20 +212,18 @@ def algorithm_1(case, example, uniforms) -> dict:
 
 
 @pytest.mark.usefixtures('float64')
-class TestLongTexts:
-
-  @pytest.mark.parametrize('gamma', [0, 8])
-  def test_is_algorithm_1(self, gamma):
-    """Every token of every row, its score and all counts are compared."""
-    case = make_texts(gamma)
-    state, statistics = decode(case)
-    for row in range(len(IDS) * DECODES):
-      example, decode_number = divmod(row, DECODES)
-      uniforms = promised_uniforms(example, decode_number, 2 * gamma + 1)
-      expected = algorithm_1(case, example, uniforms)
-      found = vars(state) | vars(statistics)
-      assert {name: found[name][row].tolist() for name in expected} == expected
-    assert np.median(state.num_calls) >= 64
-    if gamma:
-      assert np.all(statistics.accepted_histogram.sum(0) > 0)
-      assert np.any(state.sequences == EOS)
+@pytest.mark.parametrize('gamma', [0, 8])
+def test_is_algorithm_1(gamma):
+  """Every token of every row, its score and all counts are compared."""
+  case = make_texts(gamma)
+  state, statistics = decode(case)
+  for row in range(len(IDS) * DECODES):
+    example, decode_number = divmod(row, DECODES)
+    uniforms = promised_uniforms(example, decode_number, 2 * gamma + 1)
+    expected = algorithm_1(case, example, uniforms)
+    found = vars(state) | vars(statistics)
+    assert {name: found[name][row].tolist() for name in expected} == expected
+  assert np.median(state.num_calls) >= 64
+  if gamma:
+    assert np.all(statistics.accepted_histogram.sum(0) > 0)
+    assert np.any(state.sequences == EOS)

@@ -90,7 +90,6 @@ def scripted_step(
     accept=0.9,
     last=0.6,
     draft_probs=UNIFORM,
-    state=None,
     special_ids=t5.SPECIAL_IDS,
 ):
   """Make one step of one row with a uniform target distribution."""
@@ -98,15 +97,14 @@ def scripted_step(
   coins = np.broadcast_to(accept, (gamma,))
   uniforms = step_programs.words([[*[0.5] * gamma, *coins, last]])
   draft = np.array(draft_tokens, np.int32), np.array(draft_probs, np.float32)
-  limits = np.array([limit], np.int32)
-  run = jit_step(special_ids, draft, limits, state and state.run, uniforms)
-  return types.SimpleNamespace(
-      **vars(run.state), num_steps=1, statistics=run.kept, run=run
+  state, kept = jit_step(
+      special_ids, draft, np.array([limit], np.int32), uniforms
   )
+  return types.SimpleNamespace(**vars(state), num_steps=1, statistics=kept)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def jit_step(special_ids, draft, limits, run, uniforms):
+def jit_step(special_ids, draft, limits, uniforms):
   setup = state_lib.Setup(
       Constant(4, special_ids),
       jnp.log(jnp.array(UNIFORM)),
@@ -115,13 +113,10 @@ def jit_step(special_ids, draft, limits, run, uniforms):
       draft,
       sampling_lib.Sampling(1.0),
   )
-  if run is None:
-    begun = state_lib.begin(setup, None, None, limits, length=9)
-    run = loop_lib.start(begun, outcome_lib.COUNTING)
-  batch = run.batch.replace(limits=limits)
-  state, outcome = step_lib.step(setup, batch, run.state, uniforms)
-  kept = outcome_lib.COUNTING.update(run.kept, outcome)
-  return loop_lib.Run(batch, state, kept)
+  begun = state_lib.begin(setup, None, None, limits, length=9)
+  run = loop_lib.start(begun, outcome_lib.COUNTING)
+  state, outcome = step_lib.step(setup, run.batch, run.state, uniforms)
+  return state, outcome_lib.COUNTING.update(run.kept, outcome)
 
 
 def committed(state):
@@ -197,40 +192,24 @@ FORCED = {
 
 
 @pytest.mark.usefixtures('strict_types')
-class TestForcedStep:
+@pytest.mark.parametrize('special_ids', ENDS.values(), ids=ENDS)
+@pytest.mark.parametrize('name', FORCED)
+def test_forced_step(name, special_ids):
   """Tier 2: given uniforms; equal distributions accept every draft token."""
-
-  @pytest.mark.parametrize('special_ids', ENDS.values(), ids=ENDS)
-  @pytest.mark.parametrize('name', FORCED)
-  def test_step(self, name, special_ids):
-    draft_tokens, arguments, tokens, expected, has_ended = FORCED[name]
-    state = scripted_step(draft_tokens, special_ids=special_ids, **arguments)
-    assert committed(state) == tokens
-    assert counts(state) == expected
-    assert state.has_ended.tolist() == [has_ended]
-    assert state.num_calls.tolist() == [1]
-    drafted, _, _, accepted, _ = expected
-    bins = np.arange(len(draft_tokens) + 1)
-    stats = state.statistics
-    assert stats.drafted_histogram.tolist() == [(bins == drafted).tolist()]
-    assert stats.accepted_histogram.tolist() == [(bins == accepted).tolist()]
-    np.testing.assert_allclose(
-        state.log_probs, len(tokens) * math.log(0.25), rtol=1e-6
-    )
-
-  def test_blocks_follow_each_other(self):
-    state = scripted_step([A, B], last=0.9)
-    state = scripted_step([B, EOS], state=state)
-    assert committed(state) == [A, B, B, B, EOS]
-    assert counts(state) == (4, 4, 4, 4, 1)
-    assert state.num_calls.tolist() == [2]
-
-  def test_ended_row_is_unchanged(self):
-    before = scripted_step([A, EOS])
-    after = scripted_step([B, B], state=before)
-    for name in ('sequences', 'num_tokens', 'log_probs', 'num_calls'):
-      np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
-    assert counts(after) == counts(before)
+  draft_tokens, arguments, tokens, expected, has_ended = FORCED[name]
+  state = scripted_step(draft_tokens, special_ids=special_ids, **arguments)
+  assert committed(state) == tokens
+  assert counts(state) == expected
+  assert state.has_ended.tolist() == [has_ended]
+  assert state.num_calls.tolist() == [1]
+  drafted, _, _, accepted, _ = expected
+  bins = np.arange(len(draft_tokens) + 1)
+  stats = state.statistics
+  assert stats.drafted_histogram.tolist() == [(bins == drafted).tolist()]
+  assert stats.accepted_histogram.tolist() == [(bins == accepted).tolist()]
+  np.testing.assert_allclose(
+      state.log_probs, len(tokens) * math.log(0.25), rtol=1e-6
+  )
 
 
 LOSSY = (
@@ -289,7 +268,7 @@ def test_nothing_is_drafted_after_an_end(special_ids, num_drafters):
   assert kept.num_computed.tolist() == kept.num_accepted.tolist() == [1, 1]
 
 
-VOCAB, GAMMA, LENGTH, ROWS, TABLES = 5, 3, 12, 32, 4
+VOCAB, GAMMA, LENGTH, TABLES = 5, 3, 12, 4
 
 
 @functools.cache
@@ -300,69 +279,6 @@ def tables():
   target[..., EOS] -= 2.5  # a rare end, so that sequences are not too short
   draft = 0.6 * target + 0.4 * own
   return target.astype(np.float32), draft.astype(np.float32)
-
-
-class TabularLoop:
-  """The loop on tables, compiled once for all that is data."""
-
-  def __init__(self):
-    self._run = jax.jit(self._decode)
-
-  def decode(self, *, limits=LENGTH, seed=0, **sampling):
-    """Return the last states and the number of steps."""
-    limits = jnp.broadcast_to(jnp.asarray(limits, jnp.int32), (ROWS,))
-    state, work, _ = jax.device_get(
-        self._run(
-            tables(),
-            limits,
-            jnp.int32(seed),
-            sampling_lib.Sampling(**sampling),
-        )
-    )
-    return state, int(work.num_steps)
-
-  def _decode(self, both, limits, seed, sampling):
-    model = table_model.Model(VOCAB)
-    drafter = draft_model.DraftModel(model, GAMMA, VOCAB)
-    setup = state_lib.Setup(
-        model, both[0], sampling, drafter, both[1], sampling
-    )
-    ids = jnp.arange(ROWS, dtype=jnp.int32)
-    begun = state_lib.begin(
-        setup, ids % TABLES, state_lib.row_keys(seed, ids), limits,
-        length=LENGTH,
-    )  # fmt: skip
-    return loop_lib.decode(setup, begun)
-
-
-@pytest.fixture(scope='module')
-def loop():
-  return TabularLoop()
-
-
-class TestLoop:
-  """See `rows_test.py` and `refill_test.py` for rows in other batches."""
-
-  def test_padding_rows_have_nothing_and_take_no_step(self, loop):
-    whole, _ = loop.decode(seed=2)
-    is_padding = np.arange(ROWS) % 3 == 1
-    limits = np.where(is_padding, 0, LENGTH)
-    state, num_steps = loop.decode(seed=2, limits=limits)
-    assert num_steps == state.num_calls.max()
-    for name in ('sequences', 'num_tokens', 'log_probs', 'num_calls'):
-      found, expected = getattr(state, name), getattr(whole, name)
-      np.testing.assert_array_equal(found[~is_padding], expected[~is_padding])
-      assert not found[is_padding].any()
-    assert loop.decode(limits=0)[1] == 0
-
-  def test_lower_limit_gives_the_same_beginning(self, loop):
-    """Draft tokens beyond a limit do not change the tokens before it."""
-    whole, _ = loop.decode(seed=2)
-    state, _ = loop.decode(seed=2, limits=5)
-    np.testing.assert_array_equal(
-        state.sequences[:, :5], whole.sequences[:, :5]
-    )
-    assert np.all(state.num_tokens == np.minimum(whole.num_tokens, 5))
 
 
 @dataclasses.dataclass(frozen=True)

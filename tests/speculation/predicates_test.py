@@ -144,6 +144,4 @@ def test_of_a_gpu(monkeypatch):
   loops = [x for x in step_of(program) if x.opcode == 'while']
   assert GAMMA - 1 in map(program.num_trips, loops)
   assert predicates(compiled.as_text()) == [3, 0]
-  jax.tree.map(
-      np.testing.assert_array_equal, compiled(*arguments()), expected
-  )
+  jax.tree.map(np.testing.assert_array_equal, compiled(*arguments()), expected)

@@ -72,28 +72,16 @@ SHAPES = (
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-  """What a program is given.
-
-  Attributes:
-    shape: Shape of the program.
-    tables: [rows], which table each row uses.
-    tables_seed: Seed of the tables.
-    share: Share of the target's tables in those of the draft model.
-    end_bias: Added to the logits of the end of sequence.
-    limits: [rows] in [0, length].
-    wanted: [rows][length], draft tokens wanted by tokens committed; those
-      below 0 and above gamma are clipped.
-    temperature: Temperature of the target.
-    draft_temperature: Temperature of the drafter.
-    seed: Seed of the samples.
-  """
+  """What a program is given."""
 
   shape: Shape
-  tables: list[int]
+  tables: list[int]  # [rows], which table each row uses
   tables_seed: int
-  share: float
-  end_bias: float
-  limits: list[int]
+  share: float  # of the target's tables in those of the draft model
+  end_bias: float  # added to the logits of the end of sequence
+  limits: list[int]  # [rows] in [0, length]
+  # [rows][length], draft tokens wanted by tokens committed; those below 0 and
+  # above gamma are clipped.
   wanted: list[list[int]]
   temperature: float
   draft_temperature: float
@@ -215,6 +203,8 @@ def check(case: Case, state, counts) -> None:
   assert np.all(counts.num_tested <= drafted)
   assert np.all(drafted <= counts.num_computed)
   assert np.all(counts.num_computed <= case.shape.gamma * num_calls)
+  is_padding = np.array(case.limits) == 0  # such a row takes no step
+  assert not np.any(num_calls[is_padding])
   if case.has_equal_draft:
     np.testing.assert_array_equal(accepted, counts.num_tested)
   for histogram in (counts.accepted_histogram, counts.drafted_histogram):

@@ -278,15 +278,13 @@ class TestAdvance:
       assert np.sum(run.state.has_ended) >= until
 
 
-class TestCheckEnded:
-
-  def test_unfinished_row(self):
-    decoding = Decoding('tables', 1.0)
-    run, new = decoding.start([0, -1, -1, 1]), decoding.start([2, 3])
-    loop.check_ended(run, new, np.array([1, 2]))
-    loop.check_ended(run, new, np.array([1, ROWS]))  # one is left out
-    with pytest.raises(ValueError, match='Row 3 has not ended, .* example 3'):
-      loop.check_ended(run, new, np.array([1, 3]))
+def test_row_that_has_not_ended():
+  decoding = Decoding('tables', 1.0)
+  run, new = decoding.start([0, -1, -1, 1]), decoding.start([2, 3])
+  loop.check_ended(run, new, np.array([1, 2]))
+  loop.check_ended(run, new, np.array([1, ROWS]))  # one is left out
+  with pytest.raises(ValueError, match='Row 3 has not ended, .* example 3'):
+    loop.check_ended(run, new, np.array([1, 3]))
 
 
 class TestAdmit:

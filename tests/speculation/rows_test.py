@@ -105,9 +105,7 @@ def program(drafters):
     batch, state = state_lib.begin(
         setup, rows % NUM_TABLES, keys, limits, length=LENGTH
     )
-    state = state.replace(
-        policy_state=state.policy_state._replace(index=rows)
-    )
+    state = state.replace(policy_state=state.policy_state._replace(index=rows))
     state, _, counts = loop.decode(setup, (batch, state), outcome.COUNTING)
     return (state.sequences, state.num_calls, counts), state.log_probs
 
@@ -126,9 +124,7 @@ def check_rows(drafters, num_seeds=12):
     for row in range(ROWS):
       only = slice(row, row + 1)
       alone = decode(*setting, every[only], limits[only])
-      among_padding = decode(
-          *setting, every, np.where(every == row, limits, 0)
-      )
+      among_padding = decode(*setting, every, np.where(every == row, limits, 0))
       take = lambda tree, at: jax.tree.map(lambda x: x[at], tree)
       where = f'seed {seed}, row {row}'
       check_equal(take(alone, 0), take(whole, row), where)

@@ -387,25 +387,23 @@ def sparse_weights() -> dict[str, np.ndarray]:
 
 
 @pytest.mark.usefixtures('strict_types')
-class TestDraw:
-
-  @pytest.mark.parametrize('name', sparse_weights())
-  def test_never_a_token_of_no_weight(self, name):
-    weights = sparse_weights()[name]
-    # Near boundaries, anywhere, and the ends.
-    near = words_of(weights, np.flatnonzero(weights)).reshape(-1).astype(int)
-    steps = [0, 1, -1, 2**23, -(2**23)]
-    rng = np.random.default_rng(16)
-    candidates = np.concatenate(
-        [(near[:, None] + steps).reshape(-1), rng.integers(0, 2**32, 500)]
-    )
-    candidates = candidates.clip(0, LARGEST_WORD)
-    num_rows = 120 if weights.size > 1000 else 900
-    uniforms = rng.choice(candidates, (num_rows, 2))
-    ends = [[a, b] for a in (0, LARGEST_WORD) for b in (0, LARGEST_WORD)]
-    uniforms = np.concatenate([uniforms, ends]).astype(np.uint32)
-    rows = np.tile(weights, (len(uniforms), 1))
-    with jax.debug_nans(True):
-      found = np.asarray(draw(jnp.asarray(rows), jnp.asarray(uniforms)))
-    assert np.all((found >= 0) & (found < weights.size))
-    assert np.all(weights[found] > 0)
+@pytest.mark.parametrize('name', sparse_weights())
+def test_never_draws_a_token_of_no_weight(name):
+  weights = sparse_weights()[name]
+  # Near boundaries, anywhere, and the ends.
+  near = words_of(weights, np.flatnonzero(weights)).reshape(-1).astype(int)
+  steps = [0, 1, -1, 2**23, -(2**23)]
+  rng = np.random.default_rng(16)
+  candidates = np.concatenate(
+      [(near[:, None] + steps).reshape(-1), rng.integers(0, 2**32, 500)]
+  )
+  candidates = candidates.clip(0, LARGEST_WORD)
+  num_rows = 120 if weights.size > 1000 else 900
+  uniforms = rng.choice(candidates, (num_rows, 2))
+  ends = [[a, b] for a in (0, LARGEST_WORD) for b in (0, LARGEST_WORD)]
+  uniforms = np.concatenate([uniforms, ends]).astype(np.uint32)
+  rows = np.tile(weights, (len(uniforms), 1))
+  with jax.debug_nans(True):
+    found = np.asarray(draw(jnp.asarray(rows), jnp.asarray(uniforms)))
+  assert np.all((found >= 0) & (found < weights.size))
+  assert np.all(weights[found] > 0)

@@ -73,8 +73,6 @@ class TestExpectedTokens:
       np.testing.assert_allclose(found, powers.sum(), rtol=1e-14)
 
   def test_limits(self):
-    assert theory.expected_tokens(1, 5) == 6
-    assert theory.expected_tokens(0, 5) == 1
     assert theory.expected_tokens(0.75, np.inf) == 4
     assert theory.expected_tokens(1, np.inf) == np.inf
     assert theory.expected_tokens(0, np.inf) == 1
@@ -129,30 +127,24 @@ def _mean_calls(acceptance_probs, gamma):
   return mean
 
 
-class TestExpectedCalls:
-
-  @pytest.mark.parametrize('num_tokens', [1, 2, 3, 5, 8])
-  def test_every_outcome_of_the_tests(self, num_tokens):
-    acceptance_probs = np.random.default_rng(num_tokens).uniform(
-        size=num_tokens
-    )
-    gammas = np.arange(1, num_tokens + 3)
-    np.testing.assert_allclose(
-        theory.expected_calls(acceptance_probs, gammas),
-        [_mean_calls(acceptance_probs, gamma) for gamma in gammas],
-        rtol=1e-13,
-    )
+@pytest.mark.parametrize('num_tokens', [1, 2, 3, 5, 8])
+def test_expected_calls_over_every_outcome(num_tokens):
+  acceptance_probs = np.random.default_rng(num_tokens).uniform(size=num_tokens)
+  gammas = np.arange(1, num_tokens + 3)
+  np.testing.assert_allclose(
+      theory.expected_calls(acceptance_probs, gammas),
+      [_mean_calls(acceptance_probs, gamma) for gamma in gammas],
+      rtol=1e-13,
+  )
 
 
-class TestBoundSpeedup:
-
-  def test_by_hand(self):
-    times = part_sums.StepTimes(0.5, 0.25, 10.0, 12.0, 1.0, 2.0)
-    # Plain 0.5 + 1 s; speculative 0.75 + 20 * (2 + 3 * 1 + 12) / 1000 s.
-    found = part_sums.bound_speedup(
-        times, baseline_steps=100, speculative_steps=20, gamma=4
-    )
-    assert found == pytest.approx(1.5 / 1.09)
+def test_bound_speedup_by_hand():
+  times = part_sums.StepTimes(0.5, 0.25, 10.0, 12.0, 1.0, 2.0)
+  # Plain 0.5 + 1 s; speculative 0.75 + 20 * (2 + 3 * 1 + 12) / 1000 s.
+  found = part_sums.bound_speedup(
+      times, baseline_steps=100, speculative_steps=20, gamma=4
+  )
+  assert found == pytest.approx(1.5 / 1.09)
 
 
 def _covers(interval, truth):
@@ -222,6 +214,8 @@ class TestResidualVariation:
     steps = np.array([3, 9, 4, 7, 12])
     assert intervals.residual_variation(2 + 0.5 * steps, steps) < 1e-12
     assert intervals.residual_variation([1.0, 1.0, 1.0], [5, 5, 5]) == 0
+    # Two lie on a line always.
+    assert intervals.residual_variation([1.0, 2.0], [1, 2]) is None
 
   def test_is_relative_to_the_mean(self):
     """Of a machine that is half as fast at times."""
@@ -233,9 +227,6 @@ class TestResidualVariation:
     assert intervals.residual_variation(9 * seconds, steps) == pytest.approx(
         found
     )
-
-  def test_a_line_through_two(self):
-    assert intervals.residual_variation([1.0, 2.0], [1, 2]) is None
 
 
 # One line per argument that is checked.

@@ -37,10 +37,6 @@ DECODER = dataclasses.replace(
     emb_dim=16,
 )
 ON_TARGET = tuple(map(tiny_pair.transformer, (CONFIGS[0], DECODER)))
-SHAPES = {
-    'encoder_input_tokens': (4, 9),
-    'decoder_input_tokens': (4, tiny_pair.LENGTH),
-}
 RATE = 'acceptance_rate/temperature_'
 
 
@@ -239,11 +235,10 @@ def folder(tmp_path_factory):
 
 
 def initializer(model, target, draft=None):
-  return t5x_guest.PairInitializer(
-      optimizer_def=model.optimizer_def,
-      init_fn=model.get_initial_variables,
-      input_shapes=SHAPES,
-      partitioner=tiny_pair.partitioner(),
+  return tiny_pair.initializer(
+      model,
+      t5x_guest.PairInitializer,
+      model.optimizer_def,
       checkpoint_path=target,
       draft_checkpoint_path=draft,
   )
@@ -313,11 +308,8 @@ class TestTraining:
     state = started(model, folder / 'target')
     assert_equal(state.params['target'], PARAMS['target'])
     assert int(state.step) == 0
-    random = utils.TrainStateInitializer(
-        model.optimizer_def,
-        model.get_initial_variables,
-        SHAPES,
-        tiny_pair.partitioner(),
+    random = tiny_pair.initializer(
+        model, optimizer_def=model.optimizer_def
     ).from_scratch(jax.random.PRNGKey(0))
     assert_equal(state.params['draft'], random.params['draft'])
 
@@ -409,27 +401,25 @@ class TestTraining:
     assert int(restored.step) == 3
 
 
-class TestBadInput:
-
-  @pytest.mark.parametrize(
-      ('changes', 'message'),
-      [
-          (
-              {'pair': (
-                  tiny_pair.modules()[0], tiny_pair.modules(vocab_size=128)[1]
-              )},
-              '64 tokens and the draft model of 12',
-          ),
-          (
-              {'optimizer_def': tiny_pair.OPTIMIZER},
-              'optimizer_def is a OptaxWrapper',
-          ),
-      ],
-      ids=['vocabulary', 'optimizer'],
-  )  # fmt: skip
-  def test_what_cannot_be_distilled(self, changes, message):
-    with pytest.raises(ValueError, match=message):
-      tiny_pair.distillation(**changes)
+@pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+        (
+            {'pair': (
+                tiny_pair.modules()[0], tiny_pair.modules(vocab_size=128)[1]
+            )},
+            '64 tokens and the draft model of 12',
+        ),
+        (
+            {'optimizer_def': tiny_pair.OPTIMIZER},
+            'optimizer_def is a OptaxWrapper',
+        ),
+    ],
+    ids=['vocabulary', 'optimizer'],
+)  # fmt: skip
+def test_what_cannot_be_distilled(changes, message):
+  with pytest.raises(ValueError, match=message):
+    tiny_pair.distillation(**changes)
 
 
 def test_optimizer_without_rules_of_factoring_is_taken():

@@ -3,6 +3,7 @@
 """Tests that T5X's jobs take every source of drafters, as this package's do."""
 
 import dataclasses
+import functools
 import pathlib
 
 import flax
@@ -37,10 +38,6 @@ DECODER = dataclasses.replace(
     DRAFT, num_encoder_layers=0, encoder_dim=TARGET.emb_dim, emb_dim=16
 )
 BATCH = tiny_pair.batch(5)
-SHAPES = {
-    'encoder_input_tokens': BATCH['encoder_input_tokens'].shape,
-    'decoder_input_tokens': BATCH['decoder_input_tokens'].shape,
-}
 
 
 @pytest.fixture(scope='module')
@@ -135,22 +132,11 @@ def clean_gin():
 
 def restored(model, folder, config=None):
   """Return the parameters that T5X's eval and infer jobs restore."""
-  partitioner = tiny_pair.partitioner()
-  restore = lambda **kwargs: t5x_guest.PairRestorer(model=model, **kwargs)
+  restorer = functools.partial(t5x_guest.PairRestorer, model=model)
   config = config or utils.RestoreCheckpointConfig(
-      path=str(folder / 'target'), checkpoint_manager_cls=restore
+      path=str(folder / 'target'), checkpoint_manager_cls=restorer
   )
-  state, _ = utils.create_checkpoint_manager_and_restore(
-      utils.TrainStateInitializer(
-          None, model.get_initial_variables, SHAPES, partitioner
-      ),
-      partitioner,
-      config,
-      config.path,
-      None,
-      use_orbax=True,
-  )
-  return state.params
+  return tiny_pair.restore(model, config).params
 
 
 @pytest.fixture(scope='module')
@@ -225,29 +211,24 @@ class TestHints:
     assert converter.MODEL_FEATURES.keys() >= {'hints', 'example_id'}
 
 
-class TestAxes:
-  """T5X partitions the parameters of drafters that are to be partitioned."""
-
-  def test_of_drafters_in_order(self):
-    loaded = model_drafting.of_model(tiny.model(DRAFT))
-    first = jax.tree.leaves(loaded.params)[0]
-    joined = in_order_drafting.joined([
-        drafting.Drafting(lambda target, gamma: None, loaded.description),
-        dataclasses.replace(loaded, axes={'a': jax.P('vocab', 'embed')},
-                            params={'a': first}),
-        dataclasses.replace(loaded, params={'b': {'c': first}}, models=()),
-    ])  # fmt: skip
-    found = flax.traverse_util.flatten_dict(
-        named_params.axes(joined), sep='/'
-    )
-    names = {name: metadata.names for name, metadata in found.items()}
-    assert names == {
-        '1/a_axes': ('vocab', 'embed'), '2/b/c_axes': (None,) * first.ndim
-    }  # fmt: skip
-    nested = named_params.nest(joined.params)
-    assert nested['2']['b']['c'] is first
-    again = named_params.restore(joined.params, flax.core.freeze(nested))
-    assert again[0] is None and again[2]['b']['c'] is first
+def test_axes_of_drafters_in_order():
+  loaded = model_drafting.of_model(tiny.model(DRAFT))
+  first = jax.tree.leaves(loaded.params)[0]
+  joined = in_order_drafting.joined([
+      drafting.Drafting(lambda target, gamma: None, loaded.description),
+      dataclasses.replace(loaded, axes={'a': jax.P('vocab', 'embed')},
+                          params={'a': first}),
+      dataclasses.replace(loaded, params={'b': {'c': first}}, models=()),
+  ])  # fmt: skip
+  found = flax.traverse_util.flatten_dict(named_params.axes(joined), sep='/')
+  names = {name: metadata.names for name, metadata in found.items()}
+  assert names == {
+      '1/a_axes': ('vocab', 'embed'), '2/b/c_axes': (None,) * first.ndim
+  }  # fmt: skip
+  nested = named_params.nest(joined.params)
+  assert nested['2']['b']['c'] is first
+  again = named_params.restore(joined.params, flax.core.freeze(nested))
+  assert again[0] is None and again[2]['b']['c'] is first
 
 
 class TestRefusals:

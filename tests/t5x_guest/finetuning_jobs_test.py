@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from t5x import checkpoints as t5x_checkpoints
 from t5x import models
-from t5x import utils
 
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.tasks import bulletins
+from speculative_t5x.tasks import metrics
 from tests import prepared_data
 from tests import tiny
 from tests.t5x_guest import jobs
@@ -20,9 +20,7 @@ from tests.t5x_guest import tiny_pair
 
 TASK = 'wmt_ende'
 START, STEPS = 1_000_000, 10
-SIZES = tiny.config(
-    vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1
-)
+SIZES = tiny.config(vocab_size=2048, num_encoder_layers=1, num_decoder_layers=1)
 NAMES = (
     'emb_dim', 'num_heads', 'num_encoder_layers', 'num_decoder_layers',
     'head_dim', 'mlp_dim',
@@ -47,21 +45,13 @@ def folder(tmp_path_factory):
       tiny_pair.VOCABULARY,
       tiny_pair.factored_adafactor(),
   )
-  partitioner = tiny_pair.partitioner()
-  initializer = utils.TrainStateInitializer(
-      optimizer_def=model.optimizer_def,
-      init_fn=model.get_initial_variables,
-      input_shapes={
-          'encoder_input_tokens': (2, 9), 'decoder_input_tokens': (2, 9)
-      },
-      partitioner=partitioner,
-  )  # fmt: skip
+  initializer = tiny_pair.initializer(model, optimizer_def=model.optimizer_def)
   state = initializer.from_scratch(jax.random.PRNGKey(0))
   state = state.replace_step(jnp.asarray(START))
   # T5X's older layout, with the state of the optimizer.
   t5x_checkpoints.Checkpointer(
       train_state=state,
-      partitioner=partitioner,
+      partitioner=tiny_pair.partitioner(),
       checkpoints_dir=str(folder / 'start'),
   ).save(state)
   examples = [
@@ -84,13 +74,12 @@ def run(script, folder, file, *bindings, **paths):
       LENGTHS,
       *bindings,
   ]
-  done = jobs.run(
+  return jobs.run(
       script,
       f'--tfds_data_dir={folder / "data"}',
       f'--gin_file=configs/t5x/{file}_{TASK}.gin',
       *(f'--gin.{setting}' for setting in settings),
   )
-  assert done.returncode == 0, done.stderr[-4000:]
 
 
 @pytest.fixture(scope='module')
@@ -140,9 +129,10 @@ def test_decodes_in_t5x_and_in_this_packages_jobs(folder, tuned, tmp_path):
   last, earlier = (
       tuned / f'checkpoint_{START + step}' for step in (STEPS, STEPS // 2)
   )
-  run(
+  log = run(
       'eval', folder, 'eval', *sizes('draft/'),
       'utils.RestoreCheckpointConfig.dtype="float32"',
+      'BATCH_SIZE=3',
       CHECKPOINT_PATH=last,
       DRAFT_CHECKPOINT_PATH=earlier,
       EVAL_OUTPUT_DIR=tmp_path / 't5x',
@@ -161,8 +151,26 @@ def test_decodes_in_t5x_and_in_this_packages_jobs(folder, tuned, tmp_path):
       f'--output_dir={tmp_path / "own"}',
   ]
   assert not main.main(arguments)
-  rows = tmp_path / 't5x/inference_eval' / f'{TASK}-{START + STEPS}.jsonl'
-  found = [row['prediction'] for row in jobs.read_jsonl(rows)]
+  evaluated = tmp_path / 't5x/inference_eval'
+  rows = jobs.read_jsonl(evaluated / f'{TASK}-{START + STEPS}.jsonl')
+  found = [row['prediction'] for row in rows]
   own = jobs.read_jsonl(tmp_path / 'own/predictions.jsonl')
   assert len(found) == 5
   assert found == [row['prediction'] for row in own]
+  # The metrics follow from the texts, and from the counts in the same rows.
+  references = [row['target'] for row in rows]
+  expected = metrics.bleu(references, found, tokenize='intl')
+  expected |= metrics.speculation(
+      {
+          key.removeprefix('aux_'): [row[key] for row in rows]
+          for key in rows[0]
+          if key.startswith('aux_')
+      }
+  )
+  assert 'acceptance_rate/position_1' in expected
+  (values,) = jobs.read_jsonl(evaluated / f'{TASK}-metrics.jsonl')
+  assert values == pytest.approx({'step': START + STEPS, **expected})
+  tags = jobs.logged(evaluated / TASK).keys()
+  assert tags >= {f'eval/{name}' for name in expected}
+  # All metrics and loggers get the outputs of two batches.
+  assert log.count('Inference of batch') == 2

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs T5X's own scripts, as a user does."""
 
+import collections
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 import contextlib
@@ -15,6 +16,7 @@ import sys
 import time
 
 import numpy as np
+import tensorflow as tf
 
 from tests import processes
 
@@ -37,25 +39,25 @@ def quoted(path) -> str:
   return f'"{path}"'
 
 
-def run(script: str, *flags: str, devices: int = 1, cwd=CHECKOUT):
-  """Run `python -m t5x.<script>` with flags; return the ended process."""
-  return _run([f't5x.{script}'], flags, devices, cwd)
+def run(script: str, *flags: str, devices: int = 1) -> str:
+  """Run `python -m t5x.<script>` with flags; return its log."""
+  return _run([f't5x.{script}'], flags, devices)
 
 
-def run_on_hosts(script: str, *flags: str, count: int = 2):
-  """Run a script in connected processes; return the ended processes."""
+def run_on_hosts(script: str, *flags: str) -> list[str]:
+  """Run a script in two connected processes; return their logs."""
   program = ['speculative_t5x.jobs.command_line.t5x_multihost', script]
 
   def run_one(index):
     own = [
         f'--coordinator_address=localhost:{port}',
-        f'--process_count={count}',
+        '--process_count=2',
         f'--process_index={index}',
     ]
-    return _run(program, [*own, *flags], devices=1, cwd=CHECKOUT)
+    return _run(program, [*own, *flags], devices=1)
 
-  with _reserved_port() as port, futures.ThreadPoolExecutor(count) as pool:
-    return list(pool.map(run_one, range(count)))
+  with _reserved_port() as port, futures.ThreadPoolExecutor() as pool:
+    return list(pool.map(run_one, range(2)))
 
 
 @contextlib.contextmanager
@@ -70,16 +72,18 @@ def _reserved_port() -> Iterator[int]:
     yield reserved.getsockname()[1]
 
 
-def _run(program: Sequence[str], flags: Sequence[str], devices: int, cwd):
-  """Run a module with flags; return the ended process."""
-  return subprocess.run(
+def _run(program: Sequence[str], flags: Sequence[str], devices: int) -> str:
+  """Run a module with flags, which must succeed; return its log."""
+  done = subprocess.run(
       _command(program, flags),
-      cwd=cwd,
+      cwd=CHECKOUT,
       env=_environment(devices),
       capture_output=True,
       text=True,
       timeout=_SECONDS,
   )
+  assert done.returncode == 0, done.stderr[-4000:]
+  return done.stderr
 
 
 def run_until(script: str, *flags: str, is_time: Callable[[], bool]) -> bool:
@@ -167,6 +171,16 @@ def translations(output: pathlib.Path) -> list[str]:
   """Return the output of each example that T5X's eval job wrote."""
   (path,) = (output / 'inference_eval').glob('*-002500.jsonl')
   return [line['prediction'] for line in read_jsonl(path)]
+
+
+def logged(folder: pathlib.Path) -> dict[str, dict]:
+  """Return the tensors in TensorBoard's files, by tag and step."""
+  found = collections.defaultdict(dict)
+  for path in sorted(folder.glob('events*')):
+    for event in tf.compat.v1.train.summary_iterator(str(path)):
+      for value in event.summary.value:
+        found[value.tag][event.step] = value.tensor
+  return found
 
 
 def read_jsonl(path: pathlib.Path) -> list[dict]:

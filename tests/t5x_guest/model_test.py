@@ -146,18 +146,6 @@ class TestDecoding:
     seeded = predict(model, batch, decoder_params={'seed': jnp.int32(1)})[0]
     assert (seeded != first).any()
 
-  def test_values_may_be_traced(self):
-    """T5X's callers pass traced values, which need no compilation."""
-    model = tiny_pair.model()
-    batch = tiny_pair.batch(3)
-    call = jax.jit(
-        lambda values: model.predict_batch_with_aux(
-            tiny_pair.state(model), batch, decoder_params=values
-        )[0]
-    )
-    sampled = predict(model, batch, decoder_params=dict(SAMPLED))[0]
-    np.testing.assert_array_equal(call(SAMPLED), sampled)
-
   def test_counts_of_each_example(self):
     batch = tiny_pair.batch(6)
     sequences, aux = predict(
@@ -197,22 +185,20 @@ def test_network_settings_apply_to_decoding(role):
     assert getattr(found, name) == getattr(config, name)
 
 
-class TestNumDecodes:
-
-  @SAMPLERS
-  def test_best_last_as_t5x_orders_them(self, sampler):
-    model = tiny_pair.model(functools.partial(sampler, **SAMPLED))
-    batch = tiny_pair.batch(3)
-    options = {'num_decodes': 4}
-    every, aux = predict(model, batch, return_all_decodes=True, **options)
-    assert every.shape == (3, 4, tiny_pair.LENGTH)
-    assert {x.shape[:2] for x in aux.values()} == {(3, 4)}
-    assert (np.diff(aux['scores'], axis=1) >= 0).all()
-    assert (aux['scores'][:, 0] < aux['scores'][:, -1]).all()
-    np.testing.assert_array_equal(aux['tokens'], num_tokens(every))
-    best, best_aux = predict(model, batch, **options)
-    np.testing.assert_array_equal(best, every[:, -1])
-    np.testing.assert_array_equal(best_aux['scores'], aux['scores'][:, -1])
+@SAMPLERS
+def test_best_decode_is_last_as_t5x_orders_them(sampler):
+  model = tiny_pair.model(functools.partial(sampler, **SAMPLED))
+  batch = tiny_pair.batch(3)
+  options = {'num_decodes': 4}
+  every, aux = predict(model, batch, return_all_decodes=True, **options)
+  assert every.shape == (3, 4, tiny_pair.LENGTH)
+  assert {x.shape[:2] for x in aux.values()} == {(3, 4)}
+  assert (np.diff(aux['scores'], axis=1) >= 0).all()
+  assert (aux['scores'][:, 0] < aux['scores'][:, -1]).all()
+  np.testing.assert_array_equal(aux['tokens'], num_tokens(every))
+  best, best_aux = predict(model, batch, **options)
+  np.testing.assert_array_equal(best, every[:, -1])
+  np.testing.assert_array_equal(best_aux['scores'], aux['scores'][:, -1])
 
 
 class TestAsT5X:
@@ -298,15 +284,8 @@ class TestVocabulary:
 class TestInitialVariables:
 
   def variables(self, model):
-    shapes = {
-        name: (2, length)
-        for name, length in [
-            ('encoder_input_tokens', 9),
-            ('decoder_input_tokens', tiny_pair.LENGTH),
-        ]
-    }
     return jax.eval_shape(
-        lambda rng: model.get_initial_variables(rng, shapes),
+        lambda rng: model.get_initial_variables(rng, tiny_pair.SHAPES),
         jax.random.PRNGKey(0),
     )
 
@@ -399,9 +378,7 @@ class TestRefusals:
       pass
 
     target, draft = tiny_pair.modules()
-    wide = draft.config.replace(
-        float32_attention_logits=True, dtype='bfloat16'
-    )
+    wide = draft.config.replace(float32_attention_logits=True, dtype='bfloat16')
     own = t5_modules.Transformer(tiny_pair.configs()[1])
     for pair, named in (
         ((target, own), 'draft.*t5_modules.Transf'),

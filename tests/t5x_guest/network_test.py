@@ -86,35 +86,24 @@ def test_dropout_is_where_t5x_has_it():
     ],
     ids=['T5 1.1', 'T5 1.0', 'UL2'],
 )
-class TestLogits:
-
-  def expected(self, config, params, inputs, targets):
-    fed = jnp.pad(targets[:, :-1], ((0, 0), (1, 0)))
-    network = tiny_pair.transformer(config)
-    logits = network.apply(
-        {'params': params}, inputs, fed, targets, enable_dropout=False
-    )
-    return fed, np.asarray(logits)
-
-  def test_teacher_forced(self, overrides):
-    config = tiny.config(**overrides)
-    params = tiny.params(config)
-    inputs, targets = tiny.t5x_tokens(3, 8), tiny.t5x_tokens(3, 6)
-    fed, expected = self.expected(config, params, inputs, targets)
-    logits = t5_modules.Transformer(config).apply(
-        {'params': params}, inputs, fed, targets, enable_dropout=False
-    )
-    is_real = np.asarray(targets > 0)
-    np.testing.assert_allclose(logits[is_real], expected[is_real], atol=5e-5)
-
-  def test_in_a_block_of_the_prepared_tree(self, overrides):
-    config = tiny.config(**overrides)
-    params = tiny.params(config)
-    inputs = tiny.encoder_tokens(2, 8)
-    targets = 2 + tiny.t5x_tokens(2, 6) % 50  # no padding
-    fed, expected = self.expected(config, params, inputs, targets)
-    logits = in_a_block(config, params, inputs, fed)
-    np.testing.assert_allclose(logits, expected, atol=5e-5)
+def test_logits_are_t5xs(overrides):
+  """Of the tree as it is stored, and of the prepared tree in a block."""
+  config = tiny.config(**overrides)
+  params = tiny.params(config)
+  inputs = tiny.encoder_tokens(2, 8)
+  targets = 2 + tiny.t5x_tokens(2, 6) % 50  # no padding
+  fed = jnp.pad(targets[:, :-1], ((0, 0), (1, 0)))
+  expected, found = (
+      network.apply(
+          {'params': params}, inputs, fed, targets, enable_dropout=False
+      )
+      for network in (
+          tiny_pair.transformer(config), t5_modules.Transformer(config)
+      )
+  )  # fmt: skip
+  np.testing.assert_allclose(found, expected, atol=5e-5)
+  in_block = in_a_block(config, params, inputs, fed)
+  np.testing.assert_allclose(in_block, expected, atol=5e-5)
 
 
 @pytest.mark.parametrize('overrides', [{}, tiny_pair.T5_1_0])

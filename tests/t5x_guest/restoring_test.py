@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that two checkpoints are restored where T5X asks for one."""
 
+import functools
+
 import flax
 import jax
 import jax.numpy as jnp
@@ -19,10 +21,6 @@ from speculative_t5x.t5x_guest import restoring
 from tests.t5x_guest import tiny_pair
 
 PARAMS = tiny_pair.params()
-SHAPES = {
-    'encoder_input_tokens': (2, 9),
-    'decoder_input_tokens': (2, tiny_pair.LENGTH),
-}
 ORBAX = pytest.mark.parametrize('use_orbax', [True, False])
 
 
@@ -57,12 +55,9 @@ def restore(
 ):
   """Restore like T5X's eval and infer jobs."""
   model = model or model_of(draft)
-
-  def restorer(**kwargs):
-    return t5x_guest.PairRestorer(
-        model=model, step_in_path=step_in_path, **kwargs
-    )
-
+  restorer = functools.partial(
+      t5x_guest.PairRestorer, model=model, step_in_path=step_in_path
+  )
   config = utils.RestoreCheckpointConfig(
       path=str(target),
       mode='specific',
@@ -70,17 +65,7 @@ def restore(
       checkpointer_cls=restorer,
       **settings,
   )
-  on_devices = tiny_pair.partitioner()
-  initializer = utils.TrainStateInitializer(
-      optimizer_def=None,
-      init_fn=model.get_initial_variables,
-      input_shapes=SHAPES,
-      partitioner=on_devices,
-  )
-  state, _ = utils.create_checkpoint_manager_and_restore(
-      initializer, on_devices, config, str(target), None, use_orbax=use_orbax
-  )
-  return state
+  return tiny_pair.restore(model, config, use_orbax)
 
 
 def assert_equal(found, expected):
@@ -136,6 +121,7 @@ class TestRestore:
       leaves = jax.tree.leaves(state.params[role])
       assert {x.dtype.name for x in leaves} == {name}
 
+
 class TestRefusals:
 
   def test_what_does_not_fit_is_not_read(self, folder, monkeypatch):
@@ -178,9 +164,7 @@ class TestRefusals:
 
   def test_transformations(self, folder):
     with pytest.raises(NotImplementedError, match='assignment_map'):
-      restore(
-          folder / 'target', folder / 'draft', assignment_map=[('a', 'b')]
-      )
+      restore(folder / 'target', folder / 'draft', assignment_map=[('a', 'b')])
 
 
 @pytest.mark.parametrize('use', ['restorer', 'initializer'])
@@ -190,12 +174,8 @@ def test_model_of_t5x_alone(folder, use):
   with pytest.raises(ValueError, match='before configs/t5x/speculative.gin'):
     if use == 'restorer':
       restore(folder / 'target', folder / 'draft', model=model)
-    t5x_guest.PairInitializer(
-        optimizer_def=None,
-        init_fn=model.get_initial_variables,
-        input_shapes=SHAPES,
-        partitioner=tiny_pair.partitioner(),
-        checkpoint_path=folder / 'target',
+    tiny_pair.initializer(
+        model, t5x_guest.PairInitializer, checkpoint_path=folder / 'target'
     )
 
 
@@ -207,17 +187,8 @@ def test_t5x_itself_restores_what_convert_writes(shared, tmp_path):
   model = t5x_models.EncoderDecoderModel(
       tiny_pair.transformer(config), None, None, None
   )
-  on_devices = tiny_pair.partitioner()
-  initializer = utils.TrainStateInitializer(
-      None, model.get_initial_variables, SHAPES, on_devices
-  )
-  state, _ = utils.create_checkpoint_manager_and_restore(
-      initializer,
-      on_devices,
-      utils.RestoreCheckpointConfig(path=str(written), mode='specific'),
-      str(written),
-      None,
-      use_orbax=True,
+  state = tiny_pair.restore(
+      model, utils.RestoreCheckpointConfig(path=str(written), mode='specific')
   )
   assert int(state.step) == checkpoints.open(source).step
   expected = models.abstract_params(config)

@@ -12,6 +12,7 @@ from t5x import decoding
 from t5x import models
 from t5x import optimizers
 from t5x import partitioning
+from t5x import utils
 from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
@@ -23,6 +24,10 @@ LENGTH = 12
 T5_1_0 = {'mlp_activations': ('relu',), 'logits_via_embedding': True}
 VOCABULARY = seqio.PassThroughVocabulary(size=64, eos_id=1)
 OPTIMIZER = optimizers.sgd(0.1)
+SHAPES = {
+    'encoder_input_tokens': (2, 9),
+    'decoder_input_tokens': (2, LENGTH),
+}
 
 
 def transformer(config: t5.T5Config) -> network.Transformer:
@@ -101,9 +106,7 @@ def distillation(
       input_vocabulary=VOCABULARY,
       output_vocabulary=VOCABULARY,
       optimizer_def=optimizer_def or factored_adafactor(),
-      drafter=t5x_guest.DraftModule(
-          draft, is_model_parallel=is_model_parallel
-      ),
+      drafter=t5x_guest.DraftModule(draft, is_model_parallel=is_model_parallel),
       gamma=3,
   )
   return t5x_guest.DistillationModel(**(arguments | kwargs))
@@ -124,6 +127,32 @@ def partitioner() -> partitioning.PjitPartitioner:
       num_partitions=1,
       logical_axis_rules=partitioning.standard_logical_axis_rules(),
   )
+
+
+def initializer(
+    model, kind=utils.TrainStateInitializer, optimizer_def=None, **kwargs
+) -> utils.TrainStateInitializer:
+  """Return what makes or shapes the state of a model in T5X's jobs."""
+  return kind(
+      optimizer_def=optimizer_def,
+      init_fn=model.get_initial_variables,
+      input_shapes=SHAPES,
+      partitioner=partitioner(),
+      **kwargs,
+  )
+
+
+def restore(model, config: utils.RestoreCheckpointConfig, use_orbax=True):
+  """Return the state that T5X's eval and infer jobs restore."""
+  state, _ = utils.create_checkpoint_manager_and_restore(
+      initializer(model),
+      partitioner(),
+      config,
+      config.path,
+      None,
+      use_orbax=use_orbax,
+  )
+  return state
 
 
 def batch(rows: int, first: int = 0) -> dict[str, jnp.ndarray]:

@@ -9,21 +9,19 @@ from speculative_t5x.training import batches
 from tests import tiny
 
 
-class TestPad:
-
-  @pytest.mark.parametrize(
-      ('longest', 'limit', 'width'), [(3, 10, 8), (8, 10, 8), (9, 10, 10)]
+@pytest.mark.parametrize(
+    ('longest', 'limit', 'width'), [(3, 10, 8), (8, 10, 8), (9, 10, 10)]
+)
+def test_padded_lengths_are_round_or_the_limit(longest, limit, width):
+  rows = [[7] * longest, [7]]
+  padded = batches.pad(
+      rows, rows, tiny.config(), 'it', {'inputs': limit, 'targets': limit}
   )
-  def test_lengths_are_round_or_the_limit(self, longest, limit, width):
-    rows = [[7] * longest, [7]]
-    padded = batches.pad(
-        rows, rows, tiny.config(), 'it', {'inputs': limit, 'targets': limit}
-    )
-    assert padded.inputs.shape == padded.targets.shape == (2, width)
-    assert padded.inputs.sum() == 7 * (longest + 1)
-    unlimited = batches.pad(rows, [[1], [1]], tiny.config(), 'it')
-    assert unlimited.inputs.shape == (2, longest)
-    assert unlimited.targets.shape == (2, 1)
+  assert padded.inputs.shape == padded.targets.shape == (2, width)
+  assert padded.inputs.sum() == 7 * (longest + 1)
+  unlimited = batches.pad(rows, [[1], [1]], tiny.config(), 'it')
+  assert unlimited.inputs.shape == (2, longest)
+  assert unlimited.targets.shape == (2, 1)
 
 
 class TestShuffle:
@@ -93,16 +91,14 @@ class TestLengths:
     np.testing.assert_array_equal(examples.lengths, [4, 1, 0])
 
 
-class TestInOrder:
-
-  @pytest.mark.parametrize('num_examples', [6, 7, 8])
-  def test_fills_the_last_batch_with_padding(self, num_examples):
-    rows = np.arange(1, 1 + 9 * num_examples).reshape(num_examples, 9)
-    examples = batches.Examples(rows[:, :5], rows[:, 5:])
-    batched = batches.in_order(examples, 3)
-    num_batches = -(-num_examples // 3)
-    assert batched.inputs.shape == (num_batches, 3, 5)
-    assert batched.targets.shape == (num_batches, 3, 4)
-    flat = batched.targets.reshape(-1, 4)
-    np.testing.assert_array_equal(flat[:num_examples], examples.targets)
-    assert not flat[num_examples:].any()
+@pytest.mark.parametrize('num_examples', [6, 7, 8])
+def test_fills_the_last_batch_with_padding(num_examples):
+  rows = np.arange(1, 1 + 9 * num_examples).reshape(num_examples, 9)
+  examples = batches.Examples(rows[:, :5], rows[:, 5:])
+  batched = batches.in_order(examples, 3)
+  num_batches = -(-num_examples // 3)
+  assert batched.inputs.shape == (num_batches, 3, 5)
+  assert batched.targets.shape == (num_batches, 3, 4)
+  flat = batched.targets.reshape(-1, 4)
+  np.testing.assert_array_equal(flat[:num_examples], examples.targets)
+  assert not flat[num_examples:].any()

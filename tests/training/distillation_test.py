@@ -45,9 +45,7 @@ def _objective(target_params, shares_encoder, divergence):
   if shares_encoder:
     draft = draft.on_features(_TARGET.emb_dim)
   decoder = models.abstract_params(draft)['decoder']
-  params = {
-      name: target_params[name] for name in models.abstract_params(draft)
-  }
+  params = {name: target_params[name] for name in models.abstract_params(draft)}
   params['decoder'] = {name: params['decoder'][name] for name in decoder}
   draft = draft_kinds.Draft(draft)
   return (
@@ -83,9 +81,7 @@ def test_loss_is_a_sum_over_tokens(target_params):
   objective, params = _objective(
       target_params, False, divergences.total_variation
   )
-  objective = objective.replace(
-      draft=objective.draft.with_dropout(0.0)
-  )
+  objective = objective.replace(draft=objective.draft.with_dropout(0.0))
   examples = _examples(4)
   loss, metrics = objective.loss(params, examples, jax.random.key(0))
   p, q = map(jax.nn.softmax, objective.logits(params, examples))
@@ -123,9 +119,7 @@ def test_exit_head_costs_no_second_pass_of_the_target(target_params):
   objective, _ = _objective(target_params, True, divergences.forward_kl)
   head = _TARGET.take_head(target_params)
   found = _operations(objective.replace(draft=draft), head)
-  alone = jax.jit(_TARGET.score).lower(
-      target_params, *_examples(4).as_read()
-  )
+  alone = jax.jit(_TARGET.score).lower(target_params, *_examples(4).as_read())
   target = alone.compile().cost_analysis()['flops']
   assert found < 1.5 * target
 
@@ -136,8 +130,8 @@ _ALL = (
     divergences.jensen_shannon,
     divergences.total_variation,
 )
-_P = (0.5, 0.25, 0.25)
-_Q = (0.25, 0.25, 0.5)
+_P = (0.9, 0.1)
+_Q = (0.5, 0.5)
 
 
 def _logits(probs, shift=0.0):
@@ -161,27 +155,22 @@ class TestValues:
   @pytest.mark.parametrize(
       'divergence, expected',
       [
-          # 1/2 log 2 + 0 - 1/4 log 2
-          (divergences.forward_kl, 0.25 * np.log(2)),
-          (divergences.reverse_kl, 0.25 * np.log(2)),
-          # m = (3/8, 1/4, 3/8): both halves are 1/2 log 4/3 + 1/4 log 2/3.
+          (divergences.forward_kl, 0.9 * np.log(1.8) + 0.1 * np.log(0.2)),
+          (divergences.reverse_kl, 0.5 * np.log(1 / 1.8) + 0.5 * np.log(5)),
+          # The mean of both is (0.7, 0.3).
           (
               divergences.jensen_shannon,
-              0.5 * np.log(4 / 3) + 0.25 * np.log(2 / 3),
+              0.45 * np.log(9 / 7)
+              + 0.05 * np.log(1 / 3)
+              + 0.25 * np.log(5 / 7)
+              + 0.25 * np.log(5 / 3),
           ),
-          (divergences.total_variation, 0.25),
+          (divergences.total_variation, 0.4),
       ],
   )
   def test_by_hand(self, divergence, expected):
     found = divergence(_logits(_P, shift=3.0), _logits(_Q, shift=-2.0))
     np.testing.assert_allclose(found, expected, atol=1e-6)
-
-  def test_directions_differ(self):
-    p, q = _logits((0.9, 0.1)), _logits((0.5, 0.5))
-    forward = 0.9 * np.log(1.8) + 0.1 * np.log(0.2)
-    reverse = 0.5 * np.log(1 / 1.8) + 0.5 * np.log(5)
-    found = divergences.forward_kl(p, q), divergences.reverse_kl(p, q)
-    np.testing.assert_allclose(found, (forward, reverse), atol=1e-6)
 
   @pytest.mark.parametrize('divergence', _ALL)
   def test_zero_only_if_equal(self, divergence):
@@ -210,7 +199,7 @@ class TestGradients:
 
   @pytest.mark.parametrize('divergence', [*_ALL, divergences.cross_entropy])
   def test_none_reaches_the_target(self, divergence):
-    gradient = jax.grad(divergence)(_logits(_P), _logits(_Q), jnp.int32(2))
+    gradient = jax.grad(divergence)(_logits(_P), _logits(_Q), jnp.int32(1))
     assert not gradient.any()
 
   @pytest.mark.parametrize('divergence', _ALL)
@@ -238,20 +227,6 @@ _CONFIG = tiny.config(
 )  # fmt: skip
 
 
-@pytest.fixture(scope='module')
-def random_pair():
-  """Return an objective whose target is random, and other parameters."""
-  target, draft = (steps.init_params(_CONFIG, seed) for seed in (0, 1))
-  grow = lambda params: jax.tree.map(lambda x: 3 * x, params)
-  objective = distillation.Distillation(
-      grow(target),
-      _CONFIG,
-      draft_kinds.Draft(_CONFIG),
-      divergences.forward_kl,
-  )
-  return objective, grow(draft)
-
-
 def _decodes():
   rng = np.random.default_rng(3)
   inputs, targets = rng.integers(2, 5, (2, 6, 6)).astype(np.int32)
@@ -261,9 +236,15 @@ def _decodes():
 
 
 @pytest.fixture(scope='module')
-def measured(random_pair):
+def measured():
   """Return what is found of another draft model, and both distributions."""
-  objective, params = random_pair
+  target, params = (
+      jax.tree.map(lambda x: 3 * x, steps.init_params(_CONFIG, seed))
+      for seed in (0, 1)
+  )
+  objective = distillation.Distillation(
+      target, _CONFIG, draft_kinds.Draft(_CONFIG), divergences.forward_kl
+  )
   examples = _decodes()
   validation = draft_acceptance.validation(
       objective, {t: batches.in_order(examples, 4) for t in (0, 1)}
@@ -276,21 +257,6 @@ def measured(random_pair):
 
 
 class TestValidation:
-
-  def test_the_target_itself_is_always_accepted(self, random_pair):
-    objective, _ = random_pair
-    decodes = batches.in_order(_decodes(), 4)
-    validation = draft_acceptance.validation(
-        objective, {0: decodes, 1: decodes}
-    )
-    found = validation(objective.target_params)
-    for temperature in (0, 1):
-      assert found[f'acceptance_t{temperature}'] == pytest.approx(1, abs=1e-6)
-      assert found[f'divergence_t{temperature}'] == pytest.approx(0, abs=1e-6)
-    # 4 of 6 decodes have 6 tokens, and 2 have 5: a call makes up to 4.
-    mean = (4 * (4 + 4 + 4 + 3 + 2 + 1) + 2 * (4 + 4 + 3 + 2 + 1)) / 34
-    assert found['tokens_per_call_3_t0'] == pytest.approx(mean, abs=1e-5)
-    assert validation.score(found) == pytest.approx(1, abs=1e-6)
 
   def test_another_draft_model(self, measured):
     """Acceptance by distributions that are computed one by one."""

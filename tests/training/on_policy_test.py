@@ -120,27 +120,6 @@ class TestSamples:
     )
     assert is_token.sum() > 8
 
-  def test_samples_have_no_padding_within(self):
-    draft, params, _ = _own_encoder()
-    # A head that would sample padding most of the time.
-    head = params['decoder']['logits_dense']['kernel']
-    params['decoder']['logits_dense']['kernel'] = head.at[:, 1:].multiply(0.01)
-    inputs, ids = _inputs(40), np.arange(40, dtype=np.int32)
-    found = _samples(draft).draw(params, inputs, ids, _LENGTH)
-    is_token = found > 0
-    assert is_token.any()
-    np.testing.assert_array_equal(np.sort(is_token)[:, ::-1], is_token)
-
-  def test_a_sample_depends_on_its_id_alone(self):
-    draft, params, _ = _own_encoder()
-    samples, inputs = _samples(draft), _inputs(7)
-    ids = np.arange(7, dtype=np.int32)
-    together = samples.draw(params, inputs, ids, _LENGTH)
-    alone = samples.draw(params, inputs[5:6], ids[5:6], _LENGTH)
-    np.testing.assert_array_equal(together[5:6], alone)
-    others = samples.draw(params, inputs, ids + 7, _LENGTH)
-    assert (together != others).any()
-
 
 class _Eights:
   """Samples that consist of 8, which no example has."""

@@ -285,18 +285,6 @@ class TestTrainSteps:
     assert one[0] != one[1]
     np.testing.assert_array_equal(one, two)
 
-  def test_state_survives_t5x_layout(self):
-    optimizer, run, examples = _training()
-    shuffle = _shuffle(1)
-    state, _ = run(_start(), examples, shuffle.indices(0, 40))
-    restored = adafactor.from_param_states(
-        optimizer, 40, state.params, adafactor.to_param_states(state.opt_state)
-    )
-    assert jax.tree.structure(restored) == jax.tree.structure(state)
-    one = run(state, examples, shuffle.indices(40, 80))[0]
-    two = run(restored, examples, shuffle.indices(40, 80))[0]
-    jax.tree.map(np.testing.assert_array_equal, one, two)
-
   def test_bfloat16_keeps_float32_parameters(self):
     config = dataclasses.replace(_CONFIG, dropout_rate=0.0, dtype='bfloat16')
     _, _, examples = _training()

@@ -15,7 +15,6 @@ from tests import tiny
 from tests.loading.checkpoints import steps
 
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
-WO = 'decoder/layers_0/mlp/wo/kernel'
 WO_FOLDER = 'target.decoder.layers_0.mlp.wo.kernel'
 
 

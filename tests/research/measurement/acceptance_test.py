@@ -41,9 +41,7 @@ def decoder() -> token_decoder.TokenDecoder:
   )
 
 
-def request(
-    seed=0, sampling=SAMPLED, draft_sampling=None, limits=LENGTH
-):
+def request(seed=0, sampling=SAMPLED, draft_sampling=None, limits=LENGTH):
   (made,) = tiny.requests(
       INPUTS,
       length=LENGTH,
@@ -80,9 +78,7 @@ class TestScore:
           *((SAMPLED, each) for each in _FILTERS),
       ],
   )
-  def test_scores_match_distributions_per_token(
-      self, sampling, draft_sampling
-  ):
+  def test_scores_match_distributions_per_token(self, sampling, draft_sampling):
     settings = {'sampling': sampling, 'draft_sampling': draft_sampling}
     decoded, texts = plain_texts(**settings)
     target = distributions_of(0.0, decoded.sequences, sampling)

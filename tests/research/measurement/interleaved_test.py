@@ -63,9 +63,7 @@ def test_places_and_neighbours_are_balanced(count):
   for place in range(count):
     found = collections.Counter(ways[place] for ways in rounds)
     assert set(found.values()) == {num_rounds // count}
-  pairs = collections.Counter(
-      p for r in rounds for p in itertools.pairwise(r)
-  )
+  pairs = collections.Counter(p for r in rounds for p in itertools.pairwise(r))
   assert len(pairs) == count * (count - 1)
   assert len(set(pairs.values())) <= 1
 

@@ -260,9 +260,7 @@ class TestSamples:
     """The token above the boundary is written instead of that below it."""
     logits = np.zeros(64, np.float32)
     monkeypatch.setattr(near_ties, 'logits_at', lambda *_: logits)
-    monkeypatch.setattr(
-        near_ties, '_uniform', lambda *_: (0.0, 0.5 + shift)
-    )
+    monkeypatch.setattr(near_ties, '_uniform', lambda *_: (0.0, 0.5 + shift))
     both = np.stack([sequences()[0], sequences()[0]])
     both[:, 2] = 31, 32
     found = near_ties.explain_sample(self.row(), self.row(), both)

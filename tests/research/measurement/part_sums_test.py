@@ -10,9 +10,7 @@ from speculative_t5x.research.measurement import part_sums
 GAMMA = 5
 WIDTHS = 1, 2, 4, 6
 WIDTH_MS = 10.0, 14.0, 15.0, 17.0
-TIMES = part_sums.PartTimes(
-    0.5, 0.25, 10.0, 16.0, 1.0, 2.0, 20.0, WIDTH_MS
-)
+TIMES = part_sums.PartTimes(0.5, 0.25, 10.0, 16.0, 1.0, 2.0, 20.0, WIDTH_MS)
 
 
 def seconds(drafts) -> float:

@@ -156,9 +156,7 @@ class TestSettings:
     programs, request, calls = programs_of(3, 4)
     decoder = programs.decoder
     parts = part_programs.PartPrograms(
-        decoder.with_drafter(
-            decoder.loaded_drafter, 4, schedule.Schedule((0,))
-        )
+        decoder.with_drafter(decoder.loaded_drafter, 4, schedule.Schedule((0,)))
     ).bind(request, num_steps=2)
     widths = {f't_width_{width}': width for width in WIDTHS[4]}
     for name, width in ({'t_verify': 5, 't_call': 5} | widths).items():

@@ -76,6 +76,4 @@ class TestMeasure:
   )
   def test_refused(self, decoder, given, named):
     with pytest.raises(ValueError, match=f'^{named} '):
-      text_walltime.measure(
-          decoder, **{'texts': TEXTS, 'gammas': 2, **given}
-      )
+      text_walltime.measure(decoder, **{'texts': TEXTS, 'gammas': 2, **given})

@@ -15,7 +15,6 @@ from speculative_t5x.research import figure_style
 from speculative_t5x.research import run_record
 from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import points
-from speculative_t5x.research.paper import points as points_lib
 from speculative_t5x.research.reports import digest
 from tests.research.paper import records
 
@@ -29,7 +28,7 @@ _FIGURES = (figures.figure_2, figures.figure_3, figures.figure_4)
 
 def _point(label='a draft', alpha=0.7, **changes):
   run = dataclasses.replace(_RUN, **changes)
-  return points_lib.Point(label, alpha, run)
+  return points.Point(label, alpha, run)
 
 
 def _sweep(*speeds_by_gamma, **changes):
@@ -227,44 +226,30 @@ _NAME = 'bulletins_ende: draft/checkpoint_4 for target/checkpoint_2, bfloat16'
 _MEASURED = 'c', 'tokens_per_target_call', 'speedup'
 
 
-class TestPairLabel:
-
-  def test_is_that_of_all_temperatures_and_rates(self):
-    for record in (records.measured(), records.measured(3, 1.0)):
-      assert points.pair_label(record) == _NAME
-    for record in (
-        records.simulated(),
-        records.simulated(0.5, temperature=1.0),
-    ):
-      expected = _NAME.removeprefix('bulletins_ende: ')
-      assert points.pair_label(record) == f'{expected}, simulated'
-
-  @pytest.mark.parametrize(
-      'draft, target, label',
-      [
-          (('model', 't5_1_1_small', None), ('t5_1_1_xl', None),
-           'T5 1.1 small for T5 1.1 XL'),
-          (('model', 'draft/checkpoint_3000', 'a/draft/checkpoint_3000'),
-           ('target/checkpoint_2500', 'a/target/checkpoint_2500'),
-           'draft model 77M for 11.1B'),
-          (('shared_encoder', 'x/checkpoint_1', 'x/checkpoint_1'),
-           ('y/checkpoint_2', 'y/checkpoint_2'),
-           'shared encoder 77M for 11.1B'),
-          (('lookup', 'lookup_1_3', None), ('y/checkpoint_2', 'y'),
-           'lookup_1_3 for 11.1B'),
-      ],
-  )  # fmt: skip
-  def test_checkpoints_are_named_by_their_sizes(self, draft, target, label):
-    kind, name, checkpoint = draft
-    record = records.measured(task=None)
-    record = records.changed(
-        record, 'drafter', kind=kind, name=name, checkpoint=checkpoint
-    )
-    name, checkpoint = target
-    record = records.changed(
-        record, 'target', name=name, checkpoint=checkpoint
-    )
-    assert points.pair_label(record) == f'{label}, bfloat16'
+@pytest.mark.parametrize(
+    'draft, target, label',
+    [
+        (('model', 't5_1_1_small', None), ('t5_1_1_xl', None),
+         'T5 1.1 small for T5 1.1 XL'),
+        (('model', 'draft/checkpoint_3000', 'a/draft/checkpoint_3000'),
+         ('target/checkpoint_2500', 'a/target/checkpoint_2500'),
+         'draft model 77M for 11.1B'),
+        (('shared_encoder', 'x/checkpoint_1', 'x/checkpoint_1'),
+         ('y/checkpoint_2', 'y/checkpoint_2'),
+         'shared encoder 77M for 11.1B'),
+        (('lookup', 'lookup_1_3', None), ('y/checkpoint_2', 'y'),
+         'lookup_1_3 for 11.1B'),
+    ],
+)  # fmt: skip
+def test_checkpoints_of_a_label_are_named_by_their_sizes(draft, target, label):
+  kind, name, checkpoint = draft
+  record = records.measured(task=None)
+  record = records.changed(
+      record, 'drafter', kind=kind, name=name, checkpoint=checkpoint
+  )
+  name, checkpoint = target
+  record = records.changed(record, 'target', name=name, checkpoint=checkpoint)
+  assert points.pair_label(record) == f'{label}, bfloat16'
 
 
 class TestAlphas:

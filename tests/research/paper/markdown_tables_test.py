@@ -108,24 +108,6 @@ class TestTables2And4:
       assert cells['EMP'] == f'{row.measured:.1f}'
       assert '-' not in cells.values()
 
-  def test_simulated_rows(self):
-    """Each stands beside the paper's row with its alpha, gamma and draft."""
-    simulated = [
-        dataclasses.replace(
-            records.simulated(row.alpha, gamma=row.gamma),
-            temperature=float(row.temperature),
-            drafter=dataclasses.replace(
-                records.measured().drafter, name=f't5_1_1_{row.draft}'
-            ),
-        )
-        for row in published.TABLES_2_AND_4[:3]
-    ]
-    page = markdown_tables.table_2(simulated)
-    rows = records.table_with(page, 'efficiency')
-    assert [row['draft'] for row in rows] == ['small ★', 'base', 'large']
-    assert all(row['alpha'] == row["paper's alpha"] for row in rows)
-    assert len(records.table_with(page, 'EMP')) == 9
-
 
 class TestTable3:
 
@@ -182,12 +164,6 @@ class TestPublished:
     for rows in groups.values():
       fastest = max(rows, key=lambda row: row.measured)
       assert [row for row in rows if row.is_best] == [fastest]
-
-  def test_gammas_and_measured_speeds(self):
-    speeds = '3.4 2.8 1.7 2.6 2.4 1.4 3.1 3.0 2.2 2.3 2.2 1.7'.split()
-    assert [f'{row.measured:.1f}' for row in _ROWS] == speeds
-    gammas = [7, 7, 7, 7, 5, 3, 5, 5, 3, 5, 3, 3]
-    assert [row.gamma for row in _ROWS] == gammas
 
 
 def test_table_3_has_the_alphas_of_table_2():

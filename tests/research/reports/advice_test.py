@@ -7,18 +7,13 @@ import re
 
 import pytest
 
-from speculative_t5x.research import run_record
 from speculative_t5x.research.reports import advice
+from tests.research.paper import records
 
 
 def record(gamma, speedup=1.5, interval=(1.4, 1.6)):
-  return run_record.RunRecord(
-      gamma=gamma,
-      num_examples=64,
-      batch_size=1,
-      bound_speedup=1.7,
-      speedup=speedup,
-      speedup_ci95=interval,
+  return dataclasses.replace(
+      records.measured(gamma), speedup=speedup, speedup_ci95=interval
   )
 
 
@@ -26,11 +21,11 @@ class TestBest:
 
   def test_no_run_gains(self):
     speedups = {1: 0.93, 2: 0.9, 3: 0.9}
-    records = [
+    runs = [
         record(gamma, speedup=speedup, interval=(0.8, 0.95))
         for gamma, speedup in speedups.items()
     ]
-    assert advice.best(records) is records[0]
+    assert advice.best(runs) is runs[0]
 
   def test_a_gain_that_is_shown_counts_more_than_a_larger_one(self):
     uncertain = record(1, speedup=1.5, interval=(0.9, 2.1))

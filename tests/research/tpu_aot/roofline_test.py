@@ -113,9 +113,7 @@ def test_models_on_a_mesh():
   config = t5_preparation.prepare_config(TIED, 'tpu')
   assert divided.config == config
   assert not divided.config.merge_projections
-  expected = models.param_shardings(
-      config, place.mesh, sharding.MODEL_PARALLEL
-  )
+  expected = models.param_shardings(config, place.mesh, sharding.MODEL_PARALLEL)
   assert jax.tree.map(lambda x: x.sharding, divided.params) == expected
   whole = abstract_pair.make_model(place, TIED, sharding.REPLICATED)
   assert all(
