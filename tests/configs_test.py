@@ -167,15 +167,6 @@ def test_the_papers_data_without_prepared_data_sets():
 
 class TestEval:
 
-  @pytest.mark.parametrize('run_first', [True, False])
-  def test_order_of_models_does_not_matter(self, run_first):
-    names = [f'configs/models/bulletins_{x}.gin' for x in ('target', 'draft')]
-    names.insert(0 if run_first else 2, _EVAL)
-    unset = _unset_macros(_parse(*names))
-    assert unset == _header(_EVAL, 'Required') - {
-        'TARGET_CONFIG', 'DRAFT_CONFIG'
-    }  # fmt: skip
-
   def test_macros(self):
     config = _parse('configs/runs/eval_multi30k.gin')
     for name in (*_PROMISED, 'MULTI30K_DIR', 'VOCABULARY_FILE'):

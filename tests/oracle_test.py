@@ -78,11 +78,6 @@ def oracles():
   return {name: Oracle(name) for name in ('draft', 'target')}
 
 
-@pytest.fixture(params=['draft', 'target'])
-def oracle(request, oracles):
-  return oracles[request.param]
-
-
 @pytest.fixture(scope='module')
 def decoded(oracles):
   """Decode all 64 rows greedily: plainly by each model, and together."""

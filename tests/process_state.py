@@ -24,10 +24,11 @@ _SIGNALS = (
 )  # fmt: skip
 _OF_PYTEST = 'PYTEST_CURRENT_TEST'  # the test that is running
 _MISSING = object()
-# Tasks that gin files register, and that no import does.
+# Tasks that gin files register, and that no import does. Those that begin with
+# `test_` are removed after each test, too.
 TASKS = frozenset(
     [
-        'multi30k_ende', 'wmt_ende', 'cnn_dailymail', 'xsum',
+        'multi30k_ende', 'wmt_ende', 'cnn_dailymail', 'xsum', 'decodes',
         'spec_bench_translation', 'spec_bench_summarization',
     ]
 )  # fmt: skip
@@ -56,7 +57,7 @@ def reset() -> None:
     jax.config.update('jax_platforms', _PLATFORMS)
   seqio = sys.modules.get('seqio')
   if seqio:
-    for name in TASKS & set(seqio.TaskRegistry.names()):
+    for name in filter(_is_of_a_test, list(seqio.TaskRegistry.names())):
       seqio.TaskRegistry.remove(name)
 
 
@@ -129,7 +130,11 @@ def _seqio_tasks() -> dict[str, Any]:
   registries = (providers.TaskRegistry, providers.MixtureRegistry)
   found = {k: v for each in registries for k, v in each._REGISTRY.items()}
   # A fixture of a module may run a command: see `reset`.
-  return {k: v for k, v in found.items() if k not in TASKS}
+  return {k: v for k, v in found.items() if not _is_of_a_test(k)}
+
+
+def _is_of_a_test(task: str) -> bool:
+  return task in TASKS or task.startswith('test_')
 
 
 def _tfds_data_dir() -> str | None:

@@ -18,7 +18,6 @@ import speculative_t5x
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
 from speculative_t5x.networks import t5
-from speculative_t5x.rules import block
 from speculative_t5x.rules import lenience
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -180,15 +179,8 @@ def test_limits(told, max_steps, hard_limit, tokens):
   np.testing.assert_array_equal(told['limits'], np.repeat(tokens, DECODES))
 
 
-class TestRule:
-
-  def test_lenience_accepts_all_that_is_possible(self):
-    *_, aux = sample(BASE | {'rule': lenience.make_rule(0.0)})
-    np.testing.assert_array_equal(aux['accepted'], aux['tested'])
-    *_, other = sample(BASE)
-    assert np.sum(aux['target_calls']) < np.sum(other['target_calls'])
-
-  def test_greedy_outputs_are_those_of_the_paper_s_rule(self):
-    greedy = BASE | {'temperature': 0.0}
-    texts, *_ = sample(greedy | {'rule': block.BlockVerification()})
-    np.testing.assert_array_equal(texts, sample(greedy)[0])
+def test_lenience_accepts_all_that_is_possible():
+  *_, aux = sample(BASE | {'rule': lenience.make_rule(0.0)})
+  np.testing.assert_array_equal(aux['accepted'], aux['tested'])
+  *_, other = sample(BASE)
+  assert np.sum(aux['target_calls']) < np.sum(other['target_calls'])

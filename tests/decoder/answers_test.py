@@ -117,7 +117,6 @@ class TestNearest:
     assert store.nearest(['Mann Mann'], min_similarity=above) == [[]]
 
 
-
 class TestAdd:
 
   def test_newer_answer_replaces_older(self, store):

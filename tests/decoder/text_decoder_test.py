@@ -29,6 +29,12 @@ from tests import vocabulary_files
 
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 INPUTS_LENGTH, LENGTH, GAMMA = 14, 10, 2
+SETTINGS = dict(
+    gamma=GAMMA,
+    inputs_length=INPUTS_LENGTH,
+    max_tokens=LENGTH,
+    matmul_precision='highest',
+)
 TEXTS = ['a red bell', 'the big bell is old', 'it is red']
 
 
@@ -55,14 +61,8 @@ def models():
 
 @functools.cache
 def pair(**options) -> text_decoder.TextDecoder:
-  settings = dict(
-      gamma=GAMMA,
-      inputs_length=INPUTS_LENGTH,
-      max_tokens=LENGTH,
-      matmul_precision='highest',
-  )
   return text_decoder.TextDecoder(
-      *models(), vocabulary(), **(settings | options)
+      *models(), vocabulary(), **(SETTINGS | options)
   )
 
 
@@ -252,13 +252,9 @@ class TestHints:
 
   @staticmethod
   def looking_up(**options):
-    settings = dict(gamma=4, inputs_length=INPUTS_LENGTH, max_tokens=LENGTH)
-    settings |= dict(matmul_precision='highest')
+    drafter, settings = lookup_drafting.Lookup(), SETTINGS | {'gamma': 4}
     return text_decoder.TextDecoder(
-        models()[0],
-        lookup_drafting.Lookup(),
-        vocabulary(),
-        **(settings | options),
+        models()[0], drafter, vocabulary(), **(settings | options)
     )
 
   def test_outputs_are_those_without_hints(self):
@@ -392,11 +388,7 @@ def target(tmp_path_factory):
 class TestLoad:
 
   def load(self, *args, **options):
-    settings = dict(
-        gamma=GAMMA, inputs_length=INPUTS_LENGTH, max_tokens=LENGTH
-    )
-    settings |= dict(matmul_precision='highest')
-    return text_decoder.load(*args, **(settings | options))
+    return text_decoder.load(*args, **(SETTINGS | options))
 
   def test_draft_as_path_model_choice_or_drafting(self, target, tmp_path):
     draft = save(tmp_path / 'draft', 0.15, has_vocabulary=False)

@@ -8,21 +8,14 @@ import pathlib
 
 import editdistance
 import pytest
-import sentencepiece
 import seqio
 
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import bulletin_summaries  # noqa: F401
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende  # noqa: F401
 from speculative_t5x.tasks import paraphrases
 from speculative_t5x.tasks import post_editing
-
-
-@pytest.fixture(scope='module')
-def vocabulary():
-  return sentencepiece.SentencePieceProcessor(
-      model_file=bulletins.VOCABULARY_FILE
-  )
 
 
 class TestFiles:
@@ -77,7 +70,8 @@ def _tasks():
     yield paraphrases.UNRELATED, split, unrelated
 
 
-def test_tasks(vocabulary):
+def test_tasks():
+  vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
   sides = 'inputs', 'targets'
   for name, split, pairs in _tasks():
     dataset = seqio.get_mixture_or_task(name).get_dataset(
@@ -109,39 +103,22 @@ def test_splits_of_unrelated_texts_share_no_topic():
   assert len(topics[0]) == len(topics[1]) == 6
 
 
-@pytest.fixture(scope='module', params=post_editing.PERCENTAGES)
-def percentage(request):
-  return request.param
-
-
-@pytest.fixture(scope='module')
-def columns(percentage):
-  return post_editing.read(percentage, 'validation')
-
-
-def _pairs(columns):
-  """Return the words of each hint and of its reference."""
-  for (hint,), target in zip(columns['hints'], columns['targets'], strict=True):
-    yield hint.split(), target.split()
-
-
-def test_share_of_edited_words(columns, percentage):
-  pairs = list(_pairs(columns))
-  edits = [editdistance.eval(*pair) for pair in pairs]
-  words = [len(target) for _, target in pairs]
+@pytest.mark.parametrize('percentage', post_editing.PERCENTAGES)
+def test_post_editing(percentage):
+  """The share of edited words is exact, and hints reach the examples."""
+  columns = post_editing.read(percentage, 'validation')
+  hints = [hint.split() for (hint,) in columns['hints']]
+  targets = [target.split() for target in columns['targets']]
+  edits = [editdistance.eval(*x) for x in zip(hints, targets, strict=True)]
+  words = [*map(len, targets)]
   assert edits == [round(percentage / 100 * n) for n in words]
   assert sum(edits) / sum(words) == pytest.approx(percentage / 100, abs=0.005)
   # Words are dropped and inserted, too.
-  added = [len(hint) - len(target) for hint, target in pairs]
+  added = [len(hint) - len(target) for hint, target in zip(hints, targets)]
   assert min(added) < 0 < max(added)
-
-
-def test_example_of_post_editing(percentage):
   task = seqio.get_mixture_or_task(post_editing.name(percentage))
-  dataset = task.get_dataset(
-      {'inputs': 96, 'targets': 96}, 'test', shuffle=False
-  )
-  (hint,) = next(dataset.as_numpy_iterator())['hints']
-  expected = post_editing.read(percentage, 'test')['hints'][0]
-  assert [hint.decode()] == expected
   assert set(task.splits) == {'validation', 'test'}
+  lengths = {'inputs': 96, 'targets': 96}
+  dataset = task.get_dataset(lengths, 'validation', shuffle=False)
+  (hint,) = next(dataset.as_numpy_iterator())['hints']
+  assert [hint.decode()] == columns['hints'][0]

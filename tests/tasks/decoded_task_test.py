@@ -27,13 +27,11 @@ def write(path, rows):
 
 @pytest.fixture
 def files(tmp_path):
-  yield {
+  return {
       'train_file': write(tmp_path / 'train.jsonl', _ROWS),
       'validation_file': write(tmp_path / 'validation.jsonl', _ROWS[:1]),
       'vocabulary_file': bulletins.VOCABULARY_FILE,
   }
-  if decoded_task.NAME in seqio.TaskRegistry.names():
-    seqio.TaskRegistry.remove(decoded_task.NAME)
 
 
 def read(split, lengths):

@@ -48,51 +48,43 @@ def _feature(vocabulary=None):
   return seqio.Feature(vocabulary, add_eos=True)
 
 
-@pytest.fixture
-def add_task():
-  """Return a function that registers a task of rows of token ids."""
-  names = []
+def add_task(
+    rows,
+    *,
+    inputs=None,
+    targets=None,
+    name='test_examples',
+    steps=(seqio.preprocessors.append_eos_after_trim,),
+    postprocess_fn=None,
+    **features,
+):
+  """Register a task of rows of token ids; return its name."""
 
-  def add(
-      rows,
-      *,
-      inputs=None,
-      targets=None,
-      name='examples_test',
-      steps=(seqio.preprocessors.append_eos_after_trim,),
-      postprocess_fn=None,
-      **features,
-  ):
-    def dataset(split, shuffle_files, seed=None):
-      del split, shuffle_files, seed
-      ragged = tf.ragged.constant(rows, tf.int32, ragged_rank=1)
-      both = tf.data.Dataset.from_tensor_slices({'tokens': ragged, **features})
-      return both.map(
-          lambda x: {'inputs': x['tokens'], 'targets': x.pop('tokens'), **x}
-      )
-
-    seqio.TaskRegistry.add(
-        name,
-        source=seqio.FunctionDataSource(dataset, splits=('validation',)),
-        preprocessors=steps,
-        postprocess_fn=postprocess_fn,
-        output_features={
-            'inputs': inputs or _feature(),
-            'targets': targets or _feature(),
-        },
+  def dataset(split, shuffle_files, seed=None):
+    del split, shuffle_files, seed
+    ragged = tf.ragged.constant(rows, tf.int32, ragged_rank=1)
+    both = tf.data.Dataset.from_tensor_slices({'tokens': ragged, **features})
+    return both.map(
+        lambda x: {'inputs': x['tokens'], 'targets': x.pop('tokens'), **x}
     )
-    names.append(name)
-    return name
 
-  yield add
-  for name in names:
-    seqio.TaskRegistry.remove(name)
+  seqio.TaskRegistry.add(
+      name,
+      source=seqio.FunctionDataSource(dataset, splits=('validation',)),
+      preprocessors=steps,
+      postprocess_fn=postprocess_fn,
+      output_features={
+          'inputs': inputs or _feature(),
+          'targets': targets or _feature(),
+      },
+  )
+  return name
 
 
 @pytest.fixture(params=['seed', 'no seed'])
 def random_task(request):
   """Register a task whose every reading may yield other examples."""
-  name = 'examples_test_random'
+  name = 'test_random'
   pairs = [(f'bells of the town of number {i}', '') for i in range(20)]
   source = seqio_tasks.source_of_pairs(lambda split: pairs, ('validation',))
   draws = {'seed': _draw, 'no seed': _draw_without_seed}
@@ -103,8 +95,7 @@ def random_task(request):
       metric_fns=(),
       vocabulary_file=bulletins.VOCABULARY_FILE,
   )
-  yield name
-  seqio.TaskRegistry.remove(name)
+  return name
 
 
 class TestOneReading:
@@ -121,7 +112,7 @@ class TestOneReading:
       assert loaded.tokens[number].tolist() == [*encode(text)[:5], 1]
       assert loaded.hints[number] == [[*encode(text), 1]]
 
-  def test_a_trim_before_other_preprocessors_is_refused(self, add_task):
+  def test_a_trim_before_other_preprocessors_is_refused(self):
     trim = seqio.preprocessors.append_eos_after_trim
     name = add_task([[3, 4]], steps=[trim, lambda x: x])
     with pytest.raises(ValueError, match='Make it the last one'):
@@ -150,7 +141,7 @@ class TestOneReading:
           [],
       ],
   )
-  def test_truncated_as_seqio_does(self, add_task, steps, add_eos):
+  def test_truncated_as_seqio_does(self, steps, add_eos):
     rows = [list(range(3, 3 + length)) for length in (2, 6, 7, 8, 9, 12)]
     feature = seqio.Feature(_feature().vocabulary, add_eos=add_eos)
     name = add_task(rows, inputs=feature, targets=feature, steps=steps)
@@ -180,14 +171,14 @@ class TestReferences:
           (None, None),
       ],
   )  # fmt: skip
-  def test_are_json(self, add_task, target, expected):
+  def test_are_json(self, target, expected):
     name = add_task([[30, 40]], postprocess_fn=lambda *_, **__: target)
     loaded = examples.load(name, 'validation', _LENGTHS)
     assert loaded.references == [expected]
     assert loaded.targets[0] is target  # metrics get them as they are
 
   @pytest.mark.parametrize('target', [float('nan'), {1}, {np.int64(1): 2}])
-  def test_that_are_not_are_refused(self, add_task, target):
+  def test_that_are_not_are_refused(self, target):
     name = add_task([[30, 40]], postprocess_fn=lambda *_, **__: target)
     with pytest.raises(ValueError, match='Example 0 .*, the reference'):
       examples.load(name, 'validation', _LENGTHS)
@@ -214,7 +205,7 @@ class TestLoad:
       assert row.tolist() == cut + [-1] * (24 - len(cut))
 
   @pytest.mark.parametrize('name', ['hints', 'hints_pretokenized'])
-  def test_hints(self, add_task, name):
+  def test_hints(self, name):
     texts = [['one bell', ''], ['two', 'the bell']]
     task = add_task([[30, 40], [50]], **{name: texts})
     lengths = _LENGTHS | {'hints': 6}
@@ -225,25 +216,26 @@ class TestLoad:
     assert sum(map(len, loaded.hints[1])) + 1 <= 6
     assert loaded.part(1, 2).hints == loaded.hints[1:]
     # One text is a hint too, and an empty one is none.
-    one = add_task([[30, 40], [50]], name='one', **{name: ['one bell', '']})
+    texts = {name: ['one bell', '']}
+    one = add_task([[30, 40], [50]], name='test_one', **texts)
     loaded = examples.load(one, 'validation', _LENGTHS)
     assert loaded.hints == [[[*encode('one bell'), 1]], []]
 
-  def test_ids_without_ids_of_the_task(self, add_task):
+  def test_ids_without_ids_of_the_task(self):
     """They depend on the input alone, not on its position."""
     ids = [
         examples.load(
             add_task(rows, name=name), 'validation', _LENGTHS
         ).example_ids.tolist()
         for name, rows in (
-            ('examples_test_1', [[30, 40], [50], [60]]),
-            ('examples_test_2', [[60], [30, 40]]),
+            ('test_1', [[30, 40], [50], [60]]),
+            ('test_2', [[60], [30, 40]]),
         )
     ]
     assert len(set(ids[0])) == 3 and min(ids[0]) >= 0
     assert ids[1] == [ids[0][2], ids[0][0]]
 
-  def test_ids_of_the_task_are_kept(self, add_task):
+  def test_ids_of_the_task_are_kept(self):
     numbers = [2**31 - 1, -(2**31), 0]
     ids = tf.constant(numbers, tf.int64)
     loaded = examples.load(
@@ -252,7 +244,7 @@ class TestLoad:
     assert loaded.example_ids.dtype == np.int32
     assert loaded.example_ids.tolist() == numbers
 
-  def test_part(self, add_task):
+  def test_part(self):
     rows = [[40, 50], [30] * 9, [60]]
     loaded = examples.load(add_task(rows), 'validation', _LENGTHS)
     part = loaded.part(1, 3)
@@ -269,19 +261,12 @@ class TestLoad:
 
 class TestBadInput:
 
-  @pytest.mark.parametrize(
-      ('name', 'split'), [('no_such_task', 'test'), (ende.BULLETINS, 'dev')]
-  )
-  def test_what_is_not_registered(self, name, split):
-    with pytest.raises(ValueError, match=f'{name}.*(ende|test)'):
-      examples.find_task(name, split)
-
-  def test_one_token_without_an_end_is_no_empty_input(self, add_task):
+  def test_one_token_without_an_end_is_no_empty_input(self):
     """Nor is one that the task ends itself; the end alone is."""
     name = add_task([[3], [4]], steps=())
     found = examples.load(name, 'validation', _LENGTHS)
     assert [row.tokens for row in found.rows] == [[3], [4]]
-    name = add_task([[3], [1]], steps=(), name='examples_test_end')
+    name = add_task([[3], [1]], steps=(), name='test_end')
     with pytest.raises(ValueError, match='Example 1 of .* is empty'):
       examples.load(name, 'validation', _LENGTHS)
     assert len(examples.load(name, 'validation', _LENGTHS, 1).rows) == 1
@@ -289,20 +274,17 @@ class TestBadInput:
   @pytest.mark.parametrize('feature', ['inputs', 'targets'])
   def test_task_of_one_feature(self, feature):
     """As tasks for language models are, which have targets only."""
-    name, (missing,) = f'only_{feature}', {'inputs', 'targets'} - {feature}
+    name, (missing,) = f'test_only_{feature}', {'inputs', 'targets'} - {feature}
     seqio.TaskRegistry.add(
         name,
         source=seqio_tasks.source_of_columns(lambda _: {feature: ['a']}, ['x']),
         preprocessors=[],
         output_features={feature: _feature()},
     )
-    try:
-      for read in (examples.find_task, examples.load, examples.stream):
-        lengths = () if read is examples.find_task else (_LENGTHS,)
-        with pytest.raises(ValueError, match=f'{name} has no {missing}, only'):
-          list(read(name, 'x', *lengths))
-    finally:
-      seqio.TaskRegistry.remove(name)
+    for read in (examples.find_task, examples.load, examples.stream):
+      lengths = () if read is examples.find_task else (_LENGTHS,)
+      with pytest.raises(ValueError, match=f'{name} has no {missing}, only'):
+        list(read(name, 'x', *lengths))
 
   @pytest.mark.parametrize(
       ('rows', 'features', 'arguments', 'message'),
@@ -322,7 +304,7 @@ class TestBadInput:
           (2, {'hints': [[3], [4]]}, (_LENGTHS,), 'Example 0 of '),
       ],
   )  # fmt: skip
-  def test_data(self, add_task, rows, features, arguments, message):
+  def test_data(self, rows, features, arguments, message):
     """Numbers of rows and their features, and how they are read."""
     name = add_task([[3]] * rows, **features)
     with pytest.raises(ValueError, match=message):

@@ -56,12 +56,6 @@ class TestReadPairs:
 
 class TestRegister:
 
-  @pytest.fixture(autouse=True)
-  def _task(self):
-    yield
-    if multi30k.NAME in seqio.TaskRegistry.names():
-      seqio.TaskRegistry.remove(multi30k.NAME)
-
   def _pairs(self):
     task = seqio.get_mixture_or_task(multi30k.NAME)
     dataset = task.get_dataset(

@@ -84,17 +84,6 @@ class TestReadPairs:
 
 class TestRegister:
 
-  @pytest.fixture(autouse=True)
-  def _tasks(self):
-    yield
-    for category in spec_bench.CATEGORIES:
-      name = f'spec_bench_{category}'
-      if name in seqio.TaskRegistry.names():
-        seqio.TaskRegistry.remove(name)
-
-  def _register(self, path, category):
-    return spec_bench.register(path, category, bulletins.VOCABULARY_FILE)
-
   def test_gin_file(self, write, monkeypatch):
     path = write(*_ROWS)
     prepared_data.parse(
@@ -121,7 +110,8 @@ class TestRegister:
       [('translation', 'bleu'), ('summarization', 'rouge1')],
   )
   def test_metrics(self, write, category, metric):
-    name = self._register(write(*_ROWS), category)
+    path, vocabulary = write(*_ROWS), bulletins.VOCABULARY_FILE
+    name = spec_bench.register(path, category, vocabulary)
     task = seqio.TaskRegistry.get(name)
     assert not task.predict_metric_fns
     counts = {'tokens': [6], 'target_calls': [2]}

@@ -54,25 +54,10 @@ def _translations(count):
   return [{'en': f'train {n}', 'de': f'Zug {n}'} for n in range(count)]
 
 
-@pytest.fixture(scope='module')
-def prepared(tmp_path_factory):
-  """Return the folder of three prepared data sets."""
-  folder = tmp_path_factory.mktemp('prepared')
-  for name, example, _, _ in _TEXTS.values():
-    prepared_data.write(name, {'test': [example]}, folder)
-  return folder
-
-
-@pytest.fixture
-def register():
-  """Return `tfds_tasks.register` with the embedded vocabulary."""
-
-  def call(name, data_dir=None):
-    return tfds_tasks.register(name, data_dir, bulletins.VOCABULARY_FILE)
-
-  yield call
-  for name in set(tfds_tasks.NAMES) & set(seqio.TaskRegistry.names()):
-    seqio.TaskRegistry.remove(name)
+def register(name, data_dir=None, files=None):
+  """Register a task with the embedded vocabulary."""
+  vocabulary = bulletins.VOCABULARY_FILE
+  return tfds_tasks.register(name, data_dir, vocabulary, files)
 
 
 def _read(source, split='test', **kwargs):
@@ -80,23 +65,21 @@ def _read(source, split='test', **kwargs):
   return list(dataset.as_numpy_iterator())
 
 
-
-
 class TestRegister:
 
   @pytest.mark.parametrize('name', tfds_tasks.NAMES)
-  @pytest.mark.usefixtures('register')
-  def test_gin_file(self, prepared, name, monkeypatch):
-    prepared_data.parse(monkeypatch, name, f'TFDS_DATA_DIR = "{prepared}"')
+  def test_gin_file(self, tmp_path, name, monkeypatch):
+    data_set, example, inputs, targets = _TEXTS[name]
+    prepared_data.write(data_set, {'test': [example]}, tmp_path)
+    prepared_data.parse(monkeypatch, name, f'TFDS_DATA_DIR = "{tmp_path}"')
     assert gin.get_configurable(tfds_tasks.register)() == name
     lengths = gin.query_parameter('%TASK_FEATURE_LENGTHS')
     loaded = examples.load(name, 'test', lengths)
-    *_, inputs, targets = _TEXTS[name]
     assert (loaded.inputs, loaded.targets) == ([inputs], [targets])
     assert loaded.example_ids.tolist() == [0]
     assert loaded.rows[0].tokens == [*loaded.vocabulary.encode(inputs), 1]
 
-  def test_bleu_is_that_of_t5(self, register):
+  def test_bleu_is_that_of_t5(self):
     """T5 splits German quotation marks off words; the default does not."""
     register('wmt_ende')
     task = seqio.TaskRegistry.get('wmt_ende')
@@ -107,7 +90,6 @@ class TestRegister:
     expected = 100 * np.exp(1 - 6 / 4) * (1 * 2 / 3 * 1 / 2 * 1 / 2) ** 0.25
     assert metric(targets, predictions, {})['bleu'] == pytest.approx(expected)
 
-  @pytest.mark.usefixtures('register')
   def test_default_vocabulary_is_that_of_t5x(self):
     tfds_tasks.register('wmt_ende')
     feature = seqio.TaskRegistry.get('wmt_ende').output_features['targets']
@@ -124,7 +106,6 @@ class TestFiles:
     return path
 
   @pytest.mark.parametrize('name', tfds_tasks.NAMES)
-  @pytest.mark.usefixtures('register')
   def test_as_the_prepared_data_set(self, tmp_path, name, monkeypatch):
     _, example, inputs, targets = _TEXTS[name]
     file = self.write(tmp_path / 'a.jsonl', example, example | {'id': 7})
@@ -144,19 +125,16 @@ class TestFiles:
           (_NEWS | {'article': None}, 'a.jsonl, line 2 '),
       ],
   )
-  @pytest.mark.usefixtures('register')
   def test_line_that_is_not_a_row(self, tmp_path, row, error):
     file = self.write(tmp_path / 'a.jsonl', _NEWS, row)
-    vocabulary = bulletins.VOCABULARY_FILE
-    tfds_tasks.register('cnn_dailymail', None, vocabulary, {'test': file})
+    register('cnn_dailymail', files={'test': file})
     with pytest.raises(ValueError, match=error):
       examples.load('cnn_dailymail', 'test', _LENGTHS)
 
-  @pytest.mark.usefixtures('register')
   def test_missing_and_empty_file(self, tmp_path):
     files = {'test': tmp_path / 'a', 'validation': tmp_path / 'b'}
     files['validation'].touch()
-    tfds_tasks.register('xsum', None, bulletins.VOCABULARY_FILE, files)
+    register('xsum', files=files)
     with pytest.raises(FileNotFoundError, match='There is no file .*/a'):
       examples.load('xsum', 'test', _LENGTHS)
     with pytest.raises(ValueError, match='/b is empty'):
@@ -165,7 +143,7 @@ class TestFiles:
   @pytest.mark.parametrize('files', ['a.jsonl', {}, ['a.jsonl']])
   def test_files_without_splits(self, files):
     with pytest.raises(ValueError, match="{'test': 'test.jsonl'}"):
-      tfds_tasks.register('xsum', None, bulletins.VOCABULARY_FILE, files)
+      register('xsum', files=files)
 
 
 class TestSource:
@@ -196,7 +174,7 @@ class TestSource:
     assert len(source.list_shards('test')) == 1
     assert set(source.splits) == {'train', 'validation', 'test'}
 
-  def test_ids_do_not_depend_on_shards_of_a_job(self, folder, register):
+  def test_ids_do_not_depend_on_shards_of_a_job(self, folder):
     register('wmt_ende', folder)
     task = seqio.TaskRegistry.get('wmt_ende')
     for index in (0, 1):
@@ -217,14 +195,14 @@ class TestSource:
           ('xsum', _XSUM, 'files='),
       ],
   )
-  def test_missing_data_set(self, tmp_path, register, name, tfds_name, remedy):
+  def test_missing_data_set(self, tmp_path, name, tfds_name, remedy):
     register(name, tmp_path)
     command = f'tfds build {tfds_name} --data_dir={tmp_path}'
     with pytest.raises(FileNotFoundError, match=f'{command}.*{remedy}'):
       examples.load(name, 'test', _LENGTHS)
     assert not list(tmp_path.iterdir())
 
-  def test_lost_file(self, folder, register):
+  def test_lost_file(self, folder):
     register('wmt_ende', folder)
     next(folder.rglob('*-test.tfrecord*')).unlink()
     with pytest.raises(FileNotFoundError, match='lacks .*--overwrite'):
@@ -256,9 +234,7 @@ def sacrebleu_dir(tmp_path, monkeypatch):
   monkeypatch.setattr(data_set, '_outdir', str(tmp_path / 'wmt14/full'))
   monkeypatch.setattr(data_set, '_rawdir', str(tmp_path / 'wmt14/full/raw'))
   monkeypatch.setattr(base, 'download_file', refuse)
-  yield tmp_path
-  if 'wmt_ende' in seqio.TaskRegistry.names():
-    seqio.TaskRegistry.remove('wmt_ende')
+  return tmp_path
 
 
 def test_gin_file(sacrebleu_dir, monkeypatch):

@@ -137,13 +137,6 @@ class TestOtherConfigurations:
       _chunks(folder, seed=2, topk=3).check_alone()
     _chunks(folder, seed=2, topk=3).check_alone(['seed', 'topk'])
 
-  def test_what_the_job_chose_is_told(self, folder):
-    """On another machine one could not know what to give."""
-    mesh = {'data': 4, 'model': 1}
-    _take(_chunks(folder, batch_size=4, mesh=mesh))
-    with pytest.raises(ValueError, match='results: batch_size 4, mesh .*4'):
-      _chunks(folder).check_alone()
-
   def test_sampling_of_the_draft(self, folder):
     """It is named only where it differs, as earlier versions did."""
     _take(_chunks(folder, draft_sampling={'topk': 3}))
