@@ -33,13 +33,9 @@ def paths(tmp_path_factory):
 
 def _evaluate(paths, output_dir, **changes):
   arguments = {
-      'mixture_or_task_name': ende.BULLETINS,
-      'split': 'validation',
-      'target_config': workloads.CONFIG,
       'checkpoint_path': paths.target,
       'output_dir': str(output_dir),
       'gamma': _GAMMA,
-      'task_feature_lengths': workloads.LENGTHS,
       'num_examples': _NUM_EXAMPLES,
       'temperature': (0.0, 1.0),
       'batch_size': _BATCH_SIZE,
@@ -54,7 +50,7 @@ def _evaluate(paths, output_dir, **changes):
 
 @pytest.fixture(scope='module')
 def ran(paths, tmp_path_factory):
-  """One job: its records, folder, decoder and what it printed."""
+  """Run one job; return its records, folder, decoder and what it printed."""
   folder = tmp_path_factory.mktemp('output') / 'new' / 'folder'
   decoders = []
   make = token_decoder.TokenDecoder
@@ -63,18 +59,14 @@ def ran(paths, tmp_path_factory):
     decoders.append(make(*args, **options))
     return decoders[-1]
 
-  with contextlib.ExitStack() as stack:
-    out = stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-    err = stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
-    patch = stack.enter_context(pytest.MonkeyPatch.context())
+  with (
+      contextlib.redirect_stdout(io.StringIO()) as out,
+      pytest.MonkeyPatch.context() as patch,
+  ):
     patch.setattr(token_decoder, 'TokenDecoder', make_and_keep)
     records = _evaluate(paths, folder, shown_example=1)
   return types.SimpleNamespace(
-      records=records,
-      folder=folder,
-      decoder=decoders[0],
-      out=out.getvalue(),
-      err=err.getvalue(),
+      records=records, folder=folder, decoder=decoders[0], out=out.getvalue()
   )
 
 
@@ -117,10 +109,7 @@ class TestRecord:
   def test_rates(self, ran):
     for record in ran.records:
       fast = record.speculative
-      accepted, calls = fast.accepted, fast.target_calls
-      assert record.draft_acceptance_rate == accepted / fast.drafted
-      assert record.accepted_per_tested == accepted / fast.tested
-      assert record.mean_acceptance_length == 1 + accepted / calls
+      calls = fast.target_calls
       assert record.tokens_per_target_call == fast.tokens / calls
       # Two rows of the last batch are padding, so it is not 0.
       row_steps = _BATCH_SIZE * fast.loop_steps
@@ -137,10 +126,6 @@ class TestRecord:
     expected = sum(length > workloads.LENGTHS['inputs'] for length in lengths)
     assert 0 < expected < _NUM_EXAMPLES
     assert {r.truncated_inputs for r in ran.records} == {expected}
-    limit = workloads.LENGTHS['inputs']
-    assert (
-        f'\n{expected} of 6 inputs were truncated to {limit} tokens.' in ran.out
-    )
 
   def test_repeats_and_draft_temperature(self, ran, again, monkeypatch):
     calls = []
@@ -158,12 +143,6 @@ class TestRecord:
 
 
 class TestFiles:
-
-  def test_results_are_the_records(self, ran):
-    assert runs.read(ran.folder / 'results.jsonl') == ran.records
-    parts = [runs.read(p) for p in (ran.folder / 'records').iterdir()]
-    assert len(parts) == 2
-    assert all(len(part) == 1 and part[0] in ran.records for part in parts)
 
   def test_predictions(self, ran):
     rows = workloads.read(ran.folder / 'predictions.jsonl')
@@ -192,15 +171,6 @@ class TestFiles:
       for side in ('baseline', 'speculative'):
         total = sum(len(row[f'{side}_tokens']) for row in own)
         assert total == getattr(record, side).tokens
-
-  def test_quality_is_that_of_the_predictions(self, ran):
-    rows = workloads.read(ran.folder / 'predictions.jsonl')
-    for record, own in zip(ran.records, (rows[:6], rows[6:]), strict=True):
-      for side in ('baseline', 'speculative'):
-        expected = metrics.bleu(
-            [r['target'] for r in own], [r[side] for r in own]
-        )
-        assert getattr(record.quality, side) == expected
 
   def test_loggers_get_what_was_decoded_once(
       self, ran, again, tmp_path, monkeypatch
@@ -306,12 +276,7 @@ def test_several_decodes(ran, paths, tmp_path):
 
 
 def test_what_is_shown(ran):
-  assert 'bulletins_ende, validation: 6 examples, batch 4' in ran.out
-  assert 'all 6 greedy outputs are identical' in ran.out
   assert ran.out.endswith(f'Records: {ran.folder / "results.jsonl"}\n')
-  for temperature in (0, 1):
-    line = f'temperature {temperature}: 2 of 2 batches, 0 s left'
-    assert line in ran.err.splitlines()
   text, _ = bulletins.read_pairs('validation')[1]
   assert ran.out.startswith(f'Input: {text}\n')
   assert 'one line per call' in ran.out
@@ -363,27 +328,3 @@ class TestGreedy:
         else contextlib.nullcontext()
     ):
       greedy.check([run_record.RunRecord(), record])
-
-
-@pytest.mark.parametrize(
-    ('changes', 'named'),
-    [
-        ({'gamma': 0}, 'gamma'),
-        ({'batch_size': 0}, 'batch_size'),
-        ({'num_decodes': 0}, 'num_decodes'),
-        ({'mesh_shape': (512, 2)}, '512 x 2 .* 1024 devices'),
-        ({'temperature': ()}, 'temperature'),
-        ({'draft_temperature': -1.0}, 'temperature'),
-        ({'mixture_or_task_name': 'nothing'}, 'nothing'),
-        ({'task_feature_lengths': {'inputs': 8}}, 'must give the maximum'),
-        ({'num_examples': 10**6}, 'validation of bulletins_ende'),
-        ({'shown_example': 6}, 'no example 6'),
-        ({'loggers': None}, 'loggers'),
-    ],
-)
-def test_bad_input_is_named_before_a_file_is_written(
-    again, tmp_path, changes, named
-):
-  with pytest.raises(ValueError, match=named):
-    again(**changes)
-  assert list(tmp_path.iterdir()) == []

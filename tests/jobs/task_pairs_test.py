@@ -106,19 +106,9 @@ def events(monkeypatch):
 
   def measure(programs, batches, settings, name, reference):
     note('walltime')
-    made_up = records.measured(programs.decoder.options.gamma)
-    known = {
-        key: getattr(made_up, key)
-        for key in (
-            'encoder_s', 't1_ms', 't_verify_ms', 't_draft_ms', 't_draft2_ms',
-            'verify_cost_ratio', 'bound_speedup', 'speedup', 'speedup_ci95',
-            'loop_efficiency', 'baseline', 'speculative',
-            'tokens_per_target_call',
-        )
-    }  # fmt: skip
-    record = dataclasses.replace(settings, **known, c=_COST)
+    gamma = programs.decoder.options.gamma
     run = interleaved.Run(None, (1.0,), None, None)
-    return record, run, run
+    return records.with_times(settings, gamma, c=_COST), run, run
 
   def run(timer, batches, *, after):
     note('counts')

@@ -343,11 +343,9 @@ _USAGE = [
     (['eval'], 'MIXTURE_OR_TASK_NAME must be set: '),
     (['eval', 'x.gin'], "the argument 'x.gin' is unknown."),
     (['eval', '--gin-file=x.gin'], 'Did you mean --gin_file?'),
-    (['eval', '--gamma=3'], 'Did you mean --gin.GAMMA=3?'),
     (['infer', '--draft-checkpoint-path=x'], '.DRAFT_CHECKPOINT_PATH=x?'),
     (['eval', '--gin.GAMMA'], "'--gin.GAMMA' has no value"),
     (['eval', '--output_dir', '--gin.GAMMA=3'], "'--output_dir' has no value"),
-    (['simulate', 'base'], "'base' is unknown"),
     (['simulate', '--target=t5_1_1_base'], "'--target=t5_1_1_base' is unknown"),
     (['paper', 'table1', 'table9'], "no 'table9'. Choose from: table1, "),
     (['paper', 'table1', 'figure2', '--gin.TARGET_SIZE=base'],
@@ -370,7 +368,6 @@ _ADDED = [
     ('--gin.CONFIDENCE=3', '--gin_file=configs/policies/confidence.gin.'),
     ('--gin.evaluation.evaluate.gama=3', "parameter named 'gama'"),
     ('--gin.nothing.here=3', "'nothing'"),
-    ('--gin.GAMMA=', "'--gin.GAMMA=' has no value"),
     ('--output_dir= ', "'--output_dir= ' has no value"),
     ('--gin.TEMPERATURE=0,1', "Write --gin.TEMPERATURE='(0,1)'."),
     ('--gin.TEMPERATURE=0.5,', 'several values need parentheses'),
@@ -477,29 +474,70 @@ class TestUsage:
 
 
 # Settings that a job refuses, and what the error has.
-_SETTINGS = [
-    ('--gin.GAMMA=0', '^GAMMA must be a whole number .* got 0.$'),
-    ('--gin.DRAFTER=@drafters.DraftModel', 'with parentheses'),
-    ('--gin.TEMPERATURE=(0.0, -0.5)', 'temperature must be'),
-    ('--gin.MIXTURE_OR_TASK_NAME=wmt', 'no task named wmt'),
-    ('--gin.target/t5.T5Config.emb_dim=16', 'is of another network than'),
-    ('--gin.draft/t5.T5Config.vocab_size=1000', 'the draft only 1000 logits'),
-    ('--gin.CHECKPOINT_PATH=/no/where', '^The target: No che.*/no/where'),
-    ('--gin.DRAFT_CHECKPOINT_PATH=/no/where', '^The draft: No che'),
-    ('--gin.CHECKPOINT_PATH=memory:///x', 'begin with memory:// are not'),
-    ('--gin_file=configs/rules/lenience.gin --gin.LENIENCE=-0.5',
-     '^LENIENCE must .* got -0.5.$'),
-]  # fmt: skip
+_SETTINGS = {
+    'eval': [
+        ('--gin.GAMMA=0', '^GAMMA must be a whole number .* got 0.$'),
+        ('--gin.DRAFTER=@drafters.DraftModel', 'with parentheses'),
+        ('--gin.TEMPERATURE=(0.0, -0.5)', 'temperature must be'),
+        ('--gin.TEMPERATURE=()', 'temperature'),
+        ('--gin.DRAFT_TEMPERATURE=-1.0', 'temperature must be'),
+        ('--gin.BATCH_SIZE=0', 'BATCH_SIZE must be'),
+        ('--gin.NUM_DECODES=0', 'NUM_DECODES must be'),
+        ('--gin.MESH_SHAPE=(512, 2)', '512 x 2 .* 1024 devices'),
+        ("--gin.TASK_FEATURE_LENGTHS={'inputs': 8}", 'must give the maximum'),
+        ('--gin.NUM_EXAMPLES=1000000', 'validation of bulletins_ende'),
+        ('--gin.SHOWN_EXAMPLE=3', 'no example 3'),
+        ('--gin.MIXTURE_OR_TASK_NAME=wmt', 'no task named wmt'),
+        ('--gin.target/t5.T5Config.emb_dim=16', 'is of another network than'),
+        ('--gin.draft/t5.T5Config.vocab_size=1000', 'draft only 1000 logits'),
+        ('--gin.CHECKPOINT_PATH=/no/where', '^The target: No che.*/no/where'),
+        ('--gin.DRAFT_CHECKPOINT_PATH=/no/where', '^The draft: No che'),
+        ('--gin.CHECKPOINT_PATH=memory:///x', 'begin with memory:// are not'),
+        ('--gin_file=configs/rules/lenience.gin --gin.LENIENCE=-0.5',
+         '^LENIENCE must .* got -0.5.$'),
+    ],
+    'infer': [
+        ('--gin.INPUTS=missing.txt', 'missing.txt'),
+        ('--gin.INPUTS=()', 'input file'),
+        ('--gin.INPUTS=None', 'INPUTS'),
+        ('--gin.INPUT_FORMAT=csv', 'csv'),
+    ],
+    'walltime': [
+        ('--gin.GAMMA=(1, 97)', 'gamma 97'),
+        ('--gin.BATCH_SIZE=(1, 0)', 'BATCH_SIZE must be'),
+        ('--gin.ALPHA_TOKENS=0', 'ALPHA_TOKENS must be'),
+        ('--gin.TEMPERATURE=(0.0, -1.0)', 'temperature must be'),
+        ('--gin.SEED=2147483648', 'SEED must be'),
+        ('--gin.SPLIT=dev', 'no split dev'),
+        ('--gin_file=configs/policies/expected_speed.gin --gin.GAMMA=(2, 8)'
+         ' --gin.COST_COEFFICIENT=0.1 --gin.VERIFY_COST_RATIO={2: 1.4, 8: 1.7}',
+         'verify_cost_ratio ends at width 8, but gamma 8'),
+    ],
+    'simulate': [
+        ('--gin.ALPHA=(0.5, 1.01)', 'ALPHA must'),
+        ('--gin.GAMMA=(2, 65)', 'gamma 65'),
+        ('--gin.TEMPERATURE=-1.0', 'temperature must be'),
+        ('--gin.TARGET_SIZE=3b', "'3b'"),
+        ("--gin.DRAFT_SIZE=('small', 'tiny')", "'tiny'"),
+        ('--gin.DRAFT_SIZE=early_exit_99', 'exit_layer'),
+        ('--gin.DRAFT_SIZE=()', 'draft_size'),
+        ('--gin.DTYPE=float23', 'must be float32 or bfloat16'),
+    ],
+}  # fmt: skip
 
 
 class TestBadInput:
 
-  def test_settings(self, fails, flags, tmp_path):
-    for setting, message in _SETTINGS:
+  @pytest.mark.parametrize('name', _SETTINGS)
+  def test_settings(self, fails, flags, tmp_path, name):
+    if name != 'eval':
+      flags = [name, *_COMMANDS[name], f'--output_dir={tmp_path / "output"}']
+    for setting, message in _SETTINGS[name]:
       more = setting.split(' --')
       more = [more[0], *(f'--{each}' for each in more[1:])]
       error = fails([*flags, *more], 1)
-      assert re.search(message, error), (setting, error)
+      found = re.search(message, error, re.IGNORECASE)
+      assert found, (setting, error)
       assert list(tmp_path.iterdir()) == []
 
   def test_cross_entropy_of_samples_of_the_draft(
@@ -651,20 +689,18 @@ class TestProcess:
     assert len(lines) == 2 and all("extra 'jobs'" in line for line in lines)
 
 
-class TestCheckPair:
-
-  def test_urls_of_files_are_paths(self, tmp_path, capsys):
-    """Also beside the files of an eval run."""
-    folder = tmp_path / "it's" / '100%'
-    shutil.copytree(embedded.target_checkpoint(), folder / 'a')
-    vocabulary = pathlib.Path(bulletins.VOCABULARY_FILE).as_uri()
-    flags = [
-        f'--gin.CHECKPOINT_PATH={(folder / "a").as_uri()}',
-        f'--gin.VOCABULARY_FILE={vocabulary}',
-    ]
-    assert main.main(['check-pair', *_COMMANDS['check-pair'], *flags]) == 0
-    shown = capsys.readouterr().out
-    assert 'target: a/checkpoint_2500,' in shown and 'drafter: ' in shown
+def test_check_pair_takes_urls_as_paths(tmp_path, capsys):
+  """Also beside the files of an eval run."""
+  folder = tmp_path / "it's" / '100%'
+  shutil.copytree(embedded.target_checkpoint(), folder / 'a')
+  vocabulary = pathlib.Path(bulletins.VOCABULARY_FILE).as_uri()
+  flags = [
+      f'--gin.CHECKPOINT_PATH={(folder / "a").as_uri()}',
+      f'--gin.VOCABULARY_FILE={vocabulary}',
+  ]
+  assert main.main(['check-pair', *_COMMANDS['check-pair'], *flags]) == 0
+  shown = capsys.readouterr().out
+  assert 'target: a/checkpoint_2500,' in shown and 'drafter: ' in shown
 
 
 def test_compilation_cache(monkeypatch, flags, tmp_path):

@@ -14,6 +14,19 @@ T1_MS = 10.0
 COST = 0.05
 VERIFY_RATIO = 1.5
 LOOP_EFFICIENCY = 0.8
+_TIMED = (
+    'baseline', 'speculative', 'tokens_per_target_call', 'encoder_s', 't1_ms',
+    't_verify_ms', 't_draft_ms', 't_draft2_ms', 'c', 'verify_cost_ratio',
+    'bound_speedup', 'decode_speedup', 'speedup', 'speedup_ci95',
+    'loop_efficiency',
+)  # fmt: skip
+
+
+def with_times(settings, gamma, **values):
+  """Return the settings with what timing would add, from `measured`."""
+  found = measured(gamma)
+  times = {key: getattr(found, key) for key in _TIMED}
+  return dataclasses.replace(settings, **times | values)
 
 
 def measured(
