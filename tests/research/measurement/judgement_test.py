@@ -28,41 +28,32 @@ def _record(speedup=2.11, interval=(1.83, 2.4), tokens_per_call=2.5, **values):
   return dataclasses.replace(record, speedup=speedup, speedup_ci95=interval)
 
 
-def _cannot_be():
-  """Return a speedup of 2.11 at 1.32 tokens per call, as a busy machine gave.
-  """
-  return _record(tokens_per_call=1.32)
+_ABOVE_ITS_PARTS = dataclasses.replace(
+    _record(), loop_efficiency=1.08, loop_efficiency_ci95=(1.04, 1.12)
+)
+# Of 8 batches, on a machine whose plain steps vary by 130 percent.
+_VARYING = dataclasses.replace(_record(), plain_variation=1.3, num_examples=8)
+_BAD = [
+    # A speedup of 2.11 at 1.32 tokens per call, as a busy machine gave.
+    _record(tokens_per_call=1.32),
+    _ABOVE_ITS_PARTS,
+    _VARYING,
+    dataclasses.replace(_record(), verify_cost_ratio=0.6),
+]
+_NAMES = ['cannot be', 'above its parts', 'varying', 'cheap verification']
 
 
-def _above_its_parts():
-  return dataclasses.replace(
-      _record(), loop_efficiency=1.08, loop_efficiency_ci95=(1.04, 1.12)
-  )
-
-
-def _varying():
-  """Return 8 batches on a machine whose plain steps vary by 130 percent."""
-  return dataclasses.replace(_record(), plain_variation=1.3, num_examples=8)
-
-
-def _cheap_verification():
-  return dataclasses.replace(_record(), verify_cost_ratio=0.6)
-
-
-_BAD = [_cannot_be, _above_its_parts, _varying, _cheap_verification]
-
-
-@pytest.mark.parametrize('make', _BAD)
+@pytest.mark.parametrize('record', _BAD, ids=_NAMES)
 class TestOfABadMeasurement:
   """Each place that turns times into words."""
 
-  def test_verdict(self, make):
-    assert judgement.objection(make())
-    assert judgement.verdict(make()) == judgement.Verdict.UNRELIABLE
+  def test_verdict(self, record):
+    assert judgement.objection(record)
+    assert judgement.verdict(record) == judgement.Verdict.UNRELIABLE
 
-  def test_readable(self, make):
+  def test_readable(self, record):
     """Its counts may be read, and nothing in seconds."""
-    record, found = make(), judgement.readable(make())
+    found = judgement.readable(record)
     assert found.tokens_per_target_call == record.tokens_per_target_call
     assert found.baseline.loop_steps == record.baseline.loop_steps
     assert found.alpha == record.alpha
@@ -74,8 +65,7 @@ class TestOfABadMeasurement:
     ]
     assert seconds == [] and found.baseline.walltime_s is None
 
-  def test_reports(self, make):
-    record = make()
+  def test_reports(self, record):
     quality = {'bleu': 30.0}
     judged = dataclasses.replace(
         record,
@@ -98,14 +88,14 @@ class TestOfABadMeasurement:
       assert judgement.REMEDY in page
     assert points.from_records([record]) == []
 
-  def test_advice_and_costs(self, make):
-    (line,) = advice.describe([make()])
+  def test_advice_and_costs(self, record):
+    (line,) = advice.describe([record])
     assert line.startswith('no advice: ') and judgement.REMEDY in line
 
-  def test_other_gammas_are_still_advised(self, make):
+  def test_other_gammas_are_still_advised(self, record):
     good = _record(1.5, (1.4, 1.6))
     good = dataclasses.replace(good, gamma=2, t_width_ms=(10.0, 11.0, 12.0))
-    lines = advice.describe([make(), good])
+    lines = advice.describe([record, good])
     assert lines[0].startswith('use gamma 2: 1.50x measured')
     assert 'up to gamma 2 would' in lines[1]
 
@@ -116,13 +106,13 @@ class TestOfABadMeasurement:
         _record(),
         _record(2.5, (2.4, 2.6)),  # verification at no cost
         dataclasses.replace(
-            _above_its_parts(), loop_efficiency_ci95=(0.99, 1.17)
+            _ABOVE_ITS_PARTS, loop_efficiency_ci95=(0.99, 1.17)
         ),
         # The machine varied, and there are many batches; or nothing is claimed.
-        dataclasses.replace(_varying(), num_examples=64),
-        dataclasses.replace(_varying(), speedup_ci95=(0.9, 2.9)),
+        dataclasses.replace(_VARYING, num_examples=64),
+        dataclasses.replace(_VARYING, speedup_ci95=(0.9, 2.9)),
         # It varied by less than the gain.
-        dataclasses.replace(_varying(), plain_variation=0.6),
+        dataclasses.replace(_VARYING, plain_variation=0.6),
         # Rows of a batch wait for each other: the loop has fewer steps.
         dataclasses.replace(
             _record(2.8, (2.7, 2.9)),
