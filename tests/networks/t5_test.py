@@ -285,22 +285,6 @@ class TestBlocks:
     for row in range(rows):
       np.testing.assert_allclose(one[row, 0], every[row, at[row]], atol=1e-5)
 
-  def test_forbidden_ids(self):
-    """Ids beyond the vocabulary's pieces get no probability on request."""
-    config, params = tiny.config(), tiny.params(tiny.config())
-    tokens = tiny.t5x_tokens(2, 4)
-    context = encode(config, params, tokens)
-    cache = t5_modules.init_cache(config, (2,), 6)
-    decode = lambda decoder: jax.jit(decoder.decode)(
-        params, context, cache, tokens, jnp.zeros((2,), jnp.int32), None
-    )[0]
-    every = decode(network_lib.NetworkModel(config, t5.SPECIAL_IDS))
-    some = decode(
-        network_lib.NetworkModel(config, t5.SPECIAL_IDS, num_valid_tokens=60)
-    )
-    np.testing.assert_array_equal(some[..., :60], every[..., :60])
-    assert np.all(np.isneginf(some[..., 60:]))
-
 
 @pytest.mark.parametrize('length', [6, 40])  # of one width, and of several
 def test_id_0_in_an_input_is_a_token(length):

@@ -14,7 +14,6 @@ import pytest
 
 from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import in_order
 from speculative_t5x.networks import t5
 from speculative_t5x.rules import lenience
 from speculative_t5x.rules import typical_acceptance
@@ -240,32 +239,6 @@ def test_scores_of_rules_that_are_not_lossless(rule):
   assert (B in tokens) == (rule.name != 'typical_acceptance')
   expected = np.sum(jax.nn.log_softmax(logits)[tokens])
   np.testing.assert_allclose(state.log_probs, expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize('special_ids', ENDS.values(), ids=ENDS)
-@pytest.mark.parametrize('num_drafters', [1, 2, 3])
-def test_nothing_is_drafted_after_an_end(special_ids, num_drafters):
-  """Neither by the drafter that drafts it, nor by one after it."""
-  model = Constant(4, special_ids)
-  logits = jnp.zeros((4,)).at[EOS].set(9.0)
-  drafters = (draft_model.DraftModel(model, 3, 4),) * num_drafters
-  greedy = sampling_lib.Sampling(0.0)
-  setup = state_lib.Setup(
-      model,
-      logits,
-      greedy,
-      in_order.InOrder(drafters, model),
-      (logits,) * num_drafters,
-      greedy,
-  )
-  limits = jnp.array([9, 1], jnp.int32)
-  keys = state_lib.row_keys(0, jnp.arange(2, dtype=jnp.int32))
-  begun = state_lib.begin(setup, None, keys, limits, length=9)
-  state, _, kept = jax.jit(
-      lambda begun: loop_lib.decode(setup, begun, outcome_lib.COUNTING)
-  )(begun)
-  assert state.num_tokens.tolist() == state.num_calls.tolist() == [1, 1]
-  assert kept.num_computed.tolist() == kept.num_accepted.tolist() == [1, 1]
 
 
 VOCAB, GAMMA, LENGTH, TABLES = 5, 3, 12, 4
