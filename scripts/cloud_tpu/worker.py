@@ -24,7 +24,6 @@ import jax
 from speculative_t5x.decoder import compilation_cache
 from speculative_t5x.jobs.command_line import main as package_main
 from speculative_t5x.jobs.command_line import process
-from speculative_t5x.jobs.command_line import startup
 from speculative_t5x.jobs.command_line import t5x_multihost
 
 # Each program's flag for the output folder; T5X's values are gin expressions.
@@ -69,7 +68,7 @@ def main(argv: Sequence[str]) -> int | str | None:
       if options.num_hosts > 1:
         t5x_multihost.connect()
       else:
-        startup.open_devices()
+        process.open_devices()
     except (RuntimeError, ValueError) as error:
       return f'error: {error}'
     if options.trace:

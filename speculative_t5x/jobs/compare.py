@@ -24,7 +24,7 @@ from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.files import json_lines
+from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.networks import network as network_lib
@@ -99,7 +99,7 @@ def compare(
   ]
   console.show(divergence.render(compared))
   if output_dir is not None:
-    lines = map(json_lines.dumps, compared)
+    lines = map(json_files.dumps, compared)
     whole_files.write(user_paths.expand(output_dir), 'divergence.jsonl', lines)
   wrong = [
       row

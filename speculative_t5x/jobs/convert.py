@@ -3,9 +3,11 @@
 """The convert job: converts a checkpoint to T5X's Orbax layout."""
 
 import math
+from typing import Literal
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.files import folder_lock
 
 _SIZES = (
@@ -19,8 +21,8 @@ def convert(
     *,
     checkpoint_path: checkpoints.Path,
     output_dir: checkpoints.Path,
-    dtype: str | None = None,
-    role: str | None = None,
+    dtype: Literal['float32', 'bfloat16'] | None = None,
+    role: pairing.Role | None = None,
 ) -> None:
   """Write the parameters of a checkpoint as `checkpoint_<step>` for T5X.
 
@@ -33,15 +35,9 @@ def convert(
   Raises:
     checkpoints.CheckpointError: if the checkpoint cannot be read or is not
       T5's, or if the output exists already.
-    ValueError: for another role, or one of a checkpoint of one model.
   """
   checkpoint = checkpoints.open(checkpoint_path)
   if role is not None:
-    if not checkpoint.is_pair:
-      raise ValueError(
-          f'{checkpoint.folder} is a checkpoint of one model, and role is'
-          f' {role!r}. Leave out ROLE.'
-      )
     checkpoint = checkpoint.of(role)
   config = checkpoint.network()
   checkpoint.check_shapes(models.abstract_params(config))

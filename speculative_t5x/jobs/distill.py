@@ -21,6 +21,7 @@ from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
+from speculative_t5x.research import arguments
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 from speculative_t5x.training import batches
@@ -76,7 +77,7 @@ def distill(
       is of another network.
     OSError: if the folder cannot be written to.
   """
-  _check(decodes, references, validation)
+  arguments.check_some('decodes', [*decodes, *references])
   ranges.check_settings(ranges.RATE_BELOW_1, dropout_rate=dropout_rate)
   if on_policy.share:
     _check_on_policy(on_policy, divergence, settings)
@@ -145,20 +146,6 @@ def distill(
     )
 
 
-def _check(decodes, references, validation) -> None:
-  """Check that there is something to train on, and to measure."""
-  if not decodes and not references:
-    raise ValueError(
-        'There is nothing to train on. Give decodes of the target, or'
-        ' references.'
-    )
-  if set(validation) != {0, 1}:
-    raise ValueError(
-        'validation must have decodes of the target at the temperatures 0 and'
-        f' 1, got {sorted(validation)}.'
-    )
-
-
 def _note_activations(draft: network_lib.Network) -> None:
   """Say if the checkpoints of a T5 will not state its activations."""
   if not isinstance(draft, t5.T5Config):
@@ -197,7 +184,6 @@ def _check_on_policy(on_policy, divergence, settings) -> None:
 
   A resumed training draws the same samples as an uninterrupted one.
   """
-  on_policy.num_per_batch(settings.batch_size)
   if settings.checkpoint_period % on_policy.period:
     raise ranges.ArgumentError(
         f'Samples are drawn every {on_policy.period} steps, which does not'

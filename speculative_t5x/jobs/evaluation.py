@@ -20,15 +20,15 @@ from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading.files import folder_lock
-from speculative_t5x.loading.files import json_lines
+from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import sharding
+from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
-from speculative_t5x.research.measurement import tracing
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import eval_table
@@ -77,26 +77,21 @@ def evaluate(
     greedy.MismatchError: if greedy outputs differ by more than rounding. The
       results are written nevertheless.
   """
-  ranges.check_settings(
-      ranges.COUNT,
+  arguments.check_counts(
       gamma=gamma,
       num_decodes=num_decodes,
-      batch_size=1 if batch_size is None else batch_size,
+      batch_size=batch_size,
       repeats=repeats,
       chunk_batches=chunk_batches,
-      num_examples=1 if num_examples is None else num_examples,
+      num_examples=num_examples,
   )
-  task_metrics.check_loggers(loggers)
   pairs = sampling_lib.pairs(samplings, draft_samplings)
   batch_size = workload_lib.pad_batch(workload.make_mesh(), batch_size)
   with folder_lock.hold(output_dir):
     target, examples = workload.read_task(num_examples)
-    count = len(examples.rows)
-    if shown_example is not None and not 0 <= shown_example < count:
-      raise ValueError(
-          f'There is no example {shown_example} to show among the {count} to'
-          ' decode. Give a smaller number, from 0 on.'
-      )
+    if shown_example is not None:
+      allowed = ranges.whole(0, len(examples.rows) - 1)
+      ranges.check_settings(allowed, shown_example=shown_example)
     decoder, batch_size = workload.load_decoder(
         target,
         drafter,
@@ -254,7 +249,7 @@ class _Evaluation:
         for name, side in sides.items()
     }
     rows = predictions_lib.rows(examples, samplings.target.temperature, sides)
-    return chunks_lib.Content([json_lines.dumps(row) for row in rows], values)
+    return chunks_lib.Content([json_files.dumps(row) for row in rows], values)
 
   def _judge(
       self, chunks: Sequence[chunks_lib.Chunk], side: str
@@ -276,7 +271,7 @@ class _Evaluation:
     requests = self.workload.requests(num_rows, sampling_lib.GREEDY)
     (request,) = requests.of(rows)
     progress.say(f'tracing example {number}')
-    blocks = tracing.trace(self.decoder, request)
+    blocks = token_trace.blocks_of(self.decoder, request)
     pieces = self.examples.vocabulary.id_to_piece
     inputs = self.examples.inputs[number]
     console.show(token_trace.TokenTrace(blocks, pieces, inputs))

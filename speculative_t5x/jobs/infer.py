@@ -26,15 +26,15 @@ from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import folder_lock
-from speculative_t5x.loading.files import json_lines
+from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
+from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import readings
-from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib
@@ -84,13 +84,12 @@ def infer(
     ValueError: for input that cannot be decoded as configured.
     OSError: if the folder cannot be written to, or another job uses it.
   """
-  ranges.check_settings(
-      ranges.COUNT,
+  arguments.check_counts(
       gamma=gamma,
       num_decodes=num_decodes,
-      batch_size=1 if batch_size is None else batch_size,
+      batch_size=batch_size,
       chunk_batches=chunk_batches,
-      num_examples=1 if num_examples is None else num_examples,
+      num_examples=num_examples,
   )
   if answers is not None and answers.append and output_dir is None:
     raise ValueError(
@@ -267,7 +266,7 @@ class _Inference:
         self.engine.compile_s,
     )
     return chunks_lib.Content(
-        [json_lines.dumps(row) for row in self._rows(part, results)],
+        [json_files.dumps(row) for row in self._rows(part, results)],
         {
             'run': run.stored(),
             'num_examples': len(part),

@@ -13,8 +13,8 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
+from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
-from speculative_t5x.speculation import ranges
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import task_vocabulary
@@ -41,11 +41,7 @@ def make_table(
     ValueError: for texts that are missing or of another vocabulary.
     OSError: if the folder cannot be written to, or another job uses it.
   """
-  ranges.check_settings(
-      ranges.COUNT,
-      continuations=continuations,
-      num_examples=1 if num_examples is None else num_examples,
-  )
+  arguments.check_counts(continuations=continuations, num_examples=num_examples)
   paths = [predictions] if isinstance(predictions, str) else predictions
   vocabulary = _vocabulary(mixture_or_task_name, split, paths, vocabulary_file)
   if paths is None:

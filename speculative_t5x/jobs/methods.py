@@ -13,6 +13,7 @@ from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
+from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import methods_table
@@ -38,11 +39,7 @@ def measure_methods(
     ValueError: for no task, or names that cannot be those of their folders.
     greedy.MismatchError: see `walltime.measure_walltime`.
   """
-  if not tasks:
-    raise ValueError(
-        "There is no task. Give TASKS = [('translation',"
-        ' @translation/walltime.measure_walltime)].'
-    )
+  arguments.check_some('tasks', tasks)
   names = [name for name, _ in tasks]
   taken = _TABLE, folder_lock.NAME, folder_lock.OWNER
   output_folder.check_names('A task', names, taken)

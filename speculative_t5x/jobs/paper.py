@@ -26,7 +26,6 @@ from speculative_t5x.research.paper import decoded_sentence
 from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import loop_trace
 from speculative_t5x.research.paper import markdown_tables
-from speculative_t5x.research.paper import measured_loops
 from speculative_t5x.research.paper import points as points_lib
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.reports import console
@@ -168,14 +167,14 @@ def figure5(
     decoder: text_decoder.TextDecoder,
     text: str,
     gammas: Sequence[int],
-    rounds: int = measured_loops.ROUNDS,
+    rounds: int = loop_trace.ROUNDS,
 ) -> None:
   """Draw a trace of both loops from the times of their parts.
 
   The output folder gets figure5.pdf, .png, and .json for a trace viewer. Each
   gamma gets a row below plain decoding of the text, at temperature 0.
   """
-  rows = measured_loops.measure(decoder, text, gammas, rounds=rounds)
+  rows = loop_trace.measure(decoder, text, gammas, rounds=rounds)
   events = loop_trace.to_trace_events(rows)
   trace = json.dumps(events, allow_nan=False)
   _write(output_dir, 'figure5.json', trace, is_shown=False)

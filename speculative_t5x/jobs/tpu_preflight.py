@@ -46,7 +46,7 @@ def tpu_preflight(
     ValueError: for an unknown network or topology, an invalid number, a missing
       libtpu, or a pair that does not fit into a chip's memory.
   """
-  target_size = _size(target)
+  target_size = target.removeprefix(bench_lib.PREFIX)
   drafts = _drafts(draft, target_size)
   gammas = arguments.several_counts('gamma', gamma)
   arguments.check_gammas(gammas, shapes.targets_length)
@@ -101,20 +101,8 @@ def tpu_preflight(
 
 def _drafts(names: str | Sequence[str], target: str) -> list[str]:
   """Return the drafts' names as `by_name` has them, without duplicates."""
-  several = names if isinstance(names, list | tuple) else str(names).split(',')
-  found = []
-  for name in (str(each).strip() for each in several):
-    bare = name.removeprefix(bench_lib.PREFIX)
-    if by_name.network_name(bare) != name:
-      bare = _size(name)
-    by_name.find(bare, t5_published.make_config(target))
-    found.append(bare)
+  several = names.split(',') if isinstance(names, str) else names
+  found = [x.strip().removeprefix(bench_lib.PREFIX) for x in several]
+  for name in found:
+    by_name.find(name, t5_published.make_config(target))
   return list(dict.fromkeys(found))
-
-
-def _size(name: str) -> str:
-  size = str(name).removeprefix(bench_lib.PREFIX)
-  if size == name or size not in t5_published.SIZES:
-    known = ', '.join(bench_lib.PREFIX + size for size in t5_published.SIZES)
-    raise ValueError(f'There is no network {name!r}. Choose one of {known}.')
-  return size

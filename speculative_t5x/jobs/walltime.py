@@ -76,8 +76,7 @@ def measure_walltime(
   gammas = arguments.several_counts('gamma', gamma)
   batch_sizes = arguments.several_counts('batch_size', batch_size)
   pairs = sampling_lib.pairs(samplings, draft_samplings)
-  if not drafters:
-    raise ValueError('No drafter was given. Give one, or several.')
+  arguments.check_some('drafters', drafters)
   arguments.check_gammas(gammas, workload.length)
   variants = _vary(
       workload,

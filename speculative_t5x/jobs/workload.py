@@ -136,7 +136,7 @@ class Workload:
       return None
 
   def read_task(
-      self, num_examples: int | None = None, least: int = 0
+      self, num_examples: int | None = None, least: int = 1
   ) -> tuple[models.ModelSource, 'examples_lib.Examples']:
     """Find the target, and read the split that it decodes.
 
@@ -151,13 +151,8 @@ class Workload:
     name, split = self.mixture_or_task_name, self.split
     progress.say(f'reading {name}, {split}')
     examples = examples_lib.load(
-        name, split, self.task_feature_lengths, num_examples
+        name, split, self.task_feature_lengths, num_examples, least
     )
-    if len(examples.rows) < least:
-      raise ValueError(
-          f'{least} examples were asked for, but split {split} of {name} has'
-          f' {len(examples.rows)}. Ask for at most that many.'
-      )
     models.fit_vocabulary(examples.vocabulary, target)
     end = examples.vocabulary.eos_id
     return target.with_vocabulary(f'of {examples.task.name}', end), examples

@@ -122,10 +122,7 @@ class Placed:
 
 def this_machine() -> Machine:
   device, count = jax.local_devices()[0], jax.local_device_count()
-  try:
-    free = memory.available_bytes()
-  except ValueError:  # not reported: nothing can be refused
-    free = math.inf
+  free = memory.available_bytes()
   if device.platform == 'cpu':  # simulated devices share the host's memory
     free /= count
   return Machine(device.platform, device.device_kind, count, free)

@@ -19,9 +19,8 @@ from typing import Any
 from etils import epath
 import sentencepiece
 
-from speculative_t5x import extras
 from speculative_t5x.loading import errors
-from speculative_t5x.loading.files import json_file
+from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.speculation import ranges
 
@@ -81,25 +80,13 @@ class Vocabulary(abc.ABC):
       size -= 1
     return size
 
+  @abc.abstractmethod
   def encode(self, text: str) -> list[int]:
     """Return the ids of a text, without an end of sequence.
 
     Raises:
       ValueError: if it has half of a surrogate pair, which is no character.
     """
-    try:
-      text.encode()
-    except UnicodeEncodeError as error:
-      raise ValueError(
-          f'The text {errors.shown(text)} has half of a surrogate pair,'
-          f' {ascii(text[error.start])}. Remove it, or write the whole'
-          ' character.'
-      ) from error
-    return self._encode(text)
-
-  @abc.abstractmethod
-  def _encode(self, text: str) -> list[int]:
-    """Return the ids of a text of whole characters."""
 
   @abc.abstractmethod
   def decode(self, ids: Sequence[int]) -> str:
@@ -174,7 +161,7 @@ class SentencePieceVocabulary(Vocabulary):
     self.pad_id = _special_id(path, 'pad_token', find, processor.pad_id())
     self.eos_id = _special_id(path, 'eos_token', find, processor.eos_id())
 
-  def _encode(self, text: str) -> list[int]:
+  def encode(self, text: str) -> list[int]:
     return self._processor.encode(text)
 
   def decode(self, ids: Sequence[int]) -> str:
@@ -219,7 +206,8 @@ class TokenizerVocabulary(Vocabulary):
     decoder = self._tokenizer.decoder
     self._has_metaspace = bool(decoder) and decoder.decode(_WORDS) == 'a b'
 
-  def _encode(self, text: str) -> list[int]:
+  def encode(self, text: str) -> list[int]:
+    text.encode()  # raises an error that says more than that of tokenizers
     return self._tokenizer.encode(text, add_special_tokens=False).ids
 
   def decode(self, ids: Sequence[int]) -> str:
@@ -367,13 +355,7 @@ def _serialized_piece(piece: str) -> bytes:
 
 
 def _read_tokenizer(path: epath.Path) -> Any:
-  try:
-    import tokenizers  # not needed with SentencePiece
-  except ModuleNotFoundError as error:
-    raise VocabularyError(
-        f'{path} needs the package tokenizers, which is not installed:'
-        f' {extras.install("jobs")}.'
-    ) from error
+  import tokenizers  # not needed with SentencePiece
 
   with errors.reading(path, VocabularyError):
     tokenizer = tokenizers.Tokenizer.from_buffer(path.read_bytes())
@@ -416,10 +398,7 @@ def _named_beside(path: epath.Path, role: str) -> str | None:
 
 def _content(token: Any) -> str:
   """Return a token's text; some are written with how they are matched."""
-  found = token['content'] if isinstance(token, dict) else token
-  if not isinstance(found, str):
-    raise ValueError(f'it has {errors.shown(found)} as a token, not a text')
-  return found
+  return str(token['content'] if isinstance(token, dict) else token)
 
 
 def _check_added_tokens(
@@ -465,4 +444,4 @@ def _added_tokens(
 
 def _read_json(file: epath.Path) -> dict[str, Any]:
   """Return a JSON object; an empty one if there is no file."""
-  return json_file.read(file) if file.is_file() else {}
+  return json_files.read(file) if file.is_file() else {}

@@ -56,15 +56,11 @@ def make_mesh(
   """Make a mesh with axes data and model of the first data * model devices.
 
   Raises:
-    MeshError: if a size is not a whole number of at least 1, or if there are
-      too few devices; if `devices` is None and JAX connects several processes.
+    ValueError: if a size is not a whole number of at least 1.
+    MeshError: if there are too few devices; if `devices` is None and JAX
+      connects several processes.
   """
-  for name, size in ((DATA_AXIS, data), (MODEL_AXIS, model)):
-    if not isinstance(size, int) or size < 1:
-      raise MeshError(
-          f'The {name} axis of the mesh must be a whole number and at least 1,'
-          f' got {size!r}.'
-      )
+  ranges.check_settings(ranges.COUNT, data=data, model=model)
   if devices is None:
     check_one_process()
     devices = jax.devices()

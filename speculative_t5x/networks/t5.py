@@ -250,14 +250,8 @@ class T5Config(t5_modules.Sizes):
     Raises:
       ValueError: if there is no such layer.
     """
-    num_layers = self.num_decoder_layers
-    is_number = isinstance(count, int) and not isinstance(count, bool)
-    if not is_number or not 1 <= count <= num_layers:
-      raise ranges.ArgumentError(
-          f'exit_layer must be a whole number from 1 to {num_layers}, the'
-          f' number of decoder layers of the target, got {count!r}.',
-          exit_layer=count,
-      )
+    allowed = ranges.whole(1, self.num_decoder_layers)
+    ranges.check_settings(allowed, exit_layer=count)
     return dataclasses.replace(self, num_decoder_layers=count)
 
   def take_first_layers(

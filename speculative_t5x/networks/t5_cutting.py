@@ -7,7 +7,6 @@ Legend: embed, joined (heads times their width), mlp, heads.
 
 from collections.abc import Mapping, Sequence
 import dataclasses
-import numbers
 from typing import Any
 
 import numpy as np
@@ -37,11 +36,9 @@ def take_layers(
   params = dict(params)
   for stack, layers in {'encoder': encoder, 'decoder': decoder}.items():
     count = getattr(config, f'num_{stack}_layers')
-    if not layers or not all(map(_whole(0, count - 1).includes, layers)):
-      raise ranges.ArgumentError(
-          f'{stack}_layers must be one or more of the layers 0 to {count - 1}'
-          f' of the network that is cut, got {tuple(layers)}.',
-          **{f'{stack}_layers': layers},
+    for layer in layers or [None]:
+      ranges.check_settings(
+          ranges.whole(0, count - 1), **{f'{stack}_layers': layer}
       )
     old = params[stack]
     rest = {k: v for k, v in old.items() if not k.startswith('layers_')}
@@ -78,20 +75,12 @@ def narrow(
   for name, size in sizes.items():
     most = getattr(config, name)
     sizes[name] = most if size is None else size
-    ranges.check_settings(_whole(1, most), **{name: sizes[name]})
+    ranges.check_settings(ranges.whole(1, most), **{name: sizes[name]})
   stacks = {
       stack: _narrow_stack(config, params[stack], **sizes)
       for stack in ('encoder', 'decoder')
   }
   return dataclasses.replace(config, **sizes), {**params, **stacks}
-
-
-def _whole(least: int, most: int) -> ranges.Kind:
-  return ranges.Kind(
-      f'be a whole number from {least} to {most}',
-      numbers.Integral,
-      lambda x: least <= x <= most,
-  )
 
 
 def _narrow_stack(

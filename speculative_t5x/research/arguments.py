@@ -10,6 +10,20 @@ import numpy as np
 from speculative_t5x.speculation import ranges
 
 
+def check_counts(**values: int | None) -> None:
+  """Check counts, given by their names; None is left to be chosen."""
+  known = {name: x for name, x in values.items() if x is not None}
+  ranges.check_settings(ranges.COUNT, **known)
+
+
+def check_some(name: str, values: Sequence[Any]) -> None:
+  """Check that there is at least one value."""
+  if not values:
+    raise ranges.ArgumentError(
+        f'{name} must be one or several, got none.', **{name: values}
+    )
+
+
 def several(name: str, values: Any) -> list[float]:
   """Return one number or several as a list without duplicates.
 

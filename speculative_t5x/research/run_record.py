@@ -13,7 +13,7 @@ import typing
 from typing import Any
 
 from speculative_t5x.loading import descriptions
-from speculative_t5x.loading.files import json_lines
+from speculative_t5x.loading.files import json_files
 
 SCHEMA_VERSION = 1
 
@@ -228,7 +228,7 @@ KEYS = tuple(field.name for field in dataclasses.fields(RunRecord))
 
 def to_json(record: RunRecord) -> str:
   """Return a record, whose numbers are finite, as one line of JSON."""
-  return json_lines.dumps(dataclasses.asdict(record))
+  return json_files.dumps(dataclasses.asdict(record))
 
 
 def from_dict(values: Mapping[str, Any], kind: type = RunRecord) -> Any:

@@ -67,6 +67,14 @@ NATURAL = Kind(
 )
 
 
+def whole(least: int, most: int) -> Kind:
+  return Kind(
+      f'be a whole number from {least} to {most}',
+      numbers.Integral,
+      lambda x: least <= x <= most,
+  )
+
+
 def check_settings(kind: Kind, **values: object) -> None:
   """Check settings of one kind, given by their names.
 
@@ -80,11 +88,8 @@ def check_settings(kind: Kind, **values: object) -> None:
 
 
 def check_alpha(alpha: npt.ArrayLike) -> np.ndarray:
-  return check_rates('alpha', np.asarray(alpha, np.float64))
-
-
-def check_rates(name: str, rates: np.ndarray) -> np.ndarray:
-  return check(name, rates, (rates >= 0) & (rates <= 1), 'lie in [0, 1]')
+  alpha = np.asarray(alpha, np.float64)
+  return check('alpha', alpha, (alpha >= 0) & (alpha <= 1), 'lie in [0, 1]')
 
 
 def check_gamma(gamma: npt.ArrayLike) -> np.ndarray:

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expected gains of speculative decoding: Section 3 of Leviathan et al. (2023).
 
-Closed forms take scalars or arrays, which broadcast, and compute in float64.
-`expected_calls` takes the acceptance along a known text. All raise ValueError
-for a value out of range and name the argument and the value.
+They take scalars or arrays, which broadcast, and compute in float64. All raise
+ValueError for a value out of range and name the argument and the value.
 
 Legend: alpha in [0, 1] (mean acceptance probability of a draft token, see
 Definition 3.1); gamma, a whole number >= 1 (draft tokens per target call);
@@ -95,49 +94,3 @@ def optimal_gamma(
   tokens = np.cumsum(alpha**gammas, axis=-1)
   added = alpha ** (gammas + 1)
   return np.sum(added * (gammas * cost + 1) > cost * tokens, axis=-1)
-
-
-def expected_calls(
-    acceptance_probs: npt.ArrayLike, gamma: npt.ArrayLike
-) -> Values:
-  """Return the expected target calls to decode a known text.
-
-  The betas need not be i.i.d. Given that the output is the text, the draft
-  token at the position of a token x is x and accepted with probability
-  min(p(x), q(x)) / p(x) = min(1, q(x) / p(x)), independently of the other
-  positions; otherwise x is resampled. There is one call per block, so the
-  result is the sum over positions of the probability that a block begins there.
-
-  Args:
-    acceptance_probs: [tokens] in [0, 1], min(1, q / p) of each token of the
-      text, with p and q given the text before it. The last token ends the text.
-    gamma: Any shape.
-  Returns:
-    Calls, of gamma's shape, from 1 to the number of tokens.
-  Raises:
-    ValueError: for a text without tokens, or values out of range.
-  """
-  acceptance_probs = np.asarray(acceptance_probs, np.float64)
-  if acceptance_probs.ndim != 1 or not acceptance_probs.size:
-    raise ValueError(
-        'acceptance_probs must have shape [tokens] with at least one token, got'
-        f' shape {acceptance_probs.shape}.'
-    )
-  ranges.check_rates('acceptance_probs', acceptance_probs)
-  gamma = np.minimum(ranges.check_gamma(gamma), acceptance_probs.size)[
-      ..., None
-  ]
-  num_accepted = np.arange(int(gamma.max()) + 1)
-  is_drafted = num_accepted < gamma  # the token after gamma draft tokens is not
-  # Probabilities of the number of accepted draft tokens: [..., gamma + 1].
-  state = np.where(
-      num_accepted == 0, 1.0, np.zeros_like(is_drafted, np.float64)
-  )
-  calls = np.ones(gamma.shape[:-1])
-  for prob in acceptance_probs[:-1]:
-    accepted = state * (is_drafted * prob)
-    begins = 1 - np.sum(accepted, axis=-1)
-    calls = calls + begins
-    state[..., 0] = begins
-    state[..., 1:] = accepted[..., :-1]
-  return calls[()]

@@ -201,7 +201,6 @@ class SpeculativeModel(models.EncoderDecoderModel):
       best last; `scores`, and the counts of the decode function, [batch] or
       [batch, num_decodes], those per position with one more axis.
     Raises:
-      ValueError: for a batch without example ids.
       NotImplementedError: for `prompt_with_targets` and `decode_rng`.
     """
     arguments = inspect.signature(self.decode_fn).parameters
@@ -216,12 +215,6 @@ class SpeculativeModel(models.EncoderDecoderModel):
           'prompt_with_targets and decode_rng are not supported by this decode'
           ' function, whose samples depend on seed and example. Leave them out,'
           " or decode with T5X's temperature_sample."
-      )
-    if _EXAMPLE_ID not in batch:
-      raise ValueError(
-          f'The batch has no {_EXAMPLE_ID}, which samples depend on. Convert'
-          ' features by t5x_guest.ExampleIdConverter, the default of'
-          ' SpeculativeModel.'
       )
     defaults = self._default_decoder_params
     if return_all_decodes is None:

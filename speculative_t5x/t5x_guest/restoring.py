@@ -108,13 +108,6 @@ class PairRestorer:
     state = self._train_state.replace_params(flax_core.freeze(params))
     return state.replace_step(jnp.asarray(opened['target'].step, jnp.int32))
 
-  def restore_from_tf_checkpoint(self, path, **options):
-    """Raise NotImplementedError, as TensorFlow's layout is not supported."""
-    raise NotImplementedError(
-        f'{path} is a TensorFlow checkpoint, which is not supported. Convert it'
-        " with T5X's scripts first."
-    )
-
 
 class PairInitializer(utils.TrainStateInitializer):
   """Makes the first state of a training, with the target's parameters.

@@ -24,7 +24,7 @@ from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.files import json_lines
+from speculative_t5x.loading.files import json_files
 from speculative_t5x.tasks import example_ids as example_ids_lib
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import task_vocabulary
@@ -110,6 +110,7 @@ def load(
     split: str,
     lengths: Mapping[str, int],
     num_examples: int | None = None,
+    least: int = 1,
 ) -> Examples:
   """Read, tokenize and truncate a split of a task.
 
@@ -119,13 +120,16 @@ def load(
     lengths: Maximum tokens of 'inputs' and 'targets', with EOS. If it has
       'hints', the hints of an example are cut to that.
     num_examples: Number of examples to read, from the first on; None for all.
+    least: How many there must be, if that is None.
   Raises:
     ValueError: for an unknown task or split, lengths that are missing, an
       example that cannot be decoded or whose reference JSON cannot hold, fewer
-      examples than `num_examples` or none at all, or different vocabularies for
-      inputs and targets.
+      examples than are asked for, or different vocabularies for inputs and
+      targets.
   """
-  rows = list(stream(mixture_or_task_name, split, lengths, num_examples))
+  rows = list(
+      stream(mixture_or_task_name, split, lengths, num_examples, least)
+  )
   task = find_task(mixture_or_task_name, split)
   targets, references = [], []
   for row in rows:
@@ -134,7 +138,7 @@ def load(
       target = task.postprocess_fn(text, example=row.features, is_target=True)
       targets.append(target)
       # With what JSON has in place of arrays and bytes.
-      line = json_lines.dumps(
+      line = json_files.dumps(
           target, cls=seqio.TensorAndNumpyEncoder, max_ndarray_size=sys.maxsize
       )
       references.append(json.loads(line))
@@ -147,6 +151,7 @@ def stream(
     split: str,
     lengths: Mapping[str, int],
     num_examples: int | None = None,
+    least: int = 1,
 ) -> Iterator[Example]:
   """Yield examples one at a time, without looking at their references.
 
@@ -163,7 +168,7 @@ def stream(
         ' but models have one. Give both features the same vocabulary.'
     )
   vocabulary = task_vocabulary.TaskVocabulary(vocabulary_of(task))
-  read_all = read(task, split, lengths, num_examples)
+  read_all = read(task, split, lengths, num_examples, least)
   for number, (full, cut) in enumerate(read_all):
     place = f'Example {number} of {task.name}, split {split}'
     with _naming(place):
@@ -217,6 +222,7 @@ def read(
     split: str,
     lengths: Mapping[str, int],
     num_examples: int | None = None,
+    least: int = 1,
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
   """Yield the features of each example, in full and truncated, in one pass.
 
@@ -253,10 +259,10 @@ def read(
       if is_ended and feature.add_eos and len(full[name]) > length:
         cut[name][-1] = feature.vocabulary.eos_id
     yield full, cut
-  if count < (num_examples or 1):
+  if count < (least := num_examples or least):
     raise ValueError(
-        f'Split {split} of {task.name} has {count} examples, and'
-        f' num_examples is {num_examples}. Give fewer, or another split.'
+        f'Split {split} of {task.name} has {count} examples, and {least} are'
+        ' needed. Ask for fewer, or give another split.'
     )
 
 

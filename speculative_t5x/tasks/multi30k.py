@@ -44,16 +44,13 @@ def read_pairs(
   )
   files = [path.read_bytes() for path in (english, german)]
   try:
-    pairs = list(zip(*map(_lines, files), strict=True))
-    if blank := [i for i, pair in enumerate(pairs, 1) if not all(pair)]:
-      raise ValueError(f'line {blank[0]} is blank')
+    return list(zip(*map(_lines, files), strict=True))
   except (OSError, EOFError, zlib.error, ValueError) as error:
     raise ValueError(
         f'{english} and {german} are not gzipped UTF-8 text with as many lines'
         f' in both languages ({error}). Download both again from data/task1/raw'
         ' of the repository multi30k/dataset.'
     ) from error
-  return pairs
 
 
 def _lines(data: bytes) -> list[str]:

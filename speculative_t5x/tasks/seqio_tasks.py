@@ -16,7 +16,6 @@ from typing import Any
 import seqio
 import tensorflow as tf
 
-from speculative_t5x.loading.files import regular_files
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.tasks import metric_fns as metric_fns_lib
 
@@ -112,11 +111,4 @@ def load_vocabulary(
     path: str | os.PathLike[str],
 ) -> seqio.SentencePieceVocabulary:
   """Load a SentencePiece model, which is read when it is first used."""
-  path = user_paths.expand(path)
-  # A remote file is looked up when texts are tokenized.
-  if not regular_files.is_remote(path) and not path.is_file():
-    raise FileNotFoundError(
-        f'There is no vocabulary {path}. Correct the folder, or give a'
-        ' SentencePiece model as vocabulary_file.'
-    )
-  return seqio.SentencePieceVocabulary(os.fspath(path))
+  return seqio.SentencePieceVocabulary(os.fspath(user_paths.expand(path)))

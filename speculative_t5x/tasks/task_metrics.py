@@ -14,7 +14,6 @@ import numpy as np
 import seqio
 
 from speculative_t5x.loading.files import user_paths
-from speculative_t5x.speculation import ranges
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import metrics
 
@@ -74,15 +73,6 @@ def quality(values: MetricValues) -> dict[str, float]:
       and math.isfinite(value.value)
       and name.partition('/')[0] not in metrics.SPECULATION
   }
-
-
-def check_loggers(loggers: Sequence[Callable[..., seqio.Logger]]) -> None:
-  if not isinstance(loggers, Sequence) or not all(map(callable, loggers)):
-    raise ranges.ArgumentError(
-        'loggers must be classes of seqio loggers in brackets, as in'
-        f' [@seqio.JSONLogger], got {loggers!r}.',
-        loggers=loggers,
-    )
 
 
 def log(

@@ -12,7 +12,7 @@ import sys
 from typing import Any, BinaryIO, TypeVar
 
 from speculative_t5x.loading import errors
-from speculative_t5x.loading.files import json_lines
+from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.speculation import ranges
 
@@ -23,7 +23,7 @@ FORMATS = TEXT, JSONL = 'text', 'jsonl'
 _JSON_NAMES = ('.jsonl', '.ndjson', '.json')
 _NOT_UTF8 = (
     'it is not UTF-8. Convert the file, as by iconv -f latin1 -t utf-8, and'
-    ' decompress it first if it is compressed'
+    ' decompress it first if it is compressed.'
 )
 
 _Row = TypeVar('_Row')
@@ -116,7 +116,7 @@ def read(
         if number == 1:
           data = data.removeprefix(codecs.BOM_UTF8)
         try:
-          text = _text(data)
+          text = data.removesuffix(b'\n').removesuffix(b'\r').decode()
           line = Line(place, text)
           if text.strip():
             if _is_json(path, file_format):
@@ -125,8 +125,10 @@ def read(
               _check_no_json(text)
             is_begun = True
         except ValueError as error:
+          is_text = not isinstance(error, UnicodeDecodeError)
           raise ranges.ArgumentError(
-              f'{place}: {error}', **getattr(error, 'arguments', {})
+              f'{place}: {error if is_text else _NOT_UTF8}',
+              **getattr(error, 'arguments', {}),
           ) from error
         yield line
 
@@ -144,8 +146,6 @@ def read_rows(
   remedy.
   """
   path = user_paths.expand(path)
-  if not path.is_file():
-    raise FileNotFoundError(f'There is no file {path}. {remedy}')
   rows = []
   with path.open('rb') as file:
     for number, line in enumerate(file, start=1):
@@ -168,14 +168,6 @@ def _is_json(path: str, file_format: str | None) -> bool:
 
 def _name_of(path: str) -> str:
   return 'standard input' if path == STANDARD_INPUT else path
-
-
-def _text(line: bytes) -> str:
-  """Return the text of a line without its newline."""
-  try:
-    return line.removesuffix(b'\n').removesuffix(b'\r').decode()
-  except UnicodeDecodeError as error:
-    raise ValueError(f'{_NOT_UTF8} ({error}).') from error
 
 
 def _value(text: str) -> Any:
@@ -248,5 +240,5 @@ def _parse(
     )
   # JSON can spell lone surrogates and numbers that are not finite, and the
   # fields are written again.
-  json_lines.dumps(found)
+  json_files.dumps(found)
   return Line(place, text, hints, fields)

@@ -22,7 +22,6 @@ import dataclasses
 import os
 from typing import Any, NamedTuple
 
-from etils import epath
 import seqio
 import tensorflow as tf
 
@@ -150,14 +149,7 @@ class PreparedDataSource(seqio.TfdsDataSource):
         split=split, shuffle_files=shuffle, read_config=read_config
     )
     whole = str(split).partition('[')[0]  # of a slice such as 'test[:100]'
-    info = builder.info.splits[whole]
-    if lost := [x for x in info.filepaths if not epath.Path(x).exists()]:
-      raise FileNotFoundError(
-          f'The data set {self.tfds_dataset.name} lacks {lost[0]}. Copy it'
-          f' again, or prepare it again with `tfds build --overwrite'
-          f' {self.tfds_dataset.name} --data_dir={builder.data_dir_root}`.'
-      )
-    lengths = info.shard_lengths
+    lengths = builder.info.splits[whole].shard_lengths
     return dataset.map(
         lambda example: _replace_id(example, lengths),
         num_parallel_calls=tf.data.AUTOTUNE,
@@ -181,18 +173,10 @@ def register(
       the fields that the data set has.
   """
   task = _TASKS[name]
-  if files is None:
-    source = PreparedDataSource(
-        task.tfds_name, data_dir, task.remedy
-    )
-  elif isinstance(files, Mapping) and files:
+  source = PreparedDataSource(task.tfds_name, data_dir, task.remedy)
+  if files:
     source = seqio_tasks.source_of_columns(
         lambda split: _read_columns(task, files[split]), tuple(files)
-    )
-  else:
-    raise ValueError(
-        f'The files of {name} are {files!r}. Give them by their splits, as in'
-        " {'test': 'test.jsonl'}."
     )
   return add(name, source, vocabulary_file)
 

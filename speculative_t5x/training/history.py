@@ -8,7 +8,9 @@ import json
 
 from etils import epath
 
+from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import whole_files
+from speculative_t5x.speculation import ranges
 
 FILE_NAME = 'history.json'
 
@@ -41,14 +43,9 @@ class History:
     """Read the points up to a step; those of later steps are made again."""
     self._model_dir = model_dir
     path = model_dir / FILE_NAME
-    try:
+    with errors.reading(path, ranges.ArgumentError):
       text = path.read_text(encoding='utf-8') if path.exists() else '[]'
       points = [Point(**row) for row in json.loads(text)]
-    except (ValueError, TypeError) as error:
-      raise ValueError(
-          f'{path} is damaged ({error}). Remove it: the best checkpoint is then'
-          ' chosen among those still to come.'
-      ) from error
     self.points = [point for point in points if point.step <= step]
 
   def add(self, point: Point) -> None:

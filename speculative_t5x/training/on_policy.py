@@ -44,14 +44,8 @@ class Settings:
     ranges.check_settings(ranges.COEFFICIENT, temperature=self.temperature)
 
   def num_per_batch(self, batch_size: int) -> int:
-    """Return the number of a batch's examples whose targets are samples."""
-    count = round(self.share * batch_size)
-    if self.share and not count:
-      raise ValueError(
-          f'A share of {self.share} of a batch of {batch_size} examples is'
-          ' none. Raise the share of on-policy samples, or the batch size.'
-      )
-    return count
+    """Return how many targets of a batch are samples; one at least."""
+    return max(round(self.share * batch_size), 1)
 
 
 class Samples:

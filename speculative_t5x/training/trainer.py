@@ -19,6 +19,7 @@ import numpy as np
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.networks import sharding
+from speculative_t5x.research import arguments
 from speculative_t5x.research import interruption
 from speculative_t5x.research import progress
 from speculative_t5x.speculation import ranges
@@ -64,10 +65,7 @@ class Settings:
   def __post_init__(self):
     counts = dataclasses.asdict(self)
     del counts['seed'], counts['progress_seconds']
-    for name in ('keep', 'patience'):
-      if counts[name] is None:
-        del counts[name]
-    ranges.check_settings(ranges.COUNT, **counts)
+    arguments.check_counts(**counts)
     if self.batch_size % self.num_parts:
       raise ranges.ArgumentError(
           f'batch_size {self.batch_size} cannot be divided into num_parts'

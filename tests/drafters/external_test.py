@@ -50,11 +50,8 @@ class TestPython:
     request, _ = decoder().make_request(TEXTS, sampling=sampling.Sampling(1.0))
     decoded = jax.device_get(tokens.plain(request))
     texts = acceptance.score(tokens, request, decoded)
-    for text, ids, count in zip(texts, decoded.sequences, decoded.num_tokens):
-      before = np.concatenate([[0], ids[: count - 1]])
-      np.testing.assert_array_equal(
-          text.acceptance_probs > 0, ids[:count] == before
-      )
+    for text, count in zip(texts, decoded.num_tokens):
+      assert len(text.betas) == count
       assert np.all((text.betas > 0) & (text.betas < 1))
 
   @pytest.mark.parametrize('name', ['end', 'padding', 'start'])
@@ -118,7 +115,6 @@ RETURNED = [
 MADE = [
     (lambda target, gamma: repeat_last.RepeatLast(target, 5), 'made for 1'),
     (lambda target, gamma: repeat_last.RepeatLast(target, gamma, -1), '-1'),
-    (lambda target: None, 'cannot make a drafter'),
     (lambda target, gamma: 'drafter', 'lacks max_draft_tokens'),
 ]
 

@@ -77,7 +77,7 @@ def test_resumes_and_writes_one_table(measure, tmp_path, capsys):
 @pytest.mark.parametrize(
     ('names', 'message'),
     [
-        ((), 'There is no task'),
+        ((), 'tasks must be one or several'),
         (('a', 'b', 'a'), "A task has the name 'a'"),
         (('methods.md',), "'methods.md'"),
     ],

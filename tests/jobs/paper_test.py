@@ -12,7 +12,6 @@ from speculative_t5x.jobs import paper
 from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.research import run_record
-from speculative_t5x.research.measurement import tracing
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import loop_trace
@@ -280,7 +279,7 @@ def test_figure1(pair, tmp_path, capsys):
   assert page.startswith('<!DOCTYPE html>') and _TEXT in page
   shown = capsys.readouterr().out
   assert 'accepted draft token' in shown and 'html>' not in shown
-  blocks = tracing.trace(pair.tokens, pair.make_request([_TEXT])[0])
+  blocks = token_trace.blocks_of(pair.tokens, pair.make_request([_TEXT])[0])
   pieces = pair.vocabulary.id_to_piece
   report = token_trace.TokenTrace(blocks, pieces, _TEXT)
   assert console.to_text(report) in shown

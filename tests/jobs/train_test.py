@@ -253,7 +253,7 @@ class TestBest:
     assert resumed.last.step == 6
     assert resumed.last.validation == result.last.validation
     path.write_text('[{')
-    with pytest.raises(ValueError, match='history.json is damaged'):
+    with pytest.raises(ValueError, match='history.json cannot be read'):
       _train(tmp_path / 'copy')
 
 

@@ -72,9 +72,9 @@ _read_examples = examples.load
 
 
 @functools.cache
-def _load_examples(name, split, lengths) -> examples.Examples:
+def _load_examples(name, split, lengths, *counts) -> examples.Examples:
   """Load examples that many jobs share."""
-  return _read_examples(name, split, dict(lengths))
+  return _read_examples(name, split, dict(lengths), *counts)
 
 
 pytestmark = pytest.mark.usefixtures('unchecked_types')
@@ -203,8 +203,8 @@ def again(ran, paths, tmp_path, monkeypatch):
   monkeypatch.setattr(
       examples,
       'load',
-      lambda name, split, lengths, *_, **__: _load_examples(
-          name, split, tuple(lengths.items())
+      lambda name, split, lengths, *counts: _load_examples(
+          name, split, tuple(lengths.items()), *counts
       ),
   )
   state.run = lambda **changes: _measure(paths, tmp_path, **changes)

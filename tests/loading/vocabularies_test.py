@@ -230,7 +230,7 @@ class TestAllKinds:
         assert found.decode(ids) == expected.decode(ids), ids
 
   def test_half_of_a_surrogate_pair_is_named(self, any_kind):
-    with pytest.raises(ValueError, match=r"surrogate pair, '\\ud800'"):
+    with pytest.raises(ValueError, match=r'ud800.*surrogates not allowed'):
       any_kind.encode('a\ud800b')
 
   @pytest.mark.parametrize(
@@ -451,7 +451,7 @@ class Listed(vocabularies.Vocabulary):
   pieces: list[str]
   pad_id: int = 0
   eos_id: int = 1
-  _encode = decode = None
+  encode = decode = None
 
   @property
   def num_ids(self):

@@ -118,12 +118,12 @@ class TestMakeMesh:
       ('shape', 'message'),
       [
           ((1000, 3), 'mesh of 1000 x 3 .* needs 3000 devices'),
-          ((1, -2), 'model axis of the mesh must be .* got -2'),
-          (('two', 1), "data axis of the mesh must be .* got 'two'"),
+          ((1, -2), 'model must be .* got -2'),
+          (('two', 1), "data must be .* got 'two'"),
       ],
   )
   def test_sizes(self, shape, message):
-    with pytest.raises(sharding.MeshError, match=message):
+    with pytest.raises(ValueError, match=message):
       sharding.make_mesh(*shape)
 
 

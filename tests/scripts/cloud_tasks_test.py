@@ -51,7 +51,7 @@ def test_job_is_complete(task, monkeypatch, tmp_path):
   for module, name in [
       (worker.package_main, 'main'), (t5x_multihost, 'run_script'),
       (worker.compilation_cache, 'enable'), (t5x_multihost, 'connect'),
-      (worker.startup, 'open_devices'),
+      (worker.process, 'open_devices'),
   ]:  # fmt: skip
     monkeypatch.setattr(module, name, lambda *args: ran.append(args))
   monkeypatch.setattr(worker.jax.config, 'update', lambda *_: None)

@@ -24,7 +24,7 @@ import pytest
 
 from scripts.cloud_tpu import worker
 from speculative_t5x.decoder import compilation_cache
-from speculative_t5x.jobs.command_line import startup
+from speculative_t5x.jobs.command_line import process
 
 _CHECKOUT = pathlib.Path(__file__).parents[2]
 _SECONDS = 120  # a test fails if it waits longer
@@ -443,7 +443,7 @@ def calls(monkeypatch):
   """Record what a worker does instead of doing it."""
   made = []
   steps = [
-      (worker.t5x_multihost, 'connect'), (startup, 'open_devices'),
+      (worker.t5x_multihost, 'connect'), (process, 'open_devices'),
       (compilation_cache, 'enable'), (worker.t5x_multihost, 'run_script'),
       (worker.package_main, 'main'),
   ]  # fmt: skip

@@ -6,7 +6,6 @@ Numbers of the paper are literals here, by the name of their table; those that
 the paper does not print were computed from its formulas by hand.
 """
 
-import itertools
 
 import numpy as np
 import pytest
@@ -99,43 +98,6 @@ class TestOptimalGamma:
     assert theory.optimal_gamma(0.5, 0, max_gamma=64) == 64
     assert theory.optimal_gamma(1, 1) == 0
     assert theory.optimal_gamma(0, 0) == 0
-
-
-def _calls_given(is_accepted, gamma):
-  """Return the target calls, given which draft tokens would be accepted."""
-  position = calls = 0
-  while position < len(is_accepted):
-    calls += 1
-    for _ in range(gamma):
-      if position == len(is_accepted) or not is_accepted[position]:
-        break
-      position += 1
-    position += 1  # a resampled or a bonus token; none past the end
-  return calls
-
-
-def _mean_calls(acceptance_probs, gamma):
-  """Return the mean target calls over all outcomes of the acceptance tests."""
-  mean = 0.0
-  for is_accepted in itertools.product(
-      (False, True), repeat=len(acceptance_probs)
-  ):
-    weight = np.prod(
-        np.where(is_accepted, acceptance_probs, 1 - acceptance_probs)
-    )
-    mean += weight * _calls_given(is_accepted, gamma)
-  return mean
-
-
-@pytest.mark.parametrize('num_tokens', [1, 2, 3, 5, 8])
-def test_expected_calls_over_every_outcome(num_tokens):
-  acceptance_probs = np.random.default_rng(num_tokens).uniform(size=num_tokens)
-  gammas = np.arange(1, num_tokens + 3)
-  np.testing.assert_allclose(
-      theory.expected_calls(acceptance_probs, gammas),
-      [_mean_calls(acceptance_probs, gamma) for gamma in gammas],
-      rtol=1e-13,
-  )
 
 
 def test_bound_speedup_by_hand():
@@ -236,8 +198,6 @@ _BAD = {
     'gamma must be finite': lambda: theory.operations_factor(0.5, np.inf, 0),
     'cost_coefficient must': lambda: theory.optimal_gamma(0.5, [0, -0.1]),
     'ops_coefficient must': lambda: theory.operations_factor(0.5, 2, np.inf),
-    'acceptance_probs must have': lambda: theory.expected_calls([], 1),
-    'acceptance_probs must lie': lambda: theory.expected_calls([0.5, 1.1], 1),
 }
 
 

@@ -356,7 +356,7 @@ class TestRefusals:
   def test_batch_without_example_ids(self):
     batch = tiny_pair.batch(1)
     del batch['example_id']
-    with pytest.raises(ValueError, match='ExampleIdConverter'):
+    with pytest.raises(KeyError, match='example_id'):
       predict(tiny_pair.model(), batch)
 
   @pytest.mark.parametrize(

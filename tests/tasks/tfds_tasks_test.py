@@ -10,6 +10,7 @@ import pytest
 import sacrebleu
 from sacrebleu.dataset import base
 import seqio
+import tensorflow as tf
 
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import examples
@@ -135,15 +136,10 @@ class TestFiles:
     files = {'test': tmp_path / 'a', 'validation': tmp_path / 'b'}
     files['validation'].touch()
     register('xsum', files=files)
-    with pytest.raises(FileNotFoundError, match='There is no file .*/a'):
+    with pytest.raises(FileNotFoundError, match='/a'):
       examples.load('xsum', 'test', _LENGTHS)
     with pytest.raises(ValueError, match='/b is empty'):
       examples.load('xsum', 'validation', _LENGTHS)
-
-  @pytest.mark.parametrize('files', ['a.jsonl', {}, ['a.jsonl']])
-  def test_files_without_splits(self, files):
-    with pytest.raises(ValueError, match="{'test': 'test.jsonl'}"):
-      register('xsum', files=files)
 
 
 class TestSource:
@@ -205,7 +201,7 @@ class TestSource:
   def test_lost_file(self, folder):
     register('wmt_ende', folder)
     next(folder.rglob('*-test.tfrecord*')).unlink()
-    with pytest.raises(FileNotFoundError, match='lacks .*--overwrite'):
+    with pytest.raises(tf.errors.NotFoundError, match='-test.tfrecord'):
       examples.load('wmt_ende', 'test', _LENGTHS)
     assert examples.load('wmt_ende', 'validation', _LENGTHS).rows
 

@@ -18,7 +18,6 @@ from speculative_t5x.jobs.command_line import gin_text
 from speculative_t5x.jobs.command_line import kinds
 from speculative_t5x.jobs.command_line import macro_names
 from speculative_t5x.jobs.command_line import process
-from speculative_t5x.jobs.command_line import startup
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import quiet
 from speculative_t5x.networks import chips
@@ -126,7 +125,7 @@ def _run(command: commands.Job, job: Callable) -> None:
     # of the job `paper` do not need.
     if jax.distributed.is_initialized():
       sharding.check_one_process()
-    startup.open_devices()
+    process.open_devices()
     compilation_cache.enable(str(output))
   settings, kept = _settings(), contextlib.nullcontext()
   if command.may_change is not None:

@@ -21,7 +21,6 @@ import sys
 import jax
 
 from speculative_t5x.jobs.command_line import process
-from speculative_t5x.jobs.command_line import startup
 
 # JAX's own port for Cloud TPUs, 8482, is not among those that Google's firewall
 # rule for a slice opens (https://github.com/jax-ml/jax/issues/35905).
@@ -77,7 +76,7 @@ def connect(
   port = os.environ.setdefault('JAX_COORDINATOR_PORT', _CLOUD_TPU_PORT)
   found = f'found by JAX, with JAX_COORDINATOR_PORT={port}'
   host = f'--coordinator_address ({address or found}) is host 0'
-  with startup.limited(
+  with process.limited(
       'The hosts did not connect. Start the command on all hosts at the same'
       f' time, each with its own --process_index, and check that {host}, and'
       ' that the others reach its port.'
@@ -89,7 +88,7 @@ def connect(
           f'JAX cannot connect the hosts ({error}). Check that {host}, and that'
           ' its port is free there.'
       ) from error
-  startup.open_devices()
+  process.open_devices()
 
 
 def run_script(name: str, arguments: Sequence[str]) -> int | str | None:

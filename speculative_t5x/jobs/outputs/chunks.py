@@ -24,6 +24,7 @@ from typing import Any
 from etils import epath
 
 from speculative_t5x.jobs.outputs import resumption
+from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
@@ -125,13 +126,7 @@ class Chunks:
 
   def __iter__(self) -> Iterator[str]:
     for path in map(self._path, range(self._num_taken)):
-      lines = _read(path)
-      if lines is None:
-        raise ValueError(
-            f'{path} was changed while the job ran. Run the job again, which'
-            ' decodes it again.'
-        )
-      yield from lines[1:]
+      yield from _read(path)[1:]
 
   def check_alone(
       self, varying: Collection[str] = (), beside: Collection['Chunks'] = ()
@@ -147,7 +142,7 @@ class Chunks:
     """
     every = [_without(x._settings, varying) for x in (self, *beside)]
     for path in first_files(self._folder):
-      header = whole_files.first_object(path)
+      header = json_files.first_object(path)
       if header is None or header.get('job') != self.record.job:
         continue
       measured = 'inputs_digest', 'values', *resumption.ORIGIN

@@ -23,6 +23,7 @@ from etils import epath
 
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.jobs.outputs import resumption
+from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
@@ -65,7 +66,7 @@ class OutputFolder:
     )
     firsts = chunks.first_files(self._path)
     for path in (self._path / _RESULTS, *records, *firsts):
-      found = whole_files.first_object(path) if path.exists() else None
+      found = json_files.first_object(path) if path.exists() else None
       other = (found or {}).get('job', job)
       if other != job:
         raise ValueError(
@@ -155,7 +156,7 @@ class OutputFolder:
     path = self._path / part / f'{resumption.name_of(settings)}.json'
     found, said = None, 'compiling and measuring'
     if path.exists():
-      found = whole_files.first_object(path)
+      found = json_files.first_object(path)
       if found is None or not {*keys, *resumption.ORIGIN} <= found.keys():
         found, said = None, f'measuring again, because {path} is damaged'
       else:

@@ -23,6 +23,7 @@ import numpy as np
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
@@ -144,9 +145,7 @@ def _keep(
   file = folder / name
   if checkpoints.step_folders(folder) and file.exists():
     remedy = f'remove {file} to resume without this check'
-    earlier = whole_files.first_object(file)
-    if earlier is None:
-      raise ValueError(f'{file} is damaged: {remedy}.')
+    earlier = json_files.first_object(file) or {}  # none of a damaged file
     if names := differing(earlier, values, may_change):
       told = names[:_MOST_SHOWN]
       if name == _SETTINGS:  # digests would tell nothing

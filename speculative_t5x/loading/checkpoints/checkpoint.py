@@ -23,7 +23,6 @@ from speculative_t5x.speculation import contracts
 # The two models that a distillation in T5X saves together.
 _PAIR = {'target', 'draft'}
 _MAX_SIZE = 2**31  # along an axis; some 10,000 times what any network has
-_DTYPES = ('float32', 'bfloat16')  # what the networks compute in
 
 
 class Checkpoint(abc.ABC):
@@ -184,7 +183,7 @@ class Checkpoint(abc.ABC):
         first local device.
     Raises:
       CheckpointError: if the parameters differ from `expected` in name or
-        shape, cannot be read or are not finite, or if dtype is another.
+        shape, cannot be read or are not finite.
     """
     self.check_shapes(expected)
     if shardings is None:
@@ -229,19 +228,11 @@ class Checkpoint(abc.ABC):
       sharding_of: Mapping[str, jax.sharding.Sharding],
   ) -> dict[str, jax.ShapeDtypeStruct]:
     """Return the shape, dtype and sharding to read each parameter with."""
-    try:
-      name = dtype if dtype is None else jnp.dtype(dtype).name
-    except TypeError:
-      name = str(dtype)
-    if name not in (*_DTYPES, None):
-      raise errors.CheckpointError(
-          f'Parameters cannot be read as {name}. Pass {" or ".join(_DTYPES)}.'
-      )
     return {
-        each: jax.ShapeDtypeStruct(
-            spec.shape, name or spec.dtype, sharding=sharding_of[each]
+        name: jax.ShapeDtypeStruct(
+            spec.shape, dtype or spec.dtype, sharding=sharding_of[name]
         )
-        for each, spec in self.specs.items()
+        for name, spec in self.specs.items()
     }
 
   def check_finite(self, params: trees.Params) -> None:

@@ -10,7 +10,6 @@ import re
 from etils import epath
 
 from speculative_t5x.loading import errors
-from speculative_t5x.loading.files import regular_files
 from speculative_t5x.loading.files import user_paths
 
 Path = str | epath.Path
@@ -51,7 +50,7 @@ def resolve(path: Path) -> tuple[epath.Path, Layout]:
     raise errors.CheckpointError(f'No checkpoint at {folder}: {why}')
   if layout is Layout.ORBAX:
     _check_path(folder, '\\')
-    regular_files.check_tree(folder)
+    user_paths.check_tree(folder)
   return folder, layout
 
 
@@ -114,7 +113,7 @@ def _check_path(folder: epath.Path, misread: str) -> None:
 def _absolute(path: Path) -> epath.Path:
   """Return an absolute path, as Orbax needs it; keep `gs://` paths."""
   path = user_paths.expand(path)
-  if regular_files.is_remote(path):
+  if user_paths.is_remote(path):
     return path
   user_paths.check_utf8(path.absolute())  # the current folder too
   return path.absolute()

@@ -23,9 +23,8 @@ from speculative_t5x.loading import errors
 from speculative_t5x.loading.checkpoints import checkpoint
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import trees
-from speculative_t5x.loading.files import regular_files
+from speculative_t5x.loading.files import user_paths
 
-_OLDEST_VERSION = 2  # that T5X itself reads; before, parameters had other names
 _ZARR_DRIVERS = ('file', 'gfile', 'gcs')  # where T5X may have written them
 
 
@@ -65,19 +64,10 @@ class LegacyCheckpoint(checkpoint.Checkpoint):
   def _state(self) -> Mapping[str, Any]:
     """The tree of `target` and, with an optimizer, `state`."""
     file = self.folder / 'checkpoint'
-    regular_files.check(file)
+    user_paths.check_regular(file)
     with errors.reading(file):
       contents = serialization.msgpack_restore(file.read_bytes())
-      version = contents.get('version', _OLDEST_VERSION)
-      if version < _OLDEST_VERSION:
-        raise errors.CheckpointError(
-            f'{file} is of version {version}, whose parameters had other names;'
-            f' {_OLDEST_VERSION} and later are read. Save it by a newer T5X.'
-        )
-      state = contents.get('optimizer', contents)
-      if not state.get('target'):
-        raise ValueError('there is no target in it, as T5X names parameters')
-      return state
+      return contents.get('optimizer', contents)
 
   @functools.cached_property
   def _arrays(self) -> dict[str, Any]:
@@ -101,7 +91,7 @@ class LegacyCheckpoint(checkpoint.Checkpoint):
     import tensorstore as ts  # slow to import: only where it is needed
 
     path = _zarr_path(spec)
-    regular_files.check_tree(self.folder / path)
+    user_paths.check_tree(self.folder / path)
     return ts.open(_zarr_spec(self.folder, path), read=True)
 
   def _opened(self, name: str, array: Any) -> Any:

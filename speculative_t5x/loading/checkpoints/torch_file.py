@@ -10,7 +10,6 @@ import functools
 import pickle
 import types
 from typing import Any
-import zipfile
 
 from etils import epath
 import jax.numpy as jnp
@@ -19,29 +18,22 @@ import numpy as np
 from speculative_t5x import extras
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.checkpoints import trees
-from speculative_t5x.loading.files import regular_files
+from speculative_t5x.loading.files import user_paths
 
 _WEIGHTS_ONLY_IS_SAFE = (2, 6)  # it could run code before, CVE-2025-32434
 
 
 def read_header(path: epath.Path) -> dict[str, trees.StoredTensor]:
   """Return the tensors of a file, by name, without reading them."""
-  if regular_files.is_remote(path):
+  if user_paths.is_remote(path):
     raise errors.CheckpointError(
         f'{path} is in a bucket, and PyTorch maps local files alone. Copy its'
         ' folder to this machine, or pass safetensors.'
     )
   torch = _torch(path)
-  regular_files.check(path)
+  user_paths.check_regular(path)
   with errors.reading(path):
-    if not zipfile.is_zipfile(path):
-      raise ValueError(
-          'it is not a zip archive. If it was saved by PyTorch before 1.6, save'
-          f' it again: torch.save(torch.load({str(path)!r}, weights_only=True),'
-          f' {str(path)!r})'
-      )
-    if not isinstance(held := _load(torch, path), dict):
-      raise ValueError(f'it holds a {type(held).__name__}, not tensors by name')
+    held = _load(torch, path)
     return {name: _tensor(path, name, value) for name, value in held.items()}
 
 

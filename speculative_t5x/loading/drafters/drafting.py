@@ -4,7 +4,6 @@
 
 from collections.abc import Callable
 import dataclasses
-import inspect
 from typing import Any, Protocol
 
 import jax
@@ -84,13 +83,6 @@ class Drafting:
         drafter without `special_ids` uses the target's.
     """
     ranges.check_settings(ranges.COUNT, gamma=gamma)
-    try:
-      inspect.signature(self.make).bind(target, gamma)
-    except TypeError as error:
-      raise ValueError(
-          f'{self.make!r} cannot make a drafter of a target and gamma: {error}.'
-          ' Let it take these two arguments.'
-      ) from error
     drafter = self.make(target, gamma)
     if problem := _problem(drafter, gamma, target.special_ids):
       raise ValueError(f'The drafter {type(drafter).__name__} {problem}')
@@ -108,7 +100,7 @@ class Choice(Protocol):
       target: models_lib.Model | models_lib.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> Drafting:
-    """Find the drafter for a target, as `finding.find`; read no weights.
+    """Find the drafter for a target, as `drafters.find`; read no weights.
 
     A job with several drafters finds them all before it reads the first.
     """

@@ -9,7 +9,7 @@ from typing import Any
 from speculative_t5x.drafters import in_order
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading.drafters import drafting
-from speculative_t5x.loading.drafters import finding
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.speculation import contracts
 
 # What else tells drafters of one name apart, in a run record.
@@ -21,25 +21,19 @@ class InOrder:
   """Drafters in a given order: a `drafting.Choice`.
 
   Attributes:
-    drafters: What `finding.find` takes, of each; the first one drafts first,
+    drafters: What `drafters.find` takes, of each; the first one drafts first,
       and where it stops the next one goes on.
   """
 
   drafters: Sequence[drafting.Choice]
 
   def __post_init__(self):
-    object.__setattr__(self, 'drafters', tuple(self.drafters))
-    if len(self.drafters) < 2:
-      raise ValueError(
-          f'There must be at least two drafters in order, got'
-          f' {len(self.drafters)}. Give a single one by itself.'
-      )
+    object.__setattr__(self, 'drafters', tuple(self.drafters))  # hashable
 
   def find(self, target, vocabulary) -> drafting.Drafting:
     """See `drafting.Choice.find`."""
-    return joined(
-        [finding.find(each, target, vocabulary) for each in self.drafters]
-    )
+    find = lambda each: model_drafting.find(each, target, vocabulary)
+    return joined([*map(find, self.drafters)])
 
 
 def joined(parts: Sequence[drafting.Drafting]) -> drafting.Drafting:

@@ -21,16 +21,9 @@ class Lookup:
   only_hints: bool = False
 
   def __post_init__(self):
-    ranges.check_settings(
-        ranges.COUNT, max_ngram=self.max_ngram, min_ngram=self.min_ngram
-    )
-    if self.min_ngram > self.max_ngram:
-      raise ranges.ArgumentError(
-          f'min_ngram must be at most max_ngram, {self.max_ngram}, got'
-          f' {self.min_ngram}.',
-          min_ngram=self.min_ngram,
-          max_ngram=self.max_ngram,
-      )
+    ranges.check_settings(ranges.COUNT, max_ngram=self.max_ngram)
+    allowed = ranges.whole(1, self.max_ngram)
+    ranges.check_settings(allowed, min_ngram=self.min_ngram)
 
   def make(self, target: contracts.Model, gamma: int) -> lookup.Lookup:
     """Return the drafter; see `drafting.Drafting`."""

@@ -1,8 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Draft models as drafters, of whatever kind lies at a path."""
+"""Draft models as drafters, and the one check of what is given as a drafter."""
 
 import dataclasses
+import os
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import checkpoints
@@ -155,3 +156,35 @@ def _of(draft: models.Model | models.ModelSource) -> drafting.Drafting:
       axes=config.axes() if is_partitioned else None,
       mesh=draft.mesh,
   )
+
+
+def find(
+    drafter: drafting.Choice | models.Model | checkpoints.Path,
+    target: models.Model | models.ModelSource,
+    vocabulary: vocabularies.Vocabulary | None = None,
+) -> drafting.Drafting:
+  """Return the drafting that is meant, which fits a target.
+
+  Args:
+    drafter: A choice of `loading.drafters`, or the draft model or its path.
+    target: The target, loaded or not.
+    vocabulary: Vocabulary of the target; None if there is none to compare with.
+  """
+  if isinstance(drafter, str | os.PathLike | models.Model):
+    drafter = DraftModel(drafter)
+  if isinstance(drafter, type) or not hasattr(drafter, 'find'):
+    raise ValueError(
+        'A drafter must be the path of a draft model, a loaded model or a'
+        ' choice, with parentheses and in gin with @: drafters.Lookup(), or for'
+        f" a class of your own drafters.Drafting(<class>, '<name>'). Got"
+        f' {drafter!r}.'
+    )
+  if target.config.reads_features:
+    raise checkpoints.CheckpointError(
+        'The target has no encoder, so it can only draft for one whose encoder'
+        ' it reads. Give an encoder-decoder.'
+    )
+  found = drafter.find(target, vocabulary)
+  # What does not fit is said here, before any weights are read.
+  found.drafter(network.NetworkModel(target.config, target.special_ids), 1)
+  return found

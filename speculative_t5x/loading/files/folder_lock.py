@@ -21,7 +21,6 @@ import platform
 from etils import epath
 import filelock
 
-from speculative_t5x.loading.files import regular_files
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 
@@ -42,7 +41,7 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
   """
   folder = user_paths.expand(path)
   lock, new = folder / NAME, []
-  is_remote = regular_files.is_remote(folder)
+  is_remote = user_paths.is_remote(folder)
   owner = lock if is_remote else folder / OWNER
   if not is_remote:
     new = [each for each in (folder, *folder.parents) if not each.exists()]

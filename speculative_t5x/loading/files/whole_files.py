@@ -7,12 +7,11 @@ Objects in a bucket allow nothing else, and appear only when they are complete.
 
 from collections.abc import Iterable, Iterator
 import contextlib
-import json
 import os
 
 from etils import epath
 
-from speculative_t5x.loading.files import regular_files
+from speculative_t5x.loading.files import user_paths
 
 
 def write(folder: epath.Path, name: str, lines: Iterable[str]) -> epath.Path:
@@ -56,7 +55,7 @@ def replace(folder: epath.Path, name: str, data: bytes) -> epath.Path:
   """Write a file that may exist; where this fails, the earlier one stays."""
   path, new = folder / name, folder / f'{name}.new'
   # An object is replaced once it is complete, a file truncated at once.
-  if regular_files.is_remote(folder):
+  if user_paths.is_remote(folder):
     with writing(folder):
       path.write_bytes(data)
   else:
@@ -88,12 +87,3 @@ def writing(folder: epath.Path, *unfinished: epath.Path) -> Iterator[None]:
         f'The output folder {folder} cannot be written to ({reason}). Give'
         ' another one, or check its free space and permissions.'
     ) from error
-
-
-def first_object(path: epath.Path) -> dict[str, object] | None:
-  """Return the JSON object at the start of a file, or None."""
-  # A job that is killed during a write leaves a truncated file.
-  with contextlib.suppress(ValueError, RecursionError):
-    value, _ = json.JSONDecoder().raw_decode(path.read_text(encoding='utf-8'))
-    return value if isinstance(value, dict) else None
-  return None

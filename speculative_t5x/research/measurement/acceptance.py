@@ -43,9 +43,6 @@ class Text(NamedTuple):
     betas: [tokens] float32, probability that a draft token there is accepted,
       the sum of min(p, q) over the vocabulary: Definition 3.1 by Theorem 3.5.
       0 where the drafter proposes nothing.
-    acceptance_probs: [tokens] float32, the probability that the text's own
-      token is drafted and accepted, given that it is the output: min(1, q / p).
-      See `theory.expected_calls`.
     lenient_betas: [leniences, tokens] float32, the sum of min(p / l, q) for
       each of `LENIENCES`: Appendix A.5, above temperature 0. At temperature 0
       the rule compares probabilities before they are standardized, which this
@@ -55,7 +52,6 @@ class Text(NamedTuple):
   """
 
   betas: np.ndarray | jax.Array
-  acceptance_probs: np.ndarray | jax.Array
   lenient_betas: np.ndarray | jax.Array
   control_betas: np.ndarray | jax.Array
 
@@ -143,15 +139,10 @@ def _read_along(
         model.vocab_size,
     )
     q = _first_probs(draft, p)
-    take = lambda probs: jnp.take_along_axis(
-        probs, sequences[:, index, None], axis=-1
-    )[:, 0]
-    # A token that the target wrote has p > 0, but for rounding between paths.
-    accept_prob = jnp.where(take(q) < take(p), take(q) / take(p), 1)
     lenient = jnp.stack([_beta(p / each, q) for each in LENIENCES])
     ratios = jnp.where(p > 0, q / jnp.where(p > 0, p, 1), jnp.inf)
     control = jnp.minimum(jnp.min(ratios, axis=-1), 1)
-    return (state, cache), Text(_beta(p, q), accept_prob, lenient, control)
+    return (state, cache), Text(_beta(p, q), lenient, control)
 
   _, along = lax.scan(
       at_token,

@@ -46,12 +46,11 @@ def read(path: str | os.PathLike[str]) -> list[run_record.RunRecord]:
   try:
     lines = user_paths.expand(path).read_text(encoding='utf-8').split('\n')
     found = [json.loads(line) for line in lines if line]
-    if not all(isinstance(x, dict) and 'schema_version' in x for x in found):
-      raise ValueError('a line is not a run record')
+    _ = [values['schema_version'] for values in found]  # every record has it
     return [run_record.from_dict(values) for values in found]
-  except (OSError, TypeError, ValueError) as error:
+  except (OSError, KeyError, TypeError, ValueError) as error:
     raise ValueError(
-        f'{path} cannot be read as run records ({error}). Pass the'
+        f'{path} cannot be read as run records ({error!r}). Pass the'
         ' results.jsonl of a walltime job.'
     ) from error
 

@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 from typing import Any
 
+import jax
 from rich import console as console_lib
 from rich import style
 from rich import table
 from rich import text as text_lib
 
+from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import text_decoder
-from speculative_t5x.research.measurement import tracing
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research.reports import console as report_console
+from speculative_t5x.speculation import outcome as outcome_lib
 
 # Dark text on a light ground, readable on any terminal and in grey.
 ACCEPTED = style.Style.parse('#145a32 on #dcf3e4')
@@ -34,6 +37,50 @@ _LEGEND = {
 }
 
 
+@dataclasses.dataclass(frozen=True)
+class Block:
+  """The tokens of one target call.
+
+  Attributes:
+    accepted: Draft tokens that the target accepted.
+    rejected: The first draft token that it rejected, or None. The draft tokens
+      after it were discarded untested.
+    from_target: The resampled token after a rejection, else the bonus token;
+      None if the row ended within its accepted draft tokens.
+  """
+
+  accepted: tuple[int, ...]
+  rejected: int | None
+  from_target: int | None
+
+  @property
+  def num_committed(self) -> int:
+    """Tokens that the call added to the output."""
+    return len(self.accepted) + (self.from_target is not None)
+
+
+def blocks_of(
+    decoder: token_decoder.TokenDecoder, request: requests_lib.Request
+) -> list[Block]:
+  """Decode a request and return the blocks of its first row, in order."""
+  trace = jax.device_get(decoder.traced(request))
+  at_call = lambda call: jax.tree.map(lambda x: x[call, 0], trace.outcomes)
+  calls = map(at_call, range(int(trace.num_steps)))
+  return [_block(call) for call in calls if call.is_active]
+
+
+def _block(outcome: outcome_lib.Outcome) -> Block:
+  num_accepted = int(outcome.num_accepted)
+  from_target = None
+  if not outcome.is_cut_short:
+    from_target = int(outcome.tokens[num_accepted])
+  rejected = None
+  if outcome.is_rejected:
+    rejected = int(outcome.draft_tokens[num_accepted])
+  accepted = tuple(outcome.tokens[:num_accepted].tolist())
+  return Block(accepted, rejected, from_target)
+
+
 def trace(
     decoder: text_decoder.TextDecoder, text: str, **options: Any
 ) -> 'TokenTrace':
@@ -42,7 +89,7 @@ def trace(
   Options are those of `TextDecoder.make_request`.
   """
   request, _ = decoder.make_request([text], **options)
-  blocks = tracing.trace(decoder.tokens, request)
+  blocks = blocks_of(decoder.tokens, request)
   return TokenTrace(blocks, decoder.vocabulary.id_to_piece, text)
 
 
@@ -53,13 +100,13 @@ class TokenTrace:
   A notebook shows it in colour.
 
   Attributes:
-    blocks: As `tracing.trace` returns them.
+    blocks: As `blocks_of` returns them.
     id_to_piece: Gives the piece of a token id; SentencePiece's own shows a
       space as '▁'.
     sentence: The input, printed first; None to leave it out.
   """
 
-  blocks: Sequence[tracing.Block]
+  blocks: Sequence[Block]
   id_to_piece: Callable[[int], str]
   sentence: str | None = None
 

@@ -98,8 +98,7 @@ def measure_pairings(
     ValueError: for values out of range, or pairs that need more memory than
       there is, before memory and the folder are touched.
   """
-  if not pairings:
-    raise ValueError('No draft_size was given. Give one, or several.')
+  arguments.check_some('draft_size', pairings)
   for pairing in pairings:
     simulated_acceptance.make_rule(pairing.alpha)  # before anything is made
     sampling_lib.Sampling(pairing.temperature)

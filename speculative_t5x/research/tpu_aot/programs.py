@@ -19,12 +19,6 @@ from speculative_t5x.research.tpu_aot import hlo
 from speculative_t5x.research.tpu_aot import reading
 from speculative_t5x.speculation import state as state_lib
 
-_OUT_OF_MEMORY = 'RESOURCE_EXHAUSTED'
-
-
-class DoesNotFitError(ValueError):
-  """A program does not fit into the memory of a device."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Program:
@@ -79,21 +73,9 @@ def compile_loop(
 
   Arrays are recognised by their shapes. `gamma` is that of a network, which
   draws draft tokens one by one.
-
-  Raises:
-    DoesNotFitError: if the program does not fit into a device's memory.
   """
   start = time.perf_counter()
-  try:
-    compiled = make()
-  except RuntimeError as error:
-    if _OUT_OF_MEMORY not in str(error):
-      raise
-    raise DoesNotFitError(
-        "The program does not fit into a chip's memory:"
-        f' {str(error).splitlines()[0]} Use more chips, a smaller batch or a'
-        ' smaller target.'
-    ) from error
+  compiled = make()
   seconds = time.perf_counter() - start
   stats = compiled.memory_analysis()
   trips = {

@@ -127,22 +127,14 @@ def read_loop(
   Returns:
     One trip with its inner loops; and one trip of that inner loop, else of the
     one with the most cycles per trip, None if there is none.
-  Raises:
-    ValueError: if the program does not have exactly one such loop, or if the
-      number of trips of an inner loop is unknown.
   """
   reader = _Reader(program, shapes, num_trips or {})
-  loops = [
+  (loop,) = (
       loop
       for loop in program.loops(program.entry)
       if reader.num_trips(loop) is None
-  ]
-  if len(loops) != 1:
-    raise ValueError(
-        'A program with one decoding loop was expected, got'
-        f' {len(loops)} loops.'
-    )
-  (body,) = loops[0].called['body']
+  )
+  (body,) = loop.called['body']
   transfers = sum(map(_is_transfer, program.within(body)))
   trip = dataclasses.replace(reader.read(body), host_transfers=transfers)
   inner = [loop for loop in program.loops(body) if not _is_scatter(loop)]
@@ -217,12 +209,7 @@ class _Reader:
     return min(map(self.read, last), key=lambda branch: branch.cycles)
 
   def _read_inner_loop(self, loop: hlo.Instruction) -> Reading:
-    trips = self.num_trips(loop)
-    if trips is None:
-      raise ValueError(
-          f'The loop {loop.name} within the decoding loop has an unknown number'
-          ' of trips.'
-      )
+    trips = self.num_trips(loop)  # must be known
     total = self.read(*loop.called['body']).times(trips)
     return total + Reading(scatter_trips=trips if _is_scatter(loop) else 0)
 

@@ -13,7 +13,7 @@ import threading
 import jax
 import pytest
 
-from speculative_t5x.jobs.command_line import startup
+from speculative_t5x.jobs.command_line import process
 from speculative_t5x.jobs.command_line import t5x_multihost
 
 _ADDRESS = '--coordinator_address=10.0.0.2:1234'
@@ -91,7 +91,7 @@ def test_port_in_use(calls, monkeypatch):
 def ended(monkeypatch):
   """Set an event where a process would end because it waited too long."""
   ended = threading.Event()
-  monkeypatch.setattr(startup, '_WAIT_S', 0)
+  monkeypatch.setattr(process, '_WAIT_S', 0)
   monkeypatch.setattr(os, '_exit', lambda status: status == 1 and ended.set())
   return ended
 
@@ -124,7 +124,7 @@ def test_host_without_a_tpu(calls, monkeypatch):
   def open_devices():
     raise RuntimeError('There is no TPU.')
 
-  monkeypatch.setattr(startup, 'open_devices', open_devices)
+  monkeypatch.setattr(process, 'open_devices', open_devices)
   status = t5x_multihost.main(['eval', *_FIRST])
   assert status == 'error: There is no TPU.'
   assert calls == [('10.0.0.2:1234', 2, 0)]  # the script does not run
@@ -144,13 +144,13 @@ def platforms(monkeypatch):
 @pytest.mark.parametrize('value', [None, '', 'cpu'])
 def test_no_tpu_is_asked_for(platforms, value):
   platforms(value)
-  startup.open_devices()
+  process.open_devices()
 
 
 def test_tpu_that_waits_for_other_hosts(platforms, ended, monkeypatch, capsys):
   monkeypatch.setattr(jax, 'devices', lambda: ended.wait(60))
   platforms('tpu')
-  startup.open_devices()
+  process.open_devices()
   assert ended.is_set()
   (line,) = capsys.readouterr().err.splitlines()
   assert 'several hosts' in line

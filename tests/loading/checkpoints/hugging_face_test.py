@@ -318,20 +318,6 @@ class TestRefused:
     self.refuse(folder, 'config.json', name.removeprefix('model_'))
 
   @pytest.mark.parametrize(
-      'overrides, name',
-      [
-          (dict(num_layers=10**7), 'num_encoder_layers'),
-          (dict(vocab_size=10**9), 'vocab_size'),
-          (dict(d_kv=65), 'head_dim'),
-          (dict(num_heads=10**40), 'num_heads'),
-      ],
-  )
-  def test_sizes_above_those_of_the_tensors(self, folder, overrides, name):
-    """Constructing a network of such sizes would take minutes or fail."""
-    write_config(folder, **overrides)
-    self.refuse(folder, 'config.json', name)
-
-  @pytest.mark.parametrize(
       'change, named',
       [
           (lambda x: x.update(lora_A=x[WO]), 'lora_A'),

@@ -19,7 +19,7 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
-from speculative_t5x.loading.drafters import finding
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.speculation import contracts
 from tests import checkpoints_by_hand as by_hand
 from tests import tiny
@@ -97,4 +97,4 @@ class TestDecoding:
     checkpoints.save(tmp_path, 1, tiny.params(CONFIG))
     target = models.find_model(checkpoints.open(tmp_path))
     with pytest.raises(ValueError, match='both must be of one vocabulary'):
-      finding.find(checkpoint.folder, target)
+      model_drafting.find(checkpoint.folder, target)

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from speculative_t5x.loading.files import folder_lock
-from speculative_t5x.loading.files import regular_files
+from speculative_t5x.loading.files import user_paths
 from tests import full_disk
 
 # Holds a folder until it is killed, where there is no flock if that is said.
@@ -51,7 +51,7 @@ class TestHold:
 
   @pytest.mark.parametrize('is_remote', [False, True])
   def test_second_job_is_refused(self, tmp_path, monkeypatch, is_remote):
-    monkeypatch.setattr(regular_files, 'is_remote', lambda _: is_remote)
+    monkeypatch.setattr(user_paths, 'is_remote', lambda _: is_remote)
     for error in (ValueError, KeyboardInterrupt):
       with pytest.raises(error), folder_lock.hold(tmp_path):
         message = _check_refused(tmp_path)

@@ -9,7 +9,7 @@ import sys
 from etils import epath
 import pytest
 
-from speculative_t5x.loading.files import json_lines
+from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import whole_files
 from tests import full_disk
 from tests import memory_files
@@ -71,7 +71,7 @@ def test_interrupted(tmp_path, monkeypatch):
 def test_one_line_to_every_reader():
   ends = [chr(x) for x in range(sys.maxunicode) if chr(x).isspace()]
   text = ''.join(f'a{end}\xfc' for end in ends)
-  line = json_lines.dumps({'text': text})
+  line = json_files.dumps({'text': text})
   assert line.splitlines() == [line] and json.loads(line) == {'text': text}
   assert '\xfc' in line  # all else is readable
 
@@ -79,4 +79,4 @@ def test_one_line_to_every_reader():
 @pytest.mark.parametrize('value', [float('nan'), float('inf'), '\ud800'])
 def test_what_json_or_utf_8_lacks(value):
   with pytest.raises(ValueError):
-    json_lines.dumps([value])
+    json_files.dumps([value])

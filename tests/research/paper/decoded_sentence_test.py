@@ -7,13 +7,12 @@ import re
 
 import pytest
 
-from speculative_t5x.research.measurement import tracing
 from speculative_t5x.research.paper import decoded_sentence
 from speculative_t5x.research.reports import token_trace
 
 SCRIPT = '<script>alert("&amp;")</script>'
 PIECES = ['▁Die', '▁Donau', 'dampf', '$', SCRIPT]
-BLOCKS = [tracing.Block((0, 1), 4, 2), tracing.Block((3,), None, None)]
+BLOCKS = [token_trace.Block((0, 1), 4, 2), token_trace.Block((3,), None, None)]
 
 
 def trace(blocks=BLOCKS, sentence=None):
@@ -34,7 +33,7 @@ def test_text_is_never_markup(sentence):
 
 
 def test_forms_in_the_picture_differ_without_colours():
-  (axes,) = decoded_sentence.draw(trace([tracing.Block((0,), 1, 2)])).axes
+  (axes,) = decoded_sentence.draw(trace([token_trace.Block((0,), 1, 2)])).axes
   accepted, rejected, target = axes.texts[-3:]
   assert accepted.get_weight() == rejected.get_weight() == 'normal'
   assert target.get_weight() == 'bold'

@@ -13,7 +13,6 @@ from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.research.paper import loop_trace
-from speculative_t5x.research.paper import measured_loops
 
 TIMES = part_sums.StepTimes(0.012, 0.003, 20.0, 23.0, 2.1, 2.7)
 Kind = loop_trace.Kind
@@ -109,7 +108,7 @@ def test_walltimes_are_medians(monkeypatch, capsys):
   monkeypatch.setattr(
       step_times, 'seconds', lambda run: next(spans[run().num_steps])
   )
-  plain, speculative = measured_loops.measure(decoder, '', [3], rounds=3)
+  plain, speculative = loop_trace.measure(decoder, '', [3], rounds=3)
   assert plain == loop_trace.plain_row(times, 20, 2000.0)
   assert speculative == loop_trace.speculative_row(times, 3, 8, 5000.0)
   assert speculative.walltime_ms == 8 * 730

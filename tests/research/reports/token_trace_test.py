@@ -7,17 +7,16 @@ import io
 from rich import console as console_lib
 from rich import text
 
-from speculative_t5x.research.measurement import tracing
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import token_trace
 
 SCRIPT = '<script>[bold]:smile:'
 PIECES = ['▁Die', '▁Donau', 'dampf', 'schiff', '▁', '7', '[/]', SCRIPT]
 BLOCKS = [
-    tracing.Block((0, 1, 2), 7, 3),
-    tracing.Block((), 4, 5),
-    tracing.Block((4, 6, 7), None, 5),
-    tracing.Block((7,), None, None),
+    token_trace.Block((0, 1, 2), 7, 3),
+    token_trace.Block((), 4, 5),
+    token_trace.Block((4, 6, 7), None, 5),
+    token_trace.Block((7,), None, None),
 ]
 
 
@@ -51,7 +50,7 @@ def test_forms_differ_without_colours():
   terminal = console_lib.Console(
       file=io.StringIO(), width=100, color_system='truecolor'
   )
-  blocks = [tracing.Block((0,), 1, 2)]
+  blocks = [token_trace.Block((0,), 1, 2)]
   line = terminal.render_lines(trace(blocks), pad=False)[3]
   looks = [part.style for part in line if part.style]
   accepted, rejected, target = [look for look in looks if look.bgcolor]

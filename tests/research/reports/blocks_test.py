@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.research.measurement import tracing
+from speculative_t5x.research.reports import token_trace
 from speculative_t5x.speculation import sampling
 from tests import tiny
 
@@ -42,7 +42,7 @@ def test_blocks_agree_with_the_run():
       (0, 2, 4, 6), (0.0, 1.0), range(2)
   ):
     asked = request(first, temperature, seed)
-    blocks = tracing.trace(decoder(), asked)
+    blocks = token_trace.blocks_of(decoder(), asked)
     decoded = jax.device_get(decoder().speculative(asked))
     tokens = [
         token
