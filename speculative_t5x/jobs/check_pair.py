@@ -6,7 +6,6 @@ from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
-from speculative_t5x.loading import vocabularies
 
 
 def check_pair(
@@ -26,10 +25,7 @@ def check_pair(
     ValueError: if they cannot work together, or not on this machine.
   """
   target = workload.find_target()
-  if vocabulary_file is None and workload.mixture_or_task_name is not None:
-    vocabulary = workload.task_vocabulary()
-  else:
-    vocabulary = vocabularies.load(vocabulary_file or workload.checkpoint_path)
+  vocabulary = workload.vocabulary(vocabulary_file)
   vocabulary = models.fit_vocabulary(vocabulary, target)
   target = target.with_vocabulary(vocabulary.name, vocabulary.eos_id)
   placed = workload.place(

@@ -120,18 +120,14 @@ def compare(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Run:
-  """One way of decoding in an output folder, at one temperature.
-
-  Attributes:
-    tokens: One list per row, with the token ids of each decode.
-    number: Number among the runs of its name in the folder, which differ in the
-      drafter's sampling.
-  """
+  """One way of decoding in an output folder, at one temperature."""
 
   record: run_record.RunRecord
   way: str  # 'baseline' or 'speculative'
   rows: Sequence[Mapping[str, Any]]  # of `predictions.jsonl`
-  tokens: Sequence[Sequence[Sequence[int]]]
+  tokens: Sequence[Sequence[Sequence[int]]]  # of each decode of each row
+  # Among the runs of its name in the folder, which differ in the drafter's
+  # sampling.
   number: int = 0
 
   @property

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The infer job: lines of text in, predictions out, in constant memory."""
 
-import collections
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
@@ -102,11 +101,16 @@ def infer(
     # A file has one name in records, also if it is given as a URL.
     paths = [os.fspath(user_paths.expand(path)) for path in paths]
     text_files.check(paths, input_format, hints_field)
+  elif workload.mixture_or_task_name is None:
+    raise ValueError(
+        'There is nothing to decode. Set INPUTS to files or to -, or name a'
+        ' task with MIXTURE_OR_TASK_NAME.'
+    )
   batch_size = workload_lib.pad_batch(workload.make_mesh(), batch_size)
   with contextlib.ExitStack() as stack:
     if output_dir is not None:
       stack.enter_context(folder_lock.hold(output_dir))
-    vocabulary = _vocabulary(workload, paths, vocabulary_file)
+    vocabulary = workload.vocabulary(paths and vocabulary_file)
     target = workload.find_target()
     vocabulary = models.fit_vocabulary(vocabulary, target)
     target = target.with_vocabulary('of the inputs', vocabulary.eos_id)
@@ -187,25 +191,6 @@ def _answers_in(
       yield row['input'], predictions_lib.best_of(row['prediction'])
 
 
-def _vocabulary(
-    workload: workload_lib.Workload,
-    paths: Sequence[str] | None,
-    vocabulary_file: str | None,
-) -> vocabularies.Vocabulary:
-  """Return the vocabulary of the inputs, and check that there are some."""
-  name = workload.mixture_or_task_name
-  if paths is None and name is None:
-    raise ValueError(
-        'There is nothing to decode. Set INPUTS to files or to -, or name a'
-        ' task with MIXTURE_OR_TASK_NAME.'
-    )
-  if paths is not None and vocabulary_file is not None:
-    return vocabularies.load(vocabulary_file)
-  if name is not None:
-    return workload.task_vocabulary()
-  return vocabularies.load(workload.checkpoint_path)
-
-
 def _note_hints(
     inputs: Iterator[inputs_lib.Input], decoder: token_decoder.TokenDecoder
 ) -> Iterator[inputs_lib.Input]:
@@ -220,20 +205,13 @@ def _note_hints(
 
 @dataclasses.dataclass(frozen=True)
 class _Inference:
-  """What decodes the inputs, and what is told of them.
-
-  Attributes:
-    engine: Decodes requests.
-    vocabulary: Vocabulary of the inputs.
-    requests: Makes requests of inputs.
-    columns: What a line of `predictions.jsonl` holds beside id, input and
-      prediction: 'scores', 'statistics', 'tokens', see `infer`.
-    shown: Shows how many batches are decoded.
-  """
+  """What decodes the inputs, and what is told of them."""
 
   engine: engine_lib.Engine
   vocabulary: vocabularies.Vocabulary
   requests: requests_lib.Requests
+  # What a line of `predictions.jsonl` holds beside id, input and prediction:
+  # 'scores', 'statistics', 'tokens', see `infer`.
   columns: Collection[str]
   shown: progress.Progress
 
@@ -343,14 +321,13 @@ def _print_all(
     settings: run_record.RunRecord,
 ) -> None:
   """Decode the inputs and print their predictions, batch by batch."""
-  counted, runs = collections.Counter(), []
+  found = []
   parts = batching.parts(inputs, job.requests.batch_size)
   for number, part in enumerate(parts):
     content = job.decode(part, number)
     print('\n'.join(content.rows), flush=True)
-    counted.update({name: content.values[name] for name in _COUNTED})
-    runs.append(content.values['run'])
-  record = dataclasses.replace(settings, **counted, **_counted(runs))
+    found.append(content.values)
+  record = dataclasses.replace(settings, **_counted(found))
   for line in (*readings.input_notes([record]), _rate(record)):
     print(line, file=sys.stderr)
 
@@ -365,8 +342,7 @@ def _write_all(
 ) -> tuple[run_record.RunRecord, Iterable[str]]:
   """Decode the inputs into an output folder.
 
-  Returns:
-    The record, and the lines of `predictions.jsonl`.
+  The record is returned, and the lines of `predictions.jsonl`.
   """
   # A job may resume on another machine, or on a mesh of other devices: its
   # texts are then those of both. {} is the mesh of a single device.
@@ -384,12 +360,7 @@ def _write_all(
     found.append((chunk.origin, chunk.values))
     job.shown.show(first - (-len(part) // batch_size))
   origins, values = zip(*found, strict=True)
-  record = dataclasses.replace(
-      settings,
-      **origins[0],
-      **{name: sum(each[name] for each in values) for name in _COUNTED},
-      **_counted([each['run'] for each in values]),
-  )
+  record = dataclasses.replace(settings, **origins[0], **_counted(values))
   folder.add(record, chunks)
   results = folder.finish()
   for line in (*readings.input_notes([record]), _rate(record)):
@@ -416,14 +387,15 @@ def _rate(record: run_record.RunRecord) -> str:
   return f'{line}.'
 
 
-def _counted(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-  """Return what stored runs counted, as values of the record."""
-  run = interleaved.join(runs)
+def _counted(chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+  """Return what the values of chunks amount to, as values of the record."""
+  run = interleaved.join([each['run'] for each in chunks])
   is_speculative = run.counts.speculation is not None
   name = 'speculative' if is_speculative else 'baseline'
   described = walltimes.run_of(run)
   seconds = {'baseline': None, 'speculative': None, name: run.compile_s}
   return {
+      **{name: sum(each[name] for each in chunks) for name in _COUNTED},
       'padded_share': counts.padded_share(run.counts),
       'warmup': interleaved.WARMUP,
       'compile_s': run_record.BothRuns(**seconds),

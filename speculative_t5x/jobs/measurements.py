@@ -36,38 +36,23 @@ ALPHA_BATCH = 8  # examples decoded at once where only their text matters
 
 @dataclasses.dataclass(frozen=True)
 class Alpha:
-  """Acceptance at one temperature, on text that the target wrote.
+  """Acceptance at one temperature, on text that the target wrote."""
 
-  Attributes:
-    estimate: Alpha as the record has it.
-    lenient: Alpha under each of `acceptance.LENIENCES`, see there.
-    control: Acceptance of rejection sampling, Appendix A.2.
-  """
-
-  estimate: run_record.Alpha
-  lenient: tuple[run_record.Alpha, ...]
-  control: run_record.Alpha
+  estimate: run_record.Alpha  # as the record has it
+  lenient: tuple[run_record.Alpha, ...]  # under `acceptance.LENIENCES`
+  control: run_record.Alpha  # of rejection sampling, Appendix A.2
 
 
 @dataclasses.dataclass(frozen=True)
 class Measurements:
-  """A task and its target, to be measured with any drafter.
+  """A task and its target, to be measured with any drafter."""
 
-  Attributes:
-    workload: Workload of alpha, which no rule or policy changes.
-    examples: Examples of the split, the first of which are timed.
-    num_examples: Number of examples that are timed.
-    alpha_tokens: Number of tokens that alpha is estimated on.
-    repeats: How often each batch is timed.
-    reference: Another system with the weights of the target, which is timed
-      too; None for none.
-  """
-
-  workload: workload_lib.Workload
+  workload: workload_lib.Workload  # of alpha, which no rule or policy changes
   examples: examples_lib.Examples
-  num_examples: int
-  alpha_tokens: int
-  repeats: int
+  num_examples: int  # of them, the first ones, that are timed
+  alpha_tokens: int  # that alpha is estimated on
+  repeats: int  # how often each batch is timed
+  # Another system with the weights of the target, which is timed too.
   reference: walltimes.Reference | None = None
   # What the target wrote, by the samplings: the same for all drafters.
   _written: dict[sampling_lib.Pair, Sequence[engine.Result]] = (
@@ -90,7 +75,7 @@ class Measurements:
     )
     title = f'alpha of {settings.drafter.name}, {_at(samplings)}'
     keys = [field.name for field in dataclasses.fields(Alpha)]
-    if known := folder.read_part('alpha', settings, keys, title):
+    if known := folder.read_alpha(settings, keys, title):
       return run_record.from_dict(known, Alpha)
     texts = acceptance.collect(decoder, self._write(decoder, samplings))
     rates = lambda read: intervals.estimate_alpha([read(x) for x in texts])
@@ -109,7 +94,7 @@ class Measurements:
         ),
         rates(lambda text: text.control_betas),
     )
-    folder.write_part('alpha', settings, dataclasses.asdict(found))
+    folder.write_alpha(settings, dataclasses.asdict(found))
     return found
 
   def walltime(

@@ -29,16 +29,11 @@ class Decodes:
 
   The job is resumed where it was interrupted. What is damaged is made again.
   Several trainings can share a folder: while one makes them, others wait.
-
-  Attributes:
-    infer: An infer job that takes `output_dir`, and writes tokens.
-    folder: Folder of all decodes.
-    name: Name of the folder of these decodes in it.
   """
 
-  infer: Callable[..., run_record.RunRecord]
-  folder: checkpoints.Path
-  name: str
+  infer: Callable[..., run_record.RunRecord]  # writes tokens to `output_dir`
+  folder: checkpoints.Path  # of all decodes
+  name: str  # of the folder of these decodes in it
 
   def read(
       self, target: checkpoints.Path, config: network.Network

@@ -120,8 +120,10 @@ class Workload:
 
     return examples_lib.find_task(self.mixture_or_task_name, self.split)
 
-  def task_vocabulary(self) -> vocabularies.Vocabulary:
-    """Return the vocabulary of the task."""
+  def vocabulary(self, file: str | None) -> vocabularies.Vocabulary:
+    """Return that of a file, else of the task, else of the target's folder."""
+    if file is not None or self.mixture_or_task_name is None:
+      return vocabularies.load(file or self.checkpoint_path)
     from speculative_t5x.tasks import examples as examples_lib
     from speculative_t5x.tasks import task_vocabulary
 

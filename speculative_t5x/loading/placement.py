@@ -62,19 +62,16 @@ class Machine:
 
 @dataclasses.dataclass(frozen=True)
 class Batches:
-  """The batches to decode; see `memory.Workload`.
+  """The batches to decode; see `memory.Workload`."""
 
-  Attributes:
-    sizes: Batch sizes, each of which the data axis divides; None to choose one.
-    beside: Examples per device of other batches that are decoded, and whose
-      whole texts the target then scores.
-  """
-
+  # Batch sizes, each of which the data axis divides; None to choose one.
   sizes: Sequence[int] | None
   num_decodes: int
   inputs_length: int
   targets_length: int
   gamma: int
+  # Examples per device of other batches that are decoded, and whose whole texts
+  # the target then scores.
   beside: int = 0
 
   def needs(
@@ -107,17 +104,12 @@ class Batches:
 
 @dataclasses.dataclass(frozen=True)
 class Placed:
-  """A target with its mesh and its drafters, with weights still to be read.
-
-  Attributes:
-    batch_size: The largest of several.
-    line: What was chosen and why, and what it takes.
-  """
+  """A target with its mesh and its drafters, with weights still to be read."""
 
   target: models.ModelSource
   drafters: Drafters
-  batch_size: int
-  line: str
+  batch_size: int  # the largest of several
+  line: str  # what was chosen and why, and what it takes
 
 
 def this_machine() -> Machine:

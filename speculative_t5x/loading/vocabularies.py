@@ -80,13 +80,18 @@ class Vocabulary(abc.ABC):
       size -= 1
     return size
 
-  @abc.abstractmethod
   def encode(self, text: str) -> list[int]:
     """Return the ids of a text, without an end of sequence.
 
     Raises:
       ValueError: if it has half of a surrogate pair, which is no character.
     """
+    text.encode()  # its error names the character, those of libraries a type
+    return self._encode(text)
+
+  @abc.abstractmethod
+  def _encode(self, text: str) -> list[int]:
+    """Return the ids of a text of whole characters."""
 
   @abc.abstractmethod
   def decode(self, ids: Sequence[int]) -> str:
@@ -161,7 +166,7 @@ class SentencePieceVocabulary(Vocabulary):
     self.pad_id = _special_id(path, 'pad_token', find, processor.pad_id())
     self.eos_id = _special_id(path, 'eos_token', find, processor.eos_id())
 
-  def encode(self, text: str) -> list[int]:
+  def _encode(self, text: str) -> list[int]:
     return self._processor.encode(text)
 
   def decode(self, ids: Sequence[int]) -> str:
@@ -206,8 +211,7 @@ class TokenizerVocabulary(Vocabulary):
     decoder = self._tokenizer.decoder
     self._has_metaspace = bool(decoder) and decoder.decode(_WORDS) == 'a b'
 
-  def encode(self, text: str) -> list[int]:
-    text.encode()  # raises an error that says more than that of tokenizers
+  def _encode(self, text: str) -> list[int]:
     return self._tokenizer.encode(text, add_special_tokens=False).ids
 
   def decode(self, ids: Sequence[int]) -> str:

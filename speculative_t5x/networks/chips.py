@@ -19,21 +19,13 @@ _NATIVE_FROM = 8  # NVIDIA's compute capability: Ampere and later
 
 @dataclasses.dataclass(frozen=True)
 class Chip:
-  """Published figures per chip of one TPU generation.
+  """Published figures per chip of one TPU generation."""
 
-  Attributes:
-    name: The generation, as in topology names.
-    memory_bytes: Size of the HBM.
-    bandwidth: HBM bandwidth, bytes per second.
-    peak: bfloat16 operations per second.
-    clock_hz: Cycles per second; None if unknown.
-  """
-
-  name: str
-  memory_bytes: int
-  bandwidth: float
-  peak: float
-  clock_hz: float | None
+  name: str  # of the generation, as in topology names
+  memory_bytes: int  # of the HBM
+  bandwidth: float  # of the HBM, bytes per second
+  peak: float  # bfloat16 operations per second
+  clock_hz: float | None  # cycles per second; None if unknown
 
   def seconds(self, cycles: float) -> float | None:
     """Convert cycles to seconds; return None if the clock is unknown."""

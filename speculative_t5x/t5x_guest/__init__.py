@@ -16,16 +16,3 @@ from speculative_t5x.t5x_guest.restoring import PairRestorer
 from speculative_t5x.t5x_guest.samplers import plain_sample
 from speculative_t5x.t5x_guest.samplers import speculative_sample
 from speculative_t5x.t5x_guest.slice_meshes import fit_to_slice
-
-__all__ = [
-    'DistillationModel',
-    'DraftModule',
-    'ExampleIdConverter',
-    'PairInitializer',
-    'PairRestorer',
-    'SpeculativeModel',
-    'fit_to_slice',
-    'log_speculation',
-    'plain_sample',
-    'speculative_sample',
-]

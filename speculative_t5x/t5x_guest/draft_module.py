@@ -91,7 +91,6 @@ class DraftModule:
       target: models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> drafters.Drafting:
-    """See `drafters.Choice.find`."""
     if vocabulary is not None and self.vocabulary is not None:
       vocabularies.check_same(
           vocabulary, task_vocabulary.TaskVocabulary(self.vocabulary)

@@ -20,15 +20,10 @@ HINTS = 'hints'
 
 @dataclasses.dataclass(frozen=True)
 class Hints:
-  """Hints as a feature of T5X's models.
+  """Hints as a feature of T5X's models."""
 
-  Attributes:
-    vocabulary: The target's.
-    length: The hints of an example are cut to this many tokens.
-  """
-
-  vocabulary: seqio.Vocabulary
-  length: int
+  vocabulary: seqio.Vocabulary  # the target's
+  length: int  # the hints of an example are cut to this many tokens
 
   @property
   def width(self) -> int:

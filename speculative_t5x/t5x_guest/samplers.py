@@ -34,13 +34,7 @@ Decodes = tuple[jax.Array, jax.Array, Mapping[str, jax.Array]]
 
 
 class Target(NamedTuple):
-  """The model to decode, and what it reads.
-
-  Attributes:
-    model: The model, see `contracts.Model`.
-    params: The model's parameters.
-    inputs: What it reads, one row per example.
-  """
+  """The model to decode, and what it reads, one row per example."""
 
   model: contracts.Model
   params: contracts.Params
@@ -48,19 +42,12 @@ class Target(NamedTuple):
 
 
 class Drafter(NamedTuple):
-  """What drafts for a target.
-
-  Attributes:
-    drafter: The drafter, see `contracts.Drafter`.
-    params: The drafter's parameters, or None.
-    hints: [batch, any] int32, see `contracts.Context`; None without hints.
-    description: Describes the drafter in the log.
-  """
+  """What drafts for a target."""
 
   drafter: contracts.Drafter
   params: contracts.Params
-  hints: jax.Array | None = None
-  description: descriptions.DrafterDescription | None = None
+  hints: jax.Array | None = None  # [batch, any] int32, see `contracts.Context`
+  description: descriptions.DrafterDescription | None = None  # for the log
 
 
 def speculative_sample(

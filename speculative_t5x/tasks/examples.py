@@ -36,37 +36,24 @@ _TRIM = seqio.preprocessors.append_eos_after_trim
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Example(inputs_lib.Input):
-  """One example of a task: an input with its reference.
+  """One example of a task: an input with its reference."""
 
-  Attributes:
-    place: The number of the example, task and split, for errors.
-    target_tokens: [any] int32. The reference, not truncated.
-    features: All features, inputs and targets truncated as seqio's evaluator
-      passes them to postprocessors.
-  """
-
-  place: str
-  target_tokens: np.ndarray
+  place: str  # the number of the example, task and split, for errors
+  target_tokens: np.ndarray  # [any] int32, the reference, not truncated
+  # All features, inputs and targets truncated as seqio's evaluator passes them
+  # to postprocessors.
   features: Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Examples:
-  """Examples of a task, with their references.
-
-  Attributes:
-    task: The task of the examples.
-    rows: The examples, one by one.
-    tokens: [examples, inputs_length] int32. Their inputs, padded.
-    targets: References, postprocessed for the task's metrics.
-    references: The references as JSON, which files hold.
-  """
+  """Examples of a task, with their references."""
 
   task: seqio.Task
   rows: list[Example]
-  tokens: np.ndarray
-  targets: list[Any]
-  references: list[Any]
+  tokens: np.ndarray  # [examples, inputs_length] int32, their inputs, padded
+  targets: list[Any]  # references, postprocessed for the task's metrics
+  references: list[Any]  # references as JSON, which files hold
 
   @property
   def example_ids(self) -> np.ndarray:  # [examples] int32

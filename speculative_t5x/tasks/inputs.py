@@ -19,29 +19,19 @@ REFUSE, PASS, SKIP = 'refuse', 'pass', 'skip'
 
 @dataclasses.dataclass(frozen=True)
 class Input:
-  """One input to decode.
+  """One input to decode."""
 
-  Attributes:
-    example_id: The number of the line among all lines, from 0 on, or the id of
-      the task's example. With the seed, all that a sample depends on, up to
-      rounding.
-    text: The text of the line or the example.
-    tokens: At most inputs_length token ids, the end of sequence included.
-    is_truncated: Whether the text has more tokens.
-    is_known: Whether it was encoded without unknown pieces.
-    hints: Token ids of the input's hints, see `hints.encode`.
-    fields: Further fields of the input, which its prediction repeats.
-    is_empty: Whether there is nothing to decode.
-  """
-
+  # The number of the line among all lines, from 0 on, or the id of the task's
+  # example. With the seed, all that a sample depends on, up to rounding.
   example_id: int
-  text: str
-  tokens: Sequence[int]
-  is_truncated: bool
-  is_known: bool
-  hints: Sequence[Sequence[int]] = ()
+  text: str  # of the line or the example
+  tokens: Sequence[int]  # at most inputs_length, the end of sequence included
+  is_truncated: bool  # whether the text has more tokens
+  is_known: bool  # whether it was encoded without unknown pieces
+  hints: Sequence[Sequence[int]] = ()  # token ids, see `hints.encode`
+  # Further fields of the input, which its prediction repeats.
   fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  is_empty: bool = False
+  is_empty: bool = False  # whether there is nothing to decode
 
 
 def check_lengths(lengths: Mapping[str, int]) -> None:
@@ -68,16 +58,12 @@ def from_lines(
     lengths: Mapping[str, int],
     on_empty: str = REFUSE,
 ) -> Iterator[Input]:
-  """Yield the inputs of lines, in order.
+  """Yield the inputs of lines, in order, by the target's vocabulary.
 
-  Args:
-    lines: Lines of files.
-    vocabulary: The target's vocabulary.
-    lengths: Most tokens of 'inputs', the end of sequence included. If it has
-      'hints', the hints of an input are cut to that.
-    on_empty: What to do with a line of spaces only: `PASS`, `SKIP`, or refuse
-      it, as any other value does. Without an input of its own, later outputs
-      are not on the lines of their inputs.
+  Lengths are the most tokens of 'inputs', the end of sequence included, and if
+  they have it, of the 'hints' of an input. A line of spaces only is refused
+  unless `on_empty` is `PASS` or `SKIP`: without an input of its own, later
+  outputs are not on the lines of their inputs.
   """
   end, inputs_length = vocabulary.eos_id, lengths['inputs']
   has_text = False

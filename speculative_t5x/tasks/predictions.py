@@ -36,19 +36,12 @@ TAKEN = (
 
 @dataclasses.dataclass(frozen=True)
 class Predictions:
-  """Texts, scores and counts, the best decode of an example last, and tokens.
+  """Texts, scores and counts, an example's best decode last, and tokens."""
 
-  Attributes:
-    texts: [examples][num_decodes] decoded texts.
-    scores: [examples, num_decodes] float32, log-probabilities.
-    counts: Arrays [examples, ...] by name, see `counts.per_example`.
-    tokens: [examples][num_decodes] token ids by decode number, with the end of
-      sequence.
-  """
-
-  texts: list[list[str]]
-  scores: np.ndarray
-  counts: dict[str, np.ndarray]
+  texts: list[list[str]]  # [examples][num_decodes]
+  scores: np.ndarray  # [examples, num_decodes] float32, log-probabilities
+  counts: dict[str, np.ndarray]  # [examples, ...], see `counts.per_example`
+  # [examples][num_decodes], by decode number, with the end of sequence.
   tokens: list[list[list[int]]]
 
   @property

@@ -23,7 +23,7 @@ class TaskVocabulary(vocabularies.Vocabulary):
     self.eos_id = vocabulary.eos_id
     self.unk_id = vocabulary.unk_id
 
-  def encode(self, text: str) -> list[int]:
+  def _encode(self, text: str) -> list[int]:
     return list(self._vocabulary.encode(text))
 
   def decode(self, ids: Sequence[int]) -> str:

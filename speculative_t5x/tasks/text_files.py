@@ -31,18 +31,12 @@ _Row = TypeVar('_Row')
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-  """A line of a file.
+  """A line of a file."""
 
-  Attributes:
-    place: The name of the file and the number of the line, for errors.
-    text: The text without the newline, or that of a JSON object's field.
-    hints: Texts in a JSON object that the output may repeat.
-    fields: All fields of a JSON object but that of the text.
-  """
-
-  place: str
-  text: str
-  hints: Sequence[str] = ()
+  place: str  # the name of the file and the number of the line, for errors
+  text: str  # without the newline, or that of a JSON object's field
+  hints: Sequence[str] = ()  # texts of the object that the output may repeat
+  # All fields of the object but that of the text.
   fields: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 

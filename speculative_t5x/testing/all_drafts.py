@@ -15,21 +15,13 @@ _OTHERS = 0.01, 0.25, 0.75, 0.99
 
 
 class Draft(NamedTuple):
-  """What is drafted for some of the drafter's uniforms.
+  """What is drafted for some of the drafter's uniforms."""
 
-  Attributes:
-    row: Index of the state.
-    weight: The probability of these uniforms.
-    uniforms: Some of them.
-    tokens: The draft tokens.
-    probs: The distribution of each token.
-  """
-
-  row: int
-  weight: float
-  uniforms: tuple[float, ...]
+  row: int  # index of the state
+  weight: float  # the probability of these uniforms
+  uniforms: tuple[float, ...]  # some of them
   tokens: tuple[int, ...]
-  probs: tuple[np.ndarray, ...]
+  probs: tuple[np.ndarray, ...]  # the distribution of each token
 
 
 def drafts(

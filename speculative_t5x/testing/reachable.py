@@ -99,17 +99,12 @@ def _intervals(*distributions) -> Iterator[tuple[float, float]]:
 
 
 class Reached(NamedTuple):
-  """What decoding reaches.
+  """What decoding reaches."""
 
-  Attributes:
-    distributions: Probability by output, for each example.
-    num_paths: Steps that were made.
-    lengths: Lengths of the drafts that no limit and no end of sequence cut.
-  """
-
+  # Probability by output, for each example.
   distributions: list[dict[tuple[int, ...], float]]
-  num_paths: int
-  lengths: set[int]
+  num_paths: int  # steps that were made
+  lengths: set[int]  # of the drafts that no limit and no end of sequence cut
 
 
 def reach(

@@ -265,21 +265,13 @@ def join(
 
 
 class Box(NamedTuple):
-  """Uniforms between bounds, on which a rule decides the same.
+  """Uniforms between bounds, on which a rule decides the same."""
 
-  Attributes:
-    problem: Index of the draft.
-    weight: Volume of the box, its probability.
-    accept_uniforms: [gamma], the middle of the box.
-    num_accepted: Draft tokens.
-    next_probs: [vocab], the distribution of the token after them.
-  """
-
-  problem: int
-  weight: float
-  accept_uniforms: np.ndarray
+  problem: int  # index of the draft
+  weight: float  # volume of the box, its probability
+  accept_uniforms: np.ndarray  # [gamma], the middle of the box
   num_accepted: int
-  next_probs: np.ndarray
+  next_probs: np.ndarray  # [vocab], the distribution of the token after them
 
 
 class Enumerator:

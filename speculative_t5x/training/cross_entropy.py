@@ -26,19 +26,16 @@ class CrossEntropy:
   loss_config: losses.LossConfig = struct.field(pytree_node=False)
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
-    """See `steps.Objective.shardings`."""
     return models.param_shardings(self.network, mesh)
 
   def loss(
       self, params: Any, batch: batches.Examples, dropout_key: jax.Array
   ) -> tuple[jax.Array, losses.Metrics]:
-    """See `steps.Objective.loss`."""
     logits = self.network.score(params, *batch.as_read(), dropout_key)
     metrics = losses.batch_metrics(logits, batch.targets, self.loss_config)
     return metrics.loss, metrics
 
   def divisor(self, metrics: losses.Metrics, num_positions: int) -> ArrayLike:
-    """See `steps.Objective.divisor`."""
     return self.loss_config.divisor(metrics, num_positions)
 
 

@@ -38,7 +38,6 @@ class Distillation:
   divergence: divergences.Divergence = struct.field(pytree_node=False)
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
-    """See `steps.Objective.shardings`."""
     return self.draft.shardings(mesh)
 
   def loss(

@@ -53,11 +53,9 @@ class ExitHead(Draft):
   """
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
-    """See `Draft.shardings`."""
     return self.network.take_head(super().shardings(mesh))
 
   def joined(self, params: Params, target_params: Params) -> Params:
-    """See `Draft.joined`."""
     return self.network.put_head(target_params, params)
 
 

@@ -17,23 +17,15 @@ FILE_NAME = 'history.json'
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-  """The measures at a checkpoint.
+  """The measures at a checkpoint."""
 
-  Attributes:
-    step: Training steps made.
-    training: Means over the steps since the point before: loss per target
-      token, accuracy, target tokens per second.
-    validation: What was measured of the parameters.
-    score: The validation's number that chooses the best checkpoint; higher is
-      better.
-    time: When it was measured, in seconds since 1970; 0 if unknown.
-  """
-
-  step: int
+  step: int  # training steps made
+  # Means over the steps since the point before: loss per target token,
+  # accuracy, target tokens per second.
   training: Mapping[str, float]
-  validation: Mapping[str, float]
-  score: float
-  time: float = 0.0
+  validation: Mapping[str, float]  # what was measured of the parameters
+  score: float  # chooses the best checkpoint; higher is better
+  time: float = 0.0  # of measurement, seconds since 1970; 0 if unknown
 
 
 class History:

@@ -70,16 +70,11 @@ class LossConfig:
 @struct.dataclass
 class Metrics:
   """Sums over target tokens, each [] float32, or [num_steps] for several steps.
-
-  Attributes:
-    loss: Cross entropy and z-loss, before normalization.
-    num_correct: Target tokens with the largest logit.
-    num_tokens: Target tokens that are not padding.
   """
 
-  loss: ArrayLike
-  num_correct: ArrayLike
-  num_tokens: ArrayLike
+  loss: ArrayLike  # cross entropy and z-loss, before normalization
+  num_correct: ArrayLike  # target tokens with the largest logit
+  num_tokens: ArrayLike  # target tokens that are not padding
 
 
 def sums(

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where a draft comes from before it is trained."""
+"""Where a draft comes from before it is trained: each class is an `Origin`."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -68,7 +68,6 @@ class Scratch:
   checkpoint_path = None
 
   def make(self, target: Stored, seed: int) -> Made:
-    """See `Origin.make`."""
     network = _for_target(self.config, target.network)
     return draft_kinds.Draft(network), steps.init_params(network, seed)
 
@@ -86,7 +85,6 @@ class FromCheckpoint:
   config: network_lib.Network | None = None
 
   def make(self, target: Stored, seed: int) -> Made:
-    """See `Origin.make`."""
     del seed
     opened = pairing.open_checkpoint('draft', self.checkpoint_path)
     if self.config is None:
@@ -118,7 +116,6 @@ class FromTarget:
   checkpoint_path = None
 
   def make(self, target: Stored, seed: int) -> Made:
-    """See `Origin.make`."""
     del seed
     network_lib.check_offers(target.network, 'cut', 'A draft of its layers')
     if self.shares_encoder:
@@ -149,7 +146,6 @@ class ExitHead:
   checkpoint_path = None
 
   def make(self, target: Stored, seed: int) -> Made:
-    """See `Origin.make`."""
     del seed
     network_lib.check_offers(target.network, 'first_layers', 'Early exit')
     network = target.network.first_layers(self.exit_layer).with_own_head()

@@ -428,12 +428,12 @@ class TestRefused:
       [
           ('[]', 'JSON'),
           ('{"eos_token": "<end>"}', "no eos_token, which is named '<end>'"),
-          ('{"pad_token": {"content": [1]}}', r'\[1\] as a token'),
+          ('{"pad_token": {"content": [1]}}', r"named '\[1\]'"),
           ('{"extra_ids": 1000000000}', 'extra_ids is 1000000000'),
           ('{"added_tokens_decoder": [7]}', 'tokenizer_config'),
           ('{"added_tokens_decoder": {"-1": {"content": "a"}}}', 'as id -1'),
           ('{"additional_special_tokens": 7}', 'cannot be read'),
-          ('{"add_bos_token": true, "x_token": 7}', '7 as a token'),
+          ('{"add_bos_token": true, "x_token": 7}', "the token '7'"),
       ],
   )
   def test_damaged_configs(self, spiece, text, match):
@@ -451,7 +451,7 @@ class Listed(vocabularies.Vocabulary):
   pieces: list[str]
   pad_id: int = 0
   eos_id: int = 1
-  encode = decode = None
+  _encode = decode = None
 
   @property
   def num_ids(self):

@@ -289,7 +289,7 @@ class TestBadInput:
   @pytest.mark.parametrize(
       ('rows', 'features', 'arguments', 'message'),
       [
-          (5, {}, (_LENGTHS, 6), '5 examples, and num_examples is 6'),
+          (5, {}, (_LENGTHS, 6), '5 examples, and 6 are needed'),
           (0, {}, (_LENGTHS,), 'Split validation of .* 0 examples'),
           (1, {}, ({'inputs': 8},), 'must give the maximum tokens'),
           (1, {}, ({**_LENGTHS, 'inputs': 0},), 'must give the maximum tokens'),

@@ -274,9 +274,3 @@ class TestMetrics:
   def test_quality_is_that_of_the_texts(self, computed):
     undefined = {'undefined': seqio.metrics.Scalar(float('nan'))}
     assert task_metrics.quality({**computed, **undefined}) == {'same': 0.5}
-
-
-@pytest.mark.parametrize('loggers', [None, seqio.JSONLogger, ['json']])
-def test_other_loggers_are_refused(loggers):
-  with pytest.raises(ValueError, match=r'as in \[@seqio.JSONLogger\], got'):
-    task_metrics.check_loggers(loggers)

@@ -58,21 +58,14 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class CommandLine:
-  """A command with its flags.
-
-  Attributes:
-    job: The job that runs.
-    function: The job's module and function.
-    gin_files: Gin files in the order in which they are read.
-    folders: Folders in which they are searched, in order.
-    bindings: Names of macros or arguments and their values in gin's syntax,
-      which override those of the files.
-  """
+  """A command with its flags."""
 
   job: Job
-  function: str
-  gin_files: tuple[str, ...]
-  folders: tuple[str, ...]
+  function: str  # module and function of the job
+  gin_files: tuple[str, ...]  # in the order in which they are read
+  folders: tuple[str, ...]  # in which they are searched, in order
+  # Names of macros or arguments and their values in gin's syntax, which
+  # override those of the files.
   bindings: tuple[tuple[str, str], ...]
 
 

@@ -25,16 +25,9 @@ _BARE_STRING = re.compile(
 
 @dataclasses.dataclass
 class Flags:
-  """The flags of a command.
+  """The flags of a command; see `commands.CommandLine`."""
 
-  Attributes:
-    parts: Names of the parts of a job with several.
-    gin_files: Values of --gin_file.
-    folders: Those in which gin files are searched, in order.
-    bindings: See `commands.CommandLine`.
-  """
-
-  parts: list[str]
+  parts: list[str]  # names of the parts of a job with several
   gin_files: list[str]
   folders: tuple[str, ...]
   bindings: tuple[tuple[str, str], ...]

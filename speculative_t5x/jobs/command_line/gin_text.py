@@ -48,17 +48,12 @@ class _References(config_parser.ParserDelegate):
 
 @dataclasses.dataclass
 class Macros:
-  """The macros of some gin files and of all that they include.
+  """The macros of some gin files and of all that they include, by name."""
 
-  Attributes:
-    places: File and line where each macro is set, by its name.
-    values: Text of the value of each macro that is set, by its name.
-    used: Names of the macros that values refer to.
-    files: Paths of the files.
-  """
-
+  # File and line where each is set, and the text of its value.
   places: dict[str, str] = dataclasses.field(default_factory=dict)
   values: dict[str, str] = dataclasses.field(default_factory=dict)
+  # Those that values refer to.
   used: set[str] = dataclasses.field(default_factory=set)
   files: set[epath.Path] = dataclasses.field(default_factory=set)
 

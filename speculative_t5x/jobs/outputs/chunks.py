@@ -41,25 +41,17 @@ class OtherSettingsError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Content:
-  """What is decoded for a chunk.
+  """What is decoded for a chunk."""
 
-  Attributes:
-    rows: Lines of `predictions.jsonl`.
-    values: Counts and times, as JSON.
-  """
-
-  rows: Sequence[str]
-  values: Mapping[str, Any]
+  rows: Sequence[str]  # lines of `predictions.jsonl`
+  values: Mapping[str, Any]  # counts and times, as JSON
 
 
 @dataclasses.dataclass(frozen=True)
 class Chunk(Content):
-  """A finished chunk.
+  """A finished chunk."""
 
-  Attributes:
-    origin: When and by which code it was decoded, as keys of a record.
-  """
-
+  # When and by which code it was decoded, as keys of a record.
   origin: Mapping[str, Any]
 
 

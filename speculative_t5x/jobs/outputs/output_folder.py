@@ -4,7 +4,7 @@
 
   records/<name>.json            one run record per configuration
   chunks/<name>/<number>.jsonl   its predictions, see `chunks`
-  <part>/<name>.json             values that several configurations share
+  alpha/<name>.json              alpha, which several configurations share
   predictions.jsonl              all predictions, written at the end
   results.jsonl                  all records, written last
 
@@ -28,7 +28,7 @@ from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
 
-_RECORDS = 'records'
+_RECORDS, _ALPHA = 'records', 'alpha'
 _RESULTS, _PREDICTIONS = 'results.jsonl', 'predictions.jsonl'
 
 
@@ -105,25 +105,21 @@ class OutputFolder:
     if predictions is not None:
       self._predictions.append(predictions)
 
-  def read_part(
-      self,
-      part: str,
-      settings: run_record.RunRecord,
-      keys: Sequence[str],
-      title: str,
+  def read_alpha(
+      self, settings: run_record.RunRecord, keys: Sequence[str], title: str
   ) -> dict[str, object] | None:
-    """Return the values that `write_part` wrote for the settings, or None.
+    """Return the values that `write_alpha` wrote for the settings, or None.
 
-    A line on stderr says so, as for `find`. The part must have all keys.
+    A line on stderr says so, as for `find`. They must have all keys.
     """
-    found = self._read(part, settings, keys, title)
+    found = self._read(_ALPHA, settings, keys, title)
     return found and {key: found[key] for key in keys}
 
-  def write_part(
-      self, part: str, settings: run_record.RunRecord, values: dict[str, object]
+  def write_alpha(
+      self, settings: run_record.RunRecord, values: dict[str, object]
   ) -> None:
-    """Write values that several configurations share, for resumption."""
-    name = f'{part}/{resumption.name_of(settings)}.json'
+    """Write alpha, which several configurations share, for resumption."""
+    name = f'{_ALPHA}/{resumption.name_of(settings)}.json'
     line = json.dumps(
         values | resumption.origin_of(settings), allow_nan=False
     )

@@ -25,22 +25,6 @@ from speculative_t5x.loading.checkpoints.trees import is_finite
 from speculative_t5x.loading.checkpoints.trees import nest
 from speculative_t5x.loading.errors import CheckpointError
 
-__all__ = [
-    'Checkpoint',
-    'CheckpointError',
-    'Layout',
-    'Path',
-    'check_folder',
-    'flatten',
-    'is_cut_off',
-    'is_finite',
-    'nest',
-    'open',
-    'save',
-    'save_each',
-    'step_folders',
-]
-
 _KINDS = {
     each.layout: each
     for each in (

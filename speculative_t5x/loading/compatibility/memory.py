@@ -38,23 +38,15 @@ _MEMINFO = pathlib.Path('/proc/meminfo')  # exists on Linux
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-  """A batch to decode, of texts of at most these lengths, and the devices.
+  """A batch to decode, of texts of at most these lengths, and the devices."""
 
-  Attributes:
-    batch_size: Examples per batch, partitioned over the devices along 'data'.
-    num_decodes: Samples per example.
-    gamma: Draft tokens per block.
-    mesh_shape: Numbers of devices along 'data' and 'model'.
-    draft_model_parallel: Whether the draft is partitioned along 'model', as the
-      target is; otherwise it is replicated.
-  """
-
-  batch_size: int
-  num_decodes: int
+  batch_size: int  # examples, partitioned over the devices along 'data'
+  num_decodes: int  # samples per example
   inputs_length: int
   targets_length: int
-  gamma: int
-  mesh_shape: tuple[int, int] = (1, 1)
+  gamma: int  # draft tokens per block
+  mesh_shape: tuple[int, int] = (1, 1)  # devices along 'data' and 'model'
+  # Whether the draft is partitioned along 'model', as the target is.
   draft_model_parallel: bool = False
 
   def __post_init__(self):
@@ -80,22 +72,14 @@ class Workload:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceBytes:
-  """Bytes that one model needs per device while a batch is decoded.
+  """Bytes that one model needs per device while a batch is decoded."""
 
-  Attributes:
-    params: Prepared parameters, in the dtype of decoding.
-    cache: What changes in decoding: keys and values of self-attention.
-    cross: What is only read: keys and values of cross-attention.
-    logits: float32 logits of a block; for a draft, the distributions of its
-      draft tokens.
-    loading: What is held beside the parameters while the model is loaded: what
-      one of them is made from.
-  """
-
-  params: int
-  cache: int
-  cross: int
-  logits: int
+  params: int  # prepared, in the dtype of decoding
+  cache: int  # what changes in decoding: keys and values of self-attention
+  cross: int  # what is only read: keys and values of cross-attention
+  logits: int  # of a block, float32; of a draft, its distributions
+  # What is held beside the parameters while the model is loaded: what one of
+  # them is made from.
   loading: int = 0
 
   @property

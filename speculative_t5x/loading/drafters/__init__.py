@@ -19,15 +19,3 @@ from speculative_t5x.loading.drafters.lookup_drafting import Lookup
 from speculative_t5x.loading.drafters.model_drafting import DraftModel
 from speculative_t5x.loading.drafters.model_drafting import find
 from speculative_t5x.loading.drafters.ngram_drafting import NGrams
-
-__all__ = [
-    'Choice',
-    'DraftModel',
-    'Drafting',
-    'EarlyExit',
-    'InOrder',
-    'Lookup',
-    'NGrams',
-    'check_reads_hints',
-    'find',
-]

@@ -33,7 +33,6 @@ class EarlyExit:
   head: checkpoints.Path | None = None
 
   def find(self, target, vocabulary) -> drafting.Drafting:
-    """See `drafting.Choice.find`."""
     network.check_offers(target.config, 'first_layers', 'Early exit')
     first = target.config.first_layers(self.exit_layer)
     found = drafting.Drafting(

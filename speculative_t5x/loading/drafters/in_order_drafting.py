@@ -31,7 +31,6 @@ class InOrder:
     object.__setattr__(self, 'drafters', tuple(self.drafters))  # hashable
 
   def find(self, target, vocabulary) -> drafting.Drafting:
-    """See `drafting.Choice.find`."""
     find = lambda each: model_drafting.find(each, target, vocabulary)
     return joined([*map(find, self.drafters)])
 

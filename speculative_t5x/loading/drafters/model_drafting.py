@@ -62,7 +62,6 @@ class DraftModel:
       target: models.Model | models.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> drafting.Drafting:
-    """See `drafting.Choice.find`."""
     if isinstance(self.model, models.Model):
       return of_model(self.model)
     if token_counts.exists(self.model):

@@ -56,7 +56,6 @@ class NGrams:
     ranges.check_settings(_ORDER, order=self.order)
 
   def find(self, target, vocabulary) -> drafting.Drafting:
-    """See `drafting.Choice.find`."""
     path = str(user_paths.expand(self.path))
     counts = token_counts.load(path)
     vocab_size, special_ids = target.config.vocab_size, target.special_ids

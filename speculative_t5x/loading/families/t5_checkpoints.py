@@ -180,7 +180,6 @@ def of_shapes(
 def of_config(
     file: epath.Path, config: Mapping[str, Any], dtype: Any
 ) -> t5.T5Config:
-  """See `families.Family.of_config`."""
   config = {'num_decoder_layers': None, **config}
   if config['num_decoder_layers'] is None:  # optional
     config['num_decoder_layers'] = config.get('num_layers')
@@ -227,7 +226,6 @@ def _is_scaled(config: Mapping[str, Any]) -> bool:
 def tensor_names(
     folder: epath.Path, stored: Collection[str], network: t5.T5Config
 ) -> tuple[dict[str, str], dict[str, str]]:
-  """See `families.Family.tensor_names`."""
   ours = {name: t5x_name(name) for name in stored if name != _IGNORED}
   if unknown := sorted(name for name in ours if ours[name] is None):
     raise errors.CheckpointError(
@@ -249,7 +247,6 @@ def tensor_names(
 
 
 def is_transposed(name: str) -> bool:
-  """See `families.Family.is_transposed`."""
   return name != _EMBEDDING  # a vector is its own transpose
 
 

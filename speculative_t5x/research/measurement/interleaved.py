@@ -23,24 +23,16 @@ WARMUP = 2  # untimed calls of each way: one compiles, one runs
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """One way of decoding some batches.
+  """One way of decoding some batches."""
 
-  Attributes:
-    counts: Sums over the batches.
-    seconds: One per batch, from token ids on the device to token ids on the
-      device, the encoders included, no compilation; the median of the repeats.
-    compile_s: What the first call took longer than the second; None if JAX's
-      compilation cache had one of its programs.
-    decoded: One per batch, as numpy arrays, padding rows included; None if the
-      run was stored.
-    steps: Steps of each batch's loop; none if an earlier version stored it.
-  """
-
-  counts: counts_lib.Counts
+  counts: counts_lib.Counts  # sums over the batches
+  # One per batch, from token ids on the device to token ids on the device, the
+  # encoders included, no compilation; the median of the repeats.
   seconds: tuple[float, ...]
-  compile_s: float | None
+  compile_s: float | None  # see `engine.compile_seconds`
+  # One per batch, as numpy arrays, padding rows included; None if stored.
   decoded: list[token_decoder.Decoded] | None = None
-  steps: tuple[int, ...] = ()
+  steps: tuple[int, ...] = ()  # per batch; none if an earlier version stored it
 
   @property
   def walltime_s(self) -> float:

@@ -51,27 +51,20 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-  """Where two outputs of a row first differ, and how close the decision was.
+  """Where two outputs of a row first differ, and how close the decision was."""
 
-  Attributes:
-    row: Index of the row in the batch of the first output.
-    position: Position of the first token that differs.
-    decision: What was decided.
-    tokens: Each output's token at this position.
-    logits: Logits of the two tokens, in the path of each output.
-    margin: How far the decision is from being the other one. At temperature 0
-      the difference of the two logits, else the distance of the uniform from
-      the farther of the two tokens' intervals of the inverse CDF.
-    path_difference: Largest difference between paths of what the margin is
-      measured in: logits at temperature 0, else ends of intervals.
-  """
-
-  row: int
-  position: int
+  row: int  # index in the batch of the first output
+  position: int  # of the first token that differs
   decision: Kind
-  tokens: tuple[int, int]
+  tokens: tuple[int, int]  # each output's token at this position
+  # Of the two tokens, in the path of each output.
   logits: tuple[tuple[float, float], tuple[float, float]]
+  # How far the decision is from being the other one. At temperature 0 the
+  # difference of the two logits, else the distance of the uniform from the
+  # farther of the two tokens' intervals of the inverse CDF.
   margin: float
+  # Largest difference between paths of what the margin is measured in: logits
+  # at temperature 0, else ends of intervals.
   path_difference: float
 
   @property

@@ -20,19 +20,12 @@ from speculative_t5x.speculation import state as state_lib
 
 @dataclasses.dataclass(frozen=True)
 class Operations:
-  """Floating-point operations of the networks' calls, for a whole batch.
+  """Floating-point operations of the networks' calls, for a whole batch."""
 
-  Attributes:
-    target: One target call on one position per row.
-    verify: One target call on gamma + 1 positions per row.
-    draft: A draft of gamma tokens; 0 for a drafter without a network.
-    draft_token: The last token of a draft of two.
-  """
-
-  target: float
-  verify: float
-  draft: float
-  draft_token: float
+  target: float  # of one target call on one position per row
+  verify: float  # of one on gamma + 1 positions per row
+  draft: float  # of gamma tokens; 0 for a drafter without a network
+  draft_token: float  # of the last token of a draft of two
 
   @property
   def ops_coefficient(self) -> float:

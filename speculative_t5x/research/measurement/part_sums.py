@@ -12,37 +12,22 @@ from speculative_t5x.speculation import widths
 
 @dataclasses.dataclass(frozen=True)
 class StepTimes:
-  """Times of the parts of a run.
+  """Times of the parts of a run, in seconds (`_s`) and milliseconds (`_ms`)."""
 
-  Attributes:
-    target_encoder_s: The target's encoder on a batch or on all inputs of a run,
-      seconds.
-    draft_encoder_s: The draft's encoder on the same inputs, seconds.
-    t1_ms: A target step on one position, milliseconds.
-    t_verify_ms: A target step on gamma + 1 positions, milliseconds.
-    t_draft_ms: A draft step on one position, milliseconds.
-    t_draft2_ms: A block's first draft step, on two positions, milliseconds.
-  """
-
-  target_encoder_s: float
-  draft_encoder_s: float
-  t1_ms: float
-  t_verify_ms: float
-  t_draft_ms: float
-  t_draft2_ms: float
+  target_encoder_s: float  # on a batch or on all inputs of a run
+  draft_encoder_s: float  # on the same inputs
+  t1_ms: float  # a target step on one position
+  t_verify_ms: float  # a target step on gamma + 1 positions
+  t_draft_ms: float  # a draft step on one position
+  t_draft2_ms: float  # a block's first draft step, on two positions
 
 
 @dataclasses.dataclass(frozen=True)
 class PartTimes(StepTimes):
-  """Times of the parts of a run, also of a loop whose drafts may be short.
+  """Times of the parts of a run, also of a loop whose drafts may be short."""
 
-  Attributes:
-    t_call_ms: A step of the loop, drafting and verification, milliseconds.
-    t_width_ms: A target step at each width of verification, milliseconds.
-  """
-
-  t_call_ms: float
-  t_width_ms: tuple[float, ...]
+  t_call_ms: float  # a step of the loop, drafting and verification
+  t_width_ms: tuple[float, ...]  # a target step at each width of verification
 
 
 def plain_seconds(times: StepTimes, steps: float) -> float:

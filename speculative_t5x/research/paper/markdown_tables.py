@@ -61,16 +61,10 @@ _NOTE_A_2 = (
 
 
 class Pair(NamedTuple):
-  """What the paper job measured of a target and a drafter.
+  """What the paper job measured of a target and a drafter."""
 
-  Attributes:
-    task: Name of the task, as the paper's 'EnDe' and 'CNNDM'.
-    draft: Name of the drafter, as the paper's 'small', 'base' and 'large'.
-    records: Its records.
-  """
-
-  task: str
-  draft: str
+  task: str  # as the paper's 'EnDe' and 'CNNDM'
+  draft: str  # as the paper's 'small', 'base' and 'large'
   records: Sequence[run_record.RunRecord]
 
 

@@ -43,26 +43,17 @@ TABLE_1 = (
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """A row of Tables 2 and 4: T5-XXL with a smaller T5 as draft model.
-
-  Attributes:
-    alpha: alpha by Corollary 3.6 on text of the target; two decimals.
-    cost_coefficient: C, from the authors' traces; printed with two decimals.
-    predicted: EXP, by Theorem 3.8 with unrounded alpha and c; one decimal.
-    measured: EMP, of walltimes that include both encoders; one decimal.
-    is_best: Whether it is starred, as the fastest draft model of its task and
-      temperature.
-  """
+  """A row of Tables 2 and 4: T5-XXL with a smaller T5 as draft model."""
 
   task: str
   draft: str
   temperature: int
   gamma: int
-  alpha: float
-  cost_coefficient: float
-  predicted: float
-  measured: float
-  is_best: bool = False
+  alpha: float  # by Corollary 3.6 on text of the target; two decimals
+  cost_coefficient: float  # c, from the authors' traces; two decimals
+  predicted: float  # EXP, by Theorem 3.8 with unrounded alpha and c
+  measured: float  # EMP, of walltimes that include both encoders
+  is_best: bool = False  # starred: fastest of its task and temperature
 
 
 TABLES_2_AND_4 = (

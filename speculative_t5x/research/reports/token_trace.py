@@ -39,18 +39,14 @@ _LEGEND = {
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-  """The tokens of one target call.
+  """The tokens of one target call."""
 
-  Attributes:
-    accepted: Draft tokens that the target accepted.
-    rejected: The first draft token that it rejected, or None. The draft tokens
-      after it were discarded untested.
-    from_target: The resampled token after a rejection, else the bonus token;
-      None if the row ended within its accepted draft tokens.
-  """
-
-  accepted: tuple[int, ...]
+  accepted: tuple[int, ...]  # draft tokens
+  # The first draft token that the target rejected, or None. The draft tokens
+  # after it were discarded untested.
   rejected: int | None
+  # The resampled token after a rejection, else the bonus token; None if the row
+  # ended within its accepted draft tokens.
   from_target: int | None
 
   @property

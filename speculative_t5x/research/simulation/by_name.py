@@ -44,17 +44,11 @@ MakeTable = Callable[[tables.Table], tables.Table]
 
 @dataclasses.dataclass(frozen=True)
 class NamedDraft:
-  """A draft for one target: a network, or a table.
-
-  Attributes:
-    description: What a run record says of it.
-    config: Config of what makes a draft token; None for a table.
-    table: Shapes of a table as large as one of the make-table job, else None.
-  """
+  """A draft for one target: a network, or a table."""
 
   description: descriptions.DrafterDescription
-  config: t5.T5Config | None = None
-  table: tables.Table | None = None
+  config: t5.T5Config | None = None  # of what makes a draft token
+  table: tables.Table | None = None  # shapes of one of the make-table job
 
   @property
   def is_own(self) -> bool:

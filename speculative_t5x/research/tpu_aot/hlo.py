@@ -47,51 +47,31 @@ class Array:
 
 @dataclasses.dataclass(frozen=True)
 class Instruction:
-  """One HLO instruction.
+  """One HLO instruction."""
 
-  Attributes:
-    name: Unique in the program.
-    opcode: e.g. 'fusion'.
-    arrays: Output arrays; several for a tuple.
-    operands: Names of the operand instructions.
-    literal: The value of a constant, or the number of a parameter.
-    called: Names of called computations by role, e.g. 'body'; several names for
-      branches.
-    cycles: The compiler's estimate; 0 where it gives none.
-    op_name: The operation of the traced function that it comes from.
-    index: The tuple index of a get-tuple-element, else 0.
-    target: The target of a custom call.
-    direction: The direction of a compare, e.g. 'LT'.
-    is_root: Whether it is the output of its computation.
-  """
-
-  name: str
-  opcode: str
-  arrays: tuple[Array, ...]
-  operands: tuple[str, ...]
-  literal: str
+  name: str  # unique in the program
+  opcode: str  # as 'fusion'
+  arrays: tuple[Array, ...]  # its output; several for a tuple
+  operands: tuple[str, ...]  # names of instructions
+  literal: str  # the value of a constant, or the number of a parameter
+  # Names of called computations by role, as 'body'; several for branches.
   called: dict[str, tuple[str, ...]]
-  cycles: int
-  op_name: str
-  index: int
-  target: str
-  direction: str
-  is_root: bool
+  cycles: int  # the compiler's estimate; 0 where it gives none
+  op_name: str  # the operation of the traced function that it comes from
+  index: int  # the tuple index of a get-tuple-element, else 0
+  target: str  # of a custom call
+  direction: str  # of a compare, as 'LT'
+  is_root: bool  # whether it is the output of its computation
 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-  """A compiled program.
+  """A compiled program."""
 
-  Attributes:
-    computations: Names of each computation's instructions, in execution order.
-    instructions: The instructions of all computations by name.
-    entry: Name of the entry computation.
-  """
-
+  # Names of each computation's instructions, in execution order.
   computations: dict[str, list[str]]
-  instructions: dict[str, Instruction]
-  entry: str
+  instructions: dict[str, Instruction]  # of all computations, by name
+  entry: str  # name of a computation
 
   def of(self, computation: str) -> list[Instruction]:
     """Return the instructions of a computation, in execution order."""

@@ -22,21 +22,16 @@ from speculative_t5x.speculation import state as state_lib
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-  """The analysis of a compiled program that has one decoding loop.
+  """The analysis of a compiled program that has one decoding loop."""
 
-  Attributes:
-    compile_s: Seconds of tracing and compilation.
-    step: One trip of the loop.
-    draft_step: One trip of its inner loop, which proposes one draft token after
-      the first of a block; None if there is no inner loop.
-    memory: Bytes of device memory while the program runs: `arguments` (mainly
-      the parameters), `temporaries` (caches, keys and values of the inputs,
-      activations), `outputs`, and `code`, the program itself.
-  """
-
-  compile_s: float
-  step: reading.Reading
+  compile_s: float  # of tracing and compilation
+  step: reading.Reading  # one trip of the loop
+  # One trip of its inner loop, which proposes one draft token after the first
+  # of a block; None if there is no inner loop.
   draft_step: reading.Reading | None
+  # Bytes of device memory while the program runs: `arguments` (mainly the
+  # parameters), `temporaries` (caches, keys and values of the inputs,
+  # activations), `outputs`, and `code`, the program itself.
   memory: dict[str, int]
 
 

@@ -69,39 +69,23 @@ def _unordered(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-  """Counts for one trip of a loop.
+  """Counts for one trip of a loop."""
 
-  Attributes:
-    cycles: The compiler's estimate. It gives none, counted as 0, for
-      asynchronous copies from HBM, in-place slice updates and collectives.
-    num_operations: Instructions with an estimate.
-    all_reduces: all-reduce operations.
-    all_gathers: all-gather operations.
-    other_collectives: Other collective operations.
-    host_transfers: Transfers to or from the host, in any branch.
-    cache_bytes_written: Bytes of new positions written to caches in place.
-    cache_bytes_remade: Bytes of caches that are rewritten as a whole.
-    weight_bytes_copied: Bytes of parameters copied to another layout or dtype.
-    vector_products: Products of weights with a vector, by sums on the vector
-      unit.
-    float32_products: Products with a float32 operand on the matrix unit.
-    scatter_trips: Trips of loops that write row by row.
-    vocabulary_passes: Instructions on arrays as wide as the logits.
-  """
-
+  # The compiler's estimate. It gives none, counted as 0, for asynchronous
+  # copies from HBM, in-place slice updates and collectives.
   cycles: int = 0
-  num_operations: int = 0
+  num_operations: int = 0  # instructions with an estimate
   all_reduces: int = 0
   all_gathers: int = 0
   other_collectives: int = 0
-  host_transfers: int = 0
-  cache_bytes_written: int = 0
-  cache_bytes_remade: int = 0
-  weight_bytes_copied: int = 0
-  vector_products: int = 0
-  float32_products: int = 0
-  scatter_trips: int = 0
-  vocabulary_passes: int = 0
+  host_transfers: int = 0  # to or from the host, in any branch
+  cache_bytes_written: int = 0  # new positions, in place
+  cache_bytes_remade: int = 0  # rewritten as a whole
+  weight_bytes_copied: int = 0  # to another layout or dtype
+  vector_products: int = 0  # of weights, by sums on the vector unit
+  float32_products: int = 0  # with such an operand, on the matrix unit
+  scatter_trips: int = 0  # of loops that write row by row
+  vocabulary_passes: int = 0  # instructions on arrays as wide as the logits
 
   def __add__(self, other: 'Reading') -> 'Reading':
     return Reading(

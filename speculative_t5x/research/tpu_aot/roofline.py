@@ -24,17 +24,11 @@ from speculative_t5x.research.measurement import read_floor
 
 
 class Call(NamedTuple):
-  """The bytes and operations of one decoder call, per device.
+  """The bytes and operations of one decoder call, per device."""
 
-  Attributes:
-    weight_bytes: Weights of the decoder and the head.
-    cache_bytes: Keys and values of self-attention and of cross-attention.
-    operations: Operations of matrix products.
-  """
-
-  weight_bytes: int
-  cache_bytes: int
-  operations: int
+  weight_bytes: int  # of the decoder and the head
+  cache_bytes: int  # keys and values of self-attention and cross-attention
+  operations: int  # of matrix products
 
   def seconds(self, chip: chips.Chip) -> float:
     """Return the larger of the times to read and to compute."""

@@ -34,19 +34,12 @@ class TopologyError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Topology:
-  """Chips of one generation, on which models are placed.
+  """Chips of one generation, on which models are placed."""
 
-  Attributes:
-    name: e.g. 'v4:2x2x1'.
-    chip: Published figures per chip.
-    devices: One per chip; programs can be compiled for them but not run.
-    mesh: The mesh of all devices, data x model; None for one device.
-  """
-
-  name: str
+  name: str  # as 'v4:2x2x1'
   chip: chips.Chip
-  devices: Sequence[jax.Device]
-  mesh: jax.sharding.Mesh | None = None
+  devices: Sequence[jax.Device]  # programs are compiled for them and not run
+  mesh: jax.sharding.Mesh | None = None  # of all, data x model; None for one
 
   def replicated(self) -> jax.sharding.Sharding:
     """Return the sharding that replicates an array on every device."""

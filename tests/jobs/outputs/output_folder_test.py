@@ -39,8 +39,8 @@ def _find(folder, settings):
   return folder.find(settings, 'gamma 5', total=3)
 
 
-def _read_part(folder, settings, part='alpha'):
-  return folder.read_part(part, settings, ['value', 'list'], 'alpha')
+def _read_alpha(folder, settings):
+  return folder.read_alpha(settings, ['value', 'list'], 'alpha')
 
 
 def _files(folder):
@@ -129,7 +129,7 @@ class TestResume:
     """A job may be killed while it writes."""
     folder = _make(tmp_path)
     folder.add(_record(0.5))
-    folder.write_part('alpha', _record(0.5), {'value': 0.5, 'list': []})
+    folder.write_alpha(_record(0.5), {'value': 0.5, 'list': []})
     values = dataclasses.asdict(_record(0.5))
     del values['created']
     texts = ['', '{"schema_version": 1, "cre', '12', '{}', json.dumps(values)]
@@ -138,7 +138,7 @@ class TestResume:
         (path,) = (tmp_path / part).iterdir()
         path.write_text(text)
         capsys.readouterr()
-        find = _find if part == 'records' else _read_part
+        find = _find if part == 'records' else _read_alpha
         assert find(folder, _record(0.5)) is None, text
         said = capsys.readouterr().err
         assert f'again, because {path} is damaged\n' in said
@@ -148,11 +148,10 @@ class TestResume:
 
   def test_parts(self, tmp_path):
     values = {'value': 0.5, 'list': [1.0, 2.0]}
-    _make(tmp_path).write_part('alpha', _record(0.5), values)
+    _make(tmp_path).write_alpha(_record(0.5), values)
     later = _make(tmp_path)
-    assert _read_part(later, _record(0.5)) == values
-    assert _read_part(later, _record(0.5, seed=1)) is None
-    assert _read_part(later, _record(0.5), 'beta') is None
+    assert _read_alpha(later, _record(0.5)) == values
+    assert _read_alpha(later, _record(0.5, seed=1)) is None
     # Parts are no results.
     record = _record(0.5)
     later.add(record)
@@ -176,9 +175,9 @@ class TestResume:
     folder = _make(tmp_path / 'output')
 
     def is_found():
-      found = _find(folder, settings), _read_part(folder, settings)
+      found = _find(folder, settings), _read_alpha(folder, settings)
       folder.add(settings)
-      folder.write_part('alpha', settings, {'value': 0.5, 'list': []})
+      folder.write_alpha(settings, {'value': 0.5, 'list': []})
       return [each is not None for each in found]
 
     assert is_found() == [False, False] and is_found() == [True, True]
