@@ -525,7 +525,7 @@ def test_vocabulary_of_the_checkpoint_folder(paths, tmp_path):
     infer._vocabulary(workload, ['-'], None)
   model = open(bulletins.VOCABULARY_FILE, 'rb').read()
   (tmp_path / 'spiece.model').write_bytes(model)
-  found = infer._vocabulary(workload, ['-'], None)
+  found = workload.vocabulary(None)
   assert isinstance(found, vocabularies.SentencePieceVocabulary)
   assert jnp.int32(found.eos_id) == 1
 

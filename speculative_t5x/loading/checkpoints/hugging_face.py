@@ -149,7 +149,8 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     with errors.reading(self.folder / name):
       file_of = dict(self._read_json(name)['weight_map'])
       files = sorted(self._listing.intersection(file_of.values()))
-      held = {x: read_header(self.folder / x) for x in files}
+    held = {x: read_header(self.folder / x) for x in files}
+    with errors.reading(self.folder):  # a file of it may be missing
       return {name: held[file][name] for name, file in file_of.items()}
 
   def _read_json(self, name: str) -> dict[str, Any]:
