@@ -239,6 +239,12 @@ def _count_pairs(
 def _pairs(ids: Sequence[int]) -> np.ndarray:
   """Return one number per token: its context times _MAX_IDS, and itself."""
   ids = np.asarray(ids, np.int64)
+  if ids.size and not 0 <= ids.min() <= ids.max() < _MAX_IDS:
+    wrong = ids.min() if ids.min() < 0 else ids.max()
+    raise ValueError(
+        f'A text has the token {wrong}, which is no id of a vocabulary. Give'
+        ' other texts.'
+    )
   previous = np.concatenate([[_MAX_IDS], ids[:-1]])[: ids.size]
   return previous * _MAX_IDS + ids
 

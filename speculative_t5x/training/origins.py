@@ -14,6 +14,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.networks import network as network_lib
+from speculative_t5x.speculation import ranges
 from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import steps
 
@@ -64,10 +65,16 @@ class Scratch:
   """Random parameters of a network. One that reads features reads the target's.
   """
 
-  config: network_lib.Network
+  config: network_lib.Network | None
   checkpoint_path = None
 
   def make(self, target: Stored, seed: int) -> Made:
+    if self.config is None:
+      raise ranges.ArgumentError(
+          'A draft model from scratch needs its sizes. Set config, as a file of'
+          ' configs/models does.',
+          config=None,
+      )
     network = _for_target(self.config, target.network)
     return draft_kinds.Draft(network), steps.init_params(network, seed)
 

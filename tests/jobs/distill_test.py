@@ -278,6 +278,7 @@ class TestBadInput:
       [
           ({'decodes': []}, 'decodes must be one or several'),
           (_from_scratch(vocab_size=13), '12 tokens .* 13'),
+          ({'draft': origins.Scratch(None)}, 'config'),
           ({'draft': origins.FromTarget([2])}, 'decoder_layers'),
           ({'dropout_rate': 1.0}, 'dropout_rate'),
           (_samples(0.5, 2), 'every 2 steps.* checkpoint_period of 3'),

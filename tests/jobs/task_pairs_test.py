@@ -369,7 +369,7 @@ class TestBadInput:
 
   def test_too_few_examples(self, saved, tmp_path):
     settings = dataclasses.replace(_SETTINGS, num_examples=10_000)
-    with pytest.raises(ValueError, match='mine: .* has 500 examples, and 10000'):
+    with pytest.raises(ValueError, match='mine: .* 500 examples, and 10000'):
       task_pairs.measure(tmp_path, [_pairs(saved, 'mine')], _ALL, settings)
 
 
