@@ -18,6 +18,7 @@ import speculative_t5x
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
 from speculative_t5x.networks import t5
+from speculative_t5x.rules import coupled
 from speculative_t5x.rules import lenience
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -184,3 +185,12 @@ def test_lenience_accepts_all_that_is_possible():
   np.testing.assert_array_equal(aux['accepted'], aux['tested'])
   *_, other = sample(BASE)
   assert np.sum(aux['target_calls']) < np.sum(other['target_calls'])
+
+
+def test_coupled_samples_are_those_of_plain_sampling():
+  options = {**BASE, 'rule': coupled.CoupledGumbel(), 'topp': 0.9}
+  found = compiled(sample)(options)
+  expected = compiled(sample_plainly)(options)
+  np.testing.assert_array_equal(found[0], expected[0])
+  np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
+  assert np.sum(found[2]['target_calls']) < np.sum(found[2]['tokens'])

@@ -30,6 +30,7 @@ from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import noise
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import score_order
@@ -383,7 +384,10 @@ class TokenDecoder:
     return self._call(self._jit_traced, self._speculative_args(request))[2]
 
   def plain(self, request: requests_lib.Request) -> Decoded:
-    """Decode by the target alone, one token per call."""
+    """Decode by the target alone, one token per call.
+
+    Under a coupled rule of the request its samples are those of `speculative`.
+    """
     return self._call(self._jit_plain, self._plain_args(request))
 
   def compile_speculative(
@@ -506,6 +510,7 @@ class TokenDecoder:
         nothing.Nothing(),
         None,
         request.sampling,
+        noise.plain_rule(request.rule),
         rescale_log_probs=self.options.rescale_log_probs,
     )
     return _decoded(*self._decode(setup, outcome_lib.NOTHING, request))

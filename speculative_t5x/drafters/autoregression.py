@@ -98,7 +98,7 @@ def draft(
     logits, cache = decode(drafted.cache, tokens, start, at)
     probs = sampling_lib.standardize(logits[:, 0], view.sampling)
     step = drafted.num_steps
-    token = sampling_lib.draw(probs, uniforms[step])
+    token = view.draw(probs, uniforms[step])
     lengths = drafted.lengths + drafted.is_open.astype(jnp.int32)
     continues, progress = view.continues(drafted.progress, logits[:, 0], token)
     put = lambda all, one: lax.dynamic_update_index_in_dim(

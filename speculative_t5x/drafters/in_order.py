@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import uniforms as uniforms_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,17 +68,16 @@ class InOrder:
   def propose(
       self, params, memory, state, view: contracts.View
   ) -> tuple[contracts.Draft, Any, contracts.Cache]:
-    counts = [each.num_uniforms for each in self.drafters]
-    uniforms = view.uniforms.split(*counts)
+    uniforms = view.uniforms.of_drafters(self.drafters)
     # A later drafter may want nothing, and an earlier one falls behind it.
     view = view._replace(wants_always=False)
     draft, states = None, []
-    for drafter, own, memory_of, before, values in zip(
+    for drafter, own, memory_of, before, drawn_by in zip(
         self.drafters, params, memory, state, uniforms, strict=True
     ):
-      name = f'The drafter {type(drafter).__name__}'
-      seen = view if draft is None else self._after(draft, view)
-      seen = seen._replace(uniforms=uniforms_lib.Uniforms(values, name))
+      seen = view._replace(uniforms=drawn_by)
+      if draft is not None:
+        seen = self._after(draft, seen)
       more, after, cache = drafter.propose(own, memory_of, before, seen)
       more = more.replace(lengths=jnp.clip(more.lengths, 0, seen.num_wanted))
       draft = more if draft is None else join(draft, more)
@@ -106,6 +104,7 @@ class InOrder:
         num_tokens=view.num_tokens + draft.lengths,
         num_pending=view.num_pending + draft.lengths,
         num_wanted=jnp.where(jnp.any(is_end, axis=1), 0, num_wanted),
+        uniforms=view.uniforms.after(draft.lengths),
     )
 
 

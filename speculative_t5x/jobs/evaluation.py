@@ -74,8 +74,8 @@ def evaluate(
     One run record per temperature.
   Raises:
     ValueError: for input that cannot be decoded as configured.
-    greedy.MismatchError: if greedy outputs differ by more than rounding. The
-      results are written nevertheless.
+    greedy.MismatchError: if greedy outputs, or samples of a coupled rule,
+      differ by more than rounding. The results are written nevertheless.
   """
   arguments.check_counts(
       gamma=gamma,
@@ -235,9 +235,7 @@ class _Evaluation:
     runs = run()
     for decoded in itertools.chain(*(each.decoded for each in runs)):
       token_decoder.check(decoded)
-    counted = None
-    if samplings.target.is_greedy and self.workload.rule.is_lossless:
-      counted = greedy.compare(self.decoder, batches, *runs)
+    counted = greedy.compare(self.decoder, batches, *runs)
     sides, values = {}, {'greedy': counted and dataclasses.asdict(counted)}
     for name, each in zip(_SIDES, runs, strict=True):
       sides[name] = predictions_lib.read(

@@ -132,15 +132,12 @@ class Measurements:
         )
         values = task_metrics.compute(examples, read.best, read.aux_values)
         qualities.append(task_metrics.quality(values))
-      counted = None
-      if samplings.target.is_greedy and workload.rule.is_lossless:
-        counted = greedy.compare(decoder, requests, *runs)
       record = dataclasses.replace(
           record,
           truncated_inputs=examples.num_truncated,
           unknown_inputs=examples.num_unknown,
           quality=run_record.BothRuns(*qualities),
-          greedy=counted,
+          greedy=greedy.compare(decoder, requests, *runs),
       )
     record = walltimes.add_alpha(record, alpha, workload.rule)
     folder.add(record)

@@ -118,7 +118,10 @@ class Alpha:
 
 @dataclasses.dataclass(frozen=True)
 class Greedy:
-  """Rows by how their greedy outputs compare with plain decoding."""
+  """Rows by how their outputs compare with plain decoding.
+
+  They are greedy outputs, or samples of a coupled rule.
+  """
 
   identical: int
   near_tie: int

@@ -9,6 +9,8 @@ from etils import epy
 
 __all__ = [
     'BlockVerification',
+    'Coupled',
+    'CoupledGumbel',
     'ExactMatch',
     'Lenience',
     'RejectionSampling',
@@ -18,6 +20,8 @@ __all__ = [
 
 with epy.lazy_api_imports(globals()):
   from speculative_t5x.rules.block import BlockVerification
+  from speculative_t5x.rules.coupled import Coupled
+  from speculative_t5x.rules.coupled import CoupledGumbel
   from speculative_t5x.rules.exact_match import ExactMatch
   from speculative_t5x.rules.lenience import make_rule as Lenience
   from speculative_t5x.rules.rejection_sampling import RejectionSampling

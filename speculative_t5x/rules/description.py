@@ -11,20 +11,23 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
 
-def check(rule: contracts.Rule) -> None:
+def check(rule: contracts.Rule | contracts.CoupledRule) -> None:
   """Check that something given as a rule is one.
 
   Raises:
     ValueError: for anything else, such as a class or a name, and for a rule
       that is not a pytree.
   """
-  needed = 'name', 'is_lossless', '__call__'
-  if isinstance(rule, type) or not all(hasattr(rule, x) for x in needed):
+  is_named = all(hasattr(rule, x) for x in ('name', 'is_lossless'))
+  # One with both would be taken for a coupled rule, whatever it accepts.
+  is_either = callable(rule) != hasattr(rule, 'draw')
+  if isinstance(rule, type) or not is_named or not is_either:
     raise ranges.ArgumentError(
-        'rule must be an object with name, is_lossless and __call__, as'
-        f' contracts.Rule says, got {rule!r}. Use verification.TOKENWISE'
-        ' or a rule of speculative_t5x.rules, with parentheses; gin files of'
-        ' rules are in configs/rules.',
+        'rule must be an object with name, is_lossless and either __call__, as'
+        ' contracts.Rule says, or draw, as contracts.CoupledRule says, got'
+        f' {rule!r}. Use verification.TOKENWISE or a rule of'
+        ' speculative_t5x.rules, with parentheses; gin files of rules are in'
+        ' configs/rules.',
         rule=rule,
     )
   if jax.tree_util.all_leaves([rule]):

@@ -14,7 +14,7 @@ slots (positions of a cache).
 
 from collections.abc import Callable
 import dataclasses
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from flax import struct
 import jax
@@ -221,7 +221,8 @@ class View(NamedTuple):
     num_wanted: [rows] int32 in [0, gamma]. The most draft tokens that are
       worth having in this step: what the policy asks for, up to the limit; 0 in
       rows that have ended.
-    uniforms: Uniforms of the drafter, `num_uniforms` per row.
+    uniforms: Uniforms of the drafter, `num_uniforms` per row; under a coupled
+      rule those of the next positions, one each.
     sampling: Turns a draft model's logits into a distribution.
     target: The target, for drafters that share it.
     last_outcome: `outcome.Outcome` of the previous step. Before the first one
@@ -237,6 +238,9 @@ class View(NamedTuple):
     wants_always: Whether this drafter alone drafts, and in every step as many
       tokens as each row that has not ended may have (static). Then some row
       wants a token, and a network was fed all but what the last step drew.
+    draw: Draws tokens, [...], from distributions, [..., vocab], and uniforms,
+      [..., 2]: as `sampling.draw`, or as a coupled rule does. Under that a
+      drafter that draws otherwise has fewer tokens accepted.
   """
 
   sequences: jax.Array
@@ -252,6 +256,7 @@ class View(NamedTuple):
       drafts_on
   )
   wants_always: bool = False
+  draw: Callable[[jax.Array, jax.Array], jax.Array] = sampling_lib.draw
 
 
 class ModelCall(NamedTuple):
@@ -384,6 +389,36 @@ class Rule(Protocol):
       scores: What the target says of the block.
       draft: Cut at its first end of sequence and at the length limit.
       accept_uniforms: [rows, gamma] floats in [0, 1), one per draft token.
+    """
+
+
+@runtime_checkable
+class CoupledRule(Protocol):
+  """How every token of a position is drawn from the noise of the position.
+
+  It takes the place of a `Rule`. The noise is keyed by row and position, and
+  the drafter draws from it as the target does. A draft token is accepted if and
+  only if it is the target's own draw, which is emitted otherwise: `noise`
+  does that, and a coupled rule has no say in it, because noise that target and
+  drafter share is exact under no other test.
+
+  Attributes:
+    name: Name for the record.
+    is_lossless: True.
+  """
+
+  name: str
+  is_lossless: bool
+
+  def draw(self, probs: jax.Array, uniforms: jax.Array) -> jax.Array:
+    """Draw tokens, so that similar distributions often draw the same one.
+
+    Args:
+      probs: [..., vocab], standardized. Without a positive value any token will
+        do.
+      uniforms: [..., 2] random bits, see `uniforms`.
+    Returns:
+      Tokens [...] int32, with probability `probs` over the uniforms.
     """
 
 

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps in one compiled loop, until rows have ended, and refilling rows.
 
-The uniforms of a row's k-th target call are drawn from the row's key and k.
-They never depend on the position, because a position is sampled again after a
-rejection and needs new uniforms.
+The uniforms of a step are drawn from the row's key and the number of its target
+call, or under a coupled rule its positions: see `noise`.
 
 Legend: rows, examples, length (of the longest output), calls (target calls).
 """
@@ -108,11 +107,8 @@ def advance(
     The run, and the work of these steps.
   """
   # Drawn before the loop: then a step costs a lookup and no hashing.
-  first_calls = run.state.num_calls
-  table = uniform_table(
-      run.batch.keys, first_calls, max_steps, step_lib.num_uniforms(setup)
-  )
-  num_rows, widths = first_calls.shape[0], step_lib.widths(setup)
+  table = setup.noise.table(run.batch.keys, run.state, max_steps)
+  num_rows, widths = run.state.num_calls.shape[0], step_lib.widths(setup)
   # Rows that fill the batch count as ended from the start.
   enough = num_rows if until is None else jnp.minimum(until, num_rows)
 
@@ -122,8 +118,7 @@ def advance(
 
   def body(carry):
     state, kept, work = carry
-    # Call 7 of a row that had made 5 calls before this loop is entry 2.
-    uniforms = uniforms_at(table, state.num_calls - first_calls)
+    uniforms = setup.noise.look_up(table, run.state, state)
     state, outcome = step_lib.step(setup, run.batch, state, uniforms)
     return state, fold.update(kept, outcome), work.add(outcome, widths)
 
@@ -223,26 +218,3 @@ def _check_entries(array: jax.Array, count: int) -> None:
         f' {count} entries. Start both runs with the same number of rows per'
         ' example, and keep one entry per row: COUNTING does, TRACING does not.'
     )
-
-
-def uniform_table(
-    keys: jax.Array, first_calls: jax.Array, num_calls: int, count: int
-) -> jax.Array:
-  """Draw the uniforms of the next calls of each row.
-
-  They are random bits [num_calls, rows, count, 2] uint32, see `uniforms`; a
-  row's first call has the number `first_calls` [rows].
-  """
-  calls = first_calls + jnp.arange(num_calls, dtype=jnp.int32)[:, None]
-
-  def draw(key, call):
-    key = jax.random.fold_in(key, call)
-    return jax.random.bits(key, (count, 2), jnp.uint32)
-
-  return jax.vmap(jax.vmap(draw), (None, 0))(keys, calls)
-
-
-def uniforms_at(table: jax.Array, calls: jax.Array) -> jax.Array:
-  """Return what each row uses at its own call [rows], [rows, count, 2]."""
-  index = calls[None, :, None, None]
-  return jnp.take_along_axis(table, index, axis=0)[0]

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import noise as noise_lib
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
@@ -30,7 +31,7 @@ class Setup(NamedTuple):
     draft_params: Parameters of the drafter, or None.
     draft_sampling: Sampling of drafters that draw from logits; any will do, the
       closer to `sampling` the better.
-    rule: Decides which draft tokens are accepted.
+    rule: Decides which draft tokens are accepted; randomness comes with it.
     policy: Decides how many draft tokens are wanted.
     rescale_log_probs: Whether to score under the distribution sampled from
       (True, T5X's default) or under the model's own (False, and always by a
@@ -43,9 +44,14 @@ class Setup(NamedTuple):
   drafter: contracts.Drafter
   draft_params: contracts.Params
   draft_sampling: sampling_lib.Sampling
-  rule: contracts.Rule = verification.TOKENWISE
+  rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE
   policy: contracts.DraftLengthPolicy = draft_length.Fixed()
   rescale_log_probs: bool = True
+
+  @property
+  def noise(self) -> noise_lib.ByCall | noise_lib.ByPosition:
+    """The randomness of the steps."""
+    return noise_lib.of(self.rule, self.drafter)
 
 
 @struct.dataclass

@@ -22,14 +22,7 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.speculation import uniforms as uniforms_lib
 from speculative_t5x.speculation import widths as widths_lib
-
-
-def num_uniforms(setup: state_lib.Setup) -> int:
-  """Return how many uniforms a step uses per row."""
-  drafter = setup.drafter
-  return drafter.num_uniforms + drafter.max_draft_tokens + 1
 
 
 class _Verified(NamedTuple):
@@ -65,14 +58,13 @@ def step(
   Args:
     batch: What the rows have read. The keys are not used here.
     state: Rows that have ended stay as they are.
-    uniforms: [rows, num_uniforms(setup), 2] random bits, see `uniforms`: the
-      drafter's, one per draft token for the rule, and one for the token that it
-      draws.
+    uniforms: [rows, count, 2] random bits, of which `noise` says how many and
+      what for.
   Returns:
     The next state, and what happened.
   Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
   """
-  drafter_uniforms, *rule_uniforms = _divide(setup, uniforms)
+  drafter_uniforms, rule_uniforms = setup.noise.divide(uniforms)
   draft, draft_state, target_cache = _draft(
       setup, batch, state, drafter_uniforms
   )
@@ -108,7 +100,7 @@ def drafted(
     uniforms: jax.Array,
 ) -> contracts.Draft:
   """Return the draft of a `step`, cut to the tokens that can be accepted."""
-  own, *_ = _divide(setup, uniforms)
+  own, _ = setup.noise.divide(uniforms)
   draft, *_ = _draft(setup, batch, state, own)
   return _cut(setup, draft)
 
@@ -135,7 +127,7 @@ def _verify(
     batch: state_lib.Batch,
     state: state_lib.State,
     draft: contracts.Draft,
-    uniforms: tuple[jax.Array, jax.Array],
+    uniforms: Any,
     width: int,
     target_cache: contracts.Cache,
 ) -> tuple[contracts.Cache, _Verified]:
@@ -143,7 +135,6 @@ def _verify(
 
   What comes after them in a block belongs to no draft token.
   """
-  accept_uniforms, draw_uniforms = uniforms
   gamma = draft.tokens.shape[1]
   # Width 3 of gamma 4: the decoder is fed the last committed token and two
   # draft tokens, `y a b`, and gives the distributions of three tokens.
@@ -164,13 +155,9 @@ def _verify(
   # the draft token at index i is judged by position i, and the token that is
   # drawn after n accepted ones comes from position n.
   probs = sampling_lib.standardize(logits, setup.sampling)
-  verdict = setup.rule(
-      contracts.Scores(logits, probs, setup.sampling),
-      short,
-      uniforms_lib.coins(accept_uniforms[:, : width - 1], probs.dtype),
+  num_accepted, next_token = setup.noise.decide(
+      contracts.Scores(logits, probs, setup.sampling), short, uniforms
   )
-  next_token = sampling_lib.draw(verdict.next_weights, draw_uniforms)
-  num_accepted = verdict.num_accepted
   tokens = _block_tokens(short, num_accepted, next_token)
   # A rule that is not lossless may accept tokens that the distribution sampled
   # from rules out, which would have no score under it.
@@ -180,20 +167,6 @@ def _verify(
   padding = ((0, 0), (0, gamma + 1 - width))
   log_probs = jnp.pad(log_probs, padding)
   return target_cache, _Verified(num_accepted, next_token, log_probs)
-
-
-def _divide(
-    setup: state_lib.Setup, uniforms: jax.Array
-) -> tuple[uniforms_lib.Uniforms, jax.Array, jax.Array]:
-  """Return uniforms of the drafter, of acceptance and of the draw."""
-  drafter = setup.drafter
-  for_drafter, accept, draw = uniforms_lib.Uniforms(uniforms, 'A step').split(
-      drafter.num_uniforms, drafter.max_draft_tokens, 1
-  )
-  own = uniforms_lib.Uniforms(
-      for_drafter, f'The drafter {type(drafter).__name__}'
-  )
-  return own, accept, draw[:, 0]
 
 
 def _draft(setup, batch, state, uniforms):
@@ -229,6 +202,7 @@ def _view(setup, batch, state, uniforms) -> contracts.View:
       ),
       continues=functools.partial(_continues, setup, state),
       wants_always=setup.policy.is_constant,
+      draw=setup.noise.draw,
   )
 
 

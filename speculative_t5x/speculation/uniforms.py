@@ -5,8 +5,11 @@
 A uniform is 64 random bits: an array [..., 2] of uint32 words. `sampling.draw`
 takes it as it is, and `coins` makes a float of it.
 
-Legend: rows, count (uniforms per row).
+Legend: rows, count (uniforms per row), gamma (draft tokens per block).
 """
+
+from collections.abc import Sequence
+from typing import Any
 
 from flax import struct
 import jax
@@ -50,6 +53,58 @@ class Uniforms:
         lax.slice_in_dim(self.values, end - count, end, axis=1)
         for end, count in zip(ends, counts, strict=True)
     )
+
+  def of_drafters(self, drafters: Sequence[Any]) -> tuple['Uniforms', ...]:
+    """Return the uniforms of each `contracts.Drafter`, by what it declares."""
+    values = self.split(*(each.num_uniforms for each in drafters))
+    return tuple(map(Uniforms, values, map(user_name, drafters)))
+
+  def after(self, lengths: jax.Array) -> 'Uniforms':
+    """Return the uniforms of a drafter that goes on after drafts, [rows]."""
+    del lengths  # of each call, whatever was drafted before
+    return self
+
+
+@struct.dataclass
+class PositionUniforms(Uniforms):
+  """The uniforms of a row's next positions, which all that draw there share.
+
+  Attributes:
+    values: [rows, gamma + 1, 2] uint32, from the first position on.
+    count: As many per row as the drafter declares (static).
+  """
+
+  count: int = struct.field(pytree_node=False)
+
+  def split(self, *counts: int) -> tuple[jax.Array, ...]:
+    # A drafter that declares more than one per draft token has the last one
+    # several times: a draft token is accepted if the target draws it, whatever
+    # it was drawn from.
+    missing = max(self.count - self.values.shape[1], 0)
+    padding = ((0, 0), (0, missing), (0, 0))
+    values = jnp.pad(self.values[:, : self.count], padding, mode='edge')
+    return Uniforms(values, self.user).split(*counts)
+
+  def of_drafters(self, drafters: Sequence[Any]) -> tuple[Uniforms, ...]:
+    return tuple(
+        self.replace(user=user_name(each), count=each.num_uniforms)
+        for each in drafters
+    )
+
+  def after(self, lengths: jax.Array) -> Uniforms:
+    # Draft a b of the positions 5 and 6: who goes on begins with the uniform of
+    # position 7, which is at index 2.
+    last = self.values.shape[1] - 1
+    index = lengths[:, None] + jnp.arange(last + 1, dtype=lengths.dtype)
+    index = jnp.minimum(index, last)[..., None]
+    return self.replace(
+        values=jnp.take_along_axis(self.values, index, axis=1)
+    )
+
+
+def user_name(drafter: Any) -> str:
+  """Return what messages call a drafter that uses uniforms."""
+  return f'The drafter {type(drafter).__name__}'
 
 
 def coins(

@@ -43,7 +43,7 @@ def drafts(
 
   def propose(asked: Sequence[Draft], rest: float = 0.5) -> contracts.Draft:
     rows = np.array([each.row for each in asked])
-    uniforms = np.full((len(asked), program.num_uniforms), rest)
+    uniforms = np.full((len(asked), program.num_uniforms(rule)), rest)
     for row, each in zip(uniforms, asked):
       row[: len(each.uniforms)] = each.uniforms
     proposed = program.draft(

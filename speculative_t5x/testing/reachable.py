@@ -127,15 +127,15 @@ def reach(
   found = [{} for _ in examples]
   num_paths, lengths = 0, set()
   while len(examples):
-    _check_rows(program, rule, examples, state)
+    check_rows(program, rule, examples, state)
     rows, own, uniforms = _paths(program, rule, examples, state, enumerator)
     num_paths += len(rows)
     examples, weights = examples[rows], weights[rows] * own
     before = step_programs.take(state, rows)
     state = program.step(rule, examples, before, uniforms)
-    lengths |= _chosen_lengths(program, examples, state.outcome)
+    lengths |= chosen_lengths(program, examples, state.outcome)
     merged = {}
-    for row, key in enumerate(_keys(examples, state)):
+    for row, key in enumerate(keys(examples, state)):
       if state.has_ended[row]:
         output = tuple(state.sequences[row, : state.num_tokens[row]].tolist())
         own = found[examples[row]]
@@ -148,7 +148,7 @@ def reach(
   return Reached(found, num_paths, lengths)
 
 
-def _chosen_lengths(program, examples, outcome) -> set[int]:
+def chosen_lengths(program, examples, outcome) -> set[int]:
   """See `Reached.lengths`."""
   drafter, target = program.pair.drafter, program.pair.target
   gamma = drafter.max_draft_tokens
@@ -159,7 +159,7 @@ def _chosen_lengths(program, examples, outcome) -> set[int]:
   return set(outcome.num_drafted[is_chosen].tolist())
 
 
-def _keys(examples, state) -> list[bytes]:
+def keys(examples, state) -> list[bytes]:
   """Return what tells states apart: all of a row but caches and score."""
   own = jax.tree.leaves((state.draft_state, state.policy_state))
   columns = [examples, state.sequences, state.num_tokens]
@@ -206,7 +206,7 @@ def exact_distributions(
   ]
 
 
-def _check_rows(program, rule, examples, state) -> None:
+def check_rows(program, rule, examples, state) -> None:
   """Step some rows beside others, and again beside others in another order."""
   # Those beside them are as different as the states are.
   short, long = np.argmin(state.num_tokens), np.argmax(state.num_tokens)
@@ -215,7 +215,7 @@ def _check_rows(program, rule, examples, state) -> None:
   for seed in range(_ROUNDS):
     rng = np.random.default_rng(seed)
     own = rng.integers(0, len(examples), _HALF)
-    own_uniforms = rng.random((_HALF, program.num_uniforms))
+    own_uniforms = rng.random((_HALF, program.num_uniforms(rule)))
     results = []
     for beside in (short, long):
       order = rng.permutation(2 * _HALF)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import noise
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
@@ -73,11 +74,9 @@ class Program:
     drafter = type(self.pair.drafter).__name__
     return f'The drafter {drafter} with the policy {self.policy.name}'
 
-  @property
-  def num_uniforms(self) -> int:
-    """How many uniforms a step uses per row."""
-    drafter = self.pair.drafter
-    return drafter.num_uniforms + drafter.max_draft_tokens + 1
+  def num_uniforms(self, rule: contracts.Rule) -> int:
+    """Return how many uniforms a step uses per row."""
+    return noise.of(rule, self.pair.drafter).num_uniforms
 
   def start(
       self,

@@ -294,7 +294,7 @@ class TestGreedy:
       return decoded.replace(sequences=decoded.sequences.at[0, 2].set(wrong))
 
     monkeypatch.setattr(ran.decoder, 'speculative', one_wrong_token)
-    with pytest.raises(greedy.MismatchError, match='2 greedy outputs'):
+    with pytest.raises(greedy.MismatchError, match='2 outputs'):
       again(temperature=0.0)
     (written,) = workloads.read(tmp_path / 'results.jsonl')
     assert written['greedy'] == {'identical': 4, 'near_tie': 0, 'mismatch': 2}

@@ -4,6 +4,7 @@
 
 import functools
 
+import jax
 import numpy as np
 import pytest
 
@@ -17,6 +18,7 @@ from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.rules import coupled
 from tests import compilation
 from tests import exhaustive
 from tests import tiny
@@ -159,6 +161,14 @@ class TestOutputs:
     assert len(np.unique(found.sequences, axis=0)) > 4
     found = pairs.decode(pairs.decoder(shape), way, 1.0)
     assert_same_rows(found, alone(way, 1.0), most=1)
+
+  def test_samples_of_a_coupled_rule(self):
+    """Those of plain decoding on one device."""
+    decoder = pairs.decoder((4, 2))
+    request = pairs.request(1.0).replace(rule=coupled.Coupled())
+    found = jax.device_get(decoder.speculative(request))
+    assert_same_rows(found, alone('plain', 1.0), most=1)
+    assert found.statistics.accepted_histogram[:, 1:].sum() > 0
 
   def test_one_row(self):
     """The batch axis is left out for a single row."""

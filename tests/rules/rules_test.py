@@ -14,13 +14,16 @@ from speculative_t5x import testing
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.drafters import drafting
+from speculative_t5x.research.measurement import greedy
 from speculative_t5x.rules import block
+from speculative_t5x.rules import coupled
 from speculative_t5x.rules import description
 from speculative_t5x.rules import exact_match
 from speculative_t5x.rules import lenience
 from speculative_t5x.rules import rejection_sampling
 from speculative_t5x.rules import typical_acceptance
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import noise
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
 from tests import exhaustive
@@ -196,28 +199,52 @@ LENIENCE = 'lenience(lenience=0.0)'
 REPEAT_LAST = drafting.Drafting(repeat_last.RepeatLast, 'repeat_last')
 
 
-def test_eval_with_lenience(tmp_path, capsys):
-  """Its greedy outputs differ, and need not equal those of plain decoding."""
-  checkpoints.save(tmp_path / 'target', 1, tiny.params(workloads.CONFIG))
+def run_eval(folder, rule):
+  """Run the eval job at two temperatures; return its records."""
+  checkpoints.save(folder / 'target', 1, tiny.params(workloads.CONFIG))
   evaluation.evaluate(
       drafter=REPEAT_LAST,
       **workloads.job_arguments(
-          checkpoint_path=str(tmp_path / 'target'),
-          output_dir=str(tmp_path / 'output'),
+          checkpoint_path=str(folder / 'target'),
+          output_dir=str(folder / 'output'),
           num_examples=4,
           batch_size=2,
           gamma=3,
-          rule=lenience.make_rule(0.0),
+          rule=rule,
           temperature=(0.0, 1.0),
       ),
   )
-  for record in workloads.read(tmp_path / 'output/results.jsonl'):
+  return workloads.read(folder / 'output/results.jsonl')
+
+
+def test_eval_with_lenience(tmp_path, capsys):
+  """Its greedy outputs differ, and need not equal those of plain decoding."""
+  for record in run_eval(tmp_path, lenience.make_rule(0.0)):
     assert record['verification'] == {'rule': LENIENCE, 'lenience': 0.0}
     assert record['lossless'] is False
     assert record['greedy'] is None
     assert record['accepted_per_tested'] == 1
   shown = ' '.join(capsys.readouterr().out.split())
   assert f'rule {LENIENCE}, not lossless' in shown
+
+
+@pytest.mark.parametrize(
+    'rule', [coupled.Coupled(), coupled.CoupledGumbel()], ids=by_name
+)
+def test_eval_compares_coupled_samples(rule, tmp_path, capsys):
+  for record in run_eval(tmp_path, rule):
+    assert record['verification']['rule'] == rule.name
+    assert record['greedy'] == dict(identical=4, near_tie=0, mismatch=0)
+  assert 'all 4 samples are identical' in capsys.readouterr().out
+  for row in workloads.read(tmp_path / 'output/predictions.jsonl'):
+    assert row['speculative_tokens'] == row['baseline_tokens']
+
+
+def test_eval_finds_other_samples(tmp_path, monkeypatch):
+  """As of a coupled rule where plain decoding draws by another."""
+  monkeypatch.setattr(noise, 'plain_rule', lambda _: verification.TOKENWISE)
+  with pytest.raises(greedy.MismatchError, match='4 outputs differ'):
+    run_eval(tmp_path, coupled.CoupledGumbel())
 
 
 def test_option_of_decode():

@@ -19,6 +19,7 @@ from speculative_t5x.rules import lenience
 from speculative_t5x.rules import typical_acceptance
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop as loop_lib
+from speculative_t5x.speculation import noise
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import simulated_acceptance
@@ -313,12 +314,12 @@ def test_keys_are_threefry_whatever_the_default():
   jax.config.update('jax_default_prng_impl', 'unsafe_rbg')
   try:
     keys = make()
-    uniforms = loop_lib.uniform_table(keys, jnp.arange(6), 2, 4)
+    uniforms = noise.uniform_table(keys, jnp.arange(6), 2, 4)
   finally:
     jax.config.update('jax_default_prng_impl', before)
   np.testing.assert_array_equal(
       jax.random.key_data(keys), jax.random.key_data(expected)
   )
   np.testing.assert_array_equal(
-      uniforms, loop_lib.uniform_table(expected, jnp.arange(6), 2, 4)
+      uniforms, noise.uniform_table(expected, jnp.arange(6), 2, 4)
   )

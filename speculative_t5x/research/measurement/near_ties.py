@@ -8,7 +8,8 @@ two most likely tokens are almost equally likely (a near tie); any other
 difference is a bug. Therefore all paths are run on this device up to the
 position at which the outputs first differ, and the margin of the decision there
 is compared with the difference between the paths. `docs/correctness.md` defines
-both, for greedy outputs and for samples of plain decoding.
+both, for greedy outputs and for samples of plain decoding, which those of a
+coupled rule are.
 
 Legend: vocab, length (of the outputs), paths (ways to compute the same logits).
 """
@@ -22,7 +23,8 @@ import numpy as np
 
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.speculation import loop
+from speculative_t5x.rules import coupled
+from speculative_t5x.speculation import noise
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 
@@ -36,7 +38,7 @@ class Kind(enum.StrEnum):
   """What was decided."""
 
   ARGMAX = 'argmax'  # the likeliest token, at temperature 0
-  DRAW = 'draw'  # a token of plain decoding, by a uniform
+  DRAW = 'draw'  # a token of plain decoding, by its uniform
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,10 +63,11 @@ class Difference:
   logits: tuple[tuple[float, float], tuple[float, float]]
   # How far the decision is from being the other one. At temperature 0 the
   # difference of the two logits, else the distance of the uniform from the
-  # farther of the two tokens' intervals of the inverse CDF.
+  # farther of the two tokens' intervals of the inverse CDF; with Gumbel noise
+  # the difference of p over an exponential number, the largest of which wins.
   margin: float
   # Largest difference between paths of what the margin is measured in: logits
-  # at temperature 0, else ends of intervals.
+  # at temperature 0, else ends of intervals, or p over an exponential number.
   path_difference: float
 
   @property
@@ -87,13 +90,17 @@ def compare(
     plain_sequences: np.ndarray,
     speculative_sequences: np.ndarray,
 ) -> list[Difference]:
-  """Return a difference per row whose greedy outputs, [rows, length], differ.
+  """Return a difference per row whose outputs, [rows, length], differ.
+
+  They are argmax, or the samples of a coupled rule.
   """
+  is_greedy = request.sampling.is_greedy
+  explain_row = explain if is_greedy else explain_sample
   both = np.stack([plain_sequences, speculative_sequences], axis=1)
   found = []
   for index in np.flatnonzero(np.any(both[:, 0] != both[:, 1], axis=1)):
     rows = [Row(decoder, request, int(index), way) for way in (False, True)]
-    found.append(explain(*rows, both[index]))
+    found.append(explain_row(*rows, both[index]))
   return found
 
 
@@ -120,26 +127,57 @@ def explain(first: Row, second: Row, sequences: np.ndarray) -> Difference:
 def explain_sample(
     first: Row, second: Row, sequences: np.ndarray
 ) -> Difference:
-  """Return where two plain samples of a row first differ, and how closely.
+  """Return where two samples of a row first differ, and how closely.
 
-  As `explain`; both runs decoded with the same seed and sampling.
+  As `explain`; both runs decoded plainly or by a coupled rule, with the same
+  seed, sampling and coupled rule.
   """
   position = first_difference(sequences)
   tokens = sequences[:, position].tolist()
   logits = path_logits(first, second, sequences[0], position)
-  probs = _standardize(jnp.asarray(logits, jnp.float32), first.request.sampling)
-  ends = np.cumsum(np.asarray(probs, np.float64), axis=-1)
-  ends /= ends[:, -1:]
+  probs = np.asarray(
+      _standardize(jnp.asarray(logits, jnp.float32), first.request.sampling),
+      np.float64,
+  )
   uniform = _uniform(first, position)
+  is_gumbel = isinstance(first.request.rule, coupled.CoupledGumbel)
+  find = _by_gumbel if is_gumbel else _by_inverse_cdf
+  margin, path_difference = find(tokens, probs, uniform)
   return Difference(
       first.index,
       position,
       Kind.DRAW,
       tuple(tokens),
       logits_of(tokens, logits),
-      margin=max(_distance_to_drawing(x, uniform, ends[0]) for x in tokens),
-      path_difference=largest_difference(ends) + _ROUNDING,
+      margin,
+      path_difference,
   )
+
+
+def _by_inverse_cdf(
+    tokens: list[int], probs: np.ndarray, uniform: tuple[float, float]
+) -> tuple[float, float]:
+  """Return the margin and the path difference of `sampling.draw`.
+
+  The probabilities are [paths, vocab].
+  """
+  ends = np.cumsum(probs, axis=-1)
+  ends /= ends[:, -1:]
+  margin = max(_distance_to_drawing(x, uniform, ends[0]) for x in tokens)
+  return margin, largest_difference(ends) + _ROUNDING
+
+
+def _by_gumbel(
+    tokens: list[int], probs: np.ndarray, uniform: tuple[float, float]
+) -> tuple[float, float]:
+  """As `_by_inverse_cdf`, of the draw of `coupled.CoupledGumbel`."""
+  words = (np.array(uniform) * 2**32).astype(np.uint32)
+  times = coupled.exponentials(words, probs.shape[-1], jnp.float32)
+  # The largest wins. A token that only one path rules out differs by all of it.
+  rates = probs / np.asarray(times, np.float64)
+  margin = float(np.max(rates[0]) - np.min(rates[0, tokens]))
+  rounding = _ROUNDING * float(np.max(rates))
+  return margin, largest_difference(rates) + rounding
 
 
 def _uniform(row: Row, position: int) -> tuple[float, float]:
@@ -153,7 +191,7 @@ def _uniform(row: Row, position: int) -> tuple[float, float]:
   )
   # Each call writes one token and has one uniform.
   key, call = keys[row.index : row.index + 1], jnp.full((1,), position)
-  table = loop.uniform_table(key, call, 1, 1)
+  table = noise.uniform_table(key, call, 1, 1)
   words = np.asarray(table)[0, 0, 0].astype(np.float64)
   return tuple((words / 2**32).tolist())
 

@@ -21,7 +21,7 @@ from speculative_t5x.drafters import nothing
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
-from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import noise
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import widths
@@ -199,7 +199,7 @@ class PartPrograms:
     def steps(num_steps, shared, draft_params, batch, state):
       params, request, table = shared
       setup = self._setup(drafter, params, draft_params, request)
-      count = step_lib.num_uniforms(setup)
+      count = setup.noise.num_uniforms
 
       def body(i, state):
         # Rewound: all rows stand at the timed position.
@@ -209,7 +209,7 @@ class PartPrograms:
             num_calls=fill(state.num_calls, i % length),
             has_ended=fill(state.has_ended, False),
         )
-        uniforms = loop.uniforms_at(table, state.num_calls)[:, :count]
+        uniforms = noise.uniforms_at(table, state.num_calls)[:, :count]
         return step_lib.step(setup, batch, state, uniforms)[0]
 
       return lax.fori_loop(0, num_steps, body, state)
@@ -241,6 +241,7 @@ class PartPrograms:
     drafter = self.decoder.make_drafter(gamma)
     length = self.decoder.options.max_tokens
     width = min(gamma, length)
+    draw = noise.of(request.rule, drafter).draw
 
     def body(i, carry):
       state, cache, sequences = carry
@@ -256,7 +257,7 @@ class PartPrograms:
           draft_params,
           batch.draft_memory,
           state,
-          view._replace(wants_always=True),  # as in the loop of `_setup`
+          view._replace(wants_always=True, draw=draw),  # as by `_setup`
       )
       # The next draft must depend on this one, or it could be hoisted.
       tokens = draft.tokens[:, :width]

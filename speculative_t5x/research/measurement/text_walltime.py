@@ -92,9 +92,7 @@ def measure(
         f'gamma {gamma}',
     )
     record = walltimes.add_alpha(record, record.alpha, rule)
-    if sampling.is_greedy and rule.is_lossless:
-      counted = greedy.compare(tokens, requests, plain, speculative)
-      record = dataclasses.replace(record, greedy=counted)
-    records.append(record)
+    counted = greedy.compare(tokens, requests, plain, speculative)
+    records.append(dataclasses.replace(record, greedy=counted))
   greedy.check(records)
   return records

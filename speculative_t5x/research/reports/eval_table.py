@@ -11,6 +11,7 @@ from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import runs
+from speculative_t5x.speculation import sampling as sampling_lib
 
 
 def render(records: list[run_record.RunRecord]) -> console_lib.Group:
@@ -71,10 +72,12 @@ def _quality(record: run_record.RunRecord) -> str:
   greedy = record.greedy
   if greedy is None:
     return line
+  is_greedy = record.temperature <= sampling_lib.MIN_TEMPERATURE
+  outputs = 'greedy outputs' if is_greedy else 'samples'
   if greedy.near_tie == greedy.mismatch == 0:
-    return f'{line}; all {greedy.identical} greedy outputs are identical'
+    return f'{line}; all {greedy.identical} {outputs} are identical'
   return (
-      f'{line}; greedy outputs: {greedy.identical} identical,'
+      f'{line}; {outputs}: {greedy.identical} identical,'
       f' {greedy.near_tie} near ties, {greedy.mismatch} mismatches'
   )
 

@@ -1,0 +1,337 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of coupled rules: samples that depend on target, seed and position.
+
+`refill_test.py` has them in refilled rows, and `rules_test.py` in jobs.
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.drafters import nothing
+from speculative_t5x.research.measurement import near_ties
+from speculative_t5x.rules import coupled
+from speculative_t5x.rules import description
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import noise
+from speculative_t5x.speculation import outcome
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.speculation import verification
+from speculative_t5x.testing import step_programs
+from tests import combinations
+from tests import combinations_test
+from tests import mixed_drafts
+from tests import tiny
+from tests import tiny_drafters
+
+pytestmark = pytest.mark.long
+
+RULES = coupled.Coupled(), coupled.CoupledGumbel()
+by_name = lambda rule: rule.name
+SAMPLINGS = {
+    'greedy': dict(temperature=0.0),
+    'temperature 0.3': dict(temperature=0.3),
+    'temperature 1': dict(temperature=1.0),
+    'top-p': dict(temperature=1.0, top_p=0.8),
+    'top-k': dict(temperature=0.7, top_k=2),
+}
+
+
+def mixed(gamma):
+  return tiny_drafters.of_tables(mixed_drafts.MixedDrafts(3, gamma))
+
+
+def make_program(drafter, gamma=2, policy=None) -> step_programs.Program:
+  make = mixed if drafter == 'mixed' else functools.partial(
+      tiny_drafters.make, drafter
+  )  # fmt: skip
+  policy = policy or combinations.PolicyOfRow()
+  return step_programs.Program(make(gamma), policy)
+
+
+def _accepts_by_chance(rule, scores, draft, uniforms):
+  """Accept by p / q, by the noise that drew the draft."""
+  width = draft.tokens.shape[1]
+  coins = uniforms_lib.coins(uniforms[:, :width], scores.probs.dtype)
+  verdict = verification.verify(scores.probs, draft, coins)
+  at = verdict.num_accepted[:, None, None]
+  own = jnp.take_along_axis(uniforms, at, axis=1)[:, 0]
+  return verdict.num_accepted, rule.draw(verdict.next_weights, own)
+
+
+def _writes_the_draft(rule, scores, draft, uniforms):
+  """Write a rejected draft token instead of the target's."""
+  tokens = rule.draw(scores.probs, uniforms[:, : scores.probs.shape[1]])
+  padded = jnp.pad(draft.tokens, ((0, 0), (0, 1)))
+  is_draft = jnp.arange(tokens.shape[1]) < draft.lengths[:, None]
+  written = jnp.where(is_draft, padded, tokens)
+  same = draft.tokens == tokens[:, :-1]
+  count = verification.count_prefix(draft, same)
+  return count, jnp.take_along_axis(written, count[:, None], axis=1)[:, 0]
+
+
+def _noise_of_the_next_position(rule, scores, draft, uniforms):
+  return _decide(rule, scores, draft, jnp.roll(uniforms, -1, axis=1))
+
+
+def _noise_of_the_first_position(rule, scores, draft, uniforms):
+  first = jnp.broadcast_to(uniforms[:, :1], uniforms.shape)
+  return _decide(rule, scores, draft, first)
+
+
+def _decide(rule, *args):
+  return _ORIGINAL(noise.ByPosition(rule, None), *args)
+
+
+_ORIGINAL = noise.ByPosition.decide
+MUTANTS = {
+    'token-wise with coupled noise': _accepts_by_chance,
+    'the draft token is written': _writes_the_draft,
+    'noise of the next position': _noise_of_the_next_position,
+    'noise of the first position': _noise_of_the_first_position,
+}
+
+
+def plant(monkeypatch, mutant):
+  monkeypatch.setattr(
+      noise.ByPosition, 'decide', lambda self, *args: mutant(self.rule, *args)
+  )
+
+
+class TestMutantsFail:
+
+  @pytest.mark.parametrize('name', MUTANTS)
+  def test_samples_of_plain_decoding_detect(self, name, monkeypatch):
+    plant(monkeypatch, MUTANTS[name])
+    assert shares_of_others('draft model', RULES[0])[0] > 0.01
+
+  def test_noise_of_calls(self, monkeypatch):
+    """It keeps the distribution, and samples depend on the drafts."""
+
+    def by_call(self, keys, state, max_steps):
+      return noise.uniform_table(
+          keys, state.num_calls, max_steps, self.num_uniforms
+      )
+
+    look_up = lambda self, table, first, state: noise.uniforms_at(
+        table, state.num_calls - first.num_calls
+    )
+    monkeypatch.setattr(noise.ByPosition, 'table', by_call)
+    monkeypatch.setattr(noise.ByPosition, 'look_up', look_up)
+    assert shares_of_others('draft model', RULES[0])[0] > 0.1
+
+
+ROWS = 1024  # an example with other keys and, in turn, policies
+
+
+class Decoding:
+  """Decodes the first example of a program in all rows, by a rule.
+
+  A drafter without parameters takes the place of the program's, if given.
+  """
+
+  def __init__(self, program, rule, rows=ROWS, drafter=None):
+    self.program, self.rule, self.drafter = program, rule, drafter
+    self.rows, self.length = rows, max(program.pair.limits)
+    self._start = jax.jit(self._begin)
+    self._advance = jax.jit(self._step, static_argnums=2)
+
+  def run(self, sampling=None, sizes=None):
+    """Return tokens, lengths and statistics.
+
+    Each call of `advance` takes as many steps as `sizes` says, the last one
+    again and again; None for all steps at once.
+    """
+    own = sampling_lib.Sampling(**(sampling or {})).as_arrays()
+    samplings, sizes = (own, own), list(sizes or [self.length])
+    run = self._start(samplings)
+    while not np.all(run.state.has_ended):
+      size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
+      run = self._advance(samplings, run, size)
+    state = run.state
+    return np.asarray(state.sequences), np.asarray(state.num_tokens), run.kept
+
+  def _setup(self, samplings) -> tuple:
+    setup, batch, state = self.program.start(
+        self.rule, samplings, np.array([0]), self.rows
+    )
+    keys = state_lib.row_keys(7, jnp.arange(self.rows, dtype=jnp.int32))
+    if self.drafter is None:
+      return setup, batch.replace(keys=keys), state
+    setup = setup._replace(drafter=self.drafter, draft_params=None)
+    inputs = jnp.asarray(self.program.pair.inputs)[:1]
+    return setup, *state_lib.begin(
+        setup, inputs, keys, batch.limits, length=self.length
+    )
+
+  def _begin(self, samplings):
+    _, *begun = self._setup(samplings)
+    return loop.start(tuple(begun), outcome.COUNTING)
+
+  def _step(self, samplings, run, max_steps):
+    setup, *_ = self._setup(samplings)
+    return loop.advance(setup, run, max_steps, fold=outcome.COUNTING)[0]
+
+
+def plain(program, rule, rows=ROWS) -> Decoding:
+  return Decoding(program, rule, rows, nothing.Nothing())
+
+
+def shares_of_others(drafter, rule, gamma=2, samplings=({},)) -> list[float]:
+  """Return how many rows have other samples than by plain decoding."""
+  program, found = make_program(drafter, gamma), []
+  ways = Decoding(program, rule), plain(program, rule)
+  with jax.default_matmul_precision('highest'):
+    for sampling in samplings:
+      (one, count, _), (other, other_count, _) = (
+          way.run(sampling) for way in ways
+      )
+      is_other = np.any(one != other, axis=1) | (count != other_count)
+      found.append(float(np.mean(is_other)))
+  return found
+
+
+class TestSamples:
+  """Of speculative and plain decoding, token for token."""
+
+  @pytest.mark.parametrize('rule', RULES, ids=by_name)
+  @pytest.mark.parametrize(
+      ('drafter', 'gamma'),
+      [
+          *((name, 2) for name in (*tiny_drafters.NAMES, 'mixed')),
+          ('draft model', 1),
+          ('draft model', 5),
+          ('three in order', 4),
+      ],
+  )
+  def test_every_drafter_and_policy(self, drafter, gamma, rule):
+    """Row i has the policy i."""
+    found = shares_of_others(drafter, rule, gamma, SAMPLINGS.values())
+    assert found == [0.0] * len(SAMPLINGS)
+
+  @pytest.mark.parametrize('rule', RULES, ids=by_name)
+  def test_batches_and_bounded_steps(self, rule):
+    program = make_program('lookup then model', 3)
+    whole = Decoding(program, rule).run()[:2]
+    assert len(np.unique(whole[0], axis=0)) > 10
+    for rows, sizes in ((1, None), (7, None), (64, [1]), (64, [2, 1])):
+      found = Decoding(program, rule, rows).run(sizes=sizes)
+      for one, other in zip(found, whole):
+        np.testing.assert_array_equal(one, other[:rows])
+
+  def test_one_uniform_is_that_of_any_plain_decoding(self):
+    program = make_program('draft model')
+    found = Decoding(program, coupled.Coupled()).run()
+    expected = plain(program, verification.TOKENWISE).run()
+    np.testing.assert_array_equal(found[0], expected[0])
+
+  @pytest.mark.parametrize('rule', RULES, ids=by_name)
+  def test_through_a_decoder(self, rule):
+    """In several decodes, and in batches of another size."""
+    decoder = tiny.decoder(tiny.config(), gamma=3, length=12, num_decodes=2)
+    inputs = np.asarray(tiny.encoder_tokens(6, 9))
+    request = tiny.request(inputs, 12, 1.0, seed=4).replace(rule=rule)
+    expected = np.asarray(decoder.plain(request).sequences)
+    found = np.asarray(decoder.speculative(request).sequences)
+    differences = near_ties.compare(decoder, request, expected, found)
+    assert all(each.is_near_tie for each in differences)
+    assert len(differences) <= 1 and len(np.unique(found, axis=0)) > 8
+    last = tiny.request(inputs[4:], 12, 1.0, seed=4).replace(
+        rule=rule, example_ids=jnp.array([4, 5], jnp.int32)
+    )
+    again = np.asarray(decoder.speculative(last).sequences)
+    assert np.sum(np.any(again != expected[8:], axis=1)) <= 1
+
+
+class TestJittedDistribution:
+
+  @pytest.mark.parametrize('rule', RULES, ids=by_name)
+  def test_loop(self, rule):
+    program = make_program('draft model')
+    # Of the first names, only the number of rows counts.
+    choices = [('tokenwise', policy) for policy in ('fixed', 'confidence')]
+    found = combinations_test.sample(program, choices, 2, rule=rule)
+    for distance, bound in found.values():
+      assert distance <= bound
+
+
+class TestDraw:
+  """Of Gumbel noise; `sampling_test.py` has that of the inverse CDF."""
+
+  VOCAB, COUNT = 40, 100_000
+
+  def draws(self, *distributions):
+    rng = np.random.default_rng(0)
+    words = rng.integers(0, 2**32, (self.COUNT, 2), np.uint32)
+    draw = jax.jit(
+        jax.vmap(coupled.CoupledGumbel().draw, (None, 0)),
+    )
+    return [np.asarray(draw(jnp.asarray(p), words)) for p in distributions]
+
+  def distributions(self):
+    rng = np.random.default_rng(1)
+    logits = 2 * rng.normal(size=self.VOCAB)
+    logits[3] = -np.inf
+    other = logits + 0.7 * rng.normal(size=self.VOCAB)
+    return [
+        np.asarray(jax.nn.softmax(jnp.asarray(x, jnp.float32)))
+        for x in (logits, other)
+    ]
+
+  def test_follows_the_distribution(self):
+    p, _ = self.distributions()
+    (drawn,) = self.draws(p)
+    found = np.bincount(drawn, minlength=self.VOCAB) / self.COUNT
+    assert found[3] == 0
+    bound = math.sqrt(
+        (self.VOCAB * math.log(2) + math.log(1e6)) / (2 * self.COUNT)
+    )
+    assert 0.5 * np.sum(np.abs(found - p)) < bound
+
+  def test_how_often_both_draw_the_same(self):
+    """Daliri et al.: sum of 1 / sum of max(p_y / p_x, q_y / q_x)."""
+    p, q = (x.astype(np.float64) for x in self.distributions())
+    one, other = self.draws(np.float32(p), np.float32(q))
+    some = np.flatnonzero((p > 0) & (q > 0))
+    expected = sum(
+        1 / np.sum(np.maximum(p / p[x], q / q[x])) for x in some
+    )
+    found = np.mean(one == other)
+    assert abs(found - expected) < 4 * math.sqrt(0.25 / self.COUNT)
+    distance = 0.5 * np.sum(np.abs(p - q))
+    assert (1 - distance) / (1 + distance) <= expected <= 1 - distance
+
+  def test_probabilities_that_are_tiny(self):
+    """One token in a million is drawn as often as it should be."""
+    p = np.float32([1 - 1e-4, 1e-4])
+    (drawn,) = self.draws(p)
+    assert abs(np.sum(drawn) - 10) < 5 * math.sqrt(10)
+
+  @pytest.mark.parametrize('value', [0.0, np.nan])
+  def test_no_positive_probability(self, value):
+    (drawn,) = self.draws(np.full(self.VOCAB, value, np.float32))
+    assert np.all((drawn >= 0) & (drawn < self.VOCAB))
+
+
+class TestCheck:
+
+  def test_coupled_rules_pass(self):
+    for rule in RULES:
+      description.check(rule)
+
+  def test_a_coupled_rule_does_not_accept_by_chance(self):
+
+    class Both(coupled.Coupled):
+
+      def __call__(self, scores, draft, accept_uniforms):
+        return verification.verify(scores.probs, draft, accept_uniforms)
+
+    with pytest.raises(ValueError, match='either __call__'):
+      description.check(Both())
