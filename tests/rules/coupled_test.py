@@ -17,6 +17,7 @@ from speculative_t5x.drafters import nothing
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.rules import coupled
 from speculative_t5x.rules import description
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import noise
 from speculative_t5x.speculation import outcome
@@ -30,6 +31,7 @@ from tests import combinations_test
 from tests import mixed_drafts
 from tests import tiny
 from tests import tiny_drafters
+from tests.rules import coupled_paths
 
 pytestmark = pytest.mark.long
 
@@ -54,6 +56,52 @@ def make_program(drafter, gamma=2, policy=None) -> step_programs.Program:
   )  # fmt: skip
   policy = policy or combinations.PolicyOfRow()
   return step_programs.Program(make(gamma), policy)
+
+
+# Each drafter, with another policy and gamma than the one before.
+ENUMERATED = [
+    (name, gamma, combinations.POLICIES[policy])
+    for name, gamma, policy in [
+        ('draft model', 3, 'fixed'),
+        ('draft model', 2, 'confidence'),
+        ('short vocabulary', 2, 'marginal gain'),
+        ('uniform', 2, 'schedule'),
+        ('bigram', 2, 'entropy'),
+        ('lookup in hints', 2, 'fixed'),
+        ('lookup then model', 2, 'expected speed'),
+        ('three in order', 2, 'tuned confidence'),
+        ('external', 2, 'fixed'),
+        ('early exit', 1, 'fixed'),
+        ('shared encoder', 1, 'fixed'),
+    ]
+]
+ENUMERATED.append(('mixed', 2, mixed_drafts.KeyPolicy()))
+_label = lambda x: getattr(x, 'name', str(x))
+
+
+class TestEnumeratedDistribution:
+
+  @pytest.mark.parametrize(
+      ('drafter', 'gamma', 'policy'), ENUMERATED, ids=_label
+  )
+  def test_keeps_the_target_s(self, drafter, gamma, policy):
+    with combinations_test.precision(drafter):
+      program = make_program(drafter, gamma, policy)
+      for name in ('temperature 1', 'top-k'):
+        program = program.with_sampling(
+            sampling_lib.Sampling(**SAMPLINGS[name])
+        )
+        found = coupled_paths.reach(program)
+        assert combinations.error(program, found) < program.pair.tolerance
+
+  def test_another_draft_sampling(self):
+    with combinations_test.precision('draft model'):
+      program = make_program('draft model', policy=draft_length.Fixed())
+      program = program.with_sampling(
+          sampling_lib.Sampling(1.0), sampling_lib.Sampling(0.3)
+      )
+      found = coupled_paths.reach(program)
+      assert combinations.error(program, found) < program.pair.tolerance
 
 
 def _accepts_by_chance(rule, scores, draft, uniforms):
@@ -106,6 +154,14 @@ def plant(monkeypatch, mutant):
 
 
 class TestMutantsFail:
+
+  @pytest.mark.parametrize('name', MUTANTS)
+  def test_enumeration_detects(self, name, monkeypatch):
+    plant(monkeypatch, MUTANTS[name])
+    with combinations_test.precision('draft model'):
+      program = make_program('draft model', policy=draft_length.Fixed())
+      found = coupled_paths.reach(program)
+      assert combinations.error(program, found) > 1e-3
 
   @pytest.mark.parametrize('name', MUTANTS)
   def test_samples_of_plain_decoding_detect(self, name, monkeypatch):
