@@ -3,10 +3,10 @@
 """The compare job: whether two runs wrote the same, up to rounding.
 
 The runs are output folders of the eval job or the infer job. Greedy outputs,
-and samples of plain decoding, that differ are explained; other samples that
-differ are counted. Plain and speculative decoding can be compared at
-temperature 0 only: above it they draw different samples of the same
-distribution.
+and samples of plain decoding or of a coupled rule, that differ are explained;
+other samples that differ are counted. Plain and speculative decoding can be
+compared at temperature 0, or by a coupled rule: above it other rules draw
+different samples of the same distribution.
 """
 
 import collections
@@ -35,11 +35,18 @@ from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import divergence
 from speculative_t5x.research.reports import runs as runs_lib
+from speculative_t5x.rules import coupled
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import predictions as predictions_lib
 
 # Where a checkpoint lies and how it lies on devices changes no token.
 _PLACES = 'checkpoint', 'model_parallel', 'table'
+# Rules that say how samples were drawn, plain ones too.
+_COUPLED = {
+    rule.name: rule for rule in (coupled.Coupled(), coupled.CoupledGumbel())
+}
 
 
 def compare(
@@ -69,8 +76,8 @@ def compare(
       for one, other in every
       if (one.name, one.number) == (other.name, other.number)
   ]
-  # Greedy outputs do not depend on the way of decoding.
-  pairs = equal or [x for x in every if all(run.is_greedy for run in x)]
+  # Their outputs do not depend on the way of decoding.
+  pairs = equal or [x for x in every if _write_the_same(*x)]
   if not pairs:
     names = [', '.join(run.name for run in runs) for runs in (firsts, seconds)]
     raise ValueError(
@@ -139,6 +146,10 @@ class _Run:
     return self.way == 'baseline'
 
   @property
+  def is_coupled(self) -> bool:
+    return _rule(self.record).name in _COUPLED
+
+  @property
   def is_greedy(self) -> bool:
     """Whether its tokens are the target's argmax, whatever drafted them."""
     is_lossless = self.is_plain or self.record.lossless is not False
@@ -188,9 +199,10 @@ def _check_comparable(first: _Run, second: _Run) -> None:
   columns = 'example_id', predictions_lib.INPUT_TOKENS
   if not first.is_greedy:
     settings += *run_record.SAMPLING_KEYS.values(), 'seed'
-    if not first.is_plain:
-      settings += 'gamma', 'gamma_policy', 'drafter', 'draft_sampling'
+    if not first.is_plain or first.is_coupled or second.is_coupled:
       settings += ('verification',)
+    if not first.is_plain and not first.is_coupled:
+      settings += 'gamma', 'gamma_policy', 'drafter', 'draft_sampling'
       columns += (predictions_lib.HINT_TOKENS,)
   differing = []
   for key in settings:
@@ -207,6 +219,13 @@ def _check_comparable(first: _Run, second: _Run) -> None:
         ' Compare runs of the same inputs that differ in batch size, devices or'
         ' code only.'
     )
+
+
+def _write_the_same(first: _Run, second: _Run) -> bool:
+  """Return whether drafts change neither run: at temperature 0, or coupled."""
+  is_equal = first.record.temperature == second.record.temperature
+  are_coupled = first.is_coupled and second.is_coupled and is_equal
+  return are_coupled or (first.is_greedy and second.is_greedy)
 
 
 def _setting(value: Any) -> Any:
@@ -283,8 +302,17 @@ def _workload(record: run_record.RunRecord) -> workload_lib.Workload:
       },
       checkpoint_path='',
       seed=record.seed,
+      rule=_rule(record),
       mesh_shape=tuple(axes.get(name, 1) for name in sharding.AXES),
   )
+
+
+def _rule(
+    record: run_record.RunRecord,
+) -> contracts.Rule | contracts.CoupledRule:
+  """Return the coupled rule of a run, or the default, which draws as others."""
+  name = record.verification and record.verification.rule
+  return _COUPLED.get(name, verification.TOKENWISE)
 
 
 def _request(run: _Run, row: int) -> requests_lib.Request:
@@ -324,7 +352,7 @@ def _compare_rows(
       if written[0] == written[1]:
         continue
       difference = None
-      if first.is_greedy or first.is_plain:
+      if first.is_greedy or first.is_plain or first.is_coupled:
         rows = [_row(load(run), run, row, decode) for run in (first, second)]
         padding = rows[0].decoder.target_model.special_ids.padding
         length = first.record.targets_length

@@ -34,6 +34,7 @@ from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import readings
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib
@@ -306,9 +307,9 @@ def _settings(
   if paths is not None:
     record = dataclasses.replace(record, task=', '.join(paths), split=None)
   if job.engine.is_plain:
-    unused = (
-        *('drafter', 'draft_sampling', 'verification'), 'gamma', 'gamma_policy',
-    )  # fmt: skip
+    unused = ['drafter', 'draft_sampling', 'gamma', 'gamma_policy']
+    if not isinstance(workload.rule, contracts.CoupledRule):  # drawn as by all
+      unused.append('verification')
     record = dataclasses.replace(
         record, lossless=True, **dict.fromkeys(unused)
     )

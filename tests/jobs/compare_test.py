@@ -18,6 +18,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
+from speculative_t5x.rules import coupled
 from speculative_t5x.speculation import sampling
 from tests import tiny
 from tests import workloads
@@ -53,11 +54,10 @@ def evaluate(tmp_path_factory):
               checkpoint_path=str(pair / 'target'),
               task_feature_lengths={'inputs': 24, 'targets': _LENGTH},
               output_dir=str(folders[batch_size]),
-              gamma=3,
               num_examples=_NUM_EXAMPLES,
               batch_size=batch_size,
               seed=5,
-              **options,
+              **{'gamma': 3, **options},
           ),
       )
     return folders
@@ -211,6 +211,22 @@ class TestRow:
     assert found.index == index and found.is_speculative
     assert found.request.example_ids.tolist() == example_ids
     assert found.request.limits.tolist() == limits
+
+
+def test_samples_of_a_coupled_rule_are_explained(evaluate, run, tmp_path):
+  """Whatever drafted them: the second run has another gamma, too."""
+  coupled_run = dict(rule=coupled.CoupledGumbel(), temperature=1.0)
+  first, other = evaluate(**coupled_run).values()
+  second = evaluate(**coupled_run, gamma=2)[2]
+  for each in (other, second):
+    found = run(each, first=first)
+    assert len(found) == 2
+    assert not any(x['mismatch'] or x['unexplained'] for x in found)
+  rows = workloads.read(second / 'predictions.jsonl')
+  change = _with_token(1.0, 'speculative', _wrong)
+  _write(second / 'predictions.jsonl', map(change, rows))
+  with pytest.raises(greedy.MismatchError, match='example 3 at position 2'):
+    run(second, first=first)
 
 
 def test_runs_that_differ_in_the_drafters_sampling(evaluate, run):
