@@ -72,11 +72,12 @@ def render() -> Iterator[tuple[pathlib.Path, str]]:
   for path in sorted(results.glob('tpu_preflight/*/tpu_preflight.json')):
     text = report.render(json.loads(path.read_text()))
     yield path.with_suffix('.md'), text + '\n'
-  found = {
-      path.stem: records.runs(f'methods/{path.name}')
-      for path in sorted(results.glob('methods/*.jsonl'))
-  }
-  yield results / 'methods/methods.md', methods_table.render(found) + '\n'
+  for folder in 'methods', 'coupled':
+    found = {
+        path.stem: records.runs(f'{folder}/{path.name}')
+        for path in sorted(results.glob(f'{folder}/*.jsonl'))
+    }
+    yield results / f'{folder}/{folder}.md', methods_table.render(found) + '\n'
   simulated = records.runs('paper/table2.jsonl')
   pairs = measured_pairs.find(results / 'paper')
   known = {record.task for pair in pairs for record in pair.records}
