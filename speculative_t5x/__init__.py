@@ -22,9 +22,11 @@ from speculative_t5x.version import VERSION as __version__  # noqa: F401
 
 __all__ = [
     # Decoding.
+    'Engine',
     'Model',
     'Options',
     'Output',
+    'Request',
     'Result',
     'Sampling',
     'TextDecoder',
@@ -55,6 +57,8 @@ with epy.lazy_api_imports(globals()):
       enable as enable_compilation_cache,
   )
   from speculative_t5x.decoder.options import Options
+  from speculative_t5x.decoder.refilling import Engine
+  from speculative_t5x.decoder.request import Request
   from speculative_t5x.decoder.results import Output
   from speculative_t5x.decoder.results import Result
   from speculative_t5x.decoder.text_decoder import TextDecoder

@@ -88,15 +88,15 @@ def by_the_loop(options, is_plain=False):
     drafter = samplers.Drafter(nothing.Nothing(), None)
   rules = [options[name] for name in ('topk', 'topp', 'minp', 'typicalp')]
   setup = state_lib.Setup(
-      target.model, target.params,
-      sampling.Sampling(options['temperature'], *rules),
-      drafter.drafter, drafter.params, options['draft_sampling'],
+      target.model, target.params, drafter.drafter, drafter.params,
   )  # fmt: skip
   begun = state_lib.begin(
       setup,
       target.inputs,
       state_lib.row_keys(options['seed'], IDS, DECODES),
       jnp.repeat(options['max_decode_steps'], DECODES),
+      sampling.Sampling(options['temperature'], *rules),
+      options['draft_sampling'],
       length=LENGTH,
   )
   state, _, folded = loop.decode(setup, begun, outcome_lib.COUNTING)
@@ -148,9 +148,11 @@ def told(monkeypatch):
   """Return what decoding begins with, which then ends."""
   given = {}
 
-  def begin(setup, inputs, keys, limits, *, length, hints):
+  def begin(setup, inputs, keys, limits, *samplings, length, hints):
     assert hints is None
-    given.update(setup._asdict(), limits=limits, length=length)
+    given.update(
+        setup._asdict(), limits=limits, samplings=samplings, length=length
+    )
     raise StopIteration
 
   monkeypatch.setattr(state_lib, 'begin', begin)
@@ -162,8 +164,7 @@ def test_defaults(told, rescale):
   """The draft model samples at the target's temperature."""
   with pytest.raises(StopIteration):
     sample({'temperature': 0.3, 'topk': 0, 'topp': 0.5}, rescale)
-  expected = sampling.Sampling(0.3, 0, 0.5).as_arrays()
-  assert (told['sampling'], told['draft_sampling']) == (expected, expected)
+  assert told['samplings'] == (sampling.Sampling(0.3, 0, 0.5), None)
   assert told['length'] == LENGTH
   assert told['rescale_log_probs'] == rescale
 

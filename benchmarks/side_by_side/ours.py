@@ -132,11 +132,13 @@ def from_encoded(
   def run(params, memories):
     draft_params = None if draft is None else params[1]
     setup = state_lib.Setup(
-        wrapped[0], params[0], GREEDY, drafter, draft_params, GREEDY
+        wrapped[0], params[0], drafter, draft_params
     )
     keys = state_lib.row_keys(jnp.int32(0), jnp.zeros((1,), jnp.int32))
     limits = jnp.full((1,), cases.LENGTH, jnp.int32)
-    begun = state_lib.begin(setup, memories, keys, limits, length=cases.LENGTH)
+    begun = state_lib.begin(
+        setup, memories, keys, limits, sampling.GREEDY, length=cases.LENGTH
+    )
     state, *_ = loop.decode(setup, begun)
     return state.sequences
 

@@ -81,8 +81,12 @@ def stack(
   longest = max(map(len, rows), default=0)
   if not (longest or room):
     return None
-  width = batching.power_of_two(max(longest, room, _MIN_WIDTH))
-  return batching.pad(rows, width)
+  return batching.pad(rows, width(max(longest, room)))
+
+
+def width(length: int) -> int:
+  """Return the width of a batch whose longest hints have so many tokens."""
+  return batching.power_of_two(max(length, _MIN_WIDTH))
 
 
 def unstack(stacked: np.ndarray) -> list[list[list[int]]]:

@@ -42,9 +42,10 @@ class Request:
       seed, example id and decode number alone, whatever else is in the batch.
     limits: [examples] int32, most tokens of each output, at most the decoder's
       length; 0 for an example that only pads the batch.
-    seed: int32 scalar.
-    sampling: Sampling of the target; the outputs follow its distribution.
-    draft_sampling: Sampling of the drafter.
+    seed: int32, a scalar or [examples].
+    sampling: Sampling of the target, which the outputs follow; scalars or
+      [examples].
+    draft_sampling: Likewise, of the drafter.
     rule: Decides which draft tokens are accepted. Only a rule that
       `is_lossless` keeps the distribution of the outputs.
     hints: [examples, any] int32, see `contracts.Context`; None without hints.
@@ -145,9 +146,9 @@ class Settings:
   rule: contracts.Rule = verification.TOKENWISE
 
   def __post_init__(self):
-    _check_sampling('sampling', self.sampling)
+    check_sampling('sampling', self.sampling)
     if self.draft_sampling is not None:
-      _check_sampling('draft_sampling', self.draft_sampling)
+      check_sampling('draft_sampling', self.draft_sampling)
     if self.max_tokens is not None:
       ranges.check_settings(ranges.COUNT, max_tokens=self.max_tokens)
     description.check(self.rule)
@@ -213,7 +214,8 @@ class Requests(Settings):
     return jnp.asarray(np.pad(values, width, constant_values=filler))
 
 
-def _check_sampling(name: str, value: sampling_lib.Sampling) -> None:
+def check_sampling(name: str, value: sampling_lib.Sampling) -> None:
+  """Raise ValueError for anything else than a sampling."""
   if not isinstance(value, sampling_lib.Sampling):
     raise ValueError(
         f'{name} must be a Sampling, as Sampling(temperature=0.5), got'

@@ -11,6 +11,34 @@ import numpy as np
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Decode:
+  """One output, as it was decoded.
+
+  Attributes:
+    tokens: Token ids, end of sequence included.
+    has_end: Whether an end of sequence ended it, and not its limit.
+    score: Log-probability of all tokens, see `Options.rescale_log_probs`.
+    log_probs: [tokens] float32, the log-probability of each.
+    model_log_probs: [tokens] float32, likewise before temperature and filters.
+    num_calls: Target calls.
+    counts: Counts of a speculative run, see `outcome.Statistics.named`.
+  """
+
+  tokens: list[int]
+  has_end: bool
+  score: float
+  log_probs: np.ndarray
+  model_log_probs: np.ndarray
+  num_calls: int
+  counts: Mapping[str, np.ndarray]
+
+  @property
+  def text_tokens(self) -> list[int]:
+    """Token ids without the end of sequence."""
+    return self.tokens[:-1] if self.has_end else self.tokens
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Result:
   """The decodes of one input, in T5X's order: the best one comes last.
 
@@ -23,6 +51,7 @@ class Result:
     is_truncated: Whether the input was cut to its limit.
     is_unknown: Whether it has text that the vocabulary does not know, see
       `vocabularies.Vocabulary.knows`.
+    decodes: The outputs with all that is known of each, of an engine's result.
   """
 
   texts: list[str]
@@ -31,6 +60,7 @@ class Result:
   statistics: Mapping[str, Any]
   is_truncated: bool = False
   is_unknown: bool = False
+  decodes: Sequence[Decode] = ()
 
   @property
   def text(self) -> str:

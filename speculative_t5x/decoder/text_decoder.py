@@ -15,6 +15,7 @@ from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import options as options_lib
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
@@ -191,6 +192,29 @@ class TextDecoder:
         batch_size=len(rows),
     ).of(rows)
     return request, rows
+
+  def tokenized(
+      self, request: request_lib.Request, number: int
+  ) -> request_lib.Tokenized:
+    """Return a request with a number in its stream as one of token ids.
+
+    Raises:
+      ValueError: see `decode`.
+    """
+    row = self._row(
+        f'Request {number}',
+        request.inputs,
+        number,
+        request.example_id,
+        request.hints,
+    )
+    request = self.tokens.resolved(request, row)
+    return request_lib.Tokenized(request, row.is_truncated, row.is_unknown)
+
+  def text(self, ids: list[int]) -> str:
+    """Return the text of decoded token ids."""
+    padding = self.tokens.target_model.special_ids.padding
+    return self.vocabulary.decode([i for i in ids if i != padding])
 
   def _rows(
       self, texts: Iterable[str], columns: Mapping[str, Iterable[Any] | None]

@@ -21,6 +21,7 @@ import numpy as np
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import options as options_lib
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import checkpoints
@@ -29,6 +30,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import noise
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -70,37 +72,55 @@ def check(decoded: Decoded) -> None:
       overflow, or if counts contradict each other, as no decoding can make them
       and a wrongly compiled program did.
   """
-  bad = np.flatnonzero(~np.isfinite(decoded.log_probs))
-  if bad.size:
-    raise ValueError(
-        f'Row {bad[0]} of a batch has log-probability'
-        f" {decoded.log_probs[bad[0]]}: the model's logits are not finite."
-        ' Decode in float32, or use another checkpoint.'
-    )
-  bad = np.flatnonzero(_is_contradictory(decoded))
-  if bad.size:
-    raise ValueError(
-        f'Row {bad[0]} of a batch has {decoded.num_tokens[bad[0]]} tokens of'
-        f' {decoded.num_calls[bad[0]]} target calls in {decoded.num_steps}'
-        ' steps, and its counts contradict each other: the compiled program is'
-        ' wrong. Unset XLA_FLAGS, or use another version of JAX.'
-    )
-
-
-def _is_contradictory(decoded: Decoded) -> np.ndarray:
-  """Return whose counts no decoding can have, [rows] bool."""
-  tokens, calls, counts = (
-      decoded.num_tokens, decoded.num_calls, decoded.statistics
-  )  # fmt: skip
-  is_wrong = (calls > decoded.num_steps) | (
+  is_wrong = (decoded.num_calls > decoded.num_steps) | (
       np.sum(decoded.calls_by_width) != decoded.num_steps
   )
+  check_rows(
+      decoded.log_probs,
+      decoded.num_tokens,
+      decoded.num_calls,
+      decoded.statistics,
+      is_wrong,
+  )
+
+
+def check_rows(
+    log_probs: np.ndarray,
+    num_tokens: np.ndarray,
+    num_calls: np.ndarray,
+    statistics: outcome_lib.Statistics | None,
+    is_wrong: np.ndarray | bool = False,
+) -> None:
+  """Check what a program has computed of some rows; see `check`."""
+  bad = np.flatnonzero(~np.isfinite(log_probs))
+  if bad.size:
+    raise ValueError(
+        f'Row {bad[0]} of a batch has log-probability {log_probs[bad[0]]}: the'
+        " model's logits are not finite. Decode in float32, or use another"
+        ' checkpoint.'
+    )
+  is_wrong = is_wrong | _is_contradictory(num_tokens, num_calls, statistics)
+  bad = np.flatnonzero(is_wrong)
+  if bad.size:
+    raise ValueError(
+        f'Row {bad[0]} of a batch has {num_tokens[bad[0]]} tokens of'
+        f' {num_calls[bad[0]]} target calls, and its counts contradict each'
+        ' other: the compiled program is wrong. Unset XLA_FLAGS, or use another'
+        ' version of JAX.'
+    )
+
+
+def _is_contradictory(
+    tokens: np.ndarray,
+    calls: np.ndarray,
+    counts: outcome_lib.Statistics | None,
+) -> np.ndarray:
+  """Return whose counts no decoding can have, [rows] bool."""
   if counts is None:  # plain decoding: each call gives a token
-    return is_wrong | (tokens != calls)
+    return tokens != calls
   # A histogram of all calls also bounds the tokens by gamma + 1 per call.
   return (
-      is_wrong
-      | (tokens != counts.num_accepted + calls - counts.num_cut_short)
+      (tokens != counts.num_accepted + calls - counts.num_cut_short)
       | (counts.accepted_histogram.sum(axis=-1) != calls)
       | (counts.num_cut_short < 0)
       | (counts.num_accepted > counts.num_tested)
@@ -197,8 +217,15 @@ class TokenDecoder:
           f' the drafter on {sharding.describe(drafter.mesh)} ({{}} is one'
           ' device). Load both onto one mesh.'
       )
-    self.loaded_drafter = drafter
-    self.drafter = self.make_drafter(self.options.gamma)
+    self._bind(
+        drafter, drafter.drafter(self.target_model, self.options.gamma)
+    )
+
+  def _bind(
+      self, loaded: drafters.Drafting, drafter: contracts.Drafter
+  ) -> None:
+    self.loaded_drafter = loaded
+    self.drafter = drafter
     self._jit_speculative = jax.jit(
         lambda *args: _decoded(*self._speculative(outcome_lib.COUNTING, *args))
     )
@@ -238,6 +265,53 @@ class TokenDecoder:
         f' {self.options.gamma}, outputs of at most {self.options.max_tokens}'
         ' tokens)'
     )
+
+  @property
+  def tokens(self) -> 'TokenDecoder':
+    """Itself, as the `tokens` of a `TextDecoder` are."""
+    return self
+
+  @functools.cached_property
+  def alone(self) -> 'TokenDecoder':
+    """A decoder of the same target that drafts nothing."""
+    other = copy.copy(self)
+    other.options = dataclasses.replace(
+        self.options, policy=draft_length.Fixed()
+    )
+    other._bind(drafters.Drafting(), nothing.Nothing())
+    return other
+
+  def tokenized(
+      self, request: request_lib.Request, number: int
+  ) -> request_lib.Tokenized:
+    """Return a request with a number in its stream, with nothing left open.
+
+    Raises:
+      ValueError: see `generate`.
+    """
+    row = self._row(
+        f'Request {number}',
+        request.inputs,
+        number if request.example_id is None else request.example_id,
+    )
+    return request_lib.Tokenized(self.resolved(request, row))
+
+  def resolved(
+      self, request: request_lib.Request, row: requests_lib.Row
+  ) -> request_lib.Request:
+    """Return a request with its tokens, its id and its limit."""
+    limit = requests_lib.Settings(max_tokens=request.max_tokens)
+    return dataclasses.replace(
+        request,
+        inputs=row.tokens,
+        example_id=row.example_id,
+        max_tokens=limit.within(self.options.max_tokens).max_tokens,
+        hints=row.hints,
+    )
+
+  def text(self, ids: list[int]) -> str:
+    """Return nothing: a decoder of token ids has no texts."""
+    return ''
 
   def generate(
       self,
@@ -464,16 +538,17 @@ class TokenDecoder:
       fold: outcome_lib.Fold,
       request: requests_lib.Request,
   ) -> tuple[state_lib.State, loop.Work, Any]:
-    keys = state_lib.row_keys(
-        request.seed, request.example_ids, self.options.num_decodes
-    )
+    num_decodes = self.options.num_decodes
+    keys = state_lib.row_keys(request.seed, request.example_ids, num_decodes)
     # A limit past the buffers would have the loop write beyond their ends.
     limits = jnp.minimum(request.limits, self.options.max_tokens)
+    of_rows = lambda x: jnp.repeat(x, num_decodes) if jnp.ndim(x) else x
     begun = state_lib.begin(
         setup,
         request.inputs,
         keys,
-        jnp.repeat(limits, self.options.num_decodes),
+        of_rows(limits),
+        *jax.tree.map(of_rows, (request.sampling, request.draft_sampling)),
         length=self.options.max_tokens,
         hints=request.hints,
         features=request.features,
@@ -487,18 +562,25 @@ class TokenDecoder:
       draft_params: contracts.Params,
       request: requests_lib.Request,
   ) -> tuple[state_lib.State, loop.Work, Any]:
-    setup = state_lib.Setup(
+    setup = self.setup(target_params, draft_params, request.rule)
+    return self._decode(setup, fold, request)
+
+  def setup(
+      self,
+      target_params: contracts.Params,
+      draft_params: contracts.Params,
+      rule: contracts.Rule,
+  ) -> state_lib.Setup:
+    """Return how to decode with parameters, which may be traced."""
+    return state_lib.Setup(
         self.target_model,
         target_params,
-        request.sampling,
         self.drafter,
         draft_params,
-        request.draft_sampling,
-        request.rule,
+        rule,
         self.options.policy,
         rescale_log_probs=self.options.rescale_log_probs,
     )
-    return self._decode(setup, fold, request)
 
   def _plain(
       self, target_params: contracts.Params, request: requests_lib.Request
@@ -506,10 +588,8 @@ class TokenDecoder:
     setup = state_lib.Setup(
         self.target_model,
         target_params,
-        request.sampling,
         nothing.Nothing(),
         None,
-        request.sampling,
         noise.plain_rule(request.rule),
         rescale_log_probs=self.options.rescale_log_probs,
     )

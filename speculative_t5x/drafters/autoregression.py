@@ -191,13 +191,13 @@ def _nothing_drafted(decode, cache, inputs, view, gamma) -> _Drafted:
   rows, _, vocab = logits.shape
   probs = jax.eval_shape(
       sampling_lib.standardize,
-      jax.ShapeDtypeStruct((gamma, rows, vocab), logits.dtype),
+      jax.ShapeDtypeStruct((rows, vocab), logits.dtype),
       view.sampling,
   )
   return _Drafted(
       cache,
       jnp.zeros((gamma, rows), jnp.int32),
-      jnp.zeros(probs.shape, probs.dtype),
+      jnp.zeros((gamma, *probs.shape), probs.dtype),
       zeros,
       view.num_wanted > 0,
       view.begin(jnp.broadcast_to(view.num_pending, zeros.shape)),

@@ -51,8 +51,9 @@ class Lenience:
     p = verification.target_token_probs(scores.probs, draft)
     q = verification.draft_token_probs(draft, p.dtype)
     lenience = self.lenience.astype(p.dtype)
+    temperatures = jnp.reshape(scores.sampling.temperature, (-1, 1))
     is_accepted = jnp.where(
-        scores.sampling.temperature <= sampling.MIN_TEMPERATURE,
+        temperatures <= sampling.MIN_TEMPERATURE,
         self._is_near_argmax(scores.logits, draft),
         # u l q < p
         verification.acceptance(p, q, lenience * accept_uniforms),

@@ -223,7 +223,7 @@ class View(NamedTuple):
       rows that have ended.
     uniforms: Uniforms of the drafter, `num_uniforms` per row; under a coupled
       rule those of the next positions, one each.
-    sampling: Turns a draft model's logits into a distribution.
+    sampling: Turns a draft model's logits into a distribution; arrays [rows].
     target: The target, for drafters that share it.
     last_outcome: `outcome.Outcome` of the previous step. Before the first one
       it says that nothing was drafted and nothing was committed.
@@ -341,7 +341,7 @@ class Scores(NamedTuple):
       draft tokens.
     probs: [rows, block, vocab]. The distribution to sample from: the
       standardized logits.
-    sampling: Sampling by which the logits were standardized.
+    sampling: Sampling by which the logits were standardized; arrays [rows].
   """
 
   logits: jax.Array

@@ -33,6 +33,10 @@ class Outcome(NamedTuple):
     has_ended: [rows] bool, after the step.
     draft_tokens: [rows, gamma] int32.
     tokens: [rows, gamma + 1] int32, what was committed first.
+    log_probs: [rows, gamma + 1] float32, of the tokens, as a row's score adds
+      them up: see `state.Setup.rescale_log_probs`.
+    model_log_probs: Likewise, under the model's own distribution, before
+      temperature and filters.
   """
 
   num_before: jax.Array
@@ -45,6 +49,8 @@ class Outcome(NamedTuple):
   has_ended: jax.Array
   draft_tokens: jax.Array
   tokens: jax.Array
+  log_probs: jax.Array
+  model_log_probs: jax.Array
 
   @property
   def is_rejected(self) -> jax.Array:
@@ -61,10 +67,29 @@ def none_yet(rows: int, gamma: int) -> Outcome:
   """Return the outcome that stands for the step before the first one."""
   counts = lambda *shape: jnp.zeros((rows, *shape), jnp.int32)
   no = jnp.zeros((rows,), bool)
+  log_probs = jnp.zeros((rows, gamma + 1), jnp.float32)
   return Outcome(
       counts(), counts(), counts(), counts(), counts(), no, no, no,
-      counts(gamma), counts(gamma + 1),
+      counts(gamma), counts(gamma + 1), log_probs, log_probs,
   )  # fmt: skip
+
+
+def append(to: jax.Array, block: jax.Array, outcome: Outcome) -> jax.Array:
+  """Put what a block committed behind what each row had, [rows, length].
+
+  Args:
+    to: [rows, length], an entry per token.
+    block: [rows, gamma + 1], an entry per token of the block.
+    outcome: Says how many entries there are, and how many are committed.
+  """
+  slots = jnp.arange(to.shape[1], dtype=jnp.int32)[None]
+  # A row of 2 tokens x y that commits a b z: slots 0 1 2 3 4 have the indices
+  # -2 -1 0 1 2 within the block, and slots 2 to 4 get a b z.
+  index = slots - outcome.num_before[:, None]
+  last = block.shape[1] - 1
+  new = jnp.take_along_axis(block, jnp.clip(index, 0, last), axis=1)
+  is_new = (index >= 0) & (index < outcome.num_committed[:, None])
+  return jnp.where(is_new, new, to)
 
 
 class Fold(Protocol):
@@ -178,6 +203,46 @@ class Counting(NamedTuple):
 
 
 COUNTING = Counting()
+
+
+class TokenScores(NamedTuple):
+  """Log-probabilities of the committed tokens, [rows, length] float32.
+
+  Attributes:
+    log_probs: See `Outcome.log_probs`.
+    model_log_probs: See `Outcome.model_log_probs`.
+  """
+
+  log_probs: jax.Array
+  model_log_probs: jax.Array
+
+
+class Scoring(NamedTuple):
+  """Keeps `TokenScores`."""
+
+  def init(self, rows: int, length: int, gamma: int) -> TokenScores:
+    empty = jnp.zeros((rows, length), jnp.float32)
+    return TokenScores(empty, empty)
+
+  def update(self, kept: TokenScores, outcome: Outcome) -> TokenScores:
+    blocks = TokenScores(outcome.log_probs, outcome.model_log_probs)
+    return jax.tree.map(lambda *x: append(*x, outcome), kept, blocks)
+
+
+SCORING = Scoring()
+
+
+class Several(NamedTuple):
+  """Keeps what several folds keep, as a tuple."""
+
+  folds: tuple[Fold, ...]
+
+  def init(self, rows: int, length: int, gamma: int) -> tuple[Any, ...]:
+    return tuple(fold.init(rows, length, gamma) for fold in self.folds)
+
+  def update(self, kept: tuple[Any, ...], outcome: Outcome) -> tuple[Any, ...]:
+    folds = zip(self.folds, kept, strict=True)
+    return tuple(fold.update(each, outcome) for fold, each in folds)
 
 
 class Trace(NamedTuple):

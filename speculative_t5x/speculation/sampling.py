@@ -11,12 +11,16 @@ too. If a logit is NaN or infinity, or all are -infinity, no token has a
 positive probability, so that the log-probability of whatever is drawn is not
 finite.
 
-Legend: vocab. `...` stands for any leading axes.
+Each row may have a sampling of its own: then the values of a `Sampling` are
+[rows], and rows are the first axis of the logits.
+
+Legend: rows, vocab. `...` stands for any leading axes.
 """
 
 from collections.abc import Sequence
+import functools
 import numbers
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flax import struct
 import jax
@@ -37,29 +41,30 @@ _SHARES = 'top_p', 'min_p', 'typical_p'
 class Sampling:
   """The parameters of sampling. No value causes recompilation.
 
-  Numbers are checked and become Python's. Arrays, which may be traced, stay.
+  Numbers are checked and become Python's. Arrays, which may be traced, stay:
+  scalars for all rows, or [rows].
 
   Attributes:
-    temperature: float32 scalar; at most 1e-4 means argmax.
-    top_k: int32 scalar; keeps the k most likely tokens, with ties; 0 for off.
-    top_p: float32 scalar in [0, 1]; keeps the most likely tokens whose total
+    temperature: float32; at most 1e-4 means argmax.
+    top_k: int32; keeps the k most likely tokens, with ties; 0 for off.
+    top_p: float32 in [0, 1]; keeps the most likely tokens whose total
       probability reaches this value, with ties; 0 or 1 for off.
-    min_p: float32 scalar in [0, 1]; keeps the tokens that are at least this
-      share as likely as the likeliest; 0 for off.
-    typical_p: float32 scalar in [0, 1]; keeps the tokens whose information is
-      closest to the entropy and whose total probability reaches this value,
-      with ties; 0 or 1 for off.
+    min_p: float32 in [0, 1]; keeps the tokens that are at least this share as
+      likely as the likeliest; 0 for off.
+    typical_p: float32 in [0, 1]; keeps the tokens whose information is closest
+      to the entropy and whose total probability reaches this value, with ties;
+      0 or 1 for off.
   Raises:
     ValueError: if the temperature is negative or not finite, if top_k is not a
       non-negative int32, or if another value is outside [0, 1] or so small that
       float32 would flush it to 0.
   """
 
-  temperature: Array | float | int = 1.0
-  top_k: Array | int = 0
-  top_p: Array | float | int = 0.0
-  min_p: Array | float | int = 0.0
-  typical_p: Array | float | int = 0.0
+  temperature: Any = 1.0
+  top_k: Any = 0
+  top_p: Any = 0.0
+  min_p: Any = 0.0
+  typical_p: Any = 0.0
 
   def __post_init__(self):
     for name, value in vars(self).items():
@@ -83,6 +88,12 @@ class Sampling:
         jnp.asarray(self.temperature, jnp.float32),
         jnp.asarray(self.top_k, jnp.int32),
         *(jnp.asarray(getattr(self, name), jnp.float32) for name in _SHARES),
+    )
+
+  def of_rows(self, rows: int) -> 'Sampling':
+    """Return the same with arrays [rows]."""
+    return jax.tree.map(
+        lambda x: jnp.broadcast_to(x, (rows,)), self.as_arrays()
     )
 
 
@@ -113,6 +124,17 @@ def _check(name: str, value: numbers.Real) -> None:
 
 
 GREEDY = Sampling(temperature=0.0)
+
+
+def stack(samplings: Sequence[Sampling]) -> Sampling:
+  """Return the sampling of rows that have one each, as NumPy arrays [rows]."""
+  dtype = lambda name: np.int32 if name == 'top_k' else np.float32
+  return Sampling(
+      **{
+          name: np.array([getattr(x, name) for x in samplings], dtype(name))
+          for name in vars(GREEDY)
+      }
+  )
 
 
 def each(
@@ -172,11 +194,13 @@ def standardize(
 ) -> Float[Array, '*batch vocab']:
   """Turn logits into the distribution to sample from.
 
-  Rules that are off take no time, and argmax computes no softmax.
+  What no row needs takes no time: argmax computes no softmax, and filters that
+  are off everywhere are not computed. A row that needs less than others is
+  selected unchanged, so that its distribution does not depend on them.
 
   Args:
-    logits: [..., vocab]; -inf for a token that cannot occur.
-    sampling: The parameters of sampling.
+    logits: [rows, ..., vocab]; -inf for a token that cannot occur.
+    sampling: The parameters of sampling, scalars or [rows].
   Returns:
     Probabilities [..., vocab], at least float32; rows sum to 1, but a row with
     a logit that is NaN or infinity, or without a finite one, has no positive
@@ -185,18 +209,33 @@ def standardize(
   """
   dtype = jnp.float64 if logits.dtype == jnp.float64 else jnp.float32
   logits = logits.astype(dtype)
-  has_filters = jnp.any(jnp.stack([is_on for *_, is_on in _filters(sampling)]))
-  is_sampled = sampling.temperature > MIN_TEMPERATURE
+  # A value per row gets the other axes of the logits.
+  values = jax.tree.map(
+      lambda x: jnp.expand_dims(x, range(1, logits.ndim)) if jnp.ndim(x) else x,
+      sampling,
+  )
+  is_sampled = values.temperature > MIN_TEMPERATURE
+  is_filtered = functools.reduce(
+      jnp.logical_or, (is_on for *_, is_on in _filters(values))
+  )
+  is_simple = is_sampled & ~is_filtered
+
+  def in_each_row_as_it_wants():
+    filtered = _filtered(_tempered(logits, values), values)
+    return jnp.where(
+        is_sampled, jax.nn.softmax(filtered), _argmax_probs(logits)
+    )
+
   # One choice, as a GPU waits for the host at each, and most runs filter
   # nothing.
   return lax.switch(
-      jnp.where(is_sampled, 1 + has_filters.astype(jnp.int32), 0),
+      jnp.where(
+          jnp.any(is_sampled), jnp.where(jnp.all(is_simple), 1, 2), 0
+      ),
       (
           lambda: _argmax_probs(logits),
-          lambda: jax.nn.softmax(_tempered(logits, sampling)),
-          lambda: jax.nn.softmax(
-              _filtered(_tempered(logits, sampling), sampling)
-          ),
+          lambda: jax.nn.softmax(_tempered(logits, values)),
+          in_each_row_as_it_wants,
       ),
   )
 
@@ -234,13 +273,18 @@ def _filters(sampling: Sampling) -> tuple[tuple, ...]:
 
 def _filtered(logits: jax.Array, sampling: Sampling) -> jax.Array:
   for keep, value, is_on in _filters(sampling):
-    logits = lax.cond(is_on, keep, lambda logits, _: logits, logits, value)
+    select = lambda x, keep=keep, value=value, is_on=is_on: jnp.where(
+        is_on, keep(x, value), x
+    )
+    logits = lax.cond(jnp.any(is_on), select, lambda x: x, logits)
   return logits
 
 
 def _keep_top_k(logits: jax.Array, top_k: jax.Array) -> jax.Array:
   keys = _ordered_ints(logits)
-  enough = lambda is_kept: jnp.sum(is_kept, axis=-1, dtype=jnp.int32) >= top_k
+  enough = lambda is_kept: (
+      jnp.sum(is_kept, axis=-1, keepdims=True, dtype=jnp.int32) >= top_k
+  )
   is_kept = _largest_upper_set(keys, enough) | jnp.isnan(logits)
   return jnp.where(is_kept, logits, -jnp.inf)
 
@@ -271,8 +315,9 @@ def _keep_mass(
     logits: jax.Array, probs: jax.Array, ranks: jax.Array, mass: jax.Array
 ) -> jax.Array:
   """Keep the tokens of the highest ranks whose probability reaches a mass."""
+  mass = mass.astype(probs.dtype)
   enough = lambda is_kept: (
-      jnp.sum(jnp.where(is_kept, probs, 0), axis=-1) >= mass.astype(probs.dtype)
+      jnp.sum(jnp.where(is_kept, probs, 0), axis=-1, keepdims=True) >= mass
   )
   is_kept = _largest_upper_set(_ordered_ints(ranks), enough)
   return jnp.where(is_kept, logits, -jnp.inf)
@@ -289,16 +334,18 @@ def _ordered_ints(x: jax.Array) -> jax.Array:
 def _largest_upper_set(keys: jax.Array, enough) -> jax.Array:
   """Return the smallest set {keys >= threshold} that is enough, else all.
 
+  `enough` takes a set, [..., vocab] bool, and returns [..., 1] bool.
+
   Bisects the threshold, with one pass over the vocabulary per bit. At a
   vocabulary of 32128, sorting takes 20 times as long.
   """
   info = jnp.iinfo(keys.dtype)
-  shape = keys.shape[:-1]
+  shape = *keys.shape[:-1], 1
 
   def halve(_, bounds):
     low, high = bounds  # {keys >= low} is enough, {keys >= high} is not
     middle = (low & high) + ((low ^ high) >> 1)  # no overflow
-    is_enough = enough(keys >= middle[..., None])
+    is_enough = enough(keys >= middle)
     return (
         jnp.where(is_enough, middle, low),
         jnp.where(is_enough, high, middle),
@@ -309,7 +356,7 @@ def _largest_upper_set(keys: jax.Array, enough) -> jax.Array:
       jnp.full(shape, info.max, keys.dtype),
   )
   low, _ = lax.fori_loop(0, info.bits, halve, bounds)
-  return keys >= low[..., None]
+  return keys >= low
 
 
 def draw(

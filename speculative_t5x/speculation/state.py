@@ -21,16 +21,13 @@ from speculative_t5x.speculation import verification
 
 
 class Setup(NamedTuple):
-  """How to decode: the same for all batches.
+  """How to decode: the same for all rows.
 
   Attributes:
     target: Model whose distribution the outputs follow.
     target_params: Parameters of the target.
-    sampling: Turns the target's logits into that distribution.
     drafter: Drafts for the target.
     draft_params: Parameters of the drafter, or None.
-    draft_sampling: Sampling of drafters that draw from logits; any will do, the
-      closer to `sampling` the better.
     rule: Decides which draft tokens are accepted; randomness comes with it.
     policy: Decides how many draft tokens are wanted.
     rescale_log_probs: Whether to score under the distribution sampled from
@@ -40,10 +37,8 @@ class Setup(NamedTuple):
 
   target: contracts.Model
   target_params: contracts.Params
-  sampling: sampling_lib.Sampling
   drafter: contracts.Drafter
   draft_params: contracts.Params
-  draft_sampling: sampling_lib.Sampling
   rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE
   policy: contracts.DraftLengthPolicy = draft_length.Fixed()
   rescale_log_probs: bool = True
@@ -62,6 +57,10 @@ class Batch:
     keys: [rows] typed PRNG keys, see `row_keys`.
     limits: [rows] int32 in [0, length]. The most tokens of each row. A row of
       limit 0 is padding: it never runs and counts nowhere.
+    sampling: Turns the target's logits into the distribution that the outputs
+      follow; arrays [rows].
+    draft_sampling: Likewise, of drafters that draw from logits. Any will do,
+      the closer to `sampling` the better.
     offsets: [rows] int32. Position of the first decoder input of each row.
     first_tokens: [rows] int32. The decoder input there.
     memory: What decoding reads of the target, one row per example.
@@ -70,6 +69,8 @@ class Batch:
 
   keys: jax.Array
   limits: jax.Array
+  sampling: sampling_lib.Sampling
+  draft_sampling: sampling_lib.Sampling
   offsets: jax.Array
   first_tokens: jax.Array
   memory: contracts.Memory
@@ -112,22 +113,40 @@ class State:
 
 
 def row_keys(
-    seed: jax.Array, example_ids: jax.Array, num_decodes: int = 1
+    seeds: jax.Array, example_ids: jax.Array, num_decodes: int = 1
 ) -> jax.Array:
   """Return keys that depend on seed, example and decode number alone.
 
-  Threefry whatever the default is: the bits of T5X's `unsafe_rbg` depend on
-  the batch.
-
+  Args:
+    seeds: int32, a scalar for all examples or [examples].
+    example_ids: [examples] int32.
+    num_decodes: Rows per example (static).
   Returns:
     [examples * num_decodes] typed keys, an example's next to each other.
   """
-  key = jax.random.key(seed, impl='threefry2x32')
-  by_example = jax.vmap(jax.random.fold_in, (None, 0))(key, example_ids)
-  by_decode = jax.vmap(jax.vmap(jax.random.fold_in, (None, 0)), (0, None))(
-      by_example, jnp.arange(num_decodes)
-  )
-  return by_decode.reshape(-1)
+  rows = lambda x: jnp.repeat(x, num_decodes)
+  decodes = jnp.tile(jnp.arange(num_decodes), len(example_ids))
+  return decode_keys(rows(example_keys(seeds, example_ids)), decodes)
+
+
+def example_keys(seeds: jax.Array, example_ids: jax.Array) -> jax.Array:
+  """Return keys of examples, which `decode_keys` makes keys of rows; see there.
+
+  Threefry whatever the default is: the bits of T5X's `unsafe_rbg` depend on
+  the batch.
+  """
+
+  def of_example(seed, example_id):
+    key = jax.random.key(seed, impl='threefry2x32')
+    return jax.random.fold_in(key, example_id)
+
+  seeds = jnp.broadcast_to(seeds, jnp.shape(example_ids))
+  return jax.vmap(of_example)(seeds, example_ids)
+
+
+def decode_keys(keys: jax.Array, decodes: jax.Array) -> jax.Array:
+  """Return the keys of decodes, by their numbers [rows], of examples' keys."""
+  return jax.vmap(jax.random.fold_in)(keys, decodes)
 
 
 def cache_slots(length: int, gamma: int) -> int:
@@ -144,6 +163,8 @@ def begin(
     inputs: contracts.Inputs,
     keys: jax.Array,
     limits: jax.Array,
+    sampling: sampling_lib.Sampling,
+    draft_sampling: sampling_lib.Sampling | None = None,
     *,
     length: int,
     hints: jax.Array | None = None,
@@ -154,6 +175,8 @@ def begin(
   Args:
     keys: [rows] typed PRNG keys, see `row_keys`.
     limits: [rows] int32. The most tokens of each row, see `Batch`.
+    sampling: Sampling of the target, scalars for all rows or arrays [rows].
+    draft_sampling: Likewise, of the drafter; None for the target's.
     length: Tokens of the longest output (static).
     hints: [examples, any] int32, see `contracts.Context`; None without.
     features: What the target computed of the same inputs before, see
@@ -178,6 +201,8 @@ def begin(
   batch = Batch(
       keys,
       limits,
+      sampling.of_rows(rows),
+      (draft_sampling or sampling).of_rows(rows),
       started.offsets,
       started.first_tokens,
       started.memory,

@@ -31,12 +31,15 @@ class _Verified(NamedTuple):
   Attributes:
     num_accepted: [rows] int32, see `contracts.Verdict`.
     next_token: [rows] int32, resampled after a rejection, else the bonus token.
-    log_probs: [rows, gamma + 1] float32, of the tokens of the block.
+    log_probs: [rows, gamma + 1] float32, of the tokens of the block; see
+      `outcome.Outcome`.
+    model_log_probs: Likewise.
   """
 
   num_accepted: jax.Array
   next_token: jax.Array
   log_probs: jax.Array
+  model_log_probs: jax.Array
 
 
 def step(
@@ -90,7 +93,7 @@ def step(
       policy_state=_policy_state(setup.policy, state.policy_state, outcome),
       outcome=outcome,
   )
-  return _commit(state, outcome, verified.log_probs), outcome
+  return _commit(state, outcome), outcome
 
 
 def drafted(
@@ -119,7 +122,7 @@ def _nothing_verified(draft: contracts.Draft) -> _Verified:
   rows, gamma = draft.tokens.shape
   counts = lambda *shape: jnp.zeros(shape, jnp.int32)
   log_probs = jnp.zeros((rows, gamma + 1), jnp.float32)
-  return _Verified(counts(rows), counts(rows), log_probs)
+  return _Verified(counts(rows), counts(rows), log_probs, log_probs)
 
 
 def _verify(
@@ -154,19 +157,23 @@ def _verify(
   # [rows, width, vocab]: position i is about the token after i draft tokens, so
   # the draft token at index i is judged by position i, and the token that is
   # drawn after n accepted ones comes from position n.
-  probs = sampling_lib.standardize(logits, setup.sampling)
+  probs = sampling_lib.standardize(logits, batch.sampling)
   num_accepted, next_token = setup.noise.decide(
-      contracts.Scores(logits, probs, setup.sampling), short, uniforms
+      contracts.Scores(logits, probs, batch.sampling), short, uniforms
   )
   tokens = _block_tokens(short, num_accepted, next_token)
   # A rule that is not lossless may accept tokens that the distribution sampled
   # from rules out, which would have no score under it.
   is_rescaled = setup.rescale_log_probs and setup.rule.is_lossless
-  log_probs = _token_log_probs(tokens, logits, probs, is_rescaled)
   # All widths of the chain must return the same shapes.
   padding = ((0, 0), (0, gamma + 1 - width))
-  log_probs = jnp.pad(log_probs, padding)
-  return target_cache, _Verified(num_accepted, next_token, log_probs)
+  of_model = jnp.pad(_model_log_probs(tokens, logits, probs.dtype), padding)
+  log_probs = of_model
+  if is_rescaled:
+    log_probs = jnp.pad(_log_probs(tokens, probs), padding)
+  return target_cache, _Verified(
+      num_accepted, next_token, log_probs, of_model
+  )
 
 
 def _draft(setup, batch, state, uniforms):
@@ -192,7 +199,7 @@ def _view(setup, batch, state, uniforms) -> contracts.View:
       num_tokens=state.num_tokens,
       num_wanted=_num_wanted(setup, batch, state),
       uniforms=uniforms,
-      sampling=setup.draft_sampling,
+      sampling=batch.draft_sampling,
       target=batch.view(setup.target_params, state.target_cache),
       last_outcome=state.outcome,
       begin=functools.partial(
@@ -380,6 +387,8 @@ def _outcome(
       has_ended=state.has_ended | is_last,
       draft_tokens=draft.tokens,
       tokens=tokens,
+      log_probs=verified.log_probs,
+      model_log_probs=verified.model_log_probs,
   )
 
 
@@ -395,40 +404,35 @@ def _is_last(
   return jnp.any(is_end, axis=1) | (count >= num_remaining)
 
 
-def _token_log_probs(
-    tokens: jax.Array, logits: jax.Array, probs: jax.Array, rescaled: bool
-) -> jax.Array:
+def _log_probs(tokens: jax.Array, probs: jax.Array) -> jax.Array:
   """Return log-probabilities of tokens, [rows, block], at their positions."""
-  take = lambda x: jnp.take_along_axis(x, tokens[..., None], axis=-1)[..., 0]
-  if rescaled:
-    return jnp.log(take(probs)).astype(jnp.float32)
-  logits = logits.astype(probs.dtype)
+  return jnp.log(_at_tokens(probs, tokens)).astype(jnp.float32)
+
+
+def _model_log_probs(
+    tokens: jax.Array, logits: jax.Array, dtype: jnp.dtype
+) -> jax.Array:
+  """Return log-probabilities of tokens, [rows, block], under the logits."""
+  logits = logits.astype(dtype)
   total = jax.nn.logsumexp(logits, axis=-1)
-  return (take(logits) - total).astype(jnp.float32)
+  return (_at_tokens(logits, tokens) - total).astype(jnp.float32)
+
+
+def _at_tokens(values: jax.Array, tokens: jax.Array) -> jax.Array:
+  return jnp.take_along_axis(values, tokens[..., None], axis=-1)[..., 0]
 
 
 def _commit(
-    state: state_lib.State, outcome: outcome_lib.Outcome, log_probs: jax.Array
+    state: state_lib.State, outcome: outcome_lib.Outcome
 ) -> state_lib.State:
   """Append a block's new tokens to every row that has not ended."""
   index = jnp.arange(outcome.tokens.shape[1], dtype=jnp.int32)[None]
   is_new = index < outcome.num_committed[:, None]
   return state.replace(
-      sequences=_append(state.sequences, outcome),
+      sequences=outcome_lib.append(state.sequences, outcome.tokens, outcome),
       num_tokens=state.num_tokens + outcome.num_committed,
       has_ended=outcome.has_ended,
       log_probs=state.log_probs
-      + jnp.sum(jnp.where(is_new, log_probs, 0), axis=1),
+      + jnp.sum(jnp.where(is_new, outcome.log_probs, 0), axis=1),
       num_calls=state.num_calls + outcome.is_active.astype(jnp.int32),
   )
-
-
-def _append(sequences: jax.Array, outcome: outcome_lib.Outcome) -> jax.Array:
-  slots = jnp.arange(sequences.shape[1], dtype=jnp.int32)[None]
-  # A row of 2 tokens x y that commits a b z: slots 0 1 2 3 4 have the indices
-  # -2 -1 0 1 2 within the block, and slots 2 to 4 get a b z.
-  index = slots - outcome.num_before[:, None]
-  last = outcome.tokens.shape[1] - 1
-  tokens = jnp.take_along_axis(outcome.tokens, jnp.clip(index, 0, last), axis=1)
-  is_new = (index >= 0) & (index < outcome.num_committed[:, None])
-  return jnp.where(is_new, tokens, sequences)

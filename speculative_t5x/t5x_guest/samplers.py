@@ -118,14 +118,11 @@ def speculative_sample(
     requests_lib.check_int32('seed', seed)
   if drafter.description is not None:
     _log(drafter, rule, policy)  # once per program, as this is traced
-  sampling = _sampling(temperature, topk, topp, minp, typicalp)
   setup = state_lib.Setup(
       target.model,
       target.params,
-      sampling,
       drafter.drafter,
       drafter.params,
-      sampling if draft_sampling is None else draft_sampling.as_arrays(),
       rule=rule,
       policy=policy,
       rescale_log_probs=rescale_log_probs,
@@ -143,6 +140,8 @@ def speculative_sample(
       target.inputs,
       state_lib.row_keys(seed, example_ids, num_decodes),
       jnp.repeat(limits, num_decodes),
+      _sampling(temperature, topk, topp, minp, typicalp),
+      draft_sampling,
       length=length,
       hints=drafter.hints,
   )
@@ -222,4 +221,4 @@ def _sampling(*values) -> sampling_lib.Sampling:
         'temperature, topk, topp, minp and typicalp must be one number for all'
         f' examples, got shapes {[jnp.shape(value) for value in values]}.'
     )
-  return sampling_lib.Sampling(*values).as_arrays()
+  return sampling_lib.Sampling(*values)

@@ -201,7 +201,7 @@ def _problem(
   return problem(
       lambda prefix: tables.logits[len(prefix)][prefix],
       lambda prefix: tables.target_probs[len(prefix)][prefix],
-      sampling_lib.Sampling(tables.temperature, tables.top_k).as_arrays(),
+      sampling_lib.Sampling(tables.temperature, tables.top_k),
       tables.gamma,
       tokens,
       None
@@ -247,21 +247,20 @@ def problem(
     draft = draft.replace(is_point_mass=fill(is_point_mass, False).astype(bool))
   size = gamma + 1
   return contracts.Scores(
-      fill(logits, logits[-1], size), fill(probs, probs[-1], size), sampling
+      fill(logits, logits[-1], size),
+      fill(probs, probs[-1], size),
+      jax.tree.map(np.asarray, sampling.of_rows(1)),
   ), draft
 
 
 def join(
     problems: Sequence[tuple[contracts.Scores, contracts.Draft]],
 ) -> tuple[contracts.Scores, contracts.Draft]:
-  """Stack problems of one group and one sampling for `Enumerator.boxes`.
+  """Stack problems of one group for `Enumerator.boxes`.
 
   They are NumPy arrays of one row, at least one problem.
   """
-  sampling = problems[0][0].sampling
-  bare = [(scores._replace(sampling=None), draft) for scores, draft in problems]
-  scores, draft = jax.tree.map(lambda *x: np.concatenate(x), *bare)
-  return scores._replace(sampling=sampling), draft
+  return jax.tree.map(lambda *x: np.concatenate(x), *problems)
 
 
 class Box(NamedTuple):
@@ -286,8 +285,7 @@ class Enumerator:
   ) -> list[Box]:
     """Return the boxes of all problems; the weights of each add up to 1.
 
-    Scores and drafts are NumPy arrays with one row per problem, and one
-    sampling for all.
+    Scores and drafts are NumPy arrays with one row per problem.
 
     Raises:
       ValueError: if the rule is not constant on boxes of its uniforms, or if
@@ -297,12 +295,9 @@ class Enumerator:
     vocab_size = scores.probs.shape[-1]
 
     def decide(problems, uniforms):
-      rows = scores._replace(sampling=None), draft
-      own_scores, own_draft = jax.tree.map(lambda x: x[problems], rows)
-      verdict = self._decide(
-          own_scores._replace(sampling=scores.sampling), own_draft, uniforms
-      )
-      return _numbers(verdict, own_draft.lengths, vocab_size)
+      own = jax.tree.map(lambda x: x[problems], (scores, draft))
+      verdict = self._decide(*own, uniforms)
+      return _numbers(verdict, own[1].lengths, vocab_size)
 
     with jax.enable_x64(True):
       found = list(

@@ -95,10 +95,8 @@ class Program:
     setup = state_lib.Setup(
         pair.target,
         jax.tree.map(jnp.asarray, pair.target_params),
-        samplings[0],
         pair.drafter,
         jax.tree.map(jnp.asarray, pair.draft_params),
-        samplings[1],
         rule,
         self.policy,
     )
@@ -108,6 +106,7 @@ class Program:
         take(pair.inputs),
         None,
         jnp.repeat(limits, rows // len(examples)),
+        *samplings,
         length=max(pair.limits),
         hints=None if pair.hints is None else take(pair.hints),
     )

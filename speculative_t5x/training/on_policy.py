@@ -119,14 +119,18 @@ class Samples:
     setup = state_lib.Setup(
         model,
         objective.draft.joined(params, objective.target_params),
-        self._sampling,
         nothing.Nothing(),
         None,
-        self._sampling,
     )
     keys = state_lib.row_keys(self._seed, sample_ids)
     begun = state_lib.begin(
-        setup, inputs, keys, limits, length=length, features=features
+        setup,
+        inputs,
+        keys,
+        limits,
+        self._sampling,
+        length=length,
+        features=features,
     )
     state, _, _ = loop.decode(setup, begun)
     return state.sequences

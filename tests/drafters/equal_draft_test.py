@@ -71,12 +71,14 @@ def decode(target, params, inputs, drafter, draft_params, policy=None):
   @jax.jit
   def run(params, draft_params, inputs):
     setup = state_lib.Setup(
-        target, params, greedy, drafter, draft_params, greedy,
+        target, params, drafter, draft_params,
         policy=policy or draft_length.Fixed(),
     )  # fmt: skip
     keys = state_lib.row_keys(0, jnp.arange(ROWS))
     limits = jnp.array([LENGTH, LENGTH - 1, LENGTH - 3, LENGTH - 6])
-    begun = state_lib.begin(setup, inputs, keys, limits, length=LENGTH)
+    begun = state_lib.begin(
+        setup, inputs, keys, limits, greedy, length=LENGTH
+    )
     return loop.decode(setup, begun, outcome_lib.COUNTING)
 
   return jax.device_get(run(params, draft_params, inputs))

@@ -152,14 +152,11 @@ class TestNoCacheIsCopied:
 
 
 def setup(it: token_decoder.TokenDecoder) -> state_lib.Setup:
-  drawn_from = sampling.Sampling(1.0)
   return state_lib.Setup(
       it.target_model,
       it.target.params,
-      drawn_from,
       it.drafter,
       it.loaded_drafter.params,
-      drawn_from,
   )
 
 
@@ -169,7 +166,12 @@ def begun(it: token_decoder.TokenDecoder, batch: int) -> loop.Run:
   def begin(asked):
     keys = state_lib.row_keys(asked.seed, asked.example_ids)
     rows = state_lib.begin(
-        setup(it), asked.inputs, keys, asked.limits, length=LENGTH
+        setup(it),
+        asked.inputs,
+        keys,
+        asked.limits,
+        sampling.Sampling(1.0),
+        length=LENGTH,
     )
     return loop.start(rows, outcome.COUNTING)
 

@@ -103,7 +103,11 @@ class TestLenience:
         jnp.full((1, 4, 4), 0.25),
     )
     found = lenience.make_rule(factor)(
-        contracts.Scores(logits, sampling.standardize(logits, greedy), greedy),
+        contracts.Scores(
+            logits,
+            sampling.standardize(logits, greedy),
+            greedy.of_rows(len(logits)),
+        ),
         draft,
         jnp.full((1, 4), 0.99),
     )

@@ -72,7 +72,7 @@ class TestEveryRule:
     decide = jax.jit(lambda *args: rule(*args))
     whole = decide(scores, draft, uniforms)
     draft, uniforms = jax.device_get((draft, uniforms))
-    logits, probs = jax.device_get((scores.logits, scores.probs))
+    every = jax.device_get(scores)
     for width in range(widest + 1):
       some = np.flatnonzero(draft.lengths <= width)
       past = np.arange(width)[None] >= draft.lengths[some, None]
@@ -84,9 +84,10 @@ class TestEveryRule:
           ),
           is_point_mass=past ^ draft.is_point_mass[some, :width],
       )
-      narrow = scores._replace(
-          logits=logits[some, : width + 1],
-          probs=probs[some, : width + 1],
+      narrow = jax.tree.map(lambda x, some=some: x[some], every)
+      narrow = narrow._replace(
+          logits=narrow.logits[:, : width + 1],
+          probs=narrow.probs[:, : width + 1],
       )
       found = decide(narrow, cut, uniforms[some, :width])
       np.testing.assert_array_equal(
@@ -190,6 +191,7 @@ def random_arguments(rows, gamma, temperature=1.0):
     is_near = rng.random((rows, gamma)) < 0.7
     draft = draft.replace(tokens=jnp.where(is_near, near, draft.tokens))
   uniforms = jnp.asarray(rng.random((rows, gamma)), jnp.float32)
+  drawn_from = drawn_from.of_rows(len(logits))
   return contracts.Scores(logits, probs, drawn_from), draft, uniforms
 
 

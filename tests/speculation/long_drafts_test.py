@@ -116,7 +116,7 @@ def decode(case: Texts) -> tuple[state_lib.State, outcome_lib.Statistics]:
   @jax.jit
   def run(tables, draft_tables, ids):
     setup = state_lib.Setup(
-        model, tables, SAMPLINGS[0], drafter, draft_tables, SAMPLINGS[1],
+        model, tables, drafter, draft_tables,
         rescale_log_probs=False,
     )  # fmt: skip
     begun = state_lib.begin(
@@ -124,6 +124,7 @@ def decode(case: Texts) -> tuple[state_lib.State, outcome_lib.Statistics]:
         jnp.arange(len(IDS), dtype=jnp.int32),
         state_lib.row_keys(jnp.int32(3), ids, DECODES),
         jnp.repeat(jnp.asarray(LIMITS, jnp.int32), DECODES),
+        *SAMPLINGS,
         length=LENGTH,
     )
     return loop.decode(setup, begun, outcome_lib.COUNTING)

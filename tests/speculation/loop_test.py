@@ -108,12 +108,11 @@ def jit_step(special_ids, draft, limits, uniforms):
   setup = state_lib.Setup(
       Constant(4, special_ids),
       jnp.log(jnp.array(UNIFORM)),
-      sampling_lib.Sampling(1.0),
       Scripted(draft[0].size),
       draft,
-      sampling_lib.Sampling(1.0),
   )
-  begun = state_lib.begin(setup, None, None, limits, length=9)
+  drawn_from = sampling_lib.Sampling(1.0)
+  begun = state_lib.begin(setup, None, None, limits, drawn_from, length=9)
   run = loop_lib.start(begun, outcome_lib.COUNTING)
   state, outcome = step_lib.step(setup, run.batch, run.state, uniforms)
   return state, outcome_lib.COUNTING.update(run.kept, outcome)
@@ -227,14 +226,13 @@ def test_scores_of_rules_that_are_not_lossless(rule):
   setup = state_lib.Setup(
       Constant(4),
       logits,
-      greedy,
       Scripted(2),
       (jnp.array([B, A]), jnp.array(UNIFORM)),
-      greedy,
       rule=rule,
   )
   keys = state_lib.row_keys(0, jnp.arange(1, dtype=jnp.int32))
-  begun = state_lib.begin(setup, None, keys, jnp.array([5]), length=9)
+  limits = jnp.array([5])
+  begun = state_lib.begin(setup, None, keys, limits, greedy, length=9)
   state, *_ = jax.jit(lambda begun: loop_lib.decode(setup, begun))(begun)
   tokens = np.array(committed(state))
   assert (B in tokens) == (rule.name != 'typical_acceptance')
@@ -292,10 +290,12 @@ def test_prompts_that_end_at_different_positions():
 
   @jax.jit
   def run(target, draft):
-    setup = state_lib.Setup(model, target, greedy, drafter, draft, greedy)
+    setup = state_lib.Setup(model, target, drafter, draft)
     keys = state_lib.row_keys(0, jnp.arange(len(prompts)), num_decodes)
     limits = jnp.full((len(keys),), LENGTH, jnp.int32)
-    begun = state_lib.begin(setup, prompts, keys, limits, length=LENGTH)
+    begun = state_lib.begin(
+        setup, prompts, keys, limits, greedy, length=LENGTH
+    )
     return loop_lib.decode(setup, begun)[0]
 
   state = jax.device_get(run(*tables()))

@@ -68,10 +68,12 @@ def lower(drafter, policy, device=None):
   def decode(params, values, limits):
     drawn_from = sampling.Sampling(*values)
     setup = state_lib.Setup(
-        MODEL, params, drawn_from, drafter, params, drawn_from, policy=policy
+        MODEL, params, drafter, params, policy=policy
     )
     keys = state_lib.row_keys(0, jnp.arange(ROWS, dtype=jnp.int32))
-    begun = state_lib.begin(setup, None, keys, limits, length=LENGTH)
+    begun = state_lib.begin(
+        setup, None, keys, limits, drawn_from, length=LENGTH
+    )
     state, _, kept = loop.decode(setup, begun, outcome.COUNTING)
     return state.sequences, state.num_calls, state.log_probs, kept
 

@@ -166,14 +166,15 @@ def compiled(shape: Shape):
     setup = state_lib.Setup(
         MODEL,
         target,
-        sampling.Sampling(temperatures[0]),
         shape.drafter,
         shape.draft_params(draft),
-        sampling.Sampling(temperatures[1]),
         policy=Scheduled(wanted, limits),
     )
     keys = state_lib.row_keys(seed, jnp.arange(shape.rows, dtype=jnp.int32))
-    begun = state_lib.begin(setup, tables, keys, limits, length=shape.length)
+    samplings = map(sampling.Sampling, temperatures)
+    begun = state_lib.begin(
+        setup, tables, keys, limits, *samplings, length=shape.length
+    )
     state, _, counts = loop.decode(setup, begun, outcome_lib.COUNTING)
     return state, counts
 

@@ -3,7 +3,8 @@
 """A row has the tokens, counts and scores that it has alone.
 
 Drafters in order, where one falls behind another in some rows only; every
-policy, each in a row of its own; ragged limits; batches of several sizes.
+policy and several samplings, each in a row of its own; ragged limits; batches
+of several sizes.
 """
 
 import dataclasses
@@ -84,32 +85,58 @@ def tables(seed):
 def program(drafters):
   """Return a function that decodes some rows of a batch.
 
-  It takes the tables, the seed, the temperature, and the numbers and limits of
-  the rows; it returns tokens, scores and counts.
+  It takes the tables, the seed, and the numbers, samplings and limits of the
+  rows; it returns tokens, scores and counts.
   """
 
   @jax.jit
-  def decode(params, seed, temperature, rows, limits):
+  def decode(params, seed, rows, samplings, limits):
     target, draft = params
-    own = sampling.Sampling(temperature)
     setup = state_lib.Setup(
         MODEL,
         target,
-        own,
         in_order.InOrder(drafters, MODEL),
         tuple(draft if x in HAS_TABLES else None for x in drafters),
-        own,
         policy=combinations.PolicyOfRow(),
     )
     keys = state_lib.row_keys(seed, rows)
     batch, state = state_lib.begin(
-        setup, rows % NUM_TABLES, keys, limits, length=LENGTH
+        setup,
+        rows % NUM_TABLES,
+        keys,
+        limits,
+        *samplings,
+        length=LENGTH,
     )
     state = state.replace(policy_state=state.policy_state._replace(index=rows))
     state, _, counts = loop.decode(setup, (batch, state), outcome.COUNTING)
     return (state.sequences, state.num_calls, counts), state.log_probs
 
   return decode
+
+
+# Of temperature, top-k, top-p, min-p and typical-p.
+SAMPLINGS = (
+    (0.0, 0, 0.0, 0.0, 0.0),
+    (1.0, 0, 0.0, 0.0, 0.0),
+    (0.7, 3, 0.0, 0.0, 0.0),
+    (1.3, 0, 0.8, 0.0, 0.0),
+    (1.0, 0, 0.0, 0.2, 0.0),
+    (0.9, 4, 0.9, 0.1, 0.7),
+)
+
+
+def samplings(seed):
+  """Return samplings of target and drafter, arrays [ROWS].
+
+  All alike in some seeds, so that each choice of `standardize` is made.
+  """
+  kinds = np.array(SAMPLINGS, np.float32)
+  if seed % 4 < 2:
+    kinds = kinds[seed % 4 : seed % 4 + 1]
+  make = lambda at: sampling.Sampling(*kinds[at % len(kinds)].T).as_arrays()
+  every = np.arange(ROWS) + seed
+  return make(every), make(every // 2)
 
 
 def check_rows(drafters, num_seeds=12):
@@ -119,13 +146,18 @@ def check_rows(drafters, num_seeds=12):
   for seed in range(num_seeds):
     limits = np.random.default_rng(seed).integers(1, LENGTH + 1, ROWS, np.int32)
     limits[seed % ROWS] = LENGTH
-    setting = tables(seed), seed, float(seed % 3 > 0)
-    whole = jax.device_get(decode(*setting, every, limits))
+    setting = tables(seed), seed
+    drawn_from = samplings(seed)
+    whole = jax.device_get(decode(*setting, every, drawn_from, limits))
     for row in range(ROWS):
       only = slice(row, row + 1)
-      alone = decode(*setting, every[only], limits[only])
-      among_padding = decode(*setting, every, np.where(every == row, limits, 0))
       take = lambda tree, at: jax.tree.map(lambda x: x[at], tree)
+      alone = decode(
+          *setting, every[only], take(drawn_from, only), limits[only]
+      )
+      among_padding = decode(
+          *setting, every, drawn_from, np.where(every == row, limits, 0)
+      )
       where = f'seed {seed}, row {row}'
       check_equal(take(alone, 0), take(whole, row), where)
       check_equal(take(among_padding, row), take(whole, row), where)

@@ -193,6 +193,17 @@ class TestStandardize:
     for rules in [dict(temperature=0.0), *RULES]:
       assert not np.any(standardize(logits, **rules) > 0), rules
 
+  @pytest.mark.parametrize('kinds', [RULES, [dict(temperature=0.0), *RULES]])
+  def test_each_row_has_its_own_sampling(self, kinds):
+    """It is what the row has alone, whatever the others sample from."""
+    logits = random_logits(8, 3 * len(kinds), 130).reshape(len(kinds), 3, 130)
+    drawn_from = sampling.stack([sampling.Sampling(**x) for x in kinds])
+    found = jit_standardize(jnp.asarray(logits), drawn_from)
+    for row, rules in enumerate(kinds):
+      expected = standardize(logits[row], **rules)
+      np.testing.assert_array_equal(found[row] > 0, expected > 0)
+      np.testing.assert_allclose(found[row], expected, rtol=1e-4, atol=2e-6)
+
   @pytest.mark.parametrize('name', BY_HAND)
   def test_by_hand(self, name):
     probs, rules, expected = BY_HAND[name]

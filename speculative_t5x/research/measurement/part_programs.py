@@ -166,10 +166,8 @@ class PartPrograms:
     return state_lib.Setup(
         self.decoder.target_model,
         params,
-        request.sampling,
         drafter,
         draft_params,
-        request.draft_sampling,
         request.rule,
         # Not that of the decoder, which might want other lengths than timed.
         draft_length.Fixed(),
@@ -183,6 +181,8 @@ class PartPrograms:
         request.inputs,
         keys,
         jnp.full((count,), self.decoder.options.max_tokens, jnp.int32),
+        request.sampling,
+        request.draft_sampling,
         length=self.decoder.options.max_tokens,
         hints=request.hints,
     )

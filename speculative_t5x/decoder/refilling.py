@@ -1,0 +1,351 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Many requests through a few rows, each refilled as soon as it has ended.
+
+  requests -> window -> read in groups -> rows of a run -> results in order
+             (tokens)     (encoder)         (loop)
+
+The host reads, tokenizes and hands out results while the device decodes. A
+result depends on its own request alone, up to rounding.
+
+Legend: rows (of the run), width (requests that are read at once).
+"""
+
+import collections
+from collections.abc import Iterable, Iterator
+import dataclasses
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import results
+from speculative_t5x.decoder import row_programs
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.networks import sharding
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import ranges
+from speculative_t5x.speculation import verification
+
+ROWS = 8
+# Requests per row that are read ahead of the oldest one without a result. More
+# need more memory, and less often wait for an input of unusual length.
+WINDOW = 16
+
+
+class Decoder(Protocol):
+  """What an engine needs of a decoder of texts or of token ids."""
+
+  tokens: token_decoder.TokenDecoder
+
+  def tokenized(
+      self, request: request_lib.Request, number: int
+  ) -> request_lib.Tokenized:
+    """Return the tokens of a request with a number in its stream."""
+
+  def text(self, ids: list[int]) -> str:
+    """Return the text of token ids, if the decoder has texts."""
+
+
+@dataclasses.dataclass(eq=False)
+class Work:
+  """A request on its way.
+
+  Attributes:
+    tokenized: The request.
+    num_begun: Decodes that have a place in the run.
+    decodes: Decodes that have ended, by their number.
+  """
+
+  tokenized: request_lib.Tokenized
+  num_begun: int = 0
+  decodes: dict[int, results.Decode] = dataclasses.field(default_factory=dict)
+
+  @property
+  def request(self) -> request_lib.Request:
+    return self.tokenized.request
+
+  @property
+  def is_begun(self) -> bool:
+    return self.num_begun == self.request.num_decodes
+
+  @property
+  def has_ended(self) -> bool:
+    return len(self.decodes) == self.request.num_decodes
+
+
+@dataclasses.dataclass
+class Counters:
+  """What an engine has done so far.
+
+  Attributes:
+    requests: Requests that have ended.
+    tokens: Tokens of rows that have ended.
+    steps: Steps of the loop.
+    row_steps: Steps times rows.
+    live_row_steps: Those of rows that decoded: target calls of requests.
+    returns: How often the loop returned to the host.
+  """
+
+  requests: int = 0
+  tokens: int = 0
+  steps: int = 0
+  row_steps: int = 0
+  live_row_steps: int = 0
+  returns: int = 0
+
+  @property
+  def idle_share(self) -> float:
+    """Share of row-steps in which a row had no request."""
+    return 1 - self.live_row_steps / max(self.row_steps, 1)
+
+
+class Rows:
+  """Rows on the device, and the requests that they decode."""
+
+  def __init__(
+      self,
+      programs: row_programs.RowPrograms,
+      shape: request_lib.Shape,
+      rule: contracts.Rule,
+      counters: Counters,
+  ):
+    """Begin with rows that have ended.
+
+    Args:
+      programs: Decode them.
+      shape: Shape of what is read at once.
+      rule: Decides which draft tokens are accepted.
+      counters: Are added to.
+    """
+    self._programs = programs
+    self._shape = shape
+    self._rule = rule
+    self._counters = counters
+    self._run: loop.Run | None = None
+    self._report: row_programs.Report | None = None
+    # Work and decode number of each row; None for a row that has ended.
+    self._places: list[tuple[Work, int] | None] = [None] * programs.num_rows
+    # Started rows, some of which have no place yet.
+    self._started: collections.deque[tuple[loop.Run, list[Work]]] = (
+        collections.deque()
+    )
+
+  @property
+  def is_idle(self) -> bool:
+    """Whether nothing is being decoded."""
+    return not self._started and not any(self._places)
+
+  def fill(self, waiting: list[Work]) -> None:
+    """Give ended rows to waiting requests, which leave the list."""
+    free = [i for i, place in enumerate(self._places) if place is None]
+    while free and (self._started or waiting):
+      if not self._started:
+        self._start(_take_alike(waiting, self._shape.examples))
+      started, group = self._started[0]
+      places = np.full(self._shape.examples, -1, np.int32)
+      decodes = np.zeros(self._shape.examples, np.int32)
+      for index, work in enumerate(group):
+        if free and not work.is_begun:
+          places[index], decodes[index] = free.pop(0), work.num_begun
+          self._places[places[index]] = work, work.num_begun
+          work.num_begun += 1
+      self._run = self._programs.admit(self._run, started, places, decodes)
+      if all(work.is_begun for work in group):
+        self._started.popleft()
+
+  def _start(self, group: list[Work]) -> None:
+    requests = [work.request for work in group]
+    batch = request_lib.stack(requests, self._shape, self._rule)
+    started = self._programs.read(batch)
+    if self._run is None:
+      self._run = self._programs.no_rows(started, batch)
+    self._started.append((started, group))
+
+  def advance(self, may_refill: bool) -> None:
+    """Decode on; asynchronous. Returns early if a row can be refilled."""
+    num_free = self._places.count(None)
+    until = num_free + 1 if may_refill else len(self._places)
+    cancelled = np.zeros(len(self._places), bool)
+    self._run, self._report = self._programs.advance(
+        self._run, cancelled, jnp.int32(until), self._rule
+    )
+
+  def ended(self) -> Iterator[Work]:
+    """Wait for the steps of `advance`; yield what has ended in them."""
+    report = jax.device_get(self._report)
+    num_steps = int(report.work.num_steps)
+    self._counters.returns += 1
+    self._counters.steps += num_steps
+    self._counters.row_steps += num_steps * len(self._places)
+    for row, place in enumerate(self._places):
+      if place is None or not report.has_ended[row]:
+        continue
+      work, number = place
+      self._places[row] = None
+      decode = _decode(report, row, self._programs.ends)
+      work.decodes[number] = decode
+      self._counters.tokens += len(decode.tokens)
+      self._counters.live_row_steps += decode.num_calls
+      if work.has_ended:
+        self._counters.requests += 1
+        yield work
+
+
+def _decode(
+    report: row_programs.Report, row: int, ends: tuple[int, ...]
+) -> results.Decode:
+  """Return the output of a row that has ended."""
+  own = jax.tree.map(lambda x: x[row : row + 1], report._replace(work=None))
+  token_decoder.check_rows(
+      own.log_probs, own.num_tokens, own.num_calls, own.statistics
+  )
+  num_tokens = int(own.num_tokens[0])
+  of_tokens = jax.tree.map(lambda x: x[0, :num_tokens], own.token_scores)
+  tokens = own.sequences[0, :num_tokens].tolist()
+  return results.Decode(
+      tokens,
+      tokens[-1] in ends,
+      own.log_probs[0],
+      *of_tokens,
+      int(own.num_calls[0]),
+      {name: x[0] for name, x in own.statistics.named().items()},
+  )
+
+
+def _take_alike(waiting: list[Work], count: int) -> list[Work]:
+  """Take the oldest request and those with inputs of the most alike length.
+
+  Reading takes as long as the longest input needs.
+  """
+  length = lambda work: len(work.request.inputs)
+  oldest = length(waiting[0])
+  order = sorted(waiting, key=lambda work: abs(length(work) - oldest))
+  group = order[:count]
+  for work in group:
+    waiting.remove(work)
+  return group
+
+
+class Engine:
+  """Decodes any number of requests in constant memory, in full rows.
+
+  Each row decodes one request at a time. When it has ended, another request
+  takes its place, whatever it samples from, and however long it is.
+
+  Example:
+
+    >>> import speculative_t5x as st
+    >>> engine = st.Engine(st.embedded.load_decoder(gamma=5), rows=4)
+    >>> texts = ['The train from Bonn will be 20 minutes late.'] * 6
+    >>> results = list(engine.stream(st.Request(text) for text in texts))
+    >>> len({result.text for result in results})
+    1
+
+  Attributes:
+    counters: What was done so far.
+  """
+
+  def __init__(
+      self,
+      decoder: Decoder,
+      rows: int = ROWS,
+      *,
+      rule: contracts.Rule = verification.TOKENWISE,
+      inputs_length: int | None = None,
+      hints_length: int | None = None,
+  ):
+    """Bind a decoder; compile nothing yet.
+
+    Args:
+      decoder: A `TextDecoder` or a `TokenDecoder`.
+      rows: Sequences that are decoded at once; on a mesh, rounded up to a
+        multiple of its data axis.
+      rule: Decides which draft tokens are accepted.
+      inputs_length: Most tokens per input; None for the decoder's. Less takes
+        less time and memory.
+      hints_length: Most tokens of the hints of an input, which are cut to it;
+        None for the decoder's, or as many as an input has. Only drafters that
+        read hints have a use for them.
+    """
+    ranges.check_settings(ranges.COUNT, rows=rows)
+    tokens = decoder.tokens
+    rows = sharding.round_up(tokens.mesh, rows)
+    inputs_length = inputs_length or tokens.options.inputs_length
+    hints_length = hints_length or tokens.options.hints_length or inputs_length
+    self._decoder = decoder
+    self._programs = row_programs.RowPrograms(tokens, rows)
+    self._shape = request_lib.Shape(
+        sharding.round_up(tokens.mesh, max(rows // 4, 1)),
+        inputs_length,
+        hints_length if tokens.reads_hints else 0,
+    )
+    self._rule = rule
+    self._window = WINDOW * rows
+    self.counters = Counters()
+
+  def stream(
+      self, requests: Iterable[request_lib.Request]
+  ) -> Iterator[results.Result]:
+    """Yield the result of each request, in their order.
+
+    Args:
+      requests: Read ahead by at most a window of `WINDOW` per row.
+    Raises:
+      ValueError: for a request that cannot be decoded, or logits that are not
+        finite.
+    """
+    rows = Rows(self._programs, self._shape, self._rule, self.counters)
+    numbered = enumerate(requests)
+    waiting, in_order = [], collections.deque()
+
+    def read_ahead() -> None:
+      while len(in_order) < self._window:
+        number, request = next(numbered, (None, None))
+        if request is None:
+          return
+        work = Work(self._decoder.tokenized(request, number))
+        waiting.append(work)
+        in_order.append(work)
+
+    read_ahead()
+    while in_order:
+      rows.fill(waiting)
+      is_decoding = not rows.is_idle
+      if is_decoding:
+        rows.advance(may_refill=bool(waiting))
+      # The device decodes meanwhile.
+      while in_order and in_order[0].has_ended:
+        yield self._result(in_order.popleft())
+      read_ahead()
+      if is_decoding:
+        collections.deque(rows.ended(), maxlen=0)
+
+  def _result(self, work: Work) -> results.Result:
+    by_number = [work.decodes[i] for i in range(work.request.num_decodes)]
+    statistics = {
+        'tokens': sum(len(each.tokens) for each in by_number),
+        'target_calls': sum(each.num_calls for each in by_number),
+    }
+    if self._decoder.tokens.drafter.max_draft_tokens:
+      counted = [each.counts for each in by_number]
+      statistics |= {
+          name: sum(each[name] for each in counted).tolist()
+          for name in counted[0]
+      }
+      statistics |= counts.acceptance_rates(statistics)
+    # In T5X's order, equal ones as they were decoded.
+    decodes = sorted(by_number, key=lambda each: each.score)
+    return results.Result(
+        [self._decoder.text(each.text_tokens) for each in decodes],
+        [each.text_tokens for each in decodes],
+        np.array([each.score for each in decodes], np.float32),
+        statistics,
+        work.tokenized.is_truncated,
+        work.tokenized.is_unknown,
+        decodes,
+    )

@@ -1,0 +1,196 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled functions by which an engine fills rows and decodes them.
+
+  read     inputs of a few requests  ->  started rows, which wait beside the run
+  admit    started rows              ->  places of the run whose rows have ended
+  advance  the run                   ->  the run some steps later, and a report
+
+Each is compiled once, whatever the requests are. `admit` and `advance` take
+over the run's memory, so that no cache is copied; a run that was given to them
+is deleted.
+
+Legend: rows (of the run), width (rows that are read at once), length (of the
+longest output).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import state as state_lib
+
+# Steps between two returns to the host at most. A new request, a cancellation
+# and a streamed token wait for as many; each return hashes uniforms for them.
+MAX_STEPS = 8
+_FOLD = outcome_lib.Several((outcome_lib.COUNTING, outcome_lib.SCORING))
+
+
+class Report(NamedTuple):
+  """What the host reads after some steps.
+
+  Attributes:
+    has_ended: [rows] bool.
+    sequences: [rows, length] int32, see `state.State`.
+    num_tokens: [rows] int32.
+    log_probs: [rows] float32, of all tokens of a row.
+    num_calls: [rows] int32.
+    statistics: Counts, see `outcome.Statistics`.
+    token_scores: See `outcome.TokenScores`.
+    work: Work of these steps.
+  """
+
+  has_ended: jax.Array
+  sequences: jax.Array
+  num_tokens: jax.Array
+  log_probs: jax.Array
+  num_calls: jax.Array
+  statistics: outcome_lib.Statistics
+  token_scores: outcome_lib.TokenScores
+  work: loop.Work
+
+
+class RowPrograms:
+  """Programs of one decoder for one number of rows.
+
+  Attributes:
+    num_rows: Rows of the run.
+  """
+
+  def __init__(self, decoder: token_decoder.TokenDecoder, num_rows: int):
+    """Compile nothing yet."""
+    self._decoder = decoder
+    self.num_rows = num_rows
+    self._read = jax.jit(self._start)
+    self._admit = jax.jit(_admit, donate_argnums=0)
+    self._advance = jax.jit(self._step, donate_argnums=3)
+    self._make_ended: Callable[[], loop.Run] | None = None
+
+  @property
+  def ends(self) -> tuple[int, ...]:
+    """Ids that end a sequence."""
+    return self._decoder.target_model.special_ids.ends
+
+  def read(self, batch: requests_lib.Request) -> loop.Run:
+    """Return started rows, one per input; asynchronous, as all functions."""
+    with self._decoder.scope():
+      return self._read(*self._params, self._decoder.place(batch))
+
+  def no_rows(self, started: loop.Run, batch: requests_lib.Request) -> loop.Run:
+    """Return a run in which all rows have ended.
+
+    Args:
+      started: Started rows, which lie on the same devices.
+      batch: What they were read from.
+    """
+    if self._make_ended is None:
+      widen = lambda x: jax.ShapeDtypeStruct(
+          (self.num_rows, *x.shape[1:]), x.dtype
+      )
+      with self._decoder.scope():
+        shapes = jax.eval_shape(
+            self._start, *self._params, jax.tree.map(widen, batch)
+        )
+      self._make_ended = jax.jit(
+          lambda: _ended(shapes),
+          out_shardings=jax.tree.map(lambda x: x.sharding, started),
+      )
+    return self._make_ended()
+
+  def admit(
+      self,
+      run: loop.Run,
+      started: loop.Run,
+      places: jax.Array,
+      decodes: jax.Array,
+  ) -> loop.Run:
+    """Put started rows in places of ended ones.
+
+    Args:
+      run: Is deleted.
+      started: From `read`; may be admitted again, as another decode.
+      places: [width] int32, see `loop.admit`; -1 leaves a row out.
+      decodes: [width] int32, the decode number of each row.
+    """
+    return self._admit(run, started, places, decodes)
+
+  def advance(
+      self,
+      run: loop.Run,
+      cancelled: jax.Array,
+      until: jax.Array,
+      rule: Any,
+  ) -> tuple[loop.Run, Report]:
+    """Decode until enough rows have ended, for `MAX_STEPS` at most.
+
+    Args:
+      run: Is deleted.
+      cancelled: [rows] bool, rows that end at once.
+      until: int32 scalar, the number of ended rows to return at.
+      rule: See `contracts.Rule`.
+    """
+    with self._decoder.scope():
+      return self._advance(*self._params, rule, run, cancelled, until)
+
+  @property
+  def _params(self) -> tuple[Any, Any]:
+    return self._decoder.target.params, self._decoder.loaded_drafter.params
+
+  def _start(self, target_params, draft_params, batch) -> loop.Run:
+    decoder = self._decoder
+    setup = decoder.setup(target_params, draft_params, batch.rule)
+    begun = state_lib.begin(
+        setup,
+        batch.inputs,
+        # `admit` makes them keys of decodes.
+        state_lib.example_keys(batch.seed, batch.example_ids),
+        batch.limits,
+        batch.sampling,
+        batch.draft_sampling,
+        length=decoder.options.max_tokens,
+        hints=batch.hints,
+        features=batch.features,
+    )
+    return loop.start(begun, _FOLD)
+
+  def _step(self, target_params, draft_params, rule, run, cancelled, until):
+    setup = self._decoder.setup(target_params, draft_params, rule)
+    ended = run.state.has_ended | cancelled
+    run = run._replace(state=run.state.replace(has_ended=ended))
+    run, work = loop.advance(setup, run, MAX_STEPS, until, fold=_FOLD)
+    state = run.state
+    report = Report(
+        state.has_ended,
+        state.sequences,
+        state.num_tokens,
+        state.log_probs,
+        state.num_calls,
+        *run.kept,
+        work,
+    )
+    return run, report
+
+
+def _admit(run, started, places, decodes) -> loop.Run:
+  keys = state_lib.decode_keys(started.batch.keys, decodes)
+  started = started._replace(batch=started.batch.replace(keys=keys))
+  return loop.admit(run, started, places)
+
+
+def _ended(shapes: loop.Run) -> loop.Run:
+  run = jax.tree.map(_zeros, shapes)
+  ended = jnp.ones_like(run.state.has_ended)
+  return run._replace(state=run.state.replace(has_ended=ended))
+
+
+def _zeros(shape: jax.ShapeDtypeStruct) -> jax.Array:
+  if jnp.issubdtype(shape.dtype, jax.dtypes.prng_key):
+    ids = jnp.zeros(shape.shape, jnp.int32)
+    return state_lib.example_keys(0, ids)
+  return jnp.zeros(shape.shape, shape.dtype)

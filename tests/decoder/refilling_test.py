@@ -1,0 +1,202 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Each request has the result that it has alone, whatever else is decoded."""
+
+import dataclasses
+import functools
+import itertools
+
+import hypothesis
+from hypothesis import strategies as st
+import jax
+import numpy as np
+import pytest
+
+from speculative_t5x.decoder import refilling
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import row_programs
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import drafters
+from speculative_t5x.policies import confidence
+from speculative_t5x.speculation import sampling
+from tests import compilation
+from tests import tiny
+
+CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+LENGTH, INPUTS, ROWS = 12, 10, 4
+SAMPLINGS = (
+    sampling.GREEDY,
+    sampling.Sampling(1.0),
+    sampling.Sampling(0.7, top_k=5),
+    sampling.Sampling(1.0, top_p=0.8),
+    sampling.Sampling(1.2, min_p=0.1, typical_p=0.9),
+)
+
+
+@functools.cache
+def decoder(kind='draft model', num_decodes=1) -> token_decoder.TokenDecoder:
+  found = tiny.decoder(
+      CONFIG,
+      gamma=3,
+      length=LENGTH,
+      inputs_length=INPUTS,
+      num_decodes=num_decodes,
+  )
+  if kind == 'lookup':
+    return found.with_drafter(drafters.Lookup(), gamma=3)
+  if kind == 'policy':
+    policy = confidence.Confidence(0.3)
+    return found.with_drafter(found.loaded_drafter, 3, policy)
+  return found.alone if kind == 'plain' else found
+
+
+@functools.cache
+def engine(kind='draft model') -> refilling.Engine:
+  return refilling.Engine(decoder(kind), ROWS)
+
+
+def random_requests(seed, count, **options):
+  """Return requests that share nothing but, sometimes, their input."""
+  rng = np.random.default_rng(seed)
+  for _ in range(count):
+    size = int(rng.integers(1, INPUTS))
+    yield request_lib.Request(
+        [*rng.integers(2, 64, size).tolist(), 1],
+        int(rng.integers(2**31)),
+        seed=int(rng.integers(-(2**31), 2**31)),
+        sampling=SAMPLINGS[rng.integers(len(SAMPLINGS))],
+        draft_sampling=rng.choice([None, *SAMPLINGS]),
+        max_tokens=int(rng.integers(1, LENGTH + 1)),
+        num_decodes=int(rng.choice([1, 1, 1, 2, 5])),
+        **options,
+    )
+
+
+def alone(request, kind='draft model'):
+  """Return tokens, log-probabilities and counts without any refilling.
+
+  Decodes of one request are rows of one batch.
+  """
+  own = decoder(kind)
+  shape = request_lib.Shape(1, INPUTS, 32 if own.reads_hints else 0)
+  request = own.tokenized(request, 0).request
+  batch = request_lib.stack([request], shape, refilling.verification.TOKENWISE)
+  own = decoder(kind, request.num_decodes)
+  found = jax.device_get(own.speculative(batch))
+  counts = found.statistics.named()
+  for row in range(request.num_decodes):
+    tokens = found.sequences[row, : found.num_tokens[row]].tolist()
+    yield tokens, found.log_probs[row], {x: y[row] for x, y in counts.items()}
+
+
+def check_result(result, request, kind='draft model'):
+  expected = sorted(alone(request, kind), key=lambda each: each[1])
+  assert len(result.decodes) == request.num_decodes
+  for decode, (tokens, score, counts) in zip(
+      result.decodes, expected, strict=True
+  ):
+    assert decode.tokens == tokens
+    np.testing.assert_allclose(decode.score, score, rtol=1e-5, atol=1e-5)
+    jax.tree.map(np.testing.assert_array_equal, decode.counts, counts)
+    np.testing.assert_allclose(
+        np.sum(decode.log_probs), decode.score, rtol=1e-5, atol=1e-5
+    )
+    assert decode.has_end == (tokens[-1] == 1)
+    assert decode.text_tokens == [x for x in tokens if x != 1]
+
+
+@pytest.mark.parametrize('kind', ['draft model', 'lookup', 'policy', 'plain'])
+def test_each_request_has_its_result_alone(kind):
+  options = {'hints': [[5, 6, 7, 1]]} if kind == 'lookup' else {}
+  requests = list(random_requests(1, 60, **options))
+  results = engine(kind).stream(iter(requests))
+  for request, result in zip(requests, results, strict=True):
+    check_result(result, request, kind)
+
+
+def test_no_mixture_compiles_anew():
+  list(engine().stream(random_requests(2, 20)))
+  before = compilation.count()
+  list(engine().stream(random_requests(3, 30)))
+  assert compilation.count() == before
+
+
+@hypothesis.settings(max_examples=20, deadline=None)
+@hypothesis.given(st.permutations(range(12)), st.integers(1, 12))
+def test_order_and_company_change_nothing(order, count):
+  requests = list(random_requests(4, 12))
+  expected = results_of_all()
+  order = order[:count]
+  for number, result in zip(
+      order, engine().stream(requests[i] for i in order), strict=True
+  ):
+    assert result.tokens == expected[number].tokens
+    np.testing.assert_array_equal(result.scores, expected[number].scores)
+
+
+@functools.cache
+def results_of_all():
+  return list(engine().stream(random_requests(4, 12)))
+
+
+def test_reads_ahead_within_its_window_only():
+  num_read = itertools.count()
+  requests = (
+      request_lib.Request([2 + next(num_read) % 50, 1]) for _ in range(10**9)
+  )
+  stream = engine().stream(requests)
+  assert len(list(itertools.islice(stream, 300))) == 300
+  stream.close()
+  assert next(num_read) <= 301 + refilling.WINDOW * ROWS
+
+
+def test_rows_are_full():
+  """With more requests than rows, only the ends of the stream are idle."""
+  engine = refilling.Engine(decoder(), ROWS)
+  list(engine.stream(random_requests(5, 200)))
+  assert engine.counters.idle_share < 0.05
+  assert engine.counters.requests == 200
+
+
+def test_model_log_probs_are_those_of_temperature_1():
+  """Whatever is sampled from, they are the target's own."""
+  (result,) = engine().stream([
+      request_lib.Request([5, 9, 1], sampling=SAMPLINGS[2], max_tokens=LENGTH)
+  ])
+  (decode,) = result.decodes
+  inputs = np.array([[5, 9, 1]])
+  logits = tiny.teacher_forced(
+      CONFIG, tiny.params(CONFIG), inputs, np.array([decode.tokens])
+  )
+  expected = np.take_along_axis(
+      np.asarray(jax.nn.log_softmax(logits))[0],
+      np.array(decode.tokens)[:, None],
+      axis=1,
+  )[:, 0]
+  np.testing.assert_allclose(decode.model_log_probs, expected, atol=1e-4)
+
+
+def test_lost_logits_name_the_row():
+  lost = tiny.decoder(CONFIG, gamma=2, length=LENGTH, inputs_length=INPUTS)
+  params = jax.tree.map(lambda x: x * np.nan, lost.target.params)
+  lost.target = dataclasses.replace(lost.target, params=params)
+  with pytest.raises(ValueError, match='logits are not finite'):
+    list(refilling.Engine(lost, 2).stream([request_lib.Request([5, 1])]))
+
+
+def test_caches_are_not_copied():
+  """The run that is advanced or refilled is taken over."""
+  programs = row_programs.RowPrograms(decoder(), ROWS)
+  shape = request_lib.Shape(1, INPUTS, 0)
+  request = decoder().tokenized(request_lib.Request([5, 1]), 0).request
+  rule = refilling.verification.TOKENWISE
+  batch = request_lib.stack([request], shape, rule)
+  started = programs.read(batch)
+  empty = programs.no_rows(started, batch)
+  places, decodes = np.array([2], np.int32), np.array([0], np.int32)
+  run = programs.admit(empty, started, places, decodes)
+  after, _ = programs.advance(run, np.zeros(ROWS, bool), np.int32(ROWS), rule)
+  for old in (empty, run):
+    caches = jax.tree.leaves((old.state.target_cache, old.state.draft_state))
+    assert all(cache.is_deleted() for cache in caches)
+  assert not any(x.is_deleted() for x in jax.tree.leaves((started, after)))
