@@ -3,7 +3,9 @@
 """Strings in; texts, scores and statistics out."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+import copy
 import dataclasses
+import functools
 import os
 from typing import Any
 
@@ -86,6 +88,13 @@ class TextDecoder:
         f' {self.options.inputs_length} tokens, vocabulary'
         f' {self.vocabulary.name})'
     )
+
+  @functools.cached_property
+  def alone(self) -> 'TextDecoder':
+    """A decoder of the same target that drafts nothing."""
+    other = copy.copy(self)
+    other.tokens = self.tokens.alone
+    return other
 
   def decode(
       self,

@@ -211,8 +211,8 @@ def standardize(
   logits = logits.astype(dtype)
   # A value per row gets the other axes of the logits.
   values = jax.tree.map(
-      lambda x: jnp.expand_dims(x, range(1, logits.ndim)) if jnp.ndim(x) else x,
-      sampling,
+      lambda x: jnp.expand_dims(x, range(1, logits.ndim)) if x.ndim else x,
+      sampling.as_arrays(),
   )
   is_sampled = values.temperature > MIN_TEMPERATURE
   is_filtered = functools.reduce(

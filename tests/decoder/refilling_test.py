@@ -21,6 +21,7 @@ from speculative_t5x.policies import confidence
 from speculative_t5x.speculation import sampling
 from tests import compilation
 from tests import tiny
+from tests.decoder import text_decoder_test
 
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 LENGTH, INPUTS, ROWS = 12, 10, 4
@@ -174,6 +175,50 @@ def test_model_log_probs_are_those_of_temperature_1():
       axis=1,
   )[:, 0]
   np.testing.assert_allclose(decode.model_log_probs, expected, atol=1e-4)
+
+
+def test_texts():
+  """Text in, text out, by a decoder of texts, as `decode` returns them."""
+  decoder = text_decoder_test.pair()
+  texts = text_decoder_test.TEXTS * 4
+  drawn_from = sampling.Sampling(0.8)
+  for own, decode in (
+      (decoder, decoder.decode),
+      (decoder.alone, decoder.decode_plain),
+  ):
+    expected = decode(texts, sampling=drawn_from, seed=3, max_tokens=8)
+    requests = (
+        request_lib.Request(x, sampling=drawn_from, seed=3, max_tokens=8)
+        for x in texts
+    )
+    found = list(refilling.Engine(own, ROWS).stream(requests))
+    assert [each.text for each in found] == expected.best
+    for one, other in zip(found, expected, strict=True):
+      assert one.statistics.items() >= other.statistics.items()
+
+
+@pytest.mark.parametrize(
+    ('values', 'name'),
+    [
+        (dict(num_decodes=0), 'num_decodes'),
+        (dict(max_tokens=0), 'max_tokens'),
+        (dict(seed=2**31), 'seed'),
+        (dict(example_id=0.5), 'example_id'),
+        (dict(sampling=0.5), 'sampling'),
+    ],
+)
+def test_values_out_of_range(values, name):
+  with pytest.raises(ValueError, match=name):
+    request_lib.Request('text', **values)
+
+
+@pytest.mark.parametrize(
+    ('inputs', 'values'),
+    [([], {}), ([70, 1], {}), ([5] * 11, {}), ([5], {'max_tokens': 13})],
+)
+def test_requests_that_cannot_be_decoded(inputs, values):
+  with pytest.raises(ValueError, match='Request 0|max_tokens'):
+    list(engine().stream([request_lib.Request(inputs, **values)]))
 
 
 def test_lost_logits_name_the_row():

@@ -147,7 +147,7 @@ class TestBatch:
         state_lib, 'begin', lambda *args, **_: found.extend(args)
     )
     several._decode(None, None, asked.replace(example_ids=jnp.asarray(ids)))
-    *_, keys, row_limits = found
+    *_, keys, row_limits, _, _ = found
     start = jax.random.key(-7, impl='threefry2x32')
     expected = [
         jax.random.fold_in(jax.random.fold_in(start, example), decode)
