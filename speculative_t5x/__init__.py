@@ -29,6 +29,7 @@ __all__ = [
     'Request',
     'Result',
     'Sampling',
+    'Service',
     'TextDecoder',
     'TokenDecoder',
     'enable_compilation_cache',
@@ -61,6 +62,7 @@ with epy.lazy_api_imports(globals()):
   from speculative_t5x.decoder.request import Request
   from speculative_t5x.decoder.results import Output
   from speculative_t5x.decoder.results import Result
+  from speculative_t5x.decoder.service import Service
   from speculative_t5x.decoder.text_decoder import TextDecoder
   from speculative_t5x.decoder.text_decoder import load
   from speculative_t5x.decoder.token_decoder import TokenDecoder

@@ -59,11 +59,16 @@ class Work:
     tokenized: The request.
     num_begun: Decodes that have a place in the run.
     decodes: Decodes that have ended, by their number.
+    is_cancelled: Whether its result is no longer wanted. Its rows end at the
+      next return to the host.
+    error: Why it has no result; None if it may have one.
   """
 
   tokenized: request_lib.Tokenized
   num_begun: int = 0
   decodes: dict[int, results.Decode] = dataclasses.field(default_factory=dict)
+  is_cancelled: bool = False
+  error: ValueError | None = None
 
   @property
   def request(self) -> request_lib.Request:
@@ -71,11 +76,12 @@ class Work:
 
   @property
   def is_begun(self) -> bool:
-    return self.num_begun == self.request.num_decodes
+    return self.is_cancelled or self.num_begun == self.request.num_decodes
 
   @property
   def has_ended(self) -> bool:
-    return len(self.decodes) == self.request.num_decodes
+    has_all = len(self.decodes) == self.request.num_decodes
+    return has_all or self.error is not None
 
 
 @dataclasses.dataclass
@@ -168,16 +174,16 @@ class Rows:
 
   def advance(self, may_refill: bool) -> None:
     """Decode on; asynchronous. Returns early if a row can be refilled."""
-    num_free = self._places.count(None)
-    until = num_free + 1 if may_refill else len(self._places)
-    cancelled = np.zeros(len(self._places), bool)
+    cancelled = np.array([bool(x) and x[0].is_cancelled for x in self._places])
+    num_ended = self._places.count(None) + int(np.sum(cancelled))
+    until = num_ended + 1 if may_refill else len(self._places)
     self._run, self._report = self._programs.advance(
         self._run, cancelled, jnp.int32(until), self._rule
     )
 
   def ended(self) -> Iterator[Work]:
     """Wait for the steps of `advance`; yield what has ended in them."""
-    report = jax.device_get(self._report)
+    self._report = report = jax.device_get(self._report)
     num_steps = int(report.work.num_steps)
     self._counters.returns += 1
     self._counters.steps += num_steps
@@ -187,13 +193,32 @@ class Rows:
         continue
       work, number = place
       self._places[row] = None
-      decode = _decode(report, row, self._programs.ends)
+      if work.is_cancelled:
+        continue
+      try:
+        decode = _decode(report, row, self._programs.ends)
+      except ValueError as error:
+        work.error, work.is_cancelled = error, True
+        yield work
+        continue
       work.decodes[number] = decode
       self._counters.tokens += len(decode.tokens)
       self._counters.live_row_steps += decode.num_calls
       if work.has_ended:
         self._counters.requests += 1
         yield work
+
+
+  def tokens(self) -> Iterator[tuple[Work, int, list[int]]]:
+    """Yield the tokens so far of each row that has not ended.
+
+    With the row's work and the number of its decode, as of the last `ended`.
+    """
+    for row, place in enumerate(self._places):
+      # Rows that were filled since are not in the report.
+      if place is not None and self._report.num_tokens[row]:
+        count = self._report.num_tokens[row]
+        yield *place, self._report.sequences[row, :count].tolist()
 
 
 def _decode(
@@ -299,7 +324,7 @@ class Engine:
       ValueError: for a request that cannot be decoded, or logits that are not
         finite.
     """
-    rows = Rows(self._programs, self._shape, self._rule, self.counters)
+    rows = self.new_rows()
     numbered = enumerate(requests)
     waiting, in_order = [], collections.deque()
 
@@ -308,7 +333,7 @@ class Engine:
         number, request = next(numbered, (None, None))
         if request is None:
           return
-        work = Work(self._decoder.tokenized(request, number))
+        work = self.work(request, number)
         waiting.append(work)
         in_order.append(work)
 
@@ -320,12 +345,27 @@ class Engine:
         rows.advance(may_refill=bool(waiting))
       # The device decodes meanwhile.
       while in_order and in_order[0].has_ended:
-        yield self._result(in_order.popleft())
+        yield self.result(in_order.popleft())
       read_ahead()
       if is_decoding:
         collections.deque(rows.ended(), maxlen=0)
 
-  def _result(self, work: Work) -> results.Result:
+  def new_rows(self) -> Rows:
+    """Return rows without requests."""
+    return Rows(self._programs, self._shape, self._rule, self.counters)
+
+  def work(self, request: request_lib.Request, number: int) -> Work:
+    """Return a request as work for rows; its number is for messages.
+
+    Raises:
+      ValueError: for a request that cannot be decoded.
+    """
+    return Work(self._decoder.tokenized(request, number))
+
+  def result(self, work: Work) -> results.Result:
+    """Return the result of a request that has ended, or raise its error."""
+    if work.error is not None:
+      raise work.error
     by_number = [work.decodes[i] for i in range(work.request.num_decodes)]
     statistics = {
         'tokens': sum(len(each.tokens) for each in by_number),

@@ -1,0 +1,216 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that are submitted one by one, from any thread, to one engine.
+
+One thread alone decodes, and calls JAX. It takes what has been submitted each
+time that the loop returns to the host.
+"""
+
+from collections.abc import Callable
+from concurrent import futures
+import contextlib
+import dataclasses
+import itertools
+import threading
+
+from speculative_t5x.decoder import refilling
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import results
+from speculative_t5x.speculation import ranges
+
+MAX_WAITING = 1024  # decodes, of requests that have no rows yet
+
+
+class BusyError(RuntimeError):
+  """Too many requests wait already, or the service ends."""
+
+
+class Handle:
+  """A request that was submitted."""
+
+  def __init__(
+      self,
+      work: refilling.Work,
+      on_tokens: Callable[[int, list[int]], object] | None,
+  ):
+    self._work = work
+    self._on_tokens = on_tokens
+    self._future: futures.Future[results.Result] = futures.Future()
+
+  def result(self, timeout: float | None = None) -> results.Result:
+    """Wait for the result, for so many seconds at most; None for any number.
+
+    Raises:
+      TimeoutError: if there is none by then.
+      futures.CancelledError: if the request was cancelled.
+      ValueError: for logits that are not finite.
+      BusyError: if the service was closed before.
+    """
+    return self._future.result(timeout)
+
+  def on_end(self, call: Callable[[], object]) -> None:
+    """Call a function when there is a result or an error, in any thread."""
+    self._future.add_done_callback(lambda _: call())
+
+  def cancel(self) -> None:
+    """End the request at the next return to the host, unless it has ended."""
+    self._work.is_cancelled = True
+    self._future.cancel()
+
+
+class Service:
+  """Decodes what is submitted, in a thread of its own.
+
+  Example:
+
+    >>> import speculative_t5x as st
+    >>> engine = st.Engine(st.embedded.load_decoder(gamma=5), rows=4)
+    >>> with st.Service(engine) as service:
+    ...   handle = service.submit(st.Request('The train from Bonn is late.'))
+    ...   text = handle.result().text
+  """
+
+  def __init__(
+      self, engine: refilling.Engine, max_waiting: int = MAX_WAITING
+  ):
+    """Start the thread, which waits for the first request.
+
+    Args:
+      engine: Decodes.
+      max_waiting: Most decodes of requests that have no rows yet.
+    """
+    ranges.check_settings(ranges.COUNT, max_waiting=max_waiting)
+    self._engine = engine
+    self._max_waiting = max_waiting
+    self._numbers = itertools.count()
+    self._handles: dict[refilling.Work, Handle] = {}  # of what has not ended
+    self._waiting: list[refilling.Work] = []
+    self._changed = threading.Condition()
+    self._is_closing = False
+    self._thread = threading.Thread(target=self._run, daemon=True)
+    self._thread.start()
+
+  @property
+  def num_waiting(self) -> int:
+    """Requests that have no rows yet."""
+    return len(self._waiting)
+
+  @property
+  def num_running(self) -> int:
+    """Requests that have not ended and have rows."""
+    return len(self._handles) - len(self._waiting)
+
+  @property
+  def is_alive(self) -> bool:
+    """Whether requests are decoded."""
+    return self._thread.is_alive()
+
+  def submit(
+      self,
+      request: request_lib.Request,
+      on_tokens: Callable[[int, list[int]], object] | None = None,
+  ) -> Handle:
+    """Submit a request.
+
+    Args:
+      request: Its example id is 0 unless it has one: the same request has the
+        same result whenever it is submitted.
+      on_tokens: Is called in the thread that decodes, which it must not hold
+        up, with a decode number and its tokens so far, each time that there are
+        more.
+    Raises:
+      BusyError: if too many requests wait, or the service was closed.
+      ValueError: for a request that cannot be decoded.
+    """
+    if request.example_id is None:
+      request = dataclasses.replace(request, example_id=0)
+    work = self._engine.work(request, next(self._numbers))
+    handle = Handle(work, on_tokens)
+    with self._changed:
+      if self._is_closing or not self.is_alive:
+        raise BusyError('The service ends. Submit to another one.')
+      waiting = sum(x.request.num_decodes for x in self._waiting)
+      if waiting + request.num_decodes > self._max_waiting:
+        raise BusyError(
+            f'{waiting} decodes wait already. Submit again later, or allow more'
+            ' by max_waiting.'
+        )
+      self._handles[work] = handle
+      self._waiting.append(work)
+      self._changed.notify()
+    return handle
+
+  def close(self, timeout: float | None = None) -> None:
+    """Take no more requests, and wait for those that there are.
+
+    Args:
+      timeout: Seconds to wait at most, after which they are cancelled; None for
+        any number.
+    """
+    with self._changed:
+      self._is_closing = True
+      self._changed.notify()
+    self._thread.join(timeout)
+    for handle in list(self._handles.values()):
+      handle.cancel()
+    self._thread.join()
+
+  def __enter__(self) -> 'Service':
+    return self
+
+  def __exit__(self, *unused) -> None:
+    self.close()
+
+  def _run(self) -> None:
+    """Decode until the service is closed and all requests have ended."""
+    try:
+      rows = self._engine.new_rows()
+      while self._wait(rows):
+        with self._changed:
+          self._drop_cancelled()
+          rows.fill(self._waiting)
+        if rows.is_idle:
+          continue
+        rows.advance(may_refill=bool(self._waiting))
+        for work in rows.ended():
+          self._end(work)
+        for work, number, tokens in rows.tokens():
+          if (handle := self._handles.get(work)) and handle._on_tokens:
+            handle._on_tokens(number, tokens)
+    except BaseException as error:  # nobody may wait for ever
+      self._fail(error)
+      raise
+    self._fail(BusyError('The service was closed.'))
+
+  def _wait(self, rows: refilling.Rows) -> bool:
+    """Wait until there is something to do; return whether there is."""
+    with self._changed:
+      self._changed.wait_for(
+          lambda: self._waiting or not rows.is_idle or self._is_closing
+      )
+    return bool(self._waiting) or not rows.is_idle
+
+  def _drop_cancelled(self) -> None:
+    for work in [x for x in self._handles if x.is_cancelled]:
+      del self._handles[work]
+      with contextlib.suppress(ValueError):  # it may have rows
+        self._waiting.remove(work)
+
+  def _end(self, work: refilling.Work) -> None:
+    with self._changed:
+      handle = self._handles.pop(work, None)
+    if handle is None or not handle._future.set_running_or_notify_cancel():
+      return
+    try:
+      handle._future.set_result(self._engine.result(work))
+    except ValueError as error:
+      handle._future.set_exception(error)
+
+  def _fail(self, error: BaseException) -> None:
+    with self._changed:
+      self._is_closing = True
+      handles = list(self._handles.values())
+      self._handles.clear()
+    for handle in handles:
+      with contextlib.suppress(futures.InvalidStateError):
+        handle._future.set_exception(error)

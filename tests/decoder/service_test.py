@@ -1,0 +1,150 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Requests from many threads, cancelled ones, full queues, lost rows."""
+
+from concurrent import futures
+import threading
+
+import jax
+import numpy as np
+import pytest
+
+from speculative_t5x.decoder import refilling
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import service as service_lib
+from speculative_t5x.speculation import sampling
+from tests.decoder import refilling_test
+
+WAIT = 120  # seconds: a test that hangs must fail
+
+
+@pytest.fixture
+def service():
+  with service_lib.Service(refilling_test.engine()) as service:
+    yield service
+
+
+def test_results_are_those_of_a_stream(service):
+  """From eight threads at once."""
+  requests = list(refilling_test.random_requests(1, 40))
+  expected = list(refilling_test.engine().stream(requests))
+
+  def decode(number):
+    return service.submit(requests[number]).result(WAIT)
+
+  with futures.ThreadPoolExecutor(8) as pool:
+    found = list(pool.map(decode, range(len(requests))))
+  for one, other in zip(found, expected, strict=True):
+    assert one.tokens == other.tokens
+    np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-5)
+
+
+def test_equal_requests_have_equal_results(service):
+  request = request_lib.Request(
+      [5, 9, 1], seed=4, sampling=sampling.Sampling(1.0), num_decodes=2
+  )
+  found = [service.submit(request).result(WAIT).tokens for _ in range(3)]
+  assert found[0] == found[1] == found[2]
+
+
+def test_tokens_grow_up_to_the_result(service):
+  seen = []
+  handle = service.submit(
+      request_lib.Request([5, 9, 20, 1], max_tokens=12),
+      on_tokens=lambda number, tokens: seen.append((number, tokens)),
+  )
+  (decode,) = handle.result(WAIT).decodes
+  for number, tokens in seen:
+    assert number == 0 and tokens == decode.tokens[: len(tokens)]
+  assert [len(x) for _, x in seen] == sorted(len(x) for _, x in seen)
+
+
+def test_a_cancelled_request_leaves_the_others_alone(service):
+  requests = list(refilling_test.random_requests(6, 30))
+  expected = list(refilling_test.engine().stream(requests))
+  handles = [service.submit(request) for request in requests]
+  for handle in handles[::3]:
+    handle.cancel()
+  for number, handle in enumerate(handles):
+    try:
+      assert handle.result(WAIT).tokens == expected[number].tokens
+    except futures.CancelledError:
+      assert number % 3 == 0
+  service.close()
+  assert service.num_waiting == service.num_running == 0
+
+
+def test_a_full_queue_refuses_at_once():
+  """Decodes count, not requests; what was accepted is decoded."""
+  began, may_go_on = threading.Event(), threading.Event()
+  engine = refilling.Engine(refilling_test.decoder(), 2)
+
+  def held(number, tokens):
+    began.set()
+    may_go_on.wait(WAIT)
+
+  with service_lib.Service(engine, max_waiting=4) as service:
+    request = request_lib.Request([5, 9, 20, 1])
+    handles = [service.submit(request, held)]
+    assert began.wait(WAIT) or handles[0].result(WAIT)
+    several = request_lib.Request([5, 9, 1], num_decodes=3)
+    handles += [service.submit(several)]
+    with pytest.raises(service_lib.BusyError, match='max_waiting'):
+      service.submit(several)
+    may_go_on.set()
+    for handle in handles:
+      assert handle.result(WAIT).tokens
+
+
+def test_closing_finishes_what_runs():
+  service = service_lib.Service(refilling_test.engine())
+  handles = [
+      service.submit(request)
+      for request in refilling_test.random_requests(7, 12)
+  ]
+  service.close()
+  assert all(handle.result(0).tokens for handle in handles)
+  with pytest.raises(service_lib.BusyError):
+    service.submit(request_lib.Request([5, 1]))
+
+
+def test_lost_logits_fail_their_request_alone(monkeypatch, service):
+  """A row whose score is not finite."""
+  advance = refilling.row_programs.RowPrograms.advance
+  requests = list(refilling_test.random_requests(8, 8))
+  expected = list(refilling_test.engine().stream(requests))
+
+  def lose(self, *args):
+    run, report = advance(self, *args)
+    report = jax.device_get(report)
+    is_lost = report.sequences[:, 0] == expected[0].decodes[0].tokens[0]
+    log_probs = np.where(is_lost, np.nan, report.log_probs)
+    return run, report._replace(log_probs=log_probs)
+
+  monkeypatch.setattr(refilling.row_programs.RowPrograms, 'advance', lose)
+  num_lost = 0
+  for request, known in zip(requests, expected, strict=True):
+    firsts = {each.tokens[0] for each in known.decodes}
+    handle = service.submit(request)
+    if expected[0].decodes[0].tokens[0] in firsts:
+      num_lost += 1
+      with pytest.raises(ValueError, match='not finite'):
+        handle.result(WAIT)
+    else:
+      assert handle.result(WAIT).tokens == known.tokens
+  assert 0 < num_lost < len(requests)
+
+
+def test_an_error_of_the_engine_reaches_all(monkeypatch):
+  service = service_lib.Service(refilling_test.engine())
+
+  def fail(*_, **unused):
+    raise RuntimeError('the device is gone')
+
+  monkeypatch.setattr(refilling.Rows, 'advance', fail)
+  monkeypatch.setattr(threading, 'excepthook', lambda _: None)
+  handle = service.submit(request_lib.Request([5, 1]))
+  with pytest.raises(RuntimeError, match='gone'):
+    handle.result(WAIT)
+  service.close()
+  assert not service.is_alive
