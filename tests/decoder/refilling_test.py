@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import pytest
 
+from speculative_t5x import rules
 from speculative_t5x.decoder import refilling
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import row_programs
@@ -113,6 +114,16 @@ def test_each_request_has_its_result_alone(kind):
   results = engine(kind).stream(iter(requests))
   for request, result in zip(requests, results, strict=True):
     check_result(result, request, kind)
+
+
+def test_coupled_samples_are_those_of_plain_decoding():
+  """Token for token, in company and alone."""
+  requests = list(random_requests(9, 40))
+  coupled = refilling.Engine(decoder(), ROWS, rule=rules.Coupled())
+  plain = engine('plain').stream(requests)
+  for found, expected in zip(coupled.stream(requests), plain, strict=True):
+    assert found.tokens == expected.tokens
+  assert coupled.counters.live_row_steps < coupled.counters.tokens
 
 
 def test_no_mixture_compiles_anew():

@@ -224,7 +224,7 @@ class Decoding:
     setup = setup._replace(drafter=self.drafter, draft_params=None)
     inputs = jnp.asarray(self.program.pair.inputs)[:1]
     return setup, *state_lib.begin(
-        setup, inputs, keys, batch.limits, length=self.length
+        setup, inputs, keys, batch.limits, *samplings, length=self.length
     )
 
   def _begin(self, samplings):
