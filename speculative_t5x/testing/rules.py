@@ -57,11 +57,16 @@ def check_rule(
     tolerance: The largest total variation distance that passes.
   Raises:
     AssertionError: for a distance above it; says where and how large.
-    ValueError: for something that is not a rule or not a pytree, or if it is
-      not constant on boxes of its uniforms.
+    ValueError: for something that is not a rule or not a pytree, if it is not
+      constant on boxes of its uniforms, or for a coupled rule.
   """
   if not inspect.isfunction(rule):
     description.check(rule)
+  if isinstance(rule, contracts.CoupledRule):
+    raise ValueError(
+        f'{rule.name} is a coupled rule, which accepts by equality with its own'
+        ' draw and by nothing else. Check that draw follows its distribution.'
+    )
   settings = [
       dict(gamma=width, vocab_size=vocab_size, seed=seed)
       | sampling
