@@ -522,7 +522,7 @@ def test_vocabulary_of_the_checkpoint_folder(paths, tmp_path):
       _arguments(paths)['workload'], checkpoint_path=str(tmp_path)
   )
   with pytest.raises(ValueError, match='vocabulary'):
-    infer._vocabulary(workload, ['-'], None)
+    workload.vocabulary(None)
   model = open(bulletins.VOCABULARY_FILE, 'rb').read()
   (tmp_path / 'spiece.model').write_bytes(model)
   found = workload.vocabulary(None)
