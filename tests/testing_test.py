@@ -68,7 +68,7 @@ class TestCheckRule:
 
   def test_of_logits_without_topk(self):
     def rule(scores, draft, uniforms):
-      temperature = scores.sampling.temperature
+      temperature = scores.sampling.temperature[:, None, None]
       probs = jax.nn.softmax(scores.logits / jnp.maximum(temperature, 1e-4))
       return decide(scores._replace(probs=probs), draft, uniforms)
 

@@ -70,7 +70,7 @@ class RowPrograms:
     self._read = jax.jit(self._start)
     self._admit = jax.jit(_admit, donate_argnums=0)
     self._advance = jax.jit(self._step, donate_argnums=3)
-    self._make_ended: Callable[[], loop.Run] | None = None
+    self._make_ended: Callable[..., list[jax.Array]] | None = None
 
   @property
   def ends(self) -> tuple[int, ...]:
@@ -89,19 +89,15 @@ class RowPrograms:
       started: Started rows, which lie on the same devices.
       batch: What they were read from.
     """
+    leaves, structure = jax.tree.flatten(started)
     if self._make_ended is None:
-      widen = lambda x: jax.ShapeDtypeStruct(
-          (self.num_rows, *x.shape[1:]), x.dtype
-      )
-      with self._decoder.scope():
-        shapes = jax.eval_shape(
-            self._start, *self._params, jax.tree.map(widen, batch)
-        )
       self._make_ended = jax.jit(
-          lambda: _ended(shapes),
-          out_shardings=jax.tree.map(lambda x: x.sharding, started),
+          self._ended, out_shardings=[leaf.sharding for leaf in leaves]
       )
-    return self._make_ended()
+    with self._decoder.scope():
+      return jax.tree.unflatten(
+          structure, self._make_ended(*self._params, batch)
+      )
 
   def admit(
       self,
@@ -159,6 +155,20 @@ class RowPrograms:
     )
     return loop.start(begun, _FOLD)
 
+  def _ended(self, target_params, draft_params, batch) -> list[jax.Array]:
+    """Return the arrays of a run of ended rows.
+
+    Of a batch of so many rows only the shapes are used, so that the compiled
+    program reads no input.
+    """
+    widen = lambda x: jnp.zeros((self.num_rows, *x.shape[1:]), x.dtype)
+    run = self._start(target_params, draft_params, jax.tree.map(widen, batch))
+    run = jax.tree.map(_zeros_like, run)
+    ended = jnp.ones_like(run.state.has_ended)
+    return jax.tree.leaves(
+        run._replace(state=run.state.replace(has_ended=ended))
+    )
+
   def _step(self, target_params, draft_params, rule, run, cancelled, until):
     setup = self._decoder.setup(target_params, draft_params, rule)
     ended = run.state.has_ended | cancelled
@@ -183,14 +193,6 @@ def _admit(run, started, places, decodes) -> loop.Run:
   return loop.admit(run, started, places)
 
 
-def _ended(shapes: loop.Run) -> loop.Run:
-  run = jax.tree.map(_zeros, shapes)
-  ended = jnp.ones_like(run.state.has_ended)
-  return run._replace(state=run.state.replace(has_ended=ended))
-
-
-def _zeros(shape: jax.ShapeDtypeStruct) -> jax.Array:
-  if jnp.issubdtype(shape.dtype, jax.dtypes.prng_key):
-    ids = jnp.zeros(shape.shape, jnp.int32)
-    return state_lib.example_keys(0, ids)
-  return jnp.zeros(shape.shape, shape.dtype)
+def _zeros_like(x: jax.Array) -> jax.Array:
+  is_key = jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+  return x if is_key else jnp.zeros_like(x)

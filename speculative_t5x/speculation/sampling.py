@@ -20,7 +20,7 @@ Legend: rows, vocab. `...` stands for any leading axes.
 from collections.abc import Sequence
 import functools
 import numbers
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from flax import struct
 import jax
@@ -60,11 +60,11 @@ class Sampling:
       float32 would flush it to 0.
   """
 
-  temperature: Any = 1.0
-  top_k: Any = 0
-  top_p: Any = 0.0
-  min_p: Any = 0.0
-  typical_p: Any = 0.0
+  temperature: Array | np.ndarray | float | int = 1.0
+  top_k: Array | np.ndarray | int = 0
+  top_p: Array | np.ndarray | float | int = 0.0
+  min_p: Array | np.ndarray | float | int = 0.0
+  typical_p: Array | np.ndarray | float | int = 0.0
 
   def __post_init__(self):
     for name, value in vars(self).items():

@@ -257,10 +257,15 @@ def test_one_request_of_its_own():
   assert_same_output(decoding.of_example(run, 1), decoding.alone(7))
 
 
-def of_data(run):
-  """Return a run with keys as numbers, which NumPy compares."""
-  keys = jax.random.key_data(run.batch.keys)
-  return run._replace(batch=run.batch.replace(keys=keys))
+def assert_same_arrays(*runs):
+  """Compare all arrays of two runs, and keys as numbers."""
+  found = []
+  for run in runs:
+    keys = jax.random.key_data(run.batch.keys)
+    run = run._replace(batch=run.batch.replace(keys=keys))
+    found.append(jax.tree.leaves(run))
+  for one, other in zip(*found, strict=True):
+    np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize('kind', ['mixed', 't5'])
@@ -274,7 +279,7 @@ def test_run_of_one_row(kind):
   assert_same_output(decoding.of_example(run, 0), decoding.alone(7))
   for outside in (-1, 1):
     kept = decoding.admit(ended, new, np.array([outside], np.int32))
-    jax.tree.map(np.testing.assert_array_equal, of_data(kept), of_data(ended))
+    assert_same_arrays(kept, ended)
 
 
 class TestAdvance:
@@ -322,7 +327,7 @@ class TestAdmit:
     new = decoding.start(range(num_places, 2 * num_places))
     outside = np.array([-1, num_places, -2, -1][:num_places], np.int32)
     kept = decoding.admit(run, new, outside)
-    jax.tree.map(np.testing.assert_array_equal, of_data(kept), of_data(run))
+    assert_same_arrays(kept, run)
 
   def test_other_number_of_decodes(self):
     run = Decoding('t5', 1.0, num_decodes=2).start([0, 1])

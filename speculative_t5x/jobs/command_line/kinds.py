@@ -14,6 +14,7 @@ from typing import Any
 
 import gin
 import jax
+import numpy as np
 
 from speculative_t5x.jobs.command_line import commands
 
@@ -54,7 +55,7 @@ def _in_words(kind: Any) -> str:
   return ' | '.join(
       inspect.formatannotation(each).removeprefix('collections.abc.')
       for each in kinds
-      if each is not jax.Array
+      if each not in (jax.Array, np.ndarray)
   ).replace('NoneType', 'None')
 
 

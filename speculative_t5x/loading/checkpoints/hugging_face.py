@@ -150,8 +150,16 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
       file_of = dict(self._read_json(name)['weight_map'])
       files = sorted(self._listing.intersection(file_of.values()))
     held = {x: read_header(self.folder / x) for x in files}
-    with errors.reading(self.folder):  # a file of it may be missing
-      return {name: held[file][name] for name, file in file_of.items()}
+    if lost := sorted(
+        f'{name} in {file}'
+        for name, file in file_of.items()
+        if name not in held.get(file, ())
+    ):
+      raise errors.CheckpointError(
+          f'{self.folder} does not hold {errors.listing(lost)}, though its'
+          f' {name} says so. Download all its files again.'
+      )
+    return {name: held[file][name] for name, file in file_of.items()}
 
   def _read_json(self, name: str) -> dict[str, Any]:
     with errors.reading(self.folder / name):

@@ -10,6 +10,7 @@ import re
 from etils import epath
 
 from speculative_t5x.loading import errors
+from speculative_t5x.loading.files import regular_files
 from speculative_t5x.loading.files import user_paths
 
 Path = str | epath.Path
@@ -50,7 +51,7 @@ def resolve(path: Path) -> tuple[epath.Path, Layout]:
     raise errors.CheckpointError(f'No checkpoint at {folder}: {why}')
   if layout is Layout.ORBAX:
     _check_path(folder, '\\')
-    user_paths.check_tree(folder)
+    regular_files.check_tree(folder)
   return folder, layout
 
 

@@ -23,7 +23,7 @@ from speculative_t5x.loading import errors
 from speculative_t5x.loading.checkpoints import checkpoint
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import trees
-from speculative_t5x.loading.files import user_paths
+from speculative_t5x.loading.files import regular_files
 
 _ZARR_DRIVERS = ('file', 'gfile', 'gcs')  # where T5X may have written them
 
@@ -64,7 +64,7 @@ class LegacyCheckpoint(checkpoint.Checkpoint):
   def _state(self) -> Mapping[str, Any]:
     """The tree of `target` and, with an optimizer, `state`."""
     file = self.folder / 'checkpoint'
-    user_paths.check_regular(file)
+    regular_files.check(file)
     with errors.reading(file):
       contents = serialization.msgpack_restore(file.read_bytes())
       return contents.get('optimizer', contents)
@@ -91,7 +91,7 @@ class LegacyCheckpoint(checkpoint.Checkpoint):
     import tensorstore as ts  # slow to import: only where it is needed
 
     path = _zarr_path(spec)
-    user_paths.check_tree(self.folder / path)
+    regular_files.check_tree(self.folder / path)
     return ts.open(_zarr_spec(self.folder, path), read=True)
 
   def _opened(self, name: str, array: Any) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.checkpoints import trees
-from speculative_t5x.loading.files import user_paths
+from speculative_t5x.loading.files import regular_files
 
 _LENGTH = struct.Struct('<Q')  # of the header, which follows
 _MAX_LENGTH = 100 * 10**6  # the library's own limit
@@ -34,7 +34,7 @@ _DTYPES = {
 
 def read_header(path: epath.Path) -> dict[str, trees.StoredTensor]:
   """Return the tensors of a file, by name, without reading them."""
-  user_paths.check_regular(path)
+  regular_files.check(path)
   with errors.reading(path):
     size = path.stat().length
     with path.open('rb') as file:

@@ -18,6 +18,7 @@ import numpy as np
 from speculative_t5x import extras
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.checkpoints import trees
+from speculative_t5x.loading.files import regular_files
 from speculative_t5x.loading.files import user_paths
 
 _WEIGHTS_ONLY_IS_SAFE = (2, 6)  # it could run code before, CVE-2025-32434
@@ -31,7 +32,7 @@ def read_header(path: epath.Path) -> dict[str, trees.StoredTensor]:
         ' folder to this machine, or pass safetensors.'
     )
   torch = _torch(path)
-  user_paths.check_regular(path)
+  regular_files.check(path)
   with errors.reading(path):
     held = _load(torch, path)
     return {name: _tensor(path, name, value) for name, value in held.items()}

@@ -4,18 +4,12 @@
 
 Neither etils nor a shell, after `--flag=`, expands a tilde. etils takes
 `file://` for the scheme of a bucket that it does not know.
-
-Local files are opened only if they are regular ones: opening a named pipe waits
-for a writer, and a device may have no end. Remote paths (`gs://`) have no such
-files and are not looked at.
 """
 
 import os
 import urllib.parse
 
 from etils import epath
-
-from speculative_t5x.loading import errors
 
 _SCHEME = 'file://'
 
@@ -60,20 +54,3 @@ def _without_scheme(url: str) -> str:
 def is_remote(path: epath.PathLike) -> bool:
   """Return whether a path has a scheme, as `gs://bucket/model`."""
   return '://' in os.fspath(path)
-
-
-def check_regular(path: epath.PathLike) -> None:
-  """Check that a local path is a regular file, or a link to one."""
-  if not is_remote(path) and not os.path.isfile(path):
-    raise errors.CheckpointError(
-        f'{os.fspath(path)} is not a regular file. Copy or download the file'
-        ' itself.'
-    )
-
-
-def check_tree(folder: epath.Path) -> None:
-  """Check all files that lie in a folder and in the folders within."""
-  if not is_remote(folder):
-    for path, _, names in os.walk(folder):
-      for name in names:
-        check_regular(os.path.join(path, name))
