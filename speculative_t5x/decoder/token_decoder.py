@@ -294,6 +294,9 @@ class TokenDecoder:
         request.inputs,
         number if request.example_id is None else request.example_id,
     )
+    if request.hints:
+      self.check_reads_hints()
+      row = row._replace(hints=request.hints)
     return request_lib.Tokenized(self.resolved(request, row))
 
   def resolved(

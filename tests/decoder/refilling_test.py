@@ -126,6 +126,19 @@ def test_coupled_samples_are_those_of_plain_decoding():
   assert coupled.counters.live_row_steps < coupled.counters.tokens
 
 
+def test_hints_are_drafted_from():
+  """Of ids as of texts: an output that is its own hint needs few calls."""
+  first = request_lib.Request([5, 9, 20, 1], max_tokens=LENGTH)
+  (found,) = engine('lookup').stream([first])
+  hinted = dataclasses.replace(first, hints=[found.decodes[0].tokens])
+  (again,) = engine('lookup').stream([hinted])
+  assert again.tokens == found.tokens
+  calls = [x.statistics['target_calls'] for x in (again, found)]
+  assert calls[0] == -(-len(found.decodes[0].tokens) // 4) < calls[1]
+  with pytest.raises(ValueError, match='hints'):
+    list(engine().stream([hinted]))
+
+
 def test_no_mixture_compiles_anew():
   list(engine().stream(random_requests(2, 20)))
   before = compilation.count()
