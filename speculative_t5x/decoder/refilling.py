@@ -208,7 +208,6 @@ class Rows:
         self._counters.requests += 1
         yield work
 
-
   def tokens(self) -> Iterator[tuple[Work, int, list[int]]]:
     """Yield the tokens so far of each row that has not ended.
 
@@ -360,7 +359,14 @@ class Engine:
     Raises:
       ValueError: for a request that cannot be decoded.
     """
-    return Work(self._decoder.tokenized(request, number))
+    tokenized = self._decoder.tokenized(request, number)
+    size, limit = len(tokenized.request.inputs), self._shape.inputs_length
+    if size > limit:  # it would lose its end
+      raise ValueError(
+          f'Request {number} has {size} tokens, and the engine takes {limit}.'
+          f' Cut it, or make the engine with inputs_length={size}.'
+      )
+    return Work(tokenized)
 
   def result(self, work: Work) -> results.Result:
     """Return the result of a request that has ended, or raise its error."""

@@ -166,9 +166,7 @@ class Service:
     try:
       rows = self._engine.new_rows()
       while self._wait(rows):
-        with self._changed:
-          self._drop_cancelled()
-          rows.fill(self._waiting)
+        self._fill(rows)
         if rows.is_idle:
           continue
         rows.advance(may_refill=bool(self._waiting))
@@ -189,6 +187,17 @@ class Service:
           lambda: self._waiting or not rows.is_idle or self._is_closing
       )
     return bool(self._waiting) or not rows.is_idle
+
+  def _fill(self, rows: refilling.Rows) -> None:
+    """Give rows to waiting requests."""
+    with self._changed:
+      self._drop_cancelled()
+      before = list(self._waiting)
+    left = list(before)
+    rows.fill(left)  # it compiles at first, and `submit` must not wait for it
+    taken = set(before).difference(left)
+    with self._changed:
+      self._waiting = [x for x in self._waiting if x not in taken]
 
   def _drop_cancelled(self) -> None:
     for work in [x for x in self._handles if x.is_cancelled]:

@@ -245,6 +245,13 @@ def test_requests_that_cannot_be_decoded(inputs, values):
     list(engine().stream([request_lib.Request(inputs, **values)]))
 
 
+def test_an_input_that_the_engine_does_not_take():
+  """Though the decoder would: it is not cut, which would lose its end."""
+  engine = refilling.Engine(decoder(), ROWS, inputs_length=3)
+  with pytest.raises(ValueError, match='inputs_length=4'):
+    list(engine.stream([request_lib.Request([5, 9, 20, 1])]))
+
+
 def test_lost_logits_name_the_row():
   lost = tiny.decoder(CONFIG, gamma=2, length=LENGTH, inputs_length=INPUTS)
   params = jax.tree.map(lambda x: x * np.nan, lost.target.params)
