@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 
 from benchmarks import running
 from speculative_t5x import embedded
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.command_line import process
 from speculative_t5x.loading.drafters import lookup_drafting
@@ -111,16 +112,21 @@ def measure(
   options = decoder.options
   lengths = {'inputs': options.inputs_length, 'targets': options.max_tokens}
   loaded = examples_lib.load(task.name, task.split, lengths, examples)
-  requests = {}
+  batches = {}
   for temperature in _TEMPERATURES:
-    made = requests_lib.Requests(
-        inputs_length=loaded.tokens.shape[1],
+    settings = request_lib.Settings(
         max_tokens=options.max_tokens,
-        batch_size=1,
         sampling=sampling_lib.Sampling(temperature),
     )
-    requests[temperature] = list(made.of(workload_lib.request_rows(loaded)))
-  greedy = requests[_TEMPERATURES[0]]
+    batches[temperature] = list(
+        input_batch.whole_batches(
+            workload_lib.requests_of(loaded, settings),
+            settings,
+            size=1,
+            inputs_length=loaded.tokens.shape[1],
+        )
+    )
+  greedy = batches[_TEMPERATURES[0]]
   parts = step_times.Parts(
       part_programs.PartPrograms(with_length(gamma)), greedy[0]
   )
@@ -137,7 +143,7 @@ def measure(
   ways |= {str(each): with_length(each).speculative for each in gammas}
   ways |= {x.kind: with_length(gamma, x).speculative for x in policies}
   for temperature in _TEMPERATURES:
-    runs = running.time_ways(ways, requests[temperature], repeats, name)
+    runs = running.time_ways(ways, batches[temperature], repeats, name)
     plain = runs.pop('plain')
     best = min(gammas, key=lambda x: runs[str(x)].walltime_s)
     oracle = _oracle_speedup(parts, plain, runs[str(gamma)])

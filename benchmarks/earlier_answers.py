@@ -90,20 +90,20 @@ def measure(
     name: str,
 ) -> dict[str, Any]:
   """Time all ways on the same requests, and return the record of a task."""
-  requests = [decoder.make_request([text])[0] for text in texts]
+  batches = [decoder.make_batch([text])[0] for text in texts]
   tokens = decoder.tokens
   ways = {
       'plain': tokens.plain,
-      'searched': lambda request: tokens.plain(finder(request)),
+      'searched': lambda batch: tokens.plain(finder(batch)),
       'lookup': tokens.speculative,
-      'answers': lambda request: tokens.speculative(finder(request)),
+      'answers': lambda batch: tokens.speculative(finder(batch)),
   }
-  runs = running.time_ways(ways, requests, repeats, name)
+  runs = running.time_ways(ways, batches, repeats, name)
   return {
-      'requests': len(requests),
+      'requests': len(batches),
       'answers_in_store': len(finder.store),
       'share_with_answer': float(
-          np.mean([finder(request).hints.any() for request in requests])
+          np.mean([finder(batch).hints.any() for batch in batches])
       ),
       **{way: describe(run, runs['plain']) for way, run in runs.items()},
   }

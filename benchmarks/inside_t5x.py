@@ -31,7 +31,8 @@ from benchmarks import running
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
 from speculative_t5x import t5x_guest
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading.drafters import model_drafting
@@ -131,18 +132,17 @@ def decode_alone(case: cases.Case, options: argparse.Namespace) -> Decode:
       gamma=options.gamma,
       max_tokens=cases.LENGTH,
   )
-  requests = requests_lib.Requests(
-      inputs_length=cases.LENGTH,
-      max_tokens=cases.LENGTH,
-      batch_size=options.batch,
-  )
+  settings = request_lib.Settings(max_tokens=cases.LENGTH)
 
   def decode(inputs: np.ndarray) -> np.ndarray:
-    rows = [
-        requests_lib.Row(np.trim_zeros(row, 'b').tolist(), index)
+    requests = [
+        settings.request(np.trim_zeros(row, 'b').tolist(), index)
         for index, row in enumerate(inputs)
     ]
-    decoded = map(decoder.speculative, requests.of(rows))
+    batches = input_batch.whole_batches(
+        requests, settings, size=options.batch, inputs_length=cases.LENGTH
+    )
+    decoded = map(decoder.speculative, batches)
     sequences = jax.device_get([each.sequences for each in decoded])
     return np.concatenate(sequences)[: len(inputs)]
 

@@ -11,7 +11,7 @@ import multiprocessing
 import pathlib
 from typing import Any
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.research import progress
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
@@ -56,22 +56,22 @@ def process() -> futures.ProcessPoolExecutor:
 
 
 def time_ways(
-    ways: Mapping[str, Callable[[requests_lib.Request], Any]],
-    requests: Sequence[requests_lib.Request],
+    ways: Mapping[str, Callable[[input_batch.InputBatch], Any]],
+    batches: Sequence[input_batch.InputBatch],
     repeats: int,
     name: str,
 ) -> dict[str, interleaved.Run]:
-  """Time ways of decoding the same requests interleaved.
+  """Time ways of decoding the same batches interleaved.
 
   Args:
-    ways: By name, what decodes a request.
-    requests: What is decoded.
-    repeats: How often each request is timed.
+    ways: By name, what decodes a batch.
+    batches: What is decoded.
+    repeats: How often each batch is timed.
     name: What is timed, for the progress on a terminal.
   """
   timer = interleaved.Timer(list(ways.values()), repeats=repeats)
-  with progress.Progress(name, len(requests)) as shown:
-    return dict(zip(ways, timer.run(requests, after=shown.show), strict=True))
+  with progress.Progress(name, len(batches)) as shown:
+    return dict(zip(ways, timer.run(batches, after=shown.show), strict=True))
 
 
 def describe(run: interleaved.Run, plain: interleaved.Run) -> dict[str, Any]:

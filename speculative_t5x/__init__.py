@@ -57,8 +57,8 @@ with epy.lazy_api_imports(globals()):
   from speculative_t5x.decoder.compilation_cache import (
       enable as enable_compilation_cache,
   )
+  from speculative_t5x.decoder.engine import Engine
   from speculative_t5x.decoder.options import Options
-  from speculative_t5x.decoder.refilling import Engine
   from speculative_t5x.decoder.request import Request
   from speculative_t5x.decoder.results import Output
   from speculative_t5x.decoder.results import Result

@@ -133,8 +133,8 @@ def test_drafters_are_those_whose_outputs_are_enumerated():
 def plain(task) -> tuple[list[tuple[str, str]], np.ndarray]:
   """Return texts with references, and the plain outputs of the texts."""
   pairs = READ[task]('test')[:NUM_EXAMPLES]
-  request, _ = decoder(task).make_request([text for text, _ in pairs])
-  return pairs, jax.device_get(decoder(task).tokens.plain(request)).sequences
+  batch, _ = decoder(task).make_batch([text for text, _ in pairs])
+  return pairs, jax.device_get(decoder(task).tokens.plain(batch)).sequences
 
 
 @pytest.mark.parametrize(
@@ -144,21 +144,21 @@ def plain(task) -> tuple[list[tuple[str, str]], np.ndarray]:
 def test_outputs_are_those_of_plain_decoding(drafter, task):
   pairs, sequences = plain(task)
   texts, outputs = zip(*pairs)
-  request, _ = decoder(task).make_request(texts)
+  batch, _ = decoder(task).make_batch(texts)
   if drafter == 'lookup in hints':
     vocabulary = decoder(task).vocabulary
     hints = [hints_lib.encode(text, vocabulary) for text in outputs]
-    request = request.replace(hints=hints_lib.stack(hints))
+    batch = batch.replace(hints=hints_lib.stack(hints))
   turns = jnp.arange(NUM_EXAMPLES, dtype=jnp.int32) // NUM_POLICIES
-  request = request.replace(
+  batch = batch.replace(
       rule=combinations.RuleOfRow(turns % len(combinations.RULES)),
       rule_class=combinations.RuleOfRow,
   )
   own = decoder(task).tokens.with_drafter(
       DRAFTERS[drafter](task), GAMMA, combinations.PolicyOfRow()
   )
-  found = jax.device_get(own.speculative(request))
+  found = jax.device_get(own.speculative(batch))
   assert found.statistics.num_accepted.sum() > 0 or drafter == 'uniform'
-  compared = near_ties.compare(own, request, sequences, found.sequences)
+  compared = near_ties.compare(own, batch, sequences, found.sequences)
   assert all(each.is_near_tie for each in compared)
   assert len(compared) <= 1

@@ -82,7 +82,7 @@ def oracles():
 def decoded(oracles):
   """Decode all 64 rows greedily: plainly by each model, and together."""
   target, draft = oracles['target'], oracles['draft']
-  request = tiny.request(target.arrays['encoder_input_tokens'], LENGTH)
+  request = tiny.batch(target.arrays['encoder_input_tokens'], LENGTH)
   make = lambda model: token_decoder.TokenDecoder(
       model.model,
       model_drafting.of_model(draft.model),

@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import models
@@ -170,16 +171,16 @@ def truncate(model: models.Model, num_layers: int) -> models.Model:
   )
 
 
-def request(
+def batch(
     tokens: jax.Array | np.ndarray,
     length: int,
     temperature: float = 0.0,
     seed: int = 0,
-) -> requests_lib.Request:
-  """Return a request for outputs of a length, with example ids from 0 on."""
+) -> input_batch.InputBatch:
+  """Return a batch for outputs of a length, with example ids from 0 on."""
   setting = sampling.Sampling(temperature)
   count = len(tokens)
-  return requests_lib.Request(
+  return input_batch.InputBatch(
       t5x_inputs(jnp.asarray(tokens)),
       jnp.arange(count, dtype=jnp.int32),
       jnp.full((count,), length, jnp.int32),
@@ -211,7 +212,7 @@ def _mean_and_scale(
   return 0.0, scale
 
 
-def requests(
+def batches(
     rows: Any,
     batch_size: int | None = None,
     *,
@@ -219,18 +220,23 @@ def requests(
     example_ids: Any = None,
     hints: Any = None,
     **options: Any,
-) -> list[requests_lib.Request]:
-  """Return the requests of rows of token ids, of which -1 is none.
+) -> list[input_batch.InputBatch]:
+  """Return the batches of rows of token ids, of which -1 is none.
 
   Each has `batch_size` of them, or all; ids are by default 0, 1, and so on.
   """
   count = len(rows)
-  made = requests_lib.Requests(
-      inputs_length=max(len(row) for row in rows),
-      max_tokens=length,
-      batch_size=batch_size or count,
-      **options,
-  )
+  settings = request_lib.Settings(max_tokens=length, **options)
   ids = range(count) if example_ids is None else example_ids
   hints = [()] * count if hints is None else hints
-  return list(made.of(list(map(requests_lib.Row, rows, ids, hints))))
+  return list(
+      input_batch.whole_batches(
+          [
+              settings.request(row, example_id, hints=own)
+              for row, example_id, own in zip(rows, ids, hints, strict=True)
+          ],
+          settings,
+          size=batch_size or count,
+          inputs_length=max(len(row) for row in rows),
+      )
+  )

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
@@ -60,10 +60,10 @@ def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
 
 
 def _whole(
-    decode: Callable[[requests_lib.Request], token_decoder.Decoded],
+    decode: Callable[[input_batch.InputBatch], token_decoder.Decoded],
     tokens: np.ndarray,
 ) -> measuring.Decode:
-  request = requests_lib.Request(
+  batch = input_batch.InputBatch(
       inputs=_inputs(tokens),
       example_ids=jnp.zeros((1,), jnp.int32),
       limits=jnp.full((1,), cases.LENGTH, jnp.int32),
@@ -71,7 +71,7 @@ def _whole(
       sampling=GREEDY,
       draft_sampling=GREEDY,
   )
-  return lambda: np.asarray(decode(request).sequences[0])
+  return lambda: np.asarray(decode(batch).sequences[0])
 
 
 def _inputs(tokens: np.ndarray) -> jax.Array:

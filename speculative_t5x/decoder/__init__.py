@@ -2,20 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user calls: strings or token ids in, the same out.
 
-  text_decoder   strings     TextDecoder.decode, .stream
-    |                          vocabulary, hints, answers -> Row per input
+  text_decoder    strings     TextDecoder.decode, .stream
+    |                           vocabulary, hints -> Request of token ids
     v
-  token_decoder  token ids   TokenDecoder.generate
-    |                          batching: rows -> Request, of few shapes
-    v
-  engine         requests    Engine.stream, .run: one after another, timed
+  token_decoder   token ids   TokenDecoder.generate
+    |                           compiles `speculation.loop` for whole batches
+    |
+    |   service   Service.submit: requests of any thread
+    |     |
+    v     v
+  engine          requests    Engine.stream: rows that are refilled
     |
     v
-  token_decoder              compiles `speculation.loop` once per shape
+  row_programs                read, admit, advance: compiled once each
     |
     v
-  results, counts            Result per input, Output of several; statistics
+  results, counts             Result per request, Output of several; statistics
 
-options          what is compiled in; `requests.Settings`: what is not
-hints, answers   texts that an output may repeat, and where they are found
+request, input_batch   one input and how it is decoded; several as arrays
+options                what is compiled in
+hints, answers         texts that an output may repeat, and where they are found
 """

@@ -23,7 +23,8 @@ import numpy as np
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints as hints_lib
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
@@ -95,24 +96,29 @@ class Embedder:
     rows = [batching.cut([*ids, end], limit, end) for ids in encoded]
     return self._embed_ids(rows, limit)
 
-  def read(self, request: requests_lib.Request) -> tuple[jax.Array, np.ndarray]:
-    """Return the features of a request, and the vectors of its inputs.
+  def read(
+      self, batch: input_batch.InputBatch
+  ) -> tuple[jax.Array, np.ndarray]:
+    """Return the features of a batch, and the vectors of its inputs.
 
     The vectors are [examples, embed] float32, zero without tokens.
     """
-    request = self.decoder.place(request)
-    features = self.decoder.encode(request)
-    return features, np.asarray(_pool(features, request.inputs))
+    batch = self.decoder.place(batch)
+    features = self.decoder.encode(batch)
+    return features, np.asarray(_pool(features, batch.inputs))
 
   def _embed_ids(self, rows: list[list[int]], length: int) -> np.ndarray:
     # Powers of two, so that few shapes are compiled.
     size = min(batching.power_of_two(len(rows)), _MAX_BATCH)
     size = sharding.round_up(self.decoder.mesh, size)
-    requests = requests_lib.Requests(
-        inputs_length=length, max_tokens=1, batch_size=size
-    )
+    settings = request_lib.Settings(max_tokens=1)
     # Without rows, a batch of padding still shows the width of the vectors.
-    batches = requests.of([requests_lib.Row(ids, 0) for ids in rows or [[]]])
+    batches = input_batch.whole_batches(
+        [settings.request(ids, 0) for ids in rows or [[]]],
+        settings,
+        size=size,
+        inputs_length=length,
+    )
     vectors = [self.read(batch)[1] for batch in batches]
     return np.concatenate(vectors)[: len(rows)]
 
@@ -311,7 +317,7 @@ def _hash(data: bytes) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Finder:
-  """Adds earlier answers to requests as hints.
+  """Adds earlier answers to the hints of inputs.
 
   The encoder runs once per request: its output serves the search, and then
   decoding. Hints are as wide as answers may be, so that they compile once. An
@@ -341,24 +347,37 @@ class Finder:
     return self.store.embedder.decoder
 
   @property
+  def hints_length(self) -> int:
+    """The most tokens of the answers of an input, one between two of them."""
+    return self.count * (self.decoder.options.max_tokens + 1) - 1
+
+  def check_target(self, target: models.Model) -> None:
+    """Raise ValueError unless the target's encoder finds the answers."""
+    # The features that are added to a batch are those of the own encoder.
+    if target is not self.decoder.target:
+      raise ValueError(
+          'The answers are found by the encoder of another target. Make the'
+          ' Embedder of their store with this decoder.'
+      )
+
+  @property
   def identity(self) -> list[Any]:
     """What the answers that are found depend on, as JSON."""
     return [_hash(self.store.to_json()), self.count, self.min_similarity]
 
-  def __call__(self, request: requests_lib.Request) -> requests_lib.Request:
-    """Return a request with features, and with answers behind its hints."""
+  def __call__(self, batch: input_batch.InputBatch) -> input_batch.InputBatch:
+    """Return a batch with features, and with answers behind its hints."""
     embedder = self.store.embedder
     length = embedder.decoder.options.max_tokens
     end = embedder.vocabulary.eos_id
-    features, vectors = embedder.read(request)
-    found = requests_lib.hints_of(request)
+    features, vectors = embedder.read(batch)
+    found = batch.hint_ids()
     for own, vector in zip(found, vectors, strict=True):
       near = self.store.nearest_to(vector, self.count, self.min_similarity)
       encoded = (embedder.vocabulary.encode(each.output) for each in near)
       own += [[*ids, end][:length] for ids in encoded]
-    room = self.count * (length + 1) - 1
-    hints = hints_lib.stack(found, room)
-    return request.replace(features=features, hints=hints)
+    hints = hints_lib.stack(found, self.hints_length)
+    return batch.replace(features=features, hints=hints)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ Programs loaded from the cache are executed; only trusted users may be able to
 write to it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import contextlib
 import os
 import pathlib
@@ -105,6 +105,20 @@ def watch() -> Iterator[list[str]]:
     yield loaded
   finally:
     monitoring.unregister_event_listener(note)
+
+
+def compile_seconds(run: Callable[[], float]) -> float | None:
+  """Return what a first call takes longer than a second one, in seconds.
+
+  Args:
+    run: Makes the call, and returns its seconds.
+  Returns:
+    None if JAX's compilation cache had one of its programs.
+  """
+  with watch() as loaded:
+    first = run()
+  second = run()
+  return None if loaded else max(first - second, 0.0)
 
 
 def _is_read_back(folder: str) -> bool:

@@ -9,6 +9,7 @@ from flax import struct
 import jax
 import numpy as np
 
+from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.speculation import outcome as outcome_lib
 
@@ -59,8 +60,12 @@ def _of_batch(batch: token_decoder.Decoded) -> Counts:
 
 def _sum_rows(values: np.ndarray) -> int | tuple[int, ...]:
   """Return sums over the first axis."""
-  sums = np.sum(values, axis=0).tolist()
-  return tuple(sums) if isinstance(sums, list) else sums
+  return _plain(np.sum(values, axis=0))
+
+
+def _plain(values: np.ndarray) -> int | tuple[int, ...]:
+  plain = values.tolist()
+  return tuple(plain) if isinstance(plain, list) else plain
 
 
 def count_run(counts: Counts) -> dict[str, int]:
@@ -112,6 +117,40 @@ def per_example(
       name: by_example(np.concatenate([each[name] for each in columns]))
       for name in columns[0]
   }
+
+
+def of_decodes(decodes: Sequence[results.Decode]) -> dict[str, Any]:
+  """Return the counts of some outputs, as `per_example` those of an example."""
+  found = {
+      'tokens': sum(len(each.tokens) for each in decodes),
+      'target_calls': sum(each.num_calls for each in decodes),
+  }
+  if decodes[0].statistics is not None:
+    summed = _sum_decodes(decodes)
+    found |= {name: x.tolist() for name, x in summed.named().items()}
+  return found
+
+
+def of_run(
+    found: Sequence[results.Result], loop_steps: int, row_steps: int
+) -> Counts:
+  """Return the counts of an engine's results, and of the steps it took."""
+  decodes = [decode for result in found for decode in result.decodes]
+  speculation = None
+  if decodes[0].statistics is not None:
+    speculation = jax.tree.map(_plain, _sum_decodes(decodes))
+  return Counts(
+      tokens=sum(len(each.tokens) for each in decodes),
+      target_calls=sum(each.num_calls for each in decodes),
+      loop_steps=loop_steps,
+      row_steps=row_steps,
+      speculation=speculation,
+  )
+
+
+def _sum_decodes(decodes: Sequence[results.Decode]) -> outcome_lib.Statistics:
+  own = [each.statistics for each in decodes]
+  return jax.tree.map(lambda *values: np.sum(values, axis=0), *own)
 
 
 def acceptance_rates(speculative: Mapping[str, Any]) -> dict[str, float | None]:

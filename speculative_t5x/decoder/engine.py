@@ -1,122 +1,485 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Many requests, decoded one after another."""
+"""Many requests through a few rows, each refilled as soon as it has ended.
 
-from collections.abc import Callable, Iterable, Iterator
+  requests -> window -> read in groups -> rows of a run -> results in order
+             (tokens)     (encoder)         (loop)
+
+The host reads, tokenizes and hands out results while the device decodes. A
+result depends on its own request alone, up to rounding.
+
+Legend: rows (of the run), width (requests that are read at once).
+"""
+
+import collections
+from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 import time
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from speculative_t5x.decoder import compilation_cache
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import results
+from speculative_t5x.decoder import row_programs
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.networks import sharding
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import noise
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import ranges
+from speculative_t5x.speculation import verification
 
-# Adds earlier answers to a request as hints, see `answers.Finder`.
-Answers = Callable[[requests_lib.Request], requests_lib.Request]
+ROWS = 8
+# Requests per row that are read ahead of the oldest one without a result. More
+# need more memory, and less often wait for an input of unusual length.
+WINDOW = 16
 
 
-@dataclasses.dataclass(frozen=True)
-class Result:
-  """What a request became.
+class Decoder(Protocol):
+  """What an engine needs of a decoder of texts or of token ids."""
+
+  tokens: token_decoder.TokenDecoder
+
+  def tokenized(
+      self, request: request_lib.Request, number: int
+  ) -> request_lib.Tokenized:
+    """Return the tokens of a request with a number in its stream."""
+
+  def text(self, ids: list[int]) -> str:
+    """Return the text of token ids, if the decoder has texts."""
+
+
+class Answers(Protocol):
+  """Adds earlier answers to what is read, see `answers.Finder`.
 
   Attributes:
-    request: The request, with the hints that it was decoded with.
-    decoded: Tokens and counts per row, as numpy arrays.
-    seconds: From token ids on the device to token ids on the device, the
-      encoders included.
+    hints_length: The most tokens that it adds to the hints of an input.
   """
 
-  request: requests_lib.Request
-  decoded: token_decoder.Decoded
-  seconds: float
+  hints_length: int
+
+  def check_target(self, target: Any) -> None:
+    """Raise ValueError unless the encoder of the target finds the answers."""
+
+  def __call__(self, batch: input_batch.InputBatch) -> input_batch.InputBatch:
+    """Return the batch with answers behind its hints, and with features."""
+
+
+@dataclasses.dataclass(eq=False)
+class Work:
+  """A request on its way.
+
+  Attributes:
+    tokenized: The request.
+    hints: Token ids of all hints that drafts are made of, answers included.
+    num_begun: Decodes that have a place in the run.
+    decodes: Decodes that have ended, by their number.
+    is_cancelled: Whether its result is no longer wanted. Its rows end at the
+      next return to the host.
+    error: Why it has no result; None if it may have one.
+  """
+
+  tokenized: request_lib.Tokenized
+  hints: Sequence[Sequence[int]] = ()
+  num_begun: int = 0
+  decodes: dict[int, results.Decode] = dataclasses.field(default_factory=dict)
+  is_cancelled: bool = False
+  error: ValueError | None = None
+
+  @property
+  def request(self) -> request_lib.Request:
+    return self.tokenized.request
+
+  @property
+  def is_begun(self) -> bool:
+    return self.is_cancelled or self.num_begun == self.request.num_decodes
+
+  @property
+  def has_ended(self) -> bool:
+    has_all = len(self.decodes) == self.request.num_decodes
+    return has_all or self.error is not None
+
+
+@dataclasses.dataclass
+class Counters:
+  """What an engine has done so far.
+
+  Attributes:
+    requests: Requests that have ended.
+    tokens: Tokens of rows that have ended.
+    steps: Steps of the loop.
+    row_steps: Steps times rows.
+    live_row_steps: Those of rows that decoded: target calls of requests.
+    returns: How often the loop returned to the host.
+  """
+
+  requests: int = 0
+  tokens: int = 0
+  steps: int = 0
+  row_steps: int = 0
+  live_row_steps: int = 0
+  returns: int = 0
+
+  @property
+  def idle_share(self) -> float:
+    """Share of row-steps in which a row had no request."""
+    return 1 - self.live_row_steps / max(self.row_steps, 1)
+
+
+class Rows:
+  """Rows on the device, and the requests that they decode."""
+
+  def __init__(
+      self,
+      programs: row_programs.RowPrograms,
+      shape: input_batch.Shape,
+      rule: contracts.Rule | contracts.CoupledRule,
+      answers: Answers | None,
+      counters: Counters,
+  ):
+    """Begin with rows that have ended.
+
+    Args:
+      programs: Decode them.
+      shape: Shape of what is read at once.
+      rule: Decides which draft tokens are accepted.
+      answers: Adds earlier answers to what is read; None for none.
+      counters: Are added to.
+    """
+    self._programs = programs
+    self._shape = shape
+    self._rule = rule
+    self._answers = answers
+    self._counters = counters
+    self._run: loop.Run | None = None
+    self._report: row_programs.Report | None = None
+    # Work and decode number of each row; None for a row that has ended.
+    self._places: list[tuple[Work, int] | None] = [None] * programs.num_rows
+    # Started rows, some of which have no place yet.
+    self._started: collections.deque[tuple[loop.Run, list[Work]]] = (
+        collections.deque()
+    )
+
+  @property
+  def is_idle(self) -> bool:
+    """Whether nothing is being decoded."""
+    return not self._started and not any(self._places)
+
+  def fill(self, waiting: list[Work]) -> None:
+    """Give ended rows to waiting requests, which leave the list."""
+    free = [i for i, place in enumerate(self._places) if place is None]
+    while free and (self._started or waiting):
+      if not self._started:
+        self._start(_take_alike(waiting, self._shape.examples))
+      started, group = self._started[0]
+      places = np.full(self._shape.examples, -1, np.int32)
+      decodes = np.zeros(self._shape.examples, np.int32)
+      for index, work in enumerate(group):
+        if free and not work.is_begun:
+          places[index], decodes[index] = free.pop(0), work.num_begun
+          self._places[places[index]] = work, work.num_begun
+          work.num_begun += 1
+      self._run = self._programs.admit(self._run, started, places, decodes)
+      if all(work.is_begun for work in group):
+        self._started.popleft()
+
+  def warm_up(self) -> None:
+    """Compile all programs; decode nothing."""
+    self._start([])
+    started, _ = self._started.pop()
+    nowhere = np.full(self._shape.examples, -1, np.int32)
+    self._run = self._programs.admit(
+        self._run, started, nowhere, np.zeros_like(nowhere)
+    )
+    self.advance(may_refill=False)
+    jax.block_until_ready(self._report)
+
+  def _start(self, group: list[Work]) -> None:
+    requests = [work.request for work in group]
+    batch = input_batch.stack(requests, self._shape, self._rule)
+    if self._answers is not None:
+      batch = self._answers(batch)
+      # Of one width, whatever was found.
+      hints = hints_lib.stack(batch.hint_ids(), self._shape.hints_length)
+      batch = batch.replace(hints=hints)
+    for work, own in zip(group, batch.hint_ids()[: len(group)], strict=True):
+      work.hints = own
+    started = self._programs.read(batch)
+    if self._run is None:
+      self._run = self._programs.no_rows(started, batch)
+    self._started.append((started, group))
+
+  def advance(self, may_refill: bool) -> None:
+    """Decode on; asynchronous. Returns early if a row can be refilled."""
+    cancelled = np.array([bool(x) and x[0].is_cancelled for x in self._places])
+    num_ended = self._places.count(None) + int(np.sum(cancelled))
+    until = num_ended + 1 if may_refill else len(self._places)
+    self._run, self._report = self._programs.advance(
+        self._run, cancelled, jnp.int32(until), self._rule
+    )
+
+  def ended(self) -> Iterator[Work]:
+    """Wait for the steps of `advance`; yield what has ended in them."""
+    self._report = report = jax.device_get(self._report)
+    num_steps = int(report.work.num_steps)
+    self._counters.returns += 1
+    self._counters.steps += num_steps
+    self._counters.row_steps += num_steps * len(self._places)
+    for row, place in enumerate(self._places):
+      if place is None or not report.has_ended[row]:
+        continue
+      work, number = place
+      self._places[row] = None
+      if work.is_cancelled:
+        continue
+      try:
+        decode = _decode(report, row, number, self._programs.ends)
+      except ValueError as error:
+        work.error, work.is_cancelled = error, True
+        yield work
+        continue
+      work.decodes[number] = decode
+      self._counters.tokens += len(decode.tokens)
+      self._counters.live_row_steps += decode.num_calls
+      if work.has_ended:
+        self._counters.requests += 1
+        yield work
+
+  def tokens(self) -> Iterator[tuple[Work, int, list[int]]]:
+    """Yield the tokens so far of each row that has not ended.
+
+    With the row's work and the number of its decode, as of the last `ended`.
+    """
+    for row, place in enumerate(self._places):
+      # Rows that were filled since are not in the report.
+      if place is not None and self._report.num_tokens[row]:
+        count = self._report.num_tokens[row]
+        yield *place, self._report.sequences[row, :count].tolist()
+
+
+def _decode(
+    report: row_programs.Report, row: int, number: int, ends: tuple[int, ...]
+) -> results.Decode:
+  """Return the output of a row that has ended, with its decode number."""
+  own = jax.tree.map(lambda x: x[row : row + 1], report._replace(work=None))
+  token_decoder.check_rows(
+      own.log_probs, own.num_tokens, own.num_calls, own.statistics
+  )
+  num_tokens = int(own.num_tokens[0])
+  of_tokens = jax.tree.map(lambda x: x[0, :num_tokens], own.token_scores)
+  tokens = own.sequences[0, :num_tokens].tolist()
+  return results.Decode(
+      number,
+      tokens,
+      tokens[-1] in ends,
+      own.log_probs[0],
+      *of_tokens,
+      int(own.num_calls[0]),
+      jax.tree.map(lambda x: x[0], own.statistics),
+  )
+
+
+def _take_alike(waiting: list[Work], count: int) -> list[Work]:
+  """Take the oldest request and those with inputs of the most alike length.
+
+  Reading takes as long as the longest input needs.
+  """
+  length = lambda work: len(work.request.inputs)
+  oldest = length(waiting[0])
+  order = sorted(waiting, key=lambda work: abs(length(work) - oldest))
+  group = order[:count]
+  for work in group:
+    waiting.remove(work)
+  return group
 
 
 class Engine:
-  """The way in which jobs decode many requests.
+  """Decodes any number of requests in constant memory, in full rows.
 
-  Results come in the order of the requests, each before the next request is
-  read, so that any number of requests takes the memory of one. A result depends
-  on its own request alone.
+  Each row decodes one request at a time. When it has ended, another request
+  takes its place, whatever it samples from, and however long it is.
+
+  Example:
+
+    >>> import speculative_t5x as st
+    >>> engine = st.Engine(st.embedded.load_decoder(gamma=5), rows=4)
+    >>> texts = ['The train from Bonn will be 20 minutes late.'] * 6
+    >>> results = list(engine.stream(st.Request(text) for text in texts))
+    >>> len({result.text for result in results})
+    1
 
   Attributes:
-    decoder: Target, drafter and lengths.
-    is_plain: Whether the target decodes alone.
-    answers: Adds earlier answers to requests; None for none.
-    is_warm: Whether a stream has begun, so that programs are compiled.
-    compile_s: See `compile_seconds`; None before the first stream.
+    counters: What was done so far.
+    is_warm: Whether `warm_up` was called.
+    compile_s: See `compilation_cache.compile_seconds`; None before.
   """
 
   def __init__(
       self,
-      decoder: token_decoder.TokenDecoder,
+      decoder: Decoder,
+      rows: int = ROWS,
       *,
-      is_plain: bool = False,
+      rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE,
+      inputs_length: int | None = None,
+      hints_length: int | None = None,
       answers: Answers | None = None,
   ):
     """Bind a decoder; compile nothing yet.
 
     Args:
-      decoder: Target, drafter and lengths.
-      is_plain: Whether the target decodes alone, one token per call.
+      decoder: A `TextDecoder` or a `TokenDecoder`.
+      rows: Sequences that are decoded at once; on a mesh, rounded up to a
+        multiple of its data axis.
+      rule: Decides which draft tokens are accepted.
+      inputs_length: Most tokens per input; None for the decoder's. Less takes
+        less time and memory.
+      hints_length: Most tokens of the hints of an input, which are cut to it;
+        None for the decoder's, or as many as an input has. Only drafters that
+        read hints have a use for them.
       answers: Adds earlier answers behind the hints; None for none.
     Raises:
       ValueError: for answers that are found by the encoder of another target.
     """
-    # The features that they add to a request are those of their own encoder.
-    if getattr(answers, 'decoder', decoder).target is not decoder.target:
-      raise ValueError(
-          'The answers are found by the encoder of another target. Make the'
-          ' Embedder of their store with this decoder.'
-      )
-    self.decoder = decoder
-    self.is_plain = is_plain
-    self.answers = answers
+    ranges.check_settings(ranges.COUNT, rows=rows)
+    tokens = decoder.tokens
+    rows = sharding.round_up(tokens.mesh, rows)
+    inputs_length = inputs_length or tokens.options.inputs_length
+    hints_length = hints_length or tokens.options.hints_length or inputs_length
+    if answers is not None:
+      answers.check_target(tokens.target)
+      hints_length += 1 + answers.hints_length
+    self._decoder = decoder
+    self._programs = row_programs.RowPrograms(tokens, rows)
+    self._shape = input_batch.Shape(
+        sharding.round_up(tokens.mesh, max(rows // 4, 1)),
+        inputs_length,
+        hints_length if tokens.reads_hints else 0,
+    )
+    drafts = tokens.drafter.max_draft_tokens > 0
+    self._rule = rule if drafts else noise.plain_rule(rule)
+    self._answers = answers
+    self._window = WINDOW * rows
+    self.counters = Counters()
     self.is_warm = False
     self.compile_s: float | None = None
-    self._decode = decoder.plain if is_plain else decoder.speculative
+
+  def warm_up(self) -> None:
+    """Compile all programs, and measure how long it takes; decode nothing."""
+    if self.is_warm:
+      return
+    rows = self.new_rows()
+
+    def run() -> float:
+      start = time.perf_counter()
+      rows.warm_up()
+      return time.perf_counter() - start
+
+    self.compile_s = compilation_cache.compile_seconds(run)
+    self.is_warm = True
 
   def stream(
-      self, requests: Iterable[requests_lib.Request]
-  ) -> Iterator[Result]:
-    """Yield the result of each request; compile at the first.
+      self, requests: Iterable[request_lib.Request]
+  ) -> Iterator[results.Result]:
+    """Yield the result of each request, in their order.
 
     Args:
-      requests: Read one at a time; all of one shape, or more is compiled.
+      requests: Read ahead by at most a window of `WINDOW` per row.
     Raises:
-      ValueError: see `token_decoder.check`.
+      ValueError: for a request that cannot be decoded, or logits that are not
+        finite.
     """
-    for request in requests:
-      if not self.is_warm:
-        # Rows of limit 0 end at once: this compiles, and decodes nothing.
-        nothing = request.replace(limits=jnp.zeros_like(request.limits))
-        self.compile_s = compile_seconds(lambda x=nothing: self.run(x).seconds)
-        self.is_warm = True
-      yield self.run(request)
+    rows = self.new_rows()
+    numbered = enumerate(requests)
+    waiting, in_order = [], collections.deque()
 
-  def run(self, request: requests_lib.Request) -> Result:
-    """Return the result of one request; see `stream`."""
-    request = self.decoder.place(request)
-    start = time.perf_counter()
-    if self.answers is not None:
-      request = self.answers(request)
-    decoded = jax.block_until_ready(self._decode(request))
-    seconds = time.perf_counter() - start
-    decoded = jax.device_get(decoded)
-    token_decoder.check(decoded)
-    return Result(request, decoded, seconds)
+    def read_ahead() -> None:
+      while len(in_order) < self._window:
+        number, request = next(numbered, (None, None))
+        if request is None:
+          return
+        work = self.work(request, number)
+        waiting.append(work)
+        in_order.append(work)
 
+    read_ahead()
+    while in_order:
+      rows.fill(waiting)
+      is_decoding = not rows.is_idle
+      if is_decoding:
+        rows.advance(may_refill=bool(waiting))
+      # The device decodes meanwhile.
+      while in_order and in_order[0].has_ended:
+        yield self.result(in_order.popleft())
+      read_ahead()
+      if is_decoding:
+        collections.deque(rows.ended(), maxlen=0)
 
-def compile_seconds(run: Callable[[], float]) -> float | None:
-  """Return what a first call takes longer than a second one, in seconds.
+  def new_rows(self) -> Rows:
+    """Return rows without requests."""
+    return Rows(
+        self._programs,
+        self._shape,
+        self._rule,
+        self._answers,
+        self.counters,
+    )
 
-  Args:
-    run: Makes the call, and returns its seconds.
-  Returns:
-    None if JAX's compilation cache had one of its programs.
-  """
-  with compilation_cache.watch() as loaded:
-    first = run()
-  second = run()
-  return None if loaded else max(first - second, 0.0)
+  def work(self, request: request_lib.Request, number: int) -> Work:
+    """Return a request as work for rows; its number is for messages.
+
+    Raises:
+      ValueError: for a request that cannot be decoded.
+    """
+    tokenized = self._decoder.tokenized(request, number)
+    size, limit = len(tokenized.request.inputs), self._shape.inputs_length
+    if size > limit:  # it would lose its end
+      raise ValueError(
+          f'Request {number} has {size} tokens, and the engine takes {limit}.'
+          f' Cut it, or make the engine with inputs_length={size}.'
+      )
+    return Work(tokenized)
+
+  def result(self, work: Work) -> results.Result:
+    """Return the result of a request that has ended, or raise its error."""
+    if work.error is not None:
+      raise work.error
+    by_number = [work.decodes[i] for i in range(work.request.num_decodes)]
+    return self._result(by_number, work.tokenized, work.hints)
+
+  def empty_result(self, num_decodes: int) -> results.Result:
+    """Return the result of an input that is not decoded, empty outputs."""
+    none = np.zeros((0,), np.float32)
+    statistics = None
+    if gamma := self._decoder.tokens.drafter.max_draft_tokens:
+      counted = outcome_lib.COUNTING.init(1, 1, gamma)
+      statistics = jax.tree.map(lambda x: np.asarray(x[0]), counted)
+    decodes = [
+        results.Decode(i, [], False, 0.0, none, none, 0, statistics)
+        for i in range(num_decodes)
+    ]
+    return self._result(decodes, None, ())
+
+  def _result(self, by_number, tokenized, hints) -> results.Result:
+    statistics = counts.of_decodes(by_number)
+    if by_number[0].statistics is not None:
+      statistics |= counts.acceptance_rates(statistics)
+    # In T5X's order, equal ones as they were decoded.
+    decodes = sorted(by_number, key=lambda each: each.score)
+    return results.Result(
+        [self._decoder.text(each.text_tokens) for each in decodes],
+        [each.text_tokens for each in decodes],
+        np.array([each.score for each in decodes], np.float32),
+        statistics,
+        tokenized is not None and tokenized.is_truncated,
+        tokenized is not None and tokenized.is_unknown,
+        hints,
+        decodes,
+    )

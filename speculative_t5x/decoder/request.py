@@ -2,34 +2,110 @@
 # SPDX-License-Identifier: Apache-2.0
 """One input to decode, and how."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
-from typing import NamedTuple
+import itertools
+import operator
+import reprlib
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints as hints_lib
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
+
+_MISSING = object()
 
 
-@dataclasses.dataclass(frozen=True)
-class Request:
-  """One input, and how it is decoded. No value compiles anew.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RowSettings:
+  """How an input is decoded. No value compiles anew.
 
   Attributes:
-    inputs: A text, or token ids with the end of sequence.
-    example_id: With seed and decode number, all that a sample depends on, up to
-      rounding; None for the request's number in its stream.
-    seed: int32.
     sampling: Sampling of the target, which the outputs follow; argmax by
       default.
     draft_sampling: Sampling of the drafter; None for the target's. It changes
       the acceptance rate and never the distribution of the outputs.
     max_tokens: Most tokens per output, end included; None for the decoder's.
+    seed: int32. With an example id and a decode number, all that a sample
+      depends on, up to rounding.
+  Raises:
+    ValueError: for a value out of range, or something that is not a Sampling.
+  """
+
+  sampling: sampling_lib.Sampling = sampling_lib.GREEDY
+  draft_sampling: sampling_lib.Sampling | None = None
+  max_tokens: int | None = None
+  seed: int = 0
+
+  def __post_init__(self):
+    _check_sampling('sampling', self.sampling)
+    if self.draft_sampling is not None:
+      _check_sampling('draft_sampling', self.draft_sampling)
+    if self.max_tokens is not None:
+      ranges.check_settings(ranges.COUNT, max_tokens=self.max_tokens)
+    check_int32('seed', self.seed)
+
+  def within(self, max_tokens: int) -> Self:
+    """Return the settings for a decoder of so many tokens per output.
+
+    Raises:
+      ValueError: if more are asked for.
+    """
+    if (self.max_tokens or max_tokens) > max_tokens:
+      raise ValueError(
+          f'max_tokens is {self.max_tokens}, and the decoder was made for'
+          f' {max_tokens}. Make it with max_tokens={self.max_tokens}.'
+      )
+    return dataclasses.replace(self, max_tokens=self.max_tokens or max_tokens)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(RowSettings):
+  """Settings that the inputs of a call share.
+
+  Attributes:
+    rule: Decides which draft tokens are accepted; `rules` has others. Another
+      class compiles anew.
+  Raises:
+    ValueError: likewise for something that is not a rule.
+  """
+
+  rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE
+
+  def __post_init__(self):
+    super().__post_init__()
+    description.check(self.rule)
+
+  def request(
+      self,
+      inputs: str | Sequence[int],
+      example_id: int | None = None,
+      **values: Any,
+  ) -> 'Request':
+    """Return the request of one input; other values are those of `Request`."""
+    shared = {**vars(self)}
+    del shared['rule']
+    return Request(inputs, example_id, **shared, **values)
+
+
+@dataclasses.dataclass(frozen=True)
+class Request(RowSettings):
+  """One input, and how it is decoded. No value compiles anew.
+
+  Attributes:
+    inputs: A text, or token ids with the end of sequence.
+    example_id: int32. With seed and decode number, all that a sample depends
+      on, up to rounding; None for the request's number in its stream.
+    sampling: Sampling of the target, which the outputs follow; argmax by
+      default.
+    draft_sampling: Sampling of the drafter; None for the target's.
+    max_tokens: Most tokens per output, end included; None for the decoder's.
+    seed: int32.
     num_decodes: Samples of this input.
     hints: Texts that the output may repeat, see `hints.Hints`; or lists of
       token ids, for an input of token ids.
@@ -40,23 +116,14 @@ class Request:
   inputs: str | Sequence[int]
   example_id: int | None = None
   _: dataclasses.KW_ONLY
-  seed: int = 0
-  sampling: sampling_lib.Sampling = sampling_lib.GREEDY
-  draft_sampling: sampling_lib.Sampling | None = None
-  max_tokens: int | None = None
   num_decodes: int = 1
   hints: hints_lib.Hints | Sequence[Sequence[int]] = None
 
   def __post_init__(self):
-    for name in ('sampling', 'draft_sampling'):
-      if (value := getattr(self, name)) is not None or name == 'sampling':
-        requests_lib.check_sampling(name, value)
+    super().__post_init__()
     ranges.check_settings(ranges.COUNT, num_decodes=self.num_decodes)
-    if self.max_tokens is not None:
-      ranges.check_settings(ranges.COUNT, max_tokens=self.max_tokens)
-    requests_lib.check_int32('seed', self.seed)
     if self.example_id is not None:
-      requests_lib.check_int32('example_id', self.example_id)
+      check_int32('example_id', self.example_id)
 
 
 class Tokenized(NamedTuple):
@@ -73,53 +140,69 @@ class Tokenized(NamedTuple):
   is_unknown: bool = False
 
 
-class Shape(NamedTuple):
-  """Sizes that are compiled in.
+def check_int32(name: str, value: int) -> None:
+  """Check that a number fits a request.
 
-  Attributes:
-    examples: Inputs that are read at once.
-    inputs_length: Tokens per input.
-    hints_length: Tokens of the hints of an input; 0 for none.
+  Any integer type will do. A float will not, even if it is whole: float32
+  merges large example ids.
+
+  Raises:
+    ValueError: naming what is not an integer of 32 bits.
   """
+  limits = np.iinfo(np.int32)
+  try:
+    fits = limits.min <= operator.index(value) <= limits.max
+  except TypeError:
+    fits = False
+  if not fits:
+    plain = value.tolist() if hasattr(value, 'tolist') else value
+    raise ranges.ArgumentError(
+        f'{name} must be an integer of 32 bits, got {reprlib.repr(plain)}.',
+        **{name: plain},
+    )
 
-  examples: int
-  inputs_length: int
-  hints_length: int
+
+def _check_sampling(name: str, value: sampling_lib.Sampling) -> None:
+  if not isinstance(value, sampling_lib.Sampling):
+    raise ValueError(
+        f'{name} must be a Sampling, as Sampling(temperature=0.5), got'
+        f' {value!r}.'
+    )
 
 
-def stack(
-    requests: Sequence[Request],
-    shape: Shape,
-    rule: contracts.Rule,
-) -> requests_lib.Request:
-  """Return a batch of requests, in which each has a sampling of its own.
+def align(
+    inputs: Iterable[Any], **columns: Iterable[Any] | None
+) -> Iterator[tuple[int, Any, dict[str, Any]]]:
+  """Yield index, input and entries of the columns, read one input at a time.
 
   Args:
-    requests: Tokenized; no more than the shape has.
-    shape: Shape of the batch. What fills it is not decoded.
-    rule: Decides which draft tokens are accepted.
+    inputs: Any iterable.
+    **columns: One entry per input each; None for a column without entries.
+  Raises:
+    ValueError: naming a column that has another number of entries.
   """
-  num_missing = shape.examples - len(requests)
-  filled = lambda values, filler=0: [*values, *[filler] * num_missing]
-  column = lambda values: np.array(filled(values), np.int32)
-  samplings = lambda values: sampling_lib.stack(
-      filled(values, sampling_lib.GREEDY)
-  )
-  hints = None
-  if shape.hints_length:
-    stacked = hints_lib.stack(
-        filled((x.hints for x in requests), ()), shape.hints_length
-    )
-    hints = stacked[:, : hints_lib.width(shape.hints_length)]
-  return requests_lib.Request(
-      batching.pad(
-          filled((x.inputs for x in requests), ()), shape.inputs_length
-      ),
-      column(x.example_id for x in requests),
-      column(x.max_tokens for x in requests),
-      column(x.seed for x in requests),
-      samplings(x.sampling for x in requests),
-      samplings(x.draft_sampling or x.sampling for x in requests),
-      rule,
-      hints,
-  )
+  columns = {name: x for name, x in columns.items() if x is not None}
+  for name, column in columns.items():
+    if isinstance(column, str):
+      raise ValueError(
+          f'{name} must be a list with one entry per input, got one text. Give'
+          ' None for an input without an entry.'
+      )
+  rows = itertools.zip_longest(inputs, *columns.values(), fillvalue=_MISSING)
+  for index, (value, *entries) in enumerate(rows):
+    for name, entry in zip(columns, entries, strict=True):
+      if _MISSING in (value, entry):
+        ends, goes_on = ('inputs', name)[:: 1 if value is _MISSING else -1]
+        raise ValueError(
+            f'{name} must be a list with one entry per input: {ends} end after'
+            f' {index}, and {goes_on} go on.'
+        )
+    yield index, value, dict(zip(columns, entries, strict=True))
+
+
+def some(tokenized: Iterable[Tokenized]) -> list[Tokenized]:
+  """Return requests as a list; raise ValueError where there are none."""
+  found = list(tokenized)
+  if not found:
+    raise ValueError('There is nothing to decode. Give at least one input.')
+  return found

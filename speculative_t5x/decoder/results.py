@@ -9,28 +9,32 @@ from typing import Any
 
 import numpy as np
 
+from speculative_t5x.speculation import outcome as outcome_lib
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Decode:
   """One output, as it was decoded.
 
   Attributes:
+    number: Number among the decodes of its input, from 0 on.
     tokens: Token ids, end of sequence included.
     has_end: Whether an end of sequence ended it, and not its limit.
     score: Log-probability of all tokens, see `Options.rescale_log_probs`.
     log_probs: [tokens] float32, the log-probability of each.
     model_log_probs: [tokens] float32, likewise before temperature and filters.
     num_calls: Target calls.
-    counts: Counts of a speculative run, see `outcome.Statistics.named`.
+    statistics: Counts of a speculative run; None of a plain one.
   """
 
+  number: int
   tokens: list[int]
   has_end: bool
   score: float
   log_probs: np.ndarray
   model_log_probs: np.ndarray
   num_calls: int
-  counts: Mapping[str, np.ndarray]
+  statistics: outcome_lib.Statistics | None
 
   @property
   def text_tokens(self) -> list[int]:
@@ -51,6 +55,8 @@ class Result:
     is_truncated: Whether the input was cut to its limit.
     is_unknown: Whether it has text that the vocabulary does not know, see
       `vocabularies.Vocabulary.knows`.
+    hints: Token ids of the hints that drafts were made of, of an engine's
+      result; with the answers that were found.
     decodes: The outputs with all that is known of each, of an engine's result.
   """
 
@@ -60,6 +66,7 @@ class Result:
   statistics: Mapping[str, Any]
   is_truncated: bool = False
   is_unknown: bool = False
+  hints: Sequence[Sequence[int]] = ()
   decodes: Sequence[Decode] = ()
 
   @property

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -29,7 +29,6 @@ from speculative_t5x.speculation import state as state_lib
 # Steps between two returns to the host at most. A new request, a cancellation
 # and a streamed token wait for as many; each return hashes uniforms for them.
 MAX_STEPS = 8
-_FOLD = outcome_lib.Several((outcome_lib.COUNTING, outcome_lib.SCORING))
 
 
 class Report(NamedTuple):
@@ -41,7 +40,7 @@ class Report(NamedTuple):
     num_tokens: [rows] int32.
     log_probs: [rows] float32, of all tokens of a row.
     num_calls: [rows] int32.
-    statistics: Counts, see `outcome.Statistics`.
+    statistics: Counts, see `outcome.Statistics`; None of plain decoding.
     token_scores: See `outcome.TokenScores`.
     work: Work of these steps.
   """
@@ -51,7 +50,7 @@ class Report(NamedTuple):
   num_tokens: jax.Array
   log_probs: jax.Array
   num_calls: jax.Array
-  statistics: outcome_lib.Statistics
+  statistics: outcome_lib.Statistics | None
   token_scores: outcome_lib.TokenScores
   work: loop.Work
 
@@ -67,6 +66,9 @@ class RowPrograms:
     """Compile nothing yet."""
     self._decoder = decoder
     self.num_rows = num_rows
+    drafts = decoder.drafter.max_draft_tokens > 0
+    counting = outcome_lib.COUNTING if drafts else outcome_lib.NOTHING
+    self._fold = outcome_lib.Several((counting, outcome_lib.SCORING))
     self._read = jax.jit(self._start)
     self._admit = jax.jit(_admit, donate_argnums=0)
     self._advance = jax.jit(self._step, donate_argnums=3)
@@ -77,12 +79,14 @@ class RowPrograms:
     """Ids that end a sequence."""
     return self._decoder.target_model.special_ids.ends
 
-  def read(self, batch: requests_lib.Request) -> loop.Run:
+  def read(self, batch: input_batch.InputBatch) -> loop.Run:
     """Return started rows, one per input; asynchronous, as all functions."""
     with self._decoder.scope():
       return self._read(*self._params, self._decoder.place(batch))
 
-  def no_rows(self, started: loop.Run, batch: requests_lib.Request) -> loop.Run:
+  def no_rows(
+      self, started: loop.Run, batch: input_batch.InputBatch
+  ) -> loop.Run:
     """Return a run in which all rows have ended.
 
     Args:
@@ -153,7 +157,7 @@ class RowPrograms:
         hints=batch.hints,
         features=batch.features,
     )
-    return loop.start(begun, _FOLD)
+    return loop.start(begun, self._fold)
 
   def _ended(self, target_params, draft_params, batch) -> list[jax.Array]:
     """Return the arrays of a run of ended rows.
@@ -173,7 +177,7 @@ class RowPrograms:
     setup = self._decoder.setup(target_params, draft_params, rule)
     ended = run.state.has_ended | cancelled
     run = run._replace(state=run.state.replace(has_ended=ended))
-    run, work = loop.advance(setup, run, MAX_STEPS, until, fold=_FOLD)
+    run, work = loop.advance(setup, run, MAX_STEPS, until, fold=self._fold)
     state = run.state
     report = Report(
         state.has_ended,

@@ -13,7 +13,7 @@ import dataclasses
 import itertools
 import threading
 
-from speculative_t5x.decoder import refilling
+from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.speculation import ranges
@@ -30,7 +30,7 @@ class Handle:
 
   def __init__(
       self,
-      work: refilling.Work,
+      work: engine_lib.Work,
       on_tokens: Callable[[int, list[int]], object] | None,
   ):
     self._work = work
@@ -71,7 +71,7 @@ class Service:
   """
 
   def __init__(
-      self, engine: refilling.Engine, max_waiting: int = MAX_WAITING
+      self, engine: engine_lib.Engine, max_waiting: int = MAX_WAITING
   ):
     """Start the thread, which waits for the first request.
 
@@ -83,8 +83,8 @@ class Service:
     self._engine = engine
     self._max_waiting = max_waiting
     self._numbers = itertools.count()
-    self._handles: dict[refilling.Work, Handle] = {}  # of what has not ended
-    self._waiting: list[refilling.Work] = []
+    self._handles: dict[engine_lib.Work, Handle] = {}  # of what has not ended
+    self._waiting: list[engine_lib.Work] = []
     self._changed = threading.Condition()
     self._is_closing = False
     self._thread = threading.Thread(target=self._run, daemon=True)
@@ -180,7 +180,7 @@ class Service:
       raise
     self._fail(BusyError('The service was closed.'))
 
-  def _wait(self, rows: refilling.Rows) -> bool:
+  def _wait(self, rows: engine_lib.Rows) -> bool:
     """Wait until there is something to do; return whether there is."""
     with self._changed:
       self._changed.wait_for(
@@ -188,7 +188,7 @@ class Service:
       )
     return bool(self._waiting) or not rows.is_idle
 
-  def _fill(self, rows: refilling.Rows) -> None:
+  def _fill(self, rows: engine_lib.Rows) -> None:
     """Give rows to waiting requests."""
     with self._changed:
       self._drop_cancelled()
@@ -205,7 +205,7 @@ class Service:
       with contextlib.suppress(ValueError):  # it may have rows
         self._waiting.remove(work)
 
-  def _end(self, work: refilling.Work) -> None:
+  def _end(self, work: engine_lib.Work) -> None:
     with self._changed:
       handle = self._handles.pop(work, None)
     if handle is None or not handle._future.set_running_or_notify_cancel():

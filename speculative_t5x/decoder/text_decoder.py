@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strings in; texts, scores and statistics out."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import copy
 import dataclasses
 import functools
@@ -16,9 +16,9 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import request as request_lib
-from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
@@ -28,6 +28,7 @@ from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import sharding
+from speculative_t5x.speculation import ranges
 
 
 class TextDecoder:
@@ -100,7 +101,7 @@ class TextDecoder:
       self,
       texts: str | Iterable[str],
       *,
-      batch_size: int = requests_lib.BATCH_SIZE,
+      batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
       hints: Iterable[hints_lib.Hints] | None = None,
       answers: engine.Answers | None = None,
@@ -120,7 +121,7 @@ class TextDecoder:
         that read them, and never change the distribution of the outputs.
       answers: Adds earlier answers behind the hints, see `answers.Finder`; None
         for none.
-      **settings: Those of `requests.Settings`: `sampling` (the default is
+      **settings: Those of `request.Settings`: `sampling` (the default is
         argmax), `draft_sampling`, `max_tokens`, `seed` and `rule`.
     Returns:
       A `Result` of one input, an `Output` of several.
@@ -129,8 +130,10 @@ class TextDecoder:
       ValueError: for an empty input or a value out of range, or for hints that
         the drafter does not read.
     """
-    settings = options_lib.change(requests_lib.Settings(), settings)
-    way = engine.Engine(self.tokens, answers=answers)
+    way = self.tokens.speculative
+    if answers is not None:
+      answers.check_target(self.tokens.target)
+      way = lambda batch: self.tokens.speculative(answers(batch))
     columns = {'example_ids': example_ids, 'hints': hints}
     return self._decode(way, texts, settings, batch_size, columns)
 
@@ -138,21 +141,19 @@ class TextDecoder:
       self,
       texts: str | Iterable[str],
       *,
-      batch_size: int = requests_lib.BATCH_SIZE,
+      batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
       **settings: Any,
   ) -> results.Result | results.Output:
     """Decode by the target alone, one token per target call; see `decode`."""
-    settings = options_lib.change(requests_lib.Settings(), settings)
-    way = engine.Engine(self.tokens, is_plain=True)
     columns = {'example_ids': example_ids}
-    return self._decode(way, texts, settings, batch_size, columns)
+    return self._decode(self.tokens.plain, texts, settings, batch_size, columns)
 
   def stream(
       self,
       texts: Iterable[str],
       *,
-      batch_size: int = requests_lib.BATCH_SIZE,
+      batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
       hints: Iterable[hints_lib.Hints] | None = None,
       answers: engine.Answers | None = None,
@@ -160,17 +161,19 @@ class TextDecoder:
   ) -> Iterator[results.Result]:
     """Decode speculatively; yield the result of each input, in their order.
 
-    Texts are read a batch at a time, so that any number of them takes the
-    memory of one batch. The arguments are those of `decode`.
+    Any number of texts takes the memory of some batches: see `Engine`, which
+    decodes them. The arguments are those of `decode`.
     """
-    settings = options_lib.change(requests_lib.Settings(), settings)
-    way = engine.Engine(self.tokens, answers=answers)
-    rows = self._rows(texts, {'example_ids': example_ids, 'hints': hints})
-    batches = self.tokens.in_batches(rows, settings, batch_size)
-    return (
-        result
-        for part, request in batches
-        for result in self._results(way.run(request).decoded, part)
+    ranges.check_settings(ranges.COUNT, batch_size=batch_size)
+    settings = options_lib.change(request_lib.Settings(), settings)
+    num_decodes = self.options.num_decodes
+    rows = engine.Engine(
+        self, batch_size * num_decodes, rule=settings.rule, answers=answers
+    )
+    columns = {'example_ids': example_ids, 'hints': hints}
+    return rows.stream(
+        settings.request(text, num_decodes=num_decodes, **values)
+        for _, text, values in self._aligned(texts, columns)
     )
 
   def generate(
@@ -179,124 +182,133 @@ class TextDecoder:
     """Decode token ids speculatively, see `TokenDecoder.generate`."""
     return self.tokens.generate(ids, **arguments)
 
-  def make_request(
+  def make_batch(
       self,
       texts: Iterable[str],
       *,
       example_ids: Iterable[int] | None = None,
       hints: Iterable[hints_lib.Hints] | None = None,
       **settings: Any,
-  ) -> tuple[requests_lib.Request, list[requests_lib.Row]]:
+  ) -> tuple[input_batch.InputBatch, list[request_lib.Tokenized]]:
     """Tokenize a batch, as wide as inputs may be; see `decode`.
 
     Returns:
-      The request, and the rows that it was made of.
+      The batch, and the requests that it was made of.
     """
-    settings = options_lib.change(requests_lib.Settings(), settings)
+    settings = options_lib.change(request_lib.Settings(), settings)
     columns = {'example_ids': example_ids, 'hints': hints}
-    rows = requests_lib.some(self._rows(texts, columns))
-    (request,) = requests_lib.Requests(
-        **vars(settings.within(self.options.max_tokens)),
+    rows = request_lib.some(self._rows(texts, columns, settings))
+    (batch,) = input_batch.whole_batches(
+        [each.request for each in rows],
+        settings,
+        size=len(rows),
         inputs_length=self.options.inputs_length,
-        batch_size=len(rows),
-    ).of(rows)
-    return request, rows
+    )
+    return batch, rows
 
   def tokenized(
-      self, request: request_lib.Request, number: int
+      self,
+      request: request_lib.Request,
+      number: int,
+      name: str | None = None,
   ) -> request_lib.Tokenized:
-    """Return a request with a number in its stream as one of token ids.
+    """Return a request of a text as one of token ids.
 
+    Args:
+      request: Of a text.
+      number: Its number, and its example id unless it has one.
+      name: What messages call it; None for its number.
     Raises:
       ValueError: see `decode`.
     """
-    row = self._row(
-        f'Request {number}',
-        request.inputs,
-        number,
-        request.example_id,
-        request.hints,
-    )
-    request = self.tokens.resolved(request, row)
-    return request_lib.Tokenized(request, row.is_truncated, row.is_unknown)
-
-  def text(self, ids: list[int]) -> str:
-    """Return the text of decoded token ids."""
-    padding = self.tokens.target_model.special_ids.padding
-    return self.vocabulary.decode([i for i in ids if i != padding])
-
-  def _rows(
-      self, texts: Iterable[str], columns: Mapping[str, Iterable[Any] | None]
-  ) -> Iterator[requests_lib.Row]:
-    """Yield the row of each text."""
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
-      raise ValueError(f'texts must be a list of inputs, got {texts!r}.')
-    for index, text, entries in requests_lib.align(texts, **columns):
-      yield self._row(f'texts[{index}]', text, index, **entries)
-
-  def _row(
-      self,
-      name: str,
-      text: str,
-      index: int,
-      example_ids: int | None = None,
-      hints: hints_lib.Hints = None,
-  ) -> requests_lib.Row:
-    """Return the row of a text, and of its own example id and hints."""
+    name, text = name or f'Request {number}', request.inputs
     if not isinstance(text, str):
       raise ValueError(f'{name} must be a string, got {text!r}.')
     hints_lib.check_unicode(name, text)
     # The vocabulary drops blanks, and characters that show nothing: an input
     # may be empty that has some.
     ids = self.vocabulary.encode(text)
-    row = requests_lib.make_row(
-        name,
-        ids,
-        index if example_ids is None else example_ids,
-        hints=hints_lib.encode(
-            hints, self.vocabulary, self.options.hints_length
+    end = self.tokens.target_model.special_ids.end
+    limit = self.options.inputs_length
+    hints = hints_lib.encode(
+        request.hints, self.vocabulary, self.options.hints_length
+    )
+    if hints:
+      self.tokens.check_reads_hints()
+    return request_lib.Tokenized(
+        self.tokens.resolved(
+            request,
+            number,
+            name,
+            batching.cut([*ids, end], limit, end) if ids else [],
+            hints,
         ),
-        is_truncated=len(ids) >= self.options.inputs_length,
+        is_truncated=len(ids) >= limit,
         is_unknown=not self.vocabulary.knows(text, ids),
     )
-    if row.hints:
-      self.tokens.check_reads_hints()
-    end = self.tokens.target_model.special_ids.end
-    tokens = batching.cut([*ids, end], self.options.inputs_length, end)
-    return row._replace(tokens=tokens)
+
+  def text(self, ids: list[int]) -> str:
+    """Return the text of decoded token ids."""
+    padding = self.tokens.target_model.special_ids.padding
+    return self.vocabulary.decode([i for i in ids if i != padding])
+
+  def _aligned(
+      self, texts: Iterable[str], columns: Mapping[str, Iterable[Any] | None]
+  ) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Yield number and text of each input, and what its request has of it."""
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+      raise ValueError(f'texts must be a list of inputs, got {texts!r}.')
+    for index, text, values in request_lib.align(texts, **columns):
+      if 'example_ids' in values:
+        values['example_id'] = values.pop('example_ids')
+      yield index, text, values
+
+  def _rows(
+      self,
+      texts: Iterable[str],
+      columns: Mapping[str, Iterable[Any] | None],
+      settings: request_lib.Settings,
+  ) -> Iterator[request_lib.Tokenized]:
+    """Yield the request of each text."""
+    for index, text, values in self._aligned(texts, columns):
+      name = f'texts[{index}]'
+      yield self.tokenized(settings.request(text, **values), index, name)
 
   def _decode(
       self,
-      way: engine.Engine,
+      way: Callable[[input_batch.InputBatch], token_decoder.Decoded],
       texts: str | Iterable[str],
-      settings: requests_lib.Settings,
+      settings: Mapping[str, Any],
       batch_size: int,
       columns: Mapping[str, Any],
   ) -> results.Result | results.Output:
     """Decode texts; all are checked before the first is decoded."""
+    settings = options_lib.change(request_lib.Settings(), settings)
     if is_one := isinstance(texts, str):
       texts = [texts]
       if columns.get('hints') is not None:
         columns = {**columns, 'hints': [columns['hints']]}
-    rows = requests_lib.some(self._rows(texts, columns))
+    rows = request_lib.some(self._rows(texts, columns, settings))
     found, batches = [], []
-    for part, request in self.tokens.in_batches(rows, settings, batch_size):
-      batches.append(way.run(request).decoded)
+    for part, batch in self.tokens.in_batches(rows, settings, batch_size):
+      batches.append(jax.device_get(way(batch)))
+      token_decoder.check(batches[-1])
       found += self._results(batches[-1], part)
     if is_one:
       return found[0]
     total = counts.total(batches)
     statistics = counts.count_run(total)
-    if not way.is_plain:
+    if total.speculation is not None:
       statistics |= counts.count_speculation(total)
       statistics |= counts.acceptance_rates(statistics)
     return results.Output(found, statistics)
 
   def _results(
-      self, decoded: token_decoder.Decoded, rows: Sequence[requests_lib.Row]
+      self,
+      decoded: token_decoder.Decoded,
+      rows: Sequence[request_lib.Tokenized],
   ) -> Iterator[results.Result]:
     """Yield the result of each row."""
-    padding = self.tokens.target_model.special_ids.padding
     columns = counts.per_example([decoded], self.options.num_decodes)
     decodes = self.tokens.decodes(decoded, len(rows))
     for index, (row, (tokens, scores)) in enumerate(
@@ -305,12 +317,13 @@ class TextDecoder:
       statistics = {name: x[index].tolist() for name, x in columns.items()}
       if decoded.statistics is not None:
         statistics |= counts.acceptance_rates(statistics)
-      texts = [
-          self.vocabulary.decode([i for i in ids if i != padding])
-          for ids in tokens
-      ]
       yield results.Result(
-          texts, tokens, scores, statistics, row.is_truncated, row.is_unknown
+          list(map(self.text, tokens)),
+          tokens,
+          scores,
+          statistics,
+          row.is_truncated,
+          row.is_unknown,
       )
 
 

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import request as request_lib
-from speculative_t5x.decoder import requests as requests_lib
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters
@@ -282,34 +282,48 @@ class TokenDecoder:
     return other
 
   def tokenized(
-      self, request: request_lib.Request, number: int
+      self,
+      request: request_lib.Request,
+      number: int,
+      name: str | None = None,
   ) -> request_lib.Tokenized:
-    """Return a request with a number in its stream, with nothing left open.
+    """Return a request with nothing left to a default.
 
+    Args:
+      request: Of token ids.
+      number: Its number, and its example id unless it has one.
+      name: What messages call it; None for its number.
     Raises:
       ValueError: see `generate`.
     """
-    row = self._row(
-        f'Request {number}',
-        request.inputs,
-        number if request.example_id is None else request.example_id,
-    )
+    name = name or f'Request {number}'
+    self._check_ids(name, request.inputs)
     if request.hints:
       self.check_reads_hints()
-      row = row._replace(hints=request.hints)
-    return request_lib.Tokenized(self.resolved(request, row))
+    return request_lib.Tokenized(
+        self.resolved(request, number, name, request.inputs, request.hints)
+    )
 
   def resolved(
-      self, request: request_lib.Request, row: requests_lib.Row
+      self,
+      request: request_lib.Request,
+      number: int,
+      name: str,
+      tokens: Sequence[int],
+      hints: Sequence[Sequence[int]] | None,
   ) -> request_lib.Request:
-    """Return a request with its tokens, its id and its limit."""
-    limit = requests_lib.Settings(max_tokens=request.max_tokens)
+    """Return a request of token ids with its id and its limit.
+
+    Raises:
+      ValueError: for an input without tokens, or a limit above the decoder's.
+    """
+    if not len(tokens):
+      raise ValueError(f'{name} is empty. Remove it, or fill it.')
     return dataclasses.replace(
-        request,
-        inputs=row.tokens,
-        example_id=row.example_id,
-        max_tokens=limit.within(self.options.max_tokens).max_tokens,
-        hints=row.hints,
+        request.within(self.options.max_tokens),
+        inputs=tokens,
+        example_id=number if request.example_id is None else request.example_id,
+        hints=hints or (),
     )
 
   def text(self, ids: list[int]) -> str:
@@ -320,7 +334,7 @@ class TokenDecoder:
       self,
       ids: Iterable[Sequence[int]] | Sequence[int],
       *,
-      batch_size: int = requests_lib.BATCH_SIZE,
+      batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
       **settings: Any,
   ) -> list[list[int]] | list[int]:
@@ -331,7 +345,7 @@ class TokenDecoder:
         trained with one there; or of one input. No input is empty.
       batch_size: Most inputs that are decoded together.
       example_ids: One id per input; 0, 1, ... by default.
-      **settings: Those of `requests.Settings`: `sampling`, `draft_sampling`,
+      **settings: Those of `request.Settings`: `sampling`, `draft_sampling`,
         `max_tokens`, `seed` and `rule`.
     Returns:
       Tokens of the best output per input, without end of sequence and padding;
@@ -341,25 +355,29 @@ class TokenDecoder:
       ValueError: for an empty input, one that is longer than `inputs_length`,
         an id that the target does not have, or a value out of range.
     """
-    settings = options_lib.change(requests_lib.Settings(), settings)
+    settings = options_lib.change(request_lib.Settings(), settings)
     if is_one := _is_one_input(ids):
       ids = [ids]
-    rows = requests_lib.some(
-        self._row(f'ids[{index}]', row, entries.get('example_ids', index))
-        for index, row, entries in requests_lib.align(
+    rows = request_lib.some(
+        self.tokenized(
+            settings.request(row, entries.get('example_ids')),
+            index,
+            f'ids[{index}]',
+        )
+        for index, row, entries in request_lib.align(
             ids, example_ids=example_ids
         )
     )
     found = []
-    for part, request in self.in_batches(rows, settings, batch_size):
-      decoded = jax.device_get(self.speculative(request))
+    for part, batch in self.in_batches(rows, settings, batch_size):
+      decoded = jax.device_get(self.speculative(batch))
       check(decoded)
       for decodes, _ in self.decodes(decoded, len(part)):
         found.append(decodes[-1])
     return found[0] if is_one else found
 
-  def _row(self, name: str, ids: Sequence[int], example_id: int):
-    """Return the row of an input; see `generate`."""
+  def _check_ids(self, name: str, ids: Sequence[int]) -> None:
+    """Check the token ids of an input; see `generate`."""
     if isinstance(ids, str) or not hasattr(ids, '__len__'):
       raise ValueError(f'{name} must be a list of ids, got {ids!r}.')
     size, limit = self.target_model.vocab_size, self.options.inputs_length
@@ -375,28 +393,26 @@ class TokenDecoder:
             f'{name} must have token ids from 0 to {size - 1}, which the target'
             f' has, got {token}.'
         )
-    return requests_lib.make_row(name, ids, example_id)
 
   def in_batches(
       self,
-      rows: Iterable[requests_lib.Row],
-      settings: requests_lib.Settings,
-      batch_size: int = requests_lib.BATCH_SIZE,
-  ) -> Iterator[tuple[list[requests_lib.Row], requests_lib.Request]]:
-    """Yield rows with the request that decodes them, read a batch at a time.
+      rows: Iterable[request_lib.Tokenized],
+      settings: request_lib.Settings,
+      batch_size: int = request_lib.BATCH_SIZE,
+  ) -> Iterator[tuple[list[request_lib.Tokenized], input_batch.InputBatch]]:
+    """Yield requests with the batch that decodes them, read a batch at a time.
 
-    Requests have few shapes, however many rows there are: see
-    `batching.input_width`. Fewer rows than fill one batch are filled up to a
-    power of two, and all other batches have one size.
+    Batches have few shapes, however many requests there are: see
+    `batching.input_width`. Fewer requests than fill one batch are filled up to
+    a power of two, and all other batches have one size.
 
     Args:
-      rows: Inputs, none longer than `inputs_length`.
+      rows: Requests, none longer than `inputs_length`.
       settings: Their settings.
-      batch_size: Most inputs per request; on a mesh, rounded up to a multiple
-        of its data axis.
+      batch_size: Most inputs per batch; on a mesh, rounded up to a multiple of
+        its data axis.
     """
     ranges.check_settings(ranges.COUNT, batch_size=batch_size)
-    settings = settings.within(self.options.max_tokens)
     return self._in_batches(rows, settings, batch_size)
 
   def _in_batches(self, rows, settings, batch_size):
@@ -405,15 +421,17 @@ class TokenDecoder:
       if size is None:
         size = min(batch_size, batching.power_of_two(len(part)))
         size = sharding.round_up(self.mesh, size)
-      longest = max(len(row.tokens) for row in part)
-      (request,) = requests_lib.Requests(
-          **vars(settings),
+      requests = [each.request for each in part]
+      longest = max(len(each.inputs) for each in requests)
+      (batch,) = input_batch.whole_batches(
+          requests,
+          settings,
+          size=size,
           inputs_length=batching.input_width(
               longest, self.options.inputs_length
           ),
-          batch_size=size,
-      ).of(part)
-      yield part, request
+      )
+      yield part, batch
 
   def decodes(
       self, decoded: Decoded, count: int
@@ -442,76 +460,76 @@ class TokenDecoder:
     """Raise ValueError unless the drafter uses the hints of a request."""
     drafters.check_reads_hints(self.drafter, self.loaded_drafter.description)
 
-  def encode(self, request: requests_lib.Request) -> jax.Array:
-    """Return the features of a request, see `Request`; asynchronous.
+  def encode(self, batch: input_batch.InputBatch) -> jax.Array:
+    """Return the features of a batch, see `InputBatch`; asynchronous.
 
     Raises:
       ValueError: if the network of the target has no `encode`.
     """
     network.check_offers(self.target.config, 'encode', 'Reading inputs once')
-    args = self.target.params, self.place(request).inputs
+    args = self.target.params, self.place(batch).inputs
     return self._call(self._jit_encode, args)
 
-  def speculative(self, request: requests_lib.Request) -> Decoded:
+  def speculative(self, batch: input_batch.InputBatch) -> Decoded:
     """Decode speculatively; asynchronous, as all of JAX."""
-    return self._call(self._jit_speculative, self._speculative_args(request))
+    return self._call(self._jit_speculative, self._speculative_args(batch))
 
-  def traced(self, request: requests_lib.Request) -> outcome_lib.Trace:
+  def traced(self, batch: input_batch.InputBatch) -> outcome_lib.Trace:
     """Decode speculatively and return the outcome of every target call."""
-    return self._call(self._jit_traced, self._speculative_args(request))[2]
+    return self._call(self._jit_traced, self._speculative_args(batch))[2]
 
-  def plain(self, request: requests_lib.Request) -> Decoded:
+  def plain(self, batch: input_batch.InputBatch) -> Decoded:
     """Decode by the target alone, one token per call.
 
-    Under a coupled rule of the request its samples are those of `speculative`.
+    Under a coupled rule of the batch its samples are those of `speculative`.
     """
-    return self._call(self._jit_plain, self._plain_args(request))
+    return self._call(self._jit_plain, self._plain_args(batch))
 
   def compile_speculative(
-      self, request: requests_lib.Request
+      self, batch: input_batch.InputBatch
   ) -> jax.stages.Compiled:
     """Return the compiled program of `speculative`, to be read or timed.
 
-    A request of `jax.ShapeDtypeStruct`s must give their shardings.
+    A batch of `jax.ShapeDtypeStruct`s must give their shardings.
     """
-    args = self._speculative_args(request)
+    args = self._speculative_args(batch)
     return self._call(self._jit_speculative.lower, args).compile()
 
-  def compile_plain(self, request: requests_lib.Request) -> jax.stages.Compiled:
+  def compile_plain(self, batch: input_batch.InputBatch) -> jax.stages.Compiled:
     """Return the compiled program of `plain`; see `compile_speculative`."""
-    args = self._plain_args(request)
+    args = self._plain_args(batch)
     return self._call(self._jit_plain.lower, args).compile()
 
   def _call(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     with self.scope():
       return function(*args)
 
-  def _speculative_args(self, request: requests_lib.Request) -> tuple[Any, ...]:
+  def _speculative_args(self, batch: input_batch.InputBatch) -> tuple[Any, ...]:
     if not self.reads_hints:  # another width of them would compile again
-      request = request.replace(hints=None)
-    request = self.place(request)
-    return self.target.params, self.loaded_drafter.params, request
+      batch = batch.replace(hints=None)
+    batch = self.place(batch)
+    return self.target.params, self.loaded_drafter.params, batch
 
-  def _plain_args(self, request: requests_lib.Request) -> tuple[Any, ...]:
-    return self.target.params, self.place(request.replace(hints=None))
+  def _plain_args(self, batch: input_batch.InputBatch) -> tuple[Any, ...]:
+    return self.target.params, self.place(batch.replace(hints=None))
 
-  def place(self, request: requests_lib.Request) -> requests_lib.Request:
-    """Put a request where it is decoded, if it does not lie there yet.
+  def place(self, batch: input_batch.InputBatch) -> input_batch.InputBatch:
+    """Put a batch where it is decoded, if it does not lie there yet.
 
     Raises:
       sharding.MeshError: if the data axis does not divide the examples.
     """
     if self.mesh is None:
-      return request
-    sharding.check_batch(self.mesh, len(request.example_ids))
-    if isinstance(request.example_ids, jax.ShapeDtypeStruct):
-      return request
+      return batch
+    sharding.check_batch(self.mesh, len(batch.example_ids))
+    if isinstance(batch.example_ids, jax.ShapeDtypeStruct):
+      return batch
     rows = sharding.named_sharding(
-        self.mesh, sharding.REPLICATED, ['batch'], request.example_ids.shape
+        self.mesh, sharding.REPLICATED, ['batch'], batch.example_ids.shape
     )
     whole = sharding.replicated(self.mesh)
     return jax.tree.map(
-        lambda x: jax.device_put(x, rows if jnp.ndim(x) else whole), request
+        lambda x: jax.device_put(x, rows if jnp.ndim(x) else whole), batch
     )
 
   @property
@@ -539,22 +557,22 @@ class TokenDecoder:
       self,
       setup: state_lib.Setup,
       fold: outcome_lib.Fold,
-      request: requests_lib.Request,
+      batch: input_batch.InputBatch,
   ) -> tuple[state_lib.State, loop.Work, Any]:
     num_decodes = self.options.num_decodes
-    keys = state_lib.row_keys(request.seed, request.example_ids, num_decodes)
+    keys = state_lib.row_keys(batch.seed, batch.example_ids, num_decodes)
     # A limit past the buffers would have the loop write beyond their ends.
-    limits = jnp.minimum(request.limits, self.options.max_tokens)
+    limits = jnp.minimum(batch.limits, self.options.max_tokens)
     of_rows = lambda x: jnp.repeat(x, num_decodes) if jnp.ndim(x) else x
     begun = state_lib.begin(
         setup,
-        request.inputs,
+        batch.inputs,
         keys,
         of_rows(limits),
-        *jax.tree.map(of_rows, (request.sampling, request.draft_sampling)),
+        *jax.tree.map(of_rows, (batch.sampling, batch.draft_sampling)),
         length=self.options.max_tokens,
-        hints=request.hints,
-        features=request.features,
+        hints=batch.hints,
+        features=batch.features,
     )
     return loop.decode(setup, begun, fold)
 
@@ -563,10 +581,10 @@ class TokenDecoder:
       fold: outcome_lib.Fold,
       target_params: contracts.Params,
       draft_params: contracts.Params,
-      request: requests_lib.Request,
+      batch: input_batch.InputBatch,
   ) -> tuple[state_lib.State, loop.Work, Any]:
-    setup = self.setup(target_params, draft_params, request.rule)
-    return self._decode(setup, fold, request)
+    setup = self.setup(target_params, draft_params, batch.rule)
+    return self._decode(setup, fold, batch)
 
   def setup(
       self,
@@ -586,17 +604,17 @@ class TokenDecoder:
     )
 
   def _plain(
-      self, target_params: contracts.Params, request: requests_lib.Request
+      self, target_params: contracts.Params, batch: input_batch.InputBatch
   ) -> Decoded:
     setup = state_lib.Setup(
         self.target_model,
         target_params,
         nothing.Nothing(),
         None,
-        noise.plain_rule(request.rule),
+        noise.plain_rule(batch.rule),
         rescale_log_probs=self.options.rescale_log_probs,
     )
-    return _decoded(*self._decode(setup, outcome_lib.NOTHING, request))
+    return _decoded(*self._decode(setup, outcome_lib.NOTHING, batch))
 
 
 def _decoded(

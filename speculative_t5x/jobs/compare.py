@@ -18,7 +18,7 @@ import os
 from typing import Any
 
 from speculative_t5x.decoder import batching
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import drafters
@@ -315,27 +315,28 @@ def _rule(
   return _COUPLED.get(name, verification.TOKENWISE)
 
 
-def _request(run: _Run, row: int) -> requests_lib.Request:
-  """Return the batch that held a row of a run."""
+def _batch(run: _Run, row: int) -> input_batch.InputBatch:
+  """Return a batch with the rows beside a row of a run."""
   record = run.record
   keys = run_record.SAMPLING_KEYS
-  sampling = sampling_lib.Sampling(
-      # Older records lack some.
-      **{name: getattr(record, key) or 0 for name, key in keys.items()}
+  workload = _workload(record)
+  settings = workload.settings(
+      sampling_lib.Sampling(
+          # Older records lack some.
+          **{name: getattr(record, key) or 0 for name, key in keys.items()}
+      )
   )
-  requests = _workload(record).requests(record.batch_size, sampling)
   start = row - row % record.batch_size
   part = slice(start, start + record.batch_size)
-  rows = [
-      requests_lib.Row(
-          each[predictions_lib.INPUT_TOKENS],
-          each['example_id'],
-          is_decoded=any(decodes),  # what is decoded writes a token
-      )
+  requests = [
+      # What is decoded writes a token.
+      settings.request(each[predictions_lib.INPUT_TOKENS], each['example_id'])
+      if any(decodes)
+      else None
       for each, decodes in zip(run.rows[part], run.tokens[part], strict=True)
   ]
-  (request,) = requests.of(rows)
-  return request
+  (batch,) = workload.batches(requests, settings, record.batch_size)
+  return batch
 
 
 def _compare_rows(
@@ -364,7 +365,7 @@ def _compare_rows(
 def _row(
     decoder: token_decoder.TokenDecoder, run: _Run, row: int, decode: int
 ) -> near_ties.Row:
-  """Return a decode of a row of a run, in the batch that held it."""
+  """Return a decode of a row of a run, in a batch with the rows beside it."""
   index = row % run.record.batch_size * run.record.num_decodes + decode
-  request = decoder.place(_request(run, row))
-  return near_ties.Row(decoder, request, index, not run.is_plain)
+  batch = decoder.place(_batch(run, row))
+  return near_ties.Row(decoder, batch, index, not run.is_plain)

@@ -13,7 +13,7 @@ import numpy as np
 import seqio
 
 from speculative_t5x.decoder import batching
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
@@ -201,25 +201,26 @@ class _Evaluation:
   ) -> Iterator[chunks_lib.Chunk]:
     """Yield all chunks, of earlier runs or decoded here."""
     size = self.batch_size
-    rows = workload_lib.request_rows(self.examples)
-    requests = self.workload.requests(size, *samplings).of(rows)
+    settings = self.workload.settings(*samplings)
+    requests = workload_lib.requests_of(self.examples, settings)
+    batches = self.workload.batches(requests, settings, size)
     ways = self.decoder.plain, self.decoder.speculative
     timer = interleaved.Timer(ways, repeats=self.repeats)
-    num_batches = -(-len(rows) // size)
+    num_batches = -(-len(requests) // size)
     title = f'temperature {samplings.target.temperature:g}'
     with progress.Progress(title, num_batches) as shown:
-      parts = batching.parts(requests, self.chunk_batches)
+      parts = batching.parts(batches, self.chunk_batches)
       for number, part in enumerate(parts):
         first = number * self.chunk_batches
         end = first + len(part)
         examples = self.examples.part(first * size, end * size)
-        batches = [self.decoder.place(request) for request in part]
+        placed = [self.decoder.place(batch) for batch in part]
         # The number of a batch in the job sets the order of the ways.
         run = functools.partial(
-            timer.run, batches, first=first, after=shown.show
+            timer.run, placed, first=first, after=shown.show
         )
         decode = functools.partial(
-            self._decode, samplings, examples, batches, run
+            self._decode, samplings, examples, placed, run
         )
         yield chunks.take(number, _identity(examples), decode)
         shown.show(end)
@@ -228,7 +229,7 @@ class _Evaluation:
       self,
       samplings: sampling_lib.Pair,
       examples: examples_lib.Examples,
-      batches: Sequence[requests_lib.Request],
+      batches: Sequence[input_batch.InputBatch],
       run: Callable[[], Sequence[interleaved.Run]],
   ) -> chunks_lib.Content:
     """Decode the examples of a chunk in both ways."""
@@ -264,12 +265,16 @@ class _Evaluation:
 
   def show(self, number: int) -> None:
     """Print the tokens of one example, one line per target call."""
-    rows = workload_lib.request_rows(self.examples.part(number, number + 1))
-    num_rows = sharding.round_up(self.decoder.mesh, 1)
-    requests = self.workload.requests(num_rows, sampling_lib.GREEDY)
-    (request,) = requests.of(rows)
+    settings = self.workload.settings(sampling_lib.GREEDY)
+    (batch,) = self.workload.batches(
+        workload_lib.requests_of(
+            self.examples.part(number, number + 1), settings
+        ),
+        settings,
+        sharding.round_up(self.decoder.mesh, 1),
+    )
     progress.say(f'tracing example {number}')
-    blocks = token_trace.blocks_of(self.decoder, request)
+    blocks = token_trace.blocks_of(self.decoder, batch)
     pieces = self.examples.vocabulary.id_to_piece
     inputs = self.examples.inputs[number]
     console.show(token_trace.TokenTrace(blocks, pieces, inputs))

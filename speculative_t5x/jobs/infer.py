@@ -10,13 +10,15 @@ import itertools
 import json
 import os
 import sys
+import time
 from typing import Any, Literal
 
 from speculative_t5x.decoder import answers as answers_lib
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine as engine_lib
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
@@ -154,18 +156,26 @@ def infer(
     read = _note_hints(itertools.islice(read, num_examples), decoder)
     if None not in (num_inputs, num_examples):
       num_inputs = min(num_inputs, num_examples)
-    total = num_inputs and -(-num_inputs // batch_size)
     columns = {'scores': scores, 'statistics': statistics, 'tokens': tokens}
     job = _Inference(
-        engine_lib.Engine(decoder, is_plain=drafter is None, answers=finder),
+        decoder,
+        engine_lib.Engine(
+            decoder if drafter is not None else decoder.alone,
+            batch_size * num_decodes,
+            rule=workload.rule,
+            hints_length=lengths.get('hints'),
+            answers=finder,
+        ),
         vocabulary,
-        workload.requests(batch_size, sampling, draft_sampling),
+        workload.settings(sampling, draft_sampling),
+        batch_size,
+        finder.identity if finder else None,
         {name for name, is_wanted in columns.items() if is_wanted},
-        stack.enter_context(progress.Progress('infer', total)),
+        stack.enter_context(progress.Progress('infer', num_inputs, 'rows')),
     )
     settings = _settings(workload, job, paths)
     if output_dir is None:
-      _print_all(job, read, settings)
+      _print_all(job, read, settings, chunk_batches)
       return None
     options = {
         'input_field': input_field,
@@ -208,13 +218,21 @@ def _note_hints(
 class _Inference:
   """What decodes the inputs, and what is told of them."""
 
+  decoder: token_decoder.TokenDecoder
   engine: engine_lib.Engine
   vocabulary: vocabularies.Vocabulary
-  requests: requests_lib.Requests
+  settings: request_lib.Settings
+  batch_size: int  # inputs that are decoded at once
+  answers: list[Any] | None  # what the answers that are found depend on
   # What a line of `predictions.jsonl` holds beside id, input and prediction:
   # 'scores', 'statistics', 'tokens', see `infer`.
   columns: Collection[str]
   shown: progress.Progress
+
+  @property
+  def is_plain(self) -> bool:
+    """Whether the target decodes alone."""
+    return not self.decoder.drafter.max_draft_tokens
 
   def identity(self, part: Sequence[inputs_lib.Input]) -> list[Any]:
     """Return what the predictions of inputs depend on, as JSON."""
@@ -222,30 +240,34 @@ class _Inference:
     for each in part:
       others = [x for x in (each.hints, dict(each.fields)) if x]
       found.append([each.example_id, each.text, list(each.tokens), *others])
-    finder = self.engine.answers
-    return [*found, finder.identity] if finder else found
+    return found if self.answers is None else [*found, self.answers]
 
   def decode(
-      self, part: Sequence[inputs_lib.Input], first: int
+      self, part: Sequence[inputs_lib.Input], num_before: int
   ) -> chunks_lib.Content:
-    """Decode inputs; `first` is the number of their first batch."""
-    rows = [
-        requests_lib.Row(x.tokens, x.example_id, x.hints, not x.is_empty)
-        for x in part
-    ]
+    """Decode inputs, before which the job has as many others."""
     if not self.engine.is_warm:
       progress.say('compiling and warming up')
-    results = []
-    for result in self.engine.stream(self.requests.of(rows)):
-      results.append(result)
-      self.shown.show(first + len(results))
+      self.engine.warm_up()
+    before = dataclasses.replace(self.engine.counters)
+    start = time.perf_counter()
+    found = []
+    for result in self._results(part):
+      found.append(result)
+      seconds = time.perf_counter() - start
+      self.shown.show(num_before + len(found), self._note(before, seconds))
     run = interleaved.Run(
-        counts.total([each.decoded for each in results]),
-        tuple(each.seconds for each in results),
+        counts.of_run(
+            found,
+            self.engine.counters.steps - before.steps,
+            self.engine.counters.row_steps - before.row_steps,
+        ),
+        (time.perf_counter() - start,),
         self.engine.compile_s,
     )
+    rows = map(self._row, part, found)
     return chunks_lib.Content(
-        [json_files.dumps(row) for row in self._rows(part, results)],
+        list(map(json_files.dumps, rows)),
         {
             'run': run.stored(),
             'num_examples': len(part),
@@ -254,39 +276,66 @@ class _Inference:
         },
     )
 
-  def _rows(
-      self,
-      part: Sequence[inputs_lib.Input],
-      results: Sequence[engine_lib.Result],
-  ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `predictions.jsonl`, one per input."""
-    found = predictions_lib.read(
-        [each.decoded for each in results],
-        len(part),
-        self.engine.decoder,
-        self.vocabulary,
+  def _results(
+      self, part: Sequence[inputs_lib.Input]
+  ) -> Iterator[results.Result]:
+    """Yield the result of each input; that of an empty one is empty."""
+    num_decodes = self.decoder.options.num_decodes
+    reads_hints = self.decoder.reads_hints
+    decoded = self.engine.stream(
+        self.settings.request(
+            each.tokens,
+            each.example_id,
+            num_decodes=num_decodes,
+            hints=each.hints if reads_hints else None,
+        )
+        for each in part
+        if not each.is_empty
     )
-    columns = {
-        'example_id': [each.example_id for each in part],
-        'input': [each.text for each in part],
-        'prediction': predictions_lib.unwrap(found.texts),
+    for each in part:
+      yield (
+          self.engine.empty_result(num_decodes)
+          if each.is_empty
+          else next(decoded)
+      )
+
+  def _note(self, before: engine_lib.Counters, seconds: float) -> str:
+    """Return the rate since some counters, and what was accepted."""
+    counters = self.engine.counters
+    tokens = counters.tokens - before.tokens
+    note = f'{tokens / seconds:.0f} tokens per second'
+    if self.is_plain:
+      return note
+    calls = counters.live_row_steps - before.live_row_steps
+    return f'{note}, {tokens / max(calls, 1):.2f} per target call'
+
+  def _row(
+      self, each: inputs_lib.Input, result: results.Result
+  ) -> dict[str, Any]:
+    """Return the row of `predictions.jsonl` of an input."""
+    special_ids = self.decoder.target_model.special_ids
+    one = lambda values: values[0] if len(values) == 1 else values
+    texts = [
+        self.vocabulary.decode(batching.text_ids(x.tokens, special_ids))
+        for x in result.decodes
+    ]
+    row = {
+        'example_id': each.example_id,
+        'input': each.text,
+        'prediction': one(texts),
     }
     if 'scores' in self.columns:
-      columns['score'] = predictions_lib.unwrap(found.scores.tolist())
+      row['score'] = one(result.scores.tolist())
     if 'statistics' in self.columns:
-      counted = zip(*(x.tolist() for x in found.counts.values()), strict=True)
-      columns['statistics'] = [
-          dict(zip(found.counts, each, strict=True)) for each in counted
-      ]
+      row['statistics'] = counts.of_decodes(result.decodes)
     if 'tokens' in self.columns:
-      columns[predictions_lib.INPUT_TOKENS] = [list(x.tokens) for x in part]
-      # Those of the results, which have the answers that were found.
-      hints = [x for y in results for x in requests_lib.hints_of(y.request)]
-      columns |= predictions_lib.hint_tokens(hints[: len(part)])
-      columns[predictions_lib.TOKENS] = predictions_lib.unwrap(found.tokens)
-    rows = zip(*columns.values(), strict=True)
-    for each, row in zip(part, rows, strict=True):
-      yield {**dict(zip(columns, row, strict=True)), **each.fields}
+      row[predictions_lib.INPUT_TOKENS] = list(each.tokens)
+      hints = result.hints or each.hints
+      if hints:
+        row[predictions_lib.HINT_TOKENS] = [list(x) for x in hints]
+      by_number = sorted(result.decodes, key=lambda x: x.number)
+      row[predictions_lib.TOKENS] = one([x.tokens for x in by_number])
+    return {**row, **each.fields}
 
 
 def _settings(
@@ -295,18 +344,17 @@ def _settings(
     paths: Sequence[str] | None,
 ) -> run_record.RunRecord:
   """Return the record before anything is decoded."""
-  requests = job.requests
   record = workload.new_record(
       'infer',
-      job.engine.decoder,
-      requests.sampling,
-      requests.draft_sampling,
-      batch_size=requests.batch_size,
+      job.decoder,
+      job.settings.sampling,
+      job.settings.draft_sampling,
+      batch_size=job.batch_size,
       repeats=1,
   )
   if paths is not None:
     record = dataclasses.replace(record, task=', '.join(paths), split=None)
-  if job.engine.is_plain:
+  if job.is_plain:
     unused = ['drafter', 'draft_sampling', 'gamma', 'gamma_policy']
     if not isinstance(workload.rule, contracts.CoupledRule):  # drawn as by all
       unused.append('verification')
@@ -320,14 +368,15 @@ def _print_all(
     job: _Inference,
     inputs: Iterator[inputs_lib.Input],
     settings: run_record.RunRecord,
+    chunk_batches: int,
 ) -> None:
-  """Decode the inputs and print their predictions, batch by batch."""
-  found = []
-  parts = batching.parts(inputs, job.requests.batch_size)
-  for number, part in enumerate(parts):
-    content = job.decode(part, number)
+  """Decode the inputs and print their predictions, chunk by chunk."""
+  found, num_done = [], 0
+  for part in batching.parts(inputs, chunk_batches * job.batch_size):
+    content = job.decode(part, num_done)
     print('\n'.join(content.rows), flush=True)
     found.append(content.values)
+    num_done += len(part)
   record = dataclasses.replace(settings, **_counted(found))
   for line in (*readings.input_notes([record]), _rate(record)):
     print(line, file=sys.stderr)
@@ -351,15 +400,15 @@ def _write_all(
   chunks = chunks_lib.Chunks(output_dir, identity, options, 'infer')
   chunks.check_alone()
   folder = output_folder.OutputFolder(output_dir, 'infer')
-  batch_size = job.requests.batch_size
   found = []  # without the rows, which may be many
-  parts = batching.parts(inputs, batch_size * chunk_batches)
+  num_done = 0
+  parts = batching.parts(inputs, job.batch_size * chunk_batches)
   for number, part in enumerate(parts):
-    first = number * chunk_batches
-    decode = functools.partial(job.decode, part, first)
+    decode = functools.partial(job.decode, part, num_done)
     chunk = chunks.take(number, job.identity(part), decode)
     found.append((chunk.origin, chunk.values))
-    job.shown.show(first - (-len(part) // batch_size))
+    num_done += len(part)
+    job.shown.show(num_done)
   origins, values = zip(*found, strict=True)
   record = dataclasses.replace(settings, **origins[0], **_counted(values))
   folder.add(record, chunks)

@@ -11,8 +11,7 @@ import dataclasses
 import sys
 from typing import Any
 
-from speculative_t5x.decoder import engine
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import output_folder
@@ -55,7 +54,7 @@ class Measurements:
   # Another system with the weights of the target, which is timed too.
   reference: walltimes.Reference | None = None
   # What the target wrote, by the samplings: the same for all drafters.
-  _written: dict[sampling_lib.Pair, Sequence[engine.Result]] = (
+  _written: dict[sampling_lib.Pair, Sequence[acceptance.Written]] = (
       dataclasses.field(default_factory=dict, init=False, repr=False)
   )
 
@@ -117,12 +116,12 @@ class Measurements:
     name = _name(settings, samplings)
     record = folder.find(settings, name, total)
     if record is None:
-      requests, examples = self._first(
+      batches, examples = self._first(
           decoder, workload, batch_size, samplings
       )
       reference = settings.reference and self.reference.way(samplings.target)
       record, *runs = walltimes.measure(
-          programs, requests, settings, name, reference
+          programs, batches, settings, name, reference
       )
       progress.say(f'{name}: scoring')
       qualities = []
@@ -137,7 +136,7 @@ class Measurements:
           truncated_inputs=examples.num_truncated,
           unknown_inputs=examples.num_unknown,
           quality=run_record.BothRuns(*qualities),
-          greedy=greedy.compare(decoder, requests, *runs),
+          greedy=greedy.compare(decoder, batches, *runs),
       )
     record = walltimes.add_alpha(record, alpha, workload.rule)
     folder.add(record)
@@ -165,12 +164,12 @@ class Measurements:
     name = _name(settings, samplings)
     record = folder.find(settings, name, total)
     if record is None:
-      requests, examples = self._first(
+      batches, examples = self._first(
           decoder, workload, ALPHA_BATCH, samplings
       )
       timer = interleaved.Timer((decoder.speculative,))
-      with progress.Progress(name, len(requests)) as shown:
-        (run,) = timer.run(requests, after=shown.show)
+      with progress.Progress(name, len(batches)) as shown:
+        (run,) = timer.run(batches, after=shown.show)
       record = dataclasses.replace(
           walltimes.add_speculative(settings, run),
           truncated_inputs=examples.num_truncated,
@@ -198,15 +197,17 @@ class Measurements:
 
   def _write(
       self, decoder: token_decoder.TokenDecoder, samplings: sampling_lib.Pair
-  ) -> Sequence[engine.Result]:
+  ) -> Sequence[acceptance.Written]:
     """Return what the target wrote, for alpha."""
     if samplings not in self._written:
       num_rows = sharding.round_up(decoder.mesh, 1)
-      requests = self.workload.requests(ALPHA_BATCH * num_rows, *samplings)
+      settings = self.workload.settings(*samplings)
       self._written[samplings] = acceptance.write(
           decoder,
-          requests.of(workload_lib.request_rows(self.examples)),
+          workload_lib.requests_of(self.examples, settings),
+          settings,
           self.alpha_tokens,
+          batch_size=ALPHA_BATCH * num_rows,
           name=f'text of the target, {_at(samplings)}',
       )
     return self._written[samplings]
@@ -217,14 +218,16 @@ class Measurements:
       workload: workload_lib.Workload,
       batch_size: int,
       samplings: sampling_lib.Pair,
-  ) -> tuple[list[requests_lib.Request], examples_lib.Examples]:
-    """Return the requests of the examples that are timed, and these."""
+  ) -> tuple[list[input_batch.InputBatch], examples_lib.Examples]:
+    """Return the batches of the examples that are timed, and these."""
     examples = self.examples.part(0, self.num_examples)
-    requests = workload.requests(
-        sharding.round_up(decoder.mesh, batch_size), *samplings
+    settings = workload.settings(*samplings)
+    batches = workload.batches(
+        workload_lib.requests_of(examples, settings),
+        settings,
+        sharding.round_up(decoder.mesh, batch_size),
     )
-    rows = workload_lib.request_rows(examples)
-    return [decoder.place(request) for request in requests.of(rows)], examples
+    return [decoder.place(batch) for batch in batches], examples
 
   def _settings(
       self,

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What jobs decode, and by which target."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
 import jax
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import models
@@ -63,7 +64,7 @@ class Workload:
 
   def __post_init__(self):
     draft_length.check(self.policy)
-    requests_lib.check_int32('seed', self.seed)
+    request_lib.check_int32('seed', self.seed)
     description.check(self.rule)
 
   @property
@@ -214,21 +215,32 @@ class Workload:
         **options,
     )
 
-  def requests(
+  def settings(
       self,
-      batch_size: int,
       sampling: sampling_lib.Sampling,
       draft_sampling: sampling_lib.Sampling | None = None,
-  ) -> requests_lib.Requests:
-    """Return what makes requests of so many inputs each."""
-    return requests_lib.Requests(
-        inputs_length=self.task_feature_lengths['inputs'],
-        max_tokens=self.length,
-        batch_size=batch_size,
+  ) -> request_lib.Settings:
+    """Return what all requests share."""
+    return request_lib.Settings(
         sampling=sampling,
         draft_sampling=draft_sampling,
+        max_tokens=self.length,
         seed=self.seed,
         rule=self.rule,
+    )
+
+  def batches(
+      self,
+      requests: Sequence[request_lib.Request | None],
+      settings: request_lib.Settings,
+      batch_size: int,
+  ) -> Iterator[input_batch.InputBatch]:
+    """Yield requests in whole batches, for what times them."""
+    return input_batch.whole_batches(
+        requests,
+        settings,
+        size=batch_size,
+        inputs_length=self.task_feature_lengths['inputs'],
     )
 
   def new_record(
@@ -315,10 +327,12 @@ def pad_batch(
   return padded
 
 
-def request_rows(examples: 'examples_lib.Examples') -> list[requests_lib.Row]:
-  """Return examples of a task as rows of requests."""
+def requests_of(
+    examples: 'examples_lib.Examples', settings: request_lib.Settings
+) -> list[request_lib.Request]:
+  """Return the requests of the examples of a task."""
   return [
-      requests_lib.Row(each.tokens, each.example_id, each.hints)
+      settings.request(each.tokens, each.example_id, hints=each.hints)
       for each in examples.rows
   ]
 

@@ -46,11 +46,12 @@ class Progress:
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
         progress.TimeRemainingColumn(),
+        progress.TextColumn('{task.fields[note]}', markup=False),
         console=terminal,
         auto_refresh=False,
         disable=not terminal.is_terminal,
     )
-    self._task = self._bar.add_task(name, total=total)
+    self._task = self._bar.add_task(name, total=total, note='')
     self._last_line = time.monotonic()
     self._in_notebook = terminal.is_jupyter
     self._cell = None  # the output of the notebook's cell
@@ -62,13 +63,13 @@ class Progress:
   def __exit__(self, *error: object) -> None:
     self._bar.stop()
 
-  def show(self, num_done: int) -> None:
-    """Show how many batches are done."""
+  def show(self, num_done: int, note: str = '') -> None:
+    """Show how many batches are done, and a note on them."""
     interruption.check()
     task, now = self._bar.tasks[self._task], time.monotonic()
     if num_done == task.completed:
       return
-    self._bar.update(self._task, completed=num_done, refresh=True)
+    self._bar.update(self._task, completed=num_done, note=note, refresh=True)
     is_due = task.finished or now - self._last_line >= _SECONDS_BETWEEN_LINES
     if self._in_notebook:
       self._show_in_cell(task)
@@ -92,9 +93,10 @@ class Progress:
 
 
 def _line(task: progress.Task, unit: str) -> str:
+  note = f', {task.fields["note"]}' if task.fields['note'] else ''
   if task.total is None:
-    return f'{task.description}: {unit} done: {task.completed:.0f}'
+    return f'{task.description}: {unit} done: {task.completed:.0f}{note}'
   line = f'{task.description}: {task.completed:.0f} of {task.total:.0f} {unit}'
   if task.time_remaining is not None:  # known after two batches
     line += f', {duration(task.time_remaining)} left'
-  return line
+  return line + note

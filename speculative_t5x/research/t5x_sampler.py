@@ -19,7 +19,7 @@ from t5x import models
 from t5x import version as t5x_version
 from t5x.examples.t5 import network
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
@@ -84,8 +84,8 @@ class TemperatureSampling:
 
   def way(
       self, sampling: sampling_lib.Sampling
-  ) -> Callable[[requests_lib.Request], token_decoder.Decoded] | None:
-    """Return a function that decodes requests; None if T5X cannot.
+  ) -> Callable[[input_batch.InputBatch], token_decoder.Decoded] | None:
+    """Return a function that decodes batches; None if T5X cannot.
 
     One program per sampling, whose settings, Python's numbers, T5X has as
     constants.
@@ -112,9 +112,9 @@ class TemperatureSampling:
     length = decoder.options.max_tokens
     jitted = jax.jit(functools.partial(_decode, model, length, end))
 
-    def decode(request: requests_lib.Request) -> token_decoder.Decoded:
+    def decode(examples: input_batch.InputBatch) -> token_decoder.Decoded:
       with decoder.scope():
-        return jitted(self._params, request.replace(hints=None))
+        return jitted(self._params, examples.replace(hints=None))
 
     return decode
 
@@ -124,10 +124,10 @@ def _decode(
     length: int,
     end: int,
     params: contracts.Params,
-    request: requests_lib.Request,
+    examples: input_batch.InputBatch,
 ) -> token_decoder.Decoded:
-  """Decode a request by T5X and count what it wrote."""
-  tokens = request.inputs
+  """Decode examples by T5X and count what it wrote."""
+  tokens = examples.inputs
   rows = tokens.shape[0]
   batch = {
       # T5X takes id 0 for no token.
@@ -140,16 +140,16 @@ def _decode(
       params,
       batch,
       jax.random.fold_in(
-          jax.random.PRNGKey(request.seed), request.example_ids[0]
+          jax.random.PRNGKey(examples.seed), examples.example_ids[0]
       ),
-      {'eos_id': end, 'max_decode_steps': request.limits},
+      {'eos_id': end, 'max_decode_steps': examples.limits},
   )
   is_end = sequences == end
   num_tokens = jnp.where(
-      jnp.any(is_end, axis=1), jnp.argmax(is_end, axis=1) + 1, request.limits
+      jnp.any(is_end, axis=1), jnp.argmax(is_end, axis=1) + 1, examples.limits
   )
   # A row without a limit, which only fills the batch, gets a token too.
-  num_tokens = jnp.minimum(num_tokens, request.limits)
+  num_tokens = jnp.minimum(num_tokens, examples.limits)
   num_steps = jnp.max(num_tokens)
   is_token = jnp.arange(length) < num_tokens[:, None]
   return token_decoder.Decoded(

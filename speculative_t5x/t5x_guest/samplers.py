@@ -17,7 +17,7 @@ from absl import logging
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import descriptions
 from speculative_t5x.rules import description
@@ -115,7 +115,7 @@ def speculative_sample(
   draft_length.check(policy)
   _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
   if not isinstance(seed, jax.Array):
-    requests_lib.check_int32('seed', seed)
+    request_lib.check_int32('seed', seed)
   if drafter.description is not None:
     _log(drafter, rule, policy)  # once per program, as this is traced
   setup = state_lib.Setup(

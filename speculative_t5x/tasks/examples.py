@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints as hints_lib
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import json_files
@@ -173,7 +173,7 @@ def _example(task, vocabulary, full, cut, lengths, place: str) -> Example:
   example_id = cut.get(example_ids_lib.EXAMPLE_ID)
   if example_id is None:
     example_id = example_ids_lib.of_inputs(tokens)
-  requests_lib.check_int32(example_ids_lib.EXAMPLE_ID, example_id)
+  request_lib.check_int32(example_ids_lib.EXAMPLE_ID, example_id)
   hints = hints_of(cut)
   hints = [] if hints is None else np.atleast_1d(hints).tolist()
   hints = [each.decode() for each in hints]

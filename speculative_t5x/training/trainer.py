@@ -16,7 +16,7 @@ from etils import epath
 import jax
 import numpy as np
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
@@ -74,7 +74,7 @@ class Settings:
           num_parts=self.num_parts,
       )
     ranges.check_settings(ranges.NATURAL, seed=self.seed)
-    requests_lib.check_int32('seed', self.seed)
+    request_lib.check_int32('seed', self.seed)
 
   def stop_after(self, step: int, *other_periods: int) -> int:
     """Return the step at which the next device call ends.

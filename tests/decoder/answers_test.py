@@ -268,8 +268,8 @@ class TestFile:
       answers.Store.load(tmp_path, embedder)
 
 
-def _hints(request):
-  return hints_lib.unstack(np.asarray(request.hints))
+def _hints(batch):
+  return hints_lib.unstack(np.asarray(batch.hints))
 
 
 class TestFinder:
@@ -277,14 +277,14 @@ class TestFinder:
   def test_own_hints_come_first(self, decoder, store):
     """And each input finds its answer, by the features for decoding."""
     hints = [['geht', 'a'], None, None, None, None]
-    request, _ = decoder.make_request(_TEXTS, hints=hints)
-    found = answers.Finder(store)(request)
+    batch, _ = decoder.make_batch(_TEXTS, hints=hints)
+    found = answers.Finder(store)(batch)
     encode = lambda text: [*decoder.vocabulary.encode(text), 1][:_LENGTH]
     own = [list(map(encode, each or [])) for each in hints]
     near = [[encode(text)] for text in _OUTPUTS]
     assert _hints(found) == [x + y for x, y in zip(own, near, strict=True)]
     np.testing.assert_array_equal(
-        found.features, decoder.tokens.encode(request)
+        found.features, decoder.tokens.encode(batch)
     )
 
   def test_outputs_do_not_change(self, decoder, embedder):
@@ -301,21 +301,21 @@ class TestFinder:
   def test_one_width(self, decoder, store):
     """Requests with an answer and without have hints of one shape."""
     finder = answers.Finder(store, count=3, min_similarity=0.999)
-    requests = [
-        finder(decoder.make_request([text])[0])
+    batches = [
+        finder(decoder.make_batch([text])[0])
         for text in (*_TEXTS, 'Mann Mann a a')
     ]
-    assert len({request.hints.shape for request in requests}) == 1
-    assert (requests[-1].hints < 0).all()
+    assert len({batch.hints.shape for batch in batches}) == 1
+    assert (batches[-1].hints < 0).all()
     # As wide as three answers of the whole length, with two gaps.
-    assert requests[0].hints.shape == (1, 64)
+    assert batches[0].hints.shape == (1, 64)
 
   def test_long_answer_is_cut(self, decoder, store):
     long = 'a Mann ' * 9
     store.add(_TEXTS[:1], [long])
-    request, _ = decoder.make_request(_TEXTS[:1])
+    batch, _ = decoder.make_batch(_TEXTS[:1])
     ids = decoder.vocabulary.encode(long)[:_LENGTH]
-    assert _hints(answers.Finder(store)(request)) == [[ids]]
+    assert _hints(answers.Finder(store)(batch)) == [[ids]]
 
   def test_refused(self, decoder, store, vocabulary):
     drafter = model_drafting.of_model(decoder.tokens.target)

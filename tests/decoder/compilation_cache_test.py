@@ -168,3 +168,10 @@ def test_watch_sees_what_another_process_compiled(unset):
   jax.clear_caches()
   _program()(x)
   assert len(loaded) == 1 and not before  # each ends with its context
+
+
+def test_seconds_of_compilation():
+  seconds = iter([9.0, 1.0, 2.0, 3.0])
+  compiled = lambda: compilation_cache.compile_seconds(lambda: next(seconds))
+  assert compiled() == 8.0
+  assert compiled() == 0.0

@@ -1,144 +1,329 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for the engine: order, laziness, and that requests do not mix."""
+"""Each request has the result that it has alone, whatever else is decoded."""
 
+import dataclasses
 import functools
-import types
+import itertools
 
+import hypothesis
+from hypothesis import strategies as st
 import jax
 import numpy as np
 import pytest
 
+from speculative_t5x import rules
 from speculative_t5x.decoder import engine as engine_lib
+from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import row_programs
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import drafters
+from speculative_t5x.policies import confidence
 from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import verification
 from tests import compilation
 from tests import tiny
+from tests.decoder import text_decoder_test
 
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
-LENGTH = 6
+LENGTH, INPUTS, ROWS = 12, 10, 4
+SAMPLINGS = (
+    sampling.GREEDY,
+    sampling.Sampling(1.0),
+    sampling.Sampling(0.7, top_k=5),
+    sampling.Sampling(1.0, top_p=0.8),
+    sampling.Sampling(1.2, min_p=0.1, typical_p=0.9),
+)
 
 
 @functools.cache
-def decoder() -> token_decoder.TokenDecoder:
-  return tiny.decoder(CONFIG, gamma=2, length=LENGTH)
-
-
-def requests(count=7, batch_size=2, **options):
-  ids = [[5 + i, 6, 1] for i in range(count)]
-  return tiny.requests(
-      ids, batch_size, length=LENGTH, sampling=sampling.Sampling(1.0), **options
+def decoder(kind='draft model', num_decodes=1) -> token_decoder.TokenDecoder:
+  found = tiny.decoder(
+      CONFIG,
+      gamma=3,
+      length=LENGTH,
+      inputs_length=INPUTS,
+      num_decodes=num_decodes,
   )
+  if kind == 'lookup':
+    return found.with_drafter(drafters.Lookup(), gamma=3)
+  if kind == 'policy':
+    policy = confidence.Confidence(0.3)
+    return found.with_drafter(found.loaded_drafter, 3, policy)
+  return found.alone if kind == 'plain' else found
 
 
-def sequences(results):
-  return np.concatenate([each.decoded.sequences for each in results])
+@functools.cache
+def engine(kind='draft model') -> engine_lib.Engine:
+  return engine_lib.Engine(decoder(kind), ROWS)
 
 
-@pytest.mark.parametrize('is_plain', [False, True])
-def test_results_are_those_of_single_requests_in_order(is_plain):
-  engine = engine_lib.Engine(decoder(), is_plain=is_plain)
-  way = decoder().plain if is_plain else decoder().speculative
-  results = list(engine.stream(requests()))
-  expected = [jax.device_get(way(each)).sequences for each in requests()]
-  np.testing.assert_array_equal(sequences(results), np.concatenate(expected))
-  assert (results[0].decoded.statistics is None) == is_plain
-  assert all(each.seconds > 0 for each in results)
+def random_requests(seed, count, **options):
+  """Return requests that share nothing but, sometimes, their input."""
+  rng = np.random.default_rng(seed)
+  for _ in range(count):
+    size = int(rng.integers(1, INPUTS))
+    yield request_lib.Request(
+        [*rng.integers(2, 64, size).tolist(), 1],
+        int(rng.integers(2**31)),
+        seed=int(rng.integers(-(2**31), 2**31)),
+        sampling=SAMPLINGS[rng.integers(len(SAMPLINGS))],
+        draft_sampling=rng.choice([None, *SAMPLINGS]),
+        max_tokens=int(rng.integers(1, LENGTH + 1)),
+        num_decodes=int(rng.choice([1, 1, 1, 2, 5])),
+        **options,
+    )
 
 
-def test_a_request_is_read_when_its_result_is_wanted():
-  read = []
+def alone(request, kind='draft model'):
+  """Return tokens, log-probabilities and counts without any refilling.
 
-  def reading():
-    for number, request in enumerate(requests()):
-      read.append(number)
-      yield request
+  Decodes of one request are rows of one batch.
+  """
+  own = decoder(kind)
+  shape = input_batch.Shape(1, INPUTS, 32 if own.reads_hints else 0)
+  request = own.tokenized(request, 0).request
+  batch = input_batch.stack([request], shape, verification.TOKENWISE)
+  own = decoder(kind, request.num_decodes)
+  found = jax.device_get(own.speculative(batch))
+  for row in range(request.num_decodes):
+    tokens = found.sequences[row, : found.num_tokens[row]].tolist()
+    counts = jax.tree.map(lambda x, i=row: x[i], found.statistics)
+    yield tokens, found.log_probs[row], None if kind == 'plain' else counts
 
-  results = engine_lib.Engine(decoder()).stream(reading())
-  assert not read
-  next(results)
-  assert read == [0]
-  next(results)
-  assert read == [0, 1]
+
+def check_result(result, request, kind='draft model'):
+  expected = sorted(alone(request, kind), key=lambda each: each[1])
+  assert len(result.decodes) == request.num_decodes
+  for decode, (tokens, score, counts) in zip(
+      result.decodes, expected, strict=True
+  ):
+    assert decode.tokens == tokens
+    np.testing.assert_allclose(decode.score, score, rtol=1e-5, atol=1e-5)
+    jax.tree.map(np.testing.assert_array_equal, decode.statistics, counts)
+    np.testing.assert_allclose(
+        np.sum(decode.log_probs), decode.score, rtol=1e-5, atol=1e-5
+    )
+    assert decode.has_end == (tokens[-1] == 1)
+    assert decode.text_tokens == [x for x in tokens if x != 1]
 
 
-def test_compiles_at_the_first_request_only():
-  engine = engine_lib.Engine(tiny.decoder(CONFIG, gamma=1, length=LENGTH))
-  assert not engine.is_warm
+@pytest.mark.parametrize('kind', ['draft model', 'lookup', 'policy', 'plain'])
+def test_each_request_has_its_result_alone(kind):
+  options = {'hints': [[5, 6, 7, 1]]} if kind == 'lookup' else {}
+  requests = list(random_requests(1, 60, **options))
+  results = engine(kind).stream(iter(requests))
+  for request, result in zip(requests, results, strict=True):
+    check_result(result, request, kind)
+
+
+def test_coupled_samples_are_those_of_plain_decoding():
+  """Token for token, in company and alone."""
+  requests = list(random_requests(9, 40))
+  coupled = engine_lib.Engine(decoder(), ROWS, rule=rules.Coupled())
+  plain = engine('plain').stream(requests)
+  for found, expected in zip(coupled.stream(requests), plain, strict=True):
+    assert found.tokens == expected.tokens
+  assert coupled.counters.live_row_steps < coupled.counters.tokens
+
+
+def test_hints_are_drafted_from():
+  """Of ids as of texts: an output that is its own hint needs few calls."""
+  first = request_lib.Request([5, 9, 20, 1], max_tokens=LENGTH)
+  (found,) = engine('lookup').stream([first])
+  hinted = dataclasses.replace(first, hints=[found.decodes[0].tokens])
+  (again,) = engine('lookup').stream([hinted])
+  assert again.tokens == found.tokens
+  calls = [x.statistics['target_calls'] for x in (again, found)]
+  assert calls[0] == -(-len(found.decodes[0].tokens) // 4) < calls[1]
+  with pytest.raises(ValueError, match='hints'):
+    list(engine().stream([hinted]))
+
+
+def test_no_mixture_compiles_anew():
+  list(engine().stream(random_requests(2, 20)))
   before = compilation.count()
-  first, *_ = engine.stream(requests())
-  assert engine.is_warm and compilation.count() > before
-  before = compilation.count()
-  np.testing.assert_array_equal(
-      sequences([next(engine.stream(requests()))]), sequences([first])
-  )
+  list(engine().stream(random_requests(3, 30)))
   assert compilation.count() == before
 
 
-def test_answers_are_in_the_request_of_the_result():
-  marked = lambda request: request.replace(hints=np.full((2, 32), 7))
-  engine = engine_lib.Engine(decoder(), answers=marked)
-  for result in engine.stream(requests(3)):
-    np.testing.assert_array_equal(result.request.hints, 7)
+@hypothesis.settings(max_examples=20, deadline=None)
+@hypothesis.given(st.permutations(range(12)), st.integers(1, 12))
+def test_order_and_company_change_nothing(order, count):
+  requests = list(random_requests(4, 12))
+  expected = results_of_all()
+  order = order[:count]
+  for number, result in zip(
+      order, engine().stream(requests[i] for i in order), strict=True
+  ):
+    assert result.tokens == expected[number].tokens
+    np.testing.assert_array_equal(result.scores, expected[number].scores)
 
 
-def test_answers_of_another_target():
-  other = tiny.decoder(CONFIG, gamma=2, length=LENGTH)
-  finder = types.SimpleNamespace(decoder=other)
-  with pytest.raises(ValueError, match='another target'):
-    engine_lib.Engine(decoder(), answers=finder)
+@functools.cache
+def results_of_all():
+  return list(engine().stream(random_requests(4, 12)))
 
 
-def _with(**changes):
-  """Return a change of some values of what was decoded, row by row."""
-  return lambda found: found.replace(
-      **{name: change(getattr(found, name)) for name, change in changes.items()}
+def test_reads_ahead_within_its_window_only():
+  num_read = itertools.count()
+  requests = (
+      request_lib.Request([2 + next(num_read) % 50, 1]) for _ in range(10**9)
   )
+  stream = engine().stream(requests)
+  assert len(list(itertools.islice(stream, 300))) == 300
+  stream.close()
+  assert next(num_read) <= 301 + engine_lib.WINDOW * ROWS
 
 
-_FEWER_CALLS = _with(
-    num_calls=lambda x: np.minimum(x, 1),
-    num_steps=lambda x: 1,
-    calls_by_width=lambda x: np.eye(1, len(x), dtype=np.int32)[0],
-)
-_more = lambda x: x + np.eye(1, len(x), dtype=np.int32)[0]
-_of_counts = lambda **changes: _with(statistics=_with(**changes))
+def test_rows_are_full():
+  """With more requests than rows, only the ends of the stream are idle."""
+  engine = engine_lib.Engine(decoder(), ROWS)
+  list(engine.stream(random_requests(5, 200)))
+  assert engine.counters.idle_share < 0.05
+  assert engine.counters.requests == 200
 
 
-_OF_BOTH = [
-    _with(log_probs=lambda x: x * np.nan),
-    _with(log_probs=lambda x: x - np.inf),
-    _FEWER_CALLS,  # as XLA's command buffers for loops did
-    _with(num_tokens=lambda x: 4 * x),
-    _with(num_tokens=lambda x: 0 * x),
-    _with(num_calls=_more),
-    _with(num_steps=lambda x: x - 1),
-    _with(calls_by_width=lambda x: 2 * x),
-]
-_OF_DRAFTS = [
-    _of_counts(accepted_histogram=lambda x: 2 * x),
-    _of_counts(tested_histogram=lambda x: x[:, ::-1]),
-    _of_counts(drafted_histogram=lambda x: x[:, ::-1]),
-    _of_counts(num_computed=lambda x: 0 * x),
-    _of_counts(num_cut_short=_more),
-]
+def test_model_log_probs_are_those_of_temperature_1():
+  """Whatever is sampled from, they are the target's own."""
+  (result,) = engine().stream([
+      request_lib.Request([5, 9, 1], sampling=SAMPLINGS[2], max_tokens=LENGTH)
+  ])
+  (decode,) = result.decodes
+  inputs = np.array([[5, 9, 1]])
+  logits = tiny.teacher_forced(
+      CONFIG, tiny.params(CONFIG), inputs, np.array([decode.tokens])
+  )
+  expected = np.take_along_axis(
+      np.asarray(jax.nn.log_softmax(logits))[0],
+      np.array(decode.tokens)[:, None],
+      axis=1,
+  )[:, 0]
+  np.testing.assert_allclose(decode.model_log_probs, expected, atol=1e-4)
+
+
+def test_texts():
+  """Text in, text out, by a decoder of texts, as `decode` returns them."""
+  decoder = text_decoder_test.pair()
+  texts = text_decoder_test.TEXTS * 4
+  drawn_from = sampling.Sampling(0.8)
+  for own, decode in (
+      (decoder, decoder.decode),
+      (decoder.alone, decoder.decode_plain),
+  ):
+    expected = decode(texts, sampling=drawn_from, seed=3, max_tokens=8)
+    requests = (
+        request_lib.Request(x, sampling=drawn_from, seed=3, max_tokens=8)
+        for x in texts
+    )
+    found = list(engine_lib.Engine(own, ROWS).stream(requests))
+    assert [each.text for each in found] == expected.best
+    for one, other in zip(found, expected, strict=True):
+      assert one.statistics.items() >= other.statistics.items()
+
+
+class _Echo:
+  """Has the inputs themselves as earlier answers."""
+
+  hints_length = INPUTS
+
+  def check_target(self, target):
+    if target is not decoder().target:
+      raise ValueError('another target')
+
+  def __call__(self, batch):
+    rows = zip(batch.hint_ids(), batch.inputs.tolist(), strict=True)
+    found = [[*own, [x for x in ids if x >= 0]] for own, ids in rows]
+    return batch.replace(hints=hints_lib.stack(found))
+
+
+def test_answers_are_hints():
+  own = decoder('lookup')
+  engine = engine_lib.Engine(own, ROWS, answers=_Echo())
+  requests = list(random_requests(3, 20))
+  for request, result in zip(requests, engine.stream(requests), strict=True):
+    assert result.hints == [request.inputs]
+    given = dataclasses.replace(request, hints=[request.inputs])
+    check_result(result, given, 'lookup')
+  other = tiny.decoder(CONFIG, gamma=3, length=LENGTH)
+  with pytest.raises(ValueError, match='another target'):
+    engine_lib.Engine(other, ROWS, answers=_Echo())
+
+
+def test_nothing_compiles_after_warming_up():
+  engine = engine_lib.Engine(decoder('lookup'), 2)
+  assert not engine.is_warm
+  engine.warm_up()
+  assert engine.is_warm
+  before = compilation.count()
+  list(engine.stream(random_requests(4, 9, hints=[[5, 1]])))
+  assert compilation.count() == before
+
+
+@pytest.mark.parametrize('kind', ['plain', 'policy'])
+def test_an_input_that_is_not_decoded(kind):
+  decoded, *_ = engine(kind).stream([request_lib.Request([5, 1], 0)])
+  found = engine(kind).empty_result(2)
+  assert found.tokens == [[], []]
+  assert found.scores.tolist() == [0, 0]
+  assert found.statistics.keys() == decoded.statistics.keys()
+  assert not any(map(np.any, found.statistics.values()))
 
 
 @pytest.mark.parametrize(
-    ('is_plain', 'changes'), [(True, _OF_BOTH), (False, _OF_BOTH + _OF_DRAFTS)]
+    ('values', 'name'),
+    [
+        (dict(num_decodes=0), 'num_decodes'),
+        (dict(max_tokens=0), 'max_tokens'),
+        (dict(seed=2**31), 'seed'),
+        (dict(example_id=0.5), 'example_id'),
+        (dict(sampling=0.5), 'sampling'),
+    ],
 )
-def test_results_that_cannot_be(monkeypatch, is_plain, changes):
-  engine = engine_lib.Engine(decoder(), is_plain=is_plain)
-  (request,) = requests(2)
-  found = engine.run(request).decoded
-  for change in changes:
-    monkeypatch.setattr(engine, '_decode', lambda _, x=change: x(found))
-    with pytest.raises(ValueError, match='not finite|contradict'):
-      engine.run(request)
+def test_values_out_of_range(values, name):
+  with pytest.raises(ValueError, match=name):
+    request_lib.Request('text', **values)
 
 
-def test_seconds_of_compilation():
-  seconds = iter([9.0, 1.0, 2.0, 3.0])
-  compiled = lambda: engine_lib.compile_seconds(lambda: next(seconds))
-  assert compiled() == 8.0
-  assert compiled() == 0.0
+@pytest.mark.parametrize(
+    ('inputs', 'values'),
+    [([], {}), ([70, 1], {}), ([5] * 11, {}), ([5], {'max_tokens': 13})],
+)
+def test_requests_that_cannot_be_decoded(inputs, values):
+  with pytest.raises(ValueError, match='Request 0|max_tokens'):
+    list(engine().stream([request_lib.Request(inputs, **values)]))
+
+
+def test_an_input_that_the_engine_does_not_take():
+  """Though the decoder would: it is not cut, which would lose its end."""
+  engine = engine_lib.Engine(decoder(), ROWS, inputs_length=3)
+  with pytest.raises(ValueError, match='inputs_length=4'):
+    list(engine.stream([request_lib.Request([5, 9, 20, 1])]))
+
+
+def test_lost_logits_name_the_row():
+  lost = tiny.decoder(CONFIG, gamma=2, length=LENGTH, inputs_length=INPUTS)
+  params = jax.tree.map(lambda x: x * np.nan, lost.target.params)
+  lost.target = dataclasses.replace(lost.target, params=params)
+  with pytest.raises(ValueError, match='logits are not finite'):
+    list(engine_lib.Engine(lost, 2).stream([request_lib.Request([5, 1])]))
+
+
+def test_caches_are_not_copied():
+  """The run that is advanced or refilled is taken over."""
+  programs = row_programs.RowPrograms(decoder(), ROWS)
+  shape = input_batch.Shape(1, INPUTS, 0)
+  request = decoder().tokenized(request_lib.Request([5, 1]), 0).request
+  rule = verification.TOKENWISE
+  batch = input_batch.stack([request], shape, rule)
+  started = programs.read(batch)
+  empty = programs.no_rows(started, batch)
+  places, decodes = np.array([2], np.int32), np.array([0], np.int32)
+  run = programs.admit(empty, started, places, decodes)
+  after, _ = programs.advance(run, np.zeros(ROWS, bool), np.int32(ROWS), rule)
+  for old in (empty, run):
+    caches = jax.tree.leaves((old.state.target_cache, old.state.draft_state))
+    assert all(cache.is_deleted() for cache in caches)
+  assert not any(x.is_deleted() for x in jax.tree.leaves((started, after)))

@@ -9,25 +9,25 @@ import jax
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import refilling
+from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import service as service_lib
 from speculative_t5x.speculation import sampling
-from tests.decoder import refilling_test
+from tests.decoder import engine_test
 
 WAIT = 120  # seconds: a test that hangs must fail
 
 
 @pytest.fixture
 def service():
-  with service_lib.Service(refilling_test.engine()) as service:
+  with service_lib.Service(engine_test.engine()) as service:
     yield service
 
 
 def test_results_are_those_of_a_stream(service):
   """From eight threads at once."""
-  requests = list(refilling_test.random_requests(1, 40))
-  expected = list(refilling_test.engine().stream(requests))
+  requests = list(engine_test.random_requests(1, 40))
+  expected = list(engine_test.engine().stream(requests))
 
   def decode(number):
     return service.submit(requests[number]).result(WAIT)
@@ -60,8 +60,8 @@ def test_tokens_grow_up_to_the_result(service):
 
 
 def test_a_cancelled_request_leaves_the_others_alone(service):
-  requests = list(refilling_test.random_requests(6, 30))
-  expected = list(refilling_test.engine().stream(requests))
+  requests = list(engine_test.random_requests(6, 30))
+  expected = list(engine_test.engine().stream(requests))
   handles = [service.submit(request) for request in requests]
   for handle in handles[::3]:
     handle.cancel()
@@ -77,7 +77,7 @@ def test_a_cancelled_request_leaves_the_others_alone(service):
 def test_a_full_queue_refuses_at_once():
   """Decodes count, not requests; what was accepted is decoded."""
   began, may_go_on = threading.Event(), threading.Event()
-  engine = refilling.Engine(refilling_test.decoder(), 2)
+  engine = engine_lib.Engine(engine_test.decoder(), 2)
 
   def held(number, tokens):
     began.set()
@@ -97,10 +97,10 @@ def test_a_full_queue_refuses_at_once():
 
 
 def test_closing_finishes_what_runs():
-  service = service_lib.Service(refilling_test.engine())
+  service = service_lib.Service(engine_test.engine())
   handles = [
       service.submit(request)
-      for request in refilling_test.random_requests(7, 12)
+      for request in engine_test.random_requests(7, 12)
   ]
   service.close()
   assert all(handle.result(0).tokens for handle in handles)
@@ -110,9 +110,9 @@ def test_closing_finishes_what_runs():
 
 def test_lost_logits_fail_their_request_alone(monkeypatch, service):
   """A row whose score is not finite."""
-  advance = refilling.row_programs.RowPrograms.advance
-  requests = list(refilling_test.random_requests(8, 8))
-  expected = list(refilling_test.engine().stream(requests))
+  advance = engine_lib.row_programs.RowPrograms.advance
+  requests = list(engine_test.random_requests(8, 8))
+  expected = list(engine_test.engine().stream(requests))
 
   def lose(self, *args):
     run, report = advance(self, *args)
@@ -121,7 +121,7 @@ def test_lost_logits_fail_their_request_alone(monkeypatch, service):
     log_probs = np.where(is_lost, np.nan, report.log_probs)
     return run, report._replace(log_probs=log_probs)
 
-  monkeypatch.setattr(refilling.row_programs.RowPrograms, 'advance', lose)
+  monkeypatch.setattr(engine_lib.row_programs.RowPrograms, 'advance', lose)
   num_lost = 0
   for request, known in zip(requests, expected, strict=True):
     firsts = {each.tokens[0] for each in known.decodes}
@@ -136,12 +136,12 @@ def test_lost_logits_fail_their_request_alone(monkeypatch, service):
 
 
 def test_an_error_of_the_engine_reaches_all(monkeypatch):
-  service = service_lib.Service(refilling_test.engine())
+  service = service_lib.Service(engine_test.engine())
 
   def fail(*_, **unused):
     raise RuntimeError('the device is gone')
 
-  monkeypatch.setattr(refilling.Rows, 'advance', fail)
+  monkeypatch.setattr(engine_lib.Rows, 'advance', fail)
   monkeypatch.setattr(threading, 'excepthook', lambda _: None)
   handle = service.submit(request_lib.Request([5, 1]))
   with pytest.raises(RuntimeError, match='gone'):

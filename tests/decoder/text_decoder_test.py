@@ -191,8 +191,8 @@ def test_order_and_texts_of_several_decodes():
   assert several.scores.shape == (3, 2)
   assert np.all(np.diff(several.scores, axis=1) >= 0)
   assert np.any(np.diff(several.scores, axis=1) > 0)
-  request, _ = pair().make_request(TEXTS, sampling=own, seed=5)
-  decoded = pair(num_decodes=2).tokens.plain(request)
+  batch, _ = pair().make_batch(TEXTS, sampling=own, seed=5)
+  decoded = pair(num_decodes=2).tokens.plain(batch)
   scores = np.asarray(decoded.log_probs).reshape(3, 2)
   sequences = np.asarray(decoded.sequences).reshape(3, 2, LENGTH)
   np.testing.assert_allclose(several.scores, np.sort(scores), atol=1e-4)
@@ -224,26 +224,26 @@ class TestPaddedIds:
 class TestRequest:
 
   def test_tokens(self):
-    request, rows = pair().make_request(TEXTS)
+    batch, rows = pair().make_batch(TEXTS)
     assert not any(row.is_truncated or row.is_unknown for row in rows)
-    for text, row in zip(TEXTS, request.inputs.tolist()):
+    for text, row in zip(TEXTS, batch.inputs.tolist()):
       ids = vocabulary().encode(text)
       padding = [-1] * (INPUTS_LENGTH - len(ids) - 1)
       assert row == [*ids, 1, *padding]
-    assert request.limits.tolist() == [LENGTH] * 3
-    assert request.example_ids.tolist() == [0, 1, 2]
+    assert batch.limits.tolist() == [LENGTH] * 3
+    assert batch.example_ids.tolist() == [0, 1, 2]
 
   def test_long_input_is_cut_and_ends_with_eos(self):
     long = 'the big bell is old it is a big red bell it is red'
-    request, rows = pair().make_request(['a red bell', long, long])
+    batch, rows = pair().make_batch(['a red bell', long, long])
     ids = vocabulary().encode(long)
     assert [row.is_truncated for row in rows] == [False, True, True]
     assert len(ids) >= INPUTS_LENGTH
-    assert request.inputs[1].tolist() == [*ids[: INPUTS_LENGTH - 1], 1]
+    assert batch.inputs[1].tolist() == [*ids[: INPUTS_LENGTH - 1], 1]
     # An input that just fits with its end is not cut.
     for room, expected in ((1, False), (0, True)):
       length = len(vocabulary().encode('a red bell')) + room
-      _, (row,) = pair(inputs_length=length).make_request(['a red bell'])
+      _, (row,) = pair(inputs_length=length).make_batch(['a red bell'])
       assert row.is_truncated == expected
     assert pair().decode_plain([*TEXTS[:2], long]).num_truncated == 1
 
@@ -280,8 +280,8 @@ class TestHints:
 
   def test_are_cut_to_their_length(self):
     found = self.looking_up(hints_length=3)
-    request, _ = found.make_request(TEXTS, hints=['the big bell is old'] * 3)
-    assert (request.hints[:, :3] > 1).all() and (request.hints[:, 3:] < 0).all()
+    batch, _ = found.make_batch(TEXTS, hints=['the big bell is old'] * 3)
+    assert (batch.hints[:, :3] > 1).all() and (batch.hints[:, 3:] < 0).all()
 
 
 class TestArguments:
@@ -369,7 +369,7 @@ def test_short_inputs_are_decoded_in_narrow_batches():
   expected = pair().decode_plain(TEXTS)
   assert found.tokens == expected.tokens
   # What times decoding compiles once.
-  assert wide.make_request(TEXTS)[0].inputs.shape == (3, 512)
+  assert wide.make_batch(TEXTS)[0].inputs.shape == (3, 512)
 
 
 def save(path, noise=0.0, has_vocabulary=True):

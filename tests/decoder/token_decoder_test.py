@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading.drafters import model_drafting
@@ -48,19 +48,19 @@ def decoder(**options) -> token_decoder.TokenDecoder:
   return token_decoder.TokenDecoder(*models(), **(SETTINGS | options))
 
 
-def request(
+def batch(
     order=None,
     limits=LENGTH,
     seed=0,
     draft_temperature=None,
     temperature=1.0,
     **rules,
-) -> requests_lib.Request:
-  """Return a request of examples in an order, by default all."""
+) -> input_batch.InputBatch:
+  """Return a batch of examples in an order, by default all."""
   order = np.arange(ROWS) if order is None else np.asarray(order)
   if draft_temperature is None:
     draft_temperature = temperature
-  return requests_lib.Request(
+  return input_batch.InputBatch(
       tiny.encoder_tokens(ROWS, 9)[order],
       jnp.asarray(order, jnp.int32),
       jnp.broadcast_to(jnp.asarray(limits, jnp.int32), order.shape),
@@ -71,11 +71,11 @@ def request(
 
 
 def speculative(**options) -> token_decoder.Decoded:
-  return jax.device_get(decoder().speculative(request(**options)))
+  return jax.device_get(decoder().speculative(batch(**options)))
 
 
 def plain(**options) -> token_decoder.Decoded:
-  return jax.device_get(decoder().plain(request(**options)))
+  return jax.device_get(decoder().plain(batch(**options)))
 
 
 @functools.cache
@@ -138,7 +138,7 @@ class TestBatch:
     """Keys use all bits of seed and id, and limits are capped."""
     ids = np.array([5, -5, 2**24, 2**24 + 1, -(2**31)], np.int32)
     limits = [3, 0, LENGTH, LENGTH + 1, 2]
-    asked = request(order=range(5), limits=limits, seed=-7)
+    asked = batch(order=range(5), limits=limits, seed=-7)
     several = copy.copy(decoder())
     several.options = dataclasses.replace(several.options, num_decodes=2)
     found = []
@@ -167,14 +167,14 @@ class TestFeatures:
   @pytest.mark.parametrize('temperature', [0.0, 1.0])
   def test_outputs_are_the_same(self, way, temperature):
     """Also by an encoder whose parameters are lost, as it does not run."""
-    asked = request(seed=1, temperature=temperature)
+    asked = batch(seed=1, temperature=temperature)
     given = asked.replace(features=decoder().encode(asked))
     found = jax.device_get(getattr(_without_encoder(), way)(given))
     expected = jax.device_get(getattr(decoder(), way)(asked))
     assert_rows_equal(found, expected, slice(None))
 
   def test_other_shapes_and_dtypes_are_refused(self):
-    asked = request()
+    asked = batch()
     features = decoder().encode(asked)
     for wrong in (features[:, :-1], features.astype(jnp.bfloat16)):
       with pytest.raises(ValueError, match='Give what the same target has'):
@@ -194,7 +194,7 @@ def _without_encoder() -> token_decoder.TokenDecoder:
 
 def test_samples_do_not_depend_on_their_number():
   two, three = (
-      np.asarray(decoder(num_decodes=n).plain(request()).sequences).reshape(
+      np.asarray(decoder(num_decodes=n).plain(batch()).sequences).reshape(
           ROWS, n, LENGTH
       )
       for n in (2, 3)
@@ -237,7 +237,7 @@ class TestPlain:
 
   def test_scores_of_the_models_own_distribution(self):
     own = decoder(rescale_log_probs=False)
-    asked = request(temperature=0.0)
+    asked = batch(temperature=0.0)
     found, expected = own.plain(asked), own.speculative(asked)
     np.testing.assert_array_equal(found.sequences, expected.sequences)
     np.testing.assert_allclose(found.log_probs, expected.log_probs, atol=1e-3)
@@ -275,7 +275,7 @@ def test_numbers_of_draft_tokens_of_a_policy():
   """As many as are wanted are computed, and no output changes."""
   wanting = decoder(policy=Wanting())
   limits = 1 + np.arange(ROWS) % LENGTH
-  asked = request(temperature=0.0, limits=limits)
+  asked = batch(temperature=0.0, limits=limits)
   found = jax.device_get(wanting.speculative(asked))
   expected = speculative(temperature=0.0, limits=limits)
   np.testing.assert_array_equal(found.sequences, expected.sequences)
@@ -311,7 +311,7 @@ def test_every_output_that_may_not_end_has_its_limit(temperature):
   """The end is that of the target: id 1 is then a token as any other."""
   endless = _endless()
   limits = 1 + np.arange(ROWS) % LENGTH
-  asked = request(temperature=temperature, limits=limits)
+  asked = batch(temperature=temperature, limits=limits)
   one, other = (
       jax.device_get(way(asked))
       for way in (endless.plain, endless.speculative)
@@ -342,7 +342,7 @@ class TestWithDrafter:
   def test_another_draft_and_gamma(self):
     worse = model_drafting.of_model(tiny.model(CONFIG, noise=1.0))
     other = decoder().with_drafter(worse, 2)
-    found = jax.device_get(other.speculative(request(temperature=0.0)))
+    found = jax.device_get(other.speculative(batch(temperature=0.0)))
     expected = speculative(temperature=0.0)
     np.testing.assert_array_equal(found.sequences, expected.sequences)
     assert found.statistics.accepted_histogram.shape == (ROWS, 3)
@@ -354,7 +354,7 @@ class TestWithDrafter:
     # Plain decoding stays compiled.
     plain(temperature=0.0)
     before = compilation.count()
-    other.plain(request(temperature=0.0))
+    other.plain(batch(temperature=0.0))
     assert compilation.count() == before
 
   def test_replaced_drafter_is_released(self):
@@ -381,7 +381,7 @@ class TestMatmulPrecision:
   @staticmethod
   def traced(decoder):
     """Return the setting within the functions that are compiled."""
-    found, asked = [], request(order=[0])
+    found, asked = [], batch(order=[0])
     start = type(decoder.target.config).start
 
     def watched(self, *args, **options):
@@ -452,18 +452,18 @@ class TestRuleClass:
   def test_class_stays_with_the_request(self):
     rule = self.make_class()
     changed = jax.tree.map(
-        jnp.zeros_like, request().replace(rule=rule()).replace(seed=3)
+        jnp.zeros_like, batch().replace(rule=rule()).replace(seed=3)
     )
     assert changed.rule_class is rule
     assert jax.jit(lambda x: x)(changed).rule_class is rule
 
   def test_programs(self):
     """JAX looks programs up by a hash of which it compares a part at first."""
-    program = jax.jit(lambda request: request.rule.number())
+    program = jax.jit(lambda batch: batch.rule.number())
     for i in range(30):
       rule = self.make_class()
       rule.number = lambda _, i=i: i
-      assert program(request().replace(rule=rule())) == i
+      assert program(batch().replace(rule=rule())) == i
 
 
 class TestGenerate:
@@ -532,3 +532,53 @@ class TestGenerate:
 def test_what_is_not_a_target(target):
   with pytest.raises(TypeError, match='target must be a loaded model'):
     token_decoder.TokenDecoder(target)
+
+
+def _with(**changes):
+  """Return a change of some values of what was decoded, row by row."""
+  return lambda found: found.replace(
+      **{name: change(getattr(found, name)) for name, change in changes.items()}
+  )
+
+
+_FEWER_CALLS = _with(
+    num_calls=lambda x: np.minimum(x, 1),
+    num_steps=lambda x: 1,
+    calls_by_width=lambda x: np.eye(1, len(x), dtype=np.int32)[0],
+)
+_more = lambda x: x + np.eye(1, len(x), dtype=np.int32)[0]
+_of_counts = lambda **changes: _with(statistics=_with(**changes))
+_OF_BOTH = [
+    _with(log_probs=lambda x: x * np.nan),
+    _with(log_probs=lambda x: x - np.inf),
+    _FEWER_CALLS,  # as XLA's command buffers for loops did
+    _with(num_tokens=lambda x: 4 * x),
+    _with(num_tokens=lambda x: 0 * x),
+    _with(num_calls=_more),
+    _with(num_steps=lambda x: x - 1),
+    _with(calls_by_width=lambda x: 2 * x),
+]
+_OF_DRAFTS = [
+    _of_counts(accepted_histogram=lambda x: 2 * x),
+    _of_counts(tested_histogram=lambda x: x[:, ::-1]),
+    _of_counts(drafted_histogram=lambda x: x[:, ::-1]),
+    _of_counts(num_computed=lambda x: 0 * x),
+    _of_counts(num_cut_short=_more),
+]
+
+
+@pytest.mark.parametrize(
+    ('is_plain', 'changes'), [(True, _OF_BOTH), (False, _OF_BOTH + _OF_DRAFTS)]
+)
+def test_results_that_cannot_be(is_plain, changes):
+  config = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+  own = tiny.decoder(config, gamma=2, length=6)
+  (batch,) = tiny.batches(
+      [[5, 6, 1], [6, 6, 1]], length=6, sampling=sampling.Sampling(1.0)
+  )
+  way = own.plain if is_plain else own.speculative
+  found = jax.device_get(way(batch))
+  token_decoder.check(found)
+  for change in changes:
+    with pytest.raises(ValueError, match='not finite|contradict'):
+      token_decoder.check(change(found))

@@ -47,9 +47,12 @@ class TestPython:
   def test_acceptance(self):
     """The acceptance probability of a point mass is that of its token."""
     tokens = decoder().tokens
-    request, _ = decoder().make_request(TEXTS, sampling=sampling.Sampling(1.0))
-    decoded = jax.device_get(tokens.plain(request))
-    texts = acceptance.score(tokens, request, decoded)
+    batch, _ = decoder().make_batch(TEXTS, sampling=sampling.Sampling(1.0))
+    decoded = jax.device_get(tokens.plain(batch))
+    texts = acceptance.score(
+        tokens,
+        acceptance.Written(batch, decoded.sequences, decoded.num_tokens),
+    )
     for text, count in zip(texts, decoded.num_tokens):
       assert len(text.betas) == count
       assert np.all((text.betas > 0) & (text.betas < 1))
@@ -74,8 +77,8 @@ class TestOddDrafts:
       tokens = draft.tokens.at[:, 1].set(outside)
       return draft.replace(tokens=tokens), *rest
 
-    request, _ = decoder().make_request(TEXTS, sampling=sampling.Sampling(1.0))
-    found = jax.device_get(changed(change).speculative(request))
+    batch, _ = decoder().make_batch(TEXTS, sampling=sampling.Sampling(1.0))
+    found = jax.device_get(changed(change).speculative(batch))
     assert np.all((found.sequences >= 0) & (found.sequences < 2048))
     for drafted in found.statistics.drafted_histogram[:2]:
       assert drafted[1] > 0 and not drafted[2:].any()
@@ -86,8 +89,8 @@ class TestOddDrafts:
       more = jnp.resize(jnp.array([10, -10]), len(draft.lengths))
       return draft.replace(lengths=draft.lengths + more), *rest
 
-    request, _ = decoder().make_request(TEXTS, sampling=sampling.Sampling(1.0))
-    found = jax.device_get(changed(change).speculative(request))
+    batch, _ = decoder().make_batch(TEXTS, sampling=sampling.Sampling(1.0))
+    found = jax.device_get(changed(change).speculative(batch))
     longest, empty = found.statistics.drafted_histogram[:2]
     assert longest[3] > 0 and not longest[4:].any()
     assert empty[0] > 0 and not empty[1:].any()
@@ -124,9 +127,9 @@ class TestMistakes:
 
   @pytest.mark.parametrize(('change', 'message'), RETURNED)
   def test_what_propose_returns(self, change, message):
-    request, _ = decoder().make_request(TEXTS)
+    batch, _ = decoder().make_batch(TEXTS)
     with pytest.raises(ValueError, match=message):
-      changed(change).speculative(request)
+      changed(change).speculative(batch)
 
   @pytest.mark.parametrize(('make', 'message'), MADE)
   def test_what_makes_a_drafter(self, make, message):
@@ -142,8 +145,8 @@ class TestMistakes:
         view.uniforms.split(3)
         return super().propose(params, memory, state, view)
 
-    request, _ = decoder().make_request(TEXTS)
+    batch, _ = decoder().make_batch(TEXTS)
     with pytest.raises(
         ValueError, match='drafter Greedy asks for 3 .* and declares 2'
     ):
-      own(Greedy).speculative(request)
+      own(Greedy).speculative(batch)

@@ -279,7 +279,7 @@ def test_figure1(pair, tmp_path, capsys):
   assert page.startswith('<!DOCTYPE html>') and _TEXT in page
   shown = capsys.readouterr().out
   assert 'accepted draft token' in shown and 'html>' not in shown
-  blocks = token_trace.blocks_of(pair.tokens, pair.make_request([_TEXT])[0])
+  blocks = token_trace.blocks_of(pair.tokens, pair.make_batch([_TEXT])[0])
   pieces = pair.vocabulary.id_to_piece
   report = token_trace.TokenTrace(blocks, pieces, _TEXT)
   assert console.to_text(report) in shown
@@ -299,13 +299,13 @@ def test_figure5(pair, tmp_path, monkeypatch):
   rows = {e['tid'] for e in trace['traceEvents'] if e['ph'] == 'X'}
   assert len(rows) == 3
   ((plain, *speculative),) = drawn
-  request, _ = pair.make_request([_TEXT])
+  batch, _ = pair.make_batch([_TEXT])
   tokens = pair.tokens
   assert plain.label == 'plain'
-  assert plain.num_target_calls == tokens.plain(request).num_steps
+  assert plain.num_target_calls == tokens.plain(batch).num_steps
   for gamma, row in zip((1, 2), speculative, strict=True):
     decoded = tokens.with_drafter(tokens.loaded_drafter, gamma).speculative(
-        request
+        batch
     )
     assert row.label == f'γ = {gamma}'
     assert row.num_target_calls == decoded.num_steps

@@ -88,8 +88,9 @@ def made():
 
 
 def _of_workload(made):
-  rows = workload_lib.request_rows(_EXAMPLES)
-  return made.requests(2, _OWN, _DRAFTS).of(rows)
+  settings = made.settings(_OWN, _DRAFTS)
+  requests = workload_lib.requests_of(_EXAMPLES, settings)
+  return made.batches(requests, settings, 2)
 
 
 def _of_compare(made):
@@ -101,7 +102,7 @@ def _of_compare(made):
       for x in _EXAMPLES.rows
   ]
   run = compare._Run(record, 'speculative', rows, [[[1]]] * len(rows))
-  return [compare._request(run, 1)]
+  return [compare._batch(run, 1)]
 
 
 @pytest.mark.parametrize(
@@ -111,16 +112,16 @@ def _of_compare(made):
         (_of_compare, _OWN, verification.TOKENWISE, False),  # decodes plainly
     ],
 )
-def test_settings_reach_the_requests(
+def test_settings_reach_the_batches(
     made, make, draft_sampling, rule, has_hints
 ):
-  (request,) = make(made)
-  assert request.sampling == _OWN.as_arrays()
-  assert request.draft_sampling == draft_sampling.as_arrays()
-  assert (int(request.seed), request.rule) == (_SEED, rule)
-  assert request.inputs.tolist() == _TOKENS.tolist()
-  assert request.example_ids.tolist() == [3, 9]
-  assert request.limits.tolist() == [_LENGTH] * 2
-  assert (request.hints is not None) == has_hints
+  (batch,) = make(made)
+  assert batch.sampling == _OWN.as_arrays()
+  assert batch.draft_sampling == draft_sampling.as_arrays()
+  assert (int(batch.seed), batch.rule) == (_SEED, rule)
+  assert batch.inputs.tolist() == _TOKENS.tolist()
+  assert batch.example_ids.tolist() == [3, 9]
+  assert batch.limits.tolist() == [_LENGTH] * 2
+  assert (batch.hints is not None) == has_hints
   if has_hints:
-    assert request.hints[:, :2].tolist() == [[8, 1], [-1, -1]]
+    assert batch.hints[:, :2].tolist() == [[8, 1], [-1, -1]]

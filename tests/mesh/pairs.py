@@ -50,7 +50,7 @@ def decoder(
 def request(temperature=1.0, batch=BATCH, tokens=None, length=LENGTH):
   if tokens is None:
     tokens = tiny.encoder_tokens(batch, 9)
-  return tiny.request(tokens, length, temperature, seed=3)
+  return tiny.batch(tokens, length, temperature, seed=3)
 
 
 def decode(decoder, way, *args, **options) -> token_decoder.Decoded:

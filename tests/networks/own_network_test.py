@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
@@ -51,17 +51,17 @@ def _decoder() -> token_decoder.TokenDecoder:
   )
 
 
-def _request(temperature: float) -> requests_lib.Request:
+def _batch(temperature: float) -> input_batch.InputBatch:
   rows = [[0, 4, 0, 1], [5, 1], [7, 7, 2, 1], [3, 0, 1], [9, 1], [6, 6, 1]]
-  (request,) = tiny.requests(
+  (batch,) = tiny.batches(
       rows, length=LENGTH, sampling=sampling.Sampling(temperature)
   )
-  return request
+  return batch
 
 
 def test_greedy_outputs_are_those_of_plain_decoding():
   plain, speculative = (
-      jax.device_get(run(_request(0.0)))
+      jax.device_get(run(_batch(0.0)))
       for run in (_decoder().plain, _decoder().speculative)
   )
   np.testing.assert_array_equal(speculative.sequences, plain.sequences)
@@ -78,8 +78,8 @@ def _next(params, inputs: list[int], output: list[int]) -> np.ndarray:
 
 def test_outputs_end_at_the_first_of_several_ends():
   params = jax.tree.map(np.asarray, _params())
-  decoded = jax.device_get(_decoder().plain(_request(0.0)))
-  tokens = np.asarray(_request(0.0).inputs)
+  decoded = jax.device_get(_decoder().plain(_batch(0.0)))
+  tokens = np.asarray(_batch(0.0).inputs)
   last = []
   for row, inputs in enumerate(tokens):
     output = []
@@ -94,9 +94,9 @@ def test_outputs_end_at_the_first_of_several_ends():
 
 
 def test_lists_of_tokens_are_without_ends_and_padding():
-  decoded = jax.device_get(_decoder().speculative(_request(0.0)))
+  decoded = jax.device_get(_decoder().speculative(_batch(0.0)))
   found = _decoder().generate(
-      [row[row >= 0].tolist() for row in np.asarray(_request(0.0).inputs)]
+      [row[row >= 0].tolist() for row in np.asarray(_batch(0.0).inputs)]
   )
   for ids, row, count in zip(found, decoded.sequences, decoded.num_tokens):
     row = row[:count].tolist()
@@ -123,8 +123,8 @@ def test_near_ties_are_judged_from_the_first_tokens_on(block):
   ids = dataclasses.replace(IDS, start=None)
   target = models.make_model(network, _params(), special_ids=ids)
   decoder = token_decoder.TokenDecoder(target, gamma=2, max_tokens=LENGTH)
-  decoded = jax.device_get(decoder.plain(_request(0.0)))
-  row = near_ties.Row(decoder, _request(0.0), 2, False)
+  decoded = jax.device_get(decoder.plain(_batch(0.0)))
+  row = near_ties.Row(decoder, _batch(0.0), 2, False)
   for position in range(decoded.num_tokens[2]):
     sequence = decoded.sequences[2]
     logits = near_ties.logits_at(row, sequence, position, block)
@@ -152,7 +152,7 @@ def test_layers_of_the_target_draft_from_its_first_tokens_on():
       max_tokens=LENGTH,
   )
   plain, speculative = (
-      jax.device_get(run(_request(0.0)))
+      jax.device_get(run(_batch(0.0)))
       for run in (decoder.plain, decoder.speculative)
   )
   np.testing.assert_array_equal(speculative.sequences, plain.sequences)
@@ -195,11 +195,11 @@ def _on_features_of(network) -> token_decoder.TokenDecoder:
 
 def test_features_are_read_without_an_encode():
   decoder = _on_features_of(_Sharing(12))
-  decoded = jax.device_get(decoder.speculative(_request(0.0)))
+  decoded = jax.device_get(decoder.speculative(_batch(0.0)))
   count = -(-decoded.num_tokens // 4)
   np.testing.assert_array_equal(decoded.num_calls, count)
   with pytest.raises(ValueError, match='`encode`, which recurrent does'):
-    decoder.encode(_request(0.0))
+    decoder.encode(_batch(0.0))
 
 
 def test_features_of_a_network_that_computes_none():

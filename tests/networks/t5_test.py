@@ -186,7 +186,7 @@ class TestGolden:
     decoder = tiny.decoder(
         tiny.config(), gamma=3, length=16, noise=0.02, rescale_log_probs=False
     )
-    request = tiny.request(golden['encoder_input_tokens'], 16)
+    request = tiny.batch(golden['encoder_input_tokens'], 16)
     decoded = getattr(decoder, way)(request)
     np.testing.assert_array_equal(decoded.sequences, golden['greedy_tokens'])
     np.testing.assert_allclose(

@@ -15,7 +15,7 @@ from jax import lax
 import jax.numpy as jnp
 import pytest
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.policies import schedule
@@ -84,8 +84,8 @@ def decoder(length: int, policy=FIXED) -> token_decoder.TokenDecoder:
   )
 
 
-def request(batch: int) -> requests_lib.Request:
-  return tiny.request(tiny.encoder_tokens(batch, 11), LENGTH, 1.0)
+def request(batch: int) -> input_batch.InputBatch:
+  return tiny.batch(tiny.encoder_tokens(batch, 11), LENGTH, 1.0)
 
 
 pytestmark = pytest.mark.usefixtures('unchecked_types')
@@ -115,7 +115,7 @@ class TestNoCacheIsCopied:
   def test_inputs(self):
     """What attention reads of inputs is made in the layout that it reads."""
     inputs_length = 37  # a prime; the first half of it is another width
-    asked = tiny.request(tiny.encoder_tokens(1, inputs_length), LENGTH, 1.0)
+    asked = tiny.batch(tiny.encoder_tokens(1, inputs_length), LENGTH, 1.0)
     compiled = decoder(LENGTH).compile_speculative(asked)
     sizes = {heads * HEAD_DIM * inputs_length for heads in (2, 3)}
     inside = loop_instructions(compiled.as_text())

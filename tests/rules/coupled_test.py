@@ -301,13 +301,13 @@ class TestSamples:
     """In several decodes, and in batches of another size."""
     decoder = tiny.decoder(tiny.config(), gamma=3, length=12, num_decodes=2)
     inputs = np.asarray(tiny.encoder_tokens(6, 9))
-    request = tiny.request(inputs, 12, 1.0, seed=4).replace(rule=rule)
+    request = tiny.batch(inputs, 12, 1.0, seed=4).replace(rule=rule)
     expected = np.asarray(decoder.plain(request).sequences)
     found = np.asarray(decoder.speculative(request).sequences)
     differences = near_ties.compare(decoder, request, expected, found)
     assert all(each.is_near_tie for each in differences)
     assert len(differences) <= 1 and len(np.unique(found, axis=0)) > 8
-    last = tiny.request(inputs[4:], 12, 1.0, seed=4).replace(
+    last = tiny.batch(inputs[4:], 12, 1.0, seed=4).replace(
         rule=rule, example_ids=jnp.array([4, 5], jnp.int32)
     )
     again = np.asarray(decoder.speculative(last).sequences)

@@ -153,7 +153,7 @@ def own_samples(drafting, temperature):
   )
   tokens = BATCH['encoder_input_tokens']
   return decoder.speculative(
-      tiny.request(tokens, tiny_pair.LENGTH, temperature, seed=7)
+      tiny.batch(tokens, tiny_pair.LENGTH, temperature, seed=7)
   )
 
 

@@ -137,7 +137,7 @@ _LENGTH = 10
 
 def _requests(**options):
   rows = np.asarray(tiny.encoder_tokens(3, 9))
-  return list(tiny.requests(rows, batch_size=2, length=_LENGTH, **options))
+  return list(tiny.batches(rows, batch_size=2, length=_LENGTH, **options))
 
 
 @pytest.mark.parametrize('overrides', [{}, tiny_pair.T5_1_0])

@@ -86,7 +86,7 @@ def _plain(params, inputs, ids, temperature):
         models.make_model(_CONFIG, params), drafting.Drafting(), gamma=1,
         max_tokens=_LENGTH,
     )  # fmt: skip
-  (request,) = tiny.requests(
+  (request,) = tiny.batches(
       inputs, length=_LENGTH, example_ids=ids, seed=3,
       sampling=sampling_lib.Sampling(temperature),
   )  # fmt: skip

@@ -11,6 +11,7 @@ Legend: rows (examples times decodes), length (of the texts), vocab.
 
 from collections.abc import Iterable
 import functools
+import itertools
 import math
 from typing import NamedTuple
 
@@ -19,8 +20,10 @@ from jax import lax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import engine
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import progress
 from speculative_t5x.speculation import contracts
@@ -56,24 +59,37 @@ class Text(NamedTuple):
   control_betas: np.ndarray | jax.Array
 
 
+class Written(NamedTuple):
+  """What the target wrote for some inputs.
+
+  Attributes:
+    batch: The inputs.
+    sequences: [rows, length] int32, with padding behind a row's tokens; a row
+      per example.
+    num_tokens: [rows] int32.
+  """
+
+  batch: input_batch.InputBatch
+  sequences: np.ndarray
+  num_tokens: np.ndarray
+
+
 def score(
-    decoder: token_decoder.TokenDecoder,
-    request: requests_lib.Request,
-    decoded: token_decoder.Decoded,
+    decoder: token_decoder.TokenDecoder, written: Written
 ) -> list[Text]:
   """Score what plain decoding wrote; return a text per row with a token."""
-  request = decoder.place(request)
+  batch = decoder.place(written.batch)
   with decoder.scope():
     texts = _read_along(
         decoder.target_model,
         decoder.make_drafter(1),
         decoder.target.params,
         decoder.loaded_drafter.params,
-        request,
-        jnp.asarray(decoded.sequences),
+        batch,
+        jnp.asarray(written.sequences),
     )
   columns = [np.moveaxis(np.asarray(x), -1, 0) for x in texts]
-  rows = zip(decoded.num_tokens, *columns, strict=True)
+  rows = zip(written.num_tokens, *columns, strict=True)
   return [Text(*(x[:n].T for x in row)) for n, *row in rows if n]
 
 
@@ -84,20 +100,20 @@ def _read_along(
     drafter: contracts.Drafter,
     target_params: contracts.Params,
     draft_params: contracts.Params,
-    request: requests_lib.Request,
+    batch: input_batch.InputBatch,
     sequences: jax.Array,
 ) -> Text:
   """Have the drafter propose a token at each position of [rows, length] texts.
   """
   rows, length = sequences.shape
-  inputs = request.inputs
+  inputs = batch.inputs
   # A drafter may feed tokens past the one that it is asked for.
   slots = state_lib.cache_slots(length, drafter.max_draft_tokens)
   started = model.start(target_params, inputs, rows, slots)
   target = started.view(target_params)
   memory, state = drafter.init(
       draft_params,
-      contracts.Context(inputs, request.hints, target, started.features),
+      contracts.Context(inputs, batch.hints, target, started.features),
       rows,
       slots,
   )
@@ -118,7 +134,7 @@ def _read_along(
     index, logits = index_and_logits
     # Position by position: sorting the logits of a whole text at once takes
     # seven times their memory.
-    p = sampling_lib.standardize(logits, request.sampling)
+    p = sampling_lib.standardize(logits, batch.sampling)
     before = jnp.where(
         positions < index, sequences, model.special_ids.padding
     )
@@ -130,7 +146,7 @@ def _read_along(
         view_at(
             index,
             drafter,
-            request,
+            batch,
             before,
             target._replace(cache=cache),
             # Its token does not matter, only the distribution of the token.
@@ -161,7 +177,7 @@ def _beta(p: jax.Array, q: jax.Array) -> jax.Array:
 def view_at(
     num_tokens: int | jax.Array,
     drafter: contracts.Drafter,
-    request: requests_lib.Request,
+    batch: input_batch.InputBatch,
     sequences: jax.Array,
     target: contracts.TargetView,
     uniforms: jax.Array,
@@ -179,7 +195,7 @@ def view_at(
       uniforms=uniforms_lib.Uniforms(
           uniforms, f'The drafter {type(drafter).__name__}'
       ),
-      sampling=request.draft_sampling,
+      sampling=batch.draft_sampling,
       target=target,
       last_outcome=outcome_lib.none_yet(rows, wanted),
   )
@@ -196,31 +212,59 @@ def _first_probs(draft: contracts.Draft, like: jax.Array) -> jax.Array:
 
 def write(
     decoder: token_decoder.TokenDecoder,
-    requests: Iterable[requests_lib.Request],
+    requests: Iterable[request_lib.Request],
+    settings: request_lib.Settings,
     num_tokens: float,
     *,
+    batch_size: int,
     name: str = 'acceptance',
-) -> list[engine.Result]:
-  """Decode whole batches plainly until `num_tokens`, or all, are written."""
-  written, total = [], 0
+) -> list[Written]:
+  """Decode plainly until `num_tokens`, or all, are written, in whole batches.
+
+  Args:
+    decoder: Its target writes.
+    requests: Inputs, one decode each.
+    settings: Made the requests.
+    num_tokens: Infinite for all.
+    batch_size: Inputs that are scored at once.
+    name: Of the line that shows progress.
+  """
+  rows = engine.Engine(decoder.alone, batch_size, rule=settings.rule)
   goal = None if math.isinf(num_tokens) else num_tokens
+  written, total = [], 0
+  first, again = itertools.tee(requests)
+  results = zip(again, rows.stream(first), strict=True)
   with progress.Progress(name, goal, 'tokens') as shown:
-    plain = engine.Engine(decoder, is_plain=True)
-    for result in plain.stream(requests):
-      written.append(result)
-      total += int(np.sum(result.decoded.num_tokens))
+    for part in batching.parts(results, batch_size):
+      written.append(_written(decoder, part, settings, batch_size))
+      total += int(np.sum(written[-1].num_tokens))
       shown.show(min(total, num_tokens))
       if total >= num_tokens:
         break
   return written
 
 
+def _written(decoder, part, settings, batch_size) -> Written:
+  """Return pairs of a request and its result as one of `Written`."""
+  options = decoder.options
+  (batch,) = input_batch.whole_batches(
+      [request for request, _ in part],
+      settings,
+      size=batch_size,
+      inputs_length=options.inputs_length,
+  )
+  tokens = [result.decodes[0].tokens for _, result in part]
+  tokens += [[]] * (batch_size - len(part))
+  padding = decoder.target_model.special_ids.padding
+  return Written(
+      batch,
+      batching.pad(tokens, options.max_tokens, padding),
+      np.array(list(map(len, tokens)), np.int32),
+  )
+
+
 def collect(
-    decoder: token_decoder.TokenDecoder, written: Iterable[engine.Result]
+    decoder: token_decoder.TokenDecoder, written: Iterable[Written]
 ) -> list[Text]:
   """Score all that the target of a decoder wrote, by its drafter."""
-  return [
-      text
-      for each in written
-      for text in score(decoder, each.request, each.decoded)
-  ]
+  return [text for each in written for text in score(decoder, each)]

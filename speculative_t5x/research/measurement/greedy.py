@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
@@ -23,7 +23,7 @@ class MismatchError(RuntimeError):
 
 def compare(
     decoder: token_decoder.TokenDecoder,
-    batches: list[requests_lib.Request],
+    batches: list[input_batch.InputBatch],
     plain: interleaved.Run,
     speculative: interleaved.Run,
 ) -> run_record.Greedy | None:

@@ -10,9 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from speculative_t5x.decoder import compilation_cache
 from speculative_t5x.decoder import counts as counts_lib
-from speculative_t5x.decoder import engine
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
@@ -29,7 +29,7 @@ class Run:
   # One per batch, from token ids on the device to token ids on the device, the
   # encoders included, no compilation; the median of the repeats.
   seconds: tuple[float, ...]
-  compile_s: float | None  # see `engine.compile_seconds`
+  compile_s: float | None  # see `compilation_cache.compile_seconds`
   # One per batch, as numpy arrays, padding rows included; None if stored.
   decoded: list[token_decoder.Decoded] | None = None
   steps: tuple[int, ...] = ()  # per batch; none if an earlier version stored it
@@ -79,23 +79,25 @@ class Timer:
   """Decodes each batch in all of several ways, and times each; see `order`."""
 
   def __init__(self, ways: Sequence[Callable], *, repeats: int = 1):
-    """Bind the ways, functions from a request to a `token_decoder.Decoded`."""
+    """Bind the ways, functions from a batch to a `token_decoder.Decoded`."""
     self._ways = ways
     self._repeats = repeats
     self._compile_s: list[float | None] | None = None
 
-  def warm_up(self, batch: requests_lib.Request) -> None:
+  def warm_up(self, batch: input_batch.InputBatch) -> None:
     """Compile the ways by untimed calls, unless that was done before."""
     if self._compile_s is None:
       progress.say('compiling and warming up')
       self._compile_s = [
-          engine.compile_seconds(lambda way=way: _timed(way, batch)[1])
+          compilation_cache.compile_seconds(
+              lambda way=way: _timed(way, batch)[1]
+          )
           for way in self._ways
       ]
 
   def run(
       self,
-      batches: Sequence[requests_lib.Request],
+      batches: Sequence[input_batch.InputBatch],
       *,
       first: int = 0,
       before: Callable[[int], object] = lambda number: None,

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.rules import coupled
 from speculative_t5x.speculation import noise
@@ -46,7 +46,7 @@ class Row:
   """A row of a batch, by its index among all decodes of all examples."""
 
   decoder: token_decoder.TokenDecoder
-  request: requests_lib.Request
+  batch: input_batch.InputBatch
   index: int
   is_speculative: bool
 
@@ -86,7 +86,7 @@ class Difference:
 
 def compare(
     decoder: token_decoder.TokenDecoder,
-    request: requests_lib.Request,
+    batch: input_batch.InputBatch,
     plain_sequences: np.ndarray,
     speculative_sequences: np.ndarray,
 ) -> list[Difference]:
@@ -94,12 +94,12 @@ def compare(
 
   They are argmax, or the samples of a coupled rule.
   """
-  is_greedy = request.sampling.is_greedy
+  is_greedy = batch.sampling.is_greedy
   explain_row = explain if is_greedy else explain_sample
   both = np.stack([plain_sequences, speculative_sequences], axis=1)
   found = []
   for index in np.flatnonzero(np.any(both[:, 0] != both[:, 1], axis=1)):
-    rows = [Row(decoder, request, int(index), way) for way in (False, True)]
+    rows = [Row(decoder, batch, int(index), way) for way in (False, True)]
     found.append(explain_row(*rows, both[index]))
   return found
 
@@ -136,11 +136,11 @@ def explain_sample(
   tokens = sequences[:, position].tolist()
   logits = path_logits(first, second, sequences[0], position)
   probs = np.asarray(
-      _standardize(jnp.asarray(logits, jnp.float32), first.request.sampling),
+      _standardize(jnp.asarray(logits, jnp.float32), first.batch.sampling),
       np.float64,
   )
   uniform = _uniform(first, position)
-  is_gumbel = isinstance(first.request.rule, coupled.CoupledGumbel)
+  is_gumbel = isinstance(first.batch.rule, coupled.CoupledGumbel)
   find = _by_gumbel if is_gumbel else _by_inverse_cdf
   margin, path_difference = find(tokens, probs, uniform)
   return Difference(
@@ -185,9 +185,9 @@ def _uniform(row: Row, position: int) -> tuple[float, float]:
 
   A draw picks a block of tokens by the first and a token in it by the second.
   """
-  request = row.request
+  batch = row.batch
   keys = state_lib.row_keys(
-      request.seed, request.example_ids, row.decoder.options.num_decodes
+      batch.seed, batch.example_ids, row.decoder.options.num_decodes
   )
   # Each call writes one token and has one uniform.
   key, call = keys[row.index : row.index + 1], jnp.full((1,), position)
@@ -291,10 +291,10 @@ _start = jax.jit(
 _decode = jax.jit(lambda model, *given: model.decode(*given), static_argnums=0)
 
 
-def repeat_row(row: Row) -> requests_lib.Request:
-  """Return a request of the same shape with one row's input in all places."""
+def repeat_row(row: Row) -> input_batch.InputBatch:
+  """Return a batch of the same shape with one row's input in all places."""
   example = row.index // row.decoder.options.num_decodes
   repeat = lambda x: jnp.broadcast_to(x[example], x.shape)
   names = 'inputs', 'hints', 'features'
-  found = {name: getattr(row.request, name) for name in names}
-  return row.request.replace(**jax.tree.map(repeat, found))
+  found = {name: getattr(row.batch, name) for name in names}
+  return row.batch.replace(**jax.tree.map(repeat, found))

@@ -12,7 +12,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
@@ -39,18 +39,18 @@ class Operations:
 
 
 def count(
-    decoder: token_decoder.TokenDecoder, request: requests_lib.Request
+    decoder: token_decoder.TokenDecoder, batch: input_batch.InputBatch
 ) -> Operations:
-  """Count the operations of decoding batches like the request."""
+  """Count the operations of decoding batches of the shape of one."""
   options = decoder.options
-  rows = len(request.limits) * options.num_decodes
+  rows = len(batch.limits) * options.num_decodes
   slots = state_lib.cache_slots(options.max_tokens, options.gamma)
   arguments, started = start(
-      decoder.target_model, decoder.target.params, request.inputs, rows, slots
+      decoder.target_model, decoder.target.params, batch.inputs, rows, slots
   )
   context = contracts.Context(
-      request.inputs,
-      request.hints,
+      batch.inputs,
+      batch.hints,
       started.view(arguments[0]),
       started.features,
   )

@@ -15,7 +15,7 @@ import jax
 from jax import lax
 import jax.numpy as jnp
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import nothing
 from speculative_t5x.research.measurement import acceptance
@@ -78,9 +78,9 @@ class PartPrograms:
     self._drafts = jax.jit(self._draft_loop, static_argnums=0)
 
   def bind(
-      self, request: requests_lib.Request, num_steps: int = MAX_STEPS
+      self, examples: input_batch.InputBatch, num_steps: int = MAX_STEPS
   ) -> dict[str, Callable[[], object]]:
-    """Return the programs for batches like the request, without arguments.
+    """Return the programs for batches like the examples, without arguments.
 
     Returns:
       Loops of `num_steps` steps, no number of which compiles again: `t1`,
@@ -92,10 +92,10 @@ class PartPrograms:
     gamma, count = self.decoder.options.gamma, jnp.int32(num_steps)
     draft = self.decoder.loaded_drafter.params
     params = self.decoder.target.params
-    shared = params, request, self._uniforms(request)
+    shared = params, examples, self._uniforms(examples)
     # The loops share what is large where they can.
-    batch, state = call = self._begin(params, draft, request)
-    plain_batch, plain_state = self._begin_plain(params, request)
+    batch, state = call = self._begin(params, draft, examples)
+    plain_batch, plain_state = self._begin_plain(params, examples)
     plain = plain_batch.replace(memory=batch.memory), plain_state
     verify = batch.replace(draft_memory=None), state.replace(draft_state=None)
     bind = functools.partial
@@ -116,7 +116,7 @@ class PartPrograms:
     }
 
   def bind_encoders(
-      self, request: requests_lib.Request
+      self, examples: input_batch.InputBatch
   ) -> dict[str, Callable[[], object]]:
     """Return the programs that read the inputs of a batch, without arguments.
 
@@ -125,12 +125,12 @@ class PartPrograms:
     """
     target = self.decoder.target.params
     draft = self.decoder.loaded_drafter.params
-    start = functools.partial(self._start_target, target, request)
+    start = functools.partial(self._start_target, target, examples)
     # A run that is still under way would be timed with the next one.
     started = jax.block_until_ready(start())
     context = contracts.Context(
-        request.inputs,
-        request.hints,
+        examples.inputs,
+        examples.hints,
         started.view(target),
         started.features,
     )
@@ -139,18 +139,20 @@ class PartPrograms:
         'encoder_draft': functools.partial(self._init_draft, draft, context),
     }
 
-  def lower_verify(self, request: requests_lib.Request) -> jax.stages.Lowered:
-    """Lower the loop `t_verify` of a request of shapes, for absent devices."""
+  def lower_verify(
+      self, examples: input_batch.InputBatch
+  ) -> jax.stages.Lowered:
+    """Lower the loop `t_verify` of examples of shapes, for absent devices."""
     params = self.decoder.target.params
     with self.decoder.scope():
-      table = jax.eval_shape(lambda: self._uniforms(request))
+      table = jax.eval_shape(lambda: self._uniforms(examples))
       begin = functools.partial(self._begin_with, self._constant)
-      began = jax.eval_shape(begin, params, None, request)
+      began = jax.eval_shape(begin, params, None, examples)
       count = jax.ShapeDtypeStruct((), jnp.int32)
-      return self._verify.lower(count, (params, request, table), None, *began)
+      return self._verify.lower(count, (params, examples, table), None, *began)
 
-  def _num_rows(self, request: requests_lib.Request) -> int:
-    return request.limits.shape[0] * self.decoder.options.num_decodes
+  def _num_rows(self, examples: input_batch.InputBatch) -> int:
+    return examples.limits.shape[0] * self.decoder.options.num_decodes
 
   @property
   def _position(self) -> int:
@@ -162,33 +164,33 @@ class PartPrograms:
     options = self.decoder.options
     return state_lib.cache_slots(options.max_tokens, options.gamma)
 
-  def _setup(self, drafter, params, draft_params, request) -> state_lib.Setup:
+  def _setup(self, drafter, params, draft_params, examples) -> state_lib.Setup:
     return state_lib.Setup(
         self.decoder.target_model,
         params,
         drafter,
         draft_params,
-        request.rule,
+        examples.rule,
         # Not that of the decoder, which might want other lengths than timed.
         draft_length.Fixed(),
     )
 
-  def _begin_with(self, drafter, params, draft_params, request):
-    count = self._num_rows(request)
-    keys = state_lib.row_keys(request.seed, jnp.zeros((count,), int))
+  def _begin_with(self, drafter, params, draft_params, examples):
+    count = self._num_rows(examples)
+    keys = state_lib.row_keys(examples.seed, jnp.zeros((count,), int))
     return state_lib.begin(
-        self._setup(drafter, params, draft_params, request),
-        request.inputs,
+        self._setup(drafter, params, draft_params, examples),
+        examples.inputs,
         keys,
         jnp.full((count,), self.decoder.options.max_tokens, jnp.int32),
-        request.sampling,
-        request.draft_sampling,
+        examples.sampling,
+        examples.draft_sampling,
         length=self.decoder.options.max_tokens,
-        hints=request.hints,
+        hints=examples.hints,
     )
 
-  def _begin_without_memory(self, params, request):
-    batch, state = self._begin_with(nothing.Nothing(), params, None, request)
+  def _begin_without_memory(self, params, examples):
+    batch, state = self._begin_with(nothing.Nothing(), params, None, examples)
     return batch.replace(memory=None), state
 
   def _jit_loop(self, drafter: contracts.Drafter) -> Callable:
@@ -197,8 +199,8 @@ class PartPrograms:
     length = self.decoder.options.max_tokens
 
     def steps(num_steps, shared, draft_params, batch, state):
-      params, request, table = shared
-      setup = self._setup(drafter, params, draft_params, request)
+      params, examples, table = shared
+      setup = self._setup(drafter, params, draft_params, examples)
       count = setup.noise.num_uniforms
 
       def body(i, state):
@@ -216,13 +218,13 @@ class PartPrograms:
 
     return jax.jit(steps)
 
-  def _read_by_target(self, params, request) -> contracts.Started:
+  def _read_by_target(self, params, examples) -> contracts.Started:
     return self.decoder.target_model.start(
         params,
-        request.inputs,
-        self._num_rows(request),
+        examples.inputs,
+        self._num_rows(examples),
         self._slots,
-        request.features,
+        examples.features,
     )
 
   def _read_by_drafter(
@@ -237,18 +239,18 @@ class PartPrograms:
       self, gamma: int, num_steps, shared, draft_params, batch, state
   ):
     """Make drafts of gamma tokens, each after the same number of tokens."""
-    params, request, table = shared
+    params, examples, table = shared
     drafter = self.decoder.make_drafter(gamma)
     length = self.decoder.options.max_tokens
     width = min(gamma, length)
-    draw = noise.of(request.rule, drafter).draw
+    draw = noise.of(examples.rule, drafter).draw
 
     def body(i, carry):
       state, cache, sequences = carry
       view = acceptance.view_at(
           self._position,
           drafter,
-          request,
+          examples,
           sequences,
           batch.view(params, cache),
           table[i % length][:, : drafter.num_uniforms],
@@ -263,17 +265,17 @@ class PartPrograms:
       tokens = draft.tokens[:, :width]
       return state, cache, sequences.at[:, :width].set(tokens)
 
-    shape = self._num_rows(request), length
+    shape = self._num_rows(examples), length
     sequences = jnp.full(shape, _TOKEN, jnp.int32)
     carry = state.draft_state, state.target_cache, sequences
     state, _, sequences = lax.fori_loop(0, num_steps, body, carry)
     return state, sequences
 
-  def _uniforms(self, request: requests_lib.Request) -> jax.Array:
+  def _uniforms(self, examples: input_batch.InputBatch) -> jax.Array:
     """Return uniforms for each part, [calls, rows, the most per call, 2]."""
     decoder = self.decoder
     gamma = max(decoder.options.gamma, 2)  # `drafts` makes two at least
     drafter = decoder.make_drafter(gamma)
     count = drafter.num_uniforms + gamma + 1
-    shape = (decoder.options.max_tokens, self._num_rows(request), count, 2)
+    shape = (decoder.options.max_tokens, self._num_rows(examples), count, 2)
     return jax.random.bits(jax.random.key(0), shape, jnp.uint32)

@@ -9,7 +9,7 @@ import time
 import jax
 import numpy as np
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
 
@@ -32,31 +32,31 @@ class Parts:
   def __init__(
       self,
       programs: part_programs.PartPrograms,
-      request: requests_lib.Request,
+      batch: input_batch.InputBatch,
   ):
     """Run each part once, on a batch of the shape to decode, to compile it."""
     self._decoder = programs.decoder
     self._bind_encoders = programs.bind_encoders
-    request = self._decoder.place(request)
+    batch = self._decoder.place(batch)
     with self._decoder.scope():
-      single = programs.bind(request, 1)
-      encoders = self._bind_encoders(request)
+      single = programs.bind(batch, 1)
+      encoders = self._bind_encoders(batch)
       for program in (*encoders.values(), *single.values()):
         jax.block_until_ready(program())
       wanted = math.ceil(_LOOP_S / seconds(single['t1']))
       most = part_programs.MAX_STEPS
       self.num_steps = min(max(wanted, _MIN_STEPS), most)
-      self._programs = programs.bind(request, self.num_steps)
+      self._programs = programs.bind(batch, self.num_steps)
     names = (*encoders, *self._programs, 't_draft')
     self.seconds: dict[str, list[float]] = {
         name: [] for name in names if name != 'drafts'
     }
 
-  def time_encoders(self, request: requests_lib.Request) -> None:
+  def time_encoders(self, batch: input_batch.InputBatch) -> None:
     """Time what reads the inputs of a batch, once."""
-    request = self._decoder.place(request)
+    batch = self._decoder.place(batch)
     with self._decoder.scope():
-      for name, program in self._bind_encoders(request).items():
+      for name, program in self._bind_encoders(batch).items():
         self.seconds[name].append(seconds(program))
 
   def time_round(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import dataclasses
 import math
 
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
@@ -63,17 +64,24 @@ def measure(
   arguments.check_gammas(gammas, decoder.tokens.options.max_tokens)
   options = {'sampling': sampling, 'seed': seed, 'rule': rule}
   made = [
-      decoder.make_request([text], example_ids=[number], **options)
+      decoder.make_batch([text], example_ids=[number], **options)
       for number, text in enumerate(texts)
   ]
-  requests = [decoder.tokens.place(request) for request, _ in made]
-  written = acceptance.write(decoder.tokens, requests, math.inf)
+  rows = [row for _, (row,) in made]
+  batches = [decoder.tokens.place(batch) for batch, _ in made]
+  written = acceptance.write(
+      decoder.tokens,
+      [row.request for row in rows],
+      request_lib.Settings(**options),
+      math.inf,
+      batch_size=1,
+  )
   scored = acceptance.collect(decoder.tokens, written)
   settings = provenance.new_record(
       'walltime',
       num_examples=len(texts),
-      truncated_inputs=sum(row.is_truncated for _, (row,) in made),
-      unknown_inputs=sum(row.is_unknown for _, (row,) in made),
+      truncated_inputs=sum(row.is_truncated for row in rows),
+      unknown_inputs=sum(row.is_unknown for row in rows),
       seed=seed,
       batch_size=1,
       inputs_length=decoder.options.inputs_length,
@@ -87,12 +95,12 @@ def measure(
     described = provenance.describe_decoding(tokens, rule, sampling)
     record, plain, speculative = walltimes.measure(
         part_programs.PartPrograms(tokens),
-        requests,
+        batches,
         dataclasses.replace(settings, **described),
         f'gamma {gamma}',
     )
     record = walltimes.add_alpha(record, record.alpha, rule)
-    counted = greedy.compare(tokens, requests, plain, speculative)
+    counted = greedy.compare(tokens, batches, plain, speculative)
     records.append(dataclasses.replace(record, greedy=counted))
   greedy.check(records)
   return records

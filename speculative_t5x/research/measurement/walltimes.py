@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from speculative_t5x.decoder import counts
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
@@ -37,8 +37,8 @@ OWN_BYTES = read_floor.MAX_BYTES  # that measuring takes at most
 _MAX_STEP_DIFFERENCE = 0.03
 
 
-# Decodes a request in a way of its own.
-Way = Callable[[requests_lib.Request], token_decoder.Decoded]
+# Decodes examples in a way of its own.
+Way = Callable[[input_batch.InputBatch], token_decoder.Decoded]
 
 
 class Reference(Protocol):
@@ -53,7 +53,7 @@ class Reference(Protocol):
 
 def measure(
     programs: part_programs.PartPrograms,
-    batches: list[requests_lib.Request],
+    batches: list[input_batch.InputBatch],
     settings: run_record.RunRecord,
     name: str,
     reference: Way | None = None,
@@ -68,11 +68,11 @@ def measure(
     The record, without alpha and quality; the plain and the speculative run.
   """
   progress.say(f'{name}: compiling the parts')
-  decoder, request = programs.decoder, batches[0]
-  rows = len(request.limits) * decoder.options.num_decodes
-  parts = step_times.Parts(programs, request)
+  decoder, examples = programs.decoder, batches[0]
+  rows = len(examples.limits) * decoder.options.num_decodes
+  parts = step_times.Parts(programs, examples)
   reader = read_floor.Reader(
-      read_floor.step_bytes(decoder, rows, request.inputs.shape[1])
+      read_floor.step_bytes(decoder, rows, examples.inputs.shape[1])
   )
   places = np.linspace(0, len(batches) - 1, settings.rounds).round().astype(int)
 
@@ -104,7 +104,7 @@ def measure(
   # Then the counts tell how many draft tokens each block could have.
   is_single = decoder.options.policy.is_constant and rows == 1
   record = _add_bound(record, plain, speculative, windows, is_single)
-  record = _add_programs(record, decoder, request, speculative)
+  record = _add_programs(record, decoder, examples, speculative)
   for other in others:
     record = _add_reference(record, other, plain, speculative)
   return record, plain, speculative
@@ -296,11 +296,11 @@ def _warnings(step_ratio: float) -> tuple[str, ...]:
 def _add_programs(
     record: run_record.RunRecord,
     decoder: token_decoder.TokenDecoder,
-    request: requests_lib.Request,
+    examples: input_batch.InputBatch,
     speculative: interleaved.Run,
 ) -> run_record.RunRecord:
   """Return a record with the operations and the memory of the programs."""
-  counted = operations.count(decoder, request)
+  counted = operations.count(decoder, examples)
   factor = None
   # With several widths, the operations of the run are not known.
   if len(speculative.decoded[0].calls_by_width) == 1:
@@ -310,8 +310,8 @@ def _add_programs(
   return dataclasses.replace(
       record,
       peak_memory_bytes=run_record.BothRuns(
-          _peak_bytes(decoder.compile_plain(request)),
-          _peak_bytes(decoder.compile_speculative(request)),
+          _peak_bytes(decoder.compile_plain(examples)),
+          _peak_bytes(decoder.compile_speculative(examples)),
       ),
       ops_coefficient=counted.ops_coefficient,
       operations_factor=factor,

@@ -132,21 +132,21 @@ def measure(
     ValueError: for gammas that are not whole numbers of at least 1.
   """
   gammas = arguments.several_counts('gammas', gammas)
-  request, _ = decoder.make_request([text])
+  batch, _ = decoder.make_batch([text])
   drafter = decoder.tokens.loaded_drafter
   decoders = [decoder.tokens.with_drafter(drafter, g) for g in gammas]
   all_parts = [
-      step_times.Parts(part_programs.PartPrograms(each), request)
+      step_times.Parts(part_programs.PartPrograms(each), batch)
       for each in decoders
   ]
   ways = [decoders[0].plain, *(each.speculative for each in decoders)]
-  num_steps = [int(way(request).num_steps) for way in ways]
+  num_steps = [int(way(batch).num_steps) for way in ways]
   seconds = []
   for _ in range(rounds):
     for parts in all_parts:
-      parts.time_encoders(request)
+      parts.time_encoders(batch)
       parts.time_round()
-    seconds.append([step_times.seconds(lambda w=w: w(request)) for w in ways])
+    seconds.append([step_times.seconds(lambda w=w: w(batch)) for w in ways])
   walltimes_ms = (np.median(seconds, axis=0) * 1e3).tolist()
   times = [parts.times() for parts in all_parts]
   rows = [plain_row(times[0], num_steps[0], walltimes_ms[0])]

@@ -18,7 +18,7 @@ from rich import style
 from rich import table
 from rich import text as text_lib
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research.reports import console as report_console
@@ -56,10 +56,10 @@ class Block:
 
 
 def blocks_of(
-    decoder: token_decoder.TokenDecoder, request: requests_lib.Request
+    decoder: token_decoder.TokenDecoder, batch: input_batch.InputBatch
 ) -> list[Block]:
-  """Decode a request and return the blocks of its first row, in order."""
-  trace = jax.device_get(decoder.traced(request))
+  """Decode a batch and return the blocks of its first row, in order."""
+  trace = jax.device_get(decoder.traced(batch))
   at_call = lambda call: jax.tree.map(lambda x: x[call, 0], trace.outcomes)
   calls = map(at_call, range(int(trace.num_steps)))
   return [_block(call) for call in calls if call.is_active]
@@ -82,10 +82,10 @@ def trace(
 ) -> 'TokenTrace':
   """Decode a text speculatively and return the report of its output.
 
-  Options are those of `TextDecoder.make_request`.
+  Options are those of `TextDecoder.make_batch`.
   """
-  request, _ = decoder.make_request([text], **options)
-  blocks = blocks_of(decoder.tokens, request)
+  batch, _ = decoder.make_batch([text], **options)
+  blocks = blocks_of(decoder.tokens, batch)
   return TokenTrace(blocks, decoder.vocabulary.id_to_piece, text)
 
 

@@ -16,7 +16,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models as models_lib
@@ -78,7 +79,7 @@ class Shapes:
     for name in ('dtype', 'seed', 'matmul_precision'):
       del values[name]
     ranges.check_settings(ranges.COUNT, **values)
-    requests_lib.check_int32('seed', self.seed)
+    request_lib.check_int32('seed', self.seed)
 
 
 def measure_pairings(
@@ -151,10 +152,10 @@ class Bench:
     """Return the settings of a pairing with both runs, without their parts."""
     decoder = self._programs(pairing.draft, pairing.gamma).decoder
     ways = decoder.plain, decoder.speculative
-    requests = self._requests(pairing)
-    with progress.Progress(name, len(requests)) as shown:
+    batches = self._batches(pairing)
+    with progress.Progress(name, len(batches)) as shown:
       runs = interleaved.Timer(ways, repeats=settings.repeats).run(
-          requests, after=shown.show
+          batches, after=shown.show
       )
     return walltimes.add_runs(settings, *runs)
 
@@ -163,8 +164,8 @@ class Bench:
   ) -> run_record.RunRecord:
     """Return the settings of a pairing with what is measured of it."""
     programs = self._programs(pairing.draft, pairing.gamma)
-    requests = self._requests(pairing)
-    record, *_ = walltimes.measure(programs, requests, settings, name)
+    batches = self._batches(pairing)
+    record, *_ = walltimes.measure(programs, batches, settings, name)
     predicted = theory.walltime_factor(pairing.alpha, pairing.gamma, record.c)
     return dataclasses.replace(record, predicted_speedup=float(predicted))
 
@@ -193,23 +194,26 @@ class Bench:
     decoder = self._plain.with_drafter(self._drafter(draft), gamma)
     return part_programs.PartPrograms(decoder)
 
-  def _requests(self, pairing: Pairing) -> list[requests_lib.Request]:
+  def _batches(self, pairing: Pairing) -> list[input_batch.InputBatch]:
     shapes = self._shapes
     shape = (shapes.num_examples, shapes.inputs_length)
     rng = np.random.default_rng(shapes.seed)
     tokens = rng.integers(
         _FIRST_TOKEN, t5_published.VOCAB_SIZE, shape, np.int32
     )
-    requests = requests_lib.Requests(
-        inputs_length=shapes.inputs_length,
-        max_tokens=shapes.targets_length,
-        batch_size=shapes.batch_size,
+    settings = request_lib.Settings(
         sampling=sampling_lib.Sampling(pairing.temperature),
+        max_tokens=shapes.targets_length,
         seed=shapes.seed,
         rule=simulated_acceptance.make_rule(pairing.alpha),
     )
-    rows = [requests_lib.Row(ids, number) for number, ids in enumerate(tokens)]
-    return list(requests.of(rows))
+    batches = input_batch.whole_batches(
+        [settings.request(ids, number) for number, ids in enumerate(tokens)],
+        settings,
+        size=shapes.batch_size,
+        inputs_length=shapes.inputs_length,
+    )
+    return list(batches)
 
   def settings(self, pairing: Pairing) -> run_record.RunRecord:
     """Return a record before anything is measured."""

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.loading import models
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
@@ -54,9 +54,9 @@ def replicated(place: topology_lib.Topology, tree: Any) -> Any:
   )
 
 
-def make_request(
+def make_batch(
     place: topology_lib.Topology, examples: int, inputs_length: int
-) -> requests_lib.Request:
+) -> input_batch.InputBatch:
   """Return an abstract batch of inputs, with its rows along the data axis."""
   by_row = place.replicated()
   if place.mesh is not None:
@@ -68,7 +68,7 @@ def make_request(
       for shape in ((examples, inputs_length), (examples,))
   )
   sampling = replicated(place, sampling_lib.GREEDY.as_arrays())
-  return requests_lib.Request(
+  return input_batch.InputBatch(
       inputs=tokens,
       example_ids=count,
       limits=count,

@@ -59,7 +59,7 @@ class Bench:
         if shapes.draft_model_parallel
         else sharding.REPLICATED
     )
-    self._request = abstract_pair.make_request(
+    self._batch = abstract_pair.make_batch(
         place, shapes.batch_size, shapes.inputs_length
     )
     # Tracing the shapes of XXL takes a second.
@@ -232,7 +232,7 @@ class Bench:
         max_tokens=self._shapes.targets_length,
     )
     return self._run(
-        name, lambda: programs.compile_decoding(make, decoder, self._request)
+        name, lambda: programs.compile_decoding(make, decoder, self._batch)
     )
 
   def _run(

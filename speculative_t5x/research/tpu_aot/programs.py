@@ -8,7 +8,7 @@ import time
 
 import jax
 
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import autoregression
 from speculative_t5x.loading import models as models_lib
@@ -35,28 +35,28 @@ class Program:
   memory: dict[str, int]
 
 
-# Compiles a loop of a decoder for a request.
+# Compiles a loop of a decoder for a batch.
 Compile = Callable[
-    [token_decoder.TokenDecoder, requests_lib.Request], jax.stages.Compiled
+    [token_decoder.TokenDecoder, input_batch.InputBatch], jax.stages.Compiled
 ]
 
 
 def compile_verify(
-    decoder: token_decoder.TokenDecoder, request: requests_lib.Request
+    decoder: token_decoder.TokenDecoder, batch: input_batch.InputBatch
 ) -> jax.stages.Compiled:
   """Compile a loop that verifies gamma given draft tokens per step."""
-  return part_programs.PartPrograms(decoder).lower_verify(request).compile()
+  return part_programs.PartPrograms(decoder).lower_verify(batch).compile()
 
 
 def compile_decoding(
     make: Compile,
     decoder: token_decoder.TokenDecoder,
-    request: requests_lib.Request,
+    batch: input_batch.InputBatch,
 ) -> Program:
   """Compile a loop of abstract models and analyse it; see `compile_loop`."""
-  shapes = _shapes(decoder, len(request.example_ids))
+  shapes = _shapes(decoder, len(batch.example_ids))
   gamma = decoder.options.gamma
-  return compile_loop(lambda: make(decoder, request), shapes, gamma)
+  return compile_loop(lambda: make(decoder, batch), shapes, gamma)
 
 
 def compile_loop(

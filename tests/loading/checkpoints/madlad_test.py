@@ -85,7 +85,7 @@ class TestDecoding:
     decoder = token_decoder.TokenDecoder(
         model, model, gamma=3, max_tokens=12, matmul_precision='highest'
     )
-    (request,) = tiny.requests(INPUTS, length=12)
+    (request,) = tiny.batches(INPUTS, length=12)
     decoded = jax.device_get(getattr(decoder, way)(request))
     np.testing.assert_array_equal(
         decoded.sequences, batching.pad(OUTPUTS, 12, IDS.padding)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -40,8 +41,8 @@ def decoder() -> token_decoder.TokenDecoder:
   )
 
 
-def request(seed=0, sampling=SAMPLED, draft_sampling=None, limits=LENGTH):
-  (made,) = tiny.requests(
+def batch(seed=0, sampling=SAMPLED, draft_sampling=None, limits=LENGTH):
+  (made,) = tiny.batches(
       INPUTS,
       length=LENGTH,
       seed=seed,
@@ -54,15 +55,16 @@ def request(seed=0, sampling=SAMPLED, draft_sampling=None, limits=LENGTH):
 
 def plain_texts(**options):
   """Return the plain outputs of the target, and their scores."""
-  asked = request(**options)
+  asked = batch(**options)
   decoded = jax.device_get(decoder().plain(asked))
-  return decoded, acceptance.score(decoder(), asked, decoded)
+  written = acceptance.Written(asked, decoded.sequences, decoded.num_tokens)
+  return decoded, acceptance.score(decoder(), written)
 
 
 def distributions_of(noise, sequences, sampling):
   """Return the distribution of each token of a tiny model, teacher-forced."""
   params = tiny.params(CONFIG, noise=noise)
-  logits = tiny.teacher_forced(CONFIG, params, request().inputs, sequences)
+  logits = tiny.teacher_forced(CONFIG, params, batch().inputs, sequences)
   return np.asarray(sampling_lib.standardize(logits, sampling))
 
 
@@ -121,7 +123,7 @@ def calls_given(is_accepted, gamma):
 
 @pytest.mark.parametrize('gamma', [GAMMA, OTHER_GAMMA])
 def test_scores_predict_the_calls_of_the_loop(gamma):
-  asked = request(sampling=sampling_lib.GREEDY)
+  asked = batch(sampling=sampling_lib.GREEDY)
   written, texts = plain_texts(sampling=sampling_lib.GREEDY)
   other = decoder().with_drafter(decoder().loaded_drafter, gamma)
   found = jax.device_get(other.speculative(asked))
@@ -132,17 +134,17 @@ def test_scores_predict_the_calls_of_the_loop(gamma):
 
 
 def test_collecting_stops_after_enough_tokens():
-  asked = []
-
-  def requests():
-    for seed in range(10):
-      asked.append(seed)
-      yield request(seed=seed)
-
+  settings = request_lib.Settings(max_tokens=LENGTH, sampling=SAMPLED)
+  requests = (
+      settings.request(row, number)
+      for number, row in enumerate(INPUTS.tolist() * 10)
+  )
   first = sum(len(t.betas) for t in plain_texts()[1])
-  written = acceptance.write(decoder(), requests(), first + 1)
+  written = acceptance.write(
+      decoder(), requests, settings, first + 1, batch_size=ROWS
+  )
   found = acceptance.collect(decoder(), written)
-  # Batches are complete, and no unneeded batch is decoded.
-  assert asked == [0, 1]
+  # Batches are complete, and no unneeded batch is scored.
+  assert len(written) == 2
   assert len(found) == 2 * ROWS
   np.testing.assert_array_equal(found[0].betas, plain_texts()[1][0].betas)

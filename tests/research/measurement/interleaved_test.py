@@ -17,7 +17,7 @@ from tests import tiny
 
 def _requests(count, batch_size):
   rows = np.arange(1, count * 3 + 1).reshape(count, 3)
-  return tiny.requests(rows, batch_size, length=7)
+  return tiny.batches(rows, batch_size, length=7)
 
 
 def _run_of(seconds):

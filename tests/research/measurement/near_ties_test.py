@@ -28,7 +28,7 @@ def decoder(**options):
 
 
 def request():
-  return tiny.requests(tiny.encoder_tokens(BATCH, 9), length=LENGTH)[0]
+  return tiny.batches(tiny.encoder_tokens(BATCH, 9), length=LENGTH)[0]
 
 
 def sequences():

@@ -44,7 +44,7 @@ def _count(rows=1, num_decodes=1, drafter=None) -> operations.Operations:
       num_decodes=num_decodes,
   )
   inputs = np.ones((rows, INPUTS_LENGTH), np.int32)
-  return operations.count(decoder, *tiny.requests(inputs, length=LENGTH))
+  return operations.count(decoder, *tiny.batches(inputs, length=LENGTH))
 
 
 def by_hand(

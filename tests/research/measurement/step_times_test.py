@@ -62,7 +62,7 @@ def programs_of(rows, gamma):
       dataclasses.replace(decoder.loaded_drafter, make=make_counted), gamma
   )
   decoder.target_model = _Counted(target, 'target', calls)
-  (request,) = tiny.requests(
+  (request,) = tiny.batches(
       tiny.encoder_tokens(rows, 9),
       length=LENGTH,
       sampling=sampling.Sampling(1.0),

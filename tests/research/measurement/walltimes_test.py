@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures('unchecked_types')
 
 
 def batches(temperature, seed):
-  return tiny.requests(
+  return tiny.batches(
       np.asarray(tiny.encoder_tokens(EXAMPLES, 9)),
       BATCH_SIZE,
       length=LENGTH,

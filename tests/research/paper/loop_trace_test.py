@@ -98,7 +98,7 @@ def test_walltimes_are_medians(monkeypatch, capsys):
       with_drafter=lambda *_: tokens,
   )
   decoder = types.SimpleNamespace(
-      tokens=tokens, make_request=lambda texts: (texts, 0)
+      tokens=tokens, make_batch=lambda texts: (texts, 0)
   )
   spans = {20: iter([1.0, 2.0, 9.0]), 8: iter([7.0, 4.0, 5.0])}
   times = part_sums.StepTimes(0.0, 0.0, 100.0, 700.0, 10.0, 10.0)

@@ -26,7 +26,7 @@ def decoder() -> token_decoder.TokenDecoder:
 
 
 def request(first, temperature, seed):
-  (made,) = tiny.requests(
+  (made,) = tiny.batches(
       tiny.encoder_tokens(12, 9)[first : first + ROWS],
       length=LENGTH - 1,
       example_ids=range(first, first + ROWS),

@@ -42,7 +42,7 @@ def decoder() -> token_decoder.TokenDecoder:
 
 
 def decode(alpha, seed=0, temperature=1.0) -> token_decoder.Decoded:
-  (request,) = tiny.requests(
+  (request,) = tiny.batches(
       tiny.encoder_tokens(ROWS, 9), length=LENGTH, seed=seed,
       sampling=sampling_lib.Sampling(temperature),
       rule=simulated_acceptance.make_rule(alpha),

@@ -61,8 +61,8 @@ def _compile(
       gamma=GAMMA,
       max_tokens=LENGTH,
   )
-  request = abstract_pair.make_request(place, batch, INPUTS_LENGTH)
-  return programs.compile_decoding(make, decoder, request)
+  batch = abstract_pair.make_batch(place, batch, INPUTS_LENGTH)
+  return programs.compile_decoding(make, decoder, batch)
 
 
 _compile_loop = functools.partial(
@@ -134,9 +134,9 @@ def test_memory_of_scoring_whole_texts():
       gamma=1,
       max_tokens=length,
   )
-  request = abstract_pair.make_request(place, rows, INPUTS_LENGTH)
+  batch = abstract_pair.make_batch(place, rows, INPUTS_LENGTH)
   texts = jax.ShapeDtypeStruct(
-      (rows, length), jnp.int32, sharding=request.inputs.sharding
+      (rows, length), jnp.int32, sharding=batch.inputs.sharding
   )
   with decoder.scope():
     compiled = acceptance._read_along.lower(
@@ -144,7 +144,7 @@ def test_memory_of_scoring_whole_texts():
         decoder.make_drafter(1),
         decoder.target.params,
         decoder.loaded_drafter.params,
-        request,
+        batch,
         texts,
     ).compile()
   stats = compiled.memory_analysis()
@@ -172,8 +172,8 @@ def test_drafts_of_changing_length_copy_no_cache():
       max_tokens=length,
       policy=schedule.Schedule((GAMMA, 1)),
   )
-  request = abstract_pair.make_request(place, 1, INPUTS_LENGTH)
-  program = hlo.parse(decoder.compile_speculative(request).as_text())
+  batch = abstract_pair.make_batch(place, 1, INPUTS_LENGTH)
+  program = hlo.parse(decoder.compile_speculative(batch).as_text())
   slots = state.cache_slots(length, GAMMA)
   shapes = reading.Shapes(
       [(x.num_heads, x.head_dim, slots) for x in (TARGET, draft)], [], -1

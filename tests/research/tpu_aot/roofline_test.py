@@ -122,11 +122,11 @@ def test_models_on_a_mesh():
 
 
 def test_rows_of_a_request_are_partitioned():
-  request = abstract_pair.make_request(_here(2, 2), 4, 12)
-  tokens = request.inputs
+  batch = abstract_pair.make_batch(_here(2, 2), 4, 12)
+  tokens = batch.inputs
   assert tokens.sharding.shard_shape(tokens.shape) == (2, 12)
-  assert request.limits.sharding.shard_shape((4,)) == (2,)
-  assert request.seed.sharding.is_fully_replicated
+  assert batch.limits.sharding.shard_shape((4,)) == (2,)
+  assert batch.seed.sharding.is_fully_replicated
 
 
 @pytest.mark.parametrize('name', chips.CHIPS)

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests for requests, the rows that they are made of, and their hints."""
+"""Tests for batches of requests, and their hints."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +8,8 @@ import pytest
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints
-from speculative_t5x.decoder import requests as requests_lib
+from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.rules import block
 from speculative_t5x.speculation import contracts
@@ -17,11 +18,11 @@ from speculative_t5x.tasks import bulletins
 from tests import tiny
 
 
-class TestRequests:
+class TestWholeBatches:
 
   def test_rows_that_fill_a_batch_are_padding(self):
     rows = [[5, 6, 1], [7, 1], [9, 8, 7, 1]]
-    first, last = tiny.requests(rows, 2, length=5, example_ids=[7, 8, 9])
+    first, last = tiny.batches(rows, 2, length=5, example_ids=[7, 8, 9])
     assert first.inputs.tolist() == [[5, 6, 1, -1], [7, 1, -1, -1]]
     assert last.inputs.tolist() == [[9, 8, 7, 1], [-1, -1, -1, -1]]
     assert first.limits.tolist() == [5, 5]
@@ -30,42 +31,43 @@ class TestRequests:
     assert last.example_ids.tolist() == [9, 0]
 
   def test_a_row_that_is_not_decoded(self):
-    made = requests_lib.Requests(inputs_length=2, max_tokens=5, batch_size=2)
-    rows = [requests_lib.Row([], 3, is_decoded=False)]
-    (request,) = made.of([*rows, requests_lib.Row([4, 1], 5)])
-    assert request.limits.tolist() == [0, 5]
+    settings = request_lib.Settings(max_tokens=5)
+    (batch,) = input_batch.whole_batches(
+        [None, settings.request([4, 1], 5)], settings, size=2, inputs_length=2
+    )
+    assert batch.limits.tolist() == [0, 5]
 
   def test_hints_follow_their_examples(self):
     rows = [[3, 1]] * 3
     hints = [[[3, 4]], [], [[6], [7]]]
-    first, last = tiny.requests(rows, 2, length=5, hints=hints)
+    first, last = tiny.batches(rows, 2, length=5, hints=hints)
     assert first.hints.shape == last.hints.shape
     assert first.hints[:, :2].tolist() == [[3, 4], [-1, -1]]
     assert last.hints[:, :3].tolist() == [[6, -1, 7], [-1, -1, -1]]
-    assert requests_lib.hints_of(last) == [[[6], [7]], []]
+    assert last.hint_ids() == [[[6], [7]], []]
 
   def test_example_ids_keep_all_bits(self):
     ids = [-5, 2**24 + 1, -(2**31)]
-    (request,) = tiny.requests([[1]] * 3, length=1, example_ids=ids)
-    assert request.example_ids.dtype == jnp.int32
-    assert request.example_ids.tolist() == ids
+    (batch,) = tiny.batches([[1]] * 3, length=1, example_ids=ids)
+    assert batch.example_ids.dtype == jnp.int32
+    assert batch.example_ids.tolist() == ids
 
   def test_settings(self):
     own = sampling.Sampling(0.7, top_k=3)
     drafts = sampling.Sampling(0.4, min_p=1)
     rule = block.BlockVerification()
     options = dict(length=4, sampling=own, seed=11, rule=rule)
-    (request,) = tiny.requests([[5, 1]], draft_sampling=drafts, **options)
-    assert request.sampling == own.as_arrays()
-    assert request.draft_sampling == drafts.as_arrays()
-    assert (int(request.seed), request.rule) == (11, rule)
-    (request,) = tiny.requests([[5, 1]], **options)
-    assert request.draft_sampling == own.as_arrays()
+    (batch,) = tiny.batches([[5, 1]], draft_sampling=drafts, **options)
+    assert batch.sampling == own.as_arrays()
+    assert batch.draft_sampling == drafts.as_arrays()
+    assert (int(batch.seed), batch.rule) == (11, rule)
+    (batch,) = tiny.batches([[5, 1]], **options)
+    assert batch.draft_sampling == own.as_arrays()
 
   def test_any_integer_is_an_example_id(self):
     for each in (np.int64(-(2**31)), jnp.int32(3)):
-      row = requests_lib.make_row('an input', [2, 1], each)
-      assert int(row.example_id) == each
+      (batch,) = tiny.batches([[2, 1]], length=1, example_ids=[each])
+      assert batch.example_ids.tolist() == [each]
 
 
 def test_padding():

@@ -1,0 +1,149 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that are read at once, as arrays.
+
+Legend: examples, inputs_length.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
+
+
+@struct.dataclass
+class InputBatch:
+  """A batch to decode. New values do not recompile, new shapes do.
+
+  Attributes:
+    inputs: [examples, inputs_length] int32, with
+      `contracts.NO_TOKEN` behind the tokens of a row.
+    example_ids: [examples] int32. Up to rounding, a row's sample depends on
+      seed, example id and decode number alone, whatever else is in the batch.
+    limits: [examples] int32, most tokens of each output, at most the decoder's
+      length; 0 for an example that only pads the batch.
+    seed: int32, a scalar or [examples].
+    sampling: Sampling of the target, which the outputs follow; scalars or
+      [examples].
+    draft_sampling: Likewise, of the drafter.
+    rule: Decides which draft tokens are accepted. Only a rule that
+      `is_lossless` keeps the distribution of the outputs.
+    hints: [examples, any] int32, see `contracts.Context`; None without hints.
+    features: [examples, inputs_length, embed], the output of the target's
+      encoder for these tokens (`TokenDecoder.encode`), so that it does not run
+      again; None to run it.
+    rule_class: Class of `rule`, set from it.
+  """
+
+  inputs: jax.Array
+  example_ids: jax.Array
+  limits: jax.Array
+  seed: jax.Array
+  sampling: sampling_lib.Sampling
+  draft_sampling: sampling_lib.Sampling
+  rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE
+  hints: jax.Array | None = None
+  features: jax.Array | None = None
+  rule_class: type | None = struct.field(pytree_node=False, default=None)
+
+  def __post_init__(self):
+    # JAX 0.10.2 compares registered dataclasses by their fields and not by
+    # their class: `jax.jit` may run the program of another rule whose fields
+    # are alike. As a static field, the class is compared.
+    object.__setattr__(self, 'rule_class', type(self.rule))
+
+  def hint_ids(self) -> list[list[list[int]]]:
+    """Return the token ids of the hints of each example."""
+    if self.hints is None:
+      return [[] for _ in self.example_ids]
+    return hints_lib.unstack(np.asarray(self.hints))
+
+
+class Shape(NamedTuple):
+  """Sizes that are compiled in.
+
+  Attributes:
+    examples: Inputs that are read at once.
+    inputs_length: Tokens per input.
+    hints_length: Tokens of the hints of an input; 0 for none.
+  """
+
+  examples: int
+  inputs_length: int
+  hints_length: int = 0
+
+
+def stack(
+    requests: Sequence[request_lib.Request | None],
+    shape: Shape,
+    rule: contracts.Rule | contracts.CoupledRule,
+) -> InputBatch:
+  """Return a batch of requests, in which each has a sampling of its own.
+
+  Args:
+    requests: Tokenized, no more than the shape has; None for an example that is
+      not decoded.
+    shape: Shape of the batch. What fills it is not decoded.
+    rule: Decides which draft tokens are accepted.
+  """
+  filled = [*requests, *[None] * (shape.examples - len(requests))]
+  of_each = lambda name, filler: [
+      filler if each is None else getattr(each, name) for each in filled
+  ]
+  column = lambda name: np.array(of_each(name, 0), np.int32)
+  sampling = of_each('sampling', sampling_lib.GREEDY)
+  own = of_each('draft_sampling', None)
+  draft_sampling = [x or y for x, y in zip(own, sampling, strict=True)]
+  hints = None
+  if shape.hints_length:
+    stacked = hints_lib.stack(of_each('hints', ()), shape.hints_length)
+    hints = stacked[:, : hints_lib.width(shape.hints_length)]
+  return InputBatch(
+      batching.pad(of_each('inputs', ()), shape.inputs_length),
+      column('example_id'),
+      column('max_tokens'),
+      column('seed'),
+      sampling_lib.stack(sampling),
+      sampling_lib.stack(draft_sampling),
+      rule,
+      hints,
+  )
+
+
+def whole_batches(
+    requests: Sequence[request_lib.Request | None],
+    settings: request_lib.Settings,
+    *,
+    size: int,
+    inputs_length: int,
+) -> Iterator[InputBatch]:
+  """Yield requests in batches of one shape, each to be decoded as a whole.
+
+  Args:
+    requests: As in `stack`, made by the settings. All batches have hints if one
+      of them has.
+    settings: Are the same for all rows, and therefore scalars of the batches.
+    size: Examples per batch.
+    inputs_length: Tokens per input; longer ones are cut.
+  """
+  hints = hints_lib.stack([each.hints or () for each in requests if each])
+  hints_length = 0 if hints is None else hints.shape[1]
+  shape = Shape(size, inputs_length, hints_length)
+  draft_sampling = settings.draft_sampling or settings.sampling
+  for part in batching.parts(requests, size):
+    batch = stack(part, shape, settings.rule).replace(
+        seed=np.int32(settings.seed),
+        sampling=settings.sampling.as_arrays(),
+        draft_sampling=draft_sampling.as_arrays(),
+    )
+    yield jax.tree.map(jnp.asarray, batch)
