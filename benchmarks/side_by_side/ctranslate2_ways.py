@@ -26,13 +26,14 @@ def versions() -> dict[str, str]:
 
 def make_ways(case: cases.Case) -> dict[str, measuring.Way]:
   """Return CTranslate2's greedy search, which always runs its encoder."""
-  translator = _load(case.target)
+  translator = load(case.target)
   return {
       'ctranslate2': measuring.Way(functools.partial(_whole, translator), None)
   }
 
 
-def _load(target: cases.Network) -> ctranslate2.Translator:
+def load(target: cases.Network) -> ctranslate2.Translator:
+  """Return a translator with the weights, on all cores of this process."""
   with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     # In another process, because the conversion loads torch, beside whose
@@ -80,10 +81,15 @@ class _IdsAsPieces:
     return str(token_id)
 
 
+def pieces_of(tokens: np.ndarray) -> list[str]:
+  """Return the pieces of an input with padding."""
+  return [str(i) for i in tokens if i != t5.SPECIAL_IDS.padding]
+
+
 def _whole(
     translator: ctranslate2.Translator, tokens: np.ndarray
 ) -> measuring.Decode:
-  pieces = [str(i) for i in tokens if i != t5.SPECIAL_IDS.padding]
+  pieces = pieces_of(tokens)
 
   def decode() -> list[int]:
     results = translator.translate_batch(

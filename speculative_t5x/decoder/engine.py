@@ -30,6 +30,7 @@ from speculative_t5x.decoder import results
 from speculative_t5x.decoder import row_programs
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.networks import sharding
+from speculative_t5x.policies import by_load
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import noise
@@ -143,6 +144,7 @@ class Rows:
       shape: input_batch.Shape,
       rule: contracts.Rule | contracts.CoupledRule,
       answers: Answers | None,
+      load: by_load.Load | None,
       counters: Counters,
   ):
     """Begin with rows that have ended.
@@ -152,12 +154,17 @@ class Rows:
       shape: Shape of what is read at once.
       rule: Decides which draft tokens are accepted.
       answers: Adds earlier answers to what is read; None for none.
+      load: Caps drafts; None of other policies.
       counters: Are added to.
     """
     self._programs = programs
     self._shape = shape
     self._rule = rule
     self._answers = answers
+    self._load = load
+    self._cap: int | None = None
+    # Target calls and accepted draft tokens of each row at the last return.
+    self._seen: tuple[np.ndarray, np.ndarray] | None = None
     self._counters = counters
     self._run: loop.Run | None = None
     self._report: row_programs.Report | None = None
@@ -187,6 +194,9 @@ class Rows:
           places[index], decodes[index] = free.pop(0), work.num_begun
           self._places[places[index]] = work, work.num_begun
           work.num_begun += 1
+          if self._seen is not None:
+            for counted in self._seen:
+              counted[places[index]] = 0
       self._run = self._programs.admit(self._run, started, places, decodes)
       if all(work.is_begun for work in group):
         self._started.popleft()
@@ -222,14 +232,25 @@ class Rows:
     cancelled = np.array([bool(x) and x[0].is_cancelled for x in self._places])
     num_ended = self._places.count(None) + int(np.sum(cancelled))
     until = num_ended + 1 if may_refill else len(self._places)
+    arguments = self._run, cancelled, jnp.int32(until), self._rule
+    if self._load is None:
+      self._run, self._report = self._programs.advance(*arguments)
+      return
+    self._cap = self._load.choose()
+    start = time.perf_counter()
     self._run, self._report = self._programs.advance(
-        self._run, cancelled, jnp.int32(until), self._rule
+        *arguments, jnp.int32(self._cap)
     )
+    if self._load.is_measuring:  # before the host goes on, whose work disturbs
+      jax.block_until_ready(self._report)
+    self._seconds = time.perf_counter() - start
 
   def ended(self) -> Iterator[Work]:
     """Wait for the steps of `advance`; yield what has ended in them."""
     self._report = report = jax.device_get(self._report)
     num_steps = int(report.work.num_steps)
+    if self._load is not None:
+      self._learn(report, num_steps)
     self._counters.returns += 1
     self._counters.steps += num_steps
     self._counters.row_steps += num_steps * len(self._places)
@@ -252,6 +273,26 @@ class Rows:
       if work.has_ended:
         self._counters.requests += 1
         yield work
+
+  def _learn(self, report: row_programs.Report, num_steps: int) -> None:
+    """Tell the load what the last steps showed."""
+    accepted = outcome_lib.tokens_per_position(
+        report.statistics.accepted_histogram
+    )
+    counted = np.array(report.num_calls), np.array(accepted)
+    seen = self._seen or tuple(map(np.zeros_like, counted))
+    calls, accepted_at = (
+        (now - before).sum(axis=0)
+        for now, before in zip(counted, seen, strict=True)
+    )
+    self._seen = counted
+    is_timed = self._load.is_measuring and num_steps > 0
+    self._load.add(
+        self._cap,
+        int(calls),
+        accepted_at,
+        self._seconds / num_steps if is_timed else None,
+    )
 
   def tokens(self) -> Iterator[tuple[Work, int, list[int]]]:
     """Yield the tokens so far of each row that has not ended.
@@ -346,7 +387,8 @@ class Engine:
         read hints have a use for them.
       answers: Adds earlier answers behind the hints; None for none.
     Raises:
-      ValueError: for answers that are found by the encoder of another target.
+      ValueError: for answers that are found by the encoder of another target,
+        or for the policy `ByLoad` without a coupled rule.
     """
     ranges.check_settings(ranges.COUNT, rows=rows)
     tokens = decoder.tokens
@@ -363,8 +405,17 @@ class Engine:
         inputs_length,
         hints_length if tokens.reads_hints else 0,
     )
-    drafts = tokens.drafter.max_draft_tokens > 0
-    self._rule = rule if drafts else noise.plain_rule(rule)
+    gamma, policy = tokens.drafter.max_draft_tokens, tokens.options.policy
+    self._rule = rule if gamma else noise.plain_rule(rule)
+    self._load = None
+    if gamma and isinstance(policy, by_load.ByLoad):
+      if not isinstance(rule, contracts.CoupledRule):
+        raise ValueError(
+            'Under the policy ByLoad drafts depend on what else is decoded, and'
+            ' under this rule samples depend on drafts. Give a coupled rule, as'
+            ' rule=speculative_t5x.rules.Coupled().'
+        )
+      self._load = by_load.Load(gamma)
     self._answers = answers
     self._window = WINDOW * rows
     self.counters = Counters()
@@ -429,6 +480,7 @@ class Engine:
         self._shape,
         self._rule,
         self._answers,
+        self._load,
         self.counters,
     )
 

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.policies import by_load
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
@@ -126,6 +127,7 @@ class RowPrograms:
       cancelled: jax.Array,
       until: jax.Array,
       rule: Any,
+      cap: jax.Array | None = None,
   ) -> tuple[loop.Run, Report]:
     """Decode until enough rows have ended, for `MAX_STEPS` at most.
 
@@ -134,9 +136,10 @@ class RowPrograms:
       cancelled: [rows] bool, rows that end at once.
       until: int32 scalar, the number of ended rows to return at.
       rule: See `contracts.Rule`.
+      cap: int32 scalar, the cap of a `by_load.ByLoad`; None of other policies.
     """
     with self._decoder.scope():
-      return self._advance(*self._params, rule, run, cancelled, until)
+      return self._advance(*self._params, rule, run, cancelled, until, cap)
 
   @property
   def _params(self) -> tuple[Any, Any]:
@@ -173,8 +176,12 @@ class RowPrograms:
         run._replace(state=run.state.replace(has_ended=ended))
     )
 
-  def _step(self, target_params, draft_params, rule, run, cancelled, until):
+  def _step(
+      self, target_params, draft_params, rule, run, cancelled, until, cap
+  ):
     setup = self._decoder.setup(target_params, draft_params, rule)
+    if cap is not None:
+      setup = setup._replace(policy=by_load.ByLoad(cap))
     ended = run.state.has_ended | cancelled
     run = run._replace(state=run.state.replace(has_ended=ended))
     run, work = loop.advance(setup, run, MAX_STEPS, until, fold=self._fold)

@@ -29,6 +29,7 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
+from speculative_t5x.policies import by_load
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
@@ -58,7 +59,7 @@ def infer(
     vocabulary_file: str | None = None,
     answers: answers_lib.Folder | None = None,
     output_dir: str | None = None,
-    gamma: int = 5,
+    gamma: int | Literal['auto'] = 5,
     num_examples: int | None = None,
     sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
     draft_sampling: sampling_lib.Sampling | None = None,
@@ -86,6 +87,8 @@ def infer(
     ValueError: for input that cannot be decoded as configured.
     OSError: if the folder cannot be written to, or another job uses it.
   """
+  if gamma == 'auto':
+    workload, gamma = workload_lib.by_load(workload), by_load.GAMMA
   arguments.check_counts(
       gamma=gamma,
       num_decodes=num_decodes,

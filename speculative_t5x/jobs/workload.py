@@ -19,13 +19,16 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
+from speculative_t5x.policies import by_load as by_load_policy
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
+from speculative_t5x.rules import coupled
 from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 
@@ -263,6 +266,26 @@ class Workload:
         inputs_length=self.task_feature_lengths['inputs'],
         **values,
     )
+
+
+def by_load(workload: Workload) -> Workload:
+  """Return a workload whose drafts are as long as pays with all its rows.
+
+  Raises:
+    ValueError: for another rule than the default, or a coupled one.
+  """
+  rule = workload.rule
+  if rule == verification.TOKENWISE:
+    rule = coupled.Coupled()
+  if not isinstance(rule, contracts.CoupledRule):
+    raise ranges.ArgumentError(
+        "gamma 'auto' chooses drafts by what else is decoded, and under the"
+        f' rule {description.describe(rule)} samples depend on drafts. Take a'
+        ' coupled rule, as that of configs/rules/coupled.gin, or a number.',
+        rule=rule,
+    )
+  policy = by_load_policy.ByLoad()
+  return dataclasses.replace(workload, policy=policy, rule=rule)
 
 
 def note_unread_hints(decoder: token_decoder.TokenDecoder) -> None:

@@ -5,6 +5,7 @@
 from etils import epy
 
 __all__ = [
+    'ByLoad',
     'Confidence',
     'Entropy',
     'ExpectedSpeed',
@@ -14,6 +15,7 @@ __all__ = [
 ]
 
 with epy.lazy_api_imports(globals()):
+  from speculative_t5x.policies.by_load import ByLoad
   from speculative_t5x.policies.confidence import Confidence
   from speculative_t5x.policies.confidence import Entropy
   from speculative_t5x.policies.expected_speed import ExpectedSpeed

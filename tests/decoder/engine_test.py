@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import pytest
 
+from speculative_t5x import policies
 from speculative_t5x import rules
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import hints as hints_lib
@@ -20,7 +21,8 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import row_programs
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import drafters
-from speculative_t5x.policies import confidence
+from speculative_t5x.policies import by_load
+from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
 from tests import compilation
@@ -49,9 +51,9 @@ def decoder(kind='draft model', num_decodes=1) -> token_decoder.TokenDecoder:
   )
   if kind == 'lookup':
     return found.with_drafter(drafters.Lookup(), gamma=3)
-  if kind == 'policy':
-    policy = confidence.Confidence(0.3)
-    return found.with_drafter(found.loaded_drafter, 3, policy)
+  by_kind = {'policy': policies.Confidence(0.3), 'by load': policies.ByLoad()}
+  if kind in by_kind:
+    return found.with_drafter(found.loaded_drafter, 3, by_kind[kind])
   return found.alone if kind == 'plain' else found
 
 
@@ -222,6 +224,58 @@ def test_texts():
     assert [each.text for each in found] == expected.best
     for one, other in zip(found, expected, strict=True):
       assert one.statistics.items() >= other.statistics.items()
+
+
+def test_caps_of_drafts_change_no_token(monkeypatch):
+  """Drafts come and go with the load, and samples are those of no drafts."""
+  own = decoder('by load')
+  rng = np.random.default_rng(0)
+  chosen = []
+
+  def choose(load):
+    chosen.append(int(rng.choice(load.caps)))
+    return chosen[-1]
+
+  monkeypatch.setattr(by_load.Load, 'choose', choose)
+  engine = engine_lib.Engine(own, ROWS, rule=rules.Coupled())
+  plain = engine_lib.Engine(decoder('plain'), ROWS, rule=rules.Coupled())
+  requests = list(random_requests(5, 40))
+  results = engine.stream(requests), plain.stream(requests)
+  drafted = []
+  for one, other in zip(*results, strict=True):
+    assert one.tokens == other.tokens
+    drafted += [each.statistics.num_drafted for each in one.decodes]
+  assert set(chosen) == {0, 1, 3} and 0 < np.mean(np.array(drafted) > 0) < 1
+
+
+def test_what_is_accepted_is_counted_by_return(monkeypatch):
+  """Rows that end and are refilled between two returns count once."""
+  own = decoder('by load')
+  seen, caps = [], itertools.cycle([3, 0, 1])
+  monkeypatch.setattr(by_load.Load, 'choose', lambda _: next(caps))
+  monkeypatch.setattr(
+      by_load.Load,
+      'add',
+      lambda load, cap, calls, accepted_at, seconds: seen.append(
+          (calls, *accepted_at)
+      ),
+  )
+  engine = engine_lib.Engine(own, ROWS, rule=rules.Coupled())
+  results = list(engine.stream(random_requests(6, 40)))
+  decodes = [each for result in results for each in result.decodes]
+  accepted = sum(
+      outcome.tokens_per_position(each.statistics.accepted_histogram)
+      for each in decodes
+  )
+  calls = sum(each.num_calls for each in decodes)
+  assert accepted[-1] > 0
+  np.testing.assert_array_equal(np.sum(seen, axis=0), [calls, *accepted])
+
+
+def test_drafts_by_load_need_a_coupled_rule():
+  own = decoder('by load')
+  with pytest.raises(ValueError, match='coupled rule'):
+    engine_lib.Engine(own, ROWS)
 
 
 class _Echo:

@@ -1,0 +1,301 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tokens per second of many inputs, by batch size, beside other systems.
+
+  python -m benchmarks.throughput --multi30k=<folder> --target=<checkpoint> \\
+    --draft=<checkpoint> [--batches=1,8,32] [--output=<file>]
+
+All systems decode the same inputs greedily with the same weights in float32,
+from token ids to token ids. Each is in a process of its own. They take turns in
+a random order per repeat, after a turn that is not timed, in which programs are
+compiled. The ways:
+
+  plain, speculative              this package's engine, which refills rows
+  plain_whole, speculative_whole  the same without refill: a batch is decoded to
+                                  its last row before the next one begins
+  t5x                             T5X's own `temperature_sample` by the function
+                                  that its infer job decodes a data set with
+  ctranslate2                     CTranslate2's greedy search of all inputs, in
+                                  batches that it forms itself
+
+A way may use all cores. Prints a line of JSON per batch size. Per way: seconds,
+the median of the repeats; tokens_per_s; the ratio of its rate to that of
+plain_whole, with its 95 percent interval over repeats; idle_share, the share of
+row-steps in which a row had ended (null where it is not known); and the inputs
+with other tokens than plain_whole (near ties can differ). Systems that are not
+installed are listed. For versions see `benchmarks.side_by_side`.
+"""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import functools
+import os
+import pathlib
+import sys
+import time
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from benchmarks import running
+from benchmarks.side_by_side import cases
+from benchmarks.side_by_side import measuring
+from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import engine as engine_lib
+from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import models as models_lib
+from speculative_t5x.research.measurement import intervals
+
+REFERENCE = 'plain_whole'
+
+
+class Turn(NamedTuple):
+  """What a way made of all inputs.
+
+  Attributes:
+    tokens: Output tokens of each input, without the end of sequence.
+    idle_share: See the head of this file.
+  """
+
+  tokens: list[measuring.Tokens]
+  idle_share: float | None = None
+
+
+# Decodes all inputs of a case.
+Way = Callable[[], Turn]
+
+
+def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
+  """Parse the options."""
+  parser = running.parser('throughput', __doc__)
+  for name in ('--multi30k', '--target', '--draft'):
+    parser.add_argument(name, type=pathlib.Path, required=True)
+  parser.add_argument(
+      '--batches',
+      type=running.several(running.positive),
+      default=(1, 2, 4, 8, 16, 32, 64),
+  )
+  for name, default in (('gamma', 7), ('inputs', 256), ('repeats', 7)):
+    parser.add_argument(f'--{name}', type=running.positive, default=default)
+  parser.add_argument('--output', type=pathlib.Path)
+  parser.set_defaults(assistant=None)
+  return parser.parse_args(given)
+
+
+def own_ways(
+    options: argparse.Namespace, case: cases.Case, batch: int
+) -> dict[str, Way]:
+  """Return the ways of this package."""
+  target = models_lib.load_model(options.target)
+  decoder = token_decoder.TokenDecoder(
+      target,
+      options.draft,
+      gamma=options.gamma,
+      max_tokens=cases.LENGTH,
+      inputs_length=cases.LENGTH,
+  )
+  settings = request_lib.Settings(max_tokens=cases.LENGTH)
+  requests = [
+      settings.request(np.trim_zeros(row, 'b').tolist(), index)
+      for index, row in enumerate(case.inputs)
+  ]
+  whole = functools.partial(_whole, requests, settings, batch)
+  refilled = functools.partial(_refilled, requests, batch)
+  return {
+      'plain': refilled(decoder.alone),
+      'speculative': refilled(decoder),
+      REFERENCE: whole(decoder.plain),
+      'speculative_whole': whole(decoder.speculative),
+  }
+
+
+def _refilled(
+    requests: Sequence[request_lib.Request],
+    rows: int,
+    decoder: token_decoder.TokenDecoder,
+) -> Way:
+  engine = engine_lib.Engine(decoder, rows)
+
+  def decode() -> Turn:
+    engine.counters = engine_lib.Counters()
+    results = list(engine.stream(requests))
+    tokens = [tuple(result.tokens[-1]) for result in results]
+    return Turn(tokens, engine.counters.idle_share)
+
+  return decode
+
+
+def _whole(
+    requests: Sequence[request_lib.Request],
+    settings: request_lib.Settings,
+    size: int,
+    decode_batch: Callable[
+        [input_batch.InputBatch], token_decoder.Decoded
+    ],
+) -> Way:
+  batches = list(
+      input_batch.whole_batches(
+          requests, settings, size=size, inputs_length=cases.LENGTH
+      )
+  )
+
+  def decode() -> Turn:
+    found = [jax.device_get(decode_batch(batch)) for batch in batches]
+    rows = np.concatenate([each.sequences for each in found])[: len(requests)]
+    tokens = list(map(measuring.until_end, rows))
+    return Turn(tokens, counts.padded_share(counts.total(found)))
+
+  return decode
+
+
+def t5x_ways(
+    options: argparse.Namespace, case: cases.Case, batch: int
+) -> dict[str, Way]:
+  """Return T5X's own way."""
+  from t5x import decoding
+
+  from benchmarks import inside_t5x
+
+  options = argparse.Namespace(**{**vars(options), 'batch': batch})
+  decode = inside_t5x.decode_in_t5x(
+      case, options, decoding.temperature_sample
+  )
+  return {
+      't5x': lambda: Turn(list(map(measuring.until_end, decode(case.inputs))))
+  }
+
+
+def ctranslate2_ways(
+    options: argparse.Namespace, case: cases.Case, batch: int
+) -> dict[str, Way]:
+  """Return CTranslate2's own way."""
+  from benchmarks.side_by_side import ctranslate2_ways as ways
+
+  translator = ways.load(case.target)
+  inputs = list(map(ways.pieces_of, case.inputs))
+
+  def decode() -> Turn:
+    found = translator.translate_batch(
+        inputs,
+        beam_size=1,
+        max_batch_size=batch,
+        max_decoding_length=cases.LENGTH,
+    )
+    ids = ([int(x) for x in each.hypotheses[0]] for each in found)
+    return Turn(list(map(measuring.until_end, ids)))
+
+  return {'ctranslate2': decode}
+
+
+SYSTEMS = {
+    'speculative_t5x': own_ways,
+    't5x': t5x_ways,
+    'ctranslate2': ctranslate2_ways,
+}
+_ways: dict[str, Way] = {}  # of this process
+
+
+def load(name: str, batch: int, given: Sequence[str]) -> list[str]:
+  """Load a system into this process; return the names of its ways.
+
+  Raises:
+    ModuleNotFoundError: if the system is not installed.
+  """
+  options = parse(given)
+  case = cases.read_multi30k(options)
+  _ways.update(SYSTEMS[name](options, case, batch))
+  return list(_ways)
+
+
+def take_turn(way: str) -> tuple[float, Turn]:
+  """Decode all inputs, and return the seconds that it took."""
+  start = time.perf_counter()
+  turn = _ways[way]()
+  return time.perf_counter() - start, turn
+
+
+def measure(
+    batch: int, options: argparse.Namespace, given: Sequence[str]
+) -> dict[str, Any]:
+  """Return the record of one batch size."""
+  missing, found = {}, {}
+  with contextlib.ExitStack() as stack:
+    for name in SYSTEMS:
+      process = stack.enter_context(running.process())
+      try:
+        ways = process.submit(load, name, batch, given).result()
+      except ModuleNotFoundError as error:
+        missing[name] = str(error)
+        continue
+      found |= {
+          way: lambda way=way, process=process: process.submit(
+              take_turn, way
+          ).result()
+          for way in ways
+      }
+    turns = {way: turn()[1] for way, turn in found.items()}  # compile
+    seconds = {way: [] for way in found}
+    rng = np.random.default_rng(0)
+    for repeat in range(options.repeats):
+      for way in rng.permutation(list(found)):
+        time.sleep(measuring.PAUSE_S)
+        seconds[way].append(found[way]()[0])
+      print(f'batch {batch}: {repeat + 1} repeats', file=sys.stderr)
+  return {
+      'batch': batch,
+      'not_installed': missing,
+      **{way: describe(way, turns, seconds) for way in found},
+  }
+
+
+def describe(
+    way: str,
+    turns: Mapping[str, Turn],
+    seconds: Mapping[str, Sequence[float]],
+) -> dict[str, Any]:
+  """Return what the record says about a way."""
+  own, reference = turns[way], turns[REFERENCE]
+  num_tokens = sum(map(len, own.tokens)) + len(own.tokens)  # with their ends
+  median = float(np.median(seconds[way]))
+  return {
+      'seconds': median,
+      'tokens_per_s': num_tokens / median,
+      'over_plain_whole': float(
+          np.median(np.divide(seconds[REFERENCE], seconds[way]))
+      ),
+      'over_plain_whole_ci95': intervals.ratio_interval(
+          seconds[REFERENCE], seconds[way]
+      ),
+      'idle_share': own.idle_share,
+      'different_outputs': sum(
+          x != y for x, y in zip(own.tokens, reference.tokens, strict=True)
+      ),
+  }
+
+
+def main(given: list[str] | None = None) -> None:
+  given = sys.argv[1:] if given is None else given
+  options = parse(given)
+  running.write(
+      (
+          running.line(
+              'throughput',
+              num_inputs=options.inputs,
+              gamma=options.gamma,
+              dtype='float32',
+              cores=len(os.sched_getaffinity(0)),
+              repeats=options.repeats,
+              **measure(batch, options, given),
+          )
+          for batch in options.batches
+      ),
+      options.output,
+  )
+
+
+if __name__ == '__main__':
+  main()
