@@ -14,6 +14,7 @@ Legend: rows (of the run), width (requests that are read at once).
 import collections
 from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
+import itertools
 import time
 from typing import Any, Protocol
 
@@ -452,10 +453,9 @@ class Engine:
     waiting, in_order = [], collections.deque()
 
     def read_ahead() -> None:
-      while len(in_order) < self._window:
-        number, request = next(numbered, (None, None))
-        if request is None:
-          return
+      # A part at a time: a slow source does not hold up what there is.
+      count = min(self._window - len(in_order), self._programs.num_rows)
+      for number, request in itertools.islice(numbered, count):
         work = self.work(request, number)
         waiting.append(work)
         in_order.append(work)

@@ -166,6 +166,7 @@ class TextDecoder:
     """
     ranges.check_settings(ranges.COUNT, batch_size=batch_size)
     settings = options_lib.change(request_lib.Settings(), settings)
+    settings = settings.within(self.options.max_tokens)
     num_decodes = self.options.num_decodes
     rows = engine.Engine(
         self, batch_size * num_decodes, rule=settings.rule, answers=answers

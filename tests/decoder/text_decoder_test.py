@@ -149,14 +149,13 @@ class TestBatches:
       decoder.decode(['a red bell'] * count, max_tokens=1 + count % 5)
     assert decoder.tokens._jit_speculative._cache_size() == 4
 
-  def test_stream_reads_a_batch_at_a_time(self):
+  def test_a_stream_reads_little_ahead(self):
     read = []
     texts = (read.append(i) or 'a red bell' for i in range(1_000_000))
     results = pair().stream(texts, batch_size=2)
     assert not read
-    for count in (2, 2, 4, 4):
-      next(results)
-      assert len(read) == count
+    next(results)
+    assert len(read) < 30
 
   def test_nothing_to_decode(self):
     assert list(pair().stream([])) == []
