@@ -19,7 +19,6 @@ import time
 from typing import Any, Protocol
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import compilation_cache
@@ -233,14 +232,14 @@ class Rows:
     cancelled = np.array([bool(x) and x[0].is_cancelled for x in self._places])
     num_ended = self._places.count(None) + int(np.sum(cancelled))
     until = num_ended + 1 if may_refill else len(self._places)
-    arguments = self._run, cancelled, jnp.int32(until), self._rule
+    arguments = self._run, cancelled, np.int32(until), self._rule
     if self._load is None:
       self._run, self._report = self._programs.advance(*arguments)
       return
     self._cap = self._load.choose()
     start = time.perf_counter()
     self._run, self._report = self._programs.advance(
-        *arguments, jnp.int32(self._cap)
+        *arguments, np.int32(self._cap)
     )
     if self._load.is_measuring:  # before the host goes on, whose work disturbs
       jax.block_until_ready(self._report)

@@ -18,6 +18,7 @@ from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 
+BATCH_SIZE = 8  # inputs that are decoded together, unless a call says so
 _MISSING = object()
 
 
