@@ -23,6 +23,7 @@ from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters
+from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
@@ -273,7 +274,9 @@ class TextDecoder:
     """Yield the request of each text."""
     for index, text, values in self._aligned(texts, columns):
       name = f'texts[{index}]'
-      yield self.tokenized(settings.request(text, **values), index, name)
+      with errors.prefixed(name):
+        request = settings.request(text, **values)
+      yield self.tokenized(request, index, name)
 
   def _decode(
       self,

@@ -26,6 +26,7 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters
+from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
@@ -358,16 +359,7 @@ class TokenDecoder:
     settings = options_lib.change(request_lib.Settings(), settings)
     if is_one := _is_one_input(ids):
       ids = [ids]
-    rows = request_lib.some(
-        self.tokenized(
-            settings.request(row, entries.get('example_ids')),
-            index,
-            f'ids[{index}]',
-        )
-        for index, row, entries in request_lib.align(
-            ids, example_ids=example_ids
-        )
-    )
+    rows = request_lib.some(self._rows(ids, example_ids, settings))
     found = []
     for part, batch in self.in_batches(rows, settings, batch_size):
       decoded = jax.device_get(self.speculative(batch))
@@ -375,6 +367,19 @@ class TokenDecoder:
       for decodes, _ in self.decodes(decoded, len(part)):
         found.append(decodes[-1])
     return found[0] if is_one else found
+
+  def _rows(
+      self,
+      ids: Iterable[Sequence[int]],
+      example_ids: Iterable[int] | None,
+      settings: request_lib.Settings,
+  ) -> Iterator[request_lib.Tokenized]:
+    """Yield the request of each input."""
+    for index, row, values in request_lib.align(ids, example_ids=example_ids):
+      name = f'ids[{index}]'
+      with errors.prefixed(name):
+        request = settings.request(row, values.get('example_ids'))
+      yield self.tokenized(request, index, name)
 
   def _check_ids(self, name: str, ids: Sequence[int]) -> None:
     """Check the token ids of an input; see `generate`."""

@@ -160,10 +160,12 @@ def infer(
     if None not in (num_inputs, num_examples):
       num_inputs = min(num_inputs, num_examples)
     columns = {'scores': scores, 'statistics': statistics, 'tokens': tokens}
+    is_plain = drafter is None
     job = _Inference(
         decoder,
+        is_plain,
         engine_lib.Engine(
-            decoder if drafter is not None else decoder.alone,
+            decoder.alone if is_plain else decoder,
             batch_size * num_decodes,
             rule=workload.rule,
             hints_length=lengths.get('hints'),
@@ -222,6 +224,7 @@ class _Inference:
   """What decodes the inputs, and what is told of them."""
 
   decoder: token_decoder.TokenDecoder
+  is_plain: bool  # whether the target decodes alone
   engine: engine_lib.Engine
   vocabulary: vocabularies.Vocabulary
   settings: request_lib.Settings
@@ -231,11 +234,6 @@ class _Inference:
   # 'scores', 'statistics', 'tokens', see `infer`.
   columns: Collection[str]
   shown: progress.Progress
-
-  @property
-  def is_plain(self) -> bool:
-    """Whether the target decodes alone."""
-    return not self.decoder.drafter.max_draft_tokens
 
   def identity(self, part: Sequence[inputs_lib.Input]) -> list[Any]:
     """Return what the predictions of inputs depend on, as JSON."""
