@@ -42,6 +42,7 @@ ROWS = 8
 # Requests per row that are read ahead of the oldest one without a result. More
 # need more memory, and less often wait for an input of unusual length.
 WINDOW = 16
+HINTS = 8  # hints per input that are as long as an input may be
 
 
 class Decoder(Protocol):
@@ -383,8 +384,8 @@ class Engine:
       inputs_length: Most tokens per input; None for the decoder's. Less takes
         less time and memory.
       hints_length: Most tokens of the hints of an input, which are cut to it;
-        None for the decoder's, or as many as an input has. Only drafters that
-        read hints have a use for them.
+        None for the decoder's, or as many as `HINTS` inputs have. Only drafters
+        that read hints have a use for them.
       answers: Adds earlier answers behind the hints; None for none.
     Raises:
       ValueError: for answers that are found by the encoder of another target,
@@ -394,7 +395,8 @@ class Engine:
     tokens = decoder.tokens
     rows = sharding.round_up(tokens.mesh, rows)
     inputs_length = inputs_length or tokens.options.inputs_length
-    hints_length = hints_length or tokens.options.hints_length or inputs_length
+    hints_length = hints_length or tokens.options.hints_length
+    hints_length = hints_length or HINTS * inputs_length
     if answers is not None:
       answers.check_target(tokens.target)
       hints_length += 1 + answers.hints_length
