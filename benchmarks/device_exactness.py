@@ -15,7 +15,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 import json
 import pathlib
-import sys
 from typing import Any
 
 import numpy as np
@@ -94,4 +93,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == '__main__':
-  sys.exit(main())
+  running.run(main)

@@ -157,4 +157,4 @@ def main(given: Sequence[str] | None = None) -> None:
 
 
 if __name__ == '__main__':
-  main()
+  running.run(main)

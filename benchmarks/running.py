@@ -9,12 +9,20 @@ import dataclasses
 import json
 import multiprocessing
 import pathlib
-from typing import Any
+import sys
+from typing import Any, NoReturn
 
 from speculative_t5x.decoder import input_batch
+from speculative_t5x.jobs.command_line import process as process_lib
 from speculative_t5x.research import progress
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
+
+
+def run(main: Callable[[], int | None]) -> NoReturn:
+  """Run the main function of a benchmark, and end the process."""
+  process_lib.open_streams()
+  sys.exit(main())
 
 
 def parser(name: str, description: str | None) -> argparse.ArgumentParser:

@@ -316,4 +316,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == '__main__':
-  sys.exit(main())
+  running.run(main)

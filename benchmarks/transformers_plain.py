@@ -106,4 +106,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == '__main__':
-  main()
+  running.run(main)

@@ -18,6 +18,7 @@ from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.tasks import paraphrases
+from tests import processes
 
 _ROOT = pathlib.Path(__file__).parents[1]
 # Two targets made tiny, a row of the paper, twice, and none of what jobs need
@@ -37,6 +38,18 @@ published.TABLES_2_AND_4 = published.TABLES_2_AND_4[:1]
 for _ in range(2):
   assert simulated_pairs.main(sys.argv[1:]) == 0
 """
+
+
+@pytest.mark.parametrize('closed', ['2>&-', '<&- >&- 2>&-'])
+def test_closed_streams(tmp_path, closed):
+  """As cron starts a program: what it says is lost, and nothing else."""
+  code = (
+      'from benchmarks import running;'
+      'running.run(lambda: print("out") or open("file", "w").fileno() < 3)'
+  )
+  command = f"{sys.executable} -c '{code}' {closed}"
+  done = processes.outside(['bash', '-c', command], tmp_path)
+  assert done.returncode == 0 and done.stderr == ''
 
 
 def test_shapes():

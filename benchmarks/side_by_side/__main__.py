@@ -225,4 +225,4 @@ def main(given: list[str] | None = None) -> None:
 
 
 if __name__ == '__main__':
-  main()
+  running.run(main)

@@ -143,6 +143,7 @@ def distill(
         init=lambda: params,
         samples=samples,
         mesh=mesh,
+        exit_layer=trained.exit_layer,
     )
 
 

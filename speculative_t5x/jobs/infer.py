@@ -106,7 +106,9 @@ def infer(
   if paths is not None:
     # A file has one name in records, also if it is given as a URL.
     paths = [os.fspath(user_paths.expand(path)) for path in paths]
-    text_files.check(paths, input_format, hints_field)
+    text_files.check(
+        paths, input_format, input_field, hints_field, predictions_lib.TAKEN
+    )
   elif workload.mixture_or_task_name is None:
     raise ValueError(
         'There is nothing to decode. Set INPUTS to files or to -, or name a'

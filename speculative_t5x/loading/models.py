@@ -185,9 +185,14 @@ def find_model(
     mesh: jax.sharding.Mesh | None = None,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
 ) -> ModelSource:
-  """Return what is known of a model without weights; see `load_model`."""
+  """Return what is known of a model without weights; see `load_model`.
+
+  Names and shapes of its parameters are compared with the network's.
+  """
   if config is None:
     config = checkpoint.network(dtype or chips.suited_dtype())
+  # Before memory is counted for it, or a job compiles.
+  checkpoint.check_shapes(abstract_params(config))
   return ModelSource(checkpoint, config, checkpoint.special_ids, mesh, rules)
 
 

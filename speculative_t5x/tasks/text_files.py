@@ -43,11 +43,13 @@ class Line:
 def check(
     paths: Sequence[str],
     file_format: str | None,
+    field: str,
     hints_field: str | None = HINTS,
+    taken: Collection[str] = (),
 ) -> None:
-  """Check the names of files and of their format, and how texts begin.
+  """Check the names of files and of their format, and their first lines.
 
-  A file of texts may begin neither with JSON nor with other bytes than UTF-8.
+  The standard input is not read. Arguments and errors are those of `read`.
   """
   files = [user_paths.expand(x) for x in paths if x != STANDARD_INPUT]
   missing = [path for path in files if not path.is_file()]
@@ -72,9 +74,15 @@ def check(
     raise ranges.ArgumentError(
         f'{problem}.', hints_field=hints_field, input_format=file_format
     )
-  for path in texts:
+  for path in paths:
     if path != STANDARD_INPUT:
-      lines = read([path], field='', file_format=file_format)
+      lines = read(
+          [path],
+          field=field,
+          hints_field=hints_field,
+          file_format=file_format,
+          taken=taken,
+      )
       next((line for line in lines if line.text.strip()), None)
 
 

@@ -22,9 +22,11 @@ class Draft:
   Attributes:
     network: The network, with dropout rate and dtype of training. It may read
       the features of the target.
+    exit_layer: Of a head on the target's first layers, how many; else None.
   """
 
   network: network_lib.Network
+  exit_layer: int | None = None
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
     """Return the shardings of the trained parameters on a mesh."""

@@ -156,7 +156,8 @@ class ExitHead:
     del seed
     network_lib.check_offers(target.network, 'first_layers', 'Early exit')
     network = target.network.first_layers(self.exit_layer).with_own_head()
-    return draft_kinds.ExitHead(network), network.take_head(target.params)
+    draft = draft_kinds.ExitHead(network, self.exit_layer)
+    return draft, network.take_head(target.params)
 
 
 def _for_target(

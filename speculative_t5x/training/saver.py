@@ -69,6 +69,7 @@ class Saver:
       model_dir: epath.Path,
       keep: int | None,
       state: train_state.TrainState,
+      exit_layer: int | None,
   ):
     """Read the history, and do what is missing after a resumption.
 
@@ -76,11 +77,12 @@ class Saver:
     its measures.
 
     Training goes on from the state. The `keep` newest checkpoints are kept,
-    beside the best one; None for all.
+    beside the best one; None for all. `exit_layer` is kept in each.
     """
     self._validation = validation
     self._model_dir = model_dir
     self._keep = keep
+    self._exit_layer = exit_layer
     self._created = time.time()
     self.window = training_lines.Window()
     step = int(state.step)
@@ -99,6 +101,7 @@ class Saver:
         point.step,
         state.params,
         adafactor.to_param_states(state.opt_state),
+        self._exit_layer,
     )
     self.history.add(point)
     self._remove_others()

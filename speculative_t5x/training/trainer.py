@@ -111,6 +111,7 @@ def train(
     init: Callable[[], steps.Params],
     samples: on_policy.Samples | None = None,
     mesh: jax.sharding.Mesh | None = None,
+    exit_layer: int | None = None,
 ) -> Result:
   """Train from the first parameters, or resume from the newest checkpoint.
 
@@ -127,6 +128,7 @@ def train(
     samples: Draws samples of the network in training, to train on. Their period
       divides that of checkpoints.
     mesh: The mesh over which examples and parameters are partitioned.
+    exit_layer: Of a head for the first layers of a target, how many.
   Raises:
     ValueError: if a setting does not fit the data, if the loss or a measure is
       not finite, or if the checkpoints are of another training.
@@ -157,7 +159,9 @@ def train(
       f' examples of up to {examples.inputs.shape[1]} and'
       f' {examples.targets.shape[1]} tokens'
   )
-  saver = saver_lib.Saver(validation, model_dir, settings.keep, state)
+  saver = saver_lib.Saver(
+      validation, model_dir, settings.keep, state, exit_layer
+  )
   feed = feed_lib.Feed(
       examples,
       train_steps=settings.train_steps,

@@ -140,9 +140,10 @@ def drafts(tmp_path_factory):
   for kind, params in {
       'model': tiny.params(CONFIG, noise=0.1),
       'shared_encoder': tiny.params(DECODER),
-      'head': other_head(CONFIG),
+      'head without a layer': other_head(CONFIG),
   }.items():
     checkpoints.save(folder / kind, 3, params)
+  checkpoints.save(folder / 'early_exit', 3, other_head(CONFIG), exit_layer=2)
   counts = token_counts.count(
       [[5, 7, 5, 7, 1]], num_pieces=64, eos_id=1, num_kept=2
   )
@@ -155,7 +156,9 @@ def drafts(tmp_path_factory):
 class TestByPath:
   """The path of a draft is enough, whatever kind of draft lies there."""
 
-  @pytest.mark.parametrize('kind', ['model', 'shared_encoder', 'bigram'])
+  @pytest.mark.parametrize(
+      'kind', ['model', 'shared_encoder', 'bigram', 'early_exit']
+  )
   def test_drafts_by_what_is_there(self, drafts, kind):
     target = tiny.model(CONFIG)
     decoder = token_decoder.TokenDecoder(
@@ -166,13 +169,16 @@ class TestByPath:
     plain = decoder.with_drafter(drafting.Drafting(), 1)
     assert decoder.generate(texts) == plain.generate(texts)
 
-  def test_head_does_not_say_for_which_layer_it_is(self, drafts):
-    path = drafts / 'head'
+  def test_head_and_the_layer_that_it_is_for(self, drafts):
+    path = drafts / 'early_exit'
+    found = model_drafting.find(path, TARGET)
+    assert found.description.name == 'early_exit_2'
+    with pytest.raises(ValueError, match='exit_layer to 2 instead of 1'):
+      exit_drafting.EarlyExit(1, path).find(TARGET, None)
+    path = drafts / 'head without a layer'
     with pytest.raises(ValueError, match=r'head.*EarlyExit\(<layers>'):
       model_drafting.find(path, TARGET)
-    exit_head = exit_drafting.EarlyExit(2, path)
-    found = model_drafting.find(exit_head, TARGET)
-    assert found.description.kind == 'early_exit'
+    assert exit_drafting.EarlyExit(1, path).find(TARGET, None).num_bytes
 
 
 class TestInOrder:

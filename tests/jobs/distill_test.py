@@ -18,6 +18,8 @@ from speculative_t5x.jobs import distill
 from speculative_t5x.jobs import target_decodes
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import drafters
+from speculative_t5x.loading import models
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.tasks import ende
 from speculative_t5x.training import divergences
@@ -160,6 +162,10 @@ class TestDistill:
     )
     loss = result.last.training['loss']
     assert 0 < loss < 1  # a total variation distance
+    found = models.find_model(checkpoints.open(target))
+    drafting = drafters.find(result.last_checkpoint, found)
+    is_head = isinstance(draft, origins.ExitHead)
+    assert (drafting.description.kind == 'early_exit') == is_head
 
   def test_parameters_in_training_are_float32(self, tmp_path):
     """Whatever the checkpoints of target and draft hold."""

@@ -85,7 +85,7 @@ class TestFormat:
         _read(path)
     for path in paths:  # before a job reads weights, too
       with pytest.raises(ValueError, match="line 1: it is JSON.*'jsonl'"):
-        text_files.check([str(path)], None)
+        text_files.check([str(path)], None, 'inputs')
     assert [x.text for x in _read(paths[0], 'text')] == [first.strip('\ufeff')]
     after = b'\n \n' + first.strip('\ufeff').encode()
     blank = _write(tmp_path, 'blank.txt', after)
@@ -128,6 +128,9 @@ class TestBadInput:
     with pytest.raises(ValueError, match=message) as caught:
       list(inputs_lib.from_lines(lines, vocabulary, {'inputs': 8}))
     assert len(str(caught.value)) < 500 and '\n' not in str(caught.value)
+    if 'line 1: ' in message:  # before a job reads weights, too
+      with pytest.raises(ValueError, match=message):
+        text_files.check([path], None, 'inputs', taken=['score'])
 
   def test_rows(self, tmp_path):
     for content in (_COMPRESSED, b'{"a": "\xe9%s"}' % (b'x' * 10**5), b'1'):

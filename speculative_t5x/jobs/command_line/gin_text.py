@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import contextlib
 import dataclasses
 import difflib
-import pathlib
 import tokenize
 
 from etils import epath
@@ -81,11 +80,12 @@ def find(name: str, search_paths: Sequence[str]) -> epath.Path:
     if path.is_file():
       return path
   beside = {p.name for each in paths for p in each.parent.glob('*.gin')}
-  form = str(pathlib.Path(name).parent / '{}')
+  folder, slash, own = name.rpartition('/')
+  form = f'{folder}{slash}'.replace('{', '{{').replace('}', '}}') + '{}'
   raise commands.UsageError(
       f'there is no gin file {name!r} in {", ".join(folders)}.'
       + (
-          did_you_mean(pathlib.Path(name).name, beside, form)
+          did_you_mean(own, beside, form)
           or ' Correct its name, or give its folder:'
           ' --gin_search_paths=<folder>.'
       )

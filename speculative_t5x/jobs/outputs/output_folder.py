@@ -79,8 +79,8 @@ class OutputFolder:
   ) -> run_record.RunRecord | None:
     """Return a configuration's record from an earlier run, or None.
 
-    There is none either if the record is damaged, or if a local checkpoint of
-    its target or draft was replaced. A line on stderr says whether the record
+    There is none either if the record is damaged, or if a checkpoint of its
+    target or draft was replaced. A line on stderr says whether the record
     is reused, and by which code version if it is another. A reused record must
     be added again to be merged. The title names the configuration in the line,
     of a total number of configurations.

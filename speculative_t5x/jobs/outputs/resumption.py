@@ -22,6 +22,7 @@ from etils import epath
 import numpy as np
 
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import token_counts
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
@@ -62,11 +63,14 @@ def name_of(
 ) -> str:
   """Return the name of a configuration, for its files.
 
-  It is another one if a local checkpoint is replaced, by whatever means, so
-  that what was measured with the earlier checkpoint is not found. `options`
-  are further settings, as JSON.
+  It is another one if a checkpoint is replaced, so that what was measured with
+  the earlier checkpoint is not found. `options` are further settings, as JSON.
   """
-  identity = [identity_of(record), options or {}, _checkpoint_files(record)]
+  paths = [record.target.checkpoint] if record.target else []
+  if record.drafter:
+    paths += record.drafter.paths
+  files = [x for path in filter(None, paths) for x in _files(path)]
+  identity = [identity_of(record), options or {}, files]
   digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]
   return f'{NAME_PREFIX}{record.temperature:g}_{digest}'
 
@@ -163,6 +167,24 @@ def _keep(
   whole_files.replace(folder, name, text.encode())
 
 
+def _files(path: str) -> list[tuple[str, int, int]]:
+  """Return names, sizes and last writes of a folder's files.
+
+  In a bucket each file costs a request, and a checkpoint may have thousands: of
+  these, the ones that are written anew with any other are enough.
+  """
+  folder = user_paths.expand(path)
+  if user_paths.is_remote(folder):
+    names = *checkpoints.WRITTEN_ANEW, token_counts.FILE_NAME
+    files = [x for x in (folder / name for name in names) if x.exists()]
+    return [(str(x), y.length, y.mtime) for x in files for y in [x.stat()]]
+  return [
+      (str(file.relative_to(path)), status.st_size, status.st_mtime_ns)
+      for file in sorted(pathlib.Path(path).rglob('*'))
+      if file.is_file() and (status := file.stat())
+  ]
+
+
 def _digest(arrays: Sequence[np.ndarray]) -> str:
   """Return a digest of the values and shapes of arrays."""
   digest = hashlib.sha256()
@@ -170,16 +192,3 @@ def _digest(arrays: Sequence[np.ndarray]) -> str:
     digest.update(f'{array.dtype} {array.shape}\n'.encode())
     digest.update(np.ascontiguousarray(array).tobytes())
   return digest.hexdigest()
-
-
-def _checkpoint_files(record: run_record.RunRecord) -> list[Any]:
-  """Return names, sizes and last writes of the files of local checkpoints."""
-  paths = [record.target.checkpoint] if record.target else []
-  if record.drafter:
-    paths += record.drafter.paths
-  return [
-      [str(file.relative_to(path)), status.st_size, status.st_mtime_ns]
-      for path in filter(None, paths)
-      for file in sorted(pathlib.Path(path).rglob('*'))
-      if file.is_file() and (status := file.stat())
-  ]

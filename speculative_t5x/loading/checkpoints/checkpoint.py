@@ -38,11 +38,14 @@ class Checkpoint(abc.ABC):
     special_ids: Those of the vocabulary; None for T5X's, which stores none.
     unapplied_settings: A line on settings of decoding that only transformers
       follows; None without any.
+    exit_layer: Of a head for the first layers of a target, how many layers it
+      was trained for; None if that is not stored.
   """
 
   layout: ClassVar[layouts.Layout]
   special_ids: contracts.SpecialIds | None = None
   unapplied_settings: str | None = None
+  exit_layer: int | None = None
 
   def __init__(self, folder: epath.Path):
     self.folder = folder
@@ -164,7 +167,8 @@ class Checkpoint(abc.ABC):
       raise errors.CheckpointError(
           f'The checkpoint {self.folder} is of another network than the'
           f' configured one: {"; ".join(problems)}. Set the sizes of the'
-          " network to the checkpoint's, or leave them to the checkpoint."
+          " network to the checkpoint's, or leave them to the checkpoint; in a"
+          ' Hugging Face folder config.json says them.'
       )
 
   def restore_params(

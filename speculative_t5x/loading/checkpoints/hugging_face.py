@@ -41,7 +41,17 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
   _stored_step = 0  # the folders do not say how long the model was trained
 
   def network(self, dtype: Any = jnp.float32) -> network.Network:
-    return self._family.of_config(self._config_file, self._config, dtype)
+    found = self._family.of_config(self._config_file, self._config, dtype)
+    shapes = [tensor.shape for tensor in self._tensors.values()]
+    most = max(len(shapes), *(max(shape, default=1) for shape in shapes))
+    for name, size in vars(found).items():
+      # A network of so many layers would take minutes to construct.
+      if type(size) is int and size > most:
+        raise errors.CheckpointError(
+            f'{self._config_file} gives {errors.shown(size)} as {name}, more'
+            ' than the tensors beside it have. Download both again.'
+        )
+    return found
 
   @functools.cached_property
   def special_ids(self) -> contracts.SpecialIds:

@@ -29,6 +29,11 @@ _MESH_INDEX = re.compile(r'model\.ckpt-\d+\.index')
 SAFETENSORS, PICKLE = 'model.safetensors', 'pytorch_model.bin'
 INDEX = '.index.json'
 WEIGHTS = tuple(x + y for x in (SAFETENSORS, PICKLE) for y in ('', INDEX))
+# Files that saving or uploading a checkpoint of some layout writes anew.
+WRITTEN_ANEW = (
+    'checkpoint', '_CHECKPOINT_METADATA', _WRITTEN_LAST, 'config.json',
+    *WEIGHTS,
+)  # fmt: skip
 
 
 class Layout(enum.Enum):

@@ -47,7 +47,16 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
 
   @functools.cached_property
   def _stored_step(self) -> Any:
-    spec = self._specs('state').get('step')
+    return self._number('step')
+
+  @functools.cached_property
+  def exit_layer(self) -> Any:
+    return self._number('exit_layer')
+
+  def _number(self, name: str) -> Any:
+    """Return a number that is stored beside the parameters; None if it is not.
+    """
+    spec = self._specs('state').get(name)
     if spec is None:
       return None
     # A training that T5X resumes has a step of the parameters' dtype.
@@ -57,9 +66,9 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
         jnp.int32 if is_integer else jnp.float32,
         sharding=checkpoint.first_device(),
     )
-    step = self._restore({'state': {'step': wanted}})['state']['step'].tolist()
-    is_whole = isinstance(step, float) and step.is_integer()
-    return int(step) if is_whole else step
+    number = self._restore({'state': {name: wanted}})['state'][name].tolist()
+    is_whole = isinstance(number, float) and number.is_integer()
+    return int(number) if is_whole else number
 
   def _read(
       self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool

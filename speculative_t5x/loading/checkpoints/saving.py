@@ -31,11 +31,13 @@ def save(
     step: int,
     params: trees.Params,
     param_states: trees.Params | None = None,
+    exit_layer: int | None = None,
 ) -> epath.Path:
   """Write `checkpoint_<step>` in T5X's Orbax layout; return its folder.
 
-  An optimizer state is a tree with one mapping per parameter. The folder
-  appears whole or not at all: where writing fails, nothing is left behind.
+  An optimizer state is a tree with one mapping per parameter. Of a head for the
+  first layers of a target, `exit_layer` is how many. The folder appears whole
+  or not at all: where writing fails, nothing is left behind.
 
   Raises:
     errors.CheckpointError: if there is such a checkpoint already, or if it
@@ -50,6 +52,8 @@ def save(
   }
   if param_states is not None:
     state['state']['param_states'] = param_states
+  if exit_layer is not None:
+    state['state']['exit_layer'] = jnp.asarray(exit_layer, jnp.int32)
   with (
       nothing_left_behind(step_folder),
       ocp.Checkpointer(

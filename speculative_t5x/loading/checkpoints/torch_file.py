@@ -21,6 +21,8 @@ from speculative_t5x.loading.checkpoints import trees
 from speculative_t5x.loading.files import regular_files
 from speculative_t5x.loading.files import user_paths
 
+# Begins a file of PyTorch before 1.6; later ones are zip archives.
+_FIRST_FORMAT = pickle.PROTO + b'\x02'
 _WEIGHTS_ONLY_IS_SAFE = (2, 6)  # it could run code before, CVE-2025-32434
 
 
@@ -33,6 +35,14 @@ def read_header(path: epath.Path) -> dict[str, trees.StoredTensor]:
     )
   torch = _torch(path)
   regular_files.check(path)
+  with path.open('rb') as file:
+    begin = file.read(len(_FIRST_FORMAT))
+  if begin == _FIRST_FORMAT:
+    raise errors.CheckpointError(
+        f'{path} is in the format of PyTorch before 1.6, which is not read.'
+        ' Write it again by torch.save(torch.load(path, weights_only=True),'
+        ' path), or pass safetensors.'
+    )
   with errors.reading(path):
     held = _load(torch, path)
     return {name: _tensor(path, name, value) for name, value in held.items()}

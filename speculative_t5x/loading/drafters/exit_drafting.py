@@ -14,6 +14,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.networks import network
+from speculative_t5x.speculation import ranges
 
 KIND = 'early_exit'  # in a run record
 
@@ -60,6 +61,14 @@ class EarlyExit:
   ) -> drafting.Drafting:
     """Return the drafting with the head of a checkpoint, still to be read."""
     checkpoint = pairing.open_checkpoint('draft', self.head)
+    if checkpoint.exit_layer not in (None, self.exit_layer):
+      raise ranges.ArgumentError(
+          f'{checkpoint.folder} is a head for the first'
+          f' {checkpoint.exit_layer} layers of a target. Set exit_layer to'
+          f' {checkpoint.exit_layer} instead of {self.exit_layer}, or give its'
+          ' path alone as that of a draft model.',
+          exit_layer=self.exit_layer,
+      )
     first = first.with_own_head()
     head = first.take_head(models.abstract_params(first))
     with pairing.naming('draft'):
@@ -85,20 +94,23 @@ class EarlyExit:
     return dataclasses.replace(found, read=read)
 
 
-def check_is_no_head(
+def is_head(
     checkpoint: checkpoints.Checkpoint, target: network.Network
-) -> None:
-  """Check that a checkpoint has more than a head for layers of a target.
-
-  A head does not say for which layer it was trained.
-  """
+) -> bool:
+  """Return whether a checkpoint is a head for the first layers of a target."""
   if not hasattr(target, 'with_own_head'):
-    return
+    return False
   first = target.with_own_head()
   head = checkpoints.flatten(first.take_head(models.abstract_params(first)))
-  if checkpoint.specs.keys() == head.keys():
+  return checkpoint.specs.keys() == head.keys()
+
+
+def of_head(checkpoint: checkpoints.Checkpoint) -> EarlyExit:
+  """Return the choice of the layers that the head of a checkpoint is for."""
+  if checkpoint.exit_layer is None:  # saved by another program
     raise checkpoints.CheckpointError(
         f'{checkpoint.folder} is a head for the first layers of a target, and'
         ' does not say for how many. Draft by EarlyExit(<layers>,'
         ' <path>), in jobs by configs/drafters/exit_head.gin.'
     )
+  return EarlyExit(checkpoint.exit_layer, checkpoint.folder)

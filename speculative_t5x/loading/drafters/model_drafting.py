@@ -32,8 +32,9 @@ class DraftModel:
   Attributes:
     model: A loaded model, or a path. There is a checkpoint of any layout that
       `checkpoints` reads: an encoder-decoder, or a decoder that reads the
-      output of the target's encoder. Or there is the output of the make-table
-      job, whose bigrams then draft, and what follows has no meaning.
+      output of the target's encoder. Or there is a head that was trained for
+      the target's first layers, or the output of the make-table job, whose
+      bigrams then draft: what follows then has no meaning.
     config: Its network; None for the one that the checkpoint states, in the
       dtype of the target.
     vocabulary_file: Its own vocabulary, to be compared with the target's; None
@@ -75,7 +76,8 @@ class DraftModel:
     if self.model_parallel:
       rules = sharding.MODEL_PARALLEL
     checkpoint = pairing.open_checkpoint('draft', self.model)
-    exit_drafting.check_is_no_head(checkpoint, target.config)
+    if exit_drafting.is_head(checkpoint, target.config):
+      return exit_drafting.of_head(checkpoint).find(target, vocabulary)
     draft = models.find_model(
         checkpoint,
         self.config,

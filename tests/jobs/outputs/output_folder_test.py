@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 
+from etils import epath
 import pytest
 
 from speculative_t5x.jobs.outputs import output_folder
@@ -16,6 +17,7 @@ from speculative_t5x.loading.drafters import in_order_drafting
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.reports import runs
+from tests import memory_files
 from tests import workloads
 
 _MODELS = {
@@ -158,7 +160,7 @@ class TestResume:
     assert runs.read(later.finish()) == [record]
 
   def test_checkpoint_on_another_machine(self, tmp_path):
-    for path in (None, '/nowhere', 'gs://bucket/model'):
+    for path in (None, '/nowhere'):
       settings = _record(0.5, target=_MODELS['target'](checkpoint=path))
       folder = _make(tmp_path)
       folder.add(settings)
@@ -189,6 +191,22 @@ class TestResume:
     (tmp_path / 'pair').rename(tmp_path / 'old')
     (tmp_path / 'other').rename(tmp_path / 'pair')
     assert is_found() == [False, False]
+
+  def test_replaced_in_a_bucket(self, tmp_path):
+    """Whatever its layout, and a table; not all of its files are asked for."""
+    folder = _make(tmp_path)
+    model = _MODELS['target'](checkpoint='memory://bucket/model')
+    settings = _record(0.5, target=model)
+    with memory_files.enabled():
+      for name in (
+          'state/_METADATA', 'checkpoint', 'config.json', 'model.safetensors',
+          'pytorch_model.bin.index.json', 'token_counts.npz',
+      ):  # fmt: skip
+        for text in ('one', 'another'):
+          (epath.Path(model.checkpoint) / name).write_text(text)
+          assert _find(folder, settings) is None, name
+          folder.add(settings)
+          assert _find(folder, settings) == settings
 
   @pytest.mark.parametrize('key', ['checkpoint', 'table'])
   @pytest.mark.parametrize('replaced', range(3))

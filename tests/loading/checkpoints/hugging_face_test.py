@@ -318,6 +318,21 @@ class TestRefused:
     self.refuse(folder, 'config.json', name.removeprefix('model_'))
 
   @pytest.mark.parametrize(
+      'overrides, named',
+      [
+          (dict(d_ff=49), "encoder/layers_0/mlp/wi_0/kernel (32, 48) instead"),
+          (dict(num_layers=3), 'encoder/layers_2/'),
+          (dict(num_layers=10**7), 'num_encoder_layers'),
+          (dict(d_model=10**7), 'emb_dim'),
+      ],
+  )
+  def test_sizes_beyond_the_tensors(self, folder, overrides, named):
+    """They are refused with what is found, before memory is counted."""
+    write_config(folder, **overrides)
+    find = lambda path: models.find_model(checkpoints.open(path))
+    steps.refuse(find, folder, named, 'config.json')
+
+  @pytest.mark.parametrize(
       'change, named',
       [
           (lambda x: x.update(lora_A=x[WO]), 'lora_A'),

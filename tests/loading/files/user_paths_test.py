@@ -33,7 +33,7 @@ _BORDERS = {
     'vocabulary': vocabularies.load,
     'table': token_counts.load,
     'lines': _read_lines,
-    'checked lines': lambda path: text_files.check([str(path)], None),
+    'checked lines': lambda path: text_files.check([str(path)], None, ''),
     'rows': lambda path: text_files.read_rows(path, dict, 'a row', ''),
     'data set': lambda path: multi30k.read_pairs(path, 'test'),
     'vocabulary of a task': lambda path: (
