@@ -13,9 +13,7 @@ import pytest
 
 from benchmarks import earlier_answers
 from benchmarks import simulated_pairs
-from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
-from speculative_t5x.research.paper import published
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.tasks import paraphrases
 from tests import processes
@@ -68,26 +66,6 @@ def test_bytes_of_the_largest_target():
   """Nothing is allocated, or this would take 22 GB."""
   shapes = simulated_walltimes.Shapes(dtype='bfloat16')
   assert 11e9 < simulated_pairs.count_step_bytes('xxl', shapes) < 11.5e9
-
-
-def test_plain_decoding_over_the_floor():
-  """The encoder takes 3 ms, a step 6 ms, and the floor is 5 ms."""
-  values = {
-      'target': {'name': 't5_1_1_xl'},
-      'drafter': {'name': 't5_1_1_small'},
-      'batch_size': 1,
-      'baseline': {'walltime_s': 0.015, 'loop_steps': 2},
-      'encoder_s': {'target': 0.003, 'draft': 0.5},
-      'floor_ms': 5.0,
-      'speedup': 3.21,
-  }
-  record = run_record.from_dict(values)
-  row, *_ = published.TABLES_2_AND_4
-  assert simulated_pairs.describe(record, row, 4_000_000_000) == (
-      '- t5_1_1_xl and t5_1_1_small, batch 1, T=0, gamma 7, alpha 0.75: plain'
-      ' 6 ms per step, 1.20 x the floor of 5 ms (4 GB at 800 GB/s); speedup'
-      ' 3.21, the paper 3.4'
-  )
 
 
 _FLAGS = (

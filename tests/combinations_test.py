@@ -50,6 +50,7 @@ ONCE = [
     ('lookup in hints', 'tokenwise', 'marginal gain'),
     ('three in order', 'block', 'tuned confidence'),
 ]
+GAMMAS = {'three in order': 3}  # so that each of them can draft
 PRODUCT = [(x, *each) for x in DRAFTERS for each in RULES_AND_POLICIES]
 SAMPLINGS = {
     'as it is': {},
@@ -71,12 +72,13 @@ def precision(drafter: str):
 
 def make_program(
     drafter: str,
-    gamma: int = 2,
+    gamma: int | None = None,
     policy: contracts.DraftLengthPolicy | None = None,
 ) -> step_programs.Program:
   """Return a program with one policy, or with any in each row."""
   return step_programs.Program(
-      tiny_drafters.make(drafter, gamma), policy or combinations.PolicyOfRow()
+      tiny_drafters.make(drafter, gamma or GAMMAS.get(drafter, 2)),
+      policy or combinations.PolicyOfRow(),
   )
 
 

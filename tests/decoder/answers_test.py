@@ -3,7 +3,6 @@
 """Tests of the store of earlier answers and of its hints, with a tiny T5."""
 
 import dataclasses
-import os
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +16,6 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.loading.files import folder_lock
-from tests import full_disk
 from tests import memory_files
 from tests import tiny
 from tests import vocabulary_files
@@ -169,15 +167,6 @@ class TestFile:
     loaded.add(_TEXTS, _OUTPUTS)
     assert _found(loaded) == [[x] for x in _OUTPUTS]
 
-  def test_append_to_a_full_store(self, store, embedder, tmp_path):
-    store.save(tmp_path)
-    answers.Store.load(tmp_path, embedder, max_answers=3).save(tmp_path)
-    loaded = answers.Store.load(tmp_path, embedder)
-    loaded.add(['Mann Mann'], ['new'])
-    assert len(loaded) == 3
-    found = _found(loaded, [*_TEXTS, 'Mann Mann'], min_similarity=0.9999)
-    assert found == [[], [], [], [_OUTPUTS[3]], [_OUTPUTS[4]], ['new']]
-
   def test_second_writer_is_refused(self, store, embedder, tmp_path):
     store.save(tmp_path)
     first = answers.Store.load(tmp_path, embedder)
@@ -190,24 +179,6 @@ class TestFile:
     with folder_lock.hold(tmp_path):
       with pytest.raises(folder_lock.FolderInUseError):
         first.save(tmp_path)
-    assert len(answers.Store.load(tmp_path, embedder)) == 6
-
-  def test_write_that_fails(self, store, embedder, tmp_path, monkeypatch):
-    """The store stays as it was, and can be saved again."""
-    def interrupt(*_):
-      raise KeyboardInterrupt
-
-    store.save(tmp_path)
-    store.add(['neu'], ['new'])
-    with full_disk.full_disk(300) as reason:
-      with pytest.raises(OSError, match=reason):
-        store.save(tmp_path)
-    with monkeypatch.context() as patch:
-      patch.setattr(os, 'replace', interrupt)
-      with pytest.raises(KeyboardInterrupt):
-        store.save(tmp_path)
-    assert len(answers.Store.load(tmp_path, embedder)) == 5
-    store.save(tmp_path)
     assert len(answers.Store.load(tmp_path, embedder)) == 6
 
   def test_damaged_at_any_byte(self, store, embedder, tmp_path):
@@ -297,18 +268,6 @@ class TestFinder:
     assert found.texts == without.texts == plain.texts
     calls = [x.statistics['target_calls'] for x in (found, without)]
     assert calls[0] < calls[1]
-
-  def test_one_width(self, decoder, store):
-    """Requests with an answer and without have hints of one shape."""
-    finder = answers.Finder(store, count=3, min_similarity=0.999)
-    batches = [
-        finder(decoder.make_batch([text])[0])
-        for text in (*_TEXTS, 'Mann Mann a a')
-    ]
-    assert len({batch.hints.shape for batch in batches}) == 1
-    assert (batches[-1].hints < 0).all()
-    # As wide as three answers of the whole length, with two gaps.
-    assert batches[0].hints.shape == (1, 64)
 
   def test_long_answer_is_cut(self, decoder, store):
     long = 'a Mann ' * 9

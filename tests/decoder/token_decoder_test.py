@@ -192,18 +192,6 @@ def _without_encoder() -> token_decoder.TokenDecoder:
   return token_decoder.TokenDecoder(target, drafter, **SETTINGS)
 
 
-def test_samples_do_not_depend_on_their_number():
-  two, three = (
-      np.asarray(decoder(num_decodes=n).plain(batch()).sequences).reshape(
-          ROWS, n, LENGTH
-      )
-      for n in (2, 3)
-  )
-  np.testing.assert_array_equal(two, three[:, :2])
-  np.testing.assert_array_equal(two[:, 0], plain().sequences)
-  assert len(np.unique(three.reshape(-1, LENGTH), axis=0)) > 2.5 * ROWS
-
-
 def test_values_do_not_recompile():
   speculative(), plain()
   sizes = lambda: (
@@ -230,10 +218,6 @@ def test_values_do_not_recompile():
 
 
 class TestPlain:
-
-  def test_draft_sampling_does_not_matter(self):
-    found = plain(seed=1, draft_temperature=0.0)
-    np.testing.assert_array_equal(found.sequences, plain(seed=1).sequences)
 
   def test_scores_of_the_models_own_distribution(self):
     own = decoder(rescale_log_probs=False)

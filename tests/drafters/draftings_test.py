@@ -222,7 +222,9 @@ class TestInOrder:
     for key in model.keys() - {'kind', 'name'}:
       assert found[key] == model[key]
     other = {**model, 'checkpoint': '/y/a/1'}
-    assert describe(model, other).checkpoint == '/x/a/1 then /y/a/1'
+    both = describe(model, other)
+    assert both.checkpoint == '/x/a/1 then /y/a/1'
+    assert {*both.paths} == {'/x/a/1', '/y/a/1', '/table'}
 
 
 IDS = np.array([1, 2, 5, 17, 40, 63])

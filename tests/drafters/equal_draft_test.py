@@ -223,37 +223,3 @@ def test_each_drafter_has_its_own_uniforms_and_the_cache_of_the_one_before():
   _, uniforms, cache = drafter.propose(none, none, none, view)
   np.testing.assert_array_equal(jnp.concatenate(uniforms, axis=1), words)
   assert cache == 3
-
-
-class TestJoin:
-
-  def test_places_and_kinds(self):
-    point = contracts.Draft(
-        jnp.array([[7, 8, 0], [5, 0, 0], [0, 0, 0]]), jnp.array([2, 1, 0])
-    )
-    probs = jnp.arange(9, dtype=jnp.float32).reshape(3, 3, 1)
-    drawn = contracts.Draft(
-        jnp.array([[1, 2, 3], [1, 2, 3], [1, 2, 3]]),
-        jnp.array([1, 2, 3]),
-        probs,
-    )
-    found = in_order.join(point, drawn)
-    assert found.tokens.tolist() == [[7, 8, 1], [5, 1, 2], [1, 2, 3]]
-    assert found.lengths.tolist() == [3, 3, 3]
-    assert found.is_point_mass.tolist() == [
-        [True, True, False], [True, False, False], [False, False, False]
-    ]  # fmt: skip
-    assert found.probs[0, 2, 0] == probs[0, 0, 0]
-    assert found.probs[1, 1:, 0].tolist() == probs[1, :2, 0].tolist()
-    assert found.probs[2, :, 0].tolist() == probs[2, :, 0].tolist()
-
-  def test_only_point_masses_need_no_probabilities(self):
-    draft = contracts.Draft(jnp.zeros((1, 2), jnp.int32), jnp.array([1]))
-    assert in_order.join(draft, draft).probs is None
-
-  def test_kinds_of_three(self):
-    """A draft that has both kinds keeps them when another one follows."""
-    point = contracts.Draft(jnp.array([[7, 0, 0]]), jnp.array([1]))
-    drawn = point.replace(probs=jnp.ones((1, 3, 1)))
-    found = in_order.join(in_order.join(point, drawn), point)
-    assert found.is_point_mass.tolist() == [[True, False, True]]

@@ -193,19 +193,6 @@ class TestTable3:
     ]
     assert len(papers) == 14
 
-  def test_adds_records(self, tmp_path):
-    other = {'name': 'other', 'num_params': 10, 'kind': 'model', 'dtype': None}
-    path = _results(
-        tmp_path / 'mine.jsonl',
-        records.measured(2, 0.0, alpha=0.9, task='mine', drafter=other),
-        dataclasses.replace(records.measured(2, 1.0, task='mine'), alpha=None),
-    )
-    paper.table3(tmp_path, path)
-    page = (tmp_path / 'table3.md').read_text()
-    (row,) = records.table_with(page, '95% interval')
-    assert row['drafter'] == 'mine: other for target/checkpoint_2, bfloat16'
-    assert row['alpha'] == '0.900'
-
 
 def test_table5(tmp_path):
   """Each alpha is in the column of its lenience."""

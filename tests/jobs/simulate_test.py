@@ -15,7 +15,6 @@ from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import walltimes
-from speculative_t5x.research.reports import runs
 from speculative_t5x.research.simulation import random_models
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.research.simulation import t5_published
@@ -164,27 +163,6 @@ def test_combinations(measured, tmp_path):
       )  # fmt: skip
       (draft,) = decoder.loaded_drafter.models
       assert draft.num_params == record.drafter.num_params
-
-
-def test_resumes(measured, tmp_path, monkeypatch):
-  working = walltimes.measure
-
-  def interrupted(*arguments, **options):
-    if measured:
-      raise RuntimeError('interrupted')
-    return working(*arguments, **options)
-
-  with monkeypatch.context() as patch:
-    patch.setattr(walltimes, 'measure', interrupted)
-    with pytest.raises(RuntimeError, match='interrupted'):
-      _simulate(tmp_path, alpha=(0.5, 0.75))
-  assert [path.name for path in tmp_path.iterdir()] == ['records']
-  measured.clear()
-  records = _simulate(tmp_path, alpha=(0.5, 0.75))
-  ((_, batches, *_),) = measured
-  assert float(batches[0].rule.alpha) == 0.75
-  assert [r.simulated_acceptance for r in records] == [0.5, 0.75]
-  assert runs.read(tmp_path / 'results.jsonl') == records
 
 
 class TestMemory:

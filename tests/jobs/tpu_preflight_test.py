@@ -121,37 +121,6 @@ def _run(folder=None, batch_size=1, mesh_shape=None, **changes):
 @libtpu.needed
 class TestRun:
 
-  @pytest.mark.parametrize(
-      ('size', 'find'),
-      [('base', lambda record: record['target']),
-       ('small', lambda record: record['drafts'][0])],
-      ids=['target', 'draft'],
-  )  # fmt: skip
-  def test_models(self, ran, size, find):
-    model = find(ran.record)
-    assert model['name'] == f't5_1_1_{size}'
-    config = t5_published.make_config(size)
-    assert model['num_params'] == models.count_params(config)
-    assert [call['block'] for call in model['calls']] == [1]
-    assert set(model['steps']) == {'one_row', 'padded'}
-    for call in model['calls']:
-      least = (call['weight_bytes'] + call['cache_bytes']) / 1.228e12
-      assert call['seconds'] == pytest.approx(least)
-    vectors = {
-        form: program['step']['vector_products']
-        for form, program in model['steps'].items()
-    }
-    assert vectors['padded'] == 0 < vectors['one_row']
-
-  def test_pair(self, ran):
-    (pair,) = ran.record['pairs']
-    assert (pair['draft'], pair['gamma']) == ('t5_1_1_small', GAMMA)
-    (verify,) = ran.record['verify']
-    assert (verify['gamma'], verify['call']['block']) == (GAMMA, GAMMA + 1)
-    loop, alone = pair['loop']['step'], verify['program']['step']
-    # The draft of half the heads has as many positions as the target.
-    assert loop['cache_bytes_written'] == 1.5 * alone['cache_bytes_written'] > 0
-
   def test_table_2(self, ran):
     assert len(ran.record['table_2']) == 12
     for row, printed in zip(ran.record['table_2'], published.TABLES_2_AND_4):

@@ -22,12 +22,10 @@ from speculative_t5x.loading import models
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import feed
-from speculative_t5x.training import history
 from speculative_t5x.training import losses
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from speculative_t5x.training import trainer
-from tests import full_disk
 from tests import tiny
 
 _TASK = 'train_test_copies'
@@ -149,33 +147,6 @@ class TestTrain:
     jax.tree.map(
         np.testing.assert_array_equal, _params(model), _params(folder)
     )
-
-  def test_full_disk(self, trained, tmp_path, monkeypatch):
-    """What was written before remains, and the training can resume from it."""
-    folder, result, _ = trained
-    shutil.copytree(folder / 'checkpoint_3', tmp_path / 'checkpoint_3')
-    points = json.loads((folder / 'history.json').read_text())
-    (tmp_path / 'history.json').write_text(json.dumps(points[:1]))
-    replace = history.whole_files.replace
-
-    def replace_without_room(*arguments):
-      is_last = (tmp_path / 'checkpoint_6').exists()
-      with full_disk.full_disk(100) if is_last else contextlib.nullcontext():
-        return replace(*arguments)
-
-    with monkeypatch.context() as patched:
-      patched.setattr(history.whole_files, 'replace', replace_without_room)
-      with pytest.raises(
-          (OSError, ValueError), match=r'cannot be written.*\(File too large\)'
-      ):
-        _train(tmp_path, keep=1)
-    assert sorted(checkpoints.step_folders(tmp_path)) == [3, 6]
-    found = json.loads((tmp_path / 'history.json').read_text())
-    assert found == points[:1]
-    assert not list(tmp_path.glob('*.new'))
-    resumed = _train(tmp_path, keep=1)
-    assert resumed.last.validation == result.last.validation
-    assert [step for step, _ in _tensorboard(tmp_path)] == [3, 6]
 
   def test_finished_training_is_only_evaluated(self, trained, capsys):
     assert _train(trained[0]) == trained[1]

@@ -2,13 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the commands on a mesh, with the embedded pair."""
 
-import dataclasses
 import json
 
-import pytest
-
 from speculative_t5x.jobs.command_line import main
-from speculative_t5x.loading import placement
 from speculative_t5x.tasks import ende  # noqa: F401 registers the task
 
 _MESH = '--gin.MESH_SHAPE=(4, 2)'
@@ -65,28 +61,6 @@ def test_infer_resumes_on_another_mesh(tmp_path, capsys):
     spread, again = infer(*flags)
     assert 'finished chunks are taken from' in capsys.readouterr().err
     assert (predictions, spread['mesh']) == (again, mesh)
-
-
-@pytest.mark.exhaustive
-def test_mesh_is_what_the_weights_need(tmp_path, monkeypatch, capsys):
-  """On chips that do not hold the target the outputs are the same."""
-  infer = lambda folder, *flags: run(
-      'infer', 'infer_bulletins', tmp_path / folder, *_TASK, *flags
-  )
-  _, alone = infer('alone', '--gin.MESH_SHAPE=(1, 1)')
-  machine = placement.Machine('tpu', 'a chip', 8, 32 * 2**20)
-  monkeypatch.setattr(placement, 'this_machine', lambda: machine)
-  record, spread = infer('spread')
-  assert spread == alone
-  assert record['mesh'] == {'data': 4, 'model': 2}
-  assert record['batch_size'] == 8 * 4
-  assert 'the weights need 2 devices' in capsys.readouterr().err
-  small = dataclasses.replace(machine, free_bytes=2 * 2**20)
-  monkeypatch.setattr(placement, 'this_machine', lambda: small)
-  with pytest.raises(AssertionError):  # of the status
-    infer('refused', '--gin.MESH_SHAPE=(4, 2)')
-  error = capsys.readouterr().err
-  assert 'are missing' in error and 'Traceback' not in error
 
 
 def test_walltime_refuses_a_batch_that_the_mesh_does_not_divide(

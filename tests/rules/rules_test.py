@@ -263,11 +263,6 @@ def test_option_of_decode():
 
 class TestDescription:
 
-  def test_names_the_parameters(self):
-    rule = typical_acceptance.make_rule()
-    expected = 'typical_acceptance(epsilon=0.09, delta=0.3)'
-    assert description.describe(rule) == expected
-
   def test_a_rule_that_is_no_dataclass(self):
     class Own:
       name = 'own'

@@ -289,17 +289,6 @@ class TestOnTheTargetsEncoder:
     np.testing.assert_array_equal(found, greedy)
     assert aux['drafted'].sum() > 0
 
-  def test_has_dropout(self):
-    dropped = dataclasses.replace(DECODER, dropout_rate=0.5)
-    pair = ON_TARGET[0], tiny_pair.transformer(dropped)
-    params = {**PARAMS, 'draft': tiny.params(DECODER)}
-    model, batch = tiny_pair.distillation(pair=pair), tiny_pair.batch(2)
-    losses = [
-        float(loss_of(model, batch, key, params)[0])
-        for key in (None, *map(jax.random.PRNGKey, (0, 1)))
-    ]
-    assert len(set(losses)) == 3
-
 
 class TestTraining:
 
@@ -325,25 +314,6 @@ class TestTraining:
     monkeypatch.setattr(utils.TrainStateInitializer, 'from_scratch', began)
     with pytest.raises(checkpoints.CheckpointError, match='typo'):
       started(tiny_pair.distillation(), folder / 'typo')
-
-  @pytest.mark.parametrize(
-      'num_microbatches, is_model_parallel', [(None, False), (2, True)]
-  )
-  def test_changes_the_draft_model_alone(
-      self, folder, num_microbatches, is_model_parallel
-  ):
-    model = tiny_pair.distillation(is_model_parallel=is_model_parallel)
-    state = started(model, folder / 'target')
-    before = state.params['draft']
-    after = trained(model, state, num_microbatches=num_microbatches)
-    assert_equal(after.params['target'], PARAMS['target'])
-    assert not jax.tree.leaves(state.param_states['target'])
-    assert state.state_dict()['state']['param_states'].keys() == {'draft'}
-    changed = jax.tree.map(
-        lambda x, y: bool((x != y).any()), before, after.params['draft']
-    )
-    assert all(jax.tree.leaves(changed))
-    assert int(after.step) == 3
 
   @pytest.mark.parametrize('is_model_parallel', [False, True])
   def test_step_is_that_of_training_the_draft_model_alone(
@@ -374,31 +344,6 @@ class TestTraining:
     # A row per unit of the feed-forward layer, and no full second moments.
     one = optimizer.state.param_states['decoder']['layers_0']['mlp']['wo']
     assert one['kernel'].v.size == 1 < one['kernel'].v_row.size
-
-  @pytest.mark.parametrize('use_orbax', [True, False])
-  def test_t5x_saves_and_restores_the_state(self, folder, tmp_path, use_orbax):
-    model = tiny_pair.distillation()
-    made = initializer(model, folder / 'target')
-    state = trained(model, made.from_scratch(jax.random.PRNGKey(0)))
-    save = utils.SaveCheckpointConfig(period=1)
-    make = lambda restore, path: utils.create_checkpoint_manager_and_restore(
-        made,
-        tiny_pair.partitioner(),
-        restore,
-        path,
-        None,
-        save_checkpoint_cfg=save,
-        model_dir=str(tmp_path),
-        use_orbax=use_orbax,
-    )
-    _, manager = make(None, None)
-    manager.save(state)
-    manager.wait_until_finished()
-    newest = utils.RestoreCheckpointConfig(str(tmp_path), dtype='float32')
-    restored, _ = make(newest, str(tmp_path / 'checkpoint_3'))
-    assert jax.tree.structure(restored) == jax.tree.structure(state)
-    assert_equal(restored.state_dict(), state.state_dict())
-    assert int(restored.step) == 3
 
 
 @pytest.mark.parametrize(

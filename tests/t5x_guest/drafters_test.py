@@ -22,7 +22,6 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import drafting
-from speculative_t5x.loading.drafters import exit_drafting
 from speculative_t5x.loading.drafters import in_order_drafting
 from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.loading.drafters import model_drafting
@@ -232,17 +231,6 @@ def test_axes_of_drafters_in_order():
 
 
 class TestRefusals:
-
-  @pytest.mark.parametrize(
-      ('drafter', 'said'),
-      [
-          (exit_drafting.EarlyExit(9), 'exit_layer must be'),
-          (model_drafting.DraftModel('typo'), 'The draft: .*typo'),
-      ],
-  )
-  def test_drafter_that_does_not_fit(self, drafter, said):
-    with pytest.raises(ValueError, match=said):
-      _ = tiny_pair.model(drafter=drafter).drafting
 
   def test_draft_of_other_sizes(self, folder):
     wide = dataclasses.replace(DRAFT, emb_dim=DRAFT.emb_dim + 8)

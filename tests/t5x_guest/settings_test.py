@@ -102,12 +102,6 @@ class TestDecoding:
     assert_sizes(target(found['model']), 't5_1_1_xxl')
     assert_sizes(draft(found['model']), 't5_1_1_small')
 
-  def test_sizes_by_name(self, settings, script):
-    names = ['TARGET = "flan_t5_xl"', 'DRAFT = "t5_small"']
-    model = settings(script, job(script), bindings=names)['model']
-    assert_sizes(target(model), 'flan_t5_xl')
-    assert_sizes(draft(model), 't5_small')
-
   def test_job_of_t5xs_files_with_one_more(self, settings, script):
     """As README has it."""
     files = [

@@ -244,20 +244,6 @@ class TestLoad:
     assert loaded.example_ids.dtype == np.int32
     assert loaded.example_ids.tolist() == numbers
 
-  def test_part(self):
-    rows = [[40, 50], [30] * 9, [60]]
-    loaded = examples.load(add_task(rows), 'validation', _LENGTHS)
-    part = loaded.part(1, 3)
-    assert part.task is loaded.task
-    np.testing.assert_array_equal(part.tokens, loaded.tokens[1:])
-    np.testing.assert_array_equal(part.example_ids, loaded.example_ids[1:])
-    assert (part.inputs, part.targets, part.references) == (
-        loaded.inputs[1:], loaded.targets[1:], loaded.references[1:]
-    )  # fmt: skip
-    assert [row.is_truncated for row in loaded.rows] == [False, True, False]
-    truncated = [x.num_truncated for x in (loaded, part, loaded.part(0, 1))]
-    assert truncated == [1, 1, 0]
-
 
 class TestBadInput:
 

@@ -8,7 +8,6 @@ from tensorboard.backend.event_processing import event_accumulator
 
 from speculative_t5x.training import history
 from speculative_t5x.training import tensorboard
-from tests import full_disk
 
 _STARTED = 1_700_000_000.7
 
@@ -66,15 +65,6 @@ def test_steps_of_a_resumed_training_are_there_once(model_dir):
   losses = [x[1:] for x in _read(model_dir)['training/loss']]
   assert losses == [(3, 4.5), (6, 1.5)]
   assert other.exists()
-
-
-def test_full_disk(model_dir):
-  """The file of the run before stays."""
-  tensorboard.write(model_dir, [_point(3, 4.5)], _STARTED)
-  points = [_point(3, 4.5), _point(6, 1.5)]
-  with full_disk.full_disk(100), pytest.raises(OSError, match='be written'):
-    tensorboard.write(model_dir, points, _STARTED + 60)
-  assert [x[1:] for x in _read(model_dir)['training/loss']] == [(3, 4.5)]
 
 
 def test_a_run_only_adds_bytes(model_dir):

@@ -9,7 +9,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import sys
 import types
 
@@ -29,7 +28,6 @@ from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import chips
-from speculative_t5x.tasks import bulletins
 from tests import memory_files
 from tests import processes
 from tests import workloads
@@ -699,20 +697,6 @@ class TestProcess:
     assert statuses == ['0', '1', '1'], done.stderr
     lines = [x for x in done.stderr.splitlines() if x.startswith('error: ')]
     assert len(lines) == 2 and all("extra 'jobs'" in line for line in lines)
-
-
-def test_check_pair_takes_urls_as_paths(tmp_path, capsys):
-  """Also beside the files of an eval run."""
-  folder = tmp_path / "it's" / '100%'
-  shutil.copytree(embedded.target_checkpoint(), folder / 'a')
-  vocabulary = pathlib.Path(bulletins.VOCABULARY_FILE).as_uri()
-  flags = [
-      f'--gin.CHECKPOINT_PATH={(folder / "a").as_uri()}',
-      f'--gin.VOCABULARY_FILE={vocabulary}',
-  ]
-  assert main.main(['check-pair', *_COMMANDS['check-pair'], *flags]) == 0
-  shown = capsys.readouterr().out
-  assert 'target: a/checkpoint_2500,' in shown and 'drafter: ' in shown
 
 
 def test_compilation_cache(monkeypatch, flags, tmp_path):

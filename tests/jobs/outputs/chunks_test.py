@@ -159,7 +159,7 @@ def test_a_chunk_is_one_json_object_per_line_and_a_checksum(tmp_path):
 
 _FREE = ('STEPS',)
 _SETTINGS = {'RATE': '0.1', 'STEPS': '10'}
-_TEXTS, _OTHERS = np.arange(12).reshape(3, 4), np.ones((2, 2))
+_TEXTS = np.arange(12)
 
 
 def _keep(folder, **changes):
@@ -194,26 +194,6 @@ class TestSettings:
     with pytest.raises(ValueError, match='RATE was unset.*remove'):
       _run(folder)
 
-  @pytest.mark.parametrize(
-      ('changes', 'message'),
-      [
-          ({'RATE': '0.3'}, 'RATE was 0.1 and is now 0.3'),
-          (
-              {'RATE': '0.3', 'A': '1', 'B': '2', 'C': '3'},
-              'A was unset and is now 1; B .*; C [^;]*; and others',
-          ),
-      ],
-  )
-  def test_other_settings_are_refused(self, tmp_path, changes, message):
-    _run(tmp_path)
-    with pytest.raises(ValueError, match=message):
-      _run(tmp_path, **changes)
-    assert _kept(tmp_path) == _SETTINGS
-    (tmp_path / 'settings.json').unlink()
-    _run(tmp_path, **changes)
-    with pytest.raises(ValueError, match=' is now '):  # one that is missing
-      _run(tmp_path)
-
   @pytest.mark.parametrize('error', [KeyError, KeyboardInterrupt])
   def test_job_that_fails_at_once_leaves_nothing(self, tmp_path, error):
     with pytest.raises(error), _keep(tmp_path / 'model'):
@@ -234,28 +214,3 @@ class TestSettings:
     with pytest.raises(folder_lock.FolderInUseError), _keep(tmp_path):
       raise folder_lock.FolderInUseError
     assert _kept(tmp_path) == _SETTINGS
-
-
-class TestData:
-
-  def _check(self, folder, texts=_TEXTS, others=_OTHERS):
-    data = {'texts': [texts, texts.ravel()[:4]], 'others': [others]}
-    resumption.keep_data(epath.Path(folder), data)
-
-  @pytest.mark.parametrize(
-      'texts',
-      [_TEXTS + 1, _TEXTS.reshape(4, 3), _TEXTS[:2], _TEXTS.astype(np.int16)],
-      ids=['values', 'shape', 'number', 'type'],
-  )
-  def test_other_data_is_refused(self, tmp_path, texts):
-    self._check(tmp_path, texts)  # without a checkpoint any data begins
-    self._check(tmp_path)
-    (tmp_path / 'checkpoint_5').mkdir()
-    self._check(tmp_path, np.array(_TEXTS, order='F'))  # the same
-    with pytest.raises(ValueError, match='training with other data: texts. '):
-      self._check(tmp_path, texts)
-    with pytest.raises(ValueError, match='other data: others; texts. '):
-      self._check(tmp_path, texts, _OTHERS + 1)
-    self._check(tmp_path)  # what was kept stays
-    (tmp_path / 'data.json').unlink()
-    self._check(tmp_path, texts)  # a training that kept no digests resumes

@@ -12,8 +12,6 @@ import pytest
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import descriptions
-from speculative_t5x.loading.drafters import drafting
-from speculative_t5x.loading.drafters import in_order_drafting
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.reports import runs
@@ -207,29 +205,6 @@ class TestResume:
           assert _find(folder, settings) is None, name
           folder.add(settings)
           assert _find(folder, settings) == settings
-
-  @pytest.mark.parametrize('key', ['checkpoint', 'table'])
-  @pytest.mark.parametrize('replaced', range(3))
-  def test_replaced_file_of_drafters_in_order(self, tmp_path, key, replaced):
-    """Of any of them: each is part of what drafts."""
-    names = ['one', 'two', 'three']
-    for name in names:
-      (tmp_path / name).mkdir()
-      (tmp_path / name / 'weights').write_text(name)
-    joined = in_order_drafting.joined([
-        drafting.Drafting(
-            description=descriptions.DrafterDescription(
-                'model', **{key: str(tmp_path / name)}
-            )
-        )
-        for name in names
-    ])
-    settings = _record(0.5, drafter=joined.description)
-    folder = _make(tmp_path / 'output')
-    folder.add(settings)
-    assert _find(folder, settings) == settings
-    (tmp_path / names[replaced] / 'weights').write_text('another')
-    assert _find(folder, settings) is None
 
   def test_record_of_an_earlier_version(self, tmp_path):
     """It lacks keys that came later."""

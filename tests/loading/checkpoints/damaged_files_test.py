@@ -115,17 +115,6 @@ class TestLegacy:
     steps.refuse(read_all, tmp_path, named)
 
   @pytest.mark.parametrize(
-      'step',
-      [2**31, -1, True, _array([3], 'int32', bytes(12))],
-  )
-  def test_step(self, tmp_path, step):
-    (tmp_path / 'checkpoint_7').mkdir()
-    tree = _target(_array([1], data=bytes(4)))
-    tree['optimizer']['state'] = {'step': step}
-    (tmp_path / 'checkpoint_7' / 'checkpoint').write_bytes(msgpack.packb(tree))
-    steps.refuse(read_all, tmp_path, 'from 0 to 2147483647')
-
-  @pytest.mark.parametrize(
       'damage',
       [
           lambda folder: (folder / '0.0').write_bytes(b'x' * 9),

@@ -162,27 +162,6 @@ class TestPoints:
     assert _names(figure.legends[0]) == ['a draft', 'another']
 
   @pytest.mark.parametrize('make', _FIGURES)
-  def test_a_pair_has_one_look(self, make):
-    """Filled at temperature 0 and open above it."""
-    points = [
-        point
-        for label, temperature in (('a', 0.0), ('a', 1.0), ('b', 0.0))
-        for point in _sweep(
-            (3, 2.0), (5, 2.2), label=label, temperature=temperature
-        )
-    ]
-    figure = make(points)
-    for axes in figure.axes:
-      looks = {
-          (line.get_marker(), line.get_color(), line.get_markerfacecolor())
-          for line in axes.lines
-          if line.get_marker() not in ('None', '_')
-      }
-      first, second = ('o', 'C0'), ('s', 'C1')
-      assert looks == {(*first, 'C0'), (*first, 'white'), (*second, 'C1')}
-    assert len(figure.legends[0].legend_handles) == 2
-
-  @pytest.mark.parametrize('make', _FIGURES)
   @pytest.mark.parametrize('alpha', [0.08, 1.0])
   def test_the_axis_widens(self, make, alpha):
     figure = make(_sweep((3, 1.1), (5, 1.2), alpha=alpha))

@@ -44,31 +44,6 @@ def test_spans_of_a_row(walltime_ms, commit):
     assert span.end_ms == following.start_ms
 
 
-def test_bars_are_the_spans_to_scale():
-  (axes,) = loop_trace.draw(ROWS).axes
-  boxes = [
-      path.get_extents()
-      for collection in axes.collections
-      for path in collection.get_paths()
-  ]
-  bars = sorted(((box.y0 + box.y1) / 2, box.x0, box.x1) for box in boxes)
-  spans = [
-      (place, span.start_ms, span.end_ms)
-      for place, row in enumerate(ROWS)
-      for span in row.spans
-  ]
-  for bar, span in zip(bars, sorted(spans), strict=True):
-    assert bar == pytest.approx(span)
-  assert axes.yaxis_inverted()  # the first row on top
-  labels = [label.get_text() for label in axes.get_yticklabels()]
-  assert labels == ['plain', 'γ = 3', 'γ = 7']
-  texts = [(x.get_text().strip(), x.get_position()) for x in axes.texts]
-  assert texts == [
-      (f'{calls} target calls', (row.walltime_ms, place))
-      for place, (calls, row) in enumerate(zip((17, 7, 4), ROWS))
-  ]
-
-
 def test_events_are_the_spans():
   """In whole microseconds, of which none is left out."""
   trace = json.loads(json.dumps(loop_trace.to_trace_events(ROWS)))
