@@ -29,6 +29,7 @@ from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import token_trace
 from speculative_t5x.tasks import bulletins
 from tests import checkpoints_by_hand
+from tests import exhaustive
 
 _ROOT = pathlib.Path(__file__).parent.parent
 _FOLDER = _ROOT / 'notebooks'
@@ -135,9 +136,11 @@ def hugging_face(tmp_path_factory):
   return found | {'VOCABULARY': found['TARGET']}
 
 
-@pytest.mark.parametrize('is_t5x', [True, False], ids=['T5X', 'Hugging Face'])
-def test_your_own_checkpoint(is_t5x, request, capsys):
-  settings = {} if is_t5x else request.getfixturevalue('hugging_face')
+@pytest.mark.parametrize(
+    'kind', exhaustive.all_but(['T5X'], ['T5X', 'hugging_face'])
+)
+def test_your_own_checkpoint(kind, request, capsys):
+  settings = {} if kind == 'T5X' else request.getfixturevalue(kind)
   variables, shown = _run('your_own_checkpoint', settings)
   assert variables['output'].best == [
       'Jede fünfte Wohnung in Graz steht leer, deshalb plant die Stadt'

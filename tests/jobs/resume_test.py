@@ -29,6 +29,7 @@ from speculative_t5x.jobs import infer
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.tasks import bulletins
+from tests import compilation
 from tests import exhaustive
 from tests import workloads
 
@@ -66,8 +67,6 @@ def test_killed_job_ends_as_if_it_was_not(
       env={
           **os.environ,
           'JAX_PLATFORMS': 'cpu',  # the search for others takes seconds
-          # A kill may leave a part of a compiled program.
-          'JAX_COMPILATION_CACHE_DIR': f'{tmp_path}/programs',
           'TF_CPP_MIN_LOG_LEVEL': '2',
       },
       check=True,
@@ -177,11 +176,12 @@ def main(
   # loses what was decoded of a chunk.
   most = max(1, 3 * total // int(num_kills))
   num_left, number = int(num_kills), 0
-  while num_left:
-    _, is_killed = run(f'killed_{number}', moments.randint(1, most))
-    num_left -= is_killed
-    number += not is_killed  # the job ended: the next one begins anew
-  run(f'killed_{number}')
+  with compilation.unwritten():  # a kill may leave a part of a program
+    while num_left:
+      _, is_killed = run(f'killed_{number}', moments.randint(1, most))
+      num_left -= is_killed
+      number += not is_killed  # the job ended: the next one begins anew
+    run(f'killed_{number}')
 
 
 if __name__ == '__main__':

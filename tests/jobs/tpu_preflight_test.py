@@ -4,7 +4,6 @@
 
 import functools
 import json
-import types
 
 import jax
 import pytest
@@ -51,13 +50,6 @@ def tiny_sizes():
     shapes = functools.cache(models.abstract_params)
     patch.setattr(models, 'abstract_params', shapes)
     yield
-
-
-@pytest.fixture(scope='module')
-def ran(tmp_path_factory):
-  """Return the record and the folder of a job that compiled."""
-  folder = tmp_path_factory.mktemp('preflight') / 'new'
-  return types.SimpleNamespace(record=_run(folder), folder=folder)
 
 
 @pytest.fixture
@@ -118,32 +110,35 @@ def _run(folder=None, batch_size=1, mesh_shape=None, **changes):
   return tpu_preflight.tpu_preflight(**{**arguments, **changes})
 
 
-@libtpu.needed
-class TestRun:
-
-  def test_table_2(self, ran):
-    assert len(ran.record['table_2']) == 12
-    for row, printed in zip(ran.record['table_2'], published.TABLES_2_AND_4):
-      assert (row['task'], row['draft']) == (printed.task, printed.draft)
-      assert 0 < row['speedup'] < printed.gamma + 1
-      if printed.gamma == GAMMA:  # whose verification was compiled
-        plain_s = ran.record['target']['calls'][0]['seconds']
-        verify_s = ran.record['verify'][0]['call']['seconds']
-        tokens = theory.expected_tokens(printed.alpha, GAMMA)
-        cost = GAMMA * row['c'] + verify_s / plain_s
-        assert row['speedup'] == pytest.approx(float(tokens) / cost)
-
-  def test_files(self, ran):
-    assert {path.name for path in ran.folder.iterdir()} == {
-        'tpu_preflight.json', 'tpu_preflight.md'
-    }  # fmt: skip
-    text = (ran.folder / 'tpu_preflight.json').read_text()
-    assert json.loads(text) == ran.record
-    text = (ran.folder / 'tpu_preflight.md').read_text()
-    assert text == report.render(ran.record) + '\n'
-    for title in ('Memory', 'Steps', 'What the loop does', 'Table 2'):
-      assert f'\n## {title}' in text
-    assert text.count('| EnDe |') + text.count('| CNNDM |') == 12
+@pytest.mark.parametrize(
+    'compiles',
+    [
+        False,
+        pytest.param(True, marks=[pytest.mark.exhaustive, libtpu.needed]),
+    ],
+)
+def test_record_and_files(tmp_path, request, compiles):
+  if not compiles:
+    request.getfixturevalue('compiled')
+  record = _run(tmp_path / 'new')
+  assert len(record['table_2']) == 12
+  for row, printed in zip(record['table_2'], published.TABLES_2_AND_4):
+    assert (row['task'], row['draft']) == (printed.task, printed.draft)
+    assert 0 < row['speedup'] < printed.gamma + 1
+    if printed.gamma == GAMMA:  # whose verification was compiled
+      plain_s = record['target']['calls'][0]['seconds']
+      verify_s = record['verify'][0]['call']['seconds']
+      tokens = theory.expected_tokens(printed.alpha, GAMMA)
+      cost = GAMMA * row['c'] + verify_s / plain_s
+      assert row['speedup'] == pytest.approx(float(tokens) / cost)
+  written = {x.name: x.read_text() for x in (tmp_path / 'new').iterdir()}
+  text = written.pop('tpu_preflight.md')
+  assert text == report.render(record) + '\n'
+  for title in ('Memory', 'Steps', 'What the loop does', 'Table 2'):
+    assert f'\n## {title}' in text
+  assert text.count('| EnDe |') + text.count('| CNNDM |') == 12
+  assert json.loads(written.pop('tpu_preflight.json')) == record
+  assert not written
 
 
 class TestArguments:

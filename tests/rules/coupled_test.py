@@ -29,6 +29,7 @@ from speculative_t5x.speculation import verification
 from speculative_t5x.testing import step_programs
 from tests import combinations
 from tests import combinations_test
+from tests import exhaustive
 from tests import mixed_drafts
 from tests import tiny
 from tests import tiny_drafters
@@ -37,7 +38,10 @@ from tests.rules import coupled_paths
 pytestmark = pytest.mark.long
 
 RULES = coupled.Coupled(), coupled.CoupledGumbel()
-by_name = lambda rule: rule.name
+# Rules differ by the words of a position and how they draw, see `TestSamples`.
+ONE_RULE = pytest.mark.parametrize(
+    'rule', exhaustive.all_but(RULES[1:], RULES), ids=lambda rule: rule.name
+)
 SAMPLINGS = {
     'greedy': dict(temperature=0.0),
     'temperature 0.3': dict(temperature=0.3),
@@ -59,35 +63,36 @@ def make_program(drafter, gamma=2, policy=None) -> step_programs.Program:
   return step_programs.Program(make(gamma), policy)
 
 
-# Each drafter, with another policy and gamma than the one before.
-ENUMERATED = [
-    (name, gamma, combinations.POLICIES[policy])
-    for name, gamma, policy in [
-        ('draft model', 3, 'fixed'),
-        ('draft model', 2, 'confidence'),
-        ('short vocabulary', 2, 'marginal gain'),
-        ('uniform', 2, 'schedule'),
-        ('bigram', 2, 'entropy'),
-        ('lookup in hints', 2, 'fixed'),
-        ('lookup then model', 2, 'expected speed'),
-        ('three in order', 2, 'tuned confidence'),
-        ('external', 2, 'fixed'),
-        ('early exit', 1, 'fixed'),
-        ('shared encoder', 1, 'fixed'),
-    ]
+# Each drafter, with another policy and gamma than the one before. `TestSamples`
+# has each of them, so that `make test` enumerates few.
+ALWAYS = [
+    ('draft model', 3, 'fixed'),
+    ('lookup then model', 2, 'expected speed'),
+    ('mixed', 2, 'by key'),
+    ('early exit', 1, 'fixed'),
 ]
-ENUMERATED.append(('mixed', 2, mixed_drafts.KeyPolicy()))
-_label = lambda x: getattr(x, 'name', str(x))
+ENUMERATED = [
+    *ALWAYS,
+    ('draft model', 2, 'confidence'),
+    ('short vocabulary', 2, 'marginal gain'),
+    ('uniform', 2, 'schedule'),
+    ('bigram', 2, 'entropy'),
+    ('lookup in hints', 2, 'fixed'),
+    ('three in order', 2, 'tuned confidence'),
+    ('external', 2, 'fixed'),
+    ('shared encoder', 1, 'fixed'),
+]
+POLICIES = {**combinations.POLICIES, 'by key': mixed_drafts.KeyPolicy()}
 
 
 class TestEnumeratedDistribution:
 
   @pytest.mark.parametrize(
-      ('drafter', 'gamma', 'policy'), ENUMERATED, ids=_label
+      ('drafter', 'gamma', 'policy'), exhaustive.all_but(ALWAYS, ENUMERATED)
   )
   def test_keeps_the_target_s(self, drafter, gamma, policy):
     with combinations_test.precision(drafter):
-      program = make_program(drafter, gamma, policy)
+      program = make_program(drafter, gamma, POLICIES[policy])
       for name in ('temperature 1', 'top-k'):
         program = program.with_sampling(
             sampling_lib.Sampling(**SAMPLINGS[name])
@@ -280,7 +285,7 @@ class TestSamples:
     found = shares_of_others(drafter, rule, gamma, SAMPLINGS.values())
     assert found == [0.0] * len(SAMPLINGS)
 
-  @pytest.mark.parametrize('rule', RULES, ids=by_name)
+  @ONE_RULE
   def test_batches_and_bounded_steps(self, rule):
     program = make_program('lookup then model', 3)
     whole = Decoding(program, rule).run()[:2]
@@ -296,7 +301,7 @@ class TestSamples:
     expected = plain(program, verification.TOKENWISE).run()
     np.testing.assert_array_equal(found[0], expected[0])
 
-  @pytest.mark.parametrize('rule', RULES, ids=by_name)
+  @ONE_RULE
   def test_through_a_decoder(self, rule):
     """In several decodes, and in batches of another size."""
     decoder = tiny.decoder(tiny.config(), gamma=3, length=12, num_decodes=2)
@@ -316,7 +321,7 @@ class TestSamples:
 
 class TestJittedDistribution:
 
-  @pytest.mark.parametrize('rule', RULES, ids=by_name)
+  @ONE_RULE
   def test_loop(self, rule):
     program = make_program('draft model')
     # Of the first names, only the number of rows counts.
