@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of coupled rules: samples that depend on target, seed and position.
 
-`refill_test.py` has them in refilled rows, and `rules_test.py` in jobs.
+`engine_test.py` has them in refilled rows, and `rules_test.py` in jobs.
 """
 
 import functools

@@ -15,13 +15,11 @@ import pytest
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
-from speculative_t5x.rules import coupled
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.speculation import verification
 from speculative_t5x.testing import table_model
 from tests import mixed_drafts
 from tests import tiny
@@ -35,7 +33,6 @@ class Tables:
 
   vocab_size = 5
   policy = draft_length.Fixed()
-  rule = verification.TOKENWISE
 
   def __init__(self):
     tables = table_model.random_logits(1, NUM_REQUESTS, self.vocab_size)
@@ -53,7 +50,6 @@ class TinyT5:
   """A target and a draft model with memories and caches of their own."""
 
   policy = draft_length.Fixed()
-  rule = verification.TOKENWISE
 
   def __init__(self):
     self.params = tiny.model(CONFIG).params
@@ -65,12 +61,6 @@ class TinyT5:
     return tiny.drafter(tiny.model(CONFIG), GAMMA)
 
 
-class Coupled(Tables):
-  """Tables by a rule whose uniforms are those of positions."""
-
-  rule = coupled.Coupled()
-
-
 class Mixed(Tables):
   """A drafter and a policy whose states depend on the last outcome."""
 
@@ -80,7 +70,7 @@ class Mixed(Tables):
     return mixed_drafts.MixedDrafts(self.vocab_size, GAMMA)
 
 
-KINDS = {'tables': Tables, 'coupled': Coupled, 't5': TinyT5, 'mixed': Mixed}
+KINDS = {'tables': Tables, 't5': TinyT5, 'mixed': Mixed}
 
 
 @functools.cache
@@ -104,8 +94,7 @@ def programs(kind, is_plain, num_decodes):
       it.params,
       drafter,
       None if is_plain else it.draft_params,
-      it.rule,
-      it.policy,
+      policy=it.policy,
   )
 
   @jax.jit
@@ -214,7 +203,6 @@ class Decoding:
     [
         ('tables', False, 1),
         ('tables', True, 1),
-        ('coupled', False, 1),
         ('mixed', False, 1),
         ('t5', False, 2),
     ],
@@ -226,19 +214,6 @@ def test_each_request_has_its_output_alone(kind, is_plain, num_decodes):
   assert found.keys() == set(range(NUM_REQUESTS))
   for request in range(0, NUM_REQUESTS, num_decodes):
     assert_same_output(found[request], decoding.alone(request))
-
-
-def test_coupled_rows_have_the_tokens_of_plain_decoding():
-  """Whatever was refilled when, in steps of any number per call."""
-  found, _ = Decoding('coupled', 1.0).refilled()
-  plain, _ = Decoding('tables', 1.0, is_plain=True).refilled()
-  for request in range(NUM_REQUESTS):
-    for name in ('sequences', 'num_tokens'):
-      np.testing.assert_array_equal(
-          found[request][name], plain[request][name]
-      )
-  saved = sum(plain[i]['num_calls'] - found[i]['num_calls'] for i in found)
-  assert saved > 0.2 * sum(x['num_calls'] for x in plain.values())
 
 
 def assert_same_output(found, expected):
