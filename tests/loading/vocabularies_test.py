@@ -225,7 +225,7 @@ class TestAllKinds:
     """Alone, and between words, whichever way the vocabulary was read."""
     found = kind(tmp_path)
     expected = vocabularies.load(BULLETINS)
-    for i in range(2200):
+    for i in (*range(100), *range(100, 2000, 9), *range(2000, 2200)):
       for ids in ([i], [i, 1], [19, i, 5, 19], [i, i, 0], [2147, i, 2, 2034]):
         assert found.decode(ids) == expected.decode(ids), ids
 
