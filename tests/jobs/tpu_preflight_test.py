@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the tpu-preflight job, with tiny sizes of T5 1.1."""
 
-import functools
 import json
 
 import jax
 import pytest
 
 from speculative_t5x.jobs import tpu_preflight
-from speculative_t5x.loading import models
 from speculative_t5x.networks import chips
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.simulation import t5_published
@@ -46,9 +44,6 @@ def tiny_sizes():
   ):
     patch.setattr(t5_published, 'SIZES', sizes)
     patch.setattr(t5_published, 'VOCAB_SIZE', VOCAB_SIZE)
-    # Programs of all rows of Table 2, the same each time.
-    shapes = functools.cache(models.abstract_params)
-    patch.setattr(models, 'abstract_params', shapes)
     yield
 
 
