@@ -204,13 +204,13 @@ class TestRow:
   @pytest.mark.parametrize(
       ('numbers', 'index', 'example_ids', 'limits'),
       # The last batch is padded, and an empty line is not decoded.
-      [((3, 1), 3, [12, 13], [3, 3]), ((4, 0), 0, [14, 0], [0, 0])],
+      [((3, 1), 3, [12, 13], [3, 3]), ((4, 0), 0, [0, 0], [0, 0])],
   )
   def test_decode(self, row, numbers, index, example_ids, limits):
     found = row(*numbers)
     assert found.index == index and found.is_speculative
-    assert found.request.example_ids.tolist() == example_ids
-    assert found.request.limits.tolist() == limits
+    assert found.batch.example_ids.tolist() == example_ids
+    assert found.batch.limits.tolist() == limits
 
 
 def test_samples_of_a_coupled_rule_are_explained(evaluate, run, tmp_path):
