@@ -51,7 +51,8 @@ def _from_the_root(monkeypatch):
 
 def _parse(*names):
   """Return the configuration as gin writes it, one binding per line."""
-  own = (x for x in ('infer', 'compare') for name in names if f'/{x}' in name)
+  jobs = 'infer', 'compare', 'serve'
+  own = (x for x in jobs for name in names if f'/{x}' in name)
   job = next(own, 'eval')
   for macro in commands.JOBS[job].optional:  # as the command does
     gin.parse_config(f'{macro} = None')

@@ -171,6 +171,8 @@ class Rows:
     self._report: row_programs.Report | None = None
     # Work and decode number of each row; None for a row that has ended.
     self._places: list[tuple[Work, int] | None] = [None] * programs.num_rows
+    # Decodes that ended in the last steps, of requests that have not.
+    self._ended_first: list[tuple[Work, results.Decode]] = []
     # Started rows, some of which have no place yet.
     self._started: collections.deque[tuple[loop.Run, list[Work]]] = (
         collections.deque()
@@ -255,6 +257,7 @@ class Rows:
     self._counters.returns += 1
     self._counters.steps += num_steps
     self._counters.row_steps += num_steps * len(self._places)
+    self._ended_first = []
     for row, place in enumerate(self._places):
       if place is None or not report.has_ended[row]:
         continue
@@ -274,6 +277,8 @@ class Rows:
       if work.has_ended:
         self._counters.requests += 1
         yield work
+      else:
+        self._ended_first.append((work, decode))
 
   def _learn(self, report: row_programs.Report, num_steps: int) -> None:
     """Tell the load what the last steps showed."""
@@ -295,16 +300,30 @@ class Rows:
         self._seconds / num_steps if is_timed else None,
     )
 
-  def tokens(self) -> Iterator[tuple[Work, int, list[int]]]:
-    """Yield the tokens so far of each row that has not ended.
+  def committed(self) -> Iterator[tuple[Work, int, results.Committed]]:
+    """Yield the tokens so far of requests that have not ended.
 
-    With the row's work and the number of its decode, as of the last `ended`.
+    With the work and the number of the decode, as of the last `ended`. A decode
+    that ended then, before others of its request, is a `results.Decode`.
     """
+    for work, decode in self._ended_first:
+      yield work, decode.number, decode
     for row, place in enumerate(self._places):
       # Rows that were filled since are not in the report.
       if place is not None and self._report.num_tokens[row]:
-        count = self._report.num_tokens[row]
-        yield *place, self._report.sequences[row, :count].tolist()
+        yield *place, results.Committed(*_columns(self._report, row))
+
+
+def _columns(
+    report: row_programs.Report, row: int
+) -> tuple[list[int], np.ndarray, np.ndarray, np.ndarray]:
+  """Return the tokens of a row, and what is known of each."""
+  count = report.num_tokens[row]
+  tokens, *others = (
+      x[row, :count]
+      for x in (report.sequences, *report.token_scores, report.origins)
+  )
+  return tokens.tolist(), *others
 
 
 def _decode(
@@ -315,15 +334,13 @@ def _decode(
   token_decoder.check_rows(
       own.log_probs, own.num_tokens, own.num_calls, own.statistics
   )
-  num_tokens = int(own.num_tokens[0])
-  of_tokens = jax.tree.map(lambda x: x[0, :num_tokens], own.token_scores)
-  tokens = own.sequences[0, :num_tokens].tolist()
+  tokens, *others = _columns(report, row)
   return results.Decode(
-      number,
       tokens,
+      *others,
+      number,
       tokens[-1] in ends,
       own.log_probs[0],
-      *of_tokens,
       int(own.num_calls[0]),
       jax.tree.map(lambda x: x[0], own.statistics),
   )
@@ -515,7 +532,9 @@ class Engine:
       counted = outcome_lib.COUNTING.init(1, 1, gamma)
       statistics = jax.tree.map(lambda x: np.asarray(x[0]), counted)
     decodes = [
-        results.Decode(i, [], False, 0.0, none, none, 0, statistics)
+        results.Decode(
+            [], none, none, none.astype(np.int32), i, False, 0.0, 0, statistics
+        )
         for i in range(num_decodes)
     ]
     return self._result(decodes, None, ())

@@ -13,26 +13,38 @@ from speculative_t5x.speculation import outcome as outcome_lib
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Decode:
+class Committed:
+  """The tokens of an output so far.
+
+  Attributes:
+    tokens: Token ids, end of sequence included.
+    log_probs: [tokens] float32, the log-probability of each; their sum is the
+      score, see `Options.rescale_log_probs`.
+    model_log_probs: [tokens] float32, likewise before temperature and filters.
+    origins: [tokens] int32, how each came about, see `outcome.Originating`.
+  """
+
+  tokens: list[int]
+  log_probs: np.ndarray
+  model_log_probs: np.ndarray
+  origins: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Decode(Committed):
   """One output, as it was decoded.
 
   Attributes:
     number: Number among the decodes of its input, from 0 on.
-    tokens: Token ids, end of sequence included.
     has_end: Whether an end of sequence ended it, and not its limit.
-    score: Log-probability of all tokens, see `Options.rescale_log_probs`.
-    log_probs: [tokens] float32, the log-probability of each.
-    model_log_probs: [tokens] float32, likewise before temperature and filters.
+    score: Log-probability of all tokens.
     num_calls: Target calls.
     statistics: Counts of a speculative run; None of a plain one.
   """
 
   number: int
-  tokens: list[int]
   has_end: bool
   score: float
-  log_probs: np.ndarray
-  model_log_probs: np.ndarray
   num_calls: int
   statistics: outcome_lib.Statistics | None
 

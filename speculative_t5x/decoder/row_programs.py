@@ -43,6 +43,7 @@ class Report(NamedTuple):
     num_calls: [rows] int32.
     statistics: Counts, see `outcome.Statistics`; None of plain decoding.
     token_scores: See `outcome.TokenScores`.
+    origins: [rows, length] int32, see `outcome.Originating`.
     work: Work of these steps.
   """
 
@@ -53,6 +54,7 @@ class Report(NamedTuple):
   num_calls: jax.Array
   statistics: outcome_lib.Statistics | None
   token_scores: outcome_lib.TokenScores
+  origins: jax.Array
   work: loop.Work
 
 
@@ -69,7 +71,9 @@ class RowPrograms:
     self.num_rows = num_rows
     drafts = decoder.drafter.max_draft_tokens > 0
     counting = outcome_lib.COUNTING if drafts else outcome_lib.NOTHING
-    self._fold = outcome_lib.Several((counting, outcome_lib.SCORING))
+    self._fold = outcome_lib.Several(
+        (counting, outcome_lib.SCORING, outcome_lib.ORIGINATING)
+    )
     self._read = jax.jit(self._start)
     self._admit = jax.jit(_admit, donate_argnums=0)
     self._advance = jax.jit(self._step, donate_argnums=3)

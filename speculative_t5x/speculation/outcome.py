@@ -231,6 +231,33 @@ class Scoring(NamedTuple):
 
 SCORING = Scoring()
 
+# How a token came about, in place of the draft token that was rejected.
+ACCEPTED, DRAWN = -2, -1
+
+
+class Originating(NamedTuple):
+  """Keeps how each committed token came about, [rows, length] int32.
+
+  `ACCEPTED` for a draft token, `DRAWN` for a token that was drawn after all
+  draft tokens of its block, and otherwise the draft token that was rejected in
+  its place.
+  """
+
+  def init(self, rows: int, length: int, gamma: int) -> jax.Array:
+    return jnp.full((rows, length), DRAWN, jnp.int32)
+
+  def update(self, kept: jax.Array, outcome: Outcome) -> jax.Array:
+    # Draft a b c, a accepted, b rejected and z drawn: a z is committed, and
+    # ACCEPTED b is kept of it. What is past the drawn token is not committed.
+    drafted = jnp.pad(outcome.draft_tokens, ((0, 0), (0, 1)))
+    index = jnp.arange(drafted.shape[1], dtype=jnp.int32)[None]
+    drawn = jnp.where(outcome.is_rejected[:, None], drafted, DRAWN)
+    is_accepted = index < outcome.num_accepted[:, None]
+    return append(kept, jnp.where(is_accepted, ACCEPTED, drawn), outcome)
+
+
+ORIGINATING = Originating()
+
 
 class Several(NamedTuple):
   """Keeps what several folds keep, as a tuple."""

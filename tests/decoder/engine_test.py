@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each request has the result that it has alone, whatever else is decoded."""
 
+import collections
 import dataclasses
 import functools
 import itertools
@@ -129,6 +130,36 @@ def test_coupled_samples_are_those_of_plain_decoding():
   for found, expected in zip(coupled.stream(requests), plain, strict=True):
     assert found.tokens == expected.tokens
   assert coupled.counters.live_row_steps < coupled.counters.tokens
+
+
+@pytest.mark.parametrize('kind', ['draft model', 'lookup', 'policy', 'plain'])
+def test_origins_are_those_of_the_outcomes(kind):
+  """Of each token, and which draft token was rejected in its place."""
+  own, kinds = decoder(kind), collections.Counter()
+  shape = input_batch.Shape(1, INPUTS, 32 if own.reads_hints else 0)
+  requests = [
+      dataclasses.replace(x, num_decodes=1) for x in random_requests(12, 24)
+  ]
+  for request, result in zip(
+      requests, engine(kind).stream(requests), strict=True
+  ):
+    request = own.tokenized(request, 0).request
+    batch = input_batch.stack([request], shape, verification.TOKENWISE)
+    trace = jax.device_get(own.traced(batch))
+    expected = []
+    for step in range(trace.num_steps):
+      call = jax.tree.map(lambda x, step=step: x[step, 0], trace.outcomes)
+      expected += [outcome.ACCEPTED] * int(call.num_accepted)
+      if call.num_accepted < call.num_committed:
+        rejected = outcome.DRAWN
+        if call.num_accepted < call.num_drafted:
+          rejected = int(call.draft_tokens[call.num_accepted])
+        expected.append(rejected)
+    (decode,) = result.decodes
+    assert decode.origins.tolist() == expected
+    kinds.update('rejected' if x >= 0 else x for x in expected)
+  assert kinds[outcome.DRAWN]
+  assert (len(kinds) == 3) == (kind != 'plain')
 
 
 def test_hints_are_drafted_from():

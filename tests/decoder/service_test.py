@@ -3,6 +3,7 @@
 """Requests from many threads, cancelled ones, full queues, lost rows."""
 
 from concurrent import futures
+import dataclasses
 import threading
 
 import jax
@@ -11,6 +12,7 @@ import pytest
 
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import results
 from speculative_t5x.decoder import service as service_lib
 from speculative_t5x.speculation import sampling
 from tests.decoder import engine_test
@@ -51,12 +53,69 @@ def test_tokens_grow_up_to_the_result(service):
   seen = []
   handle = service.submit(
       request_lib.Request([5, 9, 20, 1], max_tokens=12),
-      on_tokens=lambda number, tokens: seen.append((number, tokens)),
+      on_tokens=lambda number, committed: seen.append((number, committed)),
   )
   (decode,) = handle.result(WAIT).decodes
-  for number, tokens in seen:
-    assert number == 0 and tokens == decode.tokens[: len(tokens)]
-  assert [len(x) for _, x in seen] == sorted(len(x) for _, x in seen)
+  for number, committed in seen:
+    size = len(committed.tokens)
+    assert number == 0 and committed.tokens == decode.tokens[:size]
+    for name in ('log_probs', 'model_log_probs', 'origins'):
+      expected = getattr(decode, name)[:size]
+      np.testing.assert_array_equal(getattr(committed, name), expected)
+  sizes = [len(each.tokens) for _, each in seen]
+  assert sizes == sorted(sizes)
+
+
+def test_a_decode_that_ends_before_the_others_is_told_once(service):
+  told = []
+  handle = service.submit(
+      request_lib.Request(
+          [5, 9, 20, 1], sampling=sampling.Sampling(1.0), num_decodes=6
+      ),
+      on_tokens=lambda _, x: told.append(x),
+  )
+  decodes = {x.number: x for x in handle.result(WAIT).decodes}
+  assert [*sorted(decodes)] == [*range(6)]
+  ended = [x for x in told if isinstance(x, results.Decode)]
+  assert ended and len({x.number for x in ended}) == len(ended) < 6
+  assert all(decodes[x.number] is x for x in ended)
+
+
+def test_what_is_told_may_fail(service):
+  """The request fails, and the others do not."""
+  def fail(number, committed):
+    raise OSError('the reader is gone')
+
+  requests = list(engine_test.random_requests(11, 12))
+  expected = list(engine_test.engine().stream(requests))
+  calls = [fail if number % 3 == 0 else None for number in range(12)]
+  handles = service.submit_all(requests, calls)
+  for number, handle in enumerate(handles):
+    try:
+      assert handle.result(WAIT).tokens == expected[number].tokens
+    except OSError:
+      assert number % 3 == 0
+  with pytest.raises(OSError, match='gone'):
+    handles[6].result(WAIT)
+
+
+def test_times_are_in_order(service):
+  handle = service.submit(request_lib.Request([5, 9, 1], max_tokens=12))
+  handle.result(WAIT)
+  times = dataclasses.astuple(handle.times)
+  # A request that ends at once has had no first tokens before.
+  known = [x for x in times if x is not None]
+  assert known == sorted(known) and len(known) >= 3
+  assert handle.times.ended is not None
+  assert service.seconds_without_return < WAIT
+
+
+def test_some_requests_are_taken_together():
+  service = service_lib.Service(engine_test.engine(), max_waiting=5)
+  request = request_lib.Request([5, 1], num_decodes=2)
+  with service, pytest.raises(service_lib.BusyError):
+    service.submit_all([request] * 3, [None] * 3)
+  assert service.num_waiting == service.num_running == 0
 
 
 def test_a_cancelled_request_leaves_the_others_alone(service):
@@ -104,7 +163,7 @@ def test_closing_finishes_what_runs():
   ]
   service.close()
   assert all(handle.result(0).tokens for handle in handles)
-  with pytest.raises(service_lib.BusyError):
+  with pytest.raises(service_lib.ClosedError):
     service.submit(request_lib.Request([5, 1]))
 
 

@@ -105,6 +105,13 @@ JOBS = {
         is_resumed=True,
         optional=(*_CONFIGS, 'DRAFTER'),
     ),
+    'serve': Job(
+        'serve.serve',
+        'configs/runs/serve.gin',
+        "serves completions over HTTP, as OpenAI's clients ask for them",
+        output_macro=None,
+        optional=(*_CONFIGS, 'DRAFTER'),
+    ),
     'compare': Job(
         'compare.compare',
         'configs/runs/compare.gin',

@@ -1,0 +1,160 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The serve job: a target and a drafter behind HTTP, until a signal comes."""
+
+import hashlib
+import logging
+import os
+import pathlib
+import sys
+from typing import Literal
+
+from speculative_t5x import version
+from speculative_t5x.decoder import engine as engine_lib
+from speculative_t5x.decoder import service as service_lib
+from speculative_t5x.decoder import text_decoder
+from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.loading import drafters
+from speculative_t5x.loading import models
+from speculative_t5x.loading.files import user_paths
+from speculative_t5x.policies import by_load
+from speculative_t5x.research import arguments
+from speculative_t5x.research import progress
+from speculative_t5x.speculation import ranges
+from speculative_t5x.tasks import inputs as inputs_lib
+
+_API_KEY = 'SPECULATIVE_T5X_API_KEY'  # in the environment
+_LOOPBACK = '127.0.0.1', '::1', 'localhost'
+
+
+def serve(
+    *,
+    workload: workload_lib.Workload,
+    drafter: drafters.Choice | None = None,
+    vocabulary_file: str | None = None,
+    gamma: int | Literal['auto'] = 5,
+    rows: int = engine_lib.ROWS,
+    host: str = '127.0.0.1',
+    port: int = 8000,
+    model_name: str | None = None,
+    api_key_file: str | None = None,
+    max_waiting: int = service_lib.MAX_WAITING,
+    max_body_bytes: int = 1 << 20,
+    grace_s: float = 30.0,
+) -> None:
+  """Serve completions over HTTP until a signal comes.
+
+  The arguments are explained in `configs/runs/serve.gin`, but for:
+
+  Args:
+    workload: Target, and the rule.
+    drafter: Drafts for the target; None to decode plainly.
+  Raises:
+    ValueError: for what cannot be served as configured.
+  """
+  # They need the extra, and the help and the checks of settings do not.
+  from speculative_t5x.serving import app
+  from speculative_t5x.serving import server as server_lib
+
+  if gamma == 'auto':
+    workload, gamma = workload_lib.by_load(workload), by_load.GAMMA
+  arguments.check_counts(
+      gamma=gamma,
+      rows=rows,
+      max_waiting=max_waiting,
+      max_body_bytes=max_body_bytes,
+  )
+  ranges.check_settings(ranges.COEFFICIENT, grace_s=grace_s)
+  inputs_lib.check_lengths(workload.task_feature_lengths)
+  key = _api_key(api_key_file)
+  bound = server_lib.bind(host, port)  # before weights are read
+  decoder = _load(workload, drafter, vocabulary_file, gamma, rows)
+  engine = engine_lib.Engine(
+      decoder.tokens,
+      rows,
+      rule=workload.rule,
+      hints_length=workload.task_feature_lengths.get('hints'),
+  )
+  progress.say('compiling and warming up')
+  engine.warm_up()
+  name = model_name or pathlib.PurePath(workload.checkpoint_path).name
+  logging.basicConfig(
+      format='%(asctime)s %(levelname)s %(message)s', level=logging.INFO
+  )
+  with service_lib.Service(engine, max_waiting) as service:
+    if key is None and host not in _LOOPBACK:
+      _say(
+          f'Whoever reaches {host} may use the model. Set {_API_KEY}, or'
+          ' API_KEY_FILE, to ask for a key.'
+      )
+    _say(f'Serving {name} at {server_lib.url(bound)}')
+    server_lib.serve(
+        app.Server(
+            decoder,
+            service,
+            name,
+            _fingerprint(workload, decoder),
+            key,
+            max_body_bytes,
+        ),
+        bound,
+        grace_s,
+    )
+
+
+def _say(line: str) -> None:
+  print(line, file=sys.stderr, flush=True)
+
+
+def _load(
+    workload: workload_lib.Workload,
+    drafter: drafters.Choice | None,
+    vocabulary_file: str | None,
+    gamma: int,
+    rows: int,
+) -> text_decoder.TextDecoder:
+  """Load target, drafter and vocabulary."""
+  vocabulary = workload.vocabulary(vocabulary_file)
+  target = workload.find_target()
+  vocabulary = models.fit_vocabulary(vocabulary, target)
+  decoder, _ = workload.load_decoder(
+      target.with_vocabulary(vocabulary.name, vocabulary.eos_id),
+      drafter,
+      vocabulary,
+      gamma=gamma,
+      num_decodes=1,
+      batch_size=rows,
+  )
+  return text_decoder.TextDecoder(
+      decoder.target, decoder.loaded_drafter, vocabulary, decoder.options
+  )
+
+
+def _api_key(file: str | None) -> str | None:
+  """Return the key of a file, else of the environment, if there is one."""
+  if file is None:
+    return os.environ.get(_API_KEY) or None
+  key = user_paths.expand(file).read_text(encoding='utf-8').strip()
+  if not key:
+    raise ranges.ArgumentError(
+        f'api_key_file must hold a key, and {file} is empty.',
+        api_key_file=file,
+    )
+  return key
+
+
+def _fingerprint(
+    workload: workload_lib.Workload, decoder: text_decoder.TextDecoder
+) -> str:
+  """Return a word that is the same where a seed has the same samples."""
+  target = decoder.tokens.target
+  parts = (
+      version.VERSION,
+      workload.checkpoint_path,
+      target.config,
+      decoder.options,
+      workload.rule,
+      decoder.vocabulary.name,
+  )
+  digest = hashlib.sha256(repr(parts).encode()).hexdigest()
+  return f'fp_{digest[:12]}'

@@ -1,0 +1,210 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The body of a request for completions, as requests to decode."""
+
+from collections.abc import Sequence
+import dataclasses
+import json
+import secrets
+from typing import Any
+
+from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import text_decoder
+from speculative_t5x.serving import api_error
+from speculative_t5x.serving import fields
+from speculative_t5x.speculation import sampling as sampling_lib
+
+Prompt = str | list[int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Completion:
+  """A request for completions.
+
+  Choices are numbered prompt by prompt.
+
+  Attributes:
+    prompts: Texts or token ids.
+    hints: What the output of each prompt may repeat, if anything.
+    num_choices: Outputs per prompt.
+    max_tokens: Most tokens per output.
+    sampling: Sampling of all of them.
+    seed: Decides the samples, of 63 bits.
+    stops: Texts before which an output ends.
+    is_streamed: Whether tokens are sent as they come.
+    includes_usage: Whether a last event of a stream has the usage.
+    has_log_probs: Whether choices have log-probabilities.
+    has_trace: Whether choices say how each token came about.
+  """
+
+  prompts: list[Prompt]
+  hints: Sequence[hints_lib.Hints]
+  num_choices: int
+  max_tokens: int
+  sampling: sampling_lib.Sampling
+  seed: int
+  stops: Sequence[str] = ()
+  is_streamed: bool = False
+  includes_usage: bool = False
+  has_log_probs: bool = False
+  has_trace: bool = False
+
+  def requests(
+      self, decoder: text_decoder.TextDecoder
+  ) -> list[request_lib.Request]:
+    """Return a request of token ids per prompt; tokenizing takes a while.
+
+    Raises:
+      ApiError: for a prompt that cannot be decoded whole.
+    """
+    return [
+        self._request(decoder, number) for number in range(len(self.prompts))
+    ]
+
+  def _request(
+      self, decoder: text_decoder.TextDecoder, number: int
+  ) -> request_lib.Request:
+    prompt, hints = self.prompts[number], self.hints[number]
+    seed, example_id = seed_and_id(self.seed)
+    tokenized = decoder.tokenized
+    if not isinstance(prompt, str):
+      tokenized = decoder.tokens.tokenized
+      limit = decoder.options.hints_length
+      hints = hints_lib.encode(hints, decoder.vocabulary, limit)
+    try:
+      request = request_lib.Request(
+          prompt,
+          example_id,
+          seed=seed,
+          sampling=self.sampling,
+          max_tokens=self.max_tokens,
+          num_decodes=self.num_choices,
+          hints=hints,
+      )
+      found = tokenized(request, number, f'prompt {number}')
+    except ValueError as error:
+      raise api_error.ApiError(400, str(error), 'prompt') from error
+    if found.is_truncated:
+      raise api_error.ApiError(
+          400,
+          f'prompt {number} has more than {decoder.options.inputs_length}'
+          ' tokens, end included, which are all that the server takes. Shorten'
+          ' it.',
+          'prompt',
+          'context_length_exceeded',
+      )
+    return found.request
+
+
+def seed_and_id(seed: int) -> tuple[int, int]:
+  """Return the seed and the example id of a `Request` for a seed of 63 bits.
+
+  Both have 32. A seed below 2^31 is the request's own, with example id 0.
+  """
+  high = seed >> 31
+  return seed & (2**31 - 1), high - 2**32 if high >= 2**31 else high
+
+
+def read(
+    body: bytes, form: fields.Form, model: str, max_choices: int
+) -> Completion:
+  """Read the body of a request.
+
+  Args:
+    body: JSON in UTF-8.
+    form: What it may say.
+    model: Name of the model.
+    max_choices: Most choices of a request.
+  Raises:
+    ApiError: for a body that is not as the form says.
+  """
+  values = form.read(parse(body))
+  if values['model'] != model:
+    raise no_model(values['model'], model)
+  prompts = _prompts(values['prompt'])
+  if len(prompts) * values['n'] > max_choices:
+    raise api_error.ApiError(
+        400,
+        f'{len(prompts)} prompts with n={values["n"]} are more than'
+        f' {max_choices} choices, which never fit the queue. Ask for fewer.',
+        'n',
+    )
+  stops = values['stop'] or []
+  options = values['stream_options'] or {}
+  seed = values['seed']
+  return Completion(
+      prompts,
+      _hints(values['prediction'], len(prompts)),
+      values['n'],
+      values['max_tokens'],
+      sampling_lib.Sampling(
+          values['temperature'],
+          max(values['top_k'], 0),
+          values['top_p'],
+          values['min_p'],
+      ),
+      secrets.randbits(31) if seed is None else seed,
+      [stops] if isinstance(stops, str) else stops,
+      values['stream'],
+      options.get('include_usage', False),
+      values['logprobs'] is not None,
+      values['return_trace'],
+  )
+
+
+def no_model(name: str, known: str) -> api_error.ApiError:
+  """Return the error for the name of another model."""
+  message = f'There is no model {api_error.shown(name)}. There is {known!r}.'
+  return api_error.ApiError(404, message, 'model', 'model_not_found')
+
+
+def parse(body: bytes) -> Any:
+  """Return the value of JSON, with whole numbers such as 1.0 as integers."""
+
+  def number(text: str) -> int | float:
+    value = float(text)
+    return int(value) if value.is_integer() else value
+
+  def refuse(text: str) -> None:
+    raise ValueError(f'{text} is not JSON')
+
+  try:
+    value = json.loads(body, parse_float=number, parse_constant=refuse)
+    # A lone half of a surrogate pair is no text: neither a prompt nor a message
+    # may have it.
+    json.dumps(value, ensure_ascii=False).encode()
+  except (ValueError, RecursionError) as error:
+    reason = ascii(str(error)).strip('\'"')[:200]
+    raise api_error.ApiError(
+        400, f'The body cannot be read as JSON: {reason}.'
+    ) from error
+  return value
+
+
+def _prompts(value: Prompt | list[Prompt]) -> list[Prompt]:
+  is_one = isinstance(value, str) or isinstance(value[0], int)
+  return [value] if is_one else value
+
+
+def _hints(prediction: Any, count: int) -> Sequence[hints_lib.Hints]:
+  """Return the hints of each prompt, of predictions as OpenAI writes them."""
+  if not isinstance(prediction, list):
+    return [_text_of(prediction)] * count
+  if len(prediction) != count:
+    raise api_error.ApiError(
+        400,
+        f'There are {len(prediction)} predictions for {count} prompts. Give one'
+        ' for all, or one for each.',
+        'prediction',
+    )
+  return [_text_of(each) for each in prediction]
+
+
+def _text_of(prediction: dict[str, Any] | None) -> str | None:
+  if prediction is None:
+    return None
+  content = prediction['content']
+  if isinstance(content, str):
+    return content
+  return ''.join(part['text'] for part in content)

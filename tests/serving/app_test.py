@@ -1,0 +1,550 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Answers, streams and errors over sockets, by an engine that repeats."""
+
+from concurrent import futures
+import contextlib
+import json
+import logging
+import re
+import socket
+import struct
+import threading
+import time
+
+import pytest
+
+from speculative_t5x.serving import openapi
+from speculative_t5x.serving import server as server_lib
+from tests.serving import stub
+
+jsonschema = pytest.importorskip('jsonschema')
+
+PROMPT = 'né € 😀 end'  # characters of 1, 2, 3 and 4 bytes
+
+
+@pytest.fixture(scope='module')
+def client():
+  with stub.serving(stub.Engine()) as client:
+    yield client
+
+
+def wait_until(holds):
+  """Wait until something holds, which another thread brings about."""
+  deadline = time.monotonic() + stub.WAIT
+  while not holds():
+    assert time.monotonic() < deadline
+    time.sleep(0.01)
+
+
+def num_requests(server):
+  return server.service.num_running + server.service.num_waiting
+
+
+def is_idle(server):
+  return num_requests(server) == 0
+
+
+class TestAnswers:
+
+  def test_an_answer(self, client):
+    status, answer = client.post(prompt=PROMPT, max_tokens=64)
+    assert status == 200
+    schemas = openapi.document(client.server.form, False)['components']
+    resolved = {**schemas['schemas']['Completion'], 'components': schemas}
+    jsonschema.validate(answer, resolved)
+    (choice,) = answer['choices']
+    assert choice == {
+        'index': 0, 'text': PROMPT, 'finish_reason': 'stop', 'logprobs': None
+    }  # fmt: skip
+    size = len(PROMPT.encode()) + 1
+    assert answer['usage'] == {
+        'prompt_tokens': size,
+        'completion_tokens': size,
+        'total_tokens': 2 * size,
+    }
+    steps = -(-size // 2)
+    assert answer['metrics']['speculative_decoding'] == {
+        'mean_acceptance_length': 2.0,
+        'draft_acceptance_rate': 0.5,
+        'acceptance_histogram': [0, steps, 0, 0],
+        'num_spec_steps': steps,
+        'num_accepted_draft_tokens': steps,
+        'num_draft_tokens': 2 * steps,
+        'num_spec_tokens': stub.GAMMA,
+    }
+
+  def test_16_tokens_unless_more_are_asked_for(self, client):
+    _, answer = client.post(prompt='a' * 20)
+    assert answer['choices'][0]['text'] == 'a' * 16
+    assert answer['choices'][0]['finish_reason'] == 'length'
+
+  def test_choices_of_prompts_in_their_order(self, client):
+    texts = client.texts(prompt=['a', 'b'], n=2, temperature=1, seed=3)
+    expected = [f'{x} (3, 0, {i})' for x in 'ab' for i in range(2)]
+    assert texts == expected
+
+  def test_token_ids(self, client):
+    ids = stub.Vocabulary().encode('hi')
+    assert client.texts(prompt=ids) == ['hi']
+    assert client.texts(prompt=[ids, ids]) == ['hi'] * 2
+
+  def test_a_seed_decides_and_is_returned(self, client):
+    for seed in (None, 2**40):
+      sampled = dict(prompt='a', temperature=1, max_tokens=64)
+      _, first = client.post(**sampled, seed=seed)
+      _, again = client.post(**sampled, seed=first['seed'])
+      assert first['choices'] == again['choices']
+      assert seed in (None, first['seed'])
+    texts = client.texts(**sampled, seed=2**40)
+    assert texts == [f'a (0, {2**9}, 0)']
+
+  def test_log_probabilities(self, client):
+    _, answer = client.post(prompt='né', logprobs=0)
+    (choice,) = answer['choices']
+    found = choice['logprobs']
+    assert found['tokens'] == ['n', '', 'é', '</s>']
+    assert found['token_logprobs'] == [0, -1, -2, -3]
+    assert found['text_offset'] == [0, 1, 1, 2]
+    assert found['top_logprobs'] == [
+        {x: y} for x, y in zip(found['tokens'], found['token_logprobs'])
+    ]
+
+  def test_a_trace(self, client):
+    """Of each token, after the draft token that was rejected in its place."""
+    _, answer = client.post(prompt='né', return_trace=True)
+    accepted = lambda text: {'text': text, 'kind': 'accepted'}
+    drawn = lambda text: {'text': text, 'kind': 'drawn'}
+    rejected = {'text': 'x', 'kind': 'rejected'}
+    assert answer['choices'][0]['trace'] == [
+        accepted('n'), rejected, drawn(''), accepted('é'), rejected, drawn('')
+    ]  # fmt: skip
+
+  @pytest.mark.parametrize('is_streamed', [False, True])
+  def test_stops(self, client, is_streamed):
+    request = dict(prompt='one two three', stop=['two', 'x'], max_tokens=30)
+    if is_streamed:
+      found = client.events(**request, stream_options={'include_usage': True})
+      assert found.pop() == '[DONE]'
+      *parts, totals = found
+      choices = [x['choices'][0] for x in parts]
+    else:
+      _, totals = client.post(**request)
+      choices = totals['choices']
+    assert ''.join(x['text'] for x in choices) == 'one '
+    assert choices[-1]['finish_reason'] == 'stop'
+    assert totals['usage']['completion_tokens'] == len('one two')
+    assert totals['metrics'] == {'speculative_decoding': None}
+    wait_until(lambda: is_idle(client.server))
+
+  def test_predictions(self, client):
+    prediction = {'type': 'content', 'content': 'one three four'}
+    _, answer = client.post(
+        prompt='one two three', prediction=prediction, max_tokens=30
+    )
+    details = answer['usage']['completion_tokens_details']
+    assert details == {
+        'accepted_prediction_tokens': len('one three'),
+        'rejected_prediction_tokens': len(' four'),
+    }
+
+  def test_many_at_once(self, client):
+    """No answer is mixed up with another."""
+    def ask(number):
+      if number % 2:
+        found = client.events(prompt=f'number {number}', max_tokens=64)
+        return ''.join(x['text'] for x in stub.by_choice(found)[0])
+      return client.texts(prompt=f'number {number}', max_tokens=64)[0]
+
+    with futures.ThreadPoolExecutor(12) as pool:
+      found = list(pool.map(ask, range(60)))
+    assert found == [f'number {i}' for i in range(60)]
+
+
+class TestStreams:
+
+  @pytest.mark.parametrize('by_token', [False, True])
+  def test_events_are_the_answer(self, client, by_token):
+    """Characters are whole, and choices are interleaved."""
+    request = dict(
+        prompt=[PROMPT, 'b'], n=2, temperature=1, seed=7, max_tokens=40,
+        return_trace=by_token, logprobs=0 if by_token else None,
+    )  # fmt: skip
+    _, answer = client.post(**request)
+    found = client.events(**request)
+    assert found[-1] == '[DONE]'
+    choices = stub.by_choice(found)
+    for choice in answer['choices']:
+      parts = choices[choice['index']]
+      assert ''.join(x['text'] for x in parts) == choice['text']
+      assert not any('\ufffd' in x['text'] for x in parts)
+      *before, reason = [x['finish_reason'] for x in parts]
+      assert not any(before) and reason == choice['finish_reason']
+      if by_token:
+        assert sum((x['trace'] for x in parts), []) == choice['trace']
+        for name, values in choice['logprobs'].items():
+          assert sum((x['logprobs'][name] for x in parts), []) == values
+    heads = {tuple(sorted(x.keys() - {'choices'})) for x in found[:-1]}
+    assert len(heads) == 1 and 'usage' not in found[0]
+    assert {x['id'] for x in found[:-1]} == {found[0]['id']} != {answer['id']}
+
+  def test_usage_comes_last(self, client):
+    found = client.events(prompt='abc', stream_options={'include_usage': True})
+    assert found.pop() == '[DONE]'
+    last = found.pop()
+    assert last['choices'] == [] and last['usage']['completion_tokens'] == 4
+    assert last['metrics']['speculative_decoding']['num_spec_tokens'] == 3
+    assert found and all(x['usage'] is None for x in found)
+
+  def test_tokens_come_before_the_end(self):
+    engine = stub.Engine(is_held=True)
+    with stub.serving(engine) as client:
+      with client.streamed(prompt='abcdefgh') as response:
+        for expected in ('abcd', 'efgh'):
+          engine.steps.release()
+          event = response.readline().decode()
+          text = json.loads(event.removeprefix('data: '))['choices'][0]['text']
+          assert text == expected
+          assert response.readline() == b'\n'
+        engine.steps.release(9)
+        assert b'[DONE]' in response.read()
+
+
+class TestErrors:
+
+  @pytest.mark.parametrize(
+      ('method', 'path', 'content', 'headers', 'status'),
+      [
+          ('GET', '/nowhere', None, {}, 404),
+          ('GET', '/v1/models/', None, {}, 404),
+          ('GET', '/v1/models/other', None, {}, 404),
+          ('GET', '/v1/completions', None, {}, 405),
+          ('DELETE', '/health', None, {}, 405),
+          ('POST', '/v1/completions', b'{}', {}, 415),
+          ('POST', '/v1/completions', b'{}', stub.JSON, 400),
+          ('POST', '/v1/completions', b'x', stub.JSON, 400),
+          ('POST', '/v1/completions', b'', stub.JSON, 400),
+          ('POST', '/v1/completions', b' ' * (1 << 21), stub.JSON, 413),
+          (
+              'POST', '/v1/completions', stub.body(prompt='a', n=0),
+              stub.JSON, 400,
+          ),
+          (
+              'POST', '/v1/completions', stub.body(prompt='a' * 80),
+              stub.JSON, 400,
+          ),
+          (
+              'POST', '/v1/completions', stub.body(prompt=[258]),
+              stub.JSON, 200,
+          ),
+          (
+              'POST', '/v1/completions', stub.body(prompt='a', model='b'),
+              stub.JSON, 404,
+          ),
+      ],
+  )  # fmt: skip
+  def test_statuses(self, client, method, path, content, headers, status):
+    found, answered, body = client.ask(method, path, content, headers)
+    assert found == status
+    assert answered['x-request-id'].startswith('req-')
+    if status != 200:
+      error = json.loads(body)['error']
+      assert error.keys() == {'message', 'type', 'param', 'code'}
+      assert error['message']
+
+  def test_hints_that_the_drafter_does_not_read(self):
+    with stub.serving(stub.Engine(), reads_hints=False) as client:
+      prediction = {'type': 'content', 'content': 'a'}
+      status, answer = client.post(prompt='a', prediction=prediction)
+      assert status == 400 and answer['error']['param'] == 'prediction'
+      assert client.post(prompt='a', prediction=None)[0] == 200
+
+  def test_a_key(self):
+    with stub.serving(stub.Engine(), api_key='schlüssel') as client:
+      for given in (None, 'Bearer', 'Bearer x', 'Basic schlüssel'):
+        headers = {'Authorization': given.encode()} if given else {}
+        status, answer = client.post(prompt='a', headers=headers)
+        assert (status, answer['error']['code']) == (401, 'invalid_api_key')
+      headers = {'Authorization': 'Bearer schlüssel'.encode()}
+      assert client.post(prompt='a', headers=headers)[0] == 200
+      assert client.get('/v1/models')[0] == 401
+      assert client.get('/health')[0] == 200
+
+  def test_a_lost_row_fails_its_request_alone(self, client):
+    with futures.ThreadPoolExecutor(4) as pool:
+      asked = [
+          pool.submit(client.post, prompt=text, max_tokens=30)
+          for text in ('a', stub.LOST, 'b', ['c', stub.LOST])
+      ]
+      answers = [each.result(stub.WAIT) for each in asked]
+    assert [status for status, _ in answers] == [200, 500, 200, 500]
+    assert 'Prompt 1' in answers[3][1]['error']['message']
+    found = client.events(prompt=stub.LOST, max_tokens=30)
+    assert 'nan' in found[-1]['error']['message']
+    assert client.texts(prompt='a') == ['a']
+
+  def test_a_dead_engine(self, monkeypatch):
+    """Fails what waits, at once, and all that comes."""
+    monkeypatch.setattr(threading, 'excepthook', lambda _: None)
+    engine = stub.Engine(is_held=True)
+    with stub.serving(engine) as client, futures.ThreadPoolExecutor(6) as pool:
+      asked = [
+          pool.submit(client.post, prompt='abcdefgh') for _ in range(5)
+      ]
+      streamed = pool.submit(client.events, prompt='abcdefgh')
+      wait_until(lambda: client.server.num_open == 6)
+      assert client.get('/health')[0] == 200
+      engine.error = RuntimeError('the device is gone')
+      engine.steps.release()
+      assert [x.result(stub.WAIT)[0] for x in asked] == [503] * 5
+      assert 'gone' in streamed.result(stub.WAIT)[-1]['error']['message']
+      assert client.get('/health')[0] == client.get('/ready')[0] == 503
+      assert client.post(prompt='a')[0] == 503
+
+
+class TestQueue:
+
+  def test_a_full_queue(self):
+    """Refuses at once and whole; what was accepted is answered."""
+    engine = stub.Engine(is_held=True)
+    with (
+        stub.serving(engine, max_waiting=4) as client,
+        futures.ThreadPoolExecutor(9) as pool,
+    ):
+      running = pool.submit(client.texts, prompt='r', n=stub.ROWS)
+      wait_until(lambda: client.server.service.num_running == 1)
+      waiting = pool.submit(client.texts, prompt=['a', 'b', 'c'])
+      wait_until(lambda: client.server.service.num_waiting == 3)
+      status, headers, body = client.ask(
+          'POST', '/v1/completions', stub.body(prompt=['d', 'e']), stub.JSON
+      )
+      assert status == 429 and int(headers['retry-after']) >= 1
+      assert json.loads(body)['error']['type'] == 'rate_limit_error'
+      assert client.server.service.num_waiting == 3
+      # Before it is tokenized.
+      assert client.post(prompt=['a' * 80, 'b'])[0] == 429
+      fits = pool.submit(client.texts, prompt='f')
+      wait_until(lambda: client.server.service.num_waiting == 4)
+      assert client.post(prompt=['a'] * 3, n=2)[0] == 400  # never fits
+      engine.steps.release(1000)
+      assert running.result(stub.WAIT) == ['r'] * stub.ROWS
+      assert waiting.result(stub.WAIT) == ['a', 'b', 'c']
+      assert fits.result(stub.WAIT) == ['f']
+
+  def test_equal_request_ids_are_labels(self, client, caplog):
+    headers = {'X-Request-Id': 'mine'}
+    with caplog.at_level(logging.INFO, 'speculative_t5x.serving'):
+      with futures.ThreadPoolExecutor(2) as pool:
+        found = pool.map(
+            lambda x: client.post(prompt=x, headers=headers), ('a', 'b')
+        )
+        texts = [x['choices'][0]['text'] for _, x in found]
+    assert texts == ['a', 'b']
+    wait_until(lambda: caplog.text.count('mine POST /v1/completions 200') == 2)
+
+  @pytest.mark.parametrize('own', ['a' * 129, 'a\tb', 'é'])
+  def test_ids_that_a_log_does_not_take(self, client, own):
+    headers = {'X-Request-Id': own.encode()}
+    _, answered, _ = client.ask('GET', '/health', headers=headers)
+    assert re.fullmatch('req-[0-9a-f]{32}', answered['x-request-id'])
+
+
+class TestClientsThatLeave:
+
+  @pytest.mark.parametrize('is_streamed', [True, False])
+  def test_their_rows_are_freed(self, is_streamed):
+    """And others are not disturbed, nor is anything left behind."""
+    engine = stub.Engine(tokens_per_step=1, is_held=True)
+    with stub.serving(engine) as client, futures.ThreadPoolExecutor(4) as pool:
+      server = client.server
+      long = 'stays' * 10
+      stays = pool.submit(client.texts, prompt=long, max_tokens=64)
+      for _ in range(30):
+        wait_until(lambda: num_requests(server) == 1)
+        connection = client.connect()
+        connection.request(
+            'POST', '/v1/completions',
+            stub.body(prompt='leaves', stream=is_streamed), stub.JSON,
+        )  # fmt: skip
+        wait_until(lambda: num_requests(server) == 2)
+        linger = struct.pack('ii', 1, 0)  # it is reset, not closed in order
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        connection.close()
+        wait_until(lambda: server.num_open == 1)
+        engine.steps.release()  # the loop returns, and learns of it
+      engine.steps.release(10**6)
+      assert stays.result(stub.WAIT) == [long]
+      wait_until(lambda: is_idle(server))
+      assert server.num_open == 0 and not server._running
+      _, metrics = client.get('/metrics')
+      aborted = 'request_success_total{finished_reason="abort"}'
+      assert _value(metrics, aborted) == 30
+      assert _value(metrics, 'num_requests_running') == 0
+
+  def test_a_reader_that_stops(self, monkeypatch):
+    """Nobody waits for it, and it is cut off in the end."""
+    monkeypatch.setattr(server_lib, 'STALL_S', 0.5)
+    with (
+        _small_buffers(),
+        stub.serving(stub.Engine(), max_waiting=2000) as client,
+    ):
+      sock = socket.socket()
+      sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+      sock.connect(('127.0.0.1', client.port))
+      content = stub.body(
+          prompt=['abcdefgh' * 7] * 16, n=16, stream=True, return_trace=True,
+          max_tokens=64,
+      )  # fmt: skip
+      with contextlib.closing(sock):
+        sock.sendall(
+            b'POST /v1/completions HTTP/1.1\r\nHost: x\r\n'
+            b'Content-Type: application/json\r\n'
+            b'Content-Length: %d\r\n\r\n' % len(content) + content
+        )
+        wait_until(lambda: client.server.num_open == 1)
+        assert client.texts(prompt='other') == ['other']
+        wait_until(lambda: client.server.num_open == 0)
+      wait_until(lambda: is_idle(client.server))
+
+
+@contextlib.contextmanager
+def _small_buffers():
+  """Have servers send little that is not read."""
+  bind = server_lib.bind
+
+  def small(*address):
+    bound = bind(*address)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    return bound
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(server_lib, 'bind', small)
+    yield
+
+
+class TestEnd:
+
+  def test_what_runs_is_finished(self):
+    engine = stub.Engine(is_held=True)
+    with stub.serving(engine) as client, futures.ThreadPoolExecutor(4) as pool:
+      asked = pool.submit(client.texts, prompt='abcdefgh')
+      streamed = pool.submit(client.events, prompt='abcdefgh')
+      wait_until(lambda: num_requests(client.server) == 2)
+      client.server.is_draining = True
+      status, answer = client.post(prompt='new')
+      assert status == 503 and 'ends' in answer['error']['message']
+      assert client.get('/ready')[0] == 503
+      assert client.get('/health')[0] == 200
+      engine.steps.release(99)
+      assert asked.result(stub.WAIT) == ['abcdefgh']
+      assert streamed.result(stub.WAIT)[-1] == '[DONE]'
+
+  def test_what_takes_too_long_ends_with_an_error(self):
+    engine = stub.Engine(is_held=True)
+    with (
+        stub.serving(engine, grace_s=0.2) as client,
+        futures.ThreadPoolExecutor(4) as pool,
+    ):
+      asked = pool.submit(client.post, prompt='abcdefgh')
+      streamed = pool.submit(client.events, prompt='abcdefgh')
+      wait_until(lambda: num_requests(client.server) == 2)
+      client.server.is_draining = True
+      status, answer = asked.result(stub.WAIT)
+      assert status == 503 and 'ends' in answer['error']['message']
+      assert 'ends' in streamed.result(stub.WAIT)[-1]['error']['message']
+      engine.steps.release(99)
+
+
+class TestOtherPaths:
+
+  def test_models(self, client):
+    _, listed = client.get('/v1/models')
+    (model,) = json.loads(listed)['data']
+    assert model['id'] == 'echo' and model['object'] == 'model'
+    assert json.loads(client.get('/v1/models/echo')[1]) == model
+
+  def test_the_schema_is_the_form(self, client):
+    _, text = client.get('/openapi.json')
+    document = json.loads(text)
+    body = document['paths']['/v1/completions']['post']['requestBody']
+    schema = body['content']['application/json']['schema']
+    assert schema == client.server.form.schema
+
+  def test_metrics(self):
+    with stub.serving(stub.Engine()) as client:
+      client.post(prompt='abcdefg', max_tokens=4)
+      client.events(prompt='abcdefg')
+      client.post(prompt='a', max_tokens=0)
+      wait_until(lambda: client.server.num_open == 0)
+      _, text = client.get('/metrics')
+    expected = {
+        'http_responses_total{status="200"}': 2,
+        'http_responses_total{status="400"}': 1,
+        'request_success_total{finished_reason="length"}': 1,
+        'request_success_total{finished_reason="stop"}': 1,
+        'prompt_tokens_total': 16,
+        'generation_tokens_total': 12,
+        'spec_decode_num_drafts_total': 6,
+        'spec_decode_num_draft_tokens_total': 12,
+        'spec_decode_num_accepted_tokens_total': 6,
+        'spec_decode_num_accepted_tokens_per_pos_total{position="0"}': 6,
+        'spec_decode_num_accepted_tokens_per_pos_total{position="1"}': 0,
+        'spec_decode_mean_accepted_length': 2,
+        'spec_decode_draft_acceptance_rate': 0.5,
+        'e2e_request_latency_seconds_count': 2,
+        'time_to_first_token_seconds_count': 2,
+        'request_queue_time_seconds_count': 2,
+        'num_requests_waiting': 0,
+    }
+    assert {name: _value(text, name) for name in expected} == expected
+
+  def test_the_wall_clock_may_step(self, monkeypatch):
+    """By a day, either way, within a request: durations do not see it."""
+    engine = stub.Engine(is_held=True)
+    real, step = time.time, [0.0]
+    monkeypatch.setattr(time, 'time', lambda: real() + step[0])
+    with stub.serving(engine) as client, futures.ThreadPoolExecutor(2) as pool:
+      asked = [
+          pool.submit(client.events, prompt='abcdefgh'),
+          pool.submit(client.texts, prompt='abcdefgh'),
+      ]
+      wait_until(lambda: num_requests(client.server) == 2)
+      for step[0] in (86400.0, -86400.0):
+        engine.steps.release()
+      engine.steps.release(99)
+      assert [x.result(stub.WAIT) for x in asked][1] == ['abcdefgh']
+      wait_until(lambda: client.server.num_open == 0)
+      _, text = client.get('/metrics')
+      assert client.get('/ready')[0] == 200
+    for name in ('e2e_request_latency', 'time_to_first_token'):
+      assert 0 < _value(text, f'{name}_seconds_sum') < 2 * stub.WAIT
+
+  def test_an_engine_that_hangs_is_not_ready(self, monkeypatch):
+    engine = stub.Engine(is_held=True)
+    with stub.serving(engine) as client, futures.ThreadPoolExecutor(1) as pool:
+      asked = pool.submit(client.texts, prompt='a')
+      wait_until(lambda: client.server.service.num_running == 1)
+      assert client.get('/ready')[0] == 200
+      monkeypatch.setattr('speculative_t5x.serving.app.STALL_S', 0)
+      assert client.get('/ready')[0] == 503
+      assert client.get('/health')[0] == 200
+      engine.steps.release(9)
+      assert asked.result(stub.WAIT) == ['a']
+      wait_until(lambda: client.get('/ready')[0] == 200)
+
+
+def _value(metrics: str, name: str) -> float:
+  found = re.search(
+      rf'^speculative_t5x_{re.escape(name)} (.+)$', metrics, re.MULTILINE
+  )
+  return float(found[1]) if found else 0.0
+
+
+def test_a_port_that_is_taken():
+  with socket.create_server(('127.0.0.1', 0)) as other:
+    port = other.getsockname()[1]
+    with pytest.raises(ValueError, match=f'port {port}'):
+      server_lib.bind('127.0.0.1', port)
+  for host, port in (('nowhere.invalid', 0), ('127.0.0.1', 70000)):
+    with pytest.raises(ValueError, match='There is no serving at|65535'):
+      server_lib.bind(host, port)

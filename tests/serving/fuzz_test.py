@@ -1,0 +1,55 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that schemathesis makes of the schema, sound ones and others.
+
+Each has a status and a body that the schema allows, and never a traceback.
+"""
+
+import hypothesis
+import pytest
+
+from tests.serving import stub
+
+schemathesis = pytest.importorskip('schemathesis')
+pytestmark = [pytest.mark.exhaustive, pytest.mark.long]
+_CASES = 10_000
+
+
+def test_10_000_requests(caplog):
+  engine = stub.Engine(tokens_per_step=64)
+  with stub.serving(engine, max_waiting=256) as client:
+    schema = schemathesis.openapi.from_url(f'{client.url}/openapi.json')
+    operation = schema['/v1/completions']['POST']
+    statuses = set()
+
+    @hypothesis.settings(
+        max_examples=_CASES,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(operation.as_strategy() | _wrong(operation))
+    def ask(case):
+      response = case.call()
+      statuses.add(response.status_code)
+      assert response.status_code in (200, 400, 404, 413, 415)
+      # A sound request may have a prompt without an id, or another model.
+      case.validate_response(
+          response,
+          excluded_checks=[schemathesis.checks.positive_data_acceptance]
+          if hasattr(schemathesis.checks, 'positive_data_acceptance')
+          else [],
+      )
+
+    ask()
+    assert {200, 400} <= statuses
+    _, metrics = client.get('/metrics')
+    assert 'status="500"' not in metrics
+  assert 'Traceback' not in caplog.text
+
+
+def _wrong(operation):
+  """Return a strategy of requests that the schema does not allow."""
+  return operation.as_strategy(
+      generation_mode=schemathesis.GenerationMode.NEGATIVE
+  )

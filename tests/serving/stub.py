@@ -1,0 +1,310 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A server whose engine repeats its input, and clients without a library.
+
+The vocabulary is bytes, so that a character may have several tokens.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import http.client
+import json
+import threading
+import types
+
+import numpy as np
+
+from speculative_t5x.decoder import engine as engine_lib
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import results
+from speculative_t5x.decoder import service as service_lib
+from speculative_t5x.serving import app
+from speculative_t5x.serving import server as server_lib
+from speculative_t5x.speculation import outcome
+
+WAIT = 60  # seconds: a test that hangs must fail
+MAX_TOKENS, INPUTS, ROWS, GAMMA = 64, 80, 3, 3
+_END, _FIRST = 1, 3  # ids of the end and of byte 0
+# The input with it has an output that is lost, as of logits that are NaN.
+LOST = 'lost'
+
+
+class Vocabulary:
+  """Bytes."""
+
+  def encode(self, text: str) -> list[int]:
+    return [byte + _FIRST for byte in text.encode()]
+
+  def decode(self, ids: list[int]) -> str:
+    content = bytes(i - _FIRST for i in ids if i >= _FIRST)
+    return content.decode(errors='replace')
+
+  def id_to_piece(self, i: int) -> str:
+    return '</s>' if i == _END else self.decode([i])
+
+
+class Decoder:
+  """What the server needs of a decoder of texts, and of one of token ids."""
+
+  def __init__(self, reads_hints: bool = True):
+    self.vocabulary = Vocabulary()
+    self.options = types.SimpleNamespace(
+        max_tokens=MAX_TOKENS, inputs_length=INPUTS, hints_length=None
+    )
+    self.target_model = types.SimpleNamespace(vocab_size=256 + _FIRST)
+    self.reads_hints = reads_hints
+    self.tokens = types.SimpleNamespace(
+        options=self.options,
+        target_model=self.target_model,
+        reads_hints=reads_hints,
+        tokenized=self.of_ids,
+    )
+    self.text = self.vocabulary.decode
+
+  def tokenized(self, request, number, name) -> request_lib.Tokenized:
+    ids = self.vocabulary.encode(request.inputs)
+    hints = [self.vocabulary.encode(request.hints)] if request.hints else []
+    ids, is_truncated = [*ids, _END][:INPUTS], len(ids) >= INPUTS
+    values = {**vars(request), 'inputs': ids, 'hints': hints}
+    return request_lib.Tokenized(request_lib.Request(**values), is_truncated)
+
+  def of_ids(self, request, number, name) -> request_lib.Tokenized:
+    if not all(0 <= i < 256 + _FIRST for i in request.inputs):
+      raise ValueError(f'{name} has ids that there are not.')
+    return request_lib.Tokenized(request)
+
+
+def output(request: request_lib.Request, number: int) -> list[int]:
+  """Return the tokens of an output: the input, and what decides a sample."""
+  ids = [i for i in request.inputs if i != _END]
+  if request.sampling.temperature:
+    key = request.seed, request.example_id, number
+    ids += Vocabulary().encode(f' {key}')
+  return [*ids, _END][: request.max_tokens]
+
+
+def decode(request: request_lib.Request, number: int) -> results.Decode:
+  """Return an output: per target call, two draft tokens, one rejected."""
+  tokens = output(request, number)
+  origins = [
+      outcome.ACCEPTED if i % 2 == 0 else _FIRST + ord('x')
+      for i in range(len(tokens))
+  ]
+  num_calls = -(-len(tokens) // 2)
+  histogram = lambda at: np.eye(GAMMA + 1, dtype=np.int32)[at] * num_calls
+  return results.Decode(
+      tokens,
+      np.zeros(len(tokens), np.float32),
+      -np.arange(len(tokens), dtype=np.float32),
+      np.array(origins, np.int32),
+      number,
+      tokens[-1] == _END,
+      0.0,
+      num_calls,
+      outcome.Statistics(
+          histogram(1),
+          histogram(2),
+          histogram(2),
+          np.int32(2 * num_calls),
+          np.int32(0),
+      ),
+  )
+
+
+class Rows:
+  """Rows that write some tokens at each return."""
+
+  def __init__(self, engine: 'Engine'):
+    self._engine = engine
+    self._places: list[list] = []  # work, number, tokens so far
+
+  @property
+  def is_idle(self) -> bool:
+    return not self._places
+
+  def fill(self, waiting: list[engine_lib.Work]) -> None:
+    while waiting and len(self._places) < ROWS:
+      work = waiting[0]
+      self._places.append([work, work.num_begun, 0])
+      work.num_begun += 1
+      if work.is_begun:
+        waiting.pop(0)
+
+  def advance(self, may_refill: bool) -> None:
+    assert self._engine.steps.acquire(timeout=WAIT)
+    if self._engine.error is not None:
+      raise self._engine.error
+    self._engine.num_steps += 1
+
+  def ended(self) -> Iterator[engine_lib.Work]:
+    self._places = [x for x in self._places if not x[0].is_cancelled]
+    for place in list(self._places):
+      work, number, _ = place
+      place[2] += self._engine.tokens_per_step
+      whole = decode(work.request, number)
+      if place[2] < len(whole.tokens):
+        continue
+      self._places.remove(place)
+      work.decodes[number] = whole
+      if LOST in Vocabulary().decode(whole.tokens):
+        work.error = ValueError('Row 0 has log-probability nan.')
+      if work.has_ended:
+        yield work
+
+  def committed(self):
+    for work, number, count in self._places:
+      whole = decode(work.request, number)
+      columns = whole.tokens, whole.log_probs, whole.model_log_probs
+      yield work, number, results.Committed(
+          *(x[:count] for x in (*columns, whole.origins))
+      )
+
+
+class Engine:
+  """An engine of these rows.
+
+  Attributes:
+    steps: Is taken from by each step; a test may hold the engine by it.
+    error: Is raised by the next step.
+  """
+
+  def __init__(self, tokens_per_step: int = 4, is_held: bool = False):
+    self.tokens_per_step = tokens_per_step
+    self.steps = threading.Semaphore(0 if is_held else 10**9)
+    self.error: Exception | None = None
+    self.num_steps = 0
+
+  def new_rows(self) -> Rows:
+    return Rows(self)
+
+  def work(self, request, number) -> engine_lib.Work:
+    return engine_lib.Work(request_lib.Tokenized(request))
+
+  def result(self, work: engine_lib.Work) -> results.Result:
+    if work.error is not None:
+      raise work.error
+    # In another order than that of their numbers, as by scores.
+    decodes = [work.decodes[i] for i in reversed(sorted(work.decodes))]
+    return results.Result([], [], np.zeros(0), {}, decodes=decodes)
+
+
+@contextlib.contextmanager
+def serving(
+    engine: Engine, max_waiting: int = 50, grace_s: float = 30, **settings
+) -> Iterator['Client']:
+  """Serve by an engine, in threads; yield a client."""
+  reads_hints = settings.pop('reads_hints', True)
+  service = service_lib.Service(engine, max_waiting)
+  server = app.Server(
+      Decoder(reads_hints), service, 'echo', 'fp_0', **settings
+  )
+  with of(server, grace_s) as client:
+    yield client
+  service.close()
+
+
+@contextlib.contextmanager
+def of(server: app.Server, grace_s: float = 30) -> Iterator['Client']:
+  """Serve in a thread; yield a client."""
+  bound = server_lib.bind('127.0.0.1', 0)
+  bound.listen()  # before the thread does, so that clients can connect
+  thread = threading.Thread(
+      target=server_lib.serve, args=(server, bound, grace_s), daemon=True
+  )
+  thread.start()
+  client = Client(bound.getsockname()[1], server)
+  try:
+    yield client
+  finally:
+    server.is_draining = True
+    thread.join(WAIT)
+    assert not thread.is_alive()
+
+
+class Client:
+  """Requests by the standard library alone.
+
+  Attributes:
+    port: Of the server.
+    server: The server.
+  """
+
+  def __init__(self, port: int, server: app.Server):
+    self.port = port
+    self.server = server
+
+  @property
+  def url(self) -> str:
+    return f'http://127.0.0.1:{self.port}'
+
+  def connect(self) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection('127.0.0.1', self.port, timeout=WAIT)
+
+  def ask(self, method, path, body=None, headers=()):
+    """Return status, headers and body of a response."""
+    connection = self.connect()
+    with contextlib.closing(connection):
+      connection.request(method, path, body, dict(headers))
+      response = connection.getresponse()
+      return response.status, response.headers, response.read()
+
+  def get(self, path, **headers):
+    """Return status and text of a response."""
+    status, _, body = self.ask('GET', path, headers=headers)
+    return status, body.decode()
+
+  def post(self, headers=(), **values):
+    """Return status and JSON of a completion."""
+    status, _, content = self.ask(
+        'POST', '/v1/completions', body(**values), {**JSON, **dict(headers)}
+    )
+    return status, json.loads(content)
+
+  def texts(self, **values) -> list[str]:
+    """Return the texts of a completion."""
+    status, answer = self.post(**values)
+    assert status == 200, answer
+    return [choice['text'] for choice in answer['choices']]
+
+  @contextlib.contextmanager
+  def streamed(self, **values):
+    """Begin a stream; yield its response."""
+    connection = self.connect()
+    with contextlib.closing(connection):
+      connection.request(
+          'POST', '/v1/completions', body(stream=True, **values), JSON
+      )
+      response = connection.getresponse()
+      with response:
+        yield response
+
+  def events(self, **values) -> list[dict | str]:
+    """Return the events of a stream."""
+    with self.streamed(**values) as response:
+      return events(response.read())
+
+
+JSON = {'Content-Type': 'application/json'}
+
+
+def body(**values) -> bytes:
+  """Return the body of a request."""
+  return json.dumps({'model': 'echo', 'temperature': 0, **values}).encode()
+
+
+def events(content: bytes) -> list[dict | str]:
+  """Return the events of the body of a stream."""
+  lines = content.decode().split('\n\n')
+  assert lines.pop() == ''
+  assert all(line.startswith('data: ') for line in lines)
+  values = [line.removeprefix('data: ') for line in lines]
+  return [x if x == '[DONE]' else json.loads(x) for x in values]
+
+
+def by_choice(found: list[dict | str]) -> dict[int, list[dict]]:
+  """Return the choices of the events of a stream, by their number."""
+  choices = {}
+  for event in found:
+    for choice in event['choices'] if isinstance(event, dict) else ():
+      choices.setdefault(choice['index'], []).append(choice)
+  return choices

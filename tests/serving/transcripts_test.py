@@ -1,0 +1,78 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Text is released when it cannot change, and not before."""
+
+import hypothesis
+from hypothesis import strategies as st
+import pytest
+
+from speculative_t5x.serving import transcripts
+from tests.serving import stub
+
+VOCABULARY = stub.Vocabulary()
+TEXTS = st.text(st.sampled_from('abé€😀 '), max_size=12)
+
+
+def read(text, sizes=(), stops=(), by_token=False, is_cut=False):
+  """Return the pieces of a text that comes in parts, and the transcript."""
+  transcript = transcripts.Transcript(VOCABULARY.decode, stops, by_token)
+  tokens = VOCABULARY.encode(text)[: -1 if is_cut else None]
+  pieces, count = [], 0
+  for size in sizes:
+    count = min(count + size, len(tokens))
+    pieces += transcript.read(tokens[:count], has_ended=False)
+  return [*pieces, *transcript.read(tokens, has_ended=True)], transcript
+
+
+@hypothesis.given(
+    TEXTS, st.lists(st.integers(0, 5), max_size=8), st.booleans(), st.booleans()
+)
+def test_pieces_are_the_text(text, sizes, by_token, is_cut):
+  """However its tokens come; a part of a character may be its end."""
+  pieces, transcript = read(text, sizes, (), by_token, is_cut)
+  tokens = VOCABULARY.encode(text)[: -1 if is_cut else None]
+  assert ''.join(x.text for x in pieces) == VOCABULARY.decode(tokens)
+  assert [x.first for x in pieces] == [0, *(x.last + 1 for x in pieces)][:-1]
+  assert transcript.num_tokens == len(tokens)
+  offset = 0
+  for piece in pieces:
+    assert piece.offset == offset
+    offset += len(piece.text)
+  assert offset == transcript.size
+  if not is_cut:
+    assert '\ufffd' not in ''.join(x.text for x in pieces)
+  if by_token:  # each character is of one piece
+    assert all(len(x.text) <= 1 or is_cut for x in pieces)
+
+
+@hypothesis.given(
+    TEXTS,
+    st.lists(st.integers(0, 5), max_size=8),
+    st.lists(st.text(st.sampled_from('abé '), min_size=1, max_size=3),
+             min_size=1, max_size=3),
+)  # fmt: skip
+def test_stops_end_at_one_token_however_tokens_come(text, sizes, stops):
+  pieces, transcript = read(text, sizes, stops)
+  whole, other = read(text, (), stops)
+  found = ''.join(x.text for x in pieces)
+  assert found == ''.join(x.text for x in whole)
+  assert transcript.num_tokens == other.num_tokens
+  assert transcript.is_stopped == any(stop in text for stop in stops)
+  assert not any(stop in found for stop in stops)
+  assert text.startswith(found)
+  if not transcript.is_stopped:
+    assert found == text
+
+
+@pytest.mark.parametrize('text', ['a stop', 'a st', 'a stood', 'stop'])
+def test_the_beginning_of_a_stop_is_held_back(text):
+  transcript = transcripts.Transcript(VOCABULARY.decode, ['stop'])
+  tokens = VOCABULARY.encode(text)
+  seen = ''
+  for count in range(len(tokens) + 1):
+    for piece in transcript.read(tokens[:count], has_ended=False):
+      seen += piece.text
+    assert not any(seen.endswith('stop'[:size]) for size in (1, 2, 3, 4))
+  for piece in transcript.read(tokens, has_ended=True):
+    seen += piece.text
+  assert seen == text.partition('stop')[0]
