@@ -55,7 +55,7 @@ define LOCK
 $(UV_COMPILE) --python-version $(1) --python-platform linux --extra dev \
   --output-file requirements$(2).txt pyproject.toml
 $(UV_COMPILE) --python-version $(1) \
-  --python-platform x86_64-manylinux_2_31 --extra jobs --extra tpu-aot \
+  --python-platform x86_64-manylinux_2_31 --extra jobs --extra ray --extra tpu-aot \
   --constraint requirements$(2).txt \
   --output-file requirements-tpu$(2).txt pyproject.toml
 endef

@@ -2,7 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The infer job: lines of text in, predictions out, in constant memory."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 import contextlib
 import dataclasses
 import functools
@@ -21,6 +28,8 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.jobs.cluster import infer_chunks
+from speculative_t5x.jobs.cluster import ray_cluster
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import drafters
@@ -42,9 +51,6 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import text_files
-
-# Counts of the inputs of a chunk, under their names in a record.
-_COUNTED = 'num_examples', 'truncated_inputs', 'unknown_inputs'
 
 
 def infer(
@@ -69,6 +75,7 @@ def infer(
     statistics: bool = False,
     tokens: bool = False,
     chunk_batches: int = 16,
+    cluster: ray_cluster.RayCluster | None = None,
 ) -> run_record.RunRecord | None:
   """Decode lines of files or inputs of a task, in their order.
 
@@ -81,10 +88,12 @@ def infer(
     drafter: Drafts for the target; None to decode plainly.
     draft_sampling: Sampling of the drafter; None for the target's.
     batch_size: Rounded up to a multiple of the mesh's data axis.
+    cluster: Decodes on its nodes; None to decode in this process.
   Returns:
     The run record; None without an output folder.
   Raises:
-    ValueError: for input that cannot be decoded as configured.
+    ValueError: for input that cannot be decoded as configured. On a cluster,
+      all other inputs are decoded and written before.
     OSError: if the folder cannot be written to, or another job uses it.
   """
   if gamma == 'auto':
@@ -114,90 +123,295 @@ def infer(
         'There is nothing to decode. Set INPUTS to files or to -, or name a'
         ' task with MIXTURE_OR_TASK_NAME.'
     )
-  batch_size = workload_lib.pad_batch(workload.make_mesh(), batch_size)
+  setup = _Setup(
+      workload=workload,
+      drafter=drafter,
+      paths=paths,
+      input_field=input_field,
+      input_format=input_format,
+      hints_field=hints_field,
+      on_empty=on_empty,
+      vocabulary_file=vocabulary_file,
+      gamma=gamma,
+      num_examples=num_examples,
+      sampling=sampling,
+      draft_sampling=draft_sampling,
+      num_decodes=num_decodes,
+      batch_size=batch_size,
+      columns={'scores': scores, 'statistics': statistics, 'tokens': tokens},
+      chunk_batches=chunk_batches,
+  )
+  if cluster is not None:
+    _check_on_cluster(answers, paths, output_dir)
+    with folder_lock.hold(output_dir):
+      return _write_from_cluster(cluster, setup, output_dir)
+  setup = setup.padded()
   with contextlib.ExitStack() as stack:
     if output_dir is not None:
       stack.enter_context(folder_lock.hold(output_dir))
-    vocabulary = workload.vocabulary(paths and vocabulary_file)
-    target = workload.find_target()
-    vocabulary = models.fit_vocabulary(vocabulary, target)
-    target = target.with_vocabulary('of the inputs', vocabulary.eos_id)
-    lengths = workload.task_feature_lengths
+    source = setup.source()
+    read = itertools.islice(source.inputs(), num_examples)
     if paths is None:
-      # Imports seqio and TensorFlow, which lines of files do not need.
-      from speculative_t5x.tasks import examples
-
-      read = examples.stream(
-          workload.mixture_or_task_name, workload.split, lengths
-      )
       # A data set that is missing fails here, before weights are read.
       read = itertools.chain([*itertools.islice(read, 1)], read)
-      num_inputs = workload.num_examples()
-    else:
-      lines = text_files.read(
-          paths,
-          taken=predictions_lib.TAKEN,
-          field=input_field,
-          file_format=input_format,
-          hints_field=hints_field,
-      )
-      read = inputs_lib.from_lines(lines, vocabulary, lengths, on_empty)
-      num_inputs = None  # to count lines, files would be read twice
-    decoder, batch_size = workload.load_decoder(
-        target,
-        drafter,
-        vocabulary,
-        gamma=gamma,
-        num_decodes=num_decodes,
-        batch_size=batch_size,
-    )
+    num_inputs = setup.num_inputs()
+    decoder, batch_size = setup.load(source)
     if draft_sampling is not None:
       pair = sampling_lib.Pair(sampling, draft_sampling)
       workload_lib.note_unread_sampling(decoder, [pair])
     finder = None
     if answers is not None:
-      embedder = answers_lib.Embedder(decoder, vocabulary, lengths['inputs'])
+      embedder = answers_lib.Embedder(
+          decoder, source.vocabulary, workload.task_feature_lengths['inputs']
+      )
       finder = answers.finder(embedder)
-    read = _note_hints(itertools.islice(read, num_examples), decoder)
-    if None not in (num_inputs, num_examples):
-      num_inputs = min(num_inputs, num_examples)
-    columns = {'scores': scores, 'statistics': statistics, 'tokens': tokens}
-    is_plain = drafter is None
-    job = _Inference(
-        decoder,
-        is_plain,
-        engine_lib.Engine(
-            decoder.alone if is_plain else decoder,
-            batch_size * num_decodes,
-            rule=workload.rule,
-            hints_length=lengths.get('hints'),
-            answers=finder,
-        ),
-        vocabulary,
-        workload.settings(sampling, draft_sampling),
-        batch_size,
-        finder.identity if finder else None,
-        {name for name, is_wanted in columns.items() if is_wanted},
-        stack.enter_context(progress.Progress('infer', num_inputs, 'rows')),
+    shown = progress.Progress('infer', num_inputs, 'rows')
+    job = setup.inference(
+        source, decoder, batch_size, stack.enter_context(shown), finder
     )
-    settings = _settings(workload, job, paths)
+    read = _note_hints(read, decoder)
+    settings = setup.record(job)
     if output_dir is None:
       _print_all(job, read, settings, chunk_batches)
       return None
-    options = {
-        'input_field': input_field,
-        'input_format': input_format,
-        'vocabulary_file': vocabulary_file,
-        'chunk_batches': chunk_batches,
-        'network_configs': provenance.network_configs(decoder),
-        **columns,
-    }
-    record, rows = _write_all(
-        job, read, settings, output_dir, chunk_batches, options
-    )
+    chunks = _chunks_in(output_dir, settings, setup.options(decoder))
+    record = _write_all(job, read, settings, output_dir, chunks, chunk_batches)
     if answers is not None and answers.append:
-      answers.add(embedder, _answers_in(rows, vocabulary))
+      answers.add(embedder, _answers_in(chunks, source.vocabulary))
     return record
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+  """The inputs, before weights are read.
+
+  Attributes:
+    target: The target that decodes them, with its end of sequence.
+    read: Reads lines, or examples of a task.
+    inputs_of: Returns the inputs of these, from one with a number on.
+  """
+
+  vocabulary: vocabularies.Vocabulary
+  target: models.ModelSource
+  read: Callable[[], Iterator[Any]]
+  inputs_of: Callable[[Iterator[Any], int], Iterator[inputs_lib.Input]]
+
+  def inputs(self) -> Iterator[inputs_lib.Input]:
+    """Yield all inputs."""
+    return self.inputs_of(self.read(), 0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Setup:
+  """What is decoded, by what, and what is written of it.
+
+  The attributes are arguments of `infer`; paths are its inputs, and columns its
+  `scores`, `statistics` and `tokens`. It can be pickled.
+  """
+
+  workload: workload_lib.Workload
+  drafter: drafters.Choice | None
+  paths: Sequence[str] | None
+  input_field: str
+  input_format: str | None
+  hints_field: str | None
+  on_empty: str
+  vocabulary_file: str | None
+  gamma: int
+  num_examples: int | None
+  sampling: sampling_lib.Sampling
+  draft_sampling: sampling_lib.Sampling | None
+  num_decodes: int
+  batch_size: int | None
+  columns: Mapping[str, bool]
+  chunk_batches: int
+  # Names that fields of the inputs may not have.
+  taken: Sequence[str] = predictions_lib.TAKEN
+
+  def padded(self) -> '_Setup':
+    """Return the setup with a batch size that suits the mesh."""
+    mesh = self.workload.make_mesh()
+    size = workload_lib.pad_batch(mesh, self.batch_size)
+    return dataclasses.replace(self, batch_size=size)
+
+  def source(self) -> _Source:
+    """Find the inputs and the target."""
+    workload = self.workload
+    vocabulary = workload.vocabulary(self.paths and self.vocabulary_file)
+    target = workload.find_target()
+    vocabulary = models.fit_vocabulary(vocabulary, target)
+    target = target.with_vocabulary('of the inputs', vocabulary.eos_id)
+    lengths = workload.task_feature_lengths
+    if self.paths is None:
+      # Imports seqio and TensorFlow, which lines of files do not need.
+      from speculative_t5x.tasks import examples
+
+      name = workload.mixture_or_task_name
+      read = functools.partial(examples.stream, name, workload.split, lengths)
+      return _Source(vocabulary, target, read, lambda found, first: found)
+    read = functools.partial(
+        text_files.read,
+        self.paths,
+        taken=self.taken,
+        field=self.input_field,
+        file_format=self.input_format,
+        hints_field=self.hints_field,
+    )
+    inputs_of = lambda lines, first: inputs_lib.from_lines(
+        lines, vocabulary, lengths, self.on_empty, first
+    )
+    return _Source(vocabulary, target, read, inputs_of)
+
+  def num_inputs(self) -> int | None:
+    """Return how many inputs there are; None where it is not known."""
+    if self.paths is not None:  # to count lines, files would be read twice
+      return None
+    found = self.workload.num_examples()
+    if None in (found, self.num_examples):
+      return found
+    return min(found, self.num_examples)
+
+  def load(
+      self, source: _Source, defer: bool = False
+  ) -> tuple[token_decoder.TokenDecoder, int]:
+    """Return the decoder and the batch size; see `Workload.load_decoder`."""
+    return self.workload.load_decoder(
+        source.target,
+        self.drafter,
+        source.vocabulary,
+        gamma=self.gamma,
+        num_decodes=self.num_decodes,
+        batch_size=self.batch_size,
+        defer=defer,
+    )
+
+  def inference(
+      self,
+      source: _Source,
+      decoder: token_decoder.TokenDecoder,
+      batch_size: int,
+      shown: progress.Progress,
+      finder: answers_lib.Finder | None = None,
+  ) -> '_Inference':
+    """Return what decodes; compile nothing yet."""
+    is_plain = self.drafter is None
+    engine = engine_lib.Engine(
+        decoder.alone if is_plain else decoder,
+        batch_size * self.num_decodes,
+        rule=self.workload.rule,
+        hints_length=self.workload.task_feature_lengths.get('hints'),
+        answers=finder,
+    )
+    return _Inference(
+        decoder,
+        is_plain,
+        engine,
+        source.vocabulary,
+        self.workload.settings(self.sampling, self.draft_sampling),
+        batch_size,
+        finder.identity if finder else None,
+        {name for name, is_wanted in self.columns.items() if is_wanted},
+        shown,
+    )
+
+  def settings(self) -> tuple[run_record.RunRecord, dict[str, Any]]:
+    """Return the record before anything is decoded, and options of chunks.
+
+    They are found without weights, but for those of a drafter.
+    """
+    setup, source = self.padded(), self.source()
+    decoder, batch_size = setup.load(source, defer=True)
+    shown = progress.Progress('infer', None, 'rows')
+    job = setup.inference(source, decoder, batch_size, shown)
+    return setup.record(job), setup.options(decoder)
+
+  @contextlib.contextmanager
+  def open(self, source: _Source) -> Iterator['_Inference']:
+    """Load the model."""
+    setup = self.padded()
+    decoder, batch_size = setup.load(source)
+    with progress.Progress('infer', None, 'rows') as shown:
+      yield setup.inference(source, decoder, batch_size, shown)
+
+  def options(self, decoder: token_decoder.TokenDecoder) -> dict[str, Any]:
+    """Return what chunks depend on beside the record's settings, as JSON."""
+    return {
+        'input_field': self.input_field,
+        'input_format': self.input_format,
+        'vocabulary_file': self.vocabulary_file,
+        'chunk_batches': self.chunk_batches,
+        'network_configs': provenance.network_configs(decoder),
+        **self.columns,
+    }
+
+  def record(self, job: '_Inference') -> run_record.RunRecord:
+    """Return the record before anything is decoded."""
+    workload = self.workload
+    record = workload.new_record(
+        'infer',
+        job.decoder,
+        self.sampling,
+        self.draft_sampling,
+        batch_size=job.batch_size,
+        repeats=1,
+    )
+    if self.paths is not None:
+      task = ', '.join(self.paths)
+      record = dataclasses.replace(record, task=task, split=None)
+    if job.is_plain:
+      unused = ['drafter', 'draft_sampling', 'gamma', 'gamma_policy']
+      # What a coupled rule draws plain decoding draws too.
+      if not isinstance(workload.rule, contracts.CoupledRule):
+        unused.append('verification')
+      record = dataclasses.replace(
+          record, lossless=True, **dict.fromkeys(unused)
+      )
+    return record
+
+
+def _write_from_cluster(
+    cluster: ray_cluster.RayCluster, setup: _Setup, output_dir: str
+) -> run_record.RunRecord:
+  """Have a cluster decode the inputs into an output folder."""
+  taken = *setup.taken, infer_chunks.ERROR
+  setup = dataclasses.replace(setup, taken=taken)
+  source = setup.source()
+  job = infer_chunks.InferChunks(setup)
+  with progress.Progress('infer', setup.num_inputs(), 'rows') as shown:
+    with cluster.connect(job) as workers:
+      settings, options = workers.description
+      chunks = _chunks_in(output_dir, settings, options)
+      driver = infer_chunks.Driver(setup, settings.batch_size, shown)
+      driver.decode_missing(workers, source, chunks)
+    # All chunks are there, and are taken as a job that resumes takes them.
+    inputs = driver.inputs(source)
+    record = _write_all(
+        driver, inputs, settings, output_dir, chunks, setup.chunk_batches
+    )
+  if driver.num_failed:
+    raise ValueError(
+        f'{driver.num_failed} of {record.num_examples} inputs have no'
+        f' prediction; their rows have the key {infer_chunks.ERROR!r}. The same'
+        ' command decodes their chunks again.'
+    )
+  return record
+
+
+def _check_on_cluster(
+    answers: answers_lib.Folder | None,
+    paths: Sequence[str] | None,
+    output_dir: str | None,
+) -> None:
+  """Check that other processes can do the job."""
+  problem = None
+  if output_dir is None:
+    problem = 'writes files, and there is no folder. Set INFER_OUTPUT_DIR'
+  elif text_files.STANDARD_INPUT in (paths or ()):
+    problem = 'reads files on its nodes. Write the standard input to a file'
+  elif answers is not None:
+    problem = 'does not look for earlier answers. Leave out ANSWERS'
+  if problem:
+    raise ValueError(f'A cluster (CLUSTER) {problem}.')
 
 
 def _answers_in(
@@ -239,10 +453,7 @@ class _Inference:
 
   def identity(self, part: Sequence[inputs_lib.Input]) -> list[Any]:
     """Return what the predictions of inputs depend on, as JSON."""
-    found = []
-    for each in part:
-      others = [x for x in (each.hints, dict(each.fields)) if x]
-      found.append([each.example_id, each.text, list(each.tokens), *others])
+    found = inputs_lib.identity(part)
     return found if self.answers is None else [*found, self.answers]
 
   def decode(
@@ -271,12 +482,7 @@ class _Inference:
     rows = map(self._row, part, found)
     return chunks_lib.Content(
         list(map(json_files.dumps, rows)),
-        {
-            'run': run.stored(),
-            'num_examples': len(part),
-            'truncated_inputs': sum(each.is_truncated for each in part),
-            'unknown_inputs': sum(not each.is_known for each in part),
-        },
+        {'run': run.stored(), **infer_chunks.counted(part)},
     )
 
   def _results(
@@ -341,32 +547,6 @@ class _Inference:
     return {**row, **each.fields}
 
 
-def _settings(
-    workload: workload_lib.Workload,
-    job: _Inference,
-    paths: Sequence[str] | None,
-) -> run_record.RunRecord:
-  """Return the record before anything is decoded."""
-  record = workload.new_record(
-      'infer',
-      job.decoder,
-      job.settings.sampling,
-      job.settings.draft_sampling,
-      batch_size=job.batch_size,
-      repeats=1,
-  )
-  if paths is not None:
-    record = dataclasses.replace(record, task=', '.join(paths), split=None)
-  if job.is_plain:
-    unused = ['drafter', 'draft_sampling', 'gamma', 'gamma_policy']
-    if not isinstance(workload.rule, contracts.CoupledRule):  # drawn as by all
-      unused.append('verification')
-    record = dataclasses.replace(
-        record, lossless=True, **dict.fromkeys(unused)
-    )
-  return record
-
-
 def _print_all(
     job: _Inference,
     inputs: Iterator[inputs_lib.Input],
@@ -385,23 +565,27 @@ def _print_all(
     print(line, file=sys.stderr)
 
 
-def _write_all(
-    job: _Inference,
-    inputs: Iterator[inputs_lib.Input],
-    settings: run_record.RunRecord,
-    output_dir: str,
-    chunk_batches: int,
-    options: dict[str, Any],
-) -> tuple[run_record.RunRecord, Iterable[str]]:
-  """Decode the inputs into an output folder.
-
-  The record is returned, and the lines of `predictions.jsonl`.
-  """
+def _chunks_in(
+    output_dir: str, settings: run_record.RunRecord, options: dict[str, Any]
+) -> chunks_lib.Chunks:
+  """Return the chunks of an output folder, which has no others."""
   # A job may resume on another machine, or on a mesh of other devices: its
   # texts are then those of both. {} is the mesh of a single device.
   identity = dataclasses.replace(settings, device=None, host=None, mesh={})
   chunks = chunks_lib.Chunks(output_dir, identity, options, 'infer')
   chunks.check_alone()
+  return chunks
+
+
+def _write_all(
+    job: '_Inference | infer_chunks.Driver',
+    inputs: Iterator[inputs_lib.Input],
+    settings: run_record.RunRecord,
+    output_dir: str,
+    chunks: chunks_lib.Chunks,
+    chunk_batches: int,
+) -> run_record.RunRecord:
+  """Decode the inputs into an output folder, and return the record."""
   folder = output_folder.OutputFolder(output_dir, 'infer')
   found = []  # without the rows, which may be many
   num_done = 0
@@ -419,7 +603,7 @@ def _write_all(
   for line in (*readings.input_notes([record]), _rate(record)):
     print(line)
   print(f'Predictions: {results.parent / "predictions.jsonl"}')
-  return record, chunks
+  return record
 
 
 def _rate(record: run_record.RunRecord) -> str:
@@ -442,13 +626,16 @@ def _rate(record: run_record.RunRecord) -> str:
 
 def _counted(chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
   """Return what the values of chunks amount to, as values of the record."""
-  run = interleaved.join([each['run'] for each in chunks])
+  runs = [each['run'] for each in chunks if 'run' in each]
+  if not runs:
+    raise ValueError('No input could be decoded.')
+  run = interleaved.join(runs)
   is_speculative = run.counts.speculation is not None
   name = 'speculative' if is_speculative else 'baseline'
   described = walltimes.run_of(run)
   seconds = {'baseline': None, 'speculative': None, name: run.compile_s}
   return {
-      **{name: sum(each[name] for each in chunks) for name in _COUNTED},
+      **{x: sum(each[x] for each in chunks) for x in infer_chunks.COUNTED},
       'padded_share': counts.padded_share(run.counts),
       'warmup': interleaved.WARMUP,
       'compile_s': run_record.BothRuns(**seconds),

@@ -172,8 +172,11 @@ class Workload:
       gamma: int,
       num_decodes: int,
       batch_size: int | None,
+      defer: bool = False,
   ) -> tuple[token_decoder.TokenDecoder, int]:
     """Load drafter and target; return the decoder, and the batch size chosen.
+
+    If deferred, the weights of the target are read when they are first used.
     """
     if drafter is None:  # decode plainly
       drafter, gamma = drafters_lib.Drafting(), 1
@@ -189,7 +192,7 @@ class Workload:
     # The drafter first: it is read sooner, and may not fit.
     loaded = load_drafter(*placed.drafters)
     decoder = self.make_decoder(
-        load_target(placed.target),
+        placed.target.deferred() if defer else load_target(placed.target),
         loaded,
         vocabulary,
         gamma=gamma,

@@ -107,8 +107,9 @@ def check_one_process() -> None:
   if (count := jax.process_count()) > 1:
     raise MeshError(
         f'JAX connects {count} processes, and the jobs of this package run in'
-        " one. Start the job on a single host; T5X's eval and infer jobs run on"
-        ' several (docs/t5x.md).'
+        ' one. Start the job on a single host. The infer job decodes on many by'
+        ' Ray (configs/engines/ray.gin), with a model on each; T5X\'s eval and'
+        ' infer jobs split one over several (docs/many_machines.md).'
     )
 
 

@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs to decode, one at a time, and those that are lines of files."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import collections
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
+import itertools
+import math
 from typing import Any
 
 from speculative_t5x.decoder import batching
@@ -52,22 +55,33 @@ def is_empty(text: str, ids: Sequence[int]) -> bool:
   return not ids or not text.strip()
 
 
+def identity(part: Sequence[Input]) -> list[Any]:
+  """Return all of inputs that their outputs depend on, as JSON."""
+  found = []
+  for each in part:
+    others = [x for x in (each.hints, dict(each.fields)) if x]
+    found.append([each.example_id, each.text, list(each.tokens), *others])
+  return found
+
+
 def from_lines(
     lines: Iterable[text_files.Line],
     vocabulary: vocabularies.Vocabulary,
     lengths: Mapping[str, int],
     on_empty: str = REFUSE,
+    first: int = 0,
 ) -> Iterator[Input]:
   """Yield the inputs of lines, in order, by the target's vocabulary.
 
-  Lengths are the most tokens of 'inputs', the end of sequence included, and if
-  they have it, of the 'hints' of an input. A line of spaces only is refused
-  unless `on_empty` is `PASS` or `SKIP`: without an input of its own, later
-  outputs are not on the lines of their inputs.
+  The lines are numbered from `first` on. Lengths are the most tokens of
+  'inputs', the end of sequence included, and if they have it, of the 'hints' of
+  an input. A line of spaces only is refused unless `on_empty` is `PASS` or
+  `SKIP`: without an input of its own, later outputs are not on the lines of
+  their inputs.
   """
   end, inputs_length = vocabulary.eos_id, lengths['inputs']
   has_text = False
-  for number, line in enumerate(lines):
+  for number, line in enumerate(lines, first):
     ids = vocabulary.encode(line.text)
     has_none = is_empty(line.text, ids)
     if has_none and on_empty not in (PASS, SKIP):
@@ -91,3 +105,39 @@ def from_lines(
     )
   if not has_text:
     raise ValueError('No line of the input has text. Give other files.')
+
+
+class PartReader:
+  """Reads parts of inputs; in increasing order, it reads everything once."""
+
+  def __init__(
+      self,
+      read: Callable[[], Iterator[Any]],
+      inputs_of: Callable[[Iterator[Any], int], Iterator[Input]],
+  ):
+    """Read nothing yet.
+
+    Args:
+      read: Reads the items, as lines, from the first one on.
+      inputs_of: Returns the inputs of items, of which the first one has the
+        number given.
+    """
+    self._read = read
+    self._inputs_of = inputs_of
+    self._items: Iterator[Any] = iter(())
+    self._next = math.inf  # the number of the next item
+
+  def part(self, first: int, count: int) -> list[Input]:
+    """Return so many inputs, from the item with a number on."""
+    if self._next > first:
+      self._items, self._next = self._read(), 0
+    skipped = self._taken(first - self._next)
+    collections.deque(skipped, maxlen=0)
+    inputs = self._inputs_of(self._taken(None), first)
+    return list(itertools.islice(inputs, count))
+
+  def _taken(self, count: int | None) -> Iterator[Any]:
+    """Yield the next items, so many or all, and count them."""
+    for item in itertools.islice(self._items, count):
+      self._next += 1
+      yield item

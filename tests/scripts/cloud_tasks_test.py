@@ -4,6 +4,7 @@
 
 import os
 import pathlib
+import re
 import shlex
 import subprocess
 
@@ -17,33 +18,41 @@ from speculative_t5x.jobs.command_line import t5x_multihost
 
 _CHECKOUT = pathlib.Path(__file__).parents[2]
 _FILES = sorted((_CHECKOUT / 'configs/cloud').glob('*.yaml'))
+_BY_RAY = _CHECKOUT / 'configs/cloud/infer_ray.yaml'
 _SPOT = {'paper', 'distill'}
 
 
-def _tasks():
+def _tasks(*left_out):
   return [
       pytest.param(yaml.safe_load(path.read_text()), id=path.stem)
       for path in _FILES
+      if path not in left_out
   ]
 
 
-def _arguments(task, **values: str) -> list[str]:
-  """Return the arguments that the task gives to the worker."""
+def _shown(task, **values: str) -> list[str]:
+  """Run the task, with a function that shows its arguments as each program."""
   envs = {k: v or values.get(k, 'gs://b/x') for k, v in task['envs'].items()}
   envs['SETTINGS'] = '--gin.GAMMA=7'
   shown = '() { printf "%s\\n" "$@"; }\n'
   done = subprocess.run(
-      ['bash', '-euc', task['run'].replace('.venv/bin/python', 'shown')],
-      env={**os.environ, **envs, 'SKYPILOT_NUM_NODES': '2',
-           'BASH_FUNC_shown%%': shown.strip()},
+      ['bash', '-euc', re.sub(r'\.venv/bin/(python|speculative-t5x|ray)',
+                              'shown', task['run'])],
+      env={**os.environ, 'SKYPILOT_NUM_NODES': '2',
+           'BASH_FUNC_shown%%': shown.strip(), **envs, **values},
       capture_output=True, text=True, check=True,
   )  # fmt: skip
-  module, name, *arguments = done.stdout.splitlines()
+  return done.stdout.splitlines()
+
+
+def _arguments(task, **values: str) -> list[str]:
+  """Return the arguments that the task gives to the worker."""
+  module, name, *arguments = _shown(task, **values)
   assert (module, name) == ('-m', worker.__name__)
   return arguments
 
 
-@pytest.mark.parametrize('task', _tasks())
+@pytest.mark.parametrize('task', _tasks(_BY_RAY))
 def test_job_is_complete(task, monkeypatch, tmp_path):
   """Its command is valid, and has all settings that the job requires."""
   monkeypatch.chdir(_CHECKOUT)
@@ -76,6 +85,33 @@ def test_job_is_complete(task, monkeypatch, tmp_path):
   assert commands
   for command in commands:
     gin_job.configure(command)
+
+
+class TestRay:
+  """The first node runs the job, and all are nodes of a Ray cluster."""
+
+  _NODES = {'SKYPILOT_NODE_IPS': '10.0.0.1\n10.0.0.2'}
+
+  def test_first_node(self, monkeypatch):
+    monkeypatch.chdir(_CHECKOUT)
+    task = yaml.safe_load(_BY_RAY.read_text())
+    lines = _shown(task, SKYPILOT_NODE_RANK='0', **self._NODES)
+    start, end = lines.index('infer'), lines.index('stop')
+    assert lines[:2] == ['start', '--head'] and '--port=6399' in lines
+    (command,) = flags.parse(lines[start:end])
+    bindings = dict(command.bindings)
+    assert bindings['RAY_ADDRESS'] == "'10.0.0.1:6399'"
+    assert bindings['RAY_NODES'] == '2' and bindings['GAMMA'] == '7'
+    gin_job.configure(command)
+
+  def test_others_join_it(self):
+    task = yaml.safe_load(_BY_RAY.read_text())
+    function = '() { echo "$1"; [[ $1 == start ]]; }'  # then the head is gone
+    lines = _shown(
+        task, SKYPILOT_NODE_RANK='1', **self._NODES,
+        **{'BASH_FUNC_shown%%': function},
+    )  # fmt: skip
+    assert lines == ['start']  # `ray status` prints nothing
 
 
 @pytest.mark.parametrize('task', _tasks())

@@ -61,6 +61,41 @@ class TestLines:
     assert found.is_truncated == is_truncated
 
 
+class TestParts:
+
+  @pytest.fixture
+  def reader(self, vocabulary, tmp_path):
+    """Return a reader of lines with numbers, and the times it has begun."""
+    texts = ''.join(f'{"" if i % 4 == 1 else i}\n' for i in range(20))
+    path = _write(tmp_path, 'in.txt', texts.encode())
+    begun = []
+
+    def read():
+      begun.append(path)
+      return text_files.read([str(path)], field='inputs')
+
+    inputs_of = lambda lines, first: inputs_lib.from_lines(
+        lines, vocabulary, {'inputs': 8}, inputs_lib.SKIP, first
+    )
+    return inputs_lib.PartReader(read, inputs_of), begun
+
+  def test_in_order_they_are_read_once(self, reader):
+    reader, begun = reader
+    for first, count in (0, 3), (4, 2), (9, 5):
+      part = reader.part(first, count)
+      numbers = [i for i in range(first, 20) if i % 4 != 1][:count]
+      assert [x.example_id for x in part] == numbers
+      assert [x.text for x in part] == list(map(str, numbers))
+    assert len(begun) == 1
+
+  def test_an_earlier_one_is_read_again(self, reader):
+    reader, begun = reader
+    expected = reader.part(6, 4)
+    assert reader.part(6, 4) == expected
+    assert [x.example_id for x in reader.part(0, 1)] == [0]
+    assert len(begun) == 3
+
+
 class TestFormat:
 
   @pytest.mark.parametrize(

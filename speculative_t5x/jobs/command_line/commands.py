@@ -79,6 +79,7 @@ CHOICES = {
     'DECODES': 'configs/training_data',
     'REFERENCES': 'configs/training_data',
     'LOGGERS': 'configs/loggers',
+    'CLUSTER': 'configs/engines',
 }
 # They change neither what is trained nor on what; NUM_PARTS draws other dropout
 # masks, and TRAIN_STEPS moves the decay of the learning rate.

@@ -39,14 +39,14 @@ def configure(command: commands.CommandLine) -> Callable[[], None]:
     jax.config.update('jax_platforms', 'cpu')
   process.keep_libtpu_from_searching()
   module, _, name = f'speculative_t5x.jobs.{command.function}'.rpartition('.')
-  with _quiet_tensorflow():
+  with quiet_tensorflow():
     job = getattr(importlib.import_module(module), name)
   gin.clear_config()  # removes the config of an earlier command
   for name in command.job.optional:
     gin.parse_config(f'{name} = None')
   for name in command.gin_files:
     for path, text in gin_text.texts(name, command.folders):
-      with _gin_errors_in(str(path)), _quiet_tensorflow():
+      with _gin_errors_in(str(path)), quiet_tensorflow():
         gin.parse_config(text)
   for name, value in command.bindings:
     with _gin_errors_in(f'--gin.{name}={value}'):
@@ -58,7 +58,7 @@ def configure(command: commands.CommandLine) -> Callable[[], None]:
 
 
 @contextlib.contextmanager
-def _quiet_tensorflow() -> Iterator[None]:
+def quiet_tensorflow() -> Iterator[None]:
   """Keep TensorFlow quiet while the context imports it, and settle it.
 
   Stderr is discarded within the context: TensorFlow prints lines, partly about
@@ -120,14 +120,17 @@ def _run(command: commands.Job, job: Callable) -> None:
   """Run a configured job."""
   macro = f'{command.output_macro}/macro'
   output = gin.get_bindings(macro).get('value')  # None for one that prints
-  if not command.on_host:
+  settings, kept = _settings(), contextlib.nullcontext()
+  if settings.get('CLUSTER', 'None') != 'None':
+    # Its processes decode, one of which may need the devices of this machine.
+    jax.config.update('jax_platforms', 'cpu')
+  elif not command.on_host:
     # Only then, because counting processes opens the devices, which some parts
     # of the job `paper` do not need.
     if jax.distributed.is_initialized():
       sharding.check_one_process()
     process.open_devices()
     compilation_cache.enable(str(output))
-  settings, kept = _settings(), contextlib.nullcontext()
   if command.may_change is not None:
     resolved = settings
     if settings.get('DTYPE') == 'None':  # another device must not go on

@@ -33,6 +33,9 @@ _FOLDER = 'chunks'
 _CHOSEN = 'batch_size', 'mesh'  # by a job for its machine, if not given
 # Grows when jobs store other values: chunks of another format are not reused.
 _FORMAT = {'chunk_format': 3}
+# Of the values of a chunk: how many of its inputs have no prediction. A later
+# run decodes such a chunk again.
+FAILED = 'failed'
 
 
 class OtherSettingsError(ValueError):
@@ -81,6 +84,7 @@ class Chunks:
     self._settings = resumption.identity_of(record) | options
     self._title = title
     self._num_taken = 0
+    self._put: set[int] = set()
     self._is_reuse_said = False
 
   def take(
@@ -90,31 +94,49 @@ class Chunks:
 
     Numbers count from 0, one after another; inputs are JSON.
     """
-    digest = _digest(json.dumps(inputs, allow_nan=False).encode())
-    path = self._path(number)
-    lines = _read(path) if path.exists() else None
-    if lines and json.loads(lines[0])['inputs_digest'] == digest:
-      self._say_reuse(path.parent, lines[0])
-    else:
-      if path.exists():
-        reason = 'has other inputs' if lines else 'is damaged'
-        self._say(f'decoding chunk {number} again, because {path} {reason}')
-      content = decode()
-      header = {
-          **self._settings,
-          'inputs_digest': digest,
-          **resumption.origin_of(self.record),
-          'values': content.values,
-      }
-      lines = [json.dumps(header, allow_nan=False), *content.rows]
-      checksum = _digest('\n'.join(lines).encode())
-      name = f'{self._name}/{path.name}'
-      whole_files.write(self._folder, name, [*lines, checksum])
+    digest = digest_of(inputs)
+    chunk = self.find(number, digest)
+    if chunk is None:
+      chunk = self.put(number, digest, decode())
     self._num_taken = number + 1
-    # As it is read on resumption, so that both give the same results.
-    header = json.loads(lines[0])
-    origin = {key: header[key] for key in resumption.ORIGIN}
-    return Chunk(lines[1:], header['values'], origin)
+    return chunk
+
+  def find(self, number: int, digest: str) -> Chunk | None:
+    """Return a finished chunk of inputs with a digest; None if there is none.
+    """
+    path = self._path(number)
+    if not path.exists():
+      return None
+    lines, reason = _read(path), None
+    header = json.loads(lines[0]) if lines else {}
+    if not lines:
+      reason = 'is damaged'
+    elif header['inputs_digest'] != digest:
+      reason = 'has other inputs'
+    elif number not in self._put:
+      if header['values'].get(FAILED):
+        reason = 'has inputs without a prediction'
+      else:
+        self._say_reuse(path.parent, header)
+    if reason:
+      self._say(f'decoding chunk {number} again, because {path} {reason}')
+      return None
+    return _chunk(lines)
+
+  def put(self, number: int, digest: str, content: Content) -> Chunk:
+    """Write a chunk of inputs with a digest; return it."""
+    header = {
+        **self._settings,
+        'inputs_digest': digest,
+        **resumption.origin_of(self.record),
+        'values': content.values,
+    }
+    lines = [json.dumps(header, allow_nan=False), *content.rows]
+    checksum = _digest('\n'.join(lines).encode())
+    name = f'{self._name}/{self._path(number).name}'
+    whole_files.write(self._folder, name, [*lines, checksum])
+    self._put.add(number)
+    return _chunk(lines)
 
   def __iter__(self) -> Iterator[str]:
     for path in map(self._path, range(self._num_taken)):
@@ -152,11 +174,13 @@ class Chunks:
   def _path(self, number: int) -> epath.Path:
     return self._folder / self._name / f'{number:06}.jsonl'
 
-  def _say_reuse(self, folder: epath.Path, header: str) -> None:
+  def _say_reuse(
+      self, folder: epath.Path, header: Mapping[str, Any]
+  ) -> None:
     """Say once that chunks of an earlier run are taken."""
     if not self._is_reuse_said:
       self._is_reuse_said = True
-      note = resumption.other_code(json.loads(header), self.record)
+      note = resumption.other_code(header, self.record)
       self._say(f'finished chunks are taken from {folder}{note}')
 
   def _say(self, text: str) -> None:
@@ -167,6 +191,18 @@ def first_files(folder: epath.Path) -> list[epath.Path]:
   """Return the first chunk of each configuration in an output folder."""
   each = whole_files.listed(folder / _FOLDER, resumption.NAME_PREFIX)
   return [path for x in each if (path := x / f'{0:06}.jsonl').exists()]
+
+
+def digest_of(inputs: Any) -> str:
+  """Return the digest of inputs, as JSON."""
+  return _digest(json.dumps(inputs, allow_nan=False).encode())
+
+
+def _chunk(lines: Sequence[str]) -> Chunk:
+  """Return a chunk as it is read on resumption, also when it is new."""
+  header = json.loads(lines[0])
+  origin = {key: header[key] for key in resumption.ORIGIN}
+  return Chunk(lines[1:], header['values'], origin)
 
 
 def _without(

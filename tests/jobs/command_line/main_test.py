@@ -323,7 +323,7 @@ class TestHelp:
     decoding = {'drafters', 'rules', 'policies'}
     assert folders == {
         'eval': {*decoding, 'loggers'},
-        'infer': decoding,
+        'infer': {*decoding, 'engines'},
         'walltime': decoding,
         'check-pair': decoding,
         'distill': {'origins', 'divergences', 'training_data'},

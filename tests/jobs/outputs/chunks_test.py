@@ -80,6 +80,15 @@ class TestTake:
     assert _take(_chunks(folder), inputs=['a', 'c'])[1]
     assert 'has other inputs' in capsys.readouterr().err
 
+  def test_inputs_without_a_prediction_are_decoded(self, folder, capsys):
+    """By a later run, and not by the one that has tried."""
+    chunks, values = _chunks(folder), {chunks_lib.FAILED: 1}
+    _take(chunks, values=values)
+    assert not _take(chunks, values=values)[1]
+    assert _take(_chunks(folder))[1]
+    assert 'has inputs without a prediction' in capsys.readouterr().err
+    assert not _take(_chunks(folder))[1]
+
   def test_other_settings_and_formats_are_decoded(self, folder, monkeypatch):
     _take(_chunks(folder, {'chunk_batches': 1}))
     assert _take(_chunks(folder, {'chunk_batches': 2}))[1]

@@ -1,0 +1,85 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Runs jobs on a Ray cluster, in a process of its own, for ray_cluster_test.
+
+  python -m tests.cluster.ray_jobs {usual,memory} <folder>
+
+Starting Ray changes the process: its handlers of signals, and its threads.
+"""
+
+from collections.abc import Sequence
+import contextlib
+import io
+import json
+import os
+import pathlib
+import sys
+
+from tests import cheap_compilation
+
+cheap_compilation.set_up()  # before JAX is imported, and for the workers
+
+from speculative_t5x.jobs.cluster import ray_cluster  # noqa: E402
+from speculative_t5x.jobs.cluster import ray_worker  # noqa: E402
+from tests.cluster import stub_job  # noqa: E402
+from tests.cluster import three_nodes  # noqa: E402
+
+
+def usual(folder: pathlib.Path) -> None:
+  """Run a command alone and on a cluster, and then `stub_job`.
+
+  A node is killed meanwhile.
+  `flags` are those of the command. Another node cannot do the stub's job.
+  """
+  with three_nodes.started(2) as nodes:
+    _run_command(nodes, folder)
+    job = stub_job.Job(str(folder), no_checkpoint=nodes.add())
+    numbers = [i for i in range(12) if i != stub_job.KILL]
+    with nodes.killed_while_it_waits(folder):
+      _decode(job, nodes, folder, numbers)
+
+
+def memory(folder: pathlib.Path) -> None:
+  """Decode by `stub_job` on two nodes, one of which cannot load the model."""
+  (folder / 'killed').touch()  # none waits to be killed
+  with three_nodes.started(1) as nodes:
+    job = stub_job.Job(str(folder), no_checkpoint='', no_memory=nodes.add())
+    _decode(job, nodes, folder, range(12))
+
+
+def _decode(
+    job: stub_job.Job,
+    nodes: three_nodes.Nodes,
+    folder: pathlib.Path,
+    numbers: Sequence[int],
+) -> None:
+  """Keep what became of chunks, and what was said."""
+  chunks = [ray_worker.Chunk(i, 0, i % 3, '') for i in numbers]
+  cluster = ray_cluster.RayCluster(nodes.address)
+  said, found = io.StringIO(), []
+  with contextlib.redirect_stderr(said), cluster.connect(job) as workers:
+    assert workers.description == 'for the driver'
+    found += workers.decode(chunks)
+  (folder / 'said').write_text(said.getvalue())
+  (folder / 'found').write_text(json.dumps(found))
+
+
+def _run_command(nodes: three_nodes.Nodes, folder: pathlib.Path) -> None:
+  from speculative_t5x.jobs.command_line import main
+  from speculative_t5x.jobs.command_line import process
+
+  flags = (folder / 'flags').read_text().splitlines()
+  # Where its own module is, which no node finds by itself.
+  os.chdir(folder)
+  process.find_own_modules()
+  assert main.main([*flags, f'--output_dir={folder}/alone']) == 0
+  on_ray = [
+      '--gin_file=configs/engines/ray.gin',
+      f'--gin.RAY_ADDRESS={nodes.address}',
+      '--gin.RAY_NODES=2',
+  ]
+  assert main.main([*flags, *on_ray, f'--output_dir={folder}/out']) == 0
+
+
+if __name__ == '__main__':
+  {'usual': usual, 'memory': memory}[sys.argv[1]](pathlib.Path(sys.argv[2]))

@@ -1,0 +1,134 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""An infer job without a model: the prediction of an input is its text.
+
+One text cannot be decoded.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import dataclasses
+import functools
+import pathlib
+from typing import Any, NamedTuple
+
+from speculative_t5x.decoder import counts
+from speculative_t5x.jobs import infer
+from speculative_t5x.jobs.cluster import infer_chunks
+from speculative_t5x.jobs.outputs import chunks as chunks_lib
+from speculative_t5x.loading.files import json_files
+from speculative_t5x.research import progress
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import provenance
+from speculative_t5x.tasks import inputs as inputs_lib
+from speculative_t5x.tasks import text_files
+
+POISON = 'poison'
+
+
+class _Vocabulary:
+  """Has a piece per character."""
+
+  eos_id = 1
+
+  def encode(self, text: str) -> list[int]:
+    return list(text.encode())
+
+  def knows(self, text: str, ids: Sequence[int]) -> bool:
+    return True
+
+
+class _Source(NamedTuple):
+  read: Callable[[], Iterator[text_files.Line]]
+  inputs_of: Callable[..., Iterator[inputs_lib.Input]]
+
+  def inputs(self) -> Iterator[inputs_lib.Input]:
+    return self.inputs_of(self.read(), 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Echo:
+  """Predicts the text of an input."""
+
+  batch_size: int
+  shown: progress.Progress
+
+  def identity(self, part: infer_chunks.Part) -> list[Any]:
+    return inputs_lib.identity(part)
+
+  def decode(
+      self, part: infer_chunks.Part, num_before: int
+  ) -> chunks_lib.Content:
+    rows = [
+        {'example_id': x.example_id, 'input': x.text,
+         'prediction': self._decode(x.text), **x.fields}
+        for x in part
+    ]  # fmt: skip
+    num = len(part)
+    run = interleaved.Run(
+        counts.Counts(num, num, num, num, None), (0.5,), None
+    )
+    return chunks_lib.Content(
+        list(map(json_files.dumps, rows)),
+        {'run': run.stored(), **infer_chunks.counted(part)},
+    )
+
+  def _decode(self, text: str) -> str:
+    if text == POISON:
+      raise ValueError('its logits are not finite')
+    return text
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+  """What `infer` makes of its arguments, for `Echo`."""
+
+  paths: Sequence[str]
+  num_examples: int | None = None
+  batch_size: int = 2
+  chunk_batches: int = 2
+  taken: Sequence[str] = ()
+
+  def num_inputs(self) -> int | None:
+    return None
+
+  def source(self) -> _Source:
+    return _Source(
+        functools.partial(text_files.read, self.paths, field='inputs'),
+        lambda lines, first: inputs_lib.from_lines(
+            lines, _Vocabulary(), {'inputs': 64}, first=first
+        ),
+    )
+
+  def settings(self):
+    record = provenance.new_record(
+        'infer', temperature=0.0, batch_size=self.batch_size, lossless=True
+    )
+    return record, {'chunk_batches': self.chunk_batches}
+
+  @contextlib.contextmanager
+  def open(self, source: _Source) -> Iterator[Echo]:
+    with progress.Progress('infer', None, 'rows') as shown:
+      yield Echo(self.batch_size, shown)
+
+
+def write_alone(setup: Setup, output_dir: pathlib.Path) -> None:
+  """Decode all inputs in this process."""
+  record, options = setup.settings()
+  chunks = infer._chunks_in(str(output_dir), record, options)
+  source = setup.source()
+  with setup.open(source) as job:
+    infer._write_all(
+        job, source.inputs(), record, str(output_dir), chunks,
+        setup.chunk_batches,
+    )  # fmt: skip
+
+
+def write_on(cluster: Any, setup: Setup, output_dir: pathlib.Path) -> None:
+  """Have a cluster decode all inputs."""
+  infer._write_from_cluster(cluster, setup, str(output_dir))
+
+
+def predictions(output_dir: pathlib.Path) -> bytes:
+  """Return the predictions in an output folder."""
+  return (output_dir / 'predictions.jsonl').read_bytes()

@@ -1,0 +1,180 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs on a Ray cluster of several nodes on this machine."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from speculative_t5x import embedded
+from speculative_t5x.jobs.cluster import ray_cluster
+from tests import workloads
+from tests.cluster import stub_infer
+from tests.cluster import stub_job
+
+_SECONDS = 600  # a cluster that hangs must not hang the tests
+needs_ray = pytest.mark.skipif(
+    None in map(importlib.util.find_spec, ['ray', 'pandas', 'pyarrow']),
+    reason='the extra ray is not installed',
+)
+pytestmark = pytest.mark.long
+_OWN_POLICY = """
+from speculative_t5x.speculation import draft_length
+
+class Own(draft_length.Fixed):
+  name = 'own'
+"""
+
+
+def _run(module, *arguments):
+  """Run a module of `tests.cluster`, and leave no process behind."""
+  process = subprocess.Popen(
+      [sys.executable, '-m', f'tests.cluster.{module}', *map(str, arguments)],
+      stdout=subprocess.PIPE,
+      stderr=subprocess.STDOUT,
+      text=True,
+      start_new_session=True,
+  )
+  try:
+    output, _ = process.communicate(timeout=_SECONDS)
+  finally:
+    try:
+      os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+      pass
+  assert process.returncode == 0, output
+  return output
+
+
+def _decoded(folder):
+  """Return what became of each chunk of `stub_job`, and what was said."""
+  found = json.loads((folder / 'found').read_text())
+  return found, (folder / 'said').read_text()
+
+
+@pytest.fixture(scope='module')
+def usual(tmp_path_factory):
+  """Return the folder of a command and of `stub_job`, on a cluster."""
+  folder = tmp_path_factory.mktemp('usual')
+  pair = workloads.save_pair(folder / 'pair')
+  (folder / 'own_policy.py').write_text(_OWN_POLICY)
+  (folder / 'own.gin').write_text(
+      'from __gin__ import dynamic_registration\n'
+      'import own_policy\n'
+      'POLICY = @own_policy.Own()\n'
+  )
+  (folder / 'flags').write_text('\n'.join([
+      'infer',
+      '--gin_file=configs/drafters/draft_model.gin',
+      f'--gin_file={folder / "own.gin"}',
+      f'--gin.INPUTS={folder / "in.txt"}',
+      f'--gin.CHECKPOINT_PATH={pair.target}',
+      f'--gin.DRAFT_CHECKPOINT_PATH={pair.draft}',
+      f'--gin.VOCABULARY_FILE={embedded.VOCABULARY_FILE}',
+      "--gin.TASK_FEATURE_LENGTHS={'inputs': 24, 'targets': 16}",
+      '--gin.TEMPERATURE=1.0',
+      '--gin.GAMMA=2',
+      '--gin.BATCH_SIZE=2',
+      '--gin.CHUNK_BATCHES=1',
+  ]))  # fmt: skip
+  texts = [f'The train number {i} is {i + 3} minutes late.' for i in range(9)]
+  (folder / 'in.txt').write_text(''.join(f'{text}\n' for text in texts))
+  _run('ray_jobs', 'usual', folder)
+  return folder
+
+
+@pytest.fixture
+def stub(usual):
+  return _decoded(usual)
+
+
+@needs_ray
+class TestStub:
+
+  def test_a_node_that_is_killed_loses_nothing(self, stub):
+    found, _ = stub
+    numbers = sorted(number for number, *_ in found)
+    assert numbers == [i for i in range(12) if i != stub_job.KILL]
+    for number, rows, values, error in found:
+      expected = [f'{number} {i}' for i in range(number % 3)]
+      assert rows == ([] if error else expected)
+      assert bool(values) != bool(error)
+    assert not {number: error for number, _, _, error in found}[stub_job.WAIT]
+
+  def test_what_cannot_be_decoded_does_not_stop_the_rest(self, stub):
+    found, _ = stub
+    errors = {number: error for number, _, _, error in found if error}
+    assert errors == {
+        stub_job.WRONG: 'The inputs are others',
+        stub_job.BROKEN: 'It ended 2 workers: The device is lost',
+    }
+
+  def test_a_node_without_the_checkpoint_is_left_out(self, stub):
+    found, said = stub
+    (line,) = [x for x in said.splitlines() if x.startswith('Node ')]
+    assert line.endswith('is left out: There is no checkpoint here.')
+    assert 'Ray: 2 of 3 nodes decode, 2 workers with 1 CPU each' in said
+    assert len({values['node'] for _, _, values, _ in found if values}) == 2
+
+
+@needs_ray
+@pytest.mark.exhaustive
+def test_a_node_that_cannot_load_the_model_is_left_out(tmp_path):
+  """And what kills its process is begun anew once, and then given up."""
+  _run('ray_jobs', 'memory', tmp_path)
+  found, said = _decoded(tmp_path)
+  assert 'is left out: Out of memory.' in said
+  errors = {number: error for number, _, _, error in found if error}
+  assert len(found) == 12 and len(errors) == 3
+  assert errors[stub_job.KILL] == 'It ended 2 workers'
+  assert len({values['node'] for _, _, values, _ in found if values}) == 1
+
+
+@needs_ray
+def test_command(usual):
+  """It writes what it writes alone, with a policy of the user's own."""
+  out = stub_infer.predictions(usual / 'out')
+  assert len(out.splitlines()) == 9
+  assert out == stub_infer.predictions(usual / 'alone')
+  (record,) = workloads.read(usual / 'out' / 'results.jsonl')
+  assert record['gamma_policy'] == 'own' and record['num_examples'] == 9
+
+
+@needs_ray
+@pytest.mark.exhaustive
+def test_memory_does_not_grow_with_the_rows(tmp_path):
+  """Neither that of the driver, nor that of any node."""
+  _run('many_rows', tmp_path, 1_000_000)
+  samples = workloads.read(tmp_path / 'memory.jsonl')
+  decoding = [x for x in samples if x['node_0'] > 200]  # JAX was imported
+  half = len(decoding) // 2
+  for name in ('driver', 'node_0', 'node_1', 'node_2'):
+    before, after = decoding[:half], decoding[half:]
+    most = max(x[name] for x in before)
+    assert max(x[name] for x in after) < most + 100, name
+
+
+@pytest.mark.parametrize(
+    ('nodes', 'expected'),
+    [
+        ([{'CPU': 0}, {'CPU': 8}, {'CPU': 4}], {'CPU': 4}),
+        ([{'CPU': 8}, {'CPU': 8, 'GPU': 4}], {'GPU': 1}),
+        ([{'CPU': 2}, {'CPU': 96, 'TPU': 4, 'TPU-v4-8-head': 1}], {'TPU': 4}),
+    ],
+)
+def test_what_a_worker_gets(nodes, expected):
+  assert ray_cluster._suited(nodes) == expected
+
+
+def test_a_host_is_a_complete_tpu():
+  variables = ray_cluster._variables('tpu,cpu', {'TPU': 4})
+  assert variables['JAX_PLATFORMS'] == 'tpu,cpu'
+  assert variables['TPU_PROCESS_BOUNDS'] == '1,1,1'
+  assert variables['TPU_CHIPS_PER_PROCESS_BOUNDS'] == '2,2,1'
+  assert variables['TPU_VISIBLE_CHIPS'] == '0,1,2,3'
+  assert 'TPU_PROCESS_BOUNDS' not in ray_cluster._variables('cpu', {'CPU': 4})
