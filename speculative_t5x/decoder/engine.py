@@ -212,7 +212,7 @@ class Rows:
     self._run = self._programs.admit(
         self._run, started, nowhere, np.zeros_like(nowhere)
     )
-    self.advance(may_refill=False)
+    self.advance(returns_early=False)
     jax.block_until_ready(self._report)
 
   def _start(self, group: list[Work]) -> None:
@@ -230,12 +230,22 @@ class Rows:
       self._run = self._programs.no_rows(started, batch)
     self._started.append((started, group))
 
-  def advance(self, may_refill: bool) -> None:
-    """Decode on; asynchronous. Returns early if a row can be refilled."""
+  def advance(
+      self, returns_early: bool, limit: int = row_programs.MAX_STEPS
+  ) -> None:
+    """Decode on; asynchronous.
+
+    Args:
+      returns_early: Whether to return when a row has ended, as it can be
+        refilled.
+      limit: Steps to return after.
+    """
     cancelled = np.array([bool(x) and x[0].is_cancelled for x in self._places])
     num_ended = self._places.count(None) + int(np.sum(cancelled))
-    until = num_ended + 1 if may_refill else len(self._places)
-    arguments = self._run, cancelled, np.int32(until), self._rule
+    until = num_ended + 1 if returns_early else len(self._places)
+    arguments = (
+        self._run, cancelled, np.int32(until), np.int32(limit), self._rule
+    )
     if self._load is None:
       self._run, self._report = self._programs.advance(*arguments)
       return
@@ -483,7 +493,7 @@ class Engine:
       rows.fill(waiting)
       is_decoding = not rows.is_idle
       if is_decoding:
-        rows.advance(may_refill=bool(waiting))
+        rows.advance(returns_early=bool(waiting))
       # The device decodes meanwhile.
       while in_order and in_order[0].has_ended:
         yield self.result(in_order.popleft())

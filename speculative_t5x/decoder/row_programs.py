@@ -130,20 +130,24 @@ class RowPrograms:
       run: loop.Run,
       cancelled: jax.Array,
       until: jax.Array,
+      limit: jax.Array,
       rule: Any,
       cap: jax.Array | None = None,
   ) -> tuple[loop.Run, Report]:
-    """Decode until enough rows have ended, for `MAX_STEPS` at most.
+    """Decode until enough rows have ended.
 
     Args:
       run: Is deleted.
       cancelled: [rows] bool, rows that end at once.
       until: int32 scalar, the number of ended rows to return at.
+      limit: int32 scalar, the steps to return after, `MAX_STEPS` at most.
       rule: See `contracts.Rule`.
       cap: int32 scalar, the cap of a `by_load.ByLoad`; None of other policies.
     """
     with self._decoder.scope():
-      return self._advance(*self._params, rule, run, cancelled, until, cap)
+      return self._advance(
+          *self._params, rule, run, cancelled, until, limit, cap
+      )
 
   @property
   def _params(self) -> tuple[Any, Any]:
@@ -181,14 +185,16 @@ class RowPrograms:
     )
 
   def _step(
-      self, target_params, draft_params, rule, run, cancelled, until, cap
+      self, target_params, draft_params, rule, run, cancelled, until, limit, cap
   ):
     setup = self._decoder.setup(target_params, draft_params, rule)
     if cap is not None:
       setup = setup._replace(policy=by_load.ByLoad(cap))
     ended = run.state.has_ended | cancelled
     run = run._replace(state=run.state.replace(has_ended=ended))
-    run, work = loop.advance(setup, run, MAX_STEPS, until, fold=self._fold)
+    run, work = loop.advance(
+        setup, run, MAX_STEPS, until, limit, fold=self._fold
+    )
     state = run.state
     report = Report(
         state.has_ended,

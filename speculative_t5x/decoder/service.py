@@ -17,8 +17,10 @@ import time
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
+from speculative_t5x.decoder import row_programs
 from speculative_t5x.speculation import ranges
 
+_TOLD_STEPS = 1  # between two returns, while somebody is told of tokens
 MAX_WAITING = 1024  # decodes, of requests that have no rows yet
 
 
@@ -237,7 +239,8 @@ class Service:
         self._fill(rows)
         if rows.is_idle:
           continue
-        rows.advance(may_refill=bool(self._waiting))
+        # Nobody waits for the rows of others, nor for tokens that are there.
+        rows.advance(returns_early=True, limit=self._num_steps())
         for work in rows.ended():
           self._end(work)
         for work, number, committed in rows.committed():
@@ -257,6 +260,11 @@ class Service:
       )
     self._returned = time.monotonic()
     return bool(self._waiting) or not rows.is_idle
+
+  def _num_steps(self) -> int:
+    """Return after how many steps the loop returns to the host."""
+    tells = any(each._on_tokens for each in list(self._handles.values()))
+    return _TOLD_STEPS if tells else row_programs.MAX_STEPS
 
   def _fill(self, rows: engine_lib.Rows) -> None:
     """Give rows to waiting requests."""

@@ -78,9 +78,7 @@ def serve(
   progress.say('compiling and warming up')
   engine.warm_up()
   name = model_name or pathlib.PurePath(workload.checkpoint_path).name
-  logging.basicConfig(
-      format='%(asctime)s %(levelname)s %(message)s', level=logging.INFO
-  )
+  _log_requests()
   with service_lib.Service(engine, max_waiting) as service:
     if key is None and host not in _LOOPBACK:
       _say(
@@ -100,6 +98,16 @@ def serve(
         bound,
         grace_s,
     )
+
+
+def _log_requests() -> None:
+  """Have the server's log written to stderr, whatever else is logged."""
+  handler = logging.StreamHandler()
+  handler.setFormatter(logging.Formatter('%(asctime)s %(message)s'))
+  log = logging.getLogger('speculative_t5x.serving')
+  log.setLevel(logging.INFO)
+  log.addHandler(handler)
+  log.propagate = False
 
 
 def _say(line: str) -> None:

@@ -139,7 +139,7 @@ class Server:
 
   async def _openapi(self, request: requests_lib.Request) -> responses.Response:
     return responses.JSONResponse(
-        openapi.document(self.form, self.api_key is not None)
+        openapi.document(self.form, self.model, self.api_key is not None)
     )
 
   async def _models(self, request: requests_lib.Request) -> responses.Response:

@@ -20,18 +20,21 @@ _BODY = {
 }
 
 
-def document(form: fields.Form, needs_key: bool) -> dict[str, Any]:
+def document(
+    form: fields.Form, model: str, needs_key: bool
+) -> dict[str, Any]:
   """Return the description.
 
   Args:
     form: What a request for completions may say.
+    model: Name of the model.
     needs_key: Whether `/v1` takes requests with the server's key alone.
   """
   security = [{'key': []}] if needs_key else []
   get = lambda text, statuses=(), **more: {
       'get': {'summary': text, 'responses': _responses(statuses, **more)}
   }
-  completions = _operation(form)
+  completions = _operation(form, model)
   models = get('The model.', (401,), **_json('Models'))
   model = get('A model by its name.', (401, 404), **_json('Model'))
   model['parameters'] = [{
@@ -62,15 +65,21 @@ def document(form: fields.Form, needs_key: bool) -> dict[str, Any]:
   }
 
 
-def _operation(form: fields.Form) -> dict[str, Any]:
+def _operation(form: fields.Form, model: str) -> dict[str, Any]:
   answer = {
       'content': {
           'application/json': {'schema': _ref('Completion')},
-          'text/event-stream': {'schema': {'type': 'string'}},
+          # Of each event. What `data` says is JSON, or [DONE].
+          'text/event-stream': {
+              'schema': {
+                  'type': 'object', 'properties': {'data': {'type': 'string'}}
+              }  # fmt: skip
+          },
       }
   }
-  body = {'required': True, 'content': {'application/json': {}}}
-  body['content']['application/json']['schema'] = form.schema
+  schema = form.schema
+  schema['properties']['model']['enum'] = [model]  # others are not found (404)
+  body = {'required': True, 'content': {'application/json': {'schema': schema}}}
   return {
       'post': {
           'summary': 'Decode prompts.',

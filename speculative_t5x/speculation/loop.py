@@ -93,6 +93,7 @@ def advance(
     run: Run,
     max_steps: int,
     until: jax.Array | None = None,
+    limit: jax.Array | None = None,
     *,
     fold: outcome_lib.Fold = outcome_lib.NOTHING,
 ) -> tuple[Run, Work]:
@@ -102,6 +103,7 @@ def advance(
     run: Run that `start`, `advance` or `admit` returned.
     max_steps: The most steps (static).
     until: int32 scalar. The number of ended rows to stop at; None for all.
+    limit: int32 scalar. Fewer steps than the most; None for as many.
     fold: The fold that `run` was started with (static).
   Returns:
     The run, and the work of these steps.
@@ -111,10 +113,11 @@ def advance(
   num_rows, widths = run.state.num_calls.shape[0], step_lib.widths(setup)
   # Rows that fill the batch count as ended from the start.
   enough = num_rows if until is None else jnp.minimum(until, num_rows)
+  limit = max_steps if limit is None else jnp.minimum(limit, max_steps)
 
   def is_unfinished(carry):
     state, _, work = carry
-    return (jnp.sum(state.has_ended) < enough) & (work.num_steps < max_steps)
+    return (jnp.sum(state.has_ended) < enough) & (work.num_steps < limit)
 
   def body(carry):
     state, kept, work = carry

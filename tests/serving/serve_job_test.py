@@ -70,12 +70,13 @@ def client():
 def _check_that_it_ends(client, process):
   """Check that a stream goes on after a signal, and the job ends with 0."""
   stream = client.completions.create(
-      model='bulletins', prompt=TEXTS[0], stream=True, max_tokens=96
+      model='bulletins', prompt=TEXTS * 10, stream=True, max_tokens=96
   )
   parts = iter(stream)
-  next(parts)
+  ended = [next(parts).choices[0].finish_reason]
   process.send_signal(signal.SIGTERM)
-  assert [x.choices[0].finish_reason for x in parts][-1] == 'stop'
+  ended += [x.choices[0].finish_reason for x in parts]
+  assert len([x for x in ended if x]) == 10 * len(TEXTS)
   _, log = process.communicate(timeout=WAIT)
   assert process.returncode == 0, log
   assert 'Traceback' not in log and '/v1/completions 200' in log

@@ -130,7 +130,7 @@ class Rows:
       if work.is_begun:
         waiting.pop(0)
 
-  def advance(self, may_refill: bool) -> None:
+  def advance(self, returns_early: bool, limit: int) -> None:
     assert self._engine.steps.acquire(timeout=WAIT)
     if self._engine.error is not None:
       raise self._engine.error

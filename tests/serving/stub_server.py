@@ -16,8 +16,8 @@ from tests.serving import stub
 
 class _SlowRows(stub.Rows):
 
-  def advance(self, may_refill: bool) -> None:
-    super().advance(may_refill)
+  def advance(self, returns_early: bool, limit: int) -> None:
+    super().advance(returns_early, limit)
     time.sleep(0.02)
 
 
