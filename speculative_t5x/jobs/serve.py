@@ -2,17 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The serve job: a target and a drafter behind HTTP, until a signal comes."""
 
+from collections.abc import Sequence
+import contextlib
+import functools
 import hashlib
 import logging
 import os
 import pathlib
 import sys
-from typing import Literal
+from typing import Any, Literal
 
 from speculative_t5x import version
+from speculative_t5x.decoder import answers as answers_lib
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import service as service_lib
 from speculative_t5x.decoder import text_decoder
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
@@ -32,11 +37,14 @@ def serve(
     workload: workload_lib.Workload,
     drafter: drafters.Choice | None = None,
     vocabulary_file: str | None = None,
+    answers: answers_lib.Folder | None = None,
     gamma: int | Literal['auto'] = 5,
     rows: int = engine_lib.ROWS,
     host: str = '127.0.0.1',
     port: int = 8000,
     model_name: str | None = None,
+    plain: bool = False,
+    examples: Sequence[str] = (),
     api_key_file: str | None = None,
     max_waiting: int = service_lib.MAX_WAITING,
     max_body_bytes: int = 1 << 20,
@@ -58,6 +66,12 @@ def serve(
 
   if gamma == 'auto':
     workload, gamma = workload_lib.by_load(workload), by_load.GAMMA
+  if answers is not None and answers.append:
+    raise ranges.ArgumentError(
+        'The server does not append to the store of answers. Leave append out,'
+        ' and have an infer job append.',
+        append=True,
+    )
   arguments.check_counts(
       gamma=gamma,
       rows=rows,
@@ -69,17 +83,21 @@ def serve(
   key = _api_key(api_key_file)
   bound = server_lib.bind(host, port)  # before weights are read
   decoder = _load(workload, drafter, vocabulary_file, gamma, rows)
-  engine = engine_lib.Engine(
-      decoder.tokens,
-      rows,
-      rule=workload.rule,
-      hints_length=workload.task_feature_lengths.get('hints'),
-  )
   progress.say('compiling and warming up')
-  engine.warm_up()
   name = model_name or pathlib.PurePath(workload.checkpoint_path).name
-  _log_requests()
-  with service_lib.Service(engine, max_waiting) as service:
+  begin = functools.partial(_begin, workload, rows, max_waiting)
+  with contextlib.ExitStack() as stack:
+    speculative = stack.enter_context(
+        begin(
+            decoder.tokens,
+            hints_length=workload.task_feature_lengths.get('hints'),
+            answers=answers and _finder(answers, decoder),
+        )
+    )
+    alone = None
+    if plain:  # with as many rows, so that both compare; weights are shared
+      alone = stack.enter_context(begin(decoder.tokens.alone))
+    _log_requests()
     if key is None and host not in _LOOPBACK:
       _say(
           f'Whoever reaches {host} may use the model. Set {_API_KEY}, or'
@@ -89,11 +107,13 @@ def serve(
     server_lib.serve(
         app.Server(
             decoder,
-            service,
+            speculative,
             name,
             _fingerprint(workload, decoder),
             key,
             max_body_bytes,
+            alone,
+            examples,
         ),
         bound,
         grace_s,
@@ -108,6 +128,30 @@ def _log_requests() -> None:
   log.setLevel(logging.INFO)
   log.addHandler(handler)
   log.propagate = False
+
+
+def _begin(
+    workload: workload_lib.Workload,
+    rows: int,
+    max_waiting: int,
+    tokens: token_decoder.TokenDecoder,
+    **settings: Any,
+) -> service_lib.Service:
+  """Compile what a decoder needs, and begin to decode."""
+  engine = engine_lib.Engine(tokens, rows, rule=workload.rule, **settings)
+  engine.warm_up()
+  return service_lib.Service(engine, max_waiting)
+
+
+def _finder(
+    answers: answers_lib.Folder, decoder: text_decoder.TextDecoder
+) -> answers_lib.Finder:
+  """Return what adds answers of a store to requests."""
+  return answers.finder(
+      answers_lib.Embedder(
+          decoder.tokens, decoder.vocabulary, decoder.options.inputs_length
+      )
+  )
 
 
 def _say(line: str) -> None:

@@ -12,6 +12,8 @@
     prometheus    /metrics
     openapi       /openapi.json
 
-Everything is decoded by one `decoder.service.Service`. Its thread alone calls
+Each model is decoded by a `decoder.service.Service`: that with a drafter, and
+the target alone beside it where that is asked for. Their threads alone call
 JAX; an event loop does all the rest, but for tokenizing, which has threads.
+`page.html` is the page for a person.
 """

@@ -42,6 +42,7 @@ from speculative_t5x.serving import streaming
 STALL_S = 120
 _CLIENT_LEFT = 499  # of nginx, for logs: nobody reads the response
 _MAX_ID = 128  # characters of a client's request id
+_PLAIN = '-plain'  # after the name of the model
 _log = logging.getLogger('speculative_t5x.serving')
 
 
@@ -56,6 +57,9 @@ class Server:
     fingerprint: What samples depend on beside a request, in a word.
     api_key: Key that requests must have; None for any request.
     max_body_bytes: Most bytes of a body.
+    plain: Decodes the same tokens by the target alone, as another model; None
+      for no such model.
+    examples: Inputs that the page offers.
     is_draining: Whether no more requests are taken, as the server ends.
     num_open: Requests that have not been answered to their end.
   """
@@ -66,11 +70,16 @@ class Server:
   fingerprint: str
   api_key: str | None = None
   max_body_bytes: int = 1 << 20
+  plain: service_lib.Service | None = None
+  examples: Sequence[str] = ()
   is_draining: bool = False
   num_open: int = 0
 
   def __post_init__(self):
-    self.metrics = prometheus.Metrics(self.service)
+    self.services = {self.model: self.service}
+    if self.plain is not None:
+      self.services[f'{self.model}{_PLAIN}'] = self.plain
+    self.metrics = prometheus.Metrics(list(self.services.values()))
     self._running: set[running_lib.Running] = set()
     self._created = int(time.time())
     tokens = self.decoder.tokens
@@ -118,16 +127,21 @@ class Server:
 
   async def _page(self, request: requests_lib.Request) -> responses.Response:
     page = resources.files(__package__).joinpath('page.html').read_bytes()
-    return responses.HTMLResponse(page)
+    # A browser asks whether its copy is that of another release.
+    headers = {'cache-control': 'no-cache'}
+    return responses.HTMLResponse(page, headers=headers)
 
   async def _health(self, request: requests_lib.Request) -> responses.Response:
-    if not self.service.is_alive:
+    if not self._is_alive:
       raise api_error.unavailable('The engine has stopped. Start the server.')
     return responses.JSONResponse({'status': 'alive'})
 
   async def _ready(self, request: requests_lib.Request) -> responses.Response:
     self._check_takes_requests()
-    if (seconds := self.service.seconds_without_return) > STALL_S:
+    seconds = max(
+        service.seconds_without_return for service in self.services.values()
+    )
+    if seconds > STALL_S:
       raise api_error.unavailable(
           f'The engine has not returned for {seconds:.0f} s.'
       )
@@ -139,25 +153,30 @@ class Server:
 
   async def _openapi(self, request: requests_lib.Request) -> responses.Response:
     return responses.JSONResponse(
-        openapi.document(self.form, self.model, self.api_key is not None)
+        openapi.document(
+            self.form, list(self.services), self.api_key is not None
+        )
     )
 
   async def _models(self, request: requests_lib.Request) -> responses.Response:
-    return responses.JSONResponse(
-        {'object': 'list', 'data': [self._description()]}
-    )
+    found = [self._description(name) for name in self.services]
+    return responses.JSONResponse({'object': 'list', 'data': found})
 
   async def _model(self, request: requests_lib.Request) -> responses.Response:
-    if (name := request.path_params['model']) != self.model:
-      raise completions.no_model(name, self.model)
-    return responses.JSONResponse(self._description())
+    if (name := request.path_params['model']) not in self.services:
+      raise completions.no_model(name, list(self.services))
+    return responses.JSONResponse(self._description(name))
 
-  def _description(self) -> dict[str, Any]:
+  def _description(self, name: str) -> dict[str, Any]:
+    """Return what is said of a model; the last three are for the page."""
     return {
-        'id': self.model,
+        'id': name,
         'object': 'model',
         'created': self._created,
         'owned_by': 'speculative_t5x',
+        'speculative': self.services[name] is not self.plain,
+        'max_tokens': self.decoder.tokens.options.max_tokens,
+        'examples': list(self.examples),
     }
 
   async def _completions(
@@ -175,10 +194,13 @@ class Server:
         self._read, body
     )
     reply = replies.Reply(
-        completion, self.decoder, self.model, self.fingerprint
+        completion, self.decoder, completion.model, self.fingerprint
     )
     running = running_lib.Running(
-        completion, to_decode, self.service, self.decoder.text
+        completion,
+        to_decode,
+        self.services[completion.model],
+        self.decoder.text,
     )
     self._running.add(running)
     if completion.is_streamed:
@@ -203,11 +225,11 @@ class Server:
   ) -> tuple[completions.Completion, list[request_lib.Request]]:
     """Return what a body asks for, tokenized, if it may wait."""
     completion = completions.read(
-        body, self.form, self.model, self.service.max_waiting
+        body, self.form, list(self.services), self.service.max_waiting
     )
     count = len(completion.prompts) * completion.num_choices
     with running_lib.refusals():
-      self.service.check_room(count)
+      self.services[completion.model].check_room(count)
     return completion, completion.requests(self.decoder)
 
   async def _body(self, request: requests_lib.Request) -> bytes:
@@ -221,8 +243,12 @@ class Server:
         )
     return body
 
+  @property
+  def _is_alive(self) -> bool:
+    return all(service.is_alive for service in self.services.values())
+
   def _check_takes_requests(self) -> None:
-    if self.is_draining or not self.service.is_alive:
+    if self.is_draining or not self._is_alive:
       reason = 'server ends' if self.is_draining else 'engine has stopped'
       raise api_error.unavailable(f'The {reason}. Ask another server.')
 

@@ -25,6 +25,7 @@ class Completion:
   Choices are numbered prompt by prompt.
 
   Attributes:
+    model: Name of the model.
     prompts: Texts or token ids.
     hints: What the output of each prompt may repeat, if anything.
     num_choices: Outputs per prompt.
@@ -38,6 +39,7 @@ class Completion:
     has_trace: Whether choices say how each token came about.
   """
 
+  model: str
   prompts: list[Prompt]
   hints: Sequence[hints_lib.Hints]
   num_choices: int
@@ -107,21 +109,21 @@ def seed_and_id(seed: int) -> tuple[int, int]:
 
 
 def read(
-    body: bytes, form: fields.Form, model: str, max_choices: int
+    body: bytes, form: fields.Form, models: Sequence[str], max_choices: int
 ) -> Completion:
   """Read the body of a request.
 
   Args:
     body: JSON in UTF-8.
     form: What it may say.
-    model: Name of the model.
+    models: Names of the models.
     max_choices: Most choices of a request.
   Raises:
     ApiError: for a body that is not as the form says.
   """
   values = form.read(parse(body))
-  if values['model'] != model:
-    raise no_model(values['model'], model)
+  if values['model'] not in models:
+    raise no_model(values['model'], models)
   prompts = _prompts(values['prompt'])
   if len(prompts) * values['n'] > max_choices:
     raise api_error.ApiError(
@@ -134,6 +136,7 @@ def read(
   options = values['stream_options'] or {}
   seed = values['seed']
   return Completion(
+      values['model'],
       prompts,
       _hints(values['prediction'], len(prompts)),
       values['n'],
@@ -153,9 +156,10 @@ def read(
   )
 
 
-def no_model(name: str, known: str) -> api_error.ApiError:
+def no_model(name: str, known: Sequence[str]) -> api_error.ApiError:
   """Return the error for the name of another model."""
-  message = f'There is no model {api_error.shown(name)}. There is {known!r}.'
+  names = ' and '.join(map(repr, known))
+  message = f'There is no model {api_error.shown(name)}. There is {names}.'
   return api_error.ApiError(404, message, 'model', 'model_not_found')
 
 

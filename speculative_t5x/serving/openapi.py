@@ -21,21 +21,21 @@ _BODY = {
 
 
 def document(
-    form: fields.Form, model: str, needs_key: bool
+    form: fields.Form, names: Sequence[str], needs_key: bool
 ) -> dict[str, Any]:
   """Return the description.
 
   Args:
     form: What a request for completions may say.
-    model: Name of the model.
+    names: Names of the models.
     needs_key: Whether `/v1` takes requests with the server's key alone.
   """
   security = [{'key': []}] if needs_key else []
   get = lambda text, statuses=(), **more: {
       'get': {'summary': text, 'responses': _responses(statuses, **more)}
   }
-  completions = _operation(form, model)
-  models = get('The model.', (401,), **_json('Models'))
+  completions = _operation(form, names)
+  models = get('The models.', (401,), **_json('Models'))
   model = get('A model by its name.', (401, 404), **_json('Model'))
   model['parameters'] = [{
       'name': 'model', 'in': 'path', 'required': True,
@@ -65,7 +65,7 @@ def document(
   }
 
 
-def _operation(form: fields.Form, model: str) -> dict[str, Any]:
+def _operation(form: fields.Form, names: Sequence[str]) -> dict[str, Any]:
   answer = {
       'content': {
           'application/json': {'schema': _ref('Completion')},
@@ -78,7 +78,7 @@ def _operation(form: fields.Form, model: str) -> dict[str, Any]:
       }
   }
   schema = form.schema
-  schema['properties']['model']['enum'] = [model]  # others are not found (404)
+  schema['properties']['model']['enum'] = [*names]  # others are not found (404)
   body = {'required': True, 'content': {'application/json': {'schema': schema}}}
   return {
       'post': {
@@ -128,7 +128,13 @@ _TEXT, _COUNT, _NUMBER = (
     {'type': kind} for kind in ('string', 'integer', 'number')
 )
 _MODEL = _object(
-    id=_TEXT, object={'const': 'model'}, created=_COUNT, owned_by=_TEXT
+    id=_TEXT,
+    object={'const': 'model'},
+    created=_COUNT,
+    owned_by=_TEXT,
+    speculative={'type': 'boolean'},
+    max_tokens=_COUNT,
+    examples=_list(_TEXT),
 )
 _LOG_PROBS = _object(
     tokens=_list(_TEXT),

@@ -6,6 +6,7 @@ Durations are differences of the monotonic clock.
 """
 
 import collections
+from collections.abc import Sequence
 import time
 
 import prometheus_client
@@ -27,11 +28,11 @@ _SECONDS = (
 class Metrics:
   """The metrics of a server."""
 
-  def __init__(self, service: service_lib.Service):
+  def __init__(self, services: Sequence[service_lib.Service]):
     """Begin with counts of 0.
 
     Args:
-      service: Its queue is shown.
+      services: Their queues are shown, as one.
     """
     self._registry = prometheus_client.CollectorRegistry()
     settings = {'namespace': _PREFIX, 'registry': self._registry}
@@ -75,12 +76,12 @@ class Metrics:
     gauge(
         'num_requests_running',
         'Requests that have rows.',
-        lambda: service.num_running,
+        lambda: sum(service.num_running for service in services),
     )
     gauge(
         'num_requests_waiting',
         'Requests that wait for rows.',
-        lambda: service.num_waiting,
+        lambda: sum(service.num_waiting for service in services),
     )
     steps, drafted = 'num_spec_steps', 'num_draft_tokens'
     accepted = 'num_accepted_draft_tokens'

@@ -14,6 +14,7 @@ import time
 
 import pytest
 
+from speculative_t5x.decoder import service as service_lib
 from speculative_t5x.serving import openapi
 from speculative_t5x.serving import server as server_lib
 from tests.serving import stub
@@ -50,7 +51,7 @@ class TestAnswers:
   def test_an_answer(self, client):
     status, answer = client.post(prompt=PROMPT, max_tokens=64)
     assert status == 200
-    document = openapi.document(client.server.form, 'echo', False)
+    document = openapi.document(client.server.form, ['echo'], False)
     schemas = document['components']
     resolved = {**schemas['schemas']['Completion'], 'components': schemas}
     jsonschema.validate(answer, resolved)
@@ -463,6 +464,32 @@ class TestOtherPaths:
     (model,) = json.loads(listed)['data']
     assert model['id'] == 'echo' and model['object'] == 'model'
     assert json.loads(client.get('/v1/models/echo')[1]) == model
+    assert model['speculative'] and model['max_tokens'] == stub.MAX_TOKENS
+
+  def test_plain_decoding_is_another_model(self):
+    engine, plain_engine = stub.Engine(), stub.Engine()
+    with (
+        service_lib.Service(plain_engine) as plain,
+        stub.serving(engine, plain=plain, examples=['a']) as client,
+    ):
+      first, second = json.loads(client.get('/v1/models')[1])['data']
+      assert first['id'] == 'echo' and first['speculative']
+      assert second['id'] == 'echo-plain' and not second['speculative']
+      assert first['examples'] == ['a']
+      _, answer = client.post(prompt='abc', model='echo-plain')
+      assert answer['model'] == 'echo-plain'
+      assert answer['choices'][0]['text'] == 'abc'
+      assert plain_engine.num_steps and not engine.num_steps
+      plain_engine.error = ValueError('broken')
+      client.post(prompt='abc', model='echo-plain')
+      wait_until(lambda: not plain.is_alive)
+      assert client.get('/health')[0] == 503
+
+  def test_the_page_is_not_kept(self, client):
+    status, headers, content = client.ask('GET', '/')
+    assert status == 200 and content.startswith(b'<!doctype html>')
+    assert headers['content-type'] == 'text/html; charset=utf-8'
+    assert headers['cache-control'] == 'no-cache'
 
   def test_the_schema_is_the_form(self, client):
     _, text = client.get('/openapi.json')

@@ -19,6 +19,7 @@ import pytest
 
 import speculative_t5x as st
 from speculative_t5x.tasks import bulletins
+from tests.serving import browser
 
 openai = pytest.importorskip('openai')
 pytestmark = pytest.mark.long
@@ -180,3 +181,20 @@ def test_errors_reach_the_client(client):
   with pytest.raises(openai.AuthenticationError):
     client.with_options(api_key='another').models.list()
   assert client.models.list().data[0].id == 'bulletins'
+
+
+def test_the_page(client, tmp_path):
+  """A person gives the key and clicks an example."""
+  if (path := browser.find()) is None:
+    pytest.skip('no browser is installed')
+  with browser.start(path, tmp_path) as page:
+    page.open(str(client.base_url).removesuffix('v1/'))
+    page.wait("!document.getElementById('key-form').hidden")
+    page.run("document.querySelector('[name=key]').value = 'secret'")
+    page.run("document.getElementById('key-form').requestSubmit()")
+    page.wait("Boolean(document.querySelector('#examples button'))")
+    page.run("document.querySelector('#examples button').click()")
+    page.wait("document.getElementById('status').textContent === 'Done'")
+    assert page.run("document.querySelectorAll('.accepted').length") > 2
+    texts = page.run("document.getElementById('texts').textContent")
+    assert texts == 'Both wrote the same text.'
