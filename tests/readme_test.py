@@ -25,6 +25,7 @@ from speculative_t5x.training import task_examples
 from tests import tiny
 from tests import vocabulary_files
 from tests import workloads
+from tests.serving import stub
 
 _ROOT = pathlib.Path(__file__).parent.parent
 _README = (_ROOT / 'README.md').read_text()
@@ -135,6 +136,19 @@ def _main(name):
   return runpy.run_path(str(_FOLDER / f'{name}.py'))['main']
 
 
+def test_agent_calls(capsys, monkeypatch):
+  """The server repeats requests, and accepts every other token of them."""
+  monkeypatch.setattr('sys.stdin', io.StringIO('open a.txt\n\nmove b.md\n'))
+  with stub.serving(stub.Engine()) as client:
+    _main('agent_calls')([client.url])
+  found = capsys.readouterr()
+  assert [json.loads(line) for line in found.out.splitlines()] == [
+      {'request': text, 'call': text, 'tokens': tokens, 'target_calls': calls}
+      for text, tokens, calls in (('open a.txt', 11, 6), ('move b.md', 10, 5))
+  ]
+  assert '1.91 tokens per target call' in found.err
+
+
 def test_decode_your_pair(capsys, monkeypatch):
   lines = io.StringIO('The train from Bonn is late.\n\nIt rains in Bonn.\n')
   monkeypatch.setattr('sys.stdin', lines)
@@ -165,7 +179,9 @@ def test_is_short(name):
 
 
 def test_all_are_tested():
-  assert _NAMES == ['decode_your_pair', 'your_own_drafter', 'your_own_network']
+  assert _NAMES == [
+      'agent_calls', 'decode_your_pair', 'your_own_drafter', 'your_own_network',
+  ]  # fmt: skip
 
 
 _OWN = _ROOT / 'docs/own.md'
