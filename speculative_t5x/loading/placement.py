@@ -9,7 +9,7 @@ activations nor temporary buffers: choices leave room for these, and only what
 cannot fit at all is refused.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
 import itertools
 import math
@@ -231,9 +231,10 @@ def _choose(
   Where nothing fits, `refused` says what does not, and what other settings than
   a mesh would do.
   """
-  if chosen := _fitting(machine, needs, sizes, mesh_shape):
+  candidates = list(_candidates(machine, sizes, mesh_shape))
+  if chosen := _fitting(machine, needs, candidates):
     return chosen
-  *_, (shape, size) = _candidates(machine, sizes, mesh_shape)
+  shape, size = candidates[-1]
   what, others = refused(shape, size)
   mesh = _mesh_that_fits(machine, needs, sizes)
   fitting = ', or '.join([mesh, *others] if mesh else others)
@@ -250,14 +251,11 @@ def _choose(
 
 
 def _fitting(
-    machine: Machine,
-    needs: Needs,
-    sizes: Sequence[int] | None,
-    mesh_shape: Sequence[int] | None,
+    machine: Machine, needs: Needs, candidates: Iterable[tuple[Shape, int]]
 ) -> tuple[Shape, int, int] | None:
   """Return mesh, batch size and bytes per device; None if nothing fits."""
   tried = []
-  for shape, size in _candidates(machine, sizes, mesh_shape):
+  for shape, size in candidates:
     tried.append((shape, size, needs(size, shape)))
     if tried[-1][-1] <= machine.free_bytes * _ROOM:
       return tried[-1]
@@ -322,7 +320,9 @@ def _mesh_that_fits(
   count = machine.count
   while machine.platform != 'cpu' and count <= _MOST_DEVICES:
     larger = dataclasses.replace(machine, count=count)
-    if found := _fitting(larger, needs, sizes, None):
+    # Of each mesh the smallest batch, which comes last.
+    smallest = dict(_candidates(larger, sizes, None))
+    if found := _fitting(larger, needs, smallest.items()):
       where = f' on {count} such devices' if count > machine.count else ''
       return f'mesh_shape={found[0]}{where}'
     count *= 2
