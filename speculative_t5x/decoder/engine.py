@@ -428,7 +428,7 @@ class Engine:
       answers.check_target(tokens.target)
       hints_length += 1 + answers.hints_length
     self._decoder = decoder
-    self._programs = row_programs.RowPrograms(tokens, rows)
+    self._programs = row_programs.RowPrograms.of(tokens, rows)
     self._shape = input_batch.Shape(
         sharding.round_up(tokens.mesh, max(rows // 4, 1)),
         inputs_length,

@@ -77,7 +77,17 @@ class RowPrograms:
     self._read = jax.jit(self._start)
     self._admit = jax.jit(_admit, donate_argnums=0)
     self._advance = jax.jit(self._step, donate_argnums=3)
-    self._make_ended: Callable[..., list[jax.Array]] | None = None
+    # By what is started: hints and rules may come with arrays of their own.
+    self._make_ended: dict[Any, Callable[..., list[jax.Array]]] = {}
+
+  @classmethod
+  def of(
+      cls, decoder: token_decoder.TokenDecoder, num_rows: int
+  ) -> 'RowPrograms':
+    """Return those of earlier engines of the decoder, which are compiled."""
+    if num_rows not in decoder.row_programs:
+      decoder.row_programs[num_rows] = cls(decoder, num_rows)
+    return decoder.row_programs[num_rows]
 
   @property
   def ends(self) -> tuple[int, ...]:
@@ -99,14 +109,13 @@ class RowPrograms:
       batch: What they were read from.
     """
     leaves, structure = jax.tree.flatten(started)
-    if self._make_ended is None:
-      self._make_ended = jax.jit(
+    if structure not in self._make_ended:
+      self._make_ended[structure] = jax.jit(
           self._ended, out_shardings=[leaf.sharding for leaf in leaves]
       )
     with self._decoder.scope():
-      return jax.tree.unflatten(
-          structure, self._make_ended(*self._params, batch)
-      )
+      made = self._make_ended[structure](*self._params, batch)
+    return jax.tree.unflatten(structure, made)
 
   def admit(
       self,

@@ -227,6 +227,8 @@ class TokenDecoder:
   ) -> None:
     self.loaded_drafter = loaded
     self.drafter = drafter
+    # Of engines, by their number of rows: see `RowPrograms.of`.
+    self.row_programs: dict[int, Any] = {}
     self._jit_speculative = jax.jit(
         lambda *args: _decoded(*self._speculative(outcome_lib.COUNTING, *args))
     )

@@ -337,6 +337,15 @@ def test_answers_are_hints():
     engine_lib.Engine(other, ROWS, answers=_Echo())
 
 
+def test_another_engine_of_a_decoder_compiles_nothing():
+  requests = list(random_requests(8, 9))
+  first = list(engine_lib.Engine(decoder(), ROWS).stream(requests))
+  before = compilation.count()
+  again = list(engine_lib.Engine(decoder(), ROWS).stream(requests))
+  assert compilation.count() == before
+  assert [x.tokens for x in again] == [x.tokens for x in first]
+
+
 def test_nothing_compiles_after_warming_up():
   engine = engine_lib.Engine(decoder('lookup'), 2)
   assert not engine.is_warm

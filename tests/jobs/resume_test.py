@@ -46,7 +46,7 @@ _KEYS = (
 
 @pytest.mark.parametrize(
     ('num_examples', 'num_kills'),
-    [(12, 3), pytest.param(200, 50, marks=pytest.mark.exhaustive)],
+    [(8, 2), pytest.param(200, 50, marks=pytest.mark.exhaustive)],
 )
 @pytest.mark.parametrize(
     'job', exhaustive.all_but(['eval'], ['infer', 'eval'])
