@@ -124,7 +124,7 @@ class TestBatches:
   TEXTS = [f'{x} {y}' for x in TEXTS for y in TEXTS][:7]
   SAMPLED = dict(sampling=sampling.Sampling(1.0), seed=4)
 
-  @pytest.mark.parametrize('batch_size', [1, 2, 4, 8])
+  @pytest.mark.parametrize('batch_size', [2, 8])
   def test_results_do_not_depend_on_them(self, batch_size):
     expected = [
         pair().decode([text], example_ids=[i], **self.SAMPLED).best[0]

@@ -438,7 +438,7 @@ class _RepeatingEngine:
     none = np.zeros((0,), np.float32)
     for request in requests:
       tokens = list(request.inputs)
-      decode = results.Decode(0, tokens, True, 0.0, none, none, 1, None)
+      decode = results.Decode(tokens, none, none, none, 0, True, 0.0, 1, None)
       yield results.Result(
           [''], [tokens[:-1]], np.zeros(1), {}, decodes=[decode]
       )
