@@ -82,8 +82,9 @@ def started(count: int = 3) -> Iterator[Nodes]:
   # Every raylet watches the memory of the whole machine, and would end workers
   # when something else fills it.
   os.environ['RAY_memory_monitor_refresh_ms'] = '0'
-  # A node that was killed is missed sooner than after half a minute.
+  # A node that was killed is missed after ten seconds, and not a busy one.
   os.environ['RAY_health_check_period_ms'] = '1000'
+  os.environ['RAY_health_check_failure_threshold'] = '10'
   # The path of a socket has at most 107 bytes.
   folder = os.environ['RAY_TMPDIR'] = tempfile.mkdtemp(prefix='ray')
   nodes = None
