@@ -13,8 +13,8 @@ server share the machine's cores.
 
 Prints a line of JSON: answers, those that differ or failed, clients that left,
 seconds to the answer and to the first event of a stream (median and 99th
-percentile), tokens per second, and the memory of the server after the first
-seconds and at the end. Ends with status 1 if an answer differs or failed.
+percentile), tokens per second, and the memory of the server after 10 s, every
+30 s, and at the end. Ends with status 1 if an answer differs or failed.
 """
 
 import argparse
@@ -38,7 +38,8 @@ import speculative_t5x as st
 from speculative_t5x.tasks import bulletins
 
 _ROWS, _MAX_TOKENS, _TEXTS = 8, 96, 128
-_WARM_S = 10  # before memory is read for the first time
+# Memory is read after the first seconds, and then so often.
+_WARM_S, _EVERY_S = 10, 30
 _WAIT_S = 600
 
 
@@ -204,11 +205,14 @@ async def load(
         )
         for number in range(options.clients)
     ]
-    await asyncio.sleep(min(_WARM_S, options.seconds / 2))
-    first = memory_mib(process)
-    await asyncio.gather(*asking)
+    done = asyncio.gather(*asking)
+    memory, wait_s = [], min(_WARM_S, options.seconds / 2)
+    while not done.done():
+      await asyncio.wait([done], timeout=wait_s)
+      memory.append(memory_mib(process))
+      wait_s = _EVERY_S
+    await done
   seconds = time.monotonic() - begun
-  last = memory_mib(process)
   process.terminate()
   tracebacks = (await log).count('Traceback')
   percentiles = lambda values: dict(
@@ -226,7 +230,7 @@ async def load(
       'tokens_per_s': tally.tokens / seconds,
       'answer_s': percentiles(tally.seconds),
       'first_event_s': percentiles(tally.first_seconds),
-      'server_memory_mib': {'begin': first, 'end': last},
+      'server_memory_mib': memory,
   }
 
 
