@@ -20,7 +20,9 @@ from speculative_t5x.decoder import results
 from speculative_t5x.decoder import row_programs
 from speculative_t5x.speculation import ranges
 
-_TOLD_STEPS = 1  # between two returns, while somebody is told of tokens
+# Steps between two returns while somebody is told of tokens. Where steps take a
+# few milliseconds, to return after each one costs tokens per second.
+_TOLD_STEPS = 2
 MAX_WAITING = 1024  # decodes, of requests that have no rows yet
 
 
