@@ -81,12 +81,13 @@ def serve(
   ranges.check_settings(ranges.COEFFICIENT, grace_s=grace_s)
   inputs_lib.check_lengths(workload.task_feature_lengths)
   key = _api_key(api_key_file)
-  bound = server_lib.bind(host, port)  # before weights are read
-  decoder = _load(workload, drafter, vocabulary_file, gamma, rows)
-  progress.say('compiling and warming up')
-  name = model_name or pathlib.PurePath(workload.checkpoint_path).name
   begin = functools.partial(_begin, workload, rows, max_waiting)
   with contextlib.ExitStack() as stack:
+    # Before weights are read.
+    bound = stack.enter_context(server_lib.bind(host, port))
+    decoder = _load(workload, drafter, vocabulary_file, gamma, rows)
+    progress.say('compiling and warming up')
+    name = model_name or pathlib.PurePath(workload.checkpoint_path).name
     speculative = stack.enter_context(
         begin(
             decoder.tokens,
@@ -103,6 +104,7 @@ def serve(
           f'Whoever reaches {host} may use the model. Set {_API_KEY}, or'
           ' API_KEY_FILE, to ask for a key.'
       )
+    bound.listen()  # whoever reads the line may connect
     _say(f'Serving {name} at {server_lib.url(bound)}')
     server_lib.serve(
         app.Server(

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One process that serves: its socket, its signals, its end."""
 
+import contextlib
 import logging
 import os
 import socket
@@ -33,9 +34,11 @@ def bind(host: str, port: int) -> socket.socket:
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     family, kind, protocol, _, address = found[0]
-    bound = socket.socket(family, kind, protocol)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    bound.bind(address)
+    with contextlib.ExitStack() as stack:
+      bound = stack.enter_context(socket.socket(family, kind, protocol))
+      bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+      bound.bind(address)
+      stack.pop_all()
   except OSError as error:
     raise ranges.ArgumentError(
         f'There is no serving at host {host!r} and port {port}: {error}. Choose'
