@@ -29,6 +29,7 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import row_programs
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import errors
 from speculative_t5x.networks import sharding
 from speculative_t5x.policies import by_load
 from speculative_t5x.speculation import contracts
@@ -219,10 +220,11 @@ class Rows:
     requests = [work.request for work in group]
     batch = input_batch.stack(requests, self._shape, self._rule)
     if self._answers is not None:
+      # Of one width, whatever was found: that of the request's own, and more.
+      room = hints_lib.width(self._shape.hints_length)
+      room += 1 + self._answers.hints_length
       batch = self._answers(batch)
-      # Of one width, whatever was found.
-      hints = hints_lib.stack(batch.hint_ids(), self._shape.hints_length)
-      batch = batch.replace(hints=hints)
+      batch = batch.replace(hints=hints_lib.stack(batch.hint_ids(), room))
     for work, own in zip(group, batch.hint_ids()[: len(group)], strict=True):
       work.hints = own
     started = self._programs.read(batch)
@@ -242,6 +244,8 @@ class Rows:
     """
     cancelled = np.array([bool(x) and x[0].is_cancelled for x in self._places])
     num_ended = self._places.count(None) + int(np.sum(cancelled))
+    # Decodes of requests that were read may wait too.
+    returns_early = returns_early or bool(self._started)
     until = num_ended + 1 if returns_early else len(self._places)
     arguments = (
         self._run, cancelled, np.int32(until), np.int32(limit), self._rule
@@ -250,6 +254,8 @@ class Rows:
       self._run, self._report = self._programs.advance(*arguments)
       return
     self._cap = self._load.choose()
+    if self._load.is_measuring:  # reading and refilling are no part of steps
+      jax.block_until_ready(self._run)
     start = time.perf_counter()
     self._run, self._report = self._programs.advance(
         *arguments, np.int32(self._cap)
@@ -276,7 +282,8 @@ class Rows:
       if work.is_cancelled:
         continue
       try:
-        decode = _decode(report, row, number, self._programs.ends)
+        with errors.prefixed(f'Example id {work.request.example_id}'):
+          decode = _decode(report, row, number, self._programs.ends)
       except ValueError as error:
         work.error, work.is_cancelled = error, True
         yield work
@@ -426,7 +433,6 @@ class Engine:
     hints_length = hints_length or HINTS * inputs_length
     if answers is not None:
       answers.check_target(tokens.target)
-      hints_length += 1 + answers.hints_length
     self._decoder = decoder
     self._programs = row_programs.RowPrograms.of(tokens, rows)
     self._shape = input_batch.Shape(
@@ -473,20 +479,25 @@ class Engine:
     Args:
       requests: Read ahead by at most a window of `WINDOW` per row.
     Raises:
-      ValueError: for a request that cannot be decoded, or logits that are not
-        finite.
+      ValueError: for a request that cannot be decoded, after the results of
+        those before it, or for logits that are not finite.
+      Exception: likewise, what `requests` raised.
     """
     rows = self.new_rows()
-    numbered = enumerate(requests)
+    numbered, failure = enumerate(requests), None
     waiting, in_order = [], collections.deque()
 
     def read_ahead() -> None:
+      nonlocal numbered, failure
       # A part at a time: a slow source does not hold up what there is.
       count = min(self._window - len(in_order), self._programs.num_rows)
-      for number, request in itertools.islice(numbered, count):
-        work = self.work(request, number)
-        waiting.append(work)
-        in_order.append(work)
+      try:
+        for number, request in itertools.islice(numbered, count):
+          work = self.work(request, number)
+          waiting.append(work)
+          in_order.append(work)
+      except Exception as error:  # what was read before it is not lost
+        numbered, failure = iter(()), error
 
     read_ahead()
     while in_order:
@@ -500,6 +511,8 @@ class Engine:
       read_ahead()
       if is_decoding:
         collections.deque(rows.ended(), maxlen=0)
+    if failure is not None:
+      raise failure
 
   def new_rows(self) -> Rows:
     """Return rows without requests."""

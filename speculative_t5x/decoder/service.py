@@ -257,6 +257,8 @@ class Service:
     """Wait until there is something to do; return whether there is."""
     self._returned = None
     with self._changed:
+      # One that was cancelled as its rows ended would wait for the next one.
+      self._drop_cancelled()
       self._changed.wait_for(
           lambda: self._waiting or not rows.is_idle or self._is_closing
       )

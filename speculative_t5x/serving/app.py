@@ -210,8 +210,10 @@ class Server:
     finally:
       self._finish(running)
     choices = [reply.choice(part) for part in replies.whole(parts)]
+    # Other requests do not wait while long predictions are compared.
+    totals = await concurrency.run_in_threadpool(reply.totals, running)
     return responses.JSONResponse(
-        {**reply.head(), 'choices': choices, **reply.totals(running)}
+        {**reply.head(), 'choices': choices, **totals}
     )
 
   def _finish(self, running: running_lib.Running) -> None:

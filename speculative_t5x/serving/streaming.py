@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 import json
 from typing import Any
 
+from starlette import concurrency
 from starlette import responses
 
 from speculative_t5x.serving import api_error
@@ -63,7 +64,9 @@ async def _events(
     yield _event(error.body)
     return
   if reply.completion.includes_usage:
-    yield _event({**head, 'choices': [], **reply.totals(running)})
+    # Other requests do not wait while long predictions are compared.
+    totals = await concurrency.run_in_threadpool(reply.totals, running)
+    yield _event({**head, 'choices': [], **totals})
   yield _DONE
 
 

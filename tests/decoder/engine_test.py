@@ -211,6 +211,44 @@ def test_reads_ahead_within_its_window_only():
   assert next(num_read) <= 301 + engine_lib.WINDOW * ROWS
 
 
+class _UnreadableError(Exception):
+  pass
+
+
+def test_an_error_of_the_source_loses_nothing():
+  """What was read before it is decoded and handed out first."""
+  requests = list(random_requests(8, 21))
+  expected = [x.tokens for x in engine().stream(requests)]
+
+  def source():
+    yield from requests
+    raise _UnreadableError
+
+  found = []
+  with pytest.raises(_UnreadableError):
+    for result in engine().stream(source()):
+      found.append(result.tokens)
+  assert found == expected
+  found.clear()
+  with pytest.raises(ValueError, match='Request 21'):
+    for result in engine().stream([*requests, request_lib.Request([70])]):
+      found.append(result.tokens)
+  assert found == expected
+
+
+def test_samples_of_requests_fill_rows():
+  """A row that ends is refilled at once though no request waits."""
+  engine = engine_lib.Engine(decoder('plain'), 8)
+  results = engine.stream(
+      request_lib.Request([5, 9, 1], max_tokens=count, num_decodes=40)
+      for count in (1, LENGTH)
+  )
+  calls = [each.num_calls for result in results for each in result.decodes]
+  assert min(calls) == 1 < row_programs.MAX_STEPS // 2 < max(calls)
+  # All rows are live until the last decode begins.
+  assert engine.counters.steps <= sum(calls) / 8 + max(calls)
+
+
 def test_rows_are_full():
   """With more requests than rows, only the ends of the stream are idle."""
   engine = engine_lib.Engine(decoder(), ROWS)
@@ -346,6 +384,20 @@ def test_another_engine_of_a_decoder_compiles_nothing():
   assert [x.tokens for x in again] == [x.tokens for x in first]
 
 
+def test_long_hints_leave_room_for_answers():
+  """All hints have one width, whatever is found."""
+  engine = engine_lib.Engine(decoder('lookup'), 2, answers=_Echo())
+  engine.warm_up()
+  before = compilation.count()
+  requests = [
+      request_lib.Request([5, 9, 1], hints=[[7] * count]) for count in (0, 999)
+  ]
+  short, long = engine.stream(requests)
+  assert compilation.count() == before
+  assert short.hints[-1] == long.hints[-1] == [5, 9, 1]
+  assert short.tokens == long.tokens and len(long.hints) == 2
+
+
 def test_nothing_compiles_after_warming_up():
   engine = engine_lib.Engine(decoder('lookup'), 2)
   assert not engine.is_warm
@@ -401,8 +453,9 @@ def test_lost_logits_name_the_row():
   lost = tiny.decoder(CONFIG, gamma=2, length=LENGTH, inputs_length=INPUTS)
   params = jax.tree.map(lambda x: x * np.nan, lost.target.params)
   lost.target = dataclasses.replace(lost.target, params=params)
-  with pytest.raises(ValueError, match='logits are not finite'):
-    list(engine_lib.Engine(lost, 2).stream([request_lib.Request([5, 1])]))
+  requests = [request_lib.Request([5, 1], 17)]
+  with pytest.raises(ValueError, match='17.*logits are not finite'):
+    list(engine_lib.Engine(lost, 2).stream(requests))
 
 
 def test_caches_are_not_copied():

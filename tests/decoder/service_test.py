@@ -5,6 +5,7 @@
 from concurrent import futures
 import dataclasses
 import threading
+import time
 
 import jax
 import numpy as np
@@ -133,6 +134,26 @@ def test_a_cancelled_request_leaves_the_others_alone(service):
       assert number % 3 == 0
   service.close()
   assert service.num_waiting == service.num_running == 0
+
+
+def test_what_is_cancelled_as_it_ends_does_not_run_on(monkeypatch, service):
+  """Though no other request comes that would have it forgotten."""
+  is_submitted, advance = threading.Event(), engine_lib.Rows.advance
+
+  def cancel_and_advance(*args, **options):
+    assert is_submitted.wait(WAIT)
+    handle.cancel()
+    advance(*args, **options)
+
+  monkeypatch.setattr(engine_lib.Rows, 'advance', cancel_and_advance)
+  handle = service.submit(request_lib.Request([5, 9, 1], max_tokens=1))
+  is_submitted.set()
+  with pytest.raises(futures.CancelledError):
+    handle.result(WAIT)
+  deadline = time.monotonic() + WAIT
+  while service.num_running and time.monotonic() < deadline:
+    time.sleep(0.001)
+  assert service.num_running == 0
 
 
 def test_a_full_queue_refuses_at_once():

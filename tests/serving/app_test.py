@@ -16,6 +16,7 @@ import pytest
 
 from speculative_t5x.decoder import service as service_lib
 from speculative_t5x.serving import openapi
+from speculative_t5x.serving import replies
 from speculative_t5x.serving import server as server_lib
 from tests.serving import stub
 
@@ -138,6 +139,34 @@ class TestAnswers:
     assert totals['usage']['completion_tokens'] == len('one two')
     assert totals['metrics'] == {'speculative_decoding': None}
     wait_until(lambda: is_idle(client.server))
+
+  @pytest.mark.parametrize('is_streamed', [False, True])
+  def test_counting_predictions_holds_up_nobody(
+      self, client, monkeypatch, is_streamed
+  ):
+    """It takes seconds where both are long."""
+    is_counting, may_go_on = threading.Event(), threading.Event()
+
+    def count(one, other):
+      is_counting.set()
+      assert may_go_on.wait(stub.WAIT)
+      return 0
+
+    monkeypatch.setattr(replies, 'num_common', count)
+    values = dict(
+        prompt='a', prediction={'type': 'content', 'content': 'a'}
+    )
+    if is_streamed:
+      values['stream_options'] = {'include_usage': True}
+    ask = client.events if is_streamed else client.post
+    with futures.ThreadPoolExecutor(1) as pool:
+      answer = pool.submit(ask, **values)
+      assert is_counting.wait(stub.WAIT)
+      try:
+        assert client.get('/health')[0] == 200
+      finally:
+        may_go_on.set()
+      assert answer.result(stub.WAIT)
 
   def test_predictions(self, client):
     prediction = {'type': 'content', 'content': 'one three four'}
