@@ -434,7 +434,6 @@ class Engine:
     if answers is not None:
       answers.check_target(tokens.target)
     self._decoder = decoder
-    self._programs = row_programs.RowPrograms.of(tokens, rows)
     self._shape = input_batch.Shape(
         sharding.round_up(tokens.mesh, max(rows // 4, 1)),
         inputs_length,
@@ -442,6 +441,7 @@ class Engine:
     )
     gamma, policy = tokens.drafter.max_draft_tokens, tokens.options.policy
     self._rule = rule if gamma else noise.plain_rule(rule)
+    self._programs = row_programs.RowPrograms.of(tokens, rows, self._rule)
     self._load = None
     if gamma and isinstance(policy, by_load.ByLoad):
       if not isinstance(rule, contracts.CoupledRule):

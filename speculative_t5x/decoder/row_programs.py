@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.policies import by_load
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
@@ -82,12 +83,19 @@ class RowPrograms:
 
   @classmethod
   def of(
-      cls, decoder: token_decoder.TokenDecoder, num_rows: int
+      cls,
+      decoder: token_decoder.TokenDecoder,
+      num_rows: int,
+      rule: contracts.Rule | contracts.CoupledRule,
   ) -> 'RowPrograms':
-    """Return those of earlier engines of the decoder, which are compiled."""
-    if num_rows not in decoder.row_programs:
-      decoder.row_programs[num_rows] = cls(decoder, num_rows)
-    return decoder.row_programs[num_rows]
+    """Return those of earlier engines of the decoder, which are compiled.
+
+    Rules of two classes share none: see `input_batch.InputBatch`.
+    """
+    key = num_rows, type(rule)
+    if key not in decoder.row_programs:
+      decoder.row_programs[key] = cls(decoder, num_rows)
+    return decoder.row_programs[key]
 
   @property
   def ends(self) -> tuple[int, ...]:

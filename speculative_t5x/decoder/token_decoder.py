@@ -227,8 +227,9 @@ class TokenDecoder:
   ) -> None:
     self.loaded_drafter = loaded
     self.drafter = drafter
-    # Of engines, by their number of rows: see `RowPrograms.of`.
-    self.row_programs: dict[int, Any] = {}
+    # Of engines, by their rows and the class of their rule: see
+    # `RowPrograms.of`.
+    self.row_programs: dict[Any, Any] = {}
     self._jit_speculative = jax.jit(
         lambda *args: _decoded(*self._speculative(outcome_lib.COUNTING, *args))
     )

@@ -398,6 +398,15 @@ def test_long_hints_leave_room_for_answers():
   assert short.tokens == long.tokens and len(long.hints) == 2
 
 
+def test_rules_share_no_program():
+  """Rarely, JAX runs the program of another rule whose fields are alike."""
+  one, other, again = (
+      row_programs.RowPrograms.of(decoder(), ROWS, rule)
+      for rule in (rules.Coupled(), rules.CoupledGumbel(), rules.Coupled())
+  )
+  assert one is again and one is not other
+
+
 def test_nothing_compiles_after_warming_up():
   engine = engine_lib.Engine(decoder('lookup'), 2)
   assert not engine.is_warm
