@@ -18,6 +18,9 @@ import sys
 import pytest
 
 import speculative_t5x as st
+from speculative_t5x.decoder import answers
+from speculative_t5x.jobs import serve
+from speculative_t5x.speculation import ranges
 from speculative_t5x.tasks import bulletins
 from tests.serving import browser
 
@@ -198,3 +201,10 @@ def test_the_page(client, tmp_path):
     assert page.run("document.querySelectorAll('.accepted').length") > 2
     texts = page.run("document.getElementById('texts').textContent")
     assert texts == 'Both wrote the same text.'
+
+
+def test_a_store_is_not_appended_to(tmp_path):
+  """This is known before a target is looked for."""
+  folder = answers.Folder(str(tmp_path), append=True)
+  with pytest.raises(ranges.ArgumentError, match='infer'):
+    serve.serve(workload=None, answers=folder)
