@@ -168,14 +168,18 @@ class TestAnswers:
         may_go_on.set()
       assert answer.result(stub.WAIT)
 
-  def test_predictions(self, client):
-    prediction = {'type': 'content', 'content': 'one three four'}
+  @pytest.mark.parametrize('is_text', [True, False])
+  def test_predictions(self, client, is_text):
+    """For a prompt of token ids, a prediction is a text too."""
+    prompt = 'one two three'
     _, answer = client.post(
-        prompt='one two three', prediction=prediction, max_tokens=30
+        prompt=prompt if is_text else stub.Vocabulary().encode(prompt),
+        prediction={'type': 'content', 'content': 'one three four'},
+        max_tokens=30,
     )
     details = answer['usage']['completion_tokens_details']
     assert details == {
-        'accepted_prediction_tokens': len('one three'),
+        'accepted_prediction_tokens': len('one three') + 1,
         'rejected_prediction_tokens': len(' four'),
     }
 
@@ -495,7 +499,8 @@ class TestOtherPaths:
     assert json.loads(client.get('/v1/models/echo')[1]) == model
     assert model['speculative'] and model['max_tokens'] == stub.MAX_TOKENS
 
-  def test_plain_decoding_is_another_model(self):
+  def test_plain_decoding_is_another_model(self, monkeypatch):
+    monkeypatch.setattr(threading, 'excepthook', lambda _: None)
     engine, plain_engine = stub.Engine(), stub.Engine()
     with (
         service_lib.Service(plain_engine) as plain,

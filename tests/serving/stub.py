@@ -15,6 +15,7 @@ import types
 import numpy as np
 
 from speculative_t5x.decoder import engine as engine_lib
+from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import service as service_lib
@@ -31,6 +32,8 @@ LOST = 'lost'
 
 class Vocabulary:
   """Bytes."""
+
+  eos_id = _END
 
   def encode(self, text: str) -> list[int]:
     return [byte + _FIRST for byte in text.encode()]
@@ -63,7 +66,7 @@ class Decoder:
 
   def tokenized(self, request, number, name) -> request_lib.Tokenized:
     ids = self.vocabulary.encode(request.inputs)
-    hints = [self.vocabulary.encode(request.hints)] if request.hints else []
+    hints = hints_lib.encode(request.hints, self.vocabulary)
     ids, is_truncated = [*ids, _END][:INPUTS], len(ids) >= INPUTS
     values = {**vars(request), 'inputs': ids, 'hints': hints}
     return request_lib.Tokenized(request_lib.Request(**values), is_truncated)
