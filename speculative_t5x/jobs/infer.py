@@ -38,7 +38,6 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
-from speculative_t5x.policies import by_load
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
@@ -97,7 +96,7 @@ def infer(
     OSError: if the folder cannot be written to, or another job uses it.
   """
   if gamma == 'auto':
-    workload, gamma = workload_lib.by_load(workload), by_load.GAMMA
+    workload, gamma = workload_lib.by_load(workload)
   arguments.check_counts(
       gamma=gamma,
       num_decodes=num_decodes,

@@ -22,7 +22,6 @@ from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
 from speculative_t5x.loading.files import user_paths
-from speculative_t5x.policies import by_load
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.speculation import ranges
@@ -65,7 +64,7 @@ def serve(
   from speculative_t5x.serving import server as server_lib
 
   if gamma == 'auto':
-    workload, gamma = workload_lib.by_load(workload), by_load.GAMMA
+    workload, gamma = workload_lib.by_load(workload)
   if answers is not None and answers.append:
     raise ranges.ArgumentError(
         'The server does not append to the store of answers. Leave append out,'

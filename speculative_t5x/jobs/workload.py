@@ -271,8 +271,10 @@ class Workload:
     )
 
 
-def by_load(workload: Workload) -> Workload:
+def by_load(workload: Workload) -> tuple[Workload, int]:
   """Return a workload whose drafts are as long as pays with all its rows.
+
+  With its gamma, the most draft tokens.
 
   Raises:
     ValueError: for another rule than the default, or a coupled one.
@@ -288,7 +290,8 @@ def by_load(workload: Workload) -> Workload:
         rule=rule,
     )
   policy = by_load_policy.ByLoad()
-  return dataclasses.replace(workload, policy=policy, rule=rule)
+  gamma = min(by_load_policy.GAMMA, workload.length or by_load_policy.GAMMA)
+  return dataclasses.replace(workload, policy=policy, rule=rule), gamma
 
 
 def note_unread_hints(decoder: token_decoder.TokenDecoder) -> None:

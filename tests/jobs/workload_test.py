@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What jobs say of a drafter and a policy, and what their requests hold."""
 
+import dataclasses
 import types
 
 import numpy as np
 import pytest
 
+from speculative_t5x import policies
+from speculative_t5x import rules
 from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import nothing
@@ -125,3 +128,15 @@ def test_settings_reach_the_batches(
   assert (batch.hints is not None) == has_hints
   if has_hints:
     assert batch.hints[:, :2].tolist() == [[8, 1], [-1, -1]]
+
+
+def test_gamma_by_load(made):
+  """It is a policy and a coupled rule, and no longer than outputs."""
+  plain = dataclasses.replace(made, rule=verification.TOKENWISE)
+  found, gamma = workload_lib.by_load(plain)
+  assert isinstance(found.policy, policies.ByLoad)
+  assert isinstance(found.rule, rules.Coupled) and gamma == _LENGTH
+  kept = dataclasses.replace(made, rule=rules.CoupledGumbel())
+  assert isinstance(workload_lib.by_load(kept)[0].rule, rules.CoupledGumbel)
+  with pytest.raises(ValueError, match='coupled rule'):
+    workload_lib.by_load(made)
