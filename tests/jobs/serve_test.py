@@ -13,7 +13,6 @@ import pytest
 from speculative_t5x.jobs import serve
 from speculative_t5x.jobs.command_line import main
 
-pytest.importorskip('uvicorn')
 _CHECKOUT = pathlib.Path(__file__).parents[2]
 
 

@@ -12,6 +12,7 @@ import struct
 import threading
 import time
 
+import jsonschema
 import pytest
 
 from speculative_t5x.decoder import service as service_lib
@@ -19,8 +20,6 @@ from speculative_t5x.serving import openapi
 from speculative_t5x.serving import replies
 from speculative_t5x.serving import server as server_lib
 from tests.serving import stub
-
-jsonschema = pytest.importorskip('jsonschema')
 
 PROMPT = 'né € 😀 end'  # characters of 1, 2, 3 and 4 bytes
 

@@ -5,14 +5,13 @@
 import json
 import pathlib
 
+import jsonschema
 import pytest
 
 from speculative_t5x.serving import api_error
 from speculative_t5x.serving import completions
 from speculative_t5x.serving import fields
 from tests.serving import stub
-
-jsonschema = pytest.importorskip('jsonschema')
 
 LIMITS = fields.Limits(stub.MAX_TOKENS, stub.INPUTS, 259, reads_hints=True)
 FORM = fields.Form(fields.table(LIMITS))

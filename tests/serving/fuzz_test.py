@@ -7,11 +7,11 @@ Each has a status and a body that the schema allows, and never a traceback.
 
 import hypothesis
 import pytest
+import schemathesis
+from schemathesis.specs.openapi import checks as openapi_checks
 
 from tests.serving import stub
 
-schemathesis = pytest.importorskip('schemathesis')
-openapi_checks = pytest.importorskip('schemathesis.specs.openapi.checks')
 pytestmark = [pytest.mark.exhaustive, pytest.mark.long]
 _CASES = 10_000
 

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 
+import openai
 import pytest
 
 import speculative_t5x as st
@@ -24,7 +25,6 @@ from speculative_t5x.speculation import ranges
 from speculative_t5x.tasks import bulletins
 from tests.serving import browser
 
-openai = pytest.importorskip('openai')
 pytestmark = pytest.mark.long
 
 _CHECKOUT = pathlib.Path(__file__).parents[2]
