@@ -17,6 +17,7 @@ import threading
 from tests.cluster import stub_job
 
 _STORE = 80 * 2**20  # bytes; Ray refuses less than 75 MiB
+_START_S = 120  # until a node has joined on a busy machine
 
 
 class Nodes:
@@ -43,7 +44,8 @@ class Nodes:
 
   def add(self) -> str:
     """Add a node, and return its id."""
-    node = self._cluster.add_node(num_cpus=1, **self._options)
+    node = self._cluster.add_node(num_cpus=1, wait=False, **self._options)
+    self._cluster.wait_for_nodes(_START_S)
     self.by_id[node.node_id] = node
     return node.node_id
 
