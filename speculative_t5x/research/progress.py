@@ -53,6 +53,7 @@ class Progress:
     )
     self._task = self._bar.add_task(name, total=total, note='')
     self._last_line = time.monotonic()
+    self._num_printed: int | None = None
     self._in_notebook = terminal.is_jupyter
     self._cell = None  # the output of the notebook's cell
 
@@ -62,6 +63,10 @@ class Progress:
 
   def __exit__(self, *error: object) -> None:
     self._bar.stop()
+    task = self._bar.tasks[self._task]
+    # Where the total is not known, no other line is known to be the last.
+    if self._num_printed not in (None, task.completed):
+      print(_line(task, self._unit), file=sys.stderr)
 
   def show(self, num_done: int, note: str = '') -> None:
     """Show how many batches are done, and a note on them."""
@@ -74,7 +79,7 @@ class Progress:
     if self._in_notebook:
       self._show_in_cell(task)
     elif self._bar.disable and is_due:
-      self._last_line = now
+      self._last_line, self._num_printed = now, num_done
       print(_line(task, self._unit), file=sys.stderr)
 
   def _show_in_cell(self, task: progress.Task) -> None:

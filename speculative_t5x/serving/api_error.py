@@ -4,7 +4,7 @@
 
 from collections.abc import Mapping
 import dataclasses
-import reprlib
+import json
 from typing import Any
 
 _TYPES = {
@@ -15,8 +15,7 @@ _TYPES = {
     503: 'service_unavailable_error',
 }
 _RETRY_S = 1  # a row ends, and takes a request that waits, within seconds
-_repr = reprlib.Repr()
-_repr.maxstring = _repr.maxother = 60
+_MAX_SHOWN = 60  # characters of a value in a message
 
 
 @dataclasses.dataclass(eq=False)
@@ -67,4 +66,8 @@ def unavailable(message: str) -> ApiError:
 
 def shown(value: Any) -> str:
   """Return a value of a request for a message, cut, and always printable."""
-  return _repr.repr(value)
+  text = json.dumps(value)
+  if len(text) <= _MAX_SHOWN:
+    return text
+  half = _MAX_SHOWN // 2
+  return f'{text[:half]}...{text[-half:]}'

@@ -46,7 +46,9 @@ class Metrics:
     def gauge(name, text, value):
       prometheus_client.Gauge(name, text, **settings).set_function(value)
 
-    self._responses = counter('http_responses', 'By status.', 'status')
+    self._responses = counter(
+        'http_responses', 'Responses, by HTTP status.', 'status'
+    )
     self._ended = counter(
         'request_success', 'Choices, by why they ended.', 'finished_reason'
     )

@@ -44,7 +44,12 @@ class TestProgress:
     with progress.Progress('infer', None) as shown:
       clock.seconds += 11
       shown.show(3)
-    assert capsys.readouterr().err == 'infer: batches done: 3\n'
+      shown.show(5)
+    lines = [f'infer: batches done: {count}' for count in (3, 5)]
+    assert capsys.readouterr().err.splitlines() == lines
+    with progress.Progress('infer', None) as shown:
+      shown.show(2)
+    assert not capsys.readouterr().err  # it took no time
 
   def test_bar_on_a_terminal(self, monkeypatch, capsys):
     """The bar is drawn in `show`, not by a thread."""
