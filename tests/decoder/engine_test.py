@@ -52,9 +52,9 @@ def decoder(kind='draft model', num_decodes=1) -> token_decoder.TokenDecoder:
   )
   if kind == 'lookup':
     return found.with_drafter(drafters.Lookup(), gamma=3)
-  by_kind = {'policy': policies.Confidence(0.3), 'by load': policies.ByLoad()}
-  if kind in by_kind:
-    return found.with_drafter(found.loaded_drafter, 3, by_kind[kind])
+  if kind == 'by load':
+    policy = policies.ByLoad()
+    return found.with_drafter(found.loaded_drafter, 3, policy)
   return found.alone if kind == 'plain' else found
 
 
@@ -113,7 +113,7 @@ def check_result(result, request, kind='draft model'):
     assert decode.text_tokens == [x for x in tokens if x != 1]
 
 
-@pytest.mark.parametrize('kind', ['draft model', 'lookup', 'policy', 'plain'])
+@pytest.mark.parametrize('kind', ['draft model', 'lookup', 'plain'])
 def test_each_request_has_its_result_alone(kind):
   options = {'hints': [[5, 6, 7, 1]]} if kind == 'lookup' else {}
   requests = list(random_requests(1, 60, **options))
@@ -417,7 +417,7 @@ def test_nothing_compiles_after_warming_up():
   assert compilation.count() == before
 
 
-@pytest.mark.parametrize('kind', ['plain', 'policy'])
+@pytest.mark.parametrize('kind', ['plain', 'draft model'])
 def test_an_input_that_is_not_decoded(kind):
   decoded, *_ = engine(kind).stream([request_lib.Request([5, 1], 0)])
   found = engine(kind).empty_result(2)

@@ -87,10 +87,10 @@ def events(monkeypatch):
       raise KeyboardInterrupt
     state.names.append(name)
 
-  def write(decoder, requests, num_tokens, *, name):
+  def write(decoder, requests, settings, num_tokens, **_):
     note('write')
     assert decoder.target.params  # reads the weights
-    return [next(requests).sampling]
+    return [settings.sampling]
 
   def collect(decoder, written):
     note('collect')

@@ -66,6 +66,7 @@ _TPU_FLAGS = '--target=t5_1_1_base', '--draft=a,b', '--topology=v4:2x2x1'
 _COMMANDS = {
     'eval': ['--gin_file=configs/runs/demo.gin'],
     'infer': ['--gin_file=configs/runs/infer_bulletins.gin'],
+    'serve': ['--gin_file=configs/runs/serve_bulletins.gin'],
     'compare': ['--first=x', '--second=y'],
     'walltime': ['--gin_file=configs/runs/walltime_bulletins.gin'],
     'methods': ['--gin_file=configs/runs/methods.gin'],
@@ -223,7 +224,8 @@ class TestValues:
       assert _macro('MODEL_DIR') == f'from {name}'
 
   @pytest.mark.parametrize(
-      'name', [x for x in _COMMANDS if x not in ('paper', 'check-pair')]
+      'name',
+      [x for x in _COMMANDS if x not in ('paper', 'check-pair', 'serve')],
   )
   def test_output_dir_of_each_command(self, name):
     """The value is the text of the flag, unchanged."""
@@ -324,6 +326,7 @@ class TestHelp:
     assert folders == {
         'eval': {*decoding, 'loggers'},
         'infer': {*decoding, 'engines'},
+        'serve': decoding,
         'walltime': decoding,
         'check-pair': decoding,
         'distill': {'origins', 'divergences', 'training_data'},
@@ -725,7 +728,8 @@ def test_interrupted(monkeypatch, capsys):
   for name in _COMMANDS:
     assert main.main([name]) == 130
     is_resumed = name not in (
-        'compare', 'check-pair', 'tpu-preflight', 'make-table', 'convert'
+        'serve', 'compare', 'check-pair', 'tpu-preflight', 'make-table',
+        'convert',
     )  # fmt: skip
     kept = ' Finished work is kept; the same command resumes.'
     shown = capsys.readouterr()
