@@ -159,7 +159,7 @@ class TokenDecoder:
   """A target and a drafter as compiled functions from tokens to tokens.
 
   All parameters lie on one device or on one mesh. On a mesh the examples of a
-  request are split along its data axis.
+  batch are split along its data axis.
   """
 
   def __init__(
