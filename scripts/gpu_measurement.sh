@@ -56,12 +56,12 @@ python3 -c 'import jax, sys; print(sys.version, *jax.devices(), sep="\n")' |
   tee -a "${out}/environment.txt"
 
 # Another process may hold the device's memory only after this one has ended.
-part 65 'XXL, plain and speculative' python3 -m benchmarks.simulated_pairs \
+part 70 'XXL, plain and speculative' python3 -m benchmarks.simulated_pairs \
   --target "${target}" --draft "${drafts[@]}" --task EnDe \
   --batch_size "${batch_sizes[@]}" --batches "${BATCHES:-6}" --rounds 8 \
   --inputs_length "${lengths[0]}" --targets_length "${lengths[1]}" \
   --time_limit LIMIT --output_dir "${out}/simulated_pairs"
-part 40 'transformers, plain' python3 -m benchmarks.transformers_plain \
+part 55 'transformers, plain' python3 -m benchmarks.transformers_plain \
   --target "${target}" --batch_size "${batch_sizes[@]}" \
   --inputs_length "${lengths[0]}" --targets_length "${lengths[1]}" \
   --output "${out}/transformers.jsonl"
