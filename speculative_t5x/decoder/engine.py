@@ -101,6 +101,11 @@ class Work:
   def request(self) -> request_lib.Request:
     return self.tokenized.request
 
+  def restart(self) -> None:
+    """Begin anew, because the rows that decoded it are lost."""
+    self.hints, self.num_begun = (), 0
+    self.decodes.clear()
+
   @property
   def is_begun(self) -> bool:
     return self.is_cancelled or self.num_begun == self.request.num_decodes
@@ -113,14 +118,14 @@ class Work:
 
 @dataclasses.dataclass
 class Counters:
-  """What an engine has done so far.
+  """What an engine has done so far, for cancelled requests too.
 
   Attributes:
-    requests: Requests that have ended.
+    requests: Requests that have a result.
     tokens: Tokens of rows that have ended.
     steps: Steps of the loop.
     row_steps: Steps times rows.
-    live_row_steps: Those of rows that decoded: target calls of requests.
+    live_row_steps: Target calls of rows that have ended.
     returns: How often the loop returned to the host.
   """
 
@@ -279,6 +284,9 @@ class Rows:
         continue
       work, number = place
       self._places[row] = None
+      # Though the request may have been cancelled, or be lost.
+      self._counters.tokens += int(report.num_tokens[row])
+      self._counters.live_row_steps += int(report.num_calls[row])
       if work.is_cancelled:
         continue
       try:
@@ -289,8 +297,6 @@ class Rows:
         yield work
         continue
       work.decodes[number] = decode
-      self._counters.tokens += len(decode.tokens)
-      self._counters.live_row_steps += decode.num_calls
       if work.has_ended:
         self._counters.requests += 1
         yield work
@@ -417,9 +423,10 @@ class Engine:
       rule: Decides which draft tokens are accepted.
       inputs_length: Most tokens per input; None for the decoder's. Less takes
         less time and memory.
-      hints_length: Most tokens of the hints of an input, which are cut to it;
-        None for the decoder's, or as many as `HINTS` inputs have. Only drafters
-        that read hints have a use for them.
+      hints_length: All hints of an input together are cut to this many tokens,
+        rounded up to a power of two, 32 at least: nothing is drafted from what
+        is behind them. None for the decoder's, or as many as `HINTS` inputs
+        have. Only drafters that read hints have a use for them.
       answers: Adds earlier answers behind the hints; None for none.
     Raises:
       ValueError: for answers that are found by the encoder of another target,

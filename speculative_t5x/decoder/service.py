@@ -4,6 +4,10 @@
 
 One thread alone decodes, and calls JAX. It takes what has been submitted each
 time that the loop returns to the host.
+
+A call of the device that fails, as for want of memory, takes all rows with it.
+Their requests are decoded anew, once. Results do not depend on company, so that
+whoever was told of tokens is told of the next ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,19 +15,26 @@ from concurrent import futures
 import contextlib
 import dataclasses
 import itertools
+import logging
 import threading
 import time
+
+import jax
 
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import row_programs
+from speculative_t5x.loading import errors
 from speculative_t5x.speculation import ranges
 
 # Steps between two returns while somebody is told of tokens. Where steps take a
 # few milliseconds, to return after each one costs tokens per second.
 _TOLD_STEPS = 2
 MAX_WAITING = 1024  # decodes, of requests that have no rows yet
+# After so many failed calls without another in between, the device is given up.
+_MAX_FAILURES = 4
+_log = logging.getLogger(__name__)
 
 
 class BusyError(RuntimeError):
@@ -32,6 +43,10 @@ class BusyError(RuntimeError):
 
 class ClosedError(BusyError):
   """The service ends, so that no request is taken again."""
+
+
+class DecodeError(RuntimeError):
+  """The device failed while a request was decoded, and once more."""
 
 
 @dataclasses.dataclass
@@ -68,6 +83,8 @@ class Handle:
     self.times = Times()
     self._work = work
     self._on_tokens = on_tokens
+    self._told: dict[int, list[int]] = {}  # tokens of each decode
+    self._was_lost = False  # its rows, when a call of the device failed
     self._future: futures.Future[results.Result] = futures.Future()
 
   def result(self, timeout: float | None = None) -> results.Result:
@@ -77,6 +94,7 @@ class Handle:
       TimeoutError: if there is none by then.
       futures.CancelledError: if the request was cancelled.
       ValueError: for logits that are not finite.
+      DecodeError: if the device failed twice.
       ClosedError: if the service was closed before.
       Exception: what `on_tokens` raised, or what ended the service.
     """
@@ -95,6 +113,33 @@ class Handle:
     """End the request at the next return to the host, unless it has ended."""
     self._work.is_cancelled = True
     self._future.cancel()
+
+  def _tell(self, number: int, committed: results.Committed) -> None:
+    """Tell whoever submitted it the tokens of a decode, if there are more."""
+    if self.times.first_tokens is None:
+      self.times.first_tokens = time.monotonic()
+    if self._on_tokens is None or self._work.is_cancelled:
+      return
+    # There are fewer, for a while, where it is decoded anew.
+    if len(committed.tokens) > len(self._told.get(number, ())):
+      self._told[number] = committed.tokens
+      self._on_tokens(number, committed)
+
+  def _end(self, result: results.Result) -> None:
+    for decode in result.decodes:
+      told = self._told.get(decode.number, [])
+      # Only rounding tells the second time from the first, and only where two
+      # tokens are as likely.
+      if decode.tokens[: len(told)] != told:
+        raise DecodeError(
+            'The device failed, and decoding anew has other tokens than those'
+            ' that were told. Submit the request again.'
+        )
+    self._future.set_result(result)
+
+  def _fail(self, error: BaseException) -> None:
+    with contextlib.suppress(futures.InvalidStateError):  # it was cancelled
+      self._future.set_exception(error)
 
 
 class Service:
@@ -126,6 +171,7 @@ class Service:
     self._waiting: list[engine_lib.Work] = []
     self._changed = threading.Condition()
     self._is_closing = False
+    self._error: BaseException | None = None  # that ended the thread
     self._returned: float | None = None
     self._thread = threading.Thread(target=self._run, daemon=True)
     self._thread.start()
@@ -203,6 +249,11 @@ class Service:
 
   def check_room(self, num_decodes: int) -> None:
     """Raise BusyError where so many decodes more would be refused."""
+    if self._error is not None:
+      raise ClosedError(
+          f'The service has ended: {errors.first_line(self._error)}. Make'
+          ' another one.'
+      ) from self._error
     if self._is_closing or not self.is_alive:
       raise ClosedError('The service ends. Submit to another one.')
     waiting = sum(x.request.num_decodes for x in list(self._waiting))
@@ -235,23 +286,60 @@ class Service:
 
   def _run(self) -> None:
     """Decode until the service is closed and all requests have ended."""
+    num_failures = 0  # without a call between that did not fail
     try:
       rows = self._engine.new_rows()
       while self._wait(rows):
-        self._fill(rows)
-        if rows.is_idle:
-          continue
-        # Nobody waits for the rows of others, nor for tokens that are there.
-        rows.advance(returns_early=True, limit=self._num_steps())
-        for work in rows.ended():
-          self._end(work)
-        for work, number, committed in rows.committed():
-          if handle := self._handles.get(work):
-            self._tell(handle, number, committed)
+        try:
+          self._decode(rows)
+          num_failures = 0
+        except jax.errors.JaxRuntimeError as error:
+          num_failures += 1
+          if num_failures == _MAX_FAILURES:
+            raise
+          _log.warning('The device failed.', exc_info=error)
+          self._begin_anew(errors.first_line(error))
+          rows = self._engine.new_rows()
     except BaseException as error:  # nobody may wait for ever
-      self._fail(error)
-      raise
-    self._fail(ClosedError('The service was closed.'))
+      _log.critical('The service ends.', exc_info=error)
+      self._error = error
+      self._end_all(error)
+    else:
+      self._end_all(ClosedError('The service was closed.'))
+
+  def _decode(self, rows: engine_lib.Rows) -> None:
+    """Fill rows, decode a few steps, and hand out what has ended."""
+    self._fill(rows)
+    if rows.is_idle:
+      return
+    # Nobody waits for the rows of others, nor for tokens that are there.
+    rows.advance(returns_early=True, limit=self._num_steps())
+    for work in rows.ended():
+      self._end(work)
+    for work, number, committed in rows.committed():
+      if handle := self._handles.get(work):
+        try:
+          handle._tell(number, committed)
+        except Exception as error:  # a fault of one caller, not of all others
+          work.is_cancelled = True
+          handle._fail(error)
+
+  def _begin_anew(self, reason: str) -> None:
+    """Have the requests of lost rows decoded anew, unless they were already."""
+    with self._changed:
+      waiting = set(self._waiting)
+      lost = [x for x in self._handles.values() if x._work not in waiting]
+      again = [x for x in lost if not x._was_lost]
+      failed = [x for x in lost if x._was_lost]
+      for handle in again:
+        handle._was_lost = True
+        handle._work.restart()
+      for handle in failed:
+        del self._handles[handle._work]
+      # They came before those that wait.
+      self._waiting[:0] = [x._work for x in again]
+    for handle in failed:
+      handle._fail(DecodeError(f'The device failed twice: {reason}'))
 
   def _wait(self, rows: engine_lib.Rows) -> bool:
     """Wait until there is something to do; return whether there is."""
@@ -276,34 +364,21 @@ class Service:
       self._drop_cancelled()
       before = list(self._waiting)
     left = list(before)
-    rows.fill(left)  # it compiles at first, and `submit` must not wait for it
-    taken = set(before).difference(left)
-    now = time.monotonic()
-    with self._changed:
-      self._waiting = [x for x in self._waiting if x not in taken]
-      for work in taken.intersection(self._handles):
-        self._handles[work].times.begun = now
+    try:
+      rows.fill(left)  # it compiles at first, and `submit` must not wait for it
+    finally:
+      taken = set(before).difference(left)
+      now = time.monotonic()
+      with self._changed:
+        self._waiting = [x for x in self._waiting if x not in taken]
+        for work in taken.intersection(self._handles):
+          self._handles[work].times.begun = now
 
   def _drop_cancelled(self) -> None:
     for work in [x for x in self._handles if x.is_cancelled]:
       del self._handles[work]
       with contextlib.suppress(ValueError):  # it may have rows
         self._waiting.remove(work)
-
-  def _tell(
-      self, handle: Handle, number: int, committed: results.Committed
-  ) -> None:
-    """Tell whoever submitted a request its tokens so far."""
-    if handle.times.first_tokens is None:
-      handle.times.first_tokens = time.monotonic()
-    if handle._on_tokens is None or handle._work.is_cancelled:
-      return
-    try:
-      handle._on_tokens(number, committed)
-    except Exception as error:  # a fault of one caller, not of all others
-      handle._work.is_cancelled = True
-      with contextlib.suppress(futures.InvalidStateError):
-        handle._future.set_exception(error)
 
   def _end(self, work: engine_lib.Work) -> None:
     with self._changed:
@@ -314,15 +389,15 @@ class Service:
     if not handle._future.set_running_or_notify_cancel():
       return
     try:
-      handle._future.set_result(self._engine.result(work))
-    except ValueError as error:
-      handle._future.set_exception(error)
+      handle._end(self._engine.result(work))
+    except (ValueError, DecodeError) as error:
+      handle._fail(error)
 
-  def _fail(self, error: BaseException) -> None:
+  def _end_all(self, error: BaseException) -> None:
+    """Fail all requests that have not ended, and take no more."""
     with self._changed:
       self._is_closing = True
       handles = list(self._handles.values())
       self._handles.clear()
     for handle in handles:
-      with contextlib.suppress(futures.InvalidStateError):
-        handle._future.set_exception(error)
+      handle._fail(error)

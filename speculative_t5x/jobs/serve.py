@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The serve job: a target and a drafter behind HTTP, until a signal comes."""
 
+import collections
 from collections.abc import Sequence
 import contextlib
 import functools
@@ -65,12 +66,6 @@ def serve(
 
   if gamma == 'auto':
     workload, gamma = workload_lib.by_load(workload)
-  if answers is not None and answers.append:
-    raise ranges.ArgumentError(
-        'The server does not append to the store of answers. Leave append out,'
-        ' and have an infer job append.',
-        append=True,
-    )
   arguments.check_counts(
       gamma=gamma,
       rows=rows,
@@ -86,12 +81,19 @@ def serve(
     bound = stack.enter_context(server_lib.bind(host, port))
     decoder = _load(workload, drafter, vocabulary_file, gamma, rows)
     progress.say('compiling and warming up')
+    embedder = answers_lib.Embedder(
+        decoder.tokens, decoder.vocabulary, decoder.options.inputs_length
+    )
+    answered = None
+    if answers is not None and answers.append:
+      most = answers.max_answers or answers_lib.MAX_ANSWERS
+      answered = collections.deque(maxlen=most)
     name = model_name or pathlib.PurePath(workload.checkpoint_path).name
     speculative = stack.enter_context(
         begin(
             decoder.tokens,
             hints_length=workload.task_feature_lengths.get('hints'),
-            answers=answers and _finder(answers, decoder),
+            answers=answers and answers.finder(embedder),
         )
     )
     alone = None
@@ -115,17 +117,21 @@ def serve(
             max_body_bytes,
             alone,
             examples,
+            answered,
         ),
         bound,
         grace_s,
     )
+  if answered:
+    answers.add(embedder, answered)
+    _say(f'{len(answered)} answers are added to {answers.path}')
 
 
 def _log_requests() -> None:
-  """Have the server's log written to stderr, whatever else is logged."""
+  """Have the package's log written to stderr, whatever else is logged."""
   handler = logging.StreamHandler()
   handler.setFormatter(logging.Formatter('%(asctime)s %(message)s'))
-  log = logging.getLogger('speculative_t5x.serving')
+  log = logging.getLogger('speculative_t5x')
   log.setLevel(logging.INFO)
   log.addHandler(handler)
   log.propagate = False
@@ -142,17 +148,6 @@ def _begin(
   engine = engine_lib.Engine(tokens, rows, rule=workload.rule, **settings)
   engine.warm_up()
   return service_lib.Service(engine, max_waiting)
-
-
-def _finder(
-    answers: answers_lib.Folder, decoder: text_decoder.TextDecoder
-) -> answers_lib.Finder:
-  """Return what adds answers of a store to requests."""
-  return answers.finder(
-      answers_lib.Embedder(
-          decoder.tokens, decoder.vocabulary, decoder.options.inputs_length
-      )
-  )
 
 
 def _say(line: str) -> None:

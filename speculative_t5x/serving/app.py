@@ -7,7 +7,7 @@
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import MutableSequence, Sequence
 import dataclasses
 import hmac
 from importlib import resources
@@ -60,6 +60,8 @@ class Server:
     plain: Decodes the same tokens by the target alone, as another model; None
       for no such model.
     examples: Inputs that the page offers.
+    answered: Gets texts of prompts, and their answers that have ended; None to
+      keep none.
     is_draining: Whether no more requests are taken, as the server ends.
     num_open: Requests that have not been answered to their end.
   """
@@ -72,6 +74,7 @@ class Server:
   max_body_bytes: int = 1 << 20
   plain: service_lib.Service | None = None
   examples: Sequence[str] = ()
+  answered: MutableSequence[tuple[str, str]] | None = None
   is_draining: bool = False
   num_open: int = 0
 
@@ -221,6 +224,8 @@ class Server:
     running.close()
     self.metrics.count(running)
     self._running.discard(running)
+    if self.answered is not None:
+      self.answered.extend(running.answers())
 
   def _read(
       self, body: bytes
@@ -229,9 +234,17 @@ class Server:
     completion = completions.read(
         body, self.form, list(self.services), self.service.max_waiting
     )
+    service = self.services[completion.model]
+    if service is self.plain and any(completion.hints):
+      raise api_error.ApiError(
+          400,
+          f'prediction must be left out, because {completion.model} drafts'
+          ' nothing.',
+          'prediction',
+      )
     count = len(completion.prompts) * completion.num_choices
     with running_lib.refusals():
-      self.services[completion.model].check_room(count)
+      service.check_room(count)
     return completion, completion.requests(self.decoder)
 
   async def _body(self, request: requests_lib.Request) -> bytes:

@@ -31,7 +31,7 @@ class Completion:
     num_choices: Outputs per prompt.
     max_tokens: Most tokens per output.
     sampling: Sampling of all of them.
-    seed: Decides the samples, of 63 bits.
+    seed: Of 63 bits; with the number of a prompt it decides its samples.
     stops: Texts before which an output ends.
     is_streamed: Whether tokens are sent as they come.
     includes_usage: Whether a last event of a stream has the usage.
@@ -68,7 +68,8 @@ class Completion:
       self, decoder: text_decoder.TextDecoder, number: int
   ) -> request_lib.Request:
     prompt, hints = self.prompts[number], self.hints[number]
-    seed, example_id = seed_and_id(self.seed)
+    _check_size(hints, fields.max_characters(decoder.options.inputs_length))
+    seed, example_id = seed_and_id(self.seed, number)
     tokenized = decoder.tokenized
     if not isinstance(prompt, str):
       tokenized = decoder.tokens.tokenized
@@ -99,13 +100,15 @@ class Completion:
     return found.request
 
 
-def seed_and_id(seed: int) -> tuple[int, int]:
-  """Return the seed and the example id of a `Request` for a seed of 63 bits.
+def seed_and_id(seed: int, number: int) -> tuple[int, int]:
+  """Return the seed and the example id of the `Request` of a prompt.
 
-  Both have 32. A seed below 2^31 is the request's own, with example id 0.
+  Both have 32 bits, and the seed of a completion has 63. Its lower 31 are the
+  seed. The upper ones are added to the number of the prompt: seeds that differ
+  there by `fields.MAX_CHOICES` or more share no samples, whatever the prompts.
   """
-  high = seed >> 31
-  return seed & (2**31 - 1), high - 2**32 if high >= 2**31 else high
+  example_id = ((seed >> 31) + number) % 2**32
+  return seed % 2**31, example_id - 2**32 * (example_id >= 2**31)
 
 
 def read(
@@ -212,3 +215,14 @@ def _text_of(prediction: dict[str, Any] | None) -> str | None:
   if isinstance(content, str):
     return content
   return ''.join(part['text'] for part in content)
+
+
+def _check_size(hints: hints_lib.Hints, most: int) -> None:
+  """Check that the parts of a prediction are no more than it may have."""
+  if hints is not None and len(hints) > most:
+    raise api_error.ApiError(
+        400,
+        f'A prediction has {len(hints)} characters in all its parts, and {most}'
+        ' are all that the server takes. Shorten it.',
+        'prediction',
+    )

@@ -2,16 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fields of a request: one table, from which all else is made.
 
-What a field may be is a kind, which checks values, describes itself in words
-for messages and pages, and as JSON Schema for `/openapi.json`.
+What values a field may have is JSON Schema, as `/openapi.json` shows it, of
+which the table needs a few forms: `words` says them in messages and pages, and
+`allows` checks values.
 """
 
 from collections.abc import Mapping, Sequence
 import dataclasses
 import json
-from typing import Any, Protocol
+from typing import Any
 
 from speculative_t5x.serving import api_error
+
+Schema = Mapping[str, Any]
 
 REQUIRED = object()
 MAX_CHOICES = 128  # of a prompt, and prompts of a request
@@ -21,180 +24,106 @@ MAX_STOPS = 4  # as OpenAI has it
 _CHARACTERS_PER_TOKEN = 64
 
 
-class Kind(Protocol):
-  """The values that a field may have, as JSON is read by `completions`."""
-
-  @property
-  def words(self) -> str:
-    """The values, as they follow 'must be'."""
-
-  @property
-  def schema(self) -> dict[str, Any]:
-    """JSON Schema of the values."""
-
-  def includes(self, value: Any) -> bool:
-    """Return whether a value of JSON is one of them."""
+def max_characters(inputs_length: int) -> int:
+  """Return the most characters of a prompt, and of a prediction."""
+  return _CHARACTERS_PER_TOKEN * inputs_length
 
 
-@dataclasses.dataclass(frozen=True)
-class Number:
-  """Numbers from the least to the most."""
-
-  least: float
-  most: float
-  is_whole: bool = False
-
-  @property
-  def words(self) -> str:
-    kind = 'a whole number' if self.is_whole else 'a number'
-    return f'{kind} from {self.least} to {self.most}'
-
-  @property
-  def schema(self) -> dict[str, Any]:
-    kind = 'integer' if self.is_whole else 'number'
-    return {'type': kind, 'minimum': self.least, 'maximum': self.most}
-
-  def includes(self, value: Any) -> bool:
-    types = int if self.is_whole else int | float
-    is_number = isinstance(value, types) and not isinstance(value, bool)
-    return is_number and self.least <= value <= self.most
-
-
-@dataclasses.dataclass(frozen=True)
-class Text:
-  """Texts of so many characters."""
-
-  least: int = 0
-  most: int = 1 << 20
-
-  @property
-  def words(self) -> str:
-    return f'a text of {self.least} to {self.most} characters'
-
-  @property
-  def schema(self) -> dict[str, Any]:
-    return {
-        'type': 'string', 'minLength': self.least, 'maxLength': self.most
-    }  # fmt: skip
-
-  def includes(self, value: Any) -> bool:
-    return isinstance(value, str) and self.least <= len(value) <= self.most
+def words(schema: Schema) -> str:
+  """Return the values that a schema allows, as they follow 'must be'."""
+  match schema:
+    case {'type': 'array', 'maxItems': most, 'title': name}:
+      return f'a list of 1 to {most} {name}'
+    case {'title': title}:
+      return title
+    case {'anyOf': schemas}:
+      return ', or '.join(map(words, schemas))
+    case {'enum': values}:
+      return ' or '.join(map(json.dumps, values))
+    case {'type': 'boolean'}:
+      return 'true or false'
+    case {'type': 'string', 'minLength': least, 'maxLength': most}:
+      return f'a text of {least} to {most} characters'
+    case {'type': 'object', 'properties': members}:
+      members = (f'{name} ({words(x)})' for name, x in members.items())
+      return f'an object with {" and ".join(members)}'
+    case {'type': kind, 'minimum': least, 'maximum': most}:
+      kind = 'a whole number' if kind == 'integer' else 'a number'
+      return f'{kind} from {least} to {most}'
 
 
-@dataclasses.dataclass(frozen=True)
-class Flag:
-  """True or false."""
-
-  words = 'true or false'
-  schema = {'type': 'boolean'}
-
-  def includes(self, value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-@dataclasses.dataclass(frozen=True)
-class Several:
-  """Lists of so many values of one kind."""
-
-  kind: Kind
-  most: int
-  name: str  # of the values, in the plural
-
-  @property
-  def words(self) -> str:
-    return f'a list of 1 to {self.most} {self.name}'
-
-  @property
-  def schema(self) -> dict[str, Any]:
-    return {
-        'type': 'array',
-        'items': self.kind.schema,
-        'minItems': 1,
-        'maxItems': self.most,
-    }
-
-  def includes(self, value: Any) -> bool:
-    is_list = isinstance(value, list) and 1 <= len(value) <= self.most
-    return is_list and all(map(self.kind.includes, value))
+def allows(schema: Schema, value: Any) -> bool:
+  """Return whether a schema allows a value of JSON, read by `completions`."""
+  match schema:
+    case {'anyOf': schemas}:
+      return any(allows(each, value) for each in schemas)
+    case {'enum': values}:
+      # In JSON, unlike Python, false is not 0.
+      is_bool = isinstance(value, bool)
+      return any(isinstance(x, bool) == is_bool and x == value for x in values)
+    case {'type': 'null'}:
+      return value is None
+    case {'type': 'boolean'}:
+      return isinstance(value, bool)
+    case {'type': 'string', 'minLength': least, 'maxLength': most}:
+      return isinstance(value, str) and least <= len(value) <= most
+    case {'type': 'array', 'items': items, 'minItems': least, 'maxItems': most}:
+      is_list = isinstance(value, list) and least <= len(value) <= most
+      return is_list and all(allows(items, x) for x in value)
+    case {'type': 'object', 'properties': members, 'required': needed}:
+      return (
+          isinstance(value, dict)
+          and {*needed} <= value.keys() <= members.keys()
+          and all(allows(members[name], x) for name, x in value.items())
+      )
+    case {'type': kind, 'minimum': least, 'maximum': most}:
+      types = int if kind == 'integer' else int | float
+      is_number = isinstance(value, types) and not isinstance(value, bool)
+      return is_number and least <= value <= most
 
 
-@dataclasses.dataclass(frozen=True)
-class Object:
-  """Objects with these members, of which some must be there."""
-
-  members: Mapping[str, Kind]
-  needed: tuple[str, ...] = ()
-
-  @property
-  def words(self) -> str:
-    members = (f'{name} ({x.words})' for name, x in self.members.items())
-    return f'an object with {" and ".join(members)}'
-
-  @property
-  def schema(self) -> dict[str, Any]:
-    return {
-        'type': 'object',
-        'properties': {name: x.schema for name, x in self.members.items()},
-        'required': list(self.needed),
-        'additionalProperties': False,
-    }
-
-  def includes(self, value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and {*self.needed} <= value.keys() <= self.members.keys()
-        and all(self.members[name].includes(x) for name, x in value.items())
-    )
+FLAG = {'type': 'boolean'}
 
 
-@dataclasses.dataclass(frozen=True)
-class AnyOf:
-  """Values of one of several kinds."""
-
-  kinds: tuple[Kind, ...]
-
-  @property
-  def words(self) -> str:
-    return ', or '.join(kind.words for kind in self.kinds)
-
-  @property
-  def schema(self) -> dict[str, Any]:
-    return {'anyOf': [kind.schema for kind in self.kinds]}
-
-  def includes(self, value: Any) -> bool:
-    return any(kind.includes(value) for kind in self.kinds)
+def text(least: int, most: int) -> Schema:
+  """Return the schema of texts of so many characters."""
+  return {'type': 'string', 'minLength': least, 'maxLength': most}
 
 
-@dataclasses.dataclass(frozen=True)
-class Only:
-  """A few values."""
-
-  values: tuple[Any, ...]
-
-  @property
-  def words(self) -> str:
-    return ' or '.join(map(json.dumps, self.values))
-
-  @property
-  def schema(self) -> dict[str, Any]:
-    return {'enum': list(self.values)}
-
-  def includes(self, value: Any) -> bool:
-    # In JSON, unlike Python, false is not 0.
-    is_bool = isinstance(value, bool)
-    same = lambda x: isinstance(x, bool) == is_bool and x == value
-    return any(map(same, self.values))
+def whole(least: int, most: int) -> Schema:
+  """Return the schema of whole numbers from the least to the most."""
+  return {'type': 'integer', 'minimum': least, 'maximum': most}
 
 
-@dataclasses.dataclass(frozen=True)
-class Nothing:
-  """No value: the field is left out, or null."""
+def number(least: float, most: float) -> Schema:
+  """Return the schema of numbers from the least to the most."""
+  return {'type': 'number', 'minimum': least, 'maximum': most}
 
-  words: str
-  schema = {'type': 'null'}
 
-  def includes(self, value: Any) -> bool:
-    return value is None
+def only(*values: Any) -> Schema:
+  """Return the schema of a few values."""
+  return {'enum': [*values]}
+
+
+def either(*schemas: Schema) -> Schema:
+  """Return the schema of all values of several."""
+  return {'anyOf': [*schemas]}
+
+
+def several(items: Schema, most: int, name: str) -> Schema:
+  """Return the schema of lists, with the name of their items in the plural."""
+  sizes = {'minItems': 1, 'maxItems': most}
+  return {'type': 'array', 'items': items, **sizes, 'title': name}
+
+
+def object_of(*needed: str, **members: Schema) -> Schema:
+  """Return the schema of objects with members, some of which are needed."""
+  return {
+      'type': 'object',
+      'properties': members,
+      'required': [*needed],
+      'additionalProperties': False,
+  }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,36 +132,40 @@ class Field:
 
   Attributes:
     name: Its name.
-    kind: Its values. Null is the default too, unless the field is required.
+    values: Schema of its values. Null is the default too, unless the field is
+      required.
     text: What it does.
     default: Its value where it is left out; `REQUIRED` if it may not be.
   """
 
   name: str
-  kind: Kind
+  values: Schema
   text: str
   default: Any = None
 
   @property
   def schema(self) -> dict[str, Any]:
-    """JSON Schema of its values."""
+    """JSON Schema of all that it may be, with its text."""
     if self.default is REQUIRED:
-      return {**self.kind.schema, 'description': self.text}
-    either = [self.kind.schema, {'type': 'null'}]
-    return {'anyOf': either, 'default': self.default, 'description': self.text}
+      return {**self.values, 'description': self.text}
+    return {
+        **either(self.values, {'type': 'null'}),
+        'default': self.default,
+        'description': self.text,
+    }
 
   def read(self, value: Any) -> Any:
     """Return the value for one that was given.
 
     Raises:
-      ApiError: if it is of another kind.
+      ApiError: if it may not be.
     """
     if value is None and self.default is not REQUIRED:
       return self.default
-    if not self.kind.includes(value):
+    if not allows(self.values, value):
       raise api_error.ApiError(
           400,
-          f'{self.name} must be {self.kind.words}, got'
+          f'{self.name} must be {words(self.values)}, got'
           f' {api_error.shown(value)}.',
           self.name,
       )
@@ -258,19 +191,18 @@ class Limits:
 
 def table(limits: Limits) -> tuple[Field, ...]:
   """Return the fields of a request for completions."""
-  whole = lambda least, most: Number(least, most, is_whole=True)
-  text = Text(1, _CHARACTERS_PER_TOKEN * limits.inputs_length)
-  ids = Several(
-      whole(0, limits.vocab_size - 1), limits.inputs_length, 'token ids'
-  )
   count = MAX_CHOICES
-  prompts = AnyOf((
-      text, Several(text, count, 'texts'),
-      ids, Several(ids, count, 'lists of token ids'),
-  ))  # fmt: skip
-  share = Number(1e-6, 1)
+  prompt = text(1, max_characters(limits.inputs_length))
+  token_id = whole(0, limits.vocab_size - 1)
+  ids = several(token_id, limits.inputs_length, 'token ids')
+  prompts = either(
+      prompt, several(prompt, count, 'texts'),
+      ids, several(ids, count, 'lists of token ids'),
+  )  # fmt: skip
+  share = number(1e-6, 1)
+  stop = text(1, 1000)
   return (
-      Field('model', Text(1, 1000), 'name that `/v1/models` says', REQUIRED),
+      Field('model', text(1, 1000), 'name that `/v1/models` says', REQUIRED),
       Field(
           'prompt',
           prompts,
@@ -284,14 +216,14 @@ def table(limits: Limits) -> tuple[Field, ...]:
           'most tokens per output, end included',
           min(16, limits.max_tokens),
       ),
-      Field('temperature', Number(0, 2), '0 is argmax', 1),
+      Field('temperature', number(0, 2), '0 is argmax', 1),
       Field('top_p', share, 'mass of the likeliest tokens that are kept', 1),
       Field(
           'top_k', whole(-1, 2**31 - 1), 'how many are kept; 0 and -1: all', 0
       ),
       Field(
           'min_p',
-          AnyOf((Only((0,)), share)),
+          either(only(0), share),
           'tokens are kept that are this likely beside the likeliest',
           0,
       ),
@@ -303,37 +235,47 @@ def table(limits: Limits) -> tuple[Field, ...]:
       ),
       Field(
           'stop',
-          AnyOf((Text(1, 1000), Several(Text(1, 1000), MAX_STOPS, 'texts'))),
+          either(stop, several(stop, MAX_STOPS, 'texts')),
           'texts before which an output ends',
       ),
-      Field('stream', Flag(), 'whether tokens are sent as they come', False),
+      Field('stream', FLAG, 'whether tokens are sent as they come', False),
       Field(
           'stream_options',
-          Object({
-              'include_usage': Flag(), 'include_obfuscation': Only((False,))
-          }),  # fmt: skip
+          object_of(include_usage=FLAG, include_obfuscation=only(False)),
           'whether a last event has usage and metrics',
       ),
       Field(
           'logprobs',
-          Only((0,)),
-          "log-probability of each token, by the model's own distribution;"
-          ' those of other tokens are not kept',
+          {**only(0), 'title': '0, as only the tokens of outputs have them'},
+          "log-probability of each token, by the model's own distribution",
       ),
       Field(
           'prediction',
-          _prediction(limits, text),
+          _prediction(prompt) if limits.reads_hints else _NO_PREDICTION,
           'what the output may repeat: a hint for the drafter, one for all'
           ' prompts or one per prompt',
       ),
       Field(
           'return_trace',
-          Flag(),
+          FLAG,
           'whether choices have a `trace`: how each token came about',
           False,
       ),
-      Field('user', Text(0, 1000), 'is not used'),
+      Field('user', text(0, 1000), 'is not used'),
   )
+
+
+_NO_PREDICTION = {
+    'type': 'null', 'title': 'left out, because the drafter reads no hints'
+}  # fmt: skip
+
+
+def _prediction(content: Schema) -> Schema:
+  """Return the schema of predictions, as OpenAI writes them."""
+  part = object_of('type', 'text', type=only('text'), text=content)
+  content = either(content, several(part, MAX_CHOICES, 'parts'))
+  one = object_of('type', 'content', type=only('content'), content=content)
+  return either(one, several(one, MAX_CHOICES, 'predictions'))
 
 
 # Fields that ask for what there is not, by the values that do not ask for it.
@@ -353,17 +295,6 @@ INERT = {
     'stop_token_ids': ([],),
     'include_stop_str_in_output': (False,),
 }
-
-
-def _prediction(limits: Limits, text: Text) -> Kind:
-  if not limits.reads_hints:
-    return Nothing('left out, because the drafter reads no hints')
-  part = Object({'type': Only(('text',)), 'text': text}, ('type', 'text'))
-  content = AnyOf((text, Several(part, MAX_CHOICES, 'parts')))
-  one = Object(
-      {'type': Only(('content',)), 'content': content}, ('type', 'content')
-  )
-  return AnyOf((one, Several(one, MAX_CHOICES, 'predictions')))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -390,7 +321,7 @@ class Form:
     """Return the value of each field.
 
     Raises:
-      ApiError: for a field that is unknown, missing, or of another kind.
+      ApiError: for a field that is unknown, missing, or has another value.
     """
     if not isinstance(body, dict):
       raise api_error.ApiError(400, 'The body must be a JSON object.')
@@ -411,18 +342,6 @@ class Form:
         )
     return {x.name: x.read(body.get(x.name)) for x in self.fields}
 
-  def markdown(self) -> str:
-    """Return the fields as a table for a page."""
-    rows = ['| field | values | default | |', '|---|---|---|---|']
-    for field in self.fields:
-      default = 'required' if field.default is REQUIRED else ''
-      if field.default not in (REQUIRED, None):
-        default = json.dumps(field.default)
-      rows.append(
-          f'| `{field.name}` | {field.kind.words} | {default} | {field.text} |'
-      )
-    return '\n'.join(rows)
-
 
 def _asks_for_nothing(name: str, value: Any) -> bool:
-  return name in INERT and (value is None or Only(INERT[name]).includes(value))
+  return name in INERT and (value is None or allows(only(*INERT[name]), value))

@@ -129,7 +129,9 @@ class Running:
     """
     self._loop = asyncio.get_running_loop()
     self._changed = asyncio.Event()
+    self._prompts = completion.prompts
     self._per_prompt = completion.num_choices
+    self._to_text = to_text
     self.error: api_error.ApiError | None = None
     self.gaps: list[float] = []
     self._came: dict[int, float] = {}  # last tokens of each choice
@@ -177,6 +179,13 @@ class Running:
     begin = number * self._per_prompt
     return self.choices[begin : begin + self._per_prompt]
 
+  def answers(self) -> Iterator[tuple[str, str]]:
+    """Yield texts of prompts, and the first output of each, if it is whole."""
+    for number, prompt in enumerate(self._prompts):
+      decode = self.choices_of(number)[0].decode
+      if isinstance(prompt, str) and decode is not None and decode.has_end:
+        yield prompt, self._to_text(decode.text_tokens)
+
   def close(self) -> None:
     """End what has not ended, because nobody waits for it any more."""
     for handle in self.handles:
@@ -209,7 +218,8 @@ class Running:
     try:
       for decode in handle.result(0).decodes:
         choices[decode.number].committed = decode
-    except ValueError as error:  # logits that are not finite
+    # Logits that are not finite, or a device that failed twice.
+    except (ValueError, service_lib.DecodeError) as error:
       message = f'Prompt {number} could not be decoded: {error}'
       self.error = api_error.ApiError(500, message, code='not_decoded')
     except service_lib.ClosedError as error:

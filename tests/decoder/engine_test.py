@@ -257,6 +257,21 @@ def test_rows_are_full():
   assert engine.counters.requests == 200
 
 
+def test_calls_of_cancelled_requests_are_counted():
+  engine = engine_lib.Engine(decoder('plain'), 1)
+  rows = engine.new_rows()
+  work = engine.work(request_lib.Request([5, 9, 20, 1], 0), 0)
+  rows.fill([work])
+  rows.advance(returns_early=True, limit=3)
+  assert not list(rows.ended())
+  work.is_cancelled = True
+  rows.advance(returns_early=True)
+  assert not list(rows.ended()) and rows.is_idle
+  counters = engine.counters
+  assert counters.tokens == counters.live_row_steps == counters.row_steps == 3
+  assert counters.requests == 0 == counters.idle_share
+
+
 def test_model_log_probs_are_those_of_temperature_1():
   """Whatever is sampled from, they are the target's own."""
   (result,) = engine().stream([

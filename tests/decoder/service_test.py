@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests from many threads, cancelled ones, full queues, lost rows."""
 
+import collections
 from concurrent import futures
 import dataclasses
+import functools
+import itertools
 import threading
 import time
 
@@ -14,6 +17,7 @@ import pytest
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
+from speculative_t5x.decoder import row_programs
 from speculative_t5x.decoder import service as service_lib
 from speculative_t5x.speculation import sampling
 from tests.decoder import engine_test
@@ -217,16 +221,116 @@ def test_lost_logits_fail_their_request_alone(monkeypatch, service):
   assert 0 < num_lost < len(requests)
 
 
-def test_an_error_of_the_engine_reaches_all(monkeypatch):
+@pytest.fixture
+def hooked(monkeypatch):
+  """Return what threads leave to their hook."""
+  found = []
+  monkeypatch.setattr(threading, 'excepthook', found.append)
+  return found
+
+
+def test_an_error_of_the_engine_reaches_all(monkeypatch, hooked):
+  """Those who wait, and those who come later."""
   service = service_lib.Service(engine_test.engine())
 
   def fail(*_, **unused):
     raise RuntimeError('the device is gone')
 
   monkeypatch.setattr(engine_lib.Rows, 'advance', fail)
-  monkeypatch.setattr(threading, 'excepthook', lambda _: None)
   handle = service.submit(request_lib.Request([5, 1]))
   with pytest.raises(RuntimeError, match='gone'):
     handle.result(WAIT)
   service.close()
-  assert not service.is_alive
+  assert not service.is_alive and not hooked
+  with pytest.raises(service_lib.ClosedError, match='gone'):
+    service.submit(request_lib.Request([5, 1]))
+
+
+def fail_at(monkeypatch, *numbers):
+  """Have the device fail at some calls, which take the rows with them."""
+  advance, count = row_programs.RowPrograms.advance, itertools.count()
+
+  def fail(self, *args):
+    found = advance(self, *args)
+    if next(count) in numbers:
+      raise jax.errors.JaxRuntimeError('RESOURCE_EXHAUSTED: Out of memory.')
+    return found
+
+  monkeypatch.setattr(row_programs.RowPrograms, 'advance', fail)
+
+
+def single_requests(seed, count):
+  for request in engine_test.random_requests(seed, count):
+    yield dataclasses.replace(request, num_decodes=1)
+
+
+def test_a_call_that_fails_loses_nothing(monkeypatch, service):
+  """Tokens that were told before are not told again."""
+  requests = list(engine_test.random_requests(13, 12))
+  expected = list(engine_test.engine().stream(requests))
+  told = collections.defaultdict(list)
+
+  def keep(request, number, committed):
+    told[request, number].append(committed.tokens)
+
+  fail_at(monkeypatch, 2)
+  calls = [functools.partial(keep, number) for number in range(12)]
+  handles = service.submit_all(requests, calls)
+  for number, handle in enumerate(handles):
+    result = handle.result(WAIT)
+    assert result.tokens == expected[number].tokens
+    for decode in result.decodes:
+      seen = told[number, decode.number]
+      sizes = [len(tokens) for tokens in seen]
+      assert sizes == sorted(set(sizes))
+      assert all(x == decode.tokens[: len(x)] for x in seen)
+  again = [x for x in handles if x._was_lost]
+  assert any(x._told for x in again) and len(again) < len(handles)
+
+
+def test_requests_whose_rows_are_lost_twice_fail(monkeypatch, service):
+  """And no others, which are decoded."""
+  requests = list(single_requests(14, 3 * engine_test.ROWS))
+  expected = list(engine_test.engine().stream(requests))
+  fail_at(monkeypatch, 0, 1)
+  handles = service.submit_all(requests, [None] * len(requests))
+  for number, handle in enumerate(handles):
+    if number < engine_test.ROWS:
+      with pytest.raises(service_lib.DecodeError, match='RESOURCE_EXHAUSTED'):
+        handle.result(WAIT)
+    else:
+      assert handle.result(WAIT).tokens == expected[number].tokens
+  assert service.num_running == service.num_waiting == 0
+
+
+def test_a_device_that_fails_always_is_given_up(monkeypatch, hooked):
+  service = service_lib.Service(engine_test.engine())
+  fail_at(monkeypatch, *range(99))
+  requests = list(single_requests(15, 3 * engine_test.ROWS))
+  handles = service.submit_all(requests, [None] * len(requests))
+  for handle in handles:
+    with pytest.raises(RuntimeError, match='RESOURCE_EXHAUSTED'):
+      handle.result(WAIT)
+  service.close()
+  assert not service.is_alive and not hooked
+
+
+def test_decoding_anew_has_the_tokens_that_were_told(monkeypatch, service):
+  """It fails otherwise, as two answers would be mixed."""
+  result = engine_lib.Engine.result
+
+  def altered(self, work):
+    found = result(self, work)
+    (decode,) = found.decodes
+    decode = dataclasses.replace(decode, tokens=[0, *decode.tokens])
+    return dataclasses.replace(found, decodes=[decode])
+
+  monkeypatch.setattr(engine_lib.Engine, 'result', altered)
+  told = []
+  handle = service.submit(
+      request_lib.Request([5, 9, 20, 1], max_tokens=12),
+      on_tokens=lambda number, committed: told.append(number),
+  )
+  with pytest.raises(service_lib.DecodeError, match='other tokens'):
+    handle.result(WAIT)
+  assert told

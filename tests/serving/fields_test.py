@@ -126,19 +126,33 @@ def test_requests_of_a_body():
     read(SOUND | {'prompt': ['a', 'b'], 'prediction': [CONTENT]})
 
 
+def test_parts_of_a_prediction_are_as_long_as_one_text():
+  half = {'type': 'text', 'text': 'a' * (32 * stub.INPUTS)}
+  prediction = {'type': 'content', 'content': [half, half]}
+  request = SOUND | {'prediction': prediction}
+  (found,) = read(request).requests(stub.Decoder())
+  assert sum(map(len, found.hints)) == 64 * stub.INPUTS + 1  # with its end
+  prediction['content'].append(half)
+  with pytest.raises(api_error.ApiError) as caught:
+    read(request).requests(stub.Decoder())
+  assert caught.value.param == 'prediction'
+
+
 def test_fresh_seeds_differ():
   assert len({read(SOUND).seed for _ in range(20)}) > 15
 
 
 @pytest.mark.parametrize(
-    ('seed', 'expected'),
+    ('seed', 'number', 'expected'),
     [
-        (0, (0, 0)), (2**31 - 1, (2**31 - 1, 0)), (2**31, (0, 1)),
-        (2**62, (0, -(2**31))), (2**63 - 1, (2**31 - 1, -1)),
+        (0, 0, (0, 0)), (2**31 - 1, 0, (2**31 - 1, 0)), (2**31, 0, (0, 1)),
+        (2**62, 0, (0, -(2**31))), (2**63 - 1, 0, (2**31 - 1, -1)),
+        (7, 5, (7, 5)), (2**62 - 1, 1, (2**31 - 1, -(2**31))),
+        (2**63 - 1, 127, (2**31 - 1, 126)),
     ],
 )  # fmt: skip
-def test_seeds_of_63_bits(seed, expected):
-  assert completions.seed_and_id(seed) == expected
+def test_seeds_of_prompts(seed, number, expected):
+  assert completions.seed_and_id(seed, number) == expected
 
 
 def test_more_choices_than_the_queue_holds():
@@ -151,6 +165,13 @@ def test_the_page_has_the_table():
   """Of the server that `serve_bulletins.gin` starts, with another drafter."""
   page = pathlib.Path(__file__).parents[2] / 'docs/serving.md'
   table = fields.table(fields.Limits(96, 96, 2048, reads_hints=True))
-  assert fields.Form(table).markdown() in page.read_text()
+  rows = ['| field | values | default | |', '|---|---|---|---|']
+  for field in table:
+    default = '' if field.default is None else repr(field.default).lower()
+    if field.default is fields.REQUIRED:
+      default = 'required'
+    cells = f'`{field.name}`', fields.words(field.values), default, field.text
+    rows.append(f'| {" | ".join(cells)} |')
+  assert '\n'.join(rows) in page.read_text()
   for name in fields.INERT:
     assert f'`{name}`' in page.read_text()

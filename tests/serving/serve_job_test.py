@@ -8,6 +8,7 @@ Each answer is that of decoding the same request offline.
 from concurrent import futures
 import contextlib
 import functools
+import json
 import os
 import pathlib
 import re
@@ -15,13 +16,11 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import openai
 import pytest
 
 import speculative_t5x as st
-from speculative_t5x.decoder import answers
-from speculative_t5x.jobs import serve
-from speculative_t5x.speculation import ranges
 from speculative_t5x.tasks import bulletins
 from tests.serving import browser
 
@@ -62,28 +61,46 @@ def _process(*flags, **environment):
 
 
 @pytest.fixture(scope='module')
-def client():
-  with _process(SPECULATIVE_T5X_API_KEY='secret') as (process, url):
+def client(tmp_path_factory):
+  store = tmp_path_factory.mktemp('store')
+  with _process(
+      '--gin_file=configs/decoding/answers.gin',
+      f'--gin.ANSWERS_PATH={store}',
+      '--gin.ANSWERS_APPEND=True',
+      SPECULATIVE_T5X_API_KEY='secret',
+  ) as (process, url):
     with openai.OpenAI(
         base_url=f'{url}/v1', api_key='secret', max_retries=0, timeout=WAIT
     ) as client:
       yield client
-      _check_that_it_ends(client, process)
+      texts = _check_that_it_ends(client, process)
+  saved = np.load(store / 'answers.npz')['answers'].item()
+  answers = dict(json.loads(saved))
+  assert answers.keys() >= {*TEXTS}
+  for number, text in enumerate(TEXTS):
+    assert answers[text] in texts[number :: len(TEXTS)]
 
 
 def _check_that_it_ends(client, process):
-  """Check that a stream goes on after a signal, and the job ends with 0."""
+  """Check that a stream goes on after a signal, and the job ends with 0.
+
+  Returns the texts of the stream.
+  """
   stream = client.completions.create(
       model='bulletins', prompt=TEXTS * 10, stream=True, max_tokens=96
   )
   parts = iter(stream)
-  ended = [next(parts).choices[0].finish_reason]
+  choices = [next(parts).choices[0]]
   process.send_signal(signal.SIGTERM)
-  ended += [x.choices[0].finish_reason for x in parts]
-  assert len([x for x in ended if x]) == 10 * len(TEXTS)
+  choices += [part.choices[0] for part in parts]
+  texts = [''] * 10 * len(TEXTS)
+  for choice in choices:
+    texts[choice.index] += choice.text
+  assert len([x for x in choices if x.finish_reason]) == len(texts)
   _, log = process.communicate(timeout=WAIT)
   assert process.returncode == 0, log
   assert 'Traceback' not in log and '/v1/completions 200' in log
+  return texts
 
 
 @functools.cache
@@ -145,9 +162,7 @@ def test_several_prompts_and_choices(client):
       model='bulletins', prompt=TEXTS[:2], n=2, temperature=1, **shared
   )
   results = offline(*(
-      st.Request(
-          text, 0, sampling=st.Sampling(1.0), num_decodes=2, **shared
-      )
+      st.Request(text, sampling=st.Sampling(1.0), num_decodes=2, **shared)
       for text in TEXTS[:2]
   ))
   texts = [
@@ -201,10 +216,3 @@ def test_the_page(client, tmp_path):
     assert page.run("document.querySelectorAll('.accepted').length") > 2
     texts = page.run("document.getElementById('texts').textContent")
     assert texts == 'Both wrote the same text.'
-
-
-def test_a_store_is_not_appended_to(tmp_path):
-  """This is known before a target is looked for."""
-  folder = answers.Folder(str(tmp_path), append=True)
-  with pytest.raises(ranges.ArgumentError, match='infer'):
-    serve.serve(workload=None, answers=folder)

@@ -5,6 +5,8 @@
 import importlib.util
 import json
 import os
+import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +18,9 @@ from speculative_t5x.jobs.cluster import ray_cluster
 from tests import workloads
 from tests.cluster import stub_infer
 from tests.cluster import stub_job
+from tests.serving import stub as stub_server
 
+_CHECKOUT = pathlib.Path(__file__).parents[3]
 _SECONDS = 600  # a cluster that hangs must not hang the tests
 needs_ray = pytest.mark.skipif(
     None in map(importlib.util.find_spec, ['ray', 'pandas', 'pyarrow']),
@@ -143,6 +147,35 @@ def test_command(usual):
   assert out == stub_infer.predictions(usual / 'alone')
   (record,) = workloads.read(usual / 'out' / 'results.jsonl')
   assert record['gamma_policy'] == 'own' and record['num_examples'] == 9
+
+
+@needs_ray
+@pytest.mark.exhaustive
+def test_rows_are_asked_of_a_server(tmp_path):
+  """By Ray Data's own processor, as the page has it."""
+  pytest.importorskip('aiohttp')
+  page = (_CHECKOUT / 'docs/many_machines.md').read_text()
+  (code,) = re.findall(r'```python\n(.*?)```', page, re.DOTALL)
+  texts = [f'line {number}' for number in range(40)]
+  (tmp_path / 'inputs.txt').write_text('\n'.join(texts))
+  with stub_server.serving(stub_server.Engine()) as client:
+    for here, there in (
+        ('http://127.0.0.1:8000', client.url),
+        ("'bulletins', 'max_tokens': 96", "'echo', 'max_tokens': 64"),
+        ("'inputs.txt'", repr(str(tmp_path / 'inputs.txt'))),
+        ("'answers'", repr(str(tmp_path / 'answers'))),
+    ):
+      assert here in code
+      code = code.replace(here, there)
+    (tmp_path / 'code.py').write_text(code)
+    _run('run_file', tmp_path / 'code.py')
+  rows = [
+      row
+      for file in (tmp_path / 'answers').iterdir()
+      for row in workloads.read(file)
+  ]
+  assert sorted(row['input'] for row in rows) == sorted(texts)
+  assert all(row['text'] == row['input'] for row in rows)
 
 
 @needs_ray
