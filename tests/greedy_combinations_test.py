@@ -33,8 +33,6 @@ from tests import repeat_last
 from tests import tiny
 from tests import tiny_drafters
 
-pytestmark = pytest.mark.long
-
 READ = {
     'translation': bulletins.read_pairs,
     'summarization': bulletins.read_reports,
@@ -119,10 +117,7 @@ DRAFTERS = {
     'shared encoder': of_first_layer,
 }
 # `make test-all` compares all drafters with both tasks.
-SOME = [
-    ('draft model', 'translation'),
-    ('lookup in hints', 'summarization'),
-]
+SOME = [('draft model', 'translation')]
 
 
 def test_drafters_are_those_whose_outputs_are_enumerated():

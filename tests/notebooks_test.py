@@ -141,7 +141,7 @@ def hugging_face(tmp_path_factory):
 )
 def test_your_own_checkpoint(kind, request, capsys):
   settings = {} if kind == 'T5X' else request.getfixturevalue(kind)
-  variables, shown = _run('your_own_checkpoint', settings)
+  variables, shown = _run('your_own_checkpoint', {'GAMMA': 2, **settings})
   assert variables['output'].best == [
       'Jede fünfte Wohnung in Graz steht leer, deshalb plant die Stadt'
       ' zehn neue Schulen.',
@@ -149,9 +149,10 @@ def test_your_own_checkpoint(kind, request, capsys):
   ]
   assert variables['plain'].best == variables['output'].best
   _check_trace(shown['tokens'])
-  assert 'gamma 5' in capsys.readouterr().out
+  assert 'gamma 2' in capsys.readouterr().out
 
 
+@pytest.mark.exhaustive
 def test_t5x_and_tpu(tmp_path, capsys):
   """Without T5X, what needs it is skipped by a line that says so."""
   settings = {'NUM_EXAMPLES': 2, 'GAMMA': 2, 'FOLDER': tmp_path}

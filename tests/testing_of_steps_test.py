@@ -278,9 +278,7 @@ class Unhashable(Alternating):
 
 
 class TestCheckPolicy:
-
-  def test_of_an_exact_policy(self):
-    testing.check_policy(Alternating())
+  """`readme_test.py` has an exact policy."""
 
   @pytest.mark.parametrize(
       ('kind', 'message'),

@@ -139,26 +139,33 @@ def encode(
     config: t5.T5Config, params: contracts.Params, tokens: jax.Array
 ) -> tuple[jax.Array, t5.T5Memory]:
   """Return the features of inputs and the memory of the decoder."""
-  started = config.start(params, tokens, tokens.shape[0], 1)
+  started = _start(config, params, tokens)
   return started.features, started.memory
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _start(config, params, tokens):
+  return config.start(params, tokens, tokens.shape[0], 1)
 
 
 def teacher_forced(
     config: t5.T5Config, params: Any, inputs: jax.Array, sequences: jax.Array
 ) -> jax.Array:
   """Return logits of every token of sequences, [rows, length, vocab]."""
-  fed = jnp.pad(sequences, ((0, 0), (1, 0)))[:, :-1]
-  forward = jax.jit(
-      lambda params: t5_modules.Transformer(config).apply(
-          {'params': params},
-          inputs,
-          fed,
-          jnp.ones_like(fed),
-          enable_dropout=False,
-      )
-  )
   with jax.default_matmul_precision('highest'):
-    return forward(params)
+    return _forward(config, params, inputs, sequences)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _forward(config, params, inputs, sequences):
+  fed = jnp.pad(sequences, ((0, 0), (1, 0)))[:, :-1]
+  return t5_modules.Transformer(config).apply(
+      {'params': params},
+      inputs,
+      fed,
+      jnp.ones_like(fed),
+      enable_dropout=False,
+  )
 
 
 def truncate(model: models.Model, num_layers: int) -> models.Model:

@@ -5,10 +5,14 @@
 All files share its shapes, so that one cache of compiled programs serves them.
 """
 
+from collections.abc import Iterator
+import contextlib
 import dataclasses
 import json
 import pathlib
 from typing import Any
+
+import pytest
 
 from speculative_t5x.decoder import text_decoder as text_decoder_lib
 from speculative_t5x.jobs import workload
@@ -16,6 +20,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.speculation import sampling
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
@@ -58,6 +63,23 @@ def text_decoder(
   return text_decoder_lib.TextDecoder(
       tiny.model(CONFIG), drafter, vocabulary, **settings
   )
+
+
+@contextlib.contextmanager
+def instant_parts() -> Iterator[None]:
+  """Have the timed parts do nothing, as they take long to compile.
+
+  What they do is tested in `step_times_test.py`.
+  """
+
+  def bind(programs, *_):
+    widths = part_programs.width_names(programs.decoder.options.gamma).values()
+    names = 't1', 't_verify', 't_draft2', 'drafts', 't_call', *widths
+    return dict.fromkeys(names, lambda: None)
+
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(part_programs.PartPrograms, 'bind', bind)
+    yield
 
 
 def read(path: pathlib.Path) -> list[dict[str, Any]]:

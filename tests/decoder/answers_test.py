@@ -4,6 +4,7 @@
 
 import dataclasses
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def decoder(vocabulary):
       tiny.model(_CONFIG),
       lookup_drafting.Lookup(),
       vocabulary,
-      gamma=4,
+      gamma=2,
       inputs_length=_INPUTS,
       max_tokens=_LENGTH,
       matmul_precision='highest',
@@ -71,10 +72,11 @@ class TestEmbed:
     """Of the tokens alone, whatever the batch and the padding."""
     vectors = embedder.embed([*_TEXTS, 'geht ' * 9])[:-1]
     assert vectors.dtype == np.float32
+    model = decoder.tokens.target
+    encode = jax.jit(model.config.encode)
     for text, vector in zip(_TEXTS, vectors, strict=True):
       ids = [*decoder.vocabulary.encode(text), 1]
-      model = decoder.tokens.target
-      features = model.config.encode(model.params, jnp.asarray([ids]))
+      features = encode(model.params, jnp.asarray([ids]))
       mean = np.asarray(features, np.float32).mean((0, 1))
       expected = mean / np.linalg.norm(mean)
       np.testing.assert_allclose(vector, expected, atol=1e-5)

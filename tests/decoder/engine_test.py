@@ -3,6 +3,7 @@
 """Each request has the result that it has alone, whatever else is decoded."""
 
 import collections
+import copy
 import dataclasses
 import functools
 import itertools
@@ -30,8 +31,10 @@ from tests import compilation
 from tests import tiny
 from tests.decoder import text_decoder_test
 
+pytestmark = pytest.mark.long
+
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
-LENGTH, INPUTS, ROWS = 12, 10, 4
+LENGTH, INPUTS, ROWS, MOST_DECODES = 12, 10, 4, 5
 SAMPLINGS = (
     sampling.GREEDY,
     sampling.Sampling(1.0),
@@ -75,21 +78,21 @@ def random_requests(seed, count, **options):
         sampling=SAMPLINGS[rng.integers(len(SAMPLINGS))],
         draft_sampling=rng.choice([None, *SAMPLINGS]),
         max_tokens=int(rng.integers(1, LENGTH + 1)),
-        num_decodes=int(rng.choice([1, 1, 1, 2, 5])),
+        num_decodes=int(rng.choice([1, 1, 1, 2, MOST_DECODES])),
         **options,
     )
 
 
 def alone(request, kind='draft model'):
-  """Return tokens, log-probabilities and counts without any refilling.
+  """Yield tokens, log-probabilities and counts without any refilling.
 
-  Decodes of one request are rows of one batch.
+  Decodes of one request are rows of one batch, as many for each, so that it is
+  compiled once.
   """
-  own = decoder(kind)
+  own = decoder(kind, MOST_DECODES)
   shape = input_batch.Shape(1, INPUTS, 32 if own.reads_hints else 0)
   request = own.tokenized(request, 0).request
   batch = input_batch.stack([request], shape, verification.TOKENWISE)
-  own = decoder(kind, request.num_decodes)
   found = jax.device_get(own.speculative(batch))
   for row in range(request.num_decodes):
     tokens = found.sequences[row, : found.num_tokens[row]].tolist()
@@ -109,6 +112,7 @@ def check_result(result, request, kind='draft model'):
     np.testing.assert_allclose(
         np.sum(decode.log_probs), decode.score, rtol=1e-5, atol=1e-5
     )
+    assert kind != 'plain' or {*decode.origins.tolist()} == {outcome.DRAWN}
     assert decode.has_end == (tokens[-1] == 1)
     assert decode.text_tokens == [x for x in tokens if x != 1]
 
@@ -132,17 +136,14 @@ def test_coupled_samples_are_those_of_plain_decoding():
   assert coupled.counters.live_row_steps < coupled.counters.tokens
 
 
-@pytest.mark.parametrize('kind', ['draft model', 'plain'])
-def test_origins_are_those_of_the_outcomes(kind):
+def test_origins_are_those_of_the_outcomes():
   """Of each token, and which draft token was rejected in its place."""
-  own, kinds = decoder(kind), collections.Counter()
-  shape = input_batch.Shape(1, INPUTS, 32 if own.reads_hints else 0)
+  own, kinds = decoder(), collections.Counter()
+  shape = input_batch.Shape(1, INPUTS)
   requests = [
       dataclasses.replace(x, num_decodes=1) for x in random_requests(12, 24)
   ]
-  for request, result in zip(
-      requests, engine(kind).stream(requests), strict=True
-  ):
+  for request, result in zip(requests, engine().stream(requests), strict=True):
     request = own.tokenized(request, 0).request
     batch = input_batch.stack([request], shape, verification.TOKENWISE)
     trace = jax.device_get(own.traced(batch))
@@ -158,8 +159,7 @@ def test_origins_are_those_of_the_outcomes(kind):
     (decode,) = result.decodes
     assert decode.origins.tolist() == expected
     kinds.update('rejected' if x >= 0 else x for x in expected)
-  assert kinds[outcome.DRAWN]
-  assert (len(kinds) == 3) == (kind != 'plain')
+  assert kinds[outcome.DRAWN] and len(kinds) == 3
 
 
 def test_hints_are_drafted_from():
@@ -238,7 +238,7 @@ def test_an_error_of_the_source_loses_nothing():
 
 def test_samples_of_requests_fill_rows():
   """A row that ends is refilled at once though no request waits."""
-  engine = engine_lib.Engine(decoder('plain'), 8)
+  engine = engine_lib.Engine(decoder('plain'), ROWS)
   results = engine.stream(
       request_lib.Request([5, 9, 1], max_tokens=count, num_decodes=40)
       for count in (1, LENGTH)
@@ -246,7 +246,7 @@ def test_samples_of_requests_fill_rows():
   calls = [each.num_calls for result in results for each in result.decodes]
   assert min(calls) == 1 < row_programs.MAX_STEPS // 2 < max(calls)
   # All rows are live until the last decode begins.
-  assert engine.counters.steps <= sum(calls) / 8 + max(calls)
+  assert engine.counters.steps <= sum(calls) / ROWS + max(calls)
 
 
 def test_rows_are_full():
@@ -294,20 +294,13 @@ def test_texts():
   """Text in, text out, by a decoder of texts, as `decode` returns them."""
   decoder = text_decoder_test.pair()
   texts = text_decoder_test.TEXTS * 4
-  drawn_from = sampling.Sampling(0.8)
-  for own, decode in (
-      (decoder, decoder.decode),
-      (decoder.alone, decoder.decode_plain),
-  ):
-    expected = decode(texts, sampling=drawn_from, seed=3, max_tokens=8)
-    requests = (
-        request_lib.Request(x, sampling=drawn_from, seed=3, max_tokens=8)
-        for x in texts
-    )
-    found = list(engine_lib.Engine(own, ROWS).stream(requests))
-    assert [each.text for each in found] == expected.best
-    for one, other in zip(found, expected, strict=True):
-      assert one.statistics.items() >= other.statistics.items()
+  settings = dict(sampling=sampling.Sampling(0.8), seed=3, max_tokens=8)
+  expected = decoder.decode(texts, batch_size=ROWS, **settings)
+  requests = (request_lib.Request(text, **settings) for text in texts)
+  found = list(engine_lib.Engine(decoder, ROWS).stream(requests))
+  assert [each.text for each in found] == expected.best
+  for one, other in zip(found, expected, strict=True):
+    assert one.statistics.items() >= other.statistics.items()
 
 
 def test_caps_of_drafts_change_no_token(monkeypatch):
@@ -401,7 +394,7 @@ def test_another_engine_of_a_decoder_compiles_nothing():
 
 def test_long_hints_leave_room_for_answers():
   """All hints have one width, whatever is found."""
-  engine = engine_lib.Engine(decoder('lookup'), 2, answers=_Echo())
+  engine = engine_lib.Engine(decoder('lookup'), ROWS, answers=_Echo())
   engine.warm_up()
   before = compilation.count()
   requests = [
@@ -474,12 +467,13 @@ def test_an_input_that_the_engine_does_not_take():
 
 
 def test_lost_logits_name_the_row():
-  lost = tiny.decoder(CONFIG, gamma=2, length=LENGTH, inputs_length=INPUTS)
+  lost = copy.copy(decoder())
+  lost.row_programs = {}
   params = jax.tree.map(lambda x: x * np.nan, lost.target.params)
   lost.target = dataclasses.replace(lost.target, params=params)
   requests = [request_lib.Request([5, 1], 17)]
   with pytest.raises(ValueError, match='17.*logits are not finite'):
-    list(engine_lib.Engine(lost, 2).stream(requests))
+    list(engine_lib.Engine(lost, ROWS).stream(requests))
 
 
 def test_caches_are_not_copied():

@@ -7,6 +7,7 @@ Greedy outputs: see `tests/greedy_combinations_test.py`.
 """
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,6 @@ from speculative_t5x.loading.drafters import in_order_drafting
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
-from speculative_t5x.training import steps
 from tests import repeat_last
 from tests import tiny
 
@@ -40,8 +40,7 @@ REPEAT_LAST = drafting.Drafting(repeat_last.RepeatLast, 'repeat_last')
 
 def other_head(config: t5.T5Config):
   """Return the head of another random network."""
-  params = jax.tree.map(lambda x: 2 * x, steps.init_params(config, 9))
-  return config.take_head(params)
+  return config.take_head(tiny.params(config, noise=1.0))
 
 
 class TestEarlyExit:
@@ -153,6 +152,20 @@ def drafts(tmp_path_factory):
   return folder
 
 
+INPUTS = [[5, 9, 1], [7, 1]]
+
+
+def decoder_of(draft):
+  return token_decoder.TokenDecoder(
+      tiny.model(CONFIG), draft, gamma=2, max_tokens=12, inputs_length=4
+  )
+
+
+@functools.cache
+def expected_outputs():
+  return decoder_of(drafting.Drafting()).generate(INPUTS)
+
+
 class TestByPath:
   """The path of a draft is enough, whatever kind of draft lies there."""
 
@@ -160,14 +173,9 @@ class TestByPath:
       'kind', ['model', 'shared_encoder', 'bigram', 'early_exit']
   )
   def test_drafts_by_what_is_there(self, drafts, kind):
-    target = tiny.model(CONFIG)
-    decoder = token_decoder.TokenDecoder(
-        target, str(drafts / kind), gamma=3, max_tokens=12
-    )
+    decoder = decoder_of(str(drafts / kind))
     assert decoder.loaded_drafter.description.kind == kind
-    texts = [[5, 9, 1], [7, 1]]
-    plain = decoder.with_drafter(drafting.Drafting(), 1)
-    assert decoder.generate(texts) == plain.generate(texts)
+    assert decoder.generate(INPUTS) == expected_outputs()
 
   def test_head_and_the_layer_that_it_is_for(self, drafts):
     path = drafts / 'early_exit'

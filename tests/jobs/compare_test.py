@@ -29,7 +29,7 @@ _NUM_EXAMPLES, _LENGTH = 4, 12
 
 @pytest.fixture(scope='module')
 def evaluate(tmp_path_factory):
-  """Return a function that runs an eval job by batch size, to its folders.
+  """Return a function that runs an eval job, and returns its folder.
 
   The draft model resembles the target.
   """
@@ -45,29 +45,28 @@ def evaluate(tmp_path_factory):
   checkpoints.save(pair / 'draft', 2, draft)
 
   def run(**options):
-    folders = {}
-    for batch_size in (4, 2):
-      folders[batch_size] = tmp_path_factory.mktemp('run')
-      evaluation.evaluate(
-          drafter=workloads.drafter(str(pair / 'draft'), workloads.CONFIG),
-          **workloads.job_arguments(
-              checkpoint_path=str(pair / 'target'),
-              task_feature_lengths={'inputs': 24, 'targets': _LENGTH},
-              output_dir=str(folders[batch_size]),
-              num_examples=_NUM_EXAMPLES,
-              batch_size=batch_size,
-              seed=5,
-              **{'gamma': 3, **options},
-          ),
-      )
-    return folders
+    folder = tmp_path_factory.mktemp('run')
+    evaluation.evaluate(
+        drafter=workloads.drafter(str(pair / 'draft'), workloads.CONFIG),
+        **workloads.job_arguments(
+            checkpoint_path=str(pair / 'target'),
+            task_feature_lengths={'inputs': 24, 'targets': _LENGTH},
+            output_dir=str(folder),
+            num_examples=_NUM_EXAMPLES,
+            seed=5,
+            **{'gamma': 3, **options},
+        ),
+    )
+    return folder
 
   return run
 
 
 @pytest.fixture(scope='module')
 def runs(evaluate):
-  return evaluate(temperature=(0.0, 1.0))
+  """Return the folders of two runs, by their batch size."""
+  temperatures = dict(temperature=(0.0, 1.0))
+  return {x: evaluate(batch_size=x, **temperatures) for x in (4, 2)}
 
 
 def _write(path, lines):
@@ -216,12 +215,11 @@ class TestRow:
 def test_samples_of_a_coupled_rule_are_explained(evaluate, run, tmp_path):
   """Whatever drafted them: the second run has another gamma, too."""
   coupled_run = dict(rule=coupled.CoupledGumbel(), temperature=1.0)
-  first, other = evaluate(**coupled_run).values()
-  second = evaluate(**coupled_run, gamma=2)[2]
-  for each in (other, second):
-    found = run(each, first=first)
-    assert len(found) == 2
-    assert not any(x['mismatch'] or x['unexplained'] for x in found)
+  first = evaluate(**coupled_run, batch_size=4)
+  second = evaluate(**coupled_run, batch_size=2, gamma=2)
+  found = run(second, first=first)
+  assert len(found) == 2
+  assert not any(x['mismatch'] or x['unexplained'] for x in found)
   rows = workloads.read(second / 'predictions.jsonl')
   change = _with_token(1.0, 'speculative', _wrong)
   _write(second / 'predictions.jsonl', map(change, rows))
@@ -231,10 +229,11 @@ def test_samples_of_a_coupled_rule_are_explained(evaluate, run, tmp_path):
 
 def test_runs_that_differ_in_the_drafters_sampling(evaluate, run):
   """Each is compared with its like, by its own rows."""
-  first, second = evaluate(
+  both = dict(
       samplings=[sampling.Sampling(1.0)] * 2,
       draft_samplings=[sampling.Sampling(0.5), sampling.Sampling(1.0)],
-  ).values()
+  )
+  first, second = (evaluate(batch_size=x, **both) for x in (4, 2))
   found = run(second, first=first)
   assert [each['first']['way'] for each in found] == 2 * [
       'baseline', 'speculative'

@@ -26,12 +26,13 @@ from speculative_t5x.training import divergences
 from speculative_t5x.training import on_policy
 from speculative_t5x.training import origins
 from speculative_t5x.training import schedules
-from speculative_t5x.training import steps
 from speculative_t5x.training import task_examples
 from speculative_t5x.training import trainer
 from tests import checkpoints_by_hand
 from tests import tiny
 from tests import vocabulary_files
+
+pytestmark = pytest.mark.long
 
 _TARGET = tiny.config(vocab_size=12, num_encoder_layers=1)
 _DRAFT = dataclasses.replace(
@@ -82,8 +83,7 @@ def _with_other_settings(output_dir):
 def target(tmp_path_factory):
   """Return the folder of a random target's checkpoint."""
   folder = tmp_path_factory.mktemp('target')
-  params = jax.tree.map(lambda x: 2 * x, steps.init_params(_TARGET, 0))
-  return checkpoints.save(folder, 7, params)
+  return checkpoints.save(folder, 7, tiny.params(_TARGET))
 
 
 def _distill(target, folder, infer=None, **changes):
@@ -140,13 +140,13 @@ class TestDistill:
       'draft',
       [
           origins.FromTarget([1], num_heads=1, mlp_dim=9, shares_encoder=True),
-          origins.ExitHead(1),
           *(
-              pytest.param(
-                  _from_scratch(**changes)['draft'],
-                  marks=pytest.mark.exhaustive,
+              pytest.param(draft, marks=pytest.mark.exhaustive)
+              for draft in (
+                  origins.ExitHead(1),
+                  _from_scratch(num_encoder_layers=0)['draft'],
+                  _from_scratch(dtype='bfloat16')['draft'],
               )
-              for changes in ({'num_encoder_layers': 0}, {'dtype': 'bfloat16'})
           ),
       ],
       ids=['cut', 'head', 'shared encoder', 'bfloat16'],

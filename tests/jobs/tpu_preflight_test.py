@@ -152,13 +152,17 @@ class TestArguments:
     assert named in refused(**changes)
 
   def test_pair_that_does_not_fit(self, refused, monkeypatch):
-    """11e9 parameters of 2 bytes do not fit the 16 GiB of a v5e."""
-    xxl = dict(emb_dim=4096, num_heads=64, num_layers=24, mlp_dim=10240)
+    """11e9 parameters of 2 bytes do not fit the 16 GiB of a v5e.
+
+    Of two layers as large as its 24, which are traced one by one; 872e6 of them
+    are one kernel, which is read in 4 bytes each.
+    """
+    xxl = dict(emb_dim=4096, num_heads=64, num_layers=2, mlp_dim=212_992)
     monkeypatch.setitem(t5_published.SIZES, 'xxl', xxl)
     monkeypatch.setattr(t5_published, 'VOCAB_SIZE', 32128)
     message = refused(target='t5_1_1_xxl', topology='v5e:1x1')
-    assert message.startswith('t5_1_1_xxl with t5_1_1_small needs 20.')
-    assert ' GiB on each chip of v5e:1x1, and a v5e has 16 GiB.' in message
+    assert message.startswith('t5_1_1_xxl with t5_1_1_small needs 24.0 GiB')
+    assert ' on each chip of v5e:1x1, and a v5e has 16 GiB.' in message
 
 
 class TestSeveral:

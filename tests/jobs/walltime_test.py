@@ -134,6 +134,7 @@ def ran(paths, tmp_path_factory):
   with (
       contextlib.redirect_stdout(io.StringIO()) as out,
       pytest.MonkeyPatch.context() as patch,
+      workloads.instant_parts(),
   ):
     for module, name, results in (
         (token_decoder, 'TokenDecoder', decoders),

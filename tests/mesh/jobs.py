@@ -1,11 +1,15 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the commands on a mesh, with the embedded pair."""
+"""Tests of the commands on a mesh, with a tiny pair."""
 
+import functools
 import json
+
+import pytest
 
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.tasks import ende  # noqa: F401 registers the task
+from tests import workloads
 
 _MESH = '--gin.MESH_SHAPE=(4, 2)'
 # The inputs of the task in place of the standard input.
@@ -15,12 +19,22 @@ _TASK = (
 )  # fmt: skip
 
 
-def run(job, gin_file, output, *flags):
+@pytest.fixture
+def run(tmp_path_factory):
+  pair = workloads.save_pair(tmp_path_factory.mktemp('pair'))
+  return functools.partial(_run, pair)
+
+
+def _run(pair, job, gin_file, output, *flags):
   """Return the record and the predictions of a job on six examples."""
   status = main.main(
       [
           job,
           f'--gin_file=configs/runs/{gin_file}.gin',
+          f'--gin.CHECKPOINT_PATH={pair.target}',
+          f'--gin.DRAFT_CHECKPOINT_PATH={pair.draft}',
+          '--gin.TARGET_CONFIG=None',
+          '--gin.DRAFT_CONFIG=None',
           "--gin.TASK_FEATURE_LENGTHS={'inputs': 24, 'targets': 12}",
           '--gin.NUM_EXAMPLES=6',
           '--gin.GAMMA=2',
@@ -34,7 +48,7 @@ def run(job, gin_file, output, *flags):
   return record, (output / 'predictions.jsonl').read_text()
 
 
-def test_eval_rounds_its_batches_up(tmp_path, capsys):
+def test_eval_rounds_its_batches_up(run, tmp_path, capsys):
   record, _ = run(
       'eval', 'demo', tmp_path, _MESH, '--gin.BATCH_SIZE=3',
       '--gin.SHOWN_EXAMPLE=0',
@@ -46,7 +60,7 @@ def test_eval_rounds_its_batches_up(tmp_path, capsys):
   assert record['greedy'] == {'identical': 6, 'near_tie': 0, 'mismatch': 0}
 
 
-def test_infer_resumes_on_another_mesh(tmp_path, capsys):
+def test_infer_resumes_on_another_mesh(run, tmp_path, capsys):
   """As the decodes of a training do, whose MESH_SHAPE may change."""
   infer = lambda *flags: run(
       'infer', 'infer_bulletins', tmp_path, *_TASK, '--gin.BATCH_SIZE=4', *flags

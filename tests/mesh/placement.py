@@ -175,6 +175,7 @@ class TestCompiledLoop:
         ('all-gather', (rows, pairs.GAMMA + 1, 64)): 1,
     }
 
+  @pytest.mark.exhaustive
   def test_data_parallelism_exchanges_scalars_only(self):
     found = self.collectives((8, 1))
     assert set(found) == {('all-reduce', ())}
@@ -211,7 +212,7 @@ class TestT5XContext:
     model = network_lib.NetworkModel(pairs.TARGET, t5.SPECIAL_IDS)
 
     def step(params, tokens):
-      _, context = tiny.encode(pairs.TARGET, params, tokens)
+      context = pairs.TARGET.start(params, tokens, 8, 1).memory
       cache = model.network.init_cache(8, 5)
       first = jnp.zeros((8, 1), jnp.int32)
       return model.decode(params, context, cache, first, first[:, 0], None)

@@ -27,6 +27,8 @@ from tests import compilation
 from tests import recurrent_network
 from tests import tiny
 
+pytestmark = pytest.mark.long
+
 NETWORK = recurrent_network.Recurrent(12)
 # Two ends, no padding, and id 0 is a token like others.
 IDS = contracts.SpecialIds(
@@ -267,7 +269,7 @@ _DRAFT = 'DRAFT_CHECKPOINT_PATH = %CHECKPOINT_PATH\n'
 _SIZES = {
     'infer': {'GAMMA': 2, 'INPUTS': '{folder}/inputs.txt'},
     'eval': {'GAMMA': 2, 'NUM_EXAMPLES': 3},
-    'walltime': {'GAMMA': 2, 'NUM_EXAMPLES': 1, 'ALPHA_TOKENS': 10},
+    'walltime': {'GAMMA': 1, 'NUM_EXAMPLES': 1, 'ALPHA_TOKENS': 10},
     'distill': {
         'MODEL_DIR': '{folder}/model',
         'DECODES_DIR': '{folder}/decodes',

@@ -8,6 +8,8 @@ only the compiled program shows it. Copies of it before the loop do not matter.
 
 from collections.abc import Iterable
 import dataclasses
+import functools
+import itertools
 import math
 
 import jax
@@ -25,12 +27,14 @@ from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
+from tests import exhaustive
 from tests import tiny
 
 GAMMA = 3
+INPUTS_LENGTH = 37  # a prime; the first half of it is another width
 PLAIN_LENGTH, LENGTH = 52, 49  # 53 slots, a prime, for either
 HEAD_DIM = 64
-FIXED = draft_length.Fixed()
+FIXED, CHANGING = draft_length.Fixed(), schedule.Schedule((GAMMA, 1))
 
 
 def loop_instructions(text: str) -> list[hlo.Instruction]:
@@ -70,11 +74,10 @@ def copies(
   ]
 
 
+@functools.cache
 def decoder(length: int, policy=FIXED) -> token_decoder.TokenDecoder:
-  target = tiny.config(num_encoder_layers=1, num_heads=3, head_dim=HEAD_DIM)
-  draft = tiny.config(
-      num_encoder_layers=1, num_decoder_layers=1, head_dim=HEAD_DIM
-  )
+  sizes = dict(num_encoder_layers=1, num_decoder_layers=1, head_dim=HEAD_DIM)
+  target, draft = tiny.config(num_heads=3, **sizes), tiny.config(**sizes)
   return token_decoder.TokenDecoder(
       tiny.model(target),
       model_drafting.of_model(tiny.model(draft)),
@@ -85,7 +88,13 @@ def decoder(length: int, policy=FIXED) -> token_decoder.TokenDecoder:
 
 
 def request(batch: int) -> input_batch.InputBatch:
-  return tiny.batch(tiny.encoder_tokens(batch, 11), LENGTH, 1.0)
+  inputs_length = INPUTS_LENGTH if batch == 1 else 11
+  return tiny.batch(tiny.encoder_tokens(batch, inputs_length), LENGTH, 1.0)
+
+
+@functools.cache
+def speculative(batch: int, policy=FIXED) -> jax.stages.Compiled:
+  return decoder(LENGTH, policy).compile_speculative(request(batch))
 
 
 pytestmark = pytest.mark.usefixtures('unchecked_types')
@@ -94,34 +103,35 @@ pytestmark = pytest.mark.usefixtures('unchecked_types')
 class TestNoCacheIsCopied:
   """For one row, which has no batch axis, and for several."""
 
-  @pytest.mark.parametrize('batch', [1, 8])
+  @pytest.mark.parametrize('batch', exhaustive.all_but([1], [1, 8]))
   def test_plain_decoding(self, batch):
     """Blocks have one token."""
     slots = state_lib.cache_slots(PLAIN_LENGTH, 0)
     compiled = decoder(PLAIN_LENGTH).compile_plain(request(batch))
     assert_no_copies(compiled, {batch * 3 * HEAD_DIM * slots})
 
-  @pytest.mark.parametrize('batch', [1, 8])
   @pytest.mark.parametrize(
-      'policy', [FIXED, schedule.Schedule((GAMMA, 1))], ids=str
+      ('batch', 'policy'),
+      exhaustive.all_but(
+          [(1, FIXED), (8, CHANGING)],
+          itertools.product([1, 8], [FIXED, CHANGING]),
+      ),
+      ids=str,
   )
   def test_speculative_decoding(self, batch, policy):
     """Blocks have up to gamma + 1 tokens, and 2 or 1 for the draft model."""
     slots = state_lib.cache_slots(LENGTH, GAMMA)
-    compiled = decoder(LENGTH, policy).compile_speculative(request(batch))
     sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}
-    assert_no_copies(compiled, sizes)
+    assert_no_copies(speculative(batch, policy), sizes)
 
   def test_inputs(self):
     """What attention reads of inputs is made in the layout that it reads."""
-    inputs_length = 37  # a prime; the first half of it is another width
-    asked = tiny.batch(tiny.encoder_tokens(1, inputs_length), LENGTH, 1.0)
-    compiled = decoder(LENGTH).compile_speculative(asked)
-    sizes = {heads * HEAD_DIM * inputs_length for heads in (2, 3)}
-    inside = loop_instructions(compiled.as_text())
+    text = speculative(1).as_text()
+    sizes = {heads * HEAD_DIM * INPUTS_LENGTH for heads in (2, 3)}
+    inside = loop_instructions(text)
     for size in sizes:
       assert any(has_size(each, size) for each in inside)
-    found = copies(outside_loops(compiled.as_text()), sizes)
+    found = copies(outside_loops(text), sizes)
     # Zeros before the first width are copied from one array of them.
     is_zeros = lambda each: 'broadcast' in f'{each.operands} {each.op_name}'
     assert [each for each in found if not is_zeros(each)] == []

@@ -211,7 +211,7 @@ def run_eval(folder, rule):
           output_dir=str(folder / 'output'),
           num_examples=4,
           batch_size=2,
-          gamma=3,
+          gamma=2,
           rule=rule,
           temperature=(0.0, 1.0),
       ),
@@ -230,10 +230,8 @@ def test_eval_with_lenience(tmp_path, capsys):
   assert f'rule {LENIENCE}, not lossless' in shown
 
 
-@pytest.mark.parametrize(
-    'rule', [coupled.Coupled(), coupled.CoupledGumbel()], ids=by_name
-)
-def test_eval_compares_coupled_samples(rule, tmp_path, capsys):
+def test_eval_compares_coupled_samples(tmp_path, capsys):
+  rule = coupled.CoupledGumbel()
   for record in run_eval(tmp_path, rule):
     assert record['verification']['rule'] == rule.name
     assert record['greedy'] == dict(identical=4, near_tie=0, mismatch=0)
@@ -251,14 +249,12 @@ def test_eval_finds_other_samples(tmp_path, monkeypatch):
 
 def test_option_of_decode():
   decoder = workloads.text_decoder(
-      REPEAT_LAST.load(), gamma=3, matmul_precision='highest'
+      REPEAT_LAST.load(), gamma=2, matmul_precision='highest'
   )
   found = decoder.decode(TEXTS, rule=lenience.make_rule(0.0))
   assert found.statistics['accepted'] == found.statistics['tested'] > 0
-  plain = decoder.decode_plain(TEXTS)
-  for rule in (verification.TOKENWISE, block.BlockVerification()):
-    found = decoder.decode(TEXTS, rule=rule)
-    assert found.tokens == plain.tokens
+  found = decoder.decode(TEXTS, rule=block.BlockVerification())
+  assert found.tokens == decoder.decode_plain(TEXTS).tokens
 
 
 class TestDescription:

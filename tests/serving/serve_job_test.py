@@ -37,7 +37,7 @@ def _process(*flags, **environment):
   command = [
       sys.executable, '-m', 'speculative_t5x', 'serve',
       '--gin_file=configs/runs/serve_bulletins.gin', '--gin.PORT=0',
-      '--gin.ROWS=4', *flags,
+      '--gin.ROWS=4', '--gin.GAMMA=2', *flags,
   ]  # fmt: skip
   process = subprocess.Popen(
       command,
@@ -105,7 +105,7 @@ def _check_that_it_ends(client, process):
 
 @functools.cache
 def _decoder() -> st.TextDecoder:
-  return st.embedded.load_decoder(gamma=5)
+  return st.embedded.load_decoder(gamma=2)
 
 
 @functools.cache

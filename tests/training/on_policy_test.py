@@ -3,6 +3,7 @@
 """Tests of the draft's own decodes as training data."""
 
 import dataclasses
+import itertools
 
 import jax
 import numpy as np
@@ -20,7 +21,7 @@ from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import feed
 from speculative_t5x.training import on_policy
-from speculative_t5x.training import steps
+from tests import exhaustive
 from tests import tiny
 
 _CONFIG = tiny.config(vocab_size=9, num_encoder_layers=1, num_decoder_layers=2)
@@ -28,7 +29,7 @@ _LENGTH = 7
 
 
 def _params(seed):
-  return jax.tree.map(lambda x: 2 * x, steps.init_params(_CONFIG, seed))
+  return tiny.params(_CONFIG, noise=float(seed))
 
 
 def _own_encoder():
@@ -95,8 +96,13 @@ def _plain(params, inputs, ids, temperature):
 
 class TestSamples:
 
-  @pytest.mark.parametrize('temperature', [0.0, 1.0])
-  @pytest.mark.parametrize('make', [_own_encoder, _exit_head])
+  @pytest.mark.parametrize(
+      ('make', 'temperature'),
+      exhaustive.all_but(
+          [(_own_encoder, 1.0), (_exit_head, 0.0)],
+          itertools.product([_own_encoder, _exit_head], [0.0, 1.0]),
+      ),
+  )
   def test_are_outputs_of_the_network(self, make, temperature):
     draft, params, whole = make()
     inputs, ids = _inputs(6), np.arange(20, 26, dtype=np.int32)

@@ -65,7 +65,10 @@ def distributions_of(noise, sequences, sampling):
   """Return the distribution of each token of a tiny model, teacher-forced."""
   params = tiny.params(CONFIG, noise=noise)
   logits = tiny.teacher_forced(CONFIG, params, batch().inputs, sequences)
-  return np.asarray(sampling_lib.standardize(logits, sampling))
+  return np.asarray(_standardize(logits, sampling))
+
+
+_standardize = jax.jit(sampling_lib.standardize)
 
 
 class TestScore:

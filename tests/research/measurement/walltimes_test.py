@@ -18,7 +18,7 @@ from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.speculation import sampling
 from tests import tiny
 
-EXAMPLES, BATCH_SIZE, LENGTH, GAMMA = 70, 32, 12, 3
+EXAMPLES, BATCH_SIZE, LENGTH, GAMMA = 70, 32, 12, 1
 REPEATS, ROUNDS = 2, 7
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 TEMPERATURES_AND_SEEDS = [(0.0, 0), (1.0, 1)]

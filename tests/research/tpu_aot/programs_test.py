@@ -85,6 +85,7 @@ class TestOneDevice:
     assert one_row.cache_bytes_written == position
     assert padded.cache_bytes_written == position
 
+  @pytest.mark.exhaustive
   def test_verification(self):
     verify = _compile(programs.compile_verify)
     written = (GAMMA + 1) * _bytes_per_position(TARGET)
@@ -187,6 +188,7 @@ def test_drafts_of_changing_length_copy_no_cache():
   assert made['dynamic-update-slice'] and not made['copy']
 
 
+@pytest.mark.exhaustive
 @libtpu.needed
 class TestMesh:
 
@@ -204,7 +206,6 @@ class TestMesh:
     assert loop.step.cache_bytes_written == written / 4
     assert loop.step.cache_bytes_remade == 0
 
-  @pytest.mark.exhaustive
   def test_replicated_draft_model_has_no_collectives(self):
     loop = _compile_loop('v4:2x2x1', draft_rules=sharding.REPLICATED)
     assert loop.step.all_reduces == 3 * TARGET.num_decoder_layers + 1
