@@ -490,6 +490,16 @@ class Engine:
         those before it, or for logits that are not finite.
       Exception: likewise, what `requests` raised.
     """
+    for work in self.stream_work(requests):
+      yield self.result(work)
+
+  def stream_work(
+      self, requests: Iterable[request_lib.Request]
+  ) -> Iterator[Work]:
+    """Yield each request once it has ended, for `result`; see `stream`.
+
+    One whose logits are not finite does not end the others.
+    """
     rows = self.new_rows()
     numbered, failure = enumerate(requests), None
     waiting, in_order = [], collections.deque()
@@ -514,7 +524,7 @@ class Engine:
         rows.advance(returns_early=bool(waiting))
       # The device decodes meanwhile.
       while in_order and in_order[0].has_ended:
-        yield self.result(in_order.popleft())
+        yield in_order.popleft()
       read_ahead()
       if is_decoding:
         collections.deque(rows.ended(), maxlen=0)

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import dataclasses
 import functools
+import itertools
 import pathlib
 from typing import Any, NamedTuple
 
 from speculative_t5x.decoder import counts
-from speculative_t5x.jobs import infer
 from speculative_t5x.jobs.cluster import infer_chunks
+from speculative_t5x.jobs.inference import infer_on_cluster
+from speculative_t5x.jobs.inference import infer_output
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.loading.files import json_files
 from speculative_t5x.research import progress
@@ -50,7 +52,7 @@ class _Source(NamedTuple):
 class Echo:
   """Predicts the text of an input."""
 
-  batch_size: int
+  part_size: int
   shown: progress.Progress
 
   def identity(self, part: infer_chunks.Part) -> list[Any]:
@@ -100,6 +102,9 @@ class Setup:
         ),
     )
 
+  def inputs(self, source: _Source) -> Iterator[inputs_lib.Input]:
+    return itertools.islice(source.inputs(), self.num_examples)
+
   def settings(self):
     record = provenance.new_record(
         'infer', temperature=0.0, batch_size=self.batch_size, lossless=True
@@ -109,24 +114,23 @@ class Setup:
   @contextlib.contextmanager
   def open(self, source: _Source) -> Iterator[Echo]:
     with progress.Progress('infer', None, 'rows') as shown:
-      yield Echo(self.batch_size, shown)
+      yield Echo(self.batch_size * self.chunk_batches, shown)
 
 
 def write_alone(setup: Setup, output_dir: pathlib.Path) -> None:
   """Decode all inputs in this process."""
   record, options = setup.settings()
-  chunks = infer._chunks_in(str(output_dir), record, options)
+  chunks = infer_output.chunks_in(str(output_dir), record, options)
   source = setup.source()
   with setup.open(source) as job:
-    infer._write_all(
-        job, source.inputs(), record, str(output_dir), chunks,
-        setup.chunk_batches,
-    )  # fmt: skip
+    infer_output.write_all(
+        job, source.inputs(), record, str(output_dir), chunks
+    )
 
 
 def write_on(cluster: Any, setup: Setup, output_dir: pathlib.Path) -> None:
   """Have a cluster decode all inputs."""
-  infer._write_from_cluster(cluster, setup, str(output_dir))
+  infer_on_cluster.write(cluster, setup, str(output_dir))
 
 
 def predictions(output_dir: pathlib.Path) -> bytes:

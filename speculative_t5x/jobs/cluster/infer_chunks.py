@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import functools
-import itertools
 import json
 import sys
 from typing import Any, Protocol
@@ -56,11 +55,13 @@ class Setup(Protocol):
   """An infer job that can be pickled; see `infer`."""
 
   paths: Sequence[str] | None
-  num_examples: int | None
   chunk_batches: int
 
   def source(self) -> Source:
     """Find the inputs and the target."""
+
+  def inputs(self, source: Source) -> Iterator[inputs_lib.Input]:
+    """Yield the inputs that the job decodes."""
 
   def settings(self) -> tuple[run_record.RunRecord, dict[str, Any]]:
     """Return the record before anything is decoded, and options of chunks."""
@@ -162,6 +163,7 @@ class Driver:
 
   Attributes:
     num_failed: Inputs without a prediction, so far.
+    part_size: Inputs of a chunk.
     shown: Shows how many inputs are done.
   """
 
@@ -173,16 +175,11 @@ class Driver:
   ):
     """Take the setup of the job; do nothing yet."""
     self.num_failed = 0
-    self.batch_size = batch_size
+    self.part_size = batch_size * setup.chunk_batches
     self.shown = shown
     self._setup = setup
-    self._size = batch_size * setup.chunk_batches
     self._errors: dict[int, str] = {}  # of whole chunks
     self._num_said = 0
-
-  def inputs(self, source: Source) -> Iterator[inputs_lib.Input]:
-    """Yield all inputs of the job."""
-    return itertools.islice(source.inputs(), self._setup.num_examples)
 
   def decode_missing(
       self,
@@ -193,13 +190,13 @@ class Driver:
     """Have chunks decoded that are not finished, and write them."""
     progress.say('reading the inputs')
     num_done, planned = 0, {}
-    parts = batching.parts(self.inputs(source), self._size)
+    parts = batching.parts(self._setup.inputs(source), self.part_size)
     for number, part in enumerate(parts):
       digest = chunks_lib.digest_of(self.identity(part))
       chunk = chunks.find(number, digest)
       if chunk is None:
         is_of_lines = self._setup.paths is not None
-        first = part[0].example_id if is_of_lines else number * self._size
+        first = part[0].example_id if is_of_lines else number * self.part_size
         planned[number] = ray_worker.Chunk(number, first, len(part), digest)
       else:
         num_done += len(part)
@@ -225,7 +222,7 @@ class Driver:
 
   def decode(self, part: Part, num_before: int) -> chunks_lib.Content:
     """Return what stands for a chunk that no worker could decode."""
-    return failed(part, self._errors[num_before // self._size])
+    return failed(part, self._errors[num_before // self.part_size])
 
   def _say_rows(self, content: chunks_lib.Content) -> None:
     """Say which rows of a chunk are not decoded."""

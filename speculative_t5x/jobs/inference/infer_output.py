@@ -1,0 +1,129 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what is decoded to an output folder, or prints it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+import functools
+import itertools
+import sys
+from typing import Any, Protocol
+
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import counts
+from speculative_t5x.jobs.cluster import infer_chunks
+from speculative_t5x.jobs.inference import inference
+from speculative_t5x.jobs.outputs import chunks as chunks_lib
+from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.research import progress
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.research.reports import readings
+
+
+class Decodes(infer_chunks.Inference, Protocol):
+  """What decodes inputs, here or elsewhere.
+
+  Attributes:
+    part_size: Inputs of a chunk.
+    shown: Shows how many inputs are done.
+  """
+
+  part_size: int
+  shown: progress.Progress
+
+
+def print_all(
+    job: inference.Inference,
+    inputs: Iterator[Any],
+    settings: run_record.RunRecord,
+) -> None:
+  """Decode the inputs and print each prediction when it is there."""
+  values, num_done = [], 0
+  tell = functools.partial(print, flush=True)
+  for first in inputs:
+    # Read while the device decodes: a whole part may be long in coming.
+    part = itertools.chain([first], itertools.islice(inputs, job.part_size - 1))
+    values.append(job.decode(part, num_done, tell).values)
+    num_done += values[-1]['num_examples']
+  for line in _notes(dataclasses.replace(settings, **_counted(values))):
+    print(line, file=sys.stderr)
+
+
+def write_all(
+    job: Decodes,
+    inputs: Iterator[Any],
+    settings: run_record.RunRecord,
+    output_dir: str,
+    chunks: chunks_lib.Chunks,
+) -> run_record.RunRecord:
+  """Decode the inputs into an output folder, and return the record."""
+  folder = output_folder.OutputFolder(output_dir, 'infer')
+  origins, values = [], []  # without the rows, which may be many
+  num_done = 0
+  for number, part in enumerate(batching.parts(inputs, job.part_size)):
+    decode = functools.partial(job.decode, part, num_done)
+    chunk = chunks.take(number, job.identity(part), decode)
+    origins.append(chunk.origin)
+    values.append(chunk.values)
+    num_done += len(part)
+    job.shown.show(num_done)
+  record = dataclasses.replace(settings, **origins[0], **_counted(values))
+  folder.add(record, chunks)
+  results = folder.finish()
+  for line in _notes(record):
+    print(line)
+  print(f'Predictions: {results.parent / "predictions.jsonl"}')
+  return record
+
+
+def chunks_in(
+    output_dir: str, settings: run_record.RunRecord, options: dict[str, Any]
+) -> chunks_lib.Chunks:
+  """Return the chunks of an output folder, which has no others."""
+  # A job may resume on another machine, or on a mesh of other devices: its
+  # texts are then those of both. {} is the mesh of a single device.
+  identity = dataclasses.replace(settings, device=None, host=None, mesh={})
+  chunks = chunks_lib.Chunks(output_dir, identity, options, 'infer')
+  chunks.check_alone()
+  return chunks
+
+
+def _notes(record: run_record.RunRecord) -> list[str]:
+  """Return lines on inputs, and on how fast rows and tokens were decoded.
+
+  The rate is that of all chunks, whichever process decoded them, without
+  compiling.
+  """
+  run = record.speculative or record.baseline
+  rows, seconds = record.num_examples, run.walltime_s
+  line = (
+      f'{rows} rows, {run.tokens} tokens in {seconds:.3g} s:'
+      f' {rows / seconds:.3g} rows and {run.tokens_per_s:.4g} tokens per second'
+  )
+  if (per_call := record.tokens_per_target_call) is not None:
+    line += f', {per_call:.2f} tokens per target call'
+  if (accepted := record.draft_acceptance_rate) is not None:
+    line += f', {accepted:.0%} of draft tokens accepted'
+  return [*readings.input_notes([record]), f'{line}.']
+
+
+def _counted(chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+  """Return what the values of chunks amount to, as values of the record."""
+  runs = [each['run'] for each in chunks if 'run' in each]
+  if not runs:
+    raise ValueError('No input could be decoded.')
+  run = interleaved.join(runs)
+  is_speculative = run.counts.speculation is not None
+  name = 'speculative' if is_speculative else 'baseline'
+  described = walltimes.run_of(run)
+  seconds = {'baseline': None, 'speculative': None, name: run.compile_s}
+  return {
+      **{x: sum(each[x] for each in chunks) for x in infer_chunks.COUNTED},
+      'padded_share': counts.padded_share(run.counts),
+      'warmup': interleaved.WARMUP,
+      'compile_s': run_record.BothRuns(**seconds),
+      name: described,
+      **(counts.acceptance_rates(vars(described)) if is_speculative else {}),
+  }

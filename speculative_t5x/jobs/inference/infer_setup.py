@@ -1,0 +1,220 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What an infer job decodes, by what, and what it writes of it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+import contextlib
+import dataclasses
+import functools
+import itertools
+from typing import Any
+
+from speculative_t5x.decoder import answers as answers_lib
+from speculative_t5x.decoder import engine as engine_lib
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.jobs.inference import inference as inference_lib
+from speculative_t5x.jobs.inference import text_rows
+from speculative_t5x.loading import drafters
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.research import progress
+from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import provenance
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.tasks import inputs as inputs_lib
+from speculative_t5x.tasks import predictions as predictions_lib
+from speculative_t5x.tasks import text_files
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+  """The inputs, before weights are read.
+
+  Attributes:
+    vocabulary: Encodes them.
+    target: The target that decodes them, with its end of sequence.
+    read: Reads lines, or examples of a task.
+    inputs_of: Returns the inputs of these, from one with a number on.
+  """
+
+  vocabulary: vocabularies.Vocabulary
+  target: models.ModelSource
+  read: Callable[[], Iterator[Any]]
+  inputs_of: Callable[[Iterator[Any], int], Iterator[inputs_lib.Input]]
+
+  def inputs(self) -> Iterator[inputs_lib.Input]:
+    """Yield all inputs."""
+    return self.inputs_of(self.read(), 0)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setup:
+  """An infer job, as something that can be pickled.
+
+  The attributes are arguments of `infer`; paths are its inputs, and columns its
+  `scores`, `statistics` and `tokens`.
+  """
+
+  workload: workload_lib.Workload
+  drafter: drafters.Choice | None
+  paths: Sequence[str] | None
+  input_field: str
+  input_format: str | None
+  hints_field: str | None
+  on_empty: str
+  vocabulary_file: str | None
+  gamma: int
+  num_examples: int | None
+  sampling: sampling_lib.Sampling
+  draft_sampling: sampling_lib.Sampling | None
+  num_decodes: int
+  batch_size: int | None
+  columns: Mapping[str, bool]
+  chunk_batches: int
+  # Names that fields of the inputs may not have.
+  taken: Sequence[str] = predictions_lib.TAKEN
+
+  def padded(self) -> 'Setup':
+    """Return the setup with a batch size that suits the mesh."""
+    mesh = self.workload.make_mesh()
+    size = workload_lib.pad_batch(mesh, self.batch_size)
+    return dataclasses.replace(self, batch_size=size)
+
+  def source(self) -> Source:
+    """Find the inputs and the target."""
+    workload = self.workload
+    vocabulary = workload.vocabulary(self.paths and self.vocabulary_file)
+    target = workload.find_target()
+    vocabulary = models.fit_vocabulary(vocabulary, target)
+    target = target.with_vocabulary('of the inputs', vocabulary.eos_id)
+    lengths = workload.task_feature_lengths
+    if self.paths is None:
+      # Imports seqio and TensorFlow, which lines of files do not need.
+      from speculative_t5x.tasks import examples
+
+      name = workload.mixture_or_task_name
+      read = functools.partial(examples.stream, name, workload.split, lengths)
+      return Source(vocabulary, target, read, lambda found, first: found)
+    read = functools.partial(
+        text_files.read,
+        self.paths,
+        taken=self.taken,
+        field=self.input_field,
+        file_format=self.input_format,
+        hints_field=self.hints_field,
+    )
+    inputs_of = lambda lines, first: inputs_lib.from_lines(
+        lines, vocabulary, lengths, self.on_empty, first
+    )
+    return Source(vocabulary, target, read, inputs_of)
+
+  def inputs(self, source: Source) -> Iterator[inputs_lib.Input]:
+    """Yield the inputs that the job decodes."""
+    return itertools.islice(source.inputs(), self.num_examples)
+
+  def num_inputs(self) -> int | None:
+    """Return how many inputs there are; None where it is not known."""
+    if self.paths is not None:  # to count lines, files would be read twice
+      return None
+    found = self.workload.num_examples()
+    if None in (found, self.num_examples):
+      return found
+    return min(found, self.num_examples)
+
+  def load(
+      self, source: Source, defer: bool = False
+  ) -> tuple[token_decoder.TokenDecoder, int]:
+    """Return the decoder and the batch size; see `Workload.load_decoder`."""
+    return self.workload.load_decoder(
+        source.target,
+        self.drafter,
+        source.vocabulary,
+        gamma=self.gamma,
+        num_decodes=self.num_decodes,
+        batch_size=self.batch_size,
+        defer=defer,
+    )
+
+  def inference(
+      self,
+      source: Source,
+      decoder: token_decoder.TokenDecoder,
+      batch_size: int,
+      shown: progress.Progress,
+      finder: answers_lib.Finder | None = None,
+  ) -> inference_lib.Inference:
+    """Return what decodes; compile nothing yet."""
+    is_plain = self.drafter is None
+    engine = engine_lib.Engine(
+        decoder.alone if is_plain else decoder,
+        batch_size * self.num_decodes,
+        rule=self.workload.rule,
+        hints_length=self.workload.task_feature_lengths.get('hints'),
+        answers=finder,
+    )
+    rows = text_rows.TextRows(
+        decoder,
+        engine,
+        source.vocabulary,
+        self.workload.settings(self.sampling, self.draft_sampling),
+        {name for name, is_wanted in self.columns.items() if is_wanted},
+        finder.identity if finder else None,
+    )
+    part_size = batch_size * self.chunk_batches
+    return inference_lib.Inference(is_plain, engine, rows, part_size, shown)
+
+  def settings(self) -> tuple[run_record.RunRecord, dict[str, Any]]:
+    """Return the record before anything is decoded, and options of chunks.
+
+    They are found without weights, but for those of a drafter.
+    """
+    setup, source = self.padded(), self.source()
+    decoder, batch_size = setup.load(source, defer=True)
+    return setup.record(decoder, batch_size), setup.options(decoder)
+
+  @contextlib.contextmanager
+  def open(self, source: Source) -> Iterator[inference_lib.Inference]:
+    """Load the model."""
+    setup = self.padded()
+    loaded = setup.load(source)
+    with progress.Progress('infer', None, 'rows') as shown:
+      yield setup.inference(source, *loaded, shown)
+
+  def options(self, decoder: token_decoder.TokenDecoder) -> dict[str, Any]:
+    """Return what chunks depend on beside the record's settings, as JSON."""
+    return {
+        'input_field': self.input_field,
+        'input_format': self.input_format,
+        'vocabulary_file': self.vocabulary_file,
+        'chunk_batches': self.chunk_batches,
+        'network_configs': provenance.network_configs(decoder),
+        **self.columns,
+    }
+
+  def record(
+      self, decoder: token_decoder.TokenDecoder, batch_size: int
+  ) -> run_record.RunRecord:
+    """Return the record before anything is decoded."""
+    workload = self.workload
+    record = workload.new_record(
+        'infer',
+        decoder,
+        self.sampling,
+        self.draft_sampling,
+        batch_size=batch_size,
+        repeats=1,
+    )
+    if self.paths is not None:
+      task = ', '.join(self.paths)
+      record = dataclasses.replace(record, task=task, split=None)
+    if self.drafter is None:
+      unused = ['drafter', 'draft_sampling', 'gamma', 'gamma_policy']
+      # What a coupled rule draws plain decoding draws too.
+      if not isinstance(workload.rule, contracts.CoupledRule):
+        unused.append('verification')
+      record = dataclasses.replace(
+          record, lossless=True, **dict.fromkeys(unused)
+      )
+    return record

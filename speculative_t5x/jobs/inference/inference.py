@@ -1,0 +1,150 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Decodes the inputs of an infer job, a part of them at a time."""
+
+import collections
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import dataclasses
+import time
+from typing import Any, Protocol, TypeVar
+
+from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import engine as engine_lib
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import results
+from speculative_t5x.jobs.outputs import chunks as chunks_lib
+from speculative_t5x.loading.files import json_files
+from speculative_t5x.research import progress
+from speculative_t5x.research.measurement import interleaved
+
+_Item = TypeVar('_Item')
+
+
+class Rows(Protocol):
+  """What the inputs of a job become: requests to decode, and then rows."""
+
+  def identity(self, part: Sequence[Any]) -> list[Any]:
+    """Return what the rows of inputs depend on, as JSON."""
+
+  def requests(self, item: Any) -> Sequence[request_lib.Request]:
+    """Return the requests of an input, of which there may be none."""
+
+  def row(
+      self, item: Any, found: Sequence[results.Result | ValueError]
+  ) -> dict[str, Any]:
+    """Return the row of an input, of the results of its requests.
+
+    A request that could not be decoded has an error, which may be raised.
+    """
+
+  def counted(self, items: Sequence[Any]) -> Mapping[str, int]:
+    """Return the counts of inputs that are summed over chunks."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Inference:
+  """What decodes the inputs.
+
+  Attributes:
+    is_plain: Whether the target decodes alone.
+    engine: Decodes requests.
+    rows: Says which requests, and what is written of their results.
+    part_size: Inputs of a chunk.
+    shown: Shows how many inputs are done.
+  """
+
+  is_plain: bool
+  engine: engine_lib.Engine
+  rows: Rows
+  part_size: int
+  shown: progress.Progress
+
+  def identity(self, part: Sequence[Any]) -> list[Any]:
+    """Return what the rows of inputs depend on, as JSON."""
+    return self.rows.identity(part)
+
+  def decode(
+      self,
+      part: Iterable[Any],
+      num_before: int,
+      tell: Callable[[str], object] = lambda row: None,
+  ) -> chunks_lib.Content:
+    """Decode inputs, before which the job has as many others.
+
+    Each row is told as soon as it and those before it are there.
+    """
+    if not self.engine.is_warm:
+      progress.say('compiling and warming up')
+      self.engine.warm_up()
+    before = dataclasses.replace(self.engine.counters)
+    start = time.perf_counter()
+    items, rows, decoded = [], [], []
+    for item, works in _grouped(
+        self.engine.stream_work, self.rows.requests, part
+    ):
+      found = list(map(self._result, works))
+      row = json_files.dumps(self.rows.row(item, found))
+      items.append(item)
+      rows.append(row)
+      decoded += (x for x in found if isinstance(x, results.Result))
+      tell(row)
+      seconds = time.perf_counter() - start
+      self.shown.show(num_before + len(items), self._note(before, seconds))
+    values = dict(self.rows.counted(items))
+    if decoded:
+      run = interleaved.Run(
+          counts.of_run(
+              decoded,
+              self.engine.counters.steps - before.steps,
+              self.engine.counters.row_steps - before.row_steps,
+          ),
+          (time.perf_counter() - start,),
+          self.engine.compile_s,
+      )
+      values['run'] = run.stored()
+    return chunks_lib.Content(rows, values)
+
+  def _result(self, work: engine_lib.Work) -> results.Result | ValueError:
+    try:
+      return self.engine.result(work)
+    except ValueError as error:
+      return error
+
+  def _note(self, before: engine_lib.Counters, seconds: float) -> str:
+    """Return the rate since some counters, and what was accepted."""
+    counters = self.engine.counters
+    tokens = counters.tokens - before.tokens
+    note = f'{tokens / seconds:.0f} tokens per second'
+    if self.is_plain:
+      return note
+    calls = counters.live_row_steps - before.live_row_steps
+    return f'{note}, {tokens / max(calls, 1):.2f} per target call'
+
+
+def _grouped(
+    decode: Callable[[Iterator[request_lib.Request]], Iterator[Any]],
+    requests_of: Callable[[_Item], Sequence[request_lib.Request]],
+    items: Iterable[_Item],
+) -> Iterator[tuple[_Item, list[Any]]]:
+  """Yield each item with what its requests were decoded to, in their order.
+
+  Items are read when `decode` reads requests, and kept until they are yielded.
+  """
+  waiting = collections.deque()
+
+  def requests() -> Iterator[request_lib.Request]:
+    for item in items:
+      own = requests_of(item)
+      waiting.append((item, len(own), []))
+      yield from own
+
+  def complete() -> Iterator[tuple[_Item, list[Any]]]:
+    while waiting and len(waiting[0][2]) == waiting[0][1]:
+      item, _, found = waiting.popleft()
+      yield item, found
+
+  for each in decode(requests()):
+    yield from complete()  # those before it that have no requests
+    waiting[0][2].append(each)
+    yield from complete()
+  yield from complete()

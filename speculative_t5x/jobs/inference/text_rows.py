@@ -1,0 +1,104 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Texts as requests, and their rows of `predictions.jsonl`."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+import dataclasses
+import json
+from typing import Any
+
+from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import counts
+from speculative_t5x.decoder import engine as engine_lib
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import results
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.jobs.cluster import infer_chunks
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.tasks import inputs as inputs_lib
+from speculative_t5x.tasks import predictions as predictions_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class TextRows:
+  """How texts are decoded, and what is written of each.
+
+  Attributes:
+    decoder: Their decoder.
+    engine: Decodes them.
+    vocabulary: Of both sides.
+    settings: What all requests share.
+    columns: What a row has beside id, input and prediction: 'scores',
+      'statistics', 'tokens', see `infer`.
+    answers: What earlier answers that are found depend on; None for none.
+  """
+
+  decoder: token_decoder.TokenDecoder
+  engine: engine_lib.Engine
+  vocabulary: vocabularies.Vocabulary
+  settings: request_lib.Settings
+  columns: Collection[str]
+  answers: list[Any] | None
+
+  def identity(self, part: Sequence[inputs_lib.Input]) -> list[Any]:
+    found = inputs_lib.identity(part)
+    return found if self.answers is None else [*found, self.answers]
+
+  def requests(self, item: inputs_lib.Input) -> list[request_lib.Request]:
+    if item.is_empty:
+      return []
+    hints = item.hints if self.decoder.reads_hints else None
+    return [
+        self.settings.request(
+            item.tokens,
+            item.example_id,
+            num_decodes=self.decoder.options.num_decodes,
+            hints=hints,
+        )
+    ]
+
+  def row(
+      self,
+      item: inputs_lib.Input,
+      found: Sequence[results.Result | ValueError],
+  ) -> dict[str, Any]:
+    (result,) = found or [
+        self.engine.empty_result(self.decoder.options.num_decodes)
+    ]
+    if isinstance(result, ValueError):
+      raise result
+    special_ids = self.decoder.target_model.special_ids
+    one = lambda values: values[0] if len(values) == 1 else values
+    texts = [
+        self.vocabulary.decode(batching.text_ids(x.tokens, special_ids))
+        for x in result.decodes
+    ]
+    row = {
+        'example_id': item.example_id,
+        'input': item.text,
+        'prediction': one(texts),
+    }
+    if 'scores' in self.columns:
+      row['score'] = one(result.scores.tolist())
+    if 'statistics' in self.columns:
+      row['statistics'] = counts.of_decodes(result.decodes)
+    if 'tokens' in self.columns:
+      row[predictions_lib.INPUT_TOKENS] = list(item.tokens)
+      hints = result.hints or item.hints
+      if hints:
+        row[predictions_lib.HINT_TOKENS] = [list(x) for x in hints]
+      by_number = sorted(result.decodes, key=lambda x: x.number)
+      row[predictions_lib.TOKENS] = one([x.tokens for x in by_number])
+    return {**row, **item.fields}
+
+  def counted(self, items: Sequence[inputs_lib.Input]) -> dict[str, int]:
+    return infer_chunks.counted(items)
+
+
+def answers_in(
+    rows: Iterable[str], vocabulary: vocabularies.Vocabulary
+) -> Iterator[tuple[str, str]]:
+  """Yield the inputs of rows, and the best outputs."""
+  for row in map(json.loads, rows):
+    if not inputs_lib.is_empty(row['input'], vocabulary.encode(row['input'])):
+      yield row['input'], predictions_lib.best_of(row['prediction'])
