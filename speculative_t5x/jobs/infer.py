@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The infer job: lines of text in, predictions out, in constant memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 import contextlib
+import dataclasses
 import itertools
 import os
 from typing import Literal
 
 from speculative_t5x.decoder import answers as answers_lib
-from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.cluster import ray_cluster
 from speculative_t5x.jobs.inference import infer_on_cluster
@@ -22,6 +22,7 @@ from speculative_t5x.loading.files import user_paths
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib
@@ -50,6 +51,7 @@ def infer(
     statistics: bool = False,
     tokens: bool = False,
     chunk_batches: int = 16,
+    model_name: str | None = None,
     cluster: ray_cluster.RayCluster | None = None,
 ) -> run_record.RunRecord | None:
   """Decode lines of files or inputs of a task, in their order.
@@ -115,9 +117,15 @@ def infer(
       batch_size=batch_size,
       columns={'scores': scores, 'statistics': statistics, 'tokens': tokens},
       chunk_batches=chunk_batches,
+      model_name=model_name,
   )
+  if setup.is_batch:
+    _check_batch(setup, answers)
+    # As the server's, so that both give the same answers.
+    workload = workload_lib.coupled_by_default(workload)
+    setup = dataclasses.replace(setup, workload=workload)
   if cluster is not None:
-    infer_on_cluster.check(paths, output_dir, answers is not None)
+    infer_on_cluster.check(setup, output_dir, answers is not None)
     with folder_lock.hold(output_dir):
       return infer_on_cluster.write(cluster, setup, output_dir)
   setup = setup.padded()
@@ -144,7 +152,7 @@ def infer(
     job = setup.inference(
         source, decoder, batch_size, stack.enter_context(shown), finder
     )
-    read = _note_hints(read, decoder)
+    read = job.rows.read(read)
     settings = setup.record(decoder, batch_size)
     if output_dir is None:
       infer_output.print_all(job, read, settings)
@@ -152,19 +160,32 @@ def infer(
     chunks = infer_output.chunks_in(
         output_dir, settings, setup.options(decoder)
     )
-    record = infer_output.write_all(job, read, settings, output_dir, chunks)
+    record = infer_output.write_all(
+        job, read, settings, output_dir, chunks, job.rows.files
+    )
     if answers is not None and answers.append:
       answers.add(embedder, text_rows.answers_in(chunks, source.vocabulary))
     return record
 
 
-def _note_hints(
-    inputs: Iterator[inputs_lib.Input], decoder: token_decoder.TokenDecoder
-) -> Iterator[inputs_lib.Input]:
-  """Yield the inputs, and say at the first hints if they are not used."""
-  has_hints = False
-  for each in inputs:
-    if each.hints and not has_hints:
-      has_hints = True
-      workload_lib.note_unread_hints(decoder)
-    yield each
+def _check_batch(
+    setup: infer_setup.Setup, answers: answers_lib.Folder | None
+) -> None:
+  """Check that a batch is asked for nothing that its requests decide."""
+  greedy = sampling_lib.GREEDY
+  samplings = {setup.sampling, setup.draft_sampling or greedy}
+  problem = None
+  if samplings != {greedy} or setup.num_decodes > 1:
+    problem = (
+        'say how they are sampled. Leave out TEMPERATURE, TOPK, TOPP, MINP,'
+        ' TYPICALP, those of the drafter, and NUM_DECODES'
+    )
+  elif any(setup.columns.values()):
+    problem = (
+        'say what is written of them. Leave out SCORES, STATISTICS and TOKENS'
+    )
+  elif answers is not None and answers.append:
+    problem = 'are not added to a store. Leave out ANSWERS_APPEND'
+  if problem:
+    raise ValueError(f'The requests of a batch {problem}.')
+  ranges.check_settings(ranges.NATURAL, seed=setup.workload.seed)

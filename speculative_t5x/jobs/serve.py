@@ -3,17 +3,14 @@
 """The serve job: a target and a drafter behind HTTP, until a signal comes."""
 
 import collections
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import contextlib
 import functools
-import hashlib
 import logging
 import os
-import pathlib
 import sys
 from typing import Any, Literal
 
-from speculative_t5x import version
 from speculative_t5x.decoder import answers as answers_lib
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import service as service_lib
@@ -49,6 +46,7 @@ def serve(
     max_waiting: int = service_lib.MAX_WAITING,
     max_body_bytes: int = 1 << 20,
     grace_s: float = 30.0,
+    of_requests: Mapping[str, Any] | None = None,
 ) -> None:
   """Serve completions over HTTP until a signal comes.
 
@@ -57,6 +55,7 @@ def serve(
   Args:
     workload: Target, and the rule.
     drafter: Drafts for the target; None to decode plainly.
+    of_requests: Macros that each request decides, which must be None.
   Raises:
     ValueError: for what cannot be served as configured.
   """
@@ -64,6 +63,11 @@ def serve(
   from speculative_t5x.serving import app
   from speculative_t5x.serving import server as server_lib
 
+  unused = [x for x, y in (of_requests or {}).items() if y is not None]
+  if unused:
+    raise ValueError(
+        f'Each request says how it is sampled. Leave out {", ".join(unused)}.'
+    )
   if gamma == 'auto':
     workload, gamma = workload_lib.by_load(workload)
   arguments.check_counts(
@@ -88,7 +92,7 @@ def serve(
     if answers is not None and answers.append:
       most = answers.max_answers or answers_lib.MAX_ANSWERS
       answered = collections.deque(maxlen=most)
-    name = model_name or pathlib.PurePath(workload.checkpoint_path).name
+    name = workload.model_name(model_name)
     speculative = stack.enter_context(
         begin(
             decoder.tokens,
@@ -112,7 +116,7 @@ def serve(
             decoder,
             speculative,
             name,
-            _fingerprint(workload, decoder),
+            workload.fingerprint(decoder),
             key,
             max_body_bytes,
             alone,
@@ -173,9 +177,7 @@ def _load(
       num_decodes=1,
       batch_size=rows,
   )
-  return text_decoder.TextDecoder(
-      decoder.target, decoder.loaded_drafter, vocabulary, decoder.options
-  )
+  return workload_lib.text_decoder(decoder, vocabulary)
 
 
 def _api_key(file: str | None) -> str | None:
@@ -189,20 +191,3 @@ def _api_key(file: str | None) -> str | None:
         api_key_file=file,
     )
   return key
-
-
-def _fingerprint(
-    workload: workload_lib.Workload, decoder: text_decoder.TextDecoder
-) -> str:
-  """Return a word that is the same where a seed has the same samples."""
-  target = decoder.tokens.target
-  parts = (
-      version.VERSION,
-      workload.checkpoint_path,
-      target.config,
-      decoder.options,
-      workload.rule,
-      decoder.vocabulary.name,
-  )
-  digest = hashlib.sha256(repr(parts).encode()).hexdigest()
-  return f'fp_{digest[:12]}'

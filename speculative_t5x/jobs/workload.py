@@ -4,13 +4,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
+import hashlib
+import pathlib
 import sys
 from typing import TYPE_CHECKING, Any
 
 import jax
 
+from speculative_t5x import version
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import text_decoder as text_decoder_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import models
@@ -249,6 +253,23 @@ class Workload:
         inputs_length=self.task_feature_lengths['inputs'],
     )
 
+  def model_name(self, name: str | None) -> str:
+    """Return what clients call the model, by default that of its folder."""
+    return name or pathlib.PurePath(self.checkpoint_path).name
+
+  def fingerprint(self, decoder: text_decoder_lib.TextDecoder) -> str:
+    """Return a word that is the same where a seed has the same samples."""
+    parts = (
+        version.VERSION,
+        self.checkpoint_path,
+        decoder.tokens.target.config,
+        decoder.options,
+        self.rule,
+        decoder.vocabulary.name,
+    )
+    digest = hashlib.sha256(repr(parts).encode()).hexdigest()
+    return f'fp_{digest[:12]}'
+
   def new_record(
       self,
       job: str,
@@ -279,10 +300,8 @@ def by_load(workload: Workload) -> tuple[Workload, int]:
   Raises:
     ValueError: for another rule than the default, or a coupled one.
   """
-  rule = workload.rule
-  if rule == verification.TOKENWISE:
-    rule = coupled.Coupled()
-  if not isinstance(rule, contracts.CoupledRule):
+  workload = coupled_by_default(workload)
+  if not isinstance(rule := workload.rule, contracts.CoupledRule):
     raise ranges.ArgumentError(
         "gamma 'auto' chooses drafts by what else is decoded, and under the"
         f' rule {description.describe(rule)} samples depend on drafts. Take a'
@@ -291,7 +310,23 @@ def by_load(workload: Workload) -> tuple[Workload, int]:
     )
   policy = by_load_policy.ByLoad()
   gamma = min(by_load_policy.GAMMA, workload.length or by_load_policy.GAMMA)
-  return dataclasses.replace(workload, policy=policy, rule=rule), gamma
+  return dataclasses.replace(workload, policy=policy), gamma
+
+
+def coupled_by_default(workload: Workload) -> Workload:
+  """Return a workload with a coupled rule in the place of the default."""
+  if workload.rule != verification.TOKENWISE:
+    return workload
+  return dataclasses.replace(workload, rule=coupled.Coupled())
+
+
+def text_decoder(
+    decoder: token_decoder.TokenDecoder, vocabulary: vocabularies.Vocabulary
+) -> text_decoder_lib.TextDecoder:
+  """Return a decoder of texts for one of token ids."""
+  return text_decoder_lib.TextDecoder(
+      decoder.target, decoder.loaded_drafter, vocabulary, decoder.options
+  )
 
 
 def note_unread_hints(decoder: token_decoder.TokenDecoder) -> None:

@@ -30,7 +30,6 @@ from speculative_t5x.decoder import service as service_lib
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.serving import api_error
 from speculative_t5x.serving import completions
-from speculative_t5x.serving import fields
 from speculative_t5x.serving import openapi
 from speculative_t5x.serving import prometheus
 from speculative_t5x.serving import replies
@@ -85,17 +84,7 @@ class Server:
     self.metrics = prometheus.Metrics(list(self.services.values()))
     self._running: set[running_lib.Running] = set()
     self._created = int(time.time())
-    tokens = self.decoder.tokens
-    self.form = fields.Form(
-        fields.table(
-            fields.Limits(
-                tokens.options.max_tokens,
-                tokens.options.inputs_length,
-                tokens.target_model.vocab_size,
-                tokens.reads_hints,
-            )
-        )
-    )
+    self.form = completions.form_of(self.decoder)
 
   def asgi(self) -> 'Envelope':
     """Return the application."""
@@ -232,7 +221,10 @@ class Server:
   ) -> tuple[completions.Completion, list[request_lib.Request]]:
     """Return what a body asks for, tokenized, if it may wait."""
     completion = completions.read(
-        body, self.form, list(self.services), self.service.max_waiting
+        completions.parse(body),
+        self.form,
+        list(self.services),
+        self.service.max_waiting,
     )
     service = self.services[completion.model]
     if service is self.plain and any(completion.hints):

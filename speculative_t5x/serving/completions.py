@@ -111,20 +111,40 @@ def seed_and_id(seed: int, number: int) -> tuple[int, int]:
   return seed % 2**31, example_id - 2**32 * (example_id >= 2**31)
 
 
+def form_of(decoder: text_decoder.TextDecoder) -> fields.Form:
+  """Return what requests to a decoder may say."""
+  tokens = decoder.tokens
+  return fields.Form(
+      fields.table(
+          fields.Limits(
+              tokens.options.max_tokens,
+              tokens.options.inputs_length,
+              tokens.target_model.vocab_size,
+              tokens.reads_hints,
+          )
+      )
+  )
+
+
 def read(
-    body: bytes, form: fields.Form, models: Sequence[str], max_choices: int
+    body: Any,
+    form: fields.Form,
+    models: Sequence[str],
+    max_choices: int,
+    seed: int | None = None,
 ) -> Completion:
   """Read the body of a request.
 
   Args:
-    body: JSON in UTF-8.
+    body: A value of JSON; see `parse`.
     form: What it may say.
     models: Names of the models.
     max_choices: Most choices of a request.
+    seed: Of a request without one; None to draw one.
   Raises:
     ApiError: for a body that is not as the form says.
   """
-  values = form.read(parse(body))
+  values = form.read(body)
   if values['model'] not in models:
     raise no_model(values['model'], models)
   prompts = _prompts(values['prompt'])
@@ -137,7 +157,8 @@ def read(
     )
   stops = values['stop'] or []
   options = values['stream_options'] or {}
-  seed = values['seed']
+  if values['seed'] is not None:
+    seed = values['seed']
   return Completion(
       values['model'],
       prompts,

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 import difflib
 import time
-from typing import Any
+from typing import Any, Protocol
 import uuid
 
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.serving import completions
@@ -16,6 +17,18 @@ from speculative_t5x.serving import running as running_lib
 from speculative_t5x.speculation import outcome
 
 _MIN_LOG_PROB = -9999.0  # JSON has no -Infinity
+
+
+class Ended(Protocol):
+  """A completion that has ended, in a server or in a batch.
+
+  Attributes:
+    requests: Of its prompts.
+    choices: Its outputs, prompt by prompt.
+  """
+
+  requests: Sequence[request_lib.Request]
+  choices: Sequence[running_lib.Choice]
 
 
 @dataclasses.dataclass
@@ -65,20 +78,20 @@ class Reply:
       found['trace'] = list(self._trace(part))
     return found
 
-  def totals(self, running: running_lib.Running) -> dict[str, Any]:
-    """Return usage and metrics of a completion that has ended."""
-    num_inputs = sum(len(x.request.inputs) for x in running.handles)
-    num_outputs = sum(choice.num_tokens for choice in running.choices)
+  def totals(self, ended: Ended) -> dict[str, Any]:
+    """Return usage and metrics of the completion."""
+    num_inputs = sum(len(request.inputs) for request in ended.requests)
+    num_outputs = sum(choice.num_tokens for choice in ended.choices)
     usage = {
         'prompt_tokens': num_inputs,
         'completion_tokens': num_outputs,
         'total_tokens': num_inputs + num_outputs,
     }
     if any(hints is not None for hints in self.completion.hints):
-      usage['completion_tokens_details'] = self._of_predictions(running)
+      usage['completion_tokens_details'] = self._of_predictions(ended)
     counts = None
-    if len(running.choices) == 1:
-      decode = running.choices[0].decode
+    if len(ended.choices) == 1:
+      decode = ended.choices[0].decode
       counts = decode and speculation(decode.statistics)
     return {'usage': usage, 'metrics': {'speculative_decoding': counts}}
 
@@ -116,12 +129,12 @@ class Reply:
       kind = 'accepted' if origin == outcome.ACCEPTED else 'drawn'
       yield {'text': text, 'kind': kind}
 
-  def _of_predictions(self, running: running_lib.Running) -> dict[str, int]:
+  def _of_predictions(self, ended: Ended) -> dict[str, int]:
     """Count tokens of predictions that are in the outputs, and the others."""
     num_in_outputs = num_tokens = 0
     num_choices = self.completion.num_choices
-    for index, choice in enumerate(running.choices):
-      hints = running.handles[index // num_choices].request.hints
+    for index, choice in enumerate(ended.choices):
+      hints = ended.requests[index // num_choices].hints
       output = choice.committed.tokens[: choice.num_tokens]
       for hint in hints or ():
         num_in_outputs += num_common(hint, output)

@@ -87,6 +87,25 @@ class Choice:
     return Part(self._index, pieces, committed, self.finish_reason)
 
 
+def choices_of(
+    completion: completions.Completion, to_text: Callable[[list[int]], str]
+) -> list[Choice]:
+  """Return the outputs of a completion, before the first token."""
+  by_token = completion.has_log_probs or completion.has_trace
+  return [
+      Choice(
+          index, transcripts.Transcript(to_text, completion.stops, by_token)
+      )
+      for index in range(len(completion.prompts) * completion.num_choices)
+  ]
+
+
+def not_decoded(prompt: int, error: Exception) -> api_error.ApiError:
+  """Return the error of a prompt, as for logits that are not finite."""
+  message = f'Prompt {prompt} could not be decoded: {error}'
+  return api_error.ApiError(500, message, code='not_decoded')
+
+
 @contextlib.contextmanager
 def refusals() -> Iterator[None]:
   """Raise ApiError where the service refuses a request."""
@@ -104,7 +123,8 @@ class Running:
   """A completion that was submitted.
 
   Attributes:
-    handles: Of its prompts.
+    requests: Of its prompts.
+    handles: Likewise.
     choices: Its outputs.
     error: Why it failed, if it did.
     gaps: Seconds between tokens of a choice that came at once and the next.
@@ -135,14 +155,8 @@ class Running:
     self.error: api_error.ApiError | None = None
     self.gaps: list[float] = []
     self._came: dict[int, float] = {}  # last tokens of each choice
-    by_token = completion.has_log_probs or completion.has_trace
-    self.choices = [
-        Choice(
-            index,
-            transcripts.Transcript(to_text, completion.stops, by_token),
-        )
-        for index in range(len(requests) * self._per_prompt)
-    ]
+    self.requests = requests
+    self.choices = choices_of(completion, to_text)
     calls = [
         functools.partial(self._keep, number) for number in range(len(requests))
     ]
@@ -220,8 +234,7 @@ class Running:
         choices[decode.number].committed = decode
     # Logits that are not finite, or a device that failed twice.
     except (ValueError, service_lib.DecodeError) as error:
-      message = f'Prompt {number} could not be decoded: {error}'
-      self.error = api_error.ApiError(500, message, code='not_decoded')
+      self.error = not_decoded(number, error)
     except service_lib.ClosedError as error:
       self.error = api_error.unavailable(str(error))
     except Exception as error:

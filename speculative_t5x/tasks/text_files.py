@@ -18,7 +18,7 @@ from speculative_t5x.speculation import ranges
 
 STANDARD_INPUT = '-'
 HINTS = 'hints'  # the field of hints that objects may lack
-FORMATS = TEXT, JSONL = 'text', 'jsonl'
+FORMATS = TEXT, JSONL, BATCH = 'text', 'jsonl', 'batch'
 # Ends of the names of files of JSON lines, in small letters.
 _JSON_NAMES = ('.jsonl', '.ndjson', '.json')
 _NOT_UTF8 = (
@@ -49,11 +49,13 @@ def check(
 ) -> None:
   """Check the names of files and of their format, and their first lines.
 
-  The standard input is not read. Arguments and errors are those of `read`.
+  The standard input is not read, nor lines of a batch, each of which has errors
+  of its own. Arguments and errors are those of `read`.
   """
   files = [user_paths.expand(x) for x in paths if x != STANDARD_INPUT]
   missing = [path for path in files if not path.is_file()]
-  texts = [path for path in paths if not _is_json(path, file_format)]
+  is_batch = file_format == BATCH
+  texts = [x for x in paths if not is_batch and not _is_json(x, file_format)]
   problem = None
   if not paths:
     problem = 'No input file was given. Give one, or several'
@@ -75,7 +77,7 @@ def check(
         f'{problem}.', hints_field=hints_field, input_format=file_format
     )
   for path in paths:
-    if path != STANDARD_INPUT:
+    if path != STANDARD_INPUT and not is_batch:
       lines = read(
           [path],
           field=field,
@@ -105,34 +107,41 @@ def read(
     field: The field of the texts in the objects of JSONL files.
     hints_field: The field of their hints: a text, a list of texts, or null. An
       object may lack 'hints' and no other field. None to read no hints.
-    file_format: 'text' or 'jsonl'; None for JSONL where the name of a file
+    file_format: `TEXT` or `JSONL`; None for JSONL where the name of a file
       ends in .jsonl, .ndjson or .json, and text elsewhere, which may then not
       begin with JSON.
     taken: Names that other fields of the objects may not have.
   """
   for path in paths:
     is_begun = False
+    for number, data in enumerate(read_bytes([path]), start=1):
+      place = f'{_name_of(path)}, line {number}'
+      try:
+        text = data.decode()
+        line = Line(place, text)
+        if text.strip():
+          if _is_json(path, file_format):
+            line = _parse(_value(text), field, hints_field, taken, place)
+          elif file_format is None and not is_begun:
+            _check_no_json(text)
+          is_begun = True
+      except ValueError as error:
+        is_text = not isinstance(error, UnicodeDecodeError)
+        raise ranges.ArgumentError(
+            f'{place}: {error if is_text else _NOT_UTF8}',
+            **getattr(error, 'arguments', {}),
+        ) from error
+      yield line
+
+
+def read_bytes(paths: Sequence[str]) -> Iterator[bytes]:
+  """Yield the lines of files, without what ends them; see `read`."""
+  for path in paths:
     with _open(path) as file:
-      for number, data in enumerate(file, start=1):
-        place = f'{_name_of(path)}, line {number}'
-        if number == 1:
+      for number, data in enumerate(file):
+        if number == 0:
           data = data.removeprefix(codecs.BOM_UTF8)
-        try:
-          text = data.removesuffix(b'\n').removesuffix(b'\r').decode()
-          line = Line(place, text)
-          if text.strip():
-            if _is_json(path, file_format):
-              line = _parse(_value(text), field, hints_field, taken, place)
-            elif file_format is None and not is_begun:
-              _check_no_json(text)
-            is_begun = True
-        except ValueError as error:
-          is_text = not isinstance(error, UnicodeDecodeError)
-          raise ranges.ArgumentError(
-              f'{place}: {error if is_text else _NOT_UTF8}',
-              **getattr(error, 'arguments', {}),
-          ) from error
-        yield line
+        yield data.removesuffix(b'\n').removesuffix(b'\r')
 
 
 def read_rows(
@@ -224,6 +233,8 @@ def _parse(
         f' {errors.listing(list(map(errors.shown, found))) or "none"}. Set'
         ' input_field to the one to decode'
     )
+    if {'custom_id', 'body'} <= found.keys():
+      problem += f", or input_format to {BATCH!r} for a batch of OpenAI's"
   elif hints_field not in (None, HINTS, *found):
     problem = f'it has no field {hints_field!r}. Set hints_field to another'
   elif not all(isinstance(hint, str) for hint in hints):
@@ -238,7 +249,10 @@ def _parse(
     )
   if problem:
     raise ranges.ArgumentError(
-        f'{problem}.', input_field=field, hints_field=hints_field
+        f'{problem}.',
+        input_field=field,
+        input_format=None,
+        hints_field=hints_field,
     )
   # JSON can spell lone surrogates and numbers that are not finite, and the
   # fields are written again.

@@ -8,6 +8,7 @@ import json
 import tracemalloc
 import types
 
+from etils import epath
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer
 from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import vocabularies
@@ -43,6 +45,7 @@ pytestmark = pytest.mark.long
 
 _LOOKUP = {'drafter': lookup_drafting.Lookup(), 'tokens': True}
 _TEXTS = [source for source, _ in bulletins.read_pairs('validation')[:7]]
+_SHORT = [' '.join(text.split()[:6]) for text in _TEXTS]  # none is truncated
 
 
 @pytest.fixture(scope='module')
@@ -324,6 +327,101 @@ def _fail_at(monkeypatch, number, error):
   return firsts
 
 
+class TestBatch:
+  """A batch of OpenAI's; `tests/serving/batch_lines_test.py` has its lines."""
+
+  @pytest.fixture
+  def decode(self, paths, decoders, run, tmp_path):
+    """Return a function that runs the job, and returns its files' lines."""
+
+    def decode(bodies, name='out', **changes):
+      lines = [
+          {'custom_id': f'line {i}', 'method': 'POST',
+           'url': '/v1/completions', 'body': {'model': 'target', **body}}
+          for i, body in enumerate(bodies)
+      ]  # fmt: skip
+      path = tmp_path / 'in.jsonl'
+      path.write_text(''.join(f'{json.dumps(line)}\n' for line in lines))
+      arguments = {'inputs': str(path), 'input_format': 'batch', **changes}
+      folder = tmp_path / name
+      infer.infer(**_arguments(paths, output_dir=str(folder), **arguments))
+      assert not (folder / 'predictions.jsonl').exists()
+      return [
+          (folder / name).read_text().splitlines()
+          for name in ('output.jsonl', 'errors.jsonl')
+      ]
+
+    return decode
+
+  def test_texts_are_those_of_lines_of_text(self, run, decode, tmp_path):
+    bodies = [
+        {'prompt': x, 'max_tokens': 16, 'temperature': 0} for x in _SHORT
+    ]
+    answers, errors = decode([*bodies, {'prompt': 'a', 'max_tokens': 17}])
+    rows = run(_SHORT, output_dir=tmp_path / 'texts')
+    answers = list(map(json.loads, answers))
+    texts = [x['response']['body']['choices'][0]['text'] for x in answers]
+    assert texts == [row['prediction'] for row in rows]
+    assert [x['custom_id'] for x in answers] == [f'line {i}' for i in range(7)]
+    (error,) = map(json.loads, errors)
+    assert error['response']['status_code'] == 400
+    assert error['response']['body']['error']['param'] == 'max_tokens'
+    record = _record(tmp_path / 'out')
+    assert record['num_examples'] == 8 and record['temperature'] is None
+    metrics = [x['response']['body']['metrics'] for x in answers]
+    accepted = [
+        x['speculative_decoding']['num_accepted_draft_tokens'] for x in metrics
+    ]
+    assert record['speculative']['accepted'] == sum(accepted)
+
+  def test_resumes(self, decode, monkeypatch, capsys):
+    bodies = [
+        {'prompt': x, 'temperature': i % 2, **({'n': 0} if i == 3 else {})}
+        for i, x in enumerate(_SHORT)
+    ]
+    expected = decode(bodies, 'whole')
+    assert list(map(len, expected)) == [6, 1]
+    firsts = _fail_at(monkeypatch, 2, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+      decode(bodies)
+    for _ in range(2):
+      assert decode(bodies) == expected
+      assert firsts == [0, 1, 2, 2, 3]
+    said = capsys.readouterr().out
+    assert said.count('1 of 7 requests have errors.') == 3
+    decode(bodies[:6])
+    assert firsts == [0, 1, 2, 2, 3]
+
+  def test_errors_alone(self, decode):
+    answers, errors = decode([{'prompt': ''}, {'model': 'other'}])
+    assert not answers
+    statuses = [json.loads(x)['response']['status_code'] for x in errors]
+    assert statuses == [400, 400]
+
+  @pytest.mark.parametrize(
+      ('changes', 'name'),
+      [
+          ({'temperature': 1.0}, 'TEMPERATURE'),
+          ({'num_decodes': 2}, 'NUM_DECODES'),
+          ({'scores': True}, 'SCORES'),
+          ({'answers': answers.Folder('x', append=True)}, 'ANSWERS_APPEND'),
+          ({'seed': -1}, 'seed'),
+          ({'cluster': object()}, 'CLUSTER'),
+      ],
+  )
+  def test_settings_that_requests_have(self, decode, changes, name):
+    with pytest.raises(ValueError, match=name):
+      decode([{'prompt': 'a'}], **changes)
+
+  def test_without_a_batch(self, run, tmp_path):
+    (tmp_path / 'in.jsonl').write_text('\n')
+    with pytest.raises(ValueError, match='no request'):
+      run(None, inputs=str(tmp_path / 'in.jsonl'), input_format='batch')
+    (tmp_path / 'in.jsonl').write_text('{"custom_id": "a", "body": {}}\n')
+    with pytest.raises(ValueError, match="input_format to 'batch'"):
+      run(None, inputs=str(tmp_path / 'in.jsonl'))
+
+
 class TestResume:
 
   def test_finished_chunks_are_not_decoded_again(
@@ -392,7 +490,7 @@ def test_memory_folder(run, paths, tmp_path, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
           job(**arguments)
       job(**arguments)
-      folder = infer.output_folder.epath.Path(arguments['output_dir'])
+      folder = epath.Path(arguments['output_dir'])
       assert len(workloads.read(folder / 'predictions.jsonl')) == 4
       assert (folder / 'results.jsonl').exists()
 
@@ -434,14 +532,16 @@ class _RepeatingEngine:
   def __init__(self, *args, **options):
     self.counters = engine_lib.Counters()
 
-  def stream(self, requests):
+  def stream_work(self, requests):
+    yield from requests
+
+  def result(self, request):
     none = np.zeros((0,), np.float32)
-    for request in requests:
-      tokens = list(request.inputs)
-      decode = results.Decode(tokens, none, none, none, 0, True, 0.0, 1, None)
-      yield results.Result(
-          [''], [tokens[:-1]], np.zeros(1), {}, decodes=[decode]
-      )
+    tokens = list(request.inputs)
+    decode = results.Decode(tokens, none, none, none, 0, True, 0.0, 1, None)
+    return results.Result(
+        [''], [tokens[:-1]], np.zeros(1), {}, decodes=[decode]
+    )
 
 
 def _peak_bytes(function):
@@ -606,6 +706,6 @@ class TestEarlierAnswers:
     rows = [('a', ['worst', 'best']), ('b', 'only'), ('▁', 'of no text')]
     lines = [json.dumps({'input': x, 'prediction': y}) for x, y in rows]
     vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
-    assert list(infer._answers_in(lines, vocabulary)) == [
+    assert list(text_rows.answers_in(lines, vocabulary)) == [
         ('a', 'best'), ('b', 'only')
     ]  # fmt: skip

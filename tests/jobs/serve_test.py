@@ -40,6 +40,13 @@ def test_values_out_of_range(capsys, flag):
   assert error.count('\n') == 1
 
 
+@pytest.mark.parametrize('flag', ['TEMPERATURE=0.0', 'SEED=3', 'DRAFT_TOPK=1'])
+def test_settings_that_requests_have(capsys, flag):
+  status, error = run(capsys, f'--gin.{flag}')
+  assert status == 1 and flag.partition('=')[0] in error
+  assert error.count('\n') == 1
+
+
 def test_an_api_key(tmp_path, monkeypatch):
   """Of the file that is named, else of the environment."""
   monkeypatch.delenv('SPECULATIVE_T5X_API_KEY', raising=False)

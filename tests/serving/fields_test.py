@@ -58,7 +58,7 @@ VALUES = {
 
 
 def read(values):
-  return completions.read(json.dumps(values).encode(), FORM, 'echo', 10**6)
+  return completions.read(values, FORM, 'echo', 10**6)
 
 
 def test_every_field_has_values():
@@ -108,7 +108,7 @@ def test_what_is_missing(missing):
 )  # fmt: skip
 def test_bodies_that_are_no_request(body):
   with pytest.raises(api_error.ApiError) as caught:
-    completions.read(body, FORM, 'echo', 5)
+    completions.read(completions.parse(body), FORM, 'echo', 5)
   assert caught.value.status == 400
   json.dumps(caught.value.body, ensure_ascii=False).encode()
 
@@ -158,7 +158,7 @@ def test_seeds_of_prompts(seed, number, expected):
 def test_more_choices_than_the_queue_holds():
   body = json.dumps(SOUND | {'prompt': ['a'] * 3, 'n': 2}).encode()
   with pytest.raises(api_error.ApiError, match='more than 5 choices'):
-    completions.read(body, FORM, 'echo', 5)
+    completions.read(completions.parse(body), FORM, 'echo', 5)
 
 
 def test_the_page_has_the_table():

@@ -21,6 +21,7 @@ import openai
 import pytest
 
 import speculative_t5x as st
+from speculative_t5x.jobs.command_line import main
 from speculative_t5x.tasks import bulletins
 from tests.serving import browser
 
@@ -174,6 +175,42 @@ def test_several_prompts_and_choices(client):
   assert answer.usage.completion_tokens == sum(
       len(decode.tokens) for result in results for decode in result.decodes
   )
+
+
+def test_a_batch_has_the_same_answers(client, tmp_path):
+  bodies = [
+      dict(prompt=TEXTS[0], temperature=0),
+      dict(prompt=TEXTS[:2], n=2, seed=9),
+      dict(prompt=TEXTS[2], stop=' ', seed=2**40),
+  ]
+  bodies = [{'model': 'bulletins', 'max_tokens': 40, **x} for x in bodies]
+  (tmp_path / 'in.jsonl').write_text(
+      ''.join(
+          json.dumps({
+              'custom_id': f'{number}',
+              'method': 'POST',
+              'url': '/v1/completions',
+              'body': body,
+          }) + '\n'
+          for number, body in enumerate(bodies)
+      )
+  )  # fmt: skip
+  assert not main.main([
+      'infer',
+      f'--gin_file={_CHECKOUT}/configs/runs/infer_bulletins.gin',
+      f'--gin.INPUTS={tmp_path}/in.jsonl',
+      '--gin.INPUT_FORMAT=batch',
+      '--gin.MODEL_NAME=bulletins',
+      '--gin.BATCH_SIZE=4',
+      f'--output_dir={tmp_path}/out',
+  ])
+  lines = (tmp_path / 'out/output.jsonl').read_text().splitlines()
+  for line, body in zip(lines, bodies, strict=True):
+    found = json.loads(line)['response']['body']
+    raw = client.completions.with_raw_response.create(**body)
+    expected = json.loads(raw.content)
+    for name in ('choices', 'usage', 'model', 'system_fingerprint'):
+      assert found[name] == expected[name]
 
 
 def test_metrics_of_speculation(client):

@@ -114,6 +114,13 @@ def decode(request: request_lib.Request, number: int) -> results.Decode:
   )
 
 
+def _end(work: engine_lib.Work, number: int) -> None:
+  """End a decode of a request."""
+  work.decodes[number] = decode(work.request, number)
+  if LOST in Vocabulary().decode(work.decodes[number].tokens):
+    work.error = ValueError('Row 0 has log-probability nan.')
+
+
 class Rows:
   """Rows that write some tokens at each return."""
 
@@ -148,9 +155,7 @@ class Rows:
       if place[2] < len(whole.tokens):
         continue
       self._places.remove(place)
-      work.decodes[number] = whole
-      if LOST in Vocabulary().decode(whole.tokens):
-        work.error = ValueError('Row 0 has log-probability nan.')
+      _end(work, number)
       if work.has_ended:
         yield work
 
@@ -176,12 +181,22 @@ class Engine:
     self.steps = threading.Semaphore(0 if is_held else 10**9)
     self.errors: list[Exception] = []
     self.num_steps = 0
+    # Of an engine that decodes a stream.
+    self.counters = engine_lib.Counters()
+    self.is_warm, self.compile_s = True, None
 
   def new_rows(self) -> Rows:
     return Rows(self)
 
   def work(self, request, number) -> engine_lib.Work:
     return engine_lib.Work(request_lib.Tokenized(request))
+
+  def stream_work(self, requests) -> Iterator[engine_lib.Work]:
+    for number, request in enumerate(requests):
+      work = self.work(request, number)
+      for decode_number in range(request.num_decodes):
+        _end(work, decode_number)
+      yield work
 
   def result(self, work: engine_lib.Work) -> results.Result:
     if work.error is not None:

@@ -52,6 +52,10 @@ def configure(command: commands.CommandLine) -> Callable[[], None]:
     with _gin_errors_in(f'--gin.{name}={value}'):
       gin.parse_config(f'{name} = {value}')
   _check_values(command.job)
+  if _settings().get('MIXTURE_OR_TASK_NAME', 'None') != 'None':
+    # The job would load TensorFlow, where it is not kept quiet and settled.
+    with quiet_tensorflow():
+      importlib.import_module('speculative_t5x.tasks.examples')
   _register_check()
   gin.finalize()
   return functools.partial(_run, command.job, gin.get_configurable(job))

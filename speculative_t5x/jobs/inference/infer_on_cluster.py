@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Has a cluster decode the inputs of an infer job."""
 
-from collections.abc import Sequence
 import dataclasses
 
 from speculative_t5x.jobs.cluster import infer_chunks
@@ -15,16 +14,18 @@ from speculative_t5x.tasks import text_files
 
 
 def check(
-    paths: Sequence[str] | None, output_dir: str | None, has_answers: bool
+    setup: infer_setup.Setup, output_dir: str | None, has_answers: bool
 ) -> None:
   """Check that other processes can do the job."""
   problem = None
   if output_dir is None:
     problem = 'writes files, and there is no folder. Set INFER_OUTPUT_DIR'
-  elif text_files.STANDARD_INPUT in (paths or ()):
+  elif text_files.STANDARD_INPUT in (setup.paths or ()):
     problem = 'reads files on its nodes. Write the standard input to a file'
   elif has_answers:
     problem = 'does not look for earlier answers. Leave out ANSWERS'
+  elif setup.is_batch:  # whether a name is there already, all lines decide
+    problem = "does not read OpenAI's batches. Leave out CLUSTER"
   if problem:
     raise ValueError(f'A cluster (CLUSTER) {problem}.')
 

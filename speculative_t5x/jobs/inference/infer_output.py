@@ -7,31 +7,19 @@ import dataclasses
 import functools
 import itertools
 import sys
-from typing import Any, Protocol
+from typing import Any
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
 from speculative_t5x.jobs.cluster import infer_chunks
 from speculative_t5x.jobs.inference import inference
+from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
-from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import readings
-
-
-class Decodes(infer_chunks.Inference, Protocol):
-  """What decodes inputs, here or elsewhere.
-
-  Attributes:
-    part_size: Inputs of a chunk.
-    shown: Shows how many inputs are done.
-  """
-
-  part_size: int
-  shown: progress.Progress
 
 
 def print_all(
@@ -47,16 +35,18 @@ def print_all(
     part = itertools.chain([first], itertools.islice(inputs, job.part_size - 1))
     values.append(job.decode(part, num_done, tell).values)
     num_done += values[-1]['num_examples']
-  for line in _notes(dataclasses.replace(settings, **_counted(values))):
+  record = dataclasses.replace(settings, **_counted(values))
+  for line in _notes(record, values):
     print(line, file=sys.stderr)
 
 
 def write_all(
-    job: Decodes,
+    job: inference.Inference | infer_chunks.Driver,
     inputs: Iterator[Any],
     settings: run_record.RunRecord,
     output_dir: str,
     chunks: chunks_lib.Chunks,
+    files: inference.Files = text_rows.TextRows.files,
 ) -> run_record.RunRecord:
   """Decode the inputs into an output folder, and return the record."""
   folder = output_folder.OutputFolder(output_dir, 'infer')
@@ -70,11 +60,14 @@ def write_all(
     num_done += len(part)
     job.shown.show(num_done)
   record = dataclasses.replace(settings, **origins[0], **_counted(values))
-  folder.add(record, chunks)
+  folder.add(record)
+  for name, is_there in files.items():
+    folder.add_rows(name, filter(is_there, chunks))
   results = folder.finish()
-  for line in _notes(record):
+  for line in _notes(record, values):
     print(line)
-  print(f'Predictions: {results.parent / "predictions.jsonl"}')
+  for name in files:
+    print(f'{name.partition(".")[0].capitalize()}: {results.parent / name}')
   return record
 
 
@@ -90,13 +83,20 @@ def chunks_in(
   return chunks
 
 
-def _notes(record: run_record.RunRecord) -> list[str]:
+def _notes(
+    record: run_record.RunRecord, chunks: Sequence[Mapping[str, Any]]
+) -> list[str]:
   """Return lines on inputs, and on how fast rows and tokens were decoded.
 
   The rate is that of all chunks, whichever process decoded them, without
   compiling.
   """
+  notes = readings.input_notes([record])
+  if num_errors := _num_errors(chunks):
+    notes.append(f'{num_errors} of {record.num_examples} requests have errors.')
   run = record.speculative or record.baseline
+  if run is None:
+    return notes
   rows, seconds = record.num_examples, run.walltime_s
   line = (
       f'{rows} rows, {run.tokens} tokens in {seconds:.3g} s:'
@@ -106,12 +106,17 @@ def _notes(record: run_record.RunRecord) -> list[str]:
     line += f', {per_call:.2f} tokens per target call'
   if (accepted := record.draft_acceptance_rate) is not None:
     line += f', {accepted:.0%} of draft tokens accepted'
-  return [*readings.input_notes([record]), f'{line}.']
+  return [*notes, f'{line}.']
 
 
 def _counted(chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
   """Return what the values of chunks amount to, as values of the record."""
+  # A batch has no other counts than that of its lines.
+  names = [x for x in infer_chunks.COUNTED if any(x in each for each in chunks)]
+  sums = {name: sum(each[name] for each in chunks) for name in names}
   runs = [each['run'] for each in chunks if 'run' in each]
+  if not runs and _num_errors(chunks):
+    return sums
   if not runs:
     raise ValueError('No input could be decoded.')
   run = interleaved.join(runs)
@@ -120,10 +125,14 @@ def _counted(chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
   described = walltimes.run_of(run)
   seconds = {'baseline': None, 'speculative': None, name: run.compile_s}
   return {
-      **{x: sum(each[x] for each in chunks) for x in infer_chunks.COUNTED},
+      **sums,
       'padded_share': counts.padded_share(run.counts),
       'warmup': interleaved.WARMUP,
       'compile_s': run_record.BothRuns(**seconds),
       name: described,
       **(counts.acceptance_rates(vars(described)) if is_speculative else {}),
   }
+
+
+def _num_errors(chunks: Sequence[Mapping[str, Any]]) -> int:
+  return sum(each.get(inference.NUM_ERRORS, 0) for each in chunks)

@@ -13,6 +13,7 @@ from speculative_t5x.decoder import answers as answers_lib
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.jobs.inference import batch_rows
 from speculative_t5x.jobs.inference import inference as inference_lib
 from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.loading import drafters
@@ -21,6 +22,7 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
+from speculative_t5x.serving import batch_lines
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import inputs as inputs_lib
@@ -42,9 +44,9 @@ class Source:
   vocabulary: vocabularies.Vocabulary
   target: models.ModelSource
   read: Callable[[], Iterator[Any]]
-  inputs_of: Callable[[Iterator[Any], int], Iterator[inputs_lib.Input]]
+  inputs_of: Callable[[Iterator[Any], int], Iterator[Any]]
 
-  def inputs(self) -> Iterator[inputs_lib.Input]:
+  def inputs(self) -> Iterator[Any]:
     """Yield all inputs."""
     return self.inputs_of(self.read(), 0)
 
@@ -73,8 +75,14 @@ class Setup:
   batch_size: int | None
   columns: Mapping[str, bool]
   chunk_batches: int
+  model_name: str | None
   # Names that fields of the inputs may not have.
   taken: Sequence[str] = predictions_lib.TAKEN
+
+  @property
+  def is_batch(self) -> bool:
+    """Whether the inputs are a batch of OpenAI's."""
+    return self.paths is not None and self.input_format == text_files.BATCH
 
   def padded(self) -> 'Setup':
     """Return the setup with a batch size that suits the mesh."""
@@ -97,6 +105,10 @@ class Setup:
       name = workload.mixture_or_task_name
       read = functools.partial(examples.stream, name, workload.split, lengths)
       return Source(vocabulary, target, read, lambda found, first: found)
+    if self.is_batch:
+      read = functools.partial(text_files.read_bytes, self.paths)
+      inputs_of = lambda lines, first: batch_lines.parse(lines)
+      return Source(vocabulary, target, read, inputs_of)
     read = functools.partial(
         text_files.read,
         self.paths,
@@ -110,7 +122,7 @@ class Setup:
     )
     return Source(vocabulary, target, read, inputs_of)
 
-  def inputs(self, source: Source) -> Iterator[inputs_lib.Input]:
+  def inputs(self, source: Source) -> Iterator[Any]:
     """Yield the inputs that the job decodes."""
     return itertools.islice(source.inputs(), self.num_examples)
 
@@ -154,16 +166,40 @@ class Setup:
         hints_length=self.workload.task_feature_lengths.get('hints'),
         answers=finder,
     )
-    rows = text_rows.TextRows(
+    return inference_lib.Inference(
+        is_plain,
+        engine,
+        self._rows(source, decoder, engine, finder and finder.identity),
+        batch_size * self.chunk_batches,
+        shown,
+    )
+
+  def _rows(
+      self,
+      source: Source,
+      decoder: token_decoder.TokenDecoder,
+      engine: engine_lib.Engine,
+      answers: list[Any] | None,
+  ) -> inference_lib.Rows:
+    """Return what is decoded of each input, and what is written of it."""
+    workload = self.workload
+    if self.is_batch:
+      texts = workload_lib.text_decoder(decoder, source.vocabulary)
+      batch = batch_lines.Batch(
+          texts,
+          workload.model_name(self.model_name),
+          workload.fingerprint(texts),
+          workload.seed,
+      )
+      return batch_rows.BatchRows(batch, answers)
+    return text_rows.TextRows(
         decoder,
         engine,
         source.vocabulary,
-        self.workload.settings(self.sampling, self.draft_sampling),
+        workload.settings(self.sampling, self.draft_sampling),
         {name for name, is_wanted in self.columns.items() if is_wanted},
-        finder.identity if finder else None,
+        answers,
     )
-    part_size = batch_size * self.chunk_batches
-    return inference_lib.Inference(is_plain, engine, rows, part_size, shown)
 
   def settings(self) -> tuple[run_record.RunRecord, dict[str, Any]]:
     """Return the record before anything is decoded, and options of chunks.
@@ -191,6 +227,7 @@ class Setup:
         'chunk_batches': self.chunk_batches,
         'network_configs': provenance.network_configs(decoder),
         **self.columns,
+        **({'model_name': self.model_name} if self.is_batch else {}),
     }
 
   def record(
@@ -216,5 +253,13 @@ class Setup:
         unused.append('verification')
       record = dataclasses.replace(
           record, lossless=True, **dict.fromkeys(unused)
+      )
+    if self.is_batch:  # requests say how they are sampled
+      record = dataclasses.replace(
+          record,
+          drafter=record.drafter
+          and dataclasses.replace(record.drafter, temperature=None),
+          num_decodes=None,
+          **dict.fromkeys(run_record.SAMPLING_KEYS.values()),
       )
     return record

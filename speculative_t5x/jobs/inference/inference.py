@@ -5,6 +5,7 @@
 import collections
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
+import itertools
 import time
 from typing import Any, Protocol, TypeVar
 
@@ -17,11 +18,26 @@ from speculative_t5x.loading.files import json_files
 from speculative_t5x.research import progress
 from speculative_t5x.research.measurement import interleaved
 
+# Of the values of a chunk: how many of its rows are errors.
+NUM_ERRORS = 'num_errors'
+# An input, and for each of its requests the result, or why there is none.
+Answered = tuple[Any, Sequence[results.Result | ValueError]]
+# Names of the files of rows, and which rows each has; None for all.
+Files = Mapping[str, Callable[[str], bool] | None]
 _Item = TypeVar('_Item')
 
 
 class Rows(Protocol):
-  """What the inputs of a job become: requests to decode, and then rows."""
+  """What the inputs of a job become: requests to decode, and then rows.
+
+  Attributes:
+    files: Where the rows are written.
+  """
+
+  files: Files
+
+  def read(self, inputs: Iterator[Any]) -> Iterator[Any]:
+    """Yield inputs, read as far as it takes the model, in their order."""
 
   def identity(self, part: Sequence[Any]) -> list[Any]:
     """Return what the rows of inputs depend on, as JSON."""
@@ -32,12 +48,9 @@ class Rows(Protocol):
   def row(
       self, item: Any, found: Sequence[results.Result | ValueError]
   ) -> dict[str, Any]:
-    """Return the row of an input, of the results of its requests.
+    """Return the row of an input; see `Answered`. It may raise an error."""
 
-    A request that could not be decoded has an error, which may be raised.
-    """
-
-  def counted(self, items: Sequence[Any]) -> Mapping[str, int]:
+  def counted(self, answered: Sequence[Answered]) -> Mapping[str, int]:
     """Return the counts of inputs that are summed over chunks."""
 
 
@@ -78,19 +91,20 @@ class Inference:
       self.engine.warm_up()
     before = dataclasses.replace(self.engine.counters)
     start = time.perf_counter()
-    items, rows, decoded = [], [], []
+    answered, rows = [], []
     for item, works in _grouped(
         self.engine.stream_work, self.rows.requests, part
     ):
       found = list(map(self._result, works))
       row = json_files.dumps(self.rows.row(item, found))
-      items.append(item)
+      answered.append((item, found))
       rows.append(row)
-      decoded += (x for x in found if isinstance(x, results.Result))
       tell(row)
       seconds = time.perf_counter() - start
-      self.shown.show(num_before + len(items), self._note(before, seconds))
-    values = dict(self.rows.counted(items))
+      self.shown.show(num_before + len(rows), self._note(before, seconds))
+    values = dict(self.rows.counted(answered))
+    found = itertools.chain.from_iterable(found for _, found in answered)
+    decoded = [each for each in found if isinstance(each, results.Result)]
     if decoded:
       run = interleaved.Run(
           counts.of_run(

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Texts as requests, and their rows of `predictions.jsonl`."""
+"""Texts as requests, and the rows of their predictions."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 import dataclasses
@@ -13,7 +13,10 @@ from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.cluster import infer_chunks
+from speculative_t5x.jobs.inference import inference
+from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib
@@ -21,7 +24,7 @@ from speculative_t5x.tasks import predictions as predictions_lib
 
 @dataclasses.dataclass(frozen=True)
 class TextRows:
-  """How texts are decoded, and what is written of each.
+  """How texts are decoded, and what is written of each; `inference.Rows`.
 
   Attributes:
     decoder: Their decoder.
@@ -33,12 +36,25 @@ class TextRows:
     answers: What earlier answers that are found depend on; None for none.
   """
 
+  files = {output_folder.PREDICTIONS: None}
+
   decoder: token_decoder.TokenDecoder
   engine: engine_lib.Engine
   vocabulary: vocabularies.Vocabulary
   settings: request_lib.Settings
   columns: Collection[str]
   answers: list[Any] | None
+
+  def read(
+      self, inputs: Iterator[inputs_lib.Input]
+  ) -> Iterator[inputs_lib.Input]:
+    """Yield the inputs, and say at the first hints if they are not used."""
+    has_hints = False
+    for each in inputs:
+      if each.hints and not has_hints:
+        has_hints = True
+        workload_lib.note_unread_hints(self.decoder)
+      yield each
 
   def identity(self, part: Sequence[inputs_lib.Input]) -> list[Any]:
     found = inputs_lib.identity(part)
@@ -91,8 +107,8 @@ class TextRows:
       row[predictions_lib.TOKENS] = one([x.tokens for x in by_number])
     return {**row, **item.fields}
 
-  def counted(self, items: Sequence[inputs_lib.Input]) -> dict[str, int]:
-    return infer_chunks.counted(items)
+  def counted(self, answered: Sequence[inference.Answered]) -> dict[str, int]:
+    return infer_chunks.counted([item for item, _ in answered])
 
 
 def answers_in(

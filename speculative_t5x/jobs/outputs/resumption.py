@@ -72,7 +72,10 @@ def name_of(
   files = [x for path in filter(None, paths) for x in _files(path)]
   identity = [identity_of(record), options or {}, files]
   digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]
-  return f'{NAME_PREFIX}{record.temperature:g}_{digest}'
+  temperature = record.temperature
+  # The requests of a batch have their own.
+  setting = 'own' if temperature is None else f'{temperature:g}'
+  return f'{NAME_PREFIX}{setting}_{digest}'
 
 
 def origin_of(record: run_record.RunRecord) -> dict[str, str | None]:

@@ -514,6 +514,8 @@ _SETTINGS = {
         ('--gin.INPUTS=()', 'input file'),
         ('--gin.INPUTS=None', 'INPUTS'),
         ('--gin.INPUT_FORMAT=csv', 'csv'),
+        ('--gin.INPUT_FORMAT=batch --gin.TEMPERATURE=1.0', 'TEMPERATURE'),
+        ('--gin.INPUT_FORMAT=batch --gin.SEED=-1', '^SEED must'),
     ],
     'walltime': [
         ('--gin.GAMMA=(1, 97)', 'gamma 97'),
@@ -641,14 +643,24 @@ class TestBadInput:
 class TestProcess:
 
   def test_success(self, folder, flags, tmp_path):
-    """Progress is printed on stderr, and only the table on stdout."""
-    program = 'speculative_t5x.jobs.command_line.main'
-    command = [sys.executable, '-m', program, *flags]
+    """Progress is printed on stderr, and only the table on stdout.
+
+    Another job fails before, in one line: TensorFlow, which it loads, is quiet.
+    """
+    other = ['infer', '--gin.MIXTURE_OR_TASK_NAME=none']
+    other += [x for x in flags if x.startswith('--gin.CHECKPOINT_PATH')]
+    code = (
+        'from speculative_t5x.jobs.command_line import main;'
+        f'assert main.main({other}) == 1;'
+        f'raise SystemExit(main.main({flags}))'
+    )
+    command = [sys.executable, '-c', code]
     # Otherwise libtpu, if installed, would wait for other processes.
     several = {'ALLOW_MULTIPLE_LIBTPU_LOAD': '1'}
     done = processes.outside(command, tmp_path, **several)
     assert done.returncode == 0, done.stderr
-    reading, chosen, *others = done.stderr.splitlines()
+    error, reading, chosen, *others = done.stderr.splitlines()
+    assert error.startswith('error: ') and 'no task named none' in error
     assert reading == 'reading bulletins_ende, validation ...'
     assert chosen.startswith('1 x cpu, ') and 'batch_size=2;' in chosen
     # A batch that takes ten seconds has a line, too.

@@ -1,0 +1,164 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Batches of OpenAI's beside the server, by an engine that repeats."""
+
+import json
+
+import pytest
+
+from speculative_t5x.jobs.inference import batch_rows
+from speculative_t5x.jobs.inference import inference
+from speculative_t5x.research import progress
+from speculative_t5x.serving import batch_lines
+from tests.serving import stub
+
+SEED = 7
+PREDICTION = {'type': 'content', 'content': 'a b'}
+BODIES = [
+    {'prompt': 'né € 😀 end', 'max_tokens': 64},
+    {'prompt': 'a' * 20},
+    {'prompt': ['a', 'b'], 'n': 2, 'temperature': 1, 'seed': 2**40},
+    {'prompt': 'one two three', 'stop': ['two', 'x'], 'max_tokens': 30},
+    {'prompt': 'one two', 'stop': 'two', 'logprobs': 0, 'max_tokens': 30},
+    {'prompt': 'né', 'logprobs': 0, 'return_trace': True},
+    {'prompt': ['a b', 'c'], 'prediction': PREDICTION, 'top_p': 0.5},
+    {'prompt': [4, 5, 6]},
+    # Errors:
+    {'prompt': ['fine', stub.LOST]},
+    {'prompt': 'a', 'model': 'other'},
+    {'prompt': 'a', 'temperature': 3},
+    {'prompt': 'a', 'max_tokens': 65},
+    {'prompt': 'a', 'unknown': 1},
+    {'prompt': 'a', 'n': '2'},
+    {'prompt': 'a' * 100},
+    {'prompt': 'a', 'prediction': [PREDICTION] * 2},
+    {},
+]
+
+
+def line(custom_id='a', **values):
+  """Return a line of a batch."""
+  body = json.loads(stub.body(prompt='a'))
+  request = {'method': 'POST', 'url': '/v1/completions', 'body': body}
+  return json.dumps({'custom_id': custom_id, **request, **values}).encode()
+
+
+def job():
+  """Return what decodes a batch."""
+  batch = batch_lines.Batch(stub.Decoder(), 'echo', 'fp_0', SEED)
+  rows = batch_rows.BatchRows(batch, None)
+  shown = progress.Progress('test', None)
+  return inference.Inference(False, stub.Engine(), rows, 100, shown)
+
+
+def decoded(lines, tell=lambda row: None):
+  """Return the answers to the lines of a batch, and the counts."""
+  content = job().decode(
+      job().rows.read(batch_lines.parse(lines)), 0, tell
+  )
+  return list(map(json.loads, content.rows)), content.values
+
+
+def error_of(row):
+  """Return status and field of an error."""
+  response = row['response']
+  return response['status_code'], response['body']['error']['param']
+
+
+def test_answers_are_those_of_the_server():
+  lines = [
+      line(f'{i}', body=json.loads(stub.body(**body)))
+      for i, body in enumerate(BODIES)
+  ]
+  rows, values = decoded(lines)
+  assert decoded(lines)[0] == rows
+  expected = []
+  with stub.serving(stub.Engine()) as client:
+    for body in BODIES:
+      expected.append(client.post(**body))
+  for number, (row, (status, answer)) in enumerate(zip(rows, expected)):
+    response = row['response']
+    if status == 200:
+      for each in (answer, response['body']):
+        assert each.pop('id') and isinstance(each.pop('created'), int)
+        if 'seed' not in BODIES[number]:
+          each.pop('seed')
+    assert (response['status_code'], response['body']) == (status, answer)
+    assert row['custom_id'] == f'{number}' and row['error'] is None
+  statuses = [status for status, _ in expected]
+  assert statuses == [200] * 8 + [500, 404] + [400] * 7
+  assert values['num_examples'] == len(BODIES)
+  assert values[inference.NUM_ERRORS] == 9
+  assert len({row['id'] for row in rows}) == len(rows)
+
+
+def test_seeds_of_lines_without_one():
+  """Each has another, by which the server gives the same samples."""
+  body = {'model': 'echo', 'prompt': 'a', 'max_tokens': 40}
+  rows, _ = decoded([b'', line('a', body=body), line('b', body=body)])
+  answers = [row['response']['body'] for row in rows]
+  texts = [answer['choices'][0]['text'] for answer in answers]
+  assert len({*texts}) == 2 and all(f'({SEED}, ' in x for x in texts)
+  with stub.serving(stub.Engine()) as client:
+    for answer, text in zip(answers, texts, strict=True):
+      own = {'prompt': 'a', 'temperature': 1, 'seed': answer['seed']}
+      assert client.texts(max_tokens=40, **own) == [text]
+
+
+@pytest.mark.parametrize(
+    ('bad', 'param'),
+    [
+        (b'{', None),
+        (b'\xff', None),
+        (b'[]', None),
+        (b'{"custom_id": "\\ud800"}', None),
+        (line(None), 'custom_id'),
+        (line(5), 'custom_id'),
+        (line(''), 'custom_id'),
+        (line('first'), 'custom_id'),
+        (line(method='GET'), 'method'),
+        (line(url='/v1/chat/completions'), 'url'),
+        (line(url=None), 'url'),
+        (line(more=1), 'more'),
+        (line(body=None), None),
+        (line(body=[]), None),
+        (line(body={'model': 'echo', 'prompt': 'a', 'stream': True}), 'stream'),
+    ],
+)
+def test_a_line_that_is_no_request(bad, param):
+  """The others are decoded."""
+  rows, values = decoded([line('first'), bad, b' ', line('last'), bad])
+  assert error_of(rows[1])[0] == 400
+  assert error_of(rows[1])[1] == param
+  statuses = [row['response']['status_code'] for row in rows]
+  assert statuses == [200, 400, 200, 400]
+  assert rows[2]['custom_id'] == 'last'
+  assert values[inference.NUM_ERRORS] == 2
+
+
+def test_a_name_that_is_there_already():
+  rows, _ = decoded([line(x) for x in ('a', 'b', 'a', 'c', 'b')])
+  assert [row['response']['status_code'] for row in rows] == [
+      200, 200, 400, 200, 400
+  ]  # fmt: skip
+  assert [row['custom_id'] for row in rows] == list('abacb')
+  code = rows[2]['response']['body']['error']['code']
+  assert code == 'duplicate_custom_id'
+  # Whether it is there decides what is decoded.
+  identity = lambda *names: job().identity(
+      list(batch_lines.parse(line(name) for name in names))
+  )
+  assert identity('a', 'b')[1:] == identity('c', 'b')[1:]
+  assert identity('b', 'b')[1:] != identity('c', 'b')[1:]
+
+
+def test_a_row_is_told_before_the_next_line_is_read():
+  told = []
+
+  def lines():
+    for number in range(3):
+      assert len(told) == number
+      yield line(f'{number}')
+
+  rows, _ = decoded(lines(), told.append)
+  assert list(map(json.loads, told)) == rows
