@@ -23,6 +23,7 @@ class Recurrent:
   dtype: Any = jnp.float32
   name: ClassVar[str] = 'recurrent'
   special_ids: ClassVar = contracts.SpecialIds(end=1, padding=0, start=0)
+  ends_inputs: ClassVar[bool] = True
   reads_features: ClassVar[bool] = False
   axis_units: ClassVar = {}
 

@@ -17,8 +17,8 @@ import jax
 import numpy as np
 
 from benchmarks import running
-from speculative_t5x.decoder import batching
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import t5
@@ -130,10 +130,10 @@ def read_multi30k(options: argparse.Namespace) -> Case:
   folder = options.multi30k
   vocabulary = vocabularies.load(folder / multi30k.VOCABULARY_FILE)
   pairs = multi30k.read_pairs(folder, 'validation')[: options.inputs]
+  form = inputs_form.InputsForm(end=(vocabulary.eos_id,))
   inputs = np.zeros((len(pairs), LENGTH), np.int32)
   for row, (english, _) in zip(inputs, pairs, strict=True):
-    ids = [*vocabulary.encode(english), vocabulary.eos_id]
-    tokens = batching.cut(ids, LENGTH, vocabulary.eos_id)
+    tokens, _ = form.cut(vocabulary.encode(english), LENGTH)
     row[: len(tokens)] = tokens
   target, draft = map(_read_checkpoint, (options.target, options.draft))
   assistant = draft if draft.config.num_encoder_layers else None

@@ -27,6 +27,7 @@ from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import errors
+from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import folder_lock
@@ -91,10 +92,10 @@ class Embedder:
 
   def embed(self, texts: Sequence[str]) -> np.ndarray:
     """Return the vectors of inputs, [texts, embed] float32."""
-    limit, end = self.inputs_length, self.vocabulary.eos_id
+    form = inputs_form.of(self.vocabulary, self.decoder.target)
     encoded = map(self.vocabulary.encode, texts)
-    rows = [batching.cut([*ids, end], limit, end) for ids in encoded]
-    return self._embed_ids(rows, limit)
+    rows = [form.cut(ids, self.inputs_length)[0] for ids in encoded]
+    return self._embed_ids(rows, self.inputs_length)
 
   def read(
       self, batch: input_batch.InputBatch

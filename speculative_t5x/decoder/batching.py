@@ -45,19 +45,6 @@ def pad(
   return padded
 
 
-def cut(ids: Sequence[int], limit: int, end: int) -> list[int]:
-  """Cut tokens to a limit, the last one being the end, as T5X's tasks do.
-
-  Args:
-    ids: Token ids of a text, the end of sequence included.
-    limit: The most tokens that remain.
-    end: Id of the end of sequence.
-  """
-  if len(ids) <= limit:
-    return list(ids)
-  return [*ids[: limit - 1], end]
-
-
 def text_ids(
     ids: Sequence[int], special_ids: contracts.SpecialIds
 ) -> list[int]:

@@ -99,7 +99,8 @@ class Request(RowSettings):
   """One input, and how it is decoded. No value compiles anew.
 
   Attributes:
-    inputs: A text, or token ids with the end of sequence.
+    inputs: A text, or token ids: with the end of sequence where an encoder
+      reads them, else the prompt that the output continues.
     example_id: int32. With seed and decode number, all that a sample depends
       on, up to rounding; None for the request's number in its stream.
     sampling: Sampling of the target, which the outputs follow; argmax by

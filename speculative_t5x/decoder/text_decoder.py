@@ -12,7 +12,6 @@ from typing import Any
 from etils import epath
 import jax
 
-from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import hints as hints_lib
@@ -24,6 +23,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import errors
+from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
@@ -81,6 +81,7 @@ class TextDecoder:
           options, num_valid_tokens=vocabulary.num_ids
       )
     self.vocabulary = vocabulary
+    self.inputs_form = inputs_form.of(vocabulary, target)
     self.options = options
     self.tokens = token_decoder.TokenDecoder(target, drafter, options)
 
@@ -230,8 +231,7 @@ class TextDecoder:
     # The vocabulary drops blanks, and characters that show nothing: an input
     # may be empty that has some.
     ids = self.vocabulary.encode(text)
-    end = self.tokens.target_model.special_ids.end
-    limit = self.options.inputs_length
+    tokens, is_cut = self.inputs_form.cut(ids, self.options.inputs_length)
     hints = hints_lib.encode(
         request.hints, self.vocabulary, self.options.hints_length
     )
@@ -242,10 +242,10 @@ class TextDecoder:
             request,
             number,
             name,
-            batching.cut([*ids, end], limit, end) if ids else [],
+            tokens if ids else [],
             hints,
         ),
-        is_truncated=len(ids) >= limit,
+        is_truncated=is_cut,
         is_unknown=not self.vocabulary.knows(text, ids),
     )
 

@@ -191,6 +191,9 @@ class TokenDecoder:
           'mask_padded_ids needs a vocabulary. Give num_valid_tokens to a'
           ' TokenDecoder.'
       )
+    network.check_positions(
+        target.config, options.inputs_length, options.max_tokens
+    )
     self.target = target
     self.mesh = target.mesh
     self.options = options
@@ -474,7 +477,9 @@ class TokenDecoder:
     Raises:
       ValueError: if the network of the target has no `encode`.
     """
-    network.check_offers(self.target.config, 'encode', 'Reading inputs once')
+    network.check_offers(
+        self.target.config, network.Encodes, 'Reading inputs once'
+    )
     args = self.target.params, self.place(batch).inputs
     return self._call(self._jit_encode, args)
 

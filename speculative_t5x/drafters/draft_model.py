@@ -102,10 +102,13 @@ class DraftModel:
     # Models without inputs have one example per row.
     sizes = [x.shape[0] for x in jax.tree.leaves(context.inputs)]
     per_example = rows // sizes[0] if sizes else 1
+    first_tokens = started.first_tokens
+    if first_tokens is None:
+      first_tokens = context.target.first_tokens
     memory = DraftModelMemory(
         started.memory,
         started.offsets[::per_example],
-        started.first_tokens[::per_example],
+        first_tokens[::per_example],
     )
     return memory, state
 

@@ -28,10 +28,13 @@ class LookupMemory(NamedTuple):
   Attributes:
     hints: [examples, any] int32, a start before each.
     inputs: [examples, any] int32, a break before and after.
+    before: [examples, max_ngram] int32, what is before the output, the latest
+      first.
   """
 
   hints: jax.Array
   inputs: jax.Array
+  before: jax.Array
 
 
 class _Texts(NamedTuple):
@@ -74,6 +77,8 @@ class Lookup:
     min_ngram: Fewest tokens of a match, at least 1.
     only_hints: Whether input and output are not searched, so that nothing is
       drafted without hints.
+    continues_input: Whether an output goes on where its input ends, as that of
+      a decoder alone: the first match is then one of the input's last tokens.
     num_uniforms: None is drawn.
     reads_hints: True: hints are searched first, see `contracts.Drafter`.
   """
@@ -82,6 +87,7 @@ class Lookup:
   max_ngram: int
   min_ngram: int
   only_hints: bool = False
+  continues_input: bool = False
   num_uniforms: int = 0
   reads_hints: bool = True
 
@@ -97,8 +103,20 @@ class Lookup:
       hints = jnp.full((inputs.shape[0], 1), _START, jnp.int32)
     else:
       hints = _fill(hints, _START, before=1, after=0)
-    inputs = _fill(inputs, _BREAK, before=1, after=1)
-    return LookupMemory(hints, inputs), jnp.zeros((rows,), jnp.int32)
+    memory = LookupMemory(
+        hints, _fill(inputs, _BREAK, before=1, after=1), self._before(inputs)
+    )
+    return memory, jnp.zeros((rows,), jnp.int32)
+
+  def _before(self, inputs: jax.Array) -> jax.Array:
+    """Return what is before the output, see `LookupMemory`."""
+    ago = jnp.arange(max(self.max_ngram, 2), dtype=jnp.int32)
+    if not self.continues_input:
+      before = jnp.where(ago == 0, _START, _NOTHING)
+      return jnp.broadcast_to(before, (inputs.shape[0], ago.size))
+    at = jnp.sum(inputs >= 0, axis=1, dtype=jnp.int32)[:, None] - 1 - ago
+    tokens = jnp.take_along_axis(inputs, jnp.maximum(at, 0), axis=1)
+    return jnp.where(at >= 0, tokens, _NOTHING).astype(jnp.int32)
 
   def propose(
       self, params, memory: LookupMemory, state, view: contracts.View
@@ -108,7 +126,9 @@ class Lookup:
       texts = texts.only_hints()
     # A hint has a start before it, which an output has not.
     aligned = view.num_tokens + state + 1
-    found, is_found = self._find(texts, aligned, view)
+    per_example = view.num_tokens.shape[0] // memory.before.shape[0]
+    last = _last_tokens(view, jnp.repeat(memory.before, per_example, axis=0))
+    found, is_found = self._find(texts, aligned, last, view)
     tokens = _copy(texts.tokens, found, self.max_draft_tokens)
     num_copied = jnp.sum(
         jnp.cumprod(tokens >= 0, axis=1), axis=1, dtype=jnp.int32
@@ -123,17 +143,21 @@ class Lookup:
     return draft, state, view.target.cache
 
   def _find(
-      self, texts: _Texts, aligned: jax.Array, view: contracts.View
+      self,
+      texts: _Texts,
+      aligned: jax.Array,
+      last: jax.Array,
+      view: contracts.View,
   ) -> tuple[jax.Array, jax.Array]:
     """Return where each row's draft begins, [rows], and whether there is one.
 
-    By the alignment, the hints go on at `aligned`, [rows].
+    By the alignment, the hints go on at `aligned`, [rows]; `last` are the last
+    tokens, see `_last_tokens`.
     """
     width = texts.tokens.shape[1]
     place = jnp.arange(width, dtype=jnp.int32)[None]
     is_hint = place < texts.hints_width
     is_output = place >= texts.output_start
-    last = _last_tokens(view, max(self.max_ngram, 2))
     equal = [
         _before(texts.tokens, ago + 1) == last[:, ago : ago + 1]
         for ago in range(last.shape[1])
@@ -165,7 +189,7 @@ def _texts(memory: LookupMemory, view: contracts.View) -> _Texts:
   """Return the texts of each row, without tokens that are not committed."""
   rows, length = view.sequences.shape
   per_example = rows // memory.inputs.shape[0]
-  fixed = jnp.concatenate(memory, axis=1)
+  fixed = jnp.concatenate([memory.hints, memory.inputs], axis=1)
   is_committed = jnp.arange(length, dtype=jnp.int32) < view.num_tokens[:, None]
   output = jnp.where(is_committed, view.sequences, _BREAK)
   return _Texts(
@@ -175,11 +199,16 @@ def _texts(memory: LookupMemory, view: contracts.View) -> _Texts:
   )
 
 
-def _last_tokens(view: contracts.View, count: int) -> jax.Array:
-  """Return the last tokens of each row, the latest first, [rows, count]."""
+def _last_tokens(view: contracts.View, before: jax.Array) -> jax.Array:
+  """Return the last tokens of each row, the latest first, [rows, count].
+
+  `before`, [rows, count], are those before its output, the latest first.
+  """
+  count = before.shape[1]
   at = view.num_tokens[:, None] - jnp.arange(1, count + 1, dtype=jnp.int32)
   tokens = jnp.take_along_axis(view.sequences, jnp.maximum(at, 0), axis=1)
-  return jnp.where(at >= 0, tokens, jnp.where(at == -1, _START, _NOTHING))
+  earlier = jnp.take_along_axis(before, jnp.maximum(-at - 1, 0), axis=1)
+  return jnp.where(at >= 0, tokens, earlier)
 
 
 def _before(tokens: jax.Array, count: int) -> jax.Array:

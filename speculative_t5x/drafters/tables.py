@@ -40,7 +40,10 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class _WithoutInputs:
-  """What models have in common that read no inputs and keep no cache."""
+  """What models have in common that read no inputs and keep no cache.
+
+  They begin with the target's first token: the end of a prompt.
+  """
 
   vocab_size: int
   special_ids: contracts.SpecialIds
@@ -51,7 +54,7 @@ class _WithoutInputs:
         memory=None,
         cache=None,
         offsets=jnp.zeros((rows,), jnp.int32),
-        first_tokens=jnp.full((rows,), self.special_ids.start, jnp.int32),
+        first_tokens=None,
     )
 
 

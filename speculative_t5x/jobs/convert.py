@@ -9,6 +9,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.networks import t5
 
 _SIZES = (
     'vocab_size', 'emb_dim', 'num_heads', 'num_encoder_layers',
@@ -40,6 +41,11 @@ def convert(
   if role is not None:
     checkpoint = checkpoint.of(role)
   config = checkpoint.network()
+  if not isinstance(config, t5.T5Config):
+    raise checkpoints.CheckpointError(
+        f'{checkpoint.folder} is of a {config.name}, and T5X reads only a T5 of'
+        ' what is loaded here. Use the folder as it is.'
+    )
   checkpoint.check_shapes(models.abstract_params(config))
   with folder_lock.hold(output_dir):
     params = checkpoint.read_params(dtype)

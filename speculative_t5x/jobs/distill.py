@@ -84,7 +84,7 @@ def distill(
   model_dir = user_paths.expand(model_dir)
   opened = pairing.open_checkpoint('target', checkpoint_path)
   network = target_config or opened.network()
-  network_lib.check_offers(network, 'score', 'Training')
+  network_lib.check_offers(network, network_lib.Scores, 'Training')
   num_examples = settings.batch_size // settings.num_parts
   mesh = placement.place_training([network], num_examples, mesh_shape)
   with folder_lock.hold(model_dir):

@@ -52,7 +52,7 @@ def train(
     checkpoints.CheckpointError: a ValueError, if the checkpoint in `model_dir`
       is of another network.
   """
-  network_lib.check_offers(network_config, 'score', 'Training')
+  network_lib.check_offers(network_config, network_lib.Scores, 'Training')
   model_dir = user_paths.expand(model_dir)
   mesh = placement.place_training(
       [network_config] * 2,  # parameters and gradients

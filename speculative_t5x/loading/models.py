@@ -21,8 +21,8 @@ from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
 
-# T5 pads the width of its logits to a multiple of this number.
-MAX_PADDED_IDS = 128
+# T5 pads the width of its logits by less than 128, Qwen by up to 399.
+MAX_PADDED_IDS = 512
 
 
 @dataclasses.dataclass(frozen=True)
@@ -275,7 +275,9 @@ def shorten_head(model: Model, ids: Sequence[int]) -> Model:
   head, often the largest part of a small model's step, takes less time. The end
   of sequence must be among the ids, or it is never drafted.
   """
-  network.check_offers(model.config, 'shorten_head', 'A short vocabulary')
+  network.check_offers(
+      model.config, network.ShortensHead, 'A short vocabulary'
+  )
   config, params = model.config.shorten_head(model.params, np.asarray(ids))
   if model.mesh is not None:
     shardings = param_shardings(config, model.mesh, model.rules)
@@ -313,12 +315,13 @@ def load_model(
 def check_end(
     name: str, eos_id: int, special_ids: contracts.SpecialIds
 ) -> None:
-  """Check that a vocabulary and a model have one end of sequence."""
-  if eos_id != special_ids.end:
+  """Check that a vocabulary's end of sequence is one of the model's."""
+  if eos_id not in special_ids.ends:
+    ends = ' or '.join(map(str, special_ids.ends))
     raise vocabularies.VocabularyError(
         f'The vocabulary {name} has end-of-sequence id {eos_id}, the target'
-        f' {special_ids.end}: they are not of one family. Pass the vocabulary'
-        ' that the target was trained with.'
+        f' {ends}: they are not of one family. Pass the vocabulary that the'
+        ' target was trained with.'
     )
 
 

@@ -22,6 +22,7 @@ import sentencepiece
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
 _TOKENIZER = 'tokenizer.json'
@@ -38,6 +39,7 @@ _LISTS = (
 )
 _SENTINEL = re.compile('▁?<extra_id_[0-9]+>')
 _WORDS = ['a', '▁b']  # 'a b' where pieces mark spaces as SentencePiece does
+_ENDS = '</s>', '<|endoftext|>'  # where no file names one: T5's, GPT-2's
 _UNKNOWN = '▁⁇▁'  # SentencePiece's text of the unknown piece
 # Tags of fields in sentencepiece_model.proto: number times 8, plus 2 for bytes.
 _PIECES, _TEXT, _USER_DEFINED = 0x0A, 0x0A, (0x18, 4)
@@ -61,9 +63,11 @@ class Vocabulary(abc.ABC):
     name: Names it in messages.
     num_ids: Its size; ids run from 0 to num_ids - 1. The head of a model may be
       wider, so that ids without a piece can be decoded.
-    pad_id: The id of padding.
+    pad_id: The id of padding; `contracts.NO_TOKEN` if it has none.
     eos_id: The id of the end of sequence.
     unk_id: The id of the unknown piece; None if every text has pieces.
+    begin_ids: Ids that stand before those of every input, as the beginning of a
+      text.
   """
 
   name: str
@@ -71,6 +75,7 @@ class Vocabulary(abc.ABC):
   pad_id: int
   eos_id: int
   unk_id: int | None
+  begin_ids: tuple[int, ...] = ()
 
   @functools.cached_property
   def num_pieces(self) -> int:
@@ -164,7 +169,15 @@ class SentencePieceVocabulary(Vocabulary):
     self.unk_id = processor.unk_id()
     find = self.find
     self.pad_id = _special_id(path, 'pad_token', find, processor.pad_id())
-    self.eos_id = _special_id(path, 'eos_token', find, processor.eos_id())
+    end = _known_id(processor.eos_id())
+    self.eos_id = _special_id(path, 'eos_token', find, end)
+
+  @functools.cached_property
+  def begin_ids(self) -> tuple[int, ...]:
+    if _named_beside(self.path, 'add_bos_token') != 'True':
+      return ()
+    begin = _known_id(self._in_file.bos_id())
+    return (_special_id(self.path, 'bos_token', self.find, begin),)
 
   def _encode(self, text: str) -> list[int]:
     return self._processor.encode(text)
@@ -205,14 +218,36 @@ class TokenizerVocabulary(Vocabulary):
     vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
     self.num_ids = 1 + max(vocabulary.values(), default=-1)
     find = self.find
-    self.pad_id = _special_id(path, 'pad_token', find, find('<pad>'))
-    self.eos_id = _special_id(path, 'eos_token', find, find('</s>'))
+    padding = find('<pad>')
+    if padding is None:
+      padding = contracts.NO_TOKEN
+    self.pad_id = _special_id(path, 'pad_token', find, padding)
+    ends = [x for x in map(find, _ENDS) if x is not None]
+    self.eos_id = _special_id(path, 'eos_token', find, next(iter(ends), None))
     self.unk_id = find(_named_beside(path, 'unk_token') or '<unk>')
     decoder = self._tokenizer.decoder
     self._has_metaspace = bool(decoder) and decoder.decode(_WORDS) == 'a b'
 
+  @functools.cached_property
+  def begin_ids(self) -> tuple[int, ...]:
+    # The file's post-processor adds them. What it adds at the end is left to
+    # the network, since some files of T5 add nothing there.
+    alone = self._tokenizer.encode('a', add_special_tokens=False).ids
+    whole = self._tokenizer.encode('a', add_special_tokens=True).ids
+    for i in range(len(whole) - len(alone) + 1):
+      if whole[i : i + len(alone)] == alone:
+        return tuple(whole[:i])
+    return ()
+
   def _encode(self, text: str) -> list[int]:
-    return self._tokenizer.encode(text, add_special_tokens=False).ids
+    ids = self._tokenizer.encode(text, add_special_tokens=False).ids
+    for i in ids:
+      if i >= self.num_ids:
+        raise ValueError(
+            f'The text has {self._tokenizer.id_to_token(i)!r}, which the'
+            ' vocabulary has and the model has not. Remove it.'
+        )
+    return ids
 
   def decode(self, ids: Sequence[int]) -> str:
     special = self.pad_id, self.eos_id
@@ -240,6 +275,26 @@ class TokenizerVocabulary(Vocabulary):
 
   def id_to_piece(self, i: int) -> str:
     return self._tokenizer.id_to_token(i) if self._has_piece(i) else f'<id {i}>'
+
+  def within(self, num_logits: int) -> Vocabulary:
+    """Return the vocabulary without special tokens that a model has not.
+
+    A model of text alone has no logits for those of images in its file. All
+    sentinels of a file are kept.
+    """
+    beyond = range(num_logits, self.num_ids)
+    added = self._tokenizer.get_added_tokens_decoder()
+    if not beyond or not all(
+        i in added
+        and added[i].special
+        and not _SENTINEL.fullmatch(added[i].content)
+        for i in beyond
+    ):
+      return self
+    other = copy.copy(self)
+    other.num_ids = num_logits
+    vars(other).pop('num_pieces', None)
+    return other
 
   def find(self, piece: str) -> int | None:
     """Return the id of a piece; None if there is none."""
@@ -377,17 +432,22 @@ def _special_id(
 ) -> int:
   """Return the id of the token that files name for a role, or the default.
 
-  The default is the vocabulary's own; None or -1 if it has none.
+  The default is the vocabulary's own; None if it has none and needs one.
   """
   named = _named_beside(path, role)
   found = default if named is None else find(named)
-  if found is None or found < 0:
+  if found is None:
     token = '' if named is None else f', which is named {named!r}'
     raise VocabularyError(
         f'{path} has no {role}{token}. Put the {_TOKENIZER_CONFIG} of its model'
         ' beside it.'
     )
   return found
+
+
+def _known_id(i: int) -> int | None:
+  """Return an id of SentencePiece's; None for -1, where it has none."""
+  return None if i < 0 else i
 
 
 def _named_beside(path: epath.Path, role: str) -> str | None:

@@ -10,11 +10,15 @@ tried, attention was fastest with this one on TPU and on CPU.
 Legend: batch (rows), block (positions written per call), slots (cache length).
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 from jax import lax
 import jax.numpy as jnp
+
+from speculative_t5x.networks import sharding
+
+_KeysValues = TypeVar('_KeysValues')
 
 
 class KeysValues(NamedTuple):
@@ -109,3 +113,12 @@ def read(cache: KeysValues, num_written: jax.Array) -> KeysValues:
       is_written[..., None, :], cache.values.reshape(merged_shape), 0
   )
   return KeysValues(cache.keys, values.reshape(cache.values.shape))
+
+
+def constrain(keys_values: _KeysValues) -> _KeysValues:
+  """Constrain arrays [..., heads, head_dim, slots] by the rules in force."""
+  axes = ('batch', 'heads', 'kv', 'length')
+  # One row has no batch axis.
+  return jax.tree.map(
+      lambda x: sharding.constrain(x, axes[-x.ndim :]), keys_values
+  )

@@ -12,8 +12,10 @@ from typing import Any, ClassVar, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 
 # Parameters by names such as 'decoder/logits_dense/kernel'.
 Leaves = Iterable[tuple[str, jax.Array]]
@@ -25,20 +27,7 @@ class Network(Protocol):
   Inputs are token ids, [examples, inputs_length] int32, with
   `contracts.NO_TOKEN` where there is none.
 
-  Some networks offer more, which is asked for where it is needed. In decoding,
-  `encode(params, inputs)` returns the features of `start` alone, and
-  `shorten_head(params, ids)` restricts the logits to some tokens, whose number
-  is then its `head_size`; `width_of_inputs` is the width of the features that
-  `start` takes. Training needs
-  `score(params, inputs, outputs, dropout_key=None, features=None)`. It
-  returns the logits [examples, outputs_length, vocab] float32 of each token of
-  the outputs, which has the tokens before it as context, the first one those of
-  `special_ids.start`. Drafts that share more with the target are made by
-
-    features(params, inputs)  those of `start`, in training, for `score`
-    on_features(width)        the network that reads such features
-    first_layers(count)       the network that ends after some layers
-    cut(params, ...)          a smaller network and its parameters
+  What only some networks offer is a Protocol of its own, below.
 
   Attributes:
     name: Names the architecture in errors.
@@ -46,6 +35,8 @@ class Network(Protocol):
     dtype: Dtype of the activations.
     special_ids: Special ids where the checkpoint states none.
     reads_features: Whether `start` needs the features of another network.
+    ends_inputs: Whether an input ends with the end of sequence, as one that an
+      encoder reads does. A decoder alone goes on where its input ends.
     axis_units: How many units an axis of the parameters has that is not cut
       within a unit, by the name of the axis.
   """
@@ -54,6 +45,7 @@ class Network(Protocol):
   vocab_size: int
   dtype: Any
   special_ids: ClassVar[contracts.SpecialIds]
+  ends_inputs: ClassVar[bool]
 
   @property
   def reads_features(self) -> bool: ...
@@ -104,6 +96,120 @@ class Network(Protocol):
     """Decode a block; see `contracts.Model.decode`."""
 
 
+class Encodes(Protocol):
+  """A network that reads inputs once, for several uses of them."""
+
+  def encode(self, params: contracts.Params, inputs: jax.Array) -> jax.Array:
+    """Return the features of `start` alone."""
+
+
+class Scores(Protocol):
+  """A network that can be trained."""
+
+  def score(
+      self,
+      params: contracts.Params,
+      inputs: jax.Array,
+      outputs: jax.Array,
+      dropout_key: jax.Array | None = None,
+      features: Any = None,
+  ) -> jax.Array:
+    """Return the logits of given outputs, [..., outputs_length, vocab] float32.
+
+    Each token has the tokens before it as context, the first one those of
+    `start`.
+    """
+
+
+class ComputesFeatures(Protocol):
+  """A network whose features a draft reads in training."""
+
+  def features(self, params: contracts.Params, inputs: jax.Array) -> jax.Array:
+    """Return the features of `start`, with a gradient, for `score`."""
+
+
+class SharesFeatures(Protocol):
+  """A network that reads the features of another one in place of inputs.
+
+  Once it does, `width_of_inputs` is their width.
+  """
+
+  def on_features(self, width: int) -> Network:
+    """Return the network that reads features of a width."""
+
+
+class ExitsEarly(Protocol):
+  """A network whose first layers and head are a network too."""
+
+  def first_layers(self, count: int) -> Network:
+    """Return the network that ends after some layers, with its parameters."""
+
+  def decoder_alone(self) -> Network:
+    """Return what decodes of it, as a checkpoint holds it, to be counted."""
+
+  def take_first_layers(
+      self, memory: contracts.Memory, cache: contracts.Cache
+  ) -> tuple[contracts.Memory, contracts.Cache]:
+    """Return what this reads of a deeper network's memory and cache."""
+
+  def put_first_layers(
+      self, cache: contracts.Cache, whole: contracts.Cache
+  ) -> contracts.Cache:
+    """Return a deeper network's cache with these layers' in their places."""
+
+
+class ExchangesHeads(Protocol):
+  """A network whose head may be replaced, by one for an inner layer."""
+
+  def with_own_head(self) -> Network:
+    """Return the network whose head is stored, also where it was tied."""
+
+  def take_head(self, params: contracts.Params) -> contracts.Params:
+    """Return the parameters of the head, a tree like `init`'s."""
+
+  def put_head(
+      self, params: contracts.Params, head: contracts.Params
+  ) -> contracts.Params:
+    """Return the parameters with another head."""
+
+
+class DropsOut(Protocol):
+  """A network that drops out activations in training."""
+
+  @property
+  def dropout_rate(self) -> float:
+    """The rate, a field of the network."""
+
+
+class LimitsPositions(Protocol):
+  """A network whose positions may have an end."""
+
+  @property
+  def max_positions(self) -> int | None:
+    """How many there are; None without an end."""
+
+
+class Cuts(Protocol):
+  """A network out of which smaller ones can be cut."""
+
+  def cut(
+      self, params: contracts.Params, **sizes: Any
+  ) -> tuple[Network, contracts.Params]:
+    """Return a smaller network and its parameters."""
+
+
+class ShortensHead(Protocol):
+  """A network whose logits can be restricted to some tokens.
+
+  Their number is then its `head_size`.
+  """
+
+  def shorten_head(
+      self, params: contracts.Params, ids: np.ndarray
+  ) -> tuple[Network, contracts.Params]:
+    """Return the prepared network with logits of some tokens alone."""
+
+
 @dataclasses.dataclass(frozen=True)
 class NetworkModel:
   """A network with special ids: a `contracts.Model`.
@@ -149,17 +255,48 @@ class NetworkModel:
     return logits, cache
 
 
-def check_offers(network: Network, name: str, asks: str) -> None:
-  """Check that a network has an optional method, for the sake of what `asks`.
+def offers(network: Network, protocol: type) -> bool:
+  """Return whether a network has all of an optional part, as `ExitsEarly`."""
+  return not _missing(network, protocol)
+
+
+def check_offers(network: Network, protocol: type, asks: str) -> None:
+  """Check that a network has an optional part, for the sake of what `asks`.
 
   Raises:
-    ValueError: naming both.
+    ValueError: naming all that is missing.
   """
-  if not hasattr(network, name):
+  if missing := _missing(network, protocol):
     raise ValueError(
-        f'{asks} needs a network with `{name}`, which {network.name} does not'
-        ' have. Choose another one, or add the method: see'
-        ' networks.network.Network.'
+        f'{asks} needs a network with {", ".join(missing)}, which'
+        f' {network.name} does not have. Choose another one, or add what is'
+        f' missing: see networks.network.{protocol.__name__}.'
+    )
+
+
+def _missing(network: Network, protocol: type) -> list[str]:
+  names = (name for name in vars(protocol) if not name.startswith('_'))
+  return [f'`{name}`' for name in names if not hasattr(network, name)]
+
+
+def check_positions(
+    network: Network, inputs_length: int, max_tokens: int
+) -> None:
+  """Check that a network has the positions of an input and its output.
+
+  Raises:
+    ValueError: naming both lengths.
+  """
+  if not offers(network, LimitsPositions) or network.max_positions is None:
+    return
+  # The last token of an output is fed to nothing.
+  if inputs_length + max_tokens - 1 > network.max_positions:
+    raise ranges.ArgumentError(
+        f'inputs_length {inputs_length} and max_tokens {max_tokens} need'
+        f' {inputs_length + max_tokens - 1} positions, and the target has'
+        f' {network.max_positions}. Make the decoder for shorter ones.',
+        inputs_length=inputs_length,
+        max_tokens=max_tokens,
     )
 
 

@@ -192,6 +192,18 @@ def constrain(x: jax.Array, axes: Sequence[str | None]) -> jax.Array:
   )
 
 
+def gather_logits(logits: jax.Array) -> jax.Array:
+  """Gather the logits [batch, block, vocab] along the vocabulary axis.
+
+  With logits partitioned along the vocabulary, every sum over a distribution
+  and every step of a search in it would wait for other devices. The logits are
+  first constrained to be partitioned; otherwise the compiler gathers the head's
+  kernel instead.
+  """
+  parts = constrain(logits, ('batch', 'length', 'vocab'))
+  return constrain(parts, ('batch', 'length', None))
+
+
 def lay_in_order(x: jax.Array) -> jax.Array:
   """Constrain the axes of an array to lie in memory in their order.
 

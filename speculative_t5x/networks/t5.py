@@ -13,7 +13,7 @@ Legend: examples, rows, inputs_length, embed, vocab.
 from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from flax import core
 from flax import struct
@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.networks import input_widths
+from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5_cutting
@@ -36,8 +37,6 @@ SPECIAL_IDS = contracts.SpecialIds(end=1, padding=0, start=0)
 
 # What a head for an inner layer replaces.
 _HEAD = ('decoder_norm', 'logits_dense')
-
-_KeysValues = TypeVar('_KeysValues')
 
 
 @struct.dataclass
@@ -62,6 +61,7 @@ class T5Config(t5_modules.Sizes):
 
   name: ClassVar[str] = 'T5'
   special_ids: ClassVar[contracts.SpecialIds] = SPECIAL_IDS
+  ends_inputs: ClassVar[bool] = True
 
   @property
   def reads_features(self) -> bool:
@@ -156,13 +156,13 @@ class T5Config(t5_modules.Sizes):
       return jax.tree.map(sharding.lay_in_order, cross)
 
     cross = input_widths.at_smallest(is_input, -1, project)
-    return T5Memory(_constrain_keys_values(cross), is_input)
+    return T5Memory(kv_cache.constrain(cross), is_input)
 
   def init_cache(self, rows: int, slots: int) -> contracts.Cache:
     """Return an empty cache."""
     # A single row has no batch axis: see `networks.t5_layers`.
     batch_shape = () if rows == 1 else (rows,)
-    return _constrain_keys_values(
+    return kv_cache.constrain(
         t5_modules.init_cache(self, batch_shape, slots)
     )
 
@@ -184,8 +184,8 @@ class T5Config(t5_modules.Sizes):
         at,
         method='decode_block',
     )
-    logits = _gather_logits(logits.reshape(rows, -1, self.vocab_size))
-    return logits, _constrain_keys_values(cache)
+    logits = sharding.gather_logits(logits.reshape(rows, -1, self.vocab_size))
+    return logits, kv_cache.constrain(cache)
 
   def features(
       self, params: contracts.Params, inputs: jax.Array
@@ -285,7 +285,7 @@ class T5Config(t5_modules.Sizes):
     """Return the parameters with another final norm and head."""
     return {**params, 'decoder': {**params['decoder'], **head['decoder']}}
 
-  def without_encoder(self) -> 'T5Config':
+  def decoder_alone(self) -> 'T5Config':
     """Return the decoder alone, as a checkpoint holds it."""
     return dataclasses.replace(
         self,
@@ -318,23 +318,3 @@ def _init(config: T5Config, key: jax.Array) -> Mapping[str, Any]:
 def _abstract_variables(config: T5Config) -> core.FrozenDict:
   init = functools.partial(_init, config)
   return core.freeze(jax.eval_shape(init, jax.random.key(0)))
-
-
-def _constrain_keys_values(keys_values: _KeysValues) -> _KeysValues:
-  axes = ('batch', 'heads', 'kv', 'length')
-  # One row has no batch axis.
-  return jax.tree.map(
-      lambda x: sharding.constrain(x, axes[-x.ndim :]), keys_values
-  )
-
-
-def _gather_logits(logits: jax.Array) -> jax.Array:
-  """Gather the logits [batch, block, vocab] along the vocabulary axis.
-
-  With logits partitioned along the vocabulary, every sum over a distribution
-  and every step of a search in it would wait for other devices. The logits are
-  first constrained to be partitioned; otherwise the compiler gathers the head's
-  kernel instead.
-  """
-  parts = sharding.constrain(logits, ('batch', 'length', 'vocab'))
-  return sharding.constrain(parts, ('batch', 'length', None))

@@ -101,7 +101,7 @@ class Reference:
 
 @dataclasses.dataclass(frozen=True)
 class EncoderSeconds:
-  """Seconds of the target's and of the drafter's encoder."""
+  """Seconds in which target and drafter read inputs, as by an encoder."""
 
   target: float
   draft: float

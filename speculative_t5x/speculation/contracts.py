@@ -74,7 +74,8 @@ class Started(NamedTuple):
     cache: With the slots that were asked for.
     offsets: [rows] int32, the position of the first decoder input: 0 for an
       encoder-decoder, the prompt's length minus one for a decoder alone.
-    first_tokens: [rows] int32, the decoder input there.
+    first_tokens: [rows] int32, the decoder input there; None of a draft model
+      that begins with the target's.
     features: What the model computed of its inputs, one row per example, for
       drafters that share it: the output of an encoder. None without any.
   """
@@ -82,7 +83,7 @@ class Started(NamedTuple):
   memory: Memory
   cache: Cache
   offsets: jax.Array
-  first_tokens: jax.Array
+  first_tokens: jax.Array | None
   features: Any = None
 
   def view(self, params: Params) -> 'TargetView':

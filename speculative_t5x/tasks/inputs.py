@@ -9,8 +9,8 @@ import itertools
 import math
 from typing import Any
 
-from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.speculation import ranges
 from speculative_t5x.tasks import text_files
@@ -28,7 +28,7 @@ class Input:
   # example. With the seed, all that a sample depends on, up to rounding.
   example_id: int
   text: str  # of the line or the example
-  tokens: Sequence[int]  # at most inputs_length, the end of sequence included
+  tokens: Sequence[int]  # at most inputs_length, all of their form included
   is_truncated: bool  # whether the text has more tokens
   is_known: bool  # whether it was encoded without unknown pieces
   hints: Sequence[Sequence[int]] = ()  # token ids, see `hints.encode`
@@ -67,6 +67,7 @@ def identity(part: Sequence[Input]) -> list[Any]:
 def from_lines(
     lines: Iterable[text_files.Line],
     vocabulary: vocabularies.Vocabulary,
+    form: inputs_form.InputsForm,
     lengths: Mapping[str, int],
     on_empty: str = REFUSE,
     first: int = 0,
@@ -74,12 +75,11 @@ def from_lines(
   """Yield the inputs of lines, in order, by the target's vocabulary.
 
   The lines are numbered from `first` on. Lengths are the most tokens of
-  'inputs', the end of sequence included, and if they have it, of the 'hints' of
+  'inputs', all of their form included, and if they have it, of the 'hints' of
   an input. A line of spaces only is refused unless `on_empty` is `PASS` or
   `SKIP`: without an input of its own, later outputs are not on the lines of
   their inputs.
   """
-  end, inputs_length = vocabulary.eos_id, lengths['inputs']
   has_text = False
   for number, line in enumerate(lines, first):
     ids = vocabulary.encode(line.text)
@@ -93,11 +93,12 @@ def from_lines(
     if has_none and on_empty == SKIP:
       continue
     has_text |= not has_none
+    tokens, is_cut = form.cut(ids, lengths['inputs'])
     yield Input(
         number,
         line.text,
-        batching.cut([*ids, end], inputs_length, end),
-        is_truncated=len(ids) >= inputs_length,
+        tokens,
+        is_truncated=is_cut,
         is_known=vocabulary.knows(line.text, ids),
         hints=hints_lib.encode(line.hints, vocabulary, lengths.get('hints')),
         fields=line.fields,

@@ -39,9 +39,9 @@ class Draft:
 
   def with_dropout(self, rate: float) -> 'Draft':
     """Return the draft with a dropout rate for training."""
-    if not rate and not hasattr(self.network, 'dropout_rate'):
+    if not rate and not network_lib.offers(self.network, network_lib.DropsOut):
       return self
-    network_lib.check_offers(self.network, 'dropout_rate', 'Dropout')
+    network_lib.check_offers(self.network, network_lib.DropsOut, 'Dropout')
     network = dataclasses.replace(self.network, dropout_rate=rate)
     return dataclasses.replace(self, network=network)
 

@@ -124,9 +124,13 @@ class FromTarget:
 
   def make(self, target: Stored, seed: int) -> Made:
     del seed
-    network_lib.check_offers(target.network, 'cut', 'A draft of its layers')
+    network_lib.check_offers(
+        target.network, network_lib.Cuts, 'A draft of its layers'
+    )
     if self.shares_encoder:
-      network_lib.check_offers(target.network, 'on_features', _SHARED)
+      network_lib.check_offers(
+          target.network, network_lib.SharesFeatures, _SHARED
+      )
     network, params = target.network.cut(
         target.params,
         decoder_layers=self.decoder_layers,
@@ -154,7 +158,8 @@ class ExitHead:
 
   def make(self, target: Stored, seed: int) -> Made:
     del seed
-    network_lib.check_offers(target.network, 'first_layers', 'Early exit')
+    for protocol in (network_lib.ExitsEarly, network_lib.ExchangesHeads):
+      network_lib.check_offers(target.network, protocol, 'Early exit')
     network = target.network.first_layers(self.exit_layer).with_own_head()
     draft = draft_kinds.ExitHead(network, self.exit_layer)
     return draft, network.take_head(target.params)
@@ -164,7 +169,7 @@ def _for_target(
     network: network_lib.Network, target: network_lib.Network
 ) -> network_lib.Network:
   """Return the network that a configured one is for a target."""
-  network_lib.check_offers(network, 'score', 'Training')
+  network_lib.check_offers(network, network_lib.Scores, 'Training')
   return _on_features(network, target) if network.reads_features else network
 
 
@@ -172,6 +177,6 @@ def _on_features(
     network: network_lib.Network, target: network_lib.Network
 ) -> network_lib.Network:
   """Return the network that reads features of the target's width."""
-  network_lib.check_offers(network, 'on_features', _SHARED)
-  network_lib.check_offers(target, 'features', _SHARED)
+  network_lib.check_offers(network, network_lib.SharesFeatures, _SHARED)
+  network_lib.check_offers(target, network_lib.ComputesFeatures, _SHARED)
   return network.on_features(network_lib.features_width(target))

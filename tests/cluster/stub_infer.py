@@ -18,6 +18,7 @@ from speculative_t5x.jobs.cluster import infer_chunks
 from speculative_t5x.jobs.inference import infer_on_cluster
 from speculative_t5x.jobs.inference import infer_output
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
+from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading.files import json_files
 from speculative_t5x.research import progress
 from speculative_t5x.research.measurement import interleaved
@@ -98,7 +99,11 @@ class Setup:
     return _Source(
         functools.partial(text_files.read, self.paths, field='inputs'),
         lambda lines, first: inputs_lib.from_lines(
-            lines, _Vocabulary(), {'inputs': 64}, first=first
+            lines,
+            _Vocabulary(),
+            inputs_form.InputsForm(end=(_Vocabulary.eos_id,)),
+            {'inputs': 64},
+            first=first,
         ),
     )
 

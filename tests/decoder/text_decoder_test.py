@@ -427,13 +427,13 @@ class TestLoad:
     assert self.load(target).vocabulary.num_pieces == vocabulary().num_pieces
 
   def test_another_vocabulary(self, tmp_path):
-    wide = tiny.config(vocab_size=512)
+    wide = tiny.config(vocab_size=1024)
     checkpoints.save(tmp_path, 1, tiny.params(wide))
     options = {'vocabulary': vocabulary_file()}
-    with pytest.raises(vocabularies.VocabularyError, match='512 logits'):
+    with pytest.raises(vocabularies.VocabularyError, match='1024 logits'):
       self.load(tmp_path, **options)
-    made = self.load(tmp_path, **options, max_padded_ids=500)
-    assert made.tokens.target.config.vocab_size == 512
+    made = self.load(tmp_path, **options, max_padded_ids=1000)
+    assert made.tokens.target.config.vocab_size == 1024
 
   def test_values_of_another_type(self, target):
     for name, arguments, options in (

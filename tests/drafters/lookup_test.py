@@ -181,6 +181,31 @@ def test_against_a_plain_search(bounds, with_hints, only_hints, data):
     assert not any(draft for draft, _ in found)
 
 
+@pytest.mark.parametrize('continues_input', [True, False])
+def test_an_output_that_continues_its_input(continues_input):
+  """Its first tokens match the last ones of the input."""
+  drafter = lookup.Lookup(GAMMA, 2, 1, continues_input=continues_input)
+  none = contracts.NO_TOKEN
+  inputs = np.array(
+      [[0, 1, 2, 0, 1, none], [2, 0, 1, 1, 0, 1]], np.int32
+  )
+  texts = Texts(
+      hints=None,
+      inputs=inputs,
+      outputs=np.zeros((ROWS, LENGTH), np.int32),
+      num_tokens=np.array([0, 1, 0, 1], np.int32),
+      alignment=np.zeros(ROWS, np.int32),
+      num_wanted=np.full(ROWS, GAMMA, np.int32),
+  )
+  drafts = [draft for draft, _ in read(drafter, texts)]
+  after_output = [[1, 2, 0], [1, 1, 0]]  # of its token 0 alone
+  if continues_input:
+    # After 0 1 and after 1 0; the first match counts.
+    assert drafts == [[2, 0, 1], [1, 2, 0], [1, 0, 1], [1]]
+  else:
+    assert drafts == [[], after_output[0], [], after_output[1]]
+
+
 @pytest.mark.parametrize(
     'bounds', [{'min_ngram': 0}, {'max_ngram': '2'}, {'min_ngram': 4}]
 )

@@ -172,8 +172,8 @@ class TestVocabularyFits:
       [
           (2047, 2048, 'target only'),
           (2148, 2047, 'draft only'),
-          (4096, 2148, 'target more than 128 beyond'),
-          (2148, 4096, 'draft more than 128 beyond'),
+          (4096, 2148, 'target more than 512 beyond'),
+          (2148, 4096, 'draft more than 512 beyond'),
       ],
   )
   def test_of_another_family(self, target, draft, refused):

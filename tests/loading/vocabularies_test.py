@@ -22,6 +22,7 @@ from tokenizers import processors
 
 import speculative_t5x
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.speculation import contracts
 from speculative_t5x.tasks import task_vocabulary
 from tests import vocabulary_files
 
@@ -113,6 +114,49 @@ class TestSpecialTokens:
     (tmp_path / 'tokenizer_config.json').write_text(json.dumps(fields))
     vocabulary = vocabularies.load(path)
     assert (vocabulary.pad_id, vocabulary.eos_id) == (1, 0)
+
+
+  def test_without_padding(self, tmp_path):
+    """As of GPT-2, whose end is known by its name alone."""
+    model = models.WordLevel({'<|endoftext|>': 0, 'a': 1}, unk_token='a')
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(tokenizers.Tokenizer(model).to_str())
+    vocabulary = vocabularies.load(path)
+    assert (vocabulary.pad_id, vocabulary.eos_id) == (contracts.NO_TOKEN, 0)
+    assert vocabulary.decode([1, 0]) == 'a'
+    assert vocabulary.begin_ids == ()
+
+  @pytest.mark.parametrize('adds', [True, False])
+  def test_beginning_of_texts(self, tmp_path, adds):
+    """A SentencePiece model's by its config, a tokenizer's by its processor."""
+    spiece = vocabulary_files.train(tmp_path / 'a.model', bos_id=3)
+    file = tmp_path / 'tokenizer_config.json'
+    file.write_text(json.dumps({'add_bos_token': adds}))
+    expected = (3,) if adds else ()
+    assert vocabularies.load(spiece).begin_ids == expected
+    path = tmp_path / 'other/tokenizer.json'
+    convert(BULLETINS, path)
+    tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    begin = '<unk> ' if adds else ''
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f'{begin}$A </s>', special_tokens=[('<unk>', 2), ('</s>', 1)]
+    )
+    path.write_text(tokenizer.to_str())
+    assert vocabularies.load(path).begin_ids == ((2,) if adds else ())
+
+  def test_special_tokens_without_logits(self, tmp_path):
+    """As an image's, of which a model of text alone knows nothing."""
+    words = {'<pad>': 0, '</s>': 1, 'a': 2}
+    tokenizer = tokenizers.Tokenizer(models.WordLevel(words, unk_token='a'))
+    tokenizer.add_special_tokens(['<image>'])
+    path = tmp_path / 'tokenizer.json'
+    path.write_text(tokenizer.to_str())
+    vocabulary = vocabularies.load(path)
+    assert vocabulary.within(4) is vocabulary
+    assert vocabulary.within(3).num_ids == vocabulary.within(3).num_pieces == 3
+    with pytest.raises(ValueError, match='<image>'):
+      vocabulary.within(3).encode('<image>')
+    assert vocabulary.within(2) is vocabulary  # 'a' is a word
 
 
 class TestTokenizer:
@@ -410,15 +454,11 @@ class TestRefused:
     (tmp_path / name).write_bytes(content)
     self.refuse(tmp_path / name, name)
 
-  @pytest.mark.parametrize('role', ['pad', 'eos'])
-  def test_no_special_token(self, tmp_path, role):
-    match = f'no {role}_token'
-    path = vocabulary_files.train(
-        tmp_path / 'a.model', **{f'{role}_id': -1, 'unk_id': 3}
-    )
+  def test_no_end_of_sequence(self, tmp_path):
+    match = 'no eos_token'
+    path = vocabulary_files.train(tmp_path / 'a.model', eos_id=-1, unk_id=3)
     self.refuse(path, match)
-    pieces = {'pad': '</s>', 'eos': '<pad>'}
-    model = models.WordLevel({pieces[role]: 0, 'a': 1}, unk_token='a')
+    model = models.WordLevel({'<pad>': 0, 'a': 1}, unk_token='a')
     path = tmp_path / 'tokenizer.json'
     path.write_text(tokenizers.Tokenizer(model).to_str())
     self.refuse(path, match)

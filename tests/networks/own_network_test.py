@@ -139,7 +139,7 @@ class _Layered(_Prompted):
   def first_layers(self, count):
     return self
 
-  without_encoder = lambda self: self
+  decoder_alone = lambda self: self
   take_first_layers = staticmethod(lambda memory, cache: (memory, cache))
   put_first_layers = staticmethod(lambda first, cache: first)
 
@@ -209,6 +209,20 @@ def test_features_of_a_network_that_computes_none():
     _on_features_of(NETWORK)
 
 
+class _HalfLayered(recurrent_network.Recurrent):
+  """A network with one of the parts that early exit needs."""
+
+  def first_layers(self, count):
+    return self
+
+
+def test_all_that_is_missing_of_an_optional_part_is_named():
+  with pytest.raises(ValueError, match='decoder_alone`, `take_first') as error:
+    tiny.early_exit(_HalfLayered(12), 1)
+  assert '`first_layers`' not in str(error.value)
+  assert '\n' not in str(error.value)
+
+
 def test_without_the_layers_that_a_drafter_asks_for():
   with pytest.raises(ValueError, match='first_layers'):
     exit_drafting.EarlyExit(1).find(models.ModelSource(None, NETWORK), None)
@@ -241,7 +255,7 @@ class _Untrained(recurrent_network.Recurrent):
 )
 def test_without_what_a_draft_in_training_asks_for(origin, missing):
   """Nothing is read."""
-  with pytest.raises(ValueError, match=f'`{missing}`, which recurrent does'):
+  with pytest.raises(ValueError, match=f'`{missing}`.*, which recurrent does'):
     origin.make(origins.Stored(_Unread(), NETWORK), 0)
 
 

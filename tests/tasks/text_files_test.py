@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import inputs as inputs_lib
@@ -56,9 +57,15 @@ class TestLines:
     ids = vocabulary.encode(text)
     lines = [text_files.Line('line 1', text)]
     length = len(ids) + room
-    (found,) = inputs_lib.from_lines(lines, vocabulary, {'inputs': length})
+    (found,) = inputs_lib.from_lines(
+        lines, vocabulary, _form(vocabulary), {'inputs': length}
+    )
     assert found.tokens == [*ids[: length - 1], vocabulary.eos_id]
     assert found.is_truncated == is_truncated
+
+
+def _form(vocabulary) -> inputs_form.InputsForm:
+  return inputs_form.InputsForm(end=(vocabulary.eos_id,))
 
 
 class TestParts:
@@ -75,7 +82,12 @@ class TestParts:
       return text_files.read([str(path)], field='inputs')
 
     inputs_of = lambda lines, first: inputs_lib.from_lines(
-        lines, vocabulary, {'inputs': 8}, inputs_lib.SKIP, first
+        lines,
+        vocabulary,
+        _form(vocabulary),
+        {'inputs': 8},
+        inputs_lib.SKIP,
+        first,
     )
     return inputs_lib.PartReader(read, inputs_of), begun
 
@@ -161,7 +173,8 @@ class TestBadInput:
     path = str(_write(tmp_path, name, content))
     lines = text_files.read([path], field='inputs', taken=['score'])
     with pytest.raises(ValueError, match=message) as caught:
-      list(inputs_lib.from_lines(lines, vocabulary, {'inputs': 8}))
+      form = _form(vocabulary)
+      list(inputs_lib.from_lines(lines, vocabulary, form, {'inputs': 8}))
     assert len(str(caught.value)) < 500 and '\n' not in str(caught.value)
     if 'line 1: ' in message:  # before a job reads weights, too
       with pytest.raises(ValueError, match=message):

@@ -17,6 +17,7 @@ from speculative_t5x.jobs.inference import batch_rows
 from speculative_t5x.jobs.inference import inference as inference_lib
 from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.loading import drafters
+from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.research import progress
@@ -117,8 +118,9 @@ class Setup:
         file_format=self.input_format,
         hints_field=self.hints_field,
     )
+    form = inputs_form.of(vocabulary, target)
     inputs_of = lambda lines, first: inputs_lib.from_lines(
-        lines, vocabulary, lengths, self.on_empty, first
+        lines, vocabulary, form, lengths, self.on_empty, first
     )
     return Source(vocabulary, target, read, inputs_of)
 

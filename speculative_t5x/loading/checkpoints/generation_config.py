@@ -13,12 +13,14 @@ from typing import Any
 from etils import epath
 
 from speculative_t5x.loading import errors
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.speculation import contracts
 
 FILE = 'generation_config.json'
 # The decoder starts from the first of these that is named. transformers has no
 # third and refuses to decode; T5X starts from padding.
 _STARTS = ('decoder_start_token_id', 'bos_token_id', 'pad_token_id')
+_SEVERAL = ('eos_token_id',)  # each of a chat model's ends a sequence
 # They write tokens that the model did not choose.
 _FORCING = 'forced_bos_token_id', 'forced_eos_token_id', 'forced_decoder_ids'
 # Settings that change outputs, and the values with which they do not.
@@ -71,13 +73,14 @@ def special_ids(
     folder: epath.Path,
     config: Mapping[str, Any],
     generation: Mapping[str, Any] | None,
-    vocab_size: int,
+    network: network_lib.Network,
 ) -> contracts.SpecialIds:
   """Return the special ids that a folder's files name.
 
   An id in generation_config.json comes before the one in config.json, as in
   transformers' `generate`. `config` has its family's defaults; `generation` is
-  None if there is no such file.
+  None if there is no such file. A decoder alone needs no padding, and begins
+  with its input.
   """
   sources = {} if generation is None else {FILE: generation}
   sources['config.json'] = config
@@ -91,7 +94,8 @@ def special_ids(
           ' Remove it from the file to decode without it.'
       )
 
-  def find(*names: str) -> int:
+  def find(*names: str) -> tuple[int, ...]:
+    """Return the ids of the first name that has some."""
     named = [
         (file, name, settings[name])
         for name in names
@@ -99,25 +103,30 @@ def special_ids(
         if settings.get(name) is not None
     ]
     file, name, found = named[0] if named else ('config.json', names[-1], None)
-    if isinstance(found, list) and len(found) == 1:
-      (found,) = found
-    if type(found) is not int or not 0 <= found < vocab_size:
-      raise errors.CheckpointError(
-          f'{folder / file} has {name} {errors.shown(found)}, which is not one'
-          f' id of a vocabulary of {vocab_size}. Write the id that the model'
-          ' was trained with into config.json.'
-      )
-    return found
+    is_many = isinstance(found, list) and (
+        len(found) == 1 or names == _SEVERAL and found
+    )
+    ids = found if is_many else [found]
+    for each in ids:
+      if type(each) is not int or not 0 <= each < network.vocab_size:
+        raise errors.CheckpointError(
+            f'{folder / file} has {name} {errors.shown(each)}, which is not one'
+            f' id of a vocabulary of {network.vocab_size}. Write the id that'
+            ' the model was trained with into config.json.'
+        )
+    return tuple(dict.fromkeys(ids))
 
-  end, padding = find('eos_token_id'), find('pad_token_id')
-  start = find(*_STARTS)
-  if end == padding:
+  end, *others = find(*_SEVERAL)
+  if not network.ends_inputs:
+    return contracts.SpecialIds(end, contracts.NO_TOKEN, None, tuple(others))
+  (padding,), (start,) = find('pad_token_id'), find(*_STARTS)
+  if padding in (end, *others):
     raise errors.CheckpointError(
-        f'{folder} has {end} as end of sequence and as padding. The encoder'
+        f'{folder} has {padding} as end of sequence and as padding. The encoder'
         ' ignores padding, so that inputs would lose their end. Write another'
         ' pad_token_id into config.json.'
     )
-  return contracts.SpecialIds(end=end, padding=padding, start=start)
+  return contracts.SpecialIds(end, padding, start, tuple(others))
 
 
 def unapplied_settings(

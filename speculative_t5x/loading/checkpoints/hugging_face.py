@@ -3,8 +3,7 @@
 """Hugging Face folders, under T5X's names.
 
 A folder holds config.json and a file of tensors, or several and an index, which
-says what lies in which. A kernel is transposed: PyTorch stores [out, in], Flax
-[in, out].
+says what lies in which. How a parameter lies in a tensor is the family's word.
 """
 
 from collections.abc import Iterator, Mapping
@@ -56,7 +55,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
   @functools.cached_property
   def special_ids(self) -> contracts.SpecialIds:
     return generation_config.special_ids(
-        self.folder, self._config, self._generation, self.network().vocab_size
+        self.folder, self._config, self._generation, self.network()
     )
 
   @functools.cached_property
@@ -67,13 +66,13 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
 
   @functools.cached_property
   def _stored_specs(self) -> dict[str, jax.ShapeDtypeStruct]:
-    tensor_of, _ = self._names
+    source_of, _ = self._names
     return {
         name: jax.ShapeDtypeStruct(
-            tensor.shape[:: -1 if self._family.is_transposed(name) else 1],
-            tensor.dtype,
+            source.shape(self._tensors[source.tensor].shape),
+            self._tensors[source.tensor].dtype,
         )
-        for name, tensor in tensor_of.items()
+        for name, source in source_of.items()
     }
 
   def _read(
@@ -82,14 +81,14 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     # What is stored as the embedding must equal it.
     del at_once
     _, copies = self._names
-    for copy, tensor in copies:
-      self._check_copy(copy, tensor)
+    for copy, tensor in copies.items():
+      self._check_copy(self._tensors[copy], self._tensors[tensor])
     yield from self._read_each(wanted, self._read_array)
 
   def _read_array(self, name: str) -> np.ndarray:
-    tensor_of, _ = self._names
-    array = tensor_of[name].read()
-    return array.T if self._family.is_transposed(name) else array
+    source_of, _ = self._names
+    source = source_of[name]
+    return source.take(self._tensors[source.tensor].read())
 
   def _check_copy(
       self, copy: trees.StoredTensor, tensor: trees.StoredTensor
@@ -100,10 +99,10 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     if not is_alike or one.view(np.uint8).data != other.view(np.uint8).data:
       raise errors.CheckpointError(
           f'{self.folder} holds a {copy.name} that differs from the embedding,'
-          ' though the network has one for both stacks, and for the head too'
-          ' where config.json does not say otherwise (scale_decoder_outputs, or'
-          ' without it tie_word_embeddings, is false). Correct config.json, or'
-          ' pass another model.'
+          f' {tensor.name}, though the network has one for all its parts, and'
+          ' for the head too where config.json does not say otherwise'
+          ' (tie_word_embeddings is false, or in a T5 scale_decoder_outputs).'
+          ' Correct config.json, or pass another model.'
       )
 
   @property
@@ -131,18 +130,10 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
   @functools.cached_property
   def _names(
       self,
-  ) -> tuple[
-      dict[str, trees.StoredTensor],
-      list[tuple[trees.StoredTensor, trees.StoredTensor]],
-  ]:
-    """The tensor of each parameter; pairs of tensors that must be equal."""
-    file, tensors = self._config_file, self._tensors
-    found = self._family.of_config(file, self._config, jnp.float32)
-    names, copies = self._family.tensor_names(self.folder, tensors, found)
-    return (
-        {name: tensors[stored] for name, stored in names.items()},
-        [(tensors[one], tensors[other]) for one, other in copies.items()],
-    )
+  ) -> tuple[dict[str, families.Source], dict[str, str]]:
+    """Where each parameter lies; tensors that must be equal to others."""
+    found = self._family.of_config(self._config_file, self._config, jnp.float32)
+    return self._family.tensor_names(self.folder, self._tensors, found)
 
   @functools.cached_property
   def _listing(self) -> set[str]:

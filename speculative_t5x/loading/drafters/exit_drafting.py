@@ -34,14 +34,14 @@ class EarlyExit:
   head: checkpoints.Path | None = None
 
   def find(self, target, vocabulary) -> drafting.Drafting:
-    network.check_offers(target.config, 'first_layers', 'Early exit')
+    network.check_offers(target.config, network.ExitsEarly, 'Early exit')
     first = target.config.first_layers(self.exit_layer)
     found = drafting.Drafting(
         self._make,
         descriptions.DrafterDescription(
             kind=KIND,
             name=f'early_exit_{self.exit_layer}',
-            num_params=models.count_params(first.without_encoder()),
+            num_params=models.count_params(first.decoder_alone()),
             dtype=jnp.dtype(first.dtype).name,
         ),
     )
@@ -69,6 +69,7 @@ class EarlyExit:
           ' path alone as that of a draft model.',
           exit_layer=self.exit_layer,
       )
+    network.check_offers(first, network.ExchangesHeads, 'A head of its own')
     first = first.with_own_head()
     head = first.take_head(models.abstract_params(first))
     with pairing.naming('draft'):
@@ -98,7 +99,7 @@ def is_head(
     checkpoint: checkpoints.Checkpoint, target: network.Network
 ) -> bool:
   """Return whether a checkpoint is a head for the first layers of a target."""
-  if not hasattr(target, 'with_own_head'):
+  if not network.offers(target, network.ExchangesHeads):
     return False
   first = target.with_own_head()
   head = checkpoints.flatten(first.take_head(models.abstract_params(first)))

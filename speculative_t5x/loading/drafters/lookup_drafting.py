@@ -27,9 +27,13 @@ class Lookup:
 
   def make(self, target: contracts.Model, gamma: int) -> lookup.Lookup:
     """Return the drafter; see `drafting.Drafting`."""
-    del target
     return lookup.Lookup(
-        gamma, self.max_ngram, self.min_ngram, self.only_hints
+        gamma,
+        self.max_ngram,
+        self.min_ngram,
+        self.only_hints,
+        # Without a first token of its own, an output begins behind its input.
+        continues_input=target.special_ids.start is None,
     )
 
   def find(self, target, vocabulary) -> drafting.Drafting:

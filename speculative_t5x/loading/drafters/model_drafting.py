@@ -133,11 +133,12 @@ def _of(draft: models.Model | models.ModelSource) -> drafting.Drafting:
   ) -> draft_model.DraftModel:
     if config.reads_features:
       pairing.check_width(target.network, config)
+    # Without an encoder only ends are special: where a chat's target has more
+    # of them than its draft, they are drafted as any token.
+    own = special_ids if config.ends_inputs else target.special_ids
     return draft_model.DraftModel(
         # Ids that the target forbids are not worth drafting.
-        model=dataclasses.replace(
-            target, network=config, special_ids=special_ids
-        ),
+        model=dataclasses.replace(target, network=config, special_ids=own),
         max_draft_tokens=max_draft_tokens,
         vocab_size=target.vocab_size,
         rules=rules,

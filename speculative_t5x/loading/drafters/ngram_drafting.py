@@ -121,12 +121,15 @@ def abstract_table(order: int, vocab_size: int) -> tables.Table:
 
 
 def smooth(
-    counts: token_counts.TokenCounts, order: int, vocab_size: int, start: int
+    counts: token_counts.TokenCounts,
+    order: int,
+    vocab_size: int,
+    start: int | None,
 ) -> tables.Table:
   """Return the smoothed table of counts, in numpy arrays.
 
   It has the width of the target's logits. `start` is the decoder's first input,
-  after which a text begins.
+  after which a text begins; None where a text goes on from its input.
 
   Reference: Witten and Bell (1991), method C; interpolated as in Chen and
     Goodman (1999), Section 2.5.
@@ -137,7 +140,8 @@ def smooth(
     """Return values of contexts by previous token, with 0 for the others."""
     found = np.zeros((vocab_size, *values.shape[1:]), values.dtype)
     found[: counts.num_pieces] = values[:-1]
-    found[start] = values[-1]
+    if start is not None:
+      found[start] = values[-1]
     return found
 
   kept = by_token(counts.next_counts[:, :num_kept])

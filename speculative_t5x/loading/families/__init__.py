@@ -5,26 +5,58 @@
 Each module of this folder is a family, see `Family`. Nothing else names them.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 import functools
 import importlib
 import pkgutil
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from etils import epath
 import jax
+import numpy as np
 
 from speculative_t5x.loading import errors
 from speculative_t5x.networks import network
+
+
+class Source(NamedTuple):
+  """Where a parameter lies in a Hugging Face folder.
+
+  Attributes:
+    tensor: Name of the tensor.
+    is_transposed: Whether the tensor is the transpose: PyTorch's linear layers
+      store [out, in], Flax [in, out].
+    part: Which of the equal parts along the last axis, once transposed, it is.
+    parts: How many parts the tensor has.
+  """
+
+  tensor: str
+  is_transposed: bool = False
+  part: int = 0
+  parts: int = 1
+
+  def shape(self, stored: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the parameter's shape; the whole one if it has no such parts."""
+    shape = stored[::-1] if self.is_transposed else stored
+    if self.parts == 1 or not shape or shape[-1] % self.parts:
+      return shape
+    return *shape[:-1], shape[-1] // self.parts
+
+  def take(self, array: np.ndarray) -> np.ndarray:
+    """Return the parameter of the tensor's array."""
+    array = array.T if self.is_transposed else array
+    if self.parts == 1:
+      return array
+    return np.split(array, self.parts, axis=-1)[self.part]
 
 
 class Family(Protocol):
   """What a module of this folder holds.
 
   `folder` and `file`, of the checkpoint and of its config.json, are for
-  messages. Each function raises `errors.CheckpointError`: if parameters are of
-  another family, the family has no such network, or tensors are missing or
-  unknown.
+  messages. Families that T5X does not train have no `of_shapes`. Each function
+  raises `errors.CheckpointError`: if parameters are of another family, the
+  family has no such network, or tensors are missing or unknown.
 
   Attributes:
     NAME: Names the family in errors.
@@ -50,16 +82,13 @@ class Family(Protocol):
 
   def tensor_names(
       self, folder: epath.Path, stored: Collection[str], network: Any
-  ) -> tuple[dict[str, str], dict[str, str]]:
+  ) -> tuple[dict[str, Source], dict[str, str]]:
     """Return which tensor of a Hugging Face folder is which parameter.
 
     Returns:
-      Of all names that are stored, the tensor of each parameter of the network
-      from `of_config`, and the tensor that each other one must equal.
+      Where each parameter of the network from `of_config` lies, of those that
+      are stored, and the tensor that each other one must equal.
     """
-
-  def is_transposed(self, name: str) -> bool:
-    """Return whether the tensor of a parameter is its transpose."""
 
 
 @functools.cache
@@ -73,7 +102,7 @@ def of_shapes(
 ) -> network.Network:
   """Return the network of the first family that parameters belong to."""
   problems = []
-  for family in _known():
+  for family in (x for x in _known() if hasattr(x, 'of_shapes')):
     try:
       return family.of_shapes(specs, dtype)
     except errors.CheckpointError as error:
@@ -93,3 +122,49 @@ def of_model_type(file: epath.Path, model_type: Any) -> Family:
         ' of them.'
     )
   return types[model_type]
+
+
+def check_config(
+    file: epath.Path,
+    config: Mapping[str, Any],
+    sizes: Iterable[str],
+    allowed: Mapping[str, tuple[Any, ...]],
+    model: str,
+) -> None:
+  """Check the fields of a config.json that the network depends on.
+
+  Args:
+    file: For messages.
+    config: All fields.
+    sizes: Fields that must be sizes.
+    allowed: Other fields, and the values that the network has.
+    model: What to pass instead, as 'a T5 1.0'.
+  Raises:
+    errors.CheckpointError: naming the first field with another value.
+  """
+  wrong = {
+      name: ' or '.join(map(str, values))
+      for name, values in allowed.items()
+      if config.get(name) not in values
+  }
+  for name in sizes:
+    if type(config.get(name)) is not int or config[name] < 1:
+      wrong[name] = 'a size'
+  for name, right in wrong.items():
+    raise errors.CheckpointError(
+        f'{file} has {name} {errors.shown(config.get(name))}, and the network'
+        f' that runs here has {right}. Pass {model} that is not quantized, or'
+        ' download the file again.'
+    )
+
+
+def check_all_known(
+    folder: epath.Path, network: str, unknown: Collection[str]
+) -> None:
+  """Raise CheckpointError if a folder has tensors of unknown names."""
+  if unknown:
+    raise errors.CheckpointError(
+        f'{folder} holds tensors that {network} does not have:'
+        f' {errors.listing(sorted(unknown))}. It is of another network, or'
+        ' quantized, or holds adapters: pass the plain model.'
+    )

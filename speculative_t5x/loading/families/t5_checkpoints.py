@@ -15,6 +15,7 @@ from etils import epath
 import jax
 
 from speculative_t5x.loading import errors
+from speculative_t5x.loading import families
 from speculative_t5x.networks import t5
 
 NAME = 'T5'
@@ -186,20 +187,9 @@ def of_config(
   allowed = dict(_ALLOWED)
   if (projection := config['feed_forward_proj']) in list(_ACTIVATIONS):
     allowed['dense_act_fn'] = (_ACTIVATIONS[projection][1], None)
-  wrong = {
-      name: ' or '.join(map(str, values))
-      for name, values in allowed.items()
-      if config.get(name) not in values
-  }
-  for name in _SIZES.values():
-    if type(config.get(name)) is not int or config[name] < 1:
-      wrong[name] = 'a size'
-  for name, right in wrong.items():
-    raise errors.CheckpointError(
-        f'{file} has {name} {errors.shown(config.get(name))}, and the network'
-        f' that runs here has {right}. Pass a T5 1.0, T5 1.1 or mT5 that is not'
-        ' quantized, or download the file again.'
-    )
+  families.check_config(
+      file, config, _SIZES.values(), allowed, 'a T5 1.0, T5 1.1 or mT5'
+  )
   return t5.T5Config(
       **{ours: config[theirs] for ours, theirs in _SIZES.items()},
       mlp_activations=_ACTIVATIONS[projection][0],
@@ -225,14 +215,9 @@ def _is_scaled(config: Mapping[str, Any]) -> bool:
 
 def tensor_names(
     folder: epath.Path, stored: Collection[str], network: t5.T5Config
-) -> tuple[dict[str, str], dict[str, str]]:
+) -> tuple[dict[str, families.Source], dict[str, str]]:
   ours = {name: t5x_name(name) for name in stored if name != _IGNORED}
-  if unknown := sorted(name for name in ours if ours[name] is None):
-    raise errors.CheckpointError(
-        f'{folder} holds tensors that T5 does not have:'
-        f' {errors.listing(unknown)}. It is of another network, or quantized,'
-        ' or holds adapters: pass the plain model.'
-    )
+  families.check_all_known(folder, NAME, [x for x in ours if ours[x] is None])
   embeddings = [*_EMBEDDINGS]
   if network.logits_via_embedding:
     embeddings.append('lm_head.weight')
@@ -243,10 +228,15 @@ def tensor_names(
     # transformers stores no head that is the embedding.
     if not network.logits_via_embedding:
       parameters.setdefault(_HEAD, first)
-  return parameters, {name: copies[0] for name in copies[1:]}
+  sources = {
+      name: families.Source(stored, is_transposed(name))
+      for name, stored in parameters.items()
+  }
+  return sources, {name: copies[0] for name in copies[1:]}
 
 
 def is_transposed(name: str) -> bool:
+  """Return whether the tensor of a parameter is its transpose."""
   return name != _EMBEDDING  # a vector is its own transpose
 
 

@@ -122,7 +122,7 @@ def _network(name: str, target: t5.T5Config) -> tuple[str, t5.T5Config]:
   """Return the kind and the config of a draft that is a network."""
   found = _NETWORK.fullmatch(name)
   if found and found['exit']:
-    config = target.first_layers(int(found['exit'])).without_encoder()
+    config = target.first_layers(int(found['exit'])).decoder_alone()
     return exit_drafting.KIND, config
   short, most = found and found['short'], t5_published.VOCAB_SIZE
   if (

@@ -217,7 +217,7 @@ class TestSpecialIds:
   @pytest.mark.parametrize(
       'name, value',
       [
-          ('eos_token_id', [1, 2]), ('pad_token_id', False),
+          ('pad_token_id', [1, 2]), ('pad_token_id', False),
           ('pad_token_id', -1), ('eos_token_id', 64),
           ('forced_bos_token_id', 5),
       ],
@@ -230,6 +230,13 @@ class TestSpecialIds:
           folder, **given
       )
     assert f'{folder / file}.json has {name} {value!r}' in str(error.value)
+
+  @pytest.mark.parametrize('generation', [None, {'eos_token_id': [2, 7, 2]}])
+  def test_several_ends(self, folder, generation):
+    self.read(folder, generation, eos_token_id=[2, 7])
+    assert checkpoints.open(folder).special_ids.ends == (2, 7)
+    with pytest.raises(checkpoints.CheckpointError, match='has 7 as end'):
+      self.read(folder, generation, eos_token_id=[2, 7], pad_token_id=7)
 
   def test_end_that_is_padding(self, folder):
     with pytest.raises(checkpoints.CheckpointError, match='has 0 as end'):

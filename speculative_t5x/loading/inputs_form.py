@@ -1,0 +1,47 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""How the token ids of a text become an input of a model."""
+
+from collections.abc import Sequence
+import dataclasses
+
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+
+
+@dataclasses.dataclass(frozen=True)
+class InputsForm:
+  """What stands around the ids of a text in an input.
+
+  Attributes:
+    begin: Ids before those of the text, as the beginning of a text; those that
+      the text spells itself, as a chat's does, are not repeated.
+    end: Ids behind them: the end of sequence, where an encoder reads it.
+  """
+
+  begin: tuple[int, ...] = ()
+  end: tuple[int, ...] = ()
+
+  def cut(self, ids: Sequence[int], limit: int) -> tuple[list[int], bool]:
+    """Return the input of a text's ids, and whether some were cut.
+
+    It has at most `limit` tokens. An input with an end keeps the first ids of
+    the text, as T5X's tasks do, and one without, which an output continues, the
+    last ones.
+    """
+    ids = list(ids)
+    if self.begin and tuple(ids[: len(self.begin)]) == self.begin:
+      ids = ids[len(self.begin) :]
+    room = max(limit - len(self.begin) - len(self.end), 0)
+    is_cut = len(ids) > room
+    kept = ids[:room] if self.end else ids[len(ids) - min(room, len(ids)) :]
+    return [*self.begin, *kept, *self.end], is_cut
+
+
+def of(
+    vocabulary: vocabularies.Vocabulary,
+    target: models.Model | models.ModelSource,
+) -> InputsForm:
+  """Return the form of a target's inputs, by its vocabulary and network."""
+  end = (target.special_ids.end,) if target.config.ends_inputs else ()
+  return InputsForm(vocabulary.begin_ids, end)
