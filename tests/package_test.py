@@ -171,6 +171,23 @@ class TestLayers:
     ]
     assert len(floors) <= 10
 
+  def test_a_network_is_named_by_its_own_files_alone(self):
+    """Whatever decodes takes any: only families make one of a checkpoint."""
+    room = _CHECKOUT / 'speculative_t5x'
+    naming = {
+        path.relative_to(room).as_posix()
+        for path in room.rglob('*.py')
+        if 'decoder_only' in path.read_text()
+    }
+    families = {'gemma3', 'gpt2', 'llama', 'qwen3'}
+    assert naming == {
+        'networks/__init__.py',
+        'networks/decoder_only.py',
+        'networks/decoder_only_modules.py',
+        'loading/hugging_face_decoders.py',
+        *(f'loading/families/{name}.py' for name in families),
+    }
+
   def test_no_file_name_occurs_twice(self):
     paths = (_CHECKOUT / 'speculative_t5x').rglob('*.py')
     names = [path.name for path in paths if path.name != '__init__.py']

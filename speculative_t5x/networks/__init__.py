@@ -1,14 +1,16 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5 networks whose decoder takes a block of tokens per call."""
+"""Networks whose decoder takes a block of tokens per call."""
 
 from etils import epy
 
 __all__ = [
+    'DecoderOnly',
     'Network',
     'T5Config',
 ]
 
 with epy.lazy_api_imports(globals()):
+  from speculative_t5x.networks.decoder_only import DecoderOnly
   from speculative_t5x.networks.network import Network
   from speculative_t5x.networks.t5 import T5Config

@@ -39,12 +39,13 @@ _bias_init = nn.initializers.variance_scaling(1.0, 'fan_avg', 'uniform')
 
 
 class Projection(nn.Module):
-  """A linear map without bias: [..., inputs] -> [..., features]."""
+  """A linear map, in T5 without bias: [..., inputs] -> [..., features]."""
 
   features: int
   kernel_axes: tuple[str, str]
   dtype: jnp.dtype
   kernel_init: nn.initializers.Initializer = _fan_in_truncated
+  use_bias: bool = False
 
   @nn.compact
   def __call__(self, x: jax.Array) -> jax.Array:
@@ -55,7 +56,17 @@ class Projection(nn.Module):
         jnp.float32,
         axes=self.kernel_axes,
     )
-    return _dot(x.astype(self.dtype), kernel.astype(self.dtype))
+    y = _dot(x.astype(self.dtype), kernel.astype(self.dtype))
+    if not self.use_bias:
+      return y
+    bias = partitioning.param_with_axes(
+        'bias',
+        nn.initializers.zeros,
+        (self.features,),
+        jnp.float32,
+        axes=self.kernel_axes[1:],
+    )
+    return y + bias.astype(self.dtype)
 
 
 @jax.custom_gradient
@@ -144,11 +155,16 @@ class MergedProjection(nn.Module):
   features: tuple[int, ...]
   kernel_axes: tuple[str, str]
   dtype: jnp.dtype
+  use_bias: bool = False
 
   @nn.compact
   def __call__(self, x: jax.Array) -> list[jax.Array]:
     merged = Projection(
-        sum(self.features), self.kernel_axes, self.dtype, name='merged'
+        sum(self.features),
+        self.kernel_axes,
+        self.dtype,
+        use_bias=self.use_bias,
+        name='merged',
     )(x)
     ends = np.cumsum(self.features)[:-1]
     return jnp.split(merged, ends, axis=-1)
@@ -211,17 +227,21 @@ class GatedMlp(nn.Module):
   dtype: jnp.dtype
   dropout_rate: float
   merged: bool
+  use_bias: bool = False
 
   @nn.compact
   def __call__(self, x: jax.Array, *, deterministic: bool) -> jax.Array:
     features = (self.mlp_dim,) * len(self.activations)
+    project = functools.partial(
+        Projection, dtype=self.dtype, use_bias=self.use_bias
+    )
     if self.merged:
       hidden = MergedProjection(
-          features, ('embed', 'mlp'), self.dtype, name='wi'
+          features, ('embed', 'mlp'), self.dtype, self.use_bias, name='wi'
       )(x)
     else:
       hidden = [
-          Projection(n, ('embed', 'mlp'), self.dtype, name=name)(x)
+          project(n, ('embed', 'mlp'), name=name)(x)
           for n, name in zip(features, mlp_input_names(self.activations))
       ]
     activated = [
@@ -232,9 +252,7 @@ class GatedMlp(nn.Module):
     gated = nn.Dropout(self.dropout_rate, broadcast_dims=(-2,))(
         gated, deterministic=deterministic
     )
-    return Projection(x.shape[-1], ('mlp', 'embed'), self.dtype, name='wo')(
-        gated
-    )
+    return project(x.shape[-1], ('mlp', 'embed'), name='wo')(gated)
 
 
 def mlp_input_names(activations: Sequence[str]) -> list[str]:

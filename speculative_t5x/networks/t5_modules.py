@@ -322,7 +322,7 @@ class Decoder(nn.Module):
 
   def decode_block(self, x, cross, cache, *, positions, cross_mask, logits_at):
     block, num_slots = x.shape[-2], cache[0].keys.shape[-1]
-    x = _pad_positions(x, self.config.min_block)
+    x = pad_positions(x, self.config.min_block)
     # Padding positions of the block take the position of its last token.
     offsets = jnp.minimum(jnp.arange(x.shape[-2]), block - 1)
     query_positions = positions[..., None] + offsets
@@ -347,12 +347,12 @@ class Decoder(nn.Module):
       index = logits_at[..., None, None]
       x = jnp.take_along_axis(x, index, axis=-2)
     num_wanted = x.shape[-2]
-    x = _pad_positions(self.decoder_norm(x), self.config.min_block)
+    x = pad_positions(self.decoder_norm(x), self.config.min_block)
     logits = self._over_vocabulary(self._logits(x)[..., :num_wanted, :])
     return logits, tuple(new_cache)
 
 
-def _pad_positions(x: jax.Array, count: int) -> jax.Array:
+def pad_positions(x: jax.Array, count: int) -> jax.Array:
   """Pad [..., positions, embed] with zeros to at least `count` positions."""
   missing = max(0, count - x.shape[-2])
   return jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, missing), (0, 0)])

@@ -26,7 +26,8 @@ Leaves = Iterable[tuple[str, jax.Array]]  # by names such as HEAD
 # tpu-preflight` compiles and compares both.
 _MIN_BLOCKS = {'tpu': 4}
 
-_EMBEDDING = 'token_embedder/embedding'
+# Both stacks of T5 share it; a decoder alone has its own.
+_EMBEDDINGS = 'token_embedder/embedding', 'decoder/token_embedder/embedding'
 HEAD = 'decoder/logits_dense/kernel'
 
 
@@ -64,7 +65,7 @@ def prepare(
 def prepare_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
   """Prepare named parameters one at a time; hold none: see `prepare`."""
   for name, leaf in leaves:
-    if name == _EMBEDDING and config.logits_via_embedding:
+    if name in _EMBEDDINGS and config.logits_via_embedding:
       yield HEAD, leaf.T
     yield name, leaf if name == HEAD else jnp.asarray(leaf, config.dtype)
     del leaf  # or it would stay while the next one is read
@@ -89,7 +90,7 @@ def merge_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
       name, parts = merged
       if not waiting.keys() >= set(parts):
         continue
-      leaf = jnp.concatenate([waiting.pop(part) for part in parts], axis=1)
+      leaf = jnp.concatenate([waiting.pop(part) for part in parts], axis=-1)
       jax.block_until_ready(leaf)  # only then is the memory of its parts free
     yield name, leaf
     del leaf
@@ -123,8 +124,10 @@ def merged_kernel(
   """Return the name of the merged kernel that a kernel becomes a part of.
 
   With it come the names of all parts, in order; None for what is not merged.
+  Biases are merged as their kernels are.
   """
-  block, _, part = name.removesuffix('/kernel').rpartition('/')
+  path, _, kind = name.rpartition('/')
+  block, _, part = path.rpartition('/')
   match block.rpartition('/')[2]:
     case 'attention' | 'self_attention':
       merged, parts = 'query_key_value', ('query', 'key', 'value')
@@ -132,11 +135,11 @@ def merged_kernel(
       merged, parts = 'wi', layers.mlp_input_names(config.mlp_activations)
     case _:
       return None
-  if part not in parts:
+  if part not in parts or kind not in ('kernel', 'bias'):
     return None
   return (
-      f'{block}/{merged}/merged/kernel',
-      tuple(f'{block}/{part}/kernel' for part in parts),
+      f'{block}/{merged}/merged/{kind}',
+      tuple(f'{block}/{part}/{kind}' for part in parts),
   )
 
 

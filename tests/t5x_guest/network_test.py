@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the network against T5X's, and of T5X's own sampler."""
 
+import dataclasses
 import functools
 
 from flax.linen import partitioning
@@ -19,6 +20,7 @@ from speculative_t5x.research import t5x_sampler
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.t5x_guest import public_checkpoints
 from tests import tiny
+from tests import tiny_decoders
 from tests.networks import dropout_masks
 from tests.t5x_guest import tiny_pair
 
@@ -35,13 +37,16 @@ def variables(network):
   return jax.eval_shape(init, jax.random.key(0), tokens, tokens, tokens)
 
 
+def _is_spec(x) -> bool:
+  return isinstance(x, jax.sharding.PartitionSpec)
+
+
 def described(tree):
   """Return shapes, dtypes and logical axes by name, without allocation."""
   axes = partitioning.get_axis_names(tree['params_axes'])
-  is_spec = lambda x: isinstance(x, jax.sharding.PartitionSpec)
   return {
       'params': jax.tree.map(lambda x: (x.shape, x.dtype.name), tree['params']),
-      'axes': jax.tree.map(tuple, axes, is_leaf=is_spec),
+      'axes': jax.tree.map(tuple, axes, is_leaf=_is_spec),
   }
 
 
@@ -193,3 +198,38 @@ def test_a_job_finds_it(decoder):
   found = t5x_baseline.of(decoder)
   assert isinstance(found, t5x_sampler.TemperatureSampling)
   assert found.name and found.version
+
+
+def test_a_decoder_alone_is_t5xs():
+  """Names, shapes and logical axes, and logits past all exact buckets."""
+  from t5x.examples.decoder_only import network as t5x_network
+
+  config = tiny_decoders.CONFIGS['t5x']
+  sizes = {
+      field.name: getattr(config, field.name)
+      for field in dataclasses.fields(t5x_network.TransformerConfig)
+      if hasattr(config, field.name)
+  }
+  theirs = t5x_network.DecoderWrapper(
+      t5x_network.TransformerConfig(**sizes, dropout_rate=0.0)
+  )
+  tokens = np.random.default_rng(0).integers(1, 96, (2, 150), np.int32)
+  made = jax.eval_shape(
+      functools.partial(theirs.init, enable_dropout=False),
+      jax.random.key(0), tokens, tokens,
+  )  # fmt: skip
+  ours = jax.eval_shape(config.init, jax.random.key(0))
+  assert jax.tree.map(lambda x: (x.shape, x.dtype), ours) == jax.tree.map(
+      lambda x: (x.shape, x.dtype), made['params']
+  )
+  axes = partitioning.get_axis_names(made['params_axes'])
+  assert jax.tree.map(tuple, config.axes(), is_leaf=_is_spec) == jax.tree.map(
+      tuple, axes, is_leaf=_is_spec
+  )
+  params = tiny_decoders.params(config)
+  with jax.default_matmul_precision('highest'):
+    expected = theirs.apply(
+        {'params': params}, tokens, tokens, enable_dropout=False
+    )
+    found = jax.jit(config.score)(params, tokens[:, :1], tokens[:, 1:])
+  np.testing.assert_allclose(found, expected[:, :-1], atol=1e-4)

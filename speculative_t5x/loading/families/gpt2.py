@@ -1,0 +1,107 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""GPT-2: a `families.Family`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from etils import epath
+
+from speculative_t5x.loading import errors
+from speculative_t5x.loading import families
+from speculative_t5x.loading import hugging_face_decoders as decoders
+from speculative_t5x.networks import decoder_only
+from speculative_t5x.networks import decoder_only_modules as modules
+
+NAME = 'GPT-2'
+DEFAULTS = {
+    'gpt2': {
+        'n_inner': None,
+        'activation_function': 'gelu_new',
+        'layer_norm_epsilon': 1e-5,
+        'scale_attn_weights': True,
+        'tie_word_embeddings': True,
+        'eos_token_id': 50256,
+    },
+}
+_ALLOWED = {
+    'activation_function': tuple(decoders.ACTIVATIONS),
+    'scale_attn_weights': (True, False),
+    'scale_attn_by_inverse_layer_idx': (None, False),
+    'tie_word_embeddings': (True, False),
+    **decoders.WITHOUT,
+}
+_KINDS = {'kernel': 'weight', 'bias': 'bias'}
+# Query, key and value lie in one tensor, [in, out] as all others.
+_PROJECTIONS = {
+    'self_attention/query': 'attn.c_attn',
+    'self_attention/key': 'attn.c_attn',
+    'self_attention/value': 'attn.c_attn',
+    'self_attention/out': 'attn.c_proj',
+    'mlp/wi': 'mlp.c_fc',
+    'mlp/wo': 'mlp.c_proj',
+}
+_NORMS = {
+    'pre_self_attention_layer_norm': 'ln_1',
+    'pre_mlp_layer_norm': 'ln_2',
+}
+_MAP = decoders.TensorMap(
+    NAME,
+    layer={
+        f'{ours}/{kind}': f'{theirs}.{their_kind}'
+        for ours, theirs in _PROJECTIONS.items()
+        for kind, their_kind in _KINDS.items()
+    }
+    | {
+        f'{ours}/{kind}': f'{theirs}.{their_kind}'
+        for ours, theirs in _NORMS.items()
+        for kind, their_kind in (('scale', 'weight'), ('bias', 'bias'))
+    },
+    outside={
+        'wte.weight': 'decoder/token_embedder/embedding',
+        'wpe.weight': 'decoder/position_embedder/embedding',
+        'ln_f.weight': 'decoder/decoder_norm/scale',
+        'ln_f.bias': 'decoder/decoder_norm/bias',
+    },
+    prefix='transformer.',  # none in the first files
+    layers='h.',
+    ignored=r'(transformer\.)?h\.\d+\.attn\.(bias|masked_bias)',  # the mask
+    is_transposed=False,
+)
+tensor_names = _MAP.sources
+
+
+def of_config(
+    file: epath.Path, config: Mapping[str, Any], dtype: Any
+) -> decoder_only.DecoderOnly:
+  sizes = ['vocab_size', 'n_embd', 'n_layer', 'n_head', 'n_positions']
+  if config['n_inner'] is not None:
+    sizes.append('n_inner')
+  families.check_config(file, config, sizes, _ALLOWED, 'a GPT-2')
+  width, heads = config['n_embd'], config['n_head']
+  if width % heads:
+    raise errors.CheckpointError(
+        f'{file} has n_embd {width}, which n_head, {heads}, does not divide.'
+        ' Download the file again.'
+    )
+  return decoder_only.DecoderOnly(
+      vocab_size=config['vocab_size'],
+      emb_dim=width,
+      num_layers=config['n_layer'],
+      num_heads=heads,
+      head_dim=width // heads,
+      mlp_dim=config['n_inner'] or 4 * width,
+      mlp_activations=(decoders.ACTIVATIONS[config['activation_function']],),
+      positions=modules.LEARNED,
+      max_positions=config['n_positions'],
+      norm=modules.LAYER,
+      norm_eps=decoders.number(
+          file, 'layer_norm_epsilon', config['layer_norm_epsilon']
+      ),
+      qkv_bias=True,
+      out_bias=True,
+      mlp_bias=True,
+      query_scale=None if config['scale_attn_weights'] else 1.0,
+      logits_via_embedding=config['tie_word_embeddings'],
+      dtype=dtype,
+  )

@@ -1,0 +1,443 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The Flax modules of a decoder alone, which decodes blocks of tokens.
+
+Names are those of `t5x.examples.decoder_only.network`, with more where it has
+no such part. Layers are T5's wherever they compute the same.
+
+In shapes, `...` stands for the batch axis, or for no axis when a single row is
+decoded, see `t5_layers`. Positions are one per row, or a scalar if all rows are
+at the same one, as while prompts are read.
+
+Legend: batch, block (positions per call), slots (length of the cache), embed,
+heads, kv_heads, group (query heads per head of keys and values), head_dim.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+import flax.linen as nn
+from flax.linen import partitioning
+import jax
+from jax import lax
+import jax.numpy as jnp
+
+from speculative_t5x.networks import chips
+from speculative_t5x.networks import kv_cache
+from speculative_t5x.networks import rope
+from speculative_t5x.networks import t5_layers as layers
+from speculative_t5x.networks import t5_modules
+from speculative_t5x.speculation import ranges
+
+Cache = tuple[kv_cache.KeysValues, ...]  # one entry per layer
+
+RELATIVE, LEARNED, ROPE = 'relative', 'learned', 'rope'
+RMS, RMS_PLUS_ONE, LAYER = 'rms', 'rms_plus_one', 'layer'
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerKind:
+  """What may differ from layer to layer.
+
+  Attributes:
+    window: How many of the last positions a query attends to, itself included;
+      None for all.
+    theta: Base of RoPE's frequencies.
+    scaling: How these are scaled; None for not at all.
+  """
+
+  window: int | None = None
+  theta: float = 10_000.0
+  scaling: rope.Scaling | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+  """Sizes and parts of a decoder alone, under T5X's names where it has some.
+
+  Attributes:
+    vocab_size: Rows of the embedding and width of the logits, with padding.
+    emb_dim: Width of the residual stream.
+    num_layers: Layers.
+    num_heads: Heads of queries.
+    num_kv_heads: Heads of keys and values, which divide them; None for as many.
+    head_dim: Width of one head.
+    mlp_dim: Width of the feed-forward block.
+    mlp_activations: Flax names, one per input projection; 'linear' for none.
+    positions: 'relative' for T5X's bias, 'learned' for a table that is added to
+      the embedding, 'rope' for rotated queries and keys.
+    max_positions: Rows of the learned table; None for the other kinds.
+    kinds: Kinds of the layers by turns, from the first one on.
+    norm: 'rms', 'rms_plus_one' for one with scale 1 + w, or 'layer'.
+    norm_eps: Epsilon of all norms.
+    post_norms: Whether attention and feed-forward outputs are normalized too.
+    qk_norm: Whether queries and keys are normalized, per head.
+    qkv_bias: Whether query, key and value projections have a bias.
+    out_bias: Whether the output projection of attention has one.
+    mlp_bias: Whether the projections of the feed-forward block have one.
+    query_scale: Factor of queries; None for 1 / sqrt(head_dim).
+    attention_cap: Soft cap of attention logits; None for none.
+    logits_cap: Soft cap of the logits; None for none.
+    embedding_scale: Factor of embeddings.
+    logits_scale: Factor of the logits.
+    logits_via_embedding: Whether the embedding is also the output head.
+    dtype, separate_head, merge_projections, head_size, min_block: See
+      `t5_modules.Sizes`.
+  """
+
+  vocab_size: int
+  emb_dim: int = 768
+  num_layers: int = 12
+  num_heads: int = 12
+  num_kv_heads: int | None = None
+  head_dim: int = 64
+  mlp_dim: int = 2048
+  mlp_activations: Sequence[str] = ('silu', 'linear')
+  positions: str = ROPE
+  max_positions: int | None = None
+  kinds: Sequence[LayerKind] = (LayerKind(),)
+  norm: str = RMS
+  norm_eps: float = 1e-6
+  post_norms: bool = False
+  qk_norm: bool = False
+  qkv_bias: bool = False
+  out_bias: bool = False
+  mlp_bias: bool = False
+  query_scale: float | None = None
+  attention_cap: float | None = None
+  logits_cap: float | None = None
+  embedding_scale: float = 1.0
+  logits_scale: float = 1.0
+  logits_via_embedding: bool = False
+  dtype: Any = jnp.float32
+  separate_head: bool = False
+  merge_projections: bool = False
+  head_size: int | None = None
+  min_block: int = 1
+
+  def __post_init__(self):
+    put = lambda name, value: object.__setattr__(self, name, value)
+    # Gin files give lists, which are not hashable.
+    put('mlp_activations', tuple(self.mlp_activations))
+    put('kinds', tuple(self.kinds))
+    if self.num_kv_heads is None:
+      put('num_kv_heads', self.num_heads)
+    if self.query_scale is None:
+      put('query_scale', self.head_dim**-0.5)
+    if self.dtype is None:
+      put('dtype', chips.suited_dtype())
+    for name, allowed in (
+        ('positions', (RELATIVE, LEARNED, ROPE)),
+        ('norm', (RMS, RMS_PLUS_ONE, LAYER)),
+    ):
+      if (value := getattr(self, name)) not in allowed:
+        message = f'{name} must be {" or ".join(allowed)}, got {value!r}.'
+        raise ranges.ArgumentError(message, **{name: value})
+    if self.num_heads % self.num_kv_heads:
+      raise ranges.ArgumentError(
+          f'num_heads is {self.num_heads}, which num_kv_heads,'
+          f' {self.num_kv_heads}, does not divide. Choose a divisor.',
+          num_kv_heads=self.num_kv_heads,
+      )
+    if (self.positions == LEARNED) != (self.max_positions is not None):
+      raise ranges.ArgumentError(
+          'max_positions is needed for learned positions and for no others, got'
+          f' {self.max_positions} for {self.positions}.',
+          max_positions=self.max_positions,
+      )
+
+  def kind(self, layer: int) -> LayerKind:
+    """Return the kind of a layer."""
+    return self.kinds[layer % len(self.kinds)]
+
+
+class _RMSNormPlusOne(nn.Module):
+  """A norm by the root of the mean square with scale 1 + w, as Gemma's."""
+
+  dtype: jnp.dtype
+  epsilon: float
+
+  @nn.compact
+  def __call__(self, x: jax.Array) -> jax.Array:
+    scale = _vector('scale', nn.initializers.zeros, x.shape[-1])
+    x = x.astype(jnp.float32)
+    mean_square = jnp.mean(lax.square(x), axis=-1, keepdims=True)
+    # 1 + w is not rounded to the dtype: a w near 0 would be lost.
+    normalized = x * lax.rsqrt(mean_square + self.epsilon) * (1 + scale)
+    return normalized.astype(self.dtype)
+
+
+class _LayerNorm(nn.Module):
+  """A norm by mean and variance, with scale and bias."""
+
+  dtype: jnp.dtype
+  epsilon: float
+
+  @nn.compact
+  def __call__(self, x: jax.Array) -> jax.Array:
+    scale = _vector('scale', nn.initializers.ones, x.shape[-1])
+    bias = _vector('bias', nn.initializers.zeros, x.shape[-1])
+    x = x.astype(jnp.float32)
+    x = x - jnp.mean(x, axis=-1, keepdims=True)
+    variance = jnp.mean(lax.square(x), axis=-1, keepdims=True)
+    normalized = x * lax.rsqrt(variance + self.epsilon) * scale + bias
+    return normalized.astype(self.dtype)
+
+
+def _vector(name: str, init: Any, size: int) -> jax.Array:
+  param = partitioning.param_with_axes(
+      name, init, (size,), jnp.float32, axes=('embed',)
+  )
+  return param.astype(jnp.float32)
+
+
+_NORMS = {
+    RMS: layers.RMSNorm,
+    RMS_PLUS_ONE: _RMSNormPlusOne,
+    LAYER: _LayerNorm,
+}
+
+
+def _norm(config: Sizes) -> nn.Module:
+  return _NORMS[config.norm](config.dtype, config.norm_eps)
+
+
+def _soft_cap(x: jax.Array, cap: float | None) -> jax.Array:
+  return x if cap is None else cap * jnp.tanh(x / cap)
+
+
+class Attention(nn.Module):
+  """Causal attention whose query heads may share heads of keys and values."""
+
+  config: Sizes
+
+  def setup(self):
+    config = self.config
+    heads = config.num_heads, config.num_kv_heads, config.num_kv_heads
+    widths = tuple(count * config.head_dim for count in heads)
+    axes = 'embed', 'joined_kv'
+    if config.merge_projections:
+      self.query_key_value = layers.MergedProjection(
+          widths, axes, config.dtype, config.qkv_bias
+      )
+    else:
+      self.query, self.key, self.value = (
+          layers.Projection(x, axes, config.dtype, use_bias=config.qkv_bias)
+          for x in widths
+      )
+    self.out = layers.Projection(
+        config.emb_dim, axes[::-1], config.dtype, use_bias=config.out_bias
+    )
+    if config.qk_norm:
+      self.query_norm, self.key_norm = _norm(config), _norm(config)
+
+  def __call__(
+      self, x, cache, *, block, positions, mask, bias, rotation
+  ) -> tuple[jax.Array, kv_cache.KeysValues]:
+    """Attend to what is cached and to the block, which is written first.
+
+    Args:
+      x: [..., length, embed]; positions from `block` on only pad it.
+      cache: Of this layer.
+      block: Positions to write (static).
+      positions: [...] int32, of the first one.
+      mask: [..., length, slots] bool, True where attention is allowed.
+      bias: [..., heads, length, slots], or None.
+      rotation: `rope.tables` of the positions, or None.
+    Returns:
+      [..., length, embed], and the cache with the block.
+    """
+    if self.config.merge_projections:
+      query, key, value = self.query_key_value(x)
+    else:
+      query, key, value = self.query(x), self.key(x), self.value(x)
+    key, value = (y[..., :block, :] for y in (key, value))
+    query, key, value = map(self._split_heads, (query, key, value))
+    if self.config.qk_norm:
+      query, key = self.query_norm(query), self.key_norm(key)
+    if rotation is not None:
+      query = rope.rotate(query, *rotation)
+      key = rope.rotate(key, *(y[..., :block, :] for y in rotation))
+    slots_last = lambda y: jnp.moveaxis(y, -3, -1)
+    new = kv_cache.KeysValues(slots_last(key), slots_last(value))
+    cache = kv_cache.write_block(cache, new, positions)
+    read = kv_cache.read(cache, positions + block)
+    return self.out(self._attend(query, read, mask, bias)), cache
+
+  def _split_heads(self, x: jax.Array) -> jax.Array:
+    return x.reshape(*x.shape[:-1], -1, self.config.head_dim)
+
+  def _attend(self, query, keys_values, mask, bias) -> jax.Array:
+    config = self.config
+    # Queries are grouped; keys are not repeated, which would copy the cache.
+    grouped = config.num_kv_heads, config.num_heads // config.num_kv_heads
+    query = query * config.query_scale
+    query = query.reshape(*query.shape[:-2], *grouped, config.head_dim)
+    logits = jnp.einsum('...mkgd,...kdl->...kgml', query, keys_values.keys)
+    logits = _soft_cap(logits.astype(jnp.float32), config.attention_cap)
+    if bias is not None:
+      shape = *bias.shape[:-3], *grouped, *bias.shape[-2:]
+      logits = logits + bias.reshape(shape)
+    # After the cap, which would bring masked logits back.
+    logits = jnp.where(mask[..., None, None, :, :], logits, layers.MASKED_LOGIT)
+    weights = jax.nn.softmax(logits).astype(config.dtype)
+    x = jnp.einsum('...kgml,...kdl->...mkgd', weights, keys_values.values)
+    return x.reshape(*x.shape[:-3], -1)
+
+
+class Layer(nn.Module):
+  """Attention and a feed-forward block, each normalized before, or also after.
+  """
+
+  config: Sizes
+
+  def setup(self):
+    config = self.config
+    self.pre_self_attention_layer_norm = _norm(config)
+    self.self_attention = Attention(config)
+    self.pre_mlp_layer_norm = _norm(config)
+    self.mlp = layers.GatedMlp(
+        config.mlp_dim,
+        config.mlp_activations,
+        config.dtype,
+        dropout_rate=0.0,
+        merged=config.merge_projections,
+        use_bias=config.mlp_bias,
+    )
+    if config.post_norms:
+      self.post_self_attention_layer_norm = _norm(config)
+      self.post_mlp_layer_norm = _norm(config)
+
+  def __call__(self, x, cache, **where) -> tuple[jax.Array, Any]:
+    y = self.pre_self_attention_layer_norm(x)
+    y, cache = self.self_attention(y, cache, **where)
+    if self.config.post_norms:
+      y = self.post_self_attention_layer_norm(y)
+    x = x + y
+    y = self.mlp(self.pre_mlp_layer_norm(x), deterministic=True)
+    if self.config.post_norms:
+      y = self.post_mlp_layer_norm(y)
+    return x + y, cache
+
+
+class Decoder(nn.Module):
+  """The stack of layers, with embedding and output head."""
+
+  config: Sizes
+
+  def setup(self):
+    config = self.config
+    embedding = lambda rows: layers.Embedding(
+        rows, config.emb_dim, config.dtype
+    )
+    self.token_embedder = embedding(config.vocab_size)
+    if config.positions == LEARNED:
+      self.position_embedder = embedding(config.max_positions)
+    elif config.positions == RELATIVE:
+      self.relpos_bias = layers.RelativePositionBias(
+          config.num_heads, config.dtype, bidirectional=False
+      )
+    self.layers = [Layer(config) for _ in range(config.num_layers)]
+    self.decoder_norm = _norm(config)
+    if config.separate_head or not config.logits_via_embedding:
+      self.logits_dense = layers.LogitsProjection(
+          config.head_size or config.vocab_size
+      )
+    if config.head_size is not None:
+      self.short_vocabulary = layers.ShortVocabulary(config.vocab_size)
+
+  def __call__(
+      self,
+      tokens: jax.Array,
+      positions: jax.Array,
+      cache: Cache,
+      logits_at: jax.Array | None = None,
+  ) -> tuple[jax.Array, Cache]:
+    """Decode a block of tokens, each row from its own position on.
+
+    Args:
+      tokens: [..., block] int32.
+      positions: [...] int32 in [0, slots - block], the position of each row's
+        first token; or a scalar, which is that of all rows.
+      cache: As `init_cache` makes it; slots before a row's position hold its
+        earlier tokens.
+      logits_at: [..., wanted] int32, the indices of the block at which logits
+        are computed; None for all.
+    Returns:
+      float32 logits [..., block or wanted, vocab], and the cache with the block
+      written.
+    """
+    config = self.config
+    block, num_slots = tokens.shape[-1], cache[0].keys.shape[-1]
+    x = t5_modules.pad_positions(self.token_embedder(tokens), config.min_block)
+    # Rounded to the dtype, as Gemma does.
+    x = x * jnp.asarray(config.embedding_scale, config.dtype)
+    # Padding positions of the block take the position of its last token.
+    offsets = jnp.minimum(jnp.arange(x.shape[-2]), block - 1)
+    at = positions[..., None] + offsets
+    bias = None
+    if config.positions == LEARNED:
+      # Rows that have ended write past the table: what they write is not read.
+      x = x + self.position_embedder(jnp.minimum(at, config.max_positions - 1))
+    elif config.positions == RELATIVE:
+      bias = self.relpos_bias(at, num_slots, num_slots)
+    places = {
+        kind: self._place(kind, at, num_slots) for kind in set(config.kinds)
+    }
+    new_cache = []
+    for i, (layer, of_layer) in enumerate(zip(self.layers, cache, strict=True)):
+      x, of_layer = layer(
+          x,
+          of_layer,
+          block=block,
+          positions=positions,
+          bias=bias,
+          **places[config.kind(i)],
+      )
+      new_cache.append(of_layer)
+    x = x[..., :block, :]
+    if logits_at is not None:
+      x = jnp.take_along_axis(x, logits_at[..., None], axis=-2)
+    return self._logits(x), tuple(new_cache)
+
+  def _place(
+      self, kind: LayerKind, at: jax.Array, num_slots: int
+  ) -> dict[str, Any]:
+    """Return mask and rotation of queries at positions, for a kind of layer."""
+    slots, at_last = jnp.arange(num_slots), at[..., None]
+    mask = slots <= at_last
+    if kind.window is not None:
+      mask &= slots > at_last - kind.window
+    rotation = None
+    if self.config.positions == ROPE:
+      frequencies = rope.frequencies(
+          self.config.head_dim, kind.theta, kind.scaling
+      )
+      rotation = rope.tables(at, frequencies)
+    return {'mask': mask, 'rotation': rotation}
+
+  def _logits(self, x: jax.Array) -> jax.Array:
+    config, wanted = self.config, x.shape[-2]
+    x = t5_modules.pad_positions(self.decoder_norm(x), config.min_block)
+    if config.separate_head or not config.logits_via_embedding:
+      logits = self.logits_dense(x)
+    else:
+      logits = self.token_embedder.attend(x)
+    logits = logits[..., :wanted, :] * config.logits_scale
+    logits = _soft_cap(logits, config.logits_cap)
+    if config.head_size is None:
+      return logits
+    return self.short_vocabulary(logits)
+
+
+def init_cache(
+    config: Sizes, batch_shape: tuple[int, ...], num_slots: int
+) -> Cache:
+  """Return zeros [*batch_shape, kv_heads, head_dim, slots] per layer."""
+  shape = *batch_shape, config.num_kv_heads, config.head_dim, num_slots
+  # Each leaf has its own buffer: the loop would copy a shared one.
+  empty = lambda: jnp.zeros(shape, config.dtype)
+  return tuple(
+      kv_cache.KeysValues(empty(), empty()) for _ in range(config.num_layers)
+  )

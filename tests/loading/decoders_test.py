@@ -1,0 +1,237 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Hugging Face folders of decoders alone: loaded, refused, decoded as texts."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import speculative_t5x as st
+from speculative_t5x.jobs.command_line import main
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import inputs_form
+from speculative_t5x.loading import models
+from speculative_t5x.networks import decoder_only
+from speculative_t5x.networks import rope
+from speculative_t5x.speculation import contracts
+from tests import checkpoints_by_hand as by_hand
+from tests import decoders_by_hand
+from tests import reference_decoder
+from tests import tiny_decoders
+
+NAMES = list(decoders_by_hand.CONFIGS)
+TEXT = 'w7 w12 w5 w7 w12 w80'
+IDS = [7, 12, 5, 7, 12, 80]
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_parameters_and_ids(tmp_path, name):
+  checkpoint = checkpoints.open(decoders_by_hand.write(tmp_path, name))
+  config = decoders_by_hand.CONFIGS[name]
+  assert checkpoint.network() == config
+  others = (3,) if name in ('llama', 'gemma3') else ()
+  assert checkpoint.special_ids == contracts.SpecialIds(
+      1, contracts.NO_TOKEN, None, others
+  )
+  jax.tree.map(
+      np.testing.assert_array_equal,
+      checkpoint.restore_params(models.abstract_params(config)),
+      tiny_decoders.params(config),
+  )
+
+
+def greedy(name, prompt, count):
+  config = decoders_by_hand.CONFIGS[name]
+  params, found = tiny_decoders.params(config), []
+  ends = np.atleast_1d(decoders_by_hand.FIELDS[name]['eos_token_id'])
+  while len(found) < count:
+    logits = reference_decoder.logits(config, params, [*prompt, *found])[-1]
+    token = int(np.argmax(logits))
+    if token in ends:
+      break
+    found.append(token)
+  return found
+
+
+@pytest.mark.parametrize('name', ['llama', 'gemma3'])
+def test_texts(tmp_path, name):
+  """By a draft model of the family with fewer ends, from folders to texts."""
+  target = decoders_by_hand.write(tmp_path / 'target', name)
+  draft = decoders_by_hand.write(tmp_path / 'draft', name, 1, eos_token_id=1)
+  decoder = st.load(
+      target, draft, gamma=3, max_tokens=12, inputs_length=16, dtype='float32'
+  )
+  result = decoder.decode(TEXT)
+  expected = greedy(name, [2, *IDS], 12)
+  assert expected and result.tokens[-1] == expected
+  assert result.text == decoder.vocabulary.decode(expected)
+  # A text that begins so is not begun again.
+  assert decoder.decode(f'<s> {TEXT}').tokens[-1] == expected
+
+
+def test_infer_job(tmp_path):
+  target, draft = (
+      decoders_by_hand.write(tmp_path / str(seed), 'gpt2', seed)
+      for seed in (0, 1)
+  )
+  (tmp_path / 'inputs.txt').write_text(f'{TEXT}\nw9\n')
+  status = main.main([
+      'infer',
+      '--gin_file=configs/runs/infer.gin',
+      '--gin_file=configs/drafters/draft_model.gin',
+      f'--gin.CHECKPOINT_PATH={target}',
+      f'--gin.DRAFT_CHECKPOINT_PATH={draft}',
+      f'--gin.INPUTS={tmp_path}/inputs.txt',
+      f'--gin.VOCABULARY_FILE={target}',
+      "--gin.TASK_FEATURE_LENGTHS={'inputs': 16, 'targets': 12}",
+      '--gin.GAMMA=3',
+      f'--output_dir={tmp_path}/out',
+  ])
+  assert status == 0
+  lines = (tmp_path / 'out/predictions.jsonl').read_text().splitlines()
+  rows = [json.loads(line) for line in lines]
+  # Ids from 90 on have no piece, and no text.
+  words = lambda ids: ' '.join(f'w{i}' for i in ids if i < 90)
+  assert [row['prediction'] for row in rows] == [
+      words(greedy('gpt2', ids, 12)) for ids in (IDS, [9])
+  ]
+
+
+class TestInputsForm:
+
+  def test_an_encoder_reads_the_beginning(self):
+    form = inputs_form.InputsForm(end=(1,))
+    assert form.cut([5, 6], 3) == ([5, 6, 1], False)
+    assert form.cut([5, 6, 7], 3) == ([5, 6, 1], True)
+
+  def test_an_output_continues_the_end(self):
+    form = inputs_form.InputsForm(begin=(2,))
+    assert form.cut([5, 6], 3) == ([2, 5, 6], False)
+    assert form.cut([2, 5, 6], 3) == ([2, 5, 6], False)
+    assert form.cut([5, 6, 7], 3) == ([2, 6, 7], True)
+    assert form.cut([5, 6, 7], 1) == ([2], True)
+
+
+class TestConfigs:
+
+  @pytest.mark.parametrize(
+      ('name', 'overrides', 'changes'),
+      [
+          ('llama', dict(head_dim=None), dict(head_dim=6)),
+          ('llama', dict(num_key_value_heads=None), dict(num_kv_heads=4)),
+          (
+              'llama',
+              dict(
+                  rope_theta=None,
+                  rope_scaling=None,
+                  rope_parameters={'rope_type': 'default', 'rope_theta': 7.0},
+              ),
+              dict(kinds=(decoder_only.LayerKind(None, 7.0),)),
+          ),
+          (
+              'llama',
+              dict(attention_bias=True, mlp_bias=True),
+              dict(qkv_bias=True, out_bias=True, mlp_bias=True),
+          ),
+          (
+              'qwen3',
+              dict(use_sliding_window=True, sliding_window=8,
+                   max_window_layers=2),
+              dict(
+                  kinds=[
+                      decoder_only.LayerKind(x, 1e6) for x in (None, None, 8)
+                  ]
+              ),
+          ),
+          (
+              'gemma3',
+              dict(
+                  layer_types=None,
+                  sliding_window_pattern=2,
+                  rope_parameters={
+                      'full_attention': {
+                          'rope_type': 'linear', 'factor': 4.0,
+                          'rope_theta': 9.0,
+                      },
+                      'sliding_attention': {
+                          'rope_type': 'default', 'rope_theta': 5.0
+                      },
+                  },
+              ),
+              dict(
+                  kinds=[
+                      decoder_only.LayerKind(8, 5.0),
+                      decoder_only.LayerKind(None, 9.0, rope.Scaling(4.0)),
+                  ]
+              ),
+          ),
+          ('gpt2', dict(n_inner=None), dict(mlp_dim=96)),
+          ('gpt2', dict(scale_attn_weights=False), dict(query_scale=1.0)),
+      ],
+  )  # fmt: skip
+  def test_fields(self, tmp_path, name, overrides, changes):
+    folder = decoders_by_hand.write(tmp_path, name, **overrides)
+    found = vars(checkpoints.open(folder).network())
+    own = vars(decoders_by_hand.CONFIGS[name]) | changes
+    if 'head_dim' in changes:
+      own['query_scale'] = changes['head_dim'] ** -0.5
+    assert found == own | {'kinds': tuple(own['kinds'])}
+
+  @pytest.mark.parametrize(
+      ('name', 'overrides', 'named'),
+      [
+          ('llama', dict(rope_scaling={'rope_type': 'yarn'}), 'yarn'),
+          ('llama', dict(rope_scaling=7), 'config.json'),
+          ('llama', dict(rope_theta=None), 'rope_theta None'),
+          ('llama', dict(hidden_act='gelu'), 'hidden_act'),
+          ('llama', dict(num_key_value_heads=3), 'num_kv_heads'),
+          ('llama', dict(num_hidden_layers=10**9), 'num_layers'),
+          ('llama', dict(quantization_config={}), 'quantization_config'),
+          ('llama', dict(partial_rotary_factor=0.5), 'partial_rotary_factor'),
+          ('llama', dict(eos_token_id=[1, 99]), 'eos_token_id 99'),
+          ('llama', dict(tie_word_embeddings=True), 'lm_head.weight'),
+          ('llama', dict(num_hidden_layers=4), 'layers_3'),
+          ('llama', dict(num_hidden_layers=2), 'layers_2'),
+          ('llama', dict(attention_bias=True), 'query/bias'),
+          ('gpt2', dict(scale_attn_by_inverse_layer_idx=True), 'inverse_layer'),
+          ('gpt2', dict(add_cross_attention=True), 'add_cross_attention'),
+          ('gpt2', dict(n_head=5), 'n_head'),
+          ('gemma3', dict(attn_logit_softcapping=50.0), 'attn_logit_softcap'),
+          ('gemma3', dict(layer_types=['linear_attention']), 'linear_att'),
+          ('gemma3', dict(use_bidirectional_attention=True), 'bidirectional'),
+          ('qwen3', dict(model_type='qwen3_moe'), 'qwen3_moe'),
+      ],
+  )
+  def test_refused(self, tmp_path, name, overrides, named):
+    decoders_by_hand.write(tmp_path, name, **overrides)
+    with pytest.raises(checkpoints.CheckpointError, match=named) as error:
+      checkpoint = checkpoints.open(tmp_path)
+      models.find_model(checkpoint).load()
+      _ = checkpoint.special_ids
+    assert '\n' not in str(error.value)
+
+  def test_a_tied_head_that_is_stored(self, tmp_path):
+    name = 'qwen3'
+    config = decoders_by_hand.CONFIGS[name]
+    found = decoders_by_hand.tensors(name, tiny_decoders.params(config))
+    found['lm_head.weight'] = found['model.embed_tokens.weight']
+    fields = decoders_by_hand.FIELDS[name]
+    by_hand.write_hugging_face(tmp_path, fields, found)
+    models.load_model(tmp_path)
+    found['lm_head.weight'] = 2 * found['lm_head.weight']
+    by_hand.write_hugging_face(tmp_path, fields, found)
+    with pytest.raises(checkpoints.CheckpointError, match='lm_head.weight'):
+      models.load_model(tmp_path)
+
+  def test_unknown_tensors(self, tmp_path):
+    found = decoders_by_hand.tensors(
+        'llama', tiny_decoders.params(decoders_by_hand.CONFIGS['llama'])
+    )
+    found['model.layers.0.self_attn.lora_A'] = np.zeros(3, np.float32)
+    by_hand.write_hugging_face(
+        tmp_path, decoders_by_hand.FIELDS['llama'], found
+    )
+    with pytest.raises(checkpoints.CheckpointError, match='lora_A'):
+      models.load_model(tmp_path)

@@ -1,0 +1,126 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Small decoders alone, one per set of parts, with random weights."""
+
+import dataclasses
+import functools
+import zlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.loading import models
+from speculative_t5x.networks import decoder_only
+from speculative_t5x.networks import rope
+
+WINDOW = 8
+# All sizes differ, so that none can take the place of another.
+_SIZES = dict(
+    vocab_size=96,
+    emb_dim=24,
+    num_layers=3,
+    num_heads=4,
+    head_dim=10,
+    mlp_dim=40,
+)
+_GLOBAL = decoder_only.LayerKind(None, 1e6, rope.Scaling(8.0))
+_LOCAL = decoder_only.LayerKind(WINDOW, 1e4)
+CONFIGS = {
+    'gpt2': decoder_only.DecoderOnly(
+        **_SIZES,
+        mlp_activations=('gelu',),
+        positions='learned',
+        max_positions=128,
+        norm='layer',
+        norm_eps=1e-5,
+        qkv_bias=True,
+        out_bias=True,
+        mlp_bias=True,
+        logits_via_embedding=True,
+    ),
+    'llama': decoder_only.DecoderOnly(
+        **_SIZES,
+        num_kv_heads=2,
+        kinds=[
+            decoder_only.LayerKind(None, 5e5, rope.Scaling(8.0, 32, 1.0, 4.0))
+        ],
+    ),
+    'qwen3': decoder_only.DecoderOnly(
+        **_SIZES,
+        num_kv_heads=2,
+        qk_norm=True,
+        logits_via_embedding=True,
+        kinds=[decoder_only.LayerKind(None, 1e6)],
+    ),
+    'gemma3': decoder_only.DecoderOnly(
+        **_SIZES,
+        num_kv_heads=1,
+        mlp_activations=('gelu', 'linear'),
+        kinds=[_LOCAL, _LOCAL, _GLOBAL],
+        norm='rms_plus_one',
+        post_norms=True,
+        qk_norm=True,
+        query_scale=14**-0.5,
+        attention_cap=5.0,
+        logits_cap=12.0,
+        embedding_scale=24**0.5,
+        logits_via_embedding=True,
+    ),
+    't5x': decoder_only.DecoderOnly(
+        **_SIZES,
+        mlp_activations=('gelu', 'linear'),
+        positions='relative',
+        query_scale=1.0,
+        logits_scale=24**-0.5,
+        logits_via_embedding=True,
+    ),
+}
+
+
+def params(config: decoder_only.DecoderOnly, seed: int = 0):
+  """Return random parameters, none of them at an initial 0 or 1."""
+  leaves, structure = jax.tree.flatten_with_path(
+      models.abstract_params(config)
+  )
+  found = []
+  for path, leaf in leaves:
+    name = f'{seed}{jax.tree_util.keystr(path)}'
+    generator = np.random.default_rng(zlib.crc32(name.encode()))
+    kind = path[-1].key
+    scale = leaf.shape[0] ** -0.5 if kind == 'kernel' else 0.4
+    mean = float(kind == 'scale' and config.norm != 'rms_plus_one')
+    value = mean + scale * generator.normal(size=leaf.shape)
+    found.append(jnp.asarray(value, jnp.float32))
+  return jax.tree.unflatten(structure, found)
+
+
+@functools.cache
+def model(name: str, **changes) -> models.Model:
+  """Return one ready to decode."""
+  config = dataclasses.replace(CONFIGS[name], **changes)
+  return models.make_model(config, params(config))
+
+
+def decode(model, inputs, outputs, block):
+  """Return logits of outputs [rows, length], decoded in blocks after inputs."""
+  config, params = model.config, model.params
+  rows, length = outputs.shape
+  with jax.default_matmul_precision('highest'):
+    started = jax.jit(config.start, static_argnums=(2, 3))(
+        params, jnp.asarray(inputs), rows, length + block
+    )
+    step = jax.jit(config.decode)
+    fed = np.concatenate([started.first_tokens[:, None], outputs], axis=1)
+    cache, found = started.cache, []
+    for i in range(0, length, block):
+      logits, cache = step(
+          params,
+          started.memory,
+          cache,
+          jnp.asarray(fed[:, i : i + block]),
+          started.offsets + i,
+          None,
+      )
+      found.append(logits)
+  return np.concatenate(found, axis=1)
