@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 import itertools
 import time
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -107,8 +107,19 @@ class Work:
     self.decodes.clear()
 
   @property
+  def num_inputs(self) -> int:
+    return len(self.request.inputs)
+
+  @property
+  def num_waiting(self) -> int:
+    """Decodes that have no place yet and want one."""
+    if self.is_cancelled:
+      return 0
+    return self.request.num_decodes - self.num_begun
+
+  @property
   def is_begun(self) -> bool:
-    return self.is_cancelled or self.num_begun == self.request.num_decodes
+    return not self.num_waiting
 
   @property
   def has_ended(self) -> bool:
@@ -142,33 +153,86 @@ class Counters:
     return 1 - self.live_row_steps / max(self.row_steps, 1)
 
 
+class Reader:
+  """Makes batches of waiting requests, all of one shape.
+
+  Attributes:
+    rule: Decides which draft tokens are accepted.
+    width: Requests that are read at once.
+  """
+
+  def __init__(
+      self,
+      shape: input_batch.Shape,
+      rule: contracts.Rule | contracts.CoupledRule,
+      answers: Answers | None,
+  ):
+    """Bind the shape, the rule and what adds earlier answers, None for none."""
+    self.rule = rule
+    self.width = shape.examples
+    self._shape = shape
+    self._answers = answers
+
+  def take(self, waiting: list[Work]) -> list[Work]:
+    """Take the first request, and those with inputs of the most alike length.
+
+    Reading takes as long as the longest input needs.
+    """
+    first = waiting[0].num_inputs
+    order = sorted(waiting, key=lambda work: abs(work.num_inputs - first))
+    group = order[: self.width]
+    for work in group:
+      waiting.remove(work)
+    return group
+
+  def batch(self, group: Sequence[Work]) -> input_batch.InputBatch:
+    """Return the batch of at most as many requests as are read at once."""
+    requests = [work.request for work in group]
+    batch = input_batch.stack(requests, self._shape, self.rule)
+    if self._answers is not None:
+      # Of one width, whatever was found: that of the request's own, and more.
+      room = hints_lib.width(self._shape.hints_length)
+      room += 1 + self._answers.hints_length
+      batch = self._answers(batch)
+      batch = batch.replace(hints=hints_lib.stack(batch.hint_ids(), room))
+    for work, own in zip(group, batch.hint_ids()[: len(group)], strict=True):
+      work.hints = own
+    return batch
+
+
+class Size(NamedTuple):
+  """A number of rows that are decoded at once.
+
+  Attributes:
+    programs: Decode them.
+    load: Caps drafts; None of other policies.
+  """
+
+  programs: row_programs.RowPrograms
+  load: by_load.Load | None
+
+  @property
+  def num_rows(self) -> int:
+    return self.programs.num_rows
+
+
 class Rows:
   """Rows on the device, and the requests that they decode."""
 
   def __init__(
-      self,
-      programs: row_programs.RowPrograms,
-      shape: input_batch.Shape,
-      rule: contracts.Rule | contracts.CoupledRule,
-      answers: Answers | None,
-      load: by_load.Load | None,
-      counters: Counters,
+      self, sizes: Sequence[Size], reader: Reader, counters: Counters
   ):
     """Begin with rows that have ended.
 
     Args:
-      programs: Decode them.
-      shape: Shape of what is read at once.
-      rule: Decides which draft tokens are accepted.
-      answers: Adds earlier answers to what is read; None for none.
-      load: Caps drafts; None of other policies.
+      sizes: Descending. The rows are as many as the smallest has that has
+        enough.
+      reader: Makes batches of requests.
       counters: Are added to.
     """
-    self._programs = programs
-    self._shape = shape
-    self._rule = rule
-    self._answers = answers
-    self._load = load
+    self._sizes = sizes
+    self._index = 0  # of the present size
+    self._reader = reader
     self._cap: int | None = None
     # Target calls and accepted draft tokens of each row at the last return.
     self._seen: tuple[np.ndarray, np.ndarray] | None = None
@@ -176,7 +240,7 @@ class Rows:
     self._run: loop.Run | None = None
     self._report: row_programs.Report | None = None
     # Work and decode number of each row; None for a row that has ended.
-    self._places: list[tuple[Work, int] | None] = [None] * programs.num_rows
+    self._places: list[tuple[Work, int] | None] = [None] * sizes[0].num_rows
     # Decodes that ended in the last steps, of requests that have not.
     self._ended_first: list[tuple[Work, results.Decode]] = []
     # Started rows, some of which have no place yet.
@@ -189,15 +253,26 @@ class Rows:
     """Whether nothing is being decoded."""
     return not self._started and not any(self._places)
 
+  @property
+  def _programs(self) -> row_programs.RowPrograms:
+    return self._sizes[self._index].programs
+
+  @property
+  def _load(self) -> by_load.Load | None:
+    return self._sizes[self._index].load
+
   def fill(self, waiting: list[Work]) -> None:
     """Give ended rows to waiting requests, which leave the list."""
+    if self._run is None and waiting:
+      self._start(self._reader.take(waiting))
+    self._fit(waiting)
     free = [i for i, place in enumerate(self._places) if place is None]
     while free and (self._started or waiting):
       if not self._started:
-        self._start(_take_alike(waiting, self._shape.examples))
+        self._start(self._reader.take(waiting))
       started, group = self._started[0]
-      places = np.full(self._shape.examples, -1, np.int32)
-      decodes = np.zeros(self._shape.examples, np.int32)
+      places = np.full(self._reader.width, -1, np.int32)
+      decodes = np.zeros(self._reader.width, np.int32)
       for index, work in enumerate(group):
         if free and not work.is_begun:
           places[index], decodes[index] = free.pop(0), work.num_begun
@@ -210,32 +285,61 @@ class Rows:
       if all(work.is_begun for work in group):
         self._started.popleft()
 
+  def read(self, waiting: list[Work]) -> None:
+    """Read the next requests, which leave the list, behind a call of `advance`.
+
+    The host prepares them while the device decodes, and the device reads them
+    while the host looks at what has ended.
+    """
+    is_measuring = self._load is not None and self._load.is_measuring
+    if len(waiting) >= self._reader.width and not (
+        self._started or is_measuring
+    ):
+      self._start(self._reader.take(waiting))
+
   def warm_up(self) -> None:
     """Compile all programs; decode nothing."""
     self._start([])
     started, _ = self._started.pop()
-    nowhere = np.full(self._shape.examples, -1, np.int32)
-    self._run = self._programs.admit(
-        self._run, started, nowhere, np.zeros_like(nowhere)
-    )
-    self.advance(returns_early=False)
+    nowhere = np.full(self._reader.width, -1, np.int32)
+    for index in (*range(len(self._sizes)), 0):  # down, and up again
+      self._resize(index)
+      self._run = self._programs.admit(
+          self._run, started, nowhere, np.zeros_like(nowhere)
+      )
+      self.advance(returns_early=False)
     jax.block_until_ready(self._report)
 
   def _start(self, group: list[Work]) -> None:
-    requests = [work.request for work in group]
-    batch = input_batch.stack(requests, self._shape, self._rule)
-    if self._answers is not None:
-      # Of one width, whatever was found: that of the request's own, and more.
-      room = hints_lib.width(self._shape.hints_length)
-      room += 1 + self._answers.hints_length
-      batch = self._answers(batch)
-      batch = batch.replace(hints=hints_lib.stack(batch.hint_ids(), room))
-    for work, own in zip(group, batch.hint_ids()[: len(group)], strict=True):
-      work.hints = own
-    started = self._programs.read(batch)
+    started = self._programs.read(self._reader.batch(group))
     if self._run is None:
-      self._run = self._programs.no_rows(started, batch)
+      nowhere = np.full(len(self._places), -1, np.int32)
+      self._run = self._programs.take(started, nowhere)
     self._started.append((started, group))
+
+  def _fit(self, waiting: Sequence[Work]) -> None:
+    """Have as many rows as there are decodes, as far as sizes go."""
+    if len(self._sizes) == 1 or self._run is None:
+      return
+    needed = len(self._places) - self._places.count(None)
+    groups = (group for _, group in self._started)
+    # No more than the most rows, as each of them has a decode.
+    first = waiting[: self._sizes[0].num_rows]
+    needed += sum(work.num_waiting for work in itertools.chain(first, *groups))
+    num_enough = sum(size.num_rows >= needed for size in self._sizes)
+    self._resize(max(num_enough - 1, 0))
+
+  def _resize(self, index: int) -> None:
+    """Move the rows to a run of another size, one size at a time."""
+    while index != self._index:
+      self._index += 1 if index > self._index else -1
+      live = [i for i, place in enumerate(self._places) if place is not None]
+      rows = np.full(self._programs.num_rows, -1, np.int32)
+      rows[: len(live)] = live
+      self._run = self._programs.take(self._run, rows)
+      self._places = [self._places[i] if i >= 0 else None for i in rows]
+      if self._seen is not None:  # as `take`: nothing is new in ended rows
+        self._seen = tuple(x[np.maximum(rows, 0)] for x in self._seen)
 
   def advance(
       self, returns_early: bool, limit: int = row_programs.MAX_STEPS
@@ -251,10 +355,12 @@ class Rows:
     num_ended = self._places.count(None) + int(np.sum(cancelled))
     # Decodes of requests that were read may wait too.
     returns_early = returns_early or bool(self._started)
-    until = num_ended + 1 if returns_early else len(self._places)
-    arguments = (
-        self._run, cancelled, np.int32(until), np.int32(limit), self._rule
-    )
+    fewer = [size.num_rows for size in self._sizes[self._index + 1 :]]
+    until = len(self._places) - max(fewer, default=0)  # or when fewer suffice
+    if returns_early:
+      until = num_ended + 1
+    rule = self._reader.rule
+    arguments = self._run, cancelled, np.int32(until), np.int32(limit), rule
     if self._load is None:
       self._run, self._report = self._programs.advance(*arguments)
       return
@@ -369,20 +475,6 @@ def _decode(
   )
 
 
-def _take_alike(waiting: list[Work], count: int) -> list[Work]:
-  """Take the oldest request and those with inputs of the most alike length.
-
-  Reading takes as long as the longest input needs.
-  """
-  length = lambda work: len(work.request.inputs)
-  oldest = length(waiting[0])
-  order = sorted(waiting, key=lambda work: abs(length(work) - oldest))
-  group = order[:count]
-  for work in group:
-    waiting.remove(work)
-  return group
-
-
 class Engine:
   """Decodes any number of requests in constant memory, in full rows.
 
@@ -409,6 +501,7 @@ class Engine:
       decoder: Decoder,
       rows: int = ROWS,
       *,
+      min_rows: int | None = None,
       rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE,
       inputs_length: int | None = None,
       hints_length: int | None = None,
@@ -420,6 +513,9 @@ class Engine:
       decoder: A `TextDecoder` or a `TokenDecoder`.
       rows: Sequences that are decoded at once; on a mesh, rounded up to a
         multiple of its data axis.
+      min_rows: Fewest rows that the engine goes down to where as few are
+        needed, by quarters, as a step takes the time of all rows; at least 2.
+        Each size is compiled. None for `rows` at all times.
       rule: Decides which draft tokens are accepted.
       inputs_length: Most tokens per input; None for the decoder's. Less takes
         less time and memory.
@@ -432,34 +528,41 @@ class Engine:
       ValueError: for answers that are found by the encoder of another target,
         or for the policy `ByLoad` without a coupled rule.
     """
-    ranges.check_settings(ranges.COUNT, rows=rows)
+    ranges.check_settings(
+        ranges.COUNT, rows=rows, min_rows=rows if min_rows is None else min_rows
+    )
     tokens = decoder.tokens
-    rows = sharding.round_up(tokens.mesh, rows)
+    sizes = _sizes(tokens.mesh, rows, rows if min_rows is None else min_rows)
     inputs_length = inputs_length or tokens.options.inputs_length
     hints_length = hints_length or tokens.options.hints_length
     hints_length = hints_length or HINTS * inputs_length
     if answers is not None:
       answers.check_target(tokens.target)
-    self._decoder = decoder
-    self._shape = input_batch.Shape(
-        sharding.round_up(tokens.mesh, max(rows // 4, 1)),
+    gamma, policy = tokens.drafter.max_draft_tokens, tokens.options.policy
+    is_by_load = gamma > 0 and isinstance(policy, by_load.ByLoad)
+    if is_by_load and not isinstance(rule, contracts.CoupledRule):
+      raise ValueError(
+          'Under the policy ByLoad drafts depend on what else is decoded, and'
+          ' under this rule samples depend on drafts. Give a coupled rule, as'
+          ' rule=speculative_t5x.rules.Coupled().'
+      )
+    rule = rule if gamma else noise.plain_rule(rule)
+    shape = input_batch.Shape(
+        # A run of several rows is made of several.
+        sharding.round_up(tokens.mesh, max(rows // 4, min(rows, 2))),
         inputs_length,
         hints_length if tokens.reads_hints else 0,
     )
-    gamma, policy = tokens.drafter.max_draft_tokens, tokens.options.policy
-    self._rule = rule if gamma else noise.plain_rule(rule)
-    self._programs = row_programs.RowPrograms.of(tokens, rows, self._rule)
-    self._load = None
-    if gamma and isinstance(policy, by_load.ByLoad):
-      if not isinstance(rule, contracts.CoupledRule):
-        raise ValueError(
-            'Under the policy ByLoad drafts depend on what else is decoded, and'
-            ' under this rule samples depend on drafts. Give a coupled rule, as'
-            ' rule=speculative_t5x.rules.Coupled().'
+    self._decoder = decoder
+    self._reader = Reader(shape, rule, answers)
+    self._inputs_length = inputs_length
+    self._sizes = [
+        Size(
+            row_programs.RowPrograms.of(tokens, size, rule),
+            by_load.Load(gamma) if is_by_load else None,
         )
-      self._load = by_load.Load(gamma)
-    self._answers = answers
-    self._window = WINDOW * rows
+        for size in sizes
+    ]
     self.counters = Counters()
     self.is_warm = False
     self.compile_s: float | None = None
@@ -500,28 +603,36 @@ class Engine:
 
     One whose logits are not finite does not end the others.
     """
-    rows = self.new_rows()
-    numbered, failure = enumerate(requests), None
+    rows, num_rows = self.new_rows(), self._sizes[0].num_rows
+    numbered, has_more, failure = enumerate(requests), True, None
     waiting, in_order = [], collections.deque()
 
     def read_ahead() -> None:
-      nonlocal numbered, failure
+      nonlocal has_more, failure
+      if not has_more:
+        return
       # A part at a time: a slow source does not hold up what there is.
-      count = min(self._window - len(in_order), self._programs.num_rows)
+      room = min(WINDOW * num_rows - len(in_order), num_rows)
+      num_before = len(in_order)
       try:
-        for number, request in itertools.islice(numbered, count):
+        for number, request in itertools.islice(numbered, room):
           work = self.work(request, number)
           waiting.append(work)
           in_order.append(work)
       except Exception as error:  # what was read before it is not lost
-        numbered, failure = iter(()), error
+        failure = error
+      has_more = len(in_order) == num_before + room
+      if not has_more:
+        # Those that likely take long come first, so that rows end together.
+        waiting.sort(key=lambda work: work.num_inputs, reverse=True)
 
     read_ahead()
     while in_order:
       rows.fill(waiting)
       is_decoding = not rows.is_idle
       if is_decoding:
-        rows.advance(returns_early=bool(waiting))
+        rows.advance(returns_early=has_more or bool(waiting))
+        rows.read(waiting)
       # The device decodes meanwhile.
       while in_order and in_order[0].has_ended:
         yield in_order.popleft()
@@ -533,14 +644,7 @@ class Engine:
 
   def new_rows(self) -> Rows:
     """Return rows without requests."""
-    return Rows(
-        self._programs,
-        self._shape,
-        self._rule,
-        self._answers,
-        self._load,
-        self.counters,
-    )
+    return Rows(self._sizes, self._reader, self.counters)
 
   def work(self, request: request_lib.Request, number: int) -> Work:
     """Return a request as work for rows; its number is for messages.
@@ -549,7 +653,7 @@ class Engine:
       ValueError: for a request that cannot be decoded.
     """
     tokenized = self._decoder.tokenized(request, number)
-    size, limit = len(tokenized.request.inputs), self._shape.inputs_length
+    size, limit = len(tokenized.request.inputs), self._inputs_length
     if size > limit:  # it would lose its end
       raise ValueError(
           f'Request {number} has {size} tokens, and the engine takes {limit}.'
@@ -595,3 +699,17 @@ class Engine:
         hints,
         decodes,
     )
+
+
+def _sizes(
+    mesh: jax.sharding.Mesh | None, rows: int, min_rows: int
+) -> list[int]:
+  """Return numbers of rows, descending: quarters, as each is compiled."""
+  sizes = [sharding.round_up(mesh, rows)]
+  # A run of one row has another form: its arrays have no axis for it.
+  while sizes[-1] // 4 >= max(min_rows, 2):
+    size = sharding.round_up(mesh, sizes[-1] // 4)
+    if size == sizes[-1]:
+      break
+    sizes.append(size)
+  return sizes

@@ -5,6 +5,7 @@
   read     inputs of a few requests  ->  started rows, which wait beside the run
   admit    started rows              ->  places of the run whose rows have ended
   advance  the run                   ->  the run some steps later, and a report
+  take     rows of a run             ->  a run of another number of rows
 
 Each is compiled once, whatever the requests are. `admit` and `advance` take
 over the run's memory, so that no cache is copied; a run that was given to them
@@ -79,7 +80,7 @@ class RowPrograms:
     self._admit = jax.jit(_admit, donate_argnums=0)
     self._advance = jax.jit(self._step, donate_argnums=3)
     # By what is started: hints and rules may come with arrays of their own.
-    self._make_ended: dict[Any, Callable[..., list[jax.Array]]] = {}
+    self._take: dict[Any, Callable[..., list[jax.Array]]] = {}
 
   @classmethod
   def of(
@@ -107,23 +108,24 @@ class RowPrograms:
     with self._decoder.scope():
       return self._read(*self._params, self._decoder.place(batch))
 
-  def no_rows(
-      self, started: loop.Run, batch: input_batch.InputBatch
-  ) -> loop.Run:
-    """Return a run in which all rows have ended.
+  def take(self, run: loop.Run, rows: jax.Array) -> loop.Run:
+    """Return a run of rows of another one, which stays as it is.
 
     Args:
-      started: Started rows, which lie on the same devices.
-      batch: What they were read from.
+      run: Has more than one row, unless these programs have one too.
+      rows: [rows] int32, which row comes to each place; -1 for a row that has
+        ended.
     """
-    leaves, structure = jax.tree.flatten(started)
-    if structure not in self._make_ended:
-      self._make_ended[structure] = jax.jit(
-          self._ended, out_shardings=[leaf.sharding for leaf in leaves]
+    leaves, structure = jax.tree.flatten(run)
+    if structure not in self._take:
+      # On a mesh, laid out as the run, for which all else is compiled.
+      self._take[structure] = jax.jit(
+          lambda run, rows: jax.tree.leaves(_take(run, rows)),
+          out_shardings=[leaf.sharding for leaf in leaves],
       )
     with self._decoder.scope():
-      made = self._make_ended[structure](*self._params, batch)
-    return jax.tree.unflatten(structure, made)
+      taken = self._take[structure](run, rows)
+    return jax.tree.unflatten(structure, taken)
 
   def admit(
       self,
@@ -187,20 +189,6 @@ class RowPrograms:
     )
     return loop.start(begun, self._fold)
 
-  def _ended(self, target_params, draft_params, batch) -> list[jax.Array]:
-    """Return the arrays of a run of ended rows.
-
-    Of a batch of so many rows only the shapes are used, so that the compiled
-    program reads no input.
-    """
-    widen = lambda x: jnp.zeros((self.num_rows, *x.shape[1:]), x.dtype)
-    run = self._start(target_params, draft_params, jax.tree.map(widen, batch))
-    run = jax.tree.map(_zeros_like, run)
-    ended = jnp.ones_like(run.state.has_ended)
-    return jax.tree.leaves(
-        run._replace(state=run.state.replace(has_ended=ended))
-    )
-
   def _step(
       self, target_params, draft_params, rule, run, cancelled, until, limit, cap
   ):
@@ -231,6 +219,10 @@ def _admit(run, started, places, decodes) -> loop.Run:
   return loop.admit(run, started, places)
 
 
-def _zeros_like(x: jax.Array) -> jax.Array:
-  is_key = jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-  return x if is_key else jnp.zeros_like(x)
+def _take(run, rows) -> loop.Run:
+  index = jnp.maximum(rows, 0)
+  # A single row may have no axis for it. It is copied, as runs are donated.
+  of_rows = jnp.copy if len(rows) == 1 else lambda x: x[index]
+  taken = jax.tree.map(of_rows, run)
+  ended = taken.state.has_ended | (rows < 0)
+  return taken._replace(state=taken.state.replace(has_ended=ended))

@@ -37,6 +37,7 @@ def serve(
     answers: answers_lib.Folder | None = None,
     gamma: int | Literal['auto'] = 5,
     rows: int = engine_lib.ROWS,
+    min_rows: int | None = None,
     host: str = '127.0.0.1',
     port: int = 8000,
     model_name: str | None = None,
@@ -73,13 +74,16 @@ def serve(
   arguments.check_counts(
       gamma=gamma,
       rows=rows,
+      min_rows=min_rows,
       max_waiting=max_waiting,
       max_body_bytes=max_body_bytes,
   )
   ranges.check_settings(ranges.COEFFICIENT, grace_s=grace_s)
   inputs_lib.check_lengths(workload.task_feature_lengths)
   key = _api_key(api_key_file)
-  begin = functools.partial(_begin, workload, rows, max_waiting)
+  begin = functools.partial(
+      _begin, workload, max_waiting, rows=rows, min_rows=min_rows
+  )
   with contextlib.ExitStack() as stack:
     # Before weights are read.
     bound = stack.enter_context(server_lib.bind(host, port))
@@ -143,13 +147,12 @@ def _log_requests() -> None:
 
 def _begin(
     workload: workload_lib.Workload,
-    rows: int,
     max_waiting: int,
     tokens: token_decoder.TokenDecoder,
     **settings: Any,
 ) -> service_lib.Service:
   """Compile what a decoder needs, and begin to decode."""
-  engine = engine_lib.Engine(tokens, rows, rule=workload.rule, **settings)
+  engine = engine_lib.Engine(tokens, rule=workload.rule, **settings)
   engine.warm_up()
   return service_lib.Service(engine, max_waiting)
 

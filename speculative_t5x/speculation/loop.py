@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import jax
 from jax import lax
 import jax.numpy as jnp
-import numpy as np
 
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
@@ -133,35 +132,11 @@ def advance(
   return Run(run.batch, state, kept), work
 
 
-def check_ended(run: Run, new: Run, examples: jax.Array) -> None:
-  """Check that new requests may replace these examples; wait for the run.
-
-  For the arguments see `admit`.
-
-  Raises:
-    ValueError: for a place below 0, or one with a row that has not ended.
-  """
-  per_example = _rows_per_example(new, examples)
-  has_ended = np.asarray(run.state.has_ended)
-  for example in np.asarray(examples).tolist():
-    if example < 0:
-      raise ValueError(
-          f'The place of a request must be at least 0, got {example}.'
-      )
-    first = example * per_example
-    for row in range(first, min(first + per_example, len(has_ended))):
-      if not has_ended[row]:
-        raise ValueError(
-            f'Row {row} has not ended, so no new request can take the place of'
-            f' example {example}. Advance until it has.'
-        )
-
-
 def admit(run: Run, new: Run, examples: jax.Array) -> Run:
   """Put new requests in the place of examples whose rows have all ended.
 
   Args:
-    run: Run whose rows are refilled; see `check_ended`.
+    run: Run whose rows are refilled. Rows that have not ended are lost.
     new: Run started by the same setup, length and fold, with as many rows per
       example, and no more examples.
     examples: [new examples] int32. Places of the new requests. A place below 0

@@ -415,14 +415,69 @@ def test_rules_share_no_program():
   assert one is again and one is not other
 
 
-def test_nothing_compiles_after_warming_up():
-  engine = engine_lib.Engine(decoder('lookup'), 2)
+@functools.cache
+def warm_engine_of_sizes() -> engine_lib.Engine:
+  engine = engine_lib.Engine(decoder('lookup'), 8, min_rows=2)
   assert not engine.is_warm
   engine.warm_up()
   assert engine.is_warm
+  return engine
+
+
+@hypothesis.settings(max_examples=20, deadline=None)
+@hypothesis.given(st.lists(st.integers(0, 9), max_size=12))
+@hypothesis.example([1, 0, 0, 9, 0, 0, 0, 2])  # goes down, up and down
+def test_rows_that_come_and_go_change_nothing(arrivals):
+  """Requests come while others are decoded; nothing compiles."""
+  expected, requests = results_of_lookup()
+  engine = warm_engine_of_sizes()
+  engine.new_rows().warm_up()  # programs may have been freed since
   before = compilation.count()
-  list(engine.stream(random_requests(4, 9, hints=[[5, 1]])))
+  rows, waiting, works = engine.new_rows(), [], []
+  arriving, numbers = iter(arrivals), iter(range(len(requests)))
+  while len(works) < len(requests) or waiting or not rows.is_idle:
+    for number in itertools.islice(numbers, next(arriving, 1)):
+      works.append(engine.work(requests[number], number))
+      waiting.append(works[-1])
+    rows.fill(waiting)
+    if not rows.is_idle:
+      rows.advance(returns_early=True, limit=3)
+      collections.deque(rows.ended(), maxlen=0)
   assert compilation.count() == before
+  for result, known in zip(map(engine.result, works), expected, strict=True):
+    assert result.tokens == known.tokens
+    assert result.statistics == known.statistics
+    np.testing.assert_allclose(result.scores, known.scores, rtol=1e-5)
+
+
+@functools.cache
+def results_of_lookup():
+  requests = list(random_requests(4, 20, hints=[[5, 1]]))
+  return list(engine('lookup').stream(requests)), requests
+
+
+def test_few_rows_take_few_row_steps():
+  """Two of eight for one request, and all of them for eight."""
+  engine = warm_engine_of_sizes()
+  for count, rows in (1, 2), (8, 8):
+    engine.counters = engine_lib.Counters()
+    requests = [request_lib.Request([5, 9, 20, 1], max_tokens=3)] * count
+    assert len(list(engine.stream(requests))) == count
+    assert engine.counters.row_steps == rows * engine.counters.steps > 0
+
+
+def test_long_inputs_come_first_at_the_end():
+  """So that no row decodes a long output alone when all others have ended."""
+  engine = engine_lib.Engine(decoder('plain'), ROWS)
+  limits = [*[3, 4, 5, 6] * 6, LENGTH]
+  results = engine.stream(
+      request_lib.Request([5] * (limit // 2) + [1], max_tokens=limit)
+      for limit in limits
+  )
+  calls = [result.statistics['target_calls'] for result in results]
+  assert calls == limits
+  # In their order, the last one would begin when most others have ended.
+  assert engine.counters.steps <= sum(limits) / ROWS + LENGTH / 4
 
 
 @pytest.mark.parametrize('kind', ['plain', 'draft model'])
@@ -479,13 +534,13 @@ def test_lost_logits_name_the_row():
 def test_caches_are_not_copied():
   """The run that is advanced or refilled is taken over."""
   programs = row_programs.RowPrograms(decoder(), ROWS)
-  shape = input_batch.Shape(1, INPUTS, 0)
+  shape = input_batch.Shape(2, INPUTS, 0)
   request = decoder().tokenized(request_lib.Request([5, 1]), 0).request
   rule = verification.TOKENWISE
   batch = input_batch.stack([request], shape, rule)
   started = programs.read(batch)
-  empty = programs.no_rows(started, batch)
-  places, decodes = np.array([2], np.int32), np.array([0], np.int32)
+  empty = programs.take(started, np.full(ROWS, -1, np.int32))
+  places, decodes = np.array([2, -1], np.int32), np.array([0, 0], np.int32)
   run = programs.admit(empty, started, places, decodes)
   until, limit = np.int32(ROWS), np.int32(row_programs.MAX_STEPS)
   after, _ = programs.advance(run, np.zeros(ROWS, bool), until, limit, rule)

@@ -32,7 +32,10 @@ def test_a_port_that_is_taken(capsys):
 
 @pytest.mark.parametrize(
     'flag',
-    ['PORT=70000', 'ROWS=0', 'GRACE_S=-1.0', 'MAX_WAITING=0', 'GAMMA="x"'],
+    [
+        'PORT=70000', 'ROWS=0', 'MIN_ROWS=0', 'GRACE_S=-1.0', 'MAX_WAITING=0',
+        'GAMMA="x"',
+    ],  # fmt: skip
 )
 def test_values_out_of_range(capsys, flag):
   status, error = run(capsys, f'--gin.{flag}')

@@ -192,7 +192,6 @@ class Decoding:
         spare = num_places - len(new)
         started = self.start(new + [-1] * spare)
         places = np.array(places + [num_places] * spare, np.int32)
-        loop.check_ended(run, started, places)
         run = self.admit(run, started, places)
         num_admissions += len(new)
     return done, num_admissions
@@ -280,15 +279,6 @@ class TestAdvance:
           decoding.start(range(ROWS)), jnp.int32(until), LENGTH
       )
       assert np.sum(run.state.has_ended) >= until
-
-
-def test_row_that_has_not_ended():
-  decoding = Decoding('tables', 1.0)
-  run, new = decoding.start([0, -1, -1, 1]), decoding.start([2, 3])
-  loop.check_ended(run, new, np.array([1, 2]))
-  loop.check_ended(run, new, np.array([1, ROWS]))  # one is left out
-  with pytest.raises(ValueError, match='Row 3 has not ended, .* example 3'):
-    loop.check_ended(run, new, np.array([1, 3]))
 
 
 class TestAdmit:
