@@ -202,6 +202,7 @@ def test_a_batch_has_the_same_answers(client, tmp_path):
       '--gin.INPUT_FORMAT=batch',
       '--gin.MODEL_NAME=bulletins',
       '--gin.BATCH_SIZE=4',
+      '--gin.GAMMA=2',  # as the server has it
       f'--output_dir={tmp_path}/out',
   ])
   lines = (tmp_path / 'out/output.jsonl').read_text().splitlines()
