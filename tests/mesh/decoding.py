@@ -123,7 +123,7 @@ def test_the_longest_input_of_all_devices_counts():
 @pytest.mark.parametrize(
     'make',
     exhaustive.all_but(
-        [short_decoder, exit_decoder],
+        [exit_decoder],
         [short_decoder, table_decoder, exit_decoder, encoder_decoder],
     ),
 )

@@ -48,6 +48,7 @@ def _run(pair, job, gin_file, output, *flags):
   return record, (output / 'predictions.jsonl').read_text()
 
 
+@pytest.mark.exhaustive
 def test_eval_rounds_its_batches_up(run, tmp_path, capsys):
   record, _ = run(
       'eval', 'demo', tmp_path, _MESH, '--gin.BATCH_SIZE=3',

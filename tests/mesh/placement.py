@@ -175,13 +175,8 @@ class TestCompiledLoop:
         ('all-gather', (rows, pairs.GAMMA + 1, 64)): 1,
     }
 
-  @pytest.mark.exhaustive
   def test_data_parallelism_exchanges_scalars_only(self):
-    found = self.collectives((8, 1))
-    assert set(found) == {('all-reduce', ())}
-    assert len(found) <= 8
-
-  def test_catching_up_exchanges_scalars_only(self):
+    """Where a draft model catches up, too."""
     policy = schedule.Schedule((pairs.GAMMA, 1))
     found = self.collectives((8, 1), policy=policy)
     assert set(found) == {('all-reduce', ())}

@@ -340,6 +340,7 @@ def test_decoded_by_gin_alone(folder, job, run, count):
   assert len(rows.splitlines()) == count
 
 
+@pytest.mark.exhaustive
 def test_timed_by_gin_alone(folder):
   with compilation.unchecked_types():
     rows = _run(folder, 'walltime', 'walltime_bulletins') / 'results.jsonl'

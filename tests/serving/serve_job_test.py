@@ -88,13 +88,13 @@ def _check_that_it_ends(client, process):
   Returns the texts of the stream.
   """
   stream = client.completions.create(
-      model='bulletins', prompt=TEXTS * 10, stream=True, max_tokens=96
+      model='bulletins', prompt=TEXTS * 4, stream=True, max_tokens=96
   )
   parts = iter(stream)
   choices = [next(parts).choices[0]]
   process.send_signal(signal.SIGTERM)
   choices += [part.choices[0] for part in parts]
-  texts = [''] * 10 * len(TEXTS)
+  texts = [''] * 4 * len(TEXTS)
   for choice in choices:
     texts[choice.index] += choice.text
   assert len([x for x in choices if x.finish_reason]) == len(texts)

@@ -13,6 +13,7 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.speculation import sampling as sampling_lib
+from tests import exhaustive
 from tests import tiny
 
 ROWS, LENGTH, GAMMA, OTHER_GAMMA = 32, 12, 3, 5
@@ -124,7 +125,9 @@ def calls_given(is_accepted, gamma):
   return calls
 
 
-@pytest.mark.parametrize('gamma', [GAMMA, OTHER_GAMMA])
+@pytest.mark.parametrize(
+    'gamma', exhaustive.all_but([GAMMA], [GAMMA, OTHER_GAMMA])
+)
 def test_scores_predict_the_calls_of_the_loop(gamma):
   asked = batch(sampling=sampling_lib.GREEDY)
   written, texts = plain_texts(sampling=sampling_lib.GREEDY)
