@@ -112,7 +112,10 @@ def per_example(
     named = {} if batch.statistics is None else batch.statistics.named()
     run = {'tokens': batch.num_tokens, 'target_calls': batch.num_calls}
     columns.append(run | named)
-  by_example = lambda x: x.reshape(-1, num_decodes, *x.shape[1:]).sum(axis=1)
+  # -1 in place of the first size could be any where nothing is drafted.
+  by_example = lambda x: x.reshape(
+      len(x) // num_decodes, num_decodes, *x.shape[1:]
+  ).sum(axis=1)
   return {
       name: by_example(np.concatenate([each[name] for each in columns]))
       for name in columns[0]

@@ -84,6 +84,10 @@ class TestDecode:
     assert calls[0] < calls[1]
     assert found.best[0][:9] in repr(found) and len(repr(found)) < 200
 
+  def test_alone_it_drafts_nothing(self):
+    found = pair().alone.decode(TEXTS)
+    assert found.tokens == pair().decode_plain(TEXTS).tokens
+
   def test_one_text(self):
     """It is the result of a list of one."""
     for way in (pair().decode, pair().decode_plain):
