@@ -11,6 +11,7 @@ a random order per repeat, after a turn that is not timed, in which programs are
 compiled. The ways:
 
   plain, speculative              this package's engine, which refills rows
+  auto                            the same with the policy ByLoad
   plain_whole, speculative_whole  the same without refill: a batch is decoded to
                                   its last row before the next one begins
   t5x                             T5X's own `temperature_sample` by the function
@@ -48,7 +49,11 @@ from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models as models_lib
+from speculative_t5x.policies import by_load
 from speculative_t5x.research.measurement import intervals
+from speculative_t5x.rules import coupled
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import verification
 
 REFERENCE = 'plain_whole'
 
@@ -91,13 +96,15 @@ def own_ways(
 ) -> dict[str, Way]:
   """Return the ways of this package."""
   target = models_lib.load_model(options.target)
-  decoder = token_decoder.TokenDecoder(
+  make = functools.partial(
+      token_decoder.TokenDecoder,
       target,
       options.draft,
       gamma=options.gamma,
       max_tokens=cases.LENGTH,
       inputs_length=cases.LENGTH,
   )
+  decoder = make()
   settings = request_lib.Settings(max_tokens=cases.LENGTH)
   requests = [
       settings.request(np.trim_zeros(row, 'b').tolist(), index)
@@ -108,6 +115,7 @@ def own_ways(
   return {
       'plain': refilled(decoder.alone),
       'speculative': refilled(decoder),
+      'auto': refilled(make(policy=by_load.ByLoad()), coupled.Coupled()),
       REFERENCE: whole(decoder.plain),
       'speculative_whole': whole(decoder.speculative),
   }
@@ -117,8 +125,9 @@ def _refilled(
     requests: Sequence[request_lib.Request],
     rows: int,
     decoder: token_decoder.TokenDecoder,
+    rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE,
 ) -> Way:
-  engine = engine_lib.Engine(decoder, rows)
+  engine = engine_lib.Engine(decoder, rows, rule=rule)
 
   def decode() -> Turn:
     engine.counters = engine_lib.Counters()

@@ -15,6 +15,7 @@ from PIL import Image
 
 from scripts.pages import records
 from scripts.pages import step_figure
+from scripts.pages import throughput
 from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.research import figure_style
 from speculative_t5x.research import run_record
@@ -33,6 +34,7 @@ MEASURED = (
     'multi30k/walltime.jsonl',
 )  # fmt: skip
 _SIMULATED = 'paper/table2.jsonl', 'simulate_xl.jsonl'
+_THROUGHPUT = records.RESULTS / 'throughput.ndjson'
 # Of these only alpha is shown.
 _NGRAMS = ('paper/ngrams.jsonl',)
 
@@ -91,6 +93,10 @@ def render() -> Iterator[tuple[pathlib.Path, str]]:
       (5, markdown_tables.table_5(pairs)),
   ):
     yield results / f'paper/table{number}.md', table + '\n'
+  yield (
+      _THROUGHPUT.with_suffix('.md'),
+      throughput.render(throughput.read(_THROUGHPUT)) + '\n',
+  )
   yield step_figure.PATH, step_figure.draw()
 
 
@@ -106,6 +112,12 @@ def pictures() -> Iterator[Picture]:
   ):
     path = results / f'paper/{name}.png'
     yield Picture(path, found, functools.partial(_draw, draw, found))
+  rates = throughput.read(_THROUGHPUT)
+
+  def draw_rates() -> bytes:
+    return figure_style.render(throughput.draw(rates), records=rates)
+
+  yield Picture(_THROUGHPUT.with_suffix('.png'), rates, draw_rates)
 
 
 def _draw(
