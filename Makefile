@@ -90,9 +90,9 @@ test-all: $(INSTALLED_TPU)  ## runs the tests, the exhaustive ones too (an hour)
 
 # T5X=<checkouts of T5X, AirIO and jestimator, parted by colons>, or nothing
 # where .venv has them. Its last output is kept in results/, without paths.
-test-t5x: export PYTHONPATH := $(T5X)
+test-t5x: export PYTHONPATH := $(if $(T5X),$(T5X):)$(LIBTPU)
 test-t5x: export SPECULATIVE_T5X_REQUIRES_T5X := 1
-test-t5x: $(INSTALLED_T5X)  ## runs the tests that need T5X (T5X=<checkouts>)
+test-t5x: $(INSTALLED_T5X) $(INSTALLED_TPU)  ## runs the tests that need T5X (T5X=<checkouts>)
 	@$(VENV)/bin/python -c 'import t5x.eval, t5x.infer' 2>/dev/null || { \
 	  echo 'T5X cannot be imported. Say where it is:' \
 	    'make test-t5x T5X=<t5x>:<airio>:<jestimator>' >&2; exit 1; }
