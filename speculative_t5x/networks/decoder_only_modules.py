@@ -23,7 +23,6 @@ import jax
 from jax import lax
 import jax.numpy as jnp
 
-from speculative_t5x.networks import chips
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import rope
 from speculative_t5x.networks import t5_layers as layers
@@ -125,8 +124,7 @@ class Sizes:
       put('num_kv_heads', self.num_heads)
     if self.query_scale is None:
       put('query_scale', self.head_dim**-0.5)
-    if self.dtype is None:
-      put('dtype', chips.suited_dtype())
+    put('dtype', t5_modules.settled_dtype(self.dtype))
     for name, allowed in (
         ('positions', (RELATIVE, LEARNED, ROPE)),
         ('norm', (RMS, RMS_PLUS_ONE, LAYER)),

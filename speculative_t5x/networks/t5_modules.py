@@ -31,6 +31,25 @@ Cache = tuple[kv_cache.KeysValues, ...]  # one entry per layer
 CrossKeysValues = tuple[kv_cache.KeysValues, ...]  # one entry per layer
 
 
+def settled_dtype(dtype: Any) -> Any:
+  """Return a dtype to decode in; for None, the one that suits the device.
+
+  Raises:
+    ValueError: for one that cannot represent the logit of a masked position, as
+      float16, or no dtype.
+  """
+  if dtype is None:  # a NumPy dtype counts as false
+    dtype = chips.suited_dtype()
+  try:
+    name = jnp.dtype(dtype).name
+  except TypeError:
+    name = dtype
+  if name not in ('float32', 'bfloat16'):
+    message = f'dtype must be float32 or bfloat16, got {name}.'
+    raise ranges.ArgumentError(message, dtype=name)
+  return dtype
+
+
 @dataclasses.dataclass(frozen=True)
 class Sizes:
   """Sizes of a T5 1.0 or 1.1 network, under T5X's names.
@@ -82,17 +101,8 @@ class Sizes:
     # Gin files give a list, which is not hashable.
     activations = tuple(self.mlp_activations)
     object.__setattr__(self, 'mlp_activations', activations)
-    if self.dtype is None:
-      object.__setattr__(self, 'dtype', chips.suited_dtype())
-    try:
-      name = jnp.dtype(self.dtype).name
-    except TypeError:
-      name = self.dtype
+    object.__setattr__(self, 'dtype', settled_dtype(self.dtype))
     ranges.check_settings(ranges.RATE_BELOW_1, dropout_rate=self.dropout_rate)
-    # float16 cannot represent the logit of a masked position.
-    if name not in ('float32', 'bfloat16'):
-      message = f'dtype must be float32 or bfloat16, got {name}.'
-      raise ranges.ArgumentError(message, dtype=name)
     if self.num_encoder_layers and self.encoder_dim is not None:
       raise ValueError(
           f'encoder_dim is {self.encoder_dim}, but the network has an encoder'

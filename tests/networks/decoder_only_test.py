@@ -223,3 +223,8 @@ def test_parts_that_there_are_not(changes):
   (name,) = changes
   with pytest.raises(ValueError, match=name):
     dataclasses.replace(tiny_decoders.CONFIGS['llama'], **changes)
+
+
+def test_a_dtype_without_room_for_masked_logits():
+  with pytest.raises(ValueError, match='float16'):
+    dataclasses.replace(tiny_decoders.CONFIGS[NAMES[0]], dtype='float16')
