@@ -40,9 +40,11 @@ LIBTPU := $(abspath $(VENV))/libtpu
 test test-all: export PYTHONPATH := $(LIBTPU)
 FORGET_OLD := find $(TEST_PROGRAMS) -type f -mtime +14 -delete 2>/dev/null || true
 
-# One worker per core; each takes the next file when it is done with one, in
-# random order and not by the number of its tests.
-PARALLEL := -n logical --dist loadfile --no-loadscope-reorder
+# A worker more than cores, since tests wait for processes that they start. Each
+# takes the next file when it is done with one, in random order and not by the
+# number of its tests.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 DEMO := $(VENV)/bin/speculative-t5x eval
 

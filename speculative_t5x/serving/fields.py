@@ -332,7 +332,7 @@ class Form:
         raise api_error.ApiError(
             400,
             f'{api_error.shown(name)} {reason}, got {api_error.shown(value)}.'
-            ' Leave it out. /openapi.json has all fields.',
+            " Leave it out. A server's /openapi.json has all fields.",
             name[:100],
         )
     for field in self.fields:

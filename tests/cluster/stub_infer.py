@@ -13,6 +13,7 @@ import itertools
 import pathlib
 from typing import Any, NamedTuple
 
+from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
 from speculative_t5x.jobs.cluster import infer_chunks
 from speculative_t5x.jobs.inference import infer_on_cluster
@@ -60,8 +61,12 @@ class Echo:
     return inputs_lib.identity(part)
 
   def decode(
-      self, part: infer_chunks.Part, num_before: int
-  ) -> chunks_lib.Content:
+      self, numbered: Iterator[tuple[int, inputs_lib.Input]]
+  ) -> Iterator[chunks_lib.Content]:
+    for part in batching.parts(numbered, self.part_size):
+      yield self._content([each for _, each in part])
+
+  def _content(self, part: infer_chunks.Part) -> chunks_lib.Content:
     rows = [
         {'example_id': x.example_id, 'input': x.text,
          'prediction': self._decode(x.text), **x.fields}

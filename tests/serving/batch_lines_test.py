@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches of OpenAI's beside the server, by an engine that repeats."""
 
+import dataclasses
 import json
 
 import pytest
@@ -43,19 +44,18 @@ def line(custom_id='a', **values):
   return json.dumps({'custom_id': custom_id, **request, **values}).encode()
 
 
-def job():
+def job(part_size=100):
   """Return what decodes a batch."""
   batch = batch_lines.Batch(stub.Decoder(), 'echo', 'fp_0', SEED)
   rows = batch_rows.BatchRows(batch, None)
   shown = progress.Progress('test', None)
-  return inference.Inference(False, stub.Engine(), rows, 100, shown)
+  return inference.Inference(False, stub.Engine(), rows, part_size, shown)
 
 
 def decoded(lines, tell=lambda row: None):
   """Return the answers to the lines of a batch, and the counts."""
-  content = job().decode(
-      job().rows.read(batch_lines.parse(lines)), 0, tell
-  )
+  inputs = job().rows.read(batch_lines.parse(lines))
+  (content,) = job().decode(enumerate(inputs), tell)
   return list(map(json.loads, content.rows)), content.values
 
 
@@ -90,6 +90,31 @@ def test_answers_are_those_of_the_server():
   assert values['num_examples'] == len(BODIES)
   assert values[inference.NUM_ERRORS] == 9
   assert len({row['id'] for row in rows}) == len(rows)
+
+
+def test_parts_are_one_stream():
+  """The first result comes after all lines were read, here by the engine."""
+  lines, read = [line(f'{i}') for i in range(5)], []
+  batch = job(part_size=2)
+
+  class Ahead(stub.Engine):
+
+    def stream_work(self, requests):
+      return iter(list(super(Ahead, self).stream_work(requests)))
+
+  def numbered():
+    for each in enumerate(batch.rows.read(batch_lines.parse(lines))):
+      read.append(each)
+      yield each
+
+  ahead = dataclasses.replace(batch, engine=Ahead())
+  contents = ahead.decode(numbered())
+  rows = list(next(contents).rows)
+  assert len(rows) == 2 and len(read) == 5
+  rest = list(contents)
+  assert [each.values['num_examples'] for each in rest] == [2, 1]
+  rows.extend(row for each in rest for row in each.rows)
+  assert [json.loads(row)['custom_id'] for row in rows] == [*'01234']
 
 
 def test_seeds_of_lines_without_one():

@@ -47,8 +47,10 @@ class Inference(Protocol):
   def identity(self, part: Part) -> list[Any]:
     """Return what the predictions of inputs depend on, as JSON."""
 
-  def decode(self, part: Part, num_before: int) -> chunks_lib.Content:
-    """Decode inputs."""
+  def decode(
+      self, numbered: Iterator[tuple[int, inputs_lib.Input]]
+  ) -> Iterator[chunks_lib.Content]:
+    """Yield the contents of parts of the inputs; see `Chunks.take_all`."""
 
 
 class Setup(Protocol):
@@ -108,7 +110,7 @@ def _decode(
     )
   return _joined(
       isolation.isolated(
-          lambda some: job.decode(some, 0),
+          lambda some: next(job.decode(enumerate(some))),
           part,
           lambda one, error: failed([one], errors.first_line(error)),
       )
@@ -220,9 +222,13 @@ class Driver:
     """Return what the predictions of inputs depend on, as JSON."""
     return inputs_lib.identity(part)
 
-  def decode(self, part: Part, num_before: int) -> chunks_lib.Content:
-    """Return what stands for a chunk that no worker could decode."""
-    return failed(part, self._errors[num_before // self.part_size])
+  def decode(
+      self, numbered: Iterator[tuple[int, inputs_lib.Input]]
+  ) -> Iterator[chunks_lib.Content]:
+    """Yield what stands for chunks that no worker could decode."""
+    for part in batching.parts(numbered, self.part_size):
+      error = self._errors[part[0][0] // self.part_size]
+      yield failed([each for _, each in part], error)
 
   def _say_rows(self, content: chunks_lib.Content) -> None:
     """Say which rows of a chunk are not decoded."""

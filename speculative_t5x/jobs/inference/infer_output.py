@@ -5,7 +5,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
-import itertools
 import sys
 from typing import Any
 
@@ -28,13 +27,8 @@ def print_all(
     settings: run_record.RunRecord,
 ) -> None:
   """Decode the inputs and print each prediction when it is there."""
-  values, num_done = [], 0
   tell = functools.partial(print, flush=True)
-  for first in inputs:
-    # Read while the device decodes: a whole part may be long in coming.
-    part = itertools.chain([first], itertools.islice(inputs, job.part_size - 1))
-    values.append(job.decode(part, num_done, tell).values)
-    num_done += values[-1]['num_examples']
+  values = [each.values for each in job.decode(enumerate(inputs), tell)]
   record = dataclasses.replace(settings, **_counted(values))
   for line in _notes(record, values):
     print(line, file=sys.stderr)
@@ -50,14 +44,13 @@ def write_all(
 ) -> run_record.RunRecord:
   """Decode the inputs into an output folder, and return the record."""
   folder = output_folder.OutputFolder(output_dir, 'infer')
-  origins, values = [], []  # without the rows, which may be many
-  num_done = 0
-  for number, part in enumerate(batching.parts(inputs, job.part_size)):
-    decode = functools.partial(job.decode, part, num_done)
-    chunk = chunks.take(number, job.identity(part), decode)
+  parts = batching.parts(inputs, job.part_size)
+  with_identity = ((job.identity(part), part) for part in parts)
+  origins, values, num_done = [], [], 0
+  for chunk in chunks.take_all(with_identity, job.decode):
     origins.append(chunk.origin)
     values.append(chunk.values)
-    num_done += len(part)
+    num_done += chunk.values['num_examples']
     job.shown.show(num_done)
   record = dataclasses.replace(settings, **origins[0], **_counted(values))
   folder.add(record)

@@ -78,34 +78,50 @@ class Inference:
 
   def decode(
       self,
-      part: Iterable[Any],
-      num_before: int,
+      numbered: Iterator[tuple[int, Any]],
       tell: Callable[[str], object] = lambda row: None,
-  ) -> chunks_lib.Content:
-    """Decode inputs, before which the job has as many others.
+  ) -> Iterator[chunks_lib.Content]:
+    """Decode inputs as one stream, and yield the content of each part of them.
 
-    Each row is told as soon as it and those before it are there.
+    Args:
+      numbered: The inputs, each with its number among those of the job.
+      tell: Called with each row as soon as it and those before it are there.
     """
     if not self.engine.is_warm:
       progress.say('compiling and warming up')
       self.engine.warm_up()
+    grouped = _grouped(
+        self.engine.stream_work,
+        lambda each: self.rows.requests(each[1]),
+        numbered,
+    )
+    while part := self._part(grouped, tell):
+      yield part
+
+  def _part(
+      self,
+      grouped: Iterator[tuple[tuple[int, Any], list[engine_lib.Work]]],
+      tell: Callable[[str], object],
+  ) -> chunks_lib.Content | None:
+    """Return the content of the next part of inputs; None after the last."""
     before = dataclasses.replace(self.engine.counters)
     start = time.perf_counter()
     answered, rows = [], []
-    for item, works in _grouped(
-        self.engine.stream_work, self.rows.requests, part
-    ):
+    for (number, item), works in itertools.islice(grouped, self.part_size):
       found = list(map(self._result, works))
       row = json_files.dumps(self.rows.row(item, found))
       answered.append((item, found))
       rows.append(row)
       tell(row)
       seconds = time.perf_counter() - start
-      self.shown.show(num_before + len(rows), self._note(before, seconds))
+      self.shown.show(number + 1, self._note(before, seconds))
+    if not rows:
+      return None
     values = dict(self.rows.counted(answered))
     found = itertools.chain.from_iterable(found for _, found in answered)
     decoded = [each for each in found if isinstance(each, results.Result)]
     if decoded:
+      # Those that are decoded ahead are counted here, and not in their part.
       run = interleaved.Run(
           counts.of_run(
               decoded,

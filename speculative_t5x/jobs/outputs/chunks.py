@@ -13,7 +13,15 @@ A chunk is reused if it is complete, and has the same inputs; the name of the
 configuration covers settings and checkpoint files.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import collections
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 import dataclasses
 import hashlib
 import json
@@ -100,6 +108,47 @@ class Chunks:
       chunk = self.put(number, digest, decode())
     self._num_taken = number + 1
     return chunk
+
+  def take_all(
+      self,
+      parts: Iterable[tuple[Any, Sequence[Any]]],
+      decode: Callable[[Iterator[tuple[int, Any]]], Iterator[Content]],
+  ) -> Iterator[Chunk]:
+    """Yield all chunks, without their rows, and write those that are missing.
+
+    These are decoded as one stream, so that rows are idle at its end alone.
+
+    Args:
+      parts: Of each part what its chunk depends on, as JSON, and its inputs.
+      decode: Yields the contents of missing parts, in their order. It is given
+        their inputs, each with its number among those of all parts.
+    """
+    # Parts that were read ahead: number, digest, and the chunk if it is there.
+    read: collections.deque[tuple[int, str, Chunk | None]]
+    read = collections.deque()
+
+    def missing() -> Iterator[tuple[int, Any]]:
+      first = 0
+      for number, (identity, part) in enumerate(parts):
+        digest = digest_of(identity)
+        chunk = self.find(number, digest)
+        read.append((number, digest, chunk and _without_rows(chunk)))
+        if chunk is None:
+          yield from enumerate(part, first)
+        first += len(part)
+
+    def finished() -> Iterator[Chunk]:
+      while read and read[0][2] is not None:
+        self._num_taken += 1
+        yield read.popleft()[2]
+
+    for content in decode(missing()):
+      yield from finished()
+      number, digest, _ = read.popleft()
+      chunk = self.put(number, digest, content)
+      self._num_taken += 1
+      yield _without_rows(chunk)
+    yield from finished()
 
   def find(self, number: int, digest: str) -> Chunk | None:
     """Return a finished chunk of inputs with a digest; None if there is none.
@@ -203,6 +252,11 @@ def _chunk(lines: Sequence[str]) -> Chunk:
   header = json.loads(lines[0])
   origin = {key: header[key] for key in resumption.ORIGIN}
   return Chunk(lines[1:], header['values'], origin)
+
+
+def _without_rows(chunk: Chunk) -> Chunk:
+  """Return a chunk that many of can be held."""
+  return dataclasses.replace(chunk, rows=())
 
 
 def _without(

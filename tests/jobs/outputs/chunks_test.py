@@ -96,6 +96,43 @@ class TestTake:
     assert _take(_chunks(folder, {'chunk_batches': 1}))[1]
 
 
+class TestTakeAll:
+
+  @pytest.mark.parametrize('ahead', [1, 2, 9])
+  def test_missing_chunks_are_one_stream(self, folder, ahead):
+    parts = [([number], [f'{number}a', f'{number}b']) for number in range(5)]
+    for number in (0, 2, 3):
+      _take(_chunks(folder), number, [number])
+    decoded = []
+
+    def decode(numbered):
+      """Yield contents of two inputs each, which are read ahead."""
+      waiting = []
+      for number, each in numbered:
+        waiting.append(each)
+        assert each == f'{number // 2}{"ab"[number % 2]}'
+        if len(waiting) == 2 * ahead:
+          yield content(waiting)
+      while waiting:
+        yield content(waiting)
+
+    def content(waiting):
+      rows = [json.dumps(waiting.pop(0)) for _ in range(2)]
+      decoded.extend(rows)
+      return chunks_lib.Content(rows, {'count': len(decoded)})
+
+    chunks = _chunks(folder)
+    taken = list(chunks.take_all(parts, decode))
+    new = ['"1a"', '"1b"'], ['"4a"', '"4b"']
+    assert decoded == [*new[0], *new[1]]
+    assert list(chunks) == [*_ROWS, *new[0], *_ROWS, *_ROWS, *new[1]]
+    counts = [each.values['count'] for each in taken]
+    assert counts == [0, 2, 2, 3, 4]
+    assert not any(each.rows for each in taken)
+    assert list(chunks.take_all(parts, decode)) == taken  # nothing is missing
+    assert len(decoded) == 4
+
+
 def _path(tmp_path):
   (path,) = tmp_path.glob('chunks/*/000000.jsonl')
   return path
