@@ -77,8 +77,8 @@ def draw(records: Sequence[Record]) -> figure_lib.Figure:
 def _conditions(record: Record) -> str:
   host, device = record['host'], record['device']
   return (
-      f'Greedy decoding of {record["num_inputs"]} inputs, {record["dtype"]},'
-      f' gamma {record["gamma"]}, {record["cores"]} cores of an {host["cpu"]},'
+      f'Greedy decoding, {record["dtype"]}, gamma {record["gamma"]},'
+      f' {record["cores"]} cores of an {host["cpu"]},'
       f' JAX {device["jax"]}; {record["repeats"]} interleaved repeats after one'
       ' that is not timed. Each system is in a process of its own.'
   )
@@ -91,12 +91,16 @@ def _measured(records: Sequence[Record]) -> Iterator[tuple[str, str]]:
 
 
 def _table(records: Sequence[Record], cell) -> markdown.Table:
-  return markdown.table(
-      {'': name}
-      | {f'batch {record["batch"]}': cell(record[way]) for record in records}
+  row = lambda name, value: {'': name} | {
+      f'batch {record["batch"]}': value(record) for record in records
+  }
+  ways = [
+      row(name, lambda record, way=way: cell(record[way]))
       for way, name in _measured(records)
       if any(cell(record[way]) != cells.MISSING for record in records)
-  )
+  ]
+  inputs = row('inputs', lambda record: f'{record["num_inputs"]}')
+  return markdown.table([inputs, *ways])
 
 
 def _rate(way: Mapping[str, Any]) -> str:
