@@ -311,20 +311,17 @@ class TestJsonl:
 
 
 def _fail_at(monkeypatch, number, error):
-  """Make the decoding of a chunk fail; return the decoded ones."""
-  take, firsts = chunks.Chunks.take, []
+  """Make the writing of a chunk fail; return the numbers of those written."""
+  put, numbers = chunks.Chunks.put, []
 
-  def fail(self, first, identity, decode):
-    def watched():
-      firsts.append(first)
-      if len(firsts) == number + 1:
-        raise error
-      return decode()
+  def fail(self, first, digest, content):
+    numbers.append(first)
+    if len(numbers) == number + 1:
+      raise error
+    return put(self, first, digest, content)
 
-    return take(self, first, identity, watched)
-
-  monkeypatch.setattr(chunks.Chunks, 'take', fail)
-  return firsts
+  monkeypatch.setattr(chunks.Chunks, 'put', fail)
+  return numbers
 
 
 class TestBatch:
