@@ -31,7 +31,7 @@ from tests import tiny_drafters
 
 pytestmark = pytest.mark.long
 
-DRAFTERS = tiny_drafters.NAMES
+DRAFTERS = *tiny_drafters.NAMES, 'decoder alone'
 RULES_AND_POLICIES = list(
     itertools.product(combinations.RULES, combinations.POLICIES)
 )

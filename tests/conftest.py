@@ -11,6 +11,7 @@ cheap_compilation.set_up()  # before JAX is imported
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
+from speculative_t5x.networks import decoder_only  # noqa: E402
 from speculative_t5x.research.measurement import step_times  # noqa: E402
 from tests import compilation  # noqa: E402
 from tests import process_state  # noqa: E402
@@ -82,6 +83,12 @@ def _short_loops():
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(step_times, '_LOOP_S', 0.0)
     yield
+
+
+@pytest.fixture
+def chunks_of_eight(monkeypatch):
+  """Have decoders alone read prompts in several chunks."""
+  monkeypatch.setattr(decoder_only, 'CHUNK', 8)
 
 
 @pytest.fixture

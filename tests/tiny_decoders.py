@@ -13,8 +13,13 @@ import numpy as np
 from speculative_t5x.loading import models
 from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import rope
+from speculative_t5x.speculation import contracts
+from tests import reference_decoder
 
 WINDOW = 8
+# Of prompts: around a chunk of 8 tokens and the window, and several windows.
+LENGTHS = 1, 2, 7, 8, 9, 25
+LENGTH = 20  # of outputs
 # All sizes differ, so that none can take the place of another.
 _SIZES = dict(
     vocab_size=96,
@@ -100,6 +105,34 @@ def model(name: str, **changes) -> models.Model:
   """Return one ready to decode."""
   config = dataclasses.replace(CONFIGS[name], **changes)
   return models.make_model(config, params(config))
+
+
+def prompts(lengths=LENGTHS) -> np.ndarray:
+  """Return prompts [examples, longest], in which id 0 is a token."""
+  rows = np.full((len(lengths), max(lengths)), contracts.NO_TOKEN, np.int32)
+  generator = np.random.default_rng(0)
+  for row, length in zip(rows, lengths):
+    row[:length] = generator.integers(0, 96, length)
+    row[length // 2] = 0
+  return rows
+
+
+def outputs() -> np.ndarray:
+  """Return an output of each prompt, [examples, LENGTH]."""
+  shape = len(LENGTHS), LENGTH
+  return np.random.default_rng(1).integers(0, 96, shape, np.int32)
+
+
+@functools.cache
+def logits(name: str) -> np.ndarray:
+  """Return the logits of the outputs' tokens, computed without a cache."""
+  config, found = CONFIGS[name], []
+  for row, output in zip(prompts(), outputs()):
+    prompt = row[row >= 0].tolist()
+    text = [*prompt, *output[:-1].tolist()]
+    every = reference_decoder.logits(config, params(config), text)
+    found.append(every[len(prompt) - 1 :])
+  return np.stack(found)
 
 
 def decode(model, inputs, outputs, block):

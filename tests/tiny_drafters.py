@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every exact drafter, each with a target whose outputs can be enumerated.
 
-The target is a table, or a tiny T5 for drafters that share it.
+The target is a table, or for drafters that share it a tiny T5 or a tiny decoder
+alone.
 """
 
 from collections.abc import Callable
@@ -19,10 +20,12 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import lookup
 from speculative_t5x.drafters import tables
+from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.loading.drafters import ngram_drafting
+from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_layers as layers
@@ -30,8 +33,10 @@ from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import contracts
 from speculative_t5x.testing import pairs
 from speculative_t5x.testing import table_model
+from tests import reference_decoder
 from tests import repeat_last
 from tests import tiny
+from tests import tiny_decoders
 
 VOCAB = 3
 LIMITS = pairs.LIMITS
@@ -124,22 +129,59 @@ def of_network(
     drafter: drafting.Drafting,
     gamma: int,
     limits: tuple[int, ...] = TINY_LIMITS,
+    config: t5.T5Config | decoder_only.DecoderOnly = CONFIG,
 ) -> pairs.Pair:
-  """Return the pair of the target that is a network, in float32."""
-  target = tiny.model(CONFIG)
+  """Return the pair of a target that is a network, in float32."""
+  if config is ALONE:
+    target, inputs = alone(), PROMPTS
+    find_logits = alone_logits(tiny_decoders.params(ALONE))
+  else:
+    target, inputs = tiny.model(config), np.asarray(network_inputs())
+    depth = max(limits) - 1 + gamma
+    find_logits = teacher_forced(config, tiny.params(config), depth)
   model = network_lib.NetworkModel(
-      target.config, t5.SPECIAL_IDS, num_valid_tokens=VOCAB
+      target.config, target.special_ids, num_valid_tokens=VOCAB
   )
   return pairs.Pair(
       model,
       target.params,
       drafter.make(model, gamma),
       drafter.params,
-      np.asarray(network_inputs()),
+      inputs,
       limits,
-      teacher_forced(CONFIG, tiny.params(CONFIG), max(limits) - 1 + gamma),
+      find_logits,
       2e-5,
   )
+
+
+# A window that outputs pass, and prompts of unequal lengths.
+ALONE = decoder_only.DecoderOnly(
+    vocab_size=VOCAB + 1, emb_dim=6, num_layers=2, num_heads=2, head_dim=4,
+    mlp_dim=8, kinds=[decoder_only.LayerKind(2), decoder_only.LayerKind()],
+)  # fmt: skip
+PROMPTS = np.array([(2, 0, 2, 0), (2, -1, -1, -1)], np.int32)
+
+
+def alone(seed: int = 0) -> models.Model:
+  """Return the decoder alone ready to decode."""
+  params = tiny_decoders.params(ALONE, seed)
+  ids = contracts.SpecialIds(end=1, padding=0, start=None)
+  return models.make_model(ALONE, params, special_ids=ids)
+
+
+def alone_logits(
+    params: Any, config: decoder_only.DecoderOnly = ALONE
+) -> FindLogits:
+  """Return masked logits of a decoder alone, without a cache."""
+
+  @functools.cache
+  def find(example: int, tokens: tuple[int, ...]) -> np.ndarray:
+    prompt = PROMPTS[example][PROMPTS[example] >= 0].tolist()
+    found = reference_decoder.logits(config, params, [*prompt, *tokens])[-1]
+    found[VOCAB:] = -np.inf
+    return found
+
+  return find
 
 
 def network_inputs() -> jax.Array:
@@ -201,7 +243,11 @@ _MAKERS = {
     ),
 }
 NAMES = tuple(_MAKERS)
-NETWORKS = 'early exit', 'shared encoder'
+# A target of another kind, with a drafter that any network has.
+_MAKERS['decoder alone'] = lambda gamma: of_network(
+    tiny.early_exit(ALONE, 1), gamma, config=ALONE
+)
+NETWORKS = 'early exit', 'shared encoder', 'decoder alone'
 
 
 @functools.cache

@@ -3,7 +3,7 @@
 """What the Hugging Face families of decoders alone have in common.
 
 A family is a map of tensor names, a `TensorMap`, and a map of its config.json's
-fields to those of `decoder_only.DecoderOnly`. Most are Llama with other parts.
+fields to those of a network. Most are Llama with other parts.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,7 +17,6 @@ from etils import epath
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
-from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import rope as rope_lib
 
 # Flax's activations by Hugging Face's.
@@ -99,62 +98,6 @@ def layer_types(file: epath.Path, config: Mapping[str, Any]) -> list[bool]:
   return [known[each] for each in types]
 
 
-LLAMA_SIZES = (
-    'vocab_size', 'hidden_size', 'num_hidden_layers', 'num_attention_heads',
-    'num_key_value_heads', 'head_dim', 'intermediate_size',
-)  # fmt: skip
-
-
-def like_llama(
-    file: epath.Path,
-    config: Mapping[str, Any],
-    dtype: Any,
-    model: str,
-    **parts: Any,
-) -> decoder_only.DecoderOnly:
-  """Return the network of a config.json with Llama's fields.
-
-  `model` is what to pass instead of one that is refused, `parts` are fields of
-  the network that are not those of a Llama.
-  """
-  config = dict(config)
-  heads = config.get('num_attention_heads')
-  if config.get('num_key_value_heads') is None:
-    config['num_key_value_heads'] = heads
-  width = config.get('hidden_size')
-  if config.get('head_dim') is None and {type(heads), type(width)} == {int}:
-    config['head_dim'] = width // max(heads, 1)
-  allowed = {
-      'hidden_act': tuple(ACTIVATIONS),
-      'attention_bias': (None, False, True),
-      'mlp_bias': (None, False, True),
-      'tie_word_embeddings': (False, True),
-      **WITHOUT,
-  }
-  families.check_config(file, config, LLAMA_SIZES, allowed, model)
-  has_bias = bool(config.get('attention_bias'))
-  sizes = dict(
-      vocab_size=config['vocab_size'],
-      emb_dim=config['hidden_size'],
-      num_layers=config['num_hidden_layers'],
-      num_heads=config['num_attention_heads'],
-      num_kv_heads=config['num_key_value_heads'],
-      head_dim=config['head_dim'],
-      mlp_dim=config['intermediate_size'],
-      mlp_activations=(ACTIVATIONS[config['hidden_act']], 'linear'),
-      norm_eps=number(file, 'rms_norm_eps', config.get('rms_norm_eps')),
-      qkv_bias=has_bias,
-      out_bias=has_bias,
-      mlp_bias=bool(config.get('mlp_bias')),
-      logits_via_embedding=config['tie_word_embeddings'],
-      dtype=dtype,
-  )
-  try:
-    return decoder_only.DecoderOnly(**(sizes | parts))
-  except ValueError as error:
-    raise errors.CheckpointError(f'{file}: {error}') from error
-
-
 # Tensors of a layer by parameter. Several parameters may lie in one tensor, as
 # equal parts in their order.
 LLAMA_LAYER = {
@@ -203,7 +146,7 @@ class TensorMap:
       self,
       folder: epath.Path,
       stored: Collection[str],
-      network: decoder_only.DecoderOnly,
+      network: Any,
   ) -> tuple[dict[str, families.Source], dict[str, str]]:
     """See `families.Family.tensor_names`."""
     found = {

@@ -52,7 +52,7 @@ class LayerKind:
 
 
 @dataclasses.dataclass(frozen=True)
-class Sizes:
+class Sizes(t5_modules.Form):
   """Sizes and parts of a decoder alone, under T5X's names where it has some.
 
   Attributes:
@@ -81,8 +81,6 @@ class Sizes:
     embedding_scale: Factor of embeddings.
     logits_scale: Factor of the logits.
     logits_via_embedding: Whether the embedding is also the output head.
-    dtype, separate_head, merge_projections, head_size, min_block: See
-      `t5_modules.Sizes`.
   """
 
   vocab_size: int
@@ -109,13 +107,9 @@ class Sizes:
   embedding_scale: float = 1.0
   logits_scale: float = 1.0
   logits_via_embedding: bool = False
-  dtype: Any = jnp.float32
-  separate_head: bool = False
-  merge_projections: bool = False
-  head_size: int | None = None
-  min_block: int = 1
 
   def __post_init__(self):
+    super().__post_init__()
     put = lambda name, value: object.__setattr__(self, name, value)
     # Gin files give lists, which are not hashable.
     put('mlp_activations', tuple(self.mlp_activations))
@@ -124,7 +118,6 @@ class Sizes:
       put('num_kv_heads', self.num_heads)
     if self.query_scale is None:
       put('query_scale', self.head_dim**-0.5)
-    put('dtype', t5_modules.settled_dtype(self.dtype))
     for name, allowed in (
         ('positions', (RELATIVE, LEARNED, ROPE)),
         ('norm', (RMS, RMS_PLUS_ONE, LAYER)),

@@ -50,8 +50,34 @@ def settled_dtype(dtype: Any) -> Any:
   return dtype
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Form:
+  """How a network holds its parameters and computes, whatever its sizes are.
+
+  All but the dtype is for decoding only, see `t5_preparation`.
+
+  Attributes:
+    dtype: Dtype of activations and matrix products; None for the one that suits
+      the device. Logits are float32.
+    separate_head: Whether a tied head is also stored transposed.
+    merge_projections: Whether kernels that share an input are stored as one.
+    head_size: Number of tokens that the head has logits for, if not all.
+    min_block: Minimum number of positions that a decoder call computes; padding
+      positions are discarded.
+  """
+
+  dtype: Any = jnp.float32
+  separate_head: bool = False
+  merge_projections: bool = False
+  head_size: int | None = None
+  min_block: int = 1
+
+  def __post_init__(self):
+    object.__setattr__(self, 'dtype', settled_dtype(self.dtype))
+
+
 @dataclasses.dataclass(frozen=True)
-class Sizes:
+class Sizes(Form):
   """Sizes of a T5 1.0 or 1.1 network, under T5X's names.
 
   Attributes:
@@ -68,16 +94,6 @@ class Sizes:
     dropout_rate: Dropout rate in training, in [0, 1); unused in decoding.
     logits_via_embedding: Whether the embedding is also the output head, as in
       T5 1.0.
-    dtype: Dtype of activations and matrix products; None for the one that suits
-      the device. Logits are float32.
-    separate_head: Whether a tied head is also stored transposed, for decoding
-      only (see `t5_preparation`).
-    merge_projections: Whether kernels that share an input are stored as one,
-      for decoding only (see `t5_preparation`).
-    head_size: Number of tokens that the head has logits for, if not all, for
-      decoding only (see `t5_preparation`).
-    min_block: Minimum number of positions that a decoder call computes; padding
-      positions are discarded (see `t5_preparation`).
   """
 
   vocab_size: int
@@ -91,17 +107,12 @@ class Sizes:
   encoder_dim: int | None = None
   dropout_rate: float = 0.1
   logits_via_embedding: bool = False
-  dtype: Any = jnp.float32
-  separate_head: bool = False
-  merge_projections: bool = False
-  head_size: int | None = None
-  min_block: int = 1
 
   def __post_init__(self):
+    super().__post_init__()
     # Gin files give a list, which is not hashable.
     activations = tuple(self.mlp_activations)
     object.__setattr__(self, 'mlp_activations', activations)
-    object.__setattr__(self, 'dtype', settled_dtype(self.dtype))
     ranges.check_settings(ranges.RATE_BELOW_1, dropout_rate=self.dropout_rate)
     if self.num_encoder_layers and self.encoder_dim is not None:
       raise ValueError(

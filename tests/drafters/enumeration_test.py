@@ -30,6 +30,7 @@ from tests import combinations
 from tests import exhaustive
 from tests import mixed_drafts
 from tests import tiny
+from tests import tiny_decoders
 from tests import tiny_drafters
 
 pytestmark = pytest.mark.long
@@ -128,7 +129,8 @@ def with_other_head():
   return dataclasses.replace(drafter, params=other_head())
 
 
-# What drafts, the network that it should draft with, and its parameters.
+# What drafts, the network that it should draft with, and its parameters: for a
+# T5, and below for a decoder alone.
 NETWORKS = {
     'draft model': lambda: (
         model_drafting.of_model(tiny.model(CONFIG, noise=0.5)),
@@ -147,6 +149,20 @@ NETWORKS = {
         tiny.params(tiny_drafters.DECODER, noise=0.5),
     ),
 }  # fmt: skip
+ALONE = tiny_drafters.ALONE
+OF_ALONE = {
+    'draft model of a decoder alone': lambda: (
+        model_drafting.of_model(tiny_drafters.alone(1)),
+        ALONE,
+        tiny_decoders.params(ALONE, 1),
+    ),
+    'early exit of a decoder alone': lambda: (
+        tiny.early_exit(ALONE, 1),
+        ALONE.first_layers(1),
+        tiny_decoders.params(ALONE),
+    ),
+}
+NETWORKS |= OF_ALONE
 # By gamma. With one draft token, a network falls behind after its acceptance.
 LIMITS = {1: (3, 2), 2: (3, 2), 3: (2, 1)}
 
@@ -154,14 +170,17 @@ LIMITS = {1: (3, 2), 2: (3, 2), 3: (2, 1)}
 @functools.cache  # the expected distributions are computed once
 def expected(name: str, gamma: int) -> tiny_drafters.FindLogits:
   _, config, params = NETWORKS[name]()
+  if name in OF_ALONE:
+    return tiny_drafters.alone_logits(params, config)
   depth = max(LIMITS[gamma]) - 1 + gamma
   return tiny_drafters.teacher_forced(config, params, depth)
 
 
 def make_program(name: str, gamma: int, sampling) -> step_programs.Program:
   drafter, *_ = NETWORKS[name]()
+  target = ALONE if name in OF_ALONE else CONFIG
   return step_programs.Program(
-      tiny_drafters.of_network(drafter, gamma, LIMITS[gamma]),
+      tiny_drafters.of_network(drafter, gamma, LIMITS[gamma], target),
       draft_length.Fixed(),
       sampling_lib.Sampling(**sampling),
   )
@@ -180,13 +199,19 @@ def first_drafts(program):
 @pytest.mark.parametrize(
     ('name', 'gamma', 'sampling'),
     [
-        ('draft model', 1, {}),
+        ('draft model of a decoder alone', 1, {}),
         ('early exit', 1, {'temperature': 0.6, 'top_k': 2}),
         ('head', 1, {}),
         ('shared encoder', 1, {'temperature': 0.6, 'top_k': 2}),
         *(
-            pytest.param(name, 3, {}, marks=pytest.mark.exhaustive)
-            for name in ('early exit', 'shared encoder')
+            pytest.param(name, gamma, {}, marks=pytest.mark.exhaustive)
+            for name, gamma in (
+                ('draft model', 1),
+                ('early exit', 3),
+                ('shared encoder', 3),
+                ('draft model of a decoder alone', 2),
+                ('early exit of a decoder alone', 3),
+            )
         ),
     ],
 )

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that meshes of eight devices decode the outputs of one device."""
 
+import dataclasses
 import functools
 
 import jax
@@ -22,6 +23,7 @@ from speculative_t5x.rules import coupled
 from tests import compilation
 from tests import exhaustive
 from tests import tiny
+from tests import tiny_decoders
 from tests.mesh import pairs
 
 
@@ -69,12 +71,12 @@ SHARING_DRAFT = tiny.config(
 )
 
 
-def sharing_decoder(drafter, shape=None):
+def sharing_decoder(drafter, shape=None, config=SHARING_TARGET):
   """Return a decoder whose drafter shares some of the target."""
   mesh = pairs.mesh_of(shape)
-  params = pairs.params(SHARING_TARGET)
+  make = tiny.params if config is SHARING_TARGET else tiny_decoders.params
   return token_decoder.TokenDecoder(
-      models.make_model(SHARING_TARGET, params, mesh=mesh),
+      models.make_model(config, make(config), mesh=mesh),
       drafter,
       gamma=pairs.GAMMA,
       max_tokens=pairs.LENGTH,
@@ -84,6 +86,14 @@ def sharing_decoder(drafter, shape=None):
 
 def exit_decoder(shape=None):
   return sharing_decoder(tiny.early_exit(SHARING_TARGET, 1), shape)
+
+
+# Its one head of keys and values is on every device.
+ALONE = dataclasses.replace(tiny_decoders.CONFIGS['gemma3'], num_heads=8)
+
+
+def decoder_alone(shape=None):
+  return sharing_decoder(tiny.early_exit(ALONE, 2), shape, ALONE)
 
 
 def encoder_decoder(shape=None):
@@ -123,8 +133,14 @@ def test_the_longest_input_of_all_devices_counts():
 @pytest.mark.parametrize(
     'make',
     exhaustive.all_but(
-        [exit_decoder],
-        [short_decoder, table_decoder, exit_decoder, encoder_decoder],
+        [decoder_alone],
+        [
+            short_decoder,
+            table_decoder,
+            exit_decoder,
+            encoder_decoder,
+            decoder_alone,
+        ],
     ),
 )
 def test_other_drafters(make):

@@ -6,123 +6,48 @@ import dataclasses
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import speculative_t5x as st
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import drafters
-from speculative_t5x.networks import decoder_only
-from speculative_t5x.networks import network as network_lib
 from speculative_t5x.speculation import contracts
-from speculative_t5x.testing import step_checks
 from tests import reference_decoder
 from tests import tiny
 from tests import tiny_decoders
 
-NAMES = list(tiny_decoders.CONFIGS)
-# Around the chunk of 8 below and the window; the longest has several windows.
-LENGTHS = 1, 2, 7, 8, 9, 25
-WIDTH, LENGTH = max(LENGTHS), 16
-
-
-@pytest.fixture(autouse=True)
-def chunks_of_eight(monkeypatch):
-  monkeypatch.setattr(decoder_only, 'CHUNK', 8)
-
-
-def prompts(lengths=LENGTHS, width=WIDTH):
-  """Return prompts [examples, width], in which id 0 is a token."""
-  rows = np.full((len(lengths), width), contracts.NO_TOKEN, np.int32)
-  generator = np.random.default_rng(0)
-  for row, length in zip(rows, lengths):
-    row[:length] = generator.integers(0, 96, length)
-    row[length // 2] = 0
-  return rows
-
-
-def continuations(rows):
-  return np.random.default_rng(1).integers(0, 96, (rows, LENGTH), np.int32)
-
-
-@functools.cache
-def expected(name):
-  """Return the logits of each continuation's tokens, [rows, LENGTH, vocab]."""
-  config = tiny_decoders.CONFIGS[name]
-  params = tiny_decoders.params(config)
-  found = []
-  for row, output in zip(prompts(), continuations(len(LENGTHS))):
-    prompt = row[row >= 0].tolist()
-    text = [*prompt, *output[:-1].tolist()]
-    found.append(
-        reference_decoder.logits(config, params, text)[len(prompt) - 1 :]
-    )
-  return np.stack(found)
-
-
-@pytest.mark.parametrize('name', NAMES)
-def test_blocks_after_prompts_of_unequal_lengths(name):
-  """Positions are unequal, and pass windows and T5's exact buckets."""
-  model = tiny_decoders.model(name)
-  assert np.abs(expected(name)).max() > 1
-  for block in (1, 4, 8):
-    outputs = continuations(len(LENGTHS))
-    found = tiny_decoders.decode(model, prompts(), outputs, block)
-    np.testing.assert_allclose(found, expected(name), atol=2e-4)
+LENGTH, PROMPTS = tiny_decoders.LENGTH, tiny_decoders.prompts()
+pytestmark = pytest.mark.usefixtures('chunks_of_eight')
 
 
 def test_a_row_does_not_depend_on_its_batch():
   """Alone, without a batch axis, with padding before, or twice per example."""
-  name = 'gemma3'
-  model, outputs = tiny_decoders.model(name), continuations(len(LENGTHS))
-  for row in (0, 3, 5):
-    prompt = prompts()[row]
-    alone = prompt[prompt >= 0][None]
-    left = np.roll(prompt, WIDTH - alone.shape[1])[None]
-    for inputs in (alone, left):
-      found = tiny_decoders.decode(model, inputs, outputs[row : row + 1], 4)
-      np.testing.assert_allclose(found[0], expected(name)[row], atol=2e-4)
+  model, outputs = tiny_decoders.model('gemma3'), tiny_decoders.outputs()
+  expected = tiny_decoders.logits('gemma3')
+  short, long = PROMPTS[:1, :1], PROMPTS[3:4, :8]
+  left = np.pad(long, ((0, 0), (5, 0)), constant_values=contracts.NO_TOKEN)
+  for row, inputs in ((0, short), (3, long), (3, left)):
+    found = tiny_decoders.decode(model, inputs, outputs[row : row + 1], 4)
+    np.testing.assert_allclose(found[0], expected[row], atol=2e-4)
   twice = np.repeat(outputs[:3], 2, axis=0)
-  found = tiny_decoders.decode(model, prompts()[:3], twice, 4)
+  found = tiny_decoders.decode(model, PROMPTS[:3], twice, 4)
   np.testing.assert_allclose(
-      found, np.repeat(expected(name)[:3], 2, axis=0), atol=2e-4
+      found, np.repeat(expected[:3], 2, axis=0), atol=2e-4
   )
-  both = tiny_decoders.decode(model, prompts()[:1], twice[:2], 4)
+  both = tiny_decoders.decode(model, PROMPTS[:1], twice[:2], 4)
   np.testing.assert_allclose(both, found[:2], atol=2e-4)
-
-
-def test_a_rewound_row():
-  """What was written past a position is not read again."""
-  name = 'gemma3'
-  model, outputs = tiny_decoders.model(name), continuations(len(LENGTHS))
-  config, params = model.config, model.params
-  with jax.default_matmul_precision('highest'):
-    started = config.start(params, jnp.asarray(prompts()), len(outputs), 40)
-    decode = functools.partial(config.decode, params, started.memory)
-    wrong = jnp.asarray(outputs[:, ::-1])
-    _, cache = decode(started.cache, wrong, started.offsets, None)
-    fed = np.concatenate([started.first_tokens[:, None], outputs], axis=1)
-    at = jnp.asarray(np.arange(len(outputs)) % 4, jnp.int32)
-    logits, _ = decode(cache, jnp.asarray(fed[:, :4]), started.offsets, at)
-  rows = np.arange(len(outputs))
-  np.testing.assert_allclose(
-      logits[:, 0], expected(name)[rows, at], atol=2e-4
-  )
 
 
 def test_scores_are_those_of_decoding():
   config = tiny_decoders.CONFIGS['llama']
   params = tiny_decoders.params(config)
   with jax.default_matmul_precision('highest'):
-    logits = jax.jit(config.score)(
-        params, prompts(), continuations(len(LENGTHS))
-    )
+    logits = jax.jit(config.score)(params, PROMPTS, tiny_decoders.outputs())
     gradient = jax.grad(
-        lambda params: config.score(params, prompts(), prompts()).sum()
+        lambda params: config.score(params, PROMPTS, PROMPTS).sum()
     )(params)
-  np.testing.assert_allclose(logits, expected('llama'), atol=2e-4)
+  np.testing.assert_allclose(logits, tiny_decoders.logits('llama'), atol=2e-4)
   for leaf in jax.tree.leaves(gradient):
     assert np.any(leaf) and np.all(np.isfinite(leaf))
 
@@ -133,13 +58,13 @@ def decoder(name, drafter, **options):
       drafter,
       gamma=3,
       max_tokens=LENGTH,
-      inputs_length=WIDTH,
+      inputs_length=PROMPTS.shape[1],
       **options,
   )
 
 
 def rows():
-  return [row[row >= 0].tolist() for row in prompts()]
+  return [row[row >= 0].tolist() for row in PROMPTS]
 
 
 def test_speculative_outputs_are_plain_ones():
@@ -168,39 +93,11 @@ def test_a_sample_does_not_depend_on_its_row():
   assert [result.tokens[-1] for result in found] == whole
 
 
-def test_outputs_follow_the_target():
-  """All outputs of a tiny pair are enumerated."""
-  sizes = dict(vocab_size=3, emb_dim=6, num_layers=1, num_heads=2, mlp_dim=8)
-  kinds = [decoder_only.LayerKind(2)]
-  config = decoder_only.DecoderOnly(**sizes, head_dim=4, kinds=kinds)
-  params, other = (tiny_decoders.params(config, seed) for seed in (0, 1))
-  ids = contracts.SpecialIds(end=1, padding=0, start=None)
-  target = network_lib.NetworkModel(config, ids)
-  inputs = np.array([(2, 0, 2, 0), (2, -1, -1, -1)], np.int32)
-
-  def find_logits(example, tokens):
-    prompt = inputs[example][inputs[example] >= 0].tolist()
-    text = [*prompt, *tokens]
-    return reference_decoder.logits(config, params, text)[-1]
-
-  step_checks.check_pair(
-      st.testing.Pair(
-          target,
-          params,
-          draft_model.DraftModel(target, 2, config.vocab_size),
-          other,
-          inputs,
-          (3, 2),
-          find_logits,
-      )
-  )
-
-
 def test_positions_beyond_a_learned_table():
   """GPT-2's 128 hold a prompt of 113 and an output of 16."""
   target = tiny_decoders.model('gpt2')
   make = functools.partial(
-      token_decoder.TokenDecoder, target, drafters.Lookup(), max_tokens=LENGTH
+      token_decoder.TokenDecoder, target, drafters.Lookup(), max_tokens=16
   )
   prompt = np.random.default_rng(2).integers(0, 96, 113).tolist()
   found = make(inputs_length=113, may_end=False).generate(prompt)
@@ -227,4 +124,4 @@ def test_parts_that_there_are_not(changes):
 
 def test_a_dtype_without_room_for_masked_logits():
   with pytest.raises(ValueError, match='float16'):
-    dataclasses.replace(tiny_decoders.CONFIGS[NAMES[0]], dtype='float16')
+    dataclasses.replace(tiny_decoders.CONFIGS['gpt2'], dtype='float16')

@@ -1,8 +1,7 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that the network computes what T5X does, also in blocks."""
+"""Tests that the network computes what T5X does."""
 
-import dataclasses
 import functools
 import json
 import pathlib
@@ -13,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import contracts
@@ -195,95 +193,6 @@ class TestGolden:
     assert int(decoded.num_tokens[3]) == 7
     num_calls, num_tokens = decoded.num_calls.sum(), decoded.num_tokens.sum()
     assert (num_calls < num_tokens) == (way == 'speculative')
-
-
-LENGTH = 12
-
-
-class TestBlocks:
-  """Logits of blocks equal the logits of the whole sequence."""
-
-  @staticmethod
-  @functools.cache
-  def whole(rows):
-    """Return a model, tokens, their logits in one call, and the context."""
-    config = tiny.config(num_encoder_layers=1)
-    params = tiny.params(config)
-    inputs = tiny.encoder_tokens(rows + 1, 7)[1:]
-    targets = 2 + tiny.t5x_tokens(rows, LENGTH) % 50  # no padding
-    logits = tiny.teacher_forced(config, params, inputs, targets)
-    context = encode(config, params, inputs)
-    fed = np.pad(targets, ((0, 0), (1, 0)))[:, :-1]
-    return tiny.model(config), fed, np.asarray(logits), context
-
-  def decode(
-      self,
-      blocks,
-      *,
-      rows,
-      min_block=1,
-      slots=LENGTH + 4,
-  ):
-    """Decode blocks, and compare their logits with the expected ones."""
-    model, fed, whole, context = self.whole(rows)
-    config = dataclasses.replace(model.config, min_block=min_block)
-    decoder = network_lib.NetworkModel(config, t5.SPECIAL_IDS)
-    # Unwritten slots must not matter.
-    cache = jax.tree.map(
-        lambda x: jnp.full_like(x, jnp.inf),
-        decoder.network.init_cache(rows, slots),
-    )
-    decode = jax.jit(decoder.decode)
-    for starts, length in blocks:
-      index = np.array(starts, np.int32)[:, None] + np.arange(length)
-      tokens = np.take_along_axis(fed, index, axis=1)
-      logits, cache = decode(
-          model.params, context, cache, tokens, np.int32(index[:, 0]), None
-      )
-      assert logits.dtype == jnp.float32
-      wanted = np.take_along_axis(whole, index[..., None], axis=1)
-      np.testing.assert_allclose(logits, wanted, atol=1e-4)
-
-  @pytest.mark.parametrize(('rows', 'size'), [(1, 1), (1, 4), (3, 4)])
-  def test_equal_blocks(self, rows, size):
-    """One row has no batch axis, and one token has a single query."""
-    starts = range(0, LENGTH, size)
-    self.decode([([start] * rows, size) for start in starts], rows=rows)
-
-  @pytest.mark.parametrize(('rows', 'size'), [(1, 3), (3, 1)])
-  def test_padded_blocks(self, rows, size):
-    """Padding of a block needs no slots, even at the end of the cache."""
-    blocks = [([start] * rows, size) for start in range(0, LENGTH, size)]
-    self.decode(blocks, rows=rows, min_block=8, slots=LENGTH)
-
-  def test_each_row_at_its_own_position(self):
-    """Rows advance by 1, 2 and 3 of the 4 tokens of each block."""
-    self.decode([([n, 2 * n, 3 * n], 4) for n in range(3)], rows=3)
-
-  def test_rewound_rows(self):
-    """Rows are rewound by different lengths, and written slots are reused."""
-    starts = [[0, 0], [4, 1], [2, 5], [6, 0], [0, 2], [4, 4]]
-    self.decode([(start, 4) for start in starts], rows=2)
-
-  @pytest.mark.parametrize(('rows', 'min_block'), [(1, 8), (2, 1)])
-  def test_one_index_of_the_block(self, rows, min_block):
-    config, params = tiny.config(), tiny.params(tiny.config())
-    config = dataclasses.replace(config, min_block=min_block)
-    context = encode(config, params, tiny.encoder_tokens(rows, 7))
-    decoder = network_lib.NetworkModel(config, t5.SPECIAL_IDS)
-    cache = decoder.network.init_cache(rows, 6)
-    tokens = tiny.t5x_tokens(rows, 4)
-    positions = jnp.zeros((rows,), jnp.int32)
-    decode = jax.jit(
-        lambda at: decoder.decode(
-            params, context, cache, tokens, positions, at
-        )[0]
-    )
-    at = jnp.asarray([2, 0], jnp.int32)[:rows]
-    one, every = decode(at), decode(None)
-    assert one.shape == (rows, 1, config.vocab_size)
-    for row in range(rows):
-      np.testing.assert_allclose(one[row, 0], every[row, at[row]], atol=1e-5)
 
 
 @pytest.mark.parametrize('length', [6, 40])  # of one width, and of several

@@ -6,6 +6,7 @@ Forty requests go through four rows. Each must have the output that it has
 alone.
 """
 
+import dataclasses
 import functools
 
 import jax
@@ -15,17 +16,23 @@ import pytest
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
+from speculative_t5x.loading import models
+from speculative_t5x.networks import network
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.testing import table_model
+from tests import exhaustive
 from tests import mixed_drafts
 from tests import tiny
+from tests import tiny_decoders
 
 NUM_REQUESTS, ROWS, GAMMA, LENGTH, MAX_STEPS = 40, 4, 3, 20, 5
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+ALONE_IDS = contracts.SpecialIds(end=1, padding=0, start=None)
 
 
 class Tables:
@@ -61,6 +68,25 @@ class TinyT5:
     return tiny.drafter(tiny.model(CONFIG), GAMMA)
 
 
+class DecoderAlone:
+  """A decoder alone with a window, and prompts of unequal lengths."""
+
+  policy = draft_length.Fixed()
+
+  def __init__(self):
+    config = dataclasses.replace(tiny_decoders.CONFIGS['gemma3'], num_layers=1)
+    params, noise = (tiny_decoders.params(config, seed) for seed in (0, 1))
+    near = jax.tree.map(lambda x, y: x + 0.1 * y, params, noise)
+    target = models.make_model(config, params)
+    self.params = target.params
+    self.draft_params = models.make_model(config, near).params
+    self.model = network.NetworkModel(target.config, ALONE_IDS)
+    self.inputs = np.asarray(tiny.encoder_tokens(NUM_REQUESTS, 12, 96))
+
+  def drafter(self):
+    return draft_model.DraftModel(self.model, GAMMA, self.model.vocab_size)
+
+
 class Mixed(Tables):
   """A drafter and a policy whose states depend on the last outcome."""
 
@@ -70,7 +96,12 @@ class Mixed(Tables):
     return mixed_drafts.MixedDrafts(self.vocab_size, GAMMA)
 
 
-KINDS = {'tables': Tables, 't5': TinyT5, 'mixed': Mixed}
+KINDS = {
+    'tables': Tables,
+    't5': TinyT5,
+    'decoder': DecoderAlone,
+    'mixed': Mixed,
+}
 
 
 @functools.cache
@@ -204,6 +235,7 @@ class Decoding:
         ('tables', True, 1),
         ('mixed', False, 1),
         ('t5', False, 2),
+        ('decoder', False, 1),
     ],
 )
 def test_each_request_has_its_output_alone(kind, is_plain, num_decodes):
@@ -242,7 +274,9 @@ def assert_same_arrays(*runs):
     np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize('kind', ['mixed', 't5'])
+@pytest.mark.parametrize(
+    'kind', exhaustive.all_but(['mixed', 'decoder'], ['mixed', 't5', 'decoder'])
+)
 def test_run_of_one_row(kind):
   """A single row, whose arrays may have no axis for rows."""
   decoding = Decoding(kind, 0.0)

@@ -9,6 +9,7 @@ from etils import epath
 
 from speculative_t5x.loading import families
 from speculative_t5x.loading import hugging_face_decoders as decoders
+from speculative_t5x.loading.families import llama
 from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import decoder_only_modules as modules
 
@@ -62,7 +63,7 @@ def of_config(
       True: decoder_only.LayerKind(config['sliding_window'], local),
   }
   cap = config.get('final_logit_softcapping')
-  return decoders.like_llama(
+  return llama.like_llama(
       file,
       {**config, 'hidden_act': config['hidden_activation']},
       dtype,

@@ -7,6 +7,8 @@ from typing import Any
 
 from etils import epath
 
+from speculative_t5x.loading import errors
+from speculative_t5x.loading import families
 from speculative_t5x.loading import hugging_face_decoders as decoders
 from speculative_t5x.networks import decoder_only
 
@@ -19,6 +21,10 @@ DEFAULTS = {
         'eos_token_id': 2,
     },
 }
+_SIZES = (
+    'vocab_size', 'hidden_size', 'num_hidden_layers', 'num_attention_heads',
+    'num_key_value_heads', 'head_dim', 'intermediate_size',
+)  # fmt: skip
 _MAP = decoders.TensorMap(NAME, decoders.LLAMA_LAYER, decoders.LLAMA_OUTSIDE)
 tensor_names = _MAP.sources
 
@@ -27,4 +33,56 @@ def of_config(
     file: epath.Path, config: Mapping[str, Any], dtype: Any
 ) -> decoder_only.DecoderOnly:
   kind = decoder_only.LayerKind(None, *decoders.rope(file, config))
-  return decoders.like_llama(file, config, dtype, 'a Llama', kinds=(kind,))
+  return like_llama(file, config, dtype, 'a Llama', kinds=(kind,))
+
+
+def like_llama(
+    file: epath.Path,
+    config: Mapping[str, Any],
+    dtype: Any,
+    model: str,
+    **parts: Any,
+) -> decoder_only.DecoderOnly:
+  """Return the network of a config.json with Llama's fields.
+
+  `model` is what to pass instead of one that is refused, `parts` are fields of
+  the network that are not those of a Llama.
+  """
+  config = dict(config)
+  heads = config.get('num_attention_heads')
+  if config.get('num_key_value_heads') is None:
+    config['num_key_value_heads'] = heads
+  width = config.get('hidden_size')
+  if config.get('head_dim') is None and {type(heads), type(width)} == {int}:
+    config['head_dim'] = width // max(heads, 1)
+  allowed = {
+      'hidden_act': tuple(decoders.ACTIVATIONS),
+      'attention_bias': (None, False, True),
+      'mlp_bias': (None, False, True),
+      'tie_word_embeddings': (False, True),
+      **decoders.WITHOUT,
+  }
+  families.check_config(file, config, _SIZES, allowed, model)
+  has_bias = bool(config.get('attention_bias'))
+  sizes = dict(
+      vocab_size=config['vocab_size'],
+      emb_dim=config['hidden_size'],
+      num_layers=config['num_hidden_layers'],
+      num_heads=config['num_attention_heads'],
+      num_kv_heads=config['num_key_value_heads'],
+      head_dim=config['head_dim'],
+      mlp_dim=config['intermediate_size'],
+      mlp_activations=(decoders.ACTIVATIONS[config['hidden_act']], 'linear'),
+      norm_eps=decoders.number(
+          file, 'rms_norm_eps', config.get('rms_norm_eps')
+      ),
+      qkv_bias=has_bias,
+      out_bias=has_bias,
+      mlp_bias=bool(config.get('mlp_bias')),
+      logits_via_embedding=config['tie_word_embeddings'],
+      dtype=dtype,
+  )
+  try:
+    return decoder_only.DecoderOnly(**(sizes | parts))
+  except ValueError as error:
+    raise errors.CheckpointError(f'{file}: {error}') from error

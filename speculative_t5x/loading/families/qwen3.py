@@ -9,6 +9,7 @@ from etils import epath
 
 from speculative_t5x.loading import families
 from speculative_t5x.loading import hugging_face_decoders as decoders
+from speculative_t5x.loading.families import llama
 from speculative_t5x.networks import decoder_only
 
 NAME = 'Qwen 3'
@@ -49,6 +50,6 @@ def of_config(
     if config.get('layer_types') is not None:
       has_window = decoders.layer_types(file, config)
     kinds = [local if x else full for x in has_window]
-  return decoders.like_llama(
+  return llama.like_llama(
       file, config, dtype, 'a Qwen 3', kinds=kinds, qk_norm=True, mlp_bias=False
   )
