@@ -111,6 +111,10 @@ def test_positions_beyond_a_learned_table():
     make(inputs_length=114)
 
 
+def test_queries_are_scaled_by_the_width_of_a_head():
+  assert tiny_decoders.CONFIGS['llama'].query_scale == 10**-0.5
+
+
 @pytest.mark.parametrize(
     'changes',
     [{'positions': 'alibi'}, {'norm': 'none'}, {'num_kv_heads': 3},
