@@ -18,7 +18,7 @@ from tests import reference_decoder
 
 WINDOW = 8
 # Of prompts: around a chunk of 8 tokens and the window, and several windows.
-LENGTHS = 1, 2, 7, 8, 9, 25
+LENGTHS = 1, 2, 7, 8, 9, 27
 LENGTH = 20  # of outputs
 # All sizes differ, so that none can take the place of another.
 _SIZES = dict(

@@ -80,6 +80,7 @@ def test_speculative_outputs_are_plain_ones():
   assert found.statistics.num_accepted.sum() > 0
 
 
+@pytest.mark.exhaustive  # `refill_test.py` has it without an engine
 def test_a_sample_does_not_depend_on_its_row():
   """In an engine, requests take the rows of others that have ended."""
   one = decoder('gemma3', drafters.EarlyExit(2))
