@@ -137,7 +137,7 @@ def t5x_inputs(tokens: np.ndarray) -> jax.Array:
 
 def encode(
     config: t5.T5Config, params: contracts.Params, tokens: jax.Array
-) -> tuple[jax.Array, t5.T5Memory]:
+) -> tuple[jax.Array, t5.Memory]:
   """Return the features of inputs and the memory of the decoder."""
   started = _start(config, params, tokens)
   return started.features, started.memory

@@ -12,6 +12,7 @@ import numpy as np
 
 from speculative_t5x.loading import models
 from speculative_t5x.networks import decoder_only
+from speculative_t5x.networks import network
 from speculative_t5x.networks import rope
 from speculative_t5x.speculation import contracts
 from tests import reference_decoder
@@ -83,7 +84,7 @@ CONFIGS = {
 }
 
 
-def params(config: decoder_only.DecoderOnly, seed: int = 0):
+def params(config: network.Network, seed: int = 0):
   """Return random parameters, none of them at an initial 0 or 1."""
   leaves, structure = jax.tree.flatten_with_path(
       models.abstract_params(config)
@@ -94,7 +95,8 @@ def params(config: decoder_only.DecoderOnly, seed: int = 0):
     generator = np.random.default_rng(zlib.crc32(name.encode()))
     kind = path[-1].key
     scale = leaf.shape[0] ** -0.5 if kind == 'kernel' else 0.4
-    mean = float(kind == 'scale' and config.norm != 'rms_plus_one')
+    is_plus_one = getattr(config, 'norm', None) == 'rms_plus_one'
+    mean = float(kind == 'scale' and not is_plus_one)
     value = mean + scale * generator.normal(size=leaf.shape)
     found.append(jnp.asarray(value, jnp.float32))
   return jax.tree.unflatten(structure, found)

@@ -24,6 +24,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import inputs_form
+from speculative_t5x.loading import languages as languages_lib
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
@@ -336,6 +337,7 @@ def load(
     draft: drafters.Choice | models.Model | checkpoints.Path | None = None,
     *,
     vocabulary: epath.PathLike | vocabularies.Vocabulary | None = None,
+    languages: tuple[str, str] | None = None,
     max_padded_ids: int = models.MAX_PADDED_IDS,
     dtype: str | None = None,
     mesh: jax.sharding.Mesh | None = None,
@@ -356,6 +358,9 @@ def load(
       the hints.
     vocabulary: SentencePiece .model file, tokenizer.json or folder of one; or a
       vocabulary. None for the one in the folder of the target.
+    languages: Codes of source and target language, of a translation model that
+      is told them by tokens: ('eng_Latn', 'deu_Latn') of NLLB. None for all
+      others, and for those that the folder of the target names.
     max_padded_ids: Most logits of a model without an id in the vocabulary; with
       more, it was trained with another one.
     dtype: Type that both models are loaded in and compute in; None for the one
@@ -388,6 +393,7 @@ def load(
     vocabulary = _vocabulary(vocabulary, target.checkpoint)
     if max_padded_ids != target.max_padded_ids:
       target = dataclasses.replace(target, max_padded_ids=max_padded_ids)
+    target, vocabulary = languages_lib.choose(target, vocabulary, languages)
   else:
     checkpoint = checkpoints.open(target)
     found = models.find_model(checkpoint, dtype=dtype, mesh=mesh)
@@ -396,6 +402,7 @@ def load(
         found.with_vocabulary(vocabulary.name, vocabulary.eos_id),
         max_padded_ids=max_padded_ids,
     )
+    found, vocabulary = languages_lib.choose(found, vocabulary, languages)
   if draft is None:
     draft = drafters.Lookup()
   if found is not None:

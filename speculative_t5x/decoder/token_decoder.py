@@ -191,6 +191,7 @@ class TokenDecoder:
           'mask_padded_ids needs a vocabulary. Give num_valid_tokens to a'
           ' TokenDecoder.'
       )
+    network.check_decoder_prompt(target.config)
     network.check_positions(
         target.config, options.inputs_length, options.max_tokens
     )

@@ -4,7 +4,6 @@
 
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import drafters
-from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 
 
@@ -24,10 +23,7 @@ def check_pair(
   Raises:
     ValueError: if they cannot work together, or not on this machine.
   """
-  target = workload.find_target()
-  vocabulary = workload.vocabulary(vocabulary_file)
-  vocabulary = models.fit_vocabulary(vocabulary, target)
-  target = target.with_vocabulary(vocabulary.name, vocabulary.eos_id)
+  target, vocabulary = workload.find_texts(vocabulary_file)
   placed = workload.place(
       target,
       [drafter],

@@ -18,7 +18,6 @@ from speculative_t5x.decoder import text_decoder
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import drafters
-from speculative_t5x.loading import models
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
@@ -169,11 +168,9 @@ def _load(
     rows: int,
 ) -> text_decoder.TextDecoder:
   """Load target, drafter and vocabulary."""
-  vocabulary = workload.vocabulary(vocabulary_file)
-  target = workload.find_target()
-  vocabulary = models.fit_vocabulary(vocabulary, target)
+  target, vocabulary = workload.find_texts(vocabulary_file)
   decoder, _ = workload.load_decoder(
-      target.with_vocabulary(vocabulary.name, vocabulary.eos_id),
+      target,
       drafter,
       vocabulary,
       gamma=gamma,

@@ -17,6 +17,7 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import text_decoder as text_decoder_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import drafters as drafters_lib
+from speculative_t5x.loading import languages as languages_lib
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
@@ -68,6 +69,7 @@ class Workload:
   policy: contracts.DraftLengthPolicy = draft_length.Fixed()  # noqa: RUF009
   mask_padded_ids: bool = False
   max_padded_ids: int = models.MAX_PADDED_IDS
+  languages: Sequence[str] | None = None
 
   def __post_init__(self):
     draft_length.check(self.policy)
@@ -95,6 +97,16 @@ class Workload:
         dtype=self.dtype,
     )
     return dataclasses.replace(found, max_padded_ids=self.max_padded_ids)
+
+  def find_texts(
+      self, file: str | None
+  ) -> tuple[models.ModelSource, vocabularies.Vocabulary]:
+    """Return the target and the vocabulary of its texts; see `vocabulary`."""
+    vocabulary = self.vocabulary(file)
+    target = self.find_target()
+    vocabulary = models.fit_vocabulary(vocabulary, target)
+    target = target.with_vocabulary(vocabulary.name, vocabulary.eos_id)
+    return languages_lib.choose(target, vocabulary, self.languages)
 
   def place(
       self,
@@ -165,7 +177,12 @@ class Workload:
     )
     models.fit_vocabulary(examples.vocabulary, target)
     end = examples.vocabulary.eos_id
-    return target.with_vocabulary(f'of {examples.task.name}', end), examples
+    target = target.with_vocabulary(f'of {examples.task.name}', end)
+    # The task itself puts the source language before its inputs.
+    target, _ = languages_lib.choose(
+        target, examples.vocabulary, self.languages
+    )
+    return target, examples
 
   def load_decoder(
       self,

@@ -27,7 +27,7 @@ from speculative_t5x.speculation import ranges
 
 _TOKENIZER = 'tokenizer.json'
 # In the folder of a model; transformers reads the first where it finds both.
-NAMES = (_TOKENIZER, 'spiece.model')
+NAMES = (_TOKENIZER, 'spiece.model', 'source.spm')
 # Files beside a vocabulary that name its special tokens, the first one first,
 # by their roles (`eos_token`) and in lists.
 _TOKENIZER_CONFIG = 'tokenizer_config.json'
@@ -308,9 +308,9 @@ def load(path: epath.PathLike) -> Vocabulary:
   """Read a vocabulary.
 
   Args:
-    path: A SentencePiece .model file, a tokenizer.json, or a folder that holds
-      tokenizer.json or spiece.model; as in transformers, the first counts if it
-      holds both.
+    path: A SentencePiece .model file, a tokenizer.json, the source.spm of a
+      Marian model, or a folder that holds one of `NAMES`; as in transformers,
+      the first counts if it holds several.
   Raises:
     VocabularyError: if there is no vocabulary, or if it is damaged, names no
       padding or end of sequence, or lacks a token that was added to it.
@@ -319,7 +319,11 @@ def load(path: epath.PathLike) -> Vocabulary:
   if path.is_dir():
     held = [path / name for name in NAMES if (path / name).is_file()]
     path = held[0] if held else path
-  kinds = {'.model': SentencePieceVocabulary, '.json': TokenizerVocabulary}
+  kinds = {
+      '.model': SentencePieceVocabulary,
+      '.json': TokenizerVocabulary,
+      '.spm': _read_marian,
+  }
   if not path.is_file() or path.suffix not in kinds:
     raise VocabularyError(
         f'There is no vocabulary at {path}. Pass a SentencePiece .model file, a'
@@ -329,6 +333,12 @@ def load(path: epath.PathLike) -> Vocabulary:
   vocabulary = kinds[path.suffix](path)
   _check_added_tokens(path, vocabulary)
   return vocabulary
+
+
+def _read_marian(path: epath.Path) -> Vocabulary:
+  from speculative_t5x.loading import marian_vocabulary  # which imports this
+
+  return marian_vocabulary.MarianVocabulary(path)
 
 
 def fingerprint(vocabulary: Vocabulary) -> Fingerprint:

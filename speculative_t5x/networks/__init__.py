@@ -5,6 +5,7 @@
 from etils import epy
 
 __all__ = [
+    'EncoderDecoder',
     'DecoderOnly',
     'Network',
     'T5Config',
@@ -12,5 +13,6 @@ __all__ = [
 
 with epy.lazy_api_imports(globals()):
   from speculative_t5x.networks.decoder_only import DecoderOnly
+  from speculative_t5x.networks.encoder_decoder import EncoderDecoder
   from speculative_t5x.networks.network import Network
   from speculative_t5x.networks.t5 import T5Config

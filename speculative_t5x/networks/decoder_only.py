@@ -167,6 +167,11 @@ class DecoderOnly(modules.Sizes):
   def _apply(self, params, *args) -> tuple[jax.Array, modules.Cache]:
     return modules.Decoder(self).apply({'params': params['decoder']}, *args)
 
+  def num_positions(self, inputs_length: int, max_tokens: int) -> int:
+    """See `network.LimitsPositions`: an output continues its input."""
+    # The last token of an output is fed to nothing.
+    return inputs_length + max_tokens - 1
+
   def first_layers(self, count: int) -> 'DecoderOnly':
     """See `network.ExitsEarly`.
 

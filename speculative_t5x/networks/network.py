@@ -6,7 +6,7 @@ Legend: examples, rows (sequences decoded together), block (positions per call),
 vocab.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
 from typing import Any, ClassVar, Protocol
 
@@ -188,6 +188,23 @@ class LimitsPositions(Protocol):
   def max_positions(self) -> int | None:
     """How many there are; None without an end."""
 
+  def num_positions(self, inputs_length: int, max_tokens: int) -> int:
+    """Return how many an input and an output of these lengths need."""
+
+
+class PromptsDecoder(Protocol):
+  """A network whose decoder is fed several ids before an output's first token.
+
+  The checkpoint states them, or a caller chooses a language.
+  """
+
+  @property
+  def decoder_prompt(self) -> tuple[int, ...]:
+    """The ids; empty if they are still to be chosen."""
+
+  def with_decoder_prompt(self, ids: Sequence[int]) -> Network:
+    """Return the network with others."""
+
 
 class Cuts(Protocol):
   """A network out of which smaller ones can be cut."""
@@ -248,9 +265,10 @@ class NetworkModel:
         params, memory, cache, tokens, positions, at
     )
     ids = jnp.arange(self.vocab_size)
+    forbidden = *self.special_ids.forbidden, *self.forbidden
     if self.num_valid_tokens is not None:
       logits = jnp.where(ids < self.num_valid_tokens, logits, -jnp.inf)
-    for each in self.forbidden:
+    for each in forbidden:
       logits = jnp.where(ids != each, logits, -jnp.inf)
     return logits, cache
 
@@ -289,14 +307,30 @@ def check_positions(
   """
   if not offers(network, LimitsPositions) or network.max_positions is None:
     return
-  # The last token of an output is fed to nothing.
-  if inputs_length + max_tokens - 1 > network.max_positions:
+  needed = network.num_positions(inputs_length, max_tokens)
+  if needed > network.max_positions:
     raise ranges.ArgumentError(
         f'inputs_length {inputs_length} and max_tokens {max_tokens} need'
-        f' {inputs_length + max_tokens - 1} positions, and the target has'
-        f' {network.max_positions}. Make the decoder for shorter ones.',
+        f' {needed} positions, and the target has {network.max_positions}. Make'
+        ' the decoder for shorter ones.',
         inputs_length=inputs_length,
         max_tokens=max_tokens,
+    )
+
+
+def check_decoder_prompt(network: Network) -> None:
+  """Check that nothing of what a network's decoder begins with is missing.
+
+  Raises:
+    ValueError: naming the argument that chooses it.
+  """
+  if offers(network, PromptsDecoder) and not network.decoder_prompt:
+    raise ranges.ArgumentError(
+        'languages are not given, and the decoder of the target begins with the'
+        " language of its output. Give languages=('<source>', '<target>') by"
+        ' the names that the vocabulary has, or write the forced_bos_token_id'
+        ' of the target language into generation_config.json.',
+        languages=None,
     )
 
 

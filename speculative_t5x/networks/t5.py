@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5 as a network of the decoding loop.
+"""T5 as a network of the decoding loop, and what others share with it.
 
 The parameter tree, shapes, names and logical axes are those of
 `t5x.examples.t5.network`, so a T5X checkpoint loads without conversion. On a
@@ -13,10 +13,11 @@ Legend: examples, rows, inputs_length, embed, vocab.
 from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from flax import core
 from flax import struct
+import flax.linen as nn
 from flax.linen import partitioning
 import jax
 import jax.numpy as jnp
@@ -40,8 +41,8 @@ _HEAD = ('decoder_norm', 'logits_dense')
 
 
 @struct.dataclass
-class T5Memory:
-  """Read-only inputs of T5's decoder, one row per example.
+class Memory:
+  """Read-only inputs of a decoder, one row per example.
 
   Attributes:
     cross: Keys and values of the inputs, per layer.
@@ -52,16 +53,30 @@ class T5Memory:
   is_input: jax.Array
 
 
-@dataclasses.dataclass(frozen=True)
-class T5Config(t5_modules.Sizes):
-  """T5 1.0 or 1.1 with its sizes: a `network.Network`.
+class CrossAttending:
+  """A `network.Network` whose decoder attends to features of the inputs.
 
-  Its attributes are those of `t5_modules.Sizes`.
+  Its subclasses are frozen dataclasses with the fields `vocab_size`, `emb_dim`,
+  `num_heads`, `head_dim`, `num_encoder_layers`, `num_decoder_layers`,
+  `encoder_dim`, `dtype` and those of `t5_preparation`. They define `name`,
+  `special_ids`, and the methods that raise NotImplementedError here.
   """
 
-  name: ClassVar[str] = 'T5'
-  special_ids: ClassVar[contracts.SpecialIds] = SPECIAL_IDS
   ends_inputs: ClassVar[bool] = True
+
+  def _modules(self) -> nn.Module:
+    """Return modules with `cross_keys_values` and `decode_block`, as T5's."""
+    raise NotImplementedError
+
+  def _encode(
+      self, params: contracts.Params, tokens: jax.Array, is_input: jax.Array
+  ) -> jax.Array:
+    """Run the encoder over [examples, length]; return [..., embed]."""
+    raise NotImplementedError
+
+  def _init(self, key: jax.Array) -> Mapping[str, Any]:
+    """Return random parameters, `params`, and their axes, `params_axes`."""
+    raise NotImplementedError
 
   @property
   def reads_features(self) -> bool:
@@ -69,18 +84,23 @@ class T5Config(t5_modules.Sizes):
     return not self.num_encoder_layers
 
   @property
+  def width_of_inputs(self) -> int:
+    """Width of the features that the decoder reads."""
+    return self.emb_dim if self.encoder_dim is None else self.encoder_dim
+
+  @property
   def axis_units(self) -> Mapping[str, int]:
     """Heads are not cut apart, though their number times width might be."""
     return {'joined_kv': self.num_heads}
 
   def init(self, key: jax.Array) -> contracts.Params:
-    return core.unfreeze(_init(self, key)['params'])
+    return core.unfreeze(self._init(key)['params'])
 
   def axes(self) -> Any:
     variables = _abstract_variables(self)
     return core.unfreeze(partitioning.get_axis_names(variables['params_axes']))
 
-  def prepared(self, platform: str, merged: bool) -> 'T5Config':
+  def prepared(self, platform: str, merged: bool) -> Self:
     config = t5_preparation.prepare_config(self, platform)
     return t5_preparation.merge_config(config) if merged else config
 
@@ -99,16 +119,11 @@ class T5Config(t5_modules.Sizes):
     inputs = sharding.constrain(inputs, ('batch', 'length'))
     is_input = inputs >= 0
     tokens = jnp.maximum(inputs, 0)
-    encoder = t5_modules.Transformer(self)
     output = input_widths.at_smallest(
         is_input,
         1,
-        lambda width: encoder.apply(
-            {'params': params},
-            tokens[:, :width],
-            enable_dropout=False,
-            is_input=is_input[:, :width],
-            method='encode',
+        lambda width: self._encode(
+            params, tokens[:, :width], is_input[:, :width]
         ),
     )
     return sharding.constrain(output, ('batch', 'length', 'embed'))
@@ -143,9 +158,9 @@ class T5Config(t5_modules.Sizes):
 
   def _project(
       self, params: contracts.Params, features: jax.Array, is_input: jax.Array
-  ) -> T5Memory:
+  ) -> Memory:
     """Project an encoder's output for every decoder layer."""
-    decoder = t5_modules.Transformer(self)
+    decoder = self._modules()
 
     def project(width: int) -> t5_modules.CrossKeysValues:
       cross = decoder.apply(
@@ -156,7 +171,7 @@ class T5Config(t5_modules.Sizes):
       return jax.tree.map(sharding.lay_in_order, cross)
 
     cross = input_widths.at_smallest(is_input, -1, project)
-    return T5Memory(kv_cache.constrain(cross), is_input)
+    return Memory(kv_cache.constrain(cross), is_input)
 
   def init_cache(self, rows: int, slots: int) -> contracts.Cache:
     """Return an empty cache."""
@@ -167,14 +182,14 @@ class T5Config(t5_modules.Sizes):
     )
 
   def decode(
-      self, params, memory: T5Memory, cache, tokens, positions, at
+      self, params, memory: Memory, cache, tokens, positions, at
   ) -> tuple[jax.Array, contracts.Cache]:
     rows = tokens.shape[0]
     if rows == 1:
       memory, tokens, positions, at = jax.tree.map(
           lambda x: x[0], (memory, tokens, positions, at)
       )
-    logits, cache = t5_modules.Transformer(self).apply(
+    logits, cache = self._modules().apply(
         {'params': params},
         tokens,
         positions,
@@ -186,6 +201,77 @@ class T5Config(t5_modules.Sizes):
     )
     logits = sharding.gather_logits(logits.reshape(rows, -1, self.vocab_size))
     return logits, kv_cache.constrain(cache)
+
+  def on_features(self, width: int) -> Self:
+    """Return the decoder alone, which reads features of a width."""
+    return dataclasses.replace(self, num_encoder_layers=0, encoder_dim=width)
+
+  def first_layers(self, count: int) -> Self:
+    """Return the network that ends after some decoder layers.
+
+    Its parameters are the network's own; those of later layers are not read.
+
+    Raises:
+      ValueError: if there is no such layer.
+    """
+    allowed = ranges.whole(1, self.num_decoder_layers)
+    ranges.check_settings(allowed, exit_layer=count)
+    return dataclasses.replace(self, num_decoder_layers=count)
+
+  def take_first_layers(
+      self, memory: Memory, cache: contracts.Cache
+  ) -> tuple[Memory, contracts.Cache]:
+    """Return what this reads of a deeper network's memory and cache."""
+    count = self.num_decoder_layers
+    return memory.replace(cross=memory.cross[:count]), cache[:count]
+
+  def put_first_layers(
+      self, cache: contracts.Cache, whole: contracts.Cache
+  ) -> contracts.Cache:
+    """Return a deeper network's cache with these layers' in their places."""
+    return *cache, *whole[self.num_decoder_layers :]
+
+  def decoder_alone(self) -> Self:
+    """Return the decoder alone, as a checkpoint holds it."""
+    return dataclasses.replace(
+        self,
+        num_encoder_layers=0,
+        separate_head=False,
+        head_size=None,
+        merge_projections=False,
+    )
+
+  def shorten_head(
+      self, params: contracts.Params, ids: np.ndarray
+  ) -> tuple[Self, contracts.Params]:
+    """Restrict the head to some tokens; see `t5_preparation.shorten_head`."""
+    return t5_preparation.shorten_head(self, params, ids)
+
+
+@dataclasses.dataclass(frozen=True)
+class T5Config(t5_modules.Sizes, CrossAttending):
+  """T5 1.0 or 1.1 with its sizes: a `network.Network`.
+
+  Its attributes are those of `t5_modules.Sizes`.
+  """
+
+  name: ClassVar[str] = 'T5'
+  special_ids: ClassVar[contracts.SpecialIds] = SPECIAL_IDS
+
+  def _modules(self) -> t5_modules.Transformer:
+    return t5_modules.Transformer(self)
+
+  def _encode(self, params, tokens, is_input) -> jax.Array:
+    return self._modules().apply(
+        {'params': params},
+        tokens,
+        enable_dropout=False,
+        is_input=is_input,
+        method='encode',
+    )
+
+  def _init(self, key: jax.Array) -> Mapping[str, Any]:
+    return _init(self, key)
 
   def features(
       self, params: contracts.Params, inputs: jax.Array
@@ -218,12 +304,7 @@ class T5Config(t5_modules.Sizes):
       kwargs['enable_dropout'] = False
     else:
       kwargs['rngs'] = {'dropout': dropout_key}
-    modules = t5_modules.Transformer(self)
-    return modules.apply({'params': params}, *args, **kwargs)
-
-  def on_features(self, width: int) -> 'T5Config':
-    """Return the decoder alone, which reads features of a width."""
-    return dataclasses.replace(self, num_encoder_layers=0, encoder_dim=width)
+    return self._modules().apply({'params': params}, *args, **kwargs)
 
   def cut(
       self,
@@ -241,31 +322,6 @@ class T5Config(t5_modules.Sizes):
     """
     cut = t5_cutting.take_layers(self, params, encoder_layers, decoder_layers)
     return t5_cutting.narrow(*cut, num_heads, mlp_dim)
-
-  def first_layers(self, count: int) -> 'T5Config':
-    """Return the network that ends after some decoder layers.
-
-    Its parameters are the network's own; those of later layers are not read.
-
-    Raises:
-      ValueError: if there is no such layer.
-    """
-    allowed = ranges.whole(1, self.num_decoder_layers)
-    ranges.check_settings(allowed, exit_layer=count)
-    return dataclasses.replace(self, num_decoder_layers=count)
-
-  def take_first_layers(
-      self, memory: T5Memory, cache: contracts.Cache
-  ) -> tuple[T5Memory, contracts.Cache]:
-    """Return what this reads of a deeper network's memory and cache."""
-    count = self.num_decoder_layers
-    return memory.replace(cross=memory.cross[:count]), cache[:count]
-
-  def put_first_layers(
-      self, cache: contracts.Cache, whole: contracts.Cache
-  ) -> contracts.Cache:
-    """Return a deeper network's cache with these layers' in their places."""
-    return *cache, *whole[self.num_decoder_layers :]
 
   def with_own_head(self) -> 'T5Config':
     """Return the network whose head is stored, also where it was tied."""
@@ -285,22 +341,6 @@ class T5Config(t5_modules.Sizes):
     """Return the parameters with another final norm and head."""
     return {**params, 'decoder': {**params['decoder'], **head['decoder']}}
 
-  def decoder_alone(self) -> 'T5Config':
-    """Return the decoder alone, as a checkpoint holds it."""
-    return dataclasses.replace(
-        self,
-        num_encoder_layers=0,
-        separate_head=False,
-        head_size=None,
-        merge_projections=False,
-    )
-
-  def shorten_head(
-      self, params: contracts.Params, ids: np.ndarray
-  ) -> tuple['T5Config', contracts.Params]:
-    """Restrict the head to some tokens; see `t5_preparation.shorten_head`."""
-    return t5_preparation.shorten_head(self, params, ids)
-
 
 def _init(config: T5Config, key: jax.Array) -> Mapping[str, Any]:
   """Return random parameters, `params`, and their axes, `params_axes`."""
@@ -315,6 +355,5 @@ def _init(config: T5Config, key: jax.Array) -> Mapping[str, Any]:
 
 
 @functools.cache
-def _abstract_variables(config: T5Config) -> core.FrozenDict:
-  init = functools.partial(_init, config)
-  return core.freeze(jax.eval_shape(init, jax.random.key(0)))
+def _abstract_variables(config: CrossAttending) -> core.FrozenDict:
+  return core.freeze(jax.eval_shape(config._init, jax.random.key(0)))

@@ -30,6 +30,12 @@ MAX_DISTANCE = 128
 # stays finite.
 MASKED_LOGIT = -1e10
 
+# Those that Flax has under no name; its gelu is tanh's approximation.
+_OWN_ACTIVATIONS = {
+    'linear': lambda x: x,
+    'gelu_exact': functools.partial(nn.gelu, approximate=False),
+}
+
 _fan_in_normal = nn.initializers.variance_scaling(1.0, 'fan_in', 'normal')
 _fan_in_truncated = nn.initializers.variance_scaling(
     1.0, 'fan_in', 'truncated_normal'
@@ -245,7 +251,7 @@ class GatedMlp(nn.Module):
           for n, name in zip(features, mlp_input_names(self.activations))
       ]
     activated = [
-        h if name == 'linear' else getattr(nn, name)(h)
+        _OWN_ACTIVATIONS.get(name, getattr(nn, name, None))(h)
         for h, name in zip(hidden, self.activations)
     ]
     gated = functools.reduce(operator.mul, activated)
@@ -263,11 +269,11 @@ def mlp_input_names(activations: Sequence[str]) -> list[str]:
 
 
 class Attention(nn.Module):
-  """Multi-head attention without the factor 1/sqrt(head_dim).
+  """Multi-head attention, in T5 without biases and the factor 1/sqrt(head_dim).
 
-  T5 applies the factor in the initialisation. The projections and the attention
-  are separate methods, because keys and values come from the same call, from a
-  cache or from the encoder.
+  T5 applies the factor in the initialisation; others have it as `query_scale`.
+  The projections and the attention are separate methods, because keys and
+  values come from the same call, from a cache or from the encoder.
   """
 
   num_heads: int
@@ -276,18 +282,25 @@ class Attention(nn.Module):
   dtype: jnp.dtype
   dropout_rate: float
   merged: bool = False
+  use_bias: bool = False
+  query_scale: float = 1.0
 
   def setup(self):
     features = self.num_heads * self.head_dim
     axes = ('embed', 'joined_kv')
+    project = functools.partial(
+        Projection, dtype=self.dtype, use_bias=self.use_bias
+    )
     if self.merged:
-      self.query_key_value = MergedProjection((features,) * 3, axes, self.dtype)
+      self.query_key_value = MergedProjection(
+          (features,) * 3, axes, self.dtype, self.use_bias
+      )
     else:
-      self.query = Projection(features, axes, self.dtype, self._query_init)
-      self.key = Projection(features, axes, self.dtype, _fan_in_normal)
-      self.value = Projection(features, axes, self.dtype, _fan_in_normal)
-    self.out = Projection(
-        self.embed_dim, ('joined_kv', 'embed'), self.dtype, _fan_in_normal
+      self.query = project(features, axes, kernel_init=self._query_init)
+      self.key = project(features, axes, kernel_init=_fan_in_normal)
+      self.value = project(features, axes, kernel_init=_fan_in_normal)
+    self.out = project(
+        self.embed_dim, axes[::-1], kernel_init=_fan_in_normal
     )
 
   def _query_init(self, *args) -> jax.Array:
@@ -308,11 +321,11 @@ class Attention(nn.Module):
     # Sliced before the heads are split: after the split, a TPU would move whole
     # tiles.
     key, value = (y[..., :num_kept, :] for y in (key, value))
-    return self._split_heads(query), self._to_keys_values(key, value)
+    return self._to_query(query), self._to_keys_values(key, value)
 
   def project_query(self, x: jax.Array) -> jax.Array:
     """Project [..., length, embed] -> [..., length, heads, head_dim]."""
-    return self._split_heads(self.query(x))
+    return self._to_query(self.query(x))
 
   def project_keys_values(self, x: jax.Array) -> kv_cache.KeysValues:
     """Project [..., slots, embed] -> 2 x [..., heads, head_dim, slots]."""
@@ -349,12 +362,36 @@ class Attention(nn.Module):
     x = jnp.einsum('...hml,...hdl->...mhd', weights, keys_values.values)
     return self.out(x.reshape(*x.shape[:-2], -1))
 
+  def attend_shared(
+      self,
+      query: jax.Array,
+      keys_values: kv_cache.KeysValues,
+      *,
+      mask: jax.Array,
+  ) -> jax.Array:
+    """Attend when several rows share an example, in decoding; see `attend`.
+
+    The rows of an example (its decodes) become further queries to its keys.
+    """
+    if query.ndim == 3:
+      return self.attend(query, keys_values, mask=mask)
+    rows, block = query.shape[:2]
+    examples = keys_values.keys.shape[0]
+    shared = query.reshape(examples, -1, *query.shape[2:])
+    y = self.attend(shared, keys_values, mask=mask)
+    return y.reshape(rows, block, -1)
+
   def _dropout_multiplier(self, weights: jax.Array) -> jax.Array:
     # T5 drops a key for all queries: the mask is broadcast over length.
     shape = (*weights.shape[:-2], 1, weights.shape[-1])
     keep_prob = 1.0 - self.dropout_rate
     keep = jax.random.bernoulli(self.make_rng('dropout'), keep_prob, shape)
     return keep.astype(weights.dtype) / keep_prob
+
+  def _to_query(self, x: jax.Array) -> jax.Array:
+    if self.query_scale != 1:
+      x = x * self.query_scale
+    return self._split_heads(x)
 
   def _split_heads(self, x: jax.Array) -> jax.Array:
     return x.reshape(*x.shape[:-1], self.num_heads, self.head_dim)

@@ -120,11 +120,6 @@ class Sizes(Form):
           ' of its own. Set num_encoder_layers = 0 for a decoder alone.'
       )
 
-  @property
-  def width_of_inputs(self) -> int:
-    """Width of the encoder's output that the decoder reads."""
-    return self.emb_dim if self.encoder_dim is None else self.encoder_dim
-
 
 def _attention(config: Sizes, merged: bool = False) -> layers.Attention:
   return layers.Attention(
@@ -223,7 +218,9 @@ class DecoderLayer(nn.Module):
         mask=mask,
         bias=bias,
     )
-    x = x + self._attend_shared(self._cross_query(x), cross, cross_mask)
+    x = x + self.encoder_decoder_attention.attend_shared(
+        self._cross_query(x), cross, mask=cross_mask
+    )
     x = x + self.mlp(self.pre_mlp_layer_norm(x), deterministic=True)
     return x, cache
 
@@ -231,21 +228,6 @@ class DecoderLayer(nn.Module):
     return self.encoder_decoder_attention.project_query(
         self.pre_cross_attention_layer_norm(x)
     )
-
-  def _attend_shared(self, query, cross, cross_mask) -> jax.Array:
-    """Compute cross-attention when several rows share an example.
-
-    The rows of an example (its decodes) become further queries to its keys.
-    """
-    if query.ndim == 3:
-      return self.encoder_decoder_attention.attend(
-          query, cross, mask=cross_mask
-      )
-    rows, block = query.shape[:2]
-    examples = cross.keys.shape[0]
-    shared = query.reshape(examples, -1, *query.shape[2:])
-    y = self.encoder_decoder_attention.attend(shared, cross, mask=cross_mask)
-    return y.reshape(rows, block, -1)
 
 
 class Encoder(nn.Module):

@@ -46,12 +46,14 @@ class SpecialIds:
     start: First input of the decoder; None where a network takes it from its
       inputs, as a decoder alone does.
     other_ends: Further ids that end a sequence, as of a chat model.
+    forbidden: Ids that are never written.
   """
 
   end: int
   padding: int
   start: int | None
   other_ends: tuple[int, ...] = ()
+  forbidden: tuple[int, ...] = ()
 
   @property
   def ends(self) -> tuple[int, ...]:

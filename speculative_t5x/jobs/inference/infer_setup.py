@@ -94,10 +94,8 @@ class Setup:
   def source(self) -> Source:
     """Find the inputs and the target."""
     workload = self.workload
-    vocabulary = workload.vocabulary(self.paths and self.vocabulary_file)
-    target = workload.find_target()
-    vocabulary = models.fit_vocabulary(vocabulary, target)
-    target = target.with_vocabulary('of the inputs', vocabulary.eos_id)
+    file = self.paths and self.vocabulary_file
+    target, vocabulary = workload.find_texts(file)
     lengths = workload.task_feature_lengths
     if self.paths is None:
       # Imports seqio and TensorFlow, which lines of files do not need.

@@ -6,7 +6,8 @@ transformers' `generate` follows generation_config.json, in older folders
 config.json, and its pipelines `task_specific_params` of config.json.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+import dataclasses
 import re
 from typing import Any
 
@@ -21,8 +22,10 @@ FILE = 'generation_config.json'
 # third and refuses to decode; T5X starts from padding.
 _STARTS = ('decoder_start_token_id', 'bos_token_id', 'pad_token_id')
 _SEVERAL = ('eos_token_id',)  # each of a chat model's ends a sequence
-# They write tokens that the model did not choose.
-_FORCING = 'forced_bos_token_id', 'forced_eos_token_id', 'forced_decoder_ids'
+# The first token of an output, and others by their positions. Networks whose
+# decoder has a prompt are fed the first one.
+_FORCED, _FORCED_OTHERS = 'forced_bos_token_id', 'forced_decoder_ids'
+_BAD_WORDS, _SUPPRESSED = 'bad_words_ids', 'suppress_tokens'
 # Settings that change outputs, and the values with which they do not.
 _NEUTRAL = {
     'num_beams': (1,),
@@ -36,9 +39,8 @@ _NEUTRAL = {
     'repetition_penalty': (1,),
     'encoder_repetition_penalty': (1,),
     'exponential_decay_length_penalty': (),
-    'bad_words_ids': ([],),
-    'suppress_tokens': ([],),
     'begin_suppress_tokens': ([],),
+    'forced_eos_token_id': (),
     'sequence_bias': ({},),
     'force_words_ids': ([],),
     'constraints': ([],),
@@ -66,6 +68,7 @@ _OTHERS = re.compile(
     r'|num_return_sequences|is_assistant|.*_lookbehind|prompt_lookup_.*'
     r'|max_matching_ngram_size|(use|disable)_.*|low_memory|prefill_chunk_size'
     r'|speculation_type|renormalize_logits|remove_invalid_values'
+    rf'|{_FORCED}|{_BAD_WORDS}|{_SUPPRESSED}'
 )
 
 
@@ -82,51 +85,103 @@ def special_ids(
   None if there is no such file. A decoder alone needs no padding, and begins
   with its input.
   """
-  sources = {} if generation is None else {FILE: generation}
-  sources['config.json'] = config
-  # transformers takes all settings from the first of them.
-  file, settings = next(iter(sources.items()))
-  for name in _FORCING:
-    if settings.get(name) is not None:
-      raise errors.CheckpointError(
-          f'{folder / file} has {name} {errors.shown(settings[name])}, and'
-          ' decoding here writes no token that the model does not choose.'
-          ' Remove it from the file to decode without it.'
-      )
-
-  def find(*names: str) -> tuple[int, ...]:
-    """Return the ids of the first name that has some."""
-    named = [
-        (file, name, settings[name])
-        for name in names
-        for file, settings in sources.items()
-        if settings.get(name) is not None
-    ]
-    file, name, found = named[0] if named else ('config.json', names[-1], None)
-    is_many = isinstance(found, list) and (
-        len(found) == 1 or names == _SEVERAL and found
-    )
-    ids = found if is_many else [found]
-    for each in ids:
-      if type(each) is not int or not 0 <= each < network.vocab_size:
-        raise errors.CheckpointError(
-            f'{folder / file} has {name} {errors.shown(each)}, which is not one'
-            f' id of a vocabulary of {network.vocab_size}. Write the id that'
-            ' the model was trained with into config.json.'
-        )
-    return tuple(dict.fromkeys(ids))
-
-  end, *others = find(*_SEVERAL)
+  found = _Ids(folder, config, generation, network.vocab_size)
+  if not network_lib.offers(network, network_lib.PromptsDecoder):
+    found.check_forces_nothing(_FORCED)
+  found.check_forces_nothing(_FORCED_OTHERS)
+  end, *others = found.find(*_SEVERAL)
+  ids = contracts.SpecialIds(
+      end,
+      contracts.NO_TOKEN,
+      None,
+      tuple(others),
+      found.forbidden((end, *others)),
+  )
   if not network.ends_inputs:
-    return contracts.SpecialIds(end, contracts.NO_TOKEN, None, tuple(others))
-  (padding,), (start,) = find('pad_token_id'), find(*_STARTS)
+    return ids
+  (padding,), (start,) = found.find('pad_token_id'), found.find(*_STARTS)
   if padding in (end, *others):
     raise errors.CheckpointError(
         f'{folder} has {padding} as end of sequence and as padding. The encoder'
         ' ignores padding, so that inputs would lose their end. Write another'
         ' pad_token_id into config.json.'
     )
-  return contracts.SpecialIds(end, padding, start, tuple(others))
+  return dataclasses.replace(ids, padding=padding, start=start)
+
+
+def decoder_prompt(
+    folder: epath.Path,
+    config: Mapping[str, Any],
+    generation: Mapping[str, Any] | None,
+    network: network_lib.Network,
+) -> tuple[int, ...]:
+  """Return what the decoder begins with: its start, and a token that is forced.
+
+  The arguments are those of `special_ids`. It is empty if the network's is, and
+  no token is forced: then the second one, a language, is still to be chosen.
+  """
+  found = _Ids(folder, config, generation, network.vocab_size)
+  start = found.find(*_STARTS)
+  if found.settings.get(_FORCED) is not None:
+    return *start, *found.find(_FORCED)
+  return start if network.decoder_prompt else ()
+
+
+class _Ids:
+  """Ids that a folder's files name; the arguments are those of `special_ids`.
+  """
+
+  def __init__(self, folder, config, generation, vocab_size: int):
+    self._folder = folder
+    self._sources = {} if generation is None else {FILE: generation}
+    self._sources['config.json'] = config
+    self._vocab_size = vocab_size
+    # transformers takes all other settings from the first of them.
+    self._file, self.settings = next(iter(self._sources.items()))
+
+  def check_forces_nothing(self, name: str) -> None:
+    if self.settings.get(name) is not None:
+      raise errors.CheckpointError(
+          f'{self._folder / self._file} has {name}'
+          f' {errors.shown(self.settings[name])}, and decoding here writes no'
+          ' token that the model does not choose. Remove it from the file to'
+          ' decode without it.'
+      )
+
+  def find(self, *names: str) -> tuple[int, ...]:
+    """Return the ids of the first name that has some."""
+    named = [
+        (file, name, settings[name])
+        for name in names
+        for file, settings in self._sources.items()
+        if settings.get(name) is not None
+    ]
+    file, name, found = named[0] if named else ('config.json', names[-1], None)
+    is_many = isinstance(found, list) and (
+        len(found) == 1 or names == _SEVERAL and found
+    )
+    return self._checked(file, name, found if is_many else [found])
+
+  def forbidden(self, ends: Collection[int]) -> tuple[int, ...]:
+    """Return the ids that may not be written; ends are never bad words."""
+    with errors.reading(self._folder / self._file):
+      words = [list(x) for x in self.settings.get(_BAD_WORDS) or ()]
+      suppressed = list(self.settings.get(_SUPPRESSED) or ())
+    bad = [word[0] for word in words if len(word) == 1 and word[0] not in ends]
+    return (
+        *self._checked(self._file, _BAD_WORDS, bad),
+        *self._checked(self._file, _SUPPRESSED, suppressed),
+    )
+
+  def _checked(self, file: str, name: str, ids: list[Any]) -> tuple[int, ...]:
+    for each in ids:
+      if type(each) is not int or not 0 <= each < self._vocab_size:
+        raise errors.CheckpointError(
+            f'{self._folder / file} has {name} {errors.shown(each)}, which is'
+            f' not one id of a vocabulary of {self._vocab_size}. Write the id'
+            ' that the model was trained with into config.json.'
+        )
+    return tuple(dict.fromkeys(ids))
 
 
 def unapplied_settings(
@@ -152,6 +207,9 @@ def unapplied_settings(
   }
   if 'do_sample' not in changing:
     changing = {k: v for k, v in changing.items() if k not in _SAMPLING}
+  words = settings.get(_BAD_WORDS) or ()
+  if several := [x for x in words if len(x) != 1]:
+    changing[_BAD_WORDS] = several
   changing |= {x: config[x] for x in _OF_TEXTS if config.get(x)}
   named = [f'{name} {errors.shown(x)}' for name, x in changing.items()]
   if not named:

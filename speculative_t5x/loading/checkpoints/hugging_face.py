@@ -39,8 +39,15 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
   layout = layouts.Layout.HUGGING_FACE
   _stored_step = 0  # the folders do not say how long the model was trained
 
-  def network(self, dtype: Any = jnp.float32) -> network.Network:
+  def _stated(self, dtype: Any) -> network.Network:
+    """Return the network that config.json states, and the tensors have."""
     found = self._family.of_config(self._config_file, self._config, dtype)
+    if hasattr(self._family, 'of_tensors'):
+      return self._family.of_tensors(found, self._tensors)
+    return found
+
+  def network(self, dtype: Any = jnp.float32) -> network.Network:
+    found = self._stated(dtype)
     shapes = [tensor.shape for tensor in self._tensors.values()]
     most = max(len(shapes), *(max(shape, default=1) for shape in shapes))
     for name, size in vars(found).items():
@@ -50,6 +57,11 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
             f'{self._config_file} gives {errors.shown(size)} as {name}, more'
             ' than the tensors beside it have. Download both again.'
         )
+    if network.offers(found, network.PromptsDecoder):
+      prompt = generation_config.decoder_prompt(
+          self.folder, self._config, self._generation, found
+      )
+      found = found.with_decoder_prompt(prompt)
     return found
 
   @functools.cached_property
@@ -132,7 +144,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
       self,
   ) -> tuple[dict[str, families.Source], dict[str, str]]:
     """Where each parameter lies; tensors that must be equal to others."""
-    found = self._family.of_config(self._config_file, self._config, jnp.float32)
+    found = self._stated(jnp.float32)
     return self._family.tensor_names(self.folder, self._tensors, found)
 
   @functools.cached_property

@@ -4,6 +4,7 @@
 
 import dataclasses
 import os
+from typing import TypeVar
 
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import checkpoints
@@ -20,6 +21,8 @@ from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
+
+_Model = TypeVar('_Model', models.Model, models.ModelSource)
 
 # In a run record, by whether the target's encoder is read.
 KINDS = {False: 'model', True: 'shared_encoder'}
@@ -64,7 +67,7 @@ class DraftModel:
       vocabulary: vocabularies.Vocabulary | None,
   ) -> drafting.Drafting:
     if isinstance(self.model, models.Model):
-      return of_model(self.model)
+      return of_model(_prompted_as(target, self.model))
     if token_counts.exists(self.model):
       return ngram_drafting.NGrams(self.model).find(target, vocabulary)
     if vocabulary is not None and self.vocabulary_file is not None:
@@ -87,6 +90,7 @@ class DraftModel:
     )
     if draft.checkpoint.special_ids is None:  # not stored: of one family
       draft = dataclasses.replace(draft, special_ids=target.special_ids)
+    draft = _prompted_as(target, draft)
     if vocabulary is not None:
       models.fit_vocabulary(vocabulary, target, (draft,))
     pairing.check_networks(target, draft)
@@ -115,6 +119,20 @@ class DraftModel:
     return dataclasses.replace(found, description=description, read=read)
 
 
+def _prompted_as(
+    target: models.Model | models.ModelSource, draft: _Model
+) -> _Model:
+  """Return a draft whose decoder begins with what the target's begins with.
+
+  It may be a language that is chosen for the target alone.
+  """
+  both = target.config, draft.config
+  if not all(network.offers(x, network.PromptsDecoder) for x in both):
+    return draft
+  config = draft.config.with_decoder_prompt(target.config.decoder_prompt)
+  return dataclasses.replace(draft, config=config)
+
+
 def of_model(draft: models.Model) -> drafting.Drafting:
   """Return the drafting by a loaded model.
 
@@ -136,8 +154,9 @@ def _of(draft: models.Model | models.ModelSource) -> drafting.Drafting:
     # Without an encoder only ends are special: where a chat's target has more
     # of them than its draft, they are drafted as any token.
     own = special_ids if config.ends_inputs else target.special_ids
+    # Ids that the target forbids are not worth drafting.
+    own = dataclasses.replace(own, forbidden=target.special_ids.forbidden)
     return draft_model.DraftModel(
-        # Ids that the target forbids are not worth drafting.
         model=dataclasses.replace(target, network=config, special_ids=own),
         max_draft_tokens=max_draft_tokens,
         vocab_size=target.vocab_size,

@@ -54,7 +54,8 @@ class Family(Protocol):
   """What a module of this folder holds.
 
   `folder` and `file`, of the checkpoint and of its config.json, are for
-  messages. Families that T5X does not train have no `of_shapes`. Each function
+  messages. Families that T5X does not train have no `of_shapes`, and those
+  whose config.json says all have no `of_tensors`. Each function
   raises `errors.CheckpointError`: if parameters are of another family, the
   family has no such network, or tensors are missing or unknown.
 
@@ -79,6 +80,11 @@ class Family(Protocol):
       self, file: epath.Path, config: Mapping[str, Any], dtype: Any
   ) -> network.Network:
     """Return the network that a config.json with `DEFAULTS` states."""
+
+  def of_tensors(
+      self, network: Any, stored: Collection[str]
+  ) -> network.Network:
+    """Return the network from `of_config` with the parts that are stored."""
 
   def tensor_names(
       self, folder: epath.Path, stored: Collection[str], network: Any

@@ -258,8 +258,11 @@ class TestSpecialIds:
         ({'num_beams': 4}, None, 'num_beams 4'),
         (
             {},
-            {'suppress_tokens': [5], 'temperature': 0.7, 'max_length': 200},
-            'suppress_tokens [5]',
+            {
+                'begin_suppress_tokens': [5], 'temperature': 0.7,
+                'max_length': 200, 'suppress_tokens': [6],
+            },
+            'begin_suppress_tokens [5]',
         ),
         ({}, {'do_sample': True, 'top_k': 50}, 'do_sample True; top_k 50'),
         (

@@ -1,0 +1,76 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The languages of a translation, where a model is told them by tokens.
+
+The source's code begins every input, and the target's ends what the decoder
+begins with, as in M2M-100 and NLLB.
+"""
+
+from collections.abc import Sequence
+import copy
+import dataclasses
+import difflib
+from typing import TypeVar
+
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.networks import network
+from speculative_t5x.speculation import ranges
+
+_Target = TypeVar('_Target', models.Model, models.ModelSource)
+
+
+def choose(
+    target: _Target,
+    vocabulary: vocabularies.Vocabulary,
+    languages: Sequence[str] | None,
+) -> tuple[_Target, vocabularies.Vocabulary]:
+  """Return target and vocabulary for languages.
+
+  Args:
+    target: The target, loaded or not.
+    vocabulary: Its vocabulary.
+    languages: Codes of the source and of the target language, as the vocabulary
+      has them, for example ('eng_Latn', 'deu_Latn'); None for those that the
+      files of both name.
+  Raises:
+    ValueError: if a language is needed and not given, or given and not needed,
+      or the vocabulary does not have it.
+  """
+  if languages is None:
+    network.check_decoder_prompt(target.config)
+    return target, vocabulary
+  if not network.offers(target.config, network.PromptsDecoder):
+    raise ranges.ArgumentError(
+        f'languages are {languages!r}, and {target.config.name} is not told any'
+        ' by a token. Give None.',
+        languages=languages,
+    )
+  if isinstance(languages, str) or len(languages) != 2:
+    raise ranges.ArgumentError(
+        f"languages must be two, ('<source>', '<target>'), got {languages!r}.",
+        languages=languages,
+    )
+  source_id, target_id = (_find(vocabulary, x) for x in languages)
+  config = target.config.with_decoder_prompt(
+      (target.special_ids.start, target_id)
+  )
+  vocabulary = copy.copy(vocabulary)
+  vocabulary.begin_ids = (source_id,)
+  return dataclasses.replace(target, config=config), vocabulary
+
+
+def _find(vocabulary: vocabularies.Vocabulary, language: str) -> int:
+  pieces = {
+      vocabulary.id_to_piece(i): i for i in reversed(range(vocabulary.num_ids))
+  }
+  if language not in pieces:
+    near = difflib.get_close_matches(str(language), pieces, 3)
+    remedy = f' Near it are {", ".join(near)}.' if near else ''
+    raise ranges.ArgumentError(
+        f'languages have {language!r}, which the vocabulary {vocabulary.name}'
+        f' does not have as one token.{remedy} Give the code that it has, as'
+        ' NLLB has deu_Latn and M2M-100 __de__.',
+        languages=language,
+    )
+  return pieces[language]

@@ -1,0 +1,245 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Hugging Face folders of BART and its like: loaded, refused, decoded."""
+
+import dataclasses
+import functools
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import speculative_t5x as st
+from speculative_t5x.jobs.command_line import main
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import inputs_form
+from speculative_t5x.loading import models
+from tests import checkpoints_by_hand as by_hand
+from tests import decoders_by_hand
+from tests import encoder_decoders_by_hand as folders
+from tests import reference_encoder_decoder as reference
+from tests import tiny_decoders
+from tests import tiny_encoder_decoders as tiny_networks
+
+NAMES = list(folders.FIELDS)
+TEXT = 'w7 w12 w5 w7 w12 w80'
+IDS = [7, 12, 5, 7, 12, 80]
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_parameters_and_ids(tmp_path, name):
+  checkpoint = checkpoints.open(folders.write(tmp_path, name))
+  config = tiny_networks.CONFIGS[name]
+  assert checkpoint.network() == config
+  assert checkpoint.special_ids == tiny_networks.SPECIAL_IDS[name]
+  jax.tree.map(
+      np.testing.assert_array_equal,
+      checkpoint.restore_params(models.abstract_params(config)),
+      tiny_decoders.params(config),
+  )
+
+
+def greedy(name, inputs, count, prompt=None):
+  config = tiny_networks.CONFIGS[name]
+  params, found = tiny_decoders.params(config), []
+  if prompt is not None:
+    config = config.with_decoder_prompt(prompt)
+  ids = tiny_networks.SPECIAL_IDS[name]
+  while len(found) < count:
+    logits = reference.logits(config, params, inputs, found)[-1]
+    logits[list(ids.forbidden)] = -np.inf
+    token = int(np.argmax(logits))
+    if token == ids.end:
+      break
+    found.append(token)
+  return found
+
+
+def load(target, draft, **changes):
+  return st.load(
+      target,
+      draft,
+      gamma=3,
+      max_tokens=12,
+      inputs_length=16,
+      dtype='float32',
+      **changes,
+  )
+
+
+def test_texts(tmp_path):
+  decoder = load(folders.write(tmp_path, 'bart'), st.drafters.Lookup())
+  result = decoder.decode(TEXT)
+  expected = greedy('bart', [0, *IDS, 2], 12)
+  assert expected and result.tokens[-1] == expected
+  assert result.text == decoder.vocabulary.decode(expected)
+
+
+def test_languages(tmp_path):
+  """A draft that names no language drafts in the target's."""
+  write = functools.partial(folders.write, forced_bos_token_id=None)
+  target, draft = (
+      write(tmp_path / str(seed), 'nllb', seed) for seed in (0, 1)
+  )
+  decoder = load(target, draft, languages=('fra_Latn', 'ace_Latn'))
+  expected = greedy('nllb', [90, *IDS, 2], 12, prompt=(2, 89))
+  assert expected and decoder.decode(TEXT).tokens[-1] == expected
+  loaded = models.load_model(target, dtype='float32')
+  other = load(
+      loaded, draft, vocabulary=target, languages=('fra_Latn', 'ace_Latn')
+  )
+  assert other.inputs_form == decoder.inputs_form
+  assert other.tokens.target.config == decoder.tokens.target.config
+
+
+def test_languages_of_a_folder(tmp_path):
+  """The vocabulary says which begins inputs, and the model which outputs."""
+  decoder = load(folders.write(tmp_path, 'nllb'), st.drafters.EarlyExit(2))
+  assert decoder.inputs_form == inputs_form.InputsForm((88,), (2,))
+  assert decoder.tokens.target.config.decoder_prompt == (2, 91)
+
+
+@pytest.mark.parametrize(
+    ('name', 'languages', 'named'),
+    [
+        ('nllb', None, 'languages'),
+        ('nllb', ('eng_Latn', 'deu_Lat'), 'deu_Latn'),
+        ('nllb', ('eng_Latn',), 'must be two'),
+        ('nllb', 'eng_Latn', 'must be two'),
+        ('llama', ('w7', 'w8'), 'is not told'),
+    ],
+)
+def test_languages_that_are_refused(tmp_path, name, languages, named):
+  if name == 'nllb':
+    folder = folders.write(tmp_path, name, forced_bos_token_id=None)
+  else:
+    folder = decoders_by_hand.write(tmp_path, name)
+  with pytest.raises(ValueError, match=named) as error:
+    load(folder, st.drafters.Lookup(), languages=languages)
+  assert '\n' not in str(error.value)
+
+
+def test_infer_job(tmp_path):
+  target = folders.write(tmp_path / 'model', 'nllb', forced_bos_token_id=None)
+  (tmp_path / 'inputs.txt').write_text(f'{TEXT}\nw9\n')
+  run = lambda *others: main.main([
+      'infer',
+      '--gin_file=configs/runs/infer.gin',
+      '--gin_file=configs/drafters/lookup.gin',
+      f'--gin.CHECKPOINT_PATH={target}',
+      f'--gin.INPUTS={tmp_path}/inputs.txt',
+      f'--gin.VOCABULARY_FILE={target}',
+      "--gin.TASK_FEATURE_LENGTHS={'inputs': 16, 'targets': 12}",
+      f'--output_dir={tmp_path}/out',
+      *others,
+  ])
+  assert run() != 0
+  assert run("--gin.LANGUAGES=('fra_Latn', 'ace_Latn')") == 0
+  lines = (tmp_path / 'out/predictions.jsonl').read_text().splitlines()
+  vocabulary = st.load_vocabulary(target)
+  assert [json.loads(line)['prediction'] for line in lines] == [
+      vocabulary.decode(greedy('nllb', [90, *ids, 2], 12, prompt=(2, 89)))
+      for ids in (IDS, [9])
+  ]
+
+
+class TestConfigs:
+
+  @pytest.mark.parametrize(
+      ('name', 'overrides', 'changes'),
+      [
+          ('bart', dict(forced_bos_token_id=None), dict(decoder_prompt=(2,))),
+          ('bart', dict(scale_embedding=True), dict(embedding_scale=24**0.5)),
+          (
+              'bart',
+              dict(activation_function='gelu_new'),
+              dict(mlp_activations=('gelu',)),
+          ),
+          (
+              'marian',
+              dict(activation_function='relu', scale_embedding=False),
+              dict(mlp_activations=('relu',), embedding_scale=1.0),
+          ),
+          ('nllb', dict(forced_bos_token_id=None), dict(decoder_prompt=())),
+      ],
+  )
+  def test_fields(self, tmp_path, name, overrides, changes):
+    folder = folders.write(tmp_path, name, **overrides)
+    expected = dataclasses.replace(tiny_networks.CONFIGS[name], **changes)
+    assert checkpoints.open(folder).network() == expected
+
+  def test_files_without_a_head(self, tmp_path):
+    """They have no prefix, no bias of the logits, and copies."""
+    found = {
+        name.removeprefix('model.'): x
+        for name, x in folders.tensors(
+            'bart', tiny_decoders.params(tiny_networks.CONFIGS['bart'])
+        ).items()
+        if name != 'final_logits_bias'
+    }
+    for stack in ('encoder', 'decoder'):
+      found[f'{stack}.embed_tokens.weight'] = found['shared.weight']
+      found[f'{stack}.version'] = np.zeros(1, np.float32)
+    fields = folders.FIELDS['bart']
+    by_hand.write_hugging_face(tmp_path, fields, found)
+    config = models.load_model(tmp_path, dtype='float32').config
+    assert not config.logits_bias
+    found['encoder.embed_tokens.weight'] = 2 * found['shared.weight']
+    by_hand.write_hugging_face(tmp_path, fields, found)
+    with pytest.raises(checkpoints.CheckpointError, match='encoder.embed'):
+      models.load_model(tmp_path)
+
+  @pytest.mark.parametrize(
+      ('name', 'overrides', 'named'),
+      [
+          ('bart', dict(activation_function='tanh'), 'activation_function'),
+          ('bart', dict(decoder_attention_heads=2), 'decoder_attention_heads'),
+          ('bart', dict(decoder_ffn_dim=8), 'decoder_ffn_dim'),
+          ('bart', dict(normalize_before=True), 'normalize_before'),
+          ('bart', dict(tie_word_embeddings=False), 'tie_word_embeddings'),
+          ('bart', dict(quantization_config={}), 'quantization_config'),
+          ('bart', dict(encoder_attention_heads=5, decoder_attention_heads=5),
+           'num_heads'),
+          ('bart', dict(forced_bos_token_id=96), 'forced_bos_token_id 96'),
+          ('bart', dict(forced_decoder_ids=[[1, 5]]), 'forced_decoder_ids'),
+          ('bart', dict(bad_words_ids=[[96]]), 'bad_words_ids 96'),
+          ('bart', dict(bad_words_ids=[5]), 'config.json'),
+          ('bart', dict(decoder_layers=4), 'layers_3'),
+          ('bart', dict(encoder_layers=1), 'layers_1'),
+          ('bart', dict(max_position_embeddings=60), 'position_embedder'),
+          ('bart', dict(model_type='mbart'), 'mbart'),
+          ('marian', dict(share_encoder_decoder_embeddings=False),
+           'share_encoder_decoder_embeddings'),
+          ('nllb', dict(model_type='nllb-moe'), 'nllb-moe'),
+      ],
+  )  # fmt: skip
+  def test_refused(self, tmp_path, name, overrides, named):
+    folders.write(tmp_path, name, **overrides)
+    with pytest.raises(checkpoints.CheckpointError, match=named) as error:
+      models.find_model(checkpoints.open(tmp_path)).load()
+    assert '\n' not in str(error.value)
+
+  def test_unknown_tensors(self, tmp_path):
+    found = folders.tensors(
+        'bart', tiny_decoders.params(tiny_networks.CONFIGS['bart'])
+    )
+    found['model.encoder.layers.0.self_attn.lora_A'] = np.zeros(3, np.float32)
+    by_hand.write_hugging_face(tmp_path, folders.FIELDS['bart'], found)
+    with pytest.raises(checkpoints.CheckpointError, match='lora_A'):
+      models.load_model(tmp_path)
+
+
+def test_settings_that_are_not_applied(tmp_path, capsys):
+  """Ids of their own are forbidden, and words of several ids are named."""
+  folder = folders.write(
+      tmp_path,
+      'bart',
+      bad_words_ids=[[7], [2], [8, 9]],
+      suppress_tokens=[5],
+  )
+  model = models.load_model(folder)
+  assert model.special_ids.forbidden == (7, 5)  # and not the end
+  assert capsys.readouterr().err.endswith(
+      ': forced_eos_token_id 2; bad_words_ids [[8, 9]].\n'
+  )

@@ -1,0 +1,76 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Marian's vocabulary, compared with SentencePiece."""
+
+import json
+import pathlib
+import shutil
+
+import pytest
+import sentencepiece
+
+import speculative_t5x
+from speculative_t5x.loading import vocabularies
+
+BULLETINS = (
+    pathlib.Path(speculative_t5x.__file__).parent
+    / 'tasks/bulletins/bulletins.model'
+)
+PROCESSOR = sentencepiece.SentencePieceProcessor(model_file=str(BULLETINS))
+TEXT = 'The train from Bonn will be 20 minutes late.'
+
+
+def write(folder, without=()):
+  """Write files of one SentencePiece model, whose ids are others."""
+  for name in ('source.spm', 'target.spm'):
+    shutil.copy(BULLETINS, folder / name)
+  pieces = map(PROCESSOR.id_to_piece, range(PROCESSOR.get_piece_size()))
+  special = ['</s>', '<unk>', '<pad>']
+  others = [x for x in pieces if x not in special][::-1]
+  names = [*special[:2], *others, '>>deu<<', special[2]]
+  ids = {x: i for i, x in enumerate(names) if x not in without}
+  (folder / 'vocab.json').write_text(json.dumps(ids))
+  return ids
+
+
+def test_ids_and_texts(tmp_path):
+  ids = write(tmp_path)
+  vocabulary = vocabularies.load(tmp_path)
+  pieces = PROCESSOR.encode(TEXT, out_type=str)
+  found = vocabulary.encode(TEXT)
+  assert found == [ids[x] for x in pieces]
+  assert vocabulary.decode([*found, ids['</s>'], ids['<pad>']]) == TEXT
+  assert vocabulary.encode(f'>>deu<<{TEXT}') == [ids['>>deu<<'], *found]
+  assert vocabulary.encode('>>deu') == [
+      ids.get(x, ids['<unk>']) for x in PROCESSOR.encode('>>deu', out_type=str)
+  ]
+  assert (vocabulary.eos_id, vocabulary.unk_id) == (0, 1)
+  assert vocabulary.pad_id == vocabulary.num_ids - 1 == len(ids) - 1
+  assert vocabulary.knows(TEXT, found)
+  assert vocabulary.begin_ids == ()
+
+
+def test_pieces_without_an_id(tmp_path):
+  """A model may split a text into pieces that the other file lacks."""
+  lost = PROCESSOR.encode(TEXT, out_type=str)[1]
+  ids = write(tmp_path, without=[lost])
+  vocabulary = vocabularies.load(tmp_path / 'source.spm')
+  found = vocabulary.encode(TEXT)
+  assert found[1] == vocabulary.unk_id
+  assert not vocabulary.knows(TEXT, found)
+  assert '⁇' in vocabulary.decode(found)
+  assert vocabulary.id_to_piece(len(ids) + 7) == f'<id {len(ids) + 7}>'
+
+
+@pytest.mark.parametrize('name', ['target.spm', 'vocab.json'])
+def test_missing_files(tmp_path, name):
+  write(tmp_path)
+  (tmp_path / name).unlink()
+  with pytest.raises(vocabularies.VocabularyError, match=name):
+    vocabularies.load(tmp_path)
+
+
+def test_special_tokens_that_are_missing(tmp_path):
+  write(tmp_path, without=['<pad>'])
+  with pytest.raises(vocabularies.VocabularyError, match='<pad>'):
+    vocabularies.load(tmp_path)
