@@ -41,7 +41,7 @@ from speculative_t5x.research.measurement import intervals
 from speculative_t5x.tasks import example_ids
 
 T5X, SPECULATIVE, OWN = 't5x', 'speculative_in_t5x', 'speculative'
-_GREEDY = {'temperature': 0.0, 'topk': 0}
+GREEDY = {'temperature': 0.0, 'topk': 0}
 
 # Decodes some inputs, [inputs, length], and returns outputs [inputs, length].
 Decode = Callable[[np.ndarray], np.ndarray]
@@ -65,7 +65,10 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def decode_in_t5x(
-    case: cases.Case, options: argparse.Namespace, decode_fn: Callable
+    case: cases.Case,
+    options: argparse.Namespace,
+    decode_fn: Callable,
+    num_decodes: int = 1,
 ) -> Decode:
   """Return a decode function of T5X as T5X's jobs call it."""
   vocabulary = seqio.PassThroughVocabulary(
@@ -76,7 +79,7 @@ def decode_in_t5x(
       input_vocabulary=vocabulary,
       output_vocabulary=vocabulary,
       optimizer_def=None,
-      decode_fn=functools.partial(decode_fn, **_GREEDY),
+      decode_fn=decode_fn,
       drafter=model_drafting.DraftModel(options.draft),
       gamma=options.gamma,
   )
@@ -104,7 +107,9 @@ def decode_in_t5x(
       use_orbax=True,
   )
   infer = utils.get_infer_fn(
-      model.predict_batch_with_aux,
+      functools.partial(
+          model.predict_batch_with_aux, num_decodes=num_decodes
+      ),
       options.batch,
       initializer.train_state_axes,
       partitioner,
@@ -186,9 +191,12 @@ def ratio(
 def run(options: argparse.Namespace) -> str:
   """Return the record as a line of JSON."""
   case = cases.read_multi30k(options)
+  decode = lambda function: decode_in_t5x(
+      case, options, functools.partial(function, **GREEDY)
+  )
   ways = {
-      T5X: decode_in_t5x(case, options, decoding.temperature_sample),
-      SPECULATIVE: decode_in_t5x(case, options, t5x_guest.speculative_sample),
+      T5X: decode(decoding.temperature_sample),
+      SPECULATIVE: decode(t5x_guest.speculative_sample),
       OWN: decode_alone(case, options),
   }
   size = options.turn * options.batch

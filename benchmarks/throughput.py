@@ -64,10 +64,12 @@ class Turn(NamedTuple):
   Attributes:
     tokens: Output tokens of each input, without the end of sequence.
     idle_share: See the head of this file.
+    counts: What else the record says.
   """
 
   tokens: list[measuring.Tokens]
   idle_share: float | None = None
+  counts: Mapping[str, int] | None = None
 
 
 # Decodes all inputs of a case.
@@ -171,7 +173,9 @@ def t5x_ways(
 
   options = argparse.Namespace(**{**vars(options), 'batch': batch})
   decode = inside_t5x.decode_in_t5x(
-      case, options, decoding.temperature_sample
+      case,
+      options,
+      functools.partial(decoding.temperature_sample, **inside_t5x.GREEDY),
   )
   return {
       't5x': lambda: Turn(list(map(measuring.until_end, decode(case.inputs))))
@@ -179,7 +183,7 @@ def t5x_ways(
 
 
 def ctranslate2_ways(
-    options: argparse.Namespace, case: cases.Case, batch: int
+    options: argparse.Namespace, case: cases.Case, batch: int, beams: int = 1
 ) -> dict[str, Way]:
   """Return CTranslate2's own way."""
   from benchmarks.side_by_side import ctranslate2_ways as ways
@@ -190,7 +194,7 @@ def ctranslate2_ways(
   def decode() -> Turn:
     found = translator.translate_batch(
         inputs,
-        beam_size=1,
+        beam_size=beams,
         max_batch_size=batch,
         max_decoding_length=cases.LENGTH,
     )
@@ -216,7 +220,12 @@ def load(name: str, batch: int, given: Sequence[str]) -> list[str]:
   """
   options = parse(given)
   case = cases.read_multi30k(options)
-  _ways.update(SYSTEMS[name](options, case, batch))
+  return hold(SYSTEMS[name](options, case, batch))
+
+
+def hold(ways: Mapping[str, Way]) -> list[str]:
+  """Keep ways for the turns of this process; return their names."""
+  _ways.update(ways)
   return list(_ways)
 
 
@@ -228,12 +237,16 @@ def take_turn(way: str) -> tuple[float, Turn]:
 
 
 def measure(
-    batch: int, options: argparse.Namespace, given: Sequence[str]
+    load: Callable[[str, int, Sequence[str]], list[str]],
+    systems: Sequence[str],
+    batch: int,
+    options: argparse.Namespace,
+    given: Sequence[str],
 ) -> dict[str, Any]:
-  """Return the record of one batch size."""
+  """Return the record of one batch size, of systems that `load` loads."""
   missing, found = {}, {}
   with contextlib.ExitStack() as stack:
-    for name in SYSTEMS:
+    for name in systems:
       process = stack.enter_context(running.process())
       try:
         ways = process.submit(load, name, batch, given).result()
@@ -280,6 +293,7 @@ def describe(
           seconds[REFERENCE], seconds[way]
       ),
       'idle_share': own.idle_share,
+      **(own.counts or {}),
       'different_outputs': sum(
           x != y for x, y in zip(own.tokens, reference.tokens, strict=True)
       ),
@@ -298,7 +312,7 @@ def main(given: list[str] | None = None) -> None:
               dtype='float32',
               cores=len(os.sched_getaffinity(0)),
               repeats=options.repeats,
-              **measure(batch, options, given),
+              **measure(load, list(SYSTEMS), batch, options, given),
           )
           for batch in options.batches
       ),

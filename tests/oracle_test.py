@@ -134,6 +134,21 @@ def test_greedy_tokens_and_scores(oracles, decoded, name):
     assert margin <= 2 * ATOL, f'row {row} differs by {margin}'
 
 
+def test_beam_search(oracles):
+  """All hypotheses, in T5X's order, with its scores."""
+  oracle = oracles['target']
+  decoder = token_decoder.TokenDecoder(
+      oracle.model, max_tokens=LENGTH, matmul_precision='highest'
+  )
+  batch = tiny.batch(oracle.arrays['encoder_input_tokens'], LENGTH)
+  found = jax.device_get(decoder.plain_beams(batch, 4, 0.6))
+  tokens, scores = oracle.arrays['beam4_tokens'], oracle.arrays['beam4_scores']
+  is_other = np.any(found.sequences != tokens, axis=(1, 2))
+  # Two hypotheses of nearly equal scores may change their places.
+  assert is_other.sum() <= 2
+  np.testing.assert_allclose(found.scores, scores, atol=1e-3)
+
+
 def oracle_margin(oracle, row, tokens, expected):
   """Return the difference of logits where two greedy rows diverge."""
   first = np.flatnonzero(tokens != expected)[0]

@@ -61,7 +61,8 @@ class Result:
   Attributes:
     texts: One string per decode.
     tokens: Token ids per decode, without end of sequence and padding.
-    scores: [num_decodes] float32, log-probabilities.
+    scores: [num_decodes] float32, log-probabilities; of a beam search, over the
+      penalty of their length.
     statistics: Counts of this input under the names of the run record
       (`docs/run_record.md`), summed over its decodes.
     is_truncated: Whether the input was cut to its limit.

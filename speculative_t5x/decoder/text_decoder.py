@@ -11,6 +11,7 @@ from typing import Any
 
 from etils import epath
 import jax
+import numpy as np
 
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine
@@ -30,7 +31,9 @@ from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import sharding
+from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import ranges
+from speculative_t5x.speculation import sampling as sampling_lib
 
 
 class TextDecoder:
@@ -108,6 +111,9 @@ class TextDecoder:
       example_ids: Iterable[int] | None = None,
       hints: Iterable[hints_lib.Hints] | None = None,
       answers: engine.Answers | None = None,
+      beams: int = 1,
+      brevity_penalty: float = beams_lib.BREVITY_PENALTY,
+      draft_beams: int | None = None,
       **settings: Any,
   ) -> results.Result | results.Output:
     """Decode speculatively.
@@ -124,6 +130,12 @@ class TextDecoder:
         that read them, and never change the distribution of the outputs.
       answers: Adds earlier answers behind the hints, see `answers.Finder`; None
         for none.
+      beams: With more than 1, a beam search as T5X defines it, whose results
+        have so many texts. 1 decodes greedily, or samples.
+      brevity_penalty: Of a beam search, T5X's `alpha`: the score of an output
+        is its log-probability over ((5 + tokens) / 6) ** brevity_penalty.
+      draft_beams: Of a beam search, draft tokens per depth; None for twice the
+        beams. They change nothing but the speed.
       **settings: Those of `request.Settings`: `sampling` (the default is
         argmax), `draft_sampling`, `max_tokens`, `seed` and `rule`.
     Returns:
@@ -133,11 +145,20 @@ class TextDecoder:
       ValueError: for an empty input or a value out of range, or for hints that
         the drafter does not read.
     """
+    columns = {'example_ids': example_ids, 'hints': hints}
+    self._check_beams(beams, brevity_penalty)
+    if beams > 1:
+      search = functools.partial(
+          self.tokens.speculative_beams,
+          beams=beams,
+          brevity_penalty=brevity_penalty,
+          draft_beams=2 * beams if draft_beams is None else draft_beams,
+      )
+      return self._search(search, texts, settings, batch_size, columns)
     way = self.tokens.speculative
     if answers is not None:
       answers.check_target(self.tokens.target)
       way = lambda batch: self.tokens.speculative(answers(batch))
-    columns = {'example_ids': example_ids, 'hints': hints}
     return self._decode(way, texts, settings, batch_size, columns)
 
   def decode_plain(
@@ -146,11 +167,29 @@ class TextDecoder:
       *,
       batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
+      beams: int = 1,
+      brevity_penalty: float = beams_lib.BREVITY_PENALTY,
       **settings: Any,
   ) -> results.Result | results.Output:
-    """Decode by the target alone, one token per target call; see `decode`."""
+    """Decode by the target alone, one token per target call; see `decode`.
+
+    Args:
+      texts: Inputs, none empty; or one input.
+      batch_size: Most inputs that are decoded together.
+      example_ids: One id per input; 0, 1, ... by default.
+      beams: See `decode`.
+      brevity_penalty: Likewise.
+      **settings: Likewise.
+    """
     columns = {'example_ids': example_ids}
-    return self._decode(self.tokens.plain, texts, settings, batch_size, columns)
+    self._check_beams(beams, brevity_penalty)
+    if beams == 1:
+      way = self.tokens.plain
+      return self._decode(way, texts, settings, batch_size, columns)
+    search = functools.partial(
+        self.tokens.plain_beams, beams=beams, brevity_penalty=brevity_penalty
+    )
+    return self._search(search, texts, settings, batch_size, columns)
 
   def stream(
       self,
@@ -307,6 +346,66 @@ class TextDecoder:
       statistics |= counts.count_speculation(total)
       statistics |= counts.acceptance_rates(statistics)
     return results.Output(found, statistics)
+
+  def _check_beams(self, beams: int, brevity_penalty: float) -> None:
+    size = self.tokens.target_model.vocab_size
+    ranges.check_settings(ranges.whole(1, size), beams=beams)
+    ranges.check_settings(ranges.COEFFICIENT, brevity_penalty=brevity_penalty)
+
+  def _search(
+      self,
+      search: Callable[[input_batch.InputBatch], token_decoder.Searched],
+      texts: str | Iterable[str],
+      settings: Mapping[str, Any],
+      batch_size: int,
+      columns: Mapping[str, Any],
+  ) -> results.Result | results.Output:
+    """Search for outputs of texts, as `_decode` decodes them."""
+    settings = options_lib.change(request_lib.Settings(), settings)
+    if settings.sampling != sampling_lib.GREEDY:
+      raise ValueError(
+          'A beam search draws nothing. Leave out sampling, or set beams=1.'
+      )
+    is_one = isinstance(texts, str)
+    texts = [texts] if is_one else texts
+    rows = request_lib.some(self._rows(texts, columns, settings))
+    found = []
+    for part, batch in self.tokens.in_batches(rows, settings, batch_size):
+      searched = jax.device_get(search(batch))
+      token_decoder.check_finite(searched.scores[:, -1])  # of the best ones
+      found += map(self._searched, part, *vars(searched).values())
+    if is_one:
+      return found[0]
+    total = {
+        name: sum(each.statistics[name] for each in found)
+        for name in found[0].statistics
+    }
+    return results.Output(found, total)
+
+  def _searched(
+      self,
+      row: request_lib.Tokenized,
+      sequences: np.ndarray,
+      num_tokens: np.ndarray,
+      scores: np.ndarray,
+      num_calls: np.ndarray,
+      num_steps: np.ndarray,
+  ) -> results.Result:
+    """Return the result of one input; see `token_decoder.Searched`."""
+    tokens = self.tokens.text_tokens(sequences, num_tokens)
+    statistics = {
+        'tokens': num_tokens.sum().item(),
+        'target_calls': num_calls.item(),
+        'beam_steps': num_steps.item(),
+    }
+    return results.Result(
+        list(map(self.text, tokens)),
+        tokens,
+        scores,
+        statistics,
+        row.is_truncated,
+        row.is_unknown,
+    )
 
   def _results(
       self,

@@ -23,6 +23,8 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.drafters import beam_drafts
+from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters
@@ -30,6 +32,8 @@ from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
+from speculative_t5x.speculation import beam_trees
+from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
@@ -65,6 +69,26 @@ class Decoded:
   statistics: outcome_lib.Statistics | None
 
 
+@struct.dataclass
+class Searched:
+  """What a beam search has found, of each example the best one last.
+
+  Attributes:
+    sequences: [examples, beams, max_tokens] int32, with the end of sequence,
+      then padding.
+    num_tokens: [examples, beams] int32, end of sequence included.
+    scores: [examples, beams] float32, see `beams.Beams`.
+    num_calls: [examples] int32, target calls, each of all beams.
+    num_steps: [examples] int32, steps of the search: tokens per beam.
+  """
+
+  sequences: jax.Array
+  num_tokens: jax.Array
+  scores: jax.Array
+  num_calls: jax.Array
+  num_steps: jax.Array
+
+
 def check(decoded: Decoded) -> None:
   """Check what a program has computed: finite scores, and counts that agree.
 
@@ -93,13 +117,7 @@ def check_rows(
     is_wrong: np.ndarray | bool = False,
 ) -> None:
   """Check what a program has computed of some rows; see `check`."""
-  bad = np.flatnonzero(~np.isfinite(log_probs))
-  if bad.size:
-    raise ValueError(
-        f'Row {bad[0]} of a batch has log-probability {log_probs[bad[0]]}: the'
-        " model's logits are not finite. Decode in float32, or use another"
-        ' checkpoint.'
-    )
+  check_finite(log_probs)
   is_wrong = is_wrong | _is_contradictory(num_tokens, num_calls, statistics)
   bad = np.flatnonzero(is_wrong)
   if bad.size:
@@ -108,6 +126,17 @@ def check_rows(
         f' {num_calls[bad[0]]} target calls, and its counts contradict each'
         ' other: the compiled program is wrong. Unset XLA_FLAGS, or use another'
         ' version of JAX.'
+    )
+
+
+def check_finite(log_probs: np.ndarray) -> None:
+  """Raise ValueError unless all log-probabilities of rows are finite."""
+  bad = np.flatnonzero(~np.isfinite(log_probs))
+  if bad.size:
+    raise ValueError(
+        f'Row {bad[0]} of a batch has log-probability {log_probs[bad[0]]}: the'
+        " model's logits are not finite. Decode in float32, or use another"
+        ' checkpoint.'
     )
 
 
@@ -212,6 +241,9 @@ class TokenDecoder:
         lambda params, inputs: config.encode(params, inputs)
     )
     self._jit_plain = jax.jit(copy.copy(self)._plain)
+    self._jit_plain_beams = jax.jit(
+        copy.copy(self)._plain_beams, static_argnums=0
+    )
     self._bind_drafter(drafter)
 
   def _bind_drafter(self, drafter: drafters.Choice) -> None:
@@ -236,6 +268,9 @@ class TokenDecoder:
     self.row_programs: dict[Any, Any] = {}
     self._jit_speculative = jax.jit(
         lambda *args: _decoded(*self._speculative(outcome_lib.COUNTING, *args))
+    )
+    self._jit_speculative_beams = jax.jit(
+        self._speculative_beams, static_argnums=(0, 1)
     )
     self._jit_traced = jax.jit(
         functools.partial(self._speculative, outcome_lib.TRACING)
@@ -458,10 +493,24 @@ class TokenDecoder:
       log-probabilities [num_decodes] float32.
     """
     sequences, scores, counts = best_last(decoded, self.options.num_decodes)
-    ends = self.target_model.special_ids.ends
     for rows, of_row, nums in zip(sequences[:count], scores, counts):
-      tokens = [row[:num].tolist() for row, num in zip(rows, nums, strict=True)]
-      yield [x[:-1] if x and x[-1] in ends else x for x in tokens], of_row
+      yield self.text_tokens(rows, nums), of_row
+
+  def text_tokens(
+      self, sequences: np.ndarray, num_tokens: np.ndarray
+  ) -> list[list[int]]:
+    """Return tokens without end of sequence and padding.
+
+    Args:
+      sequences: [decodes, max_tokens] int32.
+      num_tokens: [decodes] int32, end of sequence included.
+    """
+    ends = self.target_model.special_ids.ends
+    tokens = [
+        row[:num].tolist()
+        for row, num in zip(sequences, num_tokens, strict=True)
+    ]
+    return [x[:-1] if x and x[-1] in ends else x for x in tokens]
 
   @property
   def reads_hints(self) -> bool:
@@ -498,6 +547,56 @@ class TokenDecoder:
     Under a coupled rule of the batch its samples are those of `speculative`.
     """
     return self._call(self._jit_plain, self._plain_args(batch))
+
+  def plain_beams(
+      self, batch: input_batch.InputBatch, beams: int, brevity_penalty: float
+  ) -> Searched:
+    """Search by the target alone, one token of each beam per call.
+
+    Args:
+      batch: Its sampling is not used.
+      beams: Hypotheses per example; another number compiles anew.
+      brevity_penalty: See `beams.step`.
+    """
+    penalty = jnp.float32(brevity_penalty)
+    args = beams, *self._plain_args(batch), penalty
+    return self._call(self._jit_plain_beams, args)
+
+  def speculative_beams(
+      self,
+      batch: input_batch.InputBatch,
+      beams: int,
+      brevity_penalty: float,
+      draft_beams: int,
+  ) -> Searched:
+    """Search as `plain_beams`, with several tokens of each beam per call.
+
+    Args:
+      batch: Likewise.
+      beams: Likewise.
+      brevity_penalty: Likewise.
+      draft_beams: Draft tokens per depth of a tree, at least `beams`. The depth
+        is gamma. Another number compiles anew.
+    Raises:
+      ValueError: for fewer draft beams than beams, for a drafter that cannot
+        draft trees, or for a network that cannot decode them.
+    """
+    if draft_beams < beams:
+      raise ranges.ArgumentError(
+          f'draft_beams must be at least beams, {beams}, got {draft_beams}:'
+          ' else no draft has all of them.',
+          draft_beams=draft_beams,
+      )
+    if not isinstance(self.drafter, draft_model.DraftModel):
+      raise ValueError(
+          'A speculative beam search needs a draft model, or a decoder on the'
+          f" target's encoder, and this is {self.loaded_drafter.description}."
+          ' Give one, or use decode_plain(beams=...).'
+      )
+    drafter = beam_drafts.BeamDrafts(self.drafter, draft_beams)
+    penalty = jnp.float32(brevity_penalty)
+    args = beams, drafter, *self._speculative_args(batch), penalty
+    return self._call(self._jit_speculative_beams, args)
 
   def compile_speculative(
       self, batch: input_batch.InputBatch
@@ -629,6 +728,57 @@ class TokenDecoder:
         rescale_log_probs=self.options.rescale_log_probs,
     )
     return _decoded(*self._decode(setup, outcome_lib.NOTHING, batch))
+
+
+  def _plain_beams(
+      self,
+      beams: int,
+      target_params: contracts.Params,
+      batch: input_batch.InputBatch,
+      brevity_penalty: jax.Array,
+  ) -> Searched:
+    state = beams_lib.search(
+        self.target_model,
+        target_params,
+        batch.inputs,
+        jnp.minimum(batch.limits, self.options.max_tokens),
+        brevity_penalty,
+        beams=beams,
+        length=self.options.max_tokens,
+        features=batch.features,
+    )
+    return _searched(state, state.num_steps)
+
+  def _speculative_beams(
+      self,
+      beams: int,
+      drafter: beam_drafts.BeamDrafts,
+      target_params: contracts.Params,
+      draft_params: contracts.Params,
+      batch: input_batch.InputBatch,
+      brevity_penalty: jax.Array,
+  ) -> Searched:
+    return _searched(
+        *beam_trees.search(
+            self.target_model,
+            target_params,
+            drafter,
+            draft_params,
+            batch.inputs,
+            jnp.minimum(batch.limits, self.options.max_tokens),
+            brevity_penalty,
+            beams=beams,
+            length=self.options.max_tokens,
+            features=batch.features,
+        )
+    )
+
+
+def _searched(state: beams_lib.Beams, num_calls: jax.Array) -> Searched:
+  found = beams_lib.outputs(state)
+  return Searched(
+      found.tokens, found.counts, found.scores, num_calls, state.num_steps
+  )
 
 
 def _decoded(

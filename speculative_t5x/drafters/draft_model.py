@@ -127,7 +127,7 @@ class DraftModel:
         logits, cache = self.model.decode(
             params, memory.memory, cache, tokens, offsets + index, at
         )
-      return _fit_width(logits, self.vocab_size), cache
+      return self.fit_width(logits), cache
 
     draft, cache, num_fed = autoregression.draft(
         decode,
@@ -139,11 +139,10 @@ class DraftModel:
     )
     return draft, DraftModelState(cache, num_fed), view.target.cache
 
-
-def _fit_width(logits: jax.Array, vocab_size: int) -> jax.Array:
-  """Cut logits [..., any] to the target's width, or pad them by -inf."""
-  missing = vocab_size - logits.shape[-1]
-  if missing <= 0:
-    return logits[..., :vocab_size]
-  padding = [(0, 0)] * (logits.ndim - 1) + [(0, missing)]
-  return jnp.pad(logits, padding, constant_values=-jnp.inf)
+  def fit_width(self, logits: jax.Array) -> jax.Array:
+    """Cut logits [..., any] to the target's width, or pad them by -inf."""
+    missing = self.vocab_size - logits.shape[-1]
+    if missing <= 0:
+      return logits[..., : self.vocab_size]
+    padding = [(0, 0)] * (logits.ndim - 1) + [(0, missing)]
+    return jnp.pad(logits, padding, constant_values=-jnp.inf)

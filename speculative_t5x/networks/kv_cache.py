@@ -115,6 +115,40 @@ def read(cache: KeysValues, num_written: jax.Array) -> KeysValues:
   return KeysValues(cache.keys, values.reshape(cache.values.shape))
 
 
+def commit(
+    cache: KeysValues,
+    block: KeysValues,
+    rows: jax.Array,
+    paths: jax.Array,
+    num_cached: jax.Array,
+) -> KeysValues:
+  """Return the cache in which each row continues another one by a path.
+
+  Args:
+    cache: [examples * beams, heads, head_dim, slots], the beams of an example
+      next to each other; two or more of them.
+    block: [examples, heads, head_dim, nodes].
+    rows: [examples, beams] int32, the beam that each continues.
+    paths: [examples, beams, length] int32, nodes that are written to the slots
+      from `num_cached` on.
+    num_cached: [examples] int32, with num_cached + length <= slots.
+  """
+  examples, beams, length = paths.shape
+  first = jnp.arange(examples, dtype=rows.dtype)[:, None] * beams
+  # A copy: a permutation in place would read rows that it has overwritten.
+  parents = (first + rows).reshape(-1)
+  taken = jax.tree.map(lambda x: jnp.take(x, parents, axis=0), cache)
+
+  def on_paths(x):  # [examples * beams, heads, head_dim, length]
+    index = paths.reshape(examples, 1, 1, beams * length)
+    nodes = jnp.take_along_axis(x, index, axis=-1)
+    nodes = nodes.reshape(*x.shape[:-1], beams, length)
+    return jnp.moveaxis(nodes, -2, 1).reshape(-1, *x.shape[1:-1], length)
+
+  positions = jnp.repeat(num_cached, beams)
+  return write_block(taken, jax.tree.map(on_paths, block), positions)
+
+
 def constrain(keys_values: _KeysValues) -> _KeysValues:
   """Constrain arrays [..., heads, head_dim, slots] by the rules in force."""
   axes = ('batch', 'heads', 'kv', 'length')

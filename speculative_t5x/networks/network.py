@@ -227,6 +227,35 @@ class ShortensHead(Protocol):
     """Return the prepared network with logits of some tokens alone."""
 
 
+class DecodesTrees(Protocol):
+  """A network that decodes trees; see `contracts.TreeModel`."""
+
+  def new_block(
+      self, cache: contracts.Cache, examples: int, nodes: int
+  ) -> Any: ...
+
+  def decode_tree(
+      self,
+      params: contracts.Params,
+      memory: contracts.Memory,
+      cache: contracts.Cache,
+      block: Any,
+      nodes: contracts.Nodes,
+      first: int,
+      count: int,
+      num_cached: jax.Array,
+  ) -> tuple[jax.Array, Any]: ...
+
+  def commit(
+      self,
+      cache: contracts.Cache,
+      block: Any,
+      rows: jax.Array,
+      paths: jax.Array,
+      num_cached: jax.Array,
+  ) -> contracts.Cache: ...
+
+
 @dataclasses.dataclass(frozen=True)
 class NetworkModel:
   """A network with special ids: a `contracts.Model`.
@@ -264,13 +293,31 @@ class NetworkModel:
     logits, cache = self.network.decode(
         params, memory, cache, tokens, positions, at
     )
+    return self._allowed(logits), cache
+
+  def new_block(self, cache, examples, nodes) -> Any:
+    check_offers(self.network, DecodesTrees, 'Speculative beam search')
+    return self.network.new_block(cache, examples, nodes)
+
+  def decode_tree(
+      self, params, memory, cache, block, nodes, first, count, num_cached
+  ) -> tuple[jax.Array, Any]:
+    logits, block = self.network.decode_tree(
+        params, memory, cache, block, nodes, first, count, num_cached
+    )
+    return self._allowed(logits), block
+
+  def commit(self, cache, block, rows, paths, num_cached) -> contracts.Cache:
+    return self.network.commit(cache, block, rows, paths, num_cached)
+
+  def _allowed(self, logits: jax.Array) -> jax.Array:
     ids = jnp.arange(self.vocab_size)
     forbidden = *self.special_ids.forbidden, *self.forbidden
     if self.num_valid_tokens is not None:
       logits = jnp.where(ids < self.num_valid_tokens, logits, -jnp.inf)
     for each in forbidden:
       logits = jnp.where(ids != each, logits, -jnp.inf)
-    return logits, cache
+    return logits
 
 
 def offers(network: Network, protocol: type) -> bool:

@@ -273,6 +273,42 @@ class T5Config(t5_modules.Sizes, CrossAttending):
   def _init(self, key: jax.Array) -> Mapping[str, Any]:
     return _init(self, key)
 
+  def new_block(
+      self, cache: contracts.Cache, examples: int, nodes: int
+  ) -> contracts.Cache:
+    """See `contracts.TreeModel.new_block`."""
+    del cache
+    return t5_modules.init_cache(self, (examples,), nodes)
+
+  def decode_tree(
+      self, params, memory: Memory, cache, block, nodes, first, count,
+      num_cached,
+  ) -> tuple[jax.Array, contracts.Cache]:  # fmt: skip
+    """See `contracts.TreeModel.decode_tree`."""
+    examples = num_cached.shape[0]
+    return self._modules().apply(
+        {'params': params},
+        nodes,
+        first,
+        count,
+        num_cached,
+        memory.cross,
+        memory.is_input,
+        jax.tree.map(lambda x: x.reshape(examples, -1, *x.shape[1:]), cache),
+        block,
+        method='decode_tree',
+    )
+
+  def commit(
+      self, cache, block, rows, paths, num_cached
+  ) -> contracts.Cache:
+    """See `contracts.TreeModel.commit`."""
+    committed = [
+        kv_cache.commit(*layer, rows, paths, num_cached)
+        for layer in zip(cache, block, strict=True)
+    ]
+    return kv_cache.constrain(tuple(committed))
+
   def features(
       self, params: contracts.Params, inputs: jax.Array
   ) -> jax.Array:

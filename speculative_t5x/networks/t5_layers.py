@@ -381,6 +381,49 @@ class Attention(nn.Module):
     y = self.attend(shared, keys_values, mask=mask)
     return y.reshape(rows, block, -1)
 
+  def attend_tree(
+      self,
+      query: jax.Array,
+      cache: kv_cache.KeysValues,
+      block: kv_cache.KeysValues,
+      *,
+      masks: tuple[jax.Array, jax.Array],
+      biases: tuple[jax.Array, jax.Array],
+  ) -> jax.Array:
+    """Attend to slots of several rows and to the nodes of a block at once.
+
+    Args:
+      query: [examples, nodes, heads, head_dim].
+      cache: [examples, rows, heads, head_dim, slots] each.
+      block: [examples, heads, head_dim, block] each.
+      masks: Of slots, [examples, nodes, rows, slots], and of the block,
+        [examples, nodes, block]; True where attention is allowed.
+      biases: Likewise, [examples, heads, nodes, slots] and [examples, heads,
+        nodes, block].
+    Returns:
+      [examples, nodes, embed].
+    """
+    of_slots = jnp.einsum('enhd,erhdl->ehnrl', query, cache.keys)
+    of_slots = of_slots + biases[0][..., None, :]
+    of_block = jnp.einsum('enhd,ehdl->ehnl', query, block.keys) + biases[1]
+    masked = lambda x, mask: jnp.where(
+        mask[:, None], x, jnp.asarray(MASKED_LOGIT, x.dtype)
+    )
+    shape = of_slots.shape
+    logits = jnp.concatenate(
+        [
+            masked(of_slots, masks[0]).reshape(*shape[:3], -1),
+            masked(of_block, masks[1]),
+        ],
+        axis=-1,
+    )
+    weights = jax.nn.softmax(logits).astype(self.dtype)
+    size = shape[3] * shape[4]
+    x = jnp.einsum(
+        'ehnrl,erhdl->enhd', weights[..., :size].reshape(shape), cache.values
+    ) + jnp.einsum('ehnl,ehdl->enhd', weights[..., size:], block.values)
+    return self.out(x.reshape(*x.shape[:-2], -1))
+
   def _dropout_multiplier(self, weights: jax.Array) -> jax.Array:
     # T5 drops a key for all queries: the mask is broadcast over length.
     shape = (*weights.shape[:-2], 1, weights.shape[-1])
@@ -410,12 +453,18 @@ class RelativePositionBias(nn.Module):
 
   @nn.compact
   def __call__(
-      self, query_positions: jax.Array, num_slots: int, max_position: int
+      self,
+      query_positions: jax.Array,
+      num_slots: int,
+      max_position: int,
+      key_positions: jax.Array | None = None,
   ) -> jax.Array:
     """Return the biases of queries against slots 0 to num_slots - 1.
 
     For positions [..., length] int32 in [0, max_position), a static bound, they
-    are [..., heads, length, slots].
+    are [..., heads, length, slots]. With key positions [..., keys] below
+    `num_slots` they are those of these keys instead, [..., heads, length,
+    keys].
     """
     table = partitioning.param_with_axes(
         'rel_embedding',
@@ -428,8 +477,10 @@ class RelativePositionBias(nn.Module):
     distances = np.arange(1 - max_position, num_slots)
     buckets = relative_position_buckets(distances, self.bidirectional)
     by_distance = table.astype(self.dtype)[:, buckets]
-    slots = jnp.arange(num_slots, dtype=query_positions.dtype)
-    index = slots - query_positions[..., None] + (max_position - 1)
+    if key_positions is None:
+      key_positions = jnp.arange(num_slots, dtype=query_positions.dtype)
+    keys = key_positions[..., None, :]
+    index = keys - query_positions[..., None] + (max_position - 1)
     bias = by_distance[:, index]  # [heads, ..., length, slots]
     return jnp.moveaxis(bias, 0, -3)
 

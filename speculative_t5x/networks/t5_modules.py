@@ -25,6 +25,7 @@ import jax.numpy as jnp
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import t5_layers as layers
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
 Cache = tuple[kv_cache.KeysValues, ...]  # one entry per layer
@@ -224,6 +225,27 @@ class DecoderLayer(nn.Module):
     x = x + self.mlp(self.pre_mlp_layer_norm(x), deterministic=True)
     return x, cache
 
+  def decode_tree(
+      self, x, cross, cache, block, *, first, masks, biases, cross_mask
+  ) -> tuple[jax.Array, kv_cache.KeysValues]:
+    """Decode nodes and write them to places of the block."""
+    query, new = self.self_attention.project(
+        self.pre_self_attention_layer_norm(x)
+    )
+    block = jax.tree.map(
+        lambda old, new: old.at[..., first : first + new.shape[-1]].set(new),
+        block,
+        new,
+    )
+    x = x + self.self_attention.attend_tree(
+        query, cache, block, masks=masks, biases=biases
+    )
+    x = x + self.encoder_decoder_attention.attend(
+        self._cross_query(x), cross, mask=cross_mask
+    )
+    x = x + self.mlp(self.pre_mlp_layer_norm(x), deterministic=True)
+    return x, block
+
   def _cross_query(self, x) -> jax.Array:
     return self.encoder_decoder_attention.project_query(
         self.pre_cross_attention_layer_norm(x)
@@ -355,6 +377,41 @@ class Decoder(nn.Module):
     return logits, tuple(new_cache)
 
 
+  def decode_tree(
+      self, x, nodes, cross, cache, block, *, first, num_cached, cross_mask
+  ):
+    new = slice(first, first + x.shape[-2])
+    rows, num_slots = cache[0].keys.shape[1], cache[0].keys.shape[-1]
+    is_cached = jnp.arange(num_slots) < num_cached[:, None]
+    is_root = nodes.roots[:, new, None] == jnp.arange(rows)
+    masks = (
+        is_root[..., None] & is_cached[:, None, None, :],
+        nodes.sees[:, new],
+    )
+    bias = lambda *keys: self.relpos_bias(
+        nodes.positions[:, new], num_slots, num_slots, *keys
+    )
+    biases = bias(), bias(nodes.positions)
+    new_block = []
+    for layer, cross_layer, cache_layer, block_layer in zip(
+        self.layers, cross, cache, block
+    ):
+      written = jnp.broadcast_to(num_cached[:, None], is_root.shape[::2])
+      x, block_layer = layer.decode_tree(
+          x,
+          cross_layer,
+          kv_cache.read(cache_layer, written),
+          block_layer,
+          first=first,
+          masks=masks,
+          biases=biases,
+          cross_mask=cross_mask,
+      )
+      new_block.append(block_layer)
+    logits = self._over_vocabulary(self._logits(self.decoder_norm(x)))
+    return logits, tuple(new_block)
+
+
 def pad_positions(x: jax.Array, count: int) -> jax.Array:
   """Pad [..., positions, embed] with zeros to at least `count` positions."""
   missing = max(0, count - x.shape[-2])
@@ -481,6 +538,33 @@ class Transformer(nn.Module):
         positions=positions,
         cross_mask=is_input[..., None, None, :],
         logits_at=logits_at,
+    )
+
+  def decode_tree(
+      self,
+      nodes: contracts.Nodes,
+      first: int,
+      count: int,
+      num_cached: jax.Array,
+      cross: CrossKeysValues,
+      is_input: jax.Array,
+      cache: Cache,
+      block: Cache,
+  ) -> tuple[jax.Array, Cache]:
+    """Decode some nodes of trees; see `contracts.TreeModel.decode_tree`.
+
+    The cache is [examples, rows, heads, head_dim, slots], and the block
+    [examples, heads, head_dim, nodes].
+    """
+    return self.decoder.decode_tree(
+        self.token_embedder(nodes.tokens[:, first : first + count]),
+        nodes,
+        cross,
+        cache,
+        block,
+        first=first,
+        num_cached=num_cached,
+        cross_mask=is_input[:, None, None, :],
     )
 
 

@@ -149,6 +149,81 @@ class Model(Protocol):
     """
 
 
+class Nodes(NamedTuple):
+  """Tokens of trees, one tree per example, whose paths are decoded at once.
+
+  They lie in a block of their own beside the cache, so that siblings may share
+  a position.
+
+  Attributes:
+    tokens: [examples, nodes] int32.
+    positions: [examples, nodes] int32.
+    roots: [examples, nodes] int32, the row of the example whose cache a node
+      continues.
+    sees: [examples, nodes, nodes] bool, the nodes that each attends to: those
+      of its path, itself included.
+  """
+
+  tokens: jax.Array
+  positions: jax.Array
+  roots: jax.Array
+  sees: jax.Array
+
+
+class TreeModel(Model, Protocol):
+  """A model that decodes trees; rows are those of the cache."""
+
+  def new_block(self, cache: Cache, examples: int, nodes: int) -> Any:
+    """Return an empty block beside a cache (sizes are static)."""
+
+  def decode_tree(
+      self,
+      params: Params,
+      memory: Memory,
+      cache: Cache,
+      block: Any,
+      nodes: Nodes,
+      first: int,
+      count: int,
+      num_cached: jax.Array,
+  ) -> tuple[jax.Array, Any]:
+    """Decode some nodes: `count` of them from `first` on (both static).
+
+    Args:
+      params: Parameters of the model.
+      memory: Memory that `start` returned.
+      cache: Cache of two or more rows per example. It is only read.
+      block: Block of `new_block` or of the last call, in which other nodes that
+        these see lie.
+      nodes: All nodes of the block.
+      first: The first one to decode.
+      count: How many.
+      num_cached: [examples] int32, slots of each row that nodes see.
+    Returns:
+      The logits [examples, count, vocab] of the token after each, and the next
+      block.
+    """
+
+  def commit(
+      self,
+      cache: Cache,
+      block: Any,
+      rows: jax.Array,
+      paths: jax.Array,
+      num_cached: jax.Array,
+  ) -> Cache:
+    """Return the cache in which each row continues another one by a path.
+
+    Args:
+      cache: Cache that the block lies beside.
+      block: The block.
+      rows: [examples, rows per example] int32, the row that each continues.
+      paths: [examples, rows per example, length] int32, nodes that are written
+        to the slots from `num_cached` on.
+      num_cached: [examples] int32.
+    """
+
+
 @struct.dataclass
 class Draft:
   """Draft tokens of each row, and the distributions they were drawn from.

@@ -63,6 +63,38 @@ class Model(Cached):
     return params[tables, before, read(offsets)]
 
 
+  def new_block(self, cache, examples, nodes) -> jax.Array:
+    return jnp.full((examples, nodes), STALE, jnp.int32)
+
+  def decode_tree(
+      self, params, memory, cache, block, nodes, first, count, num_cached
+  ) -> tuple[jax.Array, jax.Array]:
+    """See `contracts.TreeModel.decode_tree`; the block is the tokens fed."""
+    new = slice(first, first + count)
+    block = block.at[:, new].set(nodes.tokens[:, new])
+    places = nodes.positions[:, None], nodes.positions[:, new, None]
+    is_before = nodes.sees[:, new] & (places[0] == places[1] - 1)
+    of_block = jnp.take_along_axis(block, jnp.argmax(is_before, -1), axis=1)
+    # What a root follows is the last token of its row.
+    examples = jnp.arange(len(memory), dtype=jnp.int32)[:, None]
+    rows = cache.reshape(len(memory), -1, cache.shape[-1])
+    last = jnp.maximum(num_cached - 1, 0)[:, None]
+    of_row = rows[examples, nodes.roots[:, new], last]
+    of_row = jnp.where(num_cached[:, None] > 0, of_row, 0)
+    before = jnp.where(jnp.any(is_before, -1), of_block, of_row)
+    return params[memory[:, None], before, block[:, new]], block
+
+  def commit(self, cache, block, rows, paths, num_cached) -> jax.Array:
+    examples, beams = rows.shape
+    cache = cache.reshape(examples, beams, -1)
+    cache = jnp.take_along_axis(cache, rows[..., None], axis=1)
+    tokens = jnp.take_along_axis(block[:, None], paths, axis=-1)
+    write = jax.vmap(
+        lambda row, new, at: jax.lax.dynamic_update_slice(row, new, (0, at))
+    )
+    return write(cache, tokens, num_cached).reshape(examples * beams, -1)
+
+
 @dataclasses.dataclass(frozen=True)
 class TextModel(Model):
   """A model with two tables, whose inputs are token ids, [examples, any].

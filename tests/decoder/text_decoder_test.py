@@ -124,6 +124,61 @@ class TestDecode:
       assert all(x != y for x, y in zip(default, other, strict=True))
 
 
+class TestBeams:
+
+  def test_each_text_has_its_hypotheses_alone(self):
+    found = pair().decode_plain(TEXTS, beams=3)
+    assert all(len({*result.texts}) == 3 for result in found)
+    assert np.all(np.diff(found.scores) >= 0)
+    alone = pair().decode_plain(TEXTS[1], beams=3)
+    assert alone.tokens == found.results[1].tokens
+    np.testing.assert_allclose(alone.scores, found.scores[1], atol=1e-5)
+    for name, value in found.statistics.items():
+      assert value == sum(each.statistics[name] for each in found) > 0
+
+  def test_drafts_change_nothing(self):
+    found, expected = (
+        way(TEXTS, beams=2) for way in (pair().decode, pair().decode_plain)
+    )
+    assert found.tokens == expected.tokens
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-5)
+    names = 'beam_steps', 'target_calls'
+    steps, calls = (found.statistics[name] for name in names)
+    assert steps == expected.statistics['target_calls'] > calls
+
+  def test_limits_and_penalties_are_those_of_the_call(self):
+    short = pair().decode_plain(TEXTS[0], beams=2, max_tokens=3)
+    assert all(len(tokens) <= 3 for tokens in short.tokens)
+    # Among so many candidates some end.
+    scores = [
+        pair().decode_plain(TEXTS, beams=20, brevity_penalty=x).scores
+        for x in (0.0, 1.0)
+    ]
+    assert np.any(scores[0] < scores[1])
+
+  def test_one_beam_is_greedy(self):
+    greedy = pair().decode_plain(TEXTS)
+    assert pair().decode_plain(TEXTS, beams=1).tokens == greedy.tokens
+
+  @pytest.mark.parametrize(
+      ('arguments', 'named'),
+      [
+          ({'beams': 0}, 'beams'),
+          ({'beams': 65}, 'beams'),
+          ({'beams': 2, 'brevity_penalty': -0.1}, 'brevity_penalty'),
+          ({'beams': 2, 'sampling': sampling.Sampling(1.0)}, 'sampling'),
+          ({'beams': 2, 'draft_beams': 1}, 'draft_beams'),
+      ],
+  )
+  def test_bad_arguments(self, arguments, named):
+    with pytest.raises(ValueError, match=named):
+      pair().decode(TEXTS, **arguments)
+
+  def test_a_drafter_without_trees(self):
+    with pytest.raises(ValueError, match='needs a draft model'):
+      TestHints.looking_up().decode(TEXTS, beams=2)
+
+
 class TestBatches:
   """Texts are decoded in batches of few shapes, and lazily."""
 

@@ -1,0 +1,171 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Seconds of a beam search, plain and speculative, beside other systems.
+
+  python -m benchmarks.beam_search --multi30k=<folder> --target=<checkpoint> \\
+    --draft=<checkpoint> [--beams=4] [--draft_beams=6] [--gamma=2]
+
+As `benchmarks.throughput`, from token ids to the best hypothesis, and with its
+options. The ways:
+
+  plain_whole        this package's search, a step per target call
+  speculative_whole  the same, several steps per call
+  t5x                T5X's own `beam_search` by the function that its infer job
+                     decodes a data set with
+  ctranslate2        CTranslate2's, which penalizes lengths in its own way
+
+Beside what `throughput` prints, a line has num_steps and num_calls of this
+package's ways: steps of the search, and target calls, of all inputs.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+import functools
+import os
+import sys
+
+import jax
+import numpy as np
+
+from benchmarks import running
+from benchmarks import throughput
+from benchmarks.side_by_side import cases
+from benchmarks.side_by_side import measuring
+from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import models as models_lib
+from speculative_t5x.speculation import beams as beams_lib
+
+
+def parse(given: Sequence[str]) -> argparse.Namespace:
+  """Parse the options."""
+  parser = running.parser('beam_search', __doc__)
+  for name, default in (('beams', 4), ('draft_beams', 6)):
+    parser.add_argument(f'--{name}', type=running.positive, default=default)
+  own, rest = parser.parse_known_args(given)
+  return argparse.Namespace(**vars(own), **vars(throughput.parse(rest)))
+
+
+def own_ways(
+    options: argparse.Namespace, case: cases.Case, batch: int
+) -> dict[str, throughput.Way]:
+  """Return the ways of this package."""
+  decoder = token_decoder.TokenDecoder(
+      models_lib.load_model(options.target),
+      options.draft,
+      gamma=options.gamma,
+      max_tokens=cases.LENGTH,
+      inputs_length=cases.LENGTH,
+  )
+  settings = request_lib.Settings(max_tokens=cases.LENGTH)
+  requests = [
+      settings.request(np.trim_zeros(row, 'b').tolist(), index)
+      for index, row in enumerate(case.inputs)
+  ]
+  batches = list(
+      input_batch.whole_batches(
+          requests, settings, size=batch, inputs_length=cases.LENGTH
+      )
+  )
+  searches = {
+      throughput.REFERENCE: decoder.plain_beams,
+      'speculative_whole': functools.partial(
+          decoder.speculative_beams, draft_beams=options.draft_beams
+      ),
+  }
+  return {
+      way: functools.partial(
+          _search,
+          functools.partial(
+              search,
+              beams=options.beams,
+              brevity_penalty=beams_lib.BREVITY_PENALTY,
+          ),
+          batches,
+          len(requests),
+      )
+      for way, search in searches.items()
+  }
+
+
+def _search(
+    search: Callable[[input_batch.InputBatch], token_decoder.Searched],
+    batches: Sequence[input_batch.InputBatch],
+    count: int,
+) -> throughput.Turn:
+  found = [jax.device_get(search(batch)) for batch in batches]
+  sums = {
+      name: np.concatenate([vars(x)[name] for x in found])[:count].sum().item()
+      for name in ('num_steps', 'num_calls')
+  }
+  rows = np.concatenate([each.sequences[:, -1] for each in found])[:count]
+  return throughput.Turn(list(map(measuring.until_end, rows)), None, sums)
+
+
+def t5x_ways(
+    options: argparse.Namespace, case: cases.Case, batch: int
+) -> dict[str, throughput.Way]:
+  """Return T5X's own way."""
+  from t5x import decoding
+
+  from benchmarks import inside_t5x
+
+  options = argparse.Namespace(**{**vars(options), 'batch': batch})
+  decode = inside_t5x.decode_in_t5x(
+      case,
+      options,
+      functools.partial(
+          decoding.beam_search, alpha=beams_lib.BREVITY_PENALTY
+      ),
+      num_decodes=options.beams,
+  )
+  until_end = lambda rows: list(map(measuring.until_end, rows))
+  return {'t5x': lambda: throughput.Turn(until_end(decode(case.inputs)))}
+
+
+def ctranslate2_ways(
+    options: argparse.Namespace, case: cases.Case, batch: int
+) -> dict[str, throughput.Way]:
+  """Return CTranslate2's own way."""
+  return throughput.ctranslate2_ways(options, case, batch, options.beams)
+
+
+SYSTEMS = {
+    'speculative_t5x': own_ways,
+    't5x': t5x_ways,
+    'ctranslate2': ctranslate2_ways,
+}
+
+
+def load(name: str, batch: int, given: Sequence[str]) -> list[str]:
+  """Load a system into this process; see `throughput.load`."""
+  options = parse(given)
+  case = cases.read_multi30k(options)
+  return throughput.hold(SYSTEMS[name](options, case, batch))
+
+
+def main(given: list[str] | None = None) -> None:
+  given = sys.argv[1:] if given is None else given
+  options = parse(given)
+  running.write(
+      (
+          running.line(
+              'beam_search',
+              num_inputs=options.inputs,
+              beams=options.beams,
+              draft_beams=options.draft_beams,
+              gamma=options.gamma,
+              dtype='float32',
+              cores=len(os.sched_getaffinity(0)),
+              repeats=options.repeats,
+              **throughput.measure(load, list(SYSTEMS), batch, options, given),
+          )
+          for batch in options.batches
+      ),
+      options.output,
+  )
+
+
+if __name__ == '__main__':
+  running.run(main)

@@ -1,0 +1,299 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Speculative beam search: several steps of a search per target call.
+
+  draft    a tree of tokens behind the live hypotheses, its roots
+  verify   one target call over roots and nodes
+  walk     steps of the search, as long as all live hypotheses are nodes
+  commit   caches of target and drafter along the paths of the walk
+
+The first step of a walk needs the logits of the roots alone, so each call makes
+at least one. Each step is `beams.step` of the logits that a plain search has,
+whatever the tree is: a tree decides how many steps a call makes, and nothing
+else. The idea is that of Leviathan et al. (2023), A.4.
+
+Legend: examples, beams (live hypotheses per example), gamma (depth of a tree),
+nodes (of a tree and its roots), vocab.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+
+from speculative_t5x.speculation import beams as beams_lib
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import state as state_lib
+
+
+class Tree(NamedTuple):
+  """Roots and draft tokens. The first nodes are the roots, one per beam.
+
+  Attributes:
+    tokens: [examples, nodes] int32.
+    parents: [examples, nodes] int32, the node that each continues, itself of a
+      root. It comes before the node.
+    is_there: [examples, nodes] bool, False where a node only fills the tree.
+  """
+
+  tokens: jax.Array
+  parents: jax.Array
+  is_there: jax.Array
+
+
+class Roots(NamedTuple):
+  """What a tree continues.
+
+  Attributes:
+    tokens: [examples, beams] int32, the last token of each live hypothesis.
+    positions: [examples] int32, where it is fed: as many slots are cached.
+    scores: [examples, beams] float32, see `beams.Beams`.
+  """
+
+  tokens: jax.Array
+  positions: jax.Array
+  scores: jax.Array
+
+  def tree(self) -> Tree:
+    """Return the roots without draft tokens."""
+    index = jnp.arange(self.tokens.shape[1], dtype=jnp.int32)
+    return Tree(
+        self.tokens,
+        jnp.broadcast_to(index, self.tokens.shape),
+        jnp.ones(self.tokens.shape, bool),
+    )
+
+
+class TreeDrafter(Protocol):
+  """A way to draft trees. No tree changes what a search finds.
+
+  Attributes:
+    max_draft_tokens: gamma, the depth of a tree.
+  """
+
+  max_draft_tokens: int
+
+  def init(
+      self, params: Any, context: contracts.Context, rows: int, slots: int
+  ) -> tuple[Any, Any]:
+    """Return what it only reads, and its state; see `contracts.Drafter`."""
+
+  def propose(
+      self, params: Any, memory: Any, state: Any, roots: Roots
+  ) -> tuple[Tree, Any]:
+    """Return a tree of these roots, and what `commit` needs of it."""
+
+  def commit(
+      self,
+      state: Any,
+      block: Any,
+      rows: jax.Array,
+      paths: jax.Array,
+      num_cached: jax.Array,
+  ) -> Any:
+    """Return the next state; see `contracts.TreeModel.commit`."""
+
+
+class _Walk(NamedTuple):
+  """A walk down a tree.
+
+  Attributes:
+    state: State of the search.
+    nodes: [examples, beams] int32, the node of each live hypothesis.
+    rows: [examples, beams] int32, the root that each began at.
+    paths: [examples, beams, gamma + 1] int32, the nodes before each, root
+      first.
+    is_open: [examples] bool, whether all live hypotheses are nodes.
+    num_steps: int32 scalar.
+  """
+
+  state: beams_lib.Beams
+  nodes: jax.Array
+  rows: jax.Array
+  paths: jax.Array
+  is_open: jax.Array
+  num_steps: jax.Array
+
+
+def search(
+    target: contracts.TreeModel,
+    target_params: contracts.Params,
+    drafter: TreeDrafter,
+    draft_params: contracts.Params,
+    inputs: contracts.Inputs,
+    limits: jax.Array,
+    penalty: jax.Array,
+    *,
+    beams: int,
+    length: int,
+    hints: jax.Array | None = None,
+    features: Any = None,
+) -> tuple[beams_lib.Beams, jax.Array]:
+  """Search to the end; see `beams.search`, whose result it is.
+
+  Args:
+    drafter: Drafts trees.
+    draft_params: Parameters of the drafter.
+    beams: Hypotheses per example, at least 2 (static).
+    hints: See `contracts.Context`.
+  Returns:
+    The last state, and the target calls of each example, [examples] int32.
+  """
+  rows, gamma = limits.shape[0] * beams, drafter.max_draft_tokens
+  slots = state_lib.cache_slots(length, gamma)
+  known = {} if features is None else {'features': features}
+  started = target.start(target_params, inputs, rows, slots, **known)
+  context = contracts.Context(
+      inputs, hints, started.view(target_params), started.features
+  )
+  memory, draft_state = drafter.init(draft_params, context, rows, slots)
+
+  def call(carry):
+    state, cache, draft_state, calls = carry
+    roots = _roots(state, started, beams)
+    with jax.named_scope('draft'):  # names are for traces
+      tree, draft_block = drafter.propose(
+          draft_params, memory, draft_state, roots
+      )
+    nodes = nodes_of(tree, roots, beams, gamma)
+    count = tree.tokens.shape[1]
+    block = target.new_block(cache, limits.shape[0], count)
+    with jax.named_scope('target'):
+      logits, block = target.decode_tree(
+          target_params, started.memory, cache, block, nodes, 0, count,
+          roots.positions,
+      )  # fmt: skip
+    walk = _walk(
+        state, tree, logits, limits, penalty, target.special_ids, gamma
+    )
+    path = walk.rows, walk.paths, roots.positions
+    return (
+        walk.state,
+        target.commit(cache, block, *path),
+        drafter.commit(draft_state, draft_block, *path),
+        calls + ~state.has_ended,
+    )
+
+  state = beams_lib.begin(limits, beams, length, target.special_ids)
+  state, _, _, calls = lax.while_loop(
+      lambda carry: ~jnp.all(carry[0].has_ended),
+      call,
+      (state, started.cache, draft_state, jnp.zeros_like(limits)),
+  )
+  return state, calls
+
+
+def _roots(
+    state: beams_lib.Beams, started: contracts.Started, beams: int
+) -> Roots:
+  examples, _, length = state.live.tokens.shape
+  tokens = state_lib.decoder_inputs(
+      state.live.tokens.reshape(-1, length),
+      started.first_tokens,
+      jnp.repeat(state.num_steps, beams),
+      1,
+  )
+  return Roots(
+      tokens.reshape(examples, beams),
+      started.offsets[::beams] + state.num_steps,
+      state.live.scores,
+  )
+
+
+def nodes_of(
+    tree: Tree, roots: Roots, beams: int, gamma: int
+) -> contracts.Nodes:
+  """Return a tree of at most a depth as what a model decodes."""
+  own = jnp.eye(tree.tokens.shape[1], dtype=bool)
+  sees = jnp.broadcast_to(own, (tree.tokens.shape[0], *own.shape))
+  for _ in range(gamma):  # each time the path is known one node further
+    sees = own | jnp.take_along_axis(sees, tree.parents[..., None], axis=1)
+  depths = jnp.sum(sees, axis=-1, dtype=jnp.int32) - 1
+  return contracts.Nodes(
+      tree.tokens,
+      roots.positions[:, None] + depths,
+      jnp.argmax(sees[..., :beams], axis=-1).astype(jnp.int32),
+      sees,
+  )
+
+
+def _walk(
+    state: beams_lib.Beams,
+    tree: Tree,
+    logits: jax.Array,
+    limits: jax.Array,
+    penalty: jax.Array,
+    special_ids: contracts.SpecialIds,
+    gamma: int,
+) -> _Walk:
+  """Step while all live hypotheses are nodes, in each example on its own."""
+  examples, beams = state.live.scores.shape
+  index = jnp.broadcast_to(
+      jnp.arange(beams, dtype=jnp.int32), (examples, beams)
+  )
+
+  def step(walk: _Walk) -> _Walk:
+    at_nodes = jnp.take_along_axis(logits, walk.nodes[..., None], axis=1)
+    after, parents = beams_lib.step(
+        walk.state, at_nodes, limits, penalty, special_ids
+    )
+    choose = lambda new, old: jnp.where(
+        walk.is_open.reshape(-1, *[1] * (new.ndim - 1)), new, old
+    )
+    after = jax.tree.map(choose, after, walk.state)
+    parents = choose(parents, index)
+    take = lambda x: jnp.take_along_axis(
+        x, parents.reshape(*parents.shape, *[1] * (x.ndim - 2)), axis=1
+    )
+    before = take(walk.nodes)
+    paths = take(walk.paths).at[..., walk.num_steps].set(before)
+    child, is_node = _find(tree, before, _last_tokens(after))
+    is_open = walk.is_open & ~after.has_ended & jnp.all(is_node, axis=1)
+    return _Walk(
+        after,
+        jnp.where(is_open[:, None], child, walk.nodes),
+        take(walk.rows),
+        # Of closed ones the path is done.
+        choose(paths, walk.paths),
+        is_open,
+        walk.num_steps + 1,
+    )
+
+  return lax.while_loop(
+      lambda walk: jnp.any(walk.is_open),
+      step,
+      _Walk(
+          state,
+          index,
+          index,
+          jnp.zeros((examples, beams, gamma + 1), jnp.int32),
+          ~state.has_ended,
+          jnp.int32(0),
+      ),
+  )
+
+
+def _last_tokens(state: beams_lib.Beams) -> jax.Array:
+  """Return the last token of each live hypothesis, [examples, beams]."""
+  last = jnp.maximum(state.live.counts - 1, 0)
+  return jnp.take_along_axis(state.live.tokens, last[..., None], axis=-1)[
+      ..., 0
+  ]
+
+
+def _find(
+    tree: Tree, parents: jax.Array, tokens: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+  """Return the child of each parent with a token, and whether it is there.
+
+  Both are [examples, beams], as the arguments are.
+  """
+  is_child = tree.parents[:, None] == parents[..., None]
+  # A root is its own parent, and nobody's child.
+  num_roots = parents.shape[1]
+  is_draft = jnp.arange(tree.tokens.shape[1]) >= num_roots
+  is_same = is_child & (tree.tokens[:, None] == tokens[..., None])
+  is_same &= (tree.is_there & is_draft)[:, None]
+  child = jnp.argmax(is_same, axis=-1).astype(jnp.int32)
+  return child, jnp.any(is_same, axis=-1)

@@ -1,0 +1,281 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Beam search as T5X defines it, one token of every beam at a time.
+
+`step` is the definition, a pure function of logits; `search` calls the target
+for them. They compute what `t5x.decoding.beam_search` does (google-research/t5x
+at cc342d4): tokens, order and scores of all hypotheses. The one difference: a
+row that may stop stops, where T5X goes on until all rows of a batch may. Scores
+do not change by it, only the order of hypotheses of exactly equal score.
+
+Legend: examples, beams (hypotheses per example), vocab, length (of the longest
+output), rows (examples times beams, the beams of an example next to each
+other).
+"""
+
+from typing import Any
+
+from flax import struct
+import jax
+from jax import lax
+import jax.numpy as jnp
+
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import state as state_lib
+
+# The score of a hypothesis that is not there, finite as in T5X. Differences of
+# real scores are lost beside it: float32 has a spacing of 1 there.
+_NONE = -1e7
+BREVITY_PENALTY = 0.6
+
+
+@struct.dataclass
+class Hypotheses:
+  """Hypotheses of each example, in ascending order of their scores.
+
+  Attributes:
+    tokens: [examples, beams, length] int32, padding past the last one.
+    scores: [examples, beams] float32.
+    counts: [examples, beams] int32, tokens of each.
+  """
+
+  tokens: jax.Array
+  scores: jax.Array
+  counts: jax.Array
+
+
+@struct.dataclass
+class Beams:
+  """The state of a beam search.
+
+  Attributes:
+    live: Hypotheses without an end, all as long. A score is the sum of the
+      log-probabilities of the tokens.
+    ended: Hypotheses with an end. A score is that sum over the penalty of their
+      length.
+    is_there: [examples, beams] bool. Which of `ended` are real.
+    has_ended: [examples] bool. Whether no step can change the outcome.
+    num_steps: [examples] int32, steps so far: the tokens of live hypotheses.
+  """
+
+  live: Hypotheses
+  ended: Hypotheses
+  is_there: jax.Array
+  has_ended: jax.Array
+  num_steps: jax.Array
+
+
+def begin(
+    limits: jax.Array,
+    beams: int,
+    length: int,
+    special_ids: contracts.SpecialIds,
+) -> Beams:
+  """Return the state before the first step: one empty hypothesis.
+
+  Args:
+    limits: [examples] int32 in [0, length]. The most tokens of a hypothesis;
+      0 in a row that only fills the batch.
+    beams: Hypotheses per example (static).
+    length: Tokens of the longest output (static).
+    special_ids: Those of the target.
+  """
+  shape = limits.shape[0], beams
+  none = Hypotheses(
+      jnp.full((*shape, length), special_ids.padding, jnp.int32),
+      jnp.full(shape, _NONE, jnp.float32),
+      jnp.zeros(shape, jnp.int32),
+  )
+  return Beams(
+      # The first one is the empty one, though not the last in order: all others
+      # have its logits, and would give each candidate once more.
+      none.replace(scores=none.scores.at[:, 0].set(0.0)),
+      none,
+      jnp.zeros(shape, bool),
+      limits <= 0,
+      jnp.zeros(limits.shape, jnp.int32),
+  )
+
+
+def step(
+    state: Beams,
+    logits: jax.Array,
+    limits: jax.Array,
+    penalty: jax.Array,
+    special_ids: contracts.SpecialIds,
+) -> tuple[Beams, jax.Array]:
+  """Take the best continuations of all live hypotheses.
+
+  An example, 2 beams: of the 4 best candidates those that end join the ended
+  hypotheses, also at ranks 3 and 4, and of the others the best 2 live on. At
+  most 2 of 4 can end, since a hypothesis ends in one way.
+
+  Args:
+    state: Rows that have ended stay as they are.
+    logits: [examples, beams, vocab], of the token after each live hypothesis.
+    limits: [examples] int32, see `begin`.
+    penalty: float32 scalar of at least 0, T5X's `alpha`: a score is divided by
+      ((5 + length) / 6) ** penalty.
+    special_ids: Those of the target.
+  Returns:
+    The next state, and the hypothesis that each live one continues,
+    [examples, beams] int32.
+  """
+  beams, vocab_size = logits.shape[1:]
+  # The sum first and the best ones then: float32 merges sums of different
+  # terms, and of equal ones the lowest index wins, here as in T5X.
+  scores = jax.nn.log_softmax(logits.astype(jnp.float32))
+  scores = scores + state.live.scores[..., None]
+  scores, index = lax.top_k(
+      scores.reshape(scores.shape[0], beams * vocab_size), 2 * beams
+  )
+  parents, tokens = index // vocab_size, index % vocab_size
+  candidates = _append(_take(state.live, parents), tokens, scores)
+  is_end = special_ids.is_end(tokens)
+  num_steps = state.num_steps + 1
+
+  lives = candidates.replace(scores=jnp.where(is_end, scores + _NONE, scores))
+  live, chosen = _best(lives, beams)
+  ends = candidates.replace(
+      scores=scores / _brevity(num_steps, penalty)[:, None]
+      + jnp.where(is_end, 0.0, _NONE)
+  )
+  both = lambda old, new: jnp.concatenate([old, new], axis=1)
+  ended, kept = _best(jax.tree.map(both, state.ended, ends), beams)
+  after = Beams(
+      live,
+      ended,
+      jnp.take_along_axis(both(state.is_there, is_end), kept, axis=1),
+      state.has_ended,
+      num_steps,
+  )
+  after = after.replace(has_ended=_may_stop(after, limits, penalty))
+  keep = lambda old, new: jnp.where(
+      state.has_ended.reshape(-1, *[1] * (new.ndim - 1)), old, new
+  )
+  return (
+      jax.tree.map(keep, state, after),
+      jnp.take_along_axis(parents, chosen, axis=1),
+  )
+
+
+def outputs(state: Beams) -> Hypotheses:
+  """Return the ended hypotheses, or the live ones where none has ended."""
+  has_any = jnp.any(state.is_there, axis=1)
+  choose = lambda ended, live: jnp.where(
+      has_any.reshape(-1, *[1] * (live.ndim - 1)), ended, live
+  )
+  return jax.tree.map(choose, state.ended, state.live)
+
+
+def search(
+    target: contracts.Model,
+    params: contracts.Params,
+    inputs: contracts.Inputs,
+    limits: jax.Array,
+    penalty: jax.Array,
+    *,
+    beams: int,
+    length: int,
+    features: Any = None,
+) -> Beams:
+  """Search to the end, a target call per step.
+
+  Args:
+    target: The model.
+    params: Its parameters.
+    inputs: One row per example.
+    limits: [examples] int32, see `begin`.
+    penalty: float32 scalar, see `step`.
+    beams: Hypotheses per example (static).
+    length: Tokens of the longest output (static).
+    features: What the target computed of the inputs before, see
+      `contracts.Model.start`; None to compute it.
+  """
+  rows = limits.shape[0] * beams
+  known = {} if features is None else {'features': features}
+  slots = state_lib.cache_slots(length, 0)
+  started = target.start(params, inputs, rows, slots, **known)
+  by_beam = lambda x: x.reshape(-1, beams, *x.shape[1:])
+  by_row = lambda x: x.reshape(rows, *x.shape[2:])
+
+  def decode(carry: tuple[Beams, contracts.Cache]):
+    state, cache = carry
+    index = jnp.repeat(state.num_steps, beams)
+    tokens = state_lib.decoder_inputs(
+        by_row(state.live.tokens), started.first_tokens, index, 1
+    )
+    logits, cache = target.decode(
+        params, started.memory, cache, tokens, started.offsets + index, None
+    )
+    state, parents = step(
+        state, by_beam(logits[:, 0]), limits, penalty, target.special_ids
+    )
+    return state, _take_rows(cache, parents)
+
+  state = begin(limits, beams, length, target.special_ids)
+  state, _ = lax.while_loop(
+      lambda carry: ~jnp.all(carry[0].has_ended),
+      decode,
+      (state, started.cache),
+  )
+  return state
+
+
+def _take_rows(cache: contracts.Cache, parents: jax.Array) -> contracts.Cache:
+  """Give each live hypothesis a copy of the cache that it continues."""
+  examples, beams = parents.shape
+  if beams == 1:  # a single row may have no axis for it
+    return cache
+  first = jnp.arange(examples, dtype=parents.dtype)[:, None] * beams
+  rows = (first + parents).reshape(-1)
+  # A copy: a permutation in place would read what it has overwritten.
+  return jax.tree.map(lambda x: jnp.take(x, rows, axis=0), cache)
+
+
+def _take(hypotheses: Hypotheses, index: jax.Array) -> Hypotheses:
+  """Return hypotheses by their index [examples, any]."""
+  take = lambda x: jnp.take_along_axis(
+      x, index.reshape(*index.shape, *[1] * (x.ndim - 2)), axis=1
+  )
+  return jax.tree.map(take, hypotheses)
+
+
+def _append(
+    hypotheses: Hypotheses, tokens: jax.Array, scores: jax.Array
+) -> Hypotheses:
+  """Return hypotheses with one more token each, [examples, any], and scores."""
+  index = jnp.arange(hypotheses.tokens.shape[-1], dtype=jnp.int32)
+  is_next = index == hypotheses.counts[..., None]
+  return Hypotheses(
+      jnp.where(is_next, tokens[..., None], hypotheses.tokens),
+      scores,
+      hypotheses.counts + 1,
+  )
+
+
+def _best(
+    hypotheses: Hypotheses, beams: int
+) -> tuple[Hypotheses, jax.Array]:
+  """Return the best hypotheses, the best one last, and their index."""
+  _, index = lax.top_k(hypotheses.scores, beams)
+  # Of equal scores the one before comes first, and so lies behind it here.
+  index = jnp.flip(index, axis=1)
+  return _take(hypotheses, index), index
+
+
+def _brevity(length: jax.Array, penalty: jax.Array) -> jax.Array:
+  """Return what scores of hypotheses of a length are divided by, float32."""
+  return jnp.power((5.0 + length.astype(jnp.float32)) / 6.0, penalty)
+
+
+def _may_stop(
+    state: Beams, limits: jax.Array, penalty: jax.Array
+) -> jax.Array:
+  """Return whether nothing better can come, [examples] bool."""
+  # No live hypothesis gets better than its score over the largest penalty. T5X
+  # takes that of a length which no hypothesis reaches.
+  bound = state.live.scores[:, -1:] / _brevity(limits + 1, penalty)[:, None]
+  worst = jnp.min(state.ended.scores, axis=1, keepdims=True)
+  is_better = jnp.where(state.is_there, worst, _NONE) > bound
+  return (state.num_steps >= limits) | jnp.all(is_better, axis=1)

@@ -1,0 +1,140 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Beam search beside a search by hand, on tables of exact probabilities."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.speculation import beams as beams_lib
+from speculative_t5x.testing import table_model
+from tests import beams_by_hand
+from tests import exhaustive
+from tests import tiny
+
+EXAMPLES, LENGTH = 6, 5
+PENALTIES = 0.0, 0.6, 1.0
+END = table_model.SPECIAL_IDS.end
+CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+
+
+@functools.cache
+def program(vocab_size, beams):
+  model = table_model.Model(vocab_size)
+  search = functools.partial(
+      beams_lib.search, model, beams=beams, length=LENGTH
+  )
+  return jax.jit(lambda *args: beams_lib.outputs(search(*args)))
+
+
+def found_in(tables, limits, penalty, beams):
+  """Return tokens and scores of each example."""
+  params = jnp.asarray(tables, jnp.float32)
+  run = program(tables.shape[-1], beams)
+  places = np.arange(len(tables), dtype=np.int32)
+  found = jax.device_get(
+      run(params, places, np.int32(limits), np.float32(penalty))
+  )
+  return [
+      [(tuple(row[:count]), score) for row, count, score in zip(*example)]
+      for example in zip(found.tokens, found.counts, found.scores)
+  ]
+
+
+def expected_in(tables, limits, penalty, beams):
+  """Return the same by hand."""
+  log_probs = np.asarray(jax.nn.log_softmax(jnp.asarray(tables, jnp.float32)))
+  expected = []
+  for table, limit in zip(log_probs, limits):
+    of = lambda tokens, table=table: table[table_model.place(tokens)]
+    found = beams_by_hand.search(of, beams, limit, penalty, (END,))
+    expected.append([(each.tokens, each.score) for each in found])
+  return expected
+
+
+def check(tables, limits, penalty, beams):
+  found = found_in(tables, limits, penalty, beams)
+  expected = expected_in(tables, limits, penalty, beams)
+  for one, other in zip(found, expected, strict=True):
+    assert [tokens for tokens, _ in one] == [tokens for tokens, _ in other]
+    np.testing.assert_allclose(
+        [score for _, score in one], [score for _, score in other], rtol=2e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ('vocab_size', 'beams'),
+    exhaustive.all_but(
+        [(4, 2), (5, 4)],
+        [(vocab, beams) for vocab in (4, 5, 6) for beams in (1, 2, 3, 4)],
+    ),
+)
+@pytest.mark.parametrize('penalty', PENALTIES)
+def test_random_tables(vocab_size, beams, penalty):
+  """Rows of unequal limits, of which some end early and some never."""
+  tables = table_model.random_logits(3, EXAMPLES, vocab_size)
+  tables[0, ..., END] += 3  # ends at once, at all ranks
+  tables[1, ..., END] -= 30  # never: live hypotheses are returned
+  check(tables, [5, 5, 4, 5, 3, 1], penalty, beams)
+  check(tables[::-1], [5, 5, 2, 5, 4, 5], penalty, beams)
+
+
+@pytest.mark.parametrize('beams', [2, 4])
+@pytest.mark.parametrize('penalty', PENALTIES)
+def test_equal_scores(beams, penalty):
+  """Of tokens, hypotheses and ends: probabilities of 1/2, 1/4 and 1/8."""
+  rng = np.random.default_rng(4)
+  shares = [[2, 2, 4, 8, 8], [4, 4, 4, 8, 8], [2, 4, 8, 16, 16]]
+  tables = rng.permuted(
+      rng.choice(-np.log(shares), (EXAMPLES, 6, 6)), axis=-1
+  )
+  check(tables, [5, 4, 5, 3, 5, 2], penalty, beams)
+
+
+def test_one_beam_is_not_greedy():
+  """An end of rank two joins the ended hypotheses, as in T5X."""
+  tables = np.full((1, 4, 4, 3), -20.0)
+  tables[..., 2], tables[..., END] = np.log(0.6), np.log(0.4)
+  ((best, _),) = found_in(tables, [5], 0.6, 1)[0]
+  assert best == (END,)
+
+
+def test_no_place_past_a_limit():
+  """A row that fills a batch decodes nothing, and others are as they were."""
+  tables = table_model.random_logits(3, 3, 5)
+  alone = found_in(tables[1:2], [5], 0.6, 3)
+  assert found_in(tables, [0, 5, 4], 0.6, 3)[1] == alone[0]
+
+
+def test_caches_follow_their_hypotheses():
+  """A search without a cache, over the whole of each hypothesis, agrees."""
+  inputs, params = tiny.encoder_tokens(3, 9), tiny.model(CONFIG).params
+  network = tiny.drafter(tiny.model(CONFIG), 1).model
+  run = functools.partial(beams_lib.search, network, beams=3, length=LENGTH)
+  limits = np.full(3, LENGTH, np.int32)
+  with jax.default_matmul_precision('highest'):
+    searched = jax.jit(run)(params, inputs, limits, np.float32(0.6))
+  found = jax.device_get(beams_lib.outputs(searched))
+
+  for index in range(3):
+
+    @functools.cache
+    def log_probs(tokens, index=index):
+      outputs = np.zeros((1, LENGTH), np.int32)
+      outputs[0, : len(tokens)] = tokens
+      own = inputs[index : index + 1]
+      logits = tiny.teacher_forced(
+          CONFIG, tiny.params(CONFIG), own, outputs
+      )
+      return np.asarray(jax.nn.log_softmax(logits[0, len(tokens)]))
+
+    expected = beams_by_hand.search(log_probs, 3, LENGTH, 0.6, (1,))
+    for number, each in enumerate(expected):
+      count = found.counts[index, number]
+      assert tuple(found.tokens[index, number, :count]) == each.tokens
+      np.testing.assert_allclose(
+          found.scores[index, number], each.score, atol=1e-5
+      )
