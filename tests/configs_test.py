@@ -21,6 +21,8 @@ from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import flags
 from speculative_t5x.jobs.command_line import gin_text
 from speculative_t5x.jobs.command_line import kinds
+from speculative_t5x.loading import models
+from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import t5
 from speculative_t5x.research.simulation import t5_published
 
@@ -231,6 +233,16 @@ class TestMethods:
     kinds = {name.partition('(')[0] for name in names}
     # Load is that of an engine, and this job has none.
     assert kinds == {path.stem for path in files} - {'by_load'}
+
+
+@pytest.mark.parametrize(
+    ('size', 'role', 'count'), [('97m', 'target', 97e6), ('6m', 'draft', 6e6)]
+)
+def test_sizes_of_the_papers_decoders_alone(size, role, count):
+  _parse(_EVAL, f'configs/models/gpt_like_{size}.gin')
+  with gin.config_scope(role):
+    network = gin.get_configurable(decoder_only.DecoderOnly)()
+  assert round(models.count_params(network) / 1e6) == count / 1e6
 
 
 @pytest.mark.parametrize('size', ['small', 'base', 'large'])

@@ -171,11 +171,13 @@ def _special_ids(
   if target.special_ids is None:
     return ids if end is None else dataclasses.replace(ids, end=end)
   stated = target.special_ids
-  if (stated.padding, stated.start) != (batches.PADDING, ids.start):
+  # A network without padding reads every id, and none as that of the start.
+  is_read = ids.padding in (stated.padding, contracts.NO_TOKEN)
+  if not is_read or stated.start != ids.start:
     raise ValueError(
         f'The target of {target.folder} has padding {stated.padding} and begins'
         f' to decode with token {stated.start}, and drafts are trained with'
-        f' {batches.PADDING} and {ids.start}. Choose another target.'
+        f' {ids.padding} and {ids.start}. Choose another target.'
     )
   return stated
 

@@ -93,7 +93,7 @@ def _vocabulary(
         ' MIXTURE_OR_TASK_NAME alone, which has a vocabulary of its own.'
     )
   task = examples_lib.find_task(name, split)
-  return task_vocabulary.TaskVocabulary(examples_lib.vocabulary_of(task))
+  return task_vocabulary.of(examples_lib.vocabulary_of(task))
 
 
 def _show(

@@ -148,7 +148,7 @@ class Workload:
     from speculative_t5x.tasks import task_vocabulary
 
     vocabulary = examples_lib.vocabulary_of(self.task())
-    return task_vocabulary.TaskVocabulary(vocabulary)
+    return task_vocabulary.of(vocabulary)
 
   def num_examples(self) -> int | None:
     """Return the number of examples of the split, None if it is not known."""

@@ -100,8 +100,8 @@ class Reference:
 
 
 @dataclasses.dataclass(frozen=True)
-class EncoderSeconds:
-  """Seconds in which target and drafter read inputs, as by an encoder."""
+class ReadingSeconds:
+  """Seconds in which target and drafter read their inputs."""
 
   target: float
   draft: float
@@ -190,7 +190,8 @@ class RunRecord:
   tokens_per_target_call: float | None = None
   padded_share: float | None = None
   # Times.
-  encoder_s: EncoderSeconds | None = None
+  encoder_s: ReadingSeconds | None = None  # of a network with an encoder
+  prompt_s: ReadingSeconds | None = None  # of one without
   t1_ms: float | None = None
   t_verify_ms: float | None = None
   t_draft_ms: float | None = None

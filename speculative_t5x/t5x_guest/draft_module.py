@@ -93,7 +93,7 @@ class DraftModule:
   ) -> drafters.Drafting:
     if vocabulary is not None and self.vocabulary is not None:
       vocabularies.check_same(
-          vocabulary, task_vocabulary.TaskVocabulary(self.vocabulary)
+          vocabulary, task_vocabulary.of(self.vocabulary)
       )
     config = self.config_for(target.config)
     draft = model_drafting.DraftModel(

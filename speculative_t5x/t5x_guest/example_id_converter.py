@@ -44,7 +44,7 @@ class Hints:
     return tf.ensure_shape(tokens, [self.width])
 
   def _encode(self, texts: np.ndarray | bytes) -> np.ndarray:
-    vocabulary = task_vocabulary.TaskVocabulary(self.vocabulary)
+    vocabulary = task_vocabulary.of(self.vocabulary)
     texts = [each.decode() for each in np.atleast_1d(texts).tolist()]
     return self._stack(hints_lib.encode(texts, vocabulary, self.length))
 
@@ -116,10 +116,9 @@ def _as_int32(example_id: tf.Tensor) -> tf.Tensor:
 
 
 def _of_inputs(inputs: tf.Tensor) -> tf.Tensor:
-  number = tf.numpy_function(
-      lambda tokens: np.int32(example_ids.of_inputs(tokens)),
-      [inputs],
-      tf.int32,
-      stateful=False,
+  # T5X pads with id 0, which may also be a token within a text.
+  hash_of = lambda tokens: np.int32(
+      example_ids.of_inputs(np.trim_zeros(tokens, 'b'))
   )
+  number = tf.numpy_function(hash_of, [inputs], tf.int32, stateful=False)
   return tf.ensure_shape(number, [])

@@ -119,7 +119,7 @@ class SpeculativeModel(models.EncoderDecoderModel):
     if jax.device_count() > 1:
       mesh = sharding.make_mesh(1, 1, jax.local_devices()[:1])
     target = self._target_source(mesh)
-    vocabulary = task_vocabulary.TaskVocabulary(self.output_vocabulary)
+    vocabulary = task_vocabulary.of(self.output_vocabulary)
     # T5X asks for shapes while it traces, where Orbax cannot read on several
     # hosts. Another thread does not trace.
     with futures.ThreadPoolExecutor(1) as thread:

@@ -88,8 +88,8 @@ class Examples:
     return Examples(self.task, *(column[start:end] for column in columns))
 
   @property
-  def vocabulary(self) -> task_vocabulary.TaskVocabulary:
-    return task_vocabulary.TaskVocabulary(vocabulary_of(self.task))
+  def vocabulary(self) -> vocabularies.Vocabulary:
+    return task_vocabulary.of(vocabulary_of(self.task))
 
 
 def load(
@@ -154,7 +154,7 @@ def stream(
         f'Task {task.name} has different vocabularies for inputs and targets,'
         ' but models have one. Give both features the same vocabulary.'
     )
-  vocabulary = task_vocabulary.TaskVocabulary(vocabulary_of(task))
+  vocabulary = task_vocabulary.of(vocabulary_of(task))
   read_all = read(task, split, lengths, num_examples, least)
   for number, (full, cut) in enumerate(read_all):
     place = f'Example {number} of {task.name}, split {split}'
@@ -321,5 +321,5 @@ def _text(task: seqio.Task, name: str, tokens: np.ndarray, features) -> str:
   found = features.get(f'{name}_pretokenized')
   if found is None:
     vocabulary = task.output_features[name].vocabulary
-    return task_vocabulary.TaskVocabulary(vocabulary).decode(tokens.tolist())
+    return task_vocabulary.of(vocabulary).decode(tokens.tolist())
   return found.decode()

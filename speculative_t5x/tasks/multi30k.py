@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Multi30k, English to German, read from a folder that the user gives.
 
+Its English sides alone are a task of texts, see `texts`.
+
 The folder holds `train`, `val` and `test_2016_flickr`, each as `.en.gz` and
 `.de.gz` with one sentence per line. These are the files of `data/task1/raw` in
 the public repository multi30k/dataset. Reading pairs does not need seqio.
@@ -21,6 +23,7 @@ from etils import epath
 from speculative_t5x.loading.files import user_paths
 
 NAME = 'multi30k_ende'
+CAPTIONS = 'multi30k_captions'
 # Multi30k's file names by the split names of the task.
 _STEMS = {
     'train': 'train',
@@ -82,6 +85,25 @@ def register(
       vocabulary_file=_vocabulary_file(data_dir, vocabulary_file),
   )
   return NAME
+
+
+def register_captions(
+    data_dir: str | os.PathLike[str],
+    vocabulary_file: str | os.PathLike[str],
+    prompt_tokens: int = 0,
+) -> str:
+  """Register the task of English captions alone; return its name.
+
+  The folder may be remote (`gs://`). For other arguments, see `texts.add`.
+  """
+  from speculative_t5x.tasks import seqio_tasks
+  from speculative_t5x.tasks import texts
+
+  read = lambda split: [english for english, _ in read_pairs(data_dir, split)]
+  source = seqio_tasks.source_of_columns(
+      lambda split: {texts.TEXT: read(split)}, SPLITS
+  )
+  return texts.add(CAPTIONS, source, vocabulary_file, prompt_tokens)
 
 
 def load_vocabulary(

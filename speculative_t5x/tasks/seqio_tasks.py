@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers text-to-text tasks with seqio.
 
-Inputs and targets of all tasks end with EOS. Besides the tokens, an example has
+Targets of all tasks end with EOS, and so do inputs, but for those of tasks for
+decoders alone (`texts`). Besides the tokens, an example has
 
   example_id             [] int32, its index in the split
   inputs_pretokenized    [] string
@@ -18,6 +19,7 @@ import tensorflow as tf
 
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.tasks import metric_fns as metric_fns_lib
+from speculative_t5x.tasks import task_vocabulary
 
 # The file holds T5's 100 sentinel tokens. T5X's model files name it, and T5X
 # compares vocabularies by their paths.
@@ -42,6 +44,7 @@ def add_task(
     vocabulary_file: str | os.PathLike[str],
     preprocessors: Sequence[Callable[..., tf.data.Dataset]] = (),
     tokenizers: Sequence[Callable[..., tf.data.Dataset]] = _TOKENIZERS,
+    ends_inputs: bool = True,
 ) -> None:
   """Register a task of inputs and targets in place of one of the same name.
 
@@ -52,11 +55,14 @@ def add_task(
     metric_fns: Metrics of the texts, beside `metric_fns.speculation`. Each must
       take `aux_values` as that does, because seqio decodes a task twice if only
       some of its metrics do.
-    vocabulary_file: SentencePiece model of both, which may be remote (`gs://`).
+    vocabulary_file: SentencePiece model or tokenizer.json of both, which may be
+      remote (`gs://`).
     preprocessors: Applied before the texts are tokenized.
     tokenizers: Make tokens of the texts, which end with EOS.
+    ends_inputs: Whether inputs end with EOS too, as for an encoder. A decoder
+      alone goes on where its input ends.
   """
-  feature = seqio.Feature(load_vocabulary(vocabulary_file), add_eos=True)
+  vocabulary = load_vocabulary(vocabulary_file)
   if name in seqio.TaskRegistry.names():
     # A task that reads another folder must not silently remain.
     seqio.TaskRegistry.remove(name)
@@ -64,7 +70,10 @@ def add_task(
       name,
       source=source,
       preprocessors=[*preprocessors, *tokenizers],
-      output_features={'inputs': feature, 'targets': feature},
+      output_features={
+          'inputs': seqio.Feature(vocabulary, add_eos=ends_inputs),
+          'targets': seqio.Feature(vocabulary, add_eos=True),
+      },
       metric_fns=[*metric_fns, metric_fns_lib.speculation],
   )
 
@@ -107,8 +116,9 @@ def source_of_columns(
   return seqio.FunctionDataSource(dataset, splits=splits)
 
 
-def load_vocabulary(
-    path: str | os.PathLike[str],
-) -> seqio.SentencePieceVocabulary:
-  """Load a SentencePiece model, which is read when it is first used."""
-  return seqio.SentencePieceVocabulary(os.fspath(user_paths.expand(path)))
+def load_vocabulary(path: str | os.PathLike[str]) -> seqio.Vocabulary:
+  """Load a SentencePiece model or tokenizer.json, read at its first use."""
+  expanded = os.fspath(user_paths.expand(path))
+  if expanded.endswith('.json'):
+    return task_vocabulary.TokenizerVocabulary(expanded)
+  return seqio.SentencePieceVocabulary(expanded)

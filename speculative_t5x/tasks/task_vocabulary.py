@@ -5,8 +5,11 @@
 from collections.abc import Sequence
 import functools
 
+from etils import epath
+import numpy as np
 import sentencepiece
 import seqio
+import tensorflow as tf
 
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import user_paths
@@ -50,6 +53,74 @@ class TaskVocabulary(vocabularies.Vocabulary):
       return f'<extra_id_{self.num_ids - 1 - i}>'
     # A byte that is part of a character has no text.
     return str(self._vocabulary.decode([i])) or f'<id {i}>'
+
+
+class TokenizerVocabulary(seqio.Vocabulary):
+  """A tokenizer.json of Hugging Face as a vocabulary of seqio.
+
+  As seqio's own, it is read when it is first used. Two are equal if an id means
+  the same in both.
+  """
+
+  def __init__(self, path: epath.PathLike):
+    super().__init__()
+    self._path = path
+
+  @functools.cached_property
+  def vocabulary(self) -> vocabularies.Vocabulary:
+    return vocabularies.load(self._path)
+
+  @property
+  def bos_id(self) -> int | None:
+    begin_ids = self.vocabulary.begin_ids
+    return begin_ids[0] if begin_ids else None
+
+  @property
+  def eos_id(self) -> int:
+    return self.vocabulary.eos_id
+
+  @property
+  def pad_id(self) -> int:
+    return self.vocabulary.pad_id
+
+  @property
+  def unk_id(self) -> int | None:
+    return self.vocabulary.unk_id
+
+  @property
+  def _base_vocab_size(self) -> int:
+    return self.vocabulary.num_ids
+
+  def _encode(self, s: str) -> list[int]:
+    return self.vocabulary.encode(s)
+
+  def _decode(self, ids: Sequence[int]) -> str:
+    return self.vocabulary.decode(ids)
+
+  def _encode_tf(self, s: tf.Tensor) -> tf.Tensor:
+    encode = lambda text: np.asarray(self._encode(text.decode()), np.int32)
+    return tf.ensure_shape(tf.numpy_function(encode, [s], tf.int32), [None])
+
+  def _decode_tf(self, ids: tf.Tensor) -> tf.Tensor:
+    def decode(rows: np.ndarray) -> np.ndarray:
+      texts = map(self._decode, rows.reshape(-1, rows.shape[-1]).tolist())
+      return np.asarray([*texts], object).reshape(rows.shape[:-1])
+
+    texts = tf.numpy_function(decode, [ids], tf.string)
+    return tf.ensure_shape(texts, ids.shape[:-1])
+
+  def __eq__(self, other: object) -> bool:
+    if not isinstance(other, TokenizerVocabulary):
+      return False
+    one, two = self.vocabulary, other.vocabulary
+    return vocabularies.fingerprint(one) == vocabularies.fingerprint(two)
+
+
+def of(vocabulary: seqio.Vocabulary) -> vocabularies.Vocabulary:
+  """Return the vocabulary of a seqio task for models to use."""
+  if isinstance(vocabulary, TokenizerVocabulary):
+    return vocabulary.vocabulary
+  return TaskVocabulary(vocabulary)
 
 
 class _ByContent(seqio.SentencePieceVocabulary):

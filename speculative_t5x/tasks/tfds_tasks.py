@@ -82,7 +82,9 @@ class PreparedDataSource(seqio.TfdsDataSource):
   Its name has its config and version. It is looked up when it is first read, in
   `tfds_data_dir`, or else where TensorFlow Datasets looks. seqio's
   `set_tfds_data_dir_override`, which T5X's flag --tfds_data_dir calls, takes
-  precedence. The remedy says what to do where it cannot be prepared.
+  precedence. The remedy says what to do where it cannot be prepared. `parts`
+  has the data set's splits, or slices of them, by the splits of the task; None
+  for those of the same names.
   """
 
   def __init__(
@@ -90,19 +92,22 @@ class PreparedDataSource(seqio.TfdsDataSource):
       tfds_name: str,
       tfds_data_dir: str | os.PathLike[str] | None = None,
       remedy: str = '',
+      parts: Mapping[str, str] | None = None,
   ):
     self._remedy = remedy
+    self._parts = parts and dict(parts)
     folder = tfds_data_dir and user_paths.expand(tfds_data_dir)
     super().__init__(
         tfds_name,
         tfds_data_dir=folder and os.fspath(folder),
+        splits=self._parts,
         read_only=True,
     )
 
   @property
   def splits(self):
     """The splits of a whole data set, without looking for its files."""
-    return _SPLITS
+    return tuple(self._parts or _SPLITS)
 
   @property
   def tfds_dataset(self) -> seqio.utils.LazyTfdsLoader:
@@ -144,6 +149,7 @@ class PreparedDataSource(seqio.TfdsDataSource):
         input_context=shard_info
         and tf.distribute.InputContext(shard_info.num_shards, shard_info.index),
     )
+    split = (self._parts or {}).get(split, split)
     builder = self.tfds_dataset.builder
     dataset = builder.as_dataset(
         split=split, shuffle_files=shuffle, read_config=read_config
@@ -176,7 +182,10 @@ def register(
   source = PreparedDataSource(task.tfds_name, data_dir, task.remedy)
   if files:
     source = seqio_tasks.source_of_columns(
-        lambda split: _read_columns(task, files[split]), tuple(files)
+        lambda split: read_columns(
+            files[split], (task.inputs_key, task.targets_key)
+        ),
+        tuple(files),
     )
   return add(name, source, vocabulary_file)
 
@@ -208,10 +217,10 @@ def add(
   return name
 
 
-def _read_columns(
-    task: _Task, path: str | os.PathLike[str]
+def read_columns(
+    path: str | os.PathLike[str], keys: Sequence[str]
 ) -> dict[str, list[str]]:
-  keys = task.inputs_key, task.targets_key
+  """Read the texts of a file of JSON lines, by their keys."""
 
   def parse(row: Mapping[str, Any]) -> tuple[str, ...]:
     texts = tuple(row[key] for key in keys)
@@ -219,7 +228,7 @@ def _read_columns(
       raise TypeError('another value than a text')
     return texts
 
-  wanted = f'an object with the texts {keys[0]!r} and {keys[1]!r}'
+  wanted = f'an object with the texts {" and ".join(map(repr, keys))}'
   remedy = 'docs/data.md says how to write such a file.'
   rows = text_files.read_rows(path, parse, wanted, remedy)
   if not rows:

@@ -15,7 +15,6 @@ import dataclasses
 
 from flax import struct
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import batching
@@ -24,12 +23,13 @@ from speculative_t5x.speculation import contracts
 
 Tokens = np.ndarray | jax.Array
 
-PADDING = 0  # as in T5X, whose losses give it no weight
-
 
 @struct.dataclass
 class Examples:
-  """Pairs of token sequences, padded at their ends with 0.
+  """Pairs of token sequences, with `contracts.NO_TOKEN` behind their ends.
+
+  Networks read them so, and losses give no weight to what is no token. No id of
+  a vocabulary would do: in some, 0 is a token like others.
 
   Attributes:
     inputs: [num_examples, inputs_length] int32.
@@ -52,23 +52,14 @@ class Examples:
     """Return the first `length` columns of inputs and targets."""
     return Examples(self.inputs[..., :length], self.targets[..., :length])
 
-  def as_read(self) -> tuple[jax.Array, jax.Array]:
-    """Return inputs and targets as networks read them: no id at padding."""
-    read = lambda x: jnp.where(x > PADDING, x, contracts.NO_TOKEN)
-    return read(self.inputs), read(self.targets)
-
   def take(self, indices: Tokens) -> 'Examples':
     """Return the examples at the given indices, int32 of any shape."""
     return Examples(self.inputs[indices], self.targets[indices])
 
 
 def _lengths(tokens: np.ndarray) -> np.ndarray:
-  """Return the place behind the last token of each row, [rows] int32.
-
-  A padding id within a row counts: a network can sample it.
-  """
-  places = np.arange(1, tokens.shape[1] + 1, dtype=np.int32)
-  return np.max(np.where(tokens > 0, places, 0), axis=1, initial=0)
+  """Return the number of tokens of each row, [rows] int32."""
+  return np.sum(tokens != contracts.NO_TOKEN, axis=1, dtype=np.int32)
 
 
 def pad(
@@ -87,10 +78,11 @@ def pad(
   """
   arrays = []
   for name, rows in (('inputs', inputs), ('targets', targets)):
-    length = max(map(len, rows))
+    # Inputs of a language model may be empty.
+    length = max(1, *map(len, rows))
     if lengths is not None:
       length = min(-(-length // 8) * 8, lengths[name])
-    arrays.append(batching.pad(rows, length, PADDING))
+    arrays.append(batching.pad(rows, length))
   largest = max(tokens.max() for tokens in arrays)
   if largest >= network.vocab_size:
     raise ValueError(
@@ -109,8 +101,7 @@ def join(parts: Sequence[Examples]) -> Examples:
 
   def joined(*arrays):
     width = max(array.shape[1] for array in arrays)
-    padded = (np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in arrays)
-    return np.concatenate(list(padded))
+    return np.concatenate([_pad(x, 0, width - x.shape[1]) for x in arrays])
 
   return jax.tree.map(joined, *parts)
 
@@ -164,15 +155,21 @@ class Shuffle:
 def in_order(examples: Examples, batch_size: int) -> Examples:
   """Split all examples into batches, in their order, for evaluation.
 
-  The last batch is filled up with examples that consist of padding, which have
-  weight 0. The examples are in numpy arrays, and what is returned has arrays
-  [num_batches, batch_size, length].
+  The last batch is filled up with examples without a token, of weight 0. The
+  examples are in numpy arrays, and what is returned has arrays [num_batches,
+  batch_size, length].
   """
   num_batches = -(-examples.num_examples // batch_size)
   missing = num_batches * batch_size - examples.num_examples
   return jax.tree.map(
-      lambda tokens: np.pad(tokens, ((0, missing), (0, 0))).reshape(
+      lambda tokens: _pad(tokens, missing, 0).reshape(
           num_batches, batch_size, -1
       ),
       examples,
   )
+
+
+def _pad(tokens: np.ndarray, rows: int, columns: int) -> np.ndarray:
+  """Return tokens with more rows and columns, of no token, at their ends."""
+  width = ((0, rows), (0, columns))
+  return np.pad(tokens, width, constant_values=contracts.NO_TOKEN)

@@ -31,7 +31,9 @@ class CrossEntropy:
   def loss(
       self, params: Any, batch: batches.Examples, dropout_key: jax.Array
   ) -> tuple[jax.Array, losses.Metrics]:
-    logits = self.network.score(params, *batch.as_read(), dropout_key)
+    logits = self.network.score(
+        params, batch.inputs, batch.targets, dropout_key
+    )
     metrics = losses.batch_metrics(logits, batch.targets, self.loss_config)
     return metrics.loss, metrics
 
@@ -57,7 +59,7 @@ def _measure(
 
   The loss is then the cross entropy in nats, whatever the training loss.
   """
-  logits = objective.network.score(params, *batch.as_read())
+  logits = objective.network.score(params, batch.inputs, batch.targets)
   plain = losses.LossConfig(z_loss=0.0)
   metrics = losses.batch_metrics(logits, batch.targets, plain)
   return {

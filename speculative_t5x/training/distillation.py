@@ -64,7 +64,7 @@ class Distillation:
 
     Both are [batch, length of the targets, vocab] float32.
     """
-    inputs, outputs = batch.as_read()
+    inputs, outputs = batch.inputs, batch.targets
     features = None
     if self.draft.network.reads_features:
       features = self.target.features(self.target_params, inputs)

@@ -108,7 +108,7 @@ def cross_entropy(
   Args:
     target_logits: Not used.
     draft_logits: [..., vocab]. -inf for a token that cannot occur.
-    tokens: [...] int32 in [0, vocab).
+    tokens: [...] int32 in [0, vocab), or NO_TOKEN, whose loss means nothing.
   Reference: Kim and Rush (2016), arXiv:1606.07947.
   """
   _, log_q = _log_probs(target_logits, draft_logits)

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from speculative_t5x.speculation import contracts
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
@@ -41,7 +42,7 @@ def expected_tokens(
       temperature 1, min(1, q / p) of the token. Over samples of the target, the
       mean of the product of successive values is the probability that all of
       these are accepted.
-    is_token: [examples, length]. False for padding.
+    is_token: [examples, length]. False past the end of a decode.
   """
   is_token = is_token.astype(reached.dtype)
   accepted, total, totals = is_token, is_token, []
@@ -84,7 +85,7 @@ def _measure(
 ) -> dict[str, jax.Array]:
   """Sum up a batch of decodes of a temperature, 0 or 1; see `steps.Measure`."""
   target_logits, draft_logits = objective.logits(params, batch)
-  is_token = batch.targets > 0
+  is_token = batch.targets != contracts.NO_TOKEN
   accepted = per_token(target_logits, draft_logits)[temperature]
   reached = accepted  # the tokens are the target's argmax, up to near ties
   if temperature == 1:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cross entropy with z-loss, as T5X computes it.
 
-The loss is summed over the batch unless a normalizer is set. Padding has
-weight 0.
+The loss is summed over the batch unless a normalizer is set. What is no token
+(`contracts.NO_TOKEN`) has weight 0.
 
 Legend: batch, length (of the targets), vocab, num_steps.
 """
@@ -17,6 +17,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 import numpy as np
 
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
 _NORMALIZERS = ('NUM_REAL_TARGET_TOKENS', 'NUM_TOTAL_TARGET_TOKENS')
@@ -74,7 +75,7 @@ class Metrics:
 
   loss: ArrayLike  # cross entropy and z-loss, before normalization
   num_correct: ArrayLike  # target tokens with the largest logit
-  num_tokens: ArrayLike  # target tokens that are not padding
+  num_tokens: ArrayLike  # target tokens
 
 
 def sums(
@@ -84,9 +85,9 @@ def sums(
 ) -> Metrics:
   """Sum the losses of tokens over a batch, and count its tokens.
 
-  Logits and losses are float32, targets int32. Padding (0) has weight 0.
+  Logits and losses are float32, targets int32.
   """
-  is_token = targets > 0
+  is_token = targets != contracts.NO_TOKEN
   # Selected, because a loss may be inf where nothing is to be learnt.
   over_tokens = lambda x: jnp.sum(jnp.where(is_token, x, 0.0))
   is_correct = jnp.argmax(logits, axis=-1) == targets
@@ -110,7 +111,8 @@ def cross_entropy(
   the other tokens share the rest equally. As in T5X, the entropy of that
   distribution is subtracted, so that the minimum of the loss is 0.
 
-  Logits are float32, targets int32 in [0, vocab); label_smoothing is static.
+  Logits are float32, targets int32 in [0, vocab), or NO_TOKEN, whose loss means
+  nothing; label_smoothing is static.
   """
   log_z = jax.nn.logsumexp(logits, axis=-1)
   target_logits = jnp.take_along_axis(logits, targets[..., None], axis=-1)

@@ -10,6 +10,7 @@ Reference: Agarwal et al. (2024), "On-policy distillation", arXiv:2306.13649.
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.drafters import nothing
@@ -19,7 +20,6 @@ from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import steps
 
@@ -61,9 +61,8 @@ class Samples:
   ):
     """Compile nothing yet.
 
-    Batches are padded with 0, as drafts are trained. As many examples as a step
-    of the training has are decoded at once. The share of the settings is above
-    0.
+    As many examples as a step of the training has are decoded at once. The
+    share of the settings is above 0.
     """
     self.period = settings.period
     self.num_per_batch = settings.num_per_batch(batch_size)
@@ -81,7 +80,7 @@ class Samples:
       sample_ids: np.ndarray,
       length: int,
   ) -> np.ndarray:
-    """Draw a sample for each input, [num_samples, length] int32.
+    """Draw a sample for each input, as targets [num_samples, length] int32.
 
     Inputs are [num_samples, inputs_length] int32, and ids [num_samples] int32.
     A sample depends on its id, its input and the parameters alone.
@@ -106,14 +105,13 @@ class Samples:
   ) -> jax.Array:
     """Decode a batch, one token per step."""
     network = objective.draft.network
-    inputs, _ = batches.Examples(inputs, inputs).as_read()
     features = None
     if network.reads_features:
       features = objective.target.features(objective.target_params, inputs)
     model = network_lib.NetworkModel(
         network,
         self._special_ids,
-        # In a text to train on, padding would not be read.
+        # T5 would not read it in a text to train on.
         forbidden=(self._special_ids.padding,),
     )
     setup = state_lib.Setup(
@@ -133,4 +131,5 @@ class Samples:
         features=features,
     )
     state, _, _ = loop.decode(setup, begun)
-    return state.sequences
+    is_token = jnp.arange(length) < state.num_tokens[:, None]
+    return jnp.where(is_token, state.sequences, contracts.NO_TOKEN)

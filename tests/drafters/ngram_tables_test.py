@@ -3,6 +3,7 @@
 """Tests of tables as draft models: distribution, smoothing, bad input."""
 
 import collections
+import copy
 import dataclasses
 import fractions
 
@@ -149,6 +150,18 @@ def test_description_of_a_file(german, vocabulary, tmp_path, order, kind):
   description = loaded.description
   assert (description.kind, description.name) == (kind, kind)
   assert description.table == str(tmp_path)
+
+
+def test_text_after_what_begins_a_prompt(german, vocabulary, tmp_path):
+  """A decoder alone has no start; prompts without a text end with theirs."""
+  folder = save(german, tmp_path)
+  expected = find(folder, vocabulary, start=0).load().params
+  begun = copy.copy(vocabulary)
+  begun.begin_ids = (5, 0)
+  found = find(folder, begun, start=None).load().params
+  jax.tree.map(np.testing.assert_array_equal, found, expected)
+  other = find(folder, vocabulary, start=None).load().params
+  assert np.any(other.next_probs != expected.next_probs)
 
 
 def test_short_vocabulary_of_a_table(german, vocabulary, tmp_path, monkeypatch):

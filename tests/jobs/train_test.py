@@ -19,6 +19,7 @@ import tensorflow as tf
 from speculative_t5x.jobs import train
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
+from speculative_t5x.speculation import contracts
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import feed
@@ -294,7 +295,8 @@ class TestFeed:
   LENGTHS = np.arange(1, 41)  # each example differs
 
   def _feed(self, seed=0):
-    tokens = (np.arange(48) < self.LENGTHS[:, None]).astype(np.int32)
+    is_token = np.arange(48) < self.LENGTHS[:, None]
+    tokens = np.where(is_token, 1, contracts.NO_TOKEN).astype(np.int32)
     return feed.Feed(
         batches.Examples(tokens, tokens),
         train_steps=9,

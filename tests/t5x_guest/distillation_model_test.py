@@ -49,8 +49,9 @@ def objective(divergence=divergences.forward_kl, draft=CONFIGS[1]):
 
 
 def examples(batch):
+  read = lambda name: jnp.where(batch[name] > 0, batch[name], -1)
   return batches.Examples(
-      batch['encoder_input_tokens'], batch['decoder_target_tokens']
+      read('encoder_input_tokens'), read('decoder_target_tokens')
   )
 
 

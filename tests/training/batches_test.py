@@ -18,7 +18,7 @@ def test_padded_lengths_are_round_or_the_limit(longest, limit, width):
       rows, rows, tiny.config(), 'it', {'inputs': limit, 'targets': limit}
   )
   assert padded.inputs.shape == padded.targets.shape == (2, width)
-  assert padded.inputs.sum() == 7 * (longest + 1)
+  assert np.sum(padded.inputs == 7) == longest + 1
   unlimited = batches.pad(rows, [[1], [1]], tiny.config(), 'it')
   assert unlimited.inputs.shape == (2, longest)
   assert unlimited.targets.shape == (2, 1)
@@ -68,27 +68,22 @@ class TestShuffle:
     assert 0 < sum(starts_short) < 12
 
 
-def test_networks_read_no_token_at_padding():
-  examples = batches.Examples(np.array([[5, 1, 0]]), np.array([[7, 0, 0]]))
-  inputs, targets = examples.as_read()
-  assert inputs.tolist() == [[5, 1, -1]]
-  assert targets.tolist() == [[7, -1, -1]]
+def test_padding_is_no_token_and_id_0_is_one():
+  """In GPT-2 it is a word; inputs of a language model may be empty."""
+  examples = batches.pad([[], []], [[0, 0, 5], [0]], tiny.config(), 'it')
+  assert examples.inputs.tolist() == [[-1], [-1]]
+  assert examples.targets.tolist() == [[0, 0, 5], [0, -1, -1]]
+  np.testing.assert_array_equal(examples.lengths, [3, 1])
 
 
 class TestLengths:
 
   def test_length_is_that_of_the_longer_side(self):
     examples = batches.Examples(
-        np.array([[5, 1, 0], [5, 6, 1]]), np.array([[7, 7, 1], [1, 0, 0]])
+        np.array([[5, 1, -1], [5, 6, 1]]), np.array([[7, 7, 1], [1, -1, -1]])
     )
     np.testing.assert_array_equal(examples.lengths, [3, 3])
     np.testing.assert_array_equal(examples.cut(2).inputs, [[5, 1], [5, 6]])
-
-  def test_a_padding_id_within_a_text_counts(self):
-    """A network can sample it, and what follows must not be cut off."""
-    rows = np.array([[5, 0, 6, 1], [5, 0, 0, 0], [0, 0, 0, 0]])
-    examples = batches.Examples(rows, np.zeros((3, 2), int))
-    np.testing.assert_array_equal(examples.lengths, [4, 1, 0])
 
 
 @pytest.mark.parametrize('num_examples', [6, 7, 8])
@@ -101,4 +96,4 @@ def test_fills_the_last_batch_with_padding(num_examples):
   assert batched.targets.shape == (num_batches, 3, 4)
   flat = batched.targets.reshape(-1, 4)
   np.testing.assert_array_equal(flat[:num_examples], examples.targets)
-  assert not flat[num_examples:].any()
+  assert (flat[num_examples:] == -1).all()

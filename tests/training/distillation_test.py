@@ -30,7 +30,7 @@ _TARGET = tiny.config(
 def _examples(num_examples=256):
   rng = np.random.default_rng(0)
   inputs, targets = rng.integers(2, 8, (2, num_examples, 5)).astype(np.int32)
-  targets[::2, 4] = 0
+  targets[::2, 4] = -1
   return batches.Examples(inputs, targets)
 
 
@@ -87,7 +87,7 @@ def test_loss_is_a_sum_over_tokens(target_params):
   examples = _examples(4)
   loss, metrics = objective.loss(params, examples, jax.random.key(0))
   p, q = map(jax.nn.softmax, objective.logits(params, examples))
-  is_token = examples.targets > 0
+  is_token = examples.targets >= 0
   expected = (np.abs(p - q).sum(-1) / 2)[is_token].sum()
   np.testing.assert_allclose(loss, expected, rtol=1e-5)
   assert metrics.num_tokens == is_token.sum()
@@ -232,7 +232,7 @@ _CONFIG = tiny.config(
 def _decodes():
   rng = np.random.default_rng(3)
   inputs, targets = rng.integers(2, 5, (2, 6, 6)).astype(np.int32)
-  targets[:, 5] = [1, 1, 0, 1, 0, 1]
+  targets[:, 5] = [1, 1, -1, 1, -1, 1]
   targets[2, 4] = targets[4, 4] = 1
   return batches.Examples(inputs, targets)
 
@@ -260,7 +260,7 @@ class TestValidation:
   def test_another_draft_model(self, measured):
     """Acceptance by distributions that are computed one by one."""
     validation, found, examples, p, q = measured
-    is_token = examples.targets > 0
+    is_token = examples.targets >= 0
     agrees = p.argmax(-1) == q.argmax(-1)
     assert 0.1 < agrees[is_token].mean() < 0.9
     assert found['acceptance_t0'] == pytest.approx(agrees[is_token].mean())
@@ -279,11 +279,11 @@ class TestValidation:
     for gamma in draft_acceptance.GAMMAS:
       made = []
       for row, targets in enumerate(examples.targets):
-        for start in np.flatnonzero(targets > 0):
+        for start in np.flatnonzero(targets >= 0):
           made.append(1.0)
           reached = 1.0
           for i in range(start, min(start + gamma, len(targets) - 1)):
-            if not targets[i + 1]:
+            if targets[i + 1] < 0:
               break
             if temperature:
               token = targets[i]

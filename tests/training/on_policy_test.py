@@ -14,6 +14,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
@@ -75,7 +76,7 @@ def _samples(draft, temperature=1.0):
 
 
 def _plain(params, inputs, ids, temperature):
-  """Return the decoder's outputs for a whole network, without padding."""
+  """Return the decoder's outputs for a whole network, as targets."""
   make = network_lib.NetworkModel
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(
@@ -91,7 +92,9 @@ def _plain(params, inputs, ids, temperature):
       inputs, length=_LENGTH, example_ids=ids, seed=3,
       sampling=sampling_lib.Sampling(temperature),
   )  # fmt: skip
-  return np.asarray(decoder.plain(request).sequences)
+  decoded = decoder.plain(request)
+  is_token = np.arange(_LENGTH) < decoded.num_tokens[:, None]
+  return np.where(is_token, decoded.sequences, contracts.NO_TOKEN)
 
 
 class TestSamples:
@@ -120,7 +123,7 @@ class TestSamples:
     _, logits = _objective(draft).logits(
         params, batches.Examples(inputs, found)
     )
-    is_token = found > 0
+    is_token = found >= 0
     np.testing.assert_array_equal(
         found[is_token], 1 + np.asarray(logits[..., 1:].argmax(-1))[is_token]
     )

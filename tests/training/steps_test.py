@@ -41,7 +41,7 @@ def _log_probs(logits):
 def _copies(num_examples, length=6, seed=7):
   """Return sequences of tokens 2 to 11 ended by 1, to be copied."""
   rng = np.random.default_rng(seed)
-  tokens = np.zeros((num_examples, length + 1), np.int32)
+  tokens = np.full((num_examples, length + 1), -1, np.int32)
   for row in tokens:
     used = rng.integers(2, length + 1)
     row[:used] = rng.integers(2, 12, used)
@@ -87,11 +87,11 @@ class TestBatchMetrics:
 
   def test_sums_losses_of_tokens(self):
     """All settings of the loss are used."""
-    logits, targets = _logits(), jnp.array([[1, 2, 0], [4, 0, 0]])
+    logits, targets = _logits(), jnp.array([[0, 2, -1], [4, -1, -1]])
     weights = {'z_loss': 0.3, 'label_smoothing': 0.2}
     each = losses.cross_entropy(logits, targets, **weights)
     found = losses.batch_metrics(logits, targets, losses.LossConfig(**weights))
-    is_real = np.asarray(targets) > 0
+    is_real = np.asarray(targets) >= 0
     np.testing.assert_allclose(found.loss, each[is_real].sum(), rtol=1e-6)
     assert found.num_tokens == 3
 
@@ -105,7 +105,7 @@ class TestBatchMetrics:
       ],
   )
   def test_normalizing_factor(self, factor, divisor):
-    logits, targets = _logits(), jnp.array([[1, 2, 0], [4, 0, 0]])
+    logits, targets = _logits(), jnp.array([[0, 2, -1], [4, -1, -1]])
     config = losses.LossConfig(loss_normalizing_factor=factor)
     metrics = losses.batch_metrics(logits, targets, config)
     assert config.divisor(metrics, targets.size) == divisor
@@ -270,11 +270,11 @@ class TestTrainSteps:
     found = cross_entropy.validation(
         _OBJECTIVE, batches.in_order(examples, batch_size=40)
     )(params)
-    logits = jax.jit(_CONFIG.score)(params, *examples.as_read())
+    logits = jax.jit(_CONFIG.score)(params, examples.inputs, examples.targets)
     of_targets = np.take_along_axis(
         _log_probs(logits), examples.targets[..., None], -1
     )[..., 0]
-    is_real = examples.targets > 0
+    is_real = examples.targets >= 0
     assert found['loss'] == pytest.approx(-of_targets[is_real].mean(), rel=1e-5)
 
   def test_dropout_depends_on_seed_and_step(self):

@@ -67,8 +67,13 @@ class NGrams:
         target.max_padded_ids,
     )
 
+    start = special_ids.start
+    if start is None and vocabulary is not None:
+      # A prompt of nothing else ends with what stands before a text.
+      start = next(reversed(vocabulary.begin_ids), None)
+
     def read() -> drafting.Drafting:
-      table = smooth(counts, self.order, vocab_size, special_ids.start)
+      table = smooth(counts, self.order, vocab_size, start)
       return of_table(table, self.order, path, target.mesh)
 
     # Two numbers of 4 bytes per token, and two per continuation.
@@ -128,8 +133,8 @@ def smooth(
 ) -> tables.Table:
   """Return the smoothed table of counts, in numpy arrays.
 
-  It has the width of the target's logits. `start` is the decoder's first input,
-  after which a text begins; None where a text goes on from its input.
+  It has the width of the target's logits. `start` is the token after which a
+  text begins; None where it goes on from its input.
 
   Reference: Witten and Bell (1991), method C; interpolated as in Chen and
     Goodman (1999), Section 2.5.

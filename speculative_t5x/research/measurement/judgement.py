@@ -22,11 +22,11 @@ _PARTS_ERROR = 0.02
 _LEAST_VERIFY_COST = 0.9
 # Keys of what is measured in seconds, or follows from it.
 _TIMES = dict.fromkeys((
-    'encoder_s', 't1_ms', 't_verify_ms', 't_draft_ms', 't_draft2_ms',
-    't_call_ms', 't_width_ms', 'c', 'verify_cost_ratio', 'floor_ms',
-    'floor_ratio', 'predicted_speedup', 'bound_speedup', 'oracle_speedup',
-    'speedup', 'speedup_ci95', 'decode_speedup', 'loop_efficiency',
-    'loop_efficiency_ci95',
+    'encoder_s', 'prompt_s', 't1_ms', 't_verify_ms', 't_draft_ms',
+    't_draft2_ms', 't_call_ms', 't_width_ms', 'c', 'verify_cost_ratio',
+    'floor_ms', 'floor_ratio', 'predicted_speedup', 'bound_speedup',
+    'oracle_speedup', 'speedup', 'speedup_ci95', 'decode_speedup',
+    'loop_efficiency', 'loop_efficiency_ci95',
 ))  # fmt: skip
 _RUN_TIMES = dict.fromkeys(('walltime_s', 'tokens_per_s'))
 _REFERENCE_TIMES = dict.fromkeys(('run', 'speedup', 'speedup_ci95'))

@@ -16,6 +16,7 @@ import numpy as np
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
@@ -104,6 +105,7 @@ def measure(
   # Then the counts tell how many draft tokens each block could have.
   is_single = decoder.options.policy.is_constant and rows == 1
   record = _add_bound(record, plain, speculative, windows, is_single)
+  record = _name_reading(record, decoder.target.config)
   record = _add_programs(record, decoder, examples, speculative)
   for other in others:
     record = _add_reference(record, other, plain, speculative)
@@ -268,7 +270,7 @@ def _add_bound(
   has_rest = min(decode_s, rest_s) > 0
   return dataclasses.replace(
       record,
-      encoder_s=run_record.EncoderSeconds(encoder_s, draft_encoder_s),
+      encoder_s=run_record.ReadingSeconds(encoder_s, draft_encoder_s),
       bound_speedup=bound,
       oracle_speedup=plain_s / oracle_s if has_oracle else None,
       decode_speedup=decode_s / rest_s if has_rest else None,
@@ -278,6 +280,18 @@ def _add_bound(
           [plain.seconds, parts_s], [speculative.seconds, plain_parts_s]
       ),
       warnings=_warnings(decode_s / (plain_s - encoder_s)),
+  )
+
+
+def _name_reading(
+    record: run_record.RunRecord, target: network_lib.Network
+) -> run_record.RunRecord:
+  """Return a record whose time of reading inputs has the name of what reads.
+  """
+  if network_lib.offers(target, network_lib.Encodes):
+    return record
+  return dataclasses.replace(
+      record, encoder_s=None, prompt_s=record.encoder_s
   )
 
 

@@ -17,6 +17,7 @@ from speculative_t5x.research.measurement import step_times
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.speculation import sampling
 from tests import tiny
+from tests import tiny_decoders
 
 EXAMPLES, BATCH_SIZE, LENGTH, GAMMA = 70, 32, 12, 1
 REPEATS, ROUNDS = 2, 7
@@ -203,6 +204,15 @@ class TestAddBound:
   def test_warnings(self, plain_s, speculative_s, warning):
     (found,) = _compared(plain_s, speculative_s).warnings
     assert found.startswith(warning)
+
+  def test_a_decoder_alone_reads_a_prompt(self):
+    record = _compared(1.1, 0.95)
+    name = walltimes._name_reading
+    assert name(record, CONFIG) == record
+    found = name(record, tiny_decoders.CONFIGS['gpt2'])
+    assert found.encoder_s is None
+    assert found.prompt_s == record.encoder_s
+    assert found.prompt_s.target > 0
 
   @pytest.mark.parametrize('seconds', [(1.1, 0.14), (0.09, 1.0)])
   def test_run_shorter_than_its_encoders_has_no_decode_speedup(self, seconds):
