@@ -19,6 +19,7 @@ from matplotlib import patches
 import numpy as np
 
 from speculative_t5x.decoder import text_decoder
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.research import arguments
 from speculative_t5x.research import figure_style
 from speculative_t5x.research.measurement import part_programs
@@ -31,7 +32,8 @@ ROUNDS = 15
 class Kind(enum.StrEnum):
   """A part of the work on one example.
 
-  The encoders run once, before decoding. A draft step makes one draft token. A
+  Inputs are read once, before decoding: by encoders, or prompts by models that
+  have none. A draft step makes one draft token. A
   target step is one target call, on one position in plain decoding and on gamma
   + 1 positions in verification; sampling and the acceptance test are part of
   the steps. The commit is the time of a step beyond its parts: committing
@@ -41,9 +43,16 @@ class Kind(enum.StrEnum):
 
   TARGET_ENCODER = 'target_encoder'
   DRAFT_ENCODER = 'draft_encoder'
+  TARGET_PROMPT = 'target_prompt'
+  DRAFT_PROMPT = 'draft_prompt'
   DRAFT = 'draft'
   TARGET_STEP = 'target_step'
   COMMIT = 'commit'
+
+
+# How target and draft read the inputs.
+ENCODERS = Kind.TARGET_ENCODER, Kind.DRAFT_ENCODER
+PROMPTS = Kind.TARGET_PROMPT, Kind.DRAFT_PROMPT
 
 
 class Span(NamedTuple):
@@ -74,44 +83,49 @@ class Row(NamedTuple):
 
 
 def plain_row(
-    times: part_sums.StepTimes, num_tokens: int, walltime_ms: float
+    times: part_sums.StepTimes,
+    num_tokens: int,
+    walltime_ms: float,
+    reading: tuple[Kind, Kind] = ENCODERS,
 ) -> Row:
   """Return the row of decoding by the target alone, one target call per token.
 
-  If the times of the parts add up to more than the measured time of the whole
-  example, the row has no commits.
+  Inputs are read by ENCODERS or as PROMPTS. If the times of the parts add up to
+  more than the measured time of the whole example, the row has no commits.
   """
-  encoders = [(Kind.TARGET_ENCODER, times.target_encoder_s * 1e3)]
+  read = [(reading[0], times.target_encoder_s * 1e3)]
   step = [(Kind.TARGET_STEP, times.t1_ms)]
-  return _row('plain', encoders, step, num_tokens, walltime_ms)
+  return _row('plain', read, step, num_tokens, walltime_ms)
 
 
 def speculative_row(
-    times: part_sums.StepTimes, gamma: int, num_calls: int, walltime_ms: float
+    times: part_sums.StepTimes,
+    gamma: int,
+    num_calls: int,
+    walltime_ms: float,
+    reading: tuple[Kind, Kind] = ENCODERS,
 ) -> Row:
   """Return the row of speculative decoding; see `plain_row`."""
-  encoders = [
-      (Kind.TARGET_ENCODER, times.target_encoder_s * 1e3),
-      (Kind.DRAFT_ENCODER, times.draft_encoder_s * 1e3),
-  ]
+  seconds = times.target_encoder_s, times.draft_encoder_s
+  read = [(kind, s * 1e3) for kind, s in zip(reading, seconds, strict=True)]
   drafts = [times.t_draft2_ms] + [times.t_draft_ms] * (gamma - 1)
   step = [(Kind.DRAFT, draft_ms) for draft_ms in drafts]
   step.append((Kind.TARGET_STEP, times.t_verify_ms))
-  return _row(f'γ = {gamma}', encoders, step, num_calls, walltime_ms)
+  return _row(f'γ = {gamma}', read, step, num_calls, walltime_ms)
 
 
 def _row(
     label: str,
-    encoders: list[tuple[Kind, float]],
+    read: list[tuple[Kind, float]],
     step: list[tuple[Kind, float]],
     num_steps: int,
     walltime_ms: float,
 ) -> Row:
-  parts_ms = sum(ms for _, ms in encoders + step * num_steps)
+  parts_ms = sum(ms for _, ms in read + step * num_steps)
   if walltime_ms >= parts_ms:
     step = [*step, (Kind.COMMIT, (walltime_ms - parts_ms) / num_steps)]
   spans, now_ms = [], 0.0
-  for kind, duration_ms in encoders + step * num_steps:
+  for kind, duration_ms in read + step * num_steps:
     spans.append(Span(kind, now_ms, duration_ms))
     now_ms = spans[-1].end_ms
   return Row(label, tuple(spans))
@@ -149,9 +163,13 @@ def measure(
     seconds.append([step_times.seconds(lambda w=w: w(batch)) for w in ways])
   walltimes_ms = (np.median(seconds, axis=0) * 1e3).tolist()
   times = [parts.times() for parts in all_parts]
-  rows = [plain_row(times[0], num_steps[0], walltimes_ms[0])]
+  has_encoder = network_lib.offers(
+      decoder.tokens.target.config, network_lib.Encodes
+  )
+  reading = ENCODERS if has_encoder else PROMPTS
+  rows = [plain_row(times[0], num_steps[0], walltimes_ms[0], reading)]
   rows += [
-      speculative_row(*each)
+      speculative_row(*each, reading)
       for each in zip(times, gammas, num_steps[1:], walltimes_ms[1:])
   ]
   if any(row.spans[-1].kind != Kind.COMMIT for row in rows):
@@ -164,11 +182,13 @@ def measure(
 
 
 # The name, the colour and the hatch of each kind. The colour stands for the
-# model, and a hatch for its encoder. In grey the target is dark, the draft is
-# light, and the commit is nearly white.
+# model, and a hatch for reading the inputs. In grey the target is dark, the
+# draft is light, and the commit is nearly white.
 _LOOKS = {
     Kind.TARGET_ENCODER: ('target encoder', '#0b4f8a', '////'),
     Kind.DRAFT_ENCODER: ('draft encoder', '#e8911c', '\\\\\\\\'),
+    Kind.TARGET_PROMPT: ("target's prompt", '#0b4f8a', '////'),
+    Kind.DRAFT_PROMPT: ("draft's prompt", '#e8911c', '\\\\'),
     Kind.DRAFT: ('draft step', '#e8911c', ''),
     Kind.TARGET_STEP: ('target step', '#0b4f8a', ''),
     Kind.COMMIT: ('commit and rest of a step', '#d0d0d0', ''),
@@ -191,7 +211,7 @@ def draw(rows: Sequence[Row]) -> figure_lib.Figure:
     )
     axes = figure.add_subplot()
     axes.set_xlim(0, _ROOM * max(row.walltime_ms for row in rows))
-    axes.set_xlabel('time from the start of encoding (ms)')
+    axes.set_xlabel('time from the start of reading the input (ms)')
     axes.set_ylim(len(rows) - 0.5, -0.5)  # the first row on top
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
     axes.tick_params('y', length=0)

@@ -13,6 +13,7 @@ from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.research.paper import loop_trace
+from tests import tiny
 
 TIMES = part_sums.StepTimes(0.012, 0.003, 20.0, 23.0, 2.1, 2.7)
 Kind = loop_trace.Kind
@@ -38,6 +39,13 @@ def test_spans_of_a_row(walltime_ms, commit):
   assert [span.duration_ms for span in row.spans] == pytest.approx(
       [duration for _, duration in expected]
   )
+  prompts = loop_trace.speculative_row(
+      TIMES, 3, 2, walltime_ms, loop_trace.PROMPTS
+  )
+  assert [x.kind for x in prompts.spans[:3]] == [
+      Kind.TARGET_PROMPT, Kind.DRAFT_PROMPT, Kind.DRAFT
+  ]  # fmt: skip
+  assert prompts.walltime_ms == row.walltime_ms
   assert row.label == 'γ = 3'
   assert row.spans[0].start_ms == 0
   for span, following in itertools.pairwise(row.spans):
@@ -70,6 +78,7 @@ def test_walltimes_are_medians(monkeypatch, capsys):
       speculative=way(8),
       gamma=3,
       loaded_drafter=None,
+      target=types.SimpleNamespace(config=tiny.config()),
       with_drafter=lambda *_: tokens,
   )
   decoder = types.SimpleNamespace(
