@@ -188,7 +188,7 @@ _LOOKS = {
     Kind.TARGET_ENCODER: ('target encoder', '#0b4f8a', '////'),
     Kind.DRAFT_ENCODER: ('draft encoder', '#e8911c', '\\\\\\\\'),
     Kind.TARGET_PROMPT: ("target's prompt", '#0b4f8a', '////'),
-    Kind.DRAFT_PROMPT: ("draft's prompt", '#e8911c', '\\\\'),
+    Kind.DRAFT_PROMPT: ("draft's prompt", '#e8911c', '\\\\\\\\'),
     Kind.DRAFT: ('draft step', '#e8911c', ''),
     Kind.TARGET_STEP: ('target step', '#0b4f8a', ''),
     Kind.COMMIT: ('commit and rest of a step', '#d0d0d0', ''),
