@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks of translation and summarization: corpora, seqio tasks and metrics.
+"""Tasks of translation, summarization and texts: corpora, seqio tasks, metrics.
 
 `bulletins`, `metrics` and `example_ids` need neither seqio nor TensorFlow, and
 `multi30k` and `spec_bench` only to register a task.

@@ -79,7 +79,7 @@ def pad(
   arrays = []
   for name, rows in (('inputs', inputs), ('targets', targets)):
     # Inputs of a language model may be empty.
-    length = max(1, *map(len, rows))
+    length = max(1, max(map(len, rows)))
     if lengths is not None:
       length = min(-(-length // 8) * 8, lengths[name])
     arrays.append(batching.pad(rows, length))
