@@ -111,8 +111,9 @@ class Samples:
     model = network_lib.NetworkModel(
         network,
         self._special_ids,
-        # T5 would not read it in a text to train on.
-        forbidden=(self._special_ids.padding,),
+        # What T5 does not read in a text to train on. Padding of a checkpoint
+        # may be its end of sequence.
+        forbidden=(network.special_ids.padding,),
     )
     setup = state_lib.Setup(
         model,

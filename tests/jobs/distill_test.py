@@ -21,6 +21,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.speculation import contracts
 from speculative_t5x.tasks import ende
 from speculative_t5x.training import divergences
 from speculative_t5x.training import on_policy
@@ -30,6 +31,7 @@ from speculative_t5x.training import task_examples
 from speculative_t5x.training import trainer
 from tests import checkpoints_by_hand
 from tests import tiny
+from tests import tiny_decoders
 from tests import vocabulary_files
 
 pytestmark = pytest.mark.long
@@ -268,6 +270,12 @@ class TestBadInput:
     with pytest.raises(ValueError, match='width 16, and .* has width 32'):
       _distill(target, tmp_path, infer, draft=origins.FromCheckpoint(path))
     assert not infer.runs  # decoding would take long
+
+  def test_a_decoder_alone_may_pad_with_any_id(self):
+    ids = contracts.SpecialIds(end=5, padding=5, start=None, other_ends=(7,))
+    target = types.SimpleNamespace(special_ids=ids, folder='a folder')
+    network = tiny_decoders.CONFIGS['gpt2']
+    assert distill._special_ids(target, network, None) == ids
 
   def test_target_with_other_padding(self, tmp_path):
     by_hand = checkpoints_by_hand

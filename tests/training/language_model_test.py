@@ -68,7 +68,8 @@ def test_writes_the_texts_that_it_was_trained_on():
   samples = on_policy.Samples(
       _distillation(),
       on_policy.Settings(share=1.0, temperature=0.0),
-      dataclasses.replace(_CONFIG.special_ids, end=1),
+      # As in checkpoints that pad with the end of sequence.
+      dataclasses.replace(_CONFIG.special_ids, end=1, padding=1),
       batch_size=2,  # so that the last batch is filled up
       seed=0,
   )
