@@ -121,7 +121,10 @@ def test_exit_head_costs_no_second_pass_of_the_target(target_params):
   objective, _ = _objective(target_params, True, divergences.forward_kl)
   head = _TARGET.take_head(target_params)
   found = _operations(objective.replace(draft=draft), head)
-  alone = jax.jit(_TARGET.score).lower(target_params, *_examples(4).as_read())
+  given = _examples(4)
+  alone = jax.jit(_TARGET.score).lower(
+      target_params, given.inputs, given.targets
+  )
   target = alone.compile().cost_analysis()['flops']
   assert found < 1.5 * target
 
