@@ -29,7 +29,8 @@ _MISSING = object()
 TASKS = frozenset(
     [
         'multi30k_ende', 'wmt_ende', 'cnn_dailymail', 'xsum', 'decodes',
-        'spec_bench_translation', 'spec_bench_summarization',
+        'spec_bench_translation', 'spec_bench_summarization', 'lm1b',
+        'multi30k_captions',
     ]
 )  # fmt: skip
 _READERS = list(gin.config._FILE_READERS)

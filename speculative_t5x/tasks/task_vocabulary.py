@@ -98,7 +98,10 @@ class TokenizerVocabulary(seqio.Vocabulary):
     return self.vocabulary.decode(ids)
 
   def _encode_tf(self, s: tf.Tensor) -> tf.Tensor:
-    encode = lambda text: np.asarray(self._encode(text.decode()), np.int32)
+    def encode(text: np.ndarray | bytes) -> np.ndarray:
+      ids = self._encode(np.asarray(text).item().decode())
+      return np.asarray(ids, np.int32)
+
     return tf.ensure_shape(tf.numpy_function(encode, [s], tf.int32), [None])
 
   def _decode_tf(self, ids: tf.Tensor) -> tf.Tensor:
