@@ -150,6 +150,8 @@ class DecoderOnly(modules.Sizes):
     """See `network.Scores`; it has no dropout."""
     del dropout_key, features
     tokens, lengths = _prompts(inputs)
+    # A row without any token begins with id 0, as in `start`.
+    lengths = jnp.maximum(lengths, 1)
     width, length = tokens.shape[1], outputs.shape[1]
     # Each output lies behind its prompt, as in decoding.
     index = jnp.arange(width + length - 1) - lengths[:, None]
@@ -159,10 +161,8 @@ class DecoderOnly(modules.Sizes):
     tokens = jnp.pad(tokens, ((0, 0), (0, length - 1)))
     tokens = jnp.where(index < 0, tokens, of_output)
     cache = modules.init_cache(self, tokens.shape[:1], tokens.shape[1])
-    last = jnp.maximum(lengths - 1, 0)
-    return self._apply(
-        params, tokens, jnp.int32(0), cache, last[:, None] + jnp.arange(length)
-    )[0]
+    logits_at = lengths[:, None] - 1 + jnp.arange(length)
+    return self._apply(params, tokens, jnp.int32(0), cache, logits_at)[0]
 
   def _apply(self, params, *args) -> tuple[jax.Array, modules.Cache]:
     return modules.Decoder(self).apply({'params': params['decoder']}, *args)
