@@ -75,6 +75,42 @@ def write_legacy(
   return step_folder
 
 
+def scanned(
+    config: t5.T5Config, params: Any, axis: int = 1, splits_heads: bool = True
+) -> Any:
+  """Return the tree of T5X's scanned layers with given parameters.
+
+  That of `t5x.examples.scalable_t5` has each head on an axis of its own.
+  """
+  found = dict(params)
+  for stack in ('encoder', 'decoder'):
+    outside = dict(params[stack])
+    count = getattr(config, f'num_{stack}_layers')
+    layers = [outside.pop(f'layers_{i}') for i in range(count)]
+    if splits_heads:
+      layers = [split_heads(config, layer) for layer in layers]
+    names = [traverse_util.flatten_dict(layer) for layer in layers]
+    stacked = {
+        name: np.stack([layer[name] for layer in names], axis)
+        for name in names[0]
+    }
+    found[stack] = outside | {stack: traverse_util.unflatten_dict(stacked)}
+  return found
+
+
+def split_heads(config: t5.T5Config, layer: Any) -> Any:
+  """Return a layer's parameters with each head on an axis of its own."""
+  heads = config.num_heads, config.head_dim
+  found = {}
+  for name, x in traverse_util.flatten_dict(layer).items():
+    if name[-2] in ('query', 'key', 'value'):
+      x = x.reshape(-1, *heads)
+    elif name[-2] == 'out':
+      x = x.reshape(*heads, -1)
+    found[name] = np.asarray(x)
+  return traverse_util.unflatten_dict(found)
+
+
 def _write_zarr(
     folder: pathlib.Path,
     path: str,
@@ -104,7 +140,13 @@ def hugging_face_tensors(
   for stack in ('encoder', 'decoder'):
     tree = params[stack]
     bias = 'layer.0.SelfAttention.relative_attention_bias.weight'
-    tensors[f'{stack}.block.0.{bias}'] = tree['relpos_bias']['rel_embedding'].T
+    holders = [tree]
+    if config.bias_per_layer:
+      count = getattr(config, f'num_{stack}_layers')
+      holders = [tree[f'layers_{i}'] for i in range(count)]
+    for i, holder in enumerate(holders):
+      table = holder['relpos_bias']['rel_embedding']
+      tensors[f'{stack}.block.{i}.{bias}'] = table.T
     norm = tree[f'{stack}_norm']['scale']
     tensors[f'{stack}.final_layer_norm.weight'] = norm
   for i in range(config.num_encoder_layers):
@@ -163,7 +205,7 @@ def hugging_face_config(config: t5.T5Config, **overrides) -> dict[str, Any]:
       'd_model': config.emb_dim,
       'feed_forward_proj': activations[tuple(config.mlp_activations)],
       'layer_norm_epsilon': 1e-6,
-      'model_type': 't5',
+      'model_type': 'umt5' if config.bias_per_layer else 't5',
       'num_decoder_layers': config.num_decoder_layers,
       'num_heads': config.num_heads,
       'num_layers': config.num_encoder_layers,

@@ -139,13 +139,14 @@ def logits(name: str) -> np.ndarray:
 
 def decode(model, inputs, outputs, block):
   """Return logits of outputs [rows, length], decoded in blocks after inputs."""
-  config, params = model.config, model.params
+  decoder = network.NetworkModel(model.config, model.special_ids)
+  params = model.params
   rows, length = outputs.shape
   with jax.default_matmul_precision('highest'):
-    started = jax.jit(config.start, static_argnums=(2, 3))(
+    started = jax.jit(decoder.start, static_argnums=(2, 3))(
         params, jnp.asarray(inputs), rows, length + block
     )
-    step = jax.jit(config.decode)
+    step = jax.jit(decoder.decode)
     fed = np.concatenate([started.first_tokens[:, None], outputs], axis=1)
     cache, found = started.cache, []
     for i in range(0, length, block):

@@ -455,8 +455,9 @@ def load(
       `drafters.EarlyExit(2)`. None for lookup, which drafts without a model: it
       copies what followed the last tokens earlier in the input, the output or
       the hints.
-    vocabulary: SentencePiece .model file, tokenizer.json or folder of one; or a
-      vocabulary. None for the one in the folder of the target.
+    vocabulary: SentencePiece .model file, tokenizer.json or folder of one,
+      'bytes' for ByT5's; or a vocabulary. None for the one in the folder of the
+      target.
     languages: Codes of source and target language, of a translation model that
       is told them by tokens: ('eng_Latn', 'deu_Latn') of NLLB. None for all
       others, and for those that the folder of the target names.
@@ -533,8 +534,7 @@ def _vocabulary(
   if given_one is not None:
     return vocabularies.load(given_one)
   for folder in filter(None, folders):
-    files = (user_paths.expand(folder) / name for name in vocabularies.NAMES)
-    if any(file.is_file() for file in files):
+    if vocabularies.find(user_paths.expand(folder)) is not None:
       return vocabularies.load(folder)
   raise vocabularies.VocabularyError(
       f'There is no vocabulary in the folder of the target, {folders[0]}. Give'

@@ -41,10 +41,11 @@ def convert(
   if role is not None:
     checkpoint = checkpoint.of(role)
   config = checkpoint.network()
-  if not isinstance(config, t5.T5Config):
+  if not isinstance(config, t5.T5Config) or config.bias_per_layer:
+    name = 'umT5' if isinstance(config, t5.T5Config) else config.name
     raise checkpoints.CheckpointError(
-        f'{checkpoint.folder} is of a {config.name}, and T5X reads only a T5 of'
-        ' what is loaded here. Use the folder as it is.'
+        f'{checkpoint.folder} is of a {name}, and the T5 of T5X reads only its'
+        ' own layout. Use the folder as it is.'
     )
   checkpoint.check_shapes(models.abstract_params(config))
   with folder_lock.hold(output_dir):

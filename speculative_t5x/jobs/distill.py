@@ -207,8 +207,7 @@ def _check_vocabulary_files(
 ) -> None:
   """Compare the vocabularies in the folders of both checkpoints, if any."""
   folders = [str(path) for path in (target, draft) if path is not None]
-  has = lambda path, name: (user_paths.expand(path) / name).is_file()
-  found = [x for x in folders if any(has(x, y) for y in vocabularies.NAMES)]
+  found = [x for x in folders if vocabularies.find(user_paths.expand(x))]
   if len(found) == 2:
     prefix = f'{target} and {draft} cannot be a pair'
     with errors.prefixed(prefix, vocabularies.VocabularyError):

@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import hashlib
 import itertools
+import os
 import re
 from typing import Any
 
@@ -25,12 +26,14 @@ from speculative_t5x.loading.files import user_paths
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
-_TOKENIZER = 'tokenizer.json'
-# In the folder of a model; transformers reads the first where it finds both.
-NAMES = (_TOKENIZER, 'spiece.model', 'source.spm')
+BYTES = 'bytes'  # names ByT5's vocabulary, which no file holds
+_BYTES_CLASS = 'ByT5Tokenizer'
+_TOKENIZER, _MERGES = 'tokenizer.json', 'merges.txt'
+# In the folder of a model; transformers reads the first where it finds several.
+NAMES = (_TOKENIZER, 'spiece.model', 'source.spm', _MERGES)
 # Files beside a vocabulary that name its special tokens, the first one first,
 # by their roles (`eos_token`) and in lists.
-_TOKENIZER_CONFIG = 'tokenizer_config.json'
+_TOKENIZER_CONFIG, _CONFIG = 'tokenizer_config.json', 'config.json'
 _ADDED_TOKENS = 'added_tokens.json'
 _SPECIAL_TOKENS = (_TOKENIZER_CONFIG, 'special_tokens_map.json')
 _LISTS = (
@@ -43,7 +46,8 @@ _ENDS = '</s>', '<|endoftext|>'  # where no file names one: T5's, GPT-2's
 _UNKNOWN = '▁⁇▁'  # SentencePiece's text of the unknown piece
 # Tags of fields in sentencepiece_model.proto: number times 8, plus 2 for bytes.
 _PIECES, _TEXT, _USER_DEFINED = 0x0A, 0x0A, (0x18, 4)
-_NUM_SENTINELS = 100  # where no file gives a number: T5X's and transformers'
+# Where no file gives a number: T5X's and transformers'.
+_NUM_SENTINELS, _NUM_SENTINELS_OF_BYTES = 100, 125
 _MAX_SENTINELS = 10_000  # a larger number is a damaged file's
 # MADLAD-400's languages, as <2de>, and sentinels.
 _CONTROL = re.compile(r'<(?:2\w+|extra_id_\d+)>')
@@ -205,10 +209,12 @@ class SentencePieceVocabulary(Vocabulary):
 
 
 class TokenizerVocabulary(Vocabulary):
-  """A `tokenizer.json` of Hugging Face's tokenizers; see `Vocabulary`.
+  """A tokenizer of Hugging Face's `tokenizers`; see `Vocabulary`.
 
-  Unlike a SentencePiece model it encodes a text that spells a special token
-  (`</s>`) as that token.
+  It is read from a tokenizer.json, or from a merges.txt and the vocab.json
+  beside it. Unlike a SentencePiece model it encodes a text that spells a
+  special token (`</s>`) as that token. In outputs, the beginning of a text has
+  no text.
   """
 
   def __init__(self, path: epath.Path):
@@ -250,7 +256,7 @@ class TokenizerVocabulary(Vocabulary):
     return ids
 
   def decode(self, ids: Sequence[int]) -> str:
-    special = self.pad_id, self.eos_id
+    special = self.pad_id, self.eos_id, *self.begin_ids
     known = [
         int(i) if self._has_piece(int(i)) else self.unk_id
         for i in ids
@@ -304,33 +310,107 @@ class TokenizerVocabulary(Vocabulary):
     return i < self.num_ids and self._tokenizer.id_to_token(i) is not None
 
 
+class ByteVocabulary(Vocabulary):
+  """ByT5's: padding, end, an unknown piece, and the 256 bytes of UTF-8.
+
+  Ids and texts are those of seqio's `ByteVocabulary`, and of transformers'
+  `ByT5Tokenizer` where that skips special tokens. A text that spells one is
+  bytes too. Bytes that are not UTF-8 have no text, and neither have the
+  sentinels behind the bytes: ByT5 was trained with its last bytes as sentinels.
+
+  Sentinels are numbered as in transformers, upwards. They are as many as files
+  beside the path name or as `extra_ids` of its tokenizer_config.json says, if
+  that is more, else 125.
+  """
+
+  _SPECIAL = ('<pad>', '</s>', '<unk>')
+  _NUM_PIECES = len(_SPECIAL) + 256
+
+  def __init__(self, path: epath.Path | None = None):
+    self.name = BYTES if path is None else str(path)
+    self.pad_id, self.eos_id, self.unk_id = range(len(self._SPECIAL))
+    count = _NUM_SENTINELS_OF_BYTES
+    if path is not None:
+      # transformers saves their names, beside an `extra_ids` of 0.
+      named = {_content(token) for _, token, _ in _named_tokens(path)}
+      num_named = sum(bool(_SENTINEL.fullmatch(token)) for token in named)
+      count = max(num_named, _num_sentinels(path.parent, count))
+    self.num_ids = self._NUM_PIECES + count
+
+  def _encode(self, text: str) -> list[int]:
+    return [len(self._SPECIAL) + byte for byte in text.encode()]
+
+  def decode(self, ids: Sequence[int]) -> str:
+    first = len(self._SPECIAL)
+    found = bytes(int(i) - first for i in ids if first <= i < self._NUM_PIECES)
+    return found.decode(errors='ignore')
+
+  def id_to_piece(self, i: int) -> str:
+    if i in (self.pad_id, self.eos_id):
+      return self._SPECIAL[i]
+    if self._NUM_PIECES <= i < self.num_ids:
+      return f'<extra_id_{i - self._NUM_PIECES}>'
+    # A byte that is part of a character has no text.
+    return self.decode([i]) or f'<id {i}>'
+
+  def within(self, num_logits: int) -> Vocabulary:
+    if self.num_ids <= num_logits:
+      return self
+    other = copy.copy(self)
+    other.num_ids = self._NUM_PIECES
+    return other
+
+  def find(self, piece: str) -> int | None:
+    """Return the id of a special token; None if there is none."""
+    sentinels = range(self._NUM_PIECES, self.num_ids)
+    ids = {self.id_to_piece(i): i for i in sentinels}
+    ids |= {each: i for i, each in enumerate(self._SPECIAL)}
+    return ids.get(piece)
+
+
+def find(folder: epath.Path) -> epath.Path | None:
+  """Return the file in a folder of a model that `load` reads; None if none is.
+
+  That of bytes is the file that names the class of the tokenizer.
+  """
+  for file in (folder / name for name in NAMES):
+    if file.is_file():
+      return file
+  configs = (folder / name for name in (_TOKENIZER_CONFIG, _CONFIG))
+  return next(filter(_is_of_bytes, configs), None)
+
+
+def _is_of_bytes(config: epath.Path) -> bool:
+  with errors.reading(config, VocabularyError):
+    return _read_json(config).get('tokenizer_class') == _BYTES_CLASS
+
+
 def load(path: epath.PathLike) -> Vocabulary:
   """Read a vocabulary.
 
   Args:
-    path: A SentencePiece .model file, a tokenizer.json, the source.spm of a
-      Marian model, or a folder that holds one of `NAMES`; as in transformers,
-      the first counts if it holds several.
+    path: A SentencePiece .model file, a tokenizer.json, a merges.txt with its
+      vocab.json, the source.spm of a Marian model, or a folder that holds one
+      of `NAMES`; as in transformers, the first counts if it holds several. A
+      folder whose tokenizer is ByT5's needs none; without a folder, 'bytes' is
+      ByT5's vocabulary.
   Raises:
     VocabularyError: if there is no vocabulary, or if it is damaged, names no
       padding or end of sequence, or lacks a token that was added to it.
   """
+  if os.fspath(path) == BYTES:
+    return ByteVocabulary()
   path = user_paths.expand(path)
   if path.is_dir():
-    held = [path / name for name in NAMES if (path / name).is_file()]
-    path = held[0] if held else path
-  kinds = {
-      '.model': SentencePieceVocabulary,
-      '.json': TokenizerVocabulary,
-      '.spm': _read_marian,
-  }
-  if not path.is_file() or path.suffix not in kinds:
+    path = find(path) or path
+  kind = _kind(path) if path.is_file() else None
+  if kind is None:
     raise VocabularyError(
         f'There is no vocabulary at {path}. Pass a SentencePiece .model file, a'
         f' {_TOKENIZER} of Hugging Face, or a folder that holds'
-        f' {" or ".join(NAMES)}.'
+        f' {" or ".join(NAMES)}; of ByT5, {BYTES!r}.'
     )
-  vocabulary = kinds[path.suffix](path)
+  vocabulary = kind(path)
   _check_added_tokens(path, vocabulary)
   return vocabulary
 
@@ -339,6 +419,20 @@ def _read_marian(path: epath.Path) -> Vocabulary:
   from speculative_t5x.loading import marian_vocabulary  # which imports this
 
   return marian_vocabulary.MarianVocabulary(path)
+
+
+def _kind(file: epath.Path) -> Callable[[epath.Path], Vocabulary] | None:
+  """Return what reads a file; None if nothing does."""
+  if file.name == _MERGES:
+    return TokenizerVocabulary
+  if file.name in (_TOKENIZER_CONFIG, _CONFIG):
+    return ByteVocabulary if _is_of_bytes(file) else None
+  kinds = {
+      '.model': SentencePieceVocabulary,
+      '.json': TokenizerVocabulary,
+      '.spm': _read_marian,
+  }
+  return kinds.get(file.suffix)
 
 
 def fingerprint(vocabulary: Vocabulary) -> Fingerprint:
@@ -402,11 +496,7 @@ def with_sentinels(
   last = processor.get_piece_size() - 1
   if _SENTINEL.fullmatch(processor.id_to_piece(last)):
     return processor
-  file = path.parent / _TOKENIZER_CONFIG
-  with errors.reading(file, VocabularyError):
-    count = _read_json(file).get('extra_ids', _NUM_SENTINELS)
-    if type(count) is not int or not 0 <= count <= _MAX_SENTINELS:
-      raise ValueError(f'extra_ids is {count!r}, not a number of sentinels')
+  count = _num_sentinels(path.parent, _NUM_SENTINELS)
   pieces = (f'▁<extra_id_{i}>' for i in reversed(range(count)))
   # The fields of a serialized protocol buffer may go on at its end. Its Python
   # classes are not imported: two copies of them do not load in one process.
@@ -414,6 +504,16 @@ def with_sentinels(
       model_proto=processor.serialized_model_proto()
       + b''.join(map(_serialized_piece, pieces))
   )
+
+
+def _num_sentinels(folder: epath.Path, default: int) -> int:
+  """Return how many sentinels a folder's tokenizer_config.json says."""
+  file = folder / _TOKENIZER_CONFIG
+  with errors.reading(file, VocabularyError):
+    count = _read_json(file).get('extra_ids', default)
+    if type(count) is not int or not 0 <= count <= _MAX_SENTINELS:
+      raise ValueError(f'extra_ids is {count!r}, not a number of sentinels')
+  return count
 
 
 def _serialized_piece(piece: str) -> bytes:
@@ -427,7 +527,14 @@ def _read_tokenizer(path: epath.Path) -> Any:
   import tokenizers  # not needed with SentencePiece
 
   with errors.reading(path, VocabularyError):
-    tokenizer = tokenizers.Tokenizer.from_buffer(path.read_bytes())
+    if path.name == _MERGES:
+      from speculative_t5x.loading import byte_pairs
+
+      config = _read_json(path.parent / _TOKENIZER_CONFIG)
+      added = [(token, i) for _, token, i in _named_tokens(path)]
+      tokenizer = byte_pairs.read(path.parent, config, added)
+    else:
+      tokenizer = tokenizers.Tokenizer.from_buffer(path.read_bytes())
   # The file may ask for both, and lengths are decided elsewhere.
   tokenizer.no_truncation()
   tokenizer.no_padding()
@@ -476,12 +583,31 @@ def _content(token: Any) -> str:
 
 
 def _check_added_tokens(
-    path: epath.Path, vocabulary: SentencePieceVocabulary | TokenizerVocabulary
+    path: epath.Path,
+    vocabulary: SentencePieceVocabulary | TokenizerVocabulary | ByteVocabulary,
 ) -> None:
   """Check that a vocabulary has the tokens that were added to its model.
 
   transformers keeps them in files beside it too, and adds those that it lacks;
   here they would be split into ordinary pieces.
+  """
+  for file, token, i in _named_tokens(path):
+    token = _content(token)
+    found = [vocabulary.find(x) for x in (token, f'▁{token}')]
+    if found == [None, None] or i not in (None, *found):
+      raise VocabularyError(
+          f'{file} adds the token {errors.shown(token)}, which {path} lacks'
+          f'{"" if i is None else f" as id {i}"}. Save the tokenizer again by'
+          f' transformers 5, which writes all tokens to {_TOKENIZER}.'
+      )
+
+
+def _named_tokens(
+    path: epath.Path,
+) -> Iterator[tuple[epath.Path, Any, int | None]]:
+  """Yield tokens that files beside a vocabulary name, with file and id, if any.
+
+  A token may be written with how it is matched, see `_content`.
   """
   for name in (*_SPECIAL_TOKENS, _ADDED_TOKENS):
     file = path.parent / name
@@ -491,29 +617,24 @@ def _check_added_tokens(
         tokens = [(token, int(i)) for token, i in fields.items()]
       else:
         tokens = list(_added_tokens(fields))
-    for token, i in tokens:
-      found = [vocabulary.find(x) for x in (token, f'▁{token}')]
-      if found == [None, None] or i not in (None, *found):
-        raise VocabularyError(
-            f'{file} adds the token {errors.shown(token)}, which {path} lacks'
-            f'{"" if i is None else f" as id {i}"}. Save the tokenizer again by'
-            f' transformers 5, which writes all tokens to {_TOKENIZER}.'
-        )
+      for token, _ in tokens:
+        _content(token)  # which may fail
+    yield from ((file, *each) for each in tokens)
 
 
 def _added_tokens(
     fields: Mapping[str, Any],
-) -> Iterator[tuple[str, int | None]]:
+) -> Iterator[tuple[Any, int | None]]:
   """Yield tokens that transformers adds, and the ids of those that have one."""
   for i, token in fields.get('added_tokens_decoder', {}).items():
-    yield _content(token), int(i)
+    yield token, int(i)
   for name, value in fields.items():
     if name in _LISTS and value:
       values = value.values() if isinstance(value, dict) else value
-      yield from ((_content(token), None) for token in values)
+      yield from ((token, None) for token in values)
     elif name.endswith('_token') and value:  # 'add_bos_token' is a bool
       if not isinstance(value, bool):
-        yield _content(value), None
+        yield value, None
 
 
 def _read_json(file: epath.Path) -> dict[str, Any]:

@@ -63,8 +63,8 @@ def narrow(
 
   The size of a head is the product of the norms of its value and its output
   matrices. The heads of a stack's self-attention are chosen for all its layers
-  at once, since the layers share the position bias. The size of a feed-forward
-  column is the product of the norms of its kernels.
+  at once, since the layers of a T5 share the position bias. The size of a
+  feed-forward column is the product of the norms of its kernels.
 
   The parameters are under T5X's names; None keeps all heads or columns.
 
@@ -101,8 +101,12 @@ def _narrow_stack(
       layer['encoder_decoder_attention'] = _take_heads(config, cross, largest)
     columns = _largest(_column_sizes(layer['mlp']), mlp_dim)
     layer['mlp'] = _take(layer['mlp'], 'wo', columns)
-  bias = {'rel_embedding': stack['relpos_bias']['rel_embedding'][heads]}
-  return {**stack, **layers, 'relpos_bias': bias}
+  cut = {**stack, **layers}
+  for tree in (cut, *layers.values()):  # all layers have a table, or each one
+    if 'relpos_bias' in tree:
+      table = tree['relpos_bias']['rel_embedding']
+      tree['relpos_bias'] = {'rel_embedding': table[heads]}
+  return cut
 
 
 def _head_sizes(config: t5_modules.Sizes, attention: Params) -> np.ndarray:

@@ -95,6 +95,8 @@ class Sizes(Form):
     dropout_rate: Dropout rate in training, in [0, 1); unused in decoding.
     logits_via_embedding: Whether the embedding is also the output head, as in
       T5 1.0.
+    bias_per_layer: Whether each layer has a table of relative positions, as in
+      umT5; in T5, all layers of a stack share one.
   """
 
   vocab_size: int
@@ -108,6 +110,7 @@ class Sizes(Form):
   encoder_dim: int | None = None
   dropout_rate: float = 0.1
   logits_via_embedding: bool = False
+  bias_per_layer: bool = False
 
   def __post_init__(self):
     super().__post_init__()
@@ -148,12 +151,32 @@ def _residual_dropout(config: Sizes) -> nn.Dropout:
   return nn.Dropout(config.dropout_rate, broadcast_dims=(-2,))
 
 
+def _relpos_bias(
+    config: Sizes, bidirectional: bool
+) -> layers.RelativePositionBias:
+  return layers.RelativePositionBias(
+      config.num_heads, config.dtype, bidirectional
+  )
+
+
+def _biases(
+    stack: 'Encoder | Decoder', positions: jax.Array, num_slots: int
+) -> list[jax.Array]:
+  """Return the biases of each layer; see `layers.RelativePositionBias`."""
+  where = positions, num_slots, num_slots
+  if stack.config.bias_per_layer:
+    return [layer.relpos_bias(*where) for layer in stack.layers]
+  return [stack.relpos_bias(*where)] * len(stack.layers)
+
+
 class EncoderLayer(nn.Module):
   """An encoder layer: self-attention and a feed-forward block."""
 
   config: Sizes
 
   def setup(self):
+    if self.config.bias_per_layer:
+      self.relpos_bias = _relpos_bias(self.config, bidirectional=True)
     self.pre_attention_layer_norm = layers.RMSNorm(self.config.dtype)
     self.attention = _attention(self.config, self.config.merge_projections)
     self.pre_mlp_layer_norm = layers.RMSNorm(self.config.dtype)
@@ -178,6 +201,8 @@ class DecoderLayer(nn.Module):
   config: Sizes
 
   def setup(self):
+    if self.config.bias_per_layer:
+      self.relpos_bias = _relpos_bias(self.config, bidirectional=False)
     self.pre_self_attention_layer_norm = layers.RMSNorm(self.config.dtype)
     self.self_attention = _attention(self.config, self.config.merge_projections)
     self.pre_cross_attention_layer_norm = layers.RMSNorm(self.config.dtype)
@@ -259,9 +284,8 @@ class Encoder(nn.Module):
 
   def setup(self):
     config = self.config
-    self.relpos_bias = layers.RelativePositionBias(
-        config.num_heads, config.dtype, bidirectional=True
-    )
+    if not config.bias_per_layer:
+      self.relpos_bias = _relpos_bias(config, bidirectional=True)
     self.layers = [
         EncoderLayer(config) for _ in range(config.num_encoder_layers)
     ]
@@ -271,9 +295,9 @@ class Encoder(nn.Module):
 
   def __call__(self, x, *, mask, deterministic) -> jax.Array:
     length = x.shape[-2]
-    bias = self.relpos_bias(jnp.arange(length), length, length)
+    biases = _biases(self, jnp.arange(length), length)
     x = self.input_dropout(x, deterministic=deterministic)
-    for layer in self.layers:
+    for layer, bias in zip(self.layers, biases):
       x = layer(x, mask=mask, bias=bias, deterministic=deterministic)
     return self.output_dropout(
         self.encoder_norm(x), deterministic=deterministic
@@ -288,9 +312,8 @@ class Decoder(nn.Module):
 
   def setup(self):
     config = self.config
-    self.relpos_bias = layers.RelativePositionBias(
-        config.num_heads, config.dtype, bidirectional=False
-    )
+    if not config.bias_per_layer:
+      self.relpos_bias = _relpos_bias(config, bidirectional=False)
     self.layers = [
         DecoderLayer(config) for _ in range(config.num_decoder_layers)
     ]
@@ -305,9 +328,10 @@ class Decoder(nn.Module):
 
   def __call__(self, x, encoded, *, mask, cross_mask, deterministic):
     length = x.shape[-2]
-    bias = self.relpos_bias(jnp.arange(length), length, length)
+    biases = _biases(self, jnp.arange(length), length)
     x = self.dropout(x, deterministic=deterministic)
-    for layer, cross in zip(self.layers, self.cross_keys_values(encoded)):
+    crosses = self.cross_keys_values(encoded)
+    for layer, bias, cross in zip(self.layers, biases, crosses):
       x = layer(
           x,
           cross,
@@ -352,9 +376,11 @@ class Decoder(nn.Module):
     offsets = jnp.minimum(jnp.arange(x.shape[-2]), block - 1)
     query_positions = positions[..., None] + offsets
     mask = jnp.arange(num_slots) <= query_positions[..., None]
-    bias = self.relpos_bias(query_positions, num_slots, num_slots)
+    biases = _biases(self, query_positions, num_slots)
     new_cache = []
-    for layer, cross_layer, cache_layer in zip(self.layers, cross, cache):
+    for layer, bias, cross_layer, cache_layer in zip(
+        self.layers, biases, cross, cache
+    ):
       x, cache_layer = layer.decode_block(
           x,
           cross_layer,

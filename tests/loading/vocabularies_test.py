@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from sentencepiece import sentencepiece_model_pb2
 import seqio
@@ -341,6 +342,141 @@ class TestAllKinds:
     for text, is_known in (('aä', True), ('<extra_id_0>', False)):
       assert vocabulary.knows(text, vocabulary.encode(text)) == is_known
     vocabularies.check_same(vocabulary, vocabulary)
+
+
+class TestBytes:
+  """ByT5's vocabulary, which is in no file."""
+
+  def texts(self):
+    generator = np.random.default_rng(0)
+    bounds = 0x80, 0x800, 0xD800, 0x110000
+    for _ in range(200):
+      points = generator.integers(0, generator.choice(bounds), 12)
+      yield ''.join(chr(i) for i in points if not 0xD800 <= i < 0xE000)
+
+  def test_ids_and_texts_are_seqios(self):
+    found = vocabularies.load('bytes')
+    seqios = seqio.ByteVocabulary(extra_ids=125)
+    assert found.num_ids == seqios.vocab_size == 384
+    for text in self.texts():
+      ids = found.encode(text)
+      assert ids == list(seqios.encode(text))
+      assert found.decode(ids) == text
+
+  def test_outputs_that_are_not_utf8(self):
+    found = vocabularies.load('bytes')
+    seqios = seqio.ByteVocabulary(extra_ids=125)
+    generator = np.random.default_rng(1)
+    for _ in range(200):
+      ids = generator.integers(0, 400, 40)
+      without_end = ids[ids != found.eos_id].tolist()
+      assert found.decode(ids) == seqios.decode(without_end)
+    euro = found.encode('€')
+    assert found.decode([*euro[:2], *found.encode('a')]) == 'a'
+    assert found.decode([euro[0], 300, *euro[1:], 1, 0]) == '€'
+
+  def test_equals_that_of_a_task(self):
+    found = vocabularies.load('bytes')
+    of_task = task_vocabulary.TaskVocabulary(seqio.ByteVocabulary(125))
+    vocabularies.check_same(found, of_task)
+    vocabularies.check_same(of_task, found)
+    assert vocabularies.fingerprint(found) == vocabularies.fingerprint(of_task)
+    assert found.within(384) is found and found.within(383).num_ids == 259
+    for text in ('aä', '<extra_id_0>'):
+      ids = found.encode(text)
+      assert found.knows(text, ids) == of_task.knows(text, ids)
+
+  @pytest.mark.parametrize('name', ['tokenizer_config.json', 'config.json'])
+  def test_folder_that_names_the_tokenizer(self, tmp_path, name):
+    assert vocabularies.find(tmp_path) is None
+    fields = {'tokenizer_class': 'ByT5Tokenizer', 'extra_ids': 7}
+    (tmp_path / name).write_text(json.dumps(fields))
+    vocabulary = vocabularies.load(tmp_path)
+    is_read = name == 'tokenizer_config.json'
+    assert vocabulary.num_ids == 259 + (7 if is_read else 125)
+    assert vocabulary.encode('a') == [100]
+    (tmp_path / 'added_tokens.json').write_text('{"<extra_id_6>": 265}')
+    vocabularies.load(tmp_path)
+    (tmp_path / 'added_tokens.json').write_text('{"<new>": 266}')
+    with pytest.raises(vocabularies.VocabularyError, match='<new>'):
+      vocabularies.load(tmp_path)
+
+
+class TestBytePairs:
+  """CodeT5's and GPT-2's first files: `vocab.json` and `merges.txt`."""
+
+  CODET5 = {
+      'tokenizer_class': 'RobertaTokenizer',
+      'cls_token': '<s>',
+      'sep_token': {'content': '</s>', 'lstrip': False},
+      'additional_special_tokens': ['<extra_id_1>', '<extra_id_0>'],
+  }
+
+  @pytest.fixture
+  def folder(self, tmp_path):
+    """Return a folder of bytes and two merges, as CodeT5's."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    pieces = ['<pad>', '<s>', '</s>', '<unk>', '<mask>', *letters, 'de', 'def']
+    vocabulary = {piece: i for i, piece in enumerate(pieces)}
+    (tmp_path / 'vocab.json').write_text(json.dumps(vocabulary))
+    (tmp_path / 'merges.txt').write_text('#version: 0.2\nd e\nde f\n')
+    self.configure(tmp_path)
+    added = {'<extra_id_1>': len(pieces), '<extra_id_0>': len(pieces) + 1}
+    (tmp_path / 'added_tokens.json').write_text(json.dumps(added))
+    return tmp_path
+
+  def configure(self, folder, **changes):
+    file = folder / 'tokenizer_config.json'
+    file.write_text(json.dumps(self.CODET5 | changes))
+
+  def test_ids_and_texts(self, folder):
+    vocabulary = vocabularies.load(folder)
+    assert (vocabulary.pad_id, vocabulary.eos_id) == (0, 2)
+    assert vocabulary.begin_ids == (1,)
+    assert vocabulary.num_ids == vocabulary.num_pieces + 2 == 265
+    ids = vocabulary.encode('def ä<extra_id_0>')
+    pieces = [vocabulary.id_to_piece(i) for i in ids]
+    assert pieces == ['def', 'Ġ', 'Ã', '¤', '<extra_id_0>']
+    assert vocabulary.decode([0, 1, *ids, 2]) == 'def ä<extra_id_0>'
+    assert vocabulary.decode(ids[:3]) == 'def �'
+
+  def test_equals_its_tokenizer_json(self, folder, tmp_path):
+    """Which transformers writes, and which counts where both are."""
+    found = vocabularies.load(folder)
+    (folder / 'tokenizer.json').write_text(found._tokenizer.to_str())
+    other = vocabularies.load(folder)
+    assert other.path.name == 'tokenizer.json'
+    vocabularies.check_same(found, other)
+    assert other.begin_ids == found.begin_ids
+    for text in SENTENCES:
+      assert other.encode(text) == found.encode(text)
+
+  def test_without_a_beginning(self, folder):
+    self.configure(folder, tokenizer_class='GPT2TokenizerFast')
+    assert vocabularies.load(folder / 'merges.txt').begin_ids == ()
+
+  @pytest.mark.parametrize(
+      'change, match',
+      [
+          (lambda x: (x / 'vocab.json').unlink(), 'vocab.json'),
+          (lambda x: (x / 'merges.txt').write_text('d zz\n'), 'merges.txt'),
+          (lambda x: (x / 'merges.txt').write_text('d\n'), 'merges.txt'),
+          (lambda x: (x / 'vocab.json').write_text('[]'), 'JSON'),
+          (
+              lambda x: (x / 'added_tokens.json').write_text('{"<new>": 900}'),
+              'as id 900',
+          ),
+      ],
+  )
+  def test_damaged(self, folder, change, match):
+    change(folder)
+    with pytest.raises(vocabularies.VocabularyError, match=match):
+      vocabularies.load(folder)
+
+  def test_another_class(self, folder):
+    self.configure(folder, tokenizer_class='Qwen2Tokenizer')
+    with pytest.raises(vocabularies.VocabularyError, match='Qwen2Tokenizer'):
+      vocabularies.load(folder)
 
 
 class TestSentinels:

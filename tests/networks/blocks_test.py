@@ -33,8 +33,8 @@ class Case(NamedTuple):
   logits: np.ndarray  # [ROWS, LENGTH, vocab]
 
 
-def of_t5() -> Case:
-  config = tiny.config(num_encoder_layers=1)
+def of_t5(bias_per_layer: bool = False) -> Case:
+  config = tiny.config(num_encoder_layers=1, bias_per_layer=bias_per_layer)
   params = tiny.params(config)
   inputs = tiny.encoder_tokens(ROWS + 1, 7)[1:]
   outputs = 2 + tiny_decoders.outputs() % 50  # no padding
@@ -76,7 +76,8 @@ def of_table() -> Case:
 def case(kind: str) -> Case:
   if kind in tiny_decoders.CONFIGS:
     return of_decoder(kind)
-  return {'t5': of_t5, 'table': of_table}[kind]()
+  umt5 = functools.partial(of_t5, bias_per_layer=True)
+  return {'t5': of_t5, 'umt5': umt5, 'table': of_table}[kind]()
 
 
 class Decoding:
@@ -170,6 +171,7 @@ def test_blocks_at_unequal_positions(kind, block):
         ('t5', 1, 1, 1),
         ('t5', 1, 3, 8),
         ('t5', ROWS, 1, 8),
+        ('umt5', ROWS, 4, 1),
         ('gemma3', 1, 3, 8),
     ],
 )

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that the network computes what T5X does."""
 
+import dataclasses
 import functools
 import json
 import pathlib
@@ -138,6 +139,30 @@ def test_dropout_masks():
   assert found == [
       (0.75, shape) for shapes in expected.values() for shape in shapes
   ]
+
+
+def test_a_table_per_layer():
+  """With equal tables it is a T5; otherwise each layer has its own."""
+  shared = tiny.config()
+  config = dataclasses.replace(shared, bias_per_layer=True)
+  params = tiny.params(shared)
+  inputs, outputs = tiny.t5x_tokens(2, 6), 2 + tiny.t5x_tokens(2, 6) % 50
+  own = dict(params)
+  for stack in ('encoder', 'decoder'):
+    own[stack] = dict(params[stack])
+    table = own[stack].pop('relpos_bias')
+    for name in ('layers_0', 'layers_1'):
+      own[stack][name] = {**params[stack][name], 'relpos_bias': table}
+  logits = tiny.teacher_forced(config, own, inputs, outputs)
+  expected = tiny.teacher_forced(shared, params, inputs, outputs)
+  np.testing.assert_array_equal(logits, expected)
+  for stack in ('encoder', 'decoder'):
+    for layer in (own[stack][f'layers_{i}'] for i in range(2)):
+      table = layer['relpos_bias']['rel_embedding']
+      layer['relpos_bias'] = {'rel_embedding': table[::-1]}
+      changed = tiny.teacher_forced(config, own, inputs, outputs)
+      layer['relpos_bias'] = {'rel_embedding': table}
+      assert np.abs(changed - logits).max() > 0.01
 
 
 @pytest.mark.parametrize('is_tied', [True, False])

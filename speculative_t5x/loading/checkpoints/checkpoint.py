@@ -3,7 +3,7 @@
 """A checkpoint of any layout, checked before weights are read."""
 
 import abc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 import copy
 import functools
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ import numpy as np
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
 from speculative_t5x.loading.checkpoints import layouts
+from speculative_t5x.loading.checkpoints import scanned
 from speculative_t5x.loading.checkpoints import trees
 from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
@@ -65,20 +66,39 @@ class Checkpoint(abc.ABC):
   def _read(
       self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
   ) -> Iterator[tuple[str, jax.Array]]:
-    """Read parameters with the dtypes and shardings that are wanted.
+    """Read stored parameters with the dtypes and shardings that are wanted.
 
     A layout may read them side by side if they are needed at once.
     """
 
-  def _read_each(
-      self,
-      wanted: Mapping[str, jax.ShapeDtypeStruct],
-      read: Callable[[str], np.ndarray],
+  @abc.abstractmethod
+  def _read_array(self, name: str) -> np.ndarray:
+    """Read a parameter on the host, by its stored name."""
+
+  def _read_all(
+      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
   ) -> Iterator[tuple[str, jax.Array]]:
-    """Read parameters one at a time, by a function of their stored names."""
+    """Read parameters as `_read` does, also parts of what is stored."""
+    whole, of_array = {}, {}
+    for name, spec in wanted.items():
+      if name in self._parts:
+        of_array.setdefault(self._parts[name].array, []).append(name)
+      else:
+        whole[name] = spec
+    yield from self._read(whole, at_once)
+    for array, names in of_array.items():
+      stored = self._read_array(self._prefix + array)
+      for name in names:
+        yield name, _place(self._parts[name].take(stored), wanted[name])
+      del stored  # or it would stay while the next one is read
+
+  def _read_each(
+      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
+  ) -> Iterator[tuple[str, jax.Array]]:
+    """Read parameters one at a time."""
     for name, spec in wanted.items():
       # Held by no name here, or it would stay while the next one is read.
-      yield name, _place(read(self._prefix + name), spec)
+      yield name, _place(self._read_array(self._prefix + name), spec)
 
   @property
   def is_pair(self) -> bool:
@@ -91,7 +111,8 @@ class Checkpoint(abc.ABC):
       return self
     model = copy.copy(self)  # with the metadata that are read already
     model._prefix = f'{role}/'
-    del model.specs
+    for name in ('specs', '_model_specs', '_parts'):
+      vars(model).pop(name, None)
     return model
 
   def check_is_one_model(self) -> None:
@@ -109,6 +130,22 @@ class Checkpoint(abc.ABC):
 
     A name is e.g. `decoder/layers_0/mlp/wo/kernel`. No weights are read.
     """
+    arrays, parts = self._model_specs, self._parts
+    split = {part.array for part in parts.values()}
+    whole = {name: x for name, x in arrays.items() if name not in split}
+    return whole | {
+        name: jax.ShapeDtypeStruct(part.shape, arrays[part.array].dtype)
+        for name, part in parts.items()
+    }
+
+  @functools.cached_property
+  def _parts(self) -> dict[str, scanned.Part]:
+    """The parameters that are parts of stored arrays."""
+    return scanned.parts(self.folder, self._model_specs)
+
+  @functools.cached_property
+  def _model_specs(self) -> dict[str, jax.ShapeDtypeStruct]:
+    """Shapes and dtypes of the model's stored arrays."""
     specs = {
         name.removeprefix(self._prefix): spec
         for name, spec in self._stored_specs.items()
@@ -193,7 +230,7 @@ class Checkpoint(abc.ABC):
     if shardings is None:
       shardings = jax.tree.map(lambda _: first_device(), expected)
     wanted = self._wanted(dtype, trees.flatten(shardings))
-    params = trees.nest(dict(self._read(wanted, at_once=True)))
+    params = trees.nest(dict(self._read_all(wanted, at_once=True)))
     self.check_finite(params)
     return params
 
@@ -206,7 +243,7 @@ class Checkpoint(abc.ABC):
     been read before an error.
     """
     wanted = self._wanted(dtype, dict.fromkeys(self.specs, first_device()))
-    for name, param in self._read(wanted, at_once=False):
+    for name, param in self._read_all(wanted, at_once=False):
       self.check_finite({name: param})
       yield name, param
       del param  # or it would stay while the next one is read

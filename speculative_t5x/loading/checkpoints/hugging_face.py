@@ -95,7 +95,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     _, copies = self._names
     for copy, tensor in copies.items():
       self._check_copy(self._tensors[copy], self._tensors[tensor])
-    yield from self._read_each(wanted, self._read_array)
+    yield from self._read_each(wanted)
 
   def _read_array(self, name: str) -> np.ndarray:
     source_of, _ = self._names

@@ -53,7 +53,7 @@ class LegacyCheckpoint(checkpoint.Checkpoint):
       self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
   ) -> Iterator[tuple[str, jax.Array]]:
     del at_once
-    return self._read_each(wanted, self._read_array)
+    return self._read_each(wanted)
 
   def _read_array(self, name: str) -> np.ndarray:
     array = self._arrays[name]

@@ -13,6 +13,7 @@ from typing import Any
 from etils import epath
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.checkpoints import checkpoint
@@ -84,6 +85,11 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
         del array
       del tree
 
+  def _read_array(self, name: str) -> np.ndarray:
+    # Without a sharding, Orbax leaves it on the host.
+    wanted = {'target': trees.nest({name: self._stored_specs[name]})}
+    return trees.flatten(self._restore(wanted)['target'])[name]
+
   def restore_state(
       self, params: trees.Params, param_states: trees.Params
   ) -> tuple[int, trees.Params, trees.Params]:
@@ -109,14 +115,17 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
   def _restore(self, wanted: trees.Params) -> trees.Params:
     """Return the named leaves of the training state.
 
-    Each gets the dtype and the sharding of its `jax.ShapeDtypeStruct`.
+    Each gets the dtype and the sharding of its `jax.ShapeDtypeStruct`, and is
+    NumPy's without a sharding.
     """
     import orbax.checkpoint as ocp  # slow to import: only where it is needed
 
-    restore_args = jax.tree.map(
-        lambda x: ocp.ArrayRestoreArgs(sharding=x.sharding, dtype=x.dtype),
-        wanted,
-    )
+    def arguments(spec: jax.ShapeDtypeStruct) -> ocp.RestoreArgs:
+      if spec.sharding is None:
+        return ocp.RestoreArgs(restore_type=np.ndarray, dtype=spec.dtype)
+      return ocp.ArrayRestoreArgs(sharding=spec.sharding, dtype=spec.dtype)
+
+    restore_args = jax.tree.map(arguments, wanted)
     with (
         errors.reading(self._state_folder),
         ocp.PyTreeCheckpointer() as checkpointer,

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5 1.0, T5 1.1 and mT5: a `families.Family`.
+"""T5 1.0, T5 1.1, mT5 and umT5: a `families.Family`.
 
 T5X's layouts name no network: its sizes are inferred from names and shapes. In
 Hugging Face folders config.json states them, and tensors have names of their
@@ -25,12 +25,15 @@ DEFAULTS = {
         'pad_token_id': 0,
         'eos_token_id': 1,
     },
-    'mt5': {
-        'feed_forward_proj': 'gated-gelu',
-        'pad_token_id': 0,
-        'eos_token_id': 1,
-        'decoder_start_token_id': 0,
-    },
+    **dict.fromkeys(
+        ('mt5', 'umt5'),
+        {
+            'feed_forward_proj': 'gated-gelu',
+            'pad_token_id': 0,
+            'eos_token_id': 1,
+            'decoder_start_token_id': 0,
+        },
+    ),
 }
 # The activations, and the function that each computes, which a config may name
 # as well.
@@ -107,14 +110,13 @@ _EMBEDDINGS = (
     'encoder.embed_tokens.weight',
     'decoder.embed_tokens.weight',
 )
-_BIAS = 'block.0.layer.0.SelfAttention.relative_attention_bias.weight'
+_BIAS = '0.SelfAttention.relative_attention_bias'
+_TABLE = 'relpos_bias/rel_embedding'
 _OUTSIDE_BLOCKS = {
     **dict.fromkeys(_EMBEDDINGS, _EMBEDDING),
     'lm_head.weight': _HEAD,
     'encoder.final_layer_norm.weight': 'encoder/encoder_norm/scale',
     'decoder.final_layer_norm.weight': 'decoder/decoder_norm/scale',
-    f'encoder.{_BIAS}': 'encoder/relpos_bias/rel_embedding',
-    f'decoder.{_BIAS}': 'decoder/relpos_bias/rel_embedding',
 }
 # In early PyTorch copies of T5, and used by no network.
 _IGNORED = (
@@ -134,10 +136,11 @@ def of_shapes(
   projections, because shapes do not determine them.
   """
   layer = 'decoder/layers_0'
+  own_table = f'{layer}/{_TABLE}'
   inputs = [x for x in specs if x.startswith(f'{layer}/mlp/wi')]
   names = (
       _EMBEDDING,
-      'decoder/relpos_bias/rel_embedding',
+      own_table if own_table in specs else f'decoder/{_TABLE}',
       f'{layer}/self_attention/query/kernel',
       f'{layer}/encoder_decoder_attention/key/kernel',
       *inputs,
@@ -153,8 +156,7 @@ def of_shapes(
     raise errors.CheckpointError(
         f'{" and ".join(wrong)} is missing or of another shape, so this is not'
         " a T5 encoder-decoder or decoder under T5X's names. Pass another"
-        ' checkpoint; where layers are scanned, one that is converted to one'
-        ' array per layer (scan_layers=False).'
+        ' checkpoint.'
     )
   (vocab_size, emb_dim), (num_heads, _), (_, joined), (read, _) = shapes[:4]
   num_layers = {
@@ -174,6 +176,7 @@ def of_shapes(
       mlp_activations=USUAL_ACTIVATIONS[len(inputs)],
       encoder_dim=None if is_own_width else read,
       logits_via_embedding=_HEAD not in specs,
+      bias_per_layer=own_table in specs,
       dtype=dtype,
   )
 
@@ -188,12 +191,13 @@ def of_config(
   if (projection := config['feed_forward_proj']) in list(_ACTIVATIONS):
     allowed['dense_act_fn'] = (_ACTIVATIONS[projection][1], None)
   families.check_config(
-      file, config, _SIZES.values(), allowed, 'a T5 1.0, T5 1.1 or mT5'
+      file, config, _SIZES.values(), allowed, 'a T5 1.0, T5 1.1, mT5 or umT5'
   )
   return t5.T5Config(
       **{ours: config[theirs] for ours, theirs in _SIZES.items()},
       mlp_activations=_ACTIVATIONS[projection][0],
       logits_via_embedding=_is_scaled(config),
+      bias_per_layer=config['model_type'] == 'umt5',
       dtype=dtype,
   )
 
@@ -216,7 +220,11 @@ def _is_scaled(config: Mapping[str, Any]) -> bool:
 def tensor_names(
     folder: epath.Path, stored: Collection[str], network: t5.T5Config
 ) -> tuple[dict[str, families.Source], dict[str, str]]:
-  ours = {name: t5x_name(name) for name in stored if name != _IGNORED}
+  ours = {
+      name: t5x_name(name, network.bias_per_layer)
+      for name in stored
+      if name != _IGNORED
+  }
   families.check_all_known(folder, NAME, [x for x in ours if ours[x] is None])
   embeddings = [*_EMBEDDINGS]
   if network.logits_via_embedding:
@@ -240,12 +248,16 @@ def is_transposed(name: str) -> bool:
   return name != _EMBEDDING  # a vector is its own transpose
 
 
-def t5x_name(name: str) -> str | None:
-  """Return T5X's name for a tensor, None for one that T5 does not have."""
+def t5x_name(name: str, bias_per_layer: bool = False) -> str | None:
+  """Return T5X's name for a tensor, None for one that the T5 does not have."""
   if name in _OUTSIDE_BLOCKS:
     return _OUTSIDE_BLOCKS[name]
   if match := _IN_BLOCK.fullmatch(name):
     stack, block, inner = match.groups()
+    if inner == _BIAS:
+      if bias_per_layer:
+        return f'{stack}/layers_{block}/{_TABLE}'
+      return f'{stack}/{_TABLE}' if block == '0' else None
     if found := _NAMES_IN_BLOCK[stack].get(inner):
       return f'{stack}/layers_{block}/{found}'
   return None

@@ -26,6 +26,10 @@ T5_1_0 = tiny.config(
 T5_1_0_EARLY = tiny.config(mlp_activations=('relu',), logits_via_embedding=True)
 MT5 = dict(model_type='mt5', feed_forward_proj=...)
 UL2 = tiny.config(num_encoder_layers=1, mlp_activations=('silu', 'linear'))
+UMT5 = tiny.config(bias_per_layer=True)
+BIAS_OF_1 = (
+    'encoder.block.1.layer.0.SelfAttention.relative_attention_bias.weight'
+)
 WO = 'encoder.block.1.layer.1.DenseReluDense.wo.weight'
 
 
@@ -74,7 +78,7 @@ def assert_holds(path, config, dtype=jnp.float32):
 class TestVariants:
 
   @pytest.mark.parametrize(
-      'config, shards', [(T5_1_1, 1), (T5_1_0, 3), (UL2, 1)]
+      'config, shards', [(T5_1_1, 1), (T5_1_0, 3), (UL2, 1), (UMT5, 2)]
   )
   def test_network(self, tmp_path, config, shards):
     assert_holds(write(tmp_path, config, shards=shards), config)
@@ -315,7 +319,7 @@ class TestRefused:
   @pytest.mark.parametrize(
       'overrides',
       [
-          dict(model_type='umt5'), dict(model_type=['t5']),
+          dict(model_type='long_t5'), dict(model_type=['t5']),
           dict(feed_forward_proj={}), dict(relative_attention_max_distance=256),
           dict(layer_norm_epsilon=1e-5), dict(dense_act_fn='gelu'),
           dict(quantization_config={}), dict(num_layers=None), dict(d_ff=True),
@@ -348,6 +352,7 @@ class TestRefused:
           (lambda x: x.update(lora_A=x[WO]), 'lora_A'),
           (lambda x: x.pop(WO), 'encoder/layers_1/mlp/wo/kernel'),
           (lambda x: x.pop('shared.weight'), 'token_embedder/embedding'),
+          (lambda x: x.update({BIAS_OF_1: x[WO]}), BIAS_OF_1),
           (lambda x: x.update({WO: x[WO].astype(np.int8)}), 'wo/kernel int8'),
       ],
   )
