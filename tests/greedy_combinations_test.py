@@ -87,12 +87,30 @@ def of_external() -> drafting.Drafting:
   return drafting.Drafting(repeat_last.RepeatLast, 'repeat_last')
 
 
-def of_first_layer(task) -> drafting.Drafting:
+def first_layer(task) -> models.Model:
   """Return the target's first decoder layer on its encoder's output."""
   first = tiny.truncate(decoder(task).tokens.target, 1)
   params = {k: v for k, v in first.params.items() if k != 'encoder'}
   config = dataclasses.replace(first.config, num_encoder_layers=0)
-  own = dataclasses.replace(first, config=config, params=params)
+  return dataclasses.replace(first, config=config, params=params)
+
+
+def of_first_layer(task) -> drafting.Drafting:
+  return model_drafting.of_model(first_layer(task))
+
+
+def of_feature_head(task) -> drafting.Drafting:
+  """Return the first layer as a head, which reads little of the features."""
+  first = first_layer(task)
+  width = first.config.emb_dim
+  kernel = 0.01 * jnp.eye(width)
+  features = {name: {'kernel': kernel} for name in ('read', 'predict')}
+  decoder = {**first.params['decoder'], 'features': features}
+  own = dataclasses.replace(
+      first,
+      config=dataclasses.replace(first.config, feature_dim=width),
+      params={**first.params, 'decoder': decoder},
+  )
   return model_drafting.of_model(own)
 
 
@@ -115,6 +133,7 @@ DRAFTERS = {
         decoder(task).tokens.target.config, 1
     ),
     'shared encoder': of_first_layer,
+    'feature head': of_feature_head,
 }
 
 

@@ -121,6 +121,7 @@ DECODER = dataclasses.replace(
     emb_dim=6,
     encoder_dim=CONFIG.emb_dim,
 )
+FEATURE_HEAD = dataclasses.replace(DECODER, feature_dim=CONFIG.emb_dim)
 # Takes an example and tokens, and returns logits of the token after them.
 FindLogits = Callable[[int, tuple[int, ...]], np.ndarray]
 
@@ -241,13 +242,16 @@ _MAKERS = {
     'shared encoder': lambda gamma: of_network(
         model_drafting.of_model(tiny.model(DECODER, noise=0.5)), gamma
     ),
+    'feature head': lambda gamma: of_network(
+        model_drafting.of_model(tiny.model(FEATURE_HEAD, noise=0.5)), gamma
+    ),
 }
 NAMES = tuple(_MAKERS)
 # A target of another kind, with a drafter that any network has.
 _MAKERS['decoder alone'] = lambda gamma: of_network(
     tiny.early_exit(ALONE, 1), gamma, config=ALONE
 )
-NETWORKS = 'early exit', 'shared encoder', 'decoder alone'
+NETWORKS = 'early exit', 'shared encoder', 'feature head', 'decoder alone'
 
 
 @functools.cache

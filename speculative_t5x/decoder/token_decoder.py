@@ -587,7 +587,8 @@ class TokenDecoder:
           ' else no draft has all of them.',
           draft_beams=draft_beams,
       )
-    if not isinstance(self.drafter, draft_model.DraftModel):
+    # A head on last features is another class of them.
+    if type(self.drafter) is not draft_model.DraftModel:
       raise ValueError(
           'A speculative beam search needs a draft model, or a decoder on the'
           f" target's encoder, and this is {self.loaded_drafter.description}."

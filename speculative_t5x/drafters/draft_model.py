@@ -32,6 +32,12 @@ class DraftModelMemory(NamedTuple):
   offsets: jax.Array
   first_tokens: jax.Array
 
+  def of_rows(self, rows: int) -> tuple[jax.Array, jax.Array]:
+    """Return offsets and first tokens per row."""
+    per_example = rows // self.offsets.shape[0]
+    repeat = lambda x: jnp.repeat(x, per_example)
+    return repeat(self.offsets), repeat(self.first_tokens)
+
 
 @struct.dataclass
 class DraftModelState:
@@ -119,8 +125,7 @@ class DraftModel:
       state: DraftModelState,
       view: contracts.View,
   ) -> tuple[contracts.Draft, DraftModelState, contracts.Cache]:
-    per_example = view.num_tokens.shape[0] // memory.offsets.shape[0]
-    offsets = jnp.repeat(memory.offsets, per_example)
+    offsets, first_tokens = memory.of_rows(view.num_tokens.shape[0])
 
     def decode(cache, tokens, index, at):
       with partitioning.axis_rules(self.rules):
@@ -133,7 +138,7 @@ class DraftModel:
         decode,
         state.cache,
         jnp.minimum(state.num_fed, view.num_tokens - view.num_pending),
-        jnp.repeat(memory.first_tokens, per_example),
+        first_tokens,
         view,
         self.max_draft_tokens,
     )

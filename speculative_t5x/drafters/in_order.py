@@ -50,6 +50,13 @@ class InOrder:
     """Whether any does."""
     return any(getattr(each, 'reads_hints', False) for each in self.drafters)
 
+  @property
+  def reads_last_features(self) -> bool:
+    """Whether any does."""
+    return any(
+        getattr(each, 'reads_last_features', False) for each in self.drafters
+    )
+
   def model_calls(self) -> tuple[contracts.ModelCall, ...]:
     return tuple(
         call._replace(begin=_with_params_of(index, call.begin))

@@ -29,6 +29,7 @@ from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
 from speculative_t5x.training import draft_kinds
+from speculative_t5x.training import feature_distillation
 from speculative_t5x.training import on_policy as on_policy_lib
 from speculative_t5x.training import origins
 from speculative_t5x.training import schedules
@@ -95,8 +96,9 @@ def distill(
     draft_kinds.check_vocab_sizes(
         network, trained.network, "the draft model's vocab_size"
     )
-    if trained.network.reads_features:
-      pairing.check_width(network, trained.network)
+    pairing.check_features(network, trained.network)
+    if on_policy.share:
+      _check_samples(trained)
     _note_activations(trained.network)
     read = lambda each: each.read(opened.folder, network)
     # What takes least time comes first: a wrong setting then fails early.
@@ -112,7 +114,10 @@ def distill(
             'validation examples': jax.tree.leaves(measured_on),
         },
     )
-    objective = distillation.Distillation(
+    kind = distillation.Distillation
+    if isinstance(trained, draft_kinds.FeatureHead):
+      kind = feature_distillation.FeatureDistillation
+    objective = kind(
         target.params,
         network,
         trained.with_dropout(dropout_rate),
@@ -199,6 +204,15 @@ def _check_on_policy(on_policy, divergence, settings) -> None:
     raise ValueError(
         'By cross entropy the draft would learn its own samples. Set'
         ' ON_POLICY_SHARE to 0, or choose another file of configs/divergences.'
+    )
+
+
+def _check_samples(trained: draft_kinds.Draft) -> None:
+  """Check that a draft can write texts without its target."""
+  if network_lib.is_feature_head(trained.network):
+    raise ValueError(
+        "A head on the target's last features cannot write texts by itself, to"
+        ' be trained on them. Set ON_POLICY_SHARE to 0.'
     )
 
 

@@ -48,7 +48,11 @@ class DecoderOnly(modules.Sizes):
       end=1, padding=contracts.NO_TOKEN, start=None
   )
   ends_inputs: ClassVar[bool] = False
-  reads_features: ClassVar[bool] = False
+
+  @property
+  def reads_features(self) -> bool:
+    """Whether it is a head, which reads those of the target's prompts."""
+    return self.feature_dim is not None
 
   @property
   def axis_units(self) -> Mapping[str, int]:
@@ -76,16 +80,30 @@ class DecoderOnly(modules.Sizes):
   ) -> contracts.Started:
     """Read the prompts; see `network.Network.start`.
 
-    A row without any token, which only fills a batch, begins with id 0.
+    A row without any token, which only fills a batch, begins with id 0. A head
+    reads the features that its target has at all positions of the prompts.
     """
+    return self._start(params, inputs, rows, slots, fed=features)
+
+  def start_with_features(
+      self, params, inputs, rows, slots, features=None
+  ) -> contracts.Started:
+    """See `network.ShowsFeatures`."""
     del features  # it reads none
+    return self._start(params, inputs, rows, slots, shows_features=True)
+
+  def _start(
+      self, params, inputs, rows, slots, fed=None, shows_features=False
+  ) -> contracts.Started:
     tokens, lengths = _prompts(inputs)
     examples, width = tokens.shape
     chunk = min(CHUNK, width)
     tokens = jnp.pad(tokens, ((0, 0), (0, -width % chunk)))
     # The last chunk may reach past a prompt, and a row past the longest one.
     slots = max(tokens.shape[1], width - 1 + slots)
-    cache = self._read(params, tokens, lengths, chunk, slots)
+    cache, shown = self._read(
+        params, tokens, lengths, chunk, slots, fed, shows_features
+    )
     last = jnp.maximum(lengths - 1, 0)
     first_tokens = jnp.take_along_axis(tokens, last[:, None], axis=1)[:, 0]
     if rows != examples:
@@ -95,9 +113,16 @@ class DecoderOnly(modules.Sizes):
       cache = jax.tree.map(
           lambda x: of_rows(x if examples > 1 else x[None]), cache
       )
-    return contracts.Started(
-        None, kv_cache.constrain(cache), last, first_tokens
+    started = contracts.Started(
+        None, kv_cache.constrain(cache), last, first_tokens, shown
     )
+    if not shows_features:
+      return started
+    before = jnp.maximum(last - 1, 0)[:, None, None]
+    shown = jnp.repeat(shown, rows // examples, axis=0)
+    features = jnp.take_along_axis(shown, before, axis=1)
+    has_before = (last > 0)[:, None, None]
+    return started._replace(last_features=jnp.where(has_before, features, 0))
 
   def _read(
       self,
@@ -106,49 +131,117 @@ class DecoderOnly(modules.Sizes):
       lengths: jax.Array,
       chunk: int,
       slots: int,
-  ) -> modules.Cache:
-    """Return the cache of prompts [examples, chunks * chunk], but for the last
-    token of each, which may be missing.
+      fed: jax.Array | None,
+      shows_features: bool,
+  ) -> tuple[modules.Cache, jax.Array | None]:
+    """Read prompts [examples, chunks * chunk], but for the last token of each,
+    which may be missing.
+
+    Of a head, `fed` is [examples, chunks * chunk, width], the features of its
+    target at all positions.
+
+    Returns:
+      The cache and, if asked for, the features of the positions read.
     """
-    examples = tokens.shape[0]
+    examples, width = tokens.shape
     batch_shape = () if examples == 1 else (examples,)
     tokens = tokens.reshape(*batch_shape, -1)
+    if fed is not None:
+      fed = network.one_later(fed).reshape(*tokens.shape, -1)
+    shown = None
+    if shows_features:
+      shown = jnp.zeros((*tokens.shape, self.last_width), self.dtype)
     cache = modules.init_cache(self, batch_shape, slots)
     num_chunks = (jnp.max(lengths) - 1 + chunk - 1) // chunk
 
     def read_chunk(carry):
-      index, cache = carry
+      index, cache, shown = carry
       at = index * chunk
       block = lax.dynamic_slice_in_dim(tokens, at, chunk, axis=-1)
+      known = None
+      if fed is not None:
+        known = lax.dynamic_slice_in_dim(fed, at, chunk, axis=-2)
       # Nothing reads the logits, and the compiler leaves the head out.
-      _, cache = self._apply(params, block, at, cache)
-      return index + 1, kv_cache.constrain(cache)
+      _, cache, new = self._apply(params, block, at, cache, None, known)
+      if shown is not None:
+        shown = lax.dynamic_update_slice_in_dim(
+            shown, new[..., :chunk, :], at, axis=-2
+        )
+      return index + 1, kv_cache.constrain(cache), shown
 
-    return lax.while_loop(
+    _, cache, shown = lax.while_loop(
         lambda carry: carry[0] < num_chunks,
         read_chunk,
-        (jnp.int32(0), kv_cache.constrain(cache)),
-    )[1]
+        (jnp.int32(0), kv_cache.constrain(cache), shown),
+    )
+    if shown is not None:
+      shown = sharding.constrain(
+          shown.reshape(examples, width, -1), ('batch', 'length', 'embed')
+      )
+    return cache, shown
 
   def decode(
       self, params, memory, cache, tokens, positions, at
   ) -> tuple[jax.Array, contracts.Cache]:
+    return self._decode(params, cache, tokens, positions, at)[:2]
+
+  def decode_with_features(
+      self, params, memory, cache, tokens, positions, at, fed=None
+  ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
+    """See `network.ShowsFeatures`."""
+    logits, cache, features = self._decode(
+        params, cache, tokens, positions, at, fed
+    )
+    features = features.reshape(tokens.shape[0], -1, features.shape[-1])
+    features = features[:, : logits.shape[1]]
+    return logits, cache, sharding.constrain(
+        features, ('batch', 'length', 'embed')
+    )
+
+  def _decode(
+      self, params, cache, tokens, positions, at, fed=None
+  ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
     rows = tokens.shape[0]
     tokens = jnp.maximum(tokens, 0)  # what only fills a row is not read
     at = None if at is None else at[:, None]
     if rows == 1:
-      tokens, positions, at = jax.tree.map(
-          lambda x: x[0], (tokens, positions, at)
+      tokens, positions, at, fed = jax.tree.map(
+          lambda x: x[0], (tokens, positions, at, fed)
       )
-    logits, cache = self._apply(params, tokens, positions, cache, at)
+    logits, cache, features = self._apply(
+        params, tokens, positions, cache, at, fed
+    )
     logits = sharding.gather_logits(logits.reshape(rows, -1, self.vocab_size))
-    return logits, kv_cache.constrain(cache)
+    return logits, kv_cache.constrain(cache), features
 
   def score(
       self, params, inputs, outputs, dropout_key=None, features=None
   ) -> jax.Array:
     """See `network.Scores`; it has no dropout."""
     del dropout_key, features
+    return self._score(params, inputs, outputs)[0]
+
+  def score_with_features(
+      self,
+      params,
+      inputs,
+      outputs,
+      dropout_key=None,
+      features=None,
+      fed=None,
+  ) -> network.Scored:
+    """See `network.ShowsFeatures`; it has no dropout."""
+    del dropout_key, features
+    logits, features, at = self._score(
+        params, inputs, outputs, fed, shows_all=True
+    )
+    of_outputs = jnp.take_along_axis(features, at[..., None], axis=1)
+    return network.Scored(logits, of_outputs, features)
+
+  def _score(
+      self, params, inputs, outputs, fed=None, shows_all=False
+  ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return logits, features, and the positions of the outputs."""
     tokens, lengths = _prompts(inputs)
     # A row without any token begins with id 0, as in `start`.
     lengths = jnp.maximum(lengths, 1)
@@ -161,16 +254,59 @@ class DecoderOnly(modules.Sizes):
     tokens = jnp.pad(tokens, ((0, 0), (0, length - 1)))
     tokens = jnp.where(index < 0, tokens, of_output)
     cache = modules.init_cache(self, tokens.shape[:1], tokens.shape[1])
-    logits_at = lengths[:, None] - 1 + jnp.arange(length)
-    return self._apply(params, tokens, jnp.int32(0), cache, logits_at)[0]
+    at = lengths[:, None] - 1 + jnp.arange(length)
+    logits, _, features = self._apply(
+        params, tokens, jnp.int32(0), cache, at, fed, shows_all
+    )
+    return logits, features, at
 
-  def _apply(self, params, *args) -> tuple[jax.Array, modules.Cache]:
+  def _apply(self, params, *args) -> tuple[jax.Array, modules.Cache, jax.Array]:
     return modules.Decoder(self).apply({'params': params['decoder']}, *args)
 
   def num_positions(self, inputs_length: int, max_tokens: int) -> int:
     """See `network.LimitsPositions`: an output continues its input."""
     # The last token of an output is fed to nothing.
     return inputs_length + max_tokens - 1
+
+  @property
+  def last_width(self) -> int:
+    """Width of the last features: what the head reads, or predicts of a target.
+    """
+    return self.emb_dim if self.feature_dim is None else self.feature_dim
+
+  def on_last_features(self, target: 'DecoderOnly') -> 'DecoderOnly':
+    """Return the head on a decoder alone: its parts, and this one's sizes."""
+    network.check_offers(target, network.ShapesHeads, 'A head of its parts')
+    return dataclasses.replace(
+        target.decoder_alone(),
+        emb_dim=self.emb_dim,
+        num_layers=self.num_layers,
+        num_heads=self.num_heads,
+        num_kv_heads=self.num_kv_heads,
+        mlp_dim=self.mlp_dim,
+        logits_via_embedding=self.logits_via_embedding,
+        feature_dim=target.last_width,
+    )
+
+  def head_of_shapes(
+      self, shapes: Mapping[str, tuple[int, ...]]
+  ) -> 'DecoderOnly':
+    """See `network.ShapesHeads`; heads have the width of the target's."""
+    layer = 'decoder/layers_0/'
+    width = lambda name: shapes[f'{layer}self_attention/{name}/kernel'][1]
+    sizes = dataclasses.replace(
+        self,
+        emb_dim=shapes['decoder/token_embedder/embedding'][1],
+        num_layers=len(
+            {x.split('/')[1] for x in shapes if x.startswith('decoder/layers_')}
+        ),
+        num_heads=width('query') // self.head_dim,
+        num_kv_heads=width('key') // self.head_dim,
+        mlp_dim=shapes[f'{layer}mlp/wo/kernel'][0],
+        logits_via_embedding=t5_preparation.HEAD not in shapes,
+    )
+    read = shapes[t5_preparation.FEATURES][0]
+    return dataclasses.replace(sizes.on_last_features(self), feature_dim=read)
 
   def first_layers(self, count: int) -> 'DecoderOnly':
     """See `network.ExitsEarly`.
@@ -220,7 +356,12 @@ def _init(config: DecoderOnly, key: jax.Array) -> Mapping[str, Any]:
   """Return random parameters, `params`, and their axes, `params_axes`."""
   cache = modules.init_cache(config, (), 1)
   token = jnp.zeros((1,), jnp.int32)
-  return modules.Decoder(config).init(key, token, jnp.int32(0), cache)
+  fed = None
+  if config.feature_dim is not None:
+    fed = jnp.zeros((1, config.feature_dim), config.dtype)
+  return modules.Decoder(config).init(
+      key, token, jnp.int32(0), cache, None, fed
+  )
 
 
 @functools.cache

@@ -80,6 +80,7 @@ class Sizes(t5_modules.Form):
     embedding_scale: Factor of embeddings.
     logits_scale: Factor of the logits.
     logits_via_embedding: Whether the embedding is also the output head.
+    feature_dim: See `t5_modules.Sizes`.
   """
 
   vocab_size: int
@@ -106,6 +107,7 @@ class Sizes(t5_modules.Form):
   embedding_scale: float = 1.0
   logits_scale: float = 1.0
   logits_via_embedding: bool = False
+  feature_dim: int | None = None
 
   def __post_init__(self):
     super().__post_init__()
@@ -296,6 +298,10 @@ class Decoder(nn.Module):
       )
     if config.head_size is not None:
       self.short_vocabulary = layers.ShortVocabulary(config.vocab_size)
+    if config.feature_dim is not None:
+      self.features = layers.FeatureProjections(
+          config.emb_dim, config.feature_dim, config.dtype
+      )
 
   def __call__(
       self,
@@ -303,7 +309,9 @@ class Decoder(nn.Module):
       positions: jax.Array,
       cache: Cache,
       logits_at: jax.Array | None = None,
-  ) -> tuple[jax.Array, Cache]:
+      fed: jax.Array | None = None,
+      shows_all: bool = False,
+  ) -> tuple[jax.Array, Cache, jax.Array]:
     """Decode a block of tokens, each row from its own position on.
 
     Args:
@@ -314,15 +322,21 @@ class Decoder(nn.Module):
         earlier tokens.
       logits_at: [..., wanted] int32, the indices of the block at which logits
         are computed; None for all.
+      fed: [..., block, feature_dim] that a head is fed; None of others.
+      shows_all: Whether the features are those of all positions (static).
     Returns:
-      float32 logits [..., block or wanted, vocab], and the cache with the block
-      written.
+      float32 logits [..., block or wanted, vocab], the cache with the block
+      written, and the last features of the positions of the logits, or of all;
+      padding positions may follow.
     """
     config = self.config
     block, num_slots = tokens.shape[-1], cache[0].keys.shape[-1]
     x = t5_modules.pad_positions(self.token_embedder(tokens), config.min_block)
     # Rounded to the dtype, as Gemma does.
     x = x * jnp.asarray(config.embedding_scale, config.dtype)
+    if fed is not None:
+      fed = t5_modules.pad_positions(fed, config.min_block)
+      x = x + self.features.read(fed)
     # Padding positions of the block take the position of its last token.
     offsets = jnp.minimum(jnp.arange(x.shape[-2]), block - 1)
     at = positions[..., None] + offsets
@@ -346,10 +360,15 @@ class Decoder(nn.Module):
           **places[config.kind(i)],
       )
       new_cache.append(of_layer)
-    x = x[..., :block, :]
+    everywhere = x = x[..., :block, :]
     if logits_at is not None:
       x = jnp.take_along_axis(x, logits_at[..., None], axis=-2)
-    return self._logits(x), tuple(new_cache)
+    wanted = x.shape[-2]
+    x = t5_modules.pad_positions(self.decoder_norm(x), config.min_block)
+    shown = self.decoder_norm(everywhere) if shows_all else x
+    if config.feature_dim is not None:
+      shown = self.features.predict(shown)
+    return self._logits(x, wanted), tuple(new_cache), shown
 
   def _place(
       self, kind: LayerKind, at: jax.Array, num_slots: int
@@ -367,9 +386,9 @@ class Decoder(nn.Module):
       rotation = rope.tables(at, frequencies)
     return {'mask': mask, 'rotation': rotation}
 
-  def _logits(self, x: jax.Array) -> jax.Array:
-    config, wanted = self.config, x.shape[-2]
-    x = t5_modules.pad_positions(self.decoder_norm(x), config.min_block)
+  def _logits(self, x: jax.Array, wanted: int) -> jax.Array:
+    """Return the logits of the first `wanted` normalized positions."""
+    config = self.config
     if config.separate_head or not config.logits_via_embedding:
       logits = self.logits_dense(x)
     else:

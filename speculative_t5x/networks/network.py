@@ -8,7 +8,7 @@ vocab.
 
 from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -118,6 +118,97 @@ class Scores(Protocol):
 
     Each token has the tokens before it as context, the first one those of
     `start`.
+    """
+
+
+class Scored(NamedTuple):
+  """Given outputs as a network reads them, for training of heads on it.
+
+  Attributes:
+    logits: [..., outputs_length, vocab] float32, see `Scores`.
+    features: [..., outputs_length, width]. Last features of the positions of
+      the logits.
+    all_features: [..., positions, width]. Those of all positions that the
+      decoder is fed, which are a prompt's too in a decoder alone.
+  """
+
+  logits: jax.Array
+  features: jax.Array
+  all_features: jax.Array
+
+
+class ShowsFeatures(Protocol):
+  """A network whose last features a head may read: `contracts.ShowsFeatures`.
+
+  The last features of a position are what its output head reads there, of a
+  head on a target its prediction of the target's. `fed` is what such a head is
+  fed beside tokens, the features of the position before each: [rows, block,
+  width].
+  """
+
+  @property
+  def last_width(self) -> int:
+    """Width of the features."""
+
+  def start_with_features(
+      self,
+      params: contracts.Params,
+      inputs: contracts.Inputs,
+      rows: int,
+      slots: int,
+      features: Any = None,
+  ) -> contracts.Started:
+    """Read the inputs; see `contracts.ShowsFeatures`."""
+
+  def decode_with_features(
+      self,
+      params: contracts.Params,
+      memory: contracts.Memory,
+      cache: contracts.Cache,
+      tokens: jax.Array,
+      positions: jax.Array,
+      at: jax.Array | None,
+      fed: jax.Array | None = None,
+  ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
+    """Decode a block; see `contracts.ShowsFeatures`."""
+
+  def score_with_features(
+      self,
+      params: contracts.Params,
+      inputs: jax.Array,
+      outputs: jax.Array,
+      dropout_key: jax.Array | None = None,
+      features: Any = None,
+      fed: jax.Array | None = None,
+  ) -> Scored:
+    """Read given outputs as `Scores.score` does.
+
+    `fed` is [..., positions, width], of all positions of the decoder.
+    """
+
+
+class ReadsLastFeatures(Protocol):
+  """A network that may be a head on the last features of a target.
+
+  Such a head is a `ShowsFeatures` too, which predicts those of the target.
+  """
+
+  @property
+  def feature_dim(self) -> int | None:
+    """Width of the target's features; None for a network that is no head."""
+
+  def on_last_features(self, target: Network) -> Network:
+    """Return the head on a target, of this network's sizes."""
+
+
+class ShapesHeads(Protocol):
+  """A target whose heads have its parts: only their sizes are their own."""
+
+  def head_of_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> Network:
+    """Return the head on the target's last features, of a checkpoint's shapes.
+
+    They are by names such as 'decoder/logits_dense/kernel'. A name that a head
+    needs raises KeyError if it is missing.
     """
 
 
@@ -281,10 +372,23 @@ class NetworkModel:
   def start(
       self, params, inputs, rows, slots, features=None
   ) -> contracts.Started:
-    started = self.network.start(params, inputs, rows, slots, features)
+    return self._with_first_tokens(
+        self.network.start(params, inputs, rows, slots, features)
+    )
+
+  def start_with_features(
+      self, params, inputs, rows, slots, features=None
+  ) -> contracts.Started:
+    check_offers(self.network, ShowsFeatures, 'A head on last features')
+    return self._with_first_tokens(
+        self.network.start_with_features(params, inputs, rows, slots, features)
+    )
+
+  def _with_first_tokens(self, started: contracts.Started) -> contracts.Started:
     if started.first_tokens is not None:
       return started
-    first = jnp.full((rows,), self.special_ids.start, jnp.int32)
+    rows = started.offsets.shape
+    first = jnp.full(rows, self.special_ids.start, jnp.int32)
     return started._replace(first_tokens=first)
 
   def decode(
@@ -310,7 +414,16 @@ class NetworkModel:
   def commit(self, cache, block, rows, paths, num_cached) -> contracts.Cache:
     return self.network.commit(cache, block, rows, paths, num_cached)
 
+  def decode_with_features(
+      self, params, memory, cache, tokens, positions, at, fed=None
+  ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
+    logits, cache, features = self.network.decode_with_features(
+        params, memory, cache, tokens, positions, at, fed
+    )
+    return self._allowed(logits), cache, features
+
   def _allowed(self, logits: jax.Array) -> jax.Array:
+    """Return the logits, -inf of what must not be sampled."""
     ids = jnp.arange(self.vocab_size)
     forbidden = *self.special_ids.forbidden, *self.forbidden
     if self.num_valid_tokens is not None:
@@ -318,6 +431,20 @@ class NetworkModel:
     for each in forbidden:
       logits = jnp.where(ids != each, logits, -jnp.inf)
     return logits
+
+
+def is_feature_head(network: Network) -> bool:
+  """Return whether a network is a head on the last features of a target."""
+  return getattr(network, 'feature_dim', None) is not None
+
+
+def one_later(features: jax.Array) -> jax.Array:
+  """Return features of the position before each, [..., positions, width].
+
+  They are zeros before the first.
+  """
+  missing = [(0, 0)] * (features.ndim - 2) + [(1, 0), (0, 0)]
+  return jnp.pad(features[..., :-1, :], missing)
 
 
 def offers(network: Network, protocol: type) -> bool:

@@ -309,6 +309,52 @@ class T5Config(t5_modules.Sizes, CrossAttending):
     ]
     return kv_cache.constrain(tuple(committed))
 
+  def start_with_features(
+      self, params, inputs, rows, slots, features=None
+  ) -> contracts.Started:
+    """See `network.ShowsFeatures`; before the first position there is none."""
+    started = self.start(params, inputs, rows, slots, features)
+    zeros = jnp.zeros((rows, 1, self.last_width), self.dtype)
+    return started._replace(last_features=zeros)
+
+  def decode_with_features(
+      self, params, memory: Memory, cache, tokens, positions, at, fed=None
+  ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
+    """See `network.ShowsFeatures`."""
+    rows = tokens.shape[0]
+    if rows == 1:
+      memory, tokens, positions, at, fed = jax.tree.map(
+          lambda x: x[0], (memory, tokens, positions, at, fed)
+      )
+    logits, cache, features = self._modules().apply(
+        {'params': params},
+        tokens,
+        positions,
+        memory.cross,
+        memory.is_input,
+        cache,
+        at,
+        fed,
+        method='decode_block_with_features',
+    )
+    logits = sharding.gather_logits(logits.reshape(rows, -1, self.vocab_size))
+    features = features.reshape(rows, -1, self.last_width)
+    features = sharding.constrain(
+        features[:, : logits.shape[1]], ('batch', 'length', 'embed')
+    )
+    return logits, kv_cache.constrain(cache), features
+
+  @property
+  def last_width(self) -> int:
+    """Width of the last features: what the head reads, or predicts of a target.
+    """
+    return self.emb_dim if self.feature_dim is None else self.feature_dim
+
+  def on_last_features(self, target: network.Network) -> 'T5Config':
+    """See `network.ReadsLastFeatures`."""
+    decoder = self.on_features(network.features_width(target))
+    return dataclasses.replace(decoder, feature_dim=target.last_width)
+
   def features(
       self, params: contracts.Params, inputs: jax.Array
   ) -> jax.Array:
@@ -323,17 +369,42 @@ class T5Config(t5_modules.Sizes, CrossAttending):
       self, params, inputs, outputs, dropout_key=None, features=None
   ) -> jax.Array:
     """See `network.Network`; id 0 counts as no token, as in T5X."""
+    texts = self._texts(inputs, outputs)
+    if features is None:
+      return self._apply(params, dropout_key, *texts)
+    return self._apply(params, dropout_key, features, *texts, method='decode')
+
+  def score_with_features(
+      self,
+      params,
+      inputs,
+      outputs,
+      dropout_key=None,
+      features=None,
+      fed=None,
+  ) -> network.Scored:
+    """See `network.ShowsFeatures`; the features of the inputs are needed."""
+    logits, shown = self._apply(
+        params,
+        dropout_key,
+        features,
+        *self._texts(inputs, outputs),
+        fed,
+        method='decode_with_features',
+    )
+    return network.Scored(logits, shown, shown)
+
+  def _texts(
+      self, inputs: jax.Array, outputs: jax.Array
+  ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Return inputs, what the decoder is fed, and outputs, with 0 for none."""
     inputs, outputs = (jnp.maximum(tokens, 0) for tokens in (inputs, outputs))
     fed = jnp.pad(
         outputs[:, :-1],
         ((0, 0), (1, 0)),
         constant_values=self.special_ids.start,
     )
-    if features is None:
-      return self._apply(params, dropout_key, inputs, fed, outputs)
-    return self._apply(
-        params, dropout_key, features, inputs, fed, outputs, method='decode'
-    )
+    return inputs, fed, outputs
 
   def _apply(self, params, dropout_key, *args, **kwargs) -> jax.Array:
     if dropout_key is None:
@@ -387,6 +458,9 @@ def _init(config: T5Config, key: jax.Array) -> Mapping[str, Any]:
     init = functools.partial(init, method='decode')
     encoded = jnp.zeros((1, 1, config.width_of_inputs), config.dtype)
     inputs = [encoded, *inputs]
+  if config.feature_dim is not None:
+    init = functools.partial(init, method='decode_with_features')
+    inputs.append(jnp.zeros((1, 1, config.feature_dim), config.dtype))
   return init(key, *inputs)
 
 

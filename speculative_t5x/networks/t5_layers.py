@@ -176,6 +176,20 @@ class MergedProjection(nn.Module):
     return jnp.split(merged, ends, axis=-1)
 
 
+class FeatureProjections(nn.Module):
+  """What a head on the last features of a target reads and predicts of them.
+  """
+
+  embed_dim: int
+  feature_dim: int
+  dtype: jnp.dtype
+
+  def setup(self):
+    axes = 'features', 'embed'
+    self.read = Projection(self.embed_dim, axes, self.dtype)
+    self.predict = Projection(self.feature_dim, axes[::-1], self.dtype)
+
+
 class Embedding(nn.Module):
   """Token embeddings, looked up by a gather; also the output head of T5 1.0."""
 

@@ -92,6 +92,8 @@ class Sizes(Form):
     mlp_dim: Width of the feed-forward block.
     mlp_activations: Flax names, one per input projection; 'linear' for none.
     encoder_dim: Width of the output of that encoder; None for emb_dim.
+    feature_dim: Width of the last features that a head on them is fed and
+      predicts; None for a network that is fed tokens alone.
     dropout_rate: Dropout rate in training, in [0, 1); unused in decoding.
     logits_via_embedding: Whether the embedding is also the output head, as in
       T5 1.0.
@@ -108,6 +110,7 @@ class Sizes(Form):
   mlp_dim: int = 2048
   mlp_activations: Sequence[str] = ('gelu', 'linear')
   encoder_dim: int | None = None
+  feature_dim: int | None = None
   dropout_rate: float = 0.1
   logits_via_embedding: bool = False
   bias_per_layer: bool = False
@@ -122,6 +125,12 @@ class Sizes(Form):
       raise ValueError(
           f'encoder_dim is {self.encoder_dim}, but the network has an encoder'
           ' of its own. Set num_encoder_layers = 0 for a decoder alone.'
+      )
+    if self.num_encoder_layers and self.feature_dim is not None:
+      raise ValueError(
+          f'feature_dim is {self.feature_dim}, but the network has an encoder'
+          ' of its own. A head on the last features of a target is a decoder on'
+          " the target's encoder: set num_encoder_layers = 0."
       )
 
 
@@ -325,8 +334,16 @@ class Decoder(nn.Module):
       )
     if config.head_size is not None:
       self.short_vocabulary = layers.ShortVocabulary(config.vocab_size)
+    if config.feature_dim is not None:
+      self.features = layers.FeatureProjections(
+          config.emb_dim, config.feature_dim, config.dtype
+      )
 
-  def __call__(self, x, encoded, *, mask, cross_mask, deterministic):
+  def __call__(self, x, encoded, fed, *, mask, cross_mask, deterministic):
+    """Return the logits of given outputs, and the features of their positions.
+    """
+    if fed is not None:
+      x = x + self.features.read(fed)
     length = x.shape[-2]
     biases = _biases(self, jnp.arange(length), length)
     x = self.dropout(x, deterministic=deterministic)
@@ -340,11 +357,12 @@ class Decoder(nn.Module):
           cross_mask=cross_mask,
           deterministic=deterministic,
       )
-    return self.head(x, deterministic)
-
-  def head(self, x, deterministic) -> jax.Array:
     x = self.dropout(self.decoder_norm(x), deterministic=deterministic)
-    return self._over_vocabulary(self._logits(x))
+    return self._over_vocabulary(self._logits(x)), self._shown(x)
+
+  def _shown(self, x) -> jax.Array:
+    """Return the features of positions: what the head reads, or predicts."""
+    return x if self.config.feature_dim is None else self.features.predict(x)
 
   def _over_vocabulary(self, logits) -> jax.Array:
     if self.config.head_size is None:
@@ -369,9 +387,13 @@ class Decoder(nn.Module):
         for layer in self.layers
     )
 
-  def decode_block(self, x, cross, cache, *, positions, cross_mask, logits_at):
+  def decode_block(
+      self, x, cross, cache, fed, *, positions, cross_mask, logits_at
+  ):
     block, num_slots = x.shape[-2], cache[0].keys.shape[-1]
     x = pad_positions(x, self.config.min_block)
+    if fed is not None:
+      x = x + self.features.read(pad_positions(fed, self.config.min_block))
     # Padding positions of the block take the position of its last token.
     offsets = jnp.minimum(jnp.arange(x.shape[-2]), block - 1)
     query_positions = positions[..., None] + offsets
@@ -400,7 +422,7 @@ class Decoder(nn.Module):
     num_wanted = x.shape[-2]
     x = pad_positions(self.decoder_norm(x), self.config.min_block)
     logits = self._over_vocabulary(self._logits(x)[..., :num_wanted, :])
-    return logits, tuple(new_cache)
+    return logits, tuple(new_cache), self._shown(x)
 
 
   def decode_tree(
@@ -490,6 +512,27 @@ class Transformer(nn.Module):
       enable_dropout: bool = True,
   ) -> jax.Array:
     """Return teacher-forced logits [batch, length, vocab] float32."""
+    return self.decode_with_features(
+        encoded,
+        encoder_input_tokens,
+        decoder_input_tokens,
+        decoder_target_tokens,
+        enable_dropout=enable_dropout,
+    )[0]
+
+  def decode_with_features(
+      self,
+      encoded: jax.Array,
+      encoder_input_tokens: jax.Array,
+      decoder_input_tokens: jax.Array,
+      decoder_target_tokens: jax.Array,
+      fed: jax.Array | None = None,
+      enable_dropout: bool = True,
+  ) -> tuple[jax.Array, jax.Array]:
+    """Return teacher-forced logits, and the features of their positions.
+
+    A head is fed features of its target, [batch, length, feature_dim].
+    """
     is_target = decoder_target_tokens > 0
     length = decoder_target_tokens.shape[-1]
     causal = jnp.tril(jnp.ones((length, length), bool))
@@ -501,6 +544,7 @@ class Transformer(nn.Module):
     return self.decoder(
         self.token_embedder(decoder_input_tokens),
         encoded,
+        fed,
         mask=mask,
         cross_mask=cross_mask,
         deterministic=not enable_dropout,
@@ -557,10 +601,33 @@ class Transformer(nn.Module):
       float32 logits [batch, block, vocab] (block is 1 if `logits_at` is
       given), and the cache with the block written.
     """
+    return self.decode_block_with_features(
+        tokens, positions, cross, is_input, cache, logits_at
+    )[:2]
+
+  def decode_block_with_features(
+      self,
+      tokens: jax.Array,
+      positions: jax.Array,
+      cross: CrossKeysValues,
+      is_input: jax.Array,
+      cache: Cache,
+      logits_at: jax.Array | None = None,
+      fed: jax.Array | None = None,
+  ) -> tuple[jax.Array, Cache, jax.Array]:
+    """Decode a block as `decode_block` does.
+
+    A head is fed features of its target, [batch, block, feature_dim].
+
+    Returns:
+      Logits, cache, and the last features of the positions of the logits,
+      behind which padding positions may follow.
+    """
     return self.decoder.decode_block(
         self.token_embedder(tokens),
         cross,
         cache,
+        fed,
         positions=positions,
         cross_mask=is_input[..., None, None, :],
         logits_at=logits_at,

@@ -29,6 +29,8 @@ _MIN_BLOCKS = {'tpu': 4}
 # Both stacks of T5 share it; a decoder alone has its own.
 _EMBEDDINGS = 'token_embedder/embedding', 'decoder/token_embedder/embedding'
 HEAD = 'decoder/logits_dense/kernel'
+# Which only a head on the last features of a target has.
+FEATURES = 'decoder/features/read/kernel'
 
 
 def prepare_config(config: t5_modules.Sizes, platform: str) -> t5_modules.Sizes:

@@ -79,7 +79,11 @@ class Started(NamedTuple):
     first_tokens: [rows] int32, the decoder input there; None of a draft model
       that begins with the target's.
     features: What the model computed of its inputs, one row per example, for
-      drafters that share it: the output of an encoder. None without any.
+      drafters that share it: the output of an encoder, or of a model that is
+      a `ShowsFeatures` the last features of a prompt. None without any.
+    last_features: [rows, 1, width], those of the position before the first
+      decoder input, zeros where there is none; None unless it was asked for
+      them, see `ShowsFeatures`.
   """
 
   memory: Memory
@@ -87,11 +91,17 @@ class Started(NamedTuple):
   offsets: jax.Array
   first_tokens: jax.Array | None
   features: Any = None
+  last_features: jax.Array | None = None
 
   def view(self, params: Params) -> 'TargetView':
     """Return what drafters may share of the target that has read them."""
     return TargetView(
-        params, self.memory, self.cache, self.offsets, self.first_tokens
+        params,
+        self.memory,
+        self.cache,
+        self.offsets,
+        self.first_tokens,
+        self.last_features,
     )
 
 
@@ -146,6 +156,40 @@ class Model(Protocol):
     Returns:
       The logits [rows, block, vocab] of the token after each position, and the
       next cache.
+    """
+
+
+class ShowsFeatures(Model, Protocol):
+  """A model that also returns its last features, for heads on them.
+
+  The features of a position are what the output head reads there. They are
+  asked for where the drafter has a true `reads_last_features`.
+  """
+
+  def start_with_features(
+      self,
+      params: Params,
+      inputs: Inputs,
+      rows: int,
+      slots: int,
+      features: Any = None,
+  ) -> Started:
+    """Read the inputs as `start` does; `Started.last_features` is not None."""
+
+  def decode_with_features(
+      self,
+      params: Params,
+      memory: Memory,
+      cache: Cache,
+      tokens: jax.Array,
+      positions: jax.Array,
+      at: jax.Array | None,
+  ) -> tuple[jax.Array, Cache, jax.Array]:
+    """Decode a block as `decode` does.
+
+    Returns:
+      Logits and cache, and the features of the positions of the logits, [rows,
+      block or 1, width].
     """
 
 
@@ -255,6 +299,11 @@ class TargetView(NamedTuple):
     cache: Cache of the target, which holds the committed tokens.
     offsets: [rows] int32, position of the first decoder input, see `Started`.
     first_tokens: [rows] int32, the decoder input there.
+    last_features: [rows, gamma + 1, width]. Features of the positions of the
+      last target call, whose first one is `Outcome.num_before` behind the
+      offset: those at the index of a rejected token and behind it are stale.
+      Before any call the first one is `Started.last_features`. None unless the
+      drafter reads them.
   """
 
   params: Params
@@ -262,6 +311,7 @@ class TargetView(NamedTuple):
   cache: Cache
   offsets: jax.Array
   first_tokens: jax.Array
+  last_features: jax.Array | None = None
 
 
 class Context(NamedTuple):
@@ -369,6 +419,8 @@ class Drafter(Protocol):
   `ModelCall`. One with `drafts_all_wanted` True always drafts `num_wanted`
   tokens, unless `continues` stops it: then verification has one width. One that
   reads `Context.hints` has a true `reads_hints`; others may get None for them.
+  One that reads `TargetView.last_features` has a true `reads_last_features`,
+  and its target must be a `ShowsFeatures`.
 
   Attributes:
     max_draft_tokens: gamma, the most draft tokens per block.

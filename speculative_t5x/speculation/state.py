@@ -44,6 +44,27 @@ class Setup(NamedTuple):
   rescale_log_probs: bool = True
 
   @property
+  def shows_features(self) -> bool:
+    """Whether the target is asked for its last features."""
+    return getattr(self.drafter, 'reads_last_features', False)
+
+  def decode(
+      self,
+      memory: contracts.Memory,
+      cache: contracts.Cache,
+      tokens: jax.Array,
+      positions: jax.Array,
+  ) -> tuple[jax.Array, contracts.Cache, jax.Array | None]:
+    """Call the target; return logits, cache and what the drafter reads of it.
+
+    See `contracts.ShowsFeatures`.
+    """
+    given = self.target_params, memory, cache, tokens, positions, None
+    if self.shows_features:
+      return self.target.decode_with_features(*given)
+    return *self.target.decode(*given), None
+
+  @property
   def noise(self) -> noise_lib.ByCall | noise_lib.ByPosition:
     """The randomness of the steps."""
     return noise_lib.of(self.rule, self.drafter)
@@ -77,11 +98,19 @@ class Batch:
   draft_memory: contracts.Memory
 
   def view(
-      self, params: contracts.Params, cache: contracts.Cache
+      self,
+      params: contracts.Params,
+      cache: contracts.Cache,
+      last_features: jax.Array | None,
   ) -> contracts.TargetView:
-    """Return the target with its cache, for drafters that share it."""
+    """Return the target as it stands, for drafters that share it."""
     return contracts.TargetView(
-        params, self.memory, cache, self.offsets, self.first_tokens
+        params,
+        self.memory,
+        cache,
+        self.offsets,
+        self.first_tokens,
+        last_features,
     )
 
 
@@ -96,6 +125,8 @@ class State:
     log_probs: [rows] float32. Log-probability of the committed tokens.
     num_calls: [rows] int32. Target calls made for the row.
     target_cache: Cache of the target.
+    last_features: See `contracts.TargetView`; None unless the drafter reads
+      them.
     draft_state: State of the drafter.
     policy_state: State of the draft length policy.
     outcome: Outcome of the last step.
@@ -107,6 +138,7 @@ class State:
   log_probs: jax.Array
   num_calls: jax.Array
   target_cache: contracts.Cache
+  last_features: jax.Array | None
   draft_state: Any
   policy_state: Any
   outcome: outcome_lib.Outcome
@@ -158,6 +190,36 @@ def cache_slots(length: int, gamma: int) -> int:
   return length + gamma + 1
 
 
+def start(
+    setup: Setup,
+    inputs: contracts.Inputs,
+    rows: int,
+    slots: int,
+    features: Any = None,
+) -> contracts.Started:
+  """Have the target read inputs, for the drafter of a setup.
+
+  `last_features` are those of as many positions as a target call has.
+
+  Raises:
+    ValueError: if the drafter reads features that the target does not show.
+  """
+  known = {} if features is None else {'features': features}
+  args = setup.target_params, inputs, rows, slots
+  if not setup.shows_features:
+    return setup.target.start(*args, **known)
+  if not hasattr(setup.target, 'decode_with_features'):
+    raise ValueError(
+        f'The drafter {type(setup.drafter).__name__} reads the last features of'
+        f' its target, which a {type(setup.target).__name__} does not show.'
+        ' Choose another drafter, or see contracts.ShowsFeatures.'
+    )
+  started = setup.target.start_with_features(*args, **known)
+  missing = (0, 0), (0, setup.drafter.max_draft_tokens), (0, 0)
+  last = jnp.pad(started.last_features, missing)
+  return started._replace(last_features=last)
+
+
 def begin(
     setup: Setup,
     inputs: contracts.Inputs,
@@ -188,10 +250,7 @@ def begin(
   if rows == 0:
     raise ValueError('A batch has no rows. Give at least one input.')
   slots = cache_slots(length, gamma)
-  known = {} if features is None else {'features': features}
-  started = setup.target.start(
-      setup.target_params, inputs, rows, slots, **known
-  )
+  started = start(setup, inputs, rows, slots, features)
   context = contracts.Context(
       inputs, hints, started.view(setup.target_params), started.features
   )
@@ -216,6 +275,7 @@ def begin(
       log_probs=jnp.zeros((rows,), jnp.float32),
       num_calls=counts(),
       target_cache=started.cache,
+      last_features=started.last_features,
       draft_state=draft_state,
       policy_state=setup.policy.init(rows),
       outcome=outcome_lib.none_yet(rows, gamma),

@@ -34,12 +34,14 @@ class _Verified(NamedTuple):
     log_probs: [rows, gamma + 1] float32, of the tokens of the block; see
       `outcome.Outcome`.
     model_log_probs: Likewise.
+    features: See `state.State.last_features`.
   """
 
   num_accepted: jax.Array
   next_token: jax.Array
   log_probs: jax.Array
   model_log_probs: jax.Array
+  features: jax.Array | None
 
 
 def step(
@@ -82,13 +84,14 @@ def step(
       widths(setup),
       jnp.max(counted.lengths) + 1,
       verify,
-      (target_cache, _nothing_verified(counted)),
+      (target_cache, _nothing_verified(counted, state.last_features)),
   )
   outcome = _outcome(
       state, draft, counted, verified, num_remaining, special_ids
   )
   state = state.replace(
       target_cache=target_cache,
+      last_features=verified.features,
       draft_state=draft_state,
       policy_state=_policy_state(setup.policy, state.policy_state, outcome),
       outcome=outcome,
@@ -117,12 +120,20 @@ def widths(setup: state_lib.Setup) -> tuple[int, ...]:
   return widths_lib.of_block(size)
 
 
-def _nothing_verified(draft: contracts.Draft) -> _Verified:
+def _nothing_verified(
+    draft: contracts.Draft, features: jax.Array | None
+) -> _Verified:
   """Return zeros in the shapes of what is verified."""
   rows, gamma = draft.tokens.shape
   counts = lambda *shape: jnp.zeros(shape, jnp.int32)
   log_probs = jnp.zeros((rows, gamma + 1), jnp.float32)
-  return _Verified(counts(rows), counts(rows), log_probs, log_probs)
+  return _Verified(
+      counts(rows),
+      counts(rows),
+      log_probs,
+      log_probs,
+      None if features is None else jnp.zeros_like(features),
+  )
 
 
 def _verify(
@@ -146,13 +157,11 @@ def _verify(
       state.sequences, batch.first_tokens, state.num_tokens, 1
   )
   with jax.named_scope('target'):  # names are for traces
-    logits, target_cache = setup.target.decode(
-        setup.target_params,
+    logits, target_cache, features = setup.decode(
         batch.memory,
         target_cache,
         jnp.concatenate([last_token, short.tokens], axis=1),
         batch.offsets + state.num_tokens,
-        None,
     )
   # [rows, width, vocab]: position i is about the token after i draft tokens, so
   # the draft token at index i is judged by position i, and the token that is
@@ -171,8 +180,10 @@ def _verify(
   log_probs = of_model
   if is_rescaled:
     log_probs = jnp.pad(_log_probs(tokens, probs), padding)
+  if features is not None:
+    features = jnp.pad(features, (*padding, (0, 0)))
   return target_cache, _Verified(
-      num_accepted, next_token, log_probs, of_model
+      num_accepted, next_token, log_probs, of_model, features
   )
 
 
@@ -200,7 +211,9 @@ def _view(setup, batch, state, uniforms) -> contracts.View:
       num_wanted=_num_wanted(setup, batch, state),
       uniforms=uniforms,
       sampling=batch.draft_sampling,
-      target=batch.view(setup.target_params, state.target_cache),
+      target=batch.view(
+          setup.target_params, state.target_cache, state.last_features
+      ),
       last_outcome=state.outcome,
       begin=functools.partial(
           setup.policy.begin,

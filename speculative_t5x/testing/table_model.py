@@ -25,7 +25,7 @@ class Cached:
   """Inputs and cache that all table models share.
 
   The inputs are the table each example uses, [examples], and so is the memory.
-  The cache is the tokens fed, [rows, slots].
+  The cache is the tokens fed, [rows, slots]. The last features are the logits.
   """
 
   vocab_size: int
@@ -48,6 +48,19 @@ class Cached:
     if at is not None:
       logits = jnp.take_along_axis(logits, at[:, None, None], axis=1)
     return logits, cache
+
+
+  def start_with_features(
+      self, params, inputs, rows, slots
+  ) -> contracts.Started:
+    started = self.start(params, inputs, rows, slots)
+    dtype = jax.tree.leaves(params)[0].dtype
+    zeros = jnp.zeros((rows, 1, self.vocab_size), dtype)
+    return started._replace(last_features=zeros)
+
+  def decode_with_features(self, *args):
+    logits, cache = self.decode(*args)
+    return logits, cache, logits
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of drafts to distil: a network, or a head on a layer of the target.
-"""
+"""The kinds of drafts to distil: a network, or a head on the target."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -11,6 +10,7 @@ import jax
 
 from speculative_t5x.loading import models
 from speculative_t5x.networks import network as network_lib
+from speculative_t5x.speculation import ranges
 
 Params = Mapping[str, Any]
 
@@ -59,6 +59,27 @@ class ExitHead(Draft):
 
   def joined(self, params: Params, target_params: Params) -> Params:
     return self.network.put_head(target_params, params)
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureHead(Draft):
+  """A head on the target's last features, a network of its own.
+
+  Attributes:
+    feature_weight: Weight of the loss of predicted features, see
+      `feature_distillation`.
+    num_passes: How often the head reads a text: at first with the target's
+      features, then with those that it predicted before.
+  """
+
+  feature_weight: float = 1.0
+  num_passes: int = 1
+
+  def __post_init__(self):
+    ranges.check_settings(
+        ranges.COEFFICIENT, feature_weight=self.feature_weight
+    )
+    ranges.check_settings(ranges.COUNT, num_passes=self.num_passes)
 
 
 def check_vocab_sizes(

@@ -20,6 +20,7 @@ from speculative_t5x.training import steps
 
 Made = tuple[draft_kinds.Draft, draft_kinds.Params]
 _SHARED = "A draft on the target's encoder"
+_HEAD = "A head on the target's last features"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,12 +70,7 @@ class Scratch:
   checkpoint_path = None
 
   def make(self, target: Stored, seed: int) -> Made:
-    if self.config is None:
-      raise ranges.ArgumentError(
-          'A draft model from scratch needs its sizes. Set config, as a file of'
-          ' configs/models does.',
-          config=None,
-      )
+    _check_given(self.config)
     network = _for_target(self.config, target.network)
     return draft_kinds.Draft(network), steps.init_params(network, seed)
 
@@ -98,6 +94,12 @@ class FromCheckpoint:
       network = opened.network()
     else:
       network = _for_target(self.config, target.network)
+    if network_lib.is_feature_head(network):
+      raise ValueError(
+          f"{opened.folder} is a head on a target's last features, whose"
+          ' training begins with random parameters: choose'
+          ' configs/origins/feature_head.gin.'
+      )
     return draft_kinds.Draft(network), Stored(opened, network).params
 
 
@@ -163,6 +165,56 @@ class ExitHead:
     network = target.network.first_layers(self.exit_layer).with_own_head()
     draft = draft_kinds.ExitHead(network, self.exit_layer)
     return draft, network.take_head(target.params)
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureHead:
+  """A head on the target's last features, random or begun as another draft.
+
+  Attributes:
+    config: A network of its sizes: for a T5 a decoder without an encoder. None
+      for that of the checkpoint.
+    checkpoint_path: A draft model of these sizes, such as a decoder on the
+      target's encoder, of which the head has all parameters at first; only what
+      reads and predicts features is random then. None without one.
+    feature_weight, num_passes: See `draft_kinds.FeatureHead`.
+  """
+
+  config: network_lib.Network | None
+  checkpoint_path: checkpoints.Path | None = None
+  feature_weight: float = 1.0
+  num_passes: int = 1
+
+  def make(self, target: Stored, seed: int) -> Made:
+    sizes, known = self.config, {}
+    if self.checkpoint_path is not None:
+      opened = pairing.open_checkpoint('draft', self.checkpoint_path)
+      sizes = sizes or opened.network()
+      sizes = _for_target(sizes, target.network)
+      known = checkpoints.flatten(Stored(opened, sizes).params)
+    _check_given(sizes)
+    for network, protocol in (
+        (target.network, network_lib.ShowsFeatures),
+        (sizes, network_lib.ReadsLastFeatures),
+    ):
+      network_lib.check_offers(network, protocol, _HEAD)
+    network = sizes.on_last_features(target.network)
+    params = checkpoints.flatten(steps.init_params(network, seed))
+    draft = draft_kinds.FeatureHead(
+        network,
+        feature_weight=self.feature_weight,
+        num_passes=self.num_passes,
+    )
+    return draft, checkpoints.nest({**params, **known})
+
+
+def _check_given(config: network_lib.Network | None) -> None:
+  if config is None:
+    raise ranges.ArgumentError(
+        'A draft model from scratch needs its sizes. Set config, as a file of'
+        ' configs/models does.',
+        config=None,
+    )
 
 
 def _for_target(

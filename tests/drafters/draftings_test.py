@@ -34,6 +34,8 @@ DECODER = tiny.config(
     num_encoder_layers=0, num_decoder_layers=1, emb_dim=16, num_heads=1,
     encoder_dim=CONFIG.emb_dim,
 )  # fmt: skip
+# A head on the target's last features.
+FEATURE_HEAD = dataclasses.replace(DECODER, feature_dim=CONFIG.emb_dim)
 TARGET = models.ModelSource(None, CONFIG)
 REPEAT_LAST = drafting.Drafting(repeat_last.RepeatLast, 'repeat_last')
 
@@ -139,6 +141,7 @@ def drafts(tmp_path_factory):
   for kind, params in {
       'model': tiny.params(CONFIG, noise=0.1),
       'shared_encoder': tiny.params(DECODER),
+      'feature_head': tiny.params(FEATURE_HEAD),
       'head without a layer': other_head(CONFIG),
   }.items():
     checkpoints.save(folder / kind, 3, params)
@@ -170,7 +173,8 @@ class TestByPath:
   """The path of a draft is enough, whatever kind of draft lies there."""
 
   @pytest.mark.parametrize(
-      'kind', ['model', 'shared_encoder', 'bigram', 'early_exit']
+      'kind',
+      ['model', 'shared_encoder', 'feature_head', 'bigram', 'early_exit'],
   )
   def test_drafts_by_what_is_there(self, drafts, kind):
     decoder = decoder_of(str(drafts / kind))

@@ -117,6 +117,11 @@ def _from_scratch(**changes):
   return {'draft': origins.Scratch(dataclasses.replace(_DRAFT, **changes))}
 
 
+def _feature_head(**settings):
+  config = dataclasses.replace(_DRAFT, num_encoder_layers=0)
+  return origins.FeatureHead(config, feature_weight=0.0, **settings)
+
+
 def _samples(share, period):
   return {'on_policy': on_policy.Settings(share=share, period=period)}
 
@@ -146,12 +151,13 @@ class TestDistill:
               pytest.param(draft, marks=pytest.mark.exhaustive)
               for draft in (
                   origins.ExitHead(1),
+                  _feature_head(num_passes=2),
                   _from_scratch(num_encoder_layers=0)['draft'],
                   _from_scratch(dtype='bfloat16')['draft'],
               )
           ),
       ],
-      ids=['cut', 'head', 'shared encoder', 'bfloat16'],
+      ids=['cut', 'head', 'feature head', 'shared encoder', 'bfloat16'],
   )
   def test_origins(self, target, tmp_path, draft):
     result = _distill(
@@ -160,7 +166,8 @@ class TestDistill:
         draft=draft,
         divergence=divergences.total_variation,
         train_steps=3,
-        **_samples(0.5, 3),
+        # A head on last features writes no texts.
+        **_samples(0.0 if isinstance(draft, origins.FeatureHead) else 0.5, 3),
     )
     loss = result.last.training['loss']
     assert 0 < loss < 1  # a total variation distance
@@ -299,6 +306,10 @@ class TestBadInput:
           (
               _samples(0.5, 3) | {'divergence': divergences.cross_entropy},
               'ON_POLICY_SHARE',
+          ),
+          (
+              _samples(0.5, 3) | {'draft': _feature_head()},
+              'write texts by itself.* ON_POLICY_SHARE',
           ),
           ({'checkpoint_path': 'nowhere'}, 'nowhere'),
           ({'references': [_MISSING]}, 'bulletins_ende.*no split dev'),

@@ -107,6 +107,15 @@ def encoder_decoder(shape=None):
   return sharing_decoder(model_drafting.of_model(draft), shape)
 
 
+def head_decoder(shape=None):
+  """Return a target and a head on its last features, partitioned as it is."""
+  head = dataclasses.replace(SHARING_DRAFT, feature_dim=32)
+  model = models.make_model(
+      head, pairs.params(head), mesh=pairs.mesh_of(shape)
+  )
+  return sharing_decoder(model_drafting.of_model(model), shape)
+
+
 def test_features_lie_where_they_are_decoded():
   decoder = pairs.decoder((4, 2))
   request = decoder.place(pairs.request())
@@ -140,6 +149,7 @@ def test_the_longest_input_of_all_devices_counts():
             exit_decoder,
             encoder_decoder,
             decoder_alone,
+            head_decoder,
         ],
     ),
 )

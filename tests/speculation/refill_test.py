@@ -17,6 +17,7 @@ import pytest
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
@@ -87,6 +88,21 @@ class DecoderAlone:
     return draft_model.DraftModel(self.model, GAMMA, self.model.vocab_size)
 
 
+class FeatureHead(TinyT5):
+  """A head, which reads what the last target call of a row has shown."""
+
+  def __init__(self):
+    super().__init__()
+    sizes = dict(encoder_dim=CONFIG.emb_dim, feature_dim=CONFIG.emb_dim)
+    self._head = tiny.model(
+        dataclasses.replace(CONFIG, num_encoder_layers=0, **sizes)
+    )
+    self.draft_params = self._head.params
+
+  def drafter(self):
+    return model_drafting.of_model(self._head).make(self.model, GAMMA)
+
+
 class Mixed(Tables):
   """A drafter and a policy whose states depend on the last outcome."""
 
@@ -100,6 +116,7 @@ KINDS = {
     'tables': Tables,
     't5': TinyT5,
     'decoder': DecoderAlone,
+    'feature head': FeatureHead,
     'mixed': Mixed,
 }
 
@@ -236,6 +253,7 @@ class Decoding:
         ('mixed', False, 1),
         ('t5', False, 2),
         ('decoder', False, 1),
+        ('feature head', False, 2),
     ],
 )
 def test_each_request_has_its_output_alone(kind, is_plain, num_decodes):
@@ -245,6 +263,23 @@ def test_each_request_has_its_output_alone(kind, is_plain, num_decodes):
   assert found.keys() == set(range(NUM_REQUESTS))
   for request in range(0, NUM_REQUESTS, num_decodes):
     assert_same_output(found[request], decoding.alone(request))
+
+
+def test_features_of_the_row_before_are_found(monkeypatch):
+  """`admit` replaces what the target has shown."""
+  admit = loop.admit
+
+  def keeping(run, new, examples):
+    kept = run.state.last_features
+    after = admit(run, new, examples)
+    return after._replace(state=after.state.replace(last_features=kept))
+
+  decoding = Decoding('feature head', 1.0, num_decodes=2)
+  monkeypatch.setattr(decoding, 'admit', jax.jit(keeping))
+  found, _ = decoding.refilled()
+  with pytest.raises(AssertionError):
+    for request in range(0, NUM_REQUESTS, 2):
+      assert_same_output(found[request], decoding.alone(request))
 
 
 def assert_same_output(found, expected):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of distillation, its losses, and acceptance by teacher forcing."""
 
+import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -9,17 +10,23 @@ import numpy as np
 import pytest
 
 from speculative_t5x.loading import models
+from speculative_t5x.networks import decoder_only
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
 from speculative_t5x.training import draft_kinds
+from speculative_t5x.training import feature_distillation
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from tests import exhaustive
 from tests import tiny
+from tests import tiny_decoders
 
+_ALONE = decoder_only.DecoderOnly(
+    8, emb_dim=8, num_layers=1, num_heads=2, head_dim=4, mlp_dim=8
+)
 _TARGET = tiny.config(
     vocab_size=8,
     num_encoder_layers=1,
@@ -127,6 +134,69 @@ def test_exit_head_costs_no_second_pass_of_the_target(target_params):
   )
   target = alone.compile().cost_analysis()['flops']
   assert found < 1.5 * target
+
+
+_HEADS = {
+    't5': (_TARGET, tiny.config(
+        vocab_size=8, num_encoder_layers=0, num_decoder_layers=1, emb_dim=16,
+        dropout_rate=0.0,
+    )),
+    'decoder alone': (_ALONE, dataclasses.replace(_ALONE, emb_dim=6)),
+}  # fmt: skip
+
+
+def _head_objective(name, **settings):
+  """Return the objective of a random head on a target, and the head."""
+  target, sizes = _HEADS[name]
+  make = tiny.params if name == 't5' else tiny_decoders.params
+  head = sizes.on_last_features(target)
+  objective = feature_distillation.FeatureDistillation(
+      make(target),
+      target,
+      draft_kinds.FeatureHead(head, **settings),
+      divergences.forward_kl,
+  )
+  return objective, make(head)
+
+
+@pytest.mark.parametrize('name', _HEADS)
+def test_loss_of_a_head(name):
+  """Of a pass with the target's features, and one with those predicted."""
+  objective, params = _head_objective(name, feature_weight=0.3, num_passes=2)
+  examples = _examples(4)
+  loss, metrics = jax.jit(objective.loss)(params, examples, jax.random.key(0))
+  inputs, outputs = examples.inputs, examples.targets
+  features = None
+  if name == 't5':
+    features = objective.target.features(objective.target_params, inputs)
+  target = objective.target.score_with_features(
+      objective.target_params, inputs, outputs, features=features
+  )
+  fed, expected = target.all_features, 0.0
+  is_token = examples.targets >= 0
+  for _ in range(2):
+    before = np.concatenate([np.zeros_like(fed[:, :1]), fed[:, :-1]], axis=1)
+    scored = objective.draft.network.score_with_features(
+        params, inputs, outputs, features=features, fed=before
+    )
+    log_p, log_q = (
+        np.asarray(jax.nn.log_softmax(x.logits)) for x in (target, scored)
+    )
+    distance = np.abs(target.features - scored.features)
+    of_features = np.where(distance < 1, distance**2 / 2, distance - 0.5)
+    per_token = (np.exp(log_p) * (log_p - log_q)).sum(-1)
+    per_token += 0.3 * of_features.mean(-1)
+    expected += per_token[is_token].sum() / 2
+    fed = scored.all_features
+  np.testing.assert_allclose(loss, expected, rtol=1e-4)
+  assert metrics.num_tokens == is_token.sum()
+  # Of plain scoring too, and without features of a text's own position.
+  plain = objective.target.score(objective.target_params, inputs, outputs)
+  np.testing.assert_allclose(
+      objective.logits(params, examples)[0][is_token],
+      plain[is_token],
+      atol=1e-4,
+  )
 
 
 _ALL = (

@@ -57,12 +57,35 @@ def check_networks(
       raise checkpoints.CheckpointError(message) from error
 
 
-def check_width(target: network.Network, draft: network.Network) -> None:
-  """Check that a draft decoder can read the output of a target's encoder."""
+def check_features(target: network.Network, draft: network.Network) -> None:
+  """Check that a target has the features that a draft reads, if it reads any.
+
+  Raises:
+    ValueError: naming what is missing, or both widths.
+  """
+  if network.is_feature_head(draft):
+    _check_last_features(target, draft)
+  # What a head on a decoder alone reads beside them is of no encoder.
+  if not draft.reads_features or not hasattr(draft, 'width_of_inputs'):
+    return
   width = network.features_width(target)
   if draft.width_of_inputs != width:
     raise ValueError(
         f'The draft decoder reads an encoder of width {draft.width_of_inputs},'
         f" and the target's encoder has width {width}. Pass a decoder that was"
         " trained on this target's encoder."
+    )
+
+
+def _check_last_features(
+    target: network.Network, draft: network.Network
+) -> None:
+  network.check_offers(
+      target, network.ShowsFeatures, 'A head on the last features of a target'
+  )
+  if draft.feature_dim != target.last_width:
+    raise ValueError(
+        f'The head reads last features of width {draft.feature_dim}, and'
+        f" the target's have width {target.last_width}. Pass a head that was"
+        ' trained on this target.'
     )

@@ -7,6 +7,7 @@ import os
 from typing import TypeVar
 
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import feature_head
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import errors
@@ -20,12 +21,13 @@ from speculative_t5x.loading.drafters import ngram_drafting
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import ranges
 
 _Model = TypeVar('_Model', models.Model, models.ModelSource)
 
-# In a run record, by whether the target's encoder is read.
-KINDS = {False: 'model', True: 'shared_encoder'}
+# In a run record.
+KIND, SHARED_ENCODER, FEATURE_HEAD = 'model', 'shared_encoder', 'feature_head'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,10 +36,11 @@ class DraftModel:
 
   Attributes:
     model: A loaded model, or a path. There is a checkpoint of any layout that
-      `checkpoints` reads: an encoder-decoder, or a decoder that reads the
-      output of the target's encoder. Or there is a head that was trained for
-      the target's first layers, or the output of the make-table job, whose
-      bigrams then draft: what follows then has no meaning.
+      `checkpoints` reads: an encoder-decoder, a decoder that reads the output
+      of the target's encoder, or a head on the target's last features. Or there
+      is a head that was trained for the target's first layers, or the output of
+      the make-table job, whose bigrams then draft: what follows then has no
+      meaning.
     config: Its network; None for the one that the checkpoint states, in the
       dtype of the target.
     vocabulary_file: Its own vocabulary, to be compared with the target's; None
@@ -83,7 +86,7 @@ class DraftModel:
       return exit_drafting.of_head(checkpoint).find(target, vocabulary)
     draft = models.find_model(
         checkpoint,
-        self.config,
+        self.config or _head_on(target.config, checkpoint),
         dtype=target.config.dtype,
         mesh=target.mesh,
         rules=rules,
@@ -133,10 +136,35 @@ def _prompted_as(
   return dataclasses.replace(draft, config=config)
 
 
+def _head_on(
+    target: network.Network, checkpoint: checkpoints.Checkpoint
+) -> network.Network | None:
+  """Return the network of a head that has the parts of its target.
+
+  None for a checkpoint that states its network, or is of no such head.
+
+  Raises:
+    checkpoints.CheckpointError: if it lacks what each head has.
+  """
+  is_head = t5_preparation.FEATURES in checkpoint.specs
+  if not is_head or not network.offers(target, network.ShapesHeads):
+    return None
+  shapes = {name: spec.shape for name, spec in checkpoint.specs.items()}
+  try:
+    return target.head_of_shapes(shapes)
+  except (KeyError, IndexError, ValueError) as error:
+    raise checkpoints.CheckpointError(
+        f'{checkpoint.folder} holds a head on the last features of a target'
+        f' ({t5_preparation.FEATURES}), and not all of one ({error}). Copy it'
+        ' again, or give its network.'
+    ) from error
+
+
 def of_model(draft: models.Model) -> drafting.Drafting:
   """Return the drafting by a loaded model.
 
-  A model without an encoder reads the output of the target's.
+  A model without an encoder reads the output of the target's, and a head the
+  last features of its decoder.
   """
   return dataclasses.replace(_of(draft), params=draft.params)
 
@@ -145,18 +173,22 @@ def _of(draft: models.Model | models.ModelSource) -> drafting.Drafting:
   """Return the drafting by a model, without its parameters."""
   # No parameters in the closure: it would keep them where they lie.
   config, special_ids, rules = draft.config, draft.special_ids, draft.rules
+  kind, name = draft_model.DraftModel, KIND
+  if network.is_feature_head(config):
+    kind, name = feature_head.FeatureHead, FEATURE_HEAD
+  elif config.reads_features:
+    name = SHARED_ENCODER
 
   def make(
       target: network.NetworkModel, max_draft_tokens: int
   ) -> draft_model.DraftModel:
-    if config.reads_features:
-      pairing.check_width(target.network, config)
+    pairing.check_features(target.network, config)
     # Without an encoder only ends are special: where a chat's target has more
     # of them than its draft, they are drafted as any token.
     own = special_ids if config.ends_inputs else target.special_ids
     # Ids that the target forbids are not worth drafting.
     own = dataclasses.replace(own, forbidden=target.special_ids.forbidden)
-    return draft_model.DraftModel(
+    return kind(
         model=dataclasses.replace(target, network=config, special_ids=own),
         max_draft_tokens=max_draft_tokens,
         vocab_size=target.vocab_size,
@@ -168,7 +200,7 @@ def _of(draft: models.Model | models.ModelSource) -> drafting.Drafting:
   return drafting.Drafting(
       make,
       descriptions.DrafterDescription(
-          kind=KINDS[config.reads_features],
+          kind=name,
           **dataclasses.asdict(draft.describe()),
           model_parallel=is_partitioned,
           short_vocabulary=getattr(config, 'head_size', None),

@@ -17,6 +17,7 @@ import jax
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_preparation
 
 NAME = 'T5'
 DEFAULTS = {
@@ -138,12 +139,14 @@ def of_shapes(
   layer = 'decoder/layers_0'
   own_table = f'{layer}/{_TABLE}'
   inputs = [x for x in specs if x.startswith(f'{layer}/mlp/wi')]
+  is_feature_head = t5_preparation.FEATURES in specs
   names = (
       _EMBEDDING,
       own_table if own_table in specs else f'decoder/{_TABLE}',
       f'{layer}/self_attention/query/kernel',
       f'{layer}/encoder_decoder_attention/key/kernel',
       *inputs,
+      *([t5_preparation.FEATURES] if is_feature_head else []),
   )
   # Not all shapes are checked; `Checkpoint.check_shapes` does that.
   shapes = [specs[name].shape if name in specs else () for name in names]
@@ -175,6 +178,7 @@ def of_shapes(
       mlp_dim=shapes[4][1],
       mlp_activations=USUAL_ACTIVATIONS[len(inputs)],
       encoder_dim=None if is_own_width else read,
+      feature_dim=shapes[-1][0] if is_feature_head else None,
       logits_via_embedding=_HEAD not in specs,
       bias_per_layer=own_table in specs,
       dtype=dtype,

@@ -109,7 +109,8 @@ def _read_along(
   inputs = batch.inputs
   # A drafter may feed tokens past the one that it is asked for.
   slots = state_lib.cache_slots(length, drafter.max_draft_tokens)
-  started = model.start(target_params, inputs, rows, slots)
+  setup = state_lib.Setup(model, target_params, drafter, draft_params)
+  started = state_lib.start(setup, inputs, rows, slots)
   target = started.view(target_params)
   memory, state = drafter.init(
       draft_params,
@@ -117,21 +118,27 @@ def _read_along(
       rows,
       slots,
   )
-  logits, cache = model.decode(
-      target_params,
+  logits, cache, features = setup.decode(
       started.memory,
       started.cache,
       state_lib.decoder_inputs(
           sequences, started.first_tokens, jnp.zeros((rows,), jnp.int32), length
       ),
       started.offsets,
-      None,
   )
+  if features is not None:
+    # Those of the position before each token, by token.
+    first = target.last_features[:, :1]
+    features = jnp.concatenate([first, features[:, :-1]], axis=1)
+    features = jnp.moveaxis(features, 1, 0)
   positions = jnp.arange(length, dtype=jnp.int32)
 
-  def at_token(carry, index_and_logits):
+  def at_token(carry, of_token):
     state, cache = carry
-    index, logits = index_and_logits
+    index, logits, feature = of_token
+    last_features = target.last_features
+    if feature is not None:
+      last_features = last_features.at[:, 0].set(feature)
     # Position by position: sorting the logits of a whole text at once takes
     # seven times their memory.
     p = sampling_lib.standardize(logits, batch.sampling)
@@ -148,7 +155,7 @@ def _read_along(
             drafter,
             batch,
             before,
-            target._replace(cache=cache),
+            target._replace(cache=cache, last_features=last_features),
             # Its token does not matter, only the distribution of the token.
             jnp.zeros((rows, drafter.num_uniforms, 2), jnp.uint32),
         ),
@@ -163,7 +170,7 @@ def _read_along(
   _, along = lax.scan(
       at_token,
       (state, cache),
-      (positions, jnp.moveaxis(logits, 1, 0)),
+      (positions, jnp.moveaxis(logits, 1, 0), features),
   )
   return along
 

@@ -266,19 +266,18 @@ def logits_at(
   options = decoder.options
   slots = state_lib.cache_slots(options.max_tokens, options.gamma)
   with decoder.scope():
-    memory, cache, offsets, first_tokens, _ = _start(
-        model, params, inputs, count, slots
-    )
-    fed = np.append(first_tokens[row.index], sequence[:position])
+    started = _start(model, params, inputs, count, slots)
+    cache = started.cache
+    fed = np.append(started.first_tokens[row.index], sequence[:position])
     for start in starts:
       tokens = np.resize(fed[start : start + block], (1, block))
       logits, cache = _decode(
           model,
           params,
-          memory,
+          started.memory,
           cache,
           jnp.asarray(np.repeat(tokens, count, axis=0), jnp.int32),
-          offsets + start,
+          started.offsets + start,
           None,
       )
   return np.asarray(logits[row.index, position - starts[-1]])

@@ -46,7 +46,12 @@ def count(
   rows = len(batch.limits) * options.num_decodes
   slots = state_lib.cache_slots(options.max_tokens, options.gamma)
   arguments, started = start(
-      decoder.target_model, decoder.target.params, batch.inputs, rows, slots
+      decoder.target_model,
+      decoder.target.params,
+      batch.inputs,
+      rows,
+      slots,
+      decoder.drafter,
   )
   context = contracts.Context(
       batch.inputs,
@@ -92,15 +97,22 @@ def start(
     inputs: jax.Array,
     rows: int,
     slots: int,
+    drafter: contracts.Drafter | None = None,
 ) -> tuple[
     tuple[contracts.Params, contracts.Memory, contracts.Cache],
     contracts.Started,
 ]:
-  """Return the shapes of what a model's calls take, and of its start."""
+  """Return the shapes of what a model's calls take, and of its start.
+
+  A drafter that reads its features is given.
+  """
   abstract = shapes(params)
-  started = jax.eval_shape(
-      lambda params: model.start(params, inputs, rows, slots), abstract
-  )
+
+  def read(params) -> contracts.Started:
+    setup = state_lib.Setup(model, params, drafter, None)
+    return state_lib.start(setup, inputs, rows, slots)
+
+  started = jax.eval_shape(read, abstract)
   return (abstract, started.memory, started.cache), started
 
 

@@ -97,7 +97,9 @@ class PartPrograms:
     batch, state = call = self._begin(params, draft, examples)
     plain_batch, plain_state = self._begin_plain(params, examples)
     plain = plain_batch.replace(memory=batch.memory), plain_state
-    verify = batch.replace(draft_memory=None), state.replace(draft_state=None)
+    verify = batch.replace(draft_memory=None), state.replace(
+        draft_state=None, last_features=None
+    )
     bind = functools.partial
     return {
         't1': bind(self._plain, count, shared, None, *plain),
@@ -219,8 +221,8 @@ class PartPrograms:
     return jax.jit(steps)
 
   def _read_by_target(self, params, examples) -> contracts.Started:
-    return self.decoder.target_model.start(
-        params,
+    return state_lib.start(
+        self._setup(self.decoder.drafter, params, None, examples),
         examples.inputs,
         self._num_rows(examples),
         self._slots,
@@ -244,6 +246,7 @@ class PartPrograms:
     length = self.decoder.options.max_tokens
     width = min(gamma, length)
     draw = noise.of(examples.rule, drafter).draw
+    last_features = state.last_features
 
     def body(i, carry):
       state, cache, sequences = carry
@@ -252,7 +255,7 @@ class PartPrograms:
           drafter,
           examples,
           sequences,
-          batch.view(params, cache),
+          batch.view(params, cache, last_features),
           table[i % length][:, : drafter.num_uniforms],
       )
       draft, state, cache = drafter.propose(

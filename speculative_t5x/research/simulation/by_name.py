@@ -141,8 +141,8 @@ def _network(name: str, target: t5.T5Config) -> tuple[str, t5.T5Config]:
   if short:
     config = dataclasses.replace(config, head_size=int(short))
   if found['layers'] is None:
-    return model_drafting.KINDS[False], config
-  return model_drafting.KINDS[True], dataclasses.replace(
+    return model_drafting.KIND, config
+  return model_drafting.SHARED_ENCODER, dataclasses.replace(
       config,
       num_encoder_layers=0,
       num_decoder_layers=int(found['layers']),

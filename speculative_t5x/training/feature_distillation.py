@@ -1,0 +1,105 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Training of a head on the target's last features, by teacher forcing.
+
+Head and target read the same text. At each position the head is fed the
+features that the target has at the position before, and learns the target's
+distribution and its features there. When it drafts, all but the first of these
+features are its own predictions: further passes over the text feed it those of
+the pass before.
+
+Legend: batch, length (of the targets), width (of the features).
+Reference: Li et al. (2024), "EAGLE", arXiv:2401.15077; for the further passes
+  Zhang et al. (2024), "HASS", arXiv:2408.15766.
+"""
+
+from typing import Any
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.training import batches
+from speculative_t5x.training import distillation
+from speculative_t5x.training import losses
+
+
+@struct.dataclass
+class FeatureDistillation(distillation.Distillation):
+  """The objective of a `draft_kinds.FeatureHead`; see `steps.Objective`.
+
+  The loss of a token is the mean over the passes of its divergence plus the
+  weighted loss of its features.
+  """
+
+  def loss(
+      self, params: Any, batch: batches.Examples, dropout_key: jax.Array
+  ) -> tuple[jax.Array, losses.Metrics]:
+    target, passes = self._read(
+        params, batch, dropout_key, self.draft.num_passes
+    )
+    per_token = [
+        self.divergence(target.logits, each.logits, batch.targets)
+        + self.draft.feature_weight * smooth_l1(target.features, each.features)
+        for each in passes
+    ]
+    mean = sum(per_token) / len(per_token)
+    metrics = losses.sums(passes[0].logits, batch.targets, mean)
+    return metrics.loss, metrics
+
+  def logits(
+      self,
+      params: Any,
+      batch: batches.Examples,
+      dropout_key: jax.Array | None = None,
+  ) -> tuple[jax.Array, jax.Array]:
+    """Compute the logits of the target, and of the head on its features.
+
+    They are those of the first token of a draft at each position.
+    """
+    target, (first,) = self._read(params, batch, dropout_key, num_passes=1)
+    return target.logits, first.logits
+
+  def _read(
+      self, params, batch, dropout_key, num_passes: int
+  ) -> tuple[network_lib.Scored, list[network_lib.Scored]]:
+    """Read a batch by the target, and by the head as often as is said."""
+    inputs, outputs = batch.inputs, batch.targets
+    features = None  # those of a decoder alone are of no encoder
+    if network_lib.offers(self.target, network_lib.ComputesFeatures):
+      features = self.target.features(self.target_params, inputs)
+    target = self.target.score_with_features(
+        self.target_params, inputs, outputs, features=features
+    )
+    shown, passes = jax.lax.stop_gradient(target.all_features), []
+    for _ in range(num_passes):
+      scored = self.draft.network.score_with_features(
+          params,
+          inputs,
+          outputs,
+          dropout_key,
+          features,
+          network_lib.one_later(shown),
+      )
+      passes.append(scored)
+      shown = scored.all_features
+    return target, passes
+
+
+def smooth_l1(
+    target: Float[Array, '*shape width'],
+    predicted: Float[Array, '*shape width'],
+) -> Float[Array, '*shape']:
+  """Return the mean over the width of d^2 / 2, or |d| - 1/2 from |d| = 1 on.
+
+  d is the difference of two features. Gradients flow to the predicted ones.
+
+  Reference: Girshick (2015), arXiv:1504.08083, Eq. 3.
+  """
+  difference = jnp.abs(predicted - jax.lax.stop_gradient(target))
+  difference = difference.astype(jnp.float32)
+  return jnp.mean(
+      jnp.where(difference < 1, difference**2 / 2, difference - 0.5), axis=-1
+  )

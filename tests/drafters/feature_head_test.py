@@ -1,0 +1,438 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of heads on the target's last features.
+
+Outputs are enumerated, and what is drafted is compared with the head's
+distribution without any cache: over the whole text, it is fed the target's
+features up to the last committed token, and its own predictions from there on.
+"""
+
+import dataclasses
+import functools
+import itertools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x import testing
+from speculative_t5x.decoder import engine as engine_lib
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import feature_head
+from speculative_t5x.drafters import in_order
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.networks import decoder_only
+from speculative_t5x.networks import network as network_lib
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_modules
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import step as step_lib
+from speculative_t5x.testing import pairs
+from speculative_t5x.testing import reachable
+from speculative_t5x.testing import step_programs
+from tests import combinations
+from tests import exhaustive
+from tests import tiny
+from tests import tiny_decoders
+from tests import tiny_drafters
+
+VOCAB, LIMITS, GAMMA = 3, (3, 2), 2
+LENGTH = max(LIMITS) + GAMMA  # of the texts that are read without a cache
+INPUTS = np.asarray(tiny_drafters.network_inputs())
+PROMPTS = np.array([(2, 0, 2, 2), (2, -1, -1, -1)], np.int32)
+T5 = tiny_drafters.CONFIG
+ALONE = decoder_only.DecoderOnly(
+    VOCAB + 1, emb_dim=8, num_layers=1, num_heads=2, head_dim=4, mlp_dim=8
+)
+ALONE_HEAD = dataclasses.replace(
+    ALONE, emb_dim=6, num_heads=1, num_kv_heads=1
+).on_last_features(ALONE)
+
+
+class Pair(NamedTuple):
+  """A target and a head on it, which are read without a cache by `read`."""
+
+  target: network_lib.Network
+  head: network_lib.Network
+  inputs: np.ndarray
+
+  def params(self) -> tuple[Any, Any]:
+    if isinstance(self.target, t5.T5Config):
+      return tiny.params(self.target), tiny.params(self.head, noise=0.5)
+    return tuple(
+        tiny_decoders.params(x, seed)
+        for seed, x in enumerate((self.target, self.head))
+    )
+
+  def loaded(self) -> tuple[models.Model, models.Model]:
+    networks = self.target, self.head
+    return tuple(map(models.make_model, networks, self.params()))
+
+  def read(self, network, params, texts, fed=None) -> network_lib.Scored:
+    """Read texts [rows, LENGTH] after the input of each; see `Scored`."""
+    return _read(self, network, params, jnp.asarray(texts), fed)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _read(pair: '_Hashable', network, params, texts, fed):
+  inputs = jnp.asarray(pair.inputs)
+  inputs = jnp.repeat(inputs, len(texts) // len(inputs), axis=0)
+  if isinstance(network, decoder_only.DecoderOnly):
+    return network.score_with_features(params, inputs, texts, fed=fed)
+  encoded = pair.target.encode(tiny.params(pair.target), inputs)
+  logits, features = t5_modules.Transformer(network).apply(
+      {'params': params},
+      encoded,
+      (inputs >= 0).astype(jnp.int32),
+      jnp.pad(texts[:, :-1], ((0, 0), (1, 0))),
+      jnp.ones_like(texts),  # id 0 is a token here
+      fed,
+      False,
+      method='decode_with_features',
+  )
+  return network_lib.Scored(logits, features, features)
+
+
+class _Hashable(Pair):
+  """A pair that is static, as all of it is fixed."""
+
+  __hash__ = object.__hash__
+  __eq__ = object.__eq__
+
+
+PAIRS = {
+    't5': _Hashable(T5, tiny_drafters.FEATURE_HEAD, INPUTS),
+    'decoder alone': _Hashable(ALONE, ALONE_HEAD, PROMPTS),
+}
+
+
+def read_all(pair, network, params, find_fed=lambda texts: None):
+  """Return what a network has for all texts, [examples, texts, ...]."""
+  texts = np.array(list(itertools.product(range(VOCAB), repeat=LENGTH)))
+  texts = np.tile(texts, (len(pair.inputs), 1)).astype(np.int32)
+  return pair.read(network, params, texts, find_fed(texts))
+
+
+class Expected:
+  """What a head should draft, and what its target says, without caches."""
+
+  def __init__(self, name: str):
+    self.pair = PAIRS[name]
+    self.params = self.pair.params()
+    with jax.default_matmul_precision('highest'):
+      self._target = jax.device_get(
+          read_all(self.pair, self.pair.target, self.params[0])
+      )
+
+  def _at(self, example: int, tokens: tuple[int, ...]) -> int:
+    padded = (*tokens, *[0] * (LENGTH - len(tokens)))
+    text = sum(x * VOCAB**i for i, x in enumerate(reversed(padded)))
+    return example * VOCAB**LENGTH + text
+
+  def find_logits(self, example, tokens) -> np.ndarray:
+    """Return the target's logits of the token after some tokens."""
+    logits = self._target.logits[self._at(example, tokens), len(tokens)]
+    return np.where(np.arange(len(logits)) < VOCAB, logits, -np.inf)
+
+  def draft_logits(self, example, prefix, drafted) -> np.ndarray:
+    """Return the head's logits of the token after draft tokens."""
+    tokens = (*prefix, *drafted)
+    shown = self._target.all_features[self._at(example, tokens)]
+    # The position that is fed the last token of the prefix, of all positions.
+    last = shown.shape[0] - LENGTH + len(prefix)
+    if self.pair.inputs is PROMPTS:
+      last = int((PROMPTS[example] >= 0).sum()) - 1 + len(prefix)
+    text = np.zeros((len(self.pair.inputs), LENGTH), np.int32)
+    text[:, : len(tokens)] = tokens
+    for i in range(len(drafted) + 1):
+      fed = network_lib.one_later(jnp.asarray(shown))
+      scored = self.pair.read(
+          self.pair.head,
+          self.params[1],
+          text,
+          jnp.broadcast_to(fed, (len(text), *fed.shape)),
+      )
+      shown = np.array(shown)
+      shown[last + i] = scored.all_features[example, last + i]
+    logits = np.asarray(scored.logits[example, len(tokens)], np.float64)
+    return np.where(np.arange(len(logits)) < VOCAB, logits, -np.inf)
+
+
+expected = functools.cache(Expected)
+
+
+def make_pair(name: str, gamma: int = GAMMA) -> pairs.Pair:
+  """Return a pair to be enumerated."""
+  target, head = PAIRS[name].loaded()
+  ids = contracts.SpecialIds(1, 0, 0 if name == 't5' else None)
+  model = network_lib.NetworkModel(target.config, ids, num_valid_tokens=VOCAB)
+  head = dataclasses.replace(head, special_ids=ids)
+  drafter = model_drafting.of_model(head).make(model, gamma)
+  assert isinstance(drafter, feature_head.FeatureHead)
+  return pairs.Pair(
+      model,
+      target.params,
+      drafter,
+      head.params,
+      PAIRS[name].inputs,
+      LIMITS,
+      expected(name).find_logits,
+      2e-5,
+  )
+
+
+def errors(name: str, pair: pairs.Pair, sampling) -> tuple[float, float]:
+  """Return the largest error of an output's probability, and of a draft's."""
+  program = step_programs.Program(
+      pair, draft_length.Fixed(), sampling_lib.Sampling(**sampling)
+  )
+  found = reachable.reach(
+      program,
+      combinations.RULES['tokenwise'],
+      combinations.enumerator('tokenwise'),
+  )
+  (known,) = program.known.values()
+  drafted = [
+      (example, prefix, tokens[:i], q)
+      for example, prefix, tokens, probs in known
+      for i, q in enumerate(np.frombuffer(probs).reshape(len(tokens), -1))
+      if np.max(q) < 1  # not copied
+  ]
+  different = {each[:3]: each for each in drafted}.values()
+  logits = np.array([expected(name).draft_logits(*x[:3]) for x in different])
+  q = sampling_lib.standardize(jnp.asarray(logits), program.samplings[1])
+  worst = np.max(np.abs(q - np.array([each[3] for each in different])))
+  return combinations.error(program, found), worst
+
+
+@pytest.fixture(autouse=True)
+def exact_products():
+  with jax.default_matmul_precision('highest'):
+    yield
+
+
+@pytest.mark.parametrize(
+    ('name', 'sampling'),
+    exhaustive.all_but(
+        [('t5', {}), ('decoder alone', {})],
+        itertools.product(PAIRS, [{}, {'temperature': 0.6, 'top_k': 2}]),
+    ),
+)
+def test_outputs_and_drafts(name, sampling):
+  of_outputs, of_drafts = errors(name, make_pair(name), sampling)
+  assert of_outputs < 2e-5
+  assert of_drafts < 2e-5
+
+
+@pytest.mark.exhaustive
+def test_after_tokens_of_another_drafter():
+  """They are fed with predicted features, as tokens of the head's own are."""
+  pair = make_pair('t5')
+  copying = tiny_drafters.make_lookup(GAMMA)
+  pair = dataclasses.replace(
+      pair,
+      drafter=in_order.InOrder((copying, pair.drafter), pair.target),
+      draft_params=(None, pair.draft_params),
+  )
+  of_outputs, of_drafts = errors('t5', pair, {})
+  assert of_outputs < 2e-5
+  assert of_drafts < 2e-5
+
+
+def _one_late(original):
+  """Feed each token the features of its own position, as if they were known."""
+
+  def propose(self, params, memory, state, view):
+    features = jnp.roll(view.target.last_features, -1, axis=1)
+    target = view.target._replace(last_features=features)
+    return original(self, params, memory, state, view._replace(target=target))
+
+  return propose
+
+
+def _stale(original):
+  """Show the features of the target call before the last one."""
+
+  def step(setup, batch, state, uniforms):
+    after, outcome = original(setup, batch, state, uniforms)
+    return after.replace(last_features=state.last_features), outcome
+
+  return step
+
+
+def _predictions_kept(original):
+  """Feed the last committed token alone."""
+
+  def propose(self, params, memory, state, view):
+    shown = view.target.last_features
+    count = jnp.maximum(view.last_outcome.num_committed, 1)
+    at = (count - 1)[:, None, None]
+    shown = shown.at[:, :1].set(jnp.take_along_axis(shown, at, axis=1))
+    target = view.target._replace(last_features=shown)
+    outcome = view.last_outcome._replace(num_committed=jnp.ones_like(count))
+    view = view._replace(target=target, last_outcome=outcome)
+    return original(self, params, memory, state, view)
+
+  return propose
+
+
+def _none_of_the_prompt(original):
+  def start(self, *args, **kwargs):
+    started = original(self, *args, **kwargs)
+    zeros = jnp.zeros_like(started.last_features)
+    return started._replace(last_features=zeros)
+
+  return start
+
+
+_HEAD = feature_head.FeatureHead
+MUTANTS = {
+    'one position late': ('t5', _HEAD, 'propose', _one_late),
+    'of the call before': ('t5', step_lib, 'step', _stale),
+    'predictions are kept': ('t5', _HEAD, 'propose', _predictions_kept),
+    'none of the prompt': (
+        'decoder alone',
+        decoder_only.DecoderOnly,
+        'start_with_features',
+        _none_of_the_prompt,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    'mutant', exhaustive.all_but(['predictions are kept'], MUTANTS)
+)
+def test_features_of_another_position_are_found(mutant, monkeypatch):
+  name, owner, attribute, make = MUTANTS[mutant]
+  monkeypatch.setattr(owner, attribute, make(getattr(owner, attribute)))
+  of_outputs, of_drafts = errors(name, make_pair(name), {})
+  assert of_outputs < 2e-5  # they only make drafts worse
+  assert of_drafts > 2e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Again:
+  """Draws from the distribution of the last token once more."""
+
+  target: contracts.Model
+  max_draft_tokens: int
+  reads_last_features = True
+
+  @property
+  def num_uniforms(self):
+    return self.max_draft_tokens
+
+  def init(self, params, context, rows, slots):
+    block = self.max_draft_tokens + 1
+    assert context.target.last_features.shape[:2] == (rows, block)
+    return None, None
+
+  def propose(self, params, memory, state, view):
+    last = jnp.maximum(view.last_outcome.num_committed - 1, 0)
+    logits = jnp.take_along_axis(
+        view.target.last_features, last[:, None, None], axis=1
+    )
+    q = jnp.tile(jax.nn.softmax(logits), (1, self.max_draft_tokens, 1))
+    (uniforms,) = view.uniforms.split(self.num_uniforms)
+    tokens = view.draw(q, uniforms)
+    return contracts.Draft(tokens, view.num_wanted, q), state, view.target.cache
+
+
+def test_the_public_harness_shows_features():
+  testing.check_drafter(Again, gamma=1, temperatures=(1.0,))
+
+
+class Silent:
+  """A target that shows no features."""
+
+  def __init__(self, model: network_lib.NetworkModel):
+    self.vocab_size, self.special_ids = model.vocab_size, model.special_ids
+    self.start, self.decode = model.start, model.decode
+
+
+@pytest.mark.parametrize('name', PAIRS)
+def test_a_loop_without_heads_has_no_features(name):
+  """Its program is that of a target which does not know them."""
+  target, _ = PAIRS[name].loaded()
+  model = make_pair(name).target
+
+  def program(target_model):
+    setup = state_lib.Setup(
+        target_model,
+        target.params,
+        draft_model.DraftModel(model, GAMMA, model.vocab_size),
+        target.params,
+    )
+    keys = state_lib.row_keys(0, jnp.arange(2))
+
+    def run(inputs, limits):
+      begun = state_lib.begin(
+          setup, inputs, keys, limits, sampling_lib.Sampling(1.0), length=4
+      )
+      assert begun[1].last_features is None
+      return loop.decode(setup, begun)
+
+    args = jnp.asarray(PAIRS[name].inputs), jnp.full((2,), 4)
+    return jax.jit(run).lower(*args).as_text()
+
+  assert program(model) == program(Silent(model))
+
+
+def test_a_target_that_shows_none():
+  pair = make_pair('t5')
+  setup = state_lib.Setup(
+      Silent(pair.target), None, pair.drafter, pair.draft_params
+  )
+  with pytest.raises(ValueError, match='FeatureHead reads the last features'):
+    state_lib.start(setup, pair.inputs, 2, 4)
+
+
+def test_a_head_of_a_decoder_alone_by_its_path(tmp_path):
+  """Its checkpoint says its sizes, and its target all else."""
+  path = checkpoints.save(tmp_path, 3, tiny_decoders.params(ALONE_HEAD))
+  target, _ = PAIRS['decoder alone'].loaded()
+  found = model_drafting.find(path, target)
+  assert [each.config for each in found.models] == [ALONE_HEAD]
+  assert found.description.kind == 'feature_head'
+  other = models.ModelSource(None, dataclasses.replace(ALONE, emb_dim=16))
+  with pytest.raises(ValueError, match='of width 8, and the target.*16'):
+    model_drafting.find(path, other)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize('name', PAIRS)
+def test_rows_that_come_and_go(name):
+  """More rows and fewer, refilled; several decodes."""
+  decoder = token_decoder.TokenDecoder(
+      *PAIRS[name].loaded(), gamma=GAMMA, max_tokens=9, inputs_length=5
+  )
+  requests = [
+      request_lib.Request(
+          [2, *[i % 3] * (i % 4)],
+          i,
+          sampling=sampling_lib.Sampling(1.0),
+          max_tokens=1 + i % 9,
+          num_decodes=1 + i % 2,
+      )
+      for i in range(20)
+  ]
+  engine = engine_lib.Engine(decoder, 4, min_rows=1)
+  found = list(engine.stream(requests))
+  one = engine_lib.Engine(decoder, 1)
+  for request, result in zip(requests, found, strict=True):
+    (alone,) = one.stream([request])
+    for decode, expected in zip(result.decodes, alone.decodes, strict=True):
+      assert decode.tokens == expected.tokens
+      jax.tree.map(
+          np.testing.assert_array_equal, decode.statistics, expected.statistics
+      )
