@@ -32,6 +32,7 @@ class EncoderDecoder(modules.Sizes, t5.CrossAttending):
   special_ids: ClassVar[contracts.SpecialIds] = contracts.SpecialIds(
       end=2, padding=1, start=2
   )
+  ends_inputs: ClassVar[bool] = True
 
   def _modules(self) -> modules.Transformer:
     return modules.Transformer(self)

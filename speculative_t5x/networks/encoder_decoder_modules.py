@@ -16,7 +16,6 @@ of the cache), embed, vocab.
 from collections.abc import Sequence
 import dataclasses
 import math
-from typing import Any
 
 import flax.linen as nn
 from flax.linen import partitioning
@@ -37,7 +36,7 @@ _EPSILON = 1e-5  # of all norms
 
 
 @dataclasses.dataclass(frozen=True)
-class Sizes:
+class Sizes(t5_modules.Form):
   """Sizes and parts of an encoder-decoder with absolute positions.
 
   Attributes:
@@ -65,8 +64,6 @@ class Sizes:
     encoder_dim: Width of the output of another network's encoder; None for
       emb_dim.
     logits_via_embedding: Whether the embedding is also the output head.
-    dtype, separate_head, merge_projections, head_size, min_block: See
-      `t5_modules.Sizes`.
   """
 
   vocab_size: int
@@ -86,18 +83,13 @@ class Sizes:
   decoder_prompt: Sequence[int] = (2,)
   encoder_dim: int | None = None
   logits_via_embedding: bool = True
-  dtype: Any = jnp.float32
-  separate_head: bool = False
-  merge_projections: bool = False
-  head_size: int | None = None
-  min_block: int = 1
 
   def __post_init__(self):
+    super().__post_init__()
     put = lambda name, value: object.__setattr__(self, name, value)
     # Gin files give lists, which are not hashable.
     put('mlp_activations', tuple(self.mlp_activations))
     put('decoder_prompt', tuple(self.decoder_prompt))
-    put('dtype', t5_modules.settled_dtype(self.dtype))
     kinds = LEARNED, SINUSOID, TENSOR2TENSOR
     if self.positions not in kinds:
       raise ranges.ArgumentError(

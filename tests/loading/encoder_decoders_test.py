@@ -68,12 +68,14 @@ def load(target, draft, **changes):
   )
 
 
-def test_texts(tmp_path):
-  decoder = load(folders.write(tmp_path, 'bart'), st.drafters.Lookup())
-  result = decoder.decode(TEXT)
-  expected = greedy('bart', [0, *IDS, 2], 12)
-  assert expected and result.tokens[-1] == expected
-  assert result.text == decoder.vocabulary.decode(expected)
+def test_ends_and_prompts(tmp_path):
+  """The tokenizer says what begins inputs, the model what begins outputs."""
+  for name, begin in (('bart', 0), ('nllb', 88)):
+    folder = folders.write(tmp_path / name, name)
+    decoder = load(folder, st.drafters.EarlyExit(2))
+    assert decoder.inputs_form == inputs_form.InputsForm((begin,), (2,))
+    config = decoder.tokens.target.config
+    assert config.decoder_prompt == tiny_networks.CONFIGS[name].decoder_prompt
 
 
 def test_languages(tmp_path):
@@ -91,13 +93,6 @@ def test_languages(tmp_path):
   )
   assert other.inputs_form == decoder.inputs_form
   assert other.tokens.target.config == decoder.tokens.target.config
-
-
-def test_languages_of_a_folder(tmp_path):
-  """The vocabulary says which begins inputs, and the model which outputs."""
-  decoder = load(folders.write(tmp_path, 'nllb'), st.drafters.EarlyExit(2))
-  assert decoder.inputs_form == inputs_form.InputsForm((88,), (2,))
-  assert decoder.tokens.target.config.decoder_prompt == (2, 91)
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,8 @@ def test_blocks(name):
   model = tiny_networks.model(name)
   assert np.abs(expected(name)).max() > 1
   found = tiny_decoders.decode(model, inputs(), outputs(), 4)
-  np.testing.assert_allclose(found, expected(name), atol=2e-4)
+  wanted = allowed(name, expected(name))
+  np.testing.assert_allclose(found, wanted, atol=2e-4)
 
 
 def test_one_row():

@@ -12,7 +12,7 @@ from etils import epath
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
-from speculative_t5x.loading import hugging_face_encoder_decoders as shared
+from speculative_t5x.loading.families import bart
 from speculative_t5x.networks import encoder_decoder
 from speculative_t5x.networks import encoder_decoder_modules as modules
 
@@ -32,7 +32,7 @@ DEFAULTS = {
 }
 # The sinusoids, which some files hold and the network computes.
 _IGNORED = r'(en|de)coder\.embed_positions\.weight'
-of_tensors = shared.with_logits_bias
+of_tensors = bart.of_tensors
 
 
 def of_config(
@@ -44,7 +44,7 @@ def of_config(
         ' that runs here has one vocabulary for both languages. Pass a Marian'
         ' model with one.'
     )
-  return shared.of_config(
+  return bart.of_config(
       file,
       config,
       dtype,
@@ -58,4 +58,4 @@ def of_config(
 def tensor_names(
     folder: epath.Path, stored: Collection[str], network: Any
 ) -> tuple[dict[str, families.Source], dict[str, str]]:
-  return shared.tensor_names(NAME, folder, stored, _IGNORED)
+  return bart.tensor_names(folder, stored, network, NAME, _IGNORED)

@@ -12,7 +12,7 @@ from typing import Any
 from etils import epath
 
 from speculative_t5x.loading import families
-from speculative_t5x.loading import hugging_face_encoder_decoders as shared
+from speculative_t5x.loading.families import bart
 from speculative_t5x.networks import encoder_decoder
 from speculative_t5x.networks import encoder_decoder_modules as modules
 
@@ -38,7 +38,7 @@ _IGNORED = (
 def of_config(
     file: epath.Path, config: Mapping[str, Any], dtype: Any
 ) -> encoder_decoder.EncoderDecoder:
-  return shared.of_config(
+  return bart.of_config(
       file,
       config,
       dtype,
@@ -55,4 +55,4 @@ def of_config(
 def tensor_names(
     folder: epath.Path, stored: Collection[str], network: Any
 ) -> tuple[dict[str, families.Source], dict[str, str]]:
-  return shared.tensor_names(NAME, folder, stored, _IGNORED)
+  return bart.tensor_names(folder, stored, network, NAME, _IGNORED)
