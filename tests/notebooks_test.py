@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 from matplotlib import pyplot as plt
+import numpy as np
 import pytest
 
 from scripts.pages import notebooks
@@ -170,6 +171,40 @@ def test_t5x_and_tpu(tmp_path, capsys):
   assert len(re.findall('^(?:EnDe|CNNDM) ', printed, re.M)) == 12
 
 
+_SHORT = {'TARGET_STEPS': 2, 'DRAFT_STEPS': 2, 'BATCH': 4}
+
+
+@pytest.mark.exhaustive
+def test_digits(capsys):
+  pytest.importorskip('sklearn')
+  variables, _ = _run('digits', {**_SHORT, 'GAMMA': 2, 'NUM_SAMPLES': 30})
+  for name in ('plain', 'speculative', 'coupled'):
+    pictures = variables[name]
+    assert pictures.shape == (30, 64)
+    assert 0 <= pictures.min() and pictures.max() <= 16
+  np.testing.assert_array_equal(variables['coupled'], variables['plain'])
+  assert (variables['plain'] != variables['speculative']).any()
+  assert 0 < variables['share'].mean() < 1
+  assert 'coupled samples that are the plain ones: 30 of 30' in (
+      capsys.readouterr().out
+  )
+
+
+@pytest.mark.exhaustive
+def test_time_series():
+  sizes = {'CONTEXT': 8, 'HORIZON': 4, 'NUM_SERIES': 3, 'NUM_SAMPLES': 5}
+  variables, _ = _run('time_series', {**_SHORT, 'GAMMA': 2, **sizes})
+  for name in ('plain', 'speculative'):
+    assert variables[name].shape == (3, 5, 4)
+    assert np.isfinite(variables[name]).all()
+  assert variables['plain_rate'] == 1 <= variables['rate'] <= 3
+  # A bin is as wide as values are read apart.
+  values, scale = variables['series'][:1], variables['scales'][0]
+  tokens = variables['to_tokens'](values, scale)
+  found = variables['to_values'](tokens, scale)
+  assert np.abs(found - values).max() < 0.51 * scale * 30 / 4093
+
+
 @pytest.mark.parametrize('path', _NOTEBOOKS, ids=lambda path: path.stem)
 class TestFile:
 
@@ -202,12 +237,13 @@ class TestFile:
         continue
       for node in ast.walk(ast.parse(''.join(cell['source']))):
         if isinstance(node, ast.Import | ast.ImportFrom):
-          exec(ast.unparse(node), scope)
+          if 'speculative_t5x' in (line := ast.unparse(node)):
+            exec(line, scope)
         if not isinstance(node, ast.Call):
           continue
         module, _, name = ast.unparse(node.func).partition('.')
-        if 'speculative_t5x' not in str(scope.get(module)):
-          continue
+        if 'speculative_t5x' not in str(scope.get(module)) or '(' in name:
+          continue  # the latter is a method of what another call returns
         function = operator.attrgetter(name)(scope[module])
         if function.__module__:  # not a method of Python's own classes
           inspect.signature(function).bind_partial(

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A decoder alone in plain NumPy and float64, as an oracle for tests.
+"""A decoder, alone or on an encoder, in plain NumPy and float64: an oracle.
 
 It computes a text position by position, head by head, without a cache, and
 shares no code with the package.
@@ -11,13 +11,39 @@ from typing import Any
 
 import numpy as np
 
-from speculative_t5x.networks import decoder_only
+from speculative_t5x.networks import decoder_only_modules
+
+
+def encode(
+    config: decoder_only_modules.Sizes, params: Any, tokens: list[int]
+) -> np.ndarray:
+  """Return the output of T5Gemma's encoder, [length, embed] float64."""
+  encoder = params['encoder']
+  embedding = _array(encoder['token_embedder']['embedding'])
+  x = embedding[tokens] * config.embedding_scale
+  for i in range(config.num_layers):
+    layer = encoder[f'layers_{i}']
+    y = _norm(config, layer['pre_attention_layer_norm'], x)
+    y = _attention(
+        config, encoder, layer['attention'], y, config.kind(i), is_causal=False
+    )
+    x = x + _norm(config, layer['post_attention_layer_norm'], y)
+    y = _norm(config, layer['pre_mlp_layer_norm'], x)
+    y = _mlp(config, layer['mlp'], y)
+    x = x + _norm(config, layer['post_mlp_layer_norm'], y)
+  return _norm(config, encoder['encoder_norm'], x)
 
 
 def logits(
-    config: decoder_only.DecoderOnly, params: Any, tokens: list[int]
+    config: decoder_only_modules.Sizes,
+    params: Any,
+    tokens: list[int],
+    features: np.ndarray | None = None,
 ) -> np.ndarray:
-  """Return the logits after each token, [length, vocab] float64."""
+  """Return the logits after each token, [length, vocab] float64.
+
+  The features are those of `encode`; None for a decoder alone.
+  """
   decoder = params['decoder']
   embedding = _array(decoder['token_embedder']['embedding'])
   x = embedding[tokens] * config.embedding_scale
@@ -30,6 +56,11 @@ def logits(
     if config.post_norms:
       y = _norm(config, layer['post_self_attention_layer_norm'], y)
     x = x + y
+    if features is not None:
+      y = _norm(config, layer['pre_cross_attention_layer_norm'], x)
+      cross = layer['encoder_decoder_attention']
+      y = _attention(config, decoder, cross, y, config.kind(i), features)
+      x = x + _norm(config, layer['post_cross_attention_layer_norm'], y)
     y = _norm(config, layer['pre_mlp_layer_norm'], x)
     y = _mlp(config, layer['mlp'], y)
     if config.post_norms:
@@ -81,16 +112,19 @@ def _mlp(config, params, x):
   return _project(params['wo'], hidden)
 
 
-def _attention(config, decoder, params, x, kind):
+def _attention(
+    config, decoder, params, x, kind, features=None, is_causal=True
+):
   length, dim = len(x), config.head_dim
+  read = x if features is None else features
   query, key, value = (
-      _project(params[name], x).reshape(length, -1, dim)
-      for name in ('query', 'key', 'value')
+      _project(params[name], y).reshape(len(y), -1, dim)
+      for name, y in (('query', x), ('key', read), ('value', read))
   )
   if config.qk_norm:
     query = _norm(config, params['query_norm'], query)
     key = _norm(config, params['key_norm'], key)
-  if config.positions == 'rope':
+  if config.positions == 'rope' and features is None:
     query, key = _rotate(query, kind), _rotate(key, kind)
   heads = []
   for head in range(config.num_heads):
@@ -98,11 +132,12 @@ def _attention(config, decoder, params, x, kind):
     scores = query[:, head] @ key[:, own].T * config.query_scale
     scores = _cap(scores, config.attention_cap)
     for i in range(length):
-      for j in range(length):
+      for j in range(len(read)):
         if config.positions == 'relative':
           table = _array(decoder['relpos_bias']['rel_embedding'])
           scores[i, j] += table[head, _bucket(i - j)]
-        if j > i or kind.window is not None and i - j >= kind.window:
+        is_far = kind.window is not None and abs(i - j) >= kind.window
+        if features is None and (is_far or is_causal and j > i):
           scores[i, j] = -np.inf
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)

@@ -12,8 +12,10 @@ import numpy as np
 
 from speculative_t5x.loading import models
 from speculative_t5x.networks import decoder_only
+from speculative_t5x.networks import decoder_only_modules
 from speculative_t5x.networks import network
 from speculative_t5x.networks import rope
+from speculative_t5x.networks import t5gemma
 from speculative_t5x.speculation import contracts
 from tests import reference_decoder
 
@@ -82,6 +84,36 @@ CONFIGS = {
         logits_via_embedding=True,
     ),
 }
+
+_GEMMA_2 = dict(
+    mlp_activations=('gelu', 'linear'),
+    kinds=[_LOCAL, decoder_only.LayerKind(None, 1e4)],
+    norm='rms_plus_one',
+    post_norms=True,
+    query_scale=14**-0.5,
+    attention_cap=5.0,
+    logits_cap=12.0,
+)
+# Its encoder has other sizes.
+T5GEMMA = t5gemma.T5Gemma(
+    **_SIZES,
+    **_GEMMA_2,
+    num_kv_heads=2,
+    embedding_scale=24**0.5,
+    logits_via_embedding=True,
+    encoder=decoder_only_modules.Sizes(
+        **_GEMMA_2,
+        vocab_size=96,
+        emb_dim=32,
+        num_layers=4,
+        num_heads=3,
+        num_kv_heads=1,
+        head_dim=8,
+        mlp_dim=28,
+        embedding_scale=32**0.5,
+        logits_via_embedding=True,
+    ),
+)
 
 
 def params(config: network.Network, seed: int = 0):

@@ -50,7 +50,12 @@ if not pathlib.Path('set_up.py').exists() and not CHECKOUT.exists():
     )
 sys.path += map(str, [pathlib.Path(), *CHECKOUT.glob('**/notebooks')])
 importlib.import_module('set_up').set_up({!r})"""
-_EXTRAS = {'t5x_and_tpu': 'jobs'}  # what other notebooks need is `figures`
+# What other notebooks need is `figures`.
+_EXTRAS = {
+    'digits': 'notebooks',
+    't5x_and_tpu': 'jobs',
+    'time_series': 'notebooks',
+}
 
 
 def repository() -> str | None:

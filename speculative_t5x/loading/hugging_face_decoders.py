@@ -35,7 +35,7 @@ WITHOUT = {
     'partial_rotary_factor': (None, 1.0),
 }
 
-_EMBEDDING, _HEAD = 'decoder/token_embedder/embedding', 'lm_head.weight'
+_EMBEDDING = 'decoder/token_embedder/embedding'
 
 
 def number(file: epath.Path, name: str, value: Any) -> float:
@@ -84,18 +84,21 @@ def rope(
   )
 
 
+LAYER_TYPES = {'full_attention': False, 'sliding_attention': True}
+
+
 def layer_types(file: epath.Path, config: Mapping[str, Any]) -> list[bool]:
   """Return which layers have a window, by `layer_types`."""
   with errors.reading(file):
     types = list(config['layer_types'])
-  known = {'full_attention': False, 'sliding_attention': True}
   for each in types:
-    if each not in list(known):
+    if each not in list(LAYER_TYPES):
       raise errors.CheckpointError(
           f'{file} has the layer type {errors.shown(each)}, and the network'
-          f' that runs here has {" and ".join(known)}. Pass another model.'
+          f' that runs here has {" and ".join(LAYER_TYPES)}. Pass another'
+          ' model.'
       )
-  return [known[each] for each in types]
+  return [LAYER_TYPES[each] for each in types]
 
 
 # Tensors of a layer by parameter. Several parameters may lie in one tensor, as
@@ -132,6 +135,8 @@ class TensorMap:
     layers: What those of layers have before their number.
     ignored: Pattern of tensors that no network uses.
     is_transposed: Whether kernels of layers lie as [out, in].
+    head: Tensor of the head.
+    stack: The stack of layers that it names.
   """
 
   name: str
@@ -141,6 +146,8 @@ class TensorMap:
   layers: str = 'layers.'
   ignored: str = r'.*\.rotary_emb\.inv_freq'
   is_transposed: bool = True
+  head: str = 'lm_head.weight'
+  stack: str = 'decoder'
 
   def sources(
       self,
@@ -158,16 +165,16 @@ class TensorMap:
     families.check_all_known(folder, self.name, unknown)
     sources = {x: y for each in found.values() for x, y in each.items()}
     copies = {}
-    if network.logits_via_embedding and _HEAD in found:
+    if network.logits_via_embedding and self.head in found:
       # transformers stores no head that is the embedding, and others do.
-      sources = {x: y for x, y in sources.items() if y.tensor != _HEAD}
+      sources = {x: y for x, y in sources.items() if y.tensor != self.head}
       if _EMBEDDING in sources:
-        copies[_HEAD] = sources[_EMBEDDING].tensor
+        copies[self.head] = sources[_EMBEDDING].tensor
     return sources, copies
 
   def _parameters(self, name: str) -> dict[str, families.Source]:
     """Return the parameters that lie in a tensor; none of an unknown name."""
-    if name == _HEAD:
+    if name == self.head:
       return {'decoder/logits_dense/kernel': families.Source(name, True)}
     inner = name.removeprefix(self.prefix)
     if inner in self.outside:
@@ -175,7 +182,7 @@ class TensorMap:
     match = re.fullmatch(rf'{re.escape(self.layers)}(\d+)\.(.+)', inner)
     names = self._of_tensors.get(match[2], []) if match else []
     return {
-        f'decoder/layers_{match[1]}/{ours}': families.Source(
+        f'{self.stack}/layers_{match[1]}/{ours}': families.Source(
             name, self.is_transposed and ours.endswith('/kernel'), i, len(names)
         )
         for i, ours in enumerate(names)

@@ -17,24 +17,27 @@ class InputsForm:
     begin: Ids before those of the text, as the beginning of a text; those that
       the text spells itself, as a chat's does, are not repeated.
     end: Ids behind them: the end of sequence, where an encoder reads it.
+    is_continued: Whether an output continues it, as that of a decoder alone.
   """
 
   begin: tuple[int, ...] = ()
   end: tuple[int, ...] = ()
+  is_continued: bool = False
 
   def cut(self, ids: Sequence[int], limit: int) -> tuple[list[int], bool]:
     """Return the input of a text's ids, and whether some were cut.
 
-    It has at most `limit` tokens. An input with an end keeps the first ids of
-    the text, as T5X's tasks do, and one without, which an output continues, the
-    last ones.
+    It has at most `limit` tokens. An input keeps the first ids of the text, as
+    T5X's tasks do, and one that an output continues the last ones.
     """
     ids = list(ids)
     if self.begin and tuple(ids[: len(self.begin)]) == self.begin:
       ids = ids[len(self.begin) :]
     room = max(limit - len(self.begin) - len(self.end), 0)
     is_cut = len(ids) > room
-    kept = ids[:room] if self.end else ids[len(ids) - min(room, len(ids)) :]
+    kept = ids[:room]
+    if self.is_continued:
+      kept = ids[len(ids) - min(room, len(ids)) :]
     return [*self.begin, *kept, *self.end], is_cut
 
 
@@ -44,4 +47,5 @@ def of(
 ) -> InputsForm:
   """Return the form of a target's inputs, by its vocabulary and network."""
   end = (target.special_ids.end,) if target.config.ends_inputs else ()
-  return InputsForm(vocabulary.begin_ids, end)
+  is_continued = target.special_ids.start is None
+  return InputsForm(vocabulary.begin_ids, end, is_continued)

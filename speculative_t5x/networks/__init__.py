@@ -9,6 +9,7 @@ __all__ = [
     'DecoderOnly',
     'Network',
     'T5Config',
+    'T5Gemma',
 ]
 
 with epy.lazy_api_imports(globals()):
@@ -16,3 +17,4 @@ with epy.lazy_api_imports(globals()):
   from speculative_t5x.networks.encoder_decoder import EncoderDecoder
   from speculative_t5x.networks.network import Network
   from speculative_t5x.networks.t5 import T5Config
+  from speculative_t5x.networks.t5gemma import T5Gemma

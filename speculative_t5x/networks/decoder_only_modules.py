@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Flax modules of a decoder alone, which decodes blocks of tokens.
 
+With the features of an encoder it is the decoder of `t5gemma`.
+
 Names are those of `t5x.examples.decoder_only.network`, with more where it has
 no such part. Layers are T5's wherever they compute the same.
 
@@ -81,6 +83,8 @@ class Sizes(t5_modules.Form):
     logits_scale: Factor of the logits.
     logits_via_embedding: Whether the embedding is also the output head.
     feature_dim: See `t5_modules.Sizes`.
+    encoder_dim: Width of an encoder's output, which each layer attends to as
+      well; None for a decoder alone.
   """
 
   vocab_size: int
@@ -108,6 +112,7 @@ class Sizes(t5_modules.Form):
   logits_scale: float = 1.0
   logits_via_embedding: bool = False
   feature_dim: int | None = None
+  encoder_dim: int | None = None
 
   def __post_init__(self):
     super().__post_init__()
@@ -151,7 +156,8 @@ _NORMS = {
 }
 
 
-def _norm(config: Sizes) -> nn.Module:
+def norm(config: Sizes) -> nn.Module:
+  """Return a norm of the kind of a network."""
   return _NORMS[config.norm](config.dtype, config.norm_eps)
 
 
@@ -159,17 +165,34 @@ def _soft_cap(x: jax.Array, cap: float | None) -> jax.Array:
   return x if cap is None else cap * jnp.tanh(x / cap)
 
 
+def mlp(config: Sizes) -> layers.GatedMlp:
+  """Return a feed-forward block."""
+  return layers.GatedMlp(
+      config.mlp_dim,
+      config.mlp_activations,
+      config.dtype,
+      dropout_rate=0.0,
+      merged=config.merge_projections,
+      use_bias=config.mlp_bias,
+  )
+
+
 class Attention(nn.Module):
-  """Causal attention whose query heads may share heads of keys and values."""
+  """Attention whose query heads may share heads of keys and values.
+
+  Projections and attention are separate methods, because keys and values come
+  from the same call, from a cache or from an encoder.
+  """
 
   config: Sizes
+  merged: bool = False
 
   def setup(self):
     config = self.config
     heads = config.num_heads, config.num_kv_heads, config.num_kv_heads
     widths = tuple(count * config.head_dim for count in heads)
     axes = 'embed', 'joined_kv'
-    if config.merge_projections:
+    if self.merged:
       self.query_key_value = layers.MergedProjection(
           widths, axes, config.dtype, config.qkv_bias
       )
@@ -182,25 +205,18 @@ class Attention(nn.Module):
         config.emb_dim, axes[::-1], config.dtype, use_bias=config.out_bias
     )
     if config.qk_norm:
-      self.query_norm, self.key_norm = _norm(config), _norm(config)
+      self.query_norm, self.key_norm = norm(config), norm(config)
 
-  def __call__(
-      self, x, cache, *, block, positions, mask, bias, rotation
+  def project(
+      self, x: jax.Array, block: int | None = None, rotation: Any = None
   ) -> tuple[jax.Array, kv_cache.KeysValues]:
-    """Attend to what is cached and to the block, which is written first.
+    """Project to queries, keys and values, for self-attention.
 
-    Args:
-      x: [..., length, embed]; positions from `block` on only pad it.
-      cache: Of this layer.
-      block: Positions to write (static).
-      positions: [...] int32, of the first one.
-      mask: [..., length, slots] bool, True where attention is allowed.
-      bias: [..., heads, length, slots], or None.
-      rotation: `rope.tables` of the positions, or None.
-    Returns:
-      [..., length, embed], and the cache with the block.
+    Of x [..., length, embed] they are [..., length, heads, head_dim] and
+    [..., kv_heads, head_dim, block], of the leading positions or of all.
+    `rotation` is `rope.tables` of the positions, or None.
     """
-    if self.config.merge_projections:
+    if self.merged:
       query, key, value = self.query_key_value(x)
     else:
       query, key, value = self.query(x), self.key(x), self.value(x)
@@ -211,16 +227,39 @@ class Attention(nn.Module):
     if rotation is not None:
       query = rope.rotate(query, *rotation)
       key = rope.rotate(key, *(y[..., :block, :] for y in rotation))
-    slots_last = lambda y: jnp.moveaxis(y, -3, -1)
-    new = kv_cache.KeysValues(slots_last(key), slots_last(value))
-    cache = kv_cache.write_block(cache, new, positions)
-    read = kv_cache.read(cache, positions + block)
-    return self.out(self._attend(query, read, mask, bias)), cache
+    return query, _to_keys_values(key, value)
+
+  def project_query(self, x: jax.Array) -> jax.Array:
+    """Project [..., length, embed] -> [..., length, heads, head_dim]."""
+    return self._split_heads(self.query(x))
+
+  def project_keys_values(self, x: jax.Array) -> kv_cache.KeysValues:
+    """Project [..., slots, embed] -> 2 x [..., kv_heads, head_dim, slots]."""
+    return _to_keys_values(
+        self._split_heads(self.key(x)), self._split_heads(self.value(x))
+    )
 
   def _split_heads(self, x: jax.Array) -> jax.Array:
     return x.reshape(*x.shape[:-1], -1, self.config.head_dim)
 
-  def _attend(self, query, keys_values, mask, bias) -> jax.Array:
+  def attend(
+      self,
+      query: jax.Array,
+      keys_values: kv_cache.KeysValues,
+      mask: jax.Array,
+      bias: jax.Array | None = None,
+  ) -> jax.Array:
+    """Attend to the unmasked slots and project the result.
+
+    Args:
+      query: [..., length, heads, head_dim].
+      keys_values: [..., kv_heads, head_dim, slots] each.
+      mask: bool, broadcastable to [..., length, slots]; True where attention is
+        allowed.
+      bias: [..., heads, length, slots], or None.
+    Returns:
+      [..., length, embed].
+    """
     config = self.config
     # Queries are grouped; keys are not repeated, which would copy the cache.
     grouped = config.num_kv_heads, config.num_heads // config.num_kv_heads
@@ -235,42 +274,95 @@ class Attention(nn.Module):
     logits = jnp.where(mask[..., None, None, :, :], logits, layers.MASKED_LOGIT)
     weights = jax.nn.softmax(logits).astype(config.dtype)
     x = jnp.einsum('...kgml,...kdl->...mkgd', weights, keys_values.values)
-    return x.reshape(*x.shape[:-3], -1)
+    return self.out(x.reshape(*x.shape[:-3], -1))
+
+
+def _to_keys_values(key: jax.Array, value: jax.Array) -> kv_cache.KeysValues:
+  """Return keys and values [..., slots, kv_heads, head_dim], slots last."""
+  slots_last = lambda x: jnp.moveaxis(x, -3, -1)
+  return kv_cache.KeysValues(slots_last(key), slots_last(value))
 
 
 class Layer(nn.Module):
   """Attention and a feed-forward block, each normalized before, or also after.
+
+  Between them, a layer may attend to the output of an encoder.
   """
 
   config: Sizes
 
   def setup(self):
     config = self.config
-    self.pre_self_attention_layer_norm = _norm(config)
-    self.self_attention = Attention(config)
-    self.pre_mlp_layer_norm = _norm(config)
-    self.mlp = layers.GatedMlp(
-        config.mlp_dim,
-        config.mlp_activations,
-        config.dtype,
-        dropout_rate=0.0,
-        merged=config.merge_projections,
-        use_bias=config.mlp_bias,
-    )
+    self.pre_self_attention_layer_norm = norm(config)
+    self.self_attention = Attention(config, config.merge_projections)
+    self.pre_mlp_layer_norm = norm(config)
+    self.mlp = mlp(config)
     if config.post_norms:
-      self.post_self_attention_layer_norm = _norm(config)
-      self.post_mlp_layer_norm = _norm(config)
+      self.post_self_attention_layer_norm = norm(config)
+      self.post_mlp_layer_norm = norm(config)
+    if config.encoder_dim is not None:
+      self.pre_cross_attention_layer_norm = norm(config)
+      self.encoder_decoder_attention = Attention(config)
+      if config.post_norms:
+        self.post_cross_attention_layer_norm = norm(config)
 
-  def __call__(self, x, cache, **where) -> tuple[jax.Array, Any]:
-    y = self.pre_self_attention_layer_norm(x)
-    y, cache = self.self_attention(y, cache, **where)
+  def __call__(
+      self,
+      x,
+      cache,
+      cross,
+      *,
+      block,
+      positions,
+      mask,
+      bias,
+      rotation,
+      cross_mask,
+  ) -> tuple[jax.Array, kv_cache.KeysValues]:
+    """Decode positions, of which the first `block` are written to the cache.
+
+    Args:
+      x: [..., length, embed]; positions from `block` on only pad it.
+      cache: Of this layer.
+      cross: Keys and values of the inputs, [examples, kv_heads, head_dim,
+        inputs_length]; None in a decoder alone.
+      block: Positions to write (static).
+      positions: [...] int32, of the first one.
+      mask: [..., length, slots] bool, True where attention is allowed.
+      bias: [..., heads, length, slots], or None.
+      rotation: `rope.tables` of the positions, or None.
+      cross_mask: [examples, 1, inputs_length] bool; None in a decoder alone.
+    Returns:
+      [..., length, embed], and the cache with the block.
+    """
+    query, new = self.self_attention.project(
+        self.pre_self_attention_layer_norm(x), block, rotation
+    )
+    cache = kv_cache.write_block(cache, new, positions)
+    read = kv_cache.read(cache, positions + block)
+    y = self.self_attention.attend(query, read, mask, bias)
     if self.config.post_norms:
       y = self.post_self_attention_layer_norm(y)
     x = x + y
+    if cross is not None:
+      y = self._attend_to_inputs(x, cross, cross_mask)
+      if self.config.post_norms:
+        y = self.post_cross_attention_layer_norm(y)
+      x = x + y
     y = self.mlp(self.pre_mlp_layer_norm(x), deterministic=True)
     if self.config.post_norms:
       y = self.post_mlp_layer_norm(y)
     return x + y, cache
+
+  def _attend_to_inputs(self, x, cross, cross_mask) -> jax.Array:
+    attention = self.encoder_decoder_attention
+    query = attention.project_query(self.pre_cross_attention_layer_norm(x))
+    # The rows of an example (its decodes) become further queries to its keys.
+    shared = query
+    if query.ndim > 3:
+      shared = query.reshape(cross.keys.shape[0], -1, *query.shape[2:])
+    y = attention.attend(shared, cross, cross_mask)
+    return y.reshape(*query.shape[:-2], -1)
 
 
 class Decoder(nn.Module):
@@ -291,7 +383,7 @@ class Decoder(nn.Module):
           config.num_heads, config.dtype, bidirectional=False
       )
     self.layers = [Layer(config) for _ in range(config.num_layers)]
-    self.decoder_norm = _norm(config)
+    self.decoder_norm = norm(config)
     if config.separate_head or not config.logits_via_embedding:
       self.logits_dense = layers.LogitsProjection(
           config.head_size or config.vocab_size
@@ -311,6 +403,8 @@ class Decoder(nn.Module):
       logits_at: jax.Array | None = None,
       fed: jax.Array | None = None,
       shows_all: bool = False,
+      crosses: Cache | None = None,
+      is_input: jax.Array | None = None,
   ) -> tuple[jax.Array, Cache, jax.Array]:
     """Decode a block of tokens, each row from its own position on.
 
@@ -324,6 +418,9 @@ class Decoder(nn.Module):
         are computed; None for all.
       fed: [..., block, feature_dim] that a head is fed; None of others.
       shows_all: Whether the features are those of all positions (static).
+      crosses: Keys and values of the inputs per layer, [examples, kv_heads,
+        head_dim, inputs_length]; None for a decoder alone.
+      is_input: [examples, inputs_length] bool, False where there is no token.
     Returns:
       float32 logits [..., block or wanted, vocab], the cache with the block
       written, and the last features of the positions of the logits, or of all;
@@ -350,13 +447,18 @@ class Decoder(nn.Module):
         kind: self._place(kind, at, num_slots) for kind in set(config.kinds)
     }
     new_cache = []
-    for i, (layer, of_layer) in enumerate(zip(self.layers, cache, strict=True)):
+    of_inputs = crosses or (None,) * len(cache)
+    cross_mask = None if is_input is None else is_input[..., None, :]
+    of_layers = zip(self.layers, cache, of_inputs, strict=True)
+    for i, (layer, of_layer, cross) in enumerate(of_layers):
       x, of_layer = layer(
           x,
           of_layer,
+          cross,
           block=block,
           positions=positions,
           bias=bias,
+          cross_mask=cross_mask,
           **places[config.kind(i)],
       )
       new_cache.append(of_layer)
@@ -369,6 +471,13 @@ class Decoder(nn.Module):
     if config.feature_dim is not None:
       shown = self.features.predict(shown)
     return self._logits(x, wanted), tuple(new_cache), shown
+
+  def cross_keys_values(self, encoded: jax.Array) -> Cache:
+    """Return the keys and values of an encoder's output, per layer."""
+    return tuple(
+        layer.encoder_decoder_attention.project_keys_values(encoded)
+        for layer in self.layers
+    )
 
   def _place(
       self, kind: LayerKind, at: jax.Array, num_slots: int

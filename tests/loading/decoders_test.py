@@ -106,8 +106,12 @@ class TestInputsForm:
     assert form.cut([5, 6], 3) == ([5, 6, 1], False)
     assert form.cut([5, 6, 7], 3) == ([5, 6, 1], True)
 
-  def test_an_output_continues_the_end(self):
+  def test_an_encoder_without_an_end(self):
     form = inputs_form.InputsForm(begin=(2,))
+    assert form.cut([5, 6, 7], 3) == ([2, 5, 6], True)
+
+  def test_an_output_continues_the_end(self):
+    form = inputs_form.InputsForm(begin=(2,), is_continued=True)
     assert form.cut([5, 6], 3) == ([2, 5, 6], False)
     assert form.cut([2, 5, 6], 3) == ([2, 5, 6], False)
     assert form.cut([5, 6, 7], 3) == ([2, 6, 7], True)

@@ -97,7 +97,7 @@ def special_ids(
       tuple(others),
       found.forbidden((end, *others)),
   )
-  if not network.ends_inputs:
+  if network.special_ids.start is None:
     return ids
   (padding,), (start,) = found.find('pad_token_id'), found.find(*_STARTS)
   if padding in (end, *others):

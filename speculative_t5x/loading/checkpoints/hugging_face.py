@@ -7,6 +7,7 @@ says what lies in which. How a parameter lies in a tensor is the family's word.
 """
 
 from collections.abc import Iterator, Mapping
+import dataclasses
 import functools
 from typing import Any
 
@@ -33,6 +34,15 @@ _READERS = {
 }
 
 
+def _sizes(sizes: Any) -> Iterator[tuple[str, int]]:
+  """Yield the whole numbers of a network or a part of one, with their names."""
+  for name, value in vars(sizes).items():
+    if type(value) is int:
+      yield name, value
+    elif dataclasses.is_dataclass(value):  # of a stack
+      yield from _sizes(value)
+
+
 class HuggingFaceCheckpoint(checkpoint.Checkpoint):
   """A checkpoint of this layout."""
 
@@ -50,9 +60,9 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     found = self._stated(dtype)
     shapes = [tensor.shape for tensor in self._tensors.values()]
     most = max(len(shapes), *(max(shape, default=1) for shape in shapes))
-    for name, size in vars(found).items():
+    for name, size in _sizes(found):
       # A network of so many layers would take minutes to construct.
-      if type(size) is int and size > most:
+      if size > most:
         raise errors.CheckpointError(
             f'{self._config_file} gives {errors.shown(size)} as {name}, more'
             ' than the tensors beside it have. Download both again.'

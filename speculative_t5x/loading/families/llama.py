@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Llama, all versions of text: a `families.Family`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+import contextlib
 from typing import Any
 
 from etils import epath
@@ -48,6 +49,28 @@ def like_llama(
   `model` is what to pass instead of one that is refused, `parts` are fields of
   the network that are not those of a Llama.
   """
+  fields = llama_fields(file, config, dtype, model, **parts)
+  with naming(file):
+    return decoder_only.DecoderOnly(**fields)
+
+
+@contextlib.contextmanager
+def naming(file: epath.Path) -> Iterator[None]:
+  """Name the file of sizes that a network refuses."""
+  try:
+    yield
+  except ValueError as error:
+    raise errors.CheckpointError(f'{file}: {error}') from error
+
+
+def llama_fields(
+    file: epath.Path,
+    config: Mapping[str, Any],
+    dtype: Any,
+    model: str,
+    **parts: Any,
+) -> dict[str, Any]:
+  """Return the fields of `like_llama`'s network."""
   config = dict(config)
   heads = config.get('num_attention_heads')
   if config.get('num_key_value_heads') is None:
@@ -82,7 +105,4 @@ def like_llama(
       logits_via_embedding=config['tie_word_embeddings'],
       dtype=dtype,
   )
-  try:
-    return decoder_only.DecoderOnly(**(sizes | parts))
-  except ValueError as error:
-    raise errors.CheckpointError(f'{file}: {error}') from error
+  return sizes | parts

@@ -1,0 +1,233 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""T5Gemma as a network of the decoding loop: an encoder-decoder of Gemma 2.
+
+Layers are those of decoders alone; in the encoder a query attends to both
+sides, and in the decoder to the encoder's output as well. Names are T5X's for
+an encoder-decoder, with more where T5 has no such part.
+
+Reference: Zhang et al. (2025), "Encoder-Decoder Gemma".
+
+Legend: examples, rows, inputs_length, slots, embed, vocab.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import math
+from typing import Any, ClassVar
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.networks import decoder_only_modules as modules
+from speculative_t5x.networks import kv_cache
+from speculative_t5x.networks import rope
+from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5_layers as layers
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
+
+
+class EncoderLayer(nn.Module):
+  """Attention to both sides and a feed-forward block, normalized around both.
+  """
+
+  config: modules.Sizes
+
+  def setup(self):
+    config = self.config
+    self.pre_attention_layer_norm = modules.norm(config)
+    self.attention = modules.Attention(config, config.merge_projections)
+    self.post_attention_layer_norm = modules.norm(config)
+    self.pre_mlp_layer_norm = modules.norm(config)
+    self.mlp = modules.mlp(config)
+    self.post_mlp_layer_norm = modules.norm(config)
+
+  def __call__(self, x, *, mask, rotation) -> jax.Array:
+    query, keys_values = self.attention.project(
+        self.pre_attention_layer_norm(x), rotation=rotation
+    )
+    y = self.attention.attend(query, keys_values, mask)
+    x = x + self.post_attention_layer_norm(y)
+    y = self.mlp(self.pre_mlp_layer_norm(x), deterministic=True)
+    return x + self.post_mlp_layer_norm(y)
+
+
+class Encoder(nn.Module):
+  """The encoder stack, with an embedding of its own."""
+
+  config: modules.Sizes
+
+  def setup(self):
+    config = self.config
+    self.token_embedder = layers.Embedding(
+        config.vocab_size, config.emb_dim, config.dtype
+    )
+    self.layers = [EncoderLayer(config) for _ in range(config.num_layers)]
+    self.encoder_norm = modules.norm(config)
+
+  def __call__(self, tokens: jax.Array, is_input: jax.Array) -> jax.Array:
+    """Encode [examples, inputs_length] int32; return [..., embed].
+
+    `is_input` is [examples, inputs_length] bool, False where there is no token.
+    """
+    config = self.config
+    # Rounded to the dtype, as Gemma does.
+    scale = jnp.asarray(config.embedding_scale, config.dtype)
+    x = self.token_embedder(tokens) * scale
+    at = jnp.arange(tokens.shape[-1])
+    places = {}
+    for kind in set(config.kinds):
+      mask = is_input[:, None, :]
+      if kind.window is not None:  # to each side, the query itself included
+        mask &= jnp.abs(at - at[:, None]) < kind.window
+      frequencies = rope.frequencies(config.head_dim, kind.theta, kind.scaling)
+      places[kind] = {'mask': mask, 'rotation': rope.tables(at, frequencies)}
+    for i, layer in enumerate(self.layers):
+      x = layer(x, **places[config.kind(i)])
+    return self.encoder_norm(x)
+
+
+class Transformer(nn.Module):
+  """Both stacks, or a decoder alone on the features of another network."""
+
+  config: 'T5Gemma'
+
+  def setup(self):
+    if self.config.encoder is not None:
+      self.encoder = Encoder(self.config.encoder)
+    self.decoder = modules.Decoder(self.config)
+
+  def encode(self, tokens, is_input) -> jax.Array:
+    return self.encoder(tokens, is_input)
+
+  def cross_keys_values(self, features) -> modules.Cache:
+    return self.decoder.cross_keys_values(features)
+
+  def decode_block(
+      self, tokens, positions, cross, is_input, cache, logits_at=None
+  ) -> tuple[jax.Array, modules.Cache]:
+    """Decode a block; see `t5_modules.Transformer.decode_block`."""
+    if logits_at is not None:
+      logits_at = logits_at[..., None]
+    logits, cache, _ = self.decoder(
+        tokens, positions, cache, logits_at, crosses=cross, is_input=is_input
+    )
+    return logits, cache
+
+
+@dataclasses.dataclass(frozen=True)
+class T5Gemma(modules.Sizes, t5.CrossAttending):
+  """T5Gemma with its sizes: a `network.Network`.
+
+  Its attributes are those of `decoder_only_modules.Sizes`, which are the
+  decoder's.
+
+  Attributes:
+    encoder: Those of the encoder; None for a decoder alone, which reads the
+      output of another network's encoder.
+  """
+
+  encoder: modules.Sizes | None = None
+
+  name: ClassVar[str] = 'T5Gemma'
+  special_ids: ClassVar[contracts.SpecialIds] = contracts.SpecialIds(
+      end=1, padding=0, start=2
+  )
+  ends_inputs: ClassVar[bool] = False
+
+  def __post_init__(self):
+    super().__post_init__()
+    if self.encoder is not None:
+      encoder = dataclasses.replace(
+          self.encoder,
+          dtype=self.dtype,
+          merge_projections=self.merge_projections,
+      )
+      object.__setattr__(self, 'encoder', encoder)
+      object.__setattr__(self, 'encoder_dim', encoder.emb_dim)
+
+  @property
+  def num_encoder_layers(self) -> int:
+    return 0 if self.encoder is None else self.encoder.num_layers
+
+  @property
+  def num_decoder_layers(self) -> int:
+    return self.num_layers
+
+  @property
+  def axis_units(self) -> Mapping[str, int]:
+    """Query heads stay with the heads of keys and values that they read."""
+    stacks = [self] if self.encoder is None else [self, self.encoder]
+    return {'joined_kv': math.gcd(*(x.num_kv_heads for x in stacks))}
+
+  def _modules(self) -> Transformer:
+    return Transformer(self)
+
+  def _encode(self, params, tokens, is_input) -> jax.Array:
+    return self._apply(params, tokens, is_input, method='encode')
+
+  def _init(self, key: jax.Array) -> Mapping[str, Any]:
+    token, is_input = jnp.zeros((1, 1), jnp.int32), jnp.ones((1, 1), bool)
+    cache = modules.init_cache(self, (1,), 1)
+
+    def run(bound: Transformer) -> None:
+      if self.reads_features:
+        features = jnp.zeros((1, 1, self.width_of_inputs), self.dtype)
+      else:
+        features = bound.encode(token, is_input)
+      cross = bound.cross_keys_values(features)
+      bound.decode_block(token, jnp.int32(0), cross, is_input, cache)
+
+    return self._modules().init(key, method=run)
+
+  def init_cache(self, rows: int, slots: int) -> contracts.Cache:
+    """Return an empty cache."""
+    # A single row has no batch axis: see `networks.t5_layers`.
+    batch_shape = () if rows == 1 else (rows,)
+    return kv_cache.constrain(modules.init_cache(self, batch_shape, slots))
+
+  def score(
+      self, params, inputs, outputs, dropout_key=None, features=None
+  ) -> jax.Array:
+    """See `network.Scores`; it has no dropout."""
+    del dropout_key
+    is_input = inputs >= 0
+    if features is None:  # at the whole width, with a gradient
+      features = self._encode(params, jnp.maximum(inputs, 0), is_input)
+    fed = jnp.pad(
+        jnp.maximum(outputs, 0)[:, :-1],
+        ((0, 0), (1, 0)),
+        constant_values=self.special_ids.start,
+    )
+    cross = self._apply(params, features, method='cross_keys_values')
+    cache = modules.init_cache(self, fed.shape[:1], fed.shape[1])
+    arguments = fed, jnp.int32(0), cross, is_input, cache
+    return self._apply(params, *arguments, method='decode_block')[0]
+
+  def _apply(self, params, *args, method: str) -> Any:
+    return self._modules().apply({'params': params}, *args, method=method)
+
+  def on_features(self, width: int) -> 'T5Gemma':
+    """Return the decoder alone, which reads features of a width."""
+    return dataclasses.replace(self, encoder=None, encoder_dim=width)
+
+  def first_layers(self, count: int) -> 'T5Gemma':
+    """See `network.ExitsEarly`.
+
+    Raises:
+      ValueError: if there is no such layer.
+    """
+    ranges.check_settings(ranges.whole(1, self.num_layers), exit_layer=count)
+    return dataclasses.replace(self, num_layers=count)
+
+  def decoder_alone(self) -> 'T5Gemma':
+    """Return the decoder alone, as a checkpoint holds it."""
+    return dataclasses.replace(
+        self,
+        encoder=None,
+        separate_head=False,
+        head_size=None,
+        merge_projections=False,
+    )
