@@ -96,7 +96,7 @@ def test_prompt(vocabulary_file, encode, tmp_path, count):
   assert [x.tokens for x in loaded.rows] == [[_CLS, *x[:count]] for x in ids]
   targets = [row.target_tokens.tolist() for row in loaded.rows]
   assert targets == [[*x[count:], _SEP] for x in ids]
-  assert loaded.inputs[2] == '[CLS] a dog'
+  assert loaded.inputs[2] == 'a dog'
 
 
 def test_cut_text_ends(vocabulary_file, encode, tmp_path):
