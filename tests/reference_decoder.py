@@ -39,10 +39,12 @@ def logits(
     params: Any,
     tokens: list[int],
     features: np.ndarray | None = None,
+    prefix: int = 0,
 ) -> np.ndarray:
   """Return the logits after each token, [length, vocab] float64.
 
-  The features are those of `encode`; None for a decoder alone.
+  The features are those of `encode`; None for a decoder alone. The first
+  tokens, as many as `prefix`, attend to each other.
   """
   decoder = params['decoder']
   embedding = _array(decoder['token_embedder']['embedding'])
@@ -52,7 +54,8 @@ def logits(
   for i in range(config.num_layers):
     layer = decoder[f'layers_{i}']
     y = _norm(config, layer['pre_self_attention_layer_norm'], x)
-    y = _attention(config, decoder, layer['self_attention'], y, config.kind(i))
+    of_layer = layer['self_attention'], y, config.kind(i)
+    y = _attention(config, decoder, *of_layer, prefix=prefix)
     if config.post_norms:
       y = _norm(config, layer['post_self_attention_layer_norm'], y)
     x = x + y
@@ -113,7 +116,7 @@ def _mlp(config, params, x):
 
 
 def _attention(
-    config, decoder, params, x, kind, features=None, is_causal=True
+    config, decoder, params, x, kind, features=None, is_causal=True, prefix=0
 ):
   length, dim = len(x), config.head_dim
   read = x if features is None else features
@@ -137,7 +140,8 @@ def _attention(
           table = _array(decoder['relpos_bias']['rel_embedding'])
           scores[i, j] += table[head, _bucket(i - j)]
         is_far = kind.window is not None and abs(i - j) >= kind.window
-        if features is None and (is_far or is_causal and j > i):
+        is_later = is_causal and j > i and j >= prefix
+        if features is None and (is_far or is_later):
           scores[i, j] = -np.inf
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)

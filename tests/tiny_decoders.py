@@ -75,15 +75,13 @@ CONFIGS = {
         embedding_scale=24**0.5,
         logits_via_embedding=True,
     ),
-    't5x': decoder_only.DecoderOnly(
+    't5x': decoder_only.DecoderOnly.of_t5x(
         **_SIZES,
         mlp_activations=('gelu', 'linear'),
-        positions='relative',
-        query_scale=1.0,
-        logits_scale=24**-0.5,
         logits_via_embedding=True,
     ),
 }
+PREFIX = dataclasses.replace(CONFIGS['t5x'], prefix_bidirectional=True)
 
 _GEMMA_2 = dict(
     mlp_activations=('gelu', 'linear'),
@@ -160,11 +158,22 @@ def outputs() -> np.ndarray:
 @functools.cache
 def logits(name: str) -> np.ndarray:
   """Return the logits of the outputs' tokens, computed without a cache."""
-  config, found = CONFIGS[name], []
-  for row, output in zip(prompts(), outputs()):
-    prompt = row[row >= 0].tolist()
+  return logits_after(CONFIGS[name], prompts())
+
+
+def logits_after(
+    config: decoder_only.DecoderOnly, inputs: np.ndarray
+) -> np.ndarray:
+  """Return the logits of the first outputs' tokens after prompts."""
+  start = [] if config.start_token is None else [config.start_token]
+  found = []
+  for row, output in zip(inputs, outputs()):
+    prompt = [*start, *row[row >= 0].tolist()]
     text = [*prompt, *output[:-1].tolist()]
-    every = reference_decoder.logits(config, params(config), text)
+    prefix = len(prompt) * config.prefix_bidirectional
+    every = reference_decoder.logits(
+        config, params(config), text, prefix=prefix
+    )
     found.append(every[len(prompt) - 1 :])
   return np.stack(found)
 

@@ -438,6 +438,7 @@ def load(
     vocabulary: epath.PathLike | vocabularies.Vocabulary | None = None,
     languages: tuple[str, str] | None = None,
     max_padded_ids: int = models.MAX_PADDED_IDS,
+    config: models.Config = None,
     dtype: str | None = None,
     mesh: jax.sharding.Mesh | None = None,
     options: options_lib.Options = options_lib.Options(),  # noqa: B008
@@ -463,6 +464,8 @@ def load(
       others, and for those that the folder of the target names.
     max_padded_ids: Most logits of a model without an id in the vocabulary; with
       more, it was trained with another one.
+    config: Network of the target, or fields to change in the one that its path
+      states, see `load_model`; None for that one.
     dtype: Type that both models are loaded in and compute in; None for the one
       that suits the device: bfloat16 where it is native, else float32.
     mesh: Devices to load onto, see `sharding.make_mesh`; None for as few as
@@ -490,13 +493,19 @@ def load(
     options_lib.check_type(name, value, types, allowed)
   found = None
   if isinstance(target, models.Model):
+    if config is not None:
+      raise ranges.ArgumentError(
+          'config is of a target by its path, and target is loaded. Give config'
+          ' to load_model.',
+          config=config,
+      )
     vocabulary = _vocabulary(vocabulary, target.checkpoint)
     if max_padded_ids != target.max_padded_ids:
       target = dataclasses.replace(target, max_padded_ids=max_padded_ids)
     target, vocabulary = languages_lib.choose(target, vocabulary, languages)
   else:
     checkpoint = checkpoints.open(target)
-    found = models.find_model(checkpoint, dtype=dtype, mesh=mesh)
+    found = models.find_model(checkpoint, config, dtype=dtype, mesh=mesh)
     vocabulary = _vocabulary(vocabulary, target, checkpoint.folder)
     found = dataclasses.replace(
         found.with_vocabulary(vocabulary.name, vocabulary.eos_id),

@@ -27,7 +27,6 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
-from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
@@ -55,7 +54,7 @@ def compare(
     second: str,
     output_dir: str | None = None,
     checkpoint_path: str | None = None,
-    target_config: network_lib.Network | None = None,
+    target_config: models.Config = None,
     vocabulary_file: str | None = None,
 ) -> list[dict[str, Any]]:
   """Compare two runs token by token and explain the rows that differ.
@@ -238,19 +237,20 @@ def _setting(value: Any) -> Any:
 def _loader(
     first: run_record.RunRecord,
     checkpoint_path: str | None,
-    target_config: network_lib.Network | None,
+    target_config: models.Config,
     vocabulary_file: str | None,
 ) -> Callable[[_Run], token_decoder.TokenDecoder]:
   """Return a function that loads the decoder of a run, a target per mesh."""
 
   @functools.cache
   def load_target(mesh_shape: tuple[int, int]) -> models.Model:
-    dtype = first.target.dtype
+    dtype, config = first.target.dtype, target_config
+    if dataclasses.is_dataclass(config):
+      config = dataclasses.replace(config, dtype=dtype)
     workload = dataclasses.replace(
         _workload(first),
         checkpoint_path=checkpoint_path or first.target.checkpoint,
-        target_config=target_config
-        and dataclasses.replace(target_config, dtype=dtype),
+        target_config=config,
         dtype=dtype,
         mesh_shape=mesh_shape,
     )

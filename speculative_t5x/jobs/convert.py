@@ -13,8 +13,8 @@ from speculative_t5x.networks import t5
 
 _SIZES = (
     'vocab_size', 'emb_dim', 'num_heads', 'num_encoder_layers',
-    'num_decoder_layers', 'head_dim', 'mlp_dim', 'mlp_activations',
-    'logits_via_embedding',
+    'num_decoder_layers', 'num_layers', 'head_dim', 'mlp_dim',
+    'mlp_activations', 'logits_via_embedding',
 )  # fmt: skip
 
 
@@ -34,18 +34,20 @@ def convert(
   The arguments are explained in `configs/runs/convert.gin`.
 
   Raises:
-    checkpoints.CheckpointError: if the checkpoint cannot be read or is not
-      T5's, or if the output exists already.
+    checkpoints.CheckpointError: if the checkpoint cannot be read or is of a
+      network that T5X does not have, or if the output exists already.
   """
   checkpoint = checkpoints.open(checkpoint_path)
   if role is not None:
     checkpoint = checkpoint.of(role)
   config = checkpoint.network()
-  if not isinstance(config, t5.T5Config) or config.bias_per_layer:
-    name = 'umT5' if isinstance(config, t5.T5Config) else config.name
+  is_t5 = isinstance(config, t5.T5Config)
+  is_elsewhere = checkpoint.layout is checkpoints.Layout.HUGGING_FACE
+  if config.bias_per_layer if is_t5 else is_elsewhere:
+    name = 'umT5' if is_t5 else config.name
     raise checkpoints.CheckpointError(
-        f'{checkpoint.folder} is of a {name}, and the T5 of T5X reads only its'
-        ' own layout. Use the folder as it is.'
+        f'{checkpoint.folder} is of a {name}, and the networks of T5X read only'
+        ' their own layouts. Use the folder as it is.'
     )
   checkpoint.check_shapes(models.abstract_params(config))
   with folder_lock.hold(output_dir):
@@ -58,9 +60,13 @@ def convert(
       f'Wrote {written}: {size:,} parameters in {len(specs)} tensors,'
       f' {" and ".join(sorted(dtypes))}.'
   )
-  print(
-      'Its sizes. A gin file sets them under "target/t5.T5Config:" or'
-      ' "draft/t5.T5Config:", a gin file of T5X under "network.T5Config:".'
-  )
+  where = '"network.TransformerConfig:" of a gin file of T5X'
+  if is_t5:
+    where = (
+        '"target/t5.T5Config:" or "draft/t5.T5Config:" of a gin file, and under'
+        ' "network.T5Config:" of one of T5X'
+    )
+  print(f'Its sizes, which are set under {where}.')
   for name in _SIZES:
-    print(f'  {name} = {getattr(config, name)!r}')
+    if hasattr(config, name):
+      print(f'  {name} = {getattr(config, name)!r}')

@@ -13,6 +13,7 @@ from speculative_t5x.jobs import target_decodes as decodes_lib
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import errors
+from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import pairing
@@ -50,7 +51,7 @@ def distill(
     divergence: divergences.Divergence = divergences.forward_kl,
     on_policy: on_policy_lib.Settings = on_policy_lib.Settings(),  # noqa: B008
     dropout_rate: float = 0.0,
-    target_config: network_lib.Network | None = None,
+    target_config: models.Config = None,
     end_of_sequence: int | None = None,
     mesh_shape: Sequence[int] | None = None,
 ) -> trainer.Result:
@@ -84,7 +85,7 @@ def distill(
     _check_on_policy(on_policy, divergence, settings)
   model_dir = user_paths.expand(model_dir)
   opened = pairing.open_checkpoint('target', checkpoint_path)
-  network = target_config or opened.network()
+  network = models.network_of(opened, target_config)
   network_lib.check_offers(network, network_lib.Scores, 'Training')
   num_examples = settings.batch_size // settings.num_parts
   mesh = placement.place_training([network], num_examples, mesh_shape)

@@ -22,7 +22,6 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import pairing
-from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.policies import by_load as by_load_policy
 from speculative_t5x.research import arguments
@@ -51,7 +50,7 @@ class Workload:
 
   Attributes:
     mixture_or_task_name: None if files are decoded.
-    dtype: Unused where `target_config` is given.
+    dtype: Unused where `target_config` is a network.
     matmul_precision: JAX's setting for matrix products; 'highest' multiplies
       float32 in float32 on TPU and GPU too.
   """
@@ -60,7 +59,7 @@ class Workload:
   split: str
   task_feature_lengths: Mapping[str, int]
   checkpoint_path: str
-  target_config: network.Network | None = None
+  target_config: models.Config = None
   dtype: str | None = None
   seed: int = 0
   rule: contracts.Rule = verification.TOKENWISE

@@ -20,6 +20,10 @@ from speculative_t5x.networks import chips
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
+
+# The network of a checkpoint, or fields to change in the one that it states.
+Config = network.Network | Mapping[str, Any] | None
 
 # T5 pads the width of its logits by less than 128, Qwen by up to 399.
 MAX_PADDED_IDS = 512
@@ -177,9 +181,26 @@ def _describe(
   )
 
 
+def network_of(
+    checkpoint: checkpoints.Checkpoint, config: Config, dtype: Any = jnp.float32
+) -> network.Network:
+  """Return the network that a checkpoint is loaded as; see `load_model`."""
+  if config is not None and not isinstance(config, Mapping):
+    return config
+  stated, changes = checkpoint.network(dtype), config or {}
+  names = [field.name for field in dataclasses.fields(stated)]
+  if unknown := [name for name in changes if name not in names]:
+    raise ranges.ArgumentError(
+        f'config has {", ".join(map(repr, unknown))}, and the network of'
+        f' {checkpoint.folder}, a {stated.name}, has {", ".join(names)}.',
+        config=config,
+    )
+  return dataclasses.replace(stated, **changes)
+
+
 def find_model(
     checkpoint: checkpoints.Checkpoint,
-    config: network.Network | None = None,
+    config: Config = None,
     *,
     dtype: Any = None,
     mesh: jax.sharding.Mesh | None = None,
@@ -189,8 +210,7 @@ def find_model(
 
   Names and shapes of its parameters are compared with the network's.
   """
-  if config is None:
-    config = checkpoint.network(dtype or chips.suited_dtype())
+  config = network_of(checkpoint, config, dtype or chips.suited_dtype())
   # Before memory is counted for it, or a job compiles.
   checkpoint.check_shapes(abstract_params(config))
   return ModelSource(checkpoint, config, checkpoint.special_ids, mesh, rules)
@@ -287,7 +307,7 @@ def shorten_head(model: Model, ids: Sequence[int]) -> Model:
 
 def load_model(
     path: checkpoints.Path,
-    config: network.Network | None = None,
+    config: Config = None,
     *,
     dtype: Any = None,
     mesh: jax.sharding.Mesh | None = None,
@@ -298,9 +318,11 @@ def load_model(
   Args:
     path: A `checkpoint_<step>` folder of T5X, a folder of several (the newest
       is taken), or a Hugging Face folder.
-    config: Network of the checkpoint; None for the one that it states.
-    dtype: Type to decode in, where `config` is None; None for the one that
-      suits the device.
+    config: Network of the checkpoint; None for the one that it states. Fields
+      by name are changed in that one, as {'prefix_bidirectional': True}, which
+      no checkpoint records.
+    dtype: Type to decode in, where `config` is not a network; None for the one
+      that suits the device.
     mesh: Devices to load onto; None for one device.
     rules: Says which axes are partitioned over the mesh.
   Raises:

@@ -4,9 +4,9 @@
 
 Its inputs are prompts, which an output continues. They have unequal lengths,
 and all are read from position 0 on, so that padding is behind a prompt and has
-no part in what is computed. They are read in chunks of one width into the cache
-that decoding goes on with; the last token of a prompt is the first one that the
-loop feeds.
+no part in what is computed. They are read into the cache that decoding goes on
+with: in chunks of one width, or where a prompt attends in both directions at
+once. The last token of a prompt is the first one that the loop feeds.
 
 Legend: examples, rows, inputs_length, outputs_length, slots, vocab.
 """
@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.networks import decoder_only_modules as modules
+from speculative_t5x.networks import input_widths
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
@@ -40,19 +41,57 @@ CHUNK = 64  # tokens of a prompt that are read at once
 class DecoderOnly(modules.Sizes):
   """A decoder alone with its sizes: a `network.Network`.
 
-  Its attributes are those of `decoder_only_modules.Sizes`.
+  Its other attributes are those of `decoder_only_modules.Sizes`.
+
+  Attributes:
+    start_token: Id that the network puts before every prompt; None for none.
+    ends_inputs: See `network.Network`.
+    prefix_bidirectional: Whether each token of a prompt attends to all of it,
+      as in a prefix-LM, and not only to those before. No checkpoint records it.
   """
+
+  start_token: int | None = None
+  ends_inputs: bool = False
+  prefix_bidirectional: bool = False
 
   name: ClassVar[str] = 'decoder alone'
   special_ids: ClassVar[contracts.SpecialIds] = contracts.SpecialIds(
       end=1, padding=contracts.NO_TOKEN, start=None
   )
-  ends_inputs: ClassVar[bool] = False
 
   @property
   def reads_features(self) -> bool:
     """Whether it is a head, which reads those of the target's prompts."""
     return self.feature_dim is not None
+
+  def __post_init__(self):
+    super().__post_init__()
+    if self.prefix_bidirectional and any(x.window for x in self.kinds):
+      raise ranges.ArgumentError(
+          'prefix_bidirectional needs layers without a window, and kinds has'
+          ' some. Leave one of the two out.',
+          prefix_bidirectional=True,
+      )
+
+  @classmethod
+  def of_t5x(
+      cls, *, emb_dim: int, logits_via_embedding: bool, **sizes: Any
+  ) -> 'DecoderOnly':
+    """Return the network of `t5x.examples.decoder_only` of some sizes.
+
+    Its prompts begin with id 0, and end, as the inputs of T5X's tasks do, with
+    the end of sequence.
+    """
+    return cls(
+        emb_dim=emb_dim,
+        logits_via_embedding=logits_via_embedding,
+        positions=modules.RELATIVE,
+        query_scale=1.0,
+        logits_scale=emb_dim**-0.5 if logits_via_embedding else 1.0,
+        start_token=0,
+        ends_inputs=True,
+        **sizes,
+    )
 
   @property
   def axis_units(self) -> Mapping[str, int]:
@@ -95,15 +134,11 @@ class DecoderOnly(modules.Sizes):
   def _start(
       self, params, inputs, rows, slots, fed=None, shows_features=False
   ) -> contracts.Started:
-    tokens, lengths = _prompts(inputs)
+    tokens, lengths = self._prompts(inputs)
     examples, width = tokens.shape
-    chunk = min(CHUNK, width)
-    tokens = jnp.pad(tokens, ((0, 0), (0, -width % chunk)))
-    # The last chunk may reach past a prompt, and a row past the longest one.
-    slots = max(tokens.shape[1], width - 1 + slots)
-    cache, shown = self._read(
-        params, tokens, lengths, chunk, slots, fed, shows_features
-    )
+    slots += width - 1
+    read = self._read_at_once if self.prefix_bidirectional else self._read
+    cache, shown = read(params, tokens, lengths, slots, fed, shows_features)
     last = jnp.maximum(lengths - 1, 0)
     first_tokens = jnp.take_along_axis(tokens, last[:, None], axis=1)[:, 0]
     if rows != examples:
@@ -124,18 +159,33 @@ class DecoderOnly(modules.Sizes):
     has_before = (last > 0)[:, None, None]
     return started._replace(last_features=jnp.where(has_before, features, 0))
 
+  def _prompts(self, inputs: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Return the tokens of prompts at the left, then id 0, and their numbers.
+
+    The start token is one of them.
+    """
+    if self.start_token is not None:
+      inputs = jnp.pad(
+          inputs, ((0, 0), (1, 0)), constant_values=self.start_token
+      )
+    is_token = inputs >= 0
+    order = jnp.argsort(~is_token, axis=1, stable=True)
+    tokens = jnp.take_along_axis(jnp.maximum(inputs, 0), order, axis=1)
+    lengths = jnp.sum(is_token, axis=1, dtype=jnp.int32)
+    is_prompt = jnp.arange(inputs.shape[1]) < lengths[:, None]
+    return jnp.where(is_prompt, tokens, 0), lengths
+
   def _read(
       self,
       params: contracts.Params,
       tokens: jax.Array,
       lengths: jax.Array,
-      chunk: int,
       slots: int,
       fed: jax.Array | None,
       shows_features: bool,
   ) -> tuple[modules.Cache, jax.Array | None]:
-    """Read prompts [examples, chunks * chunk], but for the last token of each,
-    which may be missing.
+    """Read prompts [examples, width], but for the last token of each, which may
+    be missing.
 
     Of a head, `fed` is [examples, chunks * chunk, width], the features of its
     target at all positions.
@@ -144,7 +194,12 @@ class DecoderOnly(modules.Sizes):
       The cache and, if asked for, the features of the positions read.
     """
     examples, width = tokens.shape
+    chunk = min(CHUNK, width)
+    tokens = jnp.pad(tokens, ((0, 0), (0, -width % chunk)))
+    width = tokens.shape[1]
     batch_shape = () if examples == 1 else (examples,)
+    # The last chunk may reach past all that is decoded.
+    slots = max(tokens.shape[1], slots)
     tokens = tokens.reshape(*batch_shape, -1)
     if fed is not None:
       fed = network.one_later(fed).reshape(*tokens.shape, -1)
@@ -179,6 +234,42 @@ class DecoderOnly(modules.Sizes):
           shown.reshape(examples, width, -1), ('batch', 'length', 'embed')
       )
     return cache, shown
+
+  def _read_at_once(
+      self,
+      params: contracts.Params,
+      tokens: jax.Array,
+      lengths: jax.Array,
+      slots: int,
+      fed: jax.Array | None,
+      shows_features: bool,
+  ) -> tuple[modules.Cache, None]:
+    """Read prompts [examples, width] that attend to themselves; see `_read`.
+
+    From the second layer on, keys depend on all of the prompt, and so cannot be
+    read in chunks. Those of the last token are what decoding it will write.
+    """
+    if fed is not None or shows_features:
+      raise ValueError(
+          'A head on last features needs a target whose prompts are causal, and'
+          ' this one has prefix_bidirectional. Choose another drafter.'
+      )
+    examples, width = tokens.shape
+    batch_shape = () if examples == 1 else (examples,)
+    tokens = tokens.reshape(*batch_shape, width)
+    prefix = lengths.reshape(batch_shape)
+
+    def read(width: int) -> modules.Cache:
+      cache = modules.init_cache(self, batch_shape, width)
+      block = tokens[..., :width]
+      return self._apply(params, block, jnp.int32(0), cache, prefix=prefix)[1]
+
+    is_token = jnp.arange(width) < lengths[:, None]
+    cache = input_widths.at_smallest(is_token, -1, read)
+    extend = lambda x: jnp.pad(
+        x, [(0, 0)] * (x.ndim - 1) + [(0, slots - width)]
+    )
+    return kv_cache.constrain(jax.tree.map(extend, cache)), None
 
   def decode(
       self, params, memory, cache, tokens, positions, at
@@ -242,7 +333,7 @@ class DecoderOnly(modules.Sizes):
       self, params, inputs, outputs, fed=None, shows_all=False
   ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return logits, features, and the positions of the outputs."""
-    tokens, lengths = _prompts(inputs)
+    tokens, lengths = self._prompts(inputs)
     # A row without any token begins with id 0, as in `start`.
     lengths = jnp.maximum(lengths, 1)
     width, length = tokens.shape[1], outputs.shape[1]
@@ -255,18 +346,23 @@ class DecoderOnly(modules.Sizes):
     tokens = jnp.where(index < 0, tokens, of_output)
     cache = modules.init_cache(self, tokens.shape[:1], tokens.shape[1])
     at = lengths[:, None] - 1 + jnp.arange(length)
+    prefix = lengths if self.prefix_bidirectional else None
     logits, _, features = self._apply(
-        params, tokens, jnp.int32(0), cache, at, fed, shows_all
+        params, tokens, jnp.int32(0), cache, at, fed, shows_all, prefix=prefix
     )
     return logits, features, at
 
-  def _apply(self, params, *args) -> tuple[jax.Array, modules.Cache, jax.Array]:
-    return modules.Decoder(self).apply({'params': params['decoder']}, *args)
+  def _apply(
+      self, params, *args, **kwargs
+  ) -> tuple[jax.Array, modules.Cache, jax.Array]:
+    params = {'params': params['decoder']}
+    return modules.Decoder(self).apply(params, *args, **kwargs)
 
   def num_positions(self, inputs_length: int, max_tokens: int) -> int:
     """See `network.LimitsPositions`: an output continues its input."""
     # The last token of an output is fed to nothing.
-    return inputs_length + max_tokens - 1
+    num_fed = inputs_length + max_tokens - 1
+    return num_fed + (self.start_token is not None)
 
   @property
   def last_width(self) -> int:
@@ -340,16 +436,6 @@ class DecoderOnly(modules.Sizes):
   ) -> tuple['DecoderOnly', contracts.Params]:
     """Restrict the head to some tokens; see `t5_preparation.shorten_head`."""
     return t5_preparation.shorten_head(self, params, ids)
-
-
-def _prompts(inputs: jax.Array) -> tuple[jax.Array, jax.Array]:
-  """Return the tokens of inputs at the left, then id 0, and their numbers."""
-  is_token = inputs >= 0
-  order = jnp.argsort(~is_token, axis=1, stable=True)
-  tokens = jnp.take_along_axis(jnp.maximum(inputs, 0), order, axis=1)
-  lengths = jnp.sum(is_token, axis=1, dtype=jnp.int32)
-  is_prompt = jnp.arange(inputs.shape[1]) < lengths[:, None]
-  return jnp.where(is_prompt, tokens, 0), lengths
 
 
 def _init(config: DecoderOnly, key: jax.Array) -> Mapping[str, Any]:

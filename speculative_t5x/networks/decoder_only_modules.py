@@ -405,6 +405,7 @@ class Decoder(nn.Module):
       shows_all: bool = False,
       crosses: Cache | None = None,
       is_input: jax.Array | None = None,
+      prefix: jax.Array | None = None,
   ) -> tuple[jax.Array, Cache, jax.Array]:
     """Decode a block of tokens, each row from its own position on.
 
@@ -421,6 +422,8 @@ class Decoder(nn.Module):
       crosses: Keys and values of the inputs per layer, [examples, kv_heads,
         head_dim, inputs_length]; None for a decoder alone.
       is_input: [examples, inputs_length] bool, False where there is no token.
+      prefix: [...] int32, the number of first slots that every query attends
+        to, also those behind it, which the block must hold; None for none.
     Returns:
       float32 logits [..., block or wanted, vocab], the cache with the block
       written, and the last features of the positions of the logits, or of all;
@@ -444,7 +447,8 @@ class Decoder(nn.Module):
     elif config.positions == RELATIVE:
       bias = self.relpos_bias(at, num_slots, num_slots)
     places = {
-        kind: self._place(kind, at, num_slots) for kind in set(config.kinds)
+        kind: self._place(kind, at, num_slots, prefix)
+        for kind in set(config.kinds)
     }
     new_cache = []
     of_inputs = crosses or (None,) * len(cache)
@@ -480,11 +484,17 @@ class Decoder(nn.Module):
     )
 
   def _place(
-      self, kind: LayerKind, at: jax.Array, num_slots: int
+      self,
+      kind: LayerKind,
+      at: jax.Array,
+      num_slots: int,
+      prefix: jax.Array | None,
   ) -> dict[str, Any]:
     """Return mask and rotation of queries at positions, for a kind of layer."""
     slots, at_last = jnp.arange(num_slots), at[..., None]
     mask = slots <= at_last
+    if prefix is not None:
+      mask |= slots < prefix[..., None, None]
     if kind.window is not None:
       mask &= slots > at_last - kind.window
     rotation = None

@@ -6,8 +6,12 @@ The only package that needs T5X. T5X's gin files import it, see `configs/t5x`,
 and `jobs.t5x_baseline` where T5X is installed.
 """
 
+from speculative_t5x.t5x_guest.decoder_model import SpeculativeDecoderOnlyModel
 from speculative_t5x.t5x_guest.distillation_model import DistillationModel
 from speculative_t5x.t5x_guest.draft_module import DraftModule
+from speculative_t5x.t5x_guest.example_id_converter import (
+    DecoderExampleIdConverter,
+)
 from speculative_t5x.t5x_guest.example_id_converter import ExampleIdConverter
 from speculative_t5x.t5x_guest.inference_log import log_speculation
 from speculative_t5x.t5x_guest.model import SpeculativeModel

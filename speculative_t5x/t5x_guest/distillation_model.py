@@ -24,6 +24,7 @@ from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.t5x_guest import draft_module
 from speculative_t5x.t5x_guest import freezing
 from speculative_t5x.t5x_guest import model as model_lib
+from speculative_t5x.t5x_guest import module_sizes
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
 from speculative_t5x.training import draft_kinds
@@ -68,6 +69,7 @@ class DistillationModel(model_lib.SpeculativeModel):
           f'Only a draft whose sizes T5X knows can be distilled, and drafter is'
           f' {drafter!r}. Give a file configs/t5x/draft_*.gin.'
       )
+    module_sizes.read('draft', drafter.module, self.MODULE)
     super().__init__(
         module,
         input_vocabulary,

@@ -8,9 +8,7 @@ from flax import core as flax_core
 import flax.linen as nn
 from flax.linen import partitioning
 import jax
-import jax.numpy as jnp
 import seqio
-from t5x.examples.t5 import network as t5x_network
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters
@@ -19,9 +17,9 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import contracts
+from speculative_t5x.t5x_guest import module_sizes
 from speculative_t5x.tasks import task_vocabulary
 
 
@@ -32,9 +30,9 @@ class Pair(nn.Module):
   does with a module (loss, scoring, its own samplers) it does with the target.
 
   Attributes:
-    target: A `t5x.examples.t5.network.Transformer`.
-    draft: Another, of the same vocabulary, that T5X trains; None for none. One
-      without encoder layers reads the output of the target's encoder.
+    target: One that `module_sizes` reads.
+    draft: An encoder-decoder of the same vocabulary that T5X trains; None for
+      none. One without encoder layers reads the output of the target's encoder.
   """
 
   target: nn.Module
@@ -48,22 +46,15 @@ class Pair(nn.Module):
     """Call the target's `decode`."""
     return self.target.decode(*args, **kwargs)
 
-  def __call__(
-      self,
-      encoder_input_tokens: jax.Array,
-      decoder_input_tokens: jax.Array,
-      decoder_target_tokens: jax.Array,
-      **kwargs,
-  ) -> jax.Array:
+  def __call__(self, *args, **kwargs) -> jax.Array:
     """Return the target's logits; run the draft to make its parameters."""
-    inputs = encoder_input_tokens
-    outputs = decoder_input_tokens, decoder_target_tokens
     if self.draft is not None and self.is_initializing():
+      inputs, *outputs = args
       # An encoder that is not called has no parameters.
       encoder = self.draft if has_encoder(self.draft) else self.target
       encoded = encoder.encode(inputs, enable_dropout=False)
       self.draft.decode(encoded, inputs, *outputs, enable_dropout=False)
-    return self.target(inputs, *outputs, **kwargs)
+    return self.target(*args, **kwargs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,8 +62,8 @@ class DraftModule:
   """A draft model as a module of T5X: a `drafters.Choice`.
 
   Attributes:
-    module: A `t5x.examples.t5.network.Transformer`; one without encoder layers
-      drafts on the output of the target's encoder.
+    module: One that `module_sizes` reads; an encoder-decoder without encoder
+      layers drafts on the output of the target's encoder.
     vocabulary: Vocabulary that it was trained with, to be compared with the
       target's; None if they are known to be the same.
     is_model_parallel: Whether its parameters are partitioned by the target's
@@ -101,12 +92,12 @@ class DraftModule:
     )
     return draft.find(target, vocabulary)
 
-  def config_for(self, target: network.Network) -> t5.T5Config:
-    """Return the sizes of the draft model for a target."""
-    config = read_config('draft', self.module)
+  def config_for(self, target: network.Network) -> network.Network:
+    """Return the network of the draft model for a target."""
+    config = module_sizes.read('draft', self.module)
     if config.reads_features:
       return config.on_features(network.features_width(target))
-    return config
+    return module_sizes.reading_as(config, target)
 
   def drafting(
       self, target: models.ModelSource, params: contracts.Params
@@ -147,30 +138,3 @@ class DraftModule:
 def has_encoder(module: nn.Module) -> bool:
   """Return whether a module of T5X has encoder layers."""
   return module.config.num_encoder_layers > 0
-
-
-def read_config(role: str, module: nn.Module) -> t5.T5Config:
-  """Return the sizes of a module of T5X, as this package's network takes them.
-  """
-  # A subclass may compute anything else.
-  if type(module) is not t5x_network.Transformer:
-    raise ValueError(
-        f'The {role} is a {type(module).__module__}.{type(module).__name__};'
-        ' only t5x.examples.t5.network.Transformer itself can be decoded.'
-        ' Scanned layers, decoder-only and other networks are not supported.'
-    )
-  config = module.config
-  dtype = jnp.dtype(config.dtype)
-  if config.float32_attention_logits and dtype != jnp.float32:
-    raise ValueError(
-        f"The {role}'s float32_attention_logits is not supported with dtype"
-        f' {dtype.name}. Set it to False, or dtype to float32.'
-    )
-  names = {field.name for field in dataclasses.fields(t5.T5Config)}
-  return t5.T5Config(
-      **{
-          field.name: getattr(config, field.name)
-          for field in dataclasses.fields(config)
-          if field.name in names
-      }
-  )

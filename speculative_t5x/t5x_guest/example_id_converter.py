@@ -52,8 +52,8 @@ class Hints:
     return hints_lib.stack([encoded], self.length)[0]
 
 
-class ExampleIdConverter(seqio.EncDecFeatureConverter):
-  """Converts to T5X's encoder-decoder features and `example_id` [] int32.
+class _WithExampleIds(seqio.FeatureConverter):
+  """Adds `example_id` [] int32, and hints, to what a converter of seqio makes.
 
   The id is the one from the task, or in a task without ids a hash of the
   inputs. Both are independent of batches, order and shards. Packed batches,
@@ -61,7 +61,7 @@ class ExampleIdConverter(seqio.EncDecFeatureConverter):
   """
 
   def __init__(self, *args, hints: Hints | None = None, **kwargs):
-    """Take the arguments of `seqio.EncDecFeatureConverter`.
+    """Take the arguments of the converter.
 
     Hints add the feature `hints`, [width] int32.
     """
@@ -84,18 +84,50 @@ class ExampleIdConverter(seqio.EncDecFeatureConverter):
       own[HINTS] = self._hints.width
     return {**lengths, **own}
 
-  def _convert_example(self, features):
-    converted = super()._convert_example(features)
+  def _own(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Return what is added to an example of a task; nothing to a packed one."""
     if self.pack:
-      return converted
+      return {}
     if EXAMPLE_ID in features:
-      example_id = _as_int32(features[EXAMPLE_ID])
+      own = {EXAMPLE_ID: _as_int32(features[EXAMPLE_ID])}
     else:
-      example_id = _of_inputs(features['inputs'])
-    own = {EXAMPLE_ID: example_id}
+      own = {EXAMPLE_ID: _of_inputs(features['inputs'])}
     if self._hints:
       own[HINTS] = self._hints.of(features)
-    return {**converted, **own}
+    return own
+
+
+class ExampleIdConverter(_WithExampleIds, seqio.EncDecFeatureConverter):
+  """Converts to the features of T5X's encoder-decoders, with example ids."""
+
+  def _convert_example(self, features):
+    return {**super()._convert_example(features), **self._own(features)}
+
+
+class _PrefixConverter(_WithExampleIds, seqio.PrefixLMFeatureConverter):
+  """Converts inputs and targets to one sequence, with example ids."""
+
+  def _concat_and_add_masks(self, features):
+    return {**super()._concat_and_add_masks(features), **self._own(features)}
+
+  def _convert_example(self, features):
+    own = {} if self.pack else {EXAMPLE_ID: features[EXAMPLE_ID]}
+    if self._hints:
+      own[HINTS] = features[HINTS]
+    return {**super()._convert_example(features), **own}
+
+
+class DecoderExampleIdConverter(seqio.DecoderFeatureConverter):
+  """Converts to the features of T5X's decoders alone, with example ids.
+
+  Tasks of targets alone, which are scored and not decoded, have none.
+  """
+
+  def __init__(self, *, hints: Hints | None = None, **kwargs):
+    """Take seqio's arguments, and hints as `ExampleIdConverter`."""
+    super().__init__(**kwargs)
+    self.prefixlm_feature_converter = _PrefixConverter(hints=hints, **kwargs)
+    self.MODEL_FEATURES = self.prefixlm_feature_converter.MODEL_FEATURES
 
 
 def _as_int32(example_id: tf.Tensor) -> tf.Tensor:

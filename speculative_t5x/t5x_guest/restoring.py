@@ -18,7 +18,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import placement
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.files import user_paths
-from speculative_t5x.t5x_guest import model as model_lib
+from speculative_t5x.t5x_guest import guest_model
 
 
 class PairRestorer:
@@ -36,7 +36,7 @@ class PairRestorer:
       *,
       train_state: Any,
       partitioner: Any,
-      model: model_lib.SpeculativeModel,
+      model: guest_model.GuestModel,
       restore_dtype: Any = None,
       step_in_path: bool = False,
       **others: Any,

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Decode functions for `SpeculativeModel`, with the arguments of T5X's own.
+"""Decode functions for a `GuestModel`, with the arguments of T5X's own.
 
 T5X's decode functions get a callback that returns one token's logits. A decode
 function with an argument `target` gets a `Target` in its place, and a `Drafter`
@@ -39,6 +39,7 @@ class Target(NamedTuple):
   model: contracts.Model
   params: contracts.Params
   inputs: contracts.Inputs
+  room: jax.Array | None = None  # [batch] int32, most tokens; None for length
 
 
 class Drafter(NamedTuple):
@@ -128,6 +129,8 @@ def speculative_sample(
       rescale_log_probs=rescale_log_probs,
   )
   limits = jnp.full(example_ids.shape, length, jnp.int32)
+  if target.room is not None:
+    limits = jnp.minimum(limits, target.room)
   if max_decode_steps is not None:
     limits = jnp.minimum(limits, jnp.asarray(max_decode_steps, jnp.int32))
     if max_decode_steps_hard_limit:  # 0 is none, as in T5X

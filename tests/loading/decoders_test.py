@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hugging Face folders of decoders alone: loaded, refused, decoded as texts."""
 
+import dataclasses
 import json
 
 import jax
@@ -97,6 +98,90 @@ def test_infer_job(tmp_path):
   assert [row['prediction'] for row in rows] == [
       words(greedy('gpt2', ids, 12)) for ids in (IDS, [9])
   ]
+
+
+class TestOfT5X:
+  """The decoder alone of T5X's examples, in T5X's layout."""
+
+  @pytest.mark.parametrize(
+      'changes',
+      [
+          {},
+          dict(
+              mlp_activations=('relu',),
+              logits_via_embedding=False,
+              logits_scale=1.0,
+          ),
+      ],
+  )
+  def test_sizes_of_the_parameters(self, tmp_path, changes):
+    config = dataclasses.replace(tiny_decoders.CONFIGS['t5x'], **changes)
+    params = tiny_decoders.params(config)
+    checkpoints.save(tmp_path, 3, params)
+    checkpoint = checkpoints.open(tmp_path)
+    assert checkpoint.network() == config
+    del params['decoder']['relpos_bias']
+    checkpoints.save(tmp_path, 4, params)
+    with pytest.raises(checkpoints.CheckpointError, match='relpos_bias'):
+      checkpoints.open(tmp_path).network()
+
+  @pytest.fixture
+  def folder(self, tmp_path):
+    """Return a folder of a target, a draft and a vocabulary."""
+    for seed, name in enumerate(('target', 'draft')):
+      params = tiny_decoders.params(tiny_decoders.PREFIX, seed)
+      checkpoints.save(tmp_path / name, 1, params)
+    decoders_by_hand.write_tokenizer(tmp_path / 'tokenizer.json', None)
+    return tmp_path
+
+  def greedy(self, ids, count):
+    """Return what a prefix-LM writes after T5X's start, a text and its end."""
+    config, found = tiny_decoders.PREFIX, []
+    params, prompt = tiny_decoders.params(config), [0, *ids, 1]
+    while len(found) < count and found[-1:] != [1]:
+      text = [*prompt, *found]
+      size = len(prompt)
+      logits = reference_decoder.logits(config, params, text, prefix=size)
+      found.append(int(np.argmax(logits[-1])))
+    return [x for x in found if x != 1]
+
+  def test_prefix_of_a_text(self, folder):
+    stated = {'prefix_bidirectional': True}
+    decoder = st.load(
+        folder / 'target',
+        st.drafters.DraftModel(folder / 'draft', stated),
+        vocabulary=folder,
+        config=stated,
+        gamma=3,
+        max_tokens=12,
+        inputs_length=16,
+        dtype='float32',
+    )
+    expected = self.greedy(IDS, 12)
+    assert expected and decoder.decode(TEXT).tokens[-1] == expected
+
+  def test_prefix_in_a_job(self, folder):
+    (folder / 'inputs.txt').write_text(TEXT)
+    status = main.main([
+        'infer',
+        '--gin_file=configs/runs/infer.gin',
+        '--gin_file=configs/drafters/lookup.gin',
+        f'--gin.CHECKPOINT_PATH={folder}/target',
+        "--gin.TARGET_CONFIG={'prefix_bidirectional': True}",
+        f'--gin.INPUTS={folder}/inputs.txt',
+        f'--gin.VOCABULARY_FILE={folder}',
+        "--gin.TASK_FEATURE_LENGTHS={'inputs': 16, 'targets': 12}",
+        '--gin.GAMMA=3',
+        '--gin.TOKENS=True',
+        f'--output_dir={folder}/out',
+    ])
+    assert status == 0
+    row = json.loads((folder / 'out/predictions.jsonl').read_text())
+    assert row['tokens'] == self.greedy(IDS, 12)
+
+  def test_a_field_that_there_is_not(self, folder):
+    with pytest.raises(ValueError, match="'prefix'"):
+      st.load_model(folder / 'target', {'prefix': True})
 
 
 class TestInputsForm:

@@ -12,6 +12,8 @@ import pytest
 import speculative_t5x as st
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import drafters
+from speculative_t5x.loading import models
+from speculative_t5x.networks import decoder_only
 from speculative_t5x.speculation import contracts
 from tests import reference_decoder
 from tests import tiny
@@ -37,6 +39,29 @@ def test_a_row_does_not_depend_on_its_batch():
   )
   both = tiny_decoders.decode(model, PROMPTS[:1], twice[:2], 4)
   np.testing.assert_allclose(both, found[:2], atol=2e-4)
+
+
+def test_prompts_that_attend_to_themselves():
+  """At once, at half of their width; in a batch and alone, and scored."""
+  config = tiny_decoders.PREFIX
+  params = tiny_decoders.params(config)
+  model = models.make_model(config, params)
+  rows = tiny_decoders.prompts((1, 7, 15))
+  empty = [(0, 0), (0, 40 - rows.shape[1])]
+  rows = np.pad(rows, empty, constant_values=contracts.NO_TOKEN)
+  outputs = tiny_decoders.outputs()[:3]
+  expected, causal = (
+      tiny_decoders.logits_after(each, rows)
+      for each in (config, tiny_decoders.CONFIGS['t5x'])
+  )
+  assert np.abs(expected - causal).max() > 1
+  found = tiny_decoders.decode(model, rows, outputs, 4)
+  np.testing.assert_allclose(found, expected, atol=2e-4)
+  alone = tiny_decoders.decode(model, rows[2:], outputs[2:], 4)
+  np.testing.assert_allclose(alone[0], expected[2], atol=2e-4)
+  with jax.default_matmul_precision('highest'):
+    scores = jax.jit(config.score)(params, rows, outputs)
+  np.testing.assert_allclose(scores, expected, atol=2e-4)
 
 
 def test_scores_are_those_of_decoding():
@@ -119,11 +144,11 @@ def test_queries_are_scaled_by_the_width_of_a_head():
 @pytest.mark.parametrize(
     'changes',
     [{'positions': 'alibi'}, {'norm': 'none'}, {'num_kv_heads': 3},
-     {'max_positions': 9}],
+     {'max_positions': 9},
+     {'prefix_bidirectional': True, 'kinds': [decoder_only.LayerKind(8)]}],
 )  # fmt: skip
 def test_parts_that_there_are_not(changes):
-  (name,) = changes
-  with pytest.raises(ValueError, match=name):
+  with pytest.raises(ValueError, match=next(iter(changes))):
     dataclasses.replace(tiny_decoders.CONFIGS['llama'], **changes)
 
 

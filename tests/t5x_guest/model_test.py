@@ -18,9 +18,10 @@ from t5x import utils
 from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
+from speculative_t5x.loading import drafters
 from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import sampling
-from speculative_t5x.t5x_guest import draft_module
+from speculative_t5x.t5x_guest import module_sizes
 from speculative_t5x.tasks import bulletins
 from tests import vocabulary_files
 from tests.t5x_guest import limits
@@ -179,7 +180,7 @@ def test_network_settings_apply_to_decoding(role):
       mlp_activations=('silu', 'linear'), dropout_rate=0.3,
       logits_via_embedding=True,
   )  # fmt: skip
-  found = draft_module.read_config(role, network.Transformer(config))
+  found = module_sizes.read(role, network.Transformer(config))
   ignored = {'float32_attention_logits'}  # False, or it is refused
   for name in vars(config).keys() - ignored:
     assert getattr(found, name) == getattr(config, name)
@@ -199,6 +200,60 @@ def test_best_decode_is_last_as_t5x_orders_them(sampler):
   best, best_aux = predict(model, batch, **options)
   np.testing.assert_array_equal(best, every[:, -1])
   np.testing.assert_array_equal(best_aux['scores'], aux['scores'][:, -1])
+
+
+class TestPrompts:
+  """T5X's `prompt_with_targets`: the targets of the batch begin the outputs."""
+
+  LENGTHS = np.array([0, 1, 4, 9, tiny_pair.LENGTH - 1])
+
+  def batch(self):
+    """Return a batch of prompts, of which some end with the end of sequence."""
+    batch = tiny_pair.batch(5)
+    at, lengths = np.arange(tiny_pair.LENGTH), self.LENGTHS[:, None]
+    tokens = 2 + (5 * at + 7 * lengths) % 60
+    tokens = np.where(at < lengths, tokens, at == lengths)
+    tokens[1] *= tokens[1] != 1
+    tokens = np.pad(tokens[:, :-1], ((0, 0), (1, 0))).astype(np.int32)
+    return {**batch, 'decoder_input_tokens': tokens}
+
+  @pytest.mark.parametrize(
+      'drafter',
+      [tiny_pair.DraftOfParams(), drafters.Lookup(), drafters.EarlyExit(1)],
+      ids=['model', 'lookup', 'early exit'],
+  )
+  def test_argmax_is_t5xs(self, drafter):
+    batch = self.batch()
+    greedy = {'temperature': 0.0, 'rescale_log_probs': False}
+    expected, expected_aux = tiny_pair.of_target().predict_batch_with_aux(
+        PARAMS['target'],
+        batch,
+        decoder_params=dict(greedy),
+        prompt_with_targets=True,
+    )
+    model = tiny_pair.model(drafter=drafter)
+    found, aux = predict(
+        model, batch, decoder_params=greedy, prompt_with_targets=True
+    )
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_allclose(aux['scores'], expected_aux['scores'], atol=2e-4)
+    for row, prompt, length in zip(
+        found, batch['decoder_input_tokens'][:, 1:], self.LENGTHS
+    ):
+      np.testing.assert_array_equal(row[:length], prompt[:length])
+    assert aux['tokens'][-1] == 1
+    assert (aux['tokens'] + self.LENGTHS <= tiny_pair.LENGTH).all()
+
+  def test_several_samples_of_an_example(self):
+    model, batch = tiny_pair.model(), self.batch()
+    call = functools.partial(predict, model, prompt_with_targets=True)
+    options = dict(decoder_params=SAMPLED, num_decodes=3)
+    every, aux = call(batch, return_all_decodes=True, **options)
+    assert every.shape == (5, 3, tiny_pair.LENGTH)
+    assert (np.diff(aux['scores'], axis=1) >= 0).all()
+    np.testing.assert_array_equal(call(batch, **options)[0], every[:, -1])
+    alone = {name: x[2:3] for name, x in batch.items()}
+    np.testing.assert_array_equal(call(alone, **options)[0], every[2:3, -1])
 
 
 class TestAsT5X:
@@ -334,7 +389,6 @@ class TestRefusals:
   @pytest.mark.parametrize(
       ('options', 'named'),
       [
-          ({'prompt_with_targets': True}, 'prompt_with_targets'),
           ({'decoder_params': {'decode_rng': 0}}, 'decode_rng'),
           ({'decoder_params': {'state_callback_fn': len}}, 'callback_fn'),
           ({'decoder_params': {'temperature': jnp.ones(2)}}, 'one number'),

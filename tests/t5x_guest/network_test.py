@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the network against T5X's, and of T5X's own sampler."""
 
-import dataclasses
 import functools
 
 from flax.linen import partitioning
@@ -20,8 +19,8 @@ from speculative_t5x.research import t5x_sampler
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.t5x_guest import public_checkpoints
 from tests import tiny
-from tests import tiny_decoders
 from tests.networks import dropout_masks
+from tests.t5x_guest import tiny_decoder_pair
 from tests.t5x_guest import tiny_pair
 
 # `settings_test` compares the sizes of these with T5X's own files.
@@ -201,18 +200,12 @@ def test_a_job_finds_it(decoder):
 
 
 def test_a_decoder_alone_is_t5xs():
-  """Names, shapes and logical axes, and logits past all exact buckets."""
-  from t5x.examples.decoder_only import network as t5x_network
+  """Names, shapes and logical axes, and logits past all exact buckets.
 
-  config = tiny_decoders.CONFIGS['t5x']
-  sizes = {
-      field.name: getattr(config, field.name)
-      for field in dataclasses.fields(t5x_network.TransformerConfig)
-      if hasattr(config, field.name)
-  }
-  theirs = t5x_network.DecoderWrapper(
-      t5x_network.TransformerConfig(**sizes, dropout_rate=0.0)
-  )
+  Prompts attend to themselves or not.
+  """
+  config = tiny_decoder_pair.CAUSAL
+  theirs = tiny_decoder_pair.module(config)
   tokens = np.random.default_rng(0).integers(1, 96, (2, 150), np.int32)
   made = jax.eval_shape(
       functools.partial(theirs.init, enable_dropout=False),
@@ -226,10 +219,19 @@ def test_a_decoder_alone_is_t5xs():
   assert jax.tree.map(tuple, config.axes(), is_leaf=_is_spec) == jax.tree.map(
       tuple, axes, is_leaf=_is_spec
   )
-  params = tiny_decoders.params(config)
-  with jax.default_matmul_precision('highest'):
-    expected = theirs.apply(
-        {'params': params}, tokens, tokens, enable_dropout=False
-    )
-    found = jax.jit(config.score)(params, tokens[:, :1], tokens[:, 1:])
-  np.testing.assert_allclose(found, expected[:, :-1], atol=1e-4)
+  size = 40  # of the prompts
+  fed = np.pad(tokens[:, :-1], ((0, 0), (1, 0)))
+  is_prompt = np.broadcast_to(np.arange(150) <= size, tokens.shape)
+  for each, mask in (config, None), (tiny_decoder_pair.PREFIX, is_prompt * 1):
+    with jax.default_matmul_precision('highest'):
+      expected = theirs.apply(
+          {'params': tiny_decoder_pair.PARAMS},
+          fed,
+          tokens,
+          decoder_causal_attention=mask,
+          enable_dropout=False,
+      )
+      found = jax.jit(each.score)(
+          tiny_decoder_pair.PARAMS, tokens[:, :size], tokens[:, size:]
+      )
+    np.testing.assert_allclose(found, expected[:, size:], atol=1e-4)

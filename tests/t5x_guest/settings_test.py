@@ -19,6 +19,7 @@ from speculative_t5x import t5x_guest
 from speculative_t5x.t5x_guest import public_checkpoints
 from speculative_t5x.tasks import bulletins
 from tests.t5x_guest import jobs
+from tests.t5x_guest import tiny_decoder_pair
 
 FUNCTIONS = {'eval': 'evaluate', 'infer': 'infer', 'train': 'train'}
 T5X_XL = 't5x/examples/t5/t5_1_1/xl.gin'
@@ -115,6 +116,46 @@ class TestDecoding:
     assert isinstance(model, t5x_guest.SpeculativeModel)
     assert_sizes(target(model), 't5_1_1_base')
     assert_sizes(draft(model), 't5_1_1_small')
+
+  @pytest.mark.parametrize('is_prefix', [False, True])
+  def test_job_of_a_decoder_alone(
+      self, settings, tmp_path, script, is_prefix
+  ):
+    """What it binds to T5X's model holds, and T5X's sampling is the default."""
+    own = tmp_path / 'own.gin'
+    bound = 'models.DecoderOnlyModel'
+    # As t5x/examples/decoder_only/examples/base_wmt_from_scratch.gin.
+    own.write_text(
+        'from __gin__ import dynamic_registration\n'
+        'from t5x import models\n'
+        f'{bound}.predict_batch_with_aux.num_decodes = 8\n'
+        f'{bound}.inputs_bidirectional_attention = {is_prefix}\n'
+    )
+    files = [
+        tiny_decoder_pair.BASE_GIN,
+        f't5x/configs/runs/{script}.gin',
+        str(own),
+        'configs/t5x/speculative_decoder_only.gin',
+        'configs/t5x/draft_decoder_only.gin',
+    ]
+    given = [
+        DROPOUT,
+        'DRAFT_CHECKPOINT_PATH = "draft"',
+        'MIXTURE_OR_TASK_NAME = "task"',
+        'TASK_FEATURE_LENGTHS = {"inputs": 8, "targets": 8}',
+        'NUM_DECODES = 3',
+        'draft/network.TransformerConfig.num_layers = 2',
+    ]
+    model = settings(script, *files, bindings=given)['model']
+    assert isinstance(model, t5x_guest.SpeculativeDecoderOnlyModel)
+    assert model._target_config.prefix_bidirectional == is_prefix
+    assert model._default_decoder_params.num_decodes == 3
+    assert target(model).num_layers == 12
+    own = model._drafter.config_for(model._target_config)
+    assert (own.num_layers, own.emb_dim) == (2, 768)
+    assert own.prefix_bidirectional == is_prefix
+    sampling = gin.get_bindings(t5x_guest.speculative_sample)
+    assert (sampling['temperature'], sampling['topk']) == (1.0, 40)
 
   @pytest.mark.parametrize(
       ('file', 'name'), [(T5X_XL, 't5_1_1_xl'), (T5X_3B, 't5_3B')]

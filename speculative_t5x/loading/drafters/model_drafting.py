@@ -41,8 +41,8 @@ class DraftModel:
       is a head that was trained for the target's first layers, or the output of
       the make-table job, whose bigrams then draft: what follows then has no
       meaning.
-    config: Its network; None for the one that the checkpoint states, in the
-      dtype of the target.
+    config: Its network, or fields to change in the one that the checkpoint
+      states; None for that one. It has the dtype of the target.
     vocabulary_file: Its own vocabulary, to be compared with the target's; None
       if both are known to be the same.
     model_parallel: Whether its parameters are partitioned along the model axis
@@ -53,7 +53,7 @@ class DraftModel:
   """
 
   model: models.Model | checkpoints.Path
-  config: network.Network | None = None
+  config: models.Config = None
   vocabulary_file: str | None = None
   model_parallel: bool = False
   short_vocabulary: checkpoints.Path | None = None

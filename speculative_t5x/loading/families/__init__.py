@@ -5,7 +5,7 @@
 Each module of this folder is a family, see `Family`. Nothing else names them.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import functools
 import importlib
 import pkgutil
@@ -54,10 +54,11 @@ class Family(Protocol):
   """What a module of this folder holds.
 
   `folder` and `file`, of the checkpoint and of its config.json, are for
-  messages. Families that T5X does not train have no `of_shapes`, and those
-  whose config.json says all have no `of_tensors`. Each function
-  raises `errors.CheckpointError`: if parameters are of another family, the
-  family has no such network, or tensors are missing or unknown.
+  messages. Families that T5X does not train have no `of_shapes`, those whose
+  config.json says all have no `of_tensors`, and those that are T5X's alone have
+  no model_type and nothing for one. Each function raises
+  `errors.CheckpointError`: if parameters are of another family, the family has
+  no such network, or tensors are missing or unknown.
 
   Attributes:
     NAME: Names the family in errors.
@@ -116,6 +117,17 @@ def of_shapes(
   raise errors.CheckpointError(
       f'{folder} is not of a family that is known here. {" ".join(problems)}'
   )
+
+
+def matrices(
+    specs: Mapping[str, jax.ShapeDtypeStruct], names: Sequence[str]
+) -> tuple[list[tuple[int, ...]], list[str]]:
+  """Return the shapes of parameters, and the names of those that are no matrix.
+
+  A parameter that is not there has no shape.
+  """
+  shapes = [specs[x].shape if x in specs else () for x in names]
+  return shapes, [x for x, shape in zip(names, shapes) if len(shape) != 2]
 
 
 def of_model_type(file: epath.Path, model_type: Any) -> Family:

@@ -149,8 +149,7 @@ def of_shapes(
       *([t5_preparation.FEATURES] if is_feature_head else []),
   )
   # Not all shapes are checked; `Checkpoint.check_shapes` does that.
-  shapes = [specs[name].shape if name in specs else () for name in names]
-  wrong = [x for x, shape in zip(names, shapes) if len(shape) != 2]
+  shapes, wrong = families.matrices(specs, names)
   if not wrong and shapes[2][1] % shapes[1][0]:
     wrong = names[1:3]  # of a fraction of a head
   if len(inputs) not in USUAL_ACTIVATIONS:
