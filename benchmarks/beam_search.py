@@ -21,7 +21,6 @@ package's ways: steps of the search, and target calls, of all inputs.
 import argparse
 from collections.abc import Callable, Sequence
 import functools
-import os
 import sys
 
 import jax
@@ -148,23 +147,16 @@ def load(name: str, batch: int, given: Sequence[str]) -> list[str]:
 def main(given: list[str] | None = None) -> None:
   given = sys.argv[1:] if given is None else given
   options = parse(given)
-  running.write(
-      (
-          running.line(
-              'beam_search',
-              num_inputs=options.inputs,
-              beams=options.beams,
-              draft_beams=options.draft_beams,
-              gamma=options.gamma,
-              dtype='float32',
-              cores=len(os.sched_getaffinity(0)),
-              repeats=options.repeats,
-              **throughput.measure(load, list(SYSTEMS), batch, options, given),
-          )
-          for batch in options.batches
-      ),
-      options.output,
+  records = throughput.lines(
+      'beam_search',
+      load,
+      list(SYSTEMS),
+      options,
+      given,
+      beams=options.beams,
+      draft_beams=options.draft_beams,
   )
+  running.write(records, options.output)
 
 
 if __name__ == '__main__':

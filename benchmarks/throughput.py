@@ -28,7 +28,7 @@ installed are listed. For versions see `benchmarks.side_by_side`.
 """
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import functools
 import os
@@ -300,24 +300,33 @@ def describe(
   }
 
 
+def lines(
+    name: str,
+    load: Callable[[str, int, Sequence[str]], list[str]],
+    systems: Sequence[str],
+    options: argparse.Namespace,
+    given: Sequence[str],
+    **settings: int,
+) -> Iterator[str]:
+  """Yield the record of each batch size, as a line of JSON; see `measure`."""
+  for batch in options.batches:
+    yield running.line(
+        name,
+        num_inputs=options.inputs,
+        gamma=options.gamma,
+        dtype='float32',
+        cores=len(os.sched_getaffinity(0)),
+        repeats=options.repeats,
+        **settings,
+        **measure(load, systems, batch, options, given),
+    )
+
+
 def main(given: list[str] | None = None) -> None:
   given = sys.argv[1:] if given is None else given
   options = parse(given)
-  running.write(
-      (
-          running.line(
-              'throughput',
-              num_inputs=options.inputs,
-              gamma=options.gamma,
-              dtype='float32',
-              cores=len(os.sched_getaffinity(0)),
-              repeats=options.repeats,
-              **measure(load, list(SYSTEMS), batch, options, given),
-          )
-          for batch in options.batches
-      ),
-      options.output,
-  )
+  records = lines('throughput', load, list(SYSTEMS), options, given)
+  running.write(records, options.output)
 
 
 if __name__ == '__main__':

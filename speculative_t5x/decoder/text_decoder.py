@@ -7,7 +7,7 @@ import copy
 import dataclasses
 import functools
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from etils import epath
 import jax
@@ -34,6 +34,23 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
+
+
+class _Way(NamedTuple):
+  """A way to decode batches.
+
+  Attributes:
+    decode: Decodes a batch.
+    results: Takes what that returned, as numpy arrays, and the rows of the
+      batch; yields the result of each.
+    statistics: Takes all that was returned; returns counts and rates.
+  """
+
+  decode: Callable[[input_batch.InputBatch], Any]
+  results: Callable[
+      [Any, Sequence[request_lib.Tokenized]], Iterable[results.Result]
+  ]
+  statistics: Callable[[Sequence[Any]], dict[str, Any]]
 
 
 class TextDecoder:
@@ -146,19 +163,20 @@ class TextDecoder:
         the drafter does not read.
     """
     columns = {'example_ids': example_ids, 'hints': hints}
-    self._check_beams(beams, brevity_penalty)
-    if beams > 1:
-      search = functools.partial(
+    if beams != 1:
+      way = self._beams(
           self.tokens.speculative_beams,
+          settings,
           beams=beams,
           brevity_penalty=brevity_penalty,
           draft_beams=2 * beams if draft_beams is None else draft_beams,
       )
-      return self._search(search, texts, settings, batch_size, columns)
-    way = self.tokens.speculative
+      return self._decode(way, texts, settings, batch_size, columns)
+    decode = self.tokens.speculative
     if answers is not None:
       answers.check_target(self.tokens.target)
-      way = lambda batch: self.tokens.speculative(answers(batch))
+      decode = lambda batch: self.tokens.speculative(answers(batch))
+    way = _Way(decode, self._results, _statistics)
     return self._decode(way, texts, settings, batch_size, columns)
 
   def decode_plain(
@@ -182,14 +200,16 @@ class TextDecoder:
       **settings: Likewise.
     """
     columns = {'example_ids': example_ids}
-    self._check_beams(beams, brevity_penalty)
     if beams == 1:
-      way = self.tokens.plain
-      return self._decode(way, texts, settings, batch_size, columns)
-    search = functools.partial(
-        self.tokens.plain_beams, beams=beams, brevity_penalty=brevity_penalty
-    )
-    return self._search(search, texts, settings, batch_size, columns)
+      way = _Way(self.tokens.plain, self._results, _statistics)
+    else:
+      way = self._beams(
+          self.tokens.plain_beams,
+          settings,
+          beams=beams,
+          brevity_penalty=brevity_penalty,
+      )
+    return self._decode(way, texts, settings, batch_size, columns)
 
   def stream(
       self,
@@ -320,7 +340,7 @@ class TextDecoder:
 
   def _decode(
       self,
-      way: Callable[[input_batch.InputBatch], token_decoder.Decoded],
+      way: _Way,
       texts: str | Iterable[str],
       settings: Mapping[str, Any],
       batch_size: int,
@@ -335,77 +355,49 @@ class TextDecoder:
     rows = request_lib.some(self._rows(texts, columns, settings))
     found, batches = [], []
     for part, batch in self.tokens.in_batches(rows, settings, batch_size):
-      batches.append(jax.device_get(way(batch)))
-      token_decoder.check(batches[-1])
-      found += self._results(batches[-1], part)
+      batches.append(jax.device_get(way.decode(batch)))
+      found += way.results(batches[-1], part)
     if is_one:
       return found[0]
-    total = counts.total(batches)
-    statistics = counts.count_run(total)
-    if total.speculation is not None:
-      statistics |= counts.count_speculation(total)
-      statistics |= counts.acceptance_rates(statistics)
-    return results.Output(found, statistics)
+    return results.Output(found, way.statistics(batches))
 
-  def _check_beams(self, beams: int, brevity_penalty: float) -> None:
-    size = self.tokens.target_model.vocab_size
-    ranges.check_settings(ranges.whole(1, size), beams=beams)
-    ranges.check_settings(ranges.COEFFICIENT, brevity_penalty=brevity_penalty)
-
-  def _search(
+  def _beams(
       self,
-      search: Callable[[input_batch.InputBatch], token_decoder.Searched],
-      texts: str | Iterable[str],
+      search: Callable[..., token_decoder.Searched],
       settings: Mapping[str, Any],
-      batch_size: int,
-      columns: Mapping[str, Any],
-  ) -> results.Result | results.Output:
-    """Search for outputs of texts, as `_decode` decodes them."""
-    settings = options_lib.change(request_lib.Settings(), settings)
-    if settings.sampling != sampling_lib.GREEDY:
+      **options: Any,
+  ) -> _Way:
+    """Return a beam search with options as a way to decode."""
+    size = self.tokens.target_model.vocab_size
+    ranges.check_settings(ranges.whole(1, size), beams=options['beams'])
+    penalty = options['brevity_penalty']
+    ranges.check_settings(ranges.COEFFICIENT, brevity_penalty=penalty)
+    greedy = sampling_lib.GREEDY
+    if settings.get('sampling', greedy) != greedy:
       raise ValueError(
           'A beam search draws nothing. Leave out sampling, or set beams=1.'
       )
-    is_one = isinstance(texts, str)
-    texts = [texts] if is_one else texts
-    rows = request_lib.some(self._rows(texts, columns, settings))
-    found = []
-    for part, batch in self.tokens.in_batches(rows, settings, batch_size):
-      searched = jax.device_get(search(batch))
-      token_decoder.check_finite(searched.scores[:, -1])  # of the best ones
-      found += map(self._searched, part, *vars(searched).values())
-    if is_one:
-      return found[0]
-    total = {
-        name: sum(each.statistics[name] for each in found)
-        for name in found[0].statistics
-    }
-    return results.Output(found, total)
+    search = functools.partial(search, **options)
+    return _Way(search, self._searched, _beam_statistics)
 
   def _searched(
       self,
-      row: request_lib.Tokenized,
-      sequences: np.ndarray,
-      num_tokens: np.ndarray,
-      scores: np.ndarray,
-      num_calls: np.ndarray,
-      num_steps: np.ndarray,
-  ) -> results.Result:
-    """Return the result of one input; see `token_decoder.Searched`."""
-    tokens = self.tokens.text_tokens(sequences, num_tokens)
-    statistics = {
-        'tokens': num_tokens.sum().item(),
-        'target_calls': num_calls.item(),
-        'beam_steps': num_steps.item(),
-    }
-    return results.Result(
-        list(map(self.text, tokens)),
-        tokens,
-        scores,
-        statistics,
-        row.is_truncated,
-        row.is_unknown,
-    )
+      searched: token_decoder.Searched,
+      rows: Sequence[request_lib.Tokenized],
+  ) -> Iterator[results.Result]:
+    """Yield the result of each row of a beam search."""
+    token_decoder.check_finite(searched.scores[:, -1])  # of the best ones
+    for index, row in enumerate(rows):
+      own = jax.tree.map(lambda x, index=index: x[index], searched)
+      tokens = self.tokens.text_tokens(own.sequences, own.num_tokens)
+      yield results.Result(
+          list(map(self.text, tokens)),
+          tokens,
+          own.scores,
+          _beam_statistics([own]),
+          row.is_truncated,
+          row.is_unknown,
+      )
 
   def _results(
       self,
@@ -413,6 +405,7 @@ class TextDecoder:
       rows: Sequence[request_lib.Tokenized],
   ) -> Iterator[results.Result]:
     """Yield the result of each row."""
+    token_decoder.check(decoded)
     columns = counts.per_example([decoded], self.options.num_decodes)
     decodes = self.tokens.decodes(decoded, len(rows))
     for index, (row, (tokens, scores)) in enumerate(
@@ -429,6 +422,31 @@ class TextDecoder:
           row.is_truncated,
           row.is_unknown,
       )
+
+
+def _statistics(batches: Sequence[token_decoder.Decoded]) -> dict[str, Any]:
+  """Return the counts and rates of decoded batches."""
+  total = counts.total(batches)
+  statistics = counts.count_run(total)
+  if total.speculation is not None:
+    statistics |= counts.count_speculation(total)
+    statistics |= counts.acceptance_rates(statistics)
+  return statistics
+
+
+def _beam_statistics(
+    searched: Sequence[token_decoder.Searched],
+) -> dict[str, int]:
+  """Return the counts of beam searches."""
+  names = {
+      'tokens': 'num_tokens',
+      'target_calls': 'num_calls',
+      'beam_steps': 'num_steps',
+  }
+  return {
+      name: sum(int(np.sum(vars(each)[own])) for each in searched)
+      for name, own in names.items()
+  }
 
 
 def load(
