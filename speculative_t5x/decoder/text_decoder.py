@@ -169,7 +169,7 @@ class TextDecoder:
           settings,
           beams=beams,
           brevity_penalty=brevity_penalty,
-          draft_beams=2 * beams if draft_beams is None else draft_beams,
+          draft_beams=draft_beams,
       )
       return self._decode(way, texts, settings, batch_size, columns)
     decode = self.tokens.speculative

@@ -24,7 +24,6 @@ from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.drafters import beam_drafts
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters
@@ -567,7 +566,7 @@ class TokenDecoder:
       batch: input_batch.InputBatch,
       beams: int,
       brevity_penalty: float,
-      draft_beams: int,
+      draft_beams: int | None = None,
   ) -> Searched:
     """Search as `plain_beams`, with several tokens of each beam per call.
 
@@ -575,26 +574,13 @@ class TokenDecoder:
       batch: Likewise.
       beams: Likewise.
       brevity_penalty: Likewise.
-      draft_beams: Draft tokens per depth of a tree, at least `beams`. The depth
-        is gamma. Another number compiles anew.
+      draft_beams: Draft tokens per depth of a tree, at least `beams`; None for
+        twice as many. The depth is gamma. Another number compiles anew.
     Raises:
       ValueError: for fewer draft beams than beams, for a drafter that cannot
         draft trees, or for a network that cannot decode them.
     """
-    if draft_beams < beams:
-      raise ranges.ArgumentError(
-          f'draft_beams must be at least beams, {beams}, got {draft_beams}:'
-          ' else no draft has all of them.',
-          draft_beams=draft_beams,
-      )
-    # A head on last features is another class of them.
-    if type(self.drafter) is not draft_model.DraftModel:
-      raise ValueError(
-          'A speculative beam search needs a draft model, or a decoder on the'
-          f" target's encoder, and this is {self.loaded_drafter.description}."
-          ' Give one, or use decode_plain(beams=...).'
-      )
-    drafter = beam_drafts.BeamDrafts(self.drafter, draft_beams)
+    drafter = beam_drafts.of(self.drafter, beams, draft_beams)
     penalty = jnp.float32(brevity_penalty)
     args = beams, drafter, *self._speculative_args(batch), penalty
     return self._call(self._jit_speculative_beams, args)

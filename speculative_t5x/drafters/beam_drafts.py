@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +98,35 @@ class BeamDrafts:
       self, state: contracts.Cache, block: Any, rows, paths, num_cached
   ) -> contracts.Cache:
     return self.drafter.model.commit(state, block, rows, paths, num_cached)
+
+
+def of(
+    drafter: contracts.Drafter, beams: int, width: int | None = None
+) -> BeamDrafts:
+  """Return the trees of a drafter.
+
+  Args:
+    drafter: The drafter.
+    beams: Beams of the search.
+    width: See `BeamDrafts`; None for twice the beams.
+  Raises:
+    ValueError: for a width below the beams, or a drafter that is not a draft
+      model.
+  """
+  width = 2 * beams if width is None else width
+  if width < beams:
+    raise ranges.ArgumentError(
+        f'draft_beams must be at least beams, {beams}, got {width}: else no'
+        ' tree has all of them.',
+        draft_beams=width,
+    )
+  if not isinstance(drafter, draft_model.DraftModel):
+    raise ValueError(
+        'A speculative beam search needs a draft model, or a decoder on the'
+        f" target's encoder, and {type(drafter).__name__} is neither. Give one,"
+        ' or search plainly.'
+    )
+  return BeamDrafts(drafter, width)
 
 
 def _filled(tree: beam_trees.Tree, size: int) -> beam_trees.Tree:

@@ -209,6 +209,11 @@ def _check_supported(
         ' between two tokens of one sequence, and a block has several. Leave'
         " them out, or decode with T5X's temperature_sample."
     )
+  check_end(target, eos_id)
+
+
+def check_end(target: Target, eos_id: int) -> None:
+  """Raise ValueError for another end of sequence than the target's."""
   end = target.model.special_ids.end
   if eos_id != end:
     raise ValueError(

@@ -202,6 +202,24 @@ def test_best_decode_is_last_as_t5x_orders_them(sampler):
   np.testing.assert_array_equal(best_aux['scores'], aux['scores'][:, -1])
 
 
+@pytest.mark.parametrize(('beams', 'rows'), [(1, 2), (2, 1), (4, 5)])
+def test_beam_search_is_t5xs(beams, rows):
+  """All hypotheses, their order and scores; see `tests/speculation` too."""
+  batch = tiny_pair.batch(rows)
+  options = {'return_all_decodes': True, 'num_decodes': beams}
+  expected, expected_aux = predict(
+      tiny_pair.model(decoding.beam_search), batch, **options
+  )
+  model = tiny_pair.model(t5x_guest.speculative_beam_search)
+  sequences, aux = predict(model, batch, **options)
+  np.testing.assert_array_equal(sequences, expected)
+  np.testing.assert_allclose(aux['scores'], expected_aux['scores'], atol=2e-4)
+  assert (aux['target_calls'] <= aux['beam_steps']).all()
+  best, best_aux = predict(model, batch, num_decodes=beams)
+  np.testing.assert_array_equal(best, sequences[:, -1])
+  assert best_aux['tokens'].shape == (rows,)
+
+
 class TestPrompts:
   """T5X's `prompt_with_targets`: the targets of the batch begin the outputs."""
 

@@ -1,0 +1,78 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""T5X's beam search, with several steps of it per target call.
+
+Legend: batch (examples), length.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.drafters import beam_drafts
+from speculative_t5x.speculation import beam_trees
+from speculative_t5x.speculation import beams as beams_lib
+from speculative_t5x.speculation import ranges
+from speculative_t5x.t5x_guest import samplers
+
+
+def speculative_beam_search(
+    target: samplers.Target,
+    drafter: samplers.Drafter,
+    example_ids: jax.Array,
+    length: int,
+    eos_id: int,
+    num_decodes: int = 4,
+    *,
+    alpha: float = beams_lib.BREVITY_PENALTY,
+    draft_beams: int | None = None,
+) -> samplers.Decodes:
+  """Search as `t5x.decoding.beam_search`, speculatively.
+
+  Up to rounding, hypotheses, order and scores are those of T5X. Where several
+  have exactly the same score, T5X's order depends on the batch.
+
+  Args:
+    target: The model, which has read the inputs.
+    drafter: A draft model, or a decoder on the target's encoder.
+    example_ids: [batch] int32; a beam search draws nothing.
+    length: The length of the longest output.
+    eos_id: The target's end of sequence.
+    num_decodes: Beams. One is searched without drafts, as T5X does it.
+    alpha: See `beams.step`.
+    draft_beams: See `beam_drafts.of`.
+  Returns:
+    Sequences [batch, num_decodes, length] int32 and their scores [batch,
+    num_decodes] float32, the best last; counts of each, int32: its tokens, and
+    of the example target calls and steps of the search.
+  Raises:
+    ValueError: for another end of sequence, a negative alpha, or a drafter that
+      cannot draft trees.
+  """
+  samplers.check_end(target, eos_id)
+  ranges.check_settings(ranges.COEFFICIENT, alpha=alpha)
+  limits = jnp.full(example_ids.shape, length, jnp.int32)
+  if target.room is not None:
+    limits = jnp.minimum(limits, target.room)
+  of_search = target.inputs, limits, jnp.float32(alpha)
+  sizes = {'beams': num_decodes, 'length': length}
+  if num_decodes == 1:
+    state = beams_lib.search(target.model, target.params, *of_search, **sizes)
+    calls = state.num_steps
+  else:
+    trees = beam_drafts.of(drafter.drafter, num_decodes, draft_beams)
+    state, calls = beam_trees.search(
+        target.model,
+        target.params,
+        trees,
+        drafter.params,
+        *of_search,
+        **sizes,
+    )
+  found = beams_lib.outputs(state)
+  of_each = lambda x: jnp.broadcast_to(x[:, None], found.counts.shape)
+  counts = {
+      'tokens': found.counts,
+      'target_calls': of_each(calls),
+      'beam_steps': of_each(state.num_steps),
+  }
+  return found.tokens, found.scores, counts
