@@ -61,6 +61,7 @@ class TestEval:
           ('plainly', 'greedy', 'greedy_tokens'),
           ('temperature_sample', 'greedy', 'greedy_tokens'),
           ('beam_search', 'beam4_alpha0.6', 'beam4_tokens'),
+          ('speculative_beams', 'beam4_alpha0.6', 'beam4_tokens'),
       ],
   )
   def test_other_decode_functions_of_the_same_model(
