@@ -283,7 +283,7 @@ class TestFirstCell:
     for _ in range(2):  # run again, it takes what it has unpacked
       self.run()
       called = pathlib.Path('called')
-      assert called.read_text() == 'figures'
+      assert called.read_text() == 'notebooks'  # of the first notebook
       called.unlink()
       sys.modules.pop('set_up')
 

@@ -199,6 +199,9 @@ class TestLayers:
     paths = (_CHECKOUT / 'speculative_t5x').rglob('*.py')
     names = [path.name for path in paths if path.name != '__init__.py']
     assert len(names) == len(set(names))
+    # pytest collects two tests of one name from one folder only.
+    tests = [path.name for path in (_CHECKOUT / 'tests').rglob('*_test.py')]
+    assert len(tests) == len(set(tests))
 
   def test_arrows_of_the_architecture_page_are_imports(self):
     page = (_CHECKOUT / 'docs/architecture.md').read_text()

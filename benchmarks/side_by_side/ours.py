@@ -99,7 +99,7 @@ class _Encoded(network_lib.NetworkModel):
     )
 
 
-def _memory(config: t5.T5Config, params, inputs: jax.Array) -> t5.T5Memory:
+def _memory(config: t5.T5Config, params, inputs: jax.Array) -> t5.Memory:
   return config.start(params, inputs, 1, 1).memory
 
 

@@ -60,6 +60,7 @@ _NULL = {
     'num_valid_tokens': 'no ids are masked',
     'compile_s.baseline': 'another test compiled the same program',
     'compile_s.speculative': 'another test compiled the same program',
+    'prompt_s': 'the network has an encoder',
     'greedy': 'only for temperature 0',
     'verification.lenience': 'the rule has none',
     'drafter.table': 'a draft model has none',
