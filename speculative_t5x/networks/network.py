@@ -318,33 +318,8 @@ class ShortensHead(Protocol):
     """Return the prepared network with logits of some tokens alone."""
 
 
-class DecodesTrees(Protocol):
-  """A network that decodes trees; see `contracts.TreeModel`."""
-
-  def new_block(
-      self, cache: contracts.Cache, examples: int, nodes: int
-  ) -> Any: ...
-
-  def decode_tree(
-      self,
-      params: contracts.Params,
-      memory: contracts.Memory,
-      cache: contracts.Cache,
-      block: Any,
-      nodes: contracts.Nodes,
-      first: int,
-      count: int,
-      num_cached: jax.Array,
-  ) -> tuple[jax.Array, Any]: ...
-
-  def commit(
-      self,
-      cache: contracts.Cache,
-      block: Any,
-      rows: jax.Array,
-      paths: jax.Array,
-      num_cached: jax.Array,
-  ) -> contracts.Cache: ...
+# A network that decodes trees: as a model does, which masks its logits.
+DecodesTrees = contracts.DecodesTrees
 
 
 @dataclasses.dataclass(frozen=True)

@@ -276,7 +276,7 @@ class T5Config(t5_modules.Sizes, CrossAttending):
   def new_block(
       self, cache: contracts.Cache, examples: int, nodes: int
   ) -> contracts.Cache:
-    """See `contracts.TreeModel.new_block`."""
+    """See `contracts.DecodesTrees.new_block`."""
     del cache
     return t5_modules.init_cache(self, (examples,), nodes)
 
@@ -284,7 +284,7 @@ class T5Config(t5_modules.Sizes, CrossAttending):
       self, params, memory: Memory, cache, block, nodes, first, count,
       num_cached,
   ) -> tuple[jax.Array, contracts.Cache]:  # fmt: skip
-    """See `contracts.TreeModel.decode_tree`."""
+    """See `contracts.DecodesTrees.decode_tree`."""
     examples = num_cached.shape[0]
     return self._modules().apply(
         {'params': params},
@@ -302,7 +302,7 @@ class T5Config(t5_modules.Sizes, CrossAttending):
   def commit(
       self, cache, block, rows, paths, num_cached
   ) -> contracts.Cache:
-    """See `contracts.TreeModel.commit`."""
+    """See `contracts.DecodesTrees.commit`."""
     committed = [
         kv_cache.commit(*layer, rows, paths, num_cached)
         for layer in zip(cache, block, strict=True)

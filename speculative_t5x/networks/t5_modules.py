@@ -644,7 +644,7 @@ class Transformer(nn.Module):
       cache: Cache,
       block: Cache,
   ) -> tuple[jax.Array, Cache]:
-    """Decode some nodes of trees; see `contracts.TreeModel.decode_tree`.
+    """Decode some nodes of trees; see `contracts.DecodesTrees.decode_tree`.
 
     The cache is [examples, rows, heads, head_dim, slots], and the block
     [examples, heads, head_dim, nodes].

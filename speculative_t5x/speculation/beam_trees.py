@@ -9,7 +9,7 @@
 
 The first step of a walk needs the logits of the roots alone, so each call makes
 at least one. Each step is `beams.step` of the logits that a plain search has,
-whatever the tree is: a tree decides how many steps a call makes, and nothing
+whatever the tree is: it decides the number of steps per call, and nothing
 else. The idea is that of Leviathan et al. (2023), A.4.
 
 Legend: examples, beams (live hypotheses per example), gamma (depth of a tree),
@@ -92,7 +92,7 @@ class TreeDrafter(Protocol):
       paths: jax.Array,
       num_cached: jax.Array,
   ) -> Any:
-    """Return the next state; see `contracts.TreeModel.commit`."""
+    """Return the next state; see `contracts.DecodesTrees.commit`."""
 
 
 class _Walk(NamedTuple):

@@ -214,8 +214,8 @@ class Nodes(NamedTuple):
   sees: jax.Array
 
 
-class TreeModel(Model, Protocol):
-  """A model that decodes trees; rows are those of the cache."""
+class DecodesTrees(Protocol):
+  """A model or a network that decodes trees; rows are those of the cache."""
 
   def new_block(self, cache: Cache, examples: int, nodes: int) -> Any:
     """Return an empty block beside a cache (sizes are static)."""
@@ -266,6 +266,10 @@ class TreeModel(Model, Protocol):
         to the slots from `num_cached` on.
       num_cached: [examples] int32.
     """
+
+
+class TreeModel(Model, DecodesTrees, Protocol):
+  """A model that decodes trees."""
 
 
 @struct.dataclass

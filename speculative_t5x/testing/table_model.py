@@ -82,7 +82,7 @@ class Model(Cached):
   def decode_tree(
       self, params, memory, cache, block, nodes, first, count, num_cached
   ) -> tuple[jax.Array, jax.Array]:
-    """See `contracts.TreeModel.decode_tree`; the block is the tokens fed."""
+    """See `contracts.DecodesTrees.decode_tree`; the block is the tokens fed."""
     new = slice(first, first + count)
     block = block.at[:, new].set(nodes.tokens[:, new])
     places = nodes.positions[:, None], nodes.positions[:, new, None]
