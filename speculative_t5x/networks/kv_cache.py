@@ -137,7 +137,9 @@ def commit(
   first = jnp.arange(examples, dtype=rows.dtype)[:, None] * beams
   # A copy: a permutation in place would read rows that it has overwritten.
   parents = (first + rows).reshape(-1)
-  taken = jax.tree.map(lambda x: jnp.take(x, parents, axis=0), cache)
+  # Without a mode it would also select per element whether a row is there.
+  take = lambda x: jnp.take(x, parents, axis=0, mode='clip')
+  taken = jax.tree.map(take, cache)
 
   def on_paths(x):  # [examples * beams, heads, head_dim, length]
     index = paths.reshape(examples, 1, 1, beams * length)

@@ -401,41 +401,53 @@ class Attention(nn.Module):
       cache: kv_cache.KeysValues,
       block: kv_cache.KeysValues,
       *,
-      masks: tuple[jax.Array, jax.Array],
-      biases: tuple[jax.Array, jax.Array],
+      roots: jax.Array,
+      mask: jax.Array,
+      bias: jax.Array,
   ) -> jax.Array:
-    """Attend to slots of several rows and to the nodes of a block at once.
+    """Attend to the slots of a root's row and to nodes of a block at once.
 
     Args:
       query: [examples, nodes, heads, head_dim].
       cache: [examples, rows, heads, head_dim, slots] each.
       block: [examples, heads, head_dim, block] each.
-      masks: Of slots, [examples, nodes, rows, slots], and of the block,
-        [examples, nodes, block]; True where attention is allowed.
-      biases: Likewise, [examples, heads, nodes, slots] and [examples, heads,
-        nodes, block].
+      roots: [examples, nodes] int32. The row that each node attends to.
+      mask: [examples, nodes, slots + block], True where attention is allowed.
+      bias: Likewise, [examples, heads, nodes, slots + block].
     Returns:
       [examples, nodes, embed].
     """
-    of_slots = jnp.einsum('enhd,erhdl->ehnrl', query, cache.keys)
-    of_slots = of_slots + biases[0][..., None, :]
-    of_block = jnp.einsum('enhd,ehdl->ehnl', query, block.keys) + biases[1]
-    masked = lambda x, mask: jnp.where(
-        mask[:, None], x, jnp.asarray(MASKED_LOGIT, x.dtype)
+    # All nodes meet all rows, and each takes what its own row gave. Rows stay
+    # outermost, as they lie in the cache: with other batch axes, or with a sum
+    # over rows, XLA:CPU copies the whole cache per call.
+    num_rows = cache.keys.shape[1]
+    at_rows = lambda x: jnp.broadcast_to(
+        x[:, None], (x.shape[0], num_rows, *x.shape[1:])
     )
-    shape = of_slots.shape
-    logits = jnp.concatenate(
-        [
-            masked(of_slots, masks[0]).reshape(*shape[:3], -1),
-            masked(of_block, masks[1]),
-        ],
-        axis=-1,
+    of_root = lambda x: jnp.take_along_axis(
+        x, roots[:, None, None, :, None], axis=1
+    )[:, 0]
+    of_slots = of_root(
+        jnp.einsum(
+            'erhnd,erhdl->erhnl', at_rows(jnp.swapaxes(query, 1, 2)), cache.keys
+        )
     )
+    of_block = jnp.einsum('enhd,ehdl->ehnl', query, block.keys)
+    logits = jnp.concatenate([of_slots, of_block], axis=-1) + bias
+    masked = jnp.asarray(MASKED_LOGIT, logits.dtype)
+    logits = jnp.where(mask[:, None], logits, masked)
     weights = jax.nn.softmax(logits).astype(self.dtype)
-    size = shape[3] * shape[4]
-    x = jnp.einsum(
-        'ehnrl,erhdl->enhd', weights[..., :size].reshape(shape), cache.values
-    ) + jnp.einsum('ehnl,ehdl->enhd', weights[..., size:], block.values)
+    num_slots = cache.keys.shape[-1]
+    x = of_root(
+        jnp.einsum(
+            'erhnl,erhdl->erhnd',
+            at_rows(weights[..., :num_slots]),
+            cache.values,
+        )
+    ) + jnp.einsum(
+        'ehnl,ehdl->ehnd', weights[..., num_slots:], block.values
+    )
+    x = jnp.swapaxes(x, 1, 2)
     return self.out(x.reshape(*x.shape[:-2], -1))
 
   def _dropout_multiplier(self, weights: jax.Array) -> jax.Array:

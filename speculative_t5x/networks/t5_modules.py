@@ -169,10 +169,13 @@ def _relpos_bias(
 
 
 def _biases(
-    stack: 'Encoder | Decoder', positions: jax.Array, num_slots: int
+    stack: 'Encoder | Decoder',
+    positions: jax.Array,
+    num_slots: int,
+    *key_positions: jax.Array,
 ) -> list[jax.Array]:
   """Return the biases of each layer; see `layers.RelativePositionBias`."""
-  where = positions, num_slots, num_slots
+  where = positions, num_slots, num_slots, *key_positions
   if stack.config.bias_per_layer:
     return [layer.relpos_bias(*where) for layer in stack.layers]
   return [stack.relpos_bias(*where)] * len(stack.layers)
@@ -260,7 +263,7 @@ class DecoderLayer(nn.Module):
     return x, cache
 
   def decode_tree(
-      self, x, cross, cache, block, *, first, masks, biases, cross_mask
+      self, x, cross, cache, block, *, first, roots, mask, bias, cross_mask
   ) -> tuple[jax.Array, kv_cache.KeysValues]:
     """Decode nodes and write them to places of the block."""
     query, new = self.self_attention.project(
@@ -272,7 +275,7 @@ class DecoderLayer(nn.Module):
         new,
     )
     x = x + self.self_attention.attend_tree(
-        query, cache, block, masks=masks, biases=biases
+        query, cache, block, roots=roots, mask=mask, bias=bias
     )
     x = x + self.encoder_decoder_attention.attend(
         self._cross_query(x), cross, mask=cross_mask
@@ -430,29 +433,30 @@ class Decoder(nn.Module):
   ):
     new = slice(first, first + x.shape[-2])
     rows, num_slots = cache[0].keys.shape[1], cache[0].keys.shape[-1]
+    sees = nodes.sees[:, new]
     is_cached = jnp.arange(num_slots) < num_cached[:, None]
-    is_root = nodes.roots[:, new, None] == jnp.arange(rows)
-    masks = (
-        is_root[..., None] & is_cached[:, None, None, :],
-        nodes.sees[:, new],
+    is_cached = jnp.broadcast_to(
+        is_cached[:, None], (*sees.shape[:2], num_slots)
     )
-    bias = lambda *keys: self.relpos_bias(
-        nodes.positions[:, new], num_slots, num_slots, *keys
+    mask = jnp.concatenate([is_cached, sees], axis=-1)
+    where = nodes.positions[:, new], num_slots
+    biases = zip(
+        _biases(self, *where), _biases(self, *where, nodes.positions)
     )
-    biases = bias(), bias(nodes.positions)
     new_block = []
-    for layer, cross_layer, cache_layer, block_layer in zip(
-        self.layers, cross, cache, block
+    written = jnp.broadcast_to(num_cached[:, None], (len(num_cached), rows))
+    for layer, bias, cross_layer, cache_layer, block_layer in zip(
+        self.layers, biases, cross, cache, block
     ):
-      written = jnp.broadcast_to(num_cached[:, None], is_root.shape[::2])
       x, block_layer = layer.decode_tree(
           x,
           cross_layer,
           kv_cache.read(cache_layer, written),
           block_layer,
           first=first,
-          masks=masks,
-          biases=biases,
+          roots=nodes.roots[:, new],
+          mask=mask,
+          bias=jnp.concatenate(bias, axis=-1),
           cross_mask=cross_mask,
       )
       new_block.append(block_layer)

@@ -229,8 +229,9 @@ def _take_rows(cache: contracts.Cache, parents: jax.Array) -> contracts.Cache:
     return cache
   first = jnp.arange(examples, dtype=parents.dtype)[:, None] * beams
   rows = (first + parents).reshape(-1)
-  # A copy: a permutation in place would read what it has overwritten.
-  return jax.tree.map(lambda x: jnp.take(x, rows, axis=0), cache)
+  # A copy: a permutation in place would read what it has overwritten. Without
+  # a mode it would also select per element whether a row is there.
+  return jax.tree.map(lambda x: jnp.take(x, rows, axis=0, mode='clip'), cache)
 
 
 def _take(hypotheses: Hypotheses, index: jax.Array) -> Hypotheses:

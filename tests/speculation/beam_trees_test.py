@@ -242,9 +242,11 @@ class TestNetwork:
       np.testing.assert_allclose(logits[row, -1], alone[0, -1], atol=2e-5)
 
 
-def test_networks():
+@pytest.mark.parametrize('bias_per_layer', (False, True))
+def test_networks(bias_per_layer):
   """A T5 and a draft of it find what the plain search finds."""
-  target, draft = tiny.model(CONFIG), tiny.model(CONFIG, noise=0.15)
+  config = dataclasses.replace(CONFIG, bias_per_layer=bias_per_layer)
+  target, draft = tiny.model(config), tiny.model(config, noise=0.15)
   model = tiny.drafter(target, 1).model
   drafter = beam_drafts.BeamDrafts(tiny.drafter(draft, 2), 6)
   inputs, limits = tiny.encoder_tokens(3, 9), np.int32([9, 6, 9])
