@@ -79,8 +79,9 @@ def __dir__() -> list[str]:
 
 # The room `drafters` has what the loop calls; a user finds there what loads it.
 speculative_t5x.drafters.__all__ = [
-    'DraftModel', 'Drafting', 'EarlyExit', 'InOrder', 'Lookup', 'NGrams'
-]
+    'CandidateTree', 'DraftModel', 'Drafting', 'EarlyExit', 'InOrder', 'Lookup',
+    'NGrams',
+]  # fmt: skip
 
 
 def _drafter(name: str) -> object:

@@ -10,9 +10,11 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from benchmarks import agent_calls
+from benchmarks import candidate_trees
 from benchmarks import earlier_answers
 from benchmarks import file_store
 from benchmarks import simulated_pairs
@@ -52,6 +54,16 @@ def test_closed_streams(tmp_path, closed):
   command = f"{sys.executable} -c '{code}' {closed}"
   done = processes.outside(['bash', '-c', command], tmp_path)
   assert done.returncode == 0 and done.stderr == ''
+
+
+def test_best_tree():
+  """Nodes are taken in the order of how often their ranks follow each other."""
+  # 0 is met 6 times, 0 0 3 times, and 0 1, 1 and 1 0 twice each.
+  ranks = [np.array([0, 0, 0, 1, 0, 0, 1, 0])]
+  best = lambda nodes: candidate_trees.best_tree(ranks, nodes, 2)
+  assert best(3) == ((1,), (1,))
+  assert best(4) == ((1,), (2,))
+  assert best(6) == ((2,), (2, 1))
 
 
 def test_shapes():

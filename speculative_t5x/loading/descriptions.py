@@ -36,6 +36,7 @@ class DrafterDescription:
   temperature: float | None = None
   short_vocabulary: int | None = None  # tokens of its head, if not all
   table: str | None = None  # path of the token counts that it was made from
+  candidates: str | None = None  # of a tree, as `CandidateTree` is given them
 
   def __str__(self) -> str:
     return _in_words(self.name or self.kind or 'nothing', self)

@@ -126,7 +126,7 @@ def commit(
 
   Args:
     cache: [examples * beams, heads, head_dim, slots], the beams of an example
-      next to each other; two or more of them.
+      next to each other; one row has no batch axis.
     block: [examples, heads, head_dim, nodes].
     rows: [examples, beams] int32, the beam that each continues.
     paths: [examples, beams, length] int32, nodes that are written to the slots
@@ -134,12 +134,13 @@ def commit(
     num_cached: [examples] int32, with num_cached + length <= slots.
   """
   examples, beams, length = paths.shape
-  first = jnp.arange(examples, dtype=rows.dtype)[:, None] * beams
-  # A copy: a permutation in place would read rows that it has overwritten.
-  parents = (first + rows).reshape(-1)
-  # Without a mode it would also select per element whether a row is there.
-  take = lambda x: jnp.take(x, parents, axis=0, mode='clip')
-  taken = jax.tree.map(take, cache)
+  if beams > 1:
+    first = jnp.arange(examples, dtype=rows.dtype)[:, None] * beams
+    # A copy: a permutation in place would read rows that it has overwritten.
+    parents = (first + rows).reshape(-1)
+    # Without a mode it would also select per element whether a row is there.
+    take = lambda x: jnp.take(x, parents, axis=0, mode='clip')
+    cache = jax.tree.map(take, cache)
 
   def on_paths(x):  # [examples * beams, heads, head_dim, length]
     index = paths.reshape(examples, 1, 1, beams * length)
@@ -147,8 +148,10 @@ def commit(
     nodes = nodes.reshape(*x.shape[:-1], beams, length)
     return jnp.moveaxis(nodes, -2, 1).reshape(-1, *x.shape[1:-1], length)
 
-  positions = jnp.repeat(num_cached, beams)
-  return write_block(taken, jax.tree.map(on_paths, block), positions)
+  new = jax.tree.map(on_paths, block), jnp.repeat(num_cached, beams)
+  if cache.keys.ndim == 3:
+    new = jax.tree.map(lambda x: x[0], new)
+  return write_block(cache, *new)
 
 
 def constrain(keys_values: _KeysValues) -> _KeysValues:

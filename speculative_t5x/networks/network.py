@@ -375,7 +375,7 @@ class NetworkModel:
     return self._allowed(logits), cache
 
   def new_block(self, cache, examples, nodes) -> Any:
-    check_offers(self.network, DecodesTrees, 'Speculative beam search')
+    check_offers(self.network, DecodesTrees, 'A tree of draft tokens')
     return self.network.new_block(cache, examples, nodes)
 
   def decode_tree(

@@ -294,7 +294,7 @@ class T5Config(t5_modules.Sizes, CrossAttending):
         num_cached,
         memory.cross,
         memory.is_input,
-        jax.tree.map(lambda x: x.reshape(examples, -1, *x.shape[1:]), cache),
+        jax.tree.map(lambda x: x.reshape(examples, -1, *x.shape[-3:]), cache),
         block,
         method='decode_tree',
     )

@@ -12,6 +12,7 @@ __all__ = [
     'Coupled',
     'CoupledGumbel',
     'ExactMatch',
+    'KSequential',
     'Lenience',
     'RejectionSampling',
     'Tokenwise',
@@ -23,6 +24,7 @@ with epy.lazy_api_imports(globals()):
   from speculative_t5x.rules.coupled import Coupled
   from speculative_t5x.rules.coupled import CoupledGumbel
   from speculative_t5x.rules.exact_match import ExactMatch
+  from speculative_t5x.rules.k_sequential import KSequential
   from speculative_t5x.rules.lenience import make_rule as Lenience
   from speculative_t5x.rules.rejection_sampling import RejectionSampling
   from speculative_t5x.rules.typical_acceptance import (

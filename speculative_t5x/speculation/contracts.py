@@ -236,7 +236,7 @@ class DecodesTrees(Protocol):
     Args:
       params: Parameters of the model.
       memory: Memory that `start` returned.
-      cache: Cache of two or more rows per example. It is only read.
+      cache: Cache of equally many rows per example. It is only read.
       block: Block of `new_block` or of the last call, in which other nodes that
         these see lie.
       nodes: All nodes of the block.
@@ -553,6 +553,79 @@ class CoupledRule(Protocol):
       uniforms: [..., 2] random bits, see `uniforms`.
     Returns:
       Tokens [...] int32, with probability `probs` over the uniforms.
+    """
+
+
+class Siblings(NamedTuple):
+  """Candidates for one position of each row, in the order of their tests.
+
+  Attributes:
+    tokens: [rows, width] int32, drawn by the rule that tests them.
+    is_there: [rows, width] bool, False where a row has fewer.
+    logits: [rows, vocab], of the draft model at the position.
+    sampling: Sampling that they were drawn by; arrays [rows].
+  """
+
+  tokens: jax.Array
+  is_there: jax.Array
+  logits: jax.Array
+  sampling: sampling_lib.Sampling
+
+
+class Choice(NamedTuple):
+  """Which of several candidates a rule chose.
+
+  Attributes:
+    index: [rows] int32, which one; their number where none was accepted.
+    next_weights: [rows, vocab], see `Verdict`: from which the position's token
+      is drawn where none was accepted. Without candidates, the target's own.
+  """
+
+  index: jax.Array
+  next_weights: jax.Array
+
+
+@runtime_checkable
+class CandidateRule(Protocol):
+  """A rule that also tests several candidates per position.
+
+  How candidates are drawn comes with the rule, because its test is exact for
+  that draw alone. What is drawn at a position depends on the tokens before it,
+  and not on what becomes of its siblings.
+
+  Attributes:
+    name: Name for the record.
+    is_lossless: Whether the outputs keep the target's distribution.
+  """
+
+  name: str
+  is_lossless: bool
+
+  def draw_candidates(
+      self,
+      logits: jax.Array,
+      sampling: sampling_lib.Sampling,
+      uniforms: jax.Array,
+  ) -> jax.Array:
+    """Draw the candidates of positions.
+
+    Args:
+      logits: [rows, positions, vocab], of the draft model.
+      sampling: Turns them into distributions; arrays [rows].
+      uniforms: [rows, positions, width, 2] random bits, see `uniforms`.
+    Returns:
+      Tokens [rows, positions, width] int32.
+    """
+
+  def choose(
+      self, target_probs: jax.Array, siblings: Siblings, uniforms: jax.Array
+  ) -> Choice:
+    """Accept one candidate of each row, or none.
+
+    Args:
+      target_probs: [rows, vocab], standardized.
+      siblings: The candidates.
+      uniforms: [rows, width] floats in [0, 1), one per candidate.
     """
 
 

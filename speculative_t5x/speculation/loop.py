@@ -8,13 +8,15 @@ call, or under a coupled rule its positions: see `noise`.
 Legend: rows, examples, length (of the longest output), calls (target calls).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 from jax import lax
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import candidate_step
+from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
@@ -87,6 +89,12 @@ def decode(
   return run.state, work, run.kept
 
 
+def step_of(setup: state_lib.Setup) -> Callable[..., Any]:
+  """Return the step of what a drafter drafts: chains, or trees."""
+  drafts_trees = isinstance(setup.drafter, candidates.CandidateDrafter)
+  return candidate_step.step if drafts_trees else step_lib.step
+
+
 def advance(
     setup: state_lib.Setup,
     run: Run,
@@ -109,7 +117,8 @@ def advance(
   """
   # Drawn before the loop: then a step costs a lookup and no hashing.
   table = setup.noise.table(run.batch.keys, run.state, max_steps)
-  num_rows, widths = run.state.num_calls.shape[0], step_lib.widths(setup)
+  num_rows, step = run.state.num_calls.shape[0], step_of(setup)
+  widths = step_lib.widths(setup)
   # Rows that fill the batch count as ended from the start.
   enough = num_rows if until is None else jnp.minimum(until, num_rows)
   limit = max_steps if limit is None else jnp.minimum(limit, max_steps)
@@ -121,7 +130,7 @@ def advance(
   def body(carry):
     state, kept, work = carry
     uniforms = setup.noise.look_up(table, run.state, state)
-    state, outcome = step_lib.step(setup, run.batch, state, uniforms)
+    state, outcome = step(setup, run.batch, state, uniforms)
     return state, fold.update(kept, outcome), work.add(outcome, widths)
 
   no_calls = jnp.zeros((len(widths),), jnp.int32)

@@ -32,8 +32,8 @@ from speculative_t5x.speculation import verification
 class ByCall(NamedTuple):
   """Uniforms of a row's target calls, for a rule that accepts by chance.
 
-  Those of a step are the drafter's, one per draft token for the rule, and one
-  for the token that is drawn after the accepted ones.
+  Those of a step are the drafter's, one per test of the rule, and one for the
+  token that is drawn after the accepted ones.
   """
 
   rule: contracts.Rule
@@ -41,9 +41,15 @@ class ByCall(NamedTuple):
   draw = staticmethod(sampling_lib.draw)  # see `contracts.View`
 
   @property
+  def num_tests(self) -> int:
+    """How many draft tokens a step tests at most: of a chain, each."""
+    drafter = self.drafter
+    return getattr(drafter, 'num_tests', drafter.max_draft_tokens)
+
+  @property
   def num_uniforms(self) -> int:
     """How many uniforms a step uses per row."""
-    return self.drafter.num_uniforms + self.drafter.max_draft_tokens + 1
+    return self.drafter.num_uniforms + self.num_tests + 1
 
   def table(
       self, keys: jax.Array, state: Any, max_steps: int
@@ -64,7 +70,7 @@ class ByCall(NamedTuple):
   ) -> tuple[uniforms_lib.Uniforms, tuple[jax.Array, jax.Array]]:
     """Return the drafter's uniforms, and those that `decide` takes."""
     own, accept, draw = uniforms_lib.Uniforms(uniforms, 'A step').split(
-        self.drafter.num_uniforms, self.drafter.max_draft_tokens, 1
+        self.drafter.num_uniforms, self.num_tests, 1
     )
     user = uniforms_lib.user_name(self.drafter)
     return uniforms_lib.Uniforms(own, user), (accept, draw[:, 0])

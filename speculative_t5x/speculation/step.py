@@ -25,7 +25,7 @@ from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import widths as widths_lib
 
 
-class _Verified(NamedTuple):
+class Verified(NamedTuple):
   """What the target call and the rule found.
 
   Attributes:
@@ -73,8 +73,6 @@ def step(
   draft, draft_state, target_cache = _draft(
       setup, batch, state, drafter_uniforms
   )
-  special_ids = setup.target.special_ids
-  num_remaining = batch.limits - state.num_tokens
   counted = _cut(setup, draft)
 
   def verify(width, carry):
@@ -86,13 +84,38 @@ def step(
       verify,
       (target_cache, _nothing_verified(counted, state.last_features)),
   )
-  outcome = _outcome(
-      state, draft, counted, verified, num_remaining, special_ids
-  )
   state = state.replace(
       target_cache=target_cache,
       last_features=verified.features,
       draft_state=draft_state,
+  )
+  return committed(setup, batch, state, draft, counted, verified)
+
+
+def committed(
+    setup: state_lib.Setup,
+    batch: state_lib.Batch,
+    state: state_lib.State,
+    draft: contracts.Draft,
+    counted: contracts.Draft,
+    verified: Verified,
+) -> tuple[state_lib.State, outcome_lib.Outcome]:
+  """Commit what was verified; return the next state, and what happened.
+
+  Args:
+    draft: What was drafted.
+    counted: The same, cut to the tokens that could be accepted.
+    verified: What the target call and the rule found.
+  """
+  outcome = _outcome(
+      state,
+      draft,
+      counted,
+      verified,
+      batch.limits - state.num_tokens,
+      setup.target.special_ids,
+  )
+  state = state.replace(
       policy_state=_policy_state(setup.policy, state.policy_state, outcome),
       outcome=outcome,
   )
@@ -113,6 +136,8 @@ def drafted(
 
 def widths(setup: state_lib.Setup) -> tuple[int, ...]:
   """Return the widths of verification; one if drafts are all of one length."""
+  if shape := getattr(setup.drafter, 'shape', None):
+    return (shape.num_nodes,)
   size = setup.drafter.max_draft_tokens + 1
   drafts_all = getattr(setup.drafter, 'drafts_all_wanted', False)
   if drafts_all and setup.policy.is_constant:
@@ -122,12 +147,12 @@ def widths(setup: state_lib.Setup) -> tuple[int, ...]:
 
 def _nothing_verified(
     draft: contracts.Draft, features: jax.Array | None
-) -> _Verified:
+) -> Verified:
   """Return zeros in the shapes of what is verified."""
   rows, gamma = draft.tokens.shape
   counts = lambda *shape: jnp.zeros(shape, jnp.int32)
   log_probs = jnp.zeros((rows, gamma + 1), jnp.float32)
-  return _Verified(
+  return Verified(
       counts(rows),
       counts(rows),
       log_probs,
@@ -144,7 +169,7 @@ def _verify(
     uniforms: Any,
     width: int,
     target_cache: contracts.Cache,
-) -> tuple[contracts.Cache, _Verified]:
+) -> tuple[contracts.Cache, Verified]:
   """Score the first `width` positions of each block and apply the rule.
 
   What comes after them in a block belongs to no draft token.
@@ -170,25 +195,45 @@ def _verify(
   num_accepted, next_token = setup.noise.decide(
       contracts.Scores(logits, probs, batch.sampling), short, uniforms
   )
-  tokens = _block_tokens(short, num_accepted, next_token)
-  # A rule that is not lossless may accept tokens that the distribution sampled
-  # from rules out, which would have no score under it.
-  is_rescaled = setup.rescale_log_probs and setup.rule.is_lossless
   # All widths of the chain must return the same shapes.
   padding = ((0, 0), (0, gamma + 1 - width))
-  of_model = jnp.pad(_model_log_probs(tokens, logits, probs.dtype), padding)
-  log_probs = of_model
-  if is_rescaled:
-    log_probs = jnp.pad(_log_probs(tokens, probs), padding)
+  log_probs, of_model = (
+      jnp.pad(x, padding)
+      for x in scores_of(
+          setup, short, num_accepted, next_token, logits, probs
+      )
+  )
   if features is not None:
     features = jnp.pad(features, (*padding, (0, 0)))
-  return target_cache, _Verified(
+  return target_cache, Verified(
       num_accepted, next_token, log_probs, of_model, features
   )
 
 
+def scores_of(
+    setup: state_lib.Setup,
+    draft: contracts.Draft,
+    num_accepted: jax.Array,
+    next_token: jax.Array,
+    logits: jax.Array,
+    probs: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+  """Return both log-probabilities of `Verified`, [rows, gamma + 1] float32.
+
+  Logits and probabilities, [rows, gamma + 1, vocab], are the target's after
+  each draft token; those past the accepted ones do not matter.
+  """
+  tokens = _block_tokens(draft, num_accepted, next_token)
+  of_model = _model_log_probs(tokens, logits, probs.dtype)
+  # A rule that is not lossless may accept tokens that the distribution sampled
+  # from rules out, which would have no score under it.
+  if setup.rescale_log_probs and setup.rule.is_lossless:
+    return _log_probs(tokens, probs), of_model
+  return of_model, of_model
+
+
 def _draft(setup, batch, state, uniforms):
-  view = _view(setup, batch, state, uniforms)
+  view = view_of(setup, batch, state, uniforms)
   with jax.named_scope('draft'):
     draft, draft_state, target_cache = propose(
         setup.drafter,
@@ -204,7 +249,13 @@ def _draft(setup, batch, state, uniforms):
   return draft.replace(lengths=lengths), draft_state, target_cache
 
 
-def _view(setup, batch, state, uniforms) -> contracts.View:
+def view_of(
+    setup: state_lib.Setup,
+    batch: state_lib.Batch,
+    state: state_lib.State,
+    uniforms: Any,
+) -> contracts.View:
+  """Return what the drafter of a setup may look at, with its uniforms."""
   return contracts.View(
       sequences=state.sequences,
       num_tokens=state.num_tokens,
@@ -376,7 +427,7 @@ def _outcome(
     state: state_lib.State,
     draft: contracts.Draft,
     counted: contracts.Draft,
-    verified: _Verified,
+    verified: Verified,
     num_remaining: jax.Array,
     special_ids: contracts.SpecialIds,
 ) -> outcome_lib.Outcome:

@@ -5,23 +5,36 @@
 In the paper's symbols, the target's distribution is p and the draft's q. All
 functions are pure functions of uniforms, so that tests can force any outcome.
 
-Legend: batch, gamma (draft tokens per block), vocab.
+Legend: batch, gamma (draft tokens per block), width (candidates per position),
+vocab.
 """
 
 from flax import struct
 import jax
+from jax import lax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import sampling as sampling_lib
 
 
 @struct.dataclass
 class Tokenwise:
-  """The rule of the paper, which preserves the target's distribution."""
+  """The rule of the paper, which preserves the target's distribution.
+
+  Of several candidates per position it tests one after another, which is
+  recursive rejection sampling: see `choose`.
+  """
 
   name = 'tokenwise'
   is_lossless = True
+
+  def draw_candidates(self, logits, sampling, uniforms) -> jax.Array:
+    return draw_without_replacement(logits, sampling, uniforms)
+
+  def choose(self, target_probs, siblings, uniforms) -> contracts.Choice:
+    return choose(target_probs, siblings, uniforms)
 
   def __call__(
       self,
@@ -76,6 +89,94 @@ def residual(
   excess = jnp.maximum(target_probs - draft_probs, 0)
   has_mass = jnp.sum(excess, axis=-1, keepdims=True) > 0
   return jnp.where(has_mass, excess, target_probs)
+
+
+def draw_without_replacement(
+    logits: Float[Array, '*batch vocab'],
+    sampling: sampling_lib.Sampling,
+    uniforms: UInt32[Array, '*batch width 2'],
+) -> Int[Array, '*batch width']:
+  """Draw tokens of which no two are equal, one after another.
+
+  Each is drawn from the distribution of the logits without the tokens before
+  it: at temperature 0 these are the likeliest tokens in order. Where none is
+  left, any token fills its place, and `choose` does not accept it.
+
+  Args:
+    logits: [rows, ..., vocab].
+    sampling: See `sampling.standardize`.
+    uniforms: [rows, ..., width, 2] random bits.
+  """
+
+  def draw(logits, bits):
+    probs = sampling_lib.standardize(logits, sampling)
+    tokens = sampling_lib.draw(probs, bits)
+    return _without(logits, tokens), tokens
+
+  _, tokens = lax.scan(draw, logits, jnp.moveaxis(uniforms, -2, 0))
+  return jnp.moveaxis(tokens, 0, -1)
+
+
+def choose(
+    target_probs: Float[Array, 'batch vocab'],
+    siblings: contracts.Siblings,
+    uniforms: Float[Array, 'batch width'],
+) -> contracts.Choice:
+  """Accept one of the candidates of `draw_without_replacement`, or none.
+
+  Each is tested as the draft token of a chain is. After a rejection p becomes
+  the residual, normalized, and q the distribution that the next candidate was
+  drawn from, in which the rejected ones are ruled out.
+
+  Args:
+    target_probs: [batch, vocab], standardized.
+    siblings: The candidates.
+    uniforms: [batch, width] in [0, 1), one per candidate.
+  Reference: Jeon et al. (2024), "Recursive Speculative Decoding", Theorem 3.1,
+    arXiv:2402.14160; with replacement, Miao et al. (2023), "SpecInfer",
+    Algorithm 2, arXiv:2305.09781, and Yang et al. (2024), "Multi-Candidate
+    Speculative Decoding", arXiv:2401.06706.
+  """
+  width = siblings.tokens.shape[1]
+
+  def test(carry, candidate):
+    p, logits, chosen = carry
+    index, token, is_there, uniform = candidate
+    q = sampling_lib.standardize(logits, siblings.sampling).astype(p.dtype)
+    is_tested = is_there & (chosen == width)
+    is_accepted = is_tested & acceptance(
+        _at_tokens(p, token), _at_tokens(q, token), uniform
+    )
+    # p = (0.5, 0.3, 0.2), q = (0.7, 0.1, 0.2), the first token is rejected: the
+    # residual is (0, 1, 0), and q becomes (0, 1, 2) / 3.
+    rest = residual(p, q)
+    rest = rest / jnp.sum(rest, axis=-1, keepdims=True)
+    is_rejected = (is_tested & ~is_accepted)[:, None]
+    return (
+        jnp.where(is_rejected, rest, p),
+        _without(logits, token),
+        jnp.where(is_accepted, index, chosen),
+    ), None
+
+  none = jnp.full(target_probs.shape[:1], width, jnp.int32)
+  candidates = siblings.tokens, siblings.is_there, uniforms
+  (p, _, chosen), _ = lax.scan(
+      test,
+      (target_probs, siblings.logits, none),
+      (
+          jnp.arange(width, dtype=jnp.int32),
+          *(jnp.moveaxis(x, 1, 0) for x in candidates),
+      ),
+  )
+  return contracts.Choice(chosen, p)
+
+
+def _without(
+    logits: Float[Array, '*batch vocab'], tokens: Int[Array, '*batch']
+) -> Float[Array, '*batch vocab']:
+  """Return logits by which some tokens cannot occur."""
+  ids = jnp.arange(logits.shape[-1], dtype=tokens.dtype)
+  return jnp.where(ids == tokens[..., None], -jnp.inf, logits)
 
 
 def verify(

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import noise
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
@@ -46,7 +47,8 @@ class Program:
     self.policy = policy
     self._set_sampling(sampling or sampling_lib.Sampling(), None)
     self._begin = _jit(lambda *args: self.start(*args)[2])
-    self._step = _jit(_run_with(self.start, lambda *x: step_lib.step(*x)[0]))
+    step = lambda setup, *args: loop.step_of(setup)(setup, *args)[0]
+    self._step = _jit(_run_with(self.start, step))
     self._draft = _jit(_run_with(self.start, step_lib.drafted))
 
   def with_sampling(

@@ -103,7 +103,9 @@ class Model(Cached):
     cache = jnp.take_along_axis(cache, rows[..., None], axis=1)
     tokens = jnp.take_along_axis(block[:, None], paths, axis=-1)
     write = jax.vmap(
-        lambda row, new, at: jax.lax.dynamic_update_slice(row, new, (0, at))
+        lambda row, new, at: jax.lax.dynamic_update_slice(
+            row, new, (jnp.zeros_like(at), at)
+        )
     )
     return write(cache, tokens, num_cached).reshape(examples * beams, -1)
 

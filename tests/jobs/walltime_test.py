@@ -65,6 +65,7 @@ _NULL = {
     'verification.lenience': 'the rule has none',
     'drafter.table': 'a draft model has none',
     'drafter.short_vocabulary': 'its head has all tokens',
+    'drafter.candidates': 'it drafts chains',
     'device.libtpu': 'only of a TPU',
 }
 

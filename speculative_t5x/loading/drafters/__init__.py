@@ -12,6 +12,7 @@ what the loop calls, for any gamma.
 
 from speculative_t5x.loading.drafters.drafting import Choice
 from speculative_t5x.loading.drafters.drafting import Drafting
+from speculative_t5x.loading.drafters.drafting import check_drafts_chains
 from speculative_t5x.loading.drafters.drafting import check_reads_hints
 from speculative_t5x.loading.drafters.exit_drafting import EarlyExit
 from speculative_t5x.loading.drafters.in_order_drafting import InOrder
@@ -19,3 +20,4 @@ from speculative_t5x.loading.drafters.lookup_drafting import Lookup
 from speculative_t5x.loading.drafters.model_drafting import DraftModel
 from speculative_t5x.loading.drafters.model_drafting import find
 from speculative_t5x.loading.drafters.ngram_drafting import NGrams
+from speculative_t5x.loading.drafters.tree_drafting import CandidateTree

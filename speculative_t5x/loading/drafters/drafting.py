@@ -12,6 +12,7 @@ from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
@@ -110,7 +111,9 @@ def _problem(
     drafter: contracts.Drafter, gamma: int, special_ids: contracts.SpecialIds
 ) -> str | None:
   """Return what a drafter lacks of `contracts.Drafter`, as a predicate."""
-  needed = 'max_draft_tokens', 'num_uniforms', 'init', 'propose'
+  drafts_trees = isinstance(drafter, candidates.CandidateDrafter)
+  propose = 'propose_tree' if drafts_trees else 'propose'
+  needed = 'max_draft_tokens', 'num_uniforms', 'init', propose
   if missing := [x for x in needed if not hasattr(drafter, x)]:
     return f'lacks {", ".join(missing)}. See contracts.Drafter.'
   if not ranges.NATURAL.includes(drafter.num_uniforms):
@@ -133,6 +136,15 @@ def _problem(
         ' must be of one vocabulary.'
     )
   return None
+
+
+def check_drafts_chains(drafter: contracts.Drafter, asks: str) -> None:
+  """Check that a drafter drafts chains, for the sake of what `asks`."""
+  if isinstance(drafter, candidates.CandidateDrafter):
+    raise ValueError(
+        f'{asks} needs a drafter of chains, and {type(drafter).__name__} drafts'
+        ' trees of candidates. Give its draft model alone.'
+    )
 
 
 def check_reads_hints(

@@ -43,8 +43,10 @@ def joined(parts: Sequence[drafting.Drafting]) -> drafting.Drafting:
   ]
 
   def make(target: contracts.Model, gamma: int) -> in_order.InOrder:
-    made = (each.drafter(target, gamma) for each in without_params)
-    return in_order.InOrder(tuple(made), target)
+    made = tuple(each.drafter(target, gamma) for each in without_params)
+    for each in made:
+      drafting.check_drafts_chains(each, 'Drafting in order')
+    return in_order.InOrder(made, target)
 
   described = [each.description for each in parts]
   join = descriptions.JOINED.join

@@ -25,6 +25,7 @@ from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import drafters
 from speculative_t5x.research import progress
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -78,6 +79,7 @@ def score(
     decoder: token_decoder.TokenDecoder, written: Written
 ) -> list[Text]:
   """Score what plain decoding wrote; return a text per row with a token."""
+  drafters.check_drafts_chains(decoder.drafter, 'Measuring alpha')
   batch = decoder.place(written.batch)
   with decoder.scope():
     texts = _read_along(

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import nothing
+from speculative_t5x.loading import drafters
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
@@ -62,6 +63,7 @@ class PartPrograms:
   """The parts of the decoding of a decoder, compiled once per shape."""
 
   def __init__(self, decoder: token_decoder.TokenDecoder):
+    drafters.check_drafts_chains(decoder.drafter, 'Timing the parts of a step')
     self.decoder = decoder
     self._constant = _Constant(
         decoder.options.gamma, decoder.target.config.vocab_size, True

@@ -24,6 +24,7 @@ _IF_DIFFERENT = {
     'drafter.dtype': 'draft in',
     'drafter.short_vocabulary': 'short vocabulary of',
     'drafter.table': 'table at',
+    'drafter.candidates': 'candidates',
     'split': 'split',
     'num_decodes': 'decodes',
     'inputs_length': 'inputs of',

@@ -1,0 +1,239 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""One target call of every row over a tree of candidates.
+
+  draft    a tree behind the last committed token, its root
+  verify   one target call over the tree
+  walk     from the root to an accepted child, as long as there is one
+  commit   the path of the walk, and one more token, as of a chain
+
+A tree of one candidate per position is a chain, and its step is that of
+`step.step`. All that is around a step is the same for both.
+
+Legend: rows, nodes (of a tree, its root included), gamma (depth of a tree),
+width (most children of a node), vocab.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+from jax import lax
+import jax.numpy as jnp
+
+from speculative_t5x.speculation import candidates
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import step as step_lib
+from speculative_t5x.speculation import uniforms as uniforms_lib
+
+
+class _Walk(NamedTuple):
+  """How far candidates were accepted.
+
+  Attributes:
+    node: [rows] int32, the last accepted node.
+    is_open: [rows] bool, whether all tests so far accepted one, and no end.
+    num_accepted: [rows] int32.
+    num_tested: [rows] int32, positions of which candidates were tested.
+    next_weights: [rows, vocab], see `contracts.Choice`.
+  """
+
+  node: jax.Array
+  is_open: jax.Array
+  num_accepted: jax.Array
+  num_tested: jax.Array
+  next_weights: jax.Array
+
+
+def check(setup: state_lib.Setup) -> None:
+  """Check that a rule and a policy can have a drafter of candidates.
+
+  Raises:
+    ValueError: for others.
+  """
+  if not isinstance(setup.rule, contracts.CandidateRule):
+    raise ValueError(
+        f'The rule {setup.rule.name} tests one draft token per position, and'
+        ' the drafter proposes several. Use Tokenwise or KSequential, or draft'
+        ' chains.'
+    )
+  if not setup.policy.is_constant:
+    raise ValueError(
+        f'The draft length policy {setup.policy.name} changes the length of'
+        ' drafts, and a tree of candidates has one shape. Use Fixed, or draft'
+        ' chains.'
+    )
+
+
+def step(
+    setup: state_lib.Setup,
+    batch: state_lib.Batch,
+    state: state_lib.State,
+    uniforms: jax.Array,
+) -> tuple[state_lib.State, outcome_lib.Outcome]:
+  """Draft trees, score them, walk down and draw one more token, in every row.
+
+  Arguments and results are those of `step.step`. In what happened, draft tokens
+  are counted per position and not per candidate, and the draft token that a row
+  rejected is its first candidate.
+
+  References: Miao et al. (2023), "SpecInfer", arXiv:2305.09781, on trees in one
+    call; for the tests, see the rules.
+  """
+  check(setup)
+  own, (test_uniforms, draw_uniforms) = setup.noise.divide(uniforms)
+  view = step_lib.view_of(setup, batch, state, own)
+  drafter, shape = setup.drafter, setup.drafter.shape
+  with jax.named_scope('draft'):  # names are for traces
+    tree, drafted = drafter.propose_tree(
+        setup.draft_params,
+        batch.draft_memory,
+        state.draft_state,
+        view,
+        setup.rule,
+    )
+  with jax.named_scope('target'):
+    logits, block = _score(setup, batch, state, tree.tokens)
+  walk, paths, probs = _descend(
+      setup, batch, tree, logits, view.num_wanted, test_uniforms
+  )
+  draft = contracts.Draft(
+      _path_tokens(shape, tree.tokens, paths), view.num_wanted
+  )
+  next_token = sampling_lib.draw(walk.next_weights, draw_uniforms)
+  verified = step_lib.Verified(
+      walk.num_accepted,
+      next_token,
+      *step_lib.scores_of(
+          setup,
+          draft,
+          walk.num_accepted,
+          next_token,
+          jnp.take_along_axis(logits, paths[..., None], axis=1),
+          probs,
+      ),
+      features=None,
+  )
+  state = state.replace(
+      target_cache=setup.target.commit(
+          state.target_cache,
+          block,
+          jnp.zeros_like(paths[:, :1]),
+          paths[:, None],
+          batch.offsets + state.num_tokens,
+      ),
+      draft_state=drafter.commit(state.draft_state, drafted, paths),
+  )
+  tested = draft.replace(lengths=walk.num_tested)
+  return step_lib.committed(setup, batch, state, draft, tested, verified)
+
+
+def _score(
+    setup: state_lib.Setup,
+    batch: state_lib.Batch,
+    state: state_lib.State,
+    tokens: jax.Array,
+) -> tuple[jax.Array, Any]:
+  """Return the target's logits after each node, [rows, nodes, vocab]."""
+  rows, num_nodes = tokens.shape
+  positions = batch.offsets + state.num_tokens
+  root = state_lib.decoder_inputs(
+      state.sequences, batch.first_tokens, state.num_tokens, 1
+  )
+  tokens = jnp.concatenate([root, tokens[:, 1:]], axis=1)
+  cache = state.target_cache
+  return setup.target.decode_tree(
+      setup.target_params,
+      candidates.memory_of_rows(batch.memory, rows),
+      cache,
+      setup.target.new_block(cache, rows, num_nodes),
+      setup.drafter.shape.place(tokens, positions),
+      0,
+      num_nodes,
+      positions,
+  )
+
+
+def _descend(
+    setup: state_lib.Setup,
+    batch: state_lib.Batch,
+    tree: candidates.Candidates,
+    logits: jax.Array,
+    num_wanted: jax.Array,
+    uniforms: jax.Array,
+) -> tuple[_Walk, jax.Array, jax.Array]:
+  """Walk down the trees.
+
+  Args:
+    tree: The candidates.
+    logits: [rows, nodes, vocab], of the target.
+    num_wanted: [rows] int32, the most candidates to accept.
+    uniforms: [rows, gamma * width, 2].
+  Returns:
+    The walk, the node at each depth, [rows, gamma + 1] int32, of which those
+    past the accepted ones are the last, and the target's distribution after
+    each of these, [rows, gamma + 1, vocab].
+  """
+  children = jnp.asarray(setup.drafter.shape.children)
+  rows, width = tree.tokens.shape[0], children.shape[1]
+  gamma, num_inner = setup.drafter.max_draft_tokens, tree.logits.shape[1]
+  at = lambda values, node: jnp.take_along_axis(
+      values, node[:, None, None], axis=1
+  )[:, 0]
+
+  def test(walk: _Walk, of_depth):
+    depth, bits = of_depth
+    p = sampling_lib.standardize(at(logits, walk.node), batch.sampling)
+    nodes = children[walk.node]
+    is_wanted = walk.is_open & (depth < num_wanted)
+    siblings = contracts.Siblings(
+        jnp.take_along_axis(tree.tokens, nodes, axis=1),
+        (nodes > 0) & is_wanted[:, None],
+        # Those at the last depth have no children.
+        at(tree.logits, jnp.minimum(walk.node, num_inner - 1)),
+        batch.draft_sampling,
+    )
+    choice = setup.rule.choose(
+        p, siblings, uniforms_lib.coins(bits, p.dtype)
+    )
+    is_accepted = choice.index < width
+    place = jnp.minimum(choice.index, width - 1)[:, None]
+    take = lambda x: jnp.take_along_axis(x, place, axis=1)[:, 0]
+    # Nothing comes after an end of sequence.
+    is_end = setup.target.special_ids.is_end(take(siblings.tokens))
+    after = _Walk(
+        jnp.where(is_accepted, take(nodes), walk.node),
+        is_accepted & ~is_end,
+        walk.num_accepted + is_accepted.astype(jnp.int32),
+        walk.num_tested
+        + jnp.any(siblings.is_there, axis=1).astype(jnp.int32),
+        jnp.where(
+            walk.is_open[:, None], choice.next_weights, walk.next_weights
+        ),
+    )
+    return after, (walk.node, p)
+
+  bits = jnp.moveaxis(uniforms.reshape(rows, gamma, width, 2), 1, 0)
+  # After the last depth there is nothing to test.
+  bits = jnp.pad(bits, ((0, 1), (0, 0), (0, 0), (0, 0)))
+  none = jnp.zeros((rows,), jnp.int32)
+  probs = jax.eval_shape(sampling_lib.standardize, logits[:, 0], batch.sampling)
+  weights = jnp.zeros(probs.shape, probs.dtype)
+  start = _Walk(none, jnp.ones((rows,), bool), none, none, weights)
+  walk, (nodes, probs) = lax.scan(
+      test, start, (jnp.arange(gamma + 1, dtype=jnp.int32), bits)
+  )
+  return walk, nodes.T, jnp.moveaxis(probs, 0, 1)
+
+
+def _path_tokens(
+    shape: candidates.Shape, tokens: jax.Array, paths: jax.Array
+) -> jax.Array:
+  """Return the draft tokens along paths, [rows, gamma], see `step`."""
+  first = jnp.asarray(shape.children)[paths[:, :-1], 0]
+  is_accepted = paths[:, 1:] != paths[:, :-1]
+  return jnp.take_along_axis(
+      tokens, jnp.where(is_accepted, paths[:, 1:], first), axis=1
+  )

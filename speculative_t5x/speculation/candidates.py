@@ -1,0 +1,226 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Trees of candidates: several draft tokens per position, in a fixed shape.
+
+  (2, (2, 1)), gamma 3                 nodes, depth by depth
+                                                   0
+  depth 1: two children of the root         1             2
+  depth 2: two of the first, one else     3   4           5
+  depth 3: one of each                    6   7           8
+
+Legend: rows, nodes (of a tree, its root included), gamma (depth of a tree),
+width (most children of a node), vocab.
+"""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
+
+# Per depth, how many children each node of the depth before has: one number for
+# all, or several, of which the last one is that of all further nodes.
+Branching = tuple[int | tuple[int, ...], ...]
+
+# On TPUs of today some two hundred positions per call cost as much as one.
+MAX_NODES = 256
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+  """The shape of a tree, whose nodes are numbered depth by depth from the root.
+
+  Attributes:
+    parents: The parent of each node; the root is its own.
+  """
+
+  parents: tuple[int, ...]
+
+  @property
+  def num_nodes(self) -> int:
+    """How many nodes there are, the root included."""
+    return len(self.parents)
+
+  @functools.cached_property
+  def depths(self) -> np.ndarray:
+    """[nodes] int32, 0 of the root."""
+    return np.sum(self.sees, axis=1, dtype=np.int32) - 1
+
+  @functools.cached_property
+  def levels(self) -> tuple[range, ...]:
+    """The nodes of each depth from 0 to gamma."""
+    ends = np.cumsum(np.bincount(self.depths)).tolist()
+    return tuple(map(range, (0, *ends), ends))
+
+  @functools.cached_property
+  def sees(self) -> np.ndarray:
+    """[nodes, nodes] bool, the path of each node, itself included."""
+    found = np.eye(self.num_nodes, dtype=bool)
+    for node, parent in enumerate(self.parents):
+      found[node] |= found[parent]
+    return found
+
+  @functools.cached_property
+  def ranks(self) -> np.ndarray:
+    """[nodes] int32, which child of its parent each node is; 0 of the root."""
+    earlier = (self.parents[1:node] for node in range(self.num_nodes))
+    found = [x.count(y) for x, y in zip(earlier, self.parents, strict=True)]
+    return np.array(found, np.int32)
+
+  @functools.cached_property
+  def children(self) -> np.ndarray:
+    """[nodes, width] int32, the child of each rank; 0 for none."""
+    found = np.zeros((self.num_nodes, np.max(self.ranks) + 1), np.int32)
+    for node in range(1, self.num_nodes):
+      found[self.parents[node], self.ranks[node]] = node
+    return found
+
+  def place(
+      self, tokens: jax.Array, positions: jax.Array
+  ) -> contracts.Nodes:
+    """Return a tree of this shape per row, as what a model decodes.
+
+    Args:
+      tokens: [rows, nodes] int32.
+      positions: [rows] int32, of the roots.
+    """
+    sees = jnp.asarray(self.sees)
+    return contracts.Nodes(
+        tokens,
+        positions[:, None] + self.depths,
+        jnp.zeros_like(tokens),
+        jnp.broadcast_to(sees, (*positions.shape, *sees.shape)),
+    )
+
+
+def check(candidates: Any) -> Branching:
+  """Return what is given as a branching, in tuples.
+
+  Raises:
+    ranges.ArgumentError: for anything but natural numbers, one or more per
+      depth, and for a tree that is too large or ends before its last depth.
+  """
+  is_some = lambda x: isinstance(x, tuple | list) and len(x) > 0
+  branching = candidates
+  if is_some(candidates):
+    branching = tuple(tuple(x) if is_some(x) else x for x in candidates)
+  numbers = [
+      number
+      for each in (branching if is_some(branching) else [None])
+      for number in (each if is_some(each) else [each])
+  ]
+  if not all(map(ranges.NATURAL.includes, numbers)):
+    raise _error(candidates, 'must be natural numbers, one or more per depth')
+  as_shape(branching, len(branching))
+  return branching
+
+
+def as_shape(branching: Branching, gamma: int) -> Shape:
+  """Return the shape of a tree of gamma depths.
+
+  Depths past the branching have one child per node, and what it says of depths
+  past gamma has no meaning.
+
+  Raises:
+    ranges.ArgumentError: for a depth without children, or more than `MAX_NODES`
+      nodes.
+  """
+  parents, level = [0], [0]
+  for depth in range(gamma):
+    counts = branching[depth] if depth < len(branching) else 1
+    counts = [*counts] if isinstance(counts, tuple) else [counts]
+    counts += counts[-1:] * (len(level) - len(counts))
+    above = [x for x, count in zip(level, counts) for _ in range(count)]
+    level = list(range(len(parents), len(parents) + len(above)))
+    parents += above
+    if not level:
+      raise _error(branching, f'leaves depth {depth + 1} without a candidate')
+    if len(parents) > MAX_NODES:
+      raise _error(
+          branching, f'makes a tree of more than {MAX_NODES} nodes; give fewer'
+      )
+  return Shape(tuple(parents))
+
+
+def _error(branching: Any, problem: str) -> ranges.ArgumentError:
+  return ranges.ArgumentError(
+      f'candidates {problem}, got {branching!r}. (3, 2) has three candidates'
+      ' for the first position, two after each of these, and one after each of'
+      ' those.',
+      candidates=branching,
+  )
+
+
+def memory_of_rows(memory: contracts.Memory, rows: int) -> contracts.Memory:
+  """Return a memory with a row per sequence, for models that decode trees.
+
+  The rows of an example have unequal lengths, so that each has a tree of its
+  own, as if it were an example.
+  """
+  repeat = lambda x: jnp.repeat(x, rows // x.shape[0], axis=0)
+  return jax.tree.map(repeat, memory)
+
+
+class Candidates(NamedTuple):
+  """A tree of draft tokens per row.
+
+  Attributes:
+    tokens: [rows, nodes] int32; the root's is the last committed token, as the
+      drafter is fed it.
+    logits: [rows, nodes that may have children, vocab], of the draft model:
+      what the children of each node were drawn from.
+  """
+
+  tokens: jax.Array
+  logits: jax.Array
+
+
+@runtime_checkable
+class CandidateDrafter(Protocol):
+  """A way to draft trees of candidates, in place of a `contracts.Drafter`.
+
+  Attributes:
+    max_draft_tokens: gamma, the depth of a tree.
+    num_uniforms: One per draft token of a tree.
+    num_tests: Tests of candidates per step: gamma times the width.
+    shape: Shape of all trees.
+  """
+
+  max_draft_tokens: int
+  num_uniforms: int
+  num_tests: int
+  shape: Shape
+
+  def init(
+      self, params: Any, context: contracts.Context, rows: int, slots: int
+  ) -> tuple[Any, Any]:
+    """Return what it only reads, and its state; see `contracts.Drafter`."""
+
+  def propose_tree(
+      self,
+      params: Any,
+      memory: Any,
+      state: Any,
+      view: contracts.View,
+      rule: contracts.CandidateRule,
+  ) -> tuple[Candidates, Any]:
+    """Draft a tree per row, of candidates that a rule draws.
+
+    Returns:
+      The tree, and what `commit` needs of it.
+    """
+
+  def commit(self, state: Any, drafted: Any, paths: jax.Array) -> Any:
+    """Return the next state.
+
+    Args:
+      state: State before the draft.
+      drafted: What `propose_tree` returned beside the tree.
+      paths: [rows, gamma + 1] int32, the nodes that were accepted behind the
+        root of each row, and any behind these.
+    """

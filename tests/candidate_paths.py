@@ -1,0 +1,235 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""All paths of the production step over trees of candidates.
+
+What a draft model draws at a node is enumerated by a description of its own.
+How a rule tests siblings is not described: boxes of uniforms on which it
+decides alike are found by evaluating it. Draws at nodes that a walk does not
+reach are random.
+"""
+
+from collections.abc import Callable, Iterator
+import itertools
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from speculative_t5x.speculation import contracts
+from speculative_t5x.testing import boxes
+from speculative_t5x.testing import reachable
+from speculative_t5x.testing import step_programs
+from speculative_t5x.testing import table_model
+
+END = table_model.SPECIAL_IDS.end
+
+
+class Drawn(NamedTuple):
+  """Siblings, their probability, and uniforms that draw them."""
+
+  weight: float
+  tokens: tuple[int, ...]
+  uniforms: tuple[float, ...]
+
+
+# Takes logits [vocab], a temperature and how many siblings there are.
+Draws = Callable[[np.ndarray, float, int], list[Drawn]]
+
+
+def _distribution(logits: np.ndarray, temperature: float) -> np.ndarray:
+  if np.all(logits == -np.inf):
+    return np.zeros_like(logits)
+  if temperature == 0:
+    return np.eye(len(logits))[np.argmax(logits)]
+  weights = np.exp((logits - np.max(logits)) / temperature)
+  return weights / np.sum(weights)
+
+
+def without_replacement(logits, temperature, count) -> list[Drawn]:
+  """Return all ordered draws of unequal tokens."""
+  found = [Drawn(1.0, (), ())]
+  for _ in range(count):
+    longer = []
+    for weight, tokens, uniforms in found:
+      rest = logits.copy()
+      rest[[*tokens]] = -np.inf
+      longer += [
+          Drawn(weight * length, (*tokens, token), (*uniforms, middle))
+          for length, token, middle in _intervals(
+              _distribution(rest, temperature)
+          )
+      ]
+    found = longer
+  return found
+
+
+def independent(logits, temperature, count) -> list[Drawn]:
+  """Return all draws of tokens that do not depend on each other."""
+  each = list(_intervals(_distribution(logits, temperature)))
+  return [
+      Drawn(float(np.prod(lengths)), tokens, middles)
+      for choice in itertools.product(each, repeat=count)
+      for lengths, tokens, middles in [zip(*choice, strict=True)]
+  ]
+
+
+def _intervals(probs: np.ndarray) -> Iterator[tuple[float, int, float]]:
+  """Yield length, token and middle of the uniforms that draw each token."""
+  high = 0.0
+  for token in np.flatnonzero(probs).tolist():
+    low, high = high, high + probs[token]
+    yield probs[token], token, (low + high) / 2
+
+
+class _Box(NamedTuple):
+  """Uniforms of siblings on which a rule decides alike."""
+
+  weight: float
+  uniforms: tuple[float, ...]
+  index: int
+  next_probs: np.ndarray
+
+
+class Paths:
+  """The steps of a program with trees, under a rule."""
+
+  def __init__(self, program: step_programs.Program, rule, draws: Draws):
+    self._program = program
+    self._rule = rule
+    self._draws = draws
+    self._shape = program.pair.drafter.shape
+    self._width = self._shape.children.shape[1]
+    self._random = np.random.default_rng(0)
+    self._boxes = self._find_boxes()
+
+  def distributions(self) -> list[dict[tuple[int, ...], float]]:
+    """Return the probability of each output, per example."""
+    program, rule = self._program, self._rule
+    state = program.begin(rule)
+    examples = np.arange(len(program.pair.limits))
+    weights = np.ones(len(examples))
+    found = [{} for _ in examples]
+    while len(examples):
+      paths = [
+          (row, *path)
+          for row, example in enumerate(examples.tolist())
+          for path in self._of_state(
+              example, tuple(state.sequences[row, : state.num_tokens[row]])
+          )
+      ]
+      rows, own, uniforms = map(np.array, zip(*paths, strict=True))
+      examples, weights = examples[rows], weights[rows] * own
+      before = step_programs.take(state, rows)
+      state = program.step(rule, examples, before, uniforms)
+      merged = {}
+      for row, key in enumerate(reachable.keys(examples, state)):
+        if state.has_ended[row]:
+          count = state.num_tokens[row]
+          output = tuple(state.sequences[row, :count].tolist())
+          own = found[examples[row]]
+          own[output] = own.get(output, 0.0) + weights[row]
+        else:
+          merged.setdefault(key, []).append(row)
+      rows = np.array([each[0] for each in merged.values()], int)
+      weights = np.array([np.sum(weights[each]) for each in merged.values()])
+      examples, state = examples[rows], step_programs.take(state, rows)
+    return found
+
+  def _of_state(
+      self, example: int, prefix: tuple[int, ...]
+  ) -> Iterator[tuple[float, np.ndarray]]:
+    """Yield probability and uniforms of all paths of a step."""
+    pair = self._program.pair
+    num_wanted = min(
+        pair.drafter.max_draft_tokens, pair.limits[example] - len(prefix)
+    )
+    for weight, drawn, tests, last in self._walk(
+        example, prefix, 0, num_wanted
+    ):
+      uniforms = self._random.random(self._program.num_uniforms(self._rule))
+      for node, uniform in drawn.items():
+        uniforms[node - 1] = uniform
+      first = pair.drafter.num_uniforms
+      for depth, own in enumerate(tests):
+        at = first + depth * self._width
+        uniforms[at : at + len(own)] = own
+      uniforms[-1] = last
+      yield weight, uniforms
+
+  def _walk(self, example, prefix, node, num_left):
+    """Yield probability, draws by node, tests by depth and the last uniform."""
+    probs = self._program.probs(example, prefix)
+    if prefix and prefix[-1] == END and node:  # nothing is drawn after it
+      yield 1.0, {}, (), 0.5
+      return
+    children = [x for x in self._shape.children[node].tolist() if x]
+    if not num_left or not children:
+      for length, _, middle in _intervals(probs):
+        yield length, {}, (), middle
+      return
+    for siblings in self._draw(example, prefix, len(children)):
+      drawn = dict(zip(children, siblings.uniforms))
+      for box in self._boxes[example, prefix, siblings.tokens]:
+        weight = siblings.weight * box.weight
+        if box.index == self._width:
+          for length, _, middle in _intervals(box.next_probs):
+            yield weight * length, drawn, (box.uniforms,), middle
+          continue
+        for own, more, tests, last in self._walk(
+            example,
+            (*prefix, siblings.tokens[box.index]),
+            children[box.index],
+            num_left - 1,
+        ):
+          yield weight * own, drawn | more, (box.uniforms, *tests), last
+
+  def _find_boxes(self) -> dict[tuple, list[_Box]]:
+    """Return the boxes of the rule's decisions, by all that it may meet."""
+    problems = list(self._problems())
+    width, counts = self._width, [len(tokens) for *_, tokens in problems]
+    find = lambda function: np.array([function(*x) for x in problems])
+    siblings = contracts.Siblings(
+        find(lambda _, __, tokens: np.resize(tokens, width)).astype(np.int32),
+        np.arange(width) < np.array(counts)[:, None],
+        find(lambda example, prefix, _: self._logits(example, prefix)),
+        self._program.samplings[1].of_rows(len(problems)),
+    )
+    p = find(lambda example, prefix, _: self._program.probs(example, prefix))
+    choose = jax.jit(lambda *args: self._rule.choose(*args))
+
+    def decide(rows, uniforms):
+      choice = choose(p[rows], step_programs.take(siblings, rows), uniforms)
+      # Where a candidate is accepted, the weights do not matter.
+      is_none = np.array(choice.index)[:, None] == width
+      weights = np.where(is_none, choice.next_weights, 1)
+      total = np.sum(weights, axis=1, keepdims=True)
+      return np.column_stack([choice.index, weights / total])
+
+    found = {problem: [] for problem in problems}
+    for number, weight, middle, values in boxes.constant_boxes(
+        boxes.batched(decide), len(problems), width
+    ):
+      box = _Box(weight, tuple(middle), int(values[0]), values[1:])
+      found[problems[number]].append(box)
+    return found
+
+  def _problems(self) -> Iterator[tuple]:
+    """Yield example, prefix and siblings of all decisions."""
+    children = self._shape.children[: self._shape.levels[-1].start]
+    counts = {*np.sum(children > 0, axis=1).tolist()}
+    for example, limit in enumerate(self._program.pair.limits):
+      size = self._program.pair.target.vocab_size
+      others = [token for token in range(size) if token != END]
+      for length in range(limit):
+        for prefix in itertools.product(others, repeat=length):
+          for count in counts:
+            for drawn in self._draw(example, prefix, count):
+              yield example, prefix, drawn.tokens
+
+  def _draw(self, example, prefix, count) -> list[Drawn]:
+    temperature = float(self._program.samplings[1].temperature)
+    return self._draws(self._logits(example, prefix), temperature, count)
+
+  def _logits(self, example, prefix) -> np.ndarray:
+    tables = self._program.pair.draft_params
+    return tables[example, *table_model.place(prefix)]

@@ -1,0 +1,261 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Trees of candidates change no distribution, and no greedy output."""
+
+import functools
+import itertools
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from speculative_t5x.drafters import candidate_tree
+from speculative_t5x.drafters import draft_model
+from speculative_t5x.loading.drafters import in_order_drafting
+from speculative_t5x.loading.drafters import tree_drafting
+from speculative_t5x.policies import confidence
+from speculative_t5x.rules import block
+from speculative_t5x.rules import k_sequential
+from speculative_t5x.speculation import candidates
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import ranges
+from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import verification
+from speculative_t5x.testing import pairs
+from speculative_t5x.testing import reachable
+from speculative_t5x.testing import rules as rules_lib
+from speculative_t5x.testing import step_programs
+from speculative_t5x.testing import table_model
+from tests import candidate_paths
+from tests import exhaustive
+from tests import tiny
+
+VOCAB = 3
+RULES = {
+    'tokenwise': (
+        verification.TOKENWISE, candidate_paths.without_replacement,
+    ),
+    'k_sequential': (k_sequential.KSequential(), candidate_paths.independent),
+}  # fmt: skip
+TREE = (2, (2, 1))
+
+
+class TestShape:
+
+  def test_nodes(self):
+    """The tree that is drawn at the head of the module."""
+    shape = candidates.as_shape((2, (2, 1)), 3)
+    assert shape.parents == (0, 0, 0, 1, 1, 2, 3, 4, 5)
+    assert [*map(list, shape.levels)] == [[0], [1, 2], [3, 4, 5], [6, 7, 8]]
+    assert shape.children[:3].tolist() == [[1, 2], [3, 4], [5, 0]]
+    assert np.flatnonzero(shape.sees[7]).tolist() == [0, 1, 4, 7]
+
+  def test_depths_past_the_branching_have_one_child_per_node(self):
+    assert candidates.as_shape((3,), 2) == candidates.as_shape((3, 1, 5), 2)
+
+  @pytest.mark.parametrize(
+      'given', [(), 3, (0,), (2, (0, 0)), (2, ()), (1.5,), (-1,), (9, 9, 9)]
+  )
+  def test_what_is_refused(self, given):
+    with pytest.raises(ranges.ArgumentError) as error:
+      candidates.check(given)
+    assert error.value.arguments == {'candidates': given}
+
+
+def make_program(branching, gamma=2) -> step_programs.Program:
+  """Return the program of a tree from a draft model like the target."""
+  chain = draft_model.DraftModel(table_model.TextModel(VOCAB), gamma, VOCAB)
+  drafter = candidate_tree.CandidateTree(
+      chain, candidates.as_shape(branching, gamma)
+  )
+  pair = pairs.of_tables(
+      drafter,
+      pairs.draft_logits(VOCAB),
+      vocab_size=VOCAB,
+      tolerance=1e-12,
+      hints=None,
+  )
+  return step_programs.Program(pair, draft_length.Fixed())
+
+
+unmutated_program = functools.cache(make_program)
+
+
+def find_error(program, rule, draws) -> float:
+  """Return the largest total variation distance of an example's outputs."""
+  found = candidate_paths.Paths(program, rule, draws).distributions()
+  exact = reachable.exact_distributions(program)
+  for each in found:
+    np.testing.assert_allclose(sum(each.values()), 1)
+  return max(map(rules_lib.total_variation, exact, found))
+
+
+def sampled(program, temperature=1.0, draft_temperature=None):
+  own = temperature if draft_temperature is None else draft_temperature
+  return program.with_sampling(
+      sampling.Sampling(temperature), sampling.Sampling(own)
+  )
+
+
+@pytest.mark.usefixtures('float64')
+class TestEnumeratedDistribution:
+  """Every path of the production step, weighted."""
+
+  @pytest.mark.parametrize(
+      ('rule', 'temperatures'),
+      exhaustive.all_but(
+          [('tokenwise', (1.0, 1.0)), ('k_sequential', (1.0, 1.0)),
+           ('tokenwise', (0.6, 0.0))],
+          itertools.product(RULES, [(1.0, 1.0), (0.6, 0.0), (0.0, 1.3)]),
+      ),
+  )  # fmt: skip
+  def test_outputs_follow_the_target(self, rule, temperatures):
+    program = sampled(unmutated_program(TREE), *temperatures)
+    assert find_error(program, *RULES[rule]) < program.pair.tolerance
+
+  def test_more_candidates_than_tokens(self):
+    """What is left over is never accepted."""
+    program = sampled(unmutated_program((4,), 1))
+    rule, draws = RULES['tokenwise']
+    full = lambda logits, temperature, count: [
+        # No token is left for the fourth one, whatever its uniform.
+        candidate_paths.Drawn(x.weight, (*x.tokens, 0), (*x.uniforms, 0.5))
+        for x in draws(logits, temperature, count - 1)
+    ]
+    assert find_error(program, rule, full) < program.pair.tolerance
+
+
+def _with_stale_q(choose):
+  """Leave the tried siblings in q."""
+
+  def mutant(*args):
+    with mock.patch.object(verification, '_without', lambda x, tokens: x):
+      return choose(*args)
+
+  return mutant
+
+
+_SEES = candidates.Shape.__dict__['sees'].func
+
+
+def _of_wrong_parent(shape):
+  """Give all nodes of the second depth the first node as their parent."""
+  sees = _SEES(shape)
+  sees[3:, 1], sees[3:, 2] = True, False
+  return sees
+
+
+def _of_sibling(commit):
+  """Write the first node in the place of the one that was accepted."""
+  return lambda self, state, drafted, paths: commit(
+      self, state, drafted, jnp.minimum(paths, 1)
+  )
+
+
+def _of_later_node(commit):
+  def mutant(self, cache, block, rows, paths, num_cached):
+    return commit(self, cache, block, rows, (paths + 1) % 6, num_cached)
+
+  return mutant
+
+
+# Rule, owner, what is patched, and by what.
+MUTANTS = {
+    'residual is p': (
+        'tokenwise', verification, 'residual', lambda _: lambda p, q: p,
+    ),
+    'stale q': ('tokenwise', verification, 'choose', _with_stale_q),
+    'divisor 1': (
+        'k_sequential', k_sequential, '_divisor',
+        lambda _: lambda p, q, count: jnp.ones_like(p[:, :1]),
+    ),
+    'wrong parent': (
+        'tokenwise', candidates.Shape, 'sees',
+        lambda _: property(_of_wrong_parent),
+    ),
+    "a sibling in the drafter's cache": (
+        'tokenwise', candidate_tree.CandidateTree, 'commit', _of_sibling,
+    ),
+    'a path of other nodes': (
+        'tokenwise', table_model.Model, 'commit', _of_later_node,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures('float64')
+@pytest.mark.parametrize(
+    'name',
+    exhaustive.all_but(
+        ['residual is p', 'stale q', 'a path of other nodes'], MUTANTS
+    ),
+)
+def test_mutants_are_found(name, monkeypatch):
+  rule, owner, attribute, make = MUTANTS[name]
+  monkeypatch.setattr(owner, attribute, make(owner.__dict__[attribute]))
+  assert find_error(make_program(TREE), *RULES[rule]) > 1e-3
+
+
+CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=2)
+LENGTH = 12
+
+
+def decoder_of(drafter, **options):
+  decoder = tiny.decoder(CONFIG, gamma=3, length=LENGTH, **options)
+  if drafter is None:
+    return decoder
+  return decoder.with_drafter(drafter, 3)
+
+
+def tree(*branching):
+  return tree_drafting.CandidateTree(
+      tiny.model(CONFIG, noise=0.15), branching
+  )
+
+
+class TestNetworks:
+
+  @pytest.mark.parametrize('rows', [1, 3])
+  def test_greedy_outputs(self, rows):
+    """They are those of plain decoding, in fewer calls."""
+    batch = tiny.batch(tiny.encoder_tokens(rows, 9), LENGTH)
+    decoder = decoder_of(tree(4, (3, 2)))
+    found = jax.device_get(decoder.speculative(batch))
+    expected = jax.device_get(decoder.plain(batch))
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    np.testing.assert_allclose(found.log_probs, expected.log_probs, atol=1e-5)
+    assert 2 * np.sum(found.num_calls) < np.sum(expected.num_calls)
+
+  def test_a_tree_of_one_candidate_per_position_is_a_chain(self):
+    """The same uniforms make the same tokens, and the same counts."""
+    batch = tiny.batch(tiny.encoder_tokens(3, 9), LENGTH, 1.0)
+    decoders = decoder_of(tree(1), num_decodes=2), decoder_of(
+        None, num_decodes=2
+    )
+    found, expected = (
+        jax.device_get(each.speculative(batch)) for each in decoders
+    )
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    np.testing.assert_allclose(found.log_probs, expected.log_probs, atol=1e-5)
+    np.testing.assert_array_equal(
+        found.statistics.num_accepted, expected.statistics.num_accepted
+    )
+
+  @pytest.mark.parametrize(
+      ('drafter', 'settings'),
+      [
+          (tree(2), dict(rule=block.BlockVerification())),
+          (in_order_drafting.InOrder([tree(2)]), {}),
+          (tree_drafting.CandidateTree(tiny.early_exit(CONFIG, 1), (2,)), {}),
+      ],
+      ids=['another rule', 'in order', 'not a draft model'],
+  )
+  def test_what_does_not_fit(self, drafter, settings):
+    with pytest.raises(ValueError, match='chain'):
+      decoder_of(drafter).generate([[5, 9, 1]], **settings)
+
+  def test_policies_that_change_lengths(self):
+    decoder = decoder_of(tree(2), policy=confidence.Confidence())
+    with pytest.raises(ValueError, match='Fixed'):
+      decoder.generate([[5, 9, 1]])
