@@ -180,7 +180,8 @@ class TestLayers:
         for path, tree in trees.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.AnnAssign)
-        and ast.unparse(node.target) == 'ends_inputs'
+        and ast.unparse(node.target) == 'name'
+        and ast.unparse(node.annotation) == 'ClassVar[str]'
         and node.value is not None  # not the Protocol
     } - {'t5'}
     assert {'decoder_only', 'encoder_decoder'} <= networks

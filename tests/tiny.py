@@ -23,6 +23,7 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import exit_drafting
+from speculative_t5x.networks import cross_attending
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_modules
@@ -137,7 +138,7 @@ def t5x_inputs(tokens: np.ndarray) -> jax.Array:
 
 def encode(
     config: t5.T5Config, params: contracts.Params, tokens: jax.Array
-) -> tuple[jax.Array, t5.Memory]:
+) -> tuple[jax.Array, cross_attending.Memory]:
   """Return the features of inputs and the memory of the decoder."""
   started = _start(config, params, tokens)
   return started.features, started.memory

@@ -18,6 +18,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import models as models_lib
+from speculative_t5x.networks import cross_attending
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
@@ -99,7 +100,9 @@ class _Encoded(network_lib.NetworkModel):
     )
 
 
-def _memory(config: t5.T5Config, params, inputs: jax.Array) -> t5.Memory:
+def _memory(
+    config: t5.T5Config, params, inputs: jax.Array
+) -> cross_attending.Memory:
   return config.start(params, inputs, 1, 1).memory
 
 

@@ -13,16 +13,13 @@ Legend: examples, rows, inputs_length, outputs_length, slots, vocab.
 
 from collections.abc import Mapping
 import dataclasses
-import functools
 from typing import Any, ClassVar
 
-from flax import core
-from flax.linen import partitioning
 import jax
 from jax import lax
 import jax.numpy as jnp
-import numpy as np
 
+from speculative_t5x.networks import block_decoder
 from speculative_t5x.networks import decoder_only_modules as modules
 from speculative_t5x.networks import input_widths
 from speculative_t5x.networks import kv_cache
@@ -38,7 +35,7 @@ CHUNK = 64  # tokens of a prompt that are read at once
 
 
 @dataclasses.dataclass(frozen=True)
-class DecoderOnly(modules.Sizes):
+class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
   """A decoder alone with its sizes: a `network.Network`.
 
   Its other attributes are those of `decoder_only_modules.Sizes`.
@@ -93,26 +90,16 @@ class DecoderOnly(modules.Sizes):
         **sizes,
     )
 
-  @property
-  def axis_units(self) -> Mapping[str, int]:
-    """Query heads stay with the heads of keys and values that they read."""
-    return {'joined_kv': self.num_kv_heads}
-
-  def init(self, key: jax.Array) -> contracts.Params:
-    return {'decoder': core.unfreeze(_init(self, key)['params'])}
-
-  def axes(self) -> Any:
-    variables = _abstract_variables(self)
-    names = partitioning.get_axis_names(variables['params_axes'])
-    return {'decoder': core.unfreeze(names)}
-
-  def prepared(self, platform: str, merged: bool) -> 'DecoderOnly':
-    config = t5_preparation.prepare_config(self, platform)
-    return t5_preparation.merge_config(config) if merged else config
-
-  def prepare(self, leaves: network.Leaves, merged: bool) -> network.Leaves:
-    leaves = t5_preparation.prepare_each(self, leaves)
-    return t5_preparation.merge_each(self, leaves) if merged else leaves
+  def _init(self, key: jax.Array) -> Mapping[str, Any]:
+    cache = modules.init_cache(self, (), 1)
+    token = jnp.zeros((1,), jnp.int32)
+    fed = None
+    if self.feature_dim is not None:
+      fed = jnp.zeros((1, self.feature_dim), self.dtype)
+    variables = modules.Decoder(self).init(
+        key, token, jnp.int32(0), cache, None, fed
+    )
+    return {name: {'decoder': tree} for name, tree in variables.items()}
 
   def start(
       self, params, inputs, rows, slots, features=None
@@ -271,39 +258,12 @@ class DecoderOnly(modules.Sizes):
     )
     return kv_cache.constrain(jax.tree.map(extend, cache)), None
 
-  def decode(
-      self, params, memory, cache, tokens, positions, at
-  ) -> tuple[jax.Array, contracts.Cache]:
-    return self._decode(params, cache, tokens, positions, at)[:2]
-
-  def decode_with_features(
-      self, params, memory, cache, tokens, positions, at, fed=None
+  def _decode_block(
+      self, params, memory, cache, tokens, positions, at, fed
   ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
-    """See `network.ShowsFeatures`."""
-    logits, cache, features = self._decode(
-        params, cache, tokens, positions, at, fed
-    )
-    features = features.reshape(tokens.shape[0], -1, features.shape[-1])
-    features = features[:, : logits.shape[1]]
-    return logits, cache, sharding.constrain(
-        features, ('batch', 'length', 'embed')
-    )
-
-  def _decode(
-      self, params, cache, tokens, positions, at, fed=None
-  ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
-    rows = tokens.shape[0]
     tokens = jnp.maximum(tokens, 0)  # what only fills a row is not read
-    at = None if at is None else at[:, None]
-    if rows == 1:
-      tokens, positions, at, fed = jax.tree.map(
-          lambda x: x[0], (tokens, positions, at, fed)
-      )
-    logits, cache, features = self._apply(
-        params, tokens, positions, cache, at, fed
-    )
-    logits = sharding.gather_logits(logits.reshape(rows, -1, self.vocab_size))
-    return logits, kv_cache.constrain(cache), features
+    at = None if at is None else at[..., None]
+    return self._apply(params, tokens, positions, cache, at, fed)
 
   def score(
       self, params, inputs, outputs, dropout_key=None, features=None
@@ -364,12 +324,6 @@ class DecoderOnly(modules.Sizes):
     num_fed = inputs_length + max_tokens - 1
     return num_fed + (self.start_token is not None)
 
-  @property
-  def last_width(self) -> int:
-    """Width of the last features: what the head reads, or predicts of a target.
-    """
-    return self.emb_dim if self.feature_dim is None else self.feature_dim
-
   def on_last_features(self, target: 'DecoderOnly') -> 'DecoderOnly':
     """Return the head on a decoder alone: its parts, and this one's sizes."""
     network.check_offers(target, network.ShapesHeads, 'A head of its parts')
@@ -403,54 +357,3 @@ class DecoderOnly(modules.Sizes):
     )
     read = shapes[t5_preparation.FEATURES][0]
     return dataclasses.replace(sizes.on_last_features(self), feature_dim=read)
-
-  def first_layers(self, count: int) -> 'DecoderOnly':
-    """See `network.ExitsEarly`.
-
-    Raises:
-      ValueError: if there is no such layer.
-    """
-    ranges.check_settings(ranges.whole(1, self.num_layers), exit_layer=count)
-    return dataclasses.replace(self, num_layers=count)
-
-  def decoder_alone(self) -> 'DecoderOnly':
-    """Return the network as a checkpoint holds it."""
-    return dataclasses.replace(
-        self, separate_head=False, head_size=None, merge_projections=False
-    )
-
-  def take_first_layers(
-      self, memory: None, cache: contracts.Cache
-  ) -> tuple[None, contracts.Cache]:
-    """Return what this reads of a deeper network's memory and cache."""
-    return memory, cache[: self.num_layers]
-
-  def put_first_layers(
-      self, cache: contracts.Cache, whole: contracts.Cache
-  ) -> contracts.Cache:
-    """Return a deeper network's cache with these layers' in their places."""
-    return *cache, *whole[self.num_layers :]
-
-  def shorten_head(
-      self, params: contracts.Params, ids: np.ndarray
-  ) -> tuple['DecoderOnly', contracts.Params]:
-    """Restrict the head to some tokens; see `t5_preparation.shorten_head`."""
-    return t5_preparation.shorten_head(self, params, ids)
-
-
-def _init(config: DecoderOnly, key: jax.Array) -> Mapping[str, Any]:
-  """Return random parameters, `params`, and their axes, `params_axes`."""
-  cache = modules.init_cache(config, (), 1)
-  token = jnp.zeros((1,), jnp.int32)
-  fed = None
-  if config.feature_dim is not None:
-    fed = jnp.zeros((1, config.feature_dim), config.dtype)
-  return modules.Decoder(config).init(
-      key, token, jnp.int32(0), cache, None, fed
-  )
-
-
-@functools.cache
-def _abstract_variables(config: DecoderOnly) -> core.FrozenDict:
-  init = functools.partial(_init, config)
-  return core.freeze(jax.eval_shape(init, jax.random.key(0)))

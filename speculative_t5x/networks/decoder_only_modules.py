@@ -17,7 +17,7 @@ heads, kv_heads, group (query heads per head of keys and values), head_dim.
 
 from collections.abc import Sequence
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import flax.linen as nn
 import jax
@@ -34,6 +34,8 @@ Cache = tuple[kv_cache.KeysValues, ...]  # one entry per layer
 
 RELATIVE, LEARNED, ROPE = 'relative', 'learned', 'rope'
 RMS, RMS_PLUS_ONE, LAYER = 'rms', 'rms_plus_one', 'layer'
+
+init_cache = t5_modules.init_cache
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +116,8 @@ class Sizes(t5_modules.Form):
   feature_dim: int | None = None
   encoder_dim: int | None = None
 
+  layers_field: ClassVar[str] = 'num_layers'
+
   def __post_init__(self):
     super().__post_init__()
     put = lambda name, value: object.__setattr__(self, name, value)
@@ -143,6 +147,11 @@ class Sizes(t5_modules.Form):
           f' {self.max_positions} for {self.positions}.',
           max_positions=self.max_positions,
       )
+
+  @property
+  def num_decoder_layers(self) -> int:
+    """Layers, as encoder-decoders name those of their decoder."""
+    return self.num_layers
 
   def kind(self, layer: int) -> LayerKind:
     """Return the kind of a layer."""
@@ -517,15 +526,3 @@ class Decoder(nn.Module):
     if config.head_size is None:
       return logits
     return self.short_vocabulary(logits)
-
-
-def init_cache(
-    config: Sizes, batch_shape: tuple[int, ...], num_slots: int
-) -> Cache:
-  """Return zeros [*batch_shape, kv_heads, head_dim, slots] per layer."""
-  shape = *batch_shape, config.num_kv_heads, config.head_dim, num_slots
-  # Each leaf has its own buffer: the loop would copy a shared one.
-  empty = lambda: jnp.zeros(shape, config.dtype)
-  return tuple(
-      kv_cache.KeysValues(empty(), empty()) for _ in range(config.num_layers)
-  )

@@ -332,12 +332,12 @@ class Decoder(nn.Module):
       x = x[..., :block, :]
     else:
       x = jnp.take_along_axis(x, logits_at[..., None, None], axis=-2)
-    return self._logits(x), tuple(new_cache)
+    if config.pre_norm:
+      x = self.decoder_norm(x)
+    return self._logits(x), tuple(new_cache), x
 
   def _logits(self, x: jax.Array) -> jax.Array:
     config, wanted = self.config, x.shape[-2]
-    if config.pre_norm:
-      x = self.decoder_norm(x)
     x = t5_modules.pad_positions(x, config.min_block)
     if config.separate_head or not config.logits_via_embedding:
       logits = self.logits_dense(x)
@@ -400,9 +400,12 @@ class Transformer(nn.Module):
       is_input: jax.Array,
       cache: t5_modules.Cache,
       logits_at: jax.Array | None = None,
-  ) -> tuple[jax.Array, t5_modules.Cache]:
+      fed: None = None,
+  ) -> tuple[jax.Array, t5_modules.Cache, jax.Array]:
     """Decode a block of tokens; see `t5_modules.Transformer.decode_block`.
 
-    `positions` may be a scalar, which is that of all rows.
+    `positions` may be a scalar, which is that of all rows. No network of this
+    kind is a head that is fed features.
     """
+    del fed
     return self.decoder(tokens, positions, cross, is_input, cache, logits_at)

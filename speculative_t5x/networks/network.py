@@ -137,40 +137,15 @@ class Scored(NamedTuple):
   all_features: jax.Array
 
 
-class ShowsFeatures(Protocol):
-  """A network whose last features a head may read: `contracts.ShowsFeatures`.
+class ShowsFeatures(contracts.ShowsFeatures, Protocol):
+  """A network whose last features a head may read, in training too.
 
-  The last features of a position are what its output head reads there, of a
-  head on a target its prediction of the target's. `fed` is what such a head is
-  fed beside tokens, the features of the position before each: [rows, block,
-  width].
+  Those of a head on a target are its prediction of the target's.
   """
 
   @property
   def last_width(self) -> int:
     """Width of the features."""
-
-  def start_with_features(
-      self,
-      params: contracts.Params,
-      inputs: contracts.Inputs,
-      rows: int,
-      slots: int,
-      features: Any = None,
-  ) -> contracts.Started:
-    """Read the inputs; see `contracts.ShowsFeatures`."""
-
-  def decode_with_features(
-      self,
-      params: contracts.Params,
-      memory: contracts.Memory,
-      cache: contracts.Cache,
-      tokens: jax.Array,
-      positions: jax.Array,
-      at: jax.Array | None,
-      fed: jax.Array | None = None,
-  ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
-    """Decode a block; see `contracts.ShowsFeatures`."""
 
   def score_with_features(
       self,
@@ -183,7 +158,8 @@ class ShowsFeatures(Protocol):
   ) -> Scored:
     """Read given outputs as `Scores.score` does.
 
-    `fed` is [..., positions, width], of all positions of the decoder.
+    A head is fed `fed`, [..., positions, width], at all positions of the
+    decoder; see `contracts.ShowsFeatures`.
     """
 
 
@@ -442,7 +418,12 @@ def check_offers(network: Network, protocol: type, asks: str) -> None:
 
 
 def _missing(network: Network, protocol: type) -> list[str]:
-  names = (name for name in vars(protocol) if not name.startswith('_'))
+  names = (
+      name
+      for each in reversed(protocol.__mro__)
+      for name in vars(each)
+      if not name.startswith('_')
+  )
   return [f'`{name}`' for name in names if not hasattr(network, name)]
 
 

@@ -584,7 +584,8 @@ class Transformer(nn.Module):
       is_input: jax.Array,
       cache: Cache,
       logits_at: jax.Array | None = None,
-  ) -> tuple[jax.Array, Cache]:
+      fed: jax.Array | None = None,
+  ) -> tuple[jax.Array, Cache, jax.Array]:
     """Decode a block of tokens, each row from its own position on.
 
     With one row, all arrays have no batch axis: `tokens` is [block],
@@ -601,31 +602,12 @@ class Transformer(nn.Module):
         must hold its earlier tokens.
       logits_at: [batch] int32 in [0, block), the one index of the block at
         which logits are computed; None for all.
+      fed: [batch, block, feature_dim], the features of its target that a head
+        is fed; None of others.
     Returns:
       float32 logits [batch, block, vocab] (block is 1 if `logits_at` is
-      given), and the cache with the block written.
-    """
-    return self.decode_block_with_features(
-        tokens, positions, cross, is_input, cache, logits_at
-    )[:2]
-
-  def decode_block_with_features(
-      self,
-      tokens: jax.Array,
-      positions: jax.Array,
-      cross: CrossKeysValues,
-      is_input: jax.Array,
-      cache: Cache,
-      logits_at: jax.Array | None = None,
-      fed: jax.Array | None = None,
-  ) -> tuple[jax.Array, Cache, jax.Array]:
-    """Decode a block as `decode_block` does.
-
-    A head is fed features of its target, [batch, block, feature_dim].
-
-    Returns:
-      Logits, cache, and the last features of the positions of the logits,
-      behind which padding positions may follow.
+      given), the cache with the block written, and the last features of the
+      positions of the logits, behind which padding positions may follow.
     """
     return self.decoder.decode_block(
         self.token_embedder(tokens),
@@ -666,10 +648,13 @@ class Transformer(nn.Module):
 
 
 def init_cache(
-    config: Sizes, batch_shape: tuple[int, ...], num_slots: int
+    config: Any, batch_shape: tuple[int, ...], num_slots: int
 ) -> Cache:
-  """Return zeros [*batch_shape, heads, head_dim, slots] per layer."""
-  shape = (*batch_shape, config.num_heads, config.head_dim, num_slots)
+  """Return zeros [*batch_shape, kv_heads, head_dim, slots] per layer.
+
+  The config is that of any `block_decoder.BlockDecoder`.
+  """
+  shape = *batch_shape, config.num_kv_heads, config.head_dim, num_slots
   # Each leaf has its own buffer: the loop would copy a shared one.
   empty = lambda: jnp.zeros(shape, config.dtype)
   return tuple(

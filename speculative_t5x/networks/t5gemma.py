@@ -8,25 +8,23 @@ an encoder-decoder, with more where T5 has no such part.
 
 Reference: Zhang et al. (2025), "Encoder-Decoder Gemma".
 
-Legend: examples, rows, inputs_length, slots, embed, vocab.
+Legend: examples, inputs_length, embed.
 """
 
 from collections.abc import Mapping
 import dataclasses
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.networks import cross_attending
 from speculative_t5x.networks import decoder_only_modules as modules
-from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import rope
-from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_layers as layers
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import ranges
 
 
 class EncoderLayer(nn.Module):
@@ -106,19 +104,19 @@ class Transformer(nn.Module):
     return self.decoder.cross_keys_values(features)
 
   def decode_block(
-      self, tokens, positions, cross, is_input, cache, logits_at=None
-  ) -> tuple[jax.Array, modules.Cache]:
+      self, tokens, positions, cross, is_input, cache, logits_at=None, fed=None
+  ) -> tuple[jax.Array, modules.Cache, jax.Array]:
     """Decode a block; see `t5_modules.Transformer.decode_block`."""
     if logits_at is not None:
       logits_at = logits_at[..., None]
-    logits, cache, _ = self.decoder(
-        tokens, positions, cache, logits_at, crosses=cross, is_input=is_input
-    )
-    return logits, cache
+    return self.decoder(
+        tokens, positions, cache, logits_at, fed, crosses=cross,
+        is_input=is_input,
+    )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
-class T5Gemma(modules.Sizes, t5.CrossAttending):
+class T5Gemma(modules.Sizes, cross_attending.CrossAttending):
   """T5Gemma with its sizes: a `network.Network`.
 
   Its attributes are those of `decoder_only_modules.Sizes`, which are the
@@ -153,10 +151,6 @@ class T5Gemma(modules.Sizes, t5.CrossAttending):
     return 0 if self.encoder is None else self.encoder.num_layers
 
   @property
-  def num_decoder_layers(self) -> int:
-    return self.num_layers
-
-  @property
   def axis_units(self) -> Mapping[str, int]:
     """Query heads stay with the heads of keys and values that they read."""
     stacks = [self] if self.encoder is None else [self, self.encoder]
@@ -165,69 +159,5 @@ class T5Gemma(modules.Sizes, t5.CrossAttending):
   def _modules(self) -> Transformer:
     return Transformer(self)
 
-  def _encode(self, params, tokens, is_input) -> jax.Array:
-    return self._apply(params, tokens, is_input, method='encode')
-
-  def _init(self, key: jax.Array) -> Mapping[str, Any]:
-    token, is_input = jnp.zeros((1, 1), jnp.int32), jnp.ones((1, 1), bool)
-    cache = modules.init_cache(self, (1,), 1)
-
-    def run(bound: Transformer) -> None:
-      if self.reads_features:
-        features = jnp.zeros((1, 1, self.width_of_inputs), self.dtype)
-      else:
-        features = bound.encode(token, is_input)
-      cross = bound.cross_keys_values(features)
-      bound.decode_block(token, jnp.int32(0), cross, is_input, cache)
-
-    return self._modules().init(key, method=run)
-
-  def init_cache(self, rows: int, slots: int) -> contracts.Cache:
-    """Return an empty cache."""
-    # A single row has no batch axis: see `networks.t5_layers`.
-    batch_shape = () if rows == 1 else (rows,)
-    return kv_cache.constrain(modules.init_cache(self, batch_shape, slots))
-
-  def score(
-      self, params, inputs, outputs, dropout_key=None, features=None
-  ) -> jax.Array:
-    """See `network.Scores`; it has no dropout."""
-    del dropout_key
-    is_input = inputs >= 0
-    if features is None:  # at the whole width, with a gradient
-      features = self._encode(params, jnp.maximum(inputs, 0), is_input)
-    fed = jnp.pad(
-        jnp.maximum(outputs, 0)[:, :-1],
-        ((0, 0), (1, 0)),
-        constant_values=self.special_ids.start,
-    )
-    cross = self._apply(params, features, method='cross_keys_values')
-    cache = modules.init_cache(self, fed.shape[:1], fed.shape[1])
-    arguments = fed, jnp.int32(0), cross, is_input, cache
-    return self._apply(params, *arguments, method='decode_block')[0]
-
-  def _apply(self, params, *args, method: str) -> Any:
-    return self._modules().apply({'params': params}, *args, method=method)
-
-  def on_features(self, width: int) -> 'T5Gemma':
-    """Return the decoder alone, which reads features of a width."""
-    return dataclasses.replace(self, encoder=None, encoder_dim=width)
-
-  def first_layers(self, count: int) -> 'T5Gemma':
-    """See `network.ExitsEarly`.
-
-    Raises:
-      ValueError: if there is no such layer.
-    """
-    ranges.check_settings(ranges.whole(1, self.num_layers), exit_layer=count)
-    return dataclasses.replace(self, num_layers=count)
-
-  def decoder_alone(self) -> 'T5Gemma':
-    """Return the decoder alone, as a checkpoint holds it."""
-    return dataclasses.replace(
-        self,
-        encoder=None,
-        separate_head=False,
-        head_size=None,
-        merge_projections=False,
-    )
+  def _without_encoder(self) -> 'T5Gemma':
+    return dataclasses.replace(self, encoder=None)

@@ -159,8 +159,8 @@ class Model(Protocol):
     """
 
 
-class ShowsFeatures(Model, Protocol):
-  """A model that also returns its last features, for heads on them.
+class ShowsFeatures(Protocol):
+  """A model or a network that also returns its last features, for heads.
 
   The features of a position are what the output head reads there. They are
   asked for where the drafter has a true `reads_last_features`.
@@ -184,8 +184,12 @@ class ShowsFeatures(Model, Protocol):
       tokens: jax.Array,
       positions: jax.Array,
       at: jax.Array | None,
+      fed: jax.Array | None = None,
   ) -> tuple[jax.Array, Cache, jax.Array]:
     """Decode a block as `decode` does.
+
+    A head on a target is fed `fed`, [rows, block, width], the target's features
+    of the position before each. What is no head may lack this argument.
 
     Returns:
       Logits and cache, and the features of the positions of the logits, [rows,

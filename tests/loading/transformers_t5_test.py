@@ -1,9 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5's family beside transformers, where it and PyTorch are installed.
+"""T5's family beside transformers; see `beside_transformers`.
 
-transformers makes small random checkpoints of umT5's, CodeT5's and ByT5's
-shape, and their tokenizers read random texts.
+umT5, CodeT5 and ByT5, and the tokenizers of these, which read random texts.
 """
 
 import json
@@ -12,19 +11,12 @@ import numpy as np
 import pytest
 from tokenizers import pre_tokenizers
 
-from speculative_t5x.decoder import token_decoder
-from speculative_t5x.loading import drafters
-from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
-from tests import tiny_decoders
+from tests.loading import beside_transformers
 
-torch = pytest.importorskip('torch')
-transformers = pytest.importorskip('transformers')
 pytestmark = pytest.mark.exhaustive
-_ = transformers.T5ForConditionalGeneration  # replaces the module
+transformers = beside_transformers.transformers
 
-POSITIONS = 64
-INPUTS = 1, 2, 9, 40
 _SIZES = {
     'd_model': 24, 'd_kv': 10, 'd_ff': 40, 'num_heads': 4, 'num_layers': 3,
     'num_decoder_layers': 2, 'vocab_size': 96,
@@ -46,76 +38,22 @@ FIELDS = {
 
 @pytest.fixture(scope='module', params=FIELDS)
 def pair(request, tmp_path_factory):
-  """Return transformers' model and ours."""
   fields = _SIZES | FIELDS[request.param]
-  theirs = transformers.AutoModelForSeq2SeqLM.from_config(
-      transformers.AutoConfig.for_model(**fields)
-  ).eval()
-  torch.manual_seed(0)
-  with torch.no_grad():
-    for name, parameter in theirs.named_parameters():
-      mean = float(parameter.ndim == 1)
-      is_table = 'shared' in name or 'relative_attention_bias' in name
-      scale = 1.0 if is_table else parameter.shape[-1] ** -0.5
-      parameter.normal_(mean, 0.4 if parameter.ndim == 1 else scale)
-  folder = tmp_path_factory.mktemp(request.param)
-  theirs.save_pretrained(folder, max_shard_size='20KB')
-  assert len(list(folder.glob('*.safetensors'))) > 1
-  return theirs, models.load_model(folder, dtype='float32')
-
-
-def their_logits(model, inputs, outputs):
-  ids = torch.tensor([inputs])
-  with torch.no_grad():
-    found = model(
-        ids,
-        attention_mask=torch.ones_like(ids),
-        decoder_input_ids=torch.tensor([outputs]),
-        use_cache=False,
-    )
-  return found.logits[0].numpy()
+  return beside_transformers.pair(
+      transformers.AutoModelForSeq2SeqLM,
+      fields,
+      tmp_path_factory.mktemp(request.param),
+      ids=(3, fields['vocab_size']),
+      wide=('shared', 'relative_attention_bias'),
+  )
 
 
 def test_logits(pair):
-  theirs, ours = pair
-  generator = np.random.default_rng(0)
-  size = ours.config.vocab_size
-  outputs = generator.integers(0, size, (len(INPUTS), POSITIONS), np.int32)
-  inputs = np.full((len(INPUTS), max(INPUTS)), -1, np.int32)
-  for i, length in enumerate(INPUTS):
-    inputs[i, :length] = generator.integers(1, size, length)
-  found = tiny_decoders.decode(ours, inputs, outputs, 4)
-  for i, length in enumerate(INPUTS):
-    fed = [0, *outputs[i].tolist()]
-    expected = their_logits(theirs, inputs[i, :length].tolist(), fed)
-    assert np.abs(expected).max() > 1
-    np.testing.assert_allclose(found[i], expected[: len(found[i])], atol=1e-4)
+  pair.check_logits()
 
 
 def test_greedy_outputs(pair):
-  theirs, ours = pair
-  decoder = token_decoder.TokenDecoder(
-      ours, drafters.EarlyExit(1), gamma=3, max_tokens=16, inputs_length=24
-  )
-  generator = np.random.default_rng(1)
-  inputs = [
-      generator.integers(3, ours.config.vocab_size, length).tolist()
-      for length in generator.integers(1, 25, 100)
-  ]
-  end = ours.special_ids.end
-  for each, tokens in zip(inputs, decoder.generate(inputs, batch_size=32)):
-    ids = torch.tensor([each])
-    output = theirs.generate(
-        ids,
-        attention_mask=torch.ones_like(ids),
-        do_sample=False,
-        max_new_tokens=16,
-    )[0, 1:].tolist()
-    output = output[: output.index(end)] if end in output else output
-    if output != tokens:
-      at = next(i for i, (x, y) in enumerate(zip(output, tokens)) if x != y)
-      logits = their_logits(theirs, each, [0, *output[:at]])[-1]
-      assert abs(logits[output[at]] - logits[tokens[at]]) < 1e-4
+  pair.check_greedy_outputs(1)
 
 
 def random_texts():

@@ -1,0 +1,161 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What networks have in common whose Flax modules decode blocks of tokens.
+
+On a mesh, caches, logits and features are constrained to the sharding rules in
+force; otherwise the compiler would choose their sharding.
+
+Legend: rows, block, vocab.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+import functools
+from typing import Any, ClassVar, Self
+
+from flax import core
+from flax.linen import partitioning
+import jax
+import numpy as np
+
+from speculative_t5x.networks import kv_cache
+from speculative_t5x.networks import network
+from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5_preparation
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
+
+
+class BlockDecoder:
+  """A `network.Network` of modules under T5X's names.
+
+  Its subclasses are frozen dataclasses with the fields `vocab_size`, `emb_dim`,
+  `num_heads`, `feature_dim`, a number of decoder layers and those of
+  `t5_modules.Form`. They define `start` and the methods that raise
+  NotImplementedError here.
+
+  Attributes:
+    layers_field: The field with the number of decoder layers.
+  """
+
+  layers_field: ClassVar[str] = 'num_decoder_layers'
+
+  def _init(self, key: jax.Array) -> Mapping[str, Any]:
+    """Return random parameters, `params`, and their axes, `params_axes`."""
+    raise NotImplementedError
+
+  def _decode_block(
+      self, params, memory, cache, tokens, positions, at, fed
+  ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
+    """Decode a block; see `decode_with_features`.
+
+    One row has no batch axis. Features may be followed by those of padding.
+    """
+    raise NotImplementedError
+
+  @property
+  def num_kv_heads(self) -> int:
+    """Heads of keys and values."""
+    return self.num_heads
+
+  @property
+  def axis_units(self) -> Mapping[str, int]:
+    """Heads are not cut apart, though their number times width might be.
+
+    Query heads stay with the heads of keys and values that they read.
+    """
+    return {'joined_kv': self.num_kv_heads}
+
+  def init(self, key: jax.Array) -> contracts.Params:
+    return core.unfreeze(self._init(key)['params'])
+
+  def axes(self) -> Any:
+    variables = _abstract_variables(self)
+    return core.unfreeze(partitioning.get_axis_names(variables['params_axes']))
+
+  def prepared(self, platform: str, merged: bool) -> Self:
+    config = t5_preparation.prepare_config(self, platform)
+    return t5_preparation.merge_config(config) if merged else config
+
+  def prepare(self, leaves: network.Leaves, merged: bool) -> network.Leaves:
+    leaves = t5_preparation.prepare_each(self, leaves)
+    return t5_preparation.merge_each(self, leaves) if merged else leaves
+
+  def decode(
+      self, params, memory, cache, tokens, positions, at
+  ) -> tuple[jax.Array, contracts.Cache]:
+    return self._decode(params, memory, cache, tokens, positions, at)[:2]
+
+  def decode_with_features(
+      self, params, memory, cache, tokens, positions, at, fed=None
+  ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
+    """See `contracts.ShowsFeatures`."""
+    logits, cache, features = self._decode(
+        params, memory, cache, tokens, positions, at, fed
+    )
+    features = features.reshape(tokens.shape[0], -1, self.last_width)
+    features = features[:, : logits.shape[1]]
+    return logits, cache, sharding.constrain(
+        features, ('batch', 'length', 'embed')
+    )
+
+  def _decode(
+      self, params, memory, cache, tokens, positions, at, fed=None
+  ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
+    rows = tokens.shape[0]
+    if rows == 1:
+      memory, tokens, positions, at, fed = jax.tree.map(
+          lambda x: x[0], (memory, tokens, positions, at, fed)
+      )
+    logits, cache, features = self._decode_block(
+        params, memory, cache, tokens, positions, at, fed
+    )
+    logits = sharding.gather_logits(logits.reshape(rows, -1, self.vocab_size))
+    return logits, kv_cache.constrain(cache), features
+
+  @property
+  def last_width(self) -> int:
+    """Width of the last features: what the head reads, or predicts of a target.
+    """
+    return self.emb_dim if self.feature_dim is None else self.feature_dim
+
+  def first_layers(self, count: int) -> Self:
+    """Return the network that ends after some decoder layers.
+
+    Its parameters are the network's own; those of later layers are not read.
+
+    Raises:
+      ValueError: if there is no such layer.
+    """
+    allowed = ranges.whole(1, self.num_decoder_layers)
+    ranges.check_settings(allowed, exit_layer=count)
+    return dataclasses.replace(self, **{self.layers_field: count})
+
+  def decoder_alone(self) -> Self:
+    """Return the decoder alone, as a checkpoint holds it."""
+    return dataclasses.replace(
+        self, separate_head=False, head_size=None, merge_projections=False
+    )
+
+  def take_first_layers(
+      self, memory: contracts.Memory, cache: contracts.Cache
+  ) -> tuple[contracts.Memory, contracts.Cache]:
+    """Return what this reads of a deeper network's memory and cache."""
+    return memory, cache[: self.num_decoder_layers]
+
+  def put_first_layers(
+      self, cache: contracts.Cache, whole: contracts.Cache
+  ) -> contracts.Cache:
+    """Return a deeper network's cache with these layers' in their places."""
+    return *cache, *whole[self.num_decoder_layers :]
+
+  def shorten_head(
+      self, params: contracts.Params, ids: np.ndarray
+  ) -> tuple[Self, contracts.Params]:
+    """Restrict the head to some tokens; see `t5_preparation.shorten_head`."""
+    return t5_preparation.shorten_head(self, params, ids)
+
+
+@functools.cache
+def _abstract_variables(config: BlockDecoder) -> core.FrozenDict:
+  return core.freeze(jax.eval_shape(config._init, jax.random.key(0)))

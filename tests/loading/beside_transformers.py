@@ -1,0 +1,175 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Comparisons with transformers, where it and PyTorch are installed.
+
+transformers makes a random checkpoint of a family's shape and saves it in
+shards; it is read here, and both compute the same. Every tensor is random,
+since initial ones and zeros hide norms and biases that are not read.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import drafters
+from speculative_t5x.loading import models
+from tests import tiny_decoders
+
+torch = pytest.importorskip('torch')
+transformers = pytest.importorskip('transformers')
+_ = transformers.T5ForConditionalGeneration  # replaces the module
+
+POSITIONS = 64
+LENGTHS = 1, 2, 7, 8, 9, 24, 40  # of inputs; windows are 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+  """A model of transformers, and the same one here.
+
+  Attributes:
+    theirs: transformers'.
+    ours: Read from the folder that it was saved to.
+    ids: The first id that texts may have, and the one behind the last.
+  """
+
+  theirs: Any
+  ours: models.Model
+  ids: tuple[int, int]
+
+  @property
+  def begin(self) -> tuple[int, ...]:
+    """What a decoder begins with; nothing where it continues its input."""
+    start = self.ours.special_ids.start
+    default = () if start is None else (start,)
+    return getattr(self.ours.config, 'decoder_prompt', default)
+
+  def inputs(self, lengths, seed: int = 0) -> list[list[int]]:
+    generator = np.random.default_rng(seed)
+    return [generator.integers(*self.ids, n).tolist() for n in lengths]
+
+  def logits(self, inputs, outputs) -> np.ndarray:
+    """Return their logits of each token of an output, and of one more."""
+    fed = [*self.begin, *outputs]
+    arguments = {'input_ids': torch.tensor([inputs])}
+    first = len(self.begin) - 1
+    if self.begin:
+      fed = torch.tensor([fed])
+      arguments['decoder_input_ids'] = fed
+      arguments['decoder_attention_mask'] = torch.ones_like(fed)
+    else:
+      arguments['input_ids'] = torch.tensor([[*inputs, *outputs]])
+      first = len(inputs) - 1
+    mask = torch.ones_like(arguments['input_ids'])
+    with torch.no_grad():
+      out = self.theirs(**arguments, attention_mask=mask, use_cache=False)
+    found = out.logits[0, first:].numpy().copy()
+    found[:, list(self.ours.special_ids.forbidden)] = -np.inf
+    return found
+
+  def generated(self, inputs, count: int) -> list[int]:
+    """Return what their `generate` writes, without an end."""
+    ids, ends = torch.tensor([inputs]), list(self.ours.special_ids.ends)
+    output = self.theirs.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        do_sample=False,
+        num_beams=1,
+        max_new_tokens=count + max(len(self.begin) - 1, 0),
+        eos_token_id=ends,
+        pad_token_id=max(self.ours.special_ids.padding, 0),
+    )[0].tolist()
+    before = self.begin or tuple(inputs)
+    assert tuple(output[: len(before)]) == before
+    output = output[len(before) :]
+    return output[:-1] if output[-1] in ends else output
+
+  def check_logits(self) -> None:
+    """Over many positions after inputs of unequal lengths, in one batch."""
+    inputs = np.full((len(LENGTHS), max(LENGTHS)), -1, np.int32)
+    for row, tokens in zip(inputs, self.inputs(LENGTHS)):
+      row[: len(tokens)] = tokens
+    outputs = np.array(self.inputs([POSITIONS] * len(LENGTHS), seed=1))
+    found = tiny_decoders.decode(self.ours, inputs, np.int32(outputs), 4)
+    for row, output, logits in zip(inputs, outputs, found):
+      expected = self.logits(row[row >= 0].tolist(), output[:-1].tolist())
+      assert np.abs(expected[np.isfinite(expected)]).max() > 1
+      np.testing.assert_allclose(logits, expected, atol=1e-4)
+
+  def check_greedy_outputs(self, exit_layer: int, generates: bool = True):
+    """Of 100 inputs, decoded speculatively; near ties may differ.
+
+    Args:
+      exit_layer: Of the target's first layers, which draft.
+      generates: Whether their `generate` decodes right; each token is compared
+        with their logits otherwise.
+    """
+    decoder = token_decoder.TokenDecoder(
+        self.ours, drafters.EarlyExit(exit_layer), gamma=3, max_tokens=16,
+        inputs_length=24,
+    )  # fmt: skip
+    lengths = np.random.default_rng(1).integers(1, 25, 100)
+    inputs = self.inputs(lengths, seed=2)
+    end = self.ours.special_ids.end
+    for row, tokens in zip(inputs, decoder.generate(inputs, batch_size=32)):
+      if not generates:
+        self._check_likeliest(row, tokens, 16)
+      elif (output := self.generated(row, 16)) != tokens:
+        both = enumerate(zip([*output, end], [*tokens, end]))
+        at, found = next((i, xs) for i, xs in both if xs[0] != xs[1])
+        assert np.ptp(self.logits(row, tokens)[at, list(found)]) < 1e-4
+
+  def _check_likeliest(self, inputs, tokens, count: int) -> None:
+    logits = self.logits(inputs, tokens)
+    for token, each in zip(tokens, logits):
+      assert each.max() - each[token] < 1e-4
+    if len(tokens) < count:
+      of_ends = logits[-1, list(self.ours.special_ids.ends)]
+      assert logits[-1].max() - of_ends.max() < 1e-4
+
+
+def pair(
+    auto: Any,
+    fields: dict[str, Any],
+    folder: Any,
+    *,
+    ids: tuple[int, int] = (4, 96),
+    fixed: str = 'nothing',
+    wide: tuple[str, ...] = (),
+    generation: dict[str, Any] | None = None,
+) -> Pair:
+  """Return a pair of random tensors.
+
+  Args:
+    auto: transformers' class of such models.
+    fields: Of config.json.
+    folder: Where to save it.
+    ids: See `Pair`.
+    fixed: Tensors with this in their names are left as they are.
+    wide: Tensors with one of these in their names have larger values.
+    generation: Fields of generation_config.json.
+  """
+  config = transformers.AutoConfig.for_model(**fields)
+  theirs = auto.from_config(config, attn_implementation='eager').eval()
+  vars(theirs.generation_config).update(generation or {})
+  torch.manual_seed(0)
+  tensors = dict(theirs.named_parameters())
+  if hasattr(theirs, 'final_logits_bias'):
+    tensors['final_logits_bias'] = theirs.final_logits_bias
+  with torch.no_grad():
+    for name, tensor in tensors.items():
+      if fixed in name:
+        continue
+      spread = 1.5 * tensor.shape[-1] ** -0.5
+      if tensor.ndim == 1:
+        spread = 0.6
+      elif any(x in name for x in wide):
+        spread = 1.0
+      mean = float(tensor.ndim == 1 and bool((tensor == 1).all()))
+      tensor.normal_(mean, spread)
+  theirs.save_pretrained(folder, max_shard_size='20KB')
+  assert len(list(folder.glob('*.safetensors'))) > 1
+  return Pair(theirs, models.load_model(folder, dtype='float32'), ids)
