@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 import json
 import math
 import pathlib
+import re
 import struct
 from typing import Any
 
@@ -189,6 +190,20 @@ def _norms(block: str, layer: Any, names) -> dict[str, np.ndarray]:
       f'{block}.layer.{i}.layer_norm.weight': layer[name]['scale']
       for i, name in enumerate(names)
   }
+
+
+def renamed(params: Any, *rules: tuple[str, str]) -> dict[str, np.ndarray]:
+  """Return tensors, kernels as [out, in], under names that others give them.
+
+  Each rule, a pattern and what takes its place, is applied to all names.
+  """
+  found = {}
+  for name, array in traverse_util.flatten_dict(params, sep='/').items():
+    array = array.T if name.endswith('/kernel') else array
+    for pattern, theirs in rules:
+      name = re.sub(pattern, theirs, name)
+    found[name] = np.ascontiguousarray(array, np.float32)
+  return found
 
 
 def hugging_face_config(config: t5.T5Config, **overrides) -> dict[str, Any]:

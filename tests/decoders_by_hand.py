@@ -75,16 +75,38 @@ FIELDS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+GATED_MLP = (
+    (r'mlp/wi_0/kernel', 'mlp.gate_proj.weight'),
+    (r'mlp/wi_1/kernel', 'mlp.up_proj.weight'),
+    (r'mlp/wo/kernel', 'mlp.down_proj.weight'),
+)
+_LLAMA = (
+    (r'^decoder/token_embedder/embedding', 'model.embed_tokens.weight'),
+    (r'^decoder/decoder_norm/scale', 'model.norm.weight'),
+    (r'^decoder/logits_dense/kernel', 'lm_head.weight'),
+    (r'^decoder/layers_(\d+)/', r'model.layers.\1.'),
+    (r'self_attention/([qk])\w+_norm/scale', r'self_attn.\1_norm.weight'),
+    (r'self_attention/([qkvo])\w+/kernel', r'self_attn.\1_proj.weight'),
+    *GATED_MLP,
+    (r'pre_self_attention_layer_norm/scale', 'input_layernorm.weight'),
+)
+_NORMS = ((r'pre_mlp_layer_norm/scale', 'post_attention_layernorm.weight'),)
+_POST_NORMS = (
+    (
+        r'post_self_attention_layer_norm/scale',
+        'post_attention_layernorm.weight',
+    ),
+    (r'(pre|post)_mlp_layer_norm/scale', r'\1_feedforward_layernorm.weight'),
+)
+
+
 def tensors(name: str, params: Any) -> dict[str, np.ndarray]:
   """Return the tensors of a family's folder with given parameters."""
-  decoder = params['decoder']
-  own = _gpt2 if name == 'gpt2' else _llama
-  found = own(CONFIGS[name], decoder)
-  if not CONFIGS[name].logits_via_embedding:
-    found['lm_head.weight'] = decoder['logits_dense']['kernel'].T
-  return {
-      key: np.ascontiguousarray(x, np.float32) for key, x in found.items()
-  }
+  config = CONFIGS[name]
+  if name == 'gpt2':
+    return _gpt2(config, params['decoder'])
+  norms = _POST_NORMS if config.post_norms else _NORMS
+  return by_hand.renamed(params, *_LLAMA, *norms)
 
 
 def _gpt2(config: decoder_only.DecoderOnly, decoder: Any) -> dict[str, Any]:
@@ -109,43 +131,7 @@ def _gpt2(config: decoder_only.DecoderOnly, decoder: Any) -> dict[str, Any]:
       found[f'{block}.ln_1.{theirs}'] = layer[first][kind]
       found[f'{block}.ln_2.{theirs}'] = layer[second][kind]
     found[f'{block}.attn.bias'] = np.tril(np.ones((1, 1, 128, 128)))
-  return found
-
-
-def _llama(config: decoder_only.DecoderOnly, decoder: Any) -> dict[str, Any]:
-  found = {
-      'model.embed_tokens.weight': decoder['token_embedder']['embedding'],
-      'model.norm.weight': decoder['decoder_norm']['scale'],
-  }
-  for i in range(config.num_layers):
-    layer, block = decoder[f'layers_{i}'], f'model.layers.{i}'
-    own, mlp = layer['self_attention'], layer['mlp']
-    kernels = {
-        'self_attn.q_proj': own['query'],
-        'self_attn.k_proj': own['key'],
-        'self_attn.v_proj': own['value'],
-        'self_attn.o_proj': own['out'],
-        'mlp.gate_proj': mlp['wi_0'],
-        'mlp.up_proj': mlp['wi_1'],
-        'mlp.down_proj': mlp['wo'],
-    }
-    norms = {'input_layernorm': layer['pre_self_attention_layer_norm']}
-    if config.post_norms:
-      norms |= {
-          'post_attention_layernorm': layer['post_self_attention_layer_norm'],
-          'pre_feedforward_layernorm': layer['pre_mlp_layer_norm'],
-          'post_feedforward_layernorm': layer['post_mlp_layer_norm'],
-      }
-    else:
-      norms['post_attention_layernorm'] = layer['pre_mlp_layer_norm']
-    if config.qk_norm:
-      norms['self_attn.q_norm'] = own['query_norm']
-      norms['self_attn.k_norm'] = own['key_norm']
-    for theirs, ours in kernels.items():
-      found[f'{block}.{theirs}.weight'] = ours['kernel'].T
-    for theirs, ours in norms.items():
-      found[f'{block}.{theirs}.weight'] = ours['scale']
-  return found
+  return {k: np.ascontiguousarray(x, np.float32) for k, x in found.items()}
 
 
 def write(folder: pathlib.Path, name: str, seed: int = 0, **overrides):

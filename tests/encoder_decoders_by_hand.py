@@ -49,67 +49,37 @@ FIELDS: dict[str, dict[str, Any]] = {
 ENDS = {'bart': ('<s>', '</s>'), 'nllb': ('eng_Latn', '</s>')}
 
 
-def tensors(name: str, params: Any) -> dict[str, np.ndarray]:
+_NAMES = (
+    (r'^token_embedder/embedding', 'model.shared.weight'),
+    (r'^decoder/logits_bias/bias', 'final_logits_bias'),
+    (r'^(en|de)coder/', r'model.\1coder.'),
+    (r'embedder/position_embedder/embedding', 'embed_positions.weight'),
+    (r'embedder/embedding_layer_norm/', 'layernorm_embedding/'),
+    (r'(en|de)coder_norm/', 'layer_norm/'),
+    (r'layers_(\d+)/', r'layers.\1.'),
+    (r'mlp_layer_norm', 'final_layer_norm'),
+    (r'cross_attention_layer_norm', 'encoder_attn_layer_norm'),
+    (r'(self_)?attention_layer_norm', 'self_attn_layer_norm'),
+    (r'encoder_decoder_attention/', 'encoder_attn.'),
+    (r'(self_)?attention/', 'self_attn.'),
+    (r'attn\.(out|[qkv])\w*/', r'attn.\1_proj/'),
+    (r'mlp/wi/', 'fc1/'),
+    (r'mlp/wo/', 'fc2/'),
+    (r'/(kernel|scale)$', '.weight'),
+    (r'/bias$', '.bias'),
+)
+
+
+def tensors(params: Any) -> dict[str, np.ndarray]:
   """Return the tensors of a family's folder with given parameters."""
-  config = tiny_networks.CONFIGS[name]
-  found = {'model.shared.weight': params['token_embedder']['embedding']}
-  for stack in ('encoder', 'decoder'):
-    _put_stack(found, f'model.{stack}', params[stack])
-  if config.logits_bias:
-    found['final_logits_bias'] = params['decoder']['logits_bias']['bias']
-  return {
-      key: np.ascontiguousarray(x, np.float32) for key, x in found.items()
-  }
-
-
-def _put_stack(found: dict[str, Any], prefix: str, stack: Any) -> None:
-  embedder = stack.get('embedder', {})
-  if 'position_embedder' in embedder:
-    table = embedder['position_embedder']['embedding']
-    found[f'{prefix}.embed_positions.weight'] = table
-  if 'embedding_layer_norm' in embedder:
-    norm = embedder['embedding_layer_norm']
-    _put_norm(found, f'{prefix}.layernorm_embedding', norm)
-  for last in ('encoder_norm', 'decoder_norm'):
-    if last in stack:
-      _put_norm(found, f'{prefix}.layer_norm', stack[last])
-  for i in range(sum(x.startswith('layers_') for x in stack)):
-    layer, block = stack[f'layers_{i}'], f'{prefix}.layers.{i}'
-    blocks = {'self_attn': 'attention'}
-    norms = {'self_attn': 'attention', 'final': 'mlp'}
-    if 'self_attention' in layer:
-      blocks = {
-          'self_attn': 'self_attention',
-          'encoder_attn': 'encoder_decoder_attention',
-      }
-      norms = {
-          'self_attn': 'self_attention',
-          'encoder_attn': 'cross_attention',
-          'final': 'mlp',
-      }
-    linear = {'fc1': layer['mlp']['wi'], 'fc2': layer['mlp']['wo']}
-    for theirs, ours in blocks.items():
-      for short, long in (
-          ('q', 'query'), ('k', 'key'), ('v', 'value'), ('out', 'out')
-      ):  # fmt: skip
-        linear[f'{theirs}.{short}_proj'] = layer[ours][long]
-    for theirs, ours in linear.items():
-      found[f'{block}.{theirs}.weight'] = ours['kernel'].T
-      found[f'{block}.{theirs}.bias'] = ours['bias']
-    for theirs, ours in norms.items():
-      norm = layer[f'{ours}_layer_norm']
-      _put_norm(found, f'{block}.{theirs}_layer_norm', norm)
-
-
-def _put_norm(found: dict[str, Any], name: str, norm: Any) -> None:
-  found[f'{name}.weight'], found[f'{name}.bias'] = norm['scale'], norm['bias']
+  return by_hand.renamed(params, *_NAMES)
 
 
 def write(folder: pathlib.Path, name: str, seed: int = 0, **overrides):
   """Write a folder in two shards, with a tokenizer of words."""
   params = tiny_decoders.params(tiny_networks.CONFIGS[name], seed)
   by_hand.write_hugging_face(
-      folder, FIELDS[name] | overrides, tensors(name, params), shards=2
+      folder, FIELDS[name] | overrides, tensors(params), shards=2
   )
   if name in ENDS:
     write_tokenizer(folder / 'tokenizer.json', *ENDS[name])

@@ -19,8 +19,9 @@ def encode(
 ) -> np.ndarray:
   """Return the output of T5Gemma's encoder, [length, embed] float64."""
   encoder = params['encoder']
-  embedding = _array(encoder['token_embedder']['embedding'])
-  x = embedding[tokens] * config.embedding_scale
+  # T5Gemma 2 has one embedding.
+  embedder = encoder.get('token_embedder', params['decoder']['token_embedder'])
+  x = _embed(config, embedder, tokens)
   for i in range(config.num_layers):
     layer = encoder[f'layers_{i}']
     y = _norm(config, layer['pre_attention_layer_norm'], x)
@@ -47,19 +48,19 @@ def logits(
   tokens, as many as `prefix`, attend to each other.
   """
   decoder = params['decoder']
-  embedding = _array(decoder['token_embedder']['embedding'])
-  x = embedding[tokens] * config.embedding_scale
+  x = _embed(config, decoder['token_embedder'], tokens)
   if config.positions == 'learned':
     x = x + _array(decoder['position_embedder']['embedding'])[: len(tokens)]
   for i in range(config.num_layers):
     layer = decoder[f'layers_{i}']
     y = _norm(config, layer['pre_self_attention_layer_norm'], x)
     of_layer = layer['self_attention'], y, config.kind(i)
-    y = _attention(config, decoder, *of_layer, prefix=prefix)
+    merged = features if config.merged_attention else None
+    y = _attention(config, decoder, *of_layer, prefix=prefix, merged=merged)
     if config.post_norms:
       y = _norm(config, layer['post_self_attention_layer_norm'], y)
     x = x + y
-    if features is not None:
+    if features is not None and merged is None:
       y = _norm(config, layer['pre_cross_attention_layer_norm'], x)
       cross = layer['encoder_decoder_attention']
       y = _attention(config, decoder, cross, y, config.kind(i), features)
@@ -71,7 +72,7 @@ def logits(
     x = x + y
   x = _norm(config, decoder['decoder_norm'], x)
   if config.logits_via_embedding:
-    found = x @ embedding.T
+    found = x @ _array(decoder['token_embedder']['embedding']).T
   else:
     found = x @ _array(decoder['logits_dense']['kernel'])
   return _cap(found * config.logits_scale, config.logits_cap)
@@ -79,6 +80,16 @@ def logits(
 
 def _array(x) -> np.ndarray:
   return np.asarray(x, np.float64)
+
+
+def _embed(config, params, tokens: list[int]) -> np.ndarray:
+  rows = []
+  for token in tokens:
+    if token == config.unscaled_id:
+      rows.append(_array(params['unscaled']))
+    else:
+      rows.append(_array(params['embedding'][token]) * config.embedding_scale)
+  return np.stack(rows)
 
 
 def _cap(x: np.ndarray, cap: float | None) -> np.ndarray:
@@ -116,10 +127,20 @@ def _mlp(config, params, x):
 
 
 def _attention(
-    config, decoder, params, x, kind, features=None, is_causal=True, prefix=0
+    config,
+    decoder,
+    params,
+    x,
+    kind,
+    features=None,
+    is_causal=True,
+    prefix=0,
+    merged=None,
 ):
   length, dim = len(x), config.head_dim
   read = x if features is None else features
+  if merged is not None:
+    read = np.concatenate([x, merged])
   query, key, value = (
       _project(params[name], y).reshape(len(y), -1, dim)
       for name, y in (('query', x), ('key', read), ('value', read))
@@ -128,7 +149,8 @@ def _attention(
     query = _norm(config, params['query_norm'], query)
     key = _norm(config, params['key_norm'], key)
   if config.positions == 'rope' and features is None:
-    query, key = _rotate(query, kind), _rotate(key, kind)
+    query = _rotate(query, kind)
+    key = np.concatenate([_rotate(key[:length], kind), key[length:]])
   heads = []
   for head in range(config.num_heads):
     own = head * config.num_kv_heads // config.num_heads
@@ -139,9 +161,12 @@ def _attention(
         if config.positions == 'relative':
           table = _array(decoder['relpos_bias']['rel_embedding'])
           scores[i, j] += table[head, _bucket(i - j)]
-        is_far = kind.window is not None and abs(i - j) >= kind.window
+        is_far = kind.window is not None and not (
+            -kind.ahead <= i - j < kind.window
+        )
         is_later = is_causal and j > i and j >= prefix
-        if features is None and (is_far or is_later):
+        is_own = features is None and j < length
+        if is_own and (is_far or is_later):
           scores[i, j] = -np.inf
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     weights /= weights.sum(-1, keepdims=True)

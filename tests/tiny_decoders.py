@@ -83,24 +83,26 @@ CONFIGS = {
 }
 PREFIX = dataclasses.replace(CONFIGS['t5x'], prefix_bidirectional=True)
 
-_GEMMA_2 = dict(
+_GEMMA = dict(
     mlp_activations=('gelu', 'linear'),
-    kinds=[_LOCAL, decoder_only.LayerKind(None, 1e4)],
     norm='rms_plus_one',
     post_norms=True,
     query_scale=14**-0.5,
-    attention_cap=5.0,
     logits_cap=12.0,
+    logits_via_embedding=True,
 )
+_GEMMA_2 = dict(**_GEMMA, attention_cap=5.0)
+_WHOLE = decoder_only.LayerKind(None, 1e4)
 # Its encoder has other sizes.
 T5GEMMA = t5gemma.T5Gemma(
     **_SIZES,
     **_GEMMA_2,
+    kinds=[_LOCAL, _WHOLE],
     num_kv_heads=2,
     embedding_scale=24**0.5,
-    logits_via_embedding=True,
     encoder=decoder_only_modules.Sizes(
         **_GEMMA_2,
+        kinds=[dataclasses.replace(_LOCAL, ahead=WINDOW - 1), _WHOLE],
         vocab_size=96,
         emb_dim=32,
         num_layers=4,
@@ -109,9 +111,32 @@ T5GEMMA = t5gemma.T5Gemma(
         head_dim=8,
         mlp_dim=28,
         embedding_scale=32**0.5,
-        logits_via_embedding=True,
     ),
 )
+_GEMMA_3 = dict(
+    **_SIZES,
+    **_GEMMA,
+    num_kv_heads=2,
+    qk_norm=True,
+    embedding_scale=24**0.5,
+    unscaled_id=90,
+)
+# Its encoder has one width with its decoder, and may have other layers.
+T5GEMMA_2 = t5gemma.T5Gemma(
+    **_GEMMA_3,
+    kinds=[_LOCAL, _LOCAL, _GLOBAL],
+    merged_attention=True,
+    shares_embedding=True,
+    encoder=decoder_only_modules.Sizes(
+        **_GEMMA_3 | {'num_layers': 4, 'num_heads': 2, 'mlp_dim': 28},
+        kinds=[
+            dataclasses.replace(_LOCAL, window=WINDOW // 2, ahead=WINDOW // 2),
+            _GLOBAL,
+        ]
+        * 2,
+    ),
+)
+CONFIGS_OF_T5GEMMA = {'t5gemma': T5GEMMA, 't5gemma2': T5GEMMA_2}
 
 
 def params(config: network.Network, seed: int = 0):

@@ -10,6 +10,8 @@ from collections.abc import Callable
 import functools
 import os
 
+from etils import epath
+from flax import traverse_util
 import numpy as np
 import torch
 import transformers
@@ -96,25 +98,24 @@ def make_network(
           attn_implementation='eager',
       )
   )
-  copy_params(network.params, model)
+  copy_params(network, model)
   return model.eval()
 
 
-def copy_params(params, model: torch.nn.Module) -> None:
-  """Copy T5X's parameters to a Hugging Face model.
-
-  Kernels are transposed: PyTorch stores [out, in], Flax [in, out].
-  """
+def copy_params(network: cases.Network, model: torch.nn.Module) -> None:
+  """Copy T5X's parameters to a Hugging Face model."""
+  tensors = model.state_dict()
+  sources, copies = t5_checkpoints.tensor_names(
+      epath.Path(), tensors, network.config
+  )
+  values = traverse_util.flatten_dict(network.params, sep='/')
   with torch.no_grad():
-    for name, tensor in model.state_dict().items():
-      path = t5_checkpoints.t5x_name(name)
-      value = params
-      for key in path.split('/'):
-        value = value[key]
-      value = np.asarray(value)
-      if t5_checkpoints.is_transposed(path):
-        value = value.T  # a vector is its own transpose
-      tensor.copy_(torch.tensor(value))
+    for name, source in sources.items():
+      value = np.asarray(values[name])
+      value = value.T if source.is_transposed else value
+      tensors[source.tensor].copy_(torch.tensor(value))
+    for copy, tensor in copies.items():
+      tensors[copy].copy_(tensors[tensor])
 
 
 def _inputs(tokens: np.ndarray) -> dict[str, torch.Tensor]:

@@ -2,21 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the Hugging Face families of decoders alone have in common.
 
-A family is a map of tensor names, a `TensorMap`, and a map of its config.json's
-fields to those of a network. Most are Llama with other parts.
+A family is a map of tensor names and a map of its config.json's fields to those
+of a network. Most are Llama with other parts.
 """
 
-from collections.abc import Collection, Mapping
-import dataclasses
-import functools
+from collections.abc import Mapping
 import math
-import re
 from typing import Any
 
 from etils import epath
 
 from speculative_t5x.loading import errors
-from speculative_t5x.loading import families
+from speculative_t5x.loading import tensor_maps
 from speculative_t5x.networks import rope as rope_lib
 
 # Flax's activations by Hugging Face's.
@@ -34,8 +31,6 @@ WITHOUT = {
     'use_bidirectional_attention': (None, False),
     'partial_rotary_factor': (None, 1.0),
 }
-
-_EMBEDDING = 'decoder/token_embedder/embedding'
 
 
 def number(file: epath.Path, name: str, value: Any) -> float:
@@ -101,8 +96,7 @@ def layer_types(file: epath.Path, config: Mapping[str, Any]) -> list[bool]:
   return [LAYER_TYPES[each] for each in types]
 
 
-# Tensors of a layer by parameter. Several parameters may lie in one tensor, as
-# equal parts in their order.
+# Tensors of a layer by parameter.
 LLAMA_LAYER = {
     'pre_self_attention_layer_norm/scale': 'input_layernorm.weight',
     'pre_mlp_layer_norm/scale': 'post_attention_layernorm.weight',
@@ -123,81 +117,16 @@ QK_NORMS = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class TensorMap:
-  """How a family names its tensors.
-
-  Attributes:
-    name: Names the family in errors.
-    layer: Tensors of a layer by parameter.
-    outside: Tensors outside of layers, but for the head, by parameter.
-    prefix: What all of these begin with, or None of them.
-    layers: What those of layers have before their number.
-    ignored: Pattern of tensors that no network uses.
-    is_transposed: Whether kernels of layers lie as [out, in].
-    head: Tensor of the head.
-    stack: The stack of layers that it names.
-  """
-
-  name: str
-  layer: Mapping[str, str]
-  outside: Mapping[str, str]
-  prefix: str = 'model.'
-  layers: str = 'layers.'
-  ignored: str = r'.*\.rotary_emb\.inv_freq'
-  is_transposed: bool = True
-  head: str = 'lm_head.weight'
-  stack: str = 'decoder'
-
-  def sources(
-      self,
-      folder: epath.Path,
-      stored: Collection[str],
-      network: Any,
-  ) -> tuple[dict[str, families.Source], dict[str, str]]:
-    """See `families.Family.tensor_names`."""
-    found = {
-        name: self._parameters(name)
-        for name in stored
-        if not re.fullmatch(self.ignored, name)
-    }
-    unknown = [name for name in found if not found[name]]
-    families.check_all_known(folder, self.name, unknown)
-    sources = {x: y for each in found.values() for x, y in each.items()}
-    copies = {}
-    if network.logits_via_embedding and self.head in found:
-      # transformers stores no head that is the embedding, and others do.
-      sources = {x: y for x, y in sources.items() if y.tensor != self.head}
-      if _EMBEDDING in sources:
-        copies[self.head] = sources[_EMBEDDING].tensor
-    return sources, copies
-
-  def _parameters(self, name: str) -> dict[str, families.Source]:
-    """Return the parameters that lie in a tensor; none of an unknown name."""
-    if name == self.head:
-      return {'decoder/logits_dense/kernel': families.Source(name, True)}
-    inner = name.removeprefix(self.prefix)
-    if inner in self.outside:
-      return {self.outside[inner]: families.Source(name)}
-    match = re.fullmatch(rf'{re.escape(self.layers)}(\d+)\.(.+)', inner)
-    names = self._of_tensors.get(match[2], []) if match else []
-    return {
-        f'{self.stack}/layers_{match[1]}/{ours}': families.Source(
-            name, self.is_transposed and ours.endswith('/kernel'), i, len(names)
-        )
-        for i, ours in enumerate(names)
-    }
-
-  @functools.cached_property
-  def _of_tensors(self) -> dict[str, list[str]]:
-    """Parameters of a layer by the tensor that they lie in."""
-    found = {}
-    for ours, theirs in self.layer.items():
-      found.setdefault(theirs, []).append(ours)
-    return found
-
-
-LLAMA_OUTSIDE = {
-    'embed_tokens.weight': _EMBEDDING,
-    'norm.weight': 'decoder/decoder_norm/scale',
-}
+def decoder_map(
+    name: str, layer: Mapping[str, str]
+) -> tensor_maps.TensorMap:
+  """Return the names of a decoder alone whose other tensors are Llama's."""
+  return tensor_maps.TensorMap(
+      name,
+      {'decoder': layer},
+      {
+          'embed_tokens.weight': 'decoder/token_embedder/embedding',
+          'norm.weight': 'decoder/decoder_norm/scale',
+      },
+      before={'decoder': 'layers.'},
+  )

@@ -20,6 +20,7 @@ import dataclasses
 from typing import Any, ClassVar
 
 import flax.linen as nn
+from flax.linen import partitioning
 import jax
 import jax.numpy as jnp
 
@@ -47,11 +48,13 @@ class LayerKind:
       None for all.
     theta: Base of RoPE's frequencies.
     scaling: How these are scaled; None for not at all.
+    ahead: In an encoder, how many of the next positions beside a window.
   """
 
   window: int | None = None
   theta: float = 10_000.0
   scaling: rope.Scaling | None = None
+  ahead: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +90,9 @@ class Sizes(t5_modules.Form):
     feature_dim: See `t5_modules.Sizes`.
     encoder_dim: Width of an encoder's output, which each layer attends to as
       well; None for a decoder alone.
+    merged_attention: Whether one attention is to both, by the same projections.
+    unscaled_id: Id whose embedding is a row of its own, without the factor;
+      None for none.
   """
 
   vocab_size: int
@@ -115,6 +121,8 @@ class Sizes(t5_modules.Form):
   logits_via_embedding: bool = False
   feature_dim: int | None = None
   encoder_dim: int | None = None
+  merged_attention: bool = False
+  unscaled_id: int | None = None
 
   layers_field: ClassVar[str] = 'num_layers'
 
@@ -172,6 +180,43 @@ def norm(config: Sizes) -> nn.Module:
 
 def _soft_cap(x: jax.Array, cap: float | None) -> jax.Array:
   return x if cap is None else cap * jnp.tanh(x / cap)
+
+
+class Embedding(layers.Embedding):
+  """Embeddings times a factor; one token may have a row that is not."""
+
+  scale: float
+  unscaled_id: int | None
+
+  def setup(self):
+    super().setup()
+    if self.unscaled_id is not None:
+      self.unscaled = partitioning.param_with_axes(
+          'unscaled',
+          nn.initializers.zeros,
+          (self.features,),
+          jnp.float32,
+          axes=('embed',),
+      )
+
+  def __call__(self, tokens: jax.Array) -> jax.Array:
+    # Rounded to the dtype, as Gemma does.
+    x = super().__call__(tokens) * jnp.asarray(self.scale, self.dtype)
+    if self.unscaled_id is None:
+      return x
+    is_unscaled = (tokens == self.unscaled_id)[..., None]
+    return jnp.where(is_unscaled, self.unscaled.astype(self.dtype), x)
+
+
+def embedding(config: Sizes) -> Embedding:
+  """Return the embedding of tokens."""
+  return Embedding(
+      config.vocab_size,
+      config.emb_dim,
+      config.dtype,
+      config.embedding_scale,
+      config.unscaled_id,
+  )
 
 
 def mlp(config: Sizes) -> layers.GatedMlp:
@@ -240,13 +285,19 @@ class Attention(nn.Module):
 
   def project_query(self, x: jax.Array) -> jax.Array:
     """Project [..., length, embed] -> [..., length, heads, head_dim]."""
-    return self._split_heads(self.query(x))
+    query = self._split_heads(self.query(x))
+    return self.query_norm(query) if self.config.qk_norm else query
 
   def project_keys_values(self, x: jax.Array) -> kv_cache.KeysValues:
     """Project [..., slots, embed] -> 2 x [..., kv_heads, head_dim, slots]."""
-    return _to_keys_values(
-        self._split_heads(self.key(x)), self._split_heads(self.value(x))
-    )
+    if self.merged:
+      _, key, value = self.query_key_value(x)
+    else:
+      key, value = self.key(x), self.value(x)
+    key, value = map(self._split_heads, (key, value))
+    if self.config.qk_norm:
+      key = self.key_norm(key)
+    return _to_keys_values(key, value)
 
   def _split_heads(self, x: jax.Array) -> jax.Array:
     return x.reshape(*x.shape[:-1], -1, self.config.head_dim)
@@ -269,21 +320,76 @@ class Attention(nn.Module):
     Returns:
       [..., length, embed].
     """
-    config = self.config
-    # Queries are grouped; keys are not repeated, which would copy the cache.
-    grouped = config.num_kv_heads, config.num_heads // config.num_kv_heads
-    query = query * config.query_scale
-    query = query.reshape(*query.shape[:-2], *grouped, config.head_dim)
+    query = self._grouped(query)
     logits = jnp.einsum('...mkgd,...kdl->...kgml', query, keys_values.keys)
-    logits = _soft_cap(logits.astype(jnp.float32), config.attention_cap)
+    logits = self._capped(logits)
     if bias is not None:
-      shape = *bias.shape[:-3], *grouped, *bias.shape[-2:]
+      shape = *bias.shape[:-3], *query.shape[-3:-1], *bias.shape[-2:]
       logits = logits + bias.reshape(shape)
     # After the cap, which would bring masked logits back.
     logits = jnp.where(mask[..., None, None, :, :], logits, layers.MASKED_LOGIT)
-    weights = jax.nn.softmax(logits).astype(config.dtype)
+    weights = jax.nn.softmax(logits).astype(self.config.dtype)
     x = jnp.einsum('...kgml,...kdl->...mkgd', weights, keys_values.values)
     return self.out(x.reshape(*x.shape[:-3], -1))
+
+  def attend_merged(
+      self,
+      query: jax.Array,
+      own: kv_cache.KeysValues,
+      mask: jax.Array,
+      cross: kv_cache.KeysValues,
+      cross_mask: jax.Array,
+  ) -> jax.Array:
+    """Attend to slots and to an example's inputs in one softmax; see `attend`.
+
+    Args:
+      query: [..., length, heads, head_dim].
+      own: [..., kv_heads, head_dim, slots] each.
+      mask: bool, broadcastable to [..., length, slots].
+      cross: [examples, kv_heads, head_dim, inputs_length] each; without the
+        first axis for one row.
+      cross_mask: [examples, 1, inputs_length] bool, likewise.
+    Returns:
+      [..., length, embed].
+    """
+    shape, query = query.shape, self._grouped(query)
+    if len(shape) > 3:  # rows, of which each example has some
+      examples = cross.keys.shape[0]
+      of_examples = lambda x: x.reshape(examples, -1, *x.shape[1:])
+      query, own = jax.tree.map(of_examples, (query, own))
+      mask = of_examples(mask) if mask.ndim > 2 else mask
+      cross, cross_mask = jax.tree.map(
+          lambda x: x[:, None], (cross, cross_mask)
+      )
+    logits = [
+        jnp.where(
+            is_seen[..., None, None, :, :],
+            self._capped(
+                jnp.einsum('...mkgd,...kdl->...kgml', query, read.keys)
+            ),
+            layers.MASKED_LOGIT,
+        )
+        for read, is_seen in ((own, mask), (cross, cross_mask))
+    ]
+    weights = jax.nn.softmax(jnp.concatenate(logits, axis=-1))
+    weights = weights.astype(self.config.dtype)
+    of_own, of_cross = jnp.split(weights, [own.keys.shape[-1]], axis=-1)
+    x = jnp.einsum('...kgml,...kdl->...mkgd', of_own, own.values)
+    x += jnp.einsum('...kgml,...kdl->...mkgd', of_cross, cross.values)
+    return self.out(x.reshape(*shape[:-2], -1))
+
+  def _grouped(self, query: jax.Array) -> jax.Array:
+    """Return scaled queries [..., kv_heads, group, head_dim].
+
+    Keys are not repeated, which would copy the cache.
+    """
+    config = self.config
+    grouped = config.num_kv_heads, config.num_heads // config.num_kv_heads
+    query = query * config.query_scale
+    return query.reshape(*query.shape[:-2], *grouped, config.head_dim)
+
+  def _capped(self, logits: jax.Array) -> jax.Array:
+    return _soft_cap(logits.astype(jnp.float32), self.config.attention_cap)
 
 
 def _to_keys_values(key: jax.Array, value: jax.Array) -> kv_cache.KeysValues:
@@ -295,7 +401,8 @@ def _to_keys_values(key: jax.Array, value: jax.Array) -> kv_cache.KeysValues:
 class Layer(nn.Module):
   """Attention and a feed-forward block, each normalized before, or also after.
 
-  Between them, a layer may attend to the output of an encoder.
+  Between them, or with its own attention, a layer may attend to the output of
+  an encoder.
   """
 
   config: Sizes
@@ -309,7 +416,7 @@ class Layer(nn.Module):
     if config.post_norms:
       self.post_self_attention_layer_norm = norm(config)
       self.post_mlp_layer_norm = norm(config)
-    if config.encoder_dim is not None:
+    if config.encoder_dim is not None and not config.merged_attention:
       self.pre_cross_attention_layer_norm = norm(config)
       self.encoder_decoder_attention = Attention(config)
       if config.post_norms:
@@ -349,7 +456,11 @@ class Layer(nn.Module):
     )
     cache = kv_cache.write_block(cache, new, positions)
     read = kv_cache.read(cache, positions + block)
-    y = self.self_attention.attend(query, read, mask, bias)
+    if self.config.merged_attention:
+      inputs, cross = (cross, cross_mask), None
+      y = self.self_attention.attend_merged(query, read, mask, *inputs)
+    else:
+      y = self.self_attention.attend(query, read, mask, bias)
     if self.config.post_norms:
       y = self.post_self_attention_layer_norm(y)
     x = x + y
@@ -381,12 +492,11 @@ class Decoder(nn.Module):
 
   def setup(self):
     config = self.config
-    embedding = lambda rows: layers.Embedding(
-        rows, config.emb_dim, config.dtype
-    )
-    self.token_embedder = embedding(config.vocab_size)
+    self.token_embedder = embedding(config)
     if config.positions == LEARNED:
-      self.position_embedder = embedding(config.max_positions)
+      self.position_embedder = layers.Embedding(
+          config.max_positions, config.emb_dim, config.dtype
+      )
     elif config.positions == RELATIVE:
       self.relpos_bias = layers.RelativePositionBias(
           config.num_heads, config.dtype, bidirectional=False
@@ -441,8 +551,6 @@ class Decoder(nn.Module):
     config = self.config
     block, num_slots = tokens.shape[-1], cache[0].keys.shape[-1]
     x = t5_modules.pad_positions(self.token_embedder(tokens), config.min_block)
-    # Rounded to the dtype, as Gemma does.
-    x = x * jnp.asarray(config.embedding_scale, config.dtype)
     if fed is not None:
       fed = t5_modules.pad_positions(fed, config.min_block)
       x = x + self.features.read(fed)
@@ -487,8 +595,11 @@ class Decoder(nn.Module):
 
   def cross_keys_values(self, encoded: jax.Array) -> Cache:
     """Return the keys and values of an encoder's output, per layer."""
+    name = 'encoder_decoder_attention'
+    if self.config.merged_attention:
+      name = 'self_attention'
     return tuple(
-        layer.encoder_decoder_attention.project_keys_values(encoded)
+        getattr(layer, name).project_keys_values(encoded)
         for layer in self.layers
     )
 

@@ -1,10 +1,11 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5Gemma as a network of the decoding loop: an encoder-decoder of Gemma 2.
+"""T5Gemma as a network of the decoding loop: an encoder-decoder of Gemma.
 
 Layers are those of decoders alone; in the encoder a query attends to both
-sides, and in the decoder to the encoder's output as well. Names are T5X's for
-an encoder-decoder, with more where T5 has no such part.
+sides, and in the decoder to the encoder's output as well: by an attention of
+its own in T5Gemma, of Gemma 2, and by the same one in T5Gemma 2, of Gemma 3.
+Names are T5X's for an encoder-decoder, with more where T5 has no such part.
 
 Reference: Zhang et al. (2025), "Encoder-Decoder Gemma".
 
@@ -23,8 +24,8 @@ import jax.numpy as jnp
 from speculative_t5x.networks import cross_attending
 from speculative_t5x.networks import decoder_only_modules as modules
 from speculative_t5x.networks import rope
-from speculative_t5x.networks import t5_layers as layers
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 
 
 class EncoderLayer(nn.Module):
@@ -53,33 +54,29 @@ class EncoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-  """The encoder stack, with an embedding of its own."""
+  """The encoder stack, over embedded inputs."""
 
   config: modules.Sizes
 
   def setup(self):
     config = self.config
-    self.token_embedder = layers.Embedding(
-        config.vocab_size, config.emb_dim, config.dtype
-    )
+    self.token_embedder = modules.embedding(config)  # unless it is shared
     self.layers = [EncoderLayer(config) for _ in range(config.num_layers)]
     self.encoder_norm = modules.norm(config)
 
-  def __call__(self, tokens: jax.Array, is_input: jax.Array) -> jax.Array:
-    """Encode [examples, inputs_length] int32; return [..., embed].
+  def __call__(self, x: jax.Array, is_input: jax.Array) -> jax.Array:
+    """Encode [examples, inputs_length, embed].
 
     `is_input` is [examples, inputs_length] bool, False where there is no token.
     """
     config = self.config
-    # Rounded to the dtype, as Gemma does.
-    scale = jnp.asarray(config.embedding_scale, config.dtype)
-    x = self.token_embedder(tokens) * scale
-    at = jnp.arange(tokens.shape[-1])
+    at = jnp.arange(x.shape[-2])
     places = {}
     for kind in set(config.kinds):
       mask = is_input[:, None, :]
-      if kind.window is not None:  # to each side, the query itself included
-        mask &= jnp.abs(at - at[:, None]) < kind.window
+      if kind.window is not None:
+        distance = at[:, None] - at
+        mask &= (distance < kind.window) & (distance >= -kind.ahead)
       frequencies = rope.frequencies(config.head_dim, kind.theta, kind.scaling)
       places[kind] = {'mask': mask, 'rotation': rope.tables(at, frequencies)}
     for i, layer in enumerate(self.layers):
@@ -98,7 +95,8 @@ class Transformer(nn.Module):
     self.decoder = modules.Decoder(self.config)
 
   def encode(self, tokens, is_input) -> jax.Array:
-    return self.encoder(tokens, is_input)
+    stack = self.decoder if self.config.shares_embedding else self.encoder
+    return self.encoder(stack.token_embedder(tokens), is_input)
 
   def cross_keys_values(self, features) -> modules.Cache:
     return self.decoder.cross_keys_values(features)
@@ -117,7 +115,7 @@ class Transformer(nn.Module):
 
 @dataclasses.dataclass(frozen=True)
 class T5Gemma(modules.Sizes, cross_attending.CrossAttending):
-  """T5Gemma with its sizes: a `network.Network`.
+  """T5Gemma, or T5Gemma 2, with its sizes: a `network.Network`.
 
   Its attributes are those of `decoder_only_modules.Sizes`, which are the
   decoder's.
@@ -125,9 +123,11 @@ class T5Gemma(modules.Sizes, cross_attending.CrossAttending):
   Attributes:
     encoder: Those of the encoder; None for a decoder alone, which reads the
       output of another network's encoder.
+    shares_embedding: Whether inputs are embedded as outputs are.
   """
 
   encoder: modules.Sizes | None = None
+  shares_embedding: bool = False
 
   name: ClassVar[str] = 'T5Gemma'
   special_ids: ClassVar[contracts.SpecialIds] = contracts.SpecialIds(
@@ -145,6 +145,19 @@ class T5Gemma(modules.Sizes, cross_attending.CrossAttending):
       )
       object.__setattr__(self, 'encoder', encoder)
       object.__setattr__(self, 'encoder_dim', encoder.emb_dim)
+    if self.merged_attention:
+      self._check_equal('emb_dim', self.width_of_inputs)
+    if self.encoder is not None and self.shares_embedding:
+      self._check_equal('emb_dim', self.encoder.emb_dim)
+      self._check_equal('vocab_size', self.encoder.vocab_size)
+
+  def _check_equal(self, name: str, of_encoder: int) -> None:
+    if of_encoder != (own := getattr(self, name)):
+      raise ranges.ArgumentError(
+          f'{name} is {of_encoder} in the encoder and {own} in the decoder, and'
+          ' parts that both use need one. Choose equal ones.',
+          **{name: own},
+      )
 
   @property
   def num_encoder_layers(self) -> int:

@@ -169,7 +169,7 @@ class TestConfigs:
     found = {
         name.removeprefix('model.'): x
         for name, x in folders.tensors(
-            'bart', tiny_decoders.params(tiny_networks.CONFIGS['bart'])
+            tiny_decoders.params(tiny_networks.CONFIGS['bart'])
         ).items()
         if name != 'final_logits_bias'
     }
@@ -217,7 +217,7 @@ class TestConfigs:
 
   def test_unknown_tensors(self, tmp_path):
     found = folders.tensors(
-        'bart', tiny_decoders.params(tiny_networks.CONFIGS['bart'])
+        tiny_decoders.params(tiny_networks.CONFIGS['bart'])
     )
     found['model.encoder.layers.0.self_attn.lora_A'] = np.zeros(3, np.float32)
     by_hand.write_hugging_face(tmp_path, folders.FIELDS['bart'], found)

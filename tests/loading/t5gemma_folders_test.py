@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Hugging Face folders of T5Gemma: loaded, refused, decoded as texts."""
+"""Folders of T5Gemma and T5Gemma 2: loaded, refused, decoded as texts."""
 
 import copy
 import dataclasses
@@ -17,7 +17,7 @@ from tests import checkpoints_by_hand as by_hand
 from tests import decoders_by_hand
 from tests import tiny_decoders
 
-CONFIG = tiny_decoders.T5GEMMA
+CONFIG, CONFIG_2 = tiny_decoders.T5GEMMA, tiny_decoders.T5GEMMA_2
 _BOTH = {
     'vocab_size': 96,
     'sliding_window': 8,
@@ -41,57 +41,119 @@ FIELDS = {
 }  # fmt: skip
 
 
-def tensors(params):
+# Of T5Gemma 2, whose fields of images are not read.
+_BOTH_2 = {
+    'vocab_size': 96, 'hidden_size': 24, 'num_key_value_heads': 2,
+    'head_dim': 10, 'query_pre_attn_scalar': 14, 'sliding_window': 8,
+    'final_logit_softcapping': 12.0,
+    'rope_parameters': {
+        'sliding_attention': {'rope_type': 'default', 'rope_theta': 1e4},
+        'full_attention': {
+            'rope_type': 'linear', 'factor': 8.0, 'rope_theta': 1e6,
+        },
+    },
+}
+FIELDS_2 = {
+    'model_type': 't5gemma2',
+    'encoder': {
+        'text_config': _BOTH_2 | {
+            'num_attention_heads': 2, 'num_hidden_layers': 4,
+            'intermediate_size': 28,
+            'layer_types': ['sliding_attention', 'full_attention'] * 2,
+        },
+        'vision_config': {
+            'model_type': 'siglip_vision_model', 'hidden_size': 8,
+            'intermediate_size': 8, 'num_hidden_layers': 1,
+            'num_attention_heads': 1, 'image_size': 8, 'patch_size': 4,
+        },
+        'mm_tokens_per_image': 4,
+        'eoi_token_index': 90,
+    },
+    'decoder': _BOTH_2 | {
+        'num_attention_heads': 4, 'num_hidden_layers': 3,
+        'intermediate_size': 40, 'sliding_window_pattern': 3,
+        'eos_token_id': [1, 3],
+    },
+    'image_token_index': 91,
+    'eos_token_id': [1, 3],
+}  # fmt: skip
+_IMAGES = 'model.encoder.vision_tower.post_layernorm.bias'
+
+
+_NAMES = (
+    (r'^decoder/logits_dense/kernel', 'lm_head.out_proj.weight'),
+    (r'/token_embedder/embedding', '.embed_tokens.weight'),
+    (r'/token_embedder/unscaled', '.embed_tokens.eoi_embedding'),
+    (r'/(en|de)coder_norm/scale', '.norm.weight'),
+    (r'/layers_(\d+)/', r'.layers.\1.'),
+    (r'mlp_layer_norm/scale', 'feedforward_layernorm.weight'),
+    (r'cross_attention_layer_norm/scale', 'cross_attn_layernorm.weight'),
+    (r'(self_)?attention_layer_norm/scale', 'self_attn_layernorm.weight'),
+    (r'encoder_decoder_attention/', 'cross_attn.'),
+    (r'(self_)?attention/', 'self_attn.'),
+    (r'attn\.([qk])\w+_norm/scale', r'attn.\1_norm.weight'),
+    (r'attn\.([qkvo])\w+/kernel', r'attn.\1_proj.weight'),
+    *decoders_by_hand.GATED_MLP,
+    (r'^decoder', 'model.decoder'),
+)
+
+
+def tensors(params, of_encoder='model.encoder'):
   """Return the tensors of a folder with given parameters."""
-  found = {}
-  for stack in ('encoder', 'decoder'):
-    tree, own = params[stack], f'model.{stack}'
-    found[f'{own}.embed_tokens.weight'] = tree['token_embedder']['embedding']
-    found[f'{own}.norm.weight'] = tree[f'{stack}_norm']['scale']
-    blocks = {'self_attn': 'attention'}
-    if stack == 'decoder':
-      blocks = {
-          'self_attn': 'self_attention', 'cross_attn': 'cross_attention'
-      }
-    for i in range({'encoder': 4, 'decoder': 3}[stack]):
-      layer, name = tree[f'layers_{i}'], f'{own}.layers.{i}'
-      for theirs, ours in {**blocks, 'feedforward': 'mlp'}.items():
-        for place in ('pre', 'post'):
-          scale = layer[f'{place}_{ours}_layer_norm']['scale']
-          found[f'{name}.{place}_{theirs}_layernorm.weight'] = scale
-      for theirs, ours in blocks.items():
-        ours = ours.replace('cross', 'encoder_decoder')
-        for letter, part in zip('qkvo', ('query', 'key', 'value', 'out')):
-          kernel = layer[ours][part]['kernel']
-          found[f'{name}.{theirs}.{letter}_proj.weight'] = kernel.T
-      for theirs, part in (('gate', 'wi_0'), ('up', 'wi_1'), ('down', 'wo')):
-        kernel = layer['mlp'][part]['kernel']
-        found[f'{name}.mlp.{theirs}_proj.weight'] = kernel.T
-  return {k: np.ascontiguousarray(x, np.float32) for k, x in found.items()}
+  return by_hand.renamed(params, *_NAMES, (r'^encoder', of_encoder))
 
 
-def write(folder, seed=0, **changes):
+def tensors_2(params, of_encoder='model.encoder.text_model'):
+  """Return those of T5Gemma 2, with tensors that are not read."""
+  found = tensors(params, of_encoder)
+  for name in ('embed_tokens.weight', 'embed_tokens.eoi_embedding'):
+    found[f'{of_encoder}.{name}'] = found.pop(f'model.decoder.{name}')
+  return found | {_IMAGES: np.zeros(8, np.float32)}
+
+
+def write(folder, seed=0, is_second=False, **changes):
   """Write a folder; a dict changes the fields of a stack."""
-  fields = copy.deepcopy(FIELDS)
+  fields = copy.deepcopy(FIELDS_2 if is_second else FIELDS)
   for name, value in changes.items():
     if isinstance(value, dict):
       value = fields[name] | value
     fields[name] = value
-  params = tiny_decoders.params(CONFIG, seed)
-  by_hand.write_hugging_face(folder, fields, tensors(params), shards=2)
+  params = tiny_decoders.params(CONFIG_2 if is_second else CONFIG, seed)
+  found = (tensors_2 if is_second else tensors)(params)
+  by_hand.write_hugging_face(folder, fields, found, shards=2)
   decoders_by_hand.write_tokenizer(folder / 'tokenizer.json', '<s>')
   return folder
 
 
-def test_parameters_and_ids(tmp_path):
-  checkpoint = checkpoints.open(write(tmp_path))
-  assert checkpoint.network() == CONFIG
+def check_parameters_and_ids(folder, config):
+  checkpoint = checkpoints.open(folder)
+  assert checkpoint.network() == config
   assert checkpoint.special_ids == contracts.SpecialIds(1, 0, 2, (3,))
   jax.tree.map(
       np.testing.assert_array_equal,
-      checkpoint.restore_params(models.abstract_params(CONFIG)),
-      tiny_decoders.params(CONFIG),
+      checkpoint.restore_params(models.abstract_params(config)),
+      tiny_decoders.params(config),
   )
+
+
+@pytest.mark.parametrize('is_second', [False, True])
+def test_parameters_and_ids(tmp_path, is_second):
+  config = CONFIG_2 if is_second else CONFIG
+  check_parameters_and_ids(write(tmp_path, is_second=is_second), config)
+
+
+def test_other_names_and_copies(tmp_path):
+  """As earlier versions of transformers name the encoder's."""
+  found = tensors_2(tiny_decoders.params(CONFIG_2), 'model.encoder')
+  table = found['model.encoder.embed_tokens.weight']
+  for name in ('model.decoder.embed_tokens.weight', 'lm_head.out_proj.weight'):
+    found[name] = table
+  by_hand.write_hugging_face(tmp_path, FIELDS_2, found)
+  check_parameters_and_ids(tmp_path, CONFIG_2)
+  found['lm_head.out_proj.weight'] = table + 1
+  by_hand.write_hugging_face(tmp_path, FIELDS_2, found)
+  with pytest.raises(checkpoints.CheckpointError, match='lm_head'):
+    models.load_model(tmp_path)
 
 
 def test_texts(tmp_path):
@@ -112,7 +174,6 @@ def test_an_untied_head_and_other_layers(tmp_path):
   )
   found = tensors(params)
   head = params['decoder']['logits_dense']['kernel']
-  found['lm_head.out_proj.weight'] = np.ascontiguousarray(head.T)
   fields = copy.deepcopy(FIELDS) | {'tie_word_embeddings': False}
   fields['decoder']['tie_word_embeddings'] = False
   fields['encoder']['layer_types'] = ['full_attention'] * 4
@@ -145,7 +206,19 @@ def test_an_untied_head_and_other_layers(tmp_path):
             ),
             'logits_dense',
         ),
-        (dict(model_type='t5gemma2'), 't5gemma2'),
+        (dict(model_type='t5gemma3'), 't5gemma3'),
+        (dict(is_second=True, encoder=7), 'encoder and decoder of'),
+        (
+            dict(is_second=True, encoder=dict(eoi_token_index=None)),
+            'eoi_token_index',
+        ),
+        (dict(is_second=True, decoder=dict(hidden_size=32)), 'emb_dim is 24'),
+        (dict(is_second=True, decoder=dict(vocab_size=95)), 'vocab_size is 96'),
+        (
+            dict(is_second=True, decoder=dict(attn_logit_softcapping=50.0)),
+            'attn_logit_softcapping',
+        ),
+        (dict(is_second=True, tie_word_embeddings=False), 'tie_word_embed'),
     ],
 )
 def test_refused(tmp_path, changes, named):

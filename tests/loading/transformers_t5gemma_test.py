@@ -1,9 +1,10 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5Gemma beside transformers; see `beside_transformers`.
+"""T5Gemma and T5Gemma 2 beside transformers; see `beside_transformers`.
 
-transformers 4.57.6 computes it right only so: in eager attention, without a
-cache, and with every mask given.
+transformers 4.57.6 computes T5Gemma right only so: in eager attention, without
+a cache, and with every mask given. It has no T5Gemma 2, which is compared with
+a later version.
 """
 
 import pytest
@@ -14,10 +15,18 @@ from tests.loading import t5gemma_folders_test
 pytestmark = pytest.mark.exhaustive
 
 
-@pytest.fixture(scope='module', params=['tied', 'untied'])
+transformers = beside_transformers.transformers
+_is_second = hasattr(transformers, 'T5Gemma2ForConditionalGeneration')
+
+
+@pytest.fixture(
+    scope='module', params=['second'] if _is_second else ['tied', 'untied']
+)
 def pair(request, tmp_path_factory):
   fields = t5gemma_folders_test.FIELDS | {'vocab_size': 96}
-  if request.param == 'untied':
+  if _is_second:
+    fields = t5gemma_folders_test.FIELDS_2
+  elif request.param == 'untied':
     fields |= {
         'tie_word_embeddings': False,
         'encoder': fields['encoder'] | {'attention_bias': True},
@@ -27,7 +36,7 @@ def pair(request, tmp_path_factory):
         },
     }  # fmt: skip
   return beside_transformers.pair(
-      beside_transformers.transformers.AutoModelForSeq2SeqLM,
+      transformers.AutoModelForSeq2SeqLM,
       fields,
       tmp_path_factory.mktemp(request.param),
   )
@@ -38,4 +47,4 @@ def test_logits(pair):
 
 
 def test_greedy_outputs(pair):
-  pair.check_greedy_outputs(2, generates=False)
+  pair.check_greedy_outputs(2, generates=_is_second)

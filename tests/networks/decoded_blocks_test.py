@@ -11,12 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.loading import models
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.testing import table_model
+from tests import reference_decoder
+from tests import reference_encoder_decoder
 from tests import tiny
 from tests import tiny_decoders
+from tests import tiny_encoder_decoders
 
 pytestmark = pytest.mark.usefixtures('chunks_of_eight')
 
@@ -61,6 +65,43 @@ def of_decoder(name: str) -> Case:
   )
 
 
+def of_encoder_decoder(model, find_logits) -> Case:
+  """With a prompt of the decoder, or one attention to inputs and outputs."""
+  inputs = np.asarray(tiny.encoder_tokens(ROWS + 1, 17)[1:])
+  outputs = tiny_decoders.outputs()
+  logits = [
+      find_logits(row[row >= 0].tolist(), output[:-1].tolist())
+      for row, output in zip(inputs, outputs)
+  ]
+  return Case(
+      network_lib.NetworkModel(model.config, model.special_ids),
+      model.params,
+      inputs,
+      outputs,
+      np.stack(logits),
+  )
+
+
+def of_bart() -> Case:
+  model = tiny_encoder_decoders.model('bart')
+  params = tiny_decoders.params(tiny_encoder_decoders.CONFIGS['bart'])
+  find_logits = functools.partial(
+      reference_encoder_decoder.logits, model.config, params
+  )
+  return of_encoder_decoder(model, find_logits)
+
+
+def of_t5gemma2() -> Case:
+  config = tiny_decoders.T5GEMMA_2
+  params = tiny_decoders.params(config)
+
+  def find_logits(inputs, output):
+    features = reference_decoder.encode(config.encoder, params, inputs)
+    return reference_decoder.logits(config, params, [2, *output], features)
+
+  return of_encoder_decoder(models.make_model(config, params), find_logits)
+
+
 def of_table() -> Case:
   vocab = 5
   tables = np.float32(table_model.random_logits(0, ROWS, vocab))
@@ -77,7 +118,14 @@ def case(kind: str) -> Case:
   if kind in tiny_decoders.CONFIGS:
     return of_decoder(kind)
   umt5 = functools.partial(of_t5, bias_per_layer=True)
-  return {'t5': of_t5, 'umt5': umt5, 'table': of_table}[kind]()
+  make = {
+      't5': of_t5,
+      'umt5': umt5,
+      'bart': of_bart,
+      't5gemma2': of_t5gemma2,
+      'table': of_table,
+  }
+  return make[kind]()
 
 
 class Decoding:
@@ -172,6 +220,8 @@ def test_blocks_at_unequal_positions(kind, block):
         ('t5', 1, 3, 8),
         ('t5', ROWS, 1, 8),
         ('umt5', ROWS, 4, 1),
+        ('bart', ROWS, 4, 1),
+        ('t5gemma2', ROWS, 4, 8),
         ('gemma3', 1, 3, 8),
     ],
 )

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import speculative_t5x as st
+from speculative_t5x import networks
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
@@ -151,6 +152,46 @@ def test_a_draft_begins_as_its_target():
   for row, text in zip(found.sequences, texts()):
     own = greedy(name, text, LENGTH)
     assert row[: len(own)].tolist() == own
+
+
+@pytest.mark.exhaustive
+def test_a_head_on_its_last_features():
+  """It reads them from the first token of an output on."""
+  name = 'bart'
+  head = networks.T5Config(
+      vocab_size=96, emb_dim=16, num_heads=2, num_encoder_layers=0,
+      num_decoder_layers=1, head_dim=8, mlp_dim=16,
+  ).on_last_features(tiny_networks.CONFIGS[name])  # fmt: skip
+  draft = models.make_model(
+      head,
+      tiny_decoders.params(head),
+      special_ids=tiny_networks.SPECIAL_IDS[name],
+  )
+  found = decoder(name, draft).generate(texts())
+  assert found == [greedy(name, text, LENGTH) for text in texts()]
+
+
+def test_last_features():
+  """Those of blocks are those of whole outputs."""
+  model = tiny_networks.model('bart')
+  config = model.config
+
+  @jax.jit
+  def both(params, inputs, outputs):
+    scored = config.score_with_features(params, inputs, outputs)
+    started = config.start_with_features(params, inputs, len(inputs), LENGTH)
+    first = started.first_tokens[:, None]
+    fed = jnp.concatenate([first, outputs], axis=1)[:, :LENGTH]
+    logits, _, features = config.decode_with_features(
+        params, started.memory, started.cache, fed, started.offsets, None
+    )
+    return (logits, features), (scored.logits, scored.features)
+
+  with jax.default_matmul_precision('highest'):
+    found, expected = both(model.params, jnp.asarray(inputs()), outputs())
+  jax.tree.map(
+      functools.partial(np.testing.assert_allclose, atol=1e-5), found, expected
+  )
 
 
 def test_a_decoder_on_the_features_of_another():

@@ -9,13 +9,13 @@ few parts of `encoder_decoder.EncoderDecoder`.
 from collections.abc import Collection, Mapping
 import dataclasses
 import math
-import re
 from typing import Any
 
 from etils import epath
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
+from speculative_t5x.loading import tensor_maps
 from speculative_t5x.networks import encoder_decoder
 
 NAME = 'BART'
@@ -48,29 +48,67 @@ _SIZES = {
     'mlp_dim': 'encoder_ffn_dim',
 }
 _LOGITS_BIAS = 'final_logits_bias'
-# The embedding has several names, and any of them may be the stored one.
-_EMBEDDINGS = (
-    'shared.weight',
-    'encoder.embed_tokens.weight',
-    'decoder.embed_tokens.weight',
-    'lm_head.weight',
+_EMBEDDING = 'token_embedder/embedding'
+_POSITIONS = 'embedder/position_embedder'
+_EMBEDDING_NORM = 'embedder/embedding_layer_norm'
+
+
+def _layer(attentions: Mapping[str, str]) -> dict[str, str]:
+  """Return tensors of a layer with attentions, by their names here."""
+  norm_of = lambda ours: ours.replace('encoder_decoder', 'cross')
+  projections = {
+      f'{ours}/{part}': f'{theirs}.{short}_proj'
+      for ours, theirs in attentions.items()
+      for part, short in (
+          ('query', 'q'), ('key', 'k'), ('value', 'v'), ('out', 'out')
+      )
+  }  # fmt: skip
+  projections |= {'mlp/wi': 'fc1', 'mlp/wo': 'fc2'}
+  norms = {
+      f'{norm_of(ours)}_layer_norm': f'{theirs}_layer_norm'
+      for ours, theirs in {**attentions, 'mlp': 'final'}.items()
+  }
+  return {
+      f'{ours}/{kind}': f'{theirs}.{their_kind}'
+      for names, kinds in (
+          (projections, {'kernel': 'weight', 'bias': 'bias'}),
+          (norms, {'scale': 'weight', 'bias': 'bias'}),
+      )
+      for ours, theirs in names.items()
+      for kind, their_kind in kinds.items()
+  }
+
+
+TENSORS = tensor_maps.TensorMap(
+    NAME,
+    {
+        'encoder': _layer({'attention': 'self_attn'}),
+        'decoder': _layer({
+            'self_attention': 'self_attn',
+            'encoder_decoder_attention': 'encoder_attn',
+        }),
+    },
+    {
+        'shared.weight': _EMBEDDING,
+        'encoder.embed_tokens.weight': _EMBEDDING,
+        'decoder.embed_tokens.weight': _EMBEDDING,
+        _LOGITS_BIAS: 'decoder/logits_bias/bias',
+        **{
+            f'{stack}.{theirs}': f'{stack}/{ours}'
+            for stack in ('encoder', 'decoder')
+            for theirs, ours in (
+                ('embed_positions.weight', f'{_POSITIONS}/embedding'),
+                ('layernorm_embedding.weight', f'{_EMBEDDING_NORM}/scale'),
+                ('layernorm_embedding.bias', f'{_EMBEDDING_NORM}/bias'),
+                ('layer_norm.weight', f'{stack}_norm/scale'),
+                ('layer_norm.bias', f'{stack}_norm/bias'),
+            )
+        },
+    },
+    embedding=_EMBEDDING,
+    ignored=r'(en|de)coder\.version',
 )
-_ATTENTIONS = {
-    'encoder': {'self_attn': 'attention'},
-    'decoder': {
-        'self_attn': 'self_attention',
-        'encoder_attn': 'encoder_decoder_attention',
-    },
-}
-_NORMS = {
-    'encoder': {'self_attn_layer_norm': 'attention_layer_norm'},
-    'decoder': {
-        'self_attn_layer_norm': 'self_attention_layer_norm',
-        'encoder_attn_layer_norm': 'cross_attention_layer_norm',
-    },
-}
-_LINEAR = {'weight': 'kernel', 'bias': 'bias'}
-_NORM = {'weight': 'scale', 'bias': 'bias'}
+tensor_names = TENSORS.sources
 
 
 def of_config(
@@ -113,83 +151,8 @@ def of_config(
     raise errors.CheckpointError(f'{file}: {error}') from error
 
 
-def tensor_names(
-    folder: epath.Path,
-    stored: Collection[str],
-    network: Any,
-    name: str = NAME,
-    ignored: str = r'(en|de)coder\.version',
-) -> tuple[dict[str, families.Source], dict[str, str]]:
-  """Return which tensor is which parameter; see `families.Family`.
-
-  `name` names the family in errors, and `ignored` is a pattern of tensors that
-  no network uses.
-  """
-  # Models without a head write no prefix.
-  inner = {x: x.removeprefix('model.') for x in stored}
-  kept = [x for x in stored if not re.fullmatch(ignored, inner[x])]
-  embeddings = sorted(
-      (x for x in kept if inner[x] in _EMBEDDINGS),
-      key=lambda x: _EMBEDDINGS.index(inner[x]),
-  )
-  ours = {x: _parameter(inner[x]) for x in kept if x not in embeddings}
-  families.check_all_known(folder, name, [x for x in ours if not ours[x]])
-  sources = {
-      parameter: families.Source(x, parameter.endswith('/kernel'))
-      for x, parameter in ours.items()
-  }
-  for first in embeddings[:1]:  # without one, a parameter will be missing
-    sources['token_embedder/embedding'] = families.Source(first)
-  return sources, dict.fromkeys(embeddings[1:], *embeddings[:1])
-
-
 def of_tensors(
     network: encoder_decoder.EncoderDecoder, stored: Collection[str]
 ) -> encoder_decoder.EncoderDecoder:
   """Return the network with a bias of the logits if one is stored."""
   return dataclasses.replace(network, logits_bias=_LOGITS_BIAS in stored)
-
-
-def _parameter(name: str) -> str | None:
-  """Return the parameter of a tensor, None for an unknown one."""
-  if name == _LOGITS_BIAS:
-    return 'decoder/logits_bias/bias'
-  if match := re.fullmatch(r'(encoder|decoder)\.layers\.(\d+)\.(.+)', name):
-    stack, layer, inner = match.groups()
-    if (found := _IN_LAYER[stack].get(inner)) is not None:
-      return f'{stack}/layers_{layer}/{found}'
-    return None
-  return _OUTSIDE_LAYERS.get(name)
-
-
-def _in_layer(stack: str) -> dict[str, str]:
-  """Return parameters of a layer by tensors, as fc1.weight."""
-  projections = {
-      f'{theirs}.{x}_proj': f'{ours}/{projection}'
-      for theirs, ours in _ATTENTIONS[stack].items()
-      for x, projection in (
-          ('q', 'query'), ('k', 'key'), ('v', 'value'), ('out', 'out')
-      )
-  }  # fmt: skip
-  projections |= {'fc1': 'mlp/wi', 'fc2': 'mlp/wo'}
-  norms = {**_NORMS[stack], 'final_layer_norm': 'mlp_layer_norm'}
-  return {
-      f'{theirs}.{kind}': f'{ours}/{our_kind}'
-      for names, kinds in ((projections, _LINEAR), (norms, _NORM))
-      for theirs, ours in names.items()
-      for kind, our_kind in kinds.items()
-  }
-
-
-_IN_LAYER = {stack: _in_layer(stack) for stack in _ATTENTIONS}
-_OUTSIDE_LAYERS = {
-    f'{stack}.{theirs}': f'{stack}/{ours}'
-    for stack in _ATTENTIONS
-    for theirs, ours in (
-        ('embed_positions.weight', 'embedder/position_embedder/embedding'),
-        ('layernorm_embedding.weight', 'embedder/embedding_layer_norm/scale'),
-        ('layernorm_embedding.bias', 'embedder/embedding_layer_norm/bias'),
-        ('layer_norm.weight', f'{stack}_norm/scale'),
-        ('layer_norm.bias', f'{stack}_norm/bias'),
-    )
-}

@@ -35,39 +35,49 @@ _NORMS = {
     'pre_mlp_layer_norm/scale': 'pre_feedforward_layernorm.weight',
     'post_mlp_layer_norm/scale': 'post_feedforward_layernorm.weight',
 }
-_MAP = decoders.TensorMap(
-    NAME,
-    decoders.LLAMA_LAYER | decoders.QK_NORMS | _NORMS,
-    decoders.LLAMA_OUTSIDE,
-)
-tensor_names = _MAP.sources
+tensor_names = decoders.decoder_map(
+    NAME, decoders.LLAMA_LAYER | decoders.QK_NORMS | _NORMS
+).sources
 
 
 def of_config(
     file: epath.Path, config: Mapping[str, Any], dtype: Any
 ) -> decoder_only.DecoderOnly:
+  fields = gemma_fields(file, config, dtype, 'a Gemma 3')
+  with llama.naming(file):
+    return decoder_only.DecoderOnly(**fields)
+
+
+def gemma_fields(
+    file: epath.Path, config: Mapping[str, Any], dtype: Any, model: str
+) -> dict[str, Any]:
+  """Return the fields of the network of a config.json with Gemma 3's fields.
+
+  `model` is what to pass instead of one that is refused.
+  """
   sizes = ('hidden_size', 'sliding_window', 'sliding_window_pattern')
   # transformers reads a cap of attention and never applies it.
   allowed = {'attn_logit_softcapping': (None,)}
-  families.check_config(file, config, sizes, allowed, 'a Gemma 3')
+  families.check_config(file, config, sizes, allowed, model)
   read = lambda name: decoders.number(file, name, config[name])
-  theta, scaling = decoders.rope(file, config, 'full_attention')
-  local = read('rope_local_base_freq')
+  local = read('rope_local_base_freq'), None
   if config.get('rope_parameters') is not None:
-    local, _ = decoders.rope(file, config, 'sliding_attention')
+    local = decoders.rope(file, config, 'sliding_attention')
   has_window = [True] * (config['sliding_window_pattern'] - 1) + [False]
   if config.get('layer_types') is not None:
     has_window = decoders.layer_types(file, config)
   kinds = {
-      False: decoder_only.LayerKind(None, theta, scaling),
-      True: decoder_only.LayerKind(config['sliding_window'], local),
+      False: modules.LayerKind(
+          None, *decoders.rope(file, config, 'full_attention')
+      ),
+      True: modules.LayerKind(config['sliding_window'], *local),
   }
   cap = config.get('final_logit_softcapping')
-  return llama.like_llama(
+  return llama.llama_fields(
       file,
       {**config, 'hidden_act': config['hidden_activation']},
       dtype,
-      'a Gemma 3',
+      model,
       kinds=[kinds[x] for x in has_window],
       norm=modules.RMS_PLUS_ONE,
       post_norms=True,

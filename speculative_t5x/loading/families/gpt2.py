@@ -10,6 +10,7 @@ from etils import epath
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
 from speculative_t5x.loading import hugging_face_decoders as decoders
+from speculative_t5x.loading import tensor_maps
 from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import decoder_only_modules as modules
 
@@ -31,7 +32,6 @@ _ALLOWED = {
     'tie_word_embeddings': (True, False),
     **decoders.WITHOUT,
 }
-_KINDS = {'kernel': 'weight', 'bias': 'bias'}
 # Query, key and value lie in one tensor, [in, out] as all others.
 _PROJECTIONS = {
     'self_attention/query': 'attn.c_attn',
@@ -45,30 +45,30 @@ _NORMS = {
     'pre_self_attention_layer_norm': 'ln_1',
     'pre_mlp_layer_norm': 'ln_2',
 }
-_MAP = decoders.TensorMap(
+tensor_names = tensor_maps.TensorMap(
     NAME,
-    layer={
-        f'{ours}/{kind}': f'{theirs}.{their_kind}'
-        for ours, theirs in _PROJECTIONS.items()
-        for kind, their_kind in _KINDS.items()
-    }
-    | {
-        f'{ours}/{kind}': f'{theirs}.{their_kind}'
-        for ours, theirs in _NORMS.items()
-        for kind, their_kind in (('scale', 'weight'), ('bias', 'bias'))
+    {
+        'decoder': {
+            f'{ours}/{kind}': f'{theirs}.{their_kind}'
+            for names, kinds in (
+                (_PROJECTIONS, {'kernel': 'weight', 'bias': 'bias'}),
+                (_NORMS, {'scale': 'weight', 'bias': 'bias'}),
+            )
+            for ours, theirs in names.items()
+            for kind, their_kind in kinds.items()
+        }
     },
-    outside={
+    {
         'wte.weight': 'decoder/token_embedder/embedding',
         'wpe.weight': 'decoder/position_embedder/embedding',
         'ln_f.weight': 'decoder/decoder_norm/scale',
         'ln_f.bias': 'decoder/decoder_norm/bias',
     },
-    prefix='transformer.',  # none in the first files
-    layers='h.',
-    ignored=r'(transformer\.)?h\.\d+\.attn\.(bias|masked_bias)',  # the mask
+    before={'decoder': 'h.'},
+    optional=r'^transformer\.',  # none in the first files
+    ignored=r'h\.\d+\.attn\.(bias|masked_bias)',  # the mask
     is_transposed=False,
-)
-tensor_names = _MAP.sources
+).sources
 
 
 def of_config(

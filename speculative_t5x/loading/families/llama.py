@@ -26,8 +26,7 @@ _SIZES = (
     'vocab_size', 'hidden_size', 'num_hidden_layers', 'num_attention_heads',
     'num_key_value_heads', 'head_dim', 'intermediate_size',
 )  # fmt: skip
-_MAP = decoders.TensorMap(NAME, decoders.LLAMA_LAYER, decoders.LLAMA_OUTSIDE)
-tensor_names = _MAP.sources
+tensor_names = decoders.decoder_map(NAME, decoders.LLAMA_LAYER).sources
 
 
 def of_config(

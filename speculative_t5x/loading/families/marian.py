@@ -5,13 +5,13 @@
 Source and target language have one vocabulary.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+import dataclasses
 from typing import Any
 
 from etils import epath
 
 from speculative_t5x.loading import errors
-from speculative_t5x.loading import families
 from speculative_t5x.loading.families import bart
 from speculative_t5x.networks import encoder_decoder
 from speculative_t5x.networks import encoder_decoder_modules as modules
@@ -30,8 +30,12 @@ DEFAULTS = {
         'forced_eos_token_id': 0,
     },
 }
-# The sinusoids, which some files hold and the network computes.
-_IGNORED = r'(en|de)coder\.embed_positions\.weight'
+tensor_names = dataclasses.replace(
+    bart.TENSORS,
+    name=NAME,
+    # The sinusoids, which some files hold and the network computes.
+    ignored=r'(en|de)coder\.embed_positions\.weight',
+).sources
 of_tensors = bart.of_tensors
 
 
@@ -53,9 +57,3 @@ def of_config(
       position_offset=0,
       embedding_norm=False,
   )
-
-
-def tensor_names(
-    folder: epath.Path, stored: Collection[str], network: Any
-) -> tuple[dict[str, families.Source], dict[str, str]]:
-  return bart.tensor_names(folder, stored, network, NAME, _IGNORED)

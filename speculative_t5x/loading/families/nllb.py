@@ -6,12 +6,12 @@ The decoder begins with the language of its output. It is chosen by whoever
 decodes, or generation_config.json forces it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+import dataclasses
 from typing import Any
 
 from etils import epath
 
-from speculative_t5x.loading import families
 from speculative_t5x.loading.families import bart
 from speculative_t5x.networks import encoder_decoder
 from speculative_t5x.networks import encoder_decoder_modules as modules
@@ -29,10 +29,14 @@ DEFAULTS = {
         'max_position_embeddings': 1024,
     },
 }
-# The sinusoids, which some files hold and the network computes.
-_IGNORED = (
-    r'(en|de)coder\.(version|embed_positions\.(weights|_float_tensor))'
-)
+tensor_names = dataclasses.replace(
+    bart.TENSORS,
+    name=NAME,
+    # The sinusoids, which some files hold and the network computes.
+    ignored=(
+        r'(en|de)coder\.(version|embed_positions\.(weights|_float_tensor))'
+    ),
+).sources
 
 
 def of_config(
@@ -50,9 +54,3 @@ def of_config(
       logits_bias=False,
       decoder_prompt=(),
   )
-
-
-def tensor_names(
-    folder: epath.Path, stored: Collection[str], network: Any
-) -> tuple[dict[str, families.Source], dict[str, str]]:
-  return bart.tensor_names(folder, stored, network, NAME, _IGNORED)

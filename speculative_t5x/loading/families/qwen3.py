@@ -25,12 +25,9 @@ DEFAULTS = {
     },
 }
 _MOST_LAYERS = 1024  # more than any Qwen 3 has
-_MAP = decoders.TensorMap(
-    NAME,
-    decoders.LLAMA_LAYER | decoders.QK_NORMS,
-    decoders.LLAMA_OUTSIDE,
-)
-tensor_names = _MAP.sources
+tensor_names = decoders.decoder_map(
+    NAME, decoders.LLAMA_LAYER | decoders.QK_NORMS
+).sources
 
 
 def of_config(

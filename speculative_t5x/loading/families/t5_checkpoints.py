@@ -8,7 +8,6 @@ own.
 """
 
 from collections.abc import Collection, Mapping
-import re
 from typing import Any
 
 from etils import epath
@@ -16,6 +15,7 @@ import jax
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
+from speculative_t5x.loading import tensor_maps
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
 
@@ -63,66 +63,62 @@ _SIZES = {
     'mlp_dim': 'd_ff',
 }
 
-# The sublayers of a block in order: T5X's name, T5X's of the norm before it,
-# Hugging Face's name, and T5X's kernels by Hugging Face's.
-_ATTENTION = {'q': 'query', 'k': 'key', 'v': 'value', 'o': 'out'}
-_MLP = (
-    'mlp', 'pre_mlp_layer_norm', 'DenseReluDense',
-    {name: name for name in ('wi', 'wi_0', 'wi_1', 'wo')},
-)  # fmt: skip
+# The sublayers of a block in order: their names here and there, and the norms
+# before them.
 _SUBLAYERS = {
     'encoder': (
-        ('attention', 'pre_attention_layer_norm', 'SelfAttention', _ATTENTION),
-        _MLP,
+        ('attention', 'SelfAttention', 'pre_attention'),
+        ('mlp', 'DenseReluDense', 'pre_mlp'),
     ),
     'decoder': (
-        (
-            'self_attention', 'pre_self_attention_layer_norm', 'SelfAttention',
-            _ATTENTION,
-        ),
-        (
-            'encoder_decoder_attention', 'pre_cross_attention_layer_norm',
-            'EncDecAttention', _ATTENTION,
-        ),
-        _MLP,
+        ('self_attention', 'SelfAttention', 'pre_self_attention'),
+        ('encoder_decoder_attention', 'EncDecAttention', 'pre_cross_attention'),
+        ('mlp', 'DenseReluDense', 'pre_mlp'),
     ),
-}  # fmt: skip
-_IN_BLOCK = re.compile(
-    r'(encoder|decoder)\.block\.(\d+)\.layer\.(\d\.[\w.]+)\.weight'
-)
+}
+_KERNELS = {'query': 'q', 'key': 'k', 'value': 'v', 'out': 'o'}
+_MLP_KERNELS = {name: name for name in ('wi', 'wi_0', 'wi_1', 'wo')}
+_EMBEDDING = 'token_embedder/embedding'
+_HEAD = 'decoder/logits_dense/kernel'
+_TABLE = 'relpos_bias/rel_embedding'
+_BIAS = 'layer.0.SelfAttention.relative_attention_bias.weight'
 
 
-def _names_in_block(stack: str) -> dict[str, str]:
-  """Return T5X's names in a layer by Hugging Face's, e.g. 1.layer_norm."""
+def _layer(stack: str) -> dict[str, str]:
+  """Return tensors of a layer by T5X's names."""
   names = {}
-  for i, (ours, norm, theirs, kernels) in enumerate(_SUBLAYERS[stack]):
-    names[f'{i}.layer_norm'] = f'{norm}/scale'
-    for kernel, name in kernels.items():
-      names[f'{i}.{theirs}.{kernel}'] = f'{ours}/{name}/kernel'
+  for i, (ours, theirs, norm) in enumerate(_SUBLAYERS[stack]):
+    names[f'{norm}_layer_norm/scale'] = f'layer.{i}.layer_norm.weight'
+    for part, short in (_MLP_KERNELS if ours == 'mlp' else _KERNELS).items():
+      names[f'{ours}/{part}/kernel'] = f'layer.{i}.{theirs}.{short}.weight'
   return names
 
 
-_NAMES_IN_BLOCK = {stack: _names_in_block(stack) for stack in _SUBLAYERS}
-_EMBEDDING = 'token_embedder/embedding'
-_HEAD = 'decoder/logits_dense/kernel'
-# The embedding has several names, and any of them may be the stored one.
-_EMBEDDINGS = (
-    'shared.weight',
-    'encoder.embed_tokens.weight',
-    'decoder.embed_tokens.weight',
-)
-_BIAS = '0.SelfAttention.relative_attention_bias'
-_TABLE = 'relpos_bias/rel_embedding'
-_OUTSIDE_BLOCKS = {
-    **dict.fromkeys(_EMBEDDINGS, _EMBEDDING),
-    'lm_head.weight': _HEAD,
-    'encoder.final_layer_norm.weight': 'encoder/encoder_norm/scale',
-    'decoder.final_layer_norm.weight': 'decoder/decoder_norm/scale',
-}
-# In early PyTorch copies of T5, and used by no network.
-_IGNORED = (
-    'decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight'
-)
+def _map(bias_per_layer: bool) -> tensor_maps.TensorMap:
+  tables = {
+      f'{stack}.block.0.{_BIAS}': f'{stack}/{_TABLE}' for stack in _SUBLAYERS
+  }
+  own = {_TABLE: _BIAS} if bias_per_layer else {}
+  return tensor_maps.TensorMap(
+      NAME,
+      {stack: _layer(stack) | own for stack in _SUBLAYERS},
+      {
+          'shared.weight': _EMBEDDING,
+          'encoder.embed_tokens.weight': _EMBEDDING,
+          'decoder.embed_tokens.weight': _EMBEDDING,
+          'encoder.final_layer_norm.weight': 'encoder/encoder_norm/scale',
+          'decoder.final_layer_norm.weight': 'decoder/decoder_norm/scale',
+          **({} if bias_per_layer else tables),
+      },
+      embedding=_EMBEDDING,
+      before={stack: f'{stack}.block.' for stack in _SUBLAYERS},
+      # In early PyTorch copies of T5, and used by no network.
+      ignored=(
+          r'decoder\.block\.0\.layer\.1\.EncDecAttention'
+          r'\.relative_attention_bias\.weight'
+      ),
+  )
+
 
 # T5 1.0's and T5 1.1's activations, by the number of input projections.
 USUAL_ACTIVATIONS = {1: ('relu',), 2: ('gelu', 'linear')}
@@ -223,44 +219,11 @@ def _is_scaled(config: Mapping[str, Any]) -> bool:
 def tensor_names(
     folder: epath.Path, stored: Collection[str], network: t5.T5Config
 ) -> tuple[dict[str, families.Source], dict[str, str]]:
-  ours = {
-      name: t5x_name(name, network.bias_per_layer)
-      for name in stored
-      if name != _IGNORED
-  }
-  families.check_all_known(folder, NAME, [x for x in ours if ours[x] is None])
-  embeddings = [*_EMBEDDINGS]
-  if network.logits_via_embedding:
-    embeddings.append('lm_head.weight')
-  copies = [name for name in embeddings if name in ours]
-  parameters = {x: name for name, x in ours.items() if name not in copies}
-  for first in copies[:1]:  # without one, a parameter will be missing
-    parameters[_EMBEDDING] = first
-    # transformers stores no head that is the embedding.
-    if not network.logits_via_embedding:
-      parameters.setdefault(_HEAD, first)
-  sources = {
-      name: families.Source(stored, is_transposed(name))
-      for name, stored in parameters.items()
-  }
-  return sources, {name: copies[0] for name in copies[1:]}
-
-
-def is_transposed(name: str) -> bool:
-  """Return whether the tensor of a parameter is its transpose."""
-  return name != _EMBEDDING  # a vector is its own transpose
-
-
-def t5x_name(name: str, bias_per_layer: bool = False) -> str | None:
-  """Return T5X's name for a tensor, None for one that the T5 does not have."""
-  if name in _OUTSIDE_BLOCKS:
-    return _OUTSIDE_BLOCKS[name]
-  if match := _IN_BLOCK.fullmatch(name):
-    stack, block, inner = match.groups()
-    if inner == _BIAS:
-      if bias_per_layer:
-        return f'{stack}/layers_{block}/{_TABLE}'
-      return f'{stack}/{_TABLE}' if block == '0' else None
-    if found := _NAMES_IN_BLOCK[stack].get(inner):
-      return f'{stack}/layers_{block}/{found}'
-  return None
+  """Return which tensor is which parameter; see `families.Family`."""
+  names = _map(network.bias_per_layer)
+  sources, copies = names.sources(folder, stored, network)
+  # transformers stores no head that is the embedding.
+  if not network.logits_via_embedding and _EMBEDDING in sources:
+    head = families.Source(sources[_EMBEDDING].tensor, is_transposed=True)
+    sources.setdefault(_HEAD, head)
+  return sources, copies

@@ -5,7 +5,8 @@
 Its config.json holds one of Gemma 2 for the encoder and one for the decoder.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+import types
 from typing import Any
 
 from etils import epath
@@ -13,6 +14,7 @@ from etils import epath
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
 from speculative_t5x.loading import hugging_face_decoders as decoders
+from speculative_t5x.loading import tensor_maps
 from speculative_t5x.loading.families import llama
 from speculative_t5x.networks import decoder_only_modules as modules
 from speculative_t5x.networks import t5gemma
@@ -36,55 +38,64 @@ _OF_STACK = {
     'attn_logit_softcapping': 50.0,
     'final_logit_softcapping': 30.0,
 }
-_LAYER = {
-    name: tensor
-    for name, tensor in decoders.LLAMA_LAYER.items()
-    if 'norm' not in name
-}
-
-
-def _norms(names: Mapping[str, str]) -> dict[str, str]:
+def _layer(
+    blocks: Mapping[str, str], also: Mapping[str, str]
+) -> dict[str, str]:
+  """Return tensors of a layer with attentions, by their names here."""
+  norm_of = lambda ours: ours.replace('encoder_decoder', 'cross')
+  own = {x: y for x, y in decoders.LLAMA_LAYER.items() if 'norm' not in x}
   return {
-      f'{place}_{ours}_layer_norm/scale': f'{place}_{theirs}_layernorm.weight'
+      f'{place}_{norm_of(ours)}_layer_norm/scale':
+          f'{place}_{theirs}_layernorm.weight'
+      for ours, theirs in {**blocks, 'mlp': 'feedforward'}.items()
       for place in ('pre', 'post')
-      for ours, theirs in names.items()
+  } | {
+      name.replace('self_attention', ours): tensor.replace('self_attn', theirs)
+      for ours, theirs in blocks.items()
+      for name, tensor in (own | also).items()
+  }  # fmt: skip
+
+
+def tensor_map(
+    name: str,
+    outside: Mapping[str, str],
+    decoder: Mapping[str, str],
+    also: Mapping[str, str] = types.MappingProxyType({}),
+    **others: Any,
+) -> tensor_maps.TensorMap:
+  """Return the names of an encoder-decoder of Gemma.
+
+  Args:
+    name: See `TensorMap`.
+    outside: Likewise, but for norms.
+    decoder: Tensors of the attentions of its decoder by their names here.
+    also: Further tensors of an attention by parameter.
+    **others: Other attributes of `TensorMap`.
+  """
+  norms = {
+      f'{stack}.norm.weight': f'{stack}/{stack}_norm/scale'
+      for stack in ('encoder', 'decoder')
   }
+  layers = {
+      'encoder': _layer({'attention': 'self_attn'}, also),
+      'decoder': _layer(decoder, also),
+  }
+  return tensor_maps.TensorMap(
+      name, layers, outside | norms, head='lm_head.out_proj.weight', **others
+  )
 
 
-_MAPS = {
-    'encoder': decoders.TensorMap(
-        NAME,
-        {
-            name.replace('self_attention', 'attention'): tensor
-            for name, tensor in _LAYER.items()
-        }
-        | _norms({'attention': 'self_attn', 'mlp': 'feedforward'}),
-        {
-            'embed_tokens.weight': 'encoder/token_embedder/embedding',
-            'norm.weight': 'encoder/encoder_norm/scale',
-        },
-        prefix='model.encoder.',
-        stack='encoder',
-    ),
-    'decoder': decoders.TensorMap(
-        NAME,
-        _LAYER
-        | {
-            name.replace('self_attention', 'encoder_decoder_attention'):
-                tensor.replace('self_attn', 'cross_attn')
-            for name, tensor in _LAYER.items()
-            if name.startswith('self_attention')
-        }
-        | _norms({
-            'self_attention': 'self_attn',
-            'cross_attention': 'cross_attn',
-            'mlp': 'feedforward',
-        }),
-        decoders.LLAMA_OUTSIDE,
-        prefix='model.decoder.',
-        head='lm_head.out_proj.weight',
-    ),
-}  # fmt: skip
+tensor_names = tensor_map(
+    NAME,
+    {
+        f'{stack}.embed_tokens.weight': f'{stack}/token_embedder/embedding'
+        for stack in ('encoder', 'decoder')
+    },
+    {
+        'self_attention': 'self_attn',
+        'encoder_decoder_attention': 'cross_attn',
+    },
+).sources
 
 
 def of_config(
@@ -115,10 +126,13 @@ def _stack(
   has_window = [True, False]
   if fields.get('layer_types') is not None:
     has_window = decoders.layer_types(file, fields)
+  window = fields['sliding_window']
   kinds = {
       is_local: modules.LayerKind(
-          fields['sliding_window'] if is_local else None,
+          window if is_local else None,
           *decoders.rope(file, fields, layer_type),
+          # As many on both sides of the encoder, the query included.
+          ahead=window - 1 if is_local and stack == 'encoder' else 0,
       )
       for layer_type, is_local in decoders.LAYER_TYPES.items()
   }
@@ -136,14 +150,3 @@ def _stack(
       embedding_scale=fields['hidden_size'] ** 0.5,
       mlp_bias=False,
   )
-
-
-def tensor_names(
-    folder: epath.Path, stored: Collection[str], network: t5gemma.T5Gemma
-) -> tuple[dict[str, families.Source], dict[str, str]]:
-  prefix = _MAPS['encoder'].prefix
-  of_encoder = [name for name in stored if name.startswith(prefix)]
-  others = [name for name in stored if not name.startswith(prefix)]
-  sources, _ = _MAPS['encoder'].sources(folder, of_encoder, network)
-  of_decoder, copies = _MAPS['decoder'].sources(folder, others, network)
-  return sources | of_decoder, copies
