@@ -162,6 +162,7 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
     is_prompt = jnp.arange(inputs.shape[1]) < lengths[:, None]
     return jnp.where(is_prompt, tokens, 0), lengths
 
+  @jax.named_scope(input_widths.SCOPE)
   def _read(
       self,
       params: contracts.Params,

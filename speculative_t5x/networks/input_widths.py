@@ -19,7 +19,7 @@ from speculative_t5x.speculation import widths
 _MIN_WIDTH = 16  # below it, most of the time goes into reading the weights
 _MAX_HALVINGS = 2  # each compiles the encoder once more
 
-# The scope of what runs at one of several widths, in traces.
+# The scope of what reads inputs in a loop, in traces.
 SCOPE = 'input_width'
 
 _Tree = TypeVar('_Tree')
