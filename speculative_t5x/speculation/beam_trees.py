@@ -27,6 +27,9 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
 
 
+WALK = 'walk'  # the scope of the steps of a call, in traces
+
+
 class Tree(NamedTuple):
   """Roots and draft tokens. The first nodes are the roots, one per beam.
 
@@ -164,9 +167,10 @@ def search(
           target_params, started.memory, cache, block, nodes, 0, count,
           roots.positions,
       )  # fmt: skip
-    walk = _walk(
-        state, tree, logits, limits, penalty, target.special_ids, gamma
-    )
+    with jax.named_scope(WALK):
+      walk = _walk(
+          state, tree, logits, limits, penalty, target.special_ids, gamma
+      )
     path = walk.rows, walk.paths, roots.positions
     return (
         walk.state,
