@@ -17,6 +17,7 @@ from jax import lax
 import jax.numpy as jnp
 
 from speculative_t5x.networks import sharding
+from speculative_t5x.speculation import beam_rows
 
 _KeysValues = TypeVar('_KeysValues')
 
@@ -134,13 +135,8 @@ def commit(
     num_cached: [examples] int32, with num_cached + length <= slots.
   """
   examples, beams, length = paths.shape
-  if beams > 1:
-    first = jnp.arange(examples, dtype=rows.dtype)[:, None] * beams
-    # A copy: a permutation in place would read rows that it has overwritten.
-    parents = (first + rows).reshape(-1)
-    # Without a mode it would also select per element whether a row is there.
-    take = lambda x: jnp.take(x, parents, axis=0, mode='clip')
-    cache = jax.tree.map(take, cache)
+  # A copy: a permutation in place would read rows that it has overwritten.
+  cache = beam_rows.take(cache, rows)
 
   def on_paths(x):  # [examples * beams, heads, head_dim, length]
     index = paths.reshape(examples, 1, 1, beams * length)

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.networks import kv_cache
+from speculative_t5x.speculation import beam_rows
 
 NUM_BUCKETS = 32
 MAX_DISTANCE = 128
@@ -424,9 +425,9 @@ class Attention(nn.Module):
     at_rows = lambda x: jnp.broadcast_to(
         x[:, None], (x.shape[0], num_rows, *x.shape[1:])
     )
-    of_root = lambda x: jnp.take_along_axis(
-        x, roots[:, None, None, :, None], axis=1
-    )[:, 0]
+    of_root = lambda x: beam_rows.choose(
+        roots[:, None, :, None], [x[:, row] for row in range(num_rows)]
+    )
     of_slots = of_root(
         jnp.einsum(
             'erhnd,erhdl->erhnl', at_rows(jnp.swapaxes(query, 1, 2)), cache.keys

@@ -26,7 +26,6 @@ from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
 
-
 WALK = 'walk'  # the scope of the steps of a call, in traces
 
 

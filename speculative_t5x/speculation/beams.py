@@ -20,6 +20,7 @@ import jax
 from jax import lax
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import beam_rows
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
 
@@ -211,7 +212,7 @@ def search(
     state, parents = step(
         state, by_beam(logits[:, 0]), limits, penalty, target.special_ids
     )
-    return state, _take_rows(cache, parents)
+    return state, beam_rows.take(cache, parents)
 
   state = begin(limits, beams, length, target.special_ids)
   state, _ = lax.while_loop(
@@ -220,18 +221,6 @@ def search(
       (state, started.cache),
   )
   return state
-
-
-def _take_rows(cache: contracts.Cache, parents: jax.Array) -> contracts.Cache:
-  """Give each live hypothesis a copy of the cache that it continues."""
-  examples, beams = parents.shape
-  if beams == 1:  # a single row may have no axis for it
-    return cache
-  first = jnp.arange(examples, dtype=parents.dtype)[:, None] * beams
-  rows = (first + parents).reshape(-1)
-  # A copy: a permutation in place would read what it has overwritten. Without
-  # a mode it would also select per element whether a row is there.
-  return jax.tree.map(lambda x: jnp.take(x, rows, axis=0, mode='clip'), cache)
 
 
 def _take(hypotheses: Hypotheses, index: jax.Array) -> Hypotheses:
