@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import engine
+from speculative_t5x.decoder import request
 from speculative_t5x.drafters import candidate_tree
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading.drafters import in_order_drafting
@@ -199,6 +201,7 @@ def test_mutants_are_found(name, monkeypatch):
 
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=2)
 LENGTH = 12
+INPUTS = tiny.encoder_tokens(5, 9)
 
 
 def decoder_of(drafter, **options):
@@ -241,6 +244,22 @@ class TestNetworks:
     np.testing.assert_array_equal(
         found.statistics.num_accepted, expected.statistics.num_accepted
     )
+
+  @pytest.mark.exhaustive
+  def test_an_engine(self):
+    """A request gets what it gets alone, whatever is sampled beside it."""
+    decoder = decoder_of(tree(3, 2))
+    inputs = [row[row >= 0].tolist() for row in np.array(INPUTS)]
+    requests = [
+        request.Request(row, sampling=sampling.Sampling(float(i % 2)))
+        for i, row in enumerate(inputs)
+    ]
+    results = engine.Engine(decoder, rows=2).stream(requests)
+    for i, (row, result) in enumerate(zip(inputs, results, strict=True)):
+      alone = decoder.generate(
+          [row], sampling=requests[i].sampling, example_ids=[i]
+      )
+      assert list(result.tokens[-1]) == alone[0]
 
   @pytest.mark.parametrize(
       ('drafter', 'settings'),
