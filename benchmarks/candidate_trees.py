@@ -73,6 +73,7 @@ def parse(given: Sequence[str]) -> argparse.Namespace:
   for name, default in (('gamma', 7), ('inputs', 200), ('batch', 50)):
     parser.add_argument(f'--{name}', type=running.positive, default=default)
   parser.add_argument('--output', type=pathlib.Path)
+  parser.set_defaults(assistant=None)
   options = parser.parse_args(given)
   if not options.candidates and not options.nodes:
     parser.error('give --candidates or --nodes')
