@@ -3,7 +3,7 @@
 """What benchmarks share: options, processes, and lines of JSON."""
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from concurrent import futures
 import dataclasses
 import json
@@ -12,10 +12,7 @@ import pathlib
 import sys
 from typing import Any, NoReturn
 
-from speculative_t5x.decoder import input_batch
 from speculative_t5x.jobs.command_line import process as process_lib
-from speculative_t5x.research import progress
-from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
 
 
@@ -61,35 +58,6 @@ def process() -> futures.ProcessPoolExecutor:
   """
   spawn = multiprocessing.get_context('spawn')
   return futures.ProcessPoolExecutor(max_workers=1, mp_context=spawn)
-
-
-def time_ways(
-    ways: Mapping[str, Callable[[input_batch.InputBatch], Any]],
-    batches: Sequence[input_batch.InputBatch],
-    repeats: int,
-    name: str,
-) -> dict[str, interleaved.Run]:
-  """Time ways of decoding the same batches interleaved.
-
-  Args:
-    ways: By name, what decodes a batch.
-    batches: What is decoded.
-    repeats: How often each batch is timed.
-    name: What is timed, for the progress on a terminal.
-  """
-  timer = interleaved.Timer(list(ways.values()), repeats=repeats)
-  with progress.Progress(name, len(batches)) as shown:
-    return dict(zip(ways, timer.run(batches, after=shown.show), strict=True))
-
-
-def describe(run: interleaved.Run, plain: interleaved.Run) -> dict[str, Any]:
-  """Return the speedup of a run over plain decoding, and its tokens per call.
-  """
-  return {
-      'speedup': interleaved.speedup(plain, run),
-      'speedup_ci95': interleaved.speedup_interval(plain, run),
-      'tokens_per_target_call': run.counts.tokens / run.counts.target_calls,
-  }
 
 
 def line(benchmark: str, **values: Any) -> str:

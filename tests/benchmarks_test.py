@@ -13,15 +13,11 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks import agent_calls
 from benchmarks import candidate_trees
-from benchmarks import earlier_answers
-from benchmarks import file_store
 from benchmarks import simulated_pairs
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.research.simulation import t5_published
-from speculative_t5x.tasks import paraphrases
 from tests import processes
 
 _ROOT = pathlib.Path(__file__).parents[1]
@@ -44,14 +40,13 @@ for _ in range(2):
 """
 
 
-@pytest.mark.parametrize('closed', ['2>&-', '<&- >&- 2>&-'])
-def test_closed_streams(tmp_path, closed):
+def test_closed_streams(tmp_path):
   """As cron starts a program: what it says is lost, and nothing else."""
   code = (
       'from benchmarks import running;'
       'running.run(lambda: print("out") or open("file", "w").fileno() < 3)'
   )
-  command = f"{sys.executable} -c '{code}' {closed}"
+  command = f"{sys.executable} -c '{code}' <&- >&- 2>&-"
   done = processes.outside(['bash', '-c', command], tmp_path)
   assert done.returncode == 0 and done.stderr == ''
 
@@ -192,13 +187,11 @@ def test_gpu_script_goes_on_where_a_part_fails(tmp_path):
 @pytest.mark.parametrize(
     ('name', 'options'),
     [
-        ('draft_lengths', '--gammas=0,3'),
-        ('draft_lengths', '--gammas=3,x'),
-        ('earlier_answers', '--requests=0'),
-        ('earlier_answers', '--only'),  # cut short
         ('simulated_pairs', '--output_dir=x --target xl huge'),
         ('simulated_pairs', '--output_dir=x --time_limit=0'),
         ('simulated_pairs', '--output_dir=x --batch_size 1 0'),
+        ('throughput', '--multi30k=a --target=b --draft=c --batches=0,3'),
+        ('throughput', '--multi30k=a --target=b --draft=c --batch=3'),
         ('side_by_side.cases', ''),
         ('side_by_side.cases', '--multi30k=a --target=b'),
         ('side_by_side.cases', '--size=base --draft=b'),
@@ -210,101 +203,3 @@ def test_refused(name, options):
   parse = getattr(module, 'parse_arguments', None) or module.parse
   with pytest.raises(SystemExit, match='2'):
     parse(options.split())
-
-
-@pytest.mark.exhaustive
-def test_earlier_answers(tmp_path, capsys, monkeypatch):
-  pytest.importorskip('usearch')
-  tasks = {'paraphrases': lambda split: paraphrases.read_pairs(split)[:7]}
-  monkeypatch.setattr(earlier_answers, '_TASKS', tasks)
-  path = tmp_path / 'line.json'
-  earlier_answers.main(
-      ['--gamma=2', '--requests=6', '--repeats=1', f'--output={path}']
-  )
-  (line,) = capsys.readouterr().out.splitlines()
-  assert path.read_text() == f'{line}\n'
-  record = json.loads(line)
-  assert record['gamma'] == 2 and record['host']['cores'] >= 1
-  found = record['paraphrases']
-  assert found['requests'] == 6 and found['answers_in_store'] == 7
-  assert found['share_with_answer'] > 0.5
-  for way in ('plain', 'searched'):
-    assert found[way]['tokens_per_target_call'] == 1
-  rates = [
-      found[way]['tokens_per_target_call'] for way in ('lookup', 'answers')
-  ]
-  assert 1 < rates[0] < rates[1]
-  for way in ('plain', 'searched', 'lookup', 'answers'):
-    assert found[way]['different_outputs'] == 0
-    low, high = found[way]['speedup_ci95']
-    assert low <= found[way]['speedup'] <= high
-
-
-class TestFileStore:
-
-  def test_requests_of_two_days(self):
-    first, second = file_store.two_days(seed=0, count=40)
-    assert (first, second) == file_store.two_days(seed=0, count=40)
-    assert first != file_store.two_days(seed=1, count=40)[0]
-    assert len(first) == len(second) == 40
-    texts, calls = ({each[i] for each in first} for i in range(2))
-    groups = {}
-    for each in second:
-      known = each.text in texts, each.call in calls
-      groups.setdefault(each.group, []).append(known)
-    assert groups == {
-        'new': 20 * [(False, False)],
-        'repeated': 10 * [(True, True)],
-        'in other words': 10 * [(False, True)],
-    }
-
-  def test_calls_have_the_arguments_of_their_tool(self):
-    pairs = file_store.pairs(seed=0, count=200) + file_store.premade()
-    tools = set()
-    for text, call in pairs:
-      assert '{' not in text
-      arguments = json.loads(call)
-      tool = arguments.pop('tool')
-      tools.add(tool)
-      assert list(arguments) == ['path', *file_store.TOOLS[tool].options]
-    assert tools == {'open', 'edit', 'move', 'share', 'delete'}
-
-  def test_nothing_that_is_measured_is_trained_on(self):
-    days = file_store.two_days(seed=0, count=8)
-    trained = dict(agent_calls.training_pairs('validation', days))
-    known, call = next(iter(trained.items()))
-    days[1][0] = file_store.Asked(known, call)
-    assert known not in dict(agent_calls.training_pairs('validation', days))
-
-
-def test_tokens_per_call_by_kind_of_request():
-  asked = [
-      file_store.Asked(text, f'call {text}', group)
-      for text, group in (('a', 'new'), ('b', 'repeated'), ('c', 'new'))
-  ]
-  plain = ['call a', 'call b', 'other']
-  made = [
-      {'call': 'call a', 'tokens': 9, 'target_calls': 6},
-      {'call': 'another', 'tokens': 8, 'target_calls': 1},
-      {'call': 'other', 'tokens': 6, 'target_calls': 4},
-  ]
-  found = agent_calls.describe(made, asked, plain)
-  assert found['new']['tokens_per_target_call'] == 1.5
-  assert found['new']['different_outputs'] == 0
-  assert found['repeated']['tokens_per_target_call'] == 8
-  assert found['repeated']['different_outputs'] == 1
-  assert found['all']['tokens'] == 23 and found['all']['target_calls'] == 11
-  assert agent_calls.correct(asked, plain) == {'new': 0.5, 'repeated': 1.0}
-
-
-@pytest.mark.exhaustive
-def test_agent_calls(tmp_path, capsys):
-  """The whole benchmark, with a target that has learnt next to nothing."""
-  flags = f'--folder={tmp_path} --requests=8 --train_steps=4 --gamma=3'
-  agent_calls.main(flags.split())
-  record = json.loads(capsys.readouterr().out.splitlines()[-1])
-  assert [*record['ways']] == ['lookup', 'premade', 'earlier']
-  for way in record['ways'].values():
-    assert [way[x]['requests'] for x in ('all', 'new', 'repeated')] == [8, 4, 2]
-    for group in way.values():
-      assert 1 <= group['tokens_per_target_call'] <= 4
