@@ -30,7 +30,6 @@ from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import token_trace
 from speculative_t5x.tasks import bulletins
 from tests import checkpoints_by_hand
-from tests import exhaustive
 
 _ROOT = pathlib.Path(__file__).parent.parent
 _FOLDER = _ROOT / 'notebooks'
@@ -137,9 +136,8 @@ def hugging_face(tmp_path_factory):
   return found | {'VOCABULARY': found['TARGET']}
 
 
-@pytest.mark.parametrize(
-    'kind', exhaustive.all_but(['T5X'], ['T5X', 'hugging_face'])
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize('kind', ['T5X', 'hugging_face'])
 def test_your_own_checkpoint(kind, request, capsys):
   settings = {} if kind == 'T5X' else request.getfixturevalue(kind)
   variables, shown = _run('your_own_checkpoint', {'GAMMA': 2, **settings})

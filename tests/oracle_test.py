@@ -134,15 +134,18 @@ def test_greedy_tokens_and_scores(oracles, decoded, name):
     assert margin <= 2 * ATOL, f'row {row} differs by {margin}'
 
 
-def test_beam_search(oracles):
+@pytest.mark.parametrize('rows', exhaustive.all_but([16], [16, 64]))
+def test_beam_search(oracles, rows):
   """All hypotheses, in T5X's order, with its scores."""
   oracle = oracles['target']
   decoder = token_decoder.TokenDecoder(
       oracle.model, max_tokens=LENGTH, matmul_precision='highest'
   )
-  batch = tiny.batch(oracle.arrays['encoder_input_tokens'], LENGTH)
+  batch = tiny.batch(oracle.arrays['encoder_input_tokens'][:rows], LENGTH)
   found = jax.device_get(decoder.plain_beams(batch, 4, 0.6))
-  tokens, scores = oracle.arrays['beam4_tokens'], oracle.arrays['beam4_scores']
+  tokens, scores = (
+      oracle.arrays[f'beam4_{name}'][:rows] for name in ('tokens', 'scores')
+  )
   is_other = np.any(found.sequences != tokens, axis=(1, 2))
   # Two hypotheses of nearly equal scores may change their places.
   assert is_other.sum() <= 2

@@ -3,6 +3,7 @@
 """The Python of README, pages and examples runs, and named files exist."""
 
 import ast
+import dataclasses
 import io
 import json
 import pathlib
@@ -12,7 +13,6 @@ import shutil
 import sys
 import tokenize
 
-import jax
 import numpy as np
 import pytest
 import seqio
@@ -24,6 +24,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.networks import chips
 from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.training import task_examples
+from tests import exhaustive
 from tests import tiny
 from tests import vocabulary_files
 from tests import workloads
@@ -33,6 +34,10 @@ pytestmark = pytest.mark.long
 
 _ROOT = pathlib.Path(__file__).parent.parent
 _README = (_ROOT / 'README.md').read_text()
+
+
+# Words of blocks whose programs are those of other tests, and take long.
+_COMPILED_ANEW = 'beams=4', 'st.rules.', 'st.answers.'
 
 
 class TestReadme:
@@ -49,14 +54,17 @@ class TestReadme:
     exec(compile(pair, 'README.md', 'exec'), names)
     assert 'speculatively' in capsys.readouterr().out
 
-  def test_page_of_python_runs(self, tmp_path):
+  @pytest.mark.parametrize(
+      'is_whole', exhaustive.all_but([False], [False, True])
+  )
+  def test_page_of_python_runs(self, tmp_path, is_whole):
     """With tiny models; what is measured is left to the notebooks' tests."""
     pytest.importorskip('usearch')
     saved = workloads.save_pair(tmp_path)
     shutil.copy(embedded.VOCABULARY_FILE, tmp_path / 'target/spiece.model')
     page = (_ROOT / 'docs/python.md').read_text()
     # Long drafts and inputs take long to compile.
-    page = re.sub(r'gamma=\d+|max_tokens=16', 'gamma=1, inputs_length=32', page)
+    page = re.sub(r'gamma=\d+|max_tokens=16', 'gamma=1, inputs_length=16', page)
     blocks = re.findall(r'```python\n(.*?)```', page, re.DOTALL)
     names = {
         'target': saved.target,
@@ -64,9 +72,10 @@ class TestReadme:
         'store_path': tmp_path / 'store',
         'texts': ['It rains.', 'The train is late.', 'It is late in Bonn.'],
     }
+    left_out = 'walltime', *(() if is_whole else _COMPILED_ANEW)
     assert len(blocks) > 6
     for block in blocks:
-      if 'walltime' not in block:
+      if not any(word in block for word in left_out):
         exec(compile(block, 'python.md', 'exec'), names)
 
   def test_files_exist(self):
@@ -100,9 +109,22 @@ def test_printed_fine_tunings_fit_the_chips():
     one = re.search(r'PRETRAINED=.*t5_1_1_(\w+)', block)
     (partitions,) = re.findall(r'num_partitions=(\d+)', block) or ['1']
     for size in loop[1].split() if loop else [one[1]]:
-      params = models.abstract_params(t5_published.make_config(size))
-      num_bytes = 8 * sum(leaf.size for leaf in jax.tree.leaves(params))
+      num_bytes = 8 * _num_params(t5_published.make_config(size))
       assert num_bytes / int(partitions) < chips.CHIPS['v4'].memory_bytes
+
+
+def _num_params(config):
+  """Count parameters by networks of one layer and of two: all are alike."""
+  one, two = (
+      models.count_params(
+          dataclasses.replace(
+              config, num_encoder_layers=count, num_decoder_layers=count
+          )
+      )
+      for count in (1, 2)
+  )
+  assert config.num_encoder_layers == config.num_decoder_layers
+  return one + (config.num_decoder_layers - 1) * (two - one)
 
 
 _TRAINING = _ROOT / 'docs/training.md'

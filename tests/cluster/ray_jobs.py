@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs jobs on a Ray cluster, in a process of its own, for ray_cluster_test.
 
-  python -m tests.cluster.ray_jobs {usual,memory} <folder>
+  python -m tests.cluster.ray_jobs {command,killed,memory} <folder>
 
 Starting Ray changes the process: its handlers of signals, and its threads.
 """
@@ -25,25 +25,31 @@ from tests.cluster import stub_job  # noqa: E402
 from tests.cluster import three_nodes  # noqa: E402
 
 
-def usual(folder: pathlib.Path) -> None:
-  """Run a command alone and on a cluster, and then `stub_job`.
-
-  A node is killed meanwhile.
-  `flags` are those of the command. Another node cannot do the stub's job.
-  """
+def command(folder: pathlib.Path) -> None:
+  """Run a command alone and on two nodes; `flags` are those of the command."""
   with three_nodes.started(2) as nodes:
     _run_command(nodes, folder)
-    job = stub_job.Job(str(folder), no_checkpoint=nodes.add())
+
+
+def killed(folder: pathlib.Path) -> None:
+  """Decode by `stub_job` on two nodes, of which one is killed meanwhile."""
+  with three_nodes.started(2) as nodes:
+    job = stub_job.Job(str(folder))
     numbers = [i for i in range(12) if i != stub_job.KILL]
     with nodes.killed_while_it_waits(folder):
       _decode(job, nodes, folder, numbers)
 
 
 def memory(folder: pathlib.Path) -> None:
-  """Decode by `stub_job` on two nodes, one of which cannot load the model."""
+  """Decode by `stub_job` on three nodes.
+
+  One has no checkpoint, and another one cannot load the model.
+  """
   (folder / 'killed').touch()  # none waits to be killed
   with three_nodes.started(1) as nodes:
-    job = stub_job.Job(str(folder), no_checkpoint='', no_memory=nodes.add())
+    job = stub_job.Job(
+        str(folder), no_checkpoint=nodes.add(), no_memory=nodes.add()
+    )
     _decode(job, nodes, folder, range(12))
 
 
@@ -82,4 +88,5 @@ def _run_command(nodes: three_nodes.Nodes, folder: pathlib.Path) -> None:
 
 
 if __name__ == '__main__':
-  {'usual': usual, 'memory': memory}[sys.argv[1]](pathlib.Path(sys.argv[2]))
+  jobs = {'command': command, 'killed': killed, 'memory': memory}
+  jobs[sys.argv[1]](pathlib.Path(sys.argv[2]))

@@ -36,7 +36,7 @@ class Job:
   """
 
   folder: str
-  no_checkpoint: str
+  no_checkpoint: str = ''
   no_memory: str = ''
 
   def describe(self) -> tuple[Mapping[str, Any], Any]:

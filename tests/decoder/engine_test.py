@@ -182,7 +182,7 @@ def test_no_mixture_compiles_anew():
   assert compilation.count() == before
 
 
-@hypothesis.settings(max_examples=20, deadline=None)
+@hypothesis.settings(max_examples=10, deadline=None)
 @hypothesis.given(st.permutations(range(12)), st.integers(1, 12))
 def test_order_and_company_change_nothing(order, count):
   requests = list(random_requests(4, 12))
@@ -424,7 +424,7 @@ def warm_engine_of_sizes() -> engine_lib.Engine:
   return engine
 
 
-@hypothesis.settings(max_examples=20, deadline=None)
+@hypothesis.settings(max_examples=10, deadline=None)
 @hypothesis.given(st.lists(st.integers(0, 9), max_size=12))
 @hypothesis.example([1, 0, 0, 9, 0, 0, 0, 2])  # goes down, up and down
 def test_rows_that_come_and_go_change_nothing(arrivals):

@@ -13,6 +13,7 @@ import pytest
 
 from speculative_t5x.jobs import compare
 from speculative_t5x.jobs import evaluation
+from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
@@ -31,8 +32,17 @@ _NUM_EXAMPLES, _LENGTH = 4, 12
 def evaluate(tmp_path_factory):
   """Return a function that runs an eval job, and returns its folder.
 
-  The draft model resembles the target.
+  The draft model resembles the target. A decoder serves all jobs of its gamma.
   """
+  load, decoders = workload_lib.Workload.load_decoder, {}
+
+  def load_once(*args, gamma, batch_size, **options):
+    if gamma not in decoders:
+      decoders[gamma], _ = load(
+          *args, gamma=gamma, batch_size=batch_size, **options
+      )
+    return decoders[gamma], batch_size
+
   pair = tmp_path_factory.mktemp('pair')
   params = tiny.params(workloads.CONFIG)
   dense = params['decoder']['logits_dense']
@@ -46,17 +56,19 @@ def evaluate(tmp_path_factory):
 
   def run(**options):
     folder = tmp_path_factory.mktemp('run')
-    evaluation.evaluate(
-        drafter=workloads.drafter(str(pair / 'draft'), workloads.CONFIG),
-        **workloads.job_arguments(
-            checkpoint_path=str(pair / 'target'),
-            task_feature_lengths={'inputs': 24, 'targets': _LENGTH},
-            output_dir=str(folder),
-            num_examples=_NUM_EXAMPLES,
-            seed=5,
-            **{'gamma': 3, **options},
-        ),
-    )
+    with pytest.MonkeyPatch.context() as patch:
+      patch.setattr(workload_lib.Workload, 'load_decoder', load_once)
+      evaluation.evaluate(
+          drafter=workloads.drafter(str(pair / 'draft'), workloads.CONFIG),
+          **workloads.job_arguments(
+              checkpoint_path=str(pair / 'target'),
+              task_feature_lengths={'inputs': 24, 'targets': _LENGTH},
+              output_dir=str(folder),
+              num_examples=_NUM_EXAMPLES,
+              seed=5,
+              **{'gamma': 1, **options},
+          ),
+      )
     return folder
 
   return run

@@ -233,16 +233,22 @@ class TestDistill:
     distill._note_activations(config)
     assert (activation in capsys.readouterr().err) == (activation == 'silu')
 
-  def test_dropout_is_that_of_the_job(self, target, tmp_path):
+  def test_dropout_is_that_of_the_job(self, target, tmp_path, monkeypatch):
     """The target as its own draft model only errs with dropout."""
-    result = _distill(
-        target,
-        tmp_path,
-        draft=origins.FromCheckpoint(target),
-        train_steps=1,
-        dropout_rate=0.9,
+    train = mock.create_autospec(trainer.train, side_effect=ValueError)
+    monkeypatch.setattr(trainer, 'train', train)
+    with pytest.raises(ValueError):
+      _distill(
+          target,
+          tmp_path,
+          draft=origins.FromCheckpoint(target),
+          dropout_rate=0.9,
+      )
+    objective, _, examples, *_ = train.call_args.args
+    loss, metrics = jax.jit(type(objective).loss)(
+        objective, train.call_args.kwargs['init'](), examples, jax.random.key(0)
     )
-    assert result.last.training['loss'] > 1e-4
+    assert loss > 1e-4 * metrics.num_tokens
 
 
 class TestBadInput:

@@ -18,6 +18,12 @@ from tests import workloads
 pytestmark = pytest.mark.usefixtures('unchecked_types')
 
 
+@pytest.fixture(scope='module', autouse=True)
+def instant_parts():
+  with workloads.instant_parts():
+    yield
+
+
 @pytest.fixture(scope='module')
 def measure(tmp_path_factory):
   """Return a walltime job that lacks its output folder."""

@@ -3,7 +3,7 @@
 """Tests that jobs end with the same files after kills.
 
 A test starts this module, with a job's name, a folder, the number of examples,
-that of kills and a seed. The folder holds `target`, `draft` and `input.txt`.
+that of kills and a seed. The folder holds `target` and `input.txt`.
 It runs the job once in the folder's `whole`, and again with SIGKILL at random
 moments: a killed job resumes in its folder `killed_<number>`, and one that
 ended before its kill is followed by another one in a new folder. Kills are
@@ -26,6 +26,7 @@ import pytest
 
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer
+from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.tasks import bulletins
@@ -95,10 +96,10 @@ def _job(name: str, folder: str, num_examples: int, output: str) -> None:
   """Run the job eval or infer, in many chunks."""
   arguments = dict(
       checkpoint_path=f'{folder}/target',
-      drafter=workloads.drafter(f'{folder}/draft', workloads.CONFIG),
+      drafter=lookup_drafting.Lookup(),
       output_dir=f'{folder}/{output}',
       num_examples=num_examples,
-      gamma=3,
+      gamma=1,
       batch_size=2,
       chunk_batches=2,
       seed=5,

@@ -68,14 +68,10 @@ def test_infer_resumes_on_another_mesh(run, tmp_path, capsys):
   )  # fmt: skip
   record, predictions = infer('--gin.MESH_SHAPE=(1, 1)')
   assert record['mesh'] == {}
-  for flags, mesh in (
-      ((_MESH,), {'data': 4, 'model': 2}),
-      ((), {'data': 4, 'model': 1}),  # the largest that divides the batch
-  ):
-    capsys.readouterr()
-    spread, again = infer(*flags)
-    assert 'finished chunks are taken from' in capsys.readouterr().err
-    assert (predictions, spread['mesh']) == (again, mesh)
+  capsys.readouterr()
+  spread, again = infer(_MESH)
+  assert 'finished chunks are taken from' in capsys.readouterr().err
+  assert (predictions, spread['mesh']) == (again, {'data': 4, 'model': 2})
 
 
 def test_walltime_refuses_a_batch_that_the_mesh_does_not_divide(

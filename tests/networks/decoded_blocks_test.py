@@ -4,6 +4,7 @@
 
 import dataclasses
 import functools
+import itertools
 from typing import NamedTuple
 
 import jax
@@ -16,6 +17,7 @@ from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.testing import table_model
+from tests import exhaustive
 from tests import reference_decoder
 from tests import reference_encoder_decoder
 from tests import tiny
@@ -206,8 +208,20 @@ def check_blocks(
       starts = np.minimum(quarters // 4, last)
 
 
-@pytest.mark.parametrize('block', [1, 4, 8])
-@pytest.mark.parametrize('kind', ['t5', *tiny_decoders.CONFIGS, 'table'])
+KINDS = 't5', *tiny_decoders.CONFIGS, 'table'
+
+
+@pytest.mark.parametrize(
+    ('kind', 'block'),
+    exhaustive.all_but(
+        [
+            *((kind, 4) for kind in KINDS),
+            # With and without windows.
+            *itertools.product(('t5', 'gemma3'), (1, 8)),
+        ],
+        itertools.product(KINDS, (1, 4, 8)),
+    ),
+)
 def test_blocks_at_unequal_positions(kind, block):
   assert np.abs(case(kind).logits).max() > 1
   check_blocks(kind, block)

@@ -211,9 +211,10 @@ def check(case: Case, state, counts) -> None:
   for histogram in (counts.accepted_histogram, counts.drafted_histogram):
     np.testing.assert_array_equal(histogram.sum(axis=1), num_calls)
   columns = zip(state.sequences, num_tokens, case.limits, strict=True)
+  tables, _ = case.params()
   for row, (tokens, count, limit) in enumerate(columns):
     check_tokens(tokens.tolist(), int(count), limit)
-    table, score = case.params()[0][case.tables[row]], 0.0
+    table, score = tables[case.tables[row]], 0.0
     for at in range(count):
       logits = table[table_model.place(tuple(tokens[:at].tolist()))]
       if case.temperature == 0:

@@ -174,8 +174,7 @@ def check_equal(found, expected, where):
 
 
 @pytest.mark.parametrize(
-    'order',
-    exhaustive.all_but(['likeliest, model', 'model, mixed, model'], ORDERS),
+    'order', exhaustive.all_but(['model, mixed, model'], ORDERS)
 )
 def test_rows_are_their_own(order):
   check_rows(ORDERS[order])

@@ -63,6 +63,9 @@ def _distillation():
   )
 
 
+_score = jax.jit(_CONFIG.score)
+
+
 def test_writes_the_texts_that_it_was_trained_on():
   """As samples of a draft at temperature 0, which are texts to train on."""
   samples = on_policy.Samples(
@@ -88,7 +91,8 @@ def test_every_token_counts():
   found = validate(params)
   assert found['accuracy'] == 1
   assert found['loss'] < 0.5
-  _, metrics = objective.loss(params, _examples(), jax.random.key(0))
+  loss = jax.jit(type(objective).loss)
+  _, metrics = loss(objective, params, _examples(), jax.random.key(0))
   assert metrics.num_tokens == sum(map(len, _TEXTS))
 
 
@@ -109,7 +113,7 @@ def test_inputs_may_be_empty():
   _, params = _trained()
   empty = batches.pad([[]], [[5, 1]], _CONFIG, 'it')
   zero = batches.pad([[0]], [[5, 1]], _CONFIG, 'it')
-  scores = [_CONFIG.score(params, x.inputs, x.targets) for x in (empty, zero)]
+  scores = [_score(params, x.inputs, x.targets) for x in (empty, zero)]
   np.testing.assert_allclose(*scores, rtol=1e-5)
 
 
@@ -120,6 +124,6 @@ def test_padding_has_no_part(prompt):
   alone = batches.pad([prompt], [[0, 1]], _CONFIG, 'it')
   beside = batches.pad([prompt, [6] * 5], [[0, 1], [7] * 5], _CONFIG, 'it')
   one, both = (
-      _CONFIG.score(params, x.inputs, x.targets) for x in (alone, beside)
+      _score(params, x.inputs, x.targets) for x in (alone, beside)
   )
   np.testing.assert_allclose(one[0], both[0, :2], rtol=1e-5, atol=1e-5)

@@ -694,22 +694,34 @@ class TestProcess:
 
   def test_without_extras(self, tmp_path):
     """The core decodes lines; what else is missing is named with its extra."""
+    infer = [
+        'infer',
+        '--gin_file=configs/runs/infer_bulletins.gin',
+        "--gin.TASK_FEATURE_LENGTHS={'inputs': 16, 'targets': 4}",
+        '--gin.GAMMA=2',
+    ]
     code = (
         'import sys; absent = ("tensorflow", "seqio", "tensorflow_datasets",'
         ' "optax", "matplotlib", "tokenizers", "usearch", "torch", "clu");'
-        'sys.modules.update(dict.fromkeys(absent));'
         'from speculative_t5x.jobs.command_line import main;'
-        'infer = ["infer", "--gin_file=configs/runs/infer_bulletins.gin"];'
-        'print(main.main(infer));'
+        f'print(main.main({infer})); print(*sys.modules);'
+        'sys.modules.update(dict.fromkeys(absent));'
         'print(main.main(["eval", "--gin_file=configs/runs/demo.gin"]));'
         'print(main.main(["train", "--output_dir=x"]))'
     )
-    line = 'There will be showers in Turin tomorrow evening.\n'
+    line = 'There will be showers in Turin.\n'
     command = [sys.executable, '-c', code]
     done = processes.outside(command, tmp_path, stdin=line)
-    first, *statuses = done.stdout.splitlines()
+    first, status, modules, *statuses = done.stdout.splitlines()
     assert json.loads(first)['prediction'], done.stderr
-    assert statuses == ['0', '1', '1'], done.stderr
+    assert [status, *statuses] == ['0', '1', '1'], done.stderr
+    # What decoding a file of text does not load, whether installed or not.
+    unneeded = {
+        'clu', 'matplotlib', 'optax', 'prometheus_client', 'sacrebleu', 'scipy',
+        'seqio', 'starlette', 'tensorflow', 'tensorflow_datasets', 'tokenizers',
+        'torch', 'usearch', 'uvicorn',
+    }  # fmt: skip
+    assert not unneeded & {name.split('.')[0] for name in modules.split()}
     lines = [x for x in done.stderr.splitlines() if x.startswith('error: ')]
     assert len(lines) == 2 and all("extra 'jobs'" in line for line in lines)
 

@@ -18,6 +18,7 @@ from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.speculation import sampling
 from tests import tiny
 from tests import tiny_decoders
+from tests import workloads
 
 EXAMPLES, BATCH_SIZE, LENGTH, GAMMA = 70, 32, 12, 1
 REPEATS, ROUNDS = 2, 7
@@ -60,7 +61,7 @@ def sweep(decoder):
     encoded.append(request.inputs.tolist())
     return bind_encoders(request)
 
-  with pytest.MonkeyPatch.context() as patch:
+  with pytest.MonkeyPatch.context() as patch, workloads.instant_parts():
     patch.setattr(programs, 'bind_encoders', watch_encoders)
     patch.setattr(step_times, 'Parts', keep(step_times.Parts, parts))
     patch.setattr(read_floor, 'Reader', keep(read_floor.Reader, readers))

@@ -73,6 +73,7 @@ _compile_loop = functools.partial(
 @libtpu.needed
 class TestOneDevice:
 
+  @pytest.mark.exhaustive
   def test_steps_of_one_position_and_of_four(self):
     """Padding turns products with a vector into those with a matrix."""
     plain = token_decoder.TokenDecoder.compile_plain
