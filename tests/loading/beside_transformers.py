@@ -139,6 +139,7 @@ def pair(
     ids: tuple[int, int] = (4, 96),
     fixed: str = 'nothing',
     wide: tuple[str, ...] = (),
+    scale: float = 1.5,
     generation: dict[str, Any] | None = None,
 ) -> Pair:
   """Return a pair of random tensors.
@@ -150,6 +151,8 @@ def pair(
     ids: See `Pair`.
     fixed: Tensors with this in their names are left as they are.
     wide: Tensors with one of these in their names have larger values.
+    scale: Of the random values of others. Large ones enlarge differences by
+      rounding too, most where attention has no factor.
     generation: Fields of generation_config.json.
   """
   config = transformers.AutoConfig.for_model(**fields)
@@ -163,10 +166,8 @@ def pair(
     for name, tensor in tensors.items():
       if fixed in name:
         continue
-      spread = 1.5 * tensor.shape[-1] ** -0.5
-      if tensor.ndim == 1:
-        spread = 0.6
-      elif any(x in name for x in wide):
+      spread = scale * (0.4 if tensor.ndim == 1 else tensor.shape[-1] ** -0.5)
+      if any(x in name for x in wide):
         spread = 1.0
       mean = float(tensor.ndim == 1 and bool((tensor == 1).all()))
       tensor.normal_(mean, spread)

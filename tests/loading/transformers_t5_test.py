@@ -45,6 +45,7 @@ def pair(request, tmp_path_factory):
       tmp_path_factory.mktemp(request.param),
       ids=(3, fields['vocab_size']),
       wide=('shared', 'relative_attention_bias'),
+      scale=1.0,
   )
 
 
