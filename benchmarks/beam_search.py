@@ -30,6 +30,7 @@ from benchmarks import running
 from benchmarks import throughput
 from benchmarks.side_by_side import cases
 from benchmarks.side_by_side import measuring
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
@@ -67,29 +68,26 @@ def own_ways(
           requests, settings, size=batch, inputs_length=cases.LENGTH
       )
   )
-  searches = {
+  search = beam_search.BeamSearch(
+      beams=options.beams, draft_beams=options.draft_beams
+  )
+  ways = {
       throughput.REFERENCE: decoder.plain_beams,
-      'speculative_whole': functools.partial(
-          decoder.speculative_beams, draft_beams=options.draft_beams
-      ),
+      'speculative_whole': decoder.speculative_beams,
   }
   return {
-      way: functools.partial(
+      name: functools.partial(
           _search,
-          functools.partial(
-              search,
-              beams=options.beams,
-              brevity_penalty=beams_lib.BREVITY_PENALTY,
-          ),
+          functools.partial(way, search=search),
           batches,
           len(requests),
       )
-      for way, search in searches.items()
+      for name, way in ways.items()
   }
 
 
 def _search(
-    search: Callable[[input_batch.InputBatch], token_decoder.Searched],
+    search: Callable[[input_batch.InputBatch], beam_search.Searched],
     batches: Sequence[input_batch.InputBatch],
     count: int,
 ) -> throughput.Turn:

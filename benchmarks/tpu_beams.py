@@ -38,6 +38,7 @@ from speculative_t5x.research.tpu_aot import abstract_pair
 from speculative_t5x.research.tpu_aot import hlo
 from speculative_t5x.research.tpu_aot import reading
 from speculative_t5x.research.tpu_aot import topology
+from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import state as state_lib
@@ -93,12 +94,14 @@ class Programs:
     batch = abstract_pair.make_batch(self.place, 1, options.inputs_length)
     self.inputs, self.limits = batch.inputs, batch.limits
     scalar = jax.ShapeDtypeStruct((), jnp.float32)
-    self.penalty = abstract_pair.replicated(self.place, scalar)
+    self.scoring = beam_scores.BrevityPenalty(
+        abstract_pair.replicated(self.place, scalar)
+    )
 
   def plain(self) -> jax.stages.Lowered:
     """Lower a plain search."""
     run = functools.partial(beams_lib.search, self.model, **self._sizes)
-    arguments = self.params, self.inputs, self.limits, self.penalty
+    arguments = self.params, self.inputs, self.limits, self.scoring
     return jax.jit(run).lower(*arguments)
 
   def call(self) -> jax.stages.Lowered:
@@ -119,7 +122,7 @@ class Programs:
         self.draft_params,
         self.inputs,
         self.limits,
-        self.penalty,
+        self.scoring,
     )
 
   @property
@@ -147,15 +150,12 @@ class Programs:
     size = beams + gamma * width
 
     def call(params, started, position, tokens, cache):
-      roots = beam_trees.Roots(
-          tokens[:, :beams], position, jnp.zeros((1, beams))
-      )
       parents = jnp.maximum(jnp.arange(size, dtype=jnp.int32) - width, 0)
       parents = jnp.where(jnp.arange(size) < beams, jnp.arange(size), parents)
       tree = beam_trees.Tree(
           tokens, parents[None].astype(jnp.int32), jnp.ones((1, size), bool)
       )
-      nodes = beam_trees.nodes_of(tree, roots, beams, gamma)
+      nodes = beam_trees.nodes_of(tree, position, beams, gamma)
       logits, block = self.model.decode_tree(
           params, started.memory, cache, self.model.new_block(cache, 1, size),
           nodes, 0, size, position,

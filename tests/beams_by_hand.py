@@ -1,9 +1,10 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5X's beam search of one example, hypothesis by hypothesis, in NumPy.
+"""Beam searches of one example, hypothesis by hypothesis, in NumPy.
 
 Written apart from `speculation.beams`, after the description of T5X's
-`beam_search`: lists in place of arrays, and sums in float32.
+`beam_search` and that of Hugging Face: lists in place of arrays, and sums in
+float32.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,11 +21,41 @@ class Hypothesis(NamedTuple):
   is_there: bool = True
 
 
+class T5X(NamedTuple):
+  """How T5X compares hypotheses."""
+
+  penalty: float
+
+  def ends(self, rank, is_end, is_last, beams):
+    return is_end
+
+  def divisor(self, count):
+    return np.float32(((5 + count) / 6) ** self.penalty)
+
+  def stops(self, worst, best, count, limit):
+    return worst > best / self.divisor(limit + 1)
+
+
+class HuggingFace(NamedTuple):
+  """How Hugging Face does, without early stopping."""
+
+  penalty: float
+
+  def ends(self, rank, is_end, is_last, beams):
+    return rank < beams and (is_end or is_last)
+
+  def divisor(self, count):
+    return np.float32(count**self.penalty)
+
+  def stops(self, worst, best, count, limit):
+    return worst >= best / self.divisor(count)
+
+
 def search(
     log_probs: Callable[[tuple[int, ...]], np.ndarray],
     beams: int,
     limit: int,
-    penalty: float,
+    rules: T5X | HuggingFace,
     ends: Sequence[int],
 ) -> list[Hypothesis]:
   """Return the hypotheses of an example, the best one last.
@@ -33,7 +64,7 @@ def search(
     log_probs: Returns those of the token after some tokens, [vocab] float32.
     beams: Number of hypotheses.
     limit: Most tokens, end included.
-    penalty: Exponent of the brevity penalty.
+    rules: How hypotheses are compared.
     ends: Tokens that end a hypothesis.
   """
   live = [Hypothesis((), np.float32(0))]
@@ -53,14 +84,20 @@ def search(
     ]
     live = _best(lives, beams)[::-1]
     ends_of = []
-    for each, end in zip(candidates, does_end):
-      score = np.float32(each.score / _brevity(count, penalty))
+    for rank, (each, end) in enumerate(zip(candidates, does_end)):
+      end = rules.ends(rank, end, count == limit, beams)
+      score = np.float32(each.score / rules.divisor(count))
       score = score if end else np.float32(score + _NONE)
       ends_of.append(Hypothesis(each.tokens, score, end))
     ended = _best([*ended, *ends_of], beams)[::-1]
-    bound = live[-1].score / _brevity(limit + 1, penalty)
     worst = min(each.score for each in ended)
-    if all((worst if x.is_there else _NONE) > bound for x in ended):
+    stops = [
+        rules.stops(
+            worst if each.is_there else _NONE, live[-1].score, count, limit
+        )
+        for each in ended
+    ]
+    if all(stops):
       break
   return ended if any(each.is_there for each in ended) else live
 
@@ -68,7 +105,3 @@ def search(
 def _best(hypotheses: Sequence[Hypothesis], count: int) -> list[Hypothesis]:
   """Return the best ones; of equal scores the first ones."""
   return sorted(hypotheses, key=lambda each: -each.score)[:count]
-
-
-def _brevity(length: int, penalty: float) -> np.float32:
-  return np.float32(((5 + length) / 6) ** penalty)

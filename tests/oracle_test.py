@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
@@ -142,7 +143,8 @@ def test_beam_search(oracles, rows):
       oracle.model, max_tokens=LENGTH, matmul_precision='highest'
   )
   batch = tiny.batch(oracle.arrays['encoder_input_tokens'][:rows], LENGTH)
-  found = jax.device_get(decoder.plain_beams(batch, 4, 0.6))
+  search = beam_search.BeamSearch(beams=4)
+  found = jax.device_get(decoder.plain_beams(batch, search))
   tokens, scores = (
       oracle.arrays[f'beam4_{name}'][:rows] for name in ('tokens', 'scores')
   )

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Protocol
 import jax
 import numpy as np
 
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import compilation_cache
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import hints as hints_lib
@@ -28,6 +29,7 @@ from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import row_programs
+from speculative_t5x.decoder import searches
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import errors
 from speculative_t5x.networks import sharding
@@ -115,7 +117,7 @@ class Work:
     """Decodes that have no place yet and want one."""
     if self.is_cancelled:
       return 0
-    return self.request.num_decodes - self.num_begun
+    return self.request.num_outputs - self.num_begun
 
   @property
   def is_begun(self) -> bool:
@@ -123,7 +125,7 @@ class Work:
 
   @property
   def has_ended(self) -> bool:
-    has_all = len(self.decodes) == self.request.num_decodes
+    has_all = len(self.decodes) == self.request.num_outputs
     return has_all or self.error is not None
 
 
@@ -564,18 +566,29 @@ class Engine:
         for size in sizes
     ]
     self.counters = Counters()
+    reader = lambda examples: Reader(
+        shape._replace(examples=sharding.round_up(tokens.mesh, examples)),
+        rule,
+        answers,
+    )
+    self.searches = searches.Searches(tokens, rows, reader, self._count)
     self.is_warm = False
     self.compile_s: float | None = None
 
-  def warm_up(self) -> None:
-    """Compile all programs, and measure how long it takes; decode nothing."""
+  def warm_up(self, search: beam_search.BeamSearch | None = None) -> None:
+    """Compile all programs, and measure how long it takes; decode nothing.
+
+    Those of a search if one is given, else those that decode samples.
+    """
     if self.is_warm:
       return
-    rows = self.new_rows()
 
     def run() -> float:
       start = time.perf_counter()
-      rows.warm_up()
+      if search is None:
+        self.new_rows().warm_up()
+      else:
+        self.searches.warm_up(search)
       return time.perf_counter() - start
 
     self.compile_s = compilation_cache.compile_seconds(run)
@@ -605,7 +618,7 @@ class Engine:
     """
     rows, num_rows = self.new_rows(), self._sizes[0].num_rows
     numbered, has_more, failure = enumerate(requests), True, None
-    waiting, in_order = [], collections.deque()
+    waiting, searching, in_order = [], [], collections.deque()
 
     def read_ahead() -> None:
       nonlocal has_more, failure
@@ -617,7 +630,8 @@ class Engine:
       try:
         for number, request in itertools.islice(numbered, room):
           work = self.work(request, number)
-          waiting.append(work)
+          is_search = work.request.search is not None
+          (searching if is_search else waiting).append(work)
           in_order.append(work)
       except Exception as error:  # what was read before it is not lost
         failure = error
@@ -639,6 +653,8 @@ class Engine:
       read_ahead()
       if is_decoding:
         collections.deque(rows.ended(), maxlen=0)
+      if searching:
+        self.searches.run(self.searches.take(searching))
     if failure is not None:
       raise failure
 
@@ -659,13 +675,28 @@ class Engine:
           f'Request {number} has {size} tokens, and the engine takes {limit}.'
           f' Cut it, or make the engine with inputs_length={size}.'
       )
+    if (search := tokenized.request.search) is not None:
+      search.check_vocabulary(self._decoder.tokens.target_model.vocab_size)
     return Work(tokenized)
+
+  def _count(self, found: beam_search.Searched, num_requests: int) -> None:
+    """Count a batch of searches, whose rows are hypotheses."""
+    steps, rows = int(found.num_calls.max()), found.num_tokens.size
+    self.counters.requests += num_requests
+    self.counters.tokens += int(found.num_tokens.sum())
+    self.counters.steps += steps
+    self.counters.row_steps += steps * rows
+    beams = found.num_tokens.shape[1]
+    self.counters.live_row_steps += int(found.num_calls.sum()) * beams
+    self.counters.returns += 1
 
   def result(self, work: Work) -> results.Result:
     """Return the result of a request that has ended, or raise its error."""
     if work.error is not None:
       raise work.error
-    by_number = [work.decodes[i] for i in range(work.request.num_decodes)]
+    by_number = [work.decodes[i] for i in range(work.request.num_outputs)]
+    if work.request.search is not None:
+      by_number.reverse()  # of equal scores too, the first one is the best
     return self._result(by_number, work.tokenized, work.hints)
 
   def empty_result(self, num_decodes: int) -> results.Result:

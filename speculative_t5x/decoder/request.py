@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
@@ -109,6 +110,8 @@ class Request(RowSettings):
     max_tokens: Most tokens per output, end included; None for the decoder's.
     seed: int32.
     num_decodes: Samples of this input.
+    search: Beam search whose hypotheses are the outputs, in place of samples;
+      None for none.
     hints: Texts that the output may repeat, see `hints.Hints`; or lists of
       token ids, for an input of token ids.
   Raises:
@@ -119,13 +122,27 @@ class Request(RowSettings):
   example_id: int | None = None
   _: dataclasses.KW_ONLY
   num_decodes: int = 1
+  search: beam_search.BeamSearch | None = None
   hints: hints_lib.Hints | Sequence[Sequence[int]] = None
 
   def __post_init__(self):
     super().__post_init__()
     ranges.check_settings(ranges.COUNT, num_decodes=self.num_decodes)
+    if self.search is not None:
+      beam_search.check_sampling(self.sampling)
+      if self.num_decodes != 1:
+        raise ranges.ArgumentError(
+            f'num_decodes is {self.num_decodes}, the number of samples, and a'
+            ' beam search has as many outputs as beams. Leave it out.',
+            num_decodes=self.num_decodes,
+        )
     if self.example_id is not None:
       check_int32('example_id', self.example_id)
+
+  @property
+  def num_outputs(self) -> int:
+    """Samples, or hypotheses of the search."""
+    return self.num_decodes if self.search is None else self.search.beams
 
 
 class Tokenized(NamedTuple):

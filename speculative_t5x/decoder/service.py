@@ -240,7 +240,7 @@ class Service:
       work = self._engine.work(request, next(self._numbers))
       handles.append(Handle(work, call))
     with self._changed:
-      self.check_room(sum(each.request.num_decodes for each in handles))
+      self.check_room(sum(each.request.num_outputs for each in handles))
       for handle in handles:
         self._handles[handle._work] = handle
         self._waiting.append(handle._work)
@@ -256,7 +256,7 @@ class Service:
       ) from self._error
     if self._is_closing or not self.is_alive:
       raise ClosedError('The service ends. Submit to another one.')
-    waiting = sum(x.request.num_decodes for x in list(self._waiting))
+    waiting = sum(x.request.num_outputs for x in list(self._waiting))
     if waiting + num_decodes > self._max_waiting:
       raise BusyError(
           f'{waiting} decodes wait already. Submit again later, or allow more'
@@ -310,6 +310,7 @@ class Service:
   def _decode(self, rows: engine_lib.Rows) -> None:
     """Fill rows, decode a few steps, and hand out what has ended."""
     self._fill(rows)
+    self._search()
     if rows.is_idle:
       return
     # Nobody waits for the rows of others, nor for tokens that are there.
@@ -323,6 +324,21 @@ class Service:
         except Exception as error:  # a fault of one caller, not of all others
           work.is_cancelled = True
           handle._fail(error)
+
+  def _search(self) -> None:
+    """Search for the first of the requests that ask for it, and those alike."""
+    with self._changed:
+      waiting = [x for x in self._waiting if x.request.search is not None]
+      if not waiting:
+        return
+      group = self._engine.searches.take(waiting)
+      self._waiting = [x for x in self._waiting if x not in group]
+      now = time.monotonic()
+      for work in group:
+        self._handles[work].times.begun = now
+    self._engine.searches.run(group)
+    for work in group:
+      self._end(work)
 
   def _begin_anew(self, reason: str) -> None:
     """Have the requests of lost rows decoded anew, unless they were already."""
@@ -362,7 +378,7 @@ class Service:
     """Give rows to waiting requests."""
     with self._changed:
       self._drop_cancelled()
-      before = list(self._waiting)
+      before = [x for x in self._waiting if x.request.search is None]
     left = list(before)
     try:
       rows.fill(left)  # it compiles at first, and `submit` must not wait for it

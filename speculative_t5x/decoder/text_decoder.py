@@ -13,6 +13,7 @@ from etils import epath
 import jax
 import numpy as np
 
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import hints as hints_lib
@@ -130,6 +131,7 @@ class TextDecoder:
       answers: engine.Answers | None = None,
       beams: int = 1,
       brevity_penalty: float = beams_lib.BREVITY_PENALTY,
+      length_penalty: float | None = None,
       draft_beams: int | None = None,
       **settings: Any,
   ) -> results.Result | results.Output:
@@ -151,8 +153,10 @@ class TextDecoder:
         have so many texts. 1 decodes greedily, or samples.
       brevity_penalty: Of a beam search, T5X's `alpha`: the score of an output
         is its log-probability over ((5 + tokens) / 6) ** brevity_penalty.
-      draft_beams: Of a beam search, draft tokens per depth; None for twice the
-        beams. They change nothing but the speed.
+      length_penalty: Of a beam search, Hugging Face's: the score is the
+        log-probability over tokens ** length_penalty. None for T5X's.
+      draft_beams: Of a beam search by a draft model, draft tokens per depth;
+        None for twice the beams. They change nothing but the speed.
       **settings: Those of `request.Settings`: `sampling` (the default is
         argmax), `draft_sampling`, `max_tokens`, `seed` and `rule`.
     Returns:
@@ -163,20 +167,18 @@ class TextDecoder:
         the drafter does not read.
     """
     columns = {'example_ids': example_ids, 'hints': hints}
-    if beams != 1:
-      way = self._beams(
-          self.tokens.speculative_beams,
-          settings,
-          beams=beams,
-          brevity_penalty=brevity_penalty,
-          draft_beams=draft_beams,
-      )
-      return self._decode(way, texts, settings, batch_size, columns)
-    decode = self.tokens.speculative
+    search = beam_search.of(
+        beams,
+        brevity_penalty=brevity_penalty,
+        length_penalty=length_penalty,
+        draft_beams=draft_beams,
+    )
+    way = self._way(
+        search, self.tokens.speculative, self.tokens.search, settings
+    )
     if answers is not None:
       answers.check_target(self.tokens.target)
-      decode = lambda batch: self.tokens.speculative(answers(batch))
-    way = _Way(decode, self._results, _statistics)
+      way = way._replace(decode=lambda x, decode=way.decode: decode(answers(x)))
     return self._decode(way, texts, settings, batch_size, columns)
 
   def decode_plain(
@@ -187,6 +189,7 @@ class TextDecoder:
       example_ids: Iterable[int] | None = None,
       beams: int = 1,
       brevity_penalty: float = beams_lib.BREVITY_PENALTY,
+      length_penalty: float | None = None,
       **settings: Any,
   ) -> results.Result | results.Output:
     """Decode by the target alone, one token per target call; see `decode`.
@@ -197,18 +200,16 @@ class TextDecoder:
       example_ids: One id per input; 0, 1, ... by default.
       beams: See `decode`.
       brevity_penalty: Likewise.
+      length_penalty: Likewise.
       **settings: Likewise.
     """
     columns = {'example_ids': example_ids}
-    if beams == 1:
-      way = _Way(self.tokens.plain, self._results, _statistics)
-    else:
-      way = self._beams(
-          self.tokens.plain_beams,
-          settings,
-          beams=beams,
-          brevity_penalty=brevity_penalty,
-      )
+    search = beam_search.of(
+        beams, brevity_penalty=brevity_penalty, length_penalty=length_penalty
+    )
+    way = self._way(
+        search, self.tokens.plain, self.tokens.plain_beams, settings
+    )
     return self._decode(way, texts, settings, batch_size, columns)
 
   def stream(
@@ -361,28 +362,23 @@ class TextDecoder:
       return found[0]
     return results.Output(found, way.statistics(batches))
 
-  def _beams(
+  def _way(
       self,
-      search: Callable[..., token_decoder.Searched],
+      search: beam_search.BeamSearch | None,
+      sample: Callable[..., Any],
+      find: Callable[..., beam_search.Searched],
       settings: Mapping[str, Any],
-      **options: Any,
   ) -> _Way:
-    """Return a beam search with options as a way to decode."""
-    size = self.tokens.target_model.vocab_size
-    ranges.check_settings(ranges.whole(1, size), beams=options['beams'])
-    penalty = options['brevity_penalty']
-    ranges.check_settings(ranges.COEFFICIENT, brevity_penalty=penalty)
-    greedy = sampling_lib.GREEDY
-    if settings.get('sampling', greedy) != greedy:
-      raise ValueError(
-          'A beam search draws nothing. Leave out sampling, or set beams=1.'
-      )
-    search = functools.partial(search, **options)
-    return _Way(search, self._searched, _beam_statistics)
+    """Return a search as a way to decode, or without one that of samples."""
+    if search is None:
+      return _Way(sample, self._results, _statistics)
+    beam_search.check_sampling(settings.get('sampling', sampling_lib.GREEDY))
+    decode = functools.partial(find, search=search)
+    return _Way(decode, self._searched, _beam_statistics)
 
   def _searched(
       self,
-      searched: token_decoder.Searched,
+      searched: beam_search.Searched,
       rows: Sequence[request_lib.Tokenized],
   ) -> Iterator[results.Result]:
     """Yield the result of each row of a beam search."""
@@ -435,7 +431,7 @@ def _statistics(batches: Sequence[token_decoder.Decoded]) -> dict[str, Any]:
 
 
 def _beam_statistics(
-    searched: Sequence[token_decoder.Searched],
+    searched: Sequence[beam_search.Searched],
 ) -> dict[str, int]:
   """Return the counts of beam searches."""
   names = {

@@ -13,6 +13,7 @@ import copy
 import dataclasses
 import functools
 from typing import Any
+import warnings
 
 from flax import struct
 import jax
@@ -20,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import request as request_lib
@@ -31,6 +33,7 @@ from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
+from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import contracts
@@ -56,6 +59,8 @@ class Decoded:
     num_draft_steps: int32 scalar, see `loop.Work`.
     calls_by_width: [widths] int32, target calls, see `loop.Work`.
     statistics: Counts per row; None for plain decoding.
+    is_search: Whether rows are hypotheses of a beam search, each with the
+      counts of its example, and log-probabilities their scores (static).
   """
 
   sequences: jax.Array
@@ -66,26 +71,7 @@ class Decoded:
   num_draft_steps: jax.Array
   calls_by_width: jax.Array
   statistics: outcome_lib.Statistics | None
-
-
-@struct.dataclass
-class Searched:
-  """What a beam search has found, of each example the best one last.
-
-  Attributes:
-    sequences: [examples, beams, max_tokens] int32, with the end of sequence,
-      then padding.
-    num_tokens: [examples, beams] int32, end of sequence included.
-    scores: [examples, beams] float32, see `beams.Beams`.
-    num_calls: [examples] int32, target calls, each of all beams.
-    num_steps: [examples] int32, steps of the search: tokens per beam.
-  """
-
-  sequences: jax.Array
-  num_tokens: jax.Array
-  scores: jax.Array
-  num_calls: jax.Array
-  num_steps: jax.Array
+  is_search: bool = struct.field(pytree_node=False, default=False)
 
 
 def check(decoded: Decoded) -> None:
@@ -105,6 +91,7 @@ def check(decoded: Decoded) -> None:
       decoded.num_calls,
       decoded.statistics,
       is_wrong,
+      decoded.is_search,
   )
 
 
@@ -114,10 +101,13 @@ def check_rows(
     num_calls: np.ndarray,
     statistics: outcome_lib.Statistics | None,
     is_wrong: np.ndarray | bool = False,
+    is_search: bool = False,
 ) -> None:
   """Check what a program has computed of some rows; see `check`."""
   check_finite(log_probs)
-  is_wrong = is_wrong | _is_contradictory(num_tokens, num_calls, statistics)
+  is_wrong = is_wrong | _is_contradictory(
+      num_tokens, num_calls, statistics, is_search
+  )
   bad = np.flatnonzero(is_wrong)
   if bad.size:
     raise ValueError(
@@ -143,13 +133,17 @@ def _is_contradictory(
     tokens: np.ndarray,
     calls: np.ndarray,
     counts: outcome_lib.Statistics | None,
+    is_search: bool,
 ) -> np.ndarray:
   """Return whose counts no decoding can have, [rows] bool."""
+  # A hypothesis may have ended before its search.
+  is_other = np.greater if is_search else np.not_equal
   if counts is None:  # plain decoding: each call gives a token
-    return tokens != calls
+    return is_other(tokens, calls)
   # A histogram of all calls also bounds the tokens by gamma + 1 per call.
+  made = counts.num_accepted + calls - counts.num_cut_short
   return (
-      (tokens != counts.num_accepted + calls - counts.num_cut_short)
+      is_other(tokens, made)
       | (counts.accepted_histogram.sum(axis=-1) != calls)
       | (counts.num_cut_short < 0)
       | (counts.num_accepted > counts.num_tested)
@@ -548,42 +542,54 @@ class TokenDecoder:
     return self._call(self._jit_plain, self._plain_args(batch))
 
   def plain_beams(
-      self, batch: input_batch.InputBatch, beams: int, brevity_penalty: float
-  ) -> Searched:
+      self, batch: input_batch.InputBatch, search: beam_search.BeamSearch
+  ) -> beam_search.Searched:
     """Search by the target alone, one token of each beam per call.
 
-    Args:
-      batch: Its sampling is not used.
-      beams: Hypotheses per example; another number compiles anew.
-      brevity_penalty: See `beams.step`.
+    The sampling of the batch is not used.
+
+    Raises:
+      ValueError: for more beams than the target has tokens.
     """
-    penalty = jnp.float32(brevity_penalty)
-    args = beams, *self._plain_args(batch), penalty
+    search.check_vocabulary(self.target_model.vocab_size)
+    args = search.beams, *self._plain_args(batch), search.scoring
     return self._call(self._jit_plain_beams, args)
 
   def speculative_beams(
-      self,
-      batch: input_batch.InputBatch,
-      beams: int,
-      brevity_penalty: float,
-      draft_beams: int | None = None,
-  ) -> Searched:
+      self, batch: input_batch.InputBatch, search: beam_search.BeamSearch
+  ) -> beam_search.Searched:
     """Search as `plain_beams`, with several tokens of each beam per call.
 
-    Args:
-      batch: Likewise.
-      beams: Likewise.
-      brevity_penalty: Likewise.
-      draft_beams: Draft tokens per depth of a tree, at least `beams`; None for
-        twice as many. The depth is gamma. Another number compiles anew.
+    A tree of drafts is gamma deep. A drafter that draws tokens and makes no
+    trees drafts chains, with a warning.
+
     Raises:
-      ValueError: for fewer draft beams than beams, for a drafter that cannot
-        draft trees, or for a network that cannot decode them.
+      ValueError: likewise, for fewer draft beams than beams, for a drafter that
+        cannot draft for a search, or for a network that cannot decode trees.
     """
-    drafter = beam_drafts.of(self.drafter, beams, draft_beams)
-    penalty = jnp.float32(brevity_penalty)
-    args = beams, drafter, *self._speculative_args(batch), penalty
+    search.check_vocabulary(self.target_model.vocab_size)
+    network.check_offers(
+        self.target.config, network.DecodesTrees, 'Speculative beam search'
+    )
+    drafter = beam_drafts.of(self.drafter, search.beams, search.draft_beams)
+    if self.drafter.num_uniforms and not beam_drafts.drafts_trees(self.drafter):
+      warnings.warn(
+          f'The drafter {self.loaded_drafter.description.name} makes no trees:'
+          ' it drafts a chain behind each beam. A draft model makes trees.',
+          stacklevel=2,
+      )
+    args = self._speculative_args(batch)
+    args = search.beams, drafter, *args, search.scoring
     return self._call(self._jit_speculative_beams, args)
+
+  def search(
+      self, batch: input_batch.InputBatch, search: beam_search.BeamSearch
+  ) -> beam_search.Searched:
+    """Search speculatively, or plainly if the drafter drafts nothing."""
+    drafts = self.drafter.max_draft_tokens > 0
+    return (self.speculative_beams if drafts else self.plain_beams)(
+        batch, search
+    )
 
   def compile_speculative(
       self, batch: input_batch.InputBatch
@@ -722,30 +728,30 @@ class TokenDecoder:
       beams: int,
       target_params: contracts.Params,
       batch: input_batch.InputBatch,
-      brevity_penalty: jax.Array,
-  ) -> Searched:
+      scoring: beam_scores.Scoring,
+  ) -> beam_search.Searched:
     state = beams_lib.search(
         self.target_model,
         target_params,
         batch.inputs,
         jnp.minimum(batch.limits, self.options.max_tokens),
-        brevity_penalty,
+        scoring,
         beams=beams,
         length=self.options.max_tokens,
         features=batch.features,
     )
-    return _searched(state, state.num_steps)
+    return beam_search.searched(state, None)
 
   def _speculative_beams(
       self,
       beams: int,
-      drafter: beam_drafts.BeamDrafts,
+      drafter: beam_trees.TreeDrafter,
       target_params: contracts.Params,
       draft_params: contracts.Params,
       batch: input_batch.InputBatch,
-      brevity_penalty: jax.Array,
-  ) -> Searched:
-    return _searched(
+      scoring: beam_scores.Scoring,
+  ) -> beam_search.Searched:
+    return beam_search.searched(
         *beam_trees.search(
             self.target_model,
             target_params,
@@ -753,18 +759,35 @@ class TokenDecoder:
             draft_params,
             batch.inputs,
             jnp.minimum(batch.limits, self.options.max_tokens),
-            brevity_penalty,
+            scoring,
             beams=beams,
             length=self.options.max_tokens,
+            hints=batch.hints,
             features=batch.features,
         )
     )
 
 
-def _searched(state: beams_lib.Beams, num_calls: jax.Array) -> Searched:
-  found = beams_lib.outputs(state)
-  return Searched(
-      found.tokens, found.counts, found.scores, num_calls, state.num_steps
+@jax.jit
+def rows_of(found: beam_search.Searched) -> Decoded:
+  """Return the hypotheses of a search as rows."""
+  beams = found.num_tokens.shape[1]
+  num_steps, statistics = jnp.max(found.num_calls), found.statistics
+  depth = 0
+  if statistics is not None:
+    depth = statistics.accepted_histogram.shape[1] - 1
+  of_rows = lambda x: jnp.repeat(x, beams, axis=0)
+  join = lambda x: x.reshape(-1, *x.shape[2:])
+  return Decoded(
+      sequences=join(found.sequences),
+      num_tokens=join(found.num_tokens),
+      log_probs=join(found.scores),
+      num_calls=of_rows(found.num_calls),
+      num_steps=num_steps,
+      num_draft_steps=num_steps * depth,
+      calls_by_width=num_steps[None],
+      statistics=jax.tree.map(of_rows, statistics),
+      is_search=True,
   )
 
 

@@ -17,7 +17,9 @@ import jax
 from jax import lax
 import jax.numpy as jnp
 
+from speculative_t5x.drafters import beam_chains
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.networks import network
 from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
@@ -55,15 +57,18 @@ class BeamDrafts:
   ) -> tuple[beam_trees.Tree, Any]:
     examples, beams = roots.tokens.shape
     gamma, model = self.max_draft_tokens, self.drafter.model
+    # It may read a prompt otherwise than the target, as without a start token.
+    positions = memory.offsets + roots.num_tokens
     size = beams + gamma * self.width
     block = model.new_block(state, examples, size)
 
     def decode(block, tree, first, count):
-      nodes = beam_trees.nodes_of(_filled(tree, size), roots, beams, gamma)
+      filled = _filled(tree, size)
+      nodes = beam_trees.nodes_of(filled, positions, beams, gamma)
       with partitioning.axis_rules(self.drafter.rules):
         return model.decode_tree(
             params, memory.memory, state, block, nodes, first, count,
-            roots.positions,
+            positions,
         )  # fmt: skip
 
     tree, scores, first = roots.tree(), roots.scores, 0
@@ -75,7 +80,7 @@ class BeamDrafts:
       tree = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), tree, new)
       # The last depth is fed for its keys and values alone.
       logits, block = decode(block, tree, first, self.width)
-    return tree, block
+    return tree, (block, positions)
 
   def _best(
       self, logits: jax.Array, scores: jax.Array
@@ -95,38 +100,52 @@ class BeamDrafts:
     return index // size, index % size, scores
 
   def commit(
-      self, state: contracts.Cache, block: Any, rows, paths, num_cached
+      self, state: contracts.Cache, drafted: Any, rows, paths
   ) -> contracts.Cache:
+    block, num_cached = drafted
     return self.drafter.model.commit(state, block, rows, paths, num_cached)
 
 
 def of(
     drafter: contracts.Drafter, beams: int, width: int | None = None
-) -> BeamDrafts:
-  """Return the trees of a drafter.
+) -> beam_trees.TreeDrafter:
+  """Return the trees of a drafter: those of a draft model, else chains.
 
   Args:
     drafter: The drafter.
     beams: Beams of the search.
-    width: See `BeamDrafts`; None for twice the beams.
+    width: See `BeamDrafts`; None for twice the beams. Chains have none.
   Raises:
-    ValueError: for a width below the beams, or a drafter that is not a draft
-      model.
+    ValueError: for a width below the beams or above their continuations, or for
+      a drafter that reads the last features of the target, which a tree has of
+      no row.
   """
   width = 2 * beams if width is None else width
-  if width < beams:
+  most = beams * drafter.vocab_size if drafts_trees(drafter) else width
+  if not beams <= width <= most:
     raise ranges.ArgumentError(
-        f'draft_beams must be at least beams, {beams}, got {width}: else no'
-        ' tree has all of them.',
+        f'draft_beams must be at least beams, {beams}, or no tree has all of'
+        f' them, and at most the tokens behind them, {most}, got {width}.',
         draft_beams=width,
     )
-  if not isinstance(drafter, draft_model.DraftModel):
+  if getattr(drafter, 'reads_last_features', False):
     raise ValueError(
-        'A speculative beam search needs a draft model, or a decoder on the'
-        f" target's encoder, and {type(drafter).__name__} is neither. Give one,"
-        ' or search plainly.'
+        'A beam search has no last features for the drafter'
+        f' {type(drafter).__name__}. Give another one, or search plainly.'
     )
-  return BeamDrafts(drafter, width)
+  if drafts_trees(drafter):
+    return BeamDrafts(drafter, width)
+  return beam_chains.BeamChains(drafter)
+
+
+def drafts_trees(drafter: contracts.Drafter) -> bool:
+  """Return whether a drafter is a draft model that decodes trees."""
+  if not isinstance(drafter, draft_model.DraftModel):
+    return False
+  model = drafter.model
+  return network.offers(
+      getattr(model, 'network', model), contracts.DecodesTrees
+  )
 
 
 def _filled(tree: beam_trees.Tree, size: int) -> beam_trees.Tree:

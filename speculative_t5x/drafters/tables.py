@@ -58,6 +58,21 @@ class _WithoutInputs:
     )
 
 
+  def new_block(self, cache, examples: int, nodes: int) -> None:
+    """See `contracts.DecodesTrees.new_block`; nothing is kept."""
+
+  def decode_tree(
+      self, params, memory, cache, block, nodes: contracts.Nodes, first, count,
+      num_cached,
+  ) -> tuple[jax.Array, None]:  # fmt: skip
+    """See `contracts.DecodesTrees.decode_tree`: a path is its last token."""
+    tokens = nodes.tokens[:, first : first + count]
+    return self.decode(params, memory, cache, tokens, num_cached, None)
+
+  def commit(self, cache, block, rows, paths, num_cached) -> None:
+    """See `contracts.DecodesTrees.commit`."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Ngram(_WithoutInputs):
   """A `contracts.Model` whose parameters are a `Table`; see there.

@@ -186,6 +186,11 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
             f'The predictions in {folder} have no {key}. Decode again; the'
             ' infer job writes them with --gin.TOKENS=True.'
         )
+      if record.beams is not None:
+        raise ValueError(
+            f'{folder} holds a beam search, whose outputs no single tokens'
+            ' explain. Compare runs without BEAMS; eval compares searches.'
+        )
       is_single = record.num_decodes == 1
       tokens = [[row[key]] if is_single else row[key] for row in own]
       found.append(_Run(record, way, own, tokens, number))

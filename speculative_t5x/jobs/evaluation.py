@@ -13,6 +13,7 @@ import numpy as np
 import seqio
 
 from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
@@ -26,6 +27,7 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
+from speculative_t5x.research.measurement import beam_ties
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
@@ -54,6 +56,7 @@ def evaluate(
     samplings: Sequence[sampling_lib.Sampling] = (sampling_lib.GREEDY,),
     draft_samplings: Sequence[sampling_lib.Sampling] = (),
     num_decodes: int = 1,
+    search: beam_search.BeamSearch | None = None,
     batch_size: int | None = None,
     repeats: int = 1,
     chunk_batches: int = 16,
@@ -68,6 +71,7 @@ def evaluate(
     samplings: Samplings of the target, which are run one after the other.
     draft_samplings: Samplings of the drafter: one for all, or one per sampling
       of the target; none for the target's.
+    search: Beam search in place of samples; None for none.
     batch_size: Rounded up to a multiple of the mesh's data axis.
     shown_example: Number of an example whose blocks are printed, or None.
   Returns:
@@ -85,6 +89,14 @@ def evaluate(
       chunk_batches=chunk_batches,
       num_examples=num_examples,
   )
+  if search is not None:
+    workload_lib.check_search(search, samplings, num_decodes)
+    if shown_example is not None:
+      raise ranges.ArgumentError(
+          'shown_example shows the tokens of one output per line, and a beam'
+          ' search has several at once. Leave it out.',
+          shown_example=shown_example,
+      )
   pairs = sampling_lib.pairs(samplings, draft_samplings)
   batch_size = workload_lib.pad_batch(workload.make_mesh(), batch_size)
   with folder_lock.hold(output_dir):
@@ -97,14 +109,14 @@ def evaluate(
         drafter,
         examples.vocabulary,
         gamma=gamma,
-        num_decodes=num_decodes,
+        num_decodes=num_decodes if search is None else search.beams,
         batch_size=batch_size,
     )
     if any(examples.hints):
       workload_lib.note_unread_hints(decoder)
     workload_lib.note_unread_sampling(decoder, pairs)
     job = _Evaluation(
-        workload, decoder, examples, batch_size, repeats, chunk_batches
+        workload, decoder, search, examples, batch_size, repeats, chunk_batches
     )
     todo = {each: job.chunks(output_dir, each) for each in pairs}
     alone, *others = todo.values()
@@ -148,6 +160,7 @@ class _Evaluation:
 
   workload: workload_lib.Workload
   decoder: token_decoder.TokenDecoder
+  search: beam_search.BeamSearch | None
   examples: examples_lib.Examples
   batch_size: int
   repeats: int
@@ -168,6 +181,7 @@ class _Evaluation:
             unknown_inputs=self.examples.num_unknown,
             batch_size=self.batch_size,
             repeats=self.repeats,
+            **workload_lib.search_settings(self.search),
         ),
         {
             'chunk_batches': self.chunk_batches,
@@ -204,8 +218,7 @@ class _Evaluation:
     settings = self.workload.settings(*samplings)
     requests = workload_lib.requests_of(self.examples, settings)
     batches = self.workload.batches(requests, settings, size)
-    ways = self.decoder.plain, self.decoder.speculative
-    timer = interleaved.Timer(ways, repeats=self.repeats)
+    timer = interleaved.Timer(self._ways(), repeats=self.repeats)
     num_batches = -(-len(requests) // size)
     title = f'temperature {samplings.target.temperature:g}'
     with progress.Progress(title, num_batches) as shown:
@@ -225,6 +238,17 @@ class _Evaluation:
         yield chunks.take(number, _identity(examples), decode)
         shown.show(end)
 
+  def _ways(self) -> tuple[interleaved.Way, interleaved.Way]:
+    """Return what decodes a batch plainly, and speculatively."""
+    decoder, search = self.decoder, self.search
+    if search is None:
+      return decoder.plain, decoder.speculative
+    rows_of = token_decoder.rows_of
+    return (
+        lambda batch: rows_of(decoder.plain_beams(batch, search)),
+        lambda batch: rows_of(decoder.speculative_beams(batch, search)),
+    )
+
   def _decode(
       self,
       samplings: sampling_lib.Pair,
@@ -236,7 +260,10 @@ class _Evaluation:
     runs = run()
     for decoded in itertools.chain(*(each.decoded for each in runs)):
       token_decoder.check(decoded)
-    counted = greedy.compare(self.decoder, batches, *runs)
+    if self.search is None:
+      counted = greedy.compare(self.decoder, batches, *runs)
+    else:
+      counted = beam_ties.compare(self.decoder, self.search, batches, *runs)
     sides, values = {}, {'greedy': counted and dataclasses.asdict(counted)}
     for name, each in zip(_SIDES, runs, strict=True):
       sides[name] = predictions_lib.read(

@@ -10,6 +10,7 @@ import os
 from typing import Literal
 
 from speculative_t5x.decoder import answers as answers_lib
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.cluster import ray_cluster
 from speculative_t5x.jobs.inference import infer_on_cluster
@@ -46,6 +47,7 @@ def infer(
     sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
     draft_sampling: sampling_lib.Sampling | None = None,
     num_decodes: int = 1,
+    search: beam_search.BeamSearch | None = None,
     batch_size: int | None = None,
     scores: bool = False,
     statistics: bool = False,
@@ -64,6 +66,7 @@ def infer(
     workload: Target, and the task if there is one.
     drafter: Drafts for the target; None to decode plainly.
     draft_sampling: Sampling of the drafter; None for the target's.
+    search: Beam search in place of samples; None for none.
     batch_size: Rounded up to a multiple of the mesh's data axis.
     cluster: Decodes on its nodes; None to decode in this process.
   Returns:
@@ -87,6 +90,8 @@ def infer(
         'ANSWERS_APPEND adds the predictions of an output folder to the store,'
         ' and there is none. Set INFER_OUTPUT_DIR.'
     )
+  if search is not None:
+    workload_lib.check_search(search, [sampling], num_decodes)
   inputs_lib.check_lengths(workload.task_feature_lengths)
   paths = [inputs] if isinstance(inputs, str) else inputs
   if paths is not None:
@@ -113,7 +118,8 @@ def infer(
       num_examples=num_examples,
       sampling=sampling,
       draft_sampling=draft_sampling,
-      num_decodes=num_decodes,
+      num_decodes=num_decodes if search is None else search.beams,
+      search=search,
       batch_size=batch_size,
       columns={'scores': scores, 'statistics': statistics, 'tokens': tokens},
       chunk_batches=chunk_batches,
@@ -178,7 +184,7 @@ def _check_batch(
   if samplings != {greedy} or setup.num_decodes > 1:
     problem = (
         'say how they are sampled. Leave out TEMPERATURE, TOPK, TOPP, MINP,'
-        ' TYPICALP, those of the drafter, and NUM_DECODES'
+        ' TYPICALP, those of the drafter, NUM_DECODES and BEAMS'
     )
   elif any(setup.columns.values()):
     problem = (

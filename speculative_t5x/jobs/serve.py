@@ -12,6 +12,7 @@ import sys
 from typing import Any, Literal
 
 from speculative_t5x.decoder import answers as answers_lib
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import service as service_lib
 from speculative_t5x.decoder import text_decoder
@@ -35,6 +36,7 @@ def serve(
     vocabulary_file: str | None = None,
     answers: answers_lib.Folder | None = None,
     gamma: int | Literal['auto'] = 5,
+    search: beam_search.BeamSearch | None = None,
     rows: int = engine_lib.ROWS,
     min_rows: int | None = None,
     host: str = '127.0.0.1',
@@ -55,6 +57,7 @@ def serve(
   Args:
     workload: Target, and the rule.
     drafter: Drafts for the target; None to decode plainly.
+    search: Beam search of requests that ask for beams; None for none.
     of_requests: Macros that each request decides, which must be None.
   Raises:
     ValueError: for what cannot be served as configured.
@@ -81,7 +84,7 @@ def serve(
   inputs_lib.check_lengths(workload.task_feature_lengths)
   key = _api_key(api_key_file)
   begin = functools.partial(
-      _begin, workload, max_waiting, rows=rows, min_rows=min_rows
+      _begin, workload, max_waiting, search, rows=rows, min_rows=min_rows
   )
   with contextlib.ExitStack() as stack:
     # Before weights are read.
@@ -125,6 +128,7 @@ def serve(
             alone,
             examples,
             answered,
+            search,
         ),
         bound,
         grace_s,
@@ -147,12 +151,15 @@ def _log_requests() -> None:
 def _begin(
     workload: workload_lib.Workload,
     max_waiting: int,
+    search: beam_search.BeamSearch | None,
     tokens: token_decoder.TokenDecoder,
     **settings: Any,
 ) -> service_lib.Service:
   """Compile what a decoder needs, and begin to decode."""
   engine = engine_lib.Engine(tokens, rule=workload.rule, **settings)
   engine.warm_up()
+  if search is not None:
+    engine.searches.warm_up(search)
   return service_lib.Service(engine, max_waiting)
 
 

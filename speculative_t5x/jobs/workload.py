@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from speculative_t5x import version
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import text_decoder as text_decoder_lib
@@ -306,6 +307,29 @@ class Workload:
         inputs_length=self.task_feature_lengths['inputs'],
         **values,
     )
+
+
+def check_search(
+    search: beam_search.BeamSearch,
+    samplings: Sequence[sampling_lib.Sampling],
+    num_decodes: int,
+) -> None:
+  """Raise ValueError where outputs of a search are to be sampled too."""
+  for each in samplings:
+    beam_search.check_sampling(each)
+  if num_decodes != 1:
+    raise ranges.ArgumentError(
+        f'num_decodes is {num_decodes}, the number of samples, and a beam'
+        f' search has as many outputs as beams, {search.beams}. Leave one out.',
+        num_decodes=num_decodes,
+    )
+
+
+def search_settings(
+    search: beam_search.BeamSearch | None,
+) -> dict[str, Any]:
+  """Return the settings of a search for a record; none without one."""
+  return {} if search is None else dataclasses.asdict(search)
 
 
 def by_load(workload: Workload) -> tuple[Workload, int]:

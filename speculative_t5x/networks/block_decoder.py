@@ -21,7 +21,9 @@ import numpy as np
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.networks import t5_preparation
+from speculative_t5x.networks import tree_blocks
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
@@ -50,6 +52,15 @@ class BlockDecoder:
     """Decode a block; see `decode_with_features`.
 
     One row has no batch axis. Features may be followed by those of padding.
+    """
+    raise NotImplementedError
+
+  def _decode_tree(
+      self, params, memory, nodes, first, count, num_cached, cache, block
+  ) -> tuple[jax.Array, contracts.Cache]:
+    """Decode some nodes; see `decode_tree`.
+
+    The cache is [examples, rows per example, ...].
     """
     raise NotImplementedError
 
@@ -112,6 +123,27 @@ class BlockDecoder:
     )
     logits = sharding.gather_logits(logits.reshape(rows, -1, self.vocab_size))
     return logits, kv_cache.constrain(cache), features
+
+  def new_block(
+      self, cache: contracts.Cache, examples: int, nodes: int
+  ) -> contracts.Cache:
+    """See `contracts.DecodesTrees.new_block`."""
+    del cache
+    return t5_modules.init_cache(self, (examples,), nodes)
+
+  def decode_tree(
+      self, params, memory, cache, block, nodes, first, count, num_cached
+  ) -> tuple[jax.Array, contracts.Cache]:
+    """See `contracts.DecodesTrees.decode_tree`."""
+    cache = tree_blocks.by_example(cache, num_cached.shape[0])
+    logits, block = self._decode_tree(
+        params, memory, nodes, first, count, num_cached, cache, block
+    )
+    return sharding.gather_logits(logits), block
+
+  def commit(self, cache, block, rows, paths, num_cached) -> contracts.Cache:
+    """See `contracts.DecodesTrees.commit`."""
+    return kv_cache.commit(cache, block, rows, paths, num_cached)
 
   @property
   def last_width(self) -> int:

@@ -48,7 +48,7 @@ class CrossAttending(block_decoder.BlockDecoder):
   ends_inputs: ClassVar[bool] = True
 
   def _modules(self) -> nn.Module:
-    """Return modules with `encode`, `cross_keys_values` and `decode_block`."""
+    """Return modules with `encode`, `cross_keys_values` and what decodes."""
     raise NotImplementedError
 
   def _encode(
@@ -183,6 +183,17 @@ class CrossAttending(block_decoder.BlockDecoder):
         at,
         fed,
         method='decode_block',
+    )
+
+  def _decode_tree(
+      self, params, memory: Memory, *args
+  ) -> tuple[jax.Array, contracts.Cache]:
+    return self._modules().apply(
+        {'params': params},
+        *args,
+        memory.cross,
+        memory.is_input,
+        method='decode_tree',
     )
 
   @property

@@ -266,6 +266,9 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
     at = None if at is None else at[..., None]
     return self._apply(params, tokens, positions, cache, at, fed)
 
+  def _decode_tree(self, params, memory, *args) -> Any:
+    return self._apply(params, *args, method='decode_tree')
+
   def score(
       self, params, inputs, outputs, dropout_key=None, features=None
   ) -> jax.Array:
@@ -313,9 +316,7 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
     )
     return logits, features, at
 
-  def _apply(
-      self, params, *args, **kwargs
-  ) -> tuple[jax.Array, modules.Cache, jax.Array]:
+  def _apply(self, params, *args, **kwargs) -> tuple[Any, ...]:
     params = {'params': params['decoder']}
     return modules.Decoder(self).apply(params, *args, **kwargs)
 

@@ -29,6 +29,8 @@ from speculative_t5x.networks import norms
 from speculative_t5x.networks import rope
 from speculative_t5x.networks import t5_layers as layers
 from speculative_t5x.networks import t5_modules
+from speculative_t5x.networks import tree_blocks
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
 Cache = tuple[kv_cache.KeysValues, ...]  # one entry per layer
@@ -378,6 +380,22 @@ class Attention(nn.Module):
     x += jnp.einsum('...kgml,...kdl->...mkgd', of_cross, cross.values)
     return self.out(x.reshape(*shape[:-2], -1))
 
+  def attend_tree(
+      self,
+      query: jax.Array,
+      cache: kv_cache.KeysValues,
+      block: kv_cache.KeysValues,
+      **options: jax.Array,
+  ) -> jax.Array:
+    """Attend from nodes [examples, nodes, heads, head_dim].
+
+    The options are those of `layers.attend_tree`.
+    """
+    query, capped = self._grouped(query), self._capped
+    return self.out(
+        layers.attend_tree(query, cache, block, adjust=capped, **options)
+    )
+
   def _grouped(self, query: jax.Array) -> jax.Array:
     """Return scaled queries [..., kv_heads, group, head_dim].
 
@@ -461,6 +479,42 @@ class Layer(nn.Module):
       y = self.self_attention.attend_merged(query, read, mask, *inputs)
     else:
       y = self.self_attention.attend(query, read, mask, bias)
+    return self._go_on(x, y, cross, cross_mask), cache
+
+  def decode_tree(
+      self,
+      x,
+      cache,
+      cross,
+      block,
+      *,
+      first,
+      roots,
+      mask,
+      bias,
+      rotation,
+      cross_mask,
+  ) -> tuple[jax.Array, kv_cache.KeysValues]:
+    """Decode nodes and write them to places of the block, from `first` on.
+
+    Shapes are those of `layers.attend_tree`.
+    """
+    query, new = self.self_attention.project(
+        self.pre_self_attention_layer_norm(x), rotation=rotation
+    )
+    block = attended = tree_blocks.write(block, new, first)
+    if self.config.merged_attention:  # inputs are further nodes, which all see
+      join = lambda *x: jnp.concatenate(x, axis=-1)
+      attended = jax.tree.map(join, block, cross)
+      shape = *mask.shape[:-1], cross_mask.shape[-1]
+      mask, cross = join(mask, jnp.broadcast_to(cross_mask, shape)), None
+    y = self.self_attention.attend_tree(
+        query, cache, attended, roots=roots, mask=mask, bias=bias
+    )
+    return self._go_on(x, y, cross, cross_mask), block
+
+  def _go_on(self, x, y, cross, cross_mask) -> jax.Array:
+    """Return the output of a layer, from that of its self-attention."""
     if self.config.post_norms:
       y = self.post_self_attention_layer_norm(y)
     x = x + y
@@ -472,7 +526,7 @@ class Layer(nn.Module):
     y = self.mlp(self.pre_mlp_layer_norm(x), deterministic=True)
     if self.config.post_norms:
       y = self.post_mlp_layer_norm(y)
-    return x + y, cache
+    return x + y
 
   def _attend_to_inputs(self, x, cross, cross_mask) -> jax.Array:
     attention = self.encoder_decoder_attention
@@ -551,22 +605,21 @@ class Decoder(nn.Module):
     config = self.config
     block, num_slots = tokens.shape[-1], cache[0].keys.shape[-1]
     x = t5_modules.pad_positions(self.token_embedder(tokens), config.min_block)
-    if fed is not None:
-      fed = t5_modules.pad_positions(fed, config.min_block)
-      x = x + self.features.read(fed)
     # Padding positions of the block take the position of its last token.
     offsets = jnp.minimum(jnp.arange(x.shape[-2]), block - 1)
     at = positions[..., None] + offsets
+    x = self._at_positions(x, at)
+    if fed is not None:
+      fed = t5_modules.pad_positions(fed, config.min_block)
+      x = x + self.features.read(fed)
     bias = None
-    if config.positions == LEARNED:
-      # Rows that have ended write past the table: what they write is not read.
-      x = x + self.position_embedder(jnp.minimum(at, config.max_positions - 1))
-    elif config.positions == RELATIVE:
+    if config.positions == RELATIVE:
       bias = self.relpos_bias(at, num_slots, num_slots)
-    places = {
-        kind: self._place(kind, at, num_slots, prefix)
-        for kind in set(config.kinds)
-    }
+    slots = jnp.arange(num_slots)
+    mask = slots <= at[..., None]
+    if prefix is not None:
+      mask |= slots < prefix[..., None, None]
+    places = self._places(at, slots, mask)
     new_cache = []
     of_inputs = crosses or (None,) * len(cache)
     cross_mask = None if is_input is None else is_input[..., None, :]
@@ -593,6 +646,50 @@ class Decoder(nn.Module):
       shown = self.features.predict(shown)
     return self._logits(x, wanted), tuple(new_cache), shown
 
+  def decode_tree(
+      self,
+      nodes: contracts.Nodes,
+      first: int,
+      count: int,
+      num_cached: jax.Array,
+      cache: Cache,
+      block: Cache,
+      crosses: Cache | None = None,
+      is_input: jax.Array | None = None,
+  ) -> tuple[jax.Array, Cache]:
+    """Decode some nodes of trees; see `contracts.DecodesTrees.decode_tree`.
+
+    The cache is [examples, rows, kv_heads, head_dim, slots], and the block
+    [examples, kv_heads, head_dim, nodes]; the last two are as above.
+    """
+    config, num_slots = self.config, cache[0].keys.shape[-1]
+    sight = tree_blocks.sight_of(nodes, first, count, cache[0], num_cached)
+    # What is no token only fills a tree.
+    tokens = jnp.maximum(nodes.tokens[:, first : first + count], 0)
+    x = self._at_positions(self.token_embedder(tokens), sight.at)
+    keys, bias = sight.key_positions, None
+    if config.positions == RELATIVE:
+      bias = self.relpos_bias(sight.at, num_slots, num_slots, keys)
+    places = self._places(sight.at, keys[:, None], sight.mask)
+    new_block = []
+    of_inputs = crosses or (None,) * len(cache)
+    cross_mask = None if is_input is None else is_input[:, None, :]
+    of_layers = zip(self.layers, cache, of_inputs, block, strict=True)
+    for i, (layer, of_layer, cross, of_block) in enumerate(of_layers):
+      x, of_block = layer.decode_tree(
+          x,
+          sight.attended(of_layer),
+          cross,
+          of_block,
+          first=first,
+          roots=sight.roots,
+          bias=bias,
+          cross_mask=cross_mask,
+          **places[config.kind(i)],
+      )
+      new_block.append(of_block)
+    return self._logits(self.decoder_norm(x), count), tuple(new_block)
+
   def cross_keys_values(self, encoded: jax.Array) -> Cache:
     """Return the keys and values of an encoder's output, per layer."""
     name = 'encoder_decoder_attention'
@@ -603,27 +700,33 @@ class Decoder(nn.Module):
         for layer in self.layers
     )
 
-  def _place(
-      self,
-      kind: LayerKind,
-      at: jax.Array,
-      num_slots: int,
-      prefix: jax.Array | None,
-  ) -> dict[str, Any]:
-    """Return mask and rotation of queries at positions, for a kind of layer."""
-    slots, at_last = jnp.arange(num_slots), at[..., None]
-    mask = slots <= at_last
-    if prefix is not None:
-      mask |= slots < prefix[..., None, None]
-    if kind.window is not None:
-      mask &= slots > at_last - kind.window
-    rotation = None
-    if self.config.positions == ROPE:
-      frequencies = rope.frequencies(
-          self.config.head_dim, kind.theta, kind.scaling
-      )
-      rotation = rope.tables(at, frequencies)
-    return {'mask': mask, 'rotation': rotation}
+  def _at_positions(self, x: jax.Array, at: jax.Array) -> jax.Array:
+    """Return embeddings of tokens as embeddings of tokens at positions."""
+    config = self.config
+    if config.positions == LEARNED:
+      # Rows that have ended write past the table: what they write is not read.
+      x = x + self.position_embedder(jnp.minimum(at, config.max_positions - 1))
+    return x
+
+  def _places(
+      self, at: jax.Array, key_positions: jax.Array, mask: jax.Array
+  ) -> dict[LayerKind, dict[str, Any]]:
+    """Return mask and rotation of queries at positions, per kind of layer.
+
+    Key positions and mask are broadcastable to [..., length, keys].
+    """
+    found = {}
+    for kind in set(self.config.kinds):
+      of_kind, rotation = mask, None
+      if kind.window is not None:
+        of_kind = mask & (key_positions > at[..., None] - kind.window)
+      if self.config.positions == ROPE:
+        frequencies = rope.frequencies(
+            self.config.head_dim, kind.theta, kind.scaling
+        )
+        rotation = rope.tables(at, frequencies)
+      found[kind] = {'mask': of_kind, 'rotation': rotation}
+    return found
 
   def _logits(self, x: jax.Array, wanted: int) -> jax.Array:
     """Return the logits of the first `wanted` normalized positions."""

@@ -28,6 +28,7 @@ from speculative_t5x.networks import norms
 from speculative_t5x.networks import rope
 from speculative_t5x.networks import t5_layers as layers
 from speculative_t5x.networks import t5_modules
+from speculative_t5x.networks import tree_blocks
 from speculative_t5x.speculation import ranges
 
 LEARNED, SINUSOID, TENSOR2TENSOR = 'learned', 'sinusoid', 'tensor2tensor'
@@ -197,6 +198,23 @@ class DecoderLayer(nn.Module):
     cache = kv_cache.write_block(cache, new, positions)
     read = kv_cache.read(cache, positions + block)
     y = self.self_attention.attend(query, read, mask=mask)
+    return self._go_on(x, y, cross, cross_mask), cache
+
+  def decode_tree(
+      self, x, cross, cache, block, *, first, roots, mask, cross_mask
+  ) -> tuple[jax.Array, kv_cache.KeysValues]:
+    """Decode nodes and write them to places of the block."""
+    y = _before(self.config, self.self_attention_layer_norm, x)
+    query, new = self.self_attention.project(y)
+    block = tree_blocks.write(block, new, first)
+    y = self.self_attention.attend_tree(
+        query, cache, block, roots=roots, mask=mask
+    )
+    return self._go_on(x, y, cross, cross_mask), block
+
+  def _go_on(self, x, y, cross, cross_mask) -> jax.Array:
+    """Return the output of a layer, from that of its self-attention."""
+    config = self.config
     x = _behind(config, self.self_attention_layer_norm, x, y)
     y = _before(config, self.cross_attention_layer_norm, x)
     y = self.encoder_decoder_attention.attend_shared(
@@ -205,7 +223,7 @@ class DecoderLayer(nn.Module):
     x = _behind(config, self.cross_attention_layer_norm, x, y)
     y = _before(config, self.mlp_layer_norm, x)
     y = self.mlp(y, deterministic=True)
-    return _behind(config, self.mlp_layer_norm, x, y), cache
+    return _behind(config, self.mlp_layer_norm, x, y)
 
 
 class Embedder(nn.Module):
@@ -336,6 +354,29 @@ class Decoder(nn.Module):
       x = self.decoder_norm(x)
     return self._logits(x), tuple(new_cache), x
 
+  def decode_tree(
+      self, nodes, first, count, num_cached, cache, block, cross, is_input
+  ):
+    sight = tree_blocks.sight_of(nodes, first, count, cache[0], num_cached)
+    x = self.embedder(nodes.tokens[:, first : first + count], sight.at)
+    new_block = []
+    of_layers = zip(self.layers, cross, cache, block, strict=True)
+    for layer, of_inputs, of_layer, own in of_layers:
+      x, own = layer.decode_tree(
+          x,
+          of_inputs,
+          sight.attended(of_layer),
+          own,
+          first=first,
+          roots=sight.roots,
+          mask=sight.mask,
+          cross_mask=is_input[:, None, None, :],
+      )
+      new_block.append(own)
+    if self.config.pre_norm:
+      x = self.decoder_norm(x)
+    return self._logits(x), tuple(new_block)
+
   def _logits(self, x: jax.Array) -> jax.Array:
     config, wanted = self.config, x.shape[-2]
     x = t5_modules.pad_positions(x, config.min_block)
@@ -409,3 +450,7 @@ class Transformer(nn.Module):
     """
     del fed
     return self.decoder(tokens, positions, cross, is_input, cache, logits_at)
+
+  def decode_tree(self, *args) -> tuple[jax.Array, t5_modules.Cache]:
+    """Decode some nodes; see `t5_modules.Transformer.decode_tree`."""
+    return self.decoder.decode_tree(*args)

@@ -10,6 +10,7 @@ tried, attention was fastest with this one on TPU and on CPU.
 Legend: batch (rows), block (positions written per call), slots (cache length).
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 import jax
@@ -117,26 +118,27 @@ def read(cache: KeysValues, num_written: jax.Array) -> KeysValues:
 
 
 def commit(
-    cache: KeysValues,
-    block: KeysValues,
+    cache: Sequence[KeysValues],
+    block: Sequence[KeysValues],
     rows: jax.Array,
     paths: jax.Array,
     num_cached: jax.Array,
-) -> KeysValues:
+) -> tuple[KeysValues, ...]:
   """Return the cache in which each row continues another one by a path.
 
   Args:
-    cache: [examples * beams, heads, head_dim, slots], the beams of an example
-      next to each other; one row has no batch axis.
-    block: [examples, heads, head_dim, nodes].
+    cache: Per layer [examples * beams, heads, head_dim, slots], the beams of an
+      example next to each other; one row has no batch axis.
+    block: Per layer [examples, heads, head_dim, nodes].
     rows: [examples, beams] int32, the beam that each continues.
     paths: [examples, beams, length] int32, nodes that are written to the slots
       from `num_cached` on.
     num_cached: [examples] int32, with num_cached + length <= slots.
   """
   examples, beams, length = paths.shape
+  positions = jnp.repeat(num_cached, beams)
   # A copy: a permutation in place would read rows that it has overwritten.
-  cache = beam_rows.take(cache, rows)
+  cache = beam_rows.take(tuple(cache), rows)
 
   def on_paths(x):  # [examples * beams, heads, head_dim, length]
     index = paths.reshape(examples, 1, 1, beams * length)
@@ -144,10 +146,13 @@ def commit(
     nodes = nodes.reshape(*x.shape[:-1], beams, length)
     return jnp.moveaxis(nodes, -2, 1).reshape(-1, *x.shape[1:-1], length)
 
-  new = jax.tree.map(on_paths, block), jnp.repeat(num_cached, beams)
-  if cache.keys.ndim == 3:
-    new = jax.tree.map(lambda x: x[0], new)
-  return write_block(cache, *new)
+  def commit_layer(cache: KeysValues, block: KeysValues) -> KeysValues:
+    new = jax.tree.map(on_paths, block), positions
+    if cache.keys.ndim == 3:
+      new = jax.tree.map(lambda x: x[0], new)
+    return write_block(cache, *new)
+
+  return constrain(tuple(map(commit_layer, cache, block)))
 
 
 def constrain(keys_values: _KeysValues) -> _KeysValues:

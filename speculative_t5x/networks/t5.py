@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.networks import cross_attending
-from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import network
 from speculative_t5x.networks import t5_cutting
 from speculative_t5x.networks import t5_modules
@@ -57,42 +56,6 @@ class T5Config(t5_modules.Sizes, cross_attending.CrossAttending):
       init = functools.partial(init, method='decode_with_features')
       inputs.append(jnp.zeros((1, 1, self.feature_dim), self.dtype))
     return init(key, *inputs)
-
-  def new_block(
-      self, cache: contracts.Cache, examples: int, nodes: int
-  ) -> contracts.Cache:
-    """See `contracts.DecodesTrees.new_block`."""
-    del cache
-    return t5_modules.init_cache(self, (examples,), nodes)
-
-  def decode_tree(
-      self, params, memory, cache, block, nodes, first, count,
-      num_cached,
-  ) -> tuple[jax.Array, contracts.Cache]:  # fmt: skip
-    """See `contracts.DecodesTrees.decode_tree`."""
-    examples = num_cached.shape[0]
-    return self._modules().apply(
-        {'params': params},
-        nodes,
-        first,
-        count,
-        num_cached,
-        memory.cross,
-        memory.is_input,
-        jax.tree.map(lambda x: x.reshape(examples, -1, *x.shape[-3:]), cache),
-        block,
-        method='decode_tree',
-    )
-
-  def commit(
-      self, cache, block, rows, paths, num_cached
-  ) -> contracts.Cache:
-    """See `contracts.DecodesTrees.commit`."""
-    committed = [
-        kv_cache.commit(*layer, rows, paths, num_cached)
-        for layer in zip(cache, block, strict=True)
-    ]
-    return kv_cache.constrain(tuple(committed))
 
   def on_last_features(self, target: network.Network) -> 'T5Config':
     """See `network.ReadsLastFeatures`."""

@@ -10,7 +10,7 @@ Legend: batch, length (query positions), slots (key positions), embed, heads,
 head_dim, mlp.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import functools
 import math
 import operator
@@ -404,52 +404,16 @@ class Attention(nn.Module):
       *,
       roots: jax.Array,
       mask: jax.Array,
-      bias: jax.Array,
+      bias: jax.Array | None = None,
   ) -> jax.Array:
-    """Attend to the slots of a root's row and to nodes of a block at once.
-
-    Args:
-      query: [examples, nodes, heads, head_dim].
-      cache: [examples, rows, heads, head_dim, slots] each.
-      block: [examples, heads, head_dim, block] each.
-      roots: [examples, nodes] int32. The row that each node attends to.
-      mask: [examples, nodes, slots + block], True where attention is allowed.
-      bias: Likewise, [examples, heads, nodes, slots + block].
-    Returns:
-      [examples, nodes, embed].
+    """Attend from nodes [examples, nodes, heads, head_dim]; see `attend_tree`.
     """
-    # All nodes meet all rows, and each takes what its own row gave. Rows stay
-    # outermost, as they lie in the cache: with other batch axes, or with a sum
-    # over rows, XLA:CPU copies the whole cache per call.
-    num_rows = cache.keys.shape[1]
-    at_rows = lambda x: jnp.broadcast_to(
-        x[:, None], (x.shape[0], num_rows, *x.shape[1:])
-    )
-    of_root = lambda x: beam_rows.choose(
-        roots[:, None, :, None], [x[:, row] for row in range(num_rows)]
-    )
-    of_slots = of_root(
-        jnp.einsum(
-            'erhnd,erhdl->erhnl', at_rows(jnp.swapaxes(query, 1, 2)), cache.keys
+    by_group = query[..., None, :]
+    return self.out(
+        attend_tree(
+            by_group, cache, block, roots=roots, mask=mask, bias=bias
         )
     )
-    of_block = jnp.einsum('enhd,ehdl->ehnl', query, block.keys)
-    logits = jnp.concatenate([of_slots, of_block], axis=-1) + bias
-    masked = jnp.asarray(MASKED_LOGIT, logits.dtype)
-    logits = jnp.where(mask[:, None], logits, masked)
-    weights = jax.nn.softmax(logits).astype(self.dtype)
-    num_slots = cache.keys.shape[-1]
-    x = of_root(
-        jnp.einsum(
-            'erhnl,erhdl->erhnd',
-            at_rows(weights[..., :num_slots]),
-            cache.values,
-        )
-    ) + jnp.einsum(
-        'ehnl,ehdl->ehnd', weights[..., num_slots:], block.values
-    )
-    x = jnp.swapaxes(x, 1, 2)
-    return self.out(x.reshape(*x.shape[:-2], -1))
 
   def _dropout_multiplier(self, weights: jax.Array) -> jax.Array:
     # T5 drops a key for all queries: the mask is broadcast over length.
@@ -469,6 +433,64 @@ class Attention(nn.Module):
   def _to_keys_values(self, key, value) -> kv_cache.KeysValues:
     slots_last = lambda x: jnp.moveaxis(self._split_heads(x), -3, -1)
     return kv_cache.KeysValues(slots_last(key), slots_last(value))
+
+
+def attend_tree(
+    query: jax.Array,
+    cache: kv_cache.KeysValues,
+    block: kv_cache.KeysValues,
+    *,
+    roots: jax.Array,
+    mask: jax.Array,
+    bias: jax.Array | None = None,
+    adjust: Callable[[jax.Array], jax.Array] = lambda logits: logits,
+) -> jax.Array:
+  """Attend to the slots of a root's row and to nodes of a block at once.
+
+  Args:
+    query: [examples, nodes, kv_heads, group, head_dim]. In T5 each head of
+      queries is a group.
+    cache: [examples, rows, kv_heads, head_dim, slots] each.
+    block: [examples, kv_heads, head_dim, block] each.
+    roots: [examples, nodes] int32. The row that each node attends to.
+    mask: [examples, nodes, slots + block], True where attention is allowed.
+    bias: Likewise, [examples, kv_heads * group, nodes, slots + block], or None.
+    adjust: What becomes of the logits before bias and mask.
+  Returns:
+    [examples, nodes, kv_heads * group * head_dim].
+  """
+  # The queries of a group become further nodes.
+  examples, nodes, kv_heads, group, head_dim = query.shape
+  query = jnp.transpose(query, (0, 2, 3, 1, 4))
+  query = query.reshape(examples, kv_heads, group * nodes, head_dim)
+  roots = jnp.tile(roots, (1, group))[:, None, :, None]
+  mask = jnp.tile(mask, (1, group, 1))[:, None]
+  # All nodes meet all rows, and each takes what its own row gave. Rows stay
+  # outermost, as they lie in the cache: with other batch axes, or with a sum
+  # over rows, XLA:CPU copies the whole cache per call.
+  num_rows, num_slots = cache.keys.shape[1], cache.keys.shape[-1]
+  at_rows = lambda x: jnp.broadcast_to(
+      x[:, None], (examples, num_rows, *x.shape[1:])
+  )
+  of_root = lambda x: beam_rows.choose(
+      roots, [x[:, row] for row in range(num_rows)]
+  )
+  of_slots = jnp.einsum('erhnd,erhdl->erhnl', at_rows(query), cache.keys)
+  of_block = jnp.einsum('ehnd,ehdl->ehnl', query, block.keys)
+  logits = jnp.concatenate([of_root(of_slots), of_block], axis=-1)
+  logits = adjust(logits)
+  if bias is not None:
+    logits = logits + bias.reshape(logits.shape)
+  masked = jnp.asarray(MASKED_LOGIT, logits.dtype)
+  weights = jax.nn.softmax(jnp.where(mask, logits, masked))
+  weights = weights.astype(cache.values.dtype)
+  of_slots, of_block = weights[..., :num_slots], weights[..., num_slots:]
+  x = of_root(
+      jnp.einsum('erhnl,erhdl->erhnd', at_rows(of_slots), cache.values)
+  ) + jnp.einsum('ehnl,ehdl->ehnd', of_block, block.values)
+  x = x.reshape(examples, kv_heads, group, nodes, head_dim)
+  x = jnp.transpose(x, (0, 3, 1, 2, 4))
+  return x.reshape(examples, nodes, -1)
 
 
 class RelativePositionBias(nn.Module):

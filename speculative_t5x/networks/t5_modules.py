@@ -25,6 +25,7 @@ import jax.numpy as jnp
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import t5_layers as layers
+from speculative_t5x.networks import tree_blocks
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
@@ -172,10 +173,10 @@ def _biases(
     stack: 'Encoder | Decoder',
     positions: jax.Array,
     num_slots: int,
-    *key_positions: jax.Array,
+    key_positions: jax.Array | None = None,
 ) -> list[jax.Array]:
   """Return the biases of each layer; see `layers.RelativePositionBias`."""
-  where = positions, num_slots, num_slots, *key_positions
+  where = positions, num_slots, num_slots, key_positions
   if stack.config.bias_per_layer:
     return [layer.relpos_bias(*where) for layer in stack.layers]
   return [stack.relpos_bias(*where)] * len(stack.layers)
@@ -269,11 +270,7 @@ class DecoderLayer(nn.Module):
     query, new = self.self_attention.project(
         self.pre_self_attention_layer_norm(x)
     )
-    block = jax.tree.map(
-        lambda old, new: old.at[..., first : first + new.shape[-1]].set(new),
-        block,
-        new,
-    )
+    block = tree_blocks.write(block, new, first)
     x = x + self.self_attention.attend_tree(
         query, cache, block, roots=roots, mask=mask, bias=bias
     )
@@ -427,36 +424,27 @@ class Decoder(nn.Module):
     logits = self._over_vocabulary(self._logits(x)[..., :num_wanted, :])
     return logits, tuple(new_cache), self._shown(x)
 
-
   def decode_tree(
       self, x, nodes, cross, cache, block, *, first, num_cached, cross_mask
   ):
-    new = slice(first, first + x.shape[-2])
-    rows, num_slots = cache[0].keys.shape[1], cache[0].keys.shape[-1]
-    sees = nodes.sees[:, new]
-    is_cached = jnp.arange(num_slots) < num_cached[:, None]
-    is_cached = jnp.broadcast_to(
-        is_cached[:, None], (*sees.shape[:2], num_slots)
+    num_slots = cache[0].keys.shape[-1]
+    sight = tree_blocks.sight_of(
+        nodes, first, x.shape[-2], cache[0], num_cached
     )
-    mask = jnp.concatenate([is_cached, sees], axis=-1)
-    where = nodes.positions[:, new], num_slots
-    biases = zip(
-        _biases(self, *where), _biases(self, *where, nodes.positions)
-    )
+    biases = _biases(self, sight.at, num_slots, sight.key_positions)
     new_block = []
-    written = jnp.broadcast_to(num_cached[:, None], (len(num_cached), rows))
     for layer, bias, cross_layer, cache_layer, block_layer in zip(
         self.layers, biases, cross, cache, block
     ):
       x, block_layer = layer.decode_tree(
           x,
           cross_layer,
-          kv_cache.read(cache_layer, written),
+          sight.attended(cache_layer),
           block_layer,
           first=first,
-          roots=nodes.roots[:, new],
-          mask=mask,
-          bias=jnp.concatenate(bias, axis=-1),
+          roots=sight.roots,
+          mask=sight.mask,
+          bias=bias,
           cross_mask=cross_mask,
       )
       new_block.append(block_layer)
@@ -625,10 +613,10 @@ class Transformer(nn.Module):
       first: int,
       count: int,
       num_cached: jax.Array,
-      cross: CrossKeysValues,
-      is_input: jax.Array,
       cache: Cache,
       block: Cache,
+      cross: CrossKeysValues,
+      is_input: jax.Array,
   ) -> tuple[jax.Array, Cache]:
     """Decode some nodes of trees; see `contracts.DecodesTrees.decode_tree`.
 

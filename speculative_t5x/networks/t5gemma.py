@@ -112,6 +112,10 @@ class Transformer(nn.Module):
         is_input=is_input,
     )  # fmt: skip
 
+  def decode_tree(self, *args) -> tuple[jax.Array, modules.Cache]:
+    """Decode some nodes; see `t5_modules.Transformer.decode_tree`."""
+    return self.decoder.decode_tree(*args)
+
 
 @dataclasses.dataclass(frozen=True)
 class T5Gemma(modules.Sizes, cross_attending.CrossAttending):

@@ -170,6 +170,10 @@ class RunRecord:
   # What else differs in the drafter's sampling, by the names above.
   draft_sampling: Mapping[str, float] | None = None
   num_decodes: int | None = None
+  beams: int | None = None
+  brevity_penalty: float | None = None
+  length_penalty: float | None = None
+  draft_beams: int | None = None
   seed: int | None = None
   batch_size: int | None = None
   inputs_length: int | None = None

@@ -25,6 +25,7 @@ from starlette import requests as requests_lib
 from starlette import responses
 from starlette import routing
 
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import service as service_lib
 from speculative_t5x.decoder import text_decoder
@@ -61,6 +62,7 @@ class Server:
     examples: Inputs that the page offers.
     answered: Gets texts of prompts, and their answers that have ended; None to
       keep none.
+    search: Beam search of requests that ask for beams; None for no such.
     is_draining: Whether no more requests are taken, as the server ends.
     num_open: Requests that have not been answered to their end.
   """
@@ -74,6 +76,7 @@ class Server:
   plain: service_lib.Service | None = None
   examples: Sequence[str] = ()
   answered: MutableSequence[tuple[str, str]] | None = None
+  search: beam_search.BeamSearch | None = None
   is_draining: bool = False
   num_open: int = 0
 
@@ -84,7 +87,7 @@ class Server:
     self.metrics = prometheus.Metrics(list(self.services.values()))
     self._running: set[running_lib.Running] = set()
     self._created = int(time.time())
-    self.form = completions.form_of(self.decoder)
+    self.form = completions.form_of(self.decoder, self.search)
 
   def asgi(self) -> 'Envelope':
     """Return the application."""
@@ -225,6 +228,7 @@ class Server:
         self.form,
         list(self.services),
         self.service.max_waiting,
+        search=self.search,
     )
     service = self.services[completion.model]
     if service is self.plain and any(completion.hints):
@@ -234,7 +238,8 @@ class Server:
           ' nothing.',
           'prediction',
       )
-    count = len(completion.prompts) * completion.num_choices
+    search, count = completion.search, completion.num_choices
+    count = len(completion.prompts) * (search.beams if search else count)
     with running_lib.refusals():
       service.check_room(count)
     return completion, completion.requests(self.decoder)

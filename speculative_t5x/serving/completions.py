@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The body of a request for completions, as requests to decode."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import json
 import secrets
 from typing import Any
 
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import text_decoder
@@ -29,6 +30,7 @@ class Completion:
     prompts: Texts or token ids.
     hints: What the output of each prompt may repeat, if anything.
     num_choices: Outputs per prompt.
+    search: Beam search, whose best hypotheses they are; None for none.
     max_tokens: Most tokens per output.
     sampling: Sampling of all of them.
     seed: Of 63 bits; with the number of a prompt it decides its samples.
@@ -43,6 +45,7 @@ class Completion:
   prompts: list[Prompt]
   hints: Sequence[hints_lib.Hints]
   num_choices: int
+  search: beam_search.BeamSearch | None
   max_tokens: int
   sampling: sampling_lib.Sampling
   seed: int
@@ -82,7 +85,8 @@ class Completion:
           seed=seed,
           sampling=self.sampling,
           max_tokens=self.max_tokens,
-          num_decodes=self.num_choices,
+          num_decodes=self.num_choices if self.search is None else 1,
+          search=self.search,
           hints=hints,
       )
       found = tokenized(request, number, f'prompt {number}')
@@ -111,8 +115,11 @@ def seed_and_id(seed: int, number: int) -> tuple[int, int]:
   return seed % 2**31, example_id - 2**32 * (example_id >= 2**31)
 
 
-def form_of(decoder: text_decoder.TextDecoder) -> fields.Form:
-  """Return what requests to a decoder may say."""
+def form_of(
+    decoder: text_decoder.TextDecoder,
+    search: beam_search.BeamSearch | None = None,
+) -> fields.Form:
+  """Return what requests to a decoder may say, with the search it offers."""
   tokens = decoder.tokens
   return fields.Form(
       fields.table(
@@ -121,6 +128,7 @@ def form_of(decoder: text_decoder.TextDecoder) -> fields.Form:
               tokens.options.inputs_length,
               tokens.target_model.vocab_size,
               tokens.reads_hints,
+              search.beams if search else 1,
           )
       )
   )
@@ -132,6 +140,7 @@ def read(
     models: Sequence[str],
     max_choices: int,
     seed: int | None = None,
+    search: beam_search.BeamSearch | None = None,
 ) -> Completion:
   """Read the body of a request.
 
@@ -141,6 +150,7 @@ def read(
     models: Names of the models.
     max_choices: Most choices of a request.
     seed: Of a request without one; None to draw one.
+    search: Beam search of requests that ask for beams.
   Raises:
     ApiError: for a body that is not as the form says.
   """
@@ -148,6 +158,11 @@ def read(
   if values['model'] not in models:
     raise no_model(values['model'], models)
   prompts = _prompts(values['prompt'])
+  if values['beams'] > 1:
+    values['temperature'] = body.get('temperature') or 0
+    _check_search(values)
+  else:
+    search = None
   if len(prompts) * values['n'] > max_choices:
     raise api_error.ApiError(
         400,
@@ -164,19 +179,42 @@ def read(
       prompts,
       _hints(values['prediction'], len(prompts)),
       values['n'],
+      search,
       values['max_tokens'],
-      sampling_lib.Sampling(
-          values['temperature'],
-          max(values['top_k'], 0),
-          values['top_p'],
-          values['min_p'],
-      ),
+      _sampling(values),
       secrets.randbits(31) if seed is None else seed,
       [stops] if isinstance(stops, str) else stops,
       values['stream'],
       options.get('include_usage', False),
       values['logprobs'] is not None,
       values['return_trace'],
+  )
+
+
+def _check_search(values: Mapping[str, Any]) -> None:
+  """Check that a request with beams asks for nothing that has to be drawn."""
+  beams = values['beams']
+  problems = {
+      'temperature': values['temperature'] and 'must be 0 or left out',
+      'n': values['n'] > beams and f'must be at most {beams}',
+      'logprobs': values['logprobs'] is not None and 'must be left out',
+      'return_trace': values['return_trace'] and 'must be false or left out',
+  }
+  for name, problem in problems.items():
+    if problem:
+      raise api_error.ApiError(
+          400, f'{name} {problem} with {beams} beams.', name
+      )
+
+
+def _sampling(values: Mapping[str, Any]) -> sampling_lib.Sampling:
+  if values['beams'] > 1:
+    return sampling_lib.GREEDY
+  return sampling_lib.Sampling(
+      values['temperature'],
+      max(values['top_k'], 0),
+      values['top_p'],
+      values['min_p'],
   )
 
 

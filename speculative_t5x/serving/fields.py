@@ -181,12 +181,14 @@ class Limits:
     inputs_length: Most tokens per input.
     vocab_size: Number of token ids.
     reads_hints: Whether the drafter reads hints.
+    beams: Hypotheses of its beam searches; 1 if it does none.
   """
 
   max_tokens: int
   inputs_length: int
   vocab_size: int
   reads_hints: bool
+  beams: int = 1
 
 
 def table(limits: Limits) -> tuple[Field, ...]:
@@ -228,6 +230,13 @@ def table(limits: Limits) -> tuple[Field, ...]:
           0,
       ),
       Field('n', whole(1, count), 'outputs per prompt', 1),
+      Field(
+          'beams',
+          only(*sorted({1, limits.beams})),
+          'hypotheses of a beam search, which needs temperature 0; its `n` best'
+          ' ones are the outputs',
+          1,
+      ),
       Field(
           'seed',
           whole(0, 2**63 - 1),

@@ -231,7 +231,9 @@ class Running:
       return
     try:
       for decode in handle.result(0).decodes:
-        choices[decode.number].committed = decode
+        # A search may have found more than were asked for.
+        if decode.number < len(choices):
+          choices[decode.number].committed = decode
     # Logits that are not finite, or a device that failed twice.
     except (ValueError, service_lib.DecodeError) as error:
       self.error = not_decoded(number, error)

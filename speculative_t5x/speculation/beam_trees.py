@@ -22,8 +22,10 @@ import jax
 from jax import lax
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
 
 WALK = 'walk'  # the scope of the steps of a call, in traces
@@ -49,13 +51,23 @@ class Roots(NamedTuple):
 
   Attributes:
     tokens: [examples, beams] int32, the last token of each live hypothesis.
-    positions: [examples] int32, where it is fed: as many slots are cached.
+    positions: [examples] int32, where it is fed: as many slots of the target
+      are cached.
+    sequences: [examples, beams, length] int32, all tokens of each hypothesis.
+    num_tokens: [examples] int32, how many they are.
+    num_wanted: [examples] int32, depths that are of use, at most gamma; 0 in a
+      row that has ended.
     scores: [examples, beams] float32, see `beams.Beams`.
+    target: The target, whose cache has a row per hypothesis.
   """
 
   tokens: jax.Array
   positions: jax.Array
+  sequences: jax.Array
+  num_tokens: jax.Array
+  num_wanted: jax.Array
   scores: jax.Array
+  target: contracts.TargetView | None
 
   def tree(self) -> Tree:
     """Return the roots without draft tokens."""
@@ -87,14 +99,12 @@ class TreeDrafter(Protocol):
     """Return a tree of these roots, and what `commit` needs of it."""
 
   def commit(
-      self,
-      state: Any,
-      block: Any,
-      rows: jax.Array,
-      paths: jax.Array,
-      num_cached: jax.Array,
+      self, state: Any, drafted: Any, rows: jax.Array, paths: jax.Array
   ) -> Any:
-    """Return the next state; see `contracts.DecodesTrees.commit`."""
+    """Return the next state, `drafted` being what `propose` returned.
+
+    Rows and paths are those of `contracts.DecodesTrees.commit`.
+    """
 
 
 class _Walk(NamedTuple):
@@ -125,13 +135,13 @@ def search(
     draft_params: contracts.Params,
     inputs: contracts.Inputs,
     limits: jax.Array,
-    penalty: jax.Array,
+    scoring: beam_scores.Scoring,
     *,
     beams: int,
     length: int,
     hints: jax.Array | None = None,
     features: Any = None,
-) -> tuple[beams_lib.Beams, jax.Array]:
+) -> tuple[beams_lib.Beams, outcome_lib.Statistics]:
   """Search to the end; see `beams.search`, whose result it is.
 
   Args:
@@ -140,25 +150,24 @@ def search(
     beams: Hypotheses per example, at least 2 (static).
     hints: See `contracts.Context`.
   Returns:
-    The last state, and the target calls of each example, [examples] int32.
+    The last state, and counts [examples], in which a depth of a tree is a draft
+    token: it is accepted if all live hypotheses are among its nodes, so that a
+    call makes a step more.
   """
   rows, gamma = limits.shape[0] * beams, drafter.max_draft_tokens
   slots = state_lib.cache_slots(length, gamma)
   known = {} if features is None else {'features': features}
   started = target.start(target_params, inputs, rows, slots, **known)
-  context = contracts.Context(
-      inputs, hints, started.view(target_params), started.features
-  )
+  view = started.view(target_params)
+  context = contracts.Context(inputs, hints, view, started.features)
   memory, draft_state = drafter.init(draft_params, context, rows, slots)
 
   def call(carry):
-    state, cache, draft_state, calls = carry
-    roots = _roots(state, started, beams)
+    state, cache, draft_state, counts = carry
+    roots = _roots(state, view._replace(cache=cache), limits, gamma)
     with jax.named_scope('draft'):  # names are for traces
-      tree, draft_block = drafter.propose(
-          draft_params, memory, draft_state, roots
-      )
-    nodes = nodes_of(tree, roots, beams, gamma)
+      tree, drafted = drafter.propose(draft_params, memory, draft_state, roots)
+    nodes = nodes_of(tree, roots.positions, beams, gamma)
     count = tree.tokens.shape[1]
     block = target.new_block(cache, limits.shape[0], count)
     with jax.named_scope('target'):
@@ -168,46 +177,82 @@ def search(
       )  # fmt: skip
     with jax.named_scope(WALK):
       walk = _walk(
-          state, tree, logits, limits, penalty, target.special_ids, gamma
+          state, tree, logits, limits, scoring, target.special_ids, gamma
       )
-    path = walk.rows, walk.paths, roots.positions
+    path = walk.rows, walk.paths
     return (
         walk.state,
-        target.commit(cache, block, *path),
-        drafter.commit(draft_state, draft_block, *path),
-        calls + ~state.has_ended,
+        target.commit(cache, block, *path, roots.positions),
+        drafter.commit(draft_state, drafted, *path),
+        _count(counts, state, walk.state, roots.num_wanted, gamma),
     )
 
   state = beams_lib.begin(limits, beams, length, target.special_ids)
-  state, _, _, calls = lax.while_loop(
+  counts = outcome_lib.COUNTING.init(limits.shape[0], length, gamma)
+  state, _, _, counts = lax.while_loop(
       lambda carry: ~jnp.all(carry[0].has_ended),
       call,
-      (state, started.cache, draft_state, jnp.zeros_like(limits)),
+      (state, started.cache, draft_state, counts),
   )
-  return state, calls
+  return state, counts
+
+
+def _count(
+    counts: outcome_lib.Statistics,
+    before: beams_lib.Beams,
+    after: beams_lib.Beams,
+    num_wanted: jax.Array,
+    gamma: int,
+) -> outcome_lib.Statistics:
+  """Return counts with those of one more call."""
+  num_accepted = after.num_steps - before.num_steps - 1
+  none = outcome_lib.none_yet(num_wanted.shape[0], gamma)
+  return outcome_lib.COUNTING.update(
+      counts,
+      none._replace(
+          num_computed=num_wanted,
+          # Nothing is rejected where a search ends inside a tree.
+          num_drafted=jnp.where(after.has_ended, num_accepted, num_wanted),
+          num_accepted=num_accepted,
+          is_active=~before.has_ended,
+      ),
+  )
 
 
 def _roots(
-    state: beams_lib.Beams, started: contracts.Started, beams: int
+    state: beams_lib.Beams,
+    target: contracts.TargetView,
+    limits: jax.Array,
+    gamma: int,
 ) -> Roots:
-  examples, _, length = state.live.tokens.shape
+  examples, beams, length = state.live.tokens.shape
   tokens = state_lib.decoder_inputs(
       state.live.tokens.reshape(-1, length),
-      started.first_tokens,
+      target.first_tokens,
       jnp.repeat(state.num_steps, beams),
       1,
   )
   return Roots(
       tokens.reshape(examples, beams),
-      started.offsets[::beams] + state.num_steps,
+      target.offsets[::beams] + state.num_steps,
+      state.live.tokens,
+      state.num_steps,
+      # The step behind the last depth makes a token too.
+      jnp.where(
+          state.has_ended, 0, jnp.clip(limits - state.num_steps - 1, 0, gamma)
+      ),
       state.live.scores,
+      target,
   )
 
 
 def nodes_of(
-    tree: Tree, roots: Roots, beams: int, gamma: int
+    tree: Tree, positions: jax.Array, beams: int, gamma: int
 ) -> contracts.Nodes:
-  """Return a tree of at most a depth as what a model decodes."""
+  """Return a tree of at most a depth as what a model decodes.
+
+  The positions are those of the roots, [examples] int32.
+  """
   own = jnp.eye(tree.tokens.shape[1], dtype=bool)
   sees = jnp.broadcast_to(own, (tree.tokens.shape[0], *own.shape))
   for _ in range(gamma):  # each time the path is known one node further
@@ -215,7 +260,7 @@ def nodes_of(
   depths = jnp.sum(sees, axis=-1, dtype=jnp.int32) - 1
   return contracts.Nodes(
       tree.tokens,
-      roots.positions[:, None] + depths,
+      positions[:, None] + depths,
       jnp.argmax(sees[..., :beams], axis=-1).astype(jnp.int32),
       sees,
   )
@@ -226,7 +271,7 @@ def _walk(
     tree: Tree,
     logits: jax.Array,
     limits: jax.Array,
-    penalty: jax.Array,
+    scoring: beam_scores.Scoring,
     special_ids: contracts.SpecialIds,
     gamma: int,
 ) -> _Walk:
@@ -239,7 +284,7 @@ def _walk(
   def step(walk: _Walk) -> _Walk:
     at_nodes = jnp.take_along_axis(logits, walk.nodes[..., None], axis=1)
     after, parents = beams_lib.step(
-        walk.state, at_nodes, limits, penalty, special_ids
+        walk.state, at_nodes, limits, scoring, special_ids
     )
     choose = lambda new, old: jnp.where(
         walk.is_open.reshape(-1, *[1] * (new.ndim - 1)), new, old

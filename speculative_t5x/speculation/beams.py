@@ -4,15 +4,17 @@
 
 `step` is the definition, a pure function of logits; `search` calls the target
 for them. They compute what `t5x.decoding.beam_search` does (google-research/t5x
-at cc342d4): tokens, order and scores of all hypotheses. The one difference: a
-row that may stop stops, where T5X goes on until all rows of a batch may. Scores
-do not change by it, only the order of hypotheses of exactly equal score.
+at cc342d4) with its scoring, see `beam_scores`: tokens, order and scores of all
+hypotheses. The one difference: a row that may stop stops, where T5X goes on
+until all rows of a batch may. Scores do not change by it, only the order of
+hypotheses of exactly equal score.
 
 Legend: examples, beams (hypotheses per example), vocab, length (of the longest
 output), rows (examples times beams, the beams of an example next to each
 other).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from flax import struct
@@ -21,12 +23,18 @@ from jax import lax
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import beam_rows
+from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
 
+# Takes a state and the cache of its live hypotheses; returns the logits after
+# each, [examples, beams, vocab], and the next cache.
+Decode = Callable[
+    ['Beams', contracts.Cache], tuple[jax.Array, contracts.Cache]
+]
 # The score of a hypothesis that is not there, finite as in T5X. Differences of
 # real scores are lost beside it: float32 has a spacing of 1 there.
-_NONE = -1e7
+NONE = -1e7
 BREVITY_PENALTY = 0.6
 
 
@@ -52,8 +60,8 @@ class Beams:
   Attributes:
     live: Hypotheses without an end, all as long. A score is the sum of the
       log-probabilities of the tokens.
-    ended: Hypotheses with an end. A score is that sum over the penalty of their
-      length.
+    ended: Hypotheses with an end, or a limit that counts as one, with the
+      scores of a `beam_scores.Scoring`.
     is_there: [examples, beams] bool. Which of `ended` are real.
     has_ended: [examples] bool. Whether no step can change the outcome.
     num_steps: [examples] int32, steps so far: the tokens of live hypotheses.
@@ -84,7 +92,7 @@ def begin(
   shape = limits.shape[0], beams
   none = Hypotheses(
       jnp.full((*shape, length), special_ids.padding, jnp.int32),
-      jnp.full(shape, _NONE, jnp.float32),
+      jnp.full(shape, NONE, jnp.float32),
       jnp.zeros(shape, jnp.int32),
   )
   return Beams(
@@ -102,21 +110,20 @@ def step(
     state: Beams,
     logits: jax.Array,
     limits: jax.Array,
-    penalty: jax.Array,
+    scoring: beam_scores.Scoring,
     special_ids: contracts.SpecialIds,
 ) -> tuple[Beams, jax.Array]:
   """Take the best continuations of all live hypotheses.
 
   An example, 2 beams: of the 4 best candidates those that end join the ended
-  hypotheses, also at ranks 3 and 4, and of the others the best 2 live on. At
-  most 2 of 4 can end, since a hypothesis ends in one way.
+  hypotheses, by T5X's scoring also at ranks 3 and 4, and of the others the best
+  2 live on. At most 2 of 4 can end, since a hypothesis ends in one way.
 
   Args:
     state: Rows that have ended stay as they are.
     logits: [examples, beams, vocab], of the token after each live hypothesis.
     limits: [examples] int32, see `begin`.
-    penalty: float32 scalar of at least 0, T5X's `alpha`: a score is divided by
-      ((5 + length) / 6) ** penalty.
+    scoring: Says how ended hypotheses compete.
     special_ids: Those of the target.
   Returns:
     The next state, and the hypothesis that each live one continues,
@@ -135,22 +142,22 @@ def step(
   is_end = special_ids.is_end(tokens)
   num_steps = state.num_steps + 1
 
-  lives = candidates.replace(scores=jnp.where(is_end, scores + _NONE, scores))
+  lives = candidates.replace(scores=jnp.where(is_end, scores + NONE, scores))
   live, chosen = _best(lives, beams)
+  has_ended = scoring.ends(is_end, num_steps >= limits)
   ends = candidates.replace(
-      scores=scores / _brevity(num_steps, penalty)[:, None]
-      + jnp.where(is_end, 0.0, _NONE)
+      scores=scoring.score(scores, num_steps) + jnp.where(has_ended, 0.0, NONE)
   )
   both = lambda old, new: jnp.concatenate([old, new], axis=1)
   ended, kept = _best(jax.tree.map(both, state.ended, ends), beams)
   after = Beams(
       live,
       ended,
-      jnp.take_along_axis(both(state.is_there, is_end), kept, axis=1),
+      jnp.take_along_axis(both(state.is_there, has_ended), kept, axis=1),
       state.has_ended,
       num_steps,
   )
-  after = after.replace(has_ended=_may_stop(after, limits, penalty))
+  after = after.replace(has_ended=_may_stop(after, limits, scoring))
   keep = lambda old, new: jnp.where(
       state.has_ended.reshape(-1, *[1] * (new.ndim - 1)), old, new
   )
@@ -174,7 +181,7 @@ def search(
     params: contracts.Params,
     inputs: contracts.Inputs,
     limits: jax.Array,
-    penalty: jax.Array,
+    scoring: beam_scores.Scoring,
     *,
     beams: int,
     length: int,
@@ -187,40 +194,58 @@ def search(
     params: Its parameters.
     inputs: One row per example.
     limits: [examples] int32, see `begin`.
-    penalty: float32 scalar, see `step`.
+    scoring: See `step`.
     beams: Hypotheses per example (static).
     length: Tokens of the longest output (static).
     features: What the target computed of the inputs before, see
       `contracts.Model.start`; None to compute it.
   """
-  rows = limits.shape[0] * beams
-  known = {} if features is None else {'features': features}
-  slots = state_lib.cache_slots(length, 0)
-  started = target.start(params, inputs, rows, slots, **known)
-  by_beam = lambda x: x.reshape(-1, beams, *x.shape[1:])
-  by_row = lambda x: x.reshape(rows, *x.shape[2:])
+  cache, decode = decoding(
+      target, params, inputs, limits.shape[0], beams, length, features
+  )
 
-  def decode(carry: tuple[Beams, contracts.Cache]):
+  def advance(carry: tuple[Beams, contracts.Cache]):
     state, cache = carry
-    index = jnp.repeat(state.num_steps, beams)
-    tokens = state_lib.decoder_inputs(
-        by_row(state.live.tokens), started.first_tokens, index, 1
-    )
-    logits, cache = target.decode(
-        params, started.memory, cache, tokens, started.offsets + index, None
-    )
-    state, parents = step(
-        state, by_beam(logits[:, 0]), limits, penalty, target.special_ids
-    )
+    logits, cache = decode(state, cache)
+    state, parents = step(state, logits, limits, scoring, target.special_ids)
     return state, beam_rows.take(cache, parents)
 
   state = begin(limits, beams, length, target.special_ids)
   state, _ = lax.while_loop(
-      lambda carry: ~jnp.all(carry[0].has_ended),
-      decode,
-      (state, started.cache),
+      lambda carry: ~jnp.all(carry[0].has_ended), advance, (state, cache)
   )
   return state
+
+
+def decoding(
+    target: contracts.Model,
+    params: contracts.Params,
+    inputs: contracts.Inputs,
+    examples: int,
+    beams: int,
+    length: int,
+    features: Any = None,
+) -> tuple[contracts.Cache, Decode]:
+  """Return the cache before the first step, and what decodes a step."""
+  rows = examples * beams
+  known = {} if features is None else {'features': features}
+  slots = state_lib.cache_slots(length, 0)
+  started = target.start(params, inputs, rows, slots, **known)
+
+  def decode(state: Beams, cache: contracts.Cache):
+    index = jnp.repeat(state.num_steps, beams)
+    tokens = state_lib.decoder_inputs(
+        state.live.tokens.reshape(rows, length),
+        started.first_tokens,
+        index,
+        1,
+    )
+    logits, cache = target.decode(
+        params, started.memory, cache, tokens, started.offsets + index, None
+    )
+    return logits.reshape(examples, beams, -1), cache
+
+  return started.cache, decode
 
 
 def _take(hypotheses: Hypotheses, index: jax.Array) -> Hypotheses:
@@ -254,18 +279,12 @@ def _best(
   return _take(hypotheses, index), index
 
 
-def _brevity(length: jax.Array, penalty: jax.Array) -> jax.Array:
-  """Return what scores of hypotheses of a length are divided by, float32."""
-  return jnp.power((5.0 + length.astype(jnp.float32)) / 6.0, penalty)
-
-
 def _may_stop(
-    state: Beams, limits: jax.Array, penalty: jax.Array
+    state: Beams, limits: jax.Array, scoring: beam_scores.Scoring
 ) -> jax.Array:
   """Return whether nothing better can come, [examples] bool."""
-  # No live hypothesis gets better than its score over the largest penalty. T5X
-  # takes that of a length which no hypothesis reaches.
-  bound = state.live.scores[:, -1:] / _brevity(limits + 1, penalty)[:, None]
   worst = jnp.min(state.ended.scores, axis=1, keepdims=True)
-  is_better = jnp.where(state.is_there, worst, _NONE) > bound
-  return (state.num_steps >= limits) | jnp.all(is_better, axis=1)
+  bound = scoring.bound(state.live.scores[:, -1], state.num_steps, limits)
+  ended = jnp.where(state.is_there, worst, NONE)
+  stops = scoring.stops(ended, bound[:, None])
+  return (state.num_steps >= limits) | jnp.all(stops, axis=1)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.drafters import beam_drafts
+from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import ranges
@@ -38,7 +39,7 @@ def speculative_beam_search(
     length: The length of the longest output.
     eos_id: The target's end of sequence.
     num_decodes: Beams. One is searched without drafts, as T5X does it.
-    alpha: See `beams.step`.
+    alpha: See `beam_scores.BrevityPenalty`.
     draft_beams: See `beam_drafts.of`.
   Returns:
     Sequences [batch, num_decodes, length] int32 and their scores [batch,
@@ -53,14 +54,15 @@ def speculative_beam_search(
   limits = jnp.full(example_ids.shape, length, jnp.int32)
   if target.room is not None:
     limits = jnp.minimum(limits, target.room)
-  of_search = target.inputs, limits, jnp.float32(alpha)
+  scoring = beam_scores.BrevityPenalty(jnp.float32(alpha))
+  of_search = target.inputs, limits, scoring
   sizes = {'beams': num_decodes, 'length': length}
   if num_decodes == 1:
     state = beams_lib.search(target.model, target.params, *of_search, **sizes)
     calls = state.num_steps
   else:
     trees = beam_drafts.of(drafter.drafter, num_decodes, draft_beams)
-    state, calls = beam_trees.search(
+    state, statistics = beam_trees.search(
         target.model,
         target.params,
         trees,
@@ -68,6 +70,7 @@ def speculative_beam_search(
         *of_search,
         **sizes,
     )
+    calls = jnp.sum(statistics.accepted_histogram, axis=-1)
   found = beams_lib.outputs(state)
   of_each = lambda x: jnp.broadcast_to(x[:, None], found.counts.shape)
   counts = {

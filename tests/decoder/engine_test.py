@@ -16,6 +16,7 @@ import pytest
 
 from speculative_t5x import policies
 from speculative_t5x import rules
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import input_batch
@@ -28,6 +29,7 @@ from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
 from tests import compilation
+from tests import exhaustive
 from tests import tiny
 from tests.decoder import text_decoder_test
 
@@ -124,6 +126,53 @@ def test_each_request_has_its_result_alone(kind):
   results = engine(kind).stream(iter(requests))
   for request, result in zip(requests, results, strict=True):
     check_result(result, request, kind)
+
+
+@functools.cache
+def hypotheses(inputs, search, limit):
+  """Return tokens and scores of a plain search of one input, the best last."""
+  request = request_lib.Request(inputs, 0, max_tokens=limit)
+  batch = input_batch.stack(
+      [request], input_batch.Shape(1, INPUTS), verification.TOKENWISE
+  )
+  found = jax.device_get(decoder().plain_beams(batch, search))
+  counts = found.num_tokens[0]
+  rows = [x[:n].tolist() for x, n in zip(found.sequences[0], counts)]
+  return rows, found.scores[0]
+
+
+def random_searches(seed, count):
+  """Yield requests of which every other one is a beam search."""
+  search = beam_search.BeamSearch(beams=2, brevity_penalty=0.8)
+  for index, request in enumerate(random_requests(seed, count)):
+    if index % 2:
+      request = request_lib.Request(
+          request.inputs, max_tokens=request.max_tokens, search=search
+      )
+    yield request
+
+
+def check_search(result, request):
+  rows, scores = hypotheses(
+      tuple(request.inputs), request.search, request.max_tokens
+  )
+  assert [x.tokens for x in result.decodes] == rows
+  assert [x.number for x in result.decodes] == [1, 0]  # the best one is last
+  np.testing.assert_allclose(result.scores, scores, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    'kind', exhaustive.all_but(['draft model'], ['draft model', 'plain'])
+)
+def test_searches_beside_samples(kind):
+  requests = list(random_searches(1, 12))
+  one = engine_lib.Engine(decoder(kind), ROWS)
+  for request, result in zip(requests, one.stream(requests), strict=True):
+    if request.search is None:
+      check_result(result, request, kind)
+    else:
+      check_search(result, request)
+  assert one.counters.requests == len(requests)
 
 
 def test_coupled_samples_are_those_of_plain_decoding():

@@ -46,6 +46,16 @@ def test_results_are_those_of_a_stream(service):
     np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-5)
 
 
+def test_searches_beside_samples(service):
+  requests = list(engine_test.random_searches(2, 8))
+  handles = [service.submit(each) for each in requests]
+  for request, handle in zip(requests, handles, strict=True):
+    result = handle.result(WAIT)
+    if request.search is not None:
+      engine_test.check_search(result, request)
+    assert len(result.decodes) == request.num_outputs
+
+
 def test_equal_requests_have_equal_results(service):
   request = request_lib.Request(
       [5, 9, 1], seed=4, sampling=sampling.Sampling(1.0), num_decodes=2

@@ -174,9 +174,18 @@ class TestBeams:
     with pytest.raises(ValueError, match=named):
       pair().decode(TEXTS, **arguments)
 
-  def test_a_drafter_without_trees(self):
-    with pytest.raises(ValueError, match='needs a draft model'):
-      TestHints.looking_up().decode(TEXTS, beams=2)
+  def test_chains_change_nothing(self):
+    """Of lookup, in hints too, and of layers of the target."""
+    expected = pair().decode_plain(TEXTS, beams=2)
+    hints = expected.best
+    found = TestHints.looking_up().decode(TEXTS, beams=2, hints=hints)
+    assert found.tokens == expected.tokens
+    exits = text_decoder.TextDecoder(
+        models()[0], exit_drafting.EarlyExit(1), vocabulary(), **SETTINGS
+    )
+    with pytest.warns(UserWarning, match='makes no trees'):
+      found = exits.decode(TEXTS, beams=2)
+    assert found.tokens == expected.tokens
 
 
 class TestBatches:

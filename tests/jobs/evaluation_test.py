@@ -3,12 +3,14 @@
 """The eval job on a tiny pair and six examples of the embedded corpus."""
 
 import contextlib
+import functools
 import io
 import types
 
 import pytest
 import seqio
 
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.loading import descriptions
@@ -241,6 +243,59 @@ def test_several_decodes(ran, paths, tmp_path):
         [r['target'] for r in rows], [r[side][-1] for r in rows]
     )
     assert getattr(record.quality, side) == expected
+
+
+def test_beams(paths, tmp_path, monkeypatch):
+  """All hypotheses of both sides, and one that no rounding explains."""
+  decoders, make = [], token_decoder.TokenDecoder
+
+  def made_once(*args, **options):
+    if not decoders:
+      decoders.append(make(*args, **options))
+    return decoders[0]
+
+  monkeypatch.setattr(token_decoder, 'TokenDecoder', made_once)
+  run = functools.partial(
+      _evaluate, paths, temperature=0.0, gamma=2,
+      search=beam_search.BeamSearch(beams=3, draft_beams=5),
+  )  # fmt: skip
+  (record,) = run(tmp_path / 'right')
+  assert (record.beams, record.num_decodes, record.draft_beams) == (3, 3, 5)
+  assert record.greedy == run_record.Greedy(_NUM_EXAMPLES, 0, 0)
+  assert 1 <= record.mean_acceptance_length <= 3
+  assert record.speculative.loop_steps <= record.baseline.loop_steps
+  rows = workloads.read(tmp_path / 'right' / 'predictions.jsonl')
+  for row in rows:
+    assert len(row['baseline']) == len({*row['baseline']}) == 3
+    assert row['baseline'] == row['speculative']
+    assert row['baseline_score'] == sorted(row['baseline_score'])
+
+  search = decoders[0].speculative_beams
+
+  def one_wrong_token(*args):
+    found = search(*args)
+    wrong = 3 + (found.sequences[0, 0, 0] + 700) % 2000
+    return found.replace(sequences=found.sequences.at[0, 0, 0].set(wrong))
+
+  monkeypatch.setattr(decoders[0], 'speculative_beams', one_wrong_token)
+  with pytest.raises(greedy.MismatchError, match='2 outputs'):
+    run(tmp_path / 'wrong')
+
+
+@pytest.mark.parametrize(
+    ('changes', 'named'),
+    [
+        ({'temperature': (0.0, 1.0)}, 'sampling'),
+        ({'num_decodes': 2}, 'num_decodes'),
+        ({'shown_example': 1}, 'shown_example'),
+    ],
+)
+def test_beams_that_are_refused(paths, tmp_path, changes, named):
+  with pytest.raises(ValueError, match=named):
+    search = beam_search.BeamSearch(beams=3)
+    changes = {'temperature': 0.0, 'search': search} | changes
+    _evaluate(paths, tmp_path, **changes)
+  assert not list(tmp_path.iterdir())
 
 
 def test_what_is_shown(ran):

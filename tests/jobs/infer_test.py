@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import answers
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import results
@@ -112,6 +113,25 @@ def _record(folder):
 
 
 class TestPredictions:
+
+  def test_beams(self, run, tmp_path):
+    search = beam_search.BeamSearch(beams=2)
+    options = {'search': search, 'scores': True, 'tokens': True}
+    plain = run(_TEXTS, drafter=None, output_dir=tmp_path / 'plain', **options)
+    rows = run(_TEXTS, **options)
+    for one, other in zip(rows, plain, strict=True):
+      assert one['prediction'] == other['prediction']
+      assert len({*one['prediction']}) == 2
+      assert one['score'] == sorted(one['score'])
+      np.testing.assert_allclose(one['score'], other['score'], atol=1e-4)
+      best, _ = map(_text, one['tokens'])  # by number
+      assert best == one['prediction'][-1]
+    record = _record(tmp_path / 'out')
+    assert record['beams'] == 2 and record['brevity_penalty'] == 0.6
+    steps = record['speculative']['loop_steps']
+    assert steps < _record(tmp_path / 'plain')['baseline']['loop_steps']
+    with pytest.raises(ValueError, match='beams'):  # nothing is mixed
+      run(_TEXTS, search=beam_search.BeamSearch(beams=3))
 
   def test_speculative_and_plain_agree_at_temperature_0(self, run, tmp_path):
     plain = run(_TEXTS, drafter=None, output_dir=tmp_path / 'plain')

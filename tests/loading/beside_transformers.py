@@ -10,12 +10,15 @@ since initial ones and zeros hide norms and biases that are not read.
 import dataclasses
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
+from tests import tiny
 from tests import tiny_decoders
 
 torch = pytest.importorskip('torch')
@@ -86,6 +89,38 @@ class Pair:
     assert tuple(output[: len(before)]) == before
     output = output[len(before) :]
     return output[:-1] if output[-1] in ends else output
+
+  def check_beams(self, penalty: float, count: int = 12) -> None:
+    """Compare all hypotheses and scores of `generate` with a length penalty.
+    """
+    generator = np.random.default_rng(2)
+    inputs = self.inputs(generator.integers(1, 25, 20), 3)
+    decoder = token_decoder.TokenDecoder(
+        self.ours, max_tokens=count, inputs_length=24
+    )
+    (batch,) = tiny.batches(inputs, length=count)
+    search = beam_search.BeamSearch(beams=4, length_penalty=penalty)
+    found = jax.device_get(decoder.plain_beams(batch, search))
+    num_other = 0
+    for own, each in enumerate(inputs):
+      ids = torch.tensor([each])
+      expected = self.theirs.generate(
+          ids,
+          attention_mask=torch.ones_like(ids),
+          do_sample=False,
+          num_beams=4,
+          num_return_sequences=4,
+          length_penalty=penalty,
+          max_new_tokens=count,
+          return_dict_in_generate=True,
+          output_scores=True,
+      )
+      scores = expected.sequences_scores.numpy()[::-1]  # the best one last
+      np.testing.assert_allclose(found.scores[own], scores, atol=1e-4)
+      sequences = expected.sequences.numpy()[::-1, len(self.begin) :]
+      others = found.sequences[own, :, : sequences.shape[1]] != sequences
+      num_other += bool(np.any(others))
+    assert num_other <= 1  # at a near tie
 
   def check_logits(self) -> None:
     """Over many positions after inputs of unequal lengths, in one batch."""

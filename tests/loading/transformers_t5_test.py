@@ -57,6 +57,11 @@ def test_greedy_outputs(pair):
   pair.check_greedy_outputs(1)
 
 
+@pytest.mark.parametrize('penalty', [0.0, 1.0, 2.0])
+def test_beams(pair, penalty):
+  pair.check_beams(penalty)
+
+
 def random_texts():
   generator = np.random.default_rng(2)
   for bound in (0x80, 0x800, 0xD800, 0x110000):

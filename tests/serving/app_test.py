@@ -16,6 +16,7 @@ import jax
 import jsonschema
 import pytest
 
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import service as service_lib
 from speculative_t5x.serving import openapi
 from speculative_t5x.serving import replies
@@ -95,6 +96,24 @@ class TestAnswers:
     texts = client.texts(prompt=['a', 'a'], **sampled)
     assert texts[0] != texts[1]
     assert client.texts(prompt='a', **sampled) == texts[:1]
+
+  def test_beams(self, client):
+    status, answer = client.post(prompt='a', beams=4)
+    assert status == 400 and answer['error']['param'] == 'beams'
+    search = beam_search.BeamSearch(beams=4)
+    with stub.serving(stub.Engine(), search=search) as searching:
+      asked = {'prompt': ['a', 'b'], 'beams': 4}
+      assert searching.texts(**asked, n=2) == ['a', 'a', 'b', 'b']
+      assert searching.texts(**asked, temperature=0) == ['a', 'b']
+      for name, value in (
+          ('temperature', 0.5),
+          ('n', 5),
+          ('logprobs', 0),
+          ('return_trace', True),
+          ('best_of', 4),
+      ):
+        status, answer = searching.post(**asked | {name: value})
+        assert status == 400 and answer['error']['param'] == name
 
   def test_token_ids(self, client):
     ids = stub.Vocabulary().encode('hi')

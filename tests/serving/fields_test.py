@@ -31,6 +31,7 @@ VALUES = {
     'top_k': [0, -1, 5, -2, 2**31, 2.0, None],
     'min_p': [0, 0.1, 1, 1.1, -0.1, None, False],
     'n': [1, 128, 129, 0, None, 2.0, [1]],
+    'beams': [1, 4, 4.0, 2, 0, None, True, '4'],
     'seed': [0, 2**63 - 1, 2**63, -1, None, 1e3, 0.5, '1'],
     'stop': [None, 'a', '', ['a'], ['a'] * 4, ['a'] * 5, [''], [], 5],
     'stream': [True, False, None, 0, 'true'],
@@ -68,7 +69,7 @@ def test_every_field_has_values():
 @pytest.mark.parametrize('reads_hints', [True, False])
 @pytest.mark.parametrize('name', VALUES)
 def test_the_validator_takes_what_the_schema_does(name, reads_hints):
-  limits = fields.Limits(stub.MAX_TOKENS, stub.INPUTS, 259, reads_hints)
+  limits = fields.Limits(stub.MAX_TOKENS, stub.INPUTS, 259, reads_hints, 4)
   form = fields.Form(fields.table(limits))
   jsonschema.Draft202012Validator.check_schema(form.schema)
   schema = jsonschema.Draft202012Validator(form.schema)
@@ -164,7 +165,8 @@ def test_more_choices_than_the_queue_holds():
 def test_the_page_has_the_table():
   """Of the server that `serve_bulletins.gin` starts, with another drafter."""
   page = pathlib.Path(__file__).parents[2] / 'docs/serving.md'
-  table = fields.table(fields.Limits(96, 96, 2048, reads_hints=True))
+  limits = fields.Limits(96, 96, 2048, reads_hints=True, beams=4)
+  table = fields.table(limits)
   rows = ['| field | values | default | |', '|---|---|---|---|']
   for field in table:
     default = '' if field.default is None else repr(field.default).lower()

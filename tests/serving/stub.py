@@ -168,6 +168,18 @@ class Rows:
       )
 
 
+class Searches:
+  """Beam searches, of which each output is that of a decode."""
+
+  def take(self, waiting: list[engine_lib.Work]) -> list[engine_lib.Work]:
+    return [waiting.pop(0)]
+
+  def run(self, group: list[engine_lib.Work]) -> None:
+    for work in group:
+      for number in range(work.request.num_outputs):
+        _end(work, number)
+
+
 class Engine:
   """An engine of these rows.
 
@@ -184,6 +196,7 @@ class Engine:
     # Of an engine that decodes a stream.
     self.counters = engine_lib.Counters()
     self.is_warm, self.compile_s = True, None
+    self.searches = Searches()
 
   def new_rows(self) -> Rows:
     return Rows(self)

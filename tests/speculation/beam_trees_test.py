@@ -15,21 +15,26 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.drafters import beam_chains
 from speculative_t5x.drafters import beam_drafts
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import tables as tables_lib
+from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.testing import table_model
-from tests import tiny
+from tests import exhaustive
+from tests import tiny_cases
 
 EXAMPLES, LENGTH, VOCAB = 6, 7, 5
 LIMITS = np.int32([7, 7, 5, 7, 1, 0])
 END = table_model.SPECIAL_IDS.end
 MODEL = table_model.Model(VOCAB)
 PLACES = np.arange(EXAMPLES, dtype=np.int32)
-CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=2)
-INPUTS = tiny.encoder_tokens(2, 9)[1:]
-PARAMS = tiny.params(CONFIG)
+
+
+def brevity(penalty):
+  return beam_scores.BrevityPenalty(np.float32(penalty))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +63,7 @@ class Given:
     join = lambda *x: jnp.concatenate(x, axis=1)
     return jax.tree.map(join, roots.tree(), drafted), None
 
-  def commit(self, state, block, rows, paths, num_cached):
+  def commit(self, state, drafted, rows, paths):
     return None
 
 
@@ -93,21 +98,22 @@ def tables(seed=3):
   return jnp.asarray(found, jnp.float32)
 
 
-@functools.cache
-def plain(beams, penalty):
+def plain(beams, penalty, params=None):
   run = functools.partial(beams_lib.search, MODEL, beams=beams, length=LENGTH)
+  params = tables() if params is None else params
   return jax.device_get(
-      jax.jit(run)(tables(), PLACES, LIMITS, np.float32(penalty))
+      jax.jit(run)(params, PLACES, LIMITS, brevity(penalty))
   )
 
 
-def search(drafter, beams, penalty, draft_params=None):
+def search(drafter, beams, penalty, draft_params=None, params=None):
   run = functools.partial(
       beam_trees.search, MODEL, beams=beams, length=LENGTH
   )
+  params = tables() if params is None else params
   return jax.device_get(
       jax.jit(run, static_argnums=1)(
-          tables(), drafter, draft_params, PLACES, LIMITS, np.float32(penalty)
+          params, drafter, draft_params, PLACES, LIMITS, brevity(penalty)
       )
   )
 
@@ -131,8 +137,12 @@ DRAFTERS = {
 @pytest.mark.parametrize(('beams', 'penalty'), [(2, 0.6), (4, 0.0), (3, 1.0)])
 def test_any_tree(name, beams, penalty):
   drafter, expected = DRAFTERS[name](beams), plain(beams, penalty)
-  found, calls = search(drafter, beams, penalty)
+  found, counts = search(drafter, beams, penalty)
   check(found, expected)
+  calls = counts.accepted_histogram.sum(axis=-1)
+  np.testing.assert_array_equal(
+      expected.num_steps, calls + counts.num_accepted
+  )
   fewest = -(-expected.num_steps // (drafter.max_draft_tokens + 1))
   assert np.all((calls >= fewest) & (calls <= expected.num_steps))
   if name == 'nothing':
@@ -147,120 +157,180 @@ def test_beams_of_a_draft_model(noise):
   draft_params = tables() + jnp.asarray(noise * other, jnp.float32)
   model = draft_model.DraftModel(MODEL, 3, VOCAB)
   expected = plain(3, 0.6)
-  found, calls = search(
+  found, counts = search(
       beam_drafts.BeamDrafts(model, 5), 3, 0.6, draft_params
   )
   check(found, expected)
-  saved = expected.num_steps.sum() / calls.sum()
+  saved = expected.num_steps.sum() / counts.accepted_histogram.sum()
   assert saved > (2 if noise == 0 else 1.2)
 
 
-class TestNetwork:
+some_networks = pytest.mark.parametrize(
+    'name', exhaustive.all_but(['t5', 'gemma3'], tiny_cases.CASES)
+)
+
+
+def two_cycles():
+  """Return tables by which two hypotheses go round 2 3 4, one token apart.
+
+  Each loses at one of the tokens, so that now one is the better and now the
+  other.
+  """
+  shares = np.full((EXAMPLES, VOCAB + 1, VOCAB + 1, VOCAB), 1e-9)
+  shares[:, :, 0, 2:4] = 0.5
+  for last, token in ((2, 3), (3, 4), (4, 2)):
+    shares[:, :, last, token] = 1
+  shares[:, :, 3, 4], shares[:, :, 3, 0] = 0.6, 0.4
+  return jnp.asarray(np.log(shares), jnp.float32)
+
+
+def test_chains():
+  """Of a drafter with a cache, whose rows follow the hypotheses."""
+  params = two_cycles()
+  drafter = beam_chains.BeamChains(draft_model.DraftModel(MODEL, 3, VOCAB))
+  expected = plain(2, 0.6, params)
+  found, counts = search(drafter, 2, 0.6, params, params)
+  check(found, expected)
+  # A first step, since a single chain has one hypothesis, and 4 per call.
+  calls = [-(-max(limit - 1, 0) // 4) + (limit > 0) for limit in LIMITS]
+  np.testing.assert_array_equal(
+      counts.accepted_histogram.sum(axis=-1), calls
+  )
+
+
+def test_trees_of_tables():
+  """Of n-grams and the like, which have no cache."""
+  uniform = tables_lib.make_uniform(MODEL, 2)
+  drafter = beam_drafts.of(uniform, 2)
+  found, _ = search(drafter, 2, 0.6)
+  check(found, plain(2, 0.6))
+  assert isinstance(drafter, beam_drafts.BeamDrafts)
+
+
+class TestPaths:
   """Logits of all paths are those of a decoder that decodes one path alone."""
 
-  GAMMA, BEAMS, START = 3, 2, 4
+  GAMMA, BEAMS = 3, 2
+  # Of each row; the last token of each is the root of a tree.
+  PREFIXES = np.int32([[[5, 9, 30, 7], [5, 8, 44, 12]]] * 2) + [[[0]], [[9]]]
 
-  def test_paths(self):
-    params = tiny.model(CONFIG).params
-    network = tiny.drafter(tiny.model(CONFIG), 1).model
-    given = random_tree(5, self.BEAMS, self.GAMMA, 10)
-    prefixes = np.int32([[0, 5, 9, 30, 7], [0, 5, 8, 44, 12]])
-    tokens = [*prefixes[:, -1], *(3 + 7 * np.array(given.tokens))]
+  @some_networks
+  def test_paths(self, name):
+    case = tiny_cases.CASES[name]()
+    prefixes = self.PREFIXES
+    examples, beams, count = prefixes.shape
+    given = random_tree(5, beams, self.GAMMA, 10)
+    drafted = np.tile(3 + 7 * np.array(given.tokens), (examples, 1))
     tree = beam_trees.Tree(
-        jnp.int32([tokens]),
-        jnp.int32([[*range(self.BEAMS), *given.parents]]),
-        jnp.ones((1, len(tokens)), bool),
+        jnp.int32(np.concatenate([prefixes[..., -1], drafted], axis=1)),
+        jnp.int32([[*range(beams), *given.parents]] * examples),
+        jnp.ones((examples, beams + 10), bool),
     )
-    roots = beam_trees.Roots(
-        tree.tokens[:, : self.BEAMS],
-        jnp.int32([self.START]),
-        jnp.zeros((1, self.BEAMS)),
-    )
-    tree_nodes = beam_trees.nodes_of(tree, roots, self.BEAMS, self.GAMMA)
+    with jax.default_matmul_precision('highest'):
+      started, cached, block, nodes, logits = self._decode(case, tree)
+    sees, tokens = np.array(nodes.sees), np.array(tree.tokens)
+    for example, node in np.ndindex(tokens.shape):
+      root = int(nodes.roots[example, node])
+      path = tokens[example][sees[example, node]]
+      output = [*prefixes[example, root, :-1], *path]
+      np.testing.assert_allclose(
+          logits[example, node], case.alone(example, output), atol=1e-4
+      )
+    self._check_commit(case, started, cached, block, tree)
+
+  def _decode(self, case, tree):
+    """Return what `start` gave, the cache, the block, nodes and logits."""
+    examples, beams, count = self.PREFIXES.shape
+    size, fed = tree.tokens.shape[1], self.PREFIXES.reshape(-1, count)
 
     @jax.jit
     def run(params):
-      slots = self.START + self.GAMMA + 4
-      started = network.start(params, INPUTS, self.BEAMS, slots)
-      cached = started.cache
+      network = case.model
+      slots = count + self.GAMMA + 4
+      started = network.start(params, case.inputs, len(fed), slots)
+      first = started.first_tokens[:, None]
       _, cached = network.decode(
-          params, started.memory, cached, prefixes,
-          jnp.zeros(self.BEAMS, jnp.int32), None,
-      )  # fmt: skip
+          params,
+          started.memory,
+          started.cache,
+          jnp.concatenate([first, fed], axis=1),
+          started.offsets,
+          None,
+      )
       # The last token of each row is decoded again, as the root of a tree, and
       # what is past the cached slots must not matter.
-      stale = lambda x: x.at[..., self.START :].set(jnp.nan)
+      num_cached = started.offsets + count
+      is_cached = lambda x: jnp.arange(x.shape[-1]) < num_cached[:, None]
+      stale = lambda x: jnp.where(is_cached(x)[:, None, None], x, jnp.nan)
       cached = jax.tree.map(stale, cached)
-      block = network.new_block(cached, 1, len(tokens))
-      size = jnp.int32([self.START])
+      block = network.new_block(cached, examples, size)
+      num_cached = num_cached[::beams]
+      nodes = beam_trees.nodes_of(tree, num_cached, beams, self.GAMMA)
       # In two calls: those that come first are seen by the others.
-      one, block = network.decode_tree(
-          params, started.memory, cached, block, tree_nodes, 0, 6, size
+      decode = lambda block, first, count: network.decode_tree(
+          params, started.memory, cached, block, nodes, first, count, num_cached
       )
-      two, block = network.decode_tree(
-          params, started.memory, cached, block, tree_nodes, 6,
-          len(tokens) - 6, size,
-      )  # fmt: skip
-      return started, cached, block, jnp.concatenate([one, two], axis=1)
+      one, block = decode(block, 0, 6)
+      two, block = decode(block, 6, size - 6)
+      logits = jnp.concatenate([one, two], axis=1)
+      return started, cached, block, nodes, logits
 
-    with jax.default_matmul_precision('highest'):
-      started, cached, block, logits = run(params)
-    sees = np.array(tree_nodes.sees[0])
-    for node, path in enumerate(sees):
-      root = int(tree_nodes.roots[0, node])
-      outputs = [*prefixes[root, 1:-1], *np.array(tokens)[path]]
-      alone = tiny.teacher_forced(
-          CONFIG, PARAMS, INPUTS, jnp.int32([[*outputs, 0]])
-      )
-      np.testing.assert_allclose(logits[0, node], alone[0, -1], atol=2e-5)
-    self._check_commit(params, network, started, cached, block, tree, prefixes)
+    return run(case.params)
 
-  def _check_commit(
-      self, params, network, started, cached, block, tree, prefixes
-  ):
+  def _check_commit(self, case, started, cached, block, tree):
     """Rows change their places, and go on along paths of the tree."""
+    examples, beams, count = self.PREFIXES.shape
     parents = np.array(tree.parents[0])
-    leaf = len(parents) - 1
-    path = [leaf]
+    path = [len(parents) - 1]
     while parents[path[0]] != path[0]:
       path.insert(0, int(parents[path[0]]))
-    rows = jnp.int32([[path[0], path[0]]])  # both continue the same one
-    paths = jnp.int32([[path, path]])
-    size = jnp.int32([self.START])
+    rows = jnp.full((examples, beams), path[0], jnp.int32)  # both go on with it
+    paths = jnp.broadcast_to(jnp.int32(path), (examples, beams, len(path)))
+    num_cached = started.offsets + count
+    tokens = np.int32([[11], [17]] * examples)
     with jax.default_matmul_precision('highest'):
-      cache = network.commit(cached, block, rows, paths, size)
-      logits, _ = network.decode(
-          params, started.memory, cache,
-          jnp.int32([[11], [17]]),
-          jnp.full(2, self.START + len(path), jnp.int32), None,
-      )  # fmt: skip
-    before = [*prefixes[path[0], 1:-1], *np.array(tree.tokens[0])[path]]
-    for row, token in enumerate((11, 17)):
-      alone = tiny.teacher_forced(
-          CONFIG, PARAMS, INPUTS, jnp.int32([[*before, token, 0]])
+      cache = case.model.commit(cached, block, rows, paths, num_cached[::beams])
+      logits, _ = case.model.decode(
+          case.params,
+          started.memory,
+          cache,
+          tokens,
+          num_cached + len(path),
+          None,
       )
-      np.testing.assert_allclose(logits[row, -1], alone[0, -1], atol=2e-5)
+    for row, token in enumerate(tokens[:, 0]):
+      example = row // beams
+      before = self.PREFIXES[example, path[0], :-1]
+      output = [*before, *np.array(tree.tokens)[example, path], token]
+      np.testing.assert_allclose(
+          logits[row, -1], case.alone(example, output), atol=1e-4
+      )
 
 
-@pytest.mark.parametrize('bias_per_layer', (False, True))
-def test_networks(bias_per_layer):
-  """A T5 and a draft of it find what the plain search finds."""
-  config = dataclasses.replace(CONFIG, bias_per_layer=bias_per_layer)
-  target, draft = tiny.model(config), tiny.model(config, noise=0.15)
-  model = tiny.drafter(target, 1).model
-  drafter = beam_drafts.BeamDrafts(tiny.drafter(draft, 2), 6)
-  inputs, limits = tiny.encoder_tokens(3, 9), np.int32([9, 6, 9])
-  arguments = inputs, limits, np.float32(0.6)
+@pytest.mark.parametrize(
+    'name', exhaustive.all_but(['t5'], ['t5', 'gemma3', 't5x'])
+)
+def test_networks(name):
+  """A network and a draft of it find what the plain search finds."""
+  case = tiny_cases.CASES[name]()
+  model, params = case.model, case.params
+  noise = lambda x: x + 0.02 * np.std(x) * jnp.sin(jnp.arange(x.size)).reshape(
+      x.shape
+  )
+  draft_params = jax.tree.map(noise, params)
+  drafter = beam_drafts.BeamDrafts(
+      draft_model.DraftModel(model, 2, model.vocab_size), 6
+  )
+  arguments = case.inputs, np.int32([9, 6]), brevity(0.6)
   run = functools.partial(beam_trees.search, beams=3, length=9)
   plain_run = functools.partial(beams_lib.search, beams=3, length=9)
   with jax.default_matmul_precision('highest'):
-    found, calls = jax.jit(run, static_argnums=(0, 2))(
-        model, target.params, drafter, draft.params, *arguments
+    found, counts = jax.jit(run, static_argnums=(0, 2))(
+        model, params, drafter, draft_params, *arguments
     )
-    expected = jax.jit(plain_run, static_argnums=0)(
-        model, target.params, *arguments
-    )
+    expected = jax.jit(plain_run, static_argnums=0)(model, params, *arguments)
   one, other = map(beams_lib.outputs, (found, expected))
   np.testing.assert_array_equal(one.tokens, other.tokens)
   np.testing.assert_allclose(one.scores, other.scores, atol=1e-5)
-  assert np.sum(calls) < np.sum(expected.num_steps)
+  calls = counts.accepted_histogram.sum()
+  assert calls < 0.7 * np.sum(expected.num_steps)

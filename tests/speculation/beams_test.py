@@ -9,16 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.testing import table_model
 from tests import beams_by_hand
 from tests import exhaustive
-from tests import tiny
+from tests import tiny_cases
 
 EXAMPLES, LENGTH = 6, 5
 PENALTIES = 0.0, 0.6, 1.0
 END = table_model.SPECIAL_IDS.end
-CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
+
+
+def brevity(penalty):
+  return beam_scores.BrevityPenalty(np.float32(penalty))
 
 
 @functools.cache
@@ -30,13 +34,13 @@ def program(vocab_size, beams):
   return jax.jit(lambda *args: beams_lib.outputs(search(*args)))
 
 
-def found_in(tables, limits, penalty, beams):
+def found_in(tables, limits, scoring, beams):
   """Return tokens and scores of each example."""
   params = jnp.asarray(tables, jnp.float32)
   run = program(tables.shape[-1], beams)
   places = np.arange(len(tables), dtype=np.int32)
   found = jax.device_get(
-      run(params, places, np.int32(limits), np.float32(penalty))
+      run(params, places, np.int32(limits), scoring)
   )
   return [
       [(tuple(row[:count]), score) for row, count, score in zip(*example)]
@@ -44,20 +48,24 @@ def found_in(tables, limits, penalty, beams):
   ]
 
 
-def expected_in(tables, limits, penalty, beams):
+def expected_in(tables, limits, rules, beams):
   """Return the same by hand."""
   log_probs = np.asarray(jax.nn.log_softmax(jnp.asarray(tables, jnp.float32)))
   expected = []
   for table, limit in zip(log_probs, limits):
     of = lambda tokens, table=table: table[table_model.place(tokens)]
-    found = beams_by_hand.search(of, beams, limit, penalty, (END,))
+    found = beams_by_hand.search(of, beams, limit, rules, (END,))
     expected.append([(each.tokens, each.score) for each in found])
   return expected
 
 
-def check(tables, limits, penalty, beams):
-  found = found_in(tables, limits, penalty, beams)
-  expected = expected_in(tables, limits, penalty, beams)
+def check(tables, limits, penalty, beams, is_t5xs=True):
+  scoring, rules = brevity(penalty), beams_by_hand.T5X(penalty)
+  if not is_t5xs:
+    scoring = beam_scores.LengthPenalty(np.float32(penalty))
+    rules = beams_by_hand.HuggingFace(penalty)
+  found = found_in(tables, limits, scoring, beams)
+  expected = expected_in(tables, limits, rules, beams)
   for one, other in zip(found, expected, strict=True):
     assert [tokens for tokens, _ in one] == [tokens for tokens, _ in other]
     np.testing.assert_allclose(
@@ -82,6 +90,14 @@ def test_random_tables(vocab_size, beams, penalty):
   check(tables[::-1], [5, 5, 2, 5, 4, 5], penalty, beams)
 
 
+@pytest.mark.parametrize('penalty', [0.0, 1.0, 2.0])
+def test_scores_of_hugging_face(penalty):
+  tables = table_model.random_logits(3, EXAMPLES, 5)
+  tables[0, ..., END] += 3
+  tables[1, ..., END] -= 30
+  check(tables, [5, 5, 4, 5, 3, 1], penalty, 3, is_t5xs=False)
+
+
 @pytest.mark.parametrize('beams', [2, 4])
 @pytest.mark.parametrize('penalty', PENALTIES)
 def test_equal_scores(beams, penalty):
@@ -98,40 +114,37 @@ def test_one_beam_is_not_greedy():
   """An end of rank two joins the ended hypotheses, as in T5X."""
   tables = np.full((1, 4, 4, 3), -20.0)
   tables[..., 2], tables[..., END] = np.log(0.6), np.log(0.4)
-  ((best, _),) = found_in(tables, [5], 0.6, 1)[0]
+  ((best, _),) = found_in(tables, [5], brevity(0.6), 1)[0]
   assert best == (END,)
 
 
 def test_no_place_past_a_limit():
   """A row that fills a batch decodes nothing, and others are as they were."""
   tables = table_model.random_logits(3, 3, 5)
-  alone = found_in(tables[1:2], [5], 0.6, 3)
-  assert found_in(tables, [0, 5, 4], 0.6, 3)[1] == alone[0]
+  alone = found_in(tables[1:2], [5], brevity(0.6), 3)
+  assert found_in(tables, [0, 5, 4], brevity(0.6), 3)[1] == alone[0]
 
 
-def test_caches_follow_their_hypotheses():
+@pytest.mark.parametrize(
+    'name', exhaustive.all_but(['t5', 'gemma3'], tiny_cases.CASES)
+)
+def test_caches_follow_their_hypotheses(name):
   """A search without a cache, over the whole of each hypothesis, agrees."""
-  inputs, params = tiny.encoder_tokens(3, 9), tiny.model(CONFIG).params
-  network = tiny.drafter(tiny.model(CONFIG), 1).model
-  run = functools.partial(beams_lib.search, network, beams=3, length=LENGTH)
-  limits = np.full(3, LENGTH, np.int32)
+  case = tiny_cases.CASES[name]()
+  run = functools.partial(beams_lib.search, case.model, beams=3, length=LENGTH)
+  limits = np.full(len(case.inputs), LENGTH, np.int32)
   with jax.default_matmul_precision('highest'):
-    searched = jax.jit(run)(params, inputs, limits, np.float32(0.6))
+    searched = jax.jit(run)(case.params, case.inputs, limits, brevity(0.6))
   found = jax.device_get(beams_lib.outputs(searched))
 
-  for index in range(3):
+  for index in range(len(case.inputs)):
 
     @functools.cache
     def log_probs(tokens, index=index):
-      outputs = np.zeros((1, LENGTH), np.int32)
-      outputs[0, : len(tokens)] = tokens
-      own = inputs[index : index + 1]
-      logits = tiny.teacher_forced(
-          CONFIG, tiny.params(CONFIG), own, outputs
-      )
-      return np.asarray(jax.nn.log_softmax(logits[0, len(tokens)]))
+      return np.asarray(jax.nn.log_softmax(case.alone(index, [*tokens])))
 
-    expected = beams_by_hand.search(log_probs, 3, LENGTH, 0.6, (1,))
+    rules = beams_by_hand.T5X(0.6)
+    expected = beams_by_hand.search(log_probs, 3, LENGTH, rules, (1,))
     for number, each in enumerate(expected):
       count = found.counts[index, number]
       assert tuple(found.tokens[index, number, :count]) == each.tokens

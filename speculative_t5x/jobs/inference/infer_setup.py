@@ -10,6 +10,7 @@ import itertools
 from typing import Any
 
 from speculative_t5x.decoder import answers as answers_lib
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
@@ -72,7 +73,8 @@ class Setup:
   num_examples: int | None
   sampling: sampling_lib.Sampling
   draft_sampling: sampling_lib.Sampling | None
-  num_decodes: int
+  num_decodes: int  # outputs per input, of a search too
+  search: beam_search.BeamSearch | None
   batch_size: int | None
   columns: Mapping[str, bool]
   chunk_batches: int
@@ -172,6 +174,7 @@ class Setup:
         self._rows(source, decoder, engine, finder and finder.identity),
         batch_size * self.chunk_batches,
         shown,
+        self.search,
     )
 
   def _rows(
@@ -197,6 +200,7 @@ class Setup:
         engine,
         source.vocabulary,
         workload.settings(self.sampling, self.draft_sampling),
+        self.search,
         {name for name, is_wanted in self.columns.items() if is_wanted},
         answers,
     )
@@ -242,12 +246,14 @@ class Setup:
         self.draft_sampling,
         batch_size=batch_size,
         repeats=1,
+        **workload_lib.search_settings(self.search),
     )
     if self.paths is not None:
       task = ', '.join(self.paths)
       record = dataclasses.replace(record, task=task, split=None)
     if self.drafter is None:
       unused = ['drafter', 'draft_sampling', 'gamma', 'gamma_policy']
+      unused.append('draft_beams')
       # What a coupled rule draws plain decoding draws too.
       if not isinstance(workload.rule, contracts.CoupledRule):
         unused.append('verification')

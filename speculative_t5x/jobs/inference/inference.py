@@ -9,6 +9,7 @@ import itertools
 import time
 from typing import Any, Protocol, TypeVar
 
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import request as request_lib
@@ -64,6 +65,7 @@ class Inference:
     rows: Says which requests, and what is written of their results.
     part_size: Inputs of a chunk.
     shown: Shows how many inputs are done.
+    search: Beam search of all requests; None for none.
   """
 
   is_plain: bool
@@ -71,6 +73,7 @@ class Inference:
   rows: Rows
   part_size: int
   shown: progress.Progress
+  search: beam_search.BeamSearch | None = None
 
   def identity(self, part: Sequence[Any]) -> list[Any]:
     """Return what the rows of inputs depend on, as JSON."""
@@ -89,7 +92,7 @@ class Inference:
     """
     if not self.engine.is_warm:
       progress.say('compiling and warming up')
-      self.engine.warm_up()
+      self.engine.warm_up(self.search)
     grouped = _grouped(
         self.engine.stream_work,
         lambda each: self.rows.requests(each[1]),

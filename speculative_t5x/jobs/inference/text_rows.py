@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import request as request_lib
@@ -31,6 +32,7 @@ class TextRows:
     engine: Decodes them.
     vocabulary: Of both sides.
     settings: What all requests share.
+    search: Beam search of all of them; None for none.
     columns: What a row has beside id, input and prediction: 'scores',
       'statistics', 'tokens', see `infer`.
     answers: What earlier answers that are found depend on; None for none.
@@ -42,6 +44,7 @@ class TextRows:
   engine: engine_lib.Engine
   vocabulary: vocabularies.Vocabulary
   settings: request_lib.Settings
+  search: beam_search.BeamSearch | None
   columns: Collection[str]
   answers: list[Any] | None
 
@@ -64,11 +67,14 @@ class TextRows:
     if item.is_empty:
       return []
     hints = item.hints if self.decoder.reads_hints else None
+    # The hypotheses of a search are one request.
+    samples = self.decoder.options.num_decodes if self.search is None else 1
     return [
         self.settings.request(
             item.tokens,
             item.example_id,
-            num_decodes=self.decoder.options.num_decodes,
+            num_decodes=samples,
+            search=self.search,
             hints=hints,
         )
     ]

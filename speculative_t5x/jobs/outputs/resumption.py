@@ -37,6 +37,7 @@ IDENTITY = (
     'num_valid_tokens', 'device', 'host', 'mesh', 'matmul_precision',
     'simulated_acceptance', 'repeats', 'rounds',
 )  # fmt: skip
+_OPTIONAL = 'beams', 'brevity_penalty', 'length_penalty', 'draft_beams'
 _CODE = ('package_version', 'commit')
 # When and by which code a part was measured; stored with it.
 ORIGIN = ('created', *_CODE)
@@ -50,7 +51,7 @@ def identity_of(record: run_record.RunRecord) -> dict[str, Any]:
   """Return the values of a record that identify its configuration, as JSON."""
   values = dataclasses.asdict(record)
   found = {key: values[key] for key in IDENTITY}
-  for key in ('draft_sampling', 'inputs_digest'):
+  for key in (*_OPTIONAL, 'draft_sampling', 'inputs_digest'):
     if values[key]:  # left out otherwise, as in records without the key
       found[key] = values[key]
   if record.reference:  # likewise

@@ -18,6 +18,8 @@ from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import intervals
 
+# Decodes the examples of a batch.
+Way = Callable[[input_batch.InputBatch], token_decoder.Decoded]
 WARMUP = 2  # untimed calls of each way: one compiles, one runs
 
 
@@ -78,8 +80,8 @@ def order(num_ways: int, number: int) -> list[int]:
 class Timer:
   """Decodes each batch in all of several ways, and times each; see `order`."""
 
-  def __init__(self, ways: Sequence[Callable], *, repeats: int = 1):
-    """Bind the ways, functions from a batch to a `token_decoder.Decoded`."""
+  def __init__(self, ways: Sequence[Way], *, repeats: int = 1):
+    """Bind the ways."""
     self._ways = ways
     self._repeats = repeats
     self._compile_s: list[float | None] | None = None
@@ -137,7 +139,7 @@ class Timer:
     )
 
 
-def _timed(way: Callable, batch) -> tuple[token_decoder.Decoded, float]:
+def _timed(way: Way, batch) -> tuple[token_decoder.Decoded, float]:
   start = time.perf_counter()
   output = jax.block_until_ready(way(batch))
   return output, time.perf_counter() - start

@@ -6,7 +6,6 @@ Runs, parts and the speed of reading are timed interleaved, so that their ratios
 hold on a machine whose speed changes.
 """
 
-from collections.abc import Callable
 import dataclasses
 from typing import Protocol
 
@@ -38,17 +37,13 @@ OWN_BYTES = read_floor.MAX_BYTES  # that measuring takes at most
 _MAX_STEP_DIFFERENCE = 0.03
 
 
-# Decodes examples in a way of its own.
-Way = Callable[[input_batch.InputBatch], token_decoder.Decoded]
-
-
 class Reference(Protocol):
   """Another system, by name and version, that decodes with the same weights."""
 
   name: str
   version: str
 
-  def way(self, sampling: sampling_lib.Sampling) -> Way | None:
+  def way(self, sampling: sampling_lib.Sampling) -> interleaved.Way | None:
     """Return how it decodes; None if it cannot sample like this."""
 
 
@@ -57,7 +52,7 @@ def measure(
     batches: list[input_batch.InputBatch],
     settings: run_record.RunRecord,
     name: str,
-    reference: Way | None = None,
+    reference: interleaved.Way | None = None,
 ) -> tuple[run_record.RunRecord, interleaved.Run, interleaved.Run]:
   """Time both ways of decoding batches of one shape, and their parts.
 

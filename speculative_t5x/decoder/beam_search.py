@@ -1,0 +1,122 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""A beam search as one value, and what it has found.
+
+Legend: examples, beams (hypotheses per example), rows (examples times beams).
+"""
+
+import dataclasses
+from typing import Any
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from speculative_t5x.speculation import beam_scores
+from speculative_t5x.speculation import beams as beams_lib
+from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import ranges
+from speculative_t5x.speculation import sampling as sampling_lib
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BeamSearch:
+  """A beam search as T5X defines it, see `speculation.beams`.
+
+  Attributes:
+    beams: Hypotheses per input, at least 2; another number compiles anew.
+    brevity_penalty: T5X's `alpha`, at least 0: the score of an output is its
+      log-probability over ((5 + tokens) / 6) ** brevity_penalty.
+    length_penalty: Hugging Face's: the score is the log-probability over tokens
+      ** length_penalty, see `beam_scores.LengthPenalty`; None for T5X's scores.
+    draft_beams: Draft tokens per depth of a tree, at least `beams`; None for
+      twice as many. Chains have none. It changes nothing but the speed, and
+      another number compiles anew.
+  Raises:
+    ValueError: for a value out of range.
+  """
+
+  beams: int
+  brevity_penalty: float = beams_lib.BREVITY_PENALTY
+  length_penalty: float | None = None
+  draft_beams: int | None = None
+
+  def __post_init__(self):
+    self.check_vocabulary(np.iinfo(np.int32).max)
+    ranges.check_settings(
+        ranges.COEFFICIENT, brevity_penalty=self.brevity_penalty
+    )
+    if self.length_penalty is not None:
+      ranges.check_settings(
+          ranges.COEFFICIENT, length_penalty=self.length_penalty
+      )
+    if self.draft_beams is not None:
+      ranges.check_settings(ranges.COUNT, draft_beams=self.draft_beams)
+
+  @property
+  def scoring(self) -> beam_scores.Scoring:
+    """What hypotheses are compared by."""
+    if self.length_penalty is not None:
+      return beam_scores.LengthPenalty(jnp.float32(self.length_penalty))
+    return beam_scores.BrevityPenalty(jnp.float32(self.brevity_penalty))
+
+  def check_vocabulary(self, size: int) -> None:
+    """Raise ValueError for more beams than there are tokens."""
+    ranges.check_settings(ranges.whole(2, size), beams=self.beams)
+
+
+def of(beams: int, **options: Any) -> BeamSearch | None:
+  """Return a search with options; None for 1 beam, which is no search."""
+  ranges.check_settings(ranges.COUNT, beams=beams)
+  return None if beams == 1 else BeamSearch(beams=beams, **options)
+
+
+def check_sampling(sampling: sampling_lib.Sampling) -> None:
+  """Raise ValueError for a sampling that is not argmax."""
+  if sampling != sampling_lib.GREEDY:
+    raise ranges.ArgumentError(
+        'A beam search draws nothing, and sampling is not argmax. Leave out'
+        ' sampling, or set beams=1.',
+        sampling=sampling,
+    )
+
+
+@struct.dataclass
+class Searched:
+  """What a beam search has found, of each example the best one last.
+
+  Attributes:
+    sequences: [examples, beams, max_tokens] int32, with the end of sequence,
+      then padding.
+    num_tokens: [examples, beams] int32, end of sequence included.
+    scores: [examples, beams] float32, see `beams.Beams`.
+    num_calls: [examples] int32, target calls, each of all beams.
+    num_steps: [examples] int32, steps of the search: tokens per beam.
+    statistics: Counts [examples] of a speculative search, see
+      `beam_trees.search`; None of a plain one.
+  """
+
+  sequences: jax.Array
+  num_tokens: jax.Array
+  scores: jax.Array
+  num_calls: jax.Array
+  num_steps: jax.Array
+  statistics: outcome_lib.Statistics | None
+
+
+def searched(
+    state: beams_lib.Beams, statistics: outcome_lib.Statistics | None
+) -> Searched:
+  """Return what a search has found in its last state."""
+  found, num_calls = beams_lib.outputs(state), state.num_steps
+  if statistics is not None:
+    num_calls = jnp.sum(statistics.accepted_histogram, axis=-1)
+  return Searched(
+      found.tokens,
+      found.counts,
+      found.scores,
+      num_calls,
+      state.num_steps,
+      statistics,
+  )

@@ -1,0 +1,108 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""What a beam search compares ended hypotheses by, and when it stops.
+
+Legend: examples, beams (hypotheses per example).
+"""
+
+from typing import Protocol
+
+from flax import struct
+import jax
+import jax.numpy as jnp
+
+
+class Scoring(Protocol):
+  """A way to score hypotheses: a pytree, whose values compile nothing anew."""
+
+  def ends(self, is_end: jax.Array, is_last: jax.Array) -> jax.Array:
+    """Return which candidates join the ended hypotheses.
+
+    Args:
+      is_end: [examples, 2 * beams] bool, which ones end, the best one first.
+      is_last: [examples] bool, whether the step is the last one that there may
+        be.
+    """
+
+  def score(self, sums: jax.Array, num_tokens: jax.Array) -> jax.Array:
+    """Return the scores of ended hypotheses, [examples, any].
+
+    Args:
+      sums: [examples, any] float32, log-probabilities.
+      num_tokens: [examples] int32, tokens of each of them, the end included.
+    """
+
+  def bound(
+      self, live: jax.Array, num_tokens: jax.Array, limits: jax.Array
+  ) -> jax.Array:
+    """Return the score that live hypotheses may still get, [examples].
+
+    Args:
+      live: [examples] float32, the best log-probability of one.
+      num_tokens: [examples] int32, its tokens.
+      limits: [examples] int32, the most that it may have.
+    """
+
+  def stops(self, ended: jax.Array, bound: jax.Array) -> jax.Array:
+    """Return whether ended scores let a search stop at a bound."""
+
+
+@struct.dataclass
+class BrevityPenalty:
+  """T5X's scores: log-probabilities over ((5 + tokens) / 6) ** penalty.
+
+  Attributes:
+    brevity_penalty: float32 scalar of at least 0, T5X's `alpha`.
+  """
+
+  brevity_penalty: jax.Array
+
+  def ends(self, is_end: jax.Array, is_last: jax.Array) -> jax.Array:
+    return is_end  # at any rank
+
+  def score(self, sums: jax.Array, num_tokens: jax.Array) -> jax.Array:
+    return sums / self._divisor(num_tokens)[:, None]
+
+  def bound(self, live, num_tokens, limits) -> jax.Array:
+    # No live hypothesis gets better than its sum over the largest penalty. T5X
+    # takes that of a length which no hypothesis reaches.
+    return live / self._divisor(limits + 1)
+
+  def stops(self, ended: jax.Array, bound: jax.Array) -> jax.Array:
+    return ended > bound
+
+  def _divisor(self, num_tokens: jax.Array) -> jax.Array:
+    base = (5.0 + num_tokens.astype(jnp.float32)) / 6.0
+    return jnp.power(base, self.brevity_penalty)
+
+
+@struct.dataclass
+class LengthPenalty:
+  """Hugging Face's scores: log-probabilities over tokens ** penalty.
+
+  As `generate` of transformers 4.57 with `early_stopping=False`, which stops by
+  the present length: with a penalty above 0, a live hypothesis might still
+  become better.
+
+  Attributes:
+    length_penalty: float32 scalar, its `length_penalty`.
+  """
+
+  length_penalty: jax.Array
+
+  def ends(self, is_end: jax.Array, is_last: jax.Array) -> jax.Array:
+    # Only the best ones may end, as many as beams. At the limit all of them do.
+    is_best = jnp.arange(is_end.shape[1]) < is_end.shape[1] // 2
+    return (is_end | is_last[:, None]) & is_best
+
+  def score(self, sums: jax.Array, num_tokens: jax.Array) -> jax.Array:
+    return sums / self._divisor(num_tokens)[:, None]
+
+  def bound(self, live, num_tokens, limits) -> jax.Array:
+    return live / self._divisor(num_tokens)
+
+  def stops(self, ended: jax.Array, bound: jax.Array) -> jax.Array:
+    return ended >= bound
+
+  def _divisor(self, num_tokens: jax.Array) -> jax.Array:
+    return jnp.power(num_tokens.astype(jnp.float32), self.length_penalty)
