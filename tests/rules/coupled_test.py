@@ -305,6 +305,7 @@ class TestSamples:
     for sampling in SAMPLINGS.values():
       assert share_that_differs(found, expected, sampling) == 0
 
+  @pytest.mark.exhaustive  # `engine_test.py` has them with a draft model
   @ONE_RULE
   def test_batches_and_bounded_steps(self, rule):
     program = make_program('lookup then model', 3)

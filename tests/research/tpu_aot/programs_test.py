@@ -124,6 +124,7 @@ class TestOneDevice:
     assert step.host_transfers == step.weight_bytes_copied == 0
 
 
+@pytest.mark.exhaustive
 @libtpu.needed
 def test_memory_of_scoring_whole_texts():
   """Before it measures alpha, a job counts what the compiler allocates."""
