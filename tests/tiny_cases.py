@@ -74,8 +74,7 @@ def bart_case(name: str) -> Case:
 
   def alone(example, output):
     own = [x for x in inputs[example].tolist() if x >= 0]
-    fed = [*config.decoder_prompt, *output]
-    return reference_encoder_decoder.logits(config, params, own, fed)[-1]
+    return reference_encoder_decoder.logits(config, params, own, output)[-1]
 
   return _case(tiny_encoder_decoders.model(name), inputs, alone)
 
