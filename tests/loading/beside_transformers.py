@@ -112,6 +112,7 @@ class Pair:
           num_return_sequences=4,
           length_penalty=penalty,
           max_new_tokens=count,
+          pad_token_id=max(self.ours.special_ids.padding, 0),
           return_dict_in_generate=True,
           output_scores=True,
       )
