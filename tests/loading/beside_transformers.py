@@ -112,13 +112,16 @@ class Pair:
           num_return_sequences=4,
           length_penalty=penalty,
           max_new_tokens=count,
-          pad_token_id=max(self.ours.special_ids.padding, 0),
           return_dict_in_generate=True,
           output_scores=True,
       )
       scores = expected.sequences_scores.numpy()[::-1]  # the best one last
       np.testing.assert_allclose(found.scores[own], scores, atol=1e-4)
-      sequences = expected.sequences.numpy()[::-1, len(self.begin) :]
+      sequences = expected.sequences.numpy()[::-1, len(self.begin) :].copy()
+      is_end = np.isin(sequences, self.ours.special_ids.ends)
+      is_past = np.cumsum(is_end, axis=1) - is_end > 0
+      # In place of a padding id of 0 it fills with the end.
+      sequences[is_past] = self.ours.special_ids.padding
       others = found.sequences[own, :, : sequences.shape[1]] != sequences
       num_other += bool(np.any(others))
     assert num_other <= 1  # at a near tie
