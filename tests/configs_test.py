@@ -21,6 +21,7 @@ from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import flags
 from speculative_t5x.jobs.command_line import gin_text
 from speculative_t5x.jobs.command_line import kinds
+from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import models
 from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import t5
@@ -251,3 +252,21 @@ def test_sizes_of_the_papers_drafts(size):
   _parse(_EVAL, f'configs/models/t5_1_1_{size}_draft.gin')
   with gin.config_scope('draft'):
     assert gin.get_configurable(t5.T5Config)() == expected
+
+
+@pytest.mark.parametrize('name', ('captions', 'checkpoints', 'lm1b'))
+def test_pairs_make_tables(name, tmp_path, capsys):
+  """A file of pairs is read again for the table, without what measures them."""
+  file = f'configs/paper/{name}.gin'
+  text = (_ROOT / file).read_text()
+  needed = re.findall(r'^(\w+) = %gin.REQUIRED', text, re.M)
+  status = main.main([
+      'paper',
+      'table3',
+      f'--gin_file={file}',
+      f'--output_dir={tmp_path}',
+      '--gin.TASKS=[]',
+      *(f'--gin.{x}=a_path' for x in needed),
+  ])  # fmt: skip
+  assert status == 0, capsys.readouterr().err
+  assert 'GPT-like 97M' in (tmp_path / 'table3.md').read_text()
