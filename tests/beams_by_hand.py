@@ -76,7 +76,7 @@ def search(
         for before in live
         for token, log_prob in enumerate(log_probs(before.tokens))
     ]
-    candidates = _best(candidates, 2 * beams)
+    candidates = _best(candidates, (1 + len(ends)) * beams)
     does_end = [each.tokens[-1] in ends for each in candidates]
     lives = [
         each._replace(score=np.float32(each.score + _NONE)) if end else each

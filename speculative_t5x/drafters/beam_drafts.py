@@ -121,6 +121,7 @@ def of(
       no row.
   """
   width = 2 * beams if width is None else width
+  ranges.check_settings(ranges.COUNT, draft_beams=width)
   most = beams * drafter.vocab_size if drafts_trees(drafter) else width
   if not beams <= width <= most:
     raise ranges.ArgumentError(

@@ -15,13 +15,16 @@ import jax.numpy as jnp
 class Scoring(Protocol):
   """A way to score hypotheses: a pytree, whose values compile nothing anew."""
 
-  def ends(self, is_end: jax.Array, is_last: jax.Array) -> jax.Array:
+  def ends(
+      self, is_end: jax.Array, is_last: jax.Array, beams: int
+  ) -> jax.Array:
     """Return which candidates join the ended hypotheses.
 
     Args:
-      is_end: [examples, 2 * beams] bool, which ones end, the best one first.
+      is_end: [examples, candidates] bool, which ones end, the best one first.
       is_last: [examples] bool, whether the step is the last one that there may
         be.
+      beams: Hypotheses per example (static).
     """
 
   def score(self, sums: jax.Array, num_tokens: jax.Array) -> jax.Array:
@@ -57,7 +60,9 @@ class BrevityPenalty:
 
   brevity_penalty: jax.Array
 
-  def ends(self, is_end: jax.Array, is_last: jax.Array) -> jax.Array:
+  def ends(
+      self, is_end: jax.Array, is_last: jax.Array, beams: int
+  ) -> jax.Array:
     return is_end  # at any rank
 
   def score(self, sums: jax.Array, num_tokens: jax.Array) -> jax.Array:
@@ -90,9 +95,11 @@ class LengthPenalty:
 
   length_penalty: jax.Array
 
-  def ends(self, is_end: jax.Array, is_last: jax.Array) -> jax.Array:
+  def ends(
+      self, is_end: jax.Array, is_last: jax.Array, beams: int
+  ) -> jax.Array:
     # Only the best ones may end, as many as beams. At the limit all of them do.
-    is_best = jnp.arange(is_end.shape[1]) < is_end.shape[1] // 2
+    is_best = jnp.arange(is_end.shape[1]) < beams
     return (is_end | is_last[:, None]) & is_best
 
   def score(self, sums: jax.Array, num_tokens: jax.Array) -> jax.Array:

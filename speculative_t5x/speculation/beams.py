@@ -117,7 +117,9 @@ def step(
 
   An example, 2 beams: of the 4 best candidates those that end join the ended
   hypotheses, by T5X's scoring also at ranks 3 and 4, and of the others the best
-  2 live on. At most 2 of 4 can end, since a hypothesis ends in one way.
+  2 live on. At most 2 of 4 can end, since a hypothesis ends in one way. Where
+  it can end in several, there are as many more candidates, or fewer than 2
+  would live on.
 
   Args:
     state: Rows that have ended stay as they are.
@@ -135,7 +137,8 @@ def step(
   scores = jax.nn.log_softmax(logits.astype(jnp.float32))
   scores = scores + state.live.scores[..., None]
   scores, index = lax.top_k(
-      scores.reshape(scores.shape[0], beams * vocab_size), 2 * beams
+      scores.reshape(scores.shape[0], beams * vocab_size),
+      num_candidates(beams, special_ids),
   )
   parents, tokens = index // vocab_size, index % vocab_size
   candidates = _append(_take(state.live, parents), tokens, scores)
@@ -144,7 +147,7 @@ def step(
 
   lives = candidates.replace(scores=jnp.where(is_end, scores + NONE, scores))
   live, chosen = _best(lives, beams)
-  has_ended = scoring.ends(is_end, num_steps >= limits)
+  has_ended = scoring.ends(is_end, num_steps >= limits, beams)
   ends = candidates.replace(
       scores=scoring.score(scores, num_steps) + jnp.where(has_ended, 0.0, NONE)
   )
@@ -165,6 +168,11 @@ def step(
       jax.tree.map(keep, state, after),
       jnp.take_along_axis(parents, chosen, axis=1),
   )
+
+
+def num_candidates(beams: int, special_ids: contracts.SpecialIds) -> int:
+  """Return how many continuations a step looks at: see `step`."""
+  return (1 + len(special_ids.ends)) * beams
 
 
 def outputs(state: Beams) -> Hypotheses:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Beam search beside a search by hand, on tables of exact probabilities."""
 
+import dataclasses
 import functools
 
 import jax
@@ -25,19 +26,25 @@ def brevity(penalty):
   return beam_scores.BrevityPenalty(np.float32(penalty))
 
 
+class SeveralEnds(table_model.Model):
+  """A table whose hypotheses end in two ways."""
+
+  special_ids = dataclasses.replace(table_model.SPECIAL_IDS, other_ends=(3,))
+
+
 @functools.cache
-def program(vocab_size, beams):
-  model = table_model.Model(vocab_size)
+def program(vocab_size, beams, kind):
+  model = kind(vocab_size)
   search = functools.partial(
       beams_lib.search, model, beams=beams, length=LENGTH
   )
   return jax.jit(lambda *args: beams_lib.outputs(search(*args)))
 
 
-def found_in(tables, limits, scoring, beams):
+def found_in(tables, limits, scoring, beams, kind=table_model.Model):
   """Return tokens and scores of each example."""
   params = jnp.asarray(tables, jnp.float32)
-  run = program(tables.shape[-1], beams)
+  run = program(tables.shape[-1], beams, kind)
   places = np.arange(len(tables), dtype=np.int32)
   found = jax.device_get(
       run(params, places, np.int32(limits), scoring)
@@ -48,24 +55,27 @@ def found_in(tables, limits, scoring, beams):
   ]
 
 
-def expected_in(tables, limits, rules, beams):
+def expected_in(tables, limits, rules, beams, ends=(END,)):
   """Return the same by hand."""
   log_probs = np.asarray(jax.nn.log_softmax(jnp.asarray(tables, jnp.float32)))
   expected = []
   for table, limit in zip(log_probs, limits):
     of = lambda tokens, table=table: table[table_model.place(tokens)]
-    found = beams_by_hand.search(of, beams, limit, rules, (END,))
+    found = beams_by_hand.search(of, beams, limit, rules, ends)
     expected.append([(each.tokens, each.score) for each in found])
   return expected
 
 
-def check(tables, limits, penalty, beams, is_t5xs=True):
+def check(
+    tables, limits, penalty, beams, is_t5xs=True, kind=table_model.Model
+):
   scoring, rules = brevity(penalty), beams_by_hand.T5X(penalty)
   if not is_t5xs:
     scoring = beam_scores.LengthPenalty(np.float32(penalty))
     rules = beams_by_hand.HuggingFace(penalty)
-  found = found_in(tables, limits, scoring, beams)
-  expected = expected_in(tables, limits, rules, beams)
+  found = found_in(tables, limits, scoring, beams, kind)
+  ends = kind.special_ids.ends
+  expected = expected_in(tables, limits, rules, beams, ends)
   for one, other in zip(found, expected, strict=True):
     assert [tokens for tokens, _ in one] == [tokens for tokens, _ in other]
     np.testing.assert_allclose(
@@ -96,6 +106,14 @@ def test_scores_of_hugging_face(penalty):
   tables[0, ..., END] += 3
   tables[1, ..., END] -= 30
   check(tables, [5, 5, 4, 5, 3, 1], penalty, 3, is_t5xs=False)
+
+
+@pytest.mark.parametrize('is_t5xs', (True, False))
+def test_several_ends(is_t5xs):
+  """All beams live on though every one could end in two ways."""
+  tables = table_model.random_logits(3, EXAMPLES, 5)
+  tables[..., [END, 3]] += 2
+  check(tables, [5, 5, 4, 5, 3, 2], 1.0, 3, is_t5xs, SeveralEnds)
 
 
 @pytest.mark.parametrize('beams', [2, 4])

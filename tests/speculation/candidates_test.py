@@ -15,6 +15,8 @@ from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import request
 from speculative_t5x.drafters import candidate_tree
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import tables
+from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import in_order_drafting
 from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.policies import confidence
@@ -244,6 +246,13 @@ class TestNetworks:
     np.testing.assert_array_equal(
         found.statistics.num_accepted, expected.statistics.num_accepted
     )
+
+  def test_a_table(self):
+    """What is no network drafts trees too, if it decodes them."""
+    uniform = drafting.Drafting(tables.make_uniform, 'uniform')
+    decoder = decoder_of(tree_drafting.CandidateTree(uniform, (2,)))
+    found = decoder.generate([[5, 9, 1]])
+    assert found == decoder.alone.generate([[5, 9, 1]])
 
   @pytest.mark.exhaustive
   def test_an_engine(self):

@@ -19,7 +19,7 @@ _ASKS = 'A tree of candidates'
 
 @dataclasses.dataclass(frozen=True)
 class CandidateTree:
-  """A draft model that drafts several candidates: a `drafting.Choice`.
+  """A draft model, or a table, that drafts several candidates: a `Choice`.
 
   Attributes:
     model: The draft model: what `drafters.find` takes.
@@ -61,7 +61,9 @@ def _of(
           f' and {type(drafter).__name__} is neither. Give one, or draft'
           ' chains.'
       )
-    network.check_offers(drafter.model.network, network.DecodesTrees, _ASKS)
+    # A table is a model without a network.
+    drafts = getattr(drafter.model, 'network', drafter.model)
+    network.check_offers(drafts, network.DecodesTrees, _ASKS)
     shape = candidates_lib.as_shape(candidates, gamma)
     return candidate_tree.CandidateTree(drafter, shape)
 

@@ -159,12 +159,14 @@ def step_margin(
   )
   margin = lives[:, -2] - lives[:, -1]
 
-  best, index = lax.top_k(scores, 2 * beams + 1)
+  best, index = lax.top_k(
+      scores, beams_lib.num_candidates(beams, special_ids) + 1
+  )
   is_end = is_end[index % vocab_size]
   is_last = after.num_steps >= limits
-  counts = scoring.ends(is_end[:, :-1], is_last)
+  counts = scoring.ends(is_end[:, :-1], is_last, beams)
   all_end = jnp.any(counts & ~is_end[:, :-1], axis=1, keepdims=True)
-  ranks = scoring.ends(jnp.ones_like(counts), is_last)
+  ranks = scoring.ends(jnp.ones_like(counts), is_last, beams)
   size = jnp.sum(ranks, axis=1, dtype=jnp.int32)[:, None]
   inner = jnp.take_along_axis(best, size - 1, axis=1)
   outer = jnp.take_along_axis(best, size, axis=1)
