@@ -171,8 +171,8 @@ def check_config(
   for name, right in wrong.items():
     raise errors.CheckpointError(
         f'{file} has {name} {errors.shown(config.get(name))}, and the network'
-        f' that runs here has {right}. Pass {model} that is not quantized, or'
-        ' download the file again.'
+        f' that runs here has {right}. Pass {model} of that kind, or download'
+        ' the file again if it is damaged.'
     )
 
 
