@@ -433,14 +433,6 @@ class TokenDecoder:
             f'{name} must have token ids from 0 to {size - 1}, which the target'
             f' has, got {token}.'
         )
-    special = self.target.special_ids
-    if special.padding not in special.ends and len(ids) and (
-        special.padding in (ids[0], ids[-1])
-    ):
-      raise ValueError(
-          f'{name} begins or ends with the padding id {special.padding}, and'
-          ' every id is read. Give lists of ids without padding.'
-      )
 
   def in_batches(
       self,

@@ -61,7 +61,7 @@ class TensorMap:
     outside = {**self.outside, self.head: head}
     order = {name: i for i, name in enumerate(outside)}
     sources, copies, unknown = {}, {}, []
-    for name in sorted(stored, key=lambda x: order.get(inner[x], len(order))):
+    for name in sorted(stored, key=lambda x: order.get(inner[x], -1)):
       if re.fullmatch(self.ignored, inner[name]):
         continue
       if inner[name] in outside:

@@ -67,6 +67,10 @@ _NULL = {
     'drafter.short_vocabulary': 'its head has all tokens',
     'drafter.candidates': 'it drafts chains',
     'device.libtpu': 'only of a TPU',
+    'beams': 'it samples',
+    'brevity_penalty': 'it samples',
+    'length_penalty': 'it samples',
+    'draft_beams': 'it samples',
 }
 
 

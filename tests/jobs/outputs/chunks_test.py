@@ -157,7 +157,9 @@ class TestDamage:
 _NO_IDENTITY = {
     'schema_version', 'created', 'package_version', 'commit',
     'truncated_inputs', 'unknown_inputs', 'lossless',
-    'draft_sampling', 'inputs_digest',  # by these too, where they are set
+    # By these too, where they are set.
+    'draft_sampling', 'inputs_digest',
+    'beams', 'brevity_penalty', 'length_penalty', 'draft_beams',
 }  # fmt: skip
 
 
