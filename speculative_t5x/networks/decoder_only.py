@@ -25,6 +25,7 @@ from speculative_t5x.networks import input_widths
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5_modules
 from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
@@ -91,7 +92,7 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
     )
 
   def _init(self, key: jax.Array) -> Mapping[str, Any]:
-    cache = modules.init_cache(self, (), 1)
+    cache = t5_modules.init_cache(self, (), 1)
     token = jnp.zeros((1,), jnp.int32)
     fed = None
     if self.feature_dim is not None:
@@ -194,7 +195,7 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
     shown = None
     if shows_features:
       shown = jnp.zeros((*tokens.shape, self.last_width), self.dtype)
-    cache = modules.init_cache(self, batch_shape, slots)
+    cache = t5_modules.init_cache(self, batch_shape, slots)
     num_chunks = (jnp.max(lengths) - 1 + chunk - 1) // chunk
 
     def read_chunk(carry):
@@ -248,7 +249,7 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
     prefix = lengths.reshape(batch_shape)
 
     def read(width: int) -> modules.Cache:
-      cache = modules.init_cache(self, batch_shape, width)
+      cache = t5_modules.init_cache(self, batch_shape, width)
       block = tokens[..., :width]
       return self._apply(params, block, jnp.int32(0), cache, prefix=prefix)[1]
 
@@ -308,7 +309,7 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
     )
     tokens = jnp.pad(tokens, ((0, 0), (0, length - 1)))
     tokens = jnp.where(index < 0, tokens, of_output)
-    cache = modules.init_cache(self, tokens.shape[:1], tokens.shape[1])
+    cache = t5_modules.init_cache(self, tokens.shape[:1], tokens.shape[1])
     at = lengths[:, None] - 1 + jnp.arange(length)
     prefix = lengths if self.prefix_bidirectional else None
     logits, _, features = self._apply(

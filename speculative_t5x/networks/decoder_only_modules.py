@@ -38,8 +38,6 @@ Cache = tuple[kv_cache.KeysValues, ...]  # one entry per layer
 RELATIVE, LEARNED, ROPE = 'relative', 'learned', 'rope'
 RMS, RMS_PLUS_ONE, LAYER = 'rms', 'rms_plus_one', 'layer'
 
-init_cache = t5_modules.init_cache
-
 
 @dataclasses.dataclass(frozen=True)
 class LayerKind:
@@ -586,8 +584,8 @@ class Decoder(nn.Module):
       tokens: [..., block] int32.
       positions: [...] int32 in [0, slots - block], the position of each row's
         first token; or a scalar, which is that of all rows.
-      cache: As `init_cache` makes it; slots before a row's position hold its
-        earlier tokens.
+      cache: As `t5_modules.init_cache` makes it; slots before a row's
+        position hold its earlier tokens.
       logits_at: [..., wanted] int32, the indices of the block at which logits
         are computed; None for all.
       fed: [..., block, feature_dim] that a head is fed; None of others.

@@ -42,7 +42,7 @@ class ByCall(NamedTuple):
 
   @property
   def num_tests(self) -> int:
-    """How many draft tokens a step tests at most: of a chain, each."""
+    """Most draft tokens that a step tests: all of a chain."""
     drafter = self.drafter
     return getattr(drafter, 'num_tests', drafter.max_draft_tokens)
 
