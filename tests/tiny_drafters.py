@@ -210,12 +210,12 @@ def teacher_forced(config: t5.T5Config, params: Any, depth: int) -> FindLogits:
     return t5_modules.Transformer(config).apply(
         {'params': params},
         tile(output),
-        tile(is_input).astype(jnp.int32),
+        None,
         fed,
-        jnp.ones_like(fed),
-        False,
-        method='decode',
-    )
+        is_input=tile(is_input),
+        is_target=jnp.ones(fed.shape, bool),
+        method='score',
+    )[0]
 
   found = np.asarray(run(encoded, memory.is_input), np.float64)
   shape = len(inputs), *[VOCAB] * depth, depth + 1, config.vocab_size

@@ -17,6 +17,7 @@ from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import text_decoder as text_decoder_lib
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import languages as languages_lib
 from speculative_t5x.loading import models
@@ -132,6 +133,8 @@ class Workload:
         self.mesh_shape,
     )
     print(placed.line, file=sys.stderr)
+    for drafter in placed.drafters:
+      note_longer_outputs(drafter, self.length)
     return placed
 
   def task(self) -> 'seqio.Task':
@@ -397,6 +400,19 @@ def note_unstopped_drafts(decoder: token_decoder.TokenDecoder) -> None:
         ' drafts.',
         file=sys.stderr,
     )
+
+
+def note_longer_outputs(drafter: drafters_lib.Drafting, length: int) -> None:
+  """Print a line on stderr if a draft was trained on shorter outputs alone."""
+  for path in drafter.description.paths:
+    trained = resumption.trained_length(path)
+    if trained is not None and trained < length:
+      print(
+          f'The draft {path} was trained on outputs of up to {trained} tokens,'
+          f' and here they may have {length}: further on its tokens may be'
+          ' accepted less often.',
+          file=sys.stderr,
+      )
 
 
 def note_unread_sampling(

@@ -33,10 +33,12 @@ MAX_PADDED_IDS = 512
 class Model:
   """A network and its parameters, ready to decode.
 
+  `Model.of` makes one of parameters as they are trained.
+
   Attributes:
     config: The network that `params` fits.
     params: Parameters on the device or the mesh, prepared for decoding.
-    num_params: Number of parameters in the checkpoint.
+    num_params: Number of parameters in the checkpoint; None to count `params`.
     checkpoint: The path that they were read from, or None.
     mesh: The mesh of the parameters; None for one device.
     rules: Which axes of the parameters are partitioned over the mesh.
@@ -48,7 +50,7 @@ class Model:
 
   config: network.Network
   params: contracts.Params = dataclasses.field(repr=False)
-  num_params: int
+  num_params: int | None = None
   checkpoint: str | None = None
   mesh: jax.sharding.Mesh | None = None
   rules: sharding.Rules = sharding.MODEL_PARALLEL
@@ -58,6 +60,36 @@ class Model:
   def __post_init__(self):
     if self.special_ids is None:
       object.__setattr__(self, 'special_ids', self.config.special_ids)
+    if self.num_params is None:
+      count = sum(x.size for x in jax.tree.leaves(self.params))
+      object.__setattr__(self, 'num_params', count)
+
+  @classmethod
+  def of(
+      cls,
+      network: network.Network,
+      params: contracts.Params,
+      special_ids: contracts.SpecialIds | None = None,
+  ) -> 'Model':
+    """Return the model of parameters in memory, on one device.
+
+    Args:
+      network: The network, such as an `st.networks.T5Config`.
+      params: A tree like that of `network.init`.
+      special_ids: Special ids of the vocabulary; None for the network's.
+    Raises:
+      ValueError: if names or shapes are not those of the network.
+    """
+    found, wanted = (
+        checkpoints.shapes(checkpoints.flatten(x))
+        for x in (params, abstract_params(network))
+    )
+    if problems := checkpoints.differences(found, wanted):
+      raise ValueError(
+          f'params is of another network than the {network.name} given:'
+          f' {"; ".join(problems)}. Give a tree like that of its `init`.'
+      )
+    return make_model(network, params, special_ids=special_ids)
 
   def __repr__(self) -> str:
     if self.mesh is not None:

@@ -8,6 +8,7 @@ __all__ = [
     'EncoderDecoder',
     'DecoderOnly',
     'Network',
+    'SpecialIds',
     'T5Config',
     'T5Gemma',
 ]
@@ -18,3 +19,4 @@ with epy.lazy_api_imports(globals()):
   from speculative_t5x.networks.network import Network
   from speculative_t5x.networks.t5 import T5Config
   from speculative_t5x.networks.t5gemma import T5Gemma
+  from speculative_t5x.speculation.contracts import SpecialIds

@@ -204,7 +204,7 @@ class CrossAttending(block_decoder.BlockDecoder):
   def score(
       self, params, inputs, outputs, dropout_key=None, features=None
   ) -> jax.Array:
-    """See `network.Scores`; it has no dropout."""
+    """See `network.Scores`."""
     return self.score_with_features(
         params, inputs, outputs, dropout_key, features
     ).logits

@@ -8,7 +8,6 @@ The parameter tree, shapes, names and logical axes are those of
 
 from collections.abc import Mapping, Sequence
 import dataclasses
-import functools
 from typing import Any, ClassVar
 
 import jax
@@ -40,85 +39,49 @@ class T5Config(t5_modules.Sizes, cross_attending.CrossAttending):
   def _modules(self) -> t5_modules.Transformer:
     return t5_modules.Transformer(self)
 
-  def _encode(self, params, tokens, is_input) -> jax.Array:
-    return self._apply(
-        params, None, tokens, is_input=is_input, method='encode'
-    )
-
   def _init(self, key: jax.Array) -> Mapping[str, Any]:
-    init = functools.partial(self._modules().init, enable_dropout=False)
-    inputs = [jnp.ones((1, 1), jnp.int32)] * 3
-    if self.reads_features:
-      init = functools.partial(init, method='decode')
-      encoded = jnp.zeros((1, 1, self.width_of_inputs), self.dtype)
-      inputs = [encoded, *inputs]
-    if self.feature_dim is not None:
-      init = functools.partial(init, method='decode_with_features')
-      inputs.append(jnp.zeros((1, 1, self.feature_dim), self.dtype))
-    return init(key, *inputs)
+    zeros = lambda width: jnp.zeros((1, 1, width), self.dtype)
+    token, is_token = jnp.ones((1, 1), jnp.int32), jnp.ones((1, 1), bool)
+    return self._modules().init(
+        key,
+        zeros(self.width_of_inputs) if self.reads_features else None,
+        token,
+        token,
+        is_input=is_token,
+        is_target=is_token,
+        fed=None if self.feature_dim is None else zeros(self.feature_dim),
+        method='score',
+    )
 
   def on_last_features(self, target: network.Network) -> 'T5Config':
     """See `network.ReadsLastFeatures`."""
     decoder = self.on_features(network.features_width(target))
     return dataclasses.replace(decoder, feature_dim=target.last_width)
 
-  def features(
-      self, params: contracts.Params, inputs: jax.Array
-  ) -> jax.Array:
-    """Run the encoder in training; see `network.Network`.
-
-    It runs at the whole width, with a gradient, and XLA leaves out what no
-    result needs. Id 0 counts as no token, as in T5X.
-    """
-    return self._apply(params, None, jnp.maximum(inputs, 0), method='encode')
-
-  def score(
-      self, params, inputs, outputs, dropout_key=None, features=None
-  ) -> jax.Array:
-    """See `network.Network`; id 0 counts as no token, as in T5X."""
-    texts = self._texts(inputs, outputs)
-    if features is None:
-      return self._apply(params, dropout_key, *texts)
-    return self._apply(params, dropout_key, features, *texts, method='decode')
-
   def score_with_features(
-      self,
-      params,
-      inputs,
-      outputs,
-      dropout_key=None,
-      features=None,
-      fed=None,
+      self, params, inputs, outputs, dropout_key=None, features=None, fed=None
   ) -> network.Scored:
-    """See `network.ShowsFeatures`; the features of the inputs are needed."""
-    logits, shown = self._apply(
-        params,
-        dropout_key,
-        features,
-        *self._texts(inputs, outputs),
-        fed,
-        method='decode_with_features',
-    )
-    return network.Scored(logits, shown, shown)
-
-  def _texts(
-      self, inputs: jax.Array, outputs: jax.Array
-  ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return inputs, what the decoder is fed, and outputs, with 0 for none."""
-    inputs, outputs = (jnp.maximum(tokens, 0) for tokens in (inputs, outputs))
-    fed = jnp.pad(
-        outputs[:, :-1],
+    """See `network.ShowsFeatures`; id 0 may be a token, as in a head's target.
+    """
+    tokens = jnp.pad(
+        jnp.maximum(outputs[:, :-1], 0),
         ((0, 0), (1, 0)),
         constant_values=self.special_ids.start,
     )
-    return inputs, fed, outputs
-
-  def _apply(self, params, dropout_key, *args, **kwargs) -> jax.Array:
-    if dropout_key is None:
-      kwargs['enable_dropout'] = False
-    else:
-      kwargs['rngs'] = {'dropout': dropout_key}
-    return self._modules().apply({'params': params}, *args, **kwargs)
+    rngs = None if dropout_key is None else {'dropout': dropout_key}
+    logits, shown = self._modules().apply(
+        {'params': params},
+        features,
+        jnp.maximum(inputs, 0),
+        tokens,
+        is_input=inputs >= 0,
+        is_target=outputs >= 0,
+        fed=fed,
+        enable_dropout=dropout_key is not None,
+        rngs=rngs,
+        method='score',
+    )
+    return network.Scored(logits, shown, shown)
 
   def cut(
       self,

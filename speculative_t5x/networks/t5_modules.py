@@ -461,8 +461,8 @@ def pad_positions(x: jax.Array, count: int) -> jax.Array:
 class Transformer(nn.Module):
   """A T5 encoder-decoder, or a decoder alone, without `encode`.
 
-  Training and scoring use `encode`, `decode` and `__call__`, which take T5X's
-  arguments. Decoding uses `encode`, `cross_keys_values` and `decode_block`.
+  Training uses `encode` and `score`, and decoding `encode`, `cross_keys_values`
+  and `decode_block`. `__call__` takes T5X's arguments.
   """
 
   config: Sizes
@@ -477,68 +477,55 @@ class Transformer(nn.Module):
 
   def encode(
       self,
-      encoder_input_tokens: jax.Array,
-      enable_dropout: bool = True,
-      is_input: jax.Array | None = None,
+      tokens: jax.Array,
+      is_input: jax.Array,
+      enable_dropout: bool = False,
   ) -> jax.Array:
     """Encode [batch, inputs_length] int32; return [..., embed].
 
-    `is_input` is False where there is no token; None for T5X's convention, that
-    id 0 is not a token.
+    `is_input`, bool of the same shape, is False where there is no token.
     """
-    if is_input is None:
-      is_input = encoder_input_tokens > 0
     mask = is_input[:, None, :, None] & is_input[:, None, None, :]
     return self.encoder(
-        self.token_embedder(encoder_input_tokens),
+        self.token_embedder(tokens),
         mask=mask,
         deterministic=not enable_dropout,
     )
 
-  def decode(
+  def score(
       self,
-      encoded: jax.Array,
-      encoder_input_tokens: jax.Array,
-      decoder_input_tokens: jax.Array,
-      decoder_target_tokens: jax.Array,
-      enable_dropout: bool = True,
-  ) -> jax.Array:
-    """Return teacher-forced logits [batch, length, vocab] float32."""
-    return self.decode_with_features(
-        encoded,
-        encoder_input_tokens,
-        decoder_input_tokens,
-        decoder_target_tokens,
-        enable_dropout=enable_dropout,
-    )[0]
-
-  def decode_with_features(
-      self,
-      encoded: jax.Array,
-      encoder_input_tokens: jax.Array,
-      decoder_input_tokens: jax.Array,
-      decoder_target_tokens: jax.Array,
+      encoded: jax.Array | None,
+      inputs: jax.Array,
+      tokens: jax.Array,
+      *,
+      is_input: jax.Array,
+      is_target: jax.Array,
       fed: jax.Array | None = None,
-      enable_dropout: bool = True,
+      enable_dropout: bool = False,
   ) -> tuple[jax.Array, jax.Array]:
     """Return teacher-forced logits, and the features of their positions.
 
-    A head is fed features of its target, [batch, length, feature_dim].
+    Args:
+      encoded: Output of an encoder, [batch, inputs_length, any]; None for its
+        own over the inputs.
+      inputs: [batch, inputs_length] int32.
+      tokens: [batch, length] int32, what the decoder is fed.
+      is_input, is_target: Bool of these shapes, False where there is no token.
+      fed: [batch, length, feature_dim], features of its target that a head is
+        fed; None of others.
+      enable_dropout: Whether to drop out activations.
     """
-    is_target = decoder_target_tokens > 0
-    length = decoder_target_tokens.shape[-1]
+    if encoded is None:
+      encoded = self.encode(inputs, is_input, enable_dropout)
+    length = tokens.shape[-1]
     causal = jnp.tril(jnp.ones((length, length), bool))
     mask = causal & is_target[:, None, :, None] & is_target[:, None, None, :]
-    cross_mask = (
-        is_target[:, None, :, None]
-        & (encoder_input_tokens > 0)[:, None, None, :]
-    )
     return self.decoder(
-        self.token_embedder(decoder_input_tokens),
+        self.token_embedder(tokens),
         encoded,
         fed,
         mask=mask,
-        cross_mask=cross_mask,
+        cross_mask=is_target[:, None, :, None] & is_input[:, None, None, :],
         deterministic=not enable_dropout,
     )
 
@@ -550,15 +537,18 @@ class Transformer(nn.Module):
       *,
       enable_dropout: bool = True,
   ) -> jax.Array:
-    """Return teacher-forced logits [batch, length, vocab] of token ids."""
-    encoded = self.encode(encoder_input_tokens, enable_dropout)
-    return self.decode(
-        encoded,
+    """Return teacher-forced logits [batch, length, vocab] as T5X does.
+
+    Its arguments are T5X's, and id 0 is no token.
+    """
+    return self.score(
+        None,
         encoder_input_tokens,
         decoder_input_tokens,
-        decoder_target_tokens,
-        enable_dropout,
-    )
+        is_input=encoder_input_tokens > 0,
+        is_target=decoder_target_tokens > 0,
+        enable_dropout=enable_dropout,
+    )[0]
 
   def cross_keys_values(self, encoded: jax.Array) -> CrossKeysValues:
     """Return the cross-attention keys and values of the inputs."""

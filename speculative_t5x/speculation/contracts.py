@@ -50,8 +50,8 @@ class SpecialIds:
   """
 
   end: int
-  padding: int
-  start: int | None
+  padding: int = NO_TOKEN
+  start: int | None = None
   other_ends: tuple[int, ...] = ()
   forbidden: tuple[int, ...] = ()
 

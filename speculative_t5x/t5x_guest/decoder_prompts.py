@@ -18,6 +18,8 @@ from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import widths
 
+_Read = tuple[contracts.Cache, jax.Array | None]
+
 
 @dataclasses.dataclass(frozen=True)
 class PromptedModel(network.NetworkModel):
@@ -36,31 +38,61 @@ class PromptedModel(network.NetworkModel):
   def start(
       self, params, inputs, rows, slots, features=None
   ) -> contracts.Started:
-    width = inputs.shape[1] - self.prompt_width
-    inputs, prompts = inputs[:, :width], inputs[:, width:]
+    inputs, prompts = self._split(inputs, rows)
     started = super().start(params, inputs, rows, slots, features)
-    prompts = jnp.repeat(prompts, rows // inputs.shape[0], axis=0)
+    return self._read(params, started, prompts)
+
+  def start_with_features(
+      self, params, inputs, rows, slots, features=None
+  ) -> contracts.Started:
+    inputs, prompts = self._split(inputs, rows)
+    started = super().start_with_features(
+        params, inputs, rows, slots, features
+    )
+    return self._read(params, started, prompts)
+
+  def _split(
+      self, inputs: jax.Array, rows: int
+  ) -> tuple[jax.Array, jax.Array]:
+    """Return what the encoder reads, and the prompt of each row."""
+    width = inputs.shape[1] - self.prompt_width
+    prompts = jnp.repeat(inputs[:, width:], rows // inputs.shape[0], axis=0)
+    return inputs[:, :width], prompts
+
+  def _read(
+      self, params, started: contracts.Started, prompts: jax.Array
+  ) -> contracts.Started:
+    """Return what is known once the decoder has read the prompts.
+
+    With last features, these are shown of the position before the first one.
+    """
     fed = jnp.concatenate([started.first_tokens[:, None], prompts], axis=1)
     lengths = jnp.sum(prompts >= 0, axis=1, dtype=jnp.int32)
     first = jnp.zeros_like(lengths)
 
-    def read(width: int, cache: contracts.Cache) -> contracts.Cache:
-      block = fed[:, :width]
-      # What is behind a prompt is overwritten before it is read.
-      return self.decode(params, started.memory, cache, block, first, first)[1]
+    def read(width: int, carry: _Read) -> _Read:
+      args = params, started.memory, carry[0], fed[:, :width], first
+      if carry[1] is None:
+        return self.decode(*args, first)[1], None
+      at = jnp.maximum(lengths - 1, 0)
+      _, cache, shown = self.decode_with_features(*args, at)
+      has_before = (lengths > 0)[:, None, None]
+      return cache, jnp.where(has_before, shown, carry[1])
 
-    # The last token of a prompt is what the loop feeds first. Where no row has
-    # a prompt, nothing is read.
+    # What is behind a prompt is overwritten before it is read. The last token
+    # of a prompt is what the loop feeds first. Where no row has a prompt,
+    # nothing is read.
     sizes = input_widths.of_inputs(self.prompt_width)
-    cache = started.cache
+    carry = started.cache, started.last_features
     for width, is_wanted in zip(
         sizes, widths.chosen(sizes, jnp.max(lengths)), strict=True
     ):
-      cache = widths.when(
-          is_wanted, lambda cache, width=width: read(width, cache), cache
+      carry = widths.when(
+          is_wanted, lambda carry, width=width: read(width, carry), carry
       )
     return started._replace(
-        cache=cache,
+        cache=carry[0],
+        last_features=carry[1],
         offsets=lengths,
         first_tokens=jnp.take_along_axis(fed, lengths[:, None], axis=1)[:, 0],
     )

@@ -30,7 +30,6 @@ from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
@@ -90,17 +89,9 @@ def _read(pair: '_Hashable', network, params, texts, fed):
   if isinstance(network, decoder_only.DecoderOnly):
     return network.score_with_features(params, inputs, texts, fed=fed)
   encoded = pair.target.encode(tiny.params(pair.target), inputs)
-  logits, features = t5_modules.Transformer(network).apply(
-      {'params': params},
-      encoded,
-      (inputs >= 0).astype(jnp.int32),
-      jnp.pad(texts[:, :-1], ((0, 0), (1, 0))),
-      jnp.ones_like(texts),  # id 0 is a token here
-      fed,
-      False,
-      method='decode_with_features',
+  return network.score_with_features(
+      params, inputs, texts, features=encoded, fed=fed
   )
-  return network_lib.Scored(logits, features, features)
 
 
 class _Hashable(Pair):

@@ -122,6 +122,7 @@ def test_record(tmp_path):
     [
         ('bigram', 'bigram'),
         ('shared_encoder_1_small_short_9', 'shared_encoder'),
+        ('feature_head_1_small', 'feature_head'),
         ('early_exit_1', 'early_exit'),
     ],
 )

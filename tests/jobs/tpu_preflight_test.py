@@ -184,6 +184,15 @@ class TestSeveral:
     assert printed.out == report.render(record) + '\n'
     assert len(printed.err.splitlines()) == len(compiled) == 12
 
+  def test_a_head(self, compiled):
+    """It is compiled in the loop alone, with the features that it reads."""
+    record = _run(draft='feature_head_1_small')
+    (draft,) = record['drafts']
+    assert (draft['calls'], draft['steps']) == ([], {})
+    (model,) = compiled[-1][0].loaded_drafter.models
+    assert model.config.feature_dim == 256  # the width of the target
+    assert draft['num_params'] == model.num_params
+
   def test_a_table(self, compiled):
     """A table is compiled in the loop alone."""
     record = _run(draft='bigram')

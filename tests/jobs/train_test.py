@@ -6,9 +6,11 @@ import contextlib
 import dataclasses
 import io
 import json
+import pathlib
 import re
 import shutil
 
+import gin
 import jax
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from tensorboard.backend.event_processing import event_accumulator
 import tensorflow as tf
 
 from speculative_t5x.jobs import train
+from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.speculation import contracts
@@ -339,3 +342,46 @@ def test_calls_end_at_periods_whatever_step_they_start_from():
     seen.append(step)
   assert seen == [5, 7, 10, 14, 15, 18]
   assert [x for x in seen if settings.is_checkpoint(x)] == [7, 14, 18]
+
+
+_FEW = ('vocab_size=16', 'emb_dim=16', 'num_heads=2', 'mlp_dim=16')
+_FILES = {
+    'bart': ('encoder_decoder.EncoderDecoder', ()),
+    't5gemma': (
+        't5gemma.T5Gemma', ('head_dim=8', 'num_layers=2', 'embedding_scale=4.0')
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize('name', _FILES)
+def test_networks_beside_t5(name, tmp_path, monkeypatch):
+  """One of configs/models is trained, and decodes what was stored."""
+  monkeypatch.chdir(pathlib.Path(__file__).parents[2])
+  network, sizes = _FILES[name]
+  scopes = [f'target/{network}']
+  if name == 't5gemma':
+    scopes.append('encoder/decoder_only_modules.Sizes')
+  settings = [
+      f'--gin_file=configs/models/multi30k_{name}.gin',
+      f"--gin.MIXTURE_OR_TASK_NAME='{_TASK}'",
+      '--gin.TASK_FEATURE_LENGTHS={"inputs": 16, "targets": 16}',
+      *(f'--gin.{x}.{y}' for x in scopes for y in (*_FEW, *sizes)),
+  ]
+  folder = f"'{tmp_path / 'model'}'"
+  train_settings = {
+      'NETWORK_CONFIG': '%TARGET_CONFIG', 'MODEL_DIR': folder,
+      'TRAIN_STEPS': 4, 'BATCH_SIZE': 8, 'WARMUP_STEPS': 1,
+  }  # fmt: skip
+  flags = [f'--gin.{x}={y}' for x, y in train_settings.items()]
+  assert main.main(['train', *settings, *flags]) == 0
+  texts = {}
+  for way in ('plain', 'lookup'):
+    gin.clear_config()
+    settings += ['--gin_file=configs/drafters/lookup.gin'] * (way == 'lookup')
+    flags = [f'--gin.CHECKPOINT_PATH={folder}', "--gin.SPLIT='validation'",
+             '--gin.TOKENS=True', f'--output_dir={tmp_path / way}']  # fmt: skip
+    assert main.main(['infer', *settings, *flags]) == 0
+    lines = (tmp_path / way / 'predictions.jsonl').read_text().splitlines()
+    texts[way] = [json.loads(line)['tokens'] for line in lines]
+  assert texts['plain'] == texts['lookup'] and len(texts['plain']) == 7

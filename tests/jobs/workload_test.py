@@ -16,6 +16,9 @@ from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import compare
 from speculative_t5x.jobs import workload
 from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.jobs.outputs import resumption
+from speculative_t5x.loading import descriptions
+from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.policies import confidence
 from speculative_t5x.rules import block
 from speculative_t5x.speculation import draft_length
@@ -63,6 +66,26 @@ def test_settings_without_an_effect(capsys, drafter, samples, stops):
   workload.note_unread_sampling(decoder, [sampling.Pair(own, own)])
   workload.note_unstopped_drafts(_decoder(drafter))
   assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ('lengths', 'most'),
+    [("{'inputs': 9, 'targets': 12}", 12), ('%LENGTHS', None), (None, None)],
+)
+def test_outputs_beyond_those_of_a_training(lengths, most, tmp_path, capsys):
+  """The draft is named, whose training says how long its outputs were."""
+  settings = {} if lengths is None else {'TASK_FEATURE_LENGTHS': lengths}
+  with resumption.keep_settings(tmp_path / 'draft', settings, ()):
+    checkpoint = str(tmp_path / 'draft/checkpoint_5')
+  named = descriptions.DrafterDescription(checkpoint=checkpoint)
+  found = drafting.Drafting(description=named)
+  workload.note_longer_outputs(found, 12)
+  assert not capsys.readouterr().err
+  workload.note_longer_outputs(found, 13)
+  said = capsys.readouterr().err
+  assert (f'{checkpoint} was' in said and 'up to 12 tokens' in said) == bool(
+      most
+  )
 
 
 _RULE = block.BlockVerification()

@@ -61,6 +61,24 @@ def test_loaded_params_are_prepared_in_the_networks_dtype(folder, dtype):
 _TIED = {'mlp_activations': ('relu',), 'logits_via_embedding': True}
 
 
+def test_of_parameters_in_memory():
+  config, ids = tiny.config(), contracts.SpecialIds(7, padding=3)
+  params = tiny.params(config)
+  model = models.Model.of(config, params, ids)
+  expected = models.make_model(config, params)
+  jax.tree.map(np.testing.assert_array_equal, model.params, expected.params)
+  assert (model.config, model.num_params) == (
+      expected.config, expected.num_params
+  )  # fmt: skip
+  assert model.special_ids == ids
+  assert models.Model(config, params).num_params == expected.num_params
+  params['decoder']['logits_dense']['kernel'] = jnp.zeros((3, 4))
+  del params['encoder']['encoder_norm']
+  with pytest.raises(ValueError, match=r'(?s)encoder_norm.*logits_dense') as e:
+    models.Model.of(config, params)
+  assert '\n' not in str(e.value)
+
+
 class TestPeakWhileLoading:
   """It is what check-pair and tpu-preflight promise, to the byte."""
 

@@ -13,8 +13,10 @@ import pytest
 import speculative_t5x as st
 from speculative_t5x import networks
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
+from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
 from tests import reference_encoder_decoder as reference
 from tests import tiny
@@ -154,14 +156,17 @@ def test_a_draft_begins_as_its_target():
     assert row[: len(own)].tolist() == own
 
 
+def head_on_bart():
+  return networks.T5Config(
+      vocab_size=96, emb_dim=16, num_heads=2, num_encoder_layers=0,
+      num_decoder_layers=1, head_dim=8, mlp_dim=16,
+  ).on_last_features(tiny_networks.CONFIGS['bart'])  # fmt: skip
+
+
 @pytest.mark.exhaustive
 def test_a_head_on_its_last_features():
   """It reads them from the first token of an output on."""
-  name = 'bart'
-  head = networks.T5Config(
-      vocab_size=96, emb_dim=16, num_heads=2, num_encoder_layers=0,
-      num_decoder_layers=1, head_dim=8, mlp_dim=16,
-  ).on_last_features(tiny_networks.CONFIGS[name])  # fmt: skip
+  name, head = 'bart', head_on_bart()
   draft = models.make_model(
       head,
       tiny_decoders.params(head),
@@ -169,6 +174,49 @@ def test_a_head_on_its_last_features():
   )
   found = decoder(name, draft).generate(texts())
   assert found == [greedy(name, text, LENGTH) for text in texts()]
+
+
+def test_a_head_is_trained_as_it_drafts():
+  """Id 0 is a token of BART, which a T5's decoder reads on its features."""
+  head = head_on_bart()
+  params, generator = tiny_decoders.params(head), np.random.default_rng(2)
+  tokens, written = inputs(), outputs()
+  tokens[:, 0], written[:, 2] = 0, 0
+  features, fed = (
+      generator.normal(size=(len(LENGTHS), length, 24)).astype(np.float32)
+      for length in (WIDTH, LENGTH)
+  )
+
+  @jax.jit
+  def both(params, tokens, written):
+    scored = head.score_with_features(
+        params, tokens, written, features=features, fed=fed
+    )
+    started = head.start(params, tokens, len(LENGTHS), LENGTH, features)
+    before = jnp.pad(
+        written[:, :-1],
+        ((0, 0), (1, 0)),
+        constant_values=head.special_ids.start,
+    )
+    logits, _, shown = head.decode_with_features(
+        params, started.memory, started.cache, before, started.offsets, None,
+        fed,
+    )  # fmt: skip
+    return (scored.logits, scored.features), (logits, shown)
+
+  jax.tree.map(
+      functools.partial(np.testing.assert_allclose, atol=1e-4),
+      *both(params, tokens, written),
+  )
+
+
+def test_the_first_token_of_a_head_is_that_of_its_training(tmp_path):
+  """T5's start, where the decoder of the target begins with another id."""
+  checkpoints.save(tmp_path, 1, tiny_decoders.params(head_on_bart()))
+  target = tiny_networks.model('bart')
+  model = network.NetworkModel(target.config, target.special_ids)
+  found = drafters.find(str(tmp_path), target).drafter(model, 2)
+  assert found.model.special_ids == contracts.SpecialIds(2, 1, 0)
 
 
 def test_last_features():

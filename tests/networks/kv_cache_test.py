@@ -181,7 +181,7 @@ def _programs():
   def whole(params, tokens):
     network = t5_modules.Transformer(model.config)
     variables = {'params': params}
-    output = network.apply(variables, tokens, False, method='encode')
+    output = network.apply(variables, tokens, tokens > 0, method='encode')
     return output, network.apply(variables, output, method='cross_keys_values')
 
   trimmed = functools.partial(tiny.encode, model.config)

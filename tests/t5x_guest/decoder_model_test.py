@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that the model of a decoder alone decodes like T5X's, and is it."""
 
+import dataclasses
 import functools
 
 import jax
@@ -16,6 +17,8 @@ import tensorflow as tf
 
 from speculative_t5x import t5x_guest
 from speculative_t5x.loading import drafters
+from speculative_t5x.loading import models as models_lib
+from tests import tiny_decoders
 from tests.t5x_guest import limits
 from tests.t5x_guest import tiny_decoder_pair as tiny
 from tests.t5x_guest import tiny_pair
@@ -65,6 +68,21 @@ def test_argmax_is_t5xs(config, sampler, rows):
   assert (found[1]['tokens'] == room).any()
   if rows > 1:
     assert (found[1]['tokens'] < room).any()
+
+
+def test_a_head_on_last_features():
+  """Prompts of a prefix-LM, which are read at once, show none."""
+  sizes = dataclasses.replace(tiny.CAUSAL, emb_dim=16, num_layers=1)
+  head = sizes.on_last_features(tiny.CAUSAL)
+  draft = models_lib.make_model(head, tiny_decoders.params(head), merged=False)
+  sampler = functools.partial(t5x_guest.speculative_sample, **GREEDY)
+  kwargs = {'drafter': drafters.DraftModel(draft)}
+  batch = tiny.batch(9)
+  found = predict(tiny.model(tiny.CAUSAL, sampler, **kwargs), batch)
+  assert_same(found, of_t5x(tiny.CAUSAL, batch))
+  assert found[1]['drafted'].sum() > 0
+  with pytest.raises(ValueError, match='needs a target whose prompts are caus'):
+    predict(tiny.model(tiny.PREFIX, sampler, **kwargs), batch)
 
 
 @pytest.mark.exhaustive

@@ -36,6 +36,7 @@ TARGET, DRAFT = tiny_pair.configs()
 DECODER = dataclasses.replace(
     DRAFT, num_encoder_layers=0, encoder_dim=TARGET.emb_dim, emb_dim=16
 )
+HEAD = dataclasses.replace(DECODER, feature_dim=TARGET.emb_dim)
 BATCH = tiny_pair.batch(5)
 
 
@@ -46,6 +47,7 @@ def folder(tmp_path_factory):
   checkpoints.save(folder / 'target', 3, tiny.params(TARGET))
   checkpoints.save(folder / 'model', 1, tiny.params(DRAFT))
   checkpoints.save(folder / 'decoder', 1, tiny.params(DECODER))
+  checkpoints.save(folder / 'feature_head', 1, tiny.params(HEAD))
   head = TARGET.take_head(jax.tree.map(lambda x: 2 * x, tiny.params(TARGET)))
   checkpoints.save(folder / 'head', 1, head)
   rows = [np.trim_zeros(x).tolist() for x in np.asarray(tiny.t5x_tokens(9, 9))]
@@ -83,6 +85,7 @@ utils.RestoreCheckpointConfig.path = %CHECKPOINT_PATH
 # Gin files and macros of each drafter; paths are those of `folder`.
 FILES = {
     'shared_encoder': {'DRAFT_CHECKPOINT_PATH': 'decoder'},
+    'feature_head': {'DRAFT_CHECKPOINT_PATH': 'feature_head'},
     'short_vocabulary': {
         'DRAFT_CHECKPOINT_PATH': 'model',
         'DRAFT_SHORT_VOCABULARY': 'counts',
@@ -237,6 +240,19 @@ class TestRefusals:
     drafter = draft_model(folder, config=wide)
     with pytest.raises(checkpoints.CheckpointError, match='another network'):
       restored(tiny_pair.model(drafter=drafter), folder)
+
+  def test_head_on_features_that_there_are_not(self, folder, tmp_path):
+    """Of another width; and of a beam search, whose rows change."""
+    wide = dataclasses.replace(HEAD, feature_dim=TARGET.emb_dim + 8)
+    path = checkpoints.save(tmp_path, 1, tiny.params(wide))
+    with pytest.raises(ValueError, match='features of width 40, and the targ'):
+      _ = tiny_pair.model(drafter=model_drafting.DraftModel(path)).drafting
+    model = tiny_pair.model(
+        t5x_guest.speculative_beam_search,
+        drafter=model_drafting.DraftModel(folder / 'feature_head'),
+    )
+    with pytest.raises(ValueError, match='A beam search has no last features'):
+      model.predict_batch(tiny_pair.state(model), BATCH)
 
   def test_draft_model_of_another_vocabulary(self, folder, tmp_path):
     own = seqio.SentencePieceVocabulary(str(bulletins.VOCABULARY_FILE))

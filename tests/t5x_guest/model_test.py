@@ -3,6 +3,7 @@
 """Tests that the T5X model decodes like T5X, and otherwise is T5X's model."""
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 
@@ -23,11 +24,15 @@ from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import sampling
 from speculative_t5x.t5x_guest import module_sizes
 from speculative_t5x.tasks import bulletins
+from tests import tiny
 from tests import vocabulary_files
 from tests.t5x_guest import limits
 from tests.t5x_guest import tiny_pair
 
 PARAMS = tiny_pair.params()
+HEAD = dataclasses.replace(
+    tiny_pair.configs()[1], num_encoder_layers=0
+).on_last_features(tiny_pair.configs()[0])
 SAMPLED = {'temperature': 0.9, 'topk': 0}
 SAMPLERS = pytest.mark.parametrize(
     'sampler', [t5x_guest.speculative_sample, t5x_guest.plain_sample]
@@ -237,8 +242,9 @@ class TestPrompts:
 
   @pytest.mark.parametrize(
       'drafter',
-      [tiny_pair.DraftOfParams(), drafters.Lookup(), drafters.EarlyExit(1)],
-      ids=['model', 'lookup', 'early exit'],
+      [tiny_pair.DraftOfParams(), drafters.Lookup(), drafters.EarlyExit(1),
+       drafters.DraftModel(tiny.model(HEAD))],
+      ids=['model', 'lookup', 'early exit', 'head'],
   )
   def test_argmax_is_t5xs(self, drafter):
     batch = self.batch()

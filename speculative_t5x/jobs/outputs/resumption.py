@@ -9,6 +9,7 @@ Without this check other settings or data (decodes of a target that was trained
 anew, a changed file of the task) would continue it as another training.
 """
 
+import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
@@ -141,6 +142,19 @@ def keep_data(
   The caller has locked the folder, that of the checkpoints.
   """
   _keep(folder, _DATA, {name: _digest(data[name]) for name in data}, ())
+
+
+def trained_length(checkpoint: str) -> int | None:
+  """Return the most tokens of the outputs that a checkpoint was trained on.
+
+  None where no settings of a training lie beside it, or none that say so.
+  """
+  file = user_paths.expand(checkpoint).parent / _SETTINGS
+  settings = (json_files.first_object(file) if file.exists() else None) or {}
+  with contextlib.suppress(ValueError, SyntaxError, TypeError, KeyError):
+    lengths = ast.literal_eval(settings['TASK_FEATURE_LENGTHS'])
+    return int(lengths['targets'])
+  return None
 
 
 def _keep(

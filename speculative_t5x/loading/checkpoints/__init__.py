@@ -13,6 +13,8 @@ from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import legacy
 from speculative_t5x.loading.checkpoints import orbax
 from speculative_t5x.loading.checkpoints.checkpoint import Checkpoint
+from speculative_t5x.loading.checkpoints.checkpoint import differences
+from speculative_t5x.loading.checkpoints.checkpoint import shapes
 from speculative_t5x.loading.checkpoints.layouts import WRITTEN_ANEW
 from speculative_t5x.loading.checkpoints.layouts import Layout
 from speculative_t5x.loading.checkpoints.layouts import Path

@@ -200,7 +200,7 @@ class Checkpoint(abc.ABC):
     """
     self.check_is_one_model()
     wanted = shapes(trees.flatten(expected))
-    if problems := _differences(shapes(self.specs), wanted):
+    if problems := differences(shapes(self.specs), wanted):
       raise errors.CheckpointError(
           f'The checkpoint {self.folder} is of another network than the'
           f' configured one: {"; ".join(problems)}. Set the sizes of the'
@@ -286,7 +286,7 @@ class Checkpoint(abc.ABC):
       )
 
 
-def _differences(
+def differences(
     found: dict[str, tuple[int, ...]], wanted: dict[str, tuple[int, ...]]
 ) -> list[str]:
   """Return in which names and shapes parameters differ, as clauses."""

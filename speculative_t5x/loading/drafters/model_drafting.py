@@ -91,8 +91,12 @@ class DraftModel:
         mesh=target.mesh,
         rules=rules,
     )
-    if draft.checkpoint.special_ids is None:  # not stored: of one family
-      draft = dataclasses.replace(draft, special_ids=target.special_ids)
+    if draft.checkpoint.special_ids is None:  # not stored
+      # A T5's decoder on another family has its target's ids but for the start,
+      # which is fed to it in training as T5's.
+      start = draft.config.special_ids.start
+      ids = dataclasses.replace(target.special_ids, start=start)
+      draft = dataclasses.replace(draft, special_ids=ids)
     draft = _prompted_as(target, draft)
     if vocabulary is not None:
       models.fit_vocabulary(vocabulary, target, (draft,))

@@ -5,6 +5,7 @@
 small                    T5 1.1 small as a draft model; likewise other sizes
 shared_encoder_2_small   a decoder of 2 layers with the widths of T5 1.1
                          small, on the output of the target's encoder
+feature_head_2_small     the same as a head on the target's last features
 early_exit_6             the first 6 decoder layers of the target
 bigram, unigram          a table for the target's vocabulary, as large as one
                          of the make-table job
@@ -32,7 +33,8 @@ from speculative_t5x.research.simulation import t5_published
 
 _NETWORK = re.compile(
     r'early_exit_(?P<exit>\d+)'
-    r'|(shared_encoder_(?P<layers>[1-9]\d*)_)?(?P<size>[a-z]+)'
+    r'|((?P<reads>shared_encoder|feature_head)_(?P<layers>[1-9]\d*)_)?'
+    r'(?P<size>[a-z]+)'
     r'(_short_(?P<short>\d+))?'
 )
 
@@ -133,18 +135,21 @@ def _network(name: str, target: t5.T5Config) -> tuple[str, t5.T5Config]:
     raise ValueError(
         f'There is no draft {name!r}. Choose one of'
         f' {", ".join([*t5_published.SIZES, *ngram_drafting.KINDS.values()])},'
-        ' early_exit_<layers>, or shared_encoder_<layers>_<size>, e.g.'
-        ' shared_encoder_2_small; or add _short_<tokens> to a size or to'
-        f' shared_encoder: a short head has 2 to {most} tokens.'
+        ' early_exit_<layers>, or shared_encoder_<layers>_<size> or'
+        ' feature_head_<layers>_<size>, e.g. shared_encoder_2_small; or add'
+        f' _short_<tokens> to a size: a short head has 2 to {most} tokens.'
     )
   config = t5_published.make_config(found['size'], target.dtype)
   if short:
     config = dataclasses.replace(config, head_size=int(short))
   if found['layers'] is None:
     return model_drafting.KIND, config
-  return model_drafting.SHARED_ENCODER, dataclasses.replace(
+  config = dataclasses.replace(
       config,
       num_encoder_layers=0,
       num_decoder_layers=int(found['layers']),
       encoder_dim=target.emb_dim,
   )
+  if found['reads'] == model_drafting.FEATURE_HEAD:
+    config = dataclasses.replace(config, feature_dim=target.last_width)
+  return found['reads'], config

@@ -15,6 +15,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.drafters import drafting as drafting_lib
+from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.research import progress
@@ -99,10 +100,13 @@ class Bench:
     )
 
   def describe_draft(self, target: str, draft: str) -> Description:
-    """Return the same of the network that drafts; a table has no steps."""
+    """Return the same of the network that drafts.
+
+    A table has no steps, and a head none without its target.
+    """
     found = by_name.find(draft, self._config(target))
     name = found.description.name
-    if found.config is None:
+    if found.config is None or network.is_feature_head(found.config):
       count = found.description.num_params
       return {'name': name, 'num_params': count, 'calls': [], 'steps': {}}
     # The steps are those of an encoder-decoder: the encoder is not read in a
