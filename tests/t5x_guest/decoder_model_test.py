@@ -18,6 +18,7 @@ import tensorflow as tf
 from speculative_t5x import t5x_guest
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models as models_lib
+from speculative_t5x.speculation import contracts
 from tests import tiny_decoders
 from tests.t5x_guest import limits
 from tests.t5x_guest import tiny_decoder_pair as tiny
@@ -74,7 +75,12 @@ def test_a_head_on_last_features():
   """Prompts of a prefix-LM, which are read at once, show none."""
   sizes = dataclasses.replace(tiny.CAUSAL, emb_dim=16, num_layers=1)
   head = sizes.on_last_features(tiny.CAUSAL)
-  draft = models_lib.make_model(head, tiny_decoders.params(head), merged=False)
+  draft = models_lib.make_model(
+      head,
+      tiny_decoders.params(head),
+      special_ids=contracts.SpecialIds(tiny.END, padding=0),
+      merged=False,
+  )
   sampler = functools.partial(t5x_guest.speculative_sample, **GREEDY)
   kwargs = {'drafter': drafters.DraftModel(draft)}
   batch = tiny.batch(9)

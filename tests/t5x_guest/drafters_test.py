@@ -252,7 +252,8 @@ class TestRefusals:
         drafter=model_drafting.DraftModel(folder / 'feature_head'),
     )
     with pytest.raises(ValueError, match='A beam search has no last features'):
-      model.predict_batch(tiny_pair.state(model), BATCH)
+      state = tiny_pair.state(model)
+      model.predict_batch_with_aux(state, BATCH, num_decodes=2)
 
   def test_draft_model_of_another_vocabulary(self, folder, tmp_path):
     own = seqio.SentencePieceVocabulary(str(bulletins.VOCABULARY_FILE))
