@@ -4,7 +4,7 @@
 
   python -m benchmarks.candidate_trees --multi30k=<folder> \\
     --target=<checkpoint> --draft=<checkpoint> [--candidates='(4, 2)'] \\
-    [--nodes=32] [--gamma=7] [--inputs=200] [--output=<file>]
+    [--nodes=32] [--width=8] [--gamma=7] [--inputs=200] [--output=<file>]
 
 Prints a line of JSON per temperature and tree. Each has the tokens per target
 call of the draft model's chain and of its tree, of equal depth: as the paper's
@@ -12,11 +12,13 @@ rule tests candidates, at temperature 1 also the likeliest ones (a draft of
 temperature 0) and independent ones (KSequential). Counts do not depend on the
 machine.
 
---candidates, which may be given several times, is a tree; --nodes adds the best
-tree of so many nodes, root included. Its shape is chosen on as many other
+--candidates, which may be given several times, is a tree; --nodes adds two of
+so many nodes, root included. One has the best shape, chosen on as many other
 inputs: where the target's greedy token is the draft model's k-th likeliest one,
 the k-th candidate is accepted. How often runs of such ranks occur is the worth
-of a node, and the tree takes the worthiest.
+of a node, and the tree takes the worthiest. The other has the likeliest nodes
+of each call, of --width per depth that the draft model decodes. At temperature
+0 the outputs are compared with those of plain decoding.
 """
 
 import argparse
@@ -26,6 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import heapq
+import itertools
 import pathlib
 import sys
 from typing import Any
@@ -70,6 +73,9 @@ def parse(given: Sequence[str]) -> argparse.Namespace:
   parser.add_argument(
       '--nodes', type=running.several(running.positive), default=()
   )
+  parser.add_argument(
+      '--width', type=running.several(running.positive), default=(8,)
+  )
   for name, default in (('gamma', 7), ('inputs', 200), ('batch', 50)):
     parser.add_argument(f'--{name}', type=running.positive, default=default)
   parser.add_argument('--output', type=pathlib.Path)
@@ -93,33 +99,51 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
       max_tokens=cases.LENGTH,
       inputs_length=cases.LENGTH,
   )
-  shapes = [*options.candidates]
+  shapes = [{'candidates': each} for each in options.candidates]
   if options.nodes:
     ranks = list(_ranks(chain, others, options.batch))
-    shapes += [best_tree(ranks, x, options.gamma) for x in options.nodes]
+    shapes += [
+        {'candidates': best_tree(ranks, nodes, options.gamma)}
+        for nodes in options.nodes
+    ]
+  shapes += [
+      {'nodes': nodes, 'width': width}
+      for nodes, width in itertools.product(options.nodes, options.width)
+  ]
   trees = [
       chain.with_drafter(
-          tree_drafting.CandidateTree(chain.loaded_drafter.models[0], each),
+          tree_drafting.CandidateTree(chain.loaded_drafter.models[0], **shape),
           options.gamma,
       )
-      for each in shapes
+      for shape in shapes
   ]
+  batches = lambda *settings: _batches(
+      case, _settings(*settings), options.batch
+  )
+  plain = [jax.device_get(chain.plain(x).sequences) for x in batches(0.0, {})]
   for temperature, ways in WAYS.items():
-    count = lambda decoder, changes, temperature=temperature: _count(
-        decoder, case, options.batch, temperature, changes
+    run = lambda decoder, changes, temperature=temperature: _run(
+        decoder, batches(temperature, changes)
     )
-    of_chain = {name: count(chain, each) for name, each in ways.items()}
-    for given, tree in zip(shapes, trees, strict=True):
+    of_chain = {name: run(chain, each)[0] for name, each in ways.items()}
+    for shape, tree in zip(shapes, trees, strict=True):
+      # Of the likeliest nodes none is drawn, by any rule.
+      own = {'tokenwise': {}} if 'nodes' in shape else ways
+      runs = {name: run(tree, each) for name, each in own.items()}
+      identical = None
+      if temperature == 0:
+        pairs = zip(plain, runs['tokenwise'][1], strict=True)
+        same = [np.all(one == other, axis=1) for one, other in pairs]
+        identical = int(np.sum(np.concatenate(same)[: options.inputs]))
       yield {
           'gamma': options.gamma,
           'num_inputs': options.inputs,
           'temperature': temperature,
-          'candidates': given,
-          'num_nodes': candidates_lib.as_shape(
-              candidates_lib.check(given), options.gamma
-          ).num_nodes,
+          **{'candidates': None, 'nodes': None, 'width': None, **shape},
+          'num_nodes': tree.drafter.num_nodes,
           'chain': of_chain,
-          'tree': {name: count(tree, each) for name, each in ways.items()},
+          'tree': {name: rate for name, (rate, _) in runs.items()},
+          'identical': identical,
       }
 
 
@@ -160,7 +184,7 @@ def _ranks(
     decoder: token_decoder.TokenDecoder, case: cases.Case, batch: int
 ) -> Iterator[np.ndarray]:
   """Yield, per text that the target writes, which candidate each token is."""
-  settings = _settings(0.0)
+  settings = _settings(0.0, {})
   rank = jax.jit(functools.partial(_rank, decoder))
   for each in _batches(case, settings, batch):
     decoded = decoder.plain(each)
@@ -199,7 +223,9 @@ def _rank(decoder, target_params, draft_params, inputs, sequences) -> jax.Array:
   return jnp.sum(logits > own, axis=-1, dtype=jnp.int32)
 
 
-def _settings(temperature: float, **changes: Any) -> request_lib.Settings:
+def _settings(
+    temperature: float, changes: Mapping[str, Any]
+) -> request_lib.Settings:
   return request_lib.Settings(
       max_tokens=cases.LENGTH,
       sampling=sampling_lib.Sampling(temperature),
@@ -219,22 +245,20 @@ def _batches(
   )
 
 
-def _count(
+def _run(
     decoder: token_decoder.TokenDecoder,
-    case: cases.Case,
-    batch: int,
-    temperature: float,
-    changes: Mapping[str, Any],
-) -> float:
-  """Return tokens per target call over all inputs."""
-  num_tokens, num_calls = 0, 0
-  for each in _batches(case, _settings(temperature, **changes), batch):
+    batches: Iterator[input_batch.InputBatch],
+) -> tuple[float, list[np.ndarray]]:
+  """Return tokens per target call over all inputs, and the outputs."""
+  num_tokens, num_calls, outputs = 0, 0, []
+  for each in batches:
     decoded = jax.device_get(decoder.speculative(each))
     token_decoder.check(decoded)
     # Rows that only fill the last batch make none.
     num_tokens += int(np.sum(decoded.num_tokens))
     num_calls += int(np.sum(decoded.num_calls))
-  return num_tokens / num_calls
+    outputs.append(decoded.sequences)
+  return num_tokens / num_calls, outputs
 
 
 def main(given: list[str] | None = None) -> None:

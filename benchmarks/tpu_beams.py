@@ -42,6 +42,7 @@ from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import token_trees
 
 BLOCK = 8
 
@@ -152,10 +153,10 @@ class Programs:
     def call(params, started, position, tokens, cache):
       parents = jnp.maximum(jnp.arange(size, dtype=jnp.int32) - width, 0)
       parents = jnp.where(jnp.arange(size) < beams, jnp.arange(size), parents)
-      tree = beam_trees.Tree(
+      tree = token_trees.Tree(
           tokens, parents[None].astype(jnp.int32), jnp.ones((1, size), bool)
       )
-      nodes = beam_trees.nodes_of(tree, position, beams, gamma)
+      nodes = token_trees.nodes_of(tree, position, beams, gamma)
       logits, block = self.model.decode_tree(
           params, started.memory, cache, self.model.new_block(cache, 1, size),
           nodes, 0, size, position,

@@ -15,6 +15,7 @@ import pytest
 
 from benchmarks import candidate_trees
 from benchmarks import simulated_pairs
+from benchmarks import tpu_candidates
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.research.simulation import t5_published
@@ -28,6 +29,7 @@ import sys
 absent = 'tensorflow', 'tensorflow_datasets', 'seqio', 'gin', 'matplotlib'
 sys.modules.update(dict.fromkeys(absent))
 from benchmarks import simulated_pairs
+from benchmarks import tpu_candidates
 from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.paper import published
@@ -59,6 +61,20 @@ def test_best_tree():
   assert best(3) == ((1,), (1,))
   assert best(4) == ((1,), (2,))
   assert best(6) == ((2,), (2, 1))
+
+
+def test_reckoned_rows(tmp_path):
+  """More tokens per call by a factor, over calls that are dearer by another."""
+  record = lambda temperature, width, tokens: {
+      'temperature': temperature, 'num_nodes': 32, 'gamma': 7, 'width': width,
+      'tree': {'tokenwise': tokens}, 'chain': {'tokenwise': 4.0},
+  }  # fmt: skip
+  records = record(0.0, 4, 8.0), record(0.0, 8, 5.0), record(1.0, 8, 6.0)
+  (tmp_path / 'tokens').write_text('\n'.join(map(json.dumps, records)))
+  options = tpu_candidates.parse([f'--tokens={tmp_path / "tokens"}'])
+  first, second = tpu_candidates.reckoned(options, 1.25)
+  assert (first['alpha'], first['speed_over_chain']) == (0.75, 1.0)
+  assert (second['alpha'], second['speed_over_chain']) == (0.62, 1.2)
 
 
 def test_shapes():

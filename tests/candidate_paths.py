@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """All paths of the production step over trees of candidates.
 
-What a draft model draws at a node is enumerated by a description of its own.
-How a rule tests siblings is not described: boxes of uniforms on which it
-decides alike are found by evaluating it. Draws at nodes that a walk does not
-reach are random.
+What a draft model draws at a node is enumerated by a description of its own;
+the likeliest nodes, which nothing draws, are found by one. How a rule tests
+siblings is not described: boxes of uniforms on which it decides alike are found
+by evaluating it. Draws at nodes that a walk does not reach are random.
 """
 
 from collections.abc import Callable, Iterator
@@ -91,14 +91,16 @@ class _Box(NamedTuple):
 
 
 class Paths:
-  """The steps of a program with trees, under a rule."""
+  """The steps of a program with trees of a fixed shape, under a rule."""
+
+  _root = 0
 
   def __init__(self, program: step_programs.Program, rule, draws: Draws):
     self._program = program
     self._rule = rule
     self._draws = draws
-    self._shape = program.pair.drafter.shape
-    self._width = self._shape.children.shape[1]
+    self._drafter = program.pair.drafter
+    self._width = self._drafter.width
     self._random = np.random.default_rng(0)
     self._boxes = self._find_boxes()
 
@@ -144,7 +146,7 @@ class Paths:
         pair.drafter.max_draft_tokens, pair.limits[example] - len(prefix)
     )
     for weight, drawn, tests, last in self._walk(
-        example, prefix, 0, num_wanted
+        example, prefix, self._root, num_wanted
     ):
       uniforms = self._random.random(self._program.num_uniforms(self._rule))
       for node, uniform in drawn.items():
@@ -162,12 +164,12 @@ class Paths:
     if prefix and prefix[-1] == END and node:  # nothing is drawn after it
       yield 1.0, {}, (), 0.5
       return
-    children = [x for x in self._shape.children[node].tolist() if x]
-    if not num_left or not children:
+    families = self._families(example, prefix, node) if num_left else []
+    if not families:
       for length, _, middle in _intervals(probs):
         yield length, {}, (), middle
       return
-    for siblings in self._draw(example, prefix, len(children)):
+    for children, siblings in families:
       drawn = dict(zip(children, siblings.uniforms))
       for box in self._boxes[example, prefix, siblings.tokens]:
         weight = siblings.weight * box.weight
@@ -183,6 +185,14 @@ class Paths:
         ):
           yield weight * own, drawn | more, (box.uniforms, *tests), last
 
+  def _families(self, example, prefix, node) -> list[tuple[list, Drawn]]:
+    """Return all that the children of a node may be; none without children."""
+    children = [x for x in self._drafter.shape.children[node].tolist() if x]
+    if not children:
+      return []
+    draws = self._draw(example, prefix, len(children))
+    return [(children, drawn) for drawn in draws]
+
   def _find_boxes(self) -> dict[tuple, list[_Box]]:
     """Return the boxes of the rule's decisions, by all that it may meet."""
     problems = list(self._problems())
@@ -191,7 +201,7 @@ class Paths:
     siblings = contracts.Siblings(
         find(lambda _, __, tokens: np.resize(tokens, width)).astype(np.int32),
         np.arange(width) < np.array(counts)[:, None],
-        find(lambda example, prefix, _: self._logits(example, prefix)),
+        self._draft_logits(problems),
         self._program.samplings[1].of_rows(len(problems)),
     )
     p = find(lambda example, prefix, _: self._program.probs(example, prefix))
@@ -213,18 +223,27 @@ class Paths:
       found[problems[number]].append(box)
     return found
 
+  def _draft_logits(self, problems) -> np.ndarray | None:
+    return np.array([self._logits(*problem[:2]) for problem in problems])
+
   def _problems(self) -> Iterator[tuple]:
     """Yield example, prefix and siblings of all decisions."""
-    children = self._shape.children[: self._shape.levels[-1].start]
+    shape = self._drafter.shape
+    children = shape.children[: shape.levels[-1].start]
     counts = {*np.sum(children > 0, axis=1).tolist()}
+    for example, prefix in self._prefixes():
+      for count in counts:
+        for drawn in self._draw(example, prefix, count):
+          yield example, prefix, drawn.tokens
+
+  def _prefixes(self) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Yield all that may stand before a token of each example."""
+    size = self._program.pair.target.vocab_size
+    others = [token for token in range(size) if token != END]
     for example, limit in enumerate(self._program.pair.limits):
-      size = self._program.pair.target.vocab_size
-      others = [token for token in range(size) if token != END]
       for length in range(limit):
         for prefix in itertools.product(others, repeat=length):
-          for count in counts:
-            for drawn in self._draw(example, prefix, count):
-              yield example, prefix, drawn.tokens
+          yield example, prefix
 
   def _draw(self, example, prefix, count) -> list[Drawn]:
     temperature = float(self._program.samplings[1].temperature)
@@ -233,3 +252,55 @@ class Paths:
   def _logits(self, example, prefix) -> np.ndarray:
     tables = self._program.pair.draft_params
     return tables[example, *table_model.place(prefix)]
+
+
+class LikeliestPaths(Paths):
+  """The steps of a program with trees of the likeliest nodes, under a rule.
+
+  A node is the tokens of its path.
+  """
+
+  _root = ()
+
+  def __init__(self, program: step_programs.Program, rule):
+    super().__init__(program, rule, None)
+
+  def _tree(self, example, root) -> dict[tuple, tuple[int, ...]]:
+    """Return the tokens of the children of each node."""
+    level = nodes = [(0.0, ())]
+    for _ in range(self._drafter.max_draft_tokens):
+      longer = [
+          (score + np.log(prob), (*path, token))
+          for score, path in level
+          if path[-1:] != (END,)
+          for token, prob in enumerate(
+              _distribution(self._logits(example, (*root, *path)), 1)
+          )
+      ]
+      level = sorted(longer, reverse=True)[: self._drafter.width]
+      nodes = nodes + level
+    found = {}
+    for _, path in sorted(nodes, reverse=True)[: self._drafter.num_nodes]:
+      found[path] = ()
+      if path:
+        found[path[:-1]] += path[-1:]
+    return found
+
+  def _families(self, example, prefix, node):
+    root = prefix[: len(prefix) - len(node)]
+    tokens = self._tree(example, root)[node]
+    children = [(*node, token) for token in tokens]
+    return [(children, Drawn(1.0, tokens, ()))] if tokens else []
+
+  def _draft_logits(self, problems) -> None:
+    return None
+
+  def _problems(self):
+    prefixes = {*self._prefixes()}
+    found = {
+        (example, (*root, *node), tokens)
+        for example, root in prefixes
+        for node, tokens in self._tree(example, root).items()
+        if tokens and (example, (*root, *node)) in prefixes
+    }
+    return iter(found)

@@ -212,8 +212,9 @@ class TestMethods:
     assert found['workload'].mixture_or_task_name == task
     target = embedded.target_checkpoint(pair)
     assert found['workload'].checkpoint_path == target
-    alone, copied, both = found['drafters']
+    alone, tree, copied, both = found['drafters']
     assert alone.model == embedded.draft_checkpoint(pair)
+    assert tree.model == alone
     assert [*both.drafters] == [copied, alone]
 
   def test_a_task_may_have_its_own_costs(self):

@@ -73,7 +73,7 @@ def instant_parts() -> Iterator[None]:
   """
 
   def bind(programs, *_):
-    widths = part_programs.width_names(programs.decoder.options.gamma).values()
+    widths = programs.width_names.values()
     names = 't1', 't_verify', 't_draft2', 'drafts', 't_call', *widths
     return dict.fromkeys(names, lambda: None)
 

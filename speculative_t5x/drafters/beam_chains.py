@@ -20,6 +20,7 @@ from speculative_t5x.speculation import beam_rows
 from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import token_trees
 from speculative_t5x.speculation import uniforms as uniforms_lib
 
 
@@ -46,7 +47,7 @@ class BeamChains:
   def propose(
       self, params, memory: contracts.Memory, state: Any,
       roots: beam_trees.Roots,
-  ) -> tuple[beam_trees.Tree, Any]:  # fmt: skip
+  ) -> tuple[token_trees.Tree, Any]:  # fmt: skip
     examples, beams = roots.tokens.shape
     rows, of_rows = examples * beams, lambda x: jnp.repeat(x, beams)
     # Argmax draws nothing.
@@ -70,7 +71,7 @@ class BeamChains:
         x.reshape(examples, beams, -1), 1, 2
     ).reshape(examples, -1)
     parents = jnp.arange(index.size * beams, dtype=jnp.int32)
-    drafted = beam_trees.Tree(
+    drafted = token_trees.Tree(
         by_depth(draft.tokens),
         jnp.broadcast_to(parents, (examples, parents.size)),
         by_depth(is_there),

@@ -12,21 +12,21 @@ Legend: examples, beams, width (draft beams), nodes, vocab.
 import dataclasses
 from typing import Any
 
-from flax.linen import partitioning
 import jax
-from jax import lax
 import jax.numpy as jnp
 
 from speculative_t5x.drafters import beam_chains
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import tree_growth
 from speculative_t5x.networks import network
 from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
+from speculative_t5x.speculation import token_trees
 
 
 @dataclasses.dataclass(frozen=True)
-class BeamDrafts:
+class BeamDrafts(tree_growth.DraftModelTrees):
   """Drafts a tree of `width` nodes per depth.
 
   Attributes:
@@ -34,19 +34,7 @@ class BeamDrafts:
     width: Nodes per depth, at least as many as the search has beams.
   """
 
-  drafter: draft_model.DraftModel
   width: int
-
-  @property
-  def max_draft_tokens(self) -> int:
-    """gamma."""
-    return self.drafter.max_draft_tokens
-
-  def init(
-      self, params, context: contracts.Context, rows: int, slots: int
-  ) -> tuple[draft_model.DraftModelMemory, contracts.Cache]:
-    memory, state = self.drafter.init(params, context, rows, slots)
-    return memory, state.cache
 
   def propose(
       self,
@@ -54,50 +42,27 @@ class BeamDrafts:
       memory: draft_model.DraftModelMemory,
       state: contracts.Cache,
       roots: beam_trees.Roots,
-  ) -> tuple[beam_trees.Tree, Any]:
-    examples, beams = roots.tokens.shape
-    gamma, model = self.max_draft_tokens, self.drafter.model
+  ) -> tuple[token_trees.Tree, Any]:
     # It may read a prompt otherwise than the target, as without a start token.
     positions = memory.offsets + roots.num_tokens
-    size = beams + gamma * self.width
-    block = model.new_block(state, examples, size)
-
-    def decode(block, tree, first, count):
-      filled = _filled(tree, size)
-      nodes = beam_trees.nodes_of(filled, positions, beams, gamma)
-      with partitioning.axis_rules(self.drafter.rules):
-        return model.decode_tree(
-            params, memory.memory, state, block, nodes, first, count,
-            positions,
-        )  # fmt: skip
-
-    tree, scores, first = roots.tree(), roots.scores, 0
-    logits, block = decode(block, tree, 0, beams)
-    for _ in range(gamma):
-      parents, tokens, scores = self._best(logits, scores)
-      new = beam_trees.Tree(tokens, first + parents, scores > -jnp.inf)
-      first = tree.tokens.shape[1]
-      tree = jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), tree, new)
-      # The last depth is fed for its keys and values alone.
-      logits, block = decode(block, tree, first, self.width)
+    tree, _, block = tree_growth.grow(
+        self.drafter,
+        params,
+        memory.memory,
+        state,
+        roots.tree(),
+        roots.scores,
+        positions,
+        self.width,
+        self._log_probs,
+    )
     return tree, (block, positions)
 
-  def _best(
-      self, logits: jax.Array, scores: jax.Array
-  ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return parents, tokens and scores of the best continuations.
-
-    An end needs no node: nothing comes after it.
-    """
-    log_probs = jax.nn.log_softmax(self.drafter.fit_width(logits))
-    ids = jnp.arange(log_probs.shape[-1], dtype=jnp.int32)
+  def _log_probs(self, logits: jax.Array) -> jax.Array:
+    # An end needs no node: nothing comes after it.
+    ids = jnp.arange(logits.shape[-1], dtype=jnp.int32)
     is_end = self.drafter.special_ids.is_end(ids)
-    scores = jnp.where(is_end, -jnp.inf, log_probs + scores[..., None])
-    scores, index = lax.top_k(
-        scores.reshape(scores.shape[0], -1), self.width
-    )
-    size = log_probs.shape[-1]
-    return index // size, index % size, scores
+    return jnp.where(is_end, -jnp.inf, jax.nn.log_softmax(logits))
 
   def commit(
       self, state: contracts.Cache, drafted: Any, rows, paths
@@ -147,15 +112,3 @@ def drafts_trees(drafter: contracts.Drafter) -> bool:
   return network.offers(
       getattr(model, 'network', model), contracts.DecodesTrees
   )
-
-
-def _filled(tree: beam_trees.Tree, size: int) -> beam_trees.Tree:
-  """Return a tree with nodes that are not there yet."""
-  examples, count = tree.tokens.shape
-  shape = examples, size - count
-  rest = beam_trees.Tree(
-      jnp.zeros(shape, jnp.int32),
-      jnp.broadcast_to(jnp.arange(count, size, dtype=jnp.int32), shape),
-      jnp.zeros(shape, bool),
-  )
-  return jax.tree.map(lambda *x: jnp.concatenate(x, axis=1), tree, rest)

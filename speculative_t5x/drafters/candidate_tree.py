@@ -14,9 +14,11 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import tree_growth
 from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import token_trees
 
 
 class _Drafted(NamedTuple):
@@ -27,7 +29,7 @@ class _Drafted(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class CandidateTree:
+class CandidateTree(tree_growth.DraftModelTrees):
   """Drafts a tree of candidates: a `candidates.CandidateDrafter`.
 
   A call of the draft model decodes all nodes of one depth. The last depth is
@@ -38,28 +40,22 @@ class CandidateTree:
     shape: Shape of the trees.
   """
 
-  drafter: draft_model.DraftModel
   shape: candidates.Shape
-
-  @property
-  def max_draft_tokens(self) -> int:
-    """gamma."""
-    return self.drafter.max_draft_tokens
 
   @property
   def num_uniforms(self) -> int:
     """One per node but the root."""
-    return self.shape.num_nodes - 1
+    return self.num_nodes - 1
 
   @property
-  def num_tests(self) -> int:
-    """The width per depth, as a walk tests the children of one node there."""
-    return self.max_draft_tokens * self.shape.children.shape[1]
+  def num_nodes(self) -> int:
+    """See `candidates.CandidateDrafter`."""
+    return self.shape.num_nodes
 
   @property
-  def special_ids(self) -> contracts.SpecialIds:
-    """Those of the draft model."""
-    return self.drafter.special_ids
+  def width(self) -> int:
+    """See `candidates.CandidateDrafter`."""
+    return self.shape.children.shape[1]
 
   def model_calls(self) -> tuple[contracts.ModelCall, ...]:
     """See `contracts.Drafter`; a depth counts as a block of as many tokens."""
@@ -68,12 +64,6 @@ class CandidateTree:
         first._replace(block=len(level), count=1, wants_one=False)
         for level in self.shape.levels
     )
-
-  def init(
-      self, params, context: contracts.Context, rows, slots
-  ) -> tuple[draft_model.DraftModelMemory, contracts.Cache]:
-    memory, state = self.drafter.init(params, context, rows, slots)
-    return memory, state.cache
 
   def propose_tree(
       self,
@@ -94,9 +84,9 @@ class CandidateTree:
     )
     all_logits = []
     for depth, level in enumerate(shape.levels):
-      # Nodes that are not drawn yet lie past those that these see.
-      missing = shape.num_nodes - tokens.shape[1]
-      nodes = shape.place(jnp.pad(tokens, ((0, 0), (0, missing))), positions)
+      nodes = token_trees.nodes_of(
+          shape.tree(tokens), positions, 1, self.max_draft_tokens
+      )
       with partitioning.axis_rules(self.drafter.rules):
         logits, block = model.decode_tree(
             params, memory.memory, state, block, nodes, level.start,
@@ -106,7 +96,9 @@ class CandidateTree:
         all_logits.append(self.drafter.fit_width(logits))
         drawn = self._draw(rule, all_logits[-1], view, uniforms[depth], depth)
         tokens = jnp.concatenate([tokens, drawn], axis=1)
-    tree = candidates.Candidates(tokens, jnp.concatenate(all_logits, axis=1))
+    tree = candidates.Candidates(
+        shape.tree(tokens), jnp.concatenate(all_logits, axis=1)
+    )
     return tree, _Drafted(block, positions)
 
   def _draw(

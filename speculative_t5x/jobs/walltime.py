@@ -27,6 +27,7 @@ from speculative_t5x.research.reports import advice
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import walltime_summary
+from speculative_t5x.speculation import candidate_step
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import ranges
@@ -103,6 +104,10 @@ def measure_walltime(
         gamma=max(gammas),
         beside=measurements.ALPHA_BATCH,
     )
+    for drafter, workloads in zip(placed.drafters, variants, strict=True):
+      if drafter.description.candidates is not None:
+        for each in workloads:
+          candidate_step.check(each.rule, each.policy)
     decoders = _load_decoders(workload, placed, examples, gammas[0])
     decoder = next(decoders)  # before what an earlier job wrote is touched
     task = measurements.Measurements(

@@ -37,6 +37,7 @@ class KSequential:
 
   name = 'k_sequential'
   is_lossless = True
+  tests_undrawn = False
 
   def __call__(
       self,

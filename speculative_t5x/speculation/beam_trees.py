@@ -27,23 +27,9 @@ from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import token_trees
 
 WALK = 'walk'  # the scope of the steps of a call, in traces
-
-
-class Tree(NamedTuple):
-  """Roots and draft tokens. The first nodes are the roots, one per beam.
-
-  Attributes:
-    tokens: [examples, nodes] int32.
-    parents: [examples, nodes] int32, the node that each continues, itself of a
-      root. It comes before the node.
-    is_there: [examples, nodes] bool, False where a node only fills the tree.
-  """
-
-  tokens: jax.Array
-  parents: jax.Array
-  is_there: jax.Array
 
 
 class Roots(NamedTuple):
@@ -69,10 +55,10 @@ class Roots(NamedTuple):
   scores: jax.Array
   target: contracts.TargetView | None
 
-  def tree(self) -> Tree:
+  def tree(self) -> token_trees.Tree:
     """Return the roots without draft tokens."""
     index = jnp.arange(self.tokens.shape[1], dtype=jnp.int32)
-    return Tree(
+    return token_trees.Tree(
         self.tokens,
         jnp.broadcast_to(index, self.tokens.shape),
         jnp.ones(self.tokens.shape, bool),
@@ -95,7 +81,7 @@ class TreeDrafter(Protocol):
 
   def propose(
       self, params: Any, memory: Any, state: Any, roots: Roots
-  ) -> tuple[Tree, Any]:
+  ) -> tuple[token_trees.Tree, Any]:
     """Return a tree of these roots, and what `commit` needs of it."""
 
   def commit(
@@ -167,7 +153,7 @@ def search(
     roots = _roots(state, view._replace(cache=cache), limits, gamma)
     with jax.named_scope('draft'):  # names are for traces
       tree, drafted = drafter.propose(draft_params, memory, draft_state, roots)
-    nodes = nodes_of(tree, roots.positions, beams, gamma)
+    nodes = token_trees.nodes_of(tree, roots.positions, beams, gamma)
     count = tree.tokens.shape[1]
     block = target.new_block(cache, limits.shape[0], count)
     with jax.named_scope('target'):
@@ -246,29 +232,9 @@ def _roots(
   )
 
 
-def nodes_of(
-    tree: Tree, positions: jax.Array, beams: int, gamma: int
-) -> contracts.Nodes:
-  """Return a tree of at most a depth as what a model decodes.
-
-  The positions are those of the roots, [examples] int32.
-  """
-  own = jnp.eye(tree.tokens.shape[1], dtype=bool)
-  sees = jnp.broadcast_to(own, (tree.tokens.shape[0], *own.shape))
-  for _ in range(gamma):  # each time the path is known one node further
-    sees = own | jnp.take_along_axis(sees, tree.parents[..., None], axis=1)
-  depths = jnp.sum(sees, axis=-1, dtype=jnp.int32) - 1
-  return contracts.Nodes(
-      tree.tokens,
-      positions[:, None] + depths,
-      jnp.argmax(sees[..., :beams], axis=-1).astype(jnp.int32),
-      sees,
-  )
-
-
 def _walk(
     state: beams_lib.Beams,
-    tree: Tree,
+    tree: token_trees.Tree,
     logits: jax.Array,
     limits: jax.Array,
     scoring: beam_scores.Scoring,
@@ -331,7 +297,7 @@ def _last_tokens(state: beams_lib.Beams) -> jax.Array:
 
 
 def _find(
-    tree: Tree, parents: jax.Array, tokens: jax.Array
+    tree: token_trees.Tree, parents: jax.Array, tokens: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
   """Return the child of each parent with a token, and whether it is there.
 

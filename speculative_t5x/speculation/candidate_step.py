@@ -26,6 +26,7 @@ from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
+from speculative_t5x.speculation import token_trees
 from speculative_t5x.speculation import uniforms as uniforms_lib
 
 
@@ -47,23 +48,25 @@ class _Walk(NamedTuple):
   next_weights: jax.Array
 
 
-def check(setup: state_lib.Setup) -> None:
+def check(
+    rule: contracts.Rule | contracts.CoupledRule,
+    policy: contracts.DraftLengthPolicy,
+) -> None:
   """Check that a rule and a policy can have a drafter of candidates.
 
   Raises:
     ValueError: for others.
   """
-  if not isinstance(setup.rule, contracts.CandidateRule):
+  if not isinstance(rule, contracts.CandidateRule):
     raise ValueError(
-        f'The rule {setup.rule.name} tests one draft token per position, and'
-        ' the drafter proposes several. Use Tokenwise or KSequential, or draft'
+        f'The rule {rule.name} tests one draft token per position, and the'
+        ' drafter proposes several. Use Tokenwise or KSequential, or draft'
         ' chains.'
     )
-  if not setup.policy.is_constant:
+  if not policy.is_constant:
     raise ValueError(
-        f'The draft length policy {setup.policy.name} changes the length of'
-        ' drafts, and a tree of candidates has one shape. Use Fixed, or draft'
-        ' chains.'
+        f'The draft length policy {policy.name} changes the length of drafts,'
+        ' and trees of candidates have one depth. Use Fixed, or draft chains.'
     )
 
 
@@ -82,26 +85,30 @@ def step(
   References: Miao et al. (2023), "SpecInfer", arXiv:2305.09781, on trees in one
     call; for the tests, see the rules.
   """
-  check(setup)
+  check(setup.rule, setup.policy)
   own, (test_uniforms, draw_uniforms) = setup.noise.divide(uniforms)
   view = step_lib.view_of(setup, batch, state, own)
-  drafter, shape = setup.drafter, setup.drafter.shape
+  drafter = setup.drafter
   with jax.named_scope('draft'):  # names are for traces
-    tree, drafted = drafter.propose_tree(
+    proposed, drafted = drafter.propose_tree(
         setup.draft_params,
         batch.draft_memory,
         state.draft_state,
         view,
         setup.rule,
     )
+  if proposed.logits is None and not setup.rule.tests_undrawn:
+    raise ValueError(
+        f'The rule {setup.rule.name} tests candidates that it draws, and a tree'
+        ' of the likeliest nodes has none. Use Tokenwise, or give the tree a'
+        ' shape, or draft chains.'
+    )
   with jax.named_scope('target'):
-    logits, block = _score(setup, batch, state, tree.tokens)
-  walk, paths, probs = _descend(
-      setup, batch, tree, logits, view.num_wanted, test_uniforms
+    logits, block = _score(setup, batch, state, proposed.tree)
+  walk, paths, tokens, probs = _descend(
+      setup, batch, proposed, logits, view.num_wanted, test_uniforms
   )
-  draft = contracts.Draft(
-      _path_tokens(shape, tree.tokens, paths), view.num_wanted
-  )
+  draft = contracts.Draft(tokens, view.num_wanted)
   next_token = sampling_lib.draw(walk.next_weights, draw_uniforms)
   verified = step_lib.Verified(
       walk.num_accepted,
@@ -134,22 +141,27 @@ def _score(
     setup: state_lib.Setup,
     batch: state_lib.Batch,
     state: state_lib.State,
-    tokens: jax.Array,
+    tree: token_trees.Tree,
 ) -> tuple[jax.Array, Any]:
   """Return the target's logits after each node, [rows, nodes, vocab]."""
-  rows, num_nodes = tokens.shape
+  rows, num_nodes = tree.tokens.shape
   positions = batch.offsets + state.num_tokens
   root = state_lib.decoder_inputs(
       state.sequences, batch.first_tokens, state.num_tokens, 1
   )
-  tokens = jnp.concatenate([root, tokens[:, 1:]], axis=1)
+  tokens = jnp.concatenate([root, tree.tokens[:, 1:]], axis=1)
   cache = state.target_cache
   return setup.target.decode_tree(
       setup.target_params,
       candidates.memory_of_rows(batch.memory, rows),
       cache,
       setup.target.new_block(cache, rows, num_nodes),
-      setup.drafter.shape.place(tokens, positions),
+      token_trees.nodes_of(
+          tree._replace(tokens=tokens),
+          positions,
+          1,
+          setup.drafter.max_draft_tokens,
+      ),
       0,
       num_nodes,
       positions,
@@ -159,26 +171,27 @@ def _score(
 def _descend(
     setup: state_lib.Setup,
     batch: state_lib.Batch,
-    tree: candidates.Candidates,
+    proposed: candidates.Candidates,
     logits: jax.Array,
     num_wanted: jax.Array,
     uniforms: jax.Array,
-) -> tuple[_Walk, jax.Array, jax.Array]:
+) -> tuple[_Walk, jax.Array, jax.Array, jax.Array]:
   """Walk down the trees.
 
   Args:
-    tree: The candidates.
+    proposed: The candidates.
     logits: [rows, nodes, vocab], of the target.
     num_wanted: [rows] int32, the most candidates to accept.
     uniforms: [rows, gamma * width, 2].
   Returns:
-    The walk, the node at each depth, [rows, gamma + 1] int32, of which those
-    past the accepted ones are the last, and the target's distribution after
-    each of these, [rows, gamma + 1, vocab].
+    The walk; the node at each depth, [rows, gamma + 1] int32, of which those
+    past the accepted ones are the last; the draft tokens of that path, [rows,
+    gamma] int32, see `step`; and the target's distribution after each node,
+    [rows, gamma + 1, vocab].
   """
-  children = jnp.asarray(setup.drafter.shape.children)
-  rows, width = tree.tokens.shape[0], children.shape[1]
-  gamma, num_inner = setup.drafter.max_draft_tokens, tree.logits.shape[1]
+  tree, draft_logits = proposed
+  rows, width = tree.tokens.shape[0], setup.drafter.width
+  gamma = setup.drafter.max_draft_tokens
   at = lambda values, node: jnp.take_along_axis(
       values, node[:, None, None], axis=1
   )[:, 0]
@@ -186,13 +199,17 @@ def _descend(
   def test(walk: _Walk, of_depth):
     depth, bits = of_depth
     p = sampling_lib.standardize(at(logits, walk.node), batch.sampling)
-    nodes = children[walk.node]
+    nodes, is_there = token_trees.children_of(tree, walk.node, width)
     is_wanted = walk.is_open & (depth < num_wanted)
+    q_logits = draft_logits
+    if draft_logits is not None:
+      # Those at the last depth have no children.
+      last = draft_logits.shape[1] - 1
+      q_logits = at(draft_logits, jnp.minimum(walk.node, last))
     siblings = contracts.Siblings(
         jnp.take_along_axis(tree.tokens, nodes, axis=1),
-        (nodes > 0) & is_wanted[:, None],
-        # Those at the last depth have no children.
-        at(tree.logits, jnp.minimum(walk.node, num_inner - 1)),
+        is_there & is_wanted[:, None],
+        q_logits,
         batch.draft_sampling,
     )
     choice = setup.rule.choose(
@@ -201,8 +218,9 @@ def _descend(
     is_accepted = choice.index < width
     place = jnp.minimum(choice.index, width - 1)[:, None]
     take = lambda x: jnp.take_along_axis(x, place, axis=1)[:, 0]
+    token = take(siblings.tokens)
     # Nothing comes after an end of sequence.
-    is_end = setup.target.special_ids.is_end(take(siblings.tokens))
+    is_end = setup.target.special_ids.is_end(token)
     after = _Walk(
         jnp.where(is_accepted, take(nodes), walk.node),
         is_accepted & ~is_end,
@@ -213,7 +231,8 @@ def _descend(
             walk.is_open[:, None], choice.next_weights, walk.next_weights
         ),
     )
-    return after, (walk.node, p)
+    token = jnp.where(is_accepted, token, siblings.tokens[:, 0])
+    return after, (walk.node, token, p)
 
   bits = jnp.moveaxis(uniforms.reshape(rows, gamma, width, 2), 1, 0)
   # After the last depth there is nothing to test.
@@ -222,18 +241,7 @@ def _descend(
   probs = jax.eval_shape(sampling_lib.standardize, logits[:, 0], batch.sampling)
   weights = jnp.zeros(probs.shape, probs.dtype)
   start = _Walk(none, jnp.ones((rows,), bool), none, none, weights)
-  walk, (nodes, probs) = lax.scan(
+  walk, (nodes, tokens, probs) = lax.scan(
       test, start, (jnp.arange(gamma + 1, dtype=jnp.int32), bits)
   )
-  return walk, nodes.T, jnp.moveaxis(probs, 0, 1)
-
-
-def _path_tokens(
-    shape: candidates.Shape, tokens: jax.Array, paths: jax.Array
-) -> jax.Array:
-  """Return the draft tokens along paths, [rows, gamma], see `step`."""
-  first = jnp.asarray(shape.children)[paths[:, :-1], 0]
-  is_accepted = paths[:, 1:] != paths[:, :-1]
-  return jnp.take_along_axis(
-      tokens, jnp.where(is_accepted, paths[:, 1:], first), axis=1
-  )
+  return walk, nodes.T, tokens.T[:, :gamma], jnp.moveaxis(probs, 0, 1)

@@ -1,6 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Trees of candidates: several draft tokens per position, in a fixed shape.
+"""Trees of candidates: several draft tokens per position.
+
+A tree may have the same shape in all rows and calls, as this one:
 
   (2, (2, 1)), gamma 3                 nodes, depth by depth
                                                    0
@@ -22,6 +24,7 @@ import numpy as np
 
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
+from speculative_t5x.speculation import token_trees
 
 # Per depth, how many children each node of the depth before has: one number for
 # all, or several, of which the last one is that of all further nodes.
@@ -47,23 +50,13 @@ class Shape:
     return len(self.parents)
 
   @functools.cached_property
-  def depths(self) -> np.ndarray:
-    """[nodes] int32, 0 of the root."""
-    return np.sum(self.sees, axis=1, dtype=np.int32) - 1
-
-  @functools.cached_property
   def levels(self) -> tuple[range, ...]:
     """The nodes of each depth from 0 to gamma."""
-    ends = np.cumsum(np.bincount(self.depths)).tolist()
+    depths = [0]
+    for parent in self.parents[1:]:
+      depths.append(depths[parent] + 1)
+    ends = np.cumsum(np.bincount(depths)).tolist()
     return tuple(map(range, (0, *ends), ends))
-
-  @functools.cached_property
-  def sees(self) -> np.ndarray:
-    """[nodes, nodes] bool, the path of each node, itself included."""
-    found = np.eye(self.num_nodes, dtype=bool)
-    for node, parent in enumerate(self.parents):
-      found[node] |= found[parent]
-    return found
 
   @functools.cached_property
   def ranks(self) -> np.ndarray:
@@ -80,21 +73,19 @@ class Shape:
       found[self.parents[node], self.ranks[node]] = node
     return found
 
-  def place(
-      self, tokens: jax.Array, positions: jax.Array
-  ) -> contracts.Nodes:
-    """Return a tree of this shape per row, as what a model decodes.
+  def tree(self, tokens: jax.Array) -> token_trees.Tree:
+    """Return a tree of this shape per row.
 
     Args:
-      tokens: [rows, nodes] int32.
-      positions: [rows] int32, of the roots.
+      tokens: [rows, any] int32, of the first nodes; those of nodes past them do
+        not matter.
     """
-    sees = jnp.asarray(self.sees)
-    return contracts.Nodes(
-        tokens,
-        positions[:, None] + self.depths,
-        jnp.zeros_like(tokens),
-        jnp.broadcast_to(sees, (*positions.shape, *sees.shape)),
+    rows, count = tokens.shape
+    shape = rows, self.num_nodes
+    return token_trees.Tree(
+        jnp.pad(tokens, ((0, 0), (0, self.num_nodes - count))),
+        jnp.broadcast_to(jnp.array(self.parents, jnp.int32), shape),
+        jnp.ones(shape, bool),
     )
 
 
@@ -135,15 +126,16 @@ def as_shape(branching: Branching, gamma: int) -> Shape:
     counts = branching[depth] if depth < len(branching) else 1
     counts = [*counts] if isinstance(counts, tuple) else [counts]
     counts += counts[-1:] * (len(level) - len(counts))
-    above = [x for x, count in zip(level, counts) for _ in range(count)]
-    level = list(range(len(parents), len(parents) + len(above)))
-    parents += above
-    if not level:
+    num_children = sum(counts[: len(level)])
+    if not num_children:
       raise _error(branching, f'leaves depth {depth + 1} without a candidate')
-    if len(parents) > MAX_NODES:
+    if len(parents) + num_children > MAX_NODES:
       raise _error(
           branching, f'makes a tree of more than {MAX_NODES} nodes; give fewer'
       )
+    above = [x for x, count in zip(level, counts) for _ in range(count)]
+    level = list(range(len(parents), len(parents) + num_children))
+    parents += above
   return Shape(tuple(parents))
 
 
@@ -170,14 +162,16 @@ class Candidates(NamedTuple):
   """A tree of draft tokens per row.
 
   Attributes:
-    tokens: [rows, nodes] int32; the root's is the last committed token, as the
-      drafter is fed it.
+    tree: The trees, each of one root, whose token is the last committed one as
+      the drafter is fed it. A node's children are tested in their order.
     logits: [rows, nodes that may have children, vocab], of the draft model:
-      what the children of each node were drawn from.
+      what the children of each node were drawn from. None if they were not
+      drawn: then they follow from the tokens before them, and no two of a node
+      are equal.
   """
 
-  tokens: jax.Array
-  logits: jax.Array
+  tree: token_trees.Tree
+  logits: jax.Array | None = None
 
 
 @runtime_checkable
@@ -185,16 +179,18 @@ class CandidateDrafter(Protocol):
   """A way to draft trees of candidates, in place of a `contracts.Drafter`.
 
   Attributes:
-    max_draft_tokens: gamma, the depth of a tree.
-    num_uniforms: One per draft token of a tree.
-    num_tests: Tests of candidates per step: gamma times the width.
-    shape: Shape of all trees.
+    max_draft_tokens: gamma, the most depths of a tree.
+    num_uniforms: How many uniforms it uses per tree.
+    num_nodes: Nodes of a tree, its root and those that only fill it included.
+    width: The most children of a node.
+    drafter: Drafts chains likewise, which have an alpha.
   """
 
+  drafter: contracts.Drafter
   max_draft_tokens: int
   num_uniforms: int
-  num_tests: int
-  shape: Shape
+  num_nodes: int
+  width: int
 
   def init(
       self, params: Any, context: contracts.Context, rows: int, slots: int
@@ -209,7 +205,7 @@ class CandidateDrafter(Protocol):
       view: contracts.View,
       rule: contracts.CandidateRule,
   ) -> tuple[Candidates, Any]:
-    """Draft a tree per row, of candidates that a rule draws.
+    """Draft a tree per row. Where candidates are drawn, the rule draws them.
 
     Returns:
       The tree, and what `commit` needs of it.

@@ -566,13 +566,14 @@ class Siblings(NamedTuple):
   Attributes:
     tokens: [rows, width] int32, drawn by the rule that tests them.
     is_there: [rows, width] bool, False where a row has fewer.
-    logits: [rows, vocab], of the draft model at the position.
+    logits: [rows, vocab], of the draft model at the position. None if they were
+      not drawn: they follow from the tokens before them, and no two are equal.
     sampling: Sampling that they were drawn by; arrays [rows].
   """
 
   tokens: jax.Array
   is_there: jax.Array
-  logits: jax.Array
+  logits: jax.Array | None
   sampling: sampling_lib.Sampling
 
 
@@ -600,10 +601,12 @@ class CandidateRule(Protocol):
   Attributes:
     name: Name for the record.
     is_lossless: Whether the outputs keep the target's distribution.
+    tests_undrawn: Whether it also tests candidates that were not drawn.
   """
 
   name: str
   is_lossless: bool
+  tests_undrawn: bool
 
   def draw_candidates(
       self,

@@ -42,9 +42,11 @@ class ByCall(NamedTuple):
 
   @property
   def num_tests(self) -> int:
-    """Most draft tokens that a step tests: all of a chain."""
-    drafter = self.drafter
-    return getattr(drafter, 'num_tests', drafter.max_draft_tokens)
+    """Most draft tokens that a step tests: all of a chain.
+
+    Of a tree, the children of one node per depth.
+    """
+    return self.drafter.max_draft_tokens * getattr(self.drafter, 'width', 1)
 
   @property
   def num_uniforms(self) -> int:

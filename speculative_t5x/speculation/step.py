@@ -136,8 +136,8 @@ def drafted(
 
 def widths(setup: state_lib.Setup) -> tuple[int, ...]:
   """Return the widths of verification; one if drafts are all of one length."""
-  if shape := getattr(setup.drafter, 'shape', None):
-    return (shape.num_nodes,)
+  if num_nodes := getattr(setup.drafter, 'num_nodes', None):
+    return (num_nodes,)
   size = setup.drafter.max_draft_tokens + 1
   drafts_all = getattr(setup.drafter, 'drafts_all_wanted', False)
   if drafts_all and setup.policy.is_constant:

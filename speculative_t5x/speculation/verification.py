@@ -24,17 +24,19 @@ class Tokenwise:
   """The rule of the paper, which preserves the target's distribution.
 
   Of several candidates per position it tests one after another, which is
-  recursive rejection sampling: see `choose`.
+  recursive rejection sampling: see `choose` and `choose_undrawn`.
   """
 
   name = 'tokenwise'
   is_lossless = True
+  tests_undrawn = True
 
   def draw_candidates(self, logits, sampling, uniforms) -> jax.Array:
     return draw_without_replacement(logits, sampling, uniforms)
 
   def choose(self, target_probs, siblings, uniforms) -> contracts.Choice:
-    return choose(target_probs, siblings, uniforms)
+    test = choose_undrawn if siblings.logits is None else choose
+    return test(target_probs, siblings, uniforms)
 
   def __call__(
       self,
@@ -169,6 +171,36 @@ def choose(
       ),
   )
   return contracts.Choice(chosen, p)
+
+
+def choose_undrawn(
+    target_probs: Float[Array, 'batch vocab'],
+    siblings: contracts.Siblings,
+    uniforms: Float[Array, 'batch width'],
+) -> contracts.Choice:
+  """Accept one of several candidates that were not drawn, or none.
+
+  It is `choose` for a q that is 1 at each candidate in turn: after a rejection
+  p is normalized without the rejected candidate. A token of probability p is
+  thereby accepted with probability p.
+  """
+  p, tokens, width = target_probs, siblings.tokens, siblings.tokens.shape[1]
+  ids = jnp.arange(p.shape[-1], dtype=tokens.dtype)
+  is_candidate = (tokens[..., None] == ids) & siblings.is_there[..., None]
+  rest = jnp.where(jnp.any(is_candidate, axis=1), 0, p)
+  own = jnp.take_along_axis(p, tokens, axis=1)
+  own = jnp.where(siblings.is_there, own, 0)
+  # p without those before each. Sums alone: a difference would be cancellation.
+  # p = (0.5, 0.3, 0.2), candidates 0 and 1: the sums are 1 and 0.5, so that the
+  # second is accepted with probability 0.3 / 0.5, where the first was not.
+  left = lax.cumsum(own, axis=1, reverse=True)
+  left += jnp.sum(rest, axis=-1, keepdims=True)
+  index = jnp.arange(width, dtype=jnp.int32)
+  is_accepted = acceptance(own, left, uniforms)
+  first = jnp.min(jnp.where(is_accepted, index, width), axis=1)
+  # By rounding a candidate may be rejected that p has no token besides.
+  has_rest = jnp.sum(rest, axis=-1, keepdims=True) > 0
+  return contracts.Choice(first, jnp.where(has_rest, rest, p))
 
 
 def _without(

@@ -9,6 +9,7 @@ import pytest
 from speculative_t5x.jobs import methods
 from speculative_t5x.jobs import walltime
 from speculative_t5x.loading.drafters import lookup_drafting
+from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import runs
@@ -94,3 +95,19 @@ def test_names_of_tasks(tmp_path, names, message):
   with pytest.raises(ValueError, match=message):
     methods.measure_methods(output_dir=str(tmp_path), tasks=tasks)
   assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.exhaustive
+def test_trees(measure, tmp_path, tmp_path_factory):
+  """They are measured as chains are, with the alpha of these."""
+  pair = workloads.save_pair(tmp_path_factory.mktemp('pair'))
+  tree = tree_drafting.CandidateTree(pair.draft, nodes=4, width=2)
+  run = functools.partial(measure, drafters=[tree])
+  policies = [draft_length.Fixed()]
+  (record,) = run(output_dir=str(tmp_path / 'one'), policies=policies)
+  assert record.drafter.candidates == '4 nodes of 2 per depth'
+  assert record.alpha.value > 0 and record.tokens_per_target_call > 1
+  assert record.operations_factor > 0 and record.t_width_ms == ()
+  assert record.predicted_speedup is record.oracle_speedup is None
+  with pytest.raises(ValueError, match='expected_speed'):
+    run(output_dir=str(tmp_path / 'two'))

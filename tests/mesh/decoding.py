@@ -14,6 +14,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.loading.drafters import ngram_drafting
+from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import near_ties
@@ -63,6 +64,18 @@ def table_decoder(shape=None):
   table = ngram_drafting.smooth(counts, 2, 64, 0)
   loaded = ngram_drafting.of_table(table, 2, mesh=pairs.mesh_of(shape))
   return pairs.decoder(shape).with_drafter(loaded, pairs.GAMMA)
+
+
+def tree_decoder(shape=None):
+  """Return the tiny pair, its draft model with the likeliest nodes."""
+  draft = models.make_model(
+      pairs.DRAFT,
+      pairs.params(pairs.DRAFT),
+      mesh=pairs.mesh_of(shape),
+      rules=sharding.REPLICATED,
+  )
+  tree = tree_drafting.CandidateTree(draft, nodes=8, width=4)
+  return pairs.decoder(shape).with_drafter(tree, pairs.GAMMA)
 
 
 SHARING_TARGET = tiny.config(num_heads=8, num_encoder_layers=1)
@@ -155,6 +168,7 @@ def test_the_longest_input_of_all_devices_counts():
         [
             short_decoder,
             table_decoder,
+            tree_decoder,
             exit_decoder,
             encoder_decoder,
             decoder_alone,

@@ -22,6 +22,7 @@ from speculative_t5x.drafters import tables as tables_lib
 from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import beams as beams_lib
+from speculative_t5x.speculation import token_trees
 from speculative_t5x.testing import table_model
 from tests import exhaustive
 from tests import tiny_cases
@@ -50,7 +51,7 @@ class Given:
     return None, None
 
   def propose(self, params, memory, state, roots):
-    drafted = beam_trees.Tree(
+    drafted = token_trees.Tree(
         *(
             jnp.broadcast_to(jnp.asarray(x, dtype), (EXAMPLES, len(x)))
             for x, dtype in (
@@ -221,7 +222,7 @@ class TestPaths:
     examples, beams, count = prefixes.shape
     given = random_tree(5, beams, self.GAMMA, 10)
     drafted = np.tile(3 + 7 * np.array(given.tokens), (examples, 1))
-    tree = beam_trees.Tree(
+    tree = token_trees.Tree(
         jnp.int32(np.concatenate([prefixes[..., -1], drafted], axis=1)),
         jnp.int32([[*range(beams), *given.parents]] * examples),
         jnp.ones((examples, beams + 10), bool),
@@ -265,7 +266,7 @@ class TestPaths:
       cached = jax.tree.map(stale, cached)
       block = network.new_block(cached, examples, size)
       num_cached = num_cached[::beams]
-      nodes = beam_trees.nodes_of(tree, num_cached, beams, self.GAMMA)
+      nodes = token_trees.nodes_of(tree, num_cached, beams, self.GAMMA)
       # In two calls: those that come first are seen by the others.
       decode = lambda block, first, count: network.decode_tree(
           params, started.memory, cached, block, nodes, first, count, num_cached

@@ -12,10 +12,14 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import engine
+from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import candidate_tree
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import likeliest_tree
 from speculative_t5x.drafters import tables
+from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import in_order_drafting
 from speculative_t5x.loading.drafters import tree_drafting
@@ -26,6 +30,7 @@ from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling
+from speculative_t5x.speculation import token_trees
 from speculative_t5x.speculation import verification
 from speculative_t5x.testing import pairs
 from speculative_t5x.testing import reachable
@@ -35,6 +40,7 @@ from speculative_t5x.testing import table_model
 from tests import candidate_paths
 from tests import exhaustive
 from tests import tiny
+from tests import tiny_cases
 
 VOCAB = 3
 RULES = {
@@ -42,6 +48,8 @@ RULES = {
         verification.TOKENWISE, candidate_paths.without_replacement,
     ),
     'k_sequential': (k_sequential.KSequential(), candidate_paths.independent),
+    # Of the likeliest nodes; there none is drawn.
+    'likeliest': (verification.TOKENWISE, None),
 }  # fmt: skip
 TREE = (2, (2, 1))
 
@@ -54,13 +62,16 @@ class TestShape:
     assert shape.parents == (0, 0, 0, 1, 1, 2, 3, 4, 5)
     assert [*map(list, shape.levels)] == [[0], [1, 2], [3, 4, 5], [6, 7, 8]]
     assert shape.children[:3].tolist() == [[1, 2], [3, 4], [5, 0]]
-    assert np.flatnonzero(shape.sees[7]).tolist() == [0, 1, 4, 7]
+    tree = shape.tree(jnp.zeros((1, 9), jnp.int32))
+    nodes = token_trees.nodes_of(tree, jnp.array([5], jnp.int32), 1, 3)
+    assert np.flatnonzero(nodes.sees[0, 7]).tolist() == [0, 1, 4, 7]
+    assert nodes.positions[0].tolist() == [5, 6, 6, 7, 7, 7, 8, 8, 8]
 
   def test_depths_past_the_branching_have_one_child_per_node(self):
     assert candidates.as_shape((3,), 2) == candidates.as_shape((3, 1, 5), 2)
 
   @pytest.mark.parametrize(
-      'given', [(), 3, (0,), (2, (0, 0)), (2, ()), (1.5,), (-1,), (9, 9, 9)]
+      'given', [(), 3, (0,), (2, (0, 0)), (2, ()), (1.5,), (-1,), (10**12,)]
   )
   def test_what_is_refused(self, given):
     with pytest.raises(ranges.ArgumentError) as error:
@@ -69,11 +80,16 @@ class TestShape:
 
 
 def make_program(branching, gamma=2) -> step_programs.Program:
-  """Return the program of a tree from a draft model like the target."""
+  """Return the program of a tree from a draft model like the target.
+
+  Without a branching it is one of the six likeliest of seven nodes.
+  """
   chain = draft_model.DraftModel(table_model.TextModel(VOCAB), gamma, VOCAB)
-  drafter = candidate_tree.CandidateTree(
-      chain, candidates.as_shape(branching, gamma)
-  )
+  if branching is None:
+    drafter = likeliest_tree.LikeliestTree(chain, 6, 3)
+  else:
+    shape = candidates.as_shape(branching, gamma)
+    drafter = candidate_tree.CandidateTree(chain, shape)
   pair = pairs.of_tables(
       drafter,
       pairs.draft_logits(VOCAB),
@@ -87,9 +103,17 @@ def make_program(branching, gamma=2) -> step_programs.Program:
 unmutated_program = functools.cache(make_program)
 
 
+def tree_of(rule):
+  return None if rule == 'likeliest' else TREE
+
+
 def find_error(program, rule, draws) -> float:
   """Return the largest total variation distance of an example's outputs."""
-  found = candidate_paths.Paths(program, rule, draws).distributions()
+  if draws is None:
+    paths = candidate_paths.LikeliestPaths(program, rule)
+  else:
+    paths = candidate_paths.Paths(program, rule, draws)
+  found = paths.distributions()
   exact = reachable.exact_distributions(program)
   for each in found:
     np.testing.assert_allclose(sum(each.values()), 1)
@@ -111,12 +135,12 @@ class TestEnumeratedDistribution:
       ('rule', 'temperatures'),
       exhaustive.all_but(
           [('tokenwise', (1.0, 1.0)), ('k_sequential', (1.0, 1.0)),
-           ('tokenwise', (0.6, 0.0))],
+           ('tokenwise', (0.6, 0.0)), ('likeliest', (1.0, 1.0))],
           itertools.product(RULES, [(1.0, 1.0), (0.6, 0.0), (0.0, 1.3)]),
       ),
   )  # fmt: skip
   def test_outputs_follow_the_target(self, rule, temperatures):
-    program = sampled(unmutated_program(TREE), *temperatures)
+    program = sampled(unmutated_program(tree_of(rule)), *temperatures)
     assert find_error(program, *RULES[rule]) < program.pair.tolerance
 
   def test_more_candidates_than_tokens(self):
@@ -141,14 +165,24 @@ def _with_stale_q(choose):
   return mutant
 
 
-_SEES = candidates.Shape.__dict__['sees'].func
+def _of_wrong_parent(nodes_of):
+  """Have all nodes of the second depth attend to the first node."""
+
+  def mutant(tree, *args):
+    parents = tree.parents.at[:, 3:].set(1)
+    return nodes_of(tree._replace(parents=parents), *args)
+
+  return mutant
 
 
-def _of_wrong_parent(shape):
-  """Give all nodes of the second depth the first node as their parent."""
-  sees = _SEES(shape)
-  sees[3:, 1], sees[3:, 2] = True, False
-  return sees
+def _of_last_nodes(likeliest):
+  """Keep the deepest nodes, and not those before them."""
+
+  def mutant(tree, scores, count):
+    index = jnp.cumsum(jnp.ones_like(scores), axis=1)
+    return likeliest(tree, jnp.where(index > 1, index, jnp.inf), count)
+
+  return mutant
 
 
 def _of_sibling(commit):
@@ -176,14 +210,23 @@ MUTANTS = {
         lambda _: lambda p, q, count: jnp.ones_like(p[:, :1]),
     ),
     'wrong parent': (
-        'tokenwise', candidates.Shape, 'sees',
-        lambda _: property(_of_wrong_parent),
+        'tokenwise', token_trees, 'nodes_of', _of_wrong_parent,
     ),
     "a sibling in the drafter's cache": (
         'tokenwise', candidate_tree.CandidateTree, 'commit', _of_sibling,
     ),
     'a path of other nodes': (
         'tokenwise', table_model.Model, 'commit', _of_later_node,
+    ),
+    'nodes without those before them': (
+        'likeliest', likeliest_tree, '_likeliest', _of_last_nodes,
+    ),
+    'wrong parent of a likely node': (
+        'likeliest', token_trees, 'nodes_of', _of_wrong_parent,
+    ),
+    'p is not normalized': (
+        'likeliest', verification, 'acceptance',
+        lambda accept: lambda p, q, u: accept(p, jnp.ones_like(q), u),
     ),
 }  # fmt: skip
 
@@ -192,18 +235,22 @@ MUTANTS = {
 @pytest.mark.parametrize(
     'name',
     exhaustive.all_but(
-        ['residual is p', 'stale q', 'a path of other nodes'], MUTANTS
+        ['residual is p', 'stale q', 'a path of other nodes',
+         'p is not normalized'], MUTANTS
     ),
 )
 def test_mutants_are_found(name, monkeypatch):
   rule, owner, attribute, make = MUTANTS[name]
   monkeypatch.setattr(owner, attribute, make(owner.__dict__[attribute]))
-  assert find_error(make_program(TREE), *RULES[rule]) > 1e-3
+  assert find_error(make_program(tree_of(rule)), *RULES[rule]) > 1e-3
 
 
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=2)
 LENGTH = 12
 INPUTS = tiny.encoder_tokens(5, 9)
+
+
+LIKELIEST, TWO_EACH = dict(nodes=8, width=3), dict(candidates=(2, 2))
 
 
 def decoder_of(drafter, **options):
@@ -213,19 +260,27 @@ def decoder_of(drafter, **options):
   return decoder.with_drafter(drafter, 3)
 
 
-def tree(*branching):
+def tree(*branching, **options):
   return tree_drafting.CandidateTree(
-      tiny.model(CONFIG, noise=0.15), branching
+      tiny.model(CONFIG, noise=0.15), branching or None, **options
   )
 
 
 class TestNetworks:
 
-  @pytest.mark.parametrize('rows', [1, 3])
-  def test_greedy_outputs(self, rows):
+  @pytest.mark.parametrize(
+      ('rows', 'branching', 'options'),
+      [
+          (1, (4, (3, 2)), {}),
+          (3, (4, (3, 2)), {}),
+          (1, (), dict(nodes=12, width=5)),
+          (3, (), dict(nodes=12, width=5)),
+      ],
+  )
+  def test_greedy_outputs(self, rows, branching, options):
     """They are those of plain decoding, in fewer calls."""
     batch = tiny.batch(tiny.encoder_tokens(rows, 9), LENGTH)
-    decoder = decoder_of(tree(4, (3, 2)))
+    decoder = decoder_of(tree(*branching, **options))
     found = jax.device_get(decoder.speculative(batch))
     expected = jax.device_get(decoder.plain(batch))
     np.testing.assert_array_equal(found.sequences, expected.sequences)
@@ -247,17 +302,64 @@ class TestNetworks:
         found.statistics.num_accepted, expected.statistics.num_accepted
     )
 
-  def test_a_table(self):
+  @pytest.mark.parametrize(
+      'options', [dict(candidates=(2,)), dict(nodes=6, width=3)]
+  )
+  def test_a_table(self, options):
     """What is no network drafts trees too, if it decodes them."""
     uniform = drafting.Drafting(tables.make_uniform, 'uniform')
-    decoder = decoder_of(tree_drafting.CandidateTree(uniform, (2,)))
+    decoder = decoder_of(tree_drafting.CandidateTree(uniform, **options))
     found = decoder.generate([[5, 9, 1]])
     assert found == decoder.alone.generate([[5, 9, 1]])
 
+  @pytest.mark.parametrize(
+      ('name', 'options'),
+      exhaustive.all_but(
+          [('gpt2', LIKELIEST)],
+          itertools.product(
+              ['gpt2', 'gemma3', 'bart', 'nllb', 't5gemma'],
+              [LIKELIEST, TWO_EACH],
+          ),
+      ),
+  )
+  def test_other_networks(self, name, options):
+    """A model that drafts for itself has nearly all its tokens accepted.
+
+    That needs both caches to hold the path of each walk. The likeliest token is
+    not always on the likeliest path.
+    """
+    case = tiny_cases.CASES[name]()
+    model = models.make_model(
+        case.model.network, case.params, special_ids=case.model.special_ids
+    )
+    decoder = token_decoder.TokenDecoder(
+        model,
+        tree_drafting.CandidateTree(model, **options),
+        gamma=3,
+        max_tokens=LENGTH,
+        inputs_length=case.inputs.shape[1],
+    )
+    settings = request.Settings(max_tokens=LENGTH)
+    requests = [
+        settings.request(row[row >= 0].tolist(), index)
+        for index, row in enumerate(case.inputs)
+    ]
+    (batch,) = input_batch.whole_batches(
+        requests, settings, size=2, inputs_length=case.inputs.shape[1]
+    )
+    found = jax.device_get(decoder.speculative(batch))
+    expected = jax.device_get(decoder.plain(batch))
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    least = -(-expected.num_tokens // 4)
+    missed = 1 if 'nodes' in options else 0
+    assert np.all(found.num_calls <= least + missed)
+
   @pytest.mark.exhaustive
-  def test_an_engine(self):
+  @pytest.mark.parametrize('options', [dict(candidates=(3, 2)), dict(nodes=9)])
+  def test_an_engine(self, options):
     """A request gets what it gets alone, whatever is sampled beside it."""
-    decoder = decoder_of(tree(3, 2))
+    draft = tiny.model(CONFIG, noise=0.15)
+    decoder = decoder_of(tree_drafting.CandidateTree(draft, **options))
     inputs = [row[row >= 0].tolist() for row in np.array(INPUTS)]
     requests = [
         request.Request(row, sampling=sampling.Sampling(float(i % 2)))
@@ -274,10 +376,11 @@ class TestNetworks:
       ('drafter', 'settings'),
       [
           (tree(2), dict(rule=block.BlockVerification())),
+          (tree(nodes=5), dict(rule=k_sequential.KSequential())),
           (in_order_drafting.InOrder([tree(2)]), {}),
           (tree_drafting.CandidateTree(tiny.early_exit(CONFIG, 1), (2,)), {}),
       ],
-      ids=['another rule', 'in order', 'not a draft model'],
+      ids=['another rule', 'none drawn', 'in order', 'not a draft model'],
   )
   def test_what_does_not_fit(self, drafter, settings):
     with pytest.raises(ValueError, match='chain'):
@@ -287,3 +390,18 @@ class TestNetworks:
     decoder = decoder_of(tree(2), policy=confidence.Confidence())
     with pytest.raises(ValueError, match='Fixed'):
       decoder.generate([[5, 9, 1]])
+
+  @pytest.mark.parametrize(
+      ('name', 'given'),
+      [
+          ('nodes', {}),
+          ('candidates', dict(candidates=(2,), nodes=4)),
+          ('nodes', dict(nodes=1)),
+          ('nodes', dict(nodes=257)),
+          ('width', dict(nodes=4, width=0)),
+      ],
+  )
+  def test_what_is_refused(self, name, given):
+    with pytest.raises(ranges.ArgumentError) as error:
+      tree_drafting.CandidateTree('model', **given)
+    assert name in error.value.arguments

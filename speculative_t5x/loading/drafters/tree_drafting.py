@@ -6,12 +6,15 @@ import dataclasses
 
 from speculative_t5x.drafters import candidate_tree
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import likeliest_tree
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import network
 from speculative_t5x.speculation import candidates as candidates_lib
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 
 KIND = 'candidate_tree'  # in a run record
 _ASKS = 'A tree of candidates'
@@ -21,39 +24,77 @@ _ASKS = 'A tree of candidates'
 class CandidateTree:
   """A draft model, or a table, that drafts several candidates: a `Choice`.
 
+  Give `candidates` for a tree of a fixed shape, or `nodes` for the likeliest
+  nodes, which are other ones in each call.
+
   Attributes:
     model: The draft model: what `drafters.find` takes.
     candidates: Candidates per position: (3, 2) has three for the first, two
       after each of these, and one after each of those, up to gamma. An entry
       may be several numbers: in (3, (2, 1)) the first candidate is followed by
       two and the others by one. See `candidates.Branching`.
+    nodes: Nodes of a tree, its root included, at most 256. They are the
+      likeliest ones by the draft model's probability of the path to each. No
+      candidate is drawn, at any temperature.
+    width: Of that tree, how many nodes the draft model decodes per depth, from
+      which the likeliest are taken; it costs draft calls of so many positions.
   """
 
   model: drafting.Choice | models.Model | checkpoints.Path
-  candidates: candidates_lib.Branching
+  candidates: candidates_lib.Branching | None = None
+  nodes: int | None = None
+  width: int = 8
 
   def __post_init__(self):
-    candidates = candidates_lib.check(self.candidates)
-    object.__setattr__(self, 'candidates', candidates)  # hashable
+    if (self.candidates is None) == (self.nodes is None):
+      raise ranges.ArgumentError(
+          f'{_ASKS} needs candidates, its shape, or nodes, how many of the'
+          f' likeliest it has: one of both. Got {self.candidates!r} and'
+          f' {self.nodes!r}.',
+          candidates=self.candidates,
+          nodes=self.nodes,
+      )
+    ranges.check_settings(ranges.COUNT, width=self.width)
+    if self.nodes is None:
+      candidates = candidates_lib.check(self.candidates)
+      object.__setattr__(self, 'candidates', candidates)  # hashable
+    else:
+      kind = ranges.whole(2, candidates_lib.MAX_NODES)
+      ranges.check_settings(kind, nodes=self.nodes)
 
   def find(self, target, vocabulary) -> drafting.Drafting:
     network.check_offers(target.config, network.DecodesTrees, _ASKS)
-    return _of(
-        model_drafting.find(self.model, target, vocabulary), self.candidates
+    return self._of(model_drafting.find(self.model, target, vocabulary))
+
+  def _of(self, chain: drafting.Drafting) -> drafting.Drafting:
+    """Return the drafting of trees by what drafts chains."""
+    # No parameters in the closure: it would keep them where they lie.
+    bare = dataclasses.replace(chain, params=None, models=(), read=None)
+    shape = dataclasses.replace(self, model=None)
+
+    def make(
+        target: network.NetworkModel, gamma: int
+    ) -> candidates_lib.CandidateDrafter:
+      return shape._drafter(bare.drafter(target, gamma))
+
+    return dataclasses.replace(
+        chain,
+        make=make,
+        description=dataclasses.replace(
+            chain.description, kind=KIND, candidates=self._name
+        ),
+        read=chain.read and (lambda: self._of(chain.load())),
     )
 
+  @property
+  def _name(self) -> str:
+    if self.nodes is None:
+      return str(self.candidates)
+    return f'{self.nodes} nodes of {self.width} per depth'
 
-def _of(
-    chain: drafting.Drafting, candidates: candidates_lib.Branching
-) -> drafting.Drafting:
-  """Return the drafting of trees by what drafts chains."""
-  # No parameters in the closure: it would keep them where they lie.
-  bare = dataclasses.replace(chain, params=None, models=(), read=None)
-
-  def make(
-      target: network.NetworkModel, gamma: int
-  ) -> candidate_tree.CandidateTree:
-    drafter = bare.drafter(target, gamma)
+  def _drafter(
+      self, drafter: contracts.Drafter
+  ) -> candidates_lib.CandidateDrafter:
     # A head on last features is one too, and cannot: it is fed features.
     if type(drafter) is not draft_model.DraftModel:
       raise ValueError(
@@ -64,14 +105,10 @@ def _of(
     # A table is a model without a network.
     drafts = getattr(drafter.model, 'network', drafter.model)
     network.check_offers(drafts, network.DecodesTrees, _ASKS)
-    shape = candidates_lib.as_shape(candidates, gamma)
-    return candidate_tree.CandidateTree(drafter, shape)
-
-  return dataclasses.replace(
-      chain,
-      make=make,
-      description=dataclasses.replace(
-          chain.description, kind=KIND, candidates=str(candidates)
-      ),
-      read=chain.read and (lambda: _of(chain.load(), candidates)),
-  )
+    gamma = drafter.max_draft_tokens
+    if self.nodes is None:
+      shape = candidates_lib.as_shape(self.candidates, gamma)
+      return candidate_tree.CandidateTree(drafter, shape)
+    width = min(self.width, drafter.vocab_size)
+    nodes = min(self.nodes, 1 + gamma * width)
+    return likeliest_tree.LikeliestTree(drafter, nodes, width)

@@ -25,8 +25,8 @@ from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.loading import drafters
 from speculative_t5x.research import progress
+from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -78,13 +78,18 @@ class Written(NamedTuple):
 def score(
     decoder: token_decoder.TokenDecoder, written: Written
 ) -> list[Text]:
-  """Score what plain decoding wrote; return a text per row with a token."""
-  drafters.check_drafts_chains(decoder.drafter, 'Measuring alpha')
+  """Score what plain decoding wrote; return a text per row with a token.
+
+  Alpha of a tree is that of its draft model's chain.
+  """
+  drafter = decoder.make_drafter(1)
+  if isinstance(drafter, candidates.CandidateDrafter):
+    drafter = drafter.drafter
   batch = decoder.place(written.batch)
   with decoder.scope():
     texts = _read_along(
         decoder.target_model,
-        decoder.make_drafter(1),
+        drafter,
         decoder.target.params,
         decoder.loaded_drafter.params,
         batch,

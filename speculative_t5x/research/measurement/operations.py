@@ -23,7 +23,7 @@ class Operations:
   """Floating-point operations of the networks' calls, for a whole batch."""
 
   target: float  # of one target call on one position per row
-  verify: float  # of one on gamma + 1 positions per row
+  verify: float  # of one on gamma + 1 positions per row, or a tree's nodes
   draft: float  # of gamma tokens; 0 for a drafter without a network
   draft_token: float  # of the last token of a draft of two
 
@@ -85,7 +85,9 @@ def count(
 
   return Operations(
       target=target(1),
-      verify=target(options.gamma + 1),
+      verify=target(
+          getattr(decoder.drafter, 'num_nodes', options.gamma + 1)
+      ),
       draft=draft(options.gamma),
       draft_token=draft(2) - draft(1),
   )

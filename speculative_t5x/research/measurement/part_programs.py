@@ -18,13 +18,15 @@ import jax.numpy as jnp
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import nothing
-from speculative_t5x.loading import drafters
 from speculative_t5x.research.measurement import acceptance
+from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import noise
 from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.speculation import step as step_lib
+from speculative_t5x.speculation import token_trees
+from speculative_t5x.speculation import verification
 from speculative_t5x.speculation import widths
 
 MAX_STEPS = 64  # in one run of a loop
@@ -54,30 +56,80 @@ class _Constant:
     return draft, state, view.target.cache
 
 
-def width_names(gamma: int) -> dict[int, str]:
-  """Return the names of the parts that verify at each width, ascending."""
-  return {w: f't_width_{w}' for w in widths.of_block(gamma + 1)}
+@dataclasses.dataclass(frozen=True)
+class _ConstantTree:
+  """Drafts the same tree at no cost: a chain, and more children of its root.
+
+  Nodes and width are those of `drafter`.
+  """
+
+  drafter: candidates.CandidateDrafter
+  max_draft_tokens: int
+  num_nodes: int
+  width: int
+  vocab_size: int
+  is_drawn: bool
+  num_uniforms: int = 0
+
+  def init(self, params, context, rows, slots):
+    return None, None
+
+  def propose_tree(self, params, memory, state, view, rule):
+    nodes = jnp.arange(self.num_nodes, dtype=jnp.int32)
+    parents = jnp.where(nodes <= self.max_draft_tokens, nodes - 1, 0)
+    shape = view.num_tokens.shape[0], self.num_nodes
+    tree = token_trees.Tree(
+        jnp.broadcast_to((_TOKEN + nodes) % self.vocab_size, shape),
+        jnp.broadcast_to(jnp.maximum(parents, 0), shape),
+        jnp.ones(shape, bool),
+    )
+    logits = jnp.zeros((*shape, self.vocab_size))
+    return candidates.Candidates(tree, logits if self.is_drawn else None), None
+
+  def commit(self, state, drafted, paths):
+    return state
 
 
 class PartPrograms:
   """The parts of the decoding of a decoder, compiled once per shape."""
 
   def __init__(self, decoder: token_decoder.TokenDecoder):
-    drafters.check_drafts_chains(decoder.drafter, 'Timing the parts of a step')
     self.decoder = decoder
-    self._constant = _Constant(
-        decoder.options.gamma, decoder.target.config.vocab_size, True
-    )
+    gamma, size = decoder.options.gamma, decoder.target.config.vocab_size
+    drafter = decoder.drafter
+    self._drafts_trees = isinstance(drafter, candidates.CandidateDrafter)
+    if self._drafts_trees:
+      self._constant = _ConstantTree(
+          drafter,
+          gamma,
+          drafter.num_nodes,
+          drafter.width,
+          size,
+          is_drawn=drafter.num_uniforms > 0,
+      )
+    else:
+      self._constant = _Constant(gamma, size, True)
     self._start_target = jax.jit(self._read_by_target)
     self._init_draft = jax.jit(self._read_by_drafter)
     self._begin = jax.jit(functools.partial(self._begin_with, decoder.drafter))
     self._begin_plain = jax.jit(self._begin_without_memory)
     self._plain = self._jit_loop(nothing.Nothing())
     self._verify = self._jit_loop(self._constant)
-    some = dataclasses.replace(self._constant, drafts_all_wanted=False)
+    some = _Constant(gamma, size, False)
     self._verify_some = self._jit_loop(some)
     self._call = self._jit_loop(decoder.drafter)
     self._drafts = jax.jit(self._draft_loop, static_argnums=0)
+
+  @property
+  def width_names(self) -> dict[int, str]:
+    """Names of the parts that verify at each width, ascending.
+
+    A tree has one width, and none of these.
+    """
+    if self._drafts_trees:
+      return {}
+    sizes = widths.of_block(self.decoder.options.gamma + 1)
+    return {size: f't_width_{size}' for size in sizes}
 
   def bind(
       self, examples: input_batch.InputBatch, num_steps: int = MAX_STEPS
@@ -89,7 +141,8 @@ class PartPrograms:
       `t_verify`, `t_draft2` (drafts of one token), `drafts` (of gamma tokens,
       and at least of two, so that a later draft token can be told from the
       first), `t_call` (drafting and verification, as in the decoding loop), and
-      for each width of verification a key of `width_names`.
+      for each width of verification a key of `width_names`. Of trees, a draft
+      token is a depth.
     """
     gamma, count = self.decoder.options.gamma, jnp.int32(num_steps)
     draft = self.decoder.loaded_drafter.params
@@ -110,7 +163,7 @@ class PartPrograms:
             name: bind(
                 self._verify_some, count, shared, jnp.int32(width - 1), *verify
             )
-            for width, name in width_names(gamma).items()
+            for width, name in self.width_names.items()
         },
         't_draft2': bind(self._drafts, 1, count, shared, draft, *call),
         'drafts': bind(
@@ -216,7 +269,7 @@ class PartPrograms:
             has_ended=fill(state.has_ended, False),
         )
         uniforms = noise.uniforms_at(table, state.num_calls)[:, :count]
-        return step_lib.step(setup, batch, state, uniforms)[0]
+        return loop.step_of(setup)(setup, batch, state, uniforms)[0]
 
       return lax.fori_loop(0, num_steps, body, state)
 
@@ -260,14 +313,18 @@ class PartPrograms:
           batch.view(params, cache, last_features),
           table[i % length][:, : drafter.num_uniforms],
       )
-      draft, state, cache = drafter.propose(
-          draft_params,
-          batch.draft_memory,
-          state,
-          view._replace(wants_always=True, draw=draw),  # as by `_setup`
-      )
+      given = draft_params, batch.draft_memory, state
+      view = view._replace(wants_always=True, draw=draw)  # as by `_setup`
+      if self._drafts_trees:
+        proposed, drafted = drafter.propose_tree(*given, view, examples.rule)
+        paths = jnp.zeros((sequences.shape[0], gamma + 1), jnp.int32)
+        state = drafter.commit(state, drafted, paths)
+        tokens = proposed.tree.tokens[:, 1:]
+      else:
+        draft, state, cache = drafter.propose(*given, view)
+        tokens = draft.tokens
       # The next draft must depend on this one, or it could be hoisted.
-      tokens = draft.tokens[:, :width]
+      tokens = tokens[:, :width]
       return state, cache, sequences.at[:, :width].set(tokens)
 
     shape = self._num_rows(examples), length
@@ -281,6 +338,6 @@ class PartPrograms:
     decoder = self.decoder
     gamma = max(decoder.options.gamma, 2)  # `drafts` makes two at least
     drafter = decoder.make_drafter(gamma)
-    count = drafter.num_uniforms + gamma + 1
+    count = noise.ByCall(verification.TOKENWISE, drafter).num_uniforms
     shape = (decoder.options.max_tokens, self._num_rows(examples), count, 2)
     return jax.random.bits(jax.random.key(0), shape, jnp.uint32)

@@ -26,7 +26,7 @@ class Parts:
     seconds: Seconds by part: of `encoder_target` and `encoder_draft` one value
       per batch that they were timed on, and of a step of `t1`, `t_verify`,
       `t_draft2`, `t_draft`, `t_call` (see `docs/run_record.md`) and of
-      `part_programs.width_names` one value per round.
+      `PartPrograms.width_names` one value per round.
   """
 
   def __init__(
@@ -36,6 +36,7 @@ class Parts:
   ):
     """Run each part once, on a batch of the shape to decode, to compile it."""
     self._decoder = programs.decoder
+    self._width_names = programs.width_names.values()
     self._bind_encoders = programs.bind_encoders
     batch = self._decoder.place(batch)
     with self._decoder.scope():
@@ -76,12 +77,11 @@ class Parts:
     median = lambda name, part: float(np.median(self.seconds[name][part]))
     ms = lambda name: median(name, rounds) * 1e3
     steps = 't1', 't_verify', 't_draft', 't_draft2', 't_call'
-    gamma = self._decoder.options.gamma
     return part_sums.PartTimes(
         median('encoder_target', encoded),
         median('encoder_draft', encoded),
         *map(ms, steps),
-        tuple(map(ms, part_programs.width_names(gamma).values())),
+        tuple(map(ms, self._width_names)),
     )
 
 

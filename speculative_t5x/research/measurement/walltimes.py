@@ -25,6 +25,7 @@ from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.measurement import step_times
+from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -99,6 +100,7 @@ def measure(
   windows = _windows(parts, places, len(batches), settings.repeats)
   # Then the counts tell how many draft tokens each block could have.
   is_single = decoder.options.policy.is_constant and rows == 1
+  is_single &= not isinstance(decoder.drafter, candidates.CandidateDrafter)
   record = _add_bound(record, plain, speculative, windows, is_single)
   record = _name_reading(record, decoder.target.config)
   record = _add_programs(record, decoder, examples, speculative)
@@ -185,10 +187,11 @@ def add_alpha(
 ) -> run_record.RunRecord:
   """Add alpha, and the speedup that Theorem 3.8 predicts from it.
 
-  The theorem is about the paper's rule and drafts of a fixed length alone.
+  The theorem is about the paper's rule and chains of a fixed length alone.
   """
   predicted = None
   is_fixed = record.gamma_policy == draft_length.Fixed.name
+  is_fixed &= record.drafter.candidates is None
   if is_fixed and isinstance(rule, verification.Tokenwise):
     predicted = float(
         theory.walltime_factor(alpha.value, record.gamma, record.c)

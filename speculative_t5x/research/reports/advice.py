@@ -23,9 +23,9 @@ def describe(records: Sequence[run_record.RunRecord]) -> list[str]:
   if len(reasons) == len(records):
     return [f'no advice: {reasons[0]}. {judgement.REMEDY}']
   records = [x for x, reason in zip(records, objections) if not reason]
-  lines = [describe_advice(best(records))]
-  costs = describe_costs(records)
-  return lines if costs is None else [*lines, costs]
+  fastest = best(records)
+  lines = describe_advice(fastest), describe_tree(fastest)
+  return [x for x in (*lines, describe_costs(records)) if x is not None]
 
 
 def best(records: Sequence[run_record.RunRecord]) -> run_record.RunRecord:
@@ -56,6 +56,18 @@ def describe_advice(record: run_record.RunRecord) -> str:
           ' includes 1.'
       ),
   }[judgement.verdict(record)]
+
+
+def describe_tree(record: run_record.RunRecord) -> str | None:
+  """Return when a tree of candidates pays; None for a chain."""
+  if record.drafter.candidates is None:
+    return None
+  return (
+      f'a call of the tree ({record.drafter.candidates}) takes'
+      f' {record.t_call_ms:.3g} ms and makes'
+      f' {record.tokens_per_target_call:.2f} tokens. The tree pays if that is'
+      " more tokens per millisecond than a call of its draft model's chain."
+  )
 
 
 def describe_costs(records: Sequence[run_record.RunRecord]) -> str | None:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.policies import schedule
 from speculative_t5x.research.measurement import part_programs
@@ -214,3 +215,30 @@ def test_nothing_runs_when_timing_of_encoders_begins(monkeypatch):
   monkeypatch.setattr(programs, '_start_target', start)
   programs.bind_encoders(request)
   assert not under_way
+
+
+@pytest.mark.parametrize(
+    'options',
+    exhaustive.all_but(
+        [dict(nodes=6, width=2)],
+        [dict(nodes=6, width=2), dict(candidates=(2, 2))],
+    ),
+)
+def test_trees(options):
+  """All parts are timed but widths, of which a tree has one."""
+  draft = tiny.model(CONFIG, noise=0.15)
+  decoder = tiny.decoder(CONFIG, gamma=2, length=LENGTH).with_drafter(
+      tree_drafting.CandidateTree(draft, **options), 2
+  )
+  (batch,) = tiny.batches(
+      tiny.encoder_tokens(2, 9),
+      length=LENGTH,
+      sampling=sampling.Sampling(1.0),
+  )
+  parts = part_programs.PartPrograms(decoder).bind(decoder.place(batch), 2)
+  assert {*parts} == {'t1', 't_verify', 't_draft2', 'drafts', 't_call'}
+  _, sequences = jax.block_until_ready(parts['drafts']())
+  assert np.any(sequences[:, :2] != part_programs._TOKEN)
+  for name in 't_verify', 't_call':
+    state = jax.block_until_ready(parts[name]())
+    np.testing.assert_array_equal(state.outcome.num_computed, 2)

@@ -56,3 +56,11 @@ def test_costs_are_of_the_largest_gamma():
   assert 'up to gamma 7 would give 2.50x' in text
   assert ' c=0.05, ' in text
   assert 'verify_cost_ratio={2: 1.40, 4: 1.50, 8: 1.75}' in text
+
+
+def test_a_tree_is_compared_with_its_chain():
+  chain = record(3)
+  drafter = dataclasses.replace(chain.drafter, candidates='(4, 2)')
+  tree = dataclasses.replace(chain, drafter=drafter, t_call_ms=2.5)
+  told = {*advice.describe([tree])} - {*advice.describe([chain])}
+  assert len(told) == 1 and '(4, 2)' in told.pop()

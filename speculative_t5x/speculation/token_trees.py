@@ -1,0 +1,77 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Trees of tokens, of a shape of their own per example.
+
+Legend: examples, roots (per example), nodes (of a tree, its roots included),
+width (most children of a node).
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from speculative_t5x.speculation import contracts
+
+
+class Tree(NamedTuple):
+  """Roots and draft tokens. The first nodes are the roots.
+
+  Attributes:
+    tokens: [examples, nodes] int32.
+    parents: [examples, nodes] int32, the node that each continues, itself of a
+      root. It comes before the node.
+    is_there: [examples, nodes] bool, False where a node only fills the tree.
+  """
+
+  tokens: jax.Array
+  parents: jax.Array
+  is_there: jax.Array
+
+
+def nodes_of(
+    tree: Tree, positions: jax.Array, roots: int, gamma: int
+) -> contracts.Nodes:
+  """Return a tree of at most a depth as what a model decodes.
+
+  The positions are those of the roots, [examples] int32.
+  """
+  own = jnp.eye(tree.tokens.shape[1], dtype=bool)
+  sees = jnp.broadcast_to(own, (tree.tokens.shape[0], *own.shape))
+  for _ in range(gamma):  # each time the path is known one node further
+    sees = own | jnp.take_along_axis(sees, tree.parents[..., None], axis=1)
+  depths = jnp.sum(sees, axis=-1, dtype=jnp.int32) - 1
+  return contracts.Nodes(
+      tree.tokens,
+      positions[:, None] + depths,
+      jnp.argmax(sees[..., :roots], axis=-1).astype(jnp.int32),
+      sees,
+  )
+
+
+def children_of(
+    tree: Tree, nodes: jax.Array, width: int
+) -> tuple[jax.Array, jax.Array]:
+  """Return the children of one node per example, in their order in the tree.
+
+  Args:
+    tree: Trees of one root each.
+    nodes: [examples] int32.
+    width: The most children to return (static).
+  Returns:
+    The children, [examples, width] int32, and which of them are there.
+  """
+  is_child = tree.is_there & (tree.parents == nodes[:, None])
+  is_child = is_child.at[:, 0].set(False)  # the root is nobody's
+  ranks = jnp.cumsum(is_child, axis=1) - 1
+  is_of_rank = is_child[:, None] & (
+      ranks[:, None] == jnp.arange(width)[:, None]
+  )
+  children = jnp.argmax(is_of_rank, axis=-1).astype(jnp.int32)
+  return children, jnp.any(is_of_rank, axis=-1)
+
+
+def fill(tree: Tree, count: int) -> Tree:
+  """Return a tree of so many nodes, of which those behind its own fill it."""
+  missing = ((0, 0), (0, count - tree.tokens.shape[1]))
+  return Tree(*(jnp.pad(x, missing) for x in tree))
