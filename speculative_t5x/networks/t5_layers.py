@@ -90,7 +90,38 @@ def _dot(x: jax.Array, kernel: jax.Array):
     of_kernel = jnp.dot(rows(x).T, rows(of_product))
     return jnp.dot(of_product, kernel.T), of_kernel
 
-  return jnp.dot(x, kernel), gradients
+  return _product(x, kernel), gradients
+
+
+# Fewer rows of a kernel per product gain nothing on 2 cores.
+_MIN_ROWS = 192
+
+
+def _product(x: jax.Array, kernel: jax.Array) -> jax.Array:
+  """Return `jnp.dot(x, kernel)`; of one vector on a CPU, in several products.
+
+  A single product with one vector reads a kernel at half to nine tenths of
+  their speed there.
+  """
+  num_inputs, num_features = kernel.shape
+  fit = max(num_inputs // _MIN_ROWS, 1)
+  num_parts = math.gcd(num_inputs, 2 ** (fit.bit_length() - 1))
+  if x.size != num_inputs or num_parts < 4:
+    return jnp.dot(x, kernel)
+
+  def sum_of_products(x, kernel):
+    parts = jnp.einsum(
+        'pi,pif->pf',
+        x.reshape(num_parts, -1),
+        kernel.reshape(num_parts, -1, num_features),
+        preferred_element_type=jnp.promote_types(x.dtype, jnp.float32),
+    )
+    total = jnp.sum(parts, axis=0).astype(x.dtype)
+    return total.reshape(*x.shape[:-1], num_features)
+
+  return lax.platform_dependent(
+      x, kernel, cpu=sum_of_products, default=jnp.dot
+  )
 
 
 class LogitsProjection(nn.Module):

@@ -78,6 +78,23 @@ def test_gradients_of_a_projection(shape, dtype):
     np.testing.assert_allclose(one, other, rtol=rounding, atol=rounding)
 
 
+@pytest.mark.parametrize('shape', [(), (1,), (1, 1), (2,)])
+@pytest.mark.parametrize('inputs', [768, 1024, 1000])
+@pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
+def test_product_with_a_tall_kernel(shape, inputs, dtype):
+  """One vector is multiplied in parts on a CPU."""
+  x, kernel = numbers(*shape, inputs), numbers(inputs, 3, start=7)
+  given = [np.asarray(each.astype(dtype), np.float64) for each in (x, kernel)]
+  found = layers.Projection(3, ('mlp', 'embed'), dtype).apply(
+      {'params': {'kernel': kernel}}, x
+  )
+  assert found.dtype == dtype
+  rounding = 1e-5 if dtype == jnp.float32 else 2e-2
+  np.testing.assert_allclose(
+      np.asarray(found, np.float64), np.dot(*given), rtol=rounding, atol=1e-3
+  )
+
+
 def test_embedding_is_a_gather_and_not_a_product():
   program = str(
       jax.make_jaxpr(layers.Embedding(11, 4, jnp.float32).apply)(
