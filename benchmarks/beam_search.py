@@ -47,10 +47,15 @@ def parse(given: Sequence[str]) -> argparse.Namespace:
   return argparse.Namespace(**vars(own), **vars(throughput.parse(rest)))
 
 
-def own_ways(
+def prepare(
     options: argparse.Namespace, case: cases.Case, batch: int
-) -> dict[str, throughput.Way]:
-  """Return the ways of this package."""
+) -> tuple[
+    token_decoder.TokenDecoder,
+    list[input_batch.InputBatch],
+    beam_search.BeamSearch,
+]:
+  """Return the decoder of a case, its inputs in whole batches, and the search.
+  """
   decoder = token_decoder.TokenDecoder(
       models_lib.load_model(options.target),
       options.draft,
@@ -63,14 +68,20 @@ def own_ways(
       settings.request(np.trim_zeros(row, 'b').tolist(), index)
       for index, row in enumerate(case.inputs)
   ]
-  batches = list(
-      input_batch.whole_batches(
-          requests, settings, size=batch, inputs_length=cases.LENGTH
-      )
+  batches = input_batch.whole_batches(
+      requests, settings, size=batch, inputs_length=cases.LENGTH
   )
   search = beam_search.BeamSearch(
       beams=options.beams, draft_beams=options.draft_beams
   )
+  return decoder, list(batches), search
+
+
+def own_ways(
+    options: argparse.Namespace, case: cases.Case, batch: int
+) -> dict[str, throughput.Way]:
+  """Return the ways of this package."""
+  decoder, batches, search = prepare(options, case, batch)
   ways = {
       throughput.REFERENCE: decoder.plain_beams,
       'speculative_whole': decoder.speculative_beams,
@@ -80,7 +91,7 @@ def own_ways(
           _search,
           functools.partial(way, search=search),
           batches,
-          len(requests),
+          len(case.inputs),
       )
       for name, way in ways.items()
   }

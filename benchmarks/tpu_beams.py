@@ -3,7 +3,7 @@
 """Compiles beam searches of T5 1.1 for a TPU that is not there.
 
   python -m benchmarks.tpu_beams --target=xxl --draft=small \\
-    [--gamma=5] [--draft_beams=12] [--topology=v4:1x1x1]
+    [--gamma=5] [--draft_beams=12] [--topology=v4:1x1x1] [--layers=2]
 
 Prints a line of JSON with the compiler's estimate of cycles, at batch 1 on one
 chip in bfloat16:
@@ -15,7 +15,8 @@ chip in bfloat16:
   call   all of a call of a speculative search: drafting, tree, as many steps as
          --steps says, commits
 
-Nothing runs. For what cycles leave out see `research.tpu_aot.reading`.
+With --layers all stacks have that many layers, which compiles sooner. Nothing
+runs. For what cycles leave out see `research.tpu_aot.reading`.
 """
 
 import argparse
@@ -33,6 +34,7 @@ from benchmarks import running
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import beam_drafts
 from speculative_t5x.networks import input_widths
+from speculative_t5x.networks import t5
 from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.research.tpu_aot import abstract_pair
 from speculative_t5x.research.tpu_aot import hlo
@@ -64,8 +66,18 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
       ('targets_length', 128),
   ):
     parser.add_argument(f'--{name}', type=running.positive, default=default)
+  parser.add_argument('--layers', type=running.positive)
   parser.add_argument('--output', type=pathlib.Path)
   return parser.parse_args(given)
+
+
+def _config(size: str, layers: int | None) -> t5.T5Config:
+  config = t5_published.make_config(size, 'bfloat16')
+  if layers is None:
+    return config
+  return dataclasses.replace(
+      config, num_encoder_layers=layers, num_decoder_layers=layers
+  )
 
 
 class Programs:
@@ -75,9 +87,7 @@ class Programs:
     self.options = options
     self.place = topology.describe(options.topology).with_mesh(None)
     target, draft = (
-        abstract_pair.make_model(
-            self.place, t5_published.make_config(size, 'bfloat16')
-        )
+        abstract_pair.make_model(self.place, _config(size, options.layers))
         for size in (options.target, options.draft)
     )
     self.decoder = token_decoder.TokenDecoder(
@@ -181,8 +191,11 @@ class Programs:
     def run(params, inputs, count):
       started = self.model.start(params, inputs, rows, slots)
       tokens = jnp.zeros((1, size), jnp.int32)
+      cache = started.cache
+      if rows > 1:
+        cache = self.model.share_rows(cache, 1)
       body = lambda _, carry: call(params, started, count, *carry)
-      return lax.fori_loop(0, count[0], body, (tokens, started.cache))
+      return lax.fori_loop(0, count[0], body, (tokens, cache))
 
     return jax.jit(run).lower(self.params, self.inputs, self.limits)
 

@@ -36,6 +36,13 @@ class BeamDrafts(tree_growth.DraftModelTrees):
 
   width: int
 
+  def init(
+      self, params, context: contracts.Context, rows: int, slots: int
+  ) -> tuple[draft_model.DraftModelMemory, contracts.Cache]:
+    memory, cache = super().init(params, context, rows, slots)
+    examples = jax.tree.leaves(context.inputs)[0].shape[0]
+    return memory, self.drafter.model.share_rows(cache, examples)
+
   def propose(
       self,
       params: contracts.Params,

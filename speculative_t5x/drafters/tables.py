@@ -57,6 +57,11 @@ class _WithoutInputs:
         first_tokens=None,
     )
 
+  def share_rows(self, cache, examples: int) -> None:
+    """See `contracts.DecodesTrees.share_rows`; nothing is kept."""
+
+  def separate_rows(self, cache) -> None:
+    """See `contracts.DecodesTrees.separate_rows`; likewise."""
 
   def new_block(self, cache, examples: int, nodes: int) -> None:
     """See `contracts.DecodesTrees.new_block`; nothing is kept."""

@@ -124,6 +124,14 @@ class BlockDecoder:
     logits = sharding.gather_logits(logits.reshape(rows, -1, self.vocab_size))
     return logits, kv_cache.constrain(cache), features
 
+  def share_rows(self, cache, examples: int) -> tree_blocks.SharedRows:
+    """See `contracts.DecodesTrees.share_rows`."""
+    return tree_blocks.share(cache, examples)
+
+  def separate_rows(self, cache: tree_blocks.SharedRows) -> contracts.Cache:
+    """See `contracts.DecodesTrees.separate_rows`."""
+    return tree_blocks.separate(cache)
+
   def new_block(
       self, cache: contracts.Cache, examples: int, nodes: int
   ) -> contracts.Cache:
@@ -135,6 +143,7 @@ class BlockDecoder:
       self, params, memory, cache, block, nodes, first, count, num_cached
   ) -> tuple[jax.Array, contracts.Cache]:
     """See `contracts.DecodesTrees.decode_tree`."""
+    cache, nodes = tree_blocks.located(cache, nodes)
     cache = tree_blocks.by_example(cache, num_cached.shape[0])
     logits, block = self._decode_tree(
         params, memory, nodes, first, count, num_cached, cache, block
@@ -143,7 +152,7 @@ class BlockDecoder:
 
   def commit(self, cache, block, rows, paths, num_cached) -> contracts.Cache:
     """See `contracts.DecodesTrees.commit`."""
-    return kv_cache.commit(cache, block, rows, paths, num_cached)
+    return tree_blocks.commit(cache, block, rows, paths, num_cached)
 
   @property
   def last_width(self) -> int:

@@ -18,7 +18,6 @@ from jax import lax
 import jax.numpy as jnp
 
 from speculative_t5x.networks import sharding
-from speculative_t5x.speculation import beam_rows
 
 _KeysValues = TypeVar('_KeysValues')
 
@@ -120,39 +119,71 @@ def read(cache: KeysValues, num_written: jax.Array) -> KeysValues:
 def commit(
     cache: Sequence[KeysValues],
     block: Sequence[KeysValues],
-    rows: jax.Array,
     paths: jax.Array,
     num_cached: jax.Array,
 ) -> tuple[KeysValues, ...]:
-  """Return the cache in which each row continues another one by a path.
+  """Return the cache with a path behind what each row has cached.
 
   Args:
     cache: Per layer [examples * beams, heads, head_dim, slots], the beams of an
       example next to each other; one row has no batch axis.
     block: Per layer [examples, heads, head_dim, nodes].
-    rows: [examples, beams] int32, the beam that each continues.
     paths: [examples, beams, length] int32, nodes that are written to the slots
       from `num_cached` on.
     num_cached: [examples] int32, with num_cached + length <= slots.
   """
-  examples, beams, length = paths.shape
-  positions = jnp.repeat(num_cached, beams)
-  # A copy: a permutation in place would read rows that it has overwritten.
-  cache = beam_rows.take(tuple(cache), rows)
+  examples, beams, _ = paths.shape
+  # All rows of an example write at one place, and of one example in place.
+  positions = num_cached[0] if examples == 1 else jnp.repeat(num_cached, beams)
 
-  def on_paths(x):  # [examples * beams, heads, head_dim, length]
-    index = paths.reshape(examples, 1, 1, beams * length)
+  def commit_layer(cache: KeysValues, block: KeysValues) -> KeysValues:
+    # A TPU gathers along the last axis element by element.
+    new = lax.platform_dependent(
+        block, paths, tpu=select_paths, default=take_paths
+    )
+    if cache.keys.ndim == 3:
+      new = jax.tree.map(lambda x: x[0], new)
+    return write_block(cache, new, positions)
+
+  return constrain(tuple(map(commit_layer, cache, block)))
+
+
+def take_paths(block: KeysValues, paths: jax.Array) -> KeysValues:
+  """Return nodes of a block, [examples * beams, heads, head_dim, length].
+
+  Args:
+    block: [examples, heads, head_dim, nodes].
+    paths: [examples, beams, length] int32.
+  """
+  examples, beams, length = paths.shape
+  index = paths.reshape(examples, 1, 1, beams * length)
+
+  def take(x):
     nodes = jnp.take_along_axis(x, index, axis=-1)
     nodes = nodes.reshape(*x.shape[:-1], beams, length)
     return jnp.moveaxis(nodes, -2, 1).reshape(-1, *x.shape[1:-1], length)
 
-  def commit_layer(cache: KeysValues, block: KeysValues) -> KeysValues:
-    new = jax.tree.map(on_paths, block), positions
-    if cache.keys.ndim == 3:
-      new = jax.tree.map(lambda x: x[0], new)
-    return write_block(cache, *new)
+  return jax.tree.map(take, block)
 
-  return constrain(tuple(map(commit_layer, cache, block)))
+
+def select_paths(block: KeysValues, paths: jax.Array) -> KeysValues:
+  """Take nodes by products with a one-hot matrix; see `take_paths`.
+
+  They are exact, as in `select_rows`. The block must be finite.
+  """
+  index = jnp.arange(block.keys.shape[-1])[:, None]
+  is_node = paths[..., None, :] == index
+
+  def select(x):
+    nodes = jnp.einsum(
+        'ehdn,ebnl->ebhdl',
+        x,
+        is_node.astype(x.dtype),
+        precision=lax.Precision.HIGHEST,
+    )
+    return nodes.reshape(-1, *nodes.shape[2:])
+
+  return jax.tree.map(select, block)
 
 
 def constrain(keys_values: _KeysValues) -> _KeysValues:

@@ -350,6 +350,12 @@ class NetworkModel:
     )
     return self._allowed(logits), cache
 
+  def share_rows(self, cache, examples) -> contracts.Cache:
+    return self.network.share_rows(cache, examples)
+
+  def separate_rows(self, cache) -> contracts.Cache:
+    return self.network.separate_rows(cache)
+
   def new_block(self, cache, examples, nodes) -> Any:
     check_offers(self.network, DecodesTrees, 'A tree of draft tokens')
     return self.network.new_block(cache, examples, nodes)

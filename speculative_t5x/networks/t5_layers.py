@@ -483,7 +483,8 @@ def attend_tree(
       queries is a group.
     cache: [examples, rows, kv_heads, head_dim, slots] each.
     block: [examples, kv_heads, head_dim, block] each.
-    roots: [examples, nodes] int32. The row that each node attends to.
+    roots: [examples, nodes, slots or 1] int32. The row that holds each slot
+      that a node attends to.
     mask: [examples, nodes, slots + block], True where attention is allowed.
     bias: Likewise, [examples, kv_heads * group, nodes, slots + block], or None.
     adjust: What becomes of the logits before bias and mask.
@@ -494,21 +495,21 @@ def attend_tree(
   examples, nodes, kv_heads, group, head_dim = query.shape
   query = jnp.transpose(query, (0, 2, 3, 1, 4))
   query = query.reshape(examples, kv_heads, group * nodes, head_dim)
-  roots = jnp.tile(roots, (1, group))[:, None, :, None]
+  roots = jnp.tile(roots, (1, group, 1))[:, None]
   mask = jnp.tile(mask, (1, group, 1))[:, None]
-  # All nodes meet all rows, and each takes what its own row gave. Rows stay
-  # outermost, as they lie in the cache: with other batch axes, or with a sum
-  # over rows, XLA:CPU copies the whole cache per call.
+  # All nodes meet all rows, and each takes of a slot what the row gave that
+  # holds it. Rows stay outermost, as they lie in the cache: with other batch
+  # axes, or a product that sums over rows, XLA:CPU copies the whole cache.
   num_rows, num_slots = cache.keys.shape[1], cache.keys.shape[-1]
   at_rows = lambda x: jnp.broadcast_to(
       x[:, None], (examples, num_rows, *x.shape[1:])
   )
-  of_root = lambda x: beam_rows.choose(
-      roots, [x[:, row] for row in range(num_rows)]
-  )
   of_slots = jnp.einsum('erhnd,erhdl->erhnl', at_rows(query), cache.keys)
+  of_slots = beam_rows.choose(
+      roots, [of_slots[:, row] for row in range(num_rows)]
+  )
   of_block = jnp.einsum('ehnd,ehdl->ehnl', query, block.keys)
-  logits = jnp.concatenate([of_root(of_slots), of_block], axis=-1)
+  logits = jnp.concatenate([of_slots, of_block], axis=-1)
   logits = adjust(logits)
   if bias is not None:
     logits = logits + bias.reshape(logits.shape)
@@ -516,9 +517,13 @@ def attend_tree(
   weights = jax.nn.softmax(jnp.where(mask, logits, masked))
   weights = weights.astype(cache.values.dtype)
   of_slots, of_block = weights[..., :num_slots], weights[..., num_slots:]
-  x = of_root(
-      jnp.einsum('erhnl,erhdl->erhnd', at_rows(of_slots), cache.values)
-  ) + jnp.einsum('ehnl,ehdl->ehnd', of_block, block.values)
+  of_slots = at_rows(of_slots)
+  if num_rows > 1:
+    is_held = roots[:, None] == jnp.arange(num_rows)[:, None, None, None]
+    of_slots = jnp.where(is_held, of_slots, 0)
+  x = jnp.einsum('erhnl,erhdl->erhnd', of_slots, cache.values)
+  x = jnp.sum(x, axis=1)
+  x += jnp.einsum('ehnl,ehdl->ehnd', of_block, block.values)
   x = x.reshape(examples, kv_heads, group, nodes, head_dim)
   x = jnp.transpose(x, (0, 3, 1, 2, 4))
   return x.reshape(examples, nodes, -1)

@@ -150,7 +150,9 @@ def search(
 
   def call(carry):
     state, cache, draft_state, counts = carry
-    roots = _roots(state, view._replace(cache=cache), limits, gamma)
+    # Of no cost where no drafter reads it.
+    own = view._replace(cache=target.separate_rows(cache))
+    roots = _roots(state, own, limits, gamma)
     with jax.named_scope('draft'):  # names are for traces
       tree, drafted = drafter.propose(draft_params, memory, draft_state, roots)
     nodes = token_trees.nodes_of(tree, roots.positions, beams, gamma)
@@ -178,7 +180,12 @@ def search(
   state, _, _, counts = lax.while_loop(
       lambda carry: ~jnp.all(carry[0].has_ended),
       call,
-      (state, started.cache, draft_state, counts),
+      (
+          state,
+          target.share_rows(started.cache, limits.shape[0]),
+          draft_state,
+          counts,
+      ),
   )
   return state, counts
 

@@ -221,6 +221,15 @@ class Nodes(NamedTuple):
 class DecodesTrees(Protocol):
   """A model or a network that decodes trees; rows are those of the cache."""
 
+  def share_rows(self, cache: Cache, examples: int) -> Cache:
+    """Return a cache of `start` for rows that continue each other.
+
+    As beams do. A cache with one row per example is taken as it is.
+    """
+
+  def separate_rows(self, cache: Cache) -> Cache:
+    """Return a cache of `share_rows` as `decode` takes it: a copy."""
+
   def new_block(self, cache: Cache, examples: int, nodes: int) -> Any:
     """Return an empty block beside a cache (sizes are static)."""
 
@@ -240,7 +249,7 @@ class DecodesTrees(Protocol):
     Args:
       params: Parameters of the model.
       memory: Memory that `start` returned.
-      cache: Cache of equally many rows per example. It is only read.
+      cache: Cache of one row per example, or of `share_rows`. It is only read.
       block: Block of `new_block` or of the last call, in which other nodes that
         these see lie.
       nodes: All nodes of the block.

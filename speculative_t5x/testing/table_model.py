@@ -75,6 +75,11 @@ class Model(Cached):
     before = jnp.where(offsets > 0, read(offsets - 1), 0)
     return params[tables, before, read(offsets)]
 
+  def share_rows(self, cache, examples) -> jax.Array:
+    return cache  # `commit` moves its rows
+
+  def separate_rows(self, cache) -> jax.Array:
+    return cache
 
   def new_block(self, cache, examples, nodes) -> jax.Array:
     return jnp.full((examples, nodes), STALE, jnp.int32)

@@ -57,6 +57,16 @@ class TestWriteBlock:
         kv_cache.update_rows(cache, block, positions),
     )
 
+  @pytest.mark.parametrize('dtype', [jnp.float32, jnp.bfloat16])
+  def test_both_forms_take_the_same_nodes(self, dtype):
+    block = keys_values(2, HEADS, HEAD_DIM, 5)
+    block = jax.tree.map(lambda x: x.astype(dtype), block)
+    paths = jnp.int32([[[4, 0], [1, 1], [0, 3]], [[2, 4], [3, 1], [4, 4]]])
+    taken = kv_cache.take_paths(block, paths)
+    assert_bit_equal(kv_cache.select_paths(block, paths), taken)
+    assert_bit_equal(taken.keys[1 * 3 + 2, ..., 1], block.keys[1, ..., 4])
+    assert_bit_equal(taken.values[1, ..., 0], block.values[0, ..., 1])
+
   def test_selection_rounds_nothing(self):
     """A TPU multiplies float32 in bfloat16 by default."""
     cache = keys_values(2, HEADS, HEAD_DIM, SLOTS)

@@ -263,7 +263,7 @@ class TestPaths:
       num_cached = started.offsets + count
       is_cached = lambda x: jnp.arange(x.shape[-1]) < num_cached[:, None]
       stale = lambda x: jnp.where(is_cached(x)[:, None, None], x, jnp.nan)
-      cached = jax.tree.map(stale, cached)
+      cached = network.share_rows(jax.tree.map(stale, cached), examples)
       block = network.new_block(cached, examples, size)
       num_cached = num_cached[::beams]
       nodes = token_trees.nodes_of(tree, num_cached, beams, self.GAMMA)
@@ -290,7 +290,9 @@ class TestPaths:
     num_cached = started.offsets + count
     tokens = np.int32([[11], [17]] * examples)
     with jax.default_matmul_precision('highest'):
-      cache = case.model.commit(cached, block, rows, paths, num_cached[::beams])
+      cache = case.model.separate_rows(
+          case.model.commit(cached, block, rows, paths, num_cached[::beams])
+      )
       logits, _ = case.model.decode(
           case.params,
           started.memory,
