@@ -66,10 +66,16 @@ class BeamSearch:
     ranges.check_settings(ranges.whole(2, size), beams=self.beams)
 
 
+# Of the options of a search.
+NAMES = tuple(field.name for field in dataclasses.fields(BeamSearch))
+
+
 def of(beams: int, **options: Any) -> BeamSearch | None:
   """Return a search with options; None for 1 beam, which is no search."""
   ranges.check_settings(ranges.COUNT, beams=beams)
-  return None if beams == 1 else BeamSearch(beams=beams, **options)
+  # What 1 beam does not use is checked too.
+  search = BeamSearch(beams=max(beams, 2), **options)
+  return None if beams == 1 else search
 
 
 def check_sampling(sampling: sampling_lib.Sampling) -> None:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a decoder decodes, as one value, and keyword arguments that change it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import dataclasses
 import difflib
 from typing import Any, TypeVar
@@ -74,9 +74,15 @@ class Options:
       )
 
 
-def change(values: _T, changes: Mapping[str, Any]) -> _T:
+def change(
+    values: _T, changes: Mapping[str, Any], others: Sequence[str] = ()
+) -> _T:
   """Return a dataclass with the fields that keyword arguments name replaced.
 
+  Args:
+    values: The dataclass.
+    changes: Keyword arguments that a caller was given.
+    others: Names of arguments that the caller has beside them, for messages.
   Raises:
     TypeError: for an argument that is not a field.
   """
@@ -90,9 +96,10 @@ def change(values: _T, changes: Mapping[str, Any]) -> _T:
           f' sampling=speculative_t5x.Sampling({name}={value!r}).'
       )
     else:
-      near = difflib.get_close_matches(name, names, 1)
+      known = [*others, *names]
+      near = difflib.get_close_matches(name, known, 1)
       remedy = ''.join(f'Did you mean {x}? ' for x in near)
-      remedy += f'There are {", ".join(names)}.'
+      remedy += f'There are {", ".join(known)}.'
     raise TypeError(f'There is no argument {name}. {remedy}')
   return dataclasses.replace(values, **changes)
 

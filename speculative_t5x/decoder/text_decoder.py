@@ -348,7 +348,9 @@ class TextDecoder:
       columns: Mapping[str, Any],
   ) -> results.Result | results.Output:
     """Decode texts; all are checked before the first is decoded."""
-    settings = options_lib.change(request_lib.Settings(), settings)
+    settings = options_lib.change(
+        request_lib.Settings(), settings, beam_search.NAMES
+    )
     if is_one := isinstance(texts, str):
       texts = [texts]
       if columns.get('hints') is not None:

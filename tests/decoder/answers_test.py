@@ -260,13 +260,15 @@ class TestFinder:
         found.features, decoder.tokens.encode(batch)
     )
 
-  def test_outputs_do_not_change(self, decoder, embedder):
+  @pytest.mark.parametrize('beams', [1, 2])
+  def test_outputs_do_not_change(self, decoder, embedder, beams):
     """And the target is called less often, since answers repeat."""
-    plain = decoder.decode_plain(_TEXTS)
+    plain = decoder.decode_plain(_TEXTS, beams=beams)
     store = answers.Store(embedder)
     store.add(_TEXTS, [decodes[-1] for decodes in plain.texts])
-    found = decoder.decode(_TEXTS, answers=answers.Finder(store))
-    without = decoder.decode(_TEXTS)
+    finder = answers.Finder(store)
+    found = decoder.decode(_TEXTS, answers=finder, beams=beams)
+    without = decoder.decode(_TEXTS, beams=beams)
     assert found.texts == without.texts == plain.texts
     calls = [x.statistics['target_calls'] for x in (found, without)]
     assert calls[0] < calls[1]

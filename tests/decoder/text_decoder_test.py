@@ -166,6 +166,7 @@ class TestBeams:
           ({'beams': 0}, 'beams'),
           ({'beams': 65}, 'beams'),
           ({'beams': 2, 'brevity_penalty': -0.1}, 'brevity_penalty'),
+          ({'beams': 1, 'brevity_penalty': -0.1}, 'brevity_penalty'),
           ({'beams': 2, 'sampling': sampling.Sampling(1.0)}, 'sampling'),
           ({'beams': 2, 'draft_beams': 1}, 'draft_beams'),
       ],
@@ -388,6 +389,9 @@ class TestArguments:
         way(TEXTS, top_k=4)
       with pytest.raises(TypeError, match='max_token. Did you mean max_tokens'):
         way(TEXTS, max_token=4)
+    for way in ways[:2]:
+      with pytest.raises(TypeError, match='num_beams. Did you mean beams'):
+        way(TEXTS, num_beams=4)
     for make in (pair, embedded.load_decoder):
       with pytest.raises(TypeError, match='no argument gama. Did you mean gam'):
         make(gama=3)

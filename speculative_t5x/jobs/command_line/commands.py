@@ -40,6 +40,8 @@ class Job:
     first: What runs before the others, if one of `needs_first` is named: as
       `function`, and its gin file, which gets their names as the macro TABLES.
     needs_first: Names of gin files of the folder.
+    by_name: Names of further gin files of the folder, which are run only where
+      they are named.
   """
 
   function: str
@@ -54,6 +56,7 @@ class Job:
   folder: str | None = None
   first: tuple[str, str] | None = None
   needs_first: tuple[str, ...] = ()
+  by_name: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,6 +150,7 @@ JOBS = {
         folder='configs/paper',
         first=('task_pairs.measure', 'configs/paper/pairs.gin'),
         needs_first=('table2', 'table3', 'table4', 'table5'),
+        by_name=('quality',),
         is_resumed=True,
         optional=_CONFIGS,
     ),

@@ -141,7 +141,7 @@ def gin_value(flag: str, text: str) -> str:
 
 def part_file(job: commands.Job, part: str) -> str:
   """Return the gin file of a part of a job, as of a table of the paper."""
-  known = _sorted_parts(job, ())
+  known = [*_sorted_parts(job, ()), *job.by_name]
   if part not in known:
     raise commands.UsageError(
         f'there is no {part!r}. Choose from: {", ".join(known)}.'

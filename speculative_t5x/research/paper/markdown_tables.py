@@ -43,6 +43,7 @@ _SIMULATED = (
 )
 _PAPERS = "The paper's own numbers for pairs that were not run:"
 _EXPECTED, _COUNTED = 'expected', 'accepted / tested'
+_SIDES = {'baseline': 'plain', 'speculative': 'speculative'}
 _NOTE_5 = (
     f'{_EXPECTED} is the mean of sum min(p / l, q) on text that the target'
     f' wrote, with its 95% interval; {_COUNTED} are the counts of the loop,'
@@ -350,6 +351,41 @@ def table_5(pairs: Sequence[Pair] = ()) -> markdown.Page:
   parts = [*_models(own), markdown.table(rows), _NOTE_5 if rows else '']
   parts += ["The paper's, of T5-XXL on EnDe at T = 1:", markdown.table(paper)]
   return markdown.page(parts, [record for _, record in found])
+
+
+def quality(
+    found: Iterable[tuple[str, run_record.RunRecord]],
+) -> markdown.Page:
+  """Return the metrics of greedy decoding and of beam searches, by task."""
+  found = list(found)
+  rows = markdown.filled([_quality(*each) for each in found])
+  return markdown.page([markdown.table(rows)], [x for _, x in found])
+
+
+def _quality(task: str, record: run_record.RunRecord) -> markdown.Row:
+  beams, sides = record.beams or 1, vars(record.quality)
+  calls = {
+      # Each beam is a row, and a call is one of all of them.
+      f'{side} calls per text': cells.number(
+          getattr(record, name).target_calls / beams / record.num_examples
+      )
+      for name, side in _SIDES.items()
+  }
+  return {
+      'task': task,
+      'decoding': 'greedy' if beams == 1 else f'{beams} beams',
+      'texts': _count(record.num_examples),
+      **{
+          f'{metric}, {side}': cells.number(value)
+          for name, side in _SIDES.items()
+          for metric, value in sides[name].items()
+      },
+      **calls,
+      **{
+          name.replace('_', ' '): _count(count)
+          for name, count in vars(record.greedy).items()
+      },
+  }
 
 
 def _lenient_rows(

@@ -776,6 +776,7 @@ class TestPaper:
     named = 'figure4', 'table2', 'figure4'
     assert parts(*named) == [first, 'table2', 'figure4']
     assert parts('figure4', 'table1') == ['table1', 'figure4']
+    assert parts('quality') == ['quality']  # only where it is named
     measure, *others = flags_lib.parse(['paper', '--gin_file=mine.gin'])
     assert measure.gin_files == ('configs/paper/pairs.gin', 'mine.gin')
     for command in others:
