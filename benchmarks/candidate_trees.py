@@ -4,7 +4,7 @@
 
   python -m benchmarks.candidate_trees --multi30k=<folder> \\
     --target=<checkpoint> --draft=<checkpoint> [--candidates='(4, 2)'] \\
-    [--nodes=32] [--width=8] [--gamma=7] [--inputs=200] [--output=<file>]
+    [--nodes=32] [--width=6] [--gamma=7] [--inputs=200] [--output=<file>]
 
 Prints a line of JSON per temperature and tree. Each has the tokens per target
 call of the draft model's chain and of its tree, of equal depth: as the paper's
@@ -74,7 +74,7 @@ def parse(given: Sequence[str]) -> argparse.Namespace:
       '--nodes', type=running.several(running.positive), default=()
   )
   parser.add_argument(
-      '--width', type=running.several(running.positive), default=(8,)
+      '--width', type=running.several(running.positive), default=(6,)
   )
   for name, default in (('gamma', 7), ('inputs', 200), ('batch', 50)):
     parser.add_argument(f'--{name}', type=running.positive, default=default)

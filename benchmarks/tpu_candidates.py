@@ -3,7 +3,7 @@
 """Compiles trees of candidates of T5 1.1 for a TPU that is not there.
 
   python -m benchmarks.tpu_candidates --target=xxl --draft=small \\
-    [--gamma=7] [--nodes=32] [--width=8] [--topology=v4:1x1x1]
+    [--gamma=7] [--nodes=32] [--width=6] [--topology=v4:1x1x1]
 
 Prints a line of JSON with the compiler's estimate of cycles, at batch 1 on one
 chip in bfloat16 and temperature 0: of a step of the decoding loop, drafting and
@@ -43,7 +43,7 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
   for name, default in (
       ('gamma', 7),
       ('nodes', 32),
-      ('width', 8),
+      ('width', 6),
       ('inputs_length', 512),
       ('targets_length', 128),
   ):

@@ -69,7 +69,7 @@ def test_reckoned_rows(tmp_path):
       'temperature': temperature, 'num_nodes': 32, 'gamma': 7, 'width': width,
       'tree': {'tokenwise': tokens}, 'chain': {'tokenwise': 4.0},
   }  # fmt: skip
-  records = record(0.0, 4, 8.0), record(0.0, 8, 5.0), record(1.0, 8, 6.0)
+  records = record(0.0, 4, 8.0), record(0.0, 6, 5.0), record(1.0, 6, 6.0)
   (tmp_path / 'tokens').write_text('\n'.join(map(json.dumps, records)))
   options = tpu_candidates.parse([f'--tokens={tmp_path / "tokens"}'])
   first, second = tpu_candidates.reckoned(options, 1.25)

@@ -145,10 +145,14 @@ class BlockDecoder:
     """See `contracts.DecodesTrees.decode_tree`."""
     cache, nodes = tree_blocks.located(cache, nodes)
     cache = tree_blocks.by_example(cache, num_cached.shape[0])
+    # A few nodes cost as much as `min_block`. Those past them, whose keys and
+    # values this writes too, are written again when they are decoded.
+    most = nodes.tokens.shape[1] - first
+    padded = min(max(count, self.min_block), most)
     logits, block = self._decode_tree(
-        params, memory, nodes, first, count, num_cached, cache, block
+        params, memory, nodes, first, padded, num_cached, cache, block
     )
-    return sharding.gather_logits(logits), block
+    return sharding.gather_logits(logits[:, :count]), block
 
   def commit(self, cache, block, rows, paths, num_cached) -> contracts.Cache:
     """See `contracts.DecodesTrees.commit`."""

@@ -43,7 +43,7 @@ class CandidateTree:
   model: drafting.Choice | models.Model | checkpoints.Path
   candidates: candidates_lib.Branching | None = None
   nodes: int | None = None
-  width: int = 8
+  width: int = 6
 
   def __post_init__(self):
     if (self.candidates is None) == (self.nodes is None):
