@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
@@ -228,6 +229,31 @@ class TestOutputs:
   def test_rows_that_cannot_be_partitioned(self):
     with pytest.raises(sharding.MeshError, match='batch_size 6 cannot'):
       pairs.decoder((4, 2)).plain(pairs.request(batch=6))
+
+
+def searching_decoder(shape=None):
+  """Return the tiny target, which drafts for itself."""
+  target = models.make_model(
+      pairs.TARGET, pairs.params(pairs.TARGET), mesh=pairs.mesh_of(shape)
+  )
+  drafter = model_drafting.of_model(target)
+  return pairs.decoder(shape).with_drafter(drafter, pairs.GAMMA)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize('shape', [(4, 2), (1, 8)])
+def test_beams(shape):
+  """Both searches find what a plain one finds on one device."""
+  search = beam_search.BeamSearch(beams=3)
+  request, decoder = pairs.request(0.0), searching_decoder(shape)
+  expected = jax.device_get(pairs.decoder().plain_beams(request, search))
+  assert len(np.unique(expected.sequences[:, -1], axis=0)) > 4
+  for way in (decoder.plain_beams, decoder.speculative_beams):
+    found = jax.device_get(way(request, search))
+    np.testing.assert_array_equal(found.sequences, expected.sequences)
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
+    np.testing.assert_array_equal(found.num_steps, expected.num_steps)
+  assert found.num_calls.sum() < 0.6 * expected.num_calls.sum()
 
 
 def test_mismatch_on_a_mesh():

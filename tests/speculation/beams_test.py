@@ -100,6 +100,12 @@ def test_random_tables(vocab_size, beams, penalty):
   check(tables[::-1], [5, 5, 2, 5, 4, 5], penalty, beams)
 
 
+def test_bound():
+  """T5X's is of a token more than there may be, so that it stops later."""
+  bound = brevity(1.0).bound(np.float32([-14]), np.int32([2]), np.int32([8]))
+  assert bound == pytest.approx(-14 / ((5 + 9) / 6))
+
+
 @pytest.mark.parametrize('penalty', [0.0, 1.0, 2.0])
 def test_scores_of_hugging_face(penalty):
   tables = table_model.random_logits(3, EXAMPLES, 5)
