@@ -287,29 +287,33 @@ class TestPaths:
     path = [len(parents) - 1]
     while parents[path[0]] != path[0]:
       path.insert(0, int(parents[path[0]]))
-    rows = jnp.full((examples, beams), path[0], jnp.int32)  # both go on with it
-    paths = jnp.broadcast_to(jnp.int32(path), (examples, beams, len(path)))
     num_cached = started.offsets + count
     tokens = np.int32([[11], [17]] * examples)
-    with jax.default_matmul_precision('highest'):
-      cache = case.model.separate_rows(
-          case.model.commit(cached, block, rows, paths, num_cached[::beams])
-      )
-      logits, _ = case.model.decode(
-          case.params,
-          started.memory,
-          cache,
-          tokens,
-          num_cached + len(path),
-          None,
-      )
-    for row, token in enumerate(tokens[:, 0]):
-      example = row // beams
-      before = self.PREFIXES[example, path[0], :-1]
-      output = [*before, *np.array(tree.tokens)[example, path], token]
-      np.testing.assert_allclose(
-          logits[row, -1], case.alone(example, output), atol=1e-4
-      )
+    # Both go on with one, and each with the root of the other.
+    for chosen in ([path] * beams, [[1], [0]]):
+      rows = jnp.int32([[each[0] for each in chosen]] * examples)
+      paths = jnp.int32([chosen] * examples)
+      with jax.default_matmul_precision('highest'):
+        cache = case.model.separate_rows(
+            case.model.commit(cached, block, rows, paths, num_cached[::beams])
+        )
+        logits, _ = case.model.decode(
+            case.params,
+            started.memory,
+            cache,
+            tokens,
+            num_cached + paths.shape[-1],
+            None,
+        )
+      for row, token in enumerate(tokens[:, 0]):
+        example, beam = divmod(row, beams)
+        before = self.PREFIXES[example, chosen[beam][0], :-1]
+        own = np.array(tree.tokens)[example, chosen[beam]]
+        np.testing.assert_allclose(
+            logits[row, -1],
+            case.alone(example, [*before, *own, token]),
+            atol=1e-4,
+        )
 
 
 @pytest.mark.parametrize(
