@@ -25,6 +25,7 @@ from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.drafters import beam_chains
 from speculative_t5x.drafters import beam_drafts
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import checkpoints
@@ -572,7 +573,8 @@ class TokenDecoder:
         self.target.config, network.DecodesTrees, 'Speculative beam search'
     )
     drafter = beam_drafts.of(self.drafter, search.beams, search.draft_beams)
-    if self.drafter.num_uniforms and not beam_drafts.drafts_trees(self.drafter):
+    is_chain = isinstance(drafter, beam_chains.BeamChains)
+    if is_chain and self.drafter.num_uniforms:
       warnings.warn(
           f'The drafter {self.loaded_drafter.description.name} makes no trees:'
           ' it drafts a chain behind each beam. A draft model makes trees.',

@@ -20,6 +20,7 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import tree_growth
 from speculative_t5x.networks import network
 from speculative_t5x.speculation import beam_trees
+from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import token_trees
@@ -75,7 +76,7 @@ class BeamDrafts(tree_growth.DraftModelTrees):
       self, state: contracts.Cache, drafted: Any, rows, paths
   ) -> contracts.Cache:
     block, num_cached = drafted
-    return self.drafter.model.commit(state, block, rows, paths, num_cached)
+    return self.commit_rows(state, block, rows, paths, num_cached)
 
 
 def of(
@@ -88,13 +89,15 @@ def of(
     beams: Beams of the search.
     width: See `BeamDrafts`; None for twice the beams. Chains have none.
   Raises:
-    ValueError: for a width below the beams or above their continuations, or for
-      a drafter that reads the last features of the target, which a tree has of
-      no row.
+    ValueError: for a width below the beams or above their continuations, for a
+      drafter that reads the last features of the target, which a tree has of
+      no row, or for trees of candidates that no draft model makes.
   """
+  if isinstance(drafter, tree_growth.DraftModelTrees):
+    drafter = drafter.drafter  # a search has trees of its own
   width = 2 * beams if width is None else width
   ranges.check_settings(ranges.COUNT, draft_beams=width)
-  most = beams * drafter.vocab_size if drafts_trees(drafter) else width
+  most = beams * drafter.vocab_size if _decodes_trees(drafter) else width
   if not beams <= width <= most:
     raise ranges.ArgumentError(
         f'draft_beams must be at least beams, {beams}, or no tree has all of'
@@ -106,12 +109,17 @@ def of(
         'A beam search has no last features for the drafter'
         f' {type(drafter).__name__}. Give another one, or search plainly.'
     )
-  if drafts_trees(drafter):
+  if isinstance(drafter, candidates.CandidateDrafter):
+    raise ValueError(
+        f'The drafter {type(drafter).__name__} drafts behind one row, and not'
+        ' for a beam search. Give another one, or search plainly.'
+    )
+  if _decodes_trees(drafter):
     return BeamDrafts(drafter, width)
   return beam_chains.BeamChains(drafter)
 
 
-def drafts_trees(drafter: contracts.Drafter) -> bool:
+def _decodes_trees(drafter: contracts.Drafter) -> bool:
   """Return whether a drafter is a draft model that decodes trees."""
   if not isinstance(drafter, draft_model.DraftModel):
     return False

@@ -124,7 +124,7 @@ class CandidateTree(tree_growth.DraftModelTrees):
   def commit(
       self, state: contracts.Cache, drafted: _Drafted, paths: jax.Array
   ) -> contracts.Cache:
-    return self.drafter.model.commit(
+    return self.commit_rows(
         state,
         drafted.block,
         jnp.zeros_like(paths[:, :1]),

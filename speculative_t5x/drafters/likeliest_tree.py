@@ -100,7 +100,7 @@ class LikeliestTree(tree_growth.DraftModelTrees):
       self, state: contracts.Cache, drafted: _Drafted, paths: jax.Array
   ) -> contracts.Cache:
     paths = jnp.take_along_axis(drafted.kept, paths, axis=1)
-    return self.drafter.model.commit(
+    return self.commit_rows(
         state,
         drafted.block,
         jnp.zeros_like(paths[:, :1]),

@@ -48,6 +48,18 @@ class DraftModelTrees:
     memory, state = self.drafter.init(params, context, rows, slots)
     return memory, state.cache
 
+  def commit_rows(
+      self,
+      cache: contracts.Cache,
+      block: Any,
+      rows: jax.Array,
+      paths: jax.Array,
+      num_cached: jax.Array,
+  ) -> contracts.Cache:
+    """Return the next cache; see `contracts.DecodesTrees.commit`."""
+    with partitioning.axis_rules(self.drafter.rules):
+      return self.drafter.model.commit(cache, block, rows, paths, num_cached)
+
 
 def grow(
     drafter: draft_model.DraftModel,

@@ -155,7 +155,7 @@ def quality(
   if search is not None:
     ways['beams'] = search, depth
   for task in tasks:
-    drafter, *_ = task.drafts.values()
+    drafter, *_ = *task.drafts.values(), *task.scored.values()
     for name, (own, length) in ways.items():
       records = evaluate(
           workload=task.workload,

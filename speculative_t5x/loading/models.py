@@ -76,10 +76,14 @@ class Model:
     Args:
       network: The network, such as an `st.networks.T5Config`.
       params: A tree like that of `network.init`.
-      special_ids: Special ids of the vocabulary; None for the network's.
+      special_ids: Special ids of the vocabulary; None for the network's. Its
+        start is the network's too, if it has none.
     Raises:
       ValueError: if names or shapes are not those of the network.
     """
+    if special_ids is not None and special_ids.start is None:
+      start = network.special_ids.start
+      special_ids = dataclasses.replace(special_ids, start=start)
     found, wanted = (
         checkpoints.shapes(checkpoints.flatten(x))
         for x in (params, abstract_params(network))

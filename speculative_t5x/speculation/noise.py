@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
@@ -46,7 +47,9 @@ class ByCall(NamedTuple):
 
     Of a tree, the children of one node per depth.
     """
-    return self.drafter.max_draft_tokens * getattr(self.drafter, 'width', 1)
+    is_tree = isinstance(self.drafter, candidates.CandidateDrafter)
+    width = self.drafter.width if is_tree else 1
+    return self.drafter.max_draft_tokens * width
 
   @property
   def num_uniforms(self) -> int:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -136,8 +137,8 @@ def drafted(
 
 def widths(setup: state_lib.Setup) -> tuple[int, ...]:
   """Return the widths of verification; one if drafts are all of one length."""
-  if num_nodes := getattr(setup.drafter, 'num_nodes', None):
-    return (num_nodes,)
+  if isinstance(setup.drafter, candidates.CandidateDrafter):
+    return (setup.drafter.num_nodes,)
   size = setup.drafter.max_draft_tokens + 1
   drafts_all = getattr(setup.drafter, 'drafts_all_wanted', False)
   if drafts_all and setup.policy.is_constant:

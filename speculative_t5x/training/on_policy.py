@@ -108,12 +108,13 @@ class Samples:
     features = None
     if network.reads_features:
       features = objective.target.features(objective.target_params, inputs)
+    # What T5 does not read in a text to train on. Padding of another network
+    # may be the end of the task.
+    padding = network.special_ids.padding
     model = network_lib.NetworkModel(
         network,
         self._special_ids,
-        # What T5 does not read in a text to train on. Padding of a checkpoint
-        # may be its end of sequence.
-        forbidden=(network.special_ids.padding,),
+        forbidden=() if padding in self._special_ids.ends else (padding,),
     )
     setup = state_lib.Setup(
         model,

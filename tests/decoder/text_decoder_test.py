@@ -6,6 +6,7 @@ import functools
 import pathlib
 import shutil
 import tempfile
+import warnings
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import exit_drafting
 from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import sampling
@@ -145,6 +147,18 @@ class TestBeams:
     names = 'beam_steps', 'target_calls'
     steps, calls = (found.statistics[name] for name in names)
     assert steps == expected.statistics['target_calls'] > calls
+
+  @pytest.mark.parametrize('options', [{'nodes': 5}, {'candidates': (2,)}])
+  def test_a_drafter_of_candidates_drafts_for_a_search_too(self, options):
+    target, draft = models()
+    tree = tree_drafting.CandidateTree(draft, **options)
+    decoder = text_decoder.TextDecoder(
+        target, tree, vocabulary(), **(SETTINGS | {'gamma': 2})
+    )
+    with warnings.catch_warnings():
+      warnings.simplefilter('error')  # of a drafter without trees
+      found = decoder.decode(TEXTS, beams=2)
+    assert found.tokens == pair().decode_plain(TEXTS, beams=2).tokens
 
   def test_limits_and_penalties_are_those_of_the_call(self):
     short = pair().decode_plain(TEXTS[0], beams=2, max_tokens=3)

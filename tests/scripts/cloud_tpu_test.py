@@ -46,7 +46,7 @@ class Machine:
     shutil.copy(_CHECKOUT / 'requirements.txt', self.checkout)
     self.log.touch()
     (folder / 'bin').mkdir()
-    programs = 'git', 'speculative-t5x', 'sky', 'python', 'pip', 'gcloud'
+    programs = 'git', 'speculative-t5x', 'sky', 'python', 'pip'
     for name, text in {
         **dict.fromkeys(programs, _RECORDER),
         'python3': _PYTHON3,

@@ -131,6 +131,8 @@ def _problem(
   except TypeError as error:
     return f'is not hashable ({error}). Make it a frozen dataclass.'
   own = getattr(drafter, 'special_ids', special_ids)
+  if not isinstance(own, contracts.SpecialIds):
+    return f'has special_ids {own!r}, which must be a contracts.SpecialIds.'
   # What a decoder is fed first is its own affair.
   if dataclasses.replace(own, start=special_ids.start) != special_ids:
     return (

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
 
@@ -86,7 +87,9 @@ def count(
   return Operations(
       target=target(1),
       verify=target(
-          getattr(decoder.drafter, 'num_nodes', options.gamma + 1)
+          decoder.drafter.num_nodes
+          if isinstance(decoder.drafter, candidates.CandidateDrafter)
+          else options.gamma + 1
       ),
       draft=draft(options.gamma),
       draft_token=draft(2) - draft(1),
