@@ -191,11 +191,13 @@ def test_digits(capsys):
 @pytest.mark.exhaustive
 def test_time_series():
   sizes = {'CONTEXT': 8, 'HORIZON': 4, 'NUM_SERIES': 3, 'NUM_SAMPLES': 5}
+  sizes |= {'PERIOD': 4}
   variables, _ = _run('time_series', {**_SHORT, 'GAMMA': 2, **sizes})
   for name in ('plain', 'speculative'):
     assert variables[name].shape == (3, 5, 4)
     assert np.isfinite(variables[name]).all()
   assert variables['plain_rate'] == 1 <= variables['rate'] <= 3
+  np.testing.assert_array_equal(variables['coupled'], variables['plain'])
   # A bin is as wide as values are read apart.
   values, scale = variables['series'][:1], variables['scales'][0]
   tokens = variables['to_tokens'](values, scale)
