@@ -124,10 +124,6 @@ class CandidateTree(tree_growth.DraftModelTrees):
   def commit(
       self, state: contracts.Cache, drafted: _Drafted, paths: jax.Array
   ) -> contracts.Cache:
-    return self.commit_rows(
-        state,
-        drafted.block,
-        jnp.zeros_like(paths[:, :1]),
-        paths[:, None],
-        drafted.positions,
+    return self.commit_paths(
+        state, drafted.block, paths, drafted.positions
     )

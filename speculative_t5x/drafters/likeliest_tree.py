@@ -100,12 +100,8 @@ class LikeliestTree(tree_growth.DraftModelTrees):
       self, state: contracts.Cache, drafted: _Drafted, paths: jax.Array
   ) -> contracts.Cache:
     paths = jnp.take_along_axis(drafted.kept, paths, axis=1)
-    return self.commit_rows(
-        state,
-        drafted.block,
-        jnp.zeros_like(paths[:, :1]),
-        paths[:, None],
-        drafted.positions,
+    return self.commit_paths(
+        state, drafted.block, paths, drafted.positions
     )
 
 

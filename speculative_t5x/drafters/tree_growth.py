@@ -60,6 +60,17 @@ class DraftModelTrees:
     with partitioning.axis_rules(self.drafter.rules):
       return self.drafter.model.commit(cache, block, rows, paths, num_cached)
 
+  def commit_paths(
+      self,
+      cache: contracts.Cache,
+      block: Any,
+      paths: jax.Array,
+      num_cached: jax.Array,
+  ) -> contracts.Cache:
+    """Return the next cache of one row per example, by paths [rows, length]."""
+    row = jnp.zeros_like(paths[:, :1])
+    return self.commit_rows(cache, block, row, paths[:, None], num_cached)
+
 
 def grow(
     drafter: draft_model.DraftModel,
