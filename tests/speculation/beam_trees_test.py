@@ -99,17 +99,19 @@ def tables(seed=3):
   return jnp.asarray(found, jnp.float32)
 
 
-def plain(beams, penalty, params=None):
-  run = functools.partial(beams_lib.search, MODEL, beams=beams, length=LENGTH)
+def plain(beams, penalty, params=None, model=MODEL):
+  run = functools.partial(beams_lib.search, model, beams=beams, length=LENGTH)
   params = tables() if params is None else params
   return jax.device_get(
       jax.jit(run)(params, PLACES, LIMITS, brevity(penalty))
   )
 
 
-def search(drafter, beams, penalty, draft_params=None, params=None):
+def search(
+    drafter, beams, penalty, draft_params=None, params=None, model=MODEL
+):
   run = functools.partial(
-      beam_trees.search, MODEL, beams=beams, length=LENGTH
+      beam_trees.search, model, beams=beams, length=LENGTH
   )
   params = tables() if params is None else params
   return jax.device_get(
@@ -152,6 +154,36 @@ def test_any_tree(name, beams, penalty):
     np.testing.assert_array_equal(calls, fewest)
 
 
+class FirstToken(table_model.Model):
+  """The next token depends on the last one, and on the first of the output.
+
+  That lies in the row that a hypothesis began at, several calls ago.
+  """
+
+  def look_up(self, params, tables, cache, offsets):
+    read = lambda at: jnp.take_along_axis(cache, at, axis=1)
+    first = jnp.where(offsets > 0, read(jnp.minimum(offsets, 1)), 0)
+    return params[tables, first, read(offsets)]
+
+  def decode_tree(
+      self, params, memory, cache, block, nodes, first, count, num_cached
+  ):
+    assert (first, count) == (0, block.shape[1])
+    is_first = nodes.sees & (nodes.positions[:, None] == 1)
+    of_block = jnp.take_along_axis(nodes.tokens, jnp.argmax(is_first, -1), 1)
+    of_rows = cache.reshape(len(memory), -1, cache.shape[-1])[..., 1]
+    of_rows = jnp.take_along_axis(of_rows, nodes.roots, axis=1)
+    of_rows = jnp.where(num_cached[:, None] > 1, of_rows, 0)
+    token = jnp.where(jnp.any(is_first, -1), of_block, of_rows)
+    return params[memory[:, None], token, nodes.tokens], nodes.tokens
+
+
+def test_rows_follow_their_hypotheses():
+  model, drafter = FirstToken(VOCAB), random_tree(1, 3, 3, 12)
+  found, _ = search(drafter, 3, 0.6, model=model)
+  check(found, plain(3, 0.6, model=model))
+
+
 @pytest.mark.parametrize('noise', [0.0, 0.4])
 def test_beams_of_a_draft_model(noise):
   other = table_model.random_logits(8, EXAMPLES, VOCAB)
@@ -172,25 +204,25 @@ some_networks = pytest.mark.parametrize(
 
 
 def two_cycles():
-  """Return tables by which two hypotheses go round 2 3 4, one token apart.
+  """Return tables by which one hypothesis goes round 2 3 4, one 3 2 4.
 
-  Each loses at one of the tokens, so that now one is the better and now the
-  other.
+  The first is the better one up to its 4, so that they change their rows.
   """
   shares = np.full((EXAMPLES, VOCAB + 1, VOCAB + 1, VOCAB), 1e-9)
-  shares[:, :, 0, 2:4] = 0.5
-  for last, token in ((2, 3), (3, 4), (4, 2)):
-    shares[:, :, last, token] = 1
-  shares[:, :, 3, 4], shares[:, :, 3, 0] = 0.6, 0.4
+  shares[:, 0, 0, 2:4] = 0.5
+  for cycle in (2, 3, 4), (3, 2, 4):
+    for last, token in zip(cycle, (*cycle[1:], cycle[0])):
+      shares[:, cycle[0], last, token] = 1
+  shares[:, 2, 3, 4], shares[:, 2, 3, 0] = 0.6, 0.4
   return jnp.asarray(np.log(shares), jnp.float32)
 
 
 def test_chains():
   """Of a drafter with a cache, whose rows follow the hypotheses."""
-  params = two_cycles()
-  drafter = beam_chains.BeamChains(draft_model.DraftModel(MODEL, 3, VOCAB))
-  expected = plain(2, 0.6, params)
-  found, counts = search(drafter, 2, 0.6, params, params)
+  params, model = two_cycles(), FirstToken(VOCAB)
+  drafter = beam_chains.BeamChains(draft_model.DraftModel(model, 3, VOCAB))
+  expected = plain(2, 0.6, params, model)
+  found, counts = search(drafter, 2, 0.6, params, params, model)
   check(found, expected)
   # A first step, since a single chain has one hypothesis, and 4 per call.
   calls = [-(-max(limit - 1, 0) // 4) + (limit > 0) for limit in LIMITS]

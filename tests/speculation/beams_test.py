@@ -111,6 +111,8 @@ def test_scores_of_hugging_face(penalty):
   tables = table_model.random_logits(3, EXAMPLES, 5)
   tables[0, ..., END] += 3
   tables[1, ..., END] -= 30
+  # Nearly flat: an early end of rank 4, which does not count, would win.
+  tables[3] *= 0.1
   check(tables, [5, 5, 4, 5, 3, 1], penalty, 3, is_t5xs=False)
 
 
@@ -119,7 +121,13 @@ def test_several_ends(is_t5xs):
   """All beams live on though every one could end in two ways."""
   tables = table_model.random_logits(3, EXAMPLES, 5)
   tables[..., [END, 3]] += 2
-  check(tables, [5, 5, 4, 5, 3, 2], 1.0, 3, is_t5xs, SeveralEnds)
+  # Of the second tokens the likeliest four all end, and others do it better.
+  tables[0] *= 0.01
+  tables[0, 0, 0] += [-4, -5, 0, -5, 0]
+  tables[0, 0, 1:] += np.log([0.04, 0.28, 0.2, 0.28, 0.2])
+  tables[0, 1:, :, 4] += 9
+  tables[0, 1:, 4, END] += 18
+  check(tables, [5, 5, 4, 5, 3, 2], 1.0, 2, is_t5xs, SeveralEnds)
 
 
 @pytest.mark.parametrize('beams', [2, 4])
