@@ -15,9 +15,11 @@ import numpy as np
 
 from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beams as beams_lib
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import verification
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -78,14 +80,31 @@ def of(beams: int, **options: Any) -> BeamSearch | None:
   return None if beams == 1 else search
 
 
-def check_sampling(sampling: sampling_lib.Sampling) -> None:
-  """Raise ValueError for a sampling that is not argmax."""
-  if sampling != sampling_lib.GREEDY:
-    raise ranges.ArgumentError(
-        'A beam search draws nothing, and sampling is not argmax. Leave out'
-        ' sampling, or set beams=1.',
-        sampling=sampling,
-    )
+def check_draws_nothing(
+    sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
+    draft_sampling: sampling_lib.Sampling | None = None,
+    rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE,
+) -> None:
+  """Check that a search is given nothing that samples alone have a use for.
+
+  A seed will do, as it does for argmax.
+
+  Raises:
+    ranges.ArgumentError: naming what is not left to its default.
+  """
+  greedy = sampling_lib.GREEDY
+  for name, value, default in (
+      ('sampling', sampling, greedy),
+      ('draft_sampling', draft_sampling or greedy, greedy),
+      ('rule', rule, verification.TOKENWISE),
+  ):
+    if value != default:
+      raise ranges.ArgumentError(
+          'A beam search draws nothing, and has no draft tokens to accept or'
+          f' reject by chance: {name} has no use there. Leave out {name}, or'
+          ' set beams=1.',
+          **{name: value},
+      )
 
 
 @struct.dataclass

@@ -129,7 +129,7 @@ class Request(RowSettings):
     super().__post_init__()
     ranges.check_settings(ranges.COUNT, num_decodes=self.num_decodes)
     if self.search is not None:
-      beam_search.check_sampling(self.sampling)
+      beam_search.check_draws_nothing(self.sampling, self.draft_sampling)
       if self.num_decodes != 1:
         raise ranges.ArgumentError(
             f'num_decodes is {self.num_decodes}, the number of samples, and a'

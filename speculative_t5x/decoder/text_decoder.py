@@ -34,7 +34,6 @@ from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import ranges
-from speculative_t5x.speculation import sampling as sampling_lib
 
 
 class _Way(NamedTuple):
@@ -150,7 +149,10 @@ class TextDecoder:
       answers: Adds earlier answers behind the hints, see `answers.Finder`; None
         for none.
       beams: With more than 1, a beam search as T5X defines it, whose results
-        have so many texts. 1 decodes greedily, or samples.
+        have so many texts. It draws nothing: of the settings below it has a
+        use for `max_tokens` alone, refuses a `rule` or another sampling than
+        argmax, and is the same with every `seed`. 1 decodes greedily, or
+        samples.
       brevity_penalty: Of a beam search, T5X's `alpha`: the score of an output
         is its log-probability over ((5 + tokens) / 6) ** brevity_penalty.
       length_penalty: Of a beam search, Hugging Face's: the score is the
@@ -374,7 +376,10 @@ class TextDecoder:
     """Return a search as a way to decode, or without one that of samples."""
     if search is None:
       return _Way(sample, self._results, _statistics)
-    beam_search.check_sampling(settings.get('sampling', sampling_lib.GREEDY))
+    names = 'sampling', 'draft_sampling', 'rule'
+    beam_search.check_draws_nothing(
+        **{name: settings[name] for name in names if name in settings}
+    )
     decode = functools.partial(find, search=search)
     return _Way(decode, self._searched, _beam_statistics)
 

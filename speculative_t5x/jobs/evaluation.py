@@ -90,7 +90,9 @@ def evaluate(
       num_examples=num_examples,
   )
   if search is not None:
-    workload_lib.check_search(search, samplings, num_decodes)
+    workload_lib.check_search(
+        search, workload, samplings, draft_samplings, num_decodes
+    )
     if shown_example is not None:
       raise ranges.ArgumentError(
           'shown_example shows the tokens of one output per line, and a beam'

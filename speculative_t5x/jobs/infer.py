@@ -76,6 +76,15 @@ def infer(
       all other inputs are decoded and written before.
     OSError: if the folder cannot be written to, or another job uses it.
   """
+  if search is not None:
+    if gamma == 'auto':
+      raise ranges.ArgumentError(
+          "gamma 'auto' chooses drafts by what else is decoded, and all trees"
+          ' of a beam search have one depth. Give a number.',
+          gamma=gamma,
+      )
+    draft = [] if draft_sampling is None else [draft_sampling]
+    workload_lib.check_search(search, workload, [sampling], draft, num_decodes)
   if gamma == 'auto':
     workload, gamma = workload_lib.by_load(workload)
   arguments.check_counts(
@@ -90,8 +99,6 @@ def infer(
         'ANSWERS_APPEND adds the predictions of an output folder to the store,'
         ' and there is none. Set INFER_OUTPUT_DIR.'
     )
-  if search is not None:
-    workload_lib.check_search(search, [sampling], num_decodes)
   inputs_lib.check_lengths(workload.task_feature_lengths)
   paths = [inputs] if isinstance(inputs, str) else inputs
   if paths is not None:

@@ -18,6 +18,7 @@ from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import placement
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
@@ -28,6 +29,7 @@ from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.speculation import candidate_step
+from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import ranges
@@ -104,10 +106,12 @@ def measure_walltime(
         gamma=max(gammas),
         beside=measurements.ALPHA_BATCH,
     )
-    for drafter, workloads in zip(placed.drafters, variants, strict=True):
-      if drafter.description.candidates is not None:
+    model = network.NetworkModel(target.config, target.special_ids)
+    for drafting, workloads in zip(placed.drafters, variants, strict=True):
+      drafter = drafting.drafter(model, gammas[0])
+      if isinstance(drafter, candidates.CandidateDrafter):
         for each in workloads:
-          candidate_step.check(each.rule, each.policy)
+          candidate_step.check(each.rule, each.policy, drafter)
     decoders = _load_decoders(workload, placed, examples, gammas[0])
     decoder = next(decoders)  # before what an earlier job wrote is touched
     task = measurements.Measurements(

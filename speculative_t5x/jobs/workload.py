@@ -314,12 +314,27 @@ class Workload:
 
 def check_search(
     search: beam_search.BeamSearch,
+    workload: Workload,
     samplings: Sequence[sampling_lib.Sampling],
+    draft_samplings: Sequence[sampling_lib.Sampling],
     num_decodes: int,
 ) -> None:
-  """Raise ValueError where outputs of a search are to be sampled too."""
+  """Raise ValueError where outputs of a search are to be sampled too.
+
+  Likewise for what its records would name and it does not use: a rule, or a
+  policy that changes the length of drafts.
+  """
   for each in samplings:
-    beam_search.check_sampling(each)
+    beam_search.check_draws_nothing(each, rule=workload.rule)
+  for each in draft_samplings:
+    beam_search.check_draws_nothing(draft_sampling=each)
+  if not workload.policy.is_constant:
+    raise ranges.ArgumentError(
+        f'The draft length policy {workload.policy.name} changes the length of'
+        ' drafts, and all trees of a beam search have one depth, gamma. Leave'
+        ' out policy, or set beams=1.',
+        policy=workload.policy.name,
+    )
   if num_decodes != 1:
     raise ranges.ArgumentError(
         f'num_decodes is {num_decodes}, the number of samples, and a beam'

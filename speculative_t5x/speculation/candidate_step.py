@@ -51,6 +51,7 @@ class _Walk(NamedTuple):
 def check(
     rule: contracts.Rule | contracts.CoupledRule,
     policy: contracts.DraftLengthPolicy,
+    drafter: candidates.CandidateDrafter,
 ) -> None:
   """Check that a rule and a policy can have a drafter of candidates.
 
@@ -62,6 +63,12 @@ def check(
         f'The rule {rule.name} tests one draft token per position, and the'
         ' drafter proposes several. Use Tokenwise or KSequential, or draft'
         ' chains.'
+    )
+  if not (drafter.num_uniforms or rule.tests_undrawn):
+    raise ValueError(
+        f'The rule {rule.name} tests candidates that it draws, and a tree of'
+        ' the likeliest nodes has none. Use Tokenwise, or give the tree a'
+        ' shape, or draft chains.'
     )
   if not policy.is_constant:
     raise ValueError(
@@ -85,7 +92,7 @@ def step(
   References: Miao et al. (2023), "SpecInfer", arXiv:2305.09781, on trees in one
     call; for the tests, see the rules.
   """
-  check(setup.rule, setup.policy)
+  check(setup.rule, setup.policy, setup.drafter)
   own, (test_uniforms, draw_uniforms) = setup.noise.divide(uniforms)
   view = step_lib.view_of(setup, batch, state, own)
   drafter = setup.drafter
@@ -96,12 +103,6 @@ def step(
         state.draft_state,
         view,
         setup.rule,
-    )
-  if proposed.logits is None and not setup.rule.tests_undrawn:
-    raise ValueError(
-        f'The rule {setup.rule.name} tests candidates that it draws, and a tree'
-        ' of the likeliest nodes has none. Use Tokenwise, or give the tree a'
-        ' shape, or draft chains.'
     )
   with jax.named_scope('target'):
     logits, block = _score(setup, batch, state, proposed.tree)

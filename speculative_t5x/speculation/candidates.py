@@ -180,7 +180,7 @@ class CandidateDrafter(Protocol):
 
   Attributes:
     max_draft_tokens: gamma, the most depths of a tree.
-    num_uniforms: How many uniforms it uses per tree.
+    num_uniforms: How many uniforms it uses per tree; 0 if nothing is drawn.
     num_nodes: Nodes of a tree, its root and those that only fill it included.
     width: The most children of a node.
     drafter: Drafts chains likewise, which have an alpha.

@@ -24,6 +24,7 @@ from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
+from speculative_t5x.rules import exact_match
 from speculative_t5x.speculation import sampling
 from tests import tiny
 from tests import vocabulary_files
@@ -182,6 +183,11 @@ class TestBeams:
           ({'beams': 2, 'brevity_penalty': -0.1}, 'brevity_penalty'),
           ({'beams': 1, 'brevity_penalty': -0.1}, 'brevity_penalty'),
           ({'beams': 2, 'sampling': sampling.Sampling(1.0)}, 'sampling'),
+          (
+              {'beams': 2, 'draft_sampling': sampling.Sampling(1.0)},
+              'draft_sampling',
+          ),
+          ({'beams': 2, 'rule': exact_match.ExactMatch()}, 'rule'),
           ({'beams': 2, 'draft_beams': 1}, 'draft_beams'),
       ],
   )

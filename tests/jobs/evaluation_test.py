@@ -15,8 +15,10 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.policies import confidence
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
+from speculative_t5x.rules import exact_match
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import metrics
@@ -286,6 +288,9 @@ def test_beams(paths, tmp_path, monkeypatch):
     ('changes', 'named'),
     [
         ({'temperature': (0.0, 1.0)}, 'sampling'),
+        ({'draft_temperature': 1.0}, 'draft_sampling'),
+        ({'rule': exact_match.ExactMatch()}, 'rule'),
+        ({'policy': confidence.Confidence()}, 'policy'),
         ({'num_decodes': 2}, 'num_decodes'),
         ({'shown_example': 1}, 'shown_example'),
     ],

@@ -105,7 +105,7 @@ def test_trees(measure, tmp_path, tmp_path_factory):
   run = functools.partial(measure, drafters=[tree])
   policies = [draft_length.Fixed()]
   (record,) = run(output_dir=str(tmp_path / 'one'), policies=policies)
-  assert record.drafter.candidates == '4 nodes of 2 per depth'
+  assert record.drafter.candidates == 'at most 4 nodes, 2 per depth'
   assert record.alpha.value > 0 and record.tokens_per_target_call > 1
   assert record.operations_factor > 0 and record.t_width_ms == ()
   assert record.predicted_speedup is record.oracle_speedup is None

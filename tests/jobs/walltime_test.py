@@ -25,6 +25,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.policies import schedule
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import acceptance
@@ -35,6 +36,7 @@ from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import advice
 from speculative_t5x.research.reports import runs
 from speculative_t5x.rules import exact_match
+from speculative_t5x.rules import k_sequential
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import theory
@@ -446,5 +448,17 @@ def test_second_drafter_that_is_missing(again, paths, tmp_path, monkeypatch):
   with pytest.raises(ValueError, match='The draft: .*missing'):
     again.run(drafters=[good, bad])
   assert again.measured == []
+  assert again.num_targets == again.num_collected == 0
+  assert not (tmp_path / 'records').exists()
+
+
+def test_a_rule_that_does_not_fit_trees(again, paths, tmp_path):
+  """It is refused before anything is measured by the rule before it."""
+  draft = workloads.drafter(paths.draft, workloads.CONFIG)
+  with pytest.raises(ValueError, match='k_sequential'):
+    again.run(
+        drafters=[tree_drafting.CandidateTree(draft, nodes=4)],
+        rules=[verification.TOKENWISE, k_sequential.KSequential()],
+    )
   assert again.num_targets == again.num_collected == 0
   assert not (tmp_path / 'records').exists()

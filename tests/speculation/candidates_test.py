@@ -399,6 +399,7 @@ class TestNetworks:
           ('nodes', dict(nodes=1)),
           ('nodes', dict(nodes=257)),
           ('width', dict(nodes=4, width=0)),
+          ('width', dict(candidates=(2,), width=6)),
       ],
   )
   def test_what_is_refused(self, name, given):
