@@ -19,7 +19,6 @@ import argparse
 from collections.abc import Callable, Sequence
 import functools
 import itertools
-import pathlib
 from typing import Any, NamedTuple
 
 import jax
@@ -29,8 +28,8 @@ from t5x import decoding
 from t5x import models as t5x_models
 
 from benchmarks import beam_search
+from benchmarks import cases
 from benchmarks import running
-from benchmarks.side_by_side import cases
 from speculative_t5x.decoder import beam_search as beam_search_lib
 from speculative_t5x.research import t5x_sampler
 from speculative_t5x.research.measurement import beam_ties
@@ -51,8 +50,7 @@ class Found(NamedTuple):
 def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
   """Parse the options."""
   parser = running.parser('beam_exactness', __doc__)
-  for name in ('--multi30k', '--target', '--draft'):
-    parser.add_argument(name, type=pathlib.Path, required=True)
+  cases.add_options(parser)
   for name, default in (
       ('beams', 4),
       ('draft_beams', 6),
@@ -61,8 +59,6 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
       ('inputs', 1000),
   ):
     parser.add_argument(f'--{name}', type=running.positive, default=default)
-  parser.add_argument('--output', type=pathlib.Path)
-  parser.set_defaults(assistant=None)
   return parser.parse_args(given)
 
 
@@ -131,7 +127,7 @@ def compare(
 
 def run(options: argparse.Namespace) -> tuple[str, bool]:
   """Return the line, and whether all differences are near ties."""
-  case = cases.read_multi30k(options)
+  case = cases.read(options)
   decoder, batches, search = beam_search.prepare(options, case, options.batch)
   count = len(case.inputs)
   ways = {'t5x': t5xs(case, options)}

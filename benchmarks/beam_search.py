@@ -26,10 +26,9 @@ import sys
 import jax
 import numpy as np
 
+from benchmarks import cases
 from benchmarks import running
 from benchmarks import throughput
-from benchmarks.side_by_side import cases
-from benchmarks.side_by_side import measuring
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
@@ -108,7 +107,7 @@ def _search(
       for name in ('num_steps', 'num_calls')
   }
   rows = np.concatenate([each.sequences[:, -1] for each in found])[:count]
-  return throughput.Turn(list(map(measuring.until_end, rows)), None, sums)
+  return throughput.Turn(list(map(cases.until_end, rows)), None, sums)
 
 
 def t5x_ways(
@@ -119,17 +118,16 @@ def t5x_ways(
 
   from benchmarks import inside_t5x
 
-  options = argparse.Namespace(**{**vars(options), 'batch': batch})
   decode = inside_t5x.decode_in_t5x(
       case,
       options,
+      batch,
       functools.partial(
           decoding.beam_search, alpha=beams_lib.BREVITY_PENALTY
       ),
       num_decodes=options.beams,
   )
-  until_end = lambda rows: list(map(measuring.until_end, rows))
-  return {'t5x': lambda: throughput.Turn(until_end(decode(case.inputs)))}
+  return {'t5x': lambda: throughput.Turn(decode())}
 
 
 def ctranslate2_ways(
@@ -149,7 +147,7 @@ SYSTEMS = {
 def load(name: str, batch: int, given: Sequence[str]) -> list[str]:
   """Load a system into this process; see `throughput.load`."""
   options = parse(given)
-  case = cases.read_multi30k(options)
+  case = cases.read(options)
   return throughput.hold(SYSTEMS[name](options, case, batch))
 
 

@@ -29,7 +29,6 @@ import dataclasses
 import functools
 import heapq
 import itertools
-import pathlib
 import sys
 from typing import Any
 
@@ -37,8 +36,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks import cases
 from benchmarks import running
-from benchmarks.side_by_side import cases
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
@@ -65,8 +64,7 @@ WAYS = {
 def parse(given: Sequence[str]) -> argparse.Namespace:
   """Parse the options."""
   parser = running.parser('candidate_trees', __doc__)
-  for name in ('--multi30k', '--target', '--draft'):
-    parser.add_argument(name, type=pathlib.Path, required=True)
+  cases.add_options(parser)
   parser.add_argument(
       '--candidates', type=ast.literal_eval, action='append', default=[]
   )
@@ -78,8 +76,6 @@ def parse(given: Sequence[str]) -> argparse.Namespace:
   )
   for name, default in (('gamma', 7), ('inputs', 200), ('batch', 50)):
     parser.add_argument(f'--{name}', type=running.positive, default=default)
-  parser.add_argument('--output', type=pathlib.Path)
-  parser.set_defaults(assistant=None)
   options = parser.parse_args(given)
   if not options.candidates and not options.nodes:
     parser.error('give --candidates or --nodes')
@@ -89,7 +85,7 @@ def parse(given: Sequence[str]) -> argparse.Namespace:
 def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
   """Yield the record of each temperature and tree."""
   both = argparse.Namespace(**{**vars(options), 'inputs': 2 * options.inputs})
-  case = cases.read_multi30k(both)
+  case = cases.read(both)
   others = dataclasses.replace(case, inputs=case.inputs[options.inputs :])
   case = dataclasses.replace(case, inputs=case.inputs[: options.inputs])
   chain = token_decoder.TokenDecoder(

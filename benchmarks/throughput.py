@@ -14,8 +14,13 @@ compiled. The ways:
   auto                            the same with the policy ByLoad
   plain_whole, speculative_whole  the same without refill: a batch is decoded to
                                   its last row before the next one begins
-  t5x                             T5X's own `temperature_sample` by the function
-                                  that its infer job decodes a data set with
+  t5x, speculative_in_t5x         T5X's own `temperature_sample`, and this
+                                  package's `speculative_sample`, by the
+                                  function that T5X's eval and infer jobs decode
+                                  a data set with
+  transformers                    Hugging Face's `generate`, and at batch 1, if
+  transformers_assisted           the draft has an encoder, with the draft as
+                                  the assistant
   ctranslate2                     CTranslate2's greedy search of all inputs, in
                                   batches that it forms itself
 
@@ -24,7 +29,8 @@ the median of the repeats; tokens_per_s; the ratio of its rate to that of
 plain_whole, with its 95 percent interval over repeats; idle_share, the share of
 row-steps in which a row had ended (null where it is not known); and the inputs
 with other tokens than plain_whole (near ties can differ). Systems that are not
-installed are listed. For versions see `benchmarks.side_by_side`.
+installed are listed. For their versions see `benchmarks.other_systems`, and
+requirements-t5x.txt for T5X.
 """
 
 import argparse
@@ -32,7 +38,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import functools
 import os
-import pathlib
 import sys
 import time
 from typing import Any, NamedTuple
@@ -40,9 +45,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from benchmarks import cases
+from benchmarks import other_systems
 from benchmarks import running
-from benchmarks.side_by_side import cases
-from benchmarks.side_by_side import measuring
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import input_batch
@@ -57,6 +62,11 @@ from speculative_t5x.speculation import verification
 
 REFERENCE = 'plain_whole'
 
+# Threads spin for some milliseconds after their work. The pause lets them go to
+# sleep, so that those of one system do not occupy a core while the next one is
+# timed.
+PAUSE_S = 0.02
+
 
 class Turn(NamedTuple):
   """What a way made of all inputs.
@@ -67,7 +77,7 @@ class Turn(NamedTuple):
     counts: What else the record says.
   """
 
-  tokens: list[measuring.Tokens]
+  tokens: list[cases.Tokens]
   idle_share: float | None = None
   counts: Mapping[str, int] | None = None
 
@@ -79,8 +89,7 @@ Way = Callable[[], Turn]
 def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
   """Parse the options."""
   parser = running.parser('throughput', __doc__)
-  for name in ('--multi30k', '--target', '--draft'):
-    parser.add_argument(name, type=pathlib.Path, required=True)
+  cases.add_options(parser)
   parser.add_argument(
       '--batches',
       type=running.several(running.positive),
@@ -88,8 +97,6 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
   )
   for name, default in (('gamma', 7), ('inputs', 256), ('repeats', 7)):
     parser.add_argument(f'--{name}', type=running.positive, default=default)
-  parser.add_argument('--output', type=pathlib.Path)
-  parser.set_defaults(assistant=None)
   return parser.parse_args(given)
 
 
@@ -157,7 +164,7 @@ def _whole(
   def decode() -> Turn:
     found = [jax.device_get(decode_batch(batch)) for batch in batches]
     rows = np.concatenate([each.sequences for each in found])[: len(requests)]
-    tokens = list(map(measuring.until_end, rows))
+    tokens = list(map(cases.until_end, rows))
     return Turn(tokens, counts.padded_share(counts.total(found)))
 
   return decode
@@ -166,30 +173,85 @@ def _whole(
 def t5x_ways(
     options: argparse.Namespace, case: cases.Case, batch: int
 ) -> dict[str, Way]:
-  """Return T5X's own way."""
+  """Return T5X's own way, and this package's in T5X."""
   from t5x import decoding
 
   from benchmarks import inside_t5x
+  from speculative_t5x import t5x_guest
 
-  options = argparse.Namespace(**{**vars(options), 'batch': batch})
-  decode = inside_t5x.decode_in_t5x(
-      case,
-      options,
-      functools.partial(decoding.temperature_sample, **inside_t5x.GREEDY),
-  )
-  return {
-      't5x': lambda: Turn(list(map(measuring.until_end, decode(case.inputs))))
+  samplers = {
+      't5x': decoding.temperature_sample,
+      'speculative_in_t5x': t5x_guest.speculative_sample,
   }
+  decodes = {
+      name: inside_t5x.decode_in_t5x(
+          case,
+          options,
+          batch,
+          functools.partial(sampler, temperature=0.0, topk=0),
+      )
+      for name, sampler in samplers.items()
+  }
+  return {
+      name: lambda decode=decode: Turn(decode())
+      for name, decode in decodes.items()
+  }
+
+
+def transformers_ways(
+    options: argparse.Namespace, case: cases.Case, batch: int
+) -> dict[str, Way]:
+  """Return the ways of transformers."""
+  import torch
+
+  torch.set_num_threads(len(os.sched_getaffinity(0)))
+  target = _generator(case.target)
+  ids = torch.tensor(case.inputs, dtype=torch.int64)
+
+  def decode(**arguments) -> Turn:
+    found = []
+    for part in ids.split(batch):
+      mask = (part > 0).long()
+      length = int(mask.sum(dim=1).max())
+      with torch.inference_mode():
+        outputs = target.generate(
+            input_ids=part[:, :length],
+            attention_mask=mask[:, :length],
+            do_sample=False,
+            num_beams=1,
+            max_new_tokens=cases.LENGTH,
+            **arguments,
+        )
+      found += outputs[:, 1:].tolist()  # without the start
+    return Turn(list(map(cases.until_end, found)))
+
+  ways = {'transformers': decode}
+  if batch == 1 and case.assistant is not None:
+    assistant = _generator(case.assistant)
+    assistant.generation_config.update(
+        num_assistant_tokens=options.gamma,
+        num_assistant_tokens_schedule='constant',
+        assistant_confidence_threshold=0.0,
+    )
+    ways['transformers_assisted'] = functools.partial(
+        decode, assistant_model=assistant
+    )
+  return ways
+
+
+def _generator(network: cases.Network):
+  """Return a network with as many layers in the cache as its decoder has."""
+  model = other_systems.in_transformers(network)
+  model.config.num_layers = model.config.num_decoder_layers
+  return model
 
 
 def ctranslate2_ways(
     options: argparse.Namespace, case: cases.Case, batch: int, beams: int = 1
 ) -> dict[str, Way]:
   """Return CTranslate2's own way."""
-  from benchmarks.side_by_side import ctranslate2_ways as ways
-
-  translator = ways.load(case.target)
-  inputs = list(map(ways.pieces_of, case.inputs))
+  translator = other_systems.in_ctranslate2(case.target)
+  inputs = [[str(i) for i in row if i] for row in case.inputs]
 
   def decode() -> Turn:
     found = translator.translate_batch(
@@ -198,8 +260,7 @@ def ctranslate2_ways(
         max_batch_size=batch,
         max_decoding_length=cases.LENGTH,
     )
-    ids = ([int(x) for x in each.hypotheses[0]] for each in found)
-    return Turn(list(map(measuring.until_end, ids)))
+    return Turn([cases.until_end(each.hypotheses[0]) for each in found])
 
   return {'ctranslate2': decode}
 
@@ -207,6 +268,7 @@ def ctranslate2_ways(
 SYSTEMS = {
     'speculative_t5x': own_ways,
     't5x': t5x_ways,
+    'transformers': transformers_ways,
     'ctranslate2': ctranslate2_ways,
 }
 _ways: dict[str, Way] = {}  # of this process
@@ -219,7 +281,7 @@ def load(name: str, batch: int, given: Sequence[str]) -> list[str]:
     ModuleNotFoundError: if the system is not installed.
   """
   options = parse(given)
-  case = cases.read_multi30k(options)
+  case = cases.read(options)
   return hold(SYSTEMS[name](options, case, batch))
 
 
@@ -264,7 +326,7 @@ def measure(
     rng = np.random.default_rng(0)
     for repeat in range(options.repeats):
       for way in rng.permutation(list(found)):
-        time.sleep(measuring.PAUSE_S)
+        time.sleep(PAUSE_S)
         seconds[way].append(found[way]()[0])
       print(f'batch {batch}: {repeat + 1} repeats', file=sys.stderr)
   return {

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 import pathlib
 import time
 
+from benchmarks import other_systems
 from benchmarks import running
-from speculative_t5x.networks import t5
 from speculative_t5x.research.simulation import t5_published
 
 
@@ -35,31 +35,6 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
   return parser.parse_args(arguments)
 
 
-def make_model(config: t5.T5Config, device: str):
-  """Return transformers' T5 1.1 of a config, with random weights."""
-  import torch
-  import transformers
-
-  torch.set_default_dtype(torch.bfloat16)
-  # Made on the device: 11B parameters would take minutes on the host.
-  with torch.device(device):
-    model = transformers.T5ForConditionalGeneration(
-        transformers.T5Config(
-            vocab_size=config.vocab_size,
-            d_model=config.emb_dim,
-            d_kv=config.head_dim,
-            d_ff=config.mlp_dim,
-            num_heads=config.num_heads,
-            num_layers=config.num_encoder_layers,
-            num_decoder_layers=config.num_decoder_layers,
-            feed_forward_proj='gated-gelu',
-            tie_word_embeddings=False,
-            decoder_start_token_id=0,
-        )
-    )
-  return model.eval()
-
-
 def measure(options: argparse.Namespace) -> Iterator[str]:
   """Yield a line per batch size."""
   import torch
@@ -69,7 +44,10 @@ def measure(options: argparse.Namespace) -> Iterator[str]:
   if torch.cuda.is_available():
     device, device_name = 'cuda', torch.cuda.get_device_name()
   config = t5_published.make_config(options.target, 'bfloat16')
-  model = make_model(config, device)
+  torch.set_default_dtype(torch.bfloat16)
+  # Made on the device: 11B parameters would take minutes on the host.
+  with torch.device(device):
+    model = other_systems.t5_of_transformers(config)
   for rows in options.batch_size:
     shape = (rows, options.inputs_length)
     inputs = torch.randint(3, config.vocab_size, shape, device=device)

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of benchmarks: what they measure, need and refuse."""
 
+from concurrent import futures
+import functools
+import gzip
 import importlib
 import json
 import os
@@ -9,17 +12,23 @@ import pathlib
 import re
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
 
 from benchmarks import candidate_trees
+from benchmarks import cases
 from benchmarks import simulated_pairs
+from benchmarks import throughput
 from benchmarks import tpu_candidates
+from speculative_t5x.loading import checkpoints
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.research.simulation import t5_published
 from tests import processes
+from tests import tiny
+from tests import vocabulary_files
 
 _ROOT = pathlib.Path(__file__).parents[1]
 # Two targets made tiny, a row of the paper, twice, and none of what jobs need
@@ -61,6 +70,95 @@ def test_best_tree():
   assert best(3) == ((1,), (1,))
   assert best(4) == ((1,), (2,))
   assert best(6) == ((2,), (2, 1))
+
+
+class _Process:
+  """Stands for the process of a system, whose ways end at once."""
+
+  def __enter__(self):
+    return self
+
+  def __exit__(self, *_):
+    pass
+
+  def submit(self, function, *request):
+    future = futures.Future()
+    try:
+      future.set_result(function(*request))
+    except ModuleNotFoundError as error:
+      future.set_exception(error)
+    return future
+
+
+def test_systems_take_turns(monkeypatch):
+  """Each way once per repeat, after one that is not timed."""
+  calls, now = [], [0.0]
+  clock = types.SimpleNamespace(
+      sleep=lambda _: None, perf_counter=lambda: now[0]
+  )
+  monkeypatch.setattr(throughput, 'time', clock)
+  monkeypatch.setattr(throughput.running, 'process', _Process)
+  monkeypatch.setattr(throughput, '_ways', {})
+
+  def way(name, seconds, *tokens):
+    def decode():
+      calls.append(name)
+      now[0] += seconds if calls.count(name) > 1 else 1e6  # compiles
+      return throughput.Turn(list(tokens))
+
+    return {name: decode}
+
+  systems = {
+      'own': way(throughput.REFERENCE, 4.0, (5, 6), (7,)),
+      'other': way('other', 2.0, (5, 6), (8,)),
+  }
+
+  def load(name, batch, given):
+    assert (batch, given) == (8, ['--x'])
+    if name == 'absent':
+      raise ModuleNotFoundError("No module named 'torch'")
+    return throughput.hold(systems[name])
+
+  names = ['own', 'absent', 'other']
+  options = types.SimpleNamespace(repeats=6)
+  record = throughput.measure(load, names, 8, options, ['--x'])
+  json.dumps(record)
+  assert sorted(calls) == 7 * ['other'] + 7 * [throughput.REFERENCE]
+  pairs = {tuple(calls[i : i + 2]) for i in range(2, 14, 2)}
+  assert len(pairs) == 2  # in a random order, and no way twice in a repeat
+  assert record['not_installed'] == {'absent': "No module named 'torch'"}
+  other = record['other']
+  assert (other['seconds'], other['over_plain_whole']) == (2.0, 2.0)
+  assert other['tokens_per_s'] == 5 / 2.0  # with two ends
+  assert other['different_outputs'] == 1
+
+
+def test_inputs_and_assistants(tmp_path):
+  """Inputs end and are padded; a draft without an encoder is no assistant."""
+  vocabulary_files.train(tmp_path / 'ende4k.model')
+  for name in ('en', 'de'):
+    lines = b'ein Mann\nein Mann geht\na man walks\n'
+    (tmp_path / f'val.{name}.gz').write_bytes(gzip.compress(lines))
+  one = functools.partial(tiny.config, num_decoder_layers=1)
+  for name, config in (
+      ('target', tiny.config()),
+      ('draft', one(num_encoder_layers=1, head_dim=8)),
+      ('decoder', one(num_encoder_layers=0)),
+  ):
+    checkpoints.save(tmp_path / name, 1, tiny.params(config))
+  read = lambda draft: cases.read(
+      throughput.parse([
+          f'--multi30k={tmp_path}', f'--target={tmp_path}/target',
+          f'--draft={tmp_path}/{draft}', '--inputs=2',
+      ])
+  )  # fmt: skip
+  case = read('draft')
+  assert case.inputs.shape == (2, 64)
+  assert case.assistant.config.num_encoder_layers == 1
+  lengths = (case.inputs > 0).sum(axis=1)
+  assert lengths[0] < lengths[1]
+  np.testing.assert_array_equal(case.inputs[[0, 1], lengths - 1], 1)
+  assert read('decoder').assistant is None
 
 
 def test_reckoned_rows(tmp_path):
@@ -208,10 +306,7 @@ def test_gpu_script_goes_on_where_a_part_fails(tmp_path):
         ('simulated_pairs', '--output_dir=x --batch_size 1 0'),
         ('throughput', '--multi30k=a --target=b --draft=c --batches=0,3'),
         ('throughput', '--multi30k=a --target=b --draft=c --batch=3'),
-        ('side_by_side.cases', ''),
-        ('side_by_side.cases', '--multi30k=a --target=b'),
-        ('side_by_side.cases', '--size=base --draft=b'),
-        ('side_by_side.cases', '--size=base --oracle=a'),
+        ('throughput', '--multi30k=a --target=b'),
     ],
 )
 def test_refused(name, options):

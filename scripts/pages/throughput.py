@@ -24,6 +24,9 @@ _NAMES = {
     'plain_whole': 'plain, whole batches',
     'speculative_whole': 'speculative, whole batches',
     't5x': "T5X's `temperature_sample`",
+    'speculative_in_t5x': 'speculative, in T5X',
+    'transformers': 'Hugging Face `generate`',
+    'transformers_assisted': 'Hugging Face assisted generation',
     'ctranslate2': 'CTranslate2',
 }
 _AXES_IN = 2.2  # height, inches

@@ -34,26 +34,22 @@ def version() -> str:
   return f'{t5x_version.__version__} {commit or ""}'.strip()
 
 
-def make_module(
-    config: t5.T5Config, kind: Callable = network.Transformer
-) -> network.Transformer:
-  """Return T5X's network of the same sizes, or one that extends it."""
+def make_module(config: t5.T5Config) -> network.Transformer:
+  """Return T5X's network of the same sizes."""
   names = [field.name for field in dataclasses.fields(network.T5Config)]
   known = {n: getattr(config, n) for n in names if hasattr(config, n)}
-  return kind(network.T5Config(**known))
+  return network.Transformer(network.T5Config(**known))
 
 
 def make_model(
-    config: t5.T5Config,
-    sampling: sampling_lib.Sampling,
-    kind: Callable = network.Transformer,
+    config: t5.T5Config, sampling: sampling_lib.Sampling
 ) -> models.EncoderDecoderModel:
-  """Return T5X's model of a network, without parameters; see `make_module`."""
+  """Return T5X's model of a network, without parameters."""
   vocabulary = seqio.PassThroughVocabulary(
       config.vocab_size, eos_id=config.special_ids.end
   )
   return models.EncoderDecoderModel(
-      module=make_module(config, kind),
+      module=make_module(config),
       input_vocabulary=vocabulary,
       output_vocabulary=vocabulary,
       optimizer_def=None,
