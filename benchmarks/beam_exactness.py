@@ -51,14 +51,9 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
   """Parse the options."""
   parser = running.parser('beam_exactness', __doc__)
   cases.add_options(parser)
-  for name, default in (
-      ('beams', 4),
-      ('draft_beams', 6),
-      ('gamma', 2),
-      ('batch', 8),
-      ('inputs', 1000),
-  ):
-    parser.add_argument(f'--{name}', type=running.positive, default=default)
+  running.add_counts(
+      parser, beams=4, draft_beams=6, gamma=2, batch=8, inputs=1000
+  )
   return parser.parse_args(given)
 
 

@@ -40,8 +40,7 @@ from speculative_t5x.speculation import beams as beams_lib
 def parse(given: Sequence[str]) -> argparse.Namespace:
   """Parse the options."""
   parser = running.parser('beam_search', __doc__)
-  for name, default in (('beams', 4), ('draft_beams', 6)):
-    parser.add_argument(f'--{name}', type=running.positive, default=default)
+  running.add_counts(parser, beams=4, draft_beams=6)
   own, rest = parser.parse_known_args(given)
   return argparse.Namespace(**vars(own), **vars(throughput.parse(rest)))
 

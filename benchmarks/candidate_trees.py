@@ -74,8 +74,7 @@ def parse(given: Sequence[str]) -> argparse.Namespace:
   parser.add_argument(
       '--width', type=running.several(running.positive), default=(6,)
   )
-  for name, default in (('gamma', 7), ('inputs', 200), ('batch', 50)):
-    parser.add_argument(f'--{name}', type=running.positive, default=default)
+  running.add_counts(parser, gamma=7, inputs=200, batch=50)
   options = parser.parse_args(given)
   if not options.candidates and not options.nodes:
     parser.error('give --candidates or --nodes')

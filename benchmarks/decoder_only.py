@@ -72,13 +72,7 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
       '--batches', type=running.several(running.positive), default=(1,)
   )
   parser.add_argument('--alpha', type=float, default=0.75)
-  for name, default in (
-      ('gamma', 5),
-      ('inputs', 8),
-      ('length', 64),
-      ('repeats', 7),
-  ):
-    parser.add_argument(f'--{name}', type=running.positive, default=default)
+  running.add_counts(parser, gamma=5, inputs=8, length=64, repeats=7)
   parser.add_argument('--output', type=pathlib.Path)
   return parser.parse_args(given)
 

@@ -45,6 +45,12 @@ def positive(text: str) -> int:
   return value
 
 
+def add_counts(parser: argparse.ArgumentParser, **defaults: int) -> None:
+  """Add options that are whole numbers and at least 1, with their defaults."""
+  for name, default in defaults.items():
+    parser.add_argument(f'--{name}', type=positive, default=default)
+
+
 def several(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
   """Return a parser of values of a kind that are separated by commas."""
   return lambda text: tuple(map(kind, text.split(',')))

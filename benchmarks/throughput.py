@@ -95,8 +95,7 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
       type=running.several(running.positive),
       default=(1, 2, 4, 8, 16, 32, 64),
   )
-  for name, default in (('gamma', 7), ('inputs', 256), ('repeats', 7)):
-    parser.add_argument(f'--{name}', type=running.positive, default=default)
+  running.add_counts(parser, gamma=7, inputs=256, repeats=7)
   return parser.parse_args(given)
 
 

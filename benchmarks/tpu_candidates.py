@@ -40,14 +40,9 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
         f'--{name}', choices=t5_published.SIZES, default=default
     )
   parser.add_argument('--topology', default='v4:1x1x1')
-  for name, default in (
-      ('gamma', 7),
-      ('nodes', 32),
-      ('width', 6),
-      ('inputs_length', 512),
-      ('targets_length', 128),
-  ):
-    parser.add_argument(f'--{name}', type=running.positive, default=default)
+  running.add_counts(
+      parser, gamma=7, nodes=32, width=6, inputs_length=512, targets_length=128
+  )
   parser.add_argument('--tokens', type=pathlib.Path)
   parser.add_argument('--output', type=pathlib.Path)
   return parser.parse_args(given)

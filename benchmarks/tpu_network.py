@@ -36,12 +36,7 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
   parser = running.parser('tpu_network', __doc__)
   parser.add_argument('--config', type=epath.Path, required=True)
   parser.add_argument('--topology', default='v4:1x1x1')
-  for name, default in (
-      ('gamma', 7),
-      ('inputs_length', 512),
-      ('targets_length', 128),
-  ):
-    parser.add_argument(f'--{name}', type=running.positive, default=default)
+  running.add_counts(parser, gamma=7, inputs_length=512, targets_length=128)
   parser.add_argument('--output', type=pathlib.Path)
   return parser.parse_args(given)
 

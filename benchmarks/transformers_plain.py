@@ -25,12 +25,12 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
   parser = running.parser('transformers_plain', __doc__)
   sizes = list(t5_published.SIZES)
   parser.add_argument('--target', choices=sizes, default='xxl')
-  for name, default in (('inputs_length', 512), ('targets_length', 128)):
-    parser.add_argument(f'--{name}', type=running.positive, default=default)
+  running.add_counts(
+      parser, inputs_length=512, targets_length=128, repeats=3
+  )
   parser.add_argument(
       '--batch_size', type=running.positive, nargs='+', default=[1]
   )
-  parser.add_argument('--repeats', type=running.positive, default=3)
   parser.add_argument('--output', type=pathlib.Path)
   return parser.parse_args(arguments)
 

@@ -123,18 +123,9 @@ class Paths:
       examples, weights = examples[rows], weights[rows] * own
       before = step_programs.take(state, rows)
       state = program.step(rule, examples, before, uniforms)
-      merged = {}
-      for row, key in enumerate(reachable.keys(examples, state)):
-        if state.has_ended[row]:
-          count = state.num_tokens[row]
-          output = tuple(state.sequences[row, :count].tolist())
-          own = found[examples[row]]
-          own[output] = own.get(output, 0.0) + weights[row]
-        else:
-          merged.setdefault(key, []).append(row)
-      rows = np.array([each[0] for each in merged.values()], int)
-      weights = np.array([np.sum(weights[each]) for each in merged.values()])
-      examples, state = examples[rows], step_programs.take(state, rows)
+      examples, weights, state = reachable.settle(
+          found, examples, weights, state
+      )
     return found
 
   def _of_state(

@@ -17,7 +17,6 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import tree_growth
 from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import token_trees
 
 
@@ -74,14 +73,9 @@ class CandidateTree(tree_growth.DraftModelTrees):
       rule: contracts.CandidateRule,
   ) -> tuple[candidates.Candidates, _Drafted]:
     shape, model = self.shape, self.drafter.model
-    rows = view.num_tokens.shape[0]
-    memory = candidates.memory_of_rows(memory, rows)
-    positions = memory.offsets + view.num_tokens
+    memory, positions, tokens = self.root(memory, view)
     uniforms = view.uniforms.split(*map(len, shape.levels[1:]))
-    block = model.new_block(state, rows, shape.num_nodes)
-    tokens = state_lib.decoder_inputs(
-        view.sequences, memory.first_tokens, view.num_tokens, 1
-    )
+    block = model.new_block(state, len(tokens), shape.num_nodes)
     all_logits = []
     for depth, level in enumerate(shape.levels):
       nodes = token_trees.nodes_of(

@@ -17,7 +17,6 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import tree_growth
 from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import token_trees
 
 
@@ -75,11 +74,7 @@ class LikeliestTree(tree_growth.DraftModelTrees):
       rule: contracts.CandidateRule,
   ) -> tuple[candidates.Candidates, _Drafted]:
     del rule  # nothing is drawn
-    memory = candidates.memory_of_rows(memory, view.num_tokens.shape[0])
-    positions = memory.offsets + view.num_tokens
-    root = state_lib.decoder_inputs(
-        view.sequences, memory.first_tokens, view.num_tokens, 1
-    )
+    memory, positions, root = self.root(memory, view)
     roots = token_trees.Tree(
         root, jnp.zeros_like(root), jnp.ones(root.shape, bool)
     )

@@ -16,7 +16,9 @@ from jax import lax
 import jax.numpy as jnp
 
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import token_trees
 
 
@@ -47,6 +49,20 @@ class DraftModelTrees:
   ) -> tuple[draft_model.DraftModelMemory, contracts.Cache]:
     memory, state = self.drafter.init(params, context, rows, slots)
     return memory, state.cache
+
+  def root(
+      self, memory: draft_model.DraftModelMemory, view: contracts.View
+  ) -> tuple[draft_model.DraftModelMemory, jax.Array, jax.Array]:
+    """Return memory, position and token of each row's last committed token.
+
+    The memory has a row per sequence; positions [rows] int32; tokens [rows, 1]
+    int32, as the draft model is fed them.
+    """
+    memory = candidates.memory_of_rows(memory, view.num_tokens.shape[0])
+    tokens = state_lib.decoder_inputs(
+        view.sequences, memory.first_tokens, view.num_tokens, 1
+    )
+    return memory, memory.offsets + view.num_tokens, tokens
 
   def commit_rows(
       self,

@@ -134,18 +134,37 @@ def reach(
     before = step_programs.take(state, rows)
     state = program.step(rule, examples, before, uniforms)
     lengths |= chosen_lengths(program, examples, state.outcome)
-    merged = {}
-    for row, key in enumerate(keys(examples, state)):
-      if state.has_ended[row]:
-        output = tuple(state.sequences[row, : state.num_tokens[row]].tolist())
-        own = found[examples[row]]
-        own[output] = own.get(output, 0.0) + weights[row]
-      else:
-        merged.setdefault(key, []).append(row)
-    rows = np.array([each[0] for each in merged.values()], int)
-    weights = np.array([np.sum(weights[each]) for each in merged.values()])
-    examples, state = examples[rows], step_programs.take(state, rows)
+    examples, weights, state = settle(found, examples, weights, state)
   return Reached(found, num_paths, lengths)
+
+
+def settle(
+    found: list[dict[tuple[int, ...], float]],
+    examples: np.ndarray,
+    weights: np.ndarray,
+    state: state_lib.State,
+) -> tuple[np.ndarray, np.ndarray, state_lib.State]:
+  """Add rows that have ended to the outputs, and merge those that go on alike.
+
+  Args:
+    found: Probability by output of each example, which is added to.
+    examples: [rows] int, the example of each row.
+    weights: [rows], their probabilities.
+    state: Their states.
+  Returns:
+    Examples, weights and states of the rows that go on.
+  """
+  merged = {}
+  for row, key in enumerate(keys(examples, state)):
+    if state.has_ended[row]:
+      output = tuple(state.sequences[row, : state.num_tokens[row]].tolist())
+      own = found[examples[row]]
+      own[output] = own.get(output, 0.0) + weights[row]
+    else:
+      merged.setdefault(key, []).append(row)
+  rows = np.array([each[0] for each in merged.values()], int)
+  weights = np.array([np.sum(weights[each]) for each in merged.values()])
+  return examples[rows], weights, step_programs.take(state, rows)
 
 
 def chosen_lengths(program, examples, outcome) -> set[int]:
