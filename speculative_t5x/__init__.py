@@ -94,3 +94,4 @@ def _drafter(name: str) -> object:
 
 
 speculative_t5x.drafters.__getattr__ = _drafter
+speculative_t5x.drafters.__dir__ = lambda: speculative_t5x.drafters.__all__

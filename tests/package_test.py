@@ -93,6 +93,7 @@ class TestDoor:
     page = (_CHECKOUT / 'docs/python.md').read_text()
     shown = dir(speculative_t5x)
     assert shown == sorted(speculative_t5x.__all__)
+    assert 'CandidateTree' in dir(speculative_t5x.drafters)
     assert len(shown) <= 22
     for name in shown:
       assert getattr(speculative_t5x, name) is not None

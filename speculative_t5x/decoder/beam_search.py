@@ -5,6 +5,7 @@
 Legend: examples, beams (hypotheses per example), rows (examples times beams).
 """
 
+from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
@@ -45,7 +46,9 @@ class BeamSearch:
   draft_beams: int | None = None
 
   def __post_init__(self):
-    self.check_vocabulary(np.iinfo(np.int32).max)
+    ranges.check_settings(
+        ranges.whole(2, np.iinfo(np.int32).max), beams=self.beams
+    )
     ranges.check_settings(
         ranges.COEFFICIENT, brevity_penalty=self.brevity_penalty
     )
@@ -65,7 +68,12 @@ class BeamSearch:
 
   def check_vocabulary(self, size: int) -> None:
     """Raise ValueError for more beams than there are tokens."""
-    ranges.check_settings(ranges.whole(2, size), beams=self.beams)
+    if self.beams > size:
+      raise ranges.ArgumentError(
+          f'beams must be at most {size}, the number of tokens of the target,'
+          f' got {self.beams}.',
+          beams=self.beams,
+      )
 
 
 # Of the options of a search.
@@ -78,6 +86,23 @@ def of(beams: int, **options: Any) -> BeamSearch | None:
   # What 1 beam does not use is checked too.
   search = BeamSearch(beams=max(beams, 2), **options)
   return None if beams == 1 else search
+
+
+def take(
+    arguments: Mapping[str, Any],
+) -> tuple[BeamSearch | None, dict[str, Any]]:
+  """Return the search that keyword arguments ask for, and the other ones.
+
+  Raises:
+    ValueError: for a value out of range, or what `check_draws_nothing` refuses.
+  """
+  own = {name: x for name, x in arguments.items() if name in NAMES}
+  others = {name: x for name, x in arguments.items() if name not in NAMES}
+  search = of(**{'beams': 1, **own})
+  if search is not None:
+    names = 'sampling', 'draft_sampling', 'rule'
+    check_draws_nothing(**{x: others[x] for x in names if x in others})
+  return search, others
 
 
 def check_draws_nothing(

@@ -32,7 +32,6 @@ from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import sharding
-from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import ranges
 
 
@@ -128,10 +127,6 @@ class TextDecoder:
       example_ids: Iterable[int] | None = None,
       hints: Iterable[hints_lib.Hints] | None = None,
       answers: engine.Answers | None = None,
-      beams: int = 1,
-      brevity_penalty: float = beams_lib.BREVITY_PENALTY,
-      length_penalty: float | None = None,
-      draft_beams: int | None = None,
       **settings: Any,
   ) -> results.Result | results.Output:
     """Decode speculatively.
@@ -148,19 +143,11 @@ class TextDecoder:
         that read them, and never change the distribution of the outputs.
       answers: Adds earlier answers behind the hints, see `answers.Finder`; None
         for none.
-      beams: With more than 1, a beam search as T5X defines it, whose results
-        have so many texts. It draws nothing: of the settings below it has a
-        use for `max_tokens` alone, refuses a `rule` or another sampling than
-        argmax, and is the same with every `seed`. 1 decodes greedily, or
-        samples.
-      brevity_penalty: Of a beam search, T5X's `alpha`: the score of an output
-        is its log-probability over ((5 + tokens) / 6) ** brevity_penalty.
-      length_penalty: Of a beam search, Hugging Face's: the score is the
-        log-probability over tokens ** length_penalty. None for T5X's.
-      draft_beams: Of a beam search by a draft model, draft tokens per depth;
-        None for twice the beams. They change nothing but the speed.
       **settings: Those of `request.Settings`: `sampling` (the default is
-        argmax), `draft_sampling`, `max_tokens`, `seed` and `rule`.
+        argmax), `draft_sampling`, `max_tokens`, `seed` and `rule`. Those of a
+        `BeamSearch`: `beams` (1, which is none; a result of more has so many
+        texts), `brevity_penalty`, `length_penalty` and `draft_beams`. A search
+        is the same with every `seed`, and refuses other samplings and rules.
     Returns:
       A `Result` of one input, an `Output` of several.
     Raises:
@@ -169,15 +156,8 @@ class TextDecoder:
         the drafter does not read.
     """
     columns = {'example_ids': example_ids, 'hints': hints}
-    search = beam_search.of(
-        beams,
-        brevity_penalty=brevity_penalty,
-        length_penalty=length_penalty,
-        draft_beams=draft_beams,
-    )
-    way = self._way(
-        search, self.tokens.speculative, self.tokens.search, settings
-    )
+    search, settings = beam_search.take(settings)
+    way = self._way(search, self.tokens.speculative, self.tokens.search)
     if answers is not None:
       answers.check_target(self.tokens.target)
       way = way._replace(decode=lambda x, decode=way.decode: decode(answers(x)))
@@ -189,9 +169,6 @@ class TextDecoder:
       *,
       batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
-      beams: int = 1,
-      brevity_penalty: float = beams_lib.BREVITY_PENALTY,
-      length_penalty: float | None = None,
       **settings: Any,
   ) -> results.Result | results.Output:
     """Decode by the target alone, one token per target call; see `decode`.
@@ -200,18 +177,11 @@ class TextDecoder:
       texts: Inputs, none empty; or one input.
       batch_size: Most inputs that are decoded together.
       example_ids: One id per input; 0, 1, ... by default.
-      beams: See `decode`.
-      brevity_penalty: Likewise.
-      length_penalty: Likewise.
-      **settings: Likewise.
+      **settings: See `decode`; `draft_beams` has no effect.
     """
     columns = {'example_ids': example_ids}
-    search = beam_search.of(
-        beams, brevity_penalty=brevity_penalty, length_penalty=length_penalty
-    )
-    way = self._way(
-        search, self.tokens.plain, self.tokens.plain_beams, settings
-    )
+    search, settings = beam_search.take(settings)
+    way = self._way(search, self.tokens.plain, self.tokens.plain_beams)
     return self._decode(way, texts, settings, batch_size, columns)
 
   def stream(
@@ -230,15 +200,21 @@ class TextDecoder:
     decodes them. The arguments are those of `decode`.
     """
     ranges.check_settings(ranges.COUNT, batch_size=batch_size)
-    settings = options_lib.change(request_lib.Settings(), settings)
+    search, settings = beam_search.take(settings)
+    settings = options_lib.change(
+        request_lib.Settings(), settings, beam_search.NAMES
+    )
     settings = settings.within(self.options.max_tokens)
-    num_decodes = self.options.num_decodes
+    num_decodes = self.options.num_decodes if search is None else 1
+    outputs = num_decodes if search is None else search.beams
     rows = engine.Engine(
-        self, batch_size * num_decodes, rule=settings.rule, answers=answers
+        self, batch_size * outputs, rule=settings.rule, answers=answers
     )
     columns = {'example_ids': example_ids, 'hints': hints}
     return rows.stream(
-        settings.request(text, num_decodes=num_decodes, **values)
+        settings.request(
+            text, num_decodes=num_decodes, search=search, **values
+        )
         for _, text, values in self._aligned(texts, columns)
     )
 
@@ -371,15 +347,10 @@ class TextDecoder:
       search: beam_search.BeamSearch | None,
       sample: Callable[..., Any],
       find: Callable[..., beam_search.Searched],
-      settings: Mapping[str, Any],
   ) -> _Way:
     """Return a search as a way to decode, or without one that of samples."""
     if search is None:
       return _Way(sample, self._results, _statistics)
-    names = 'sampling', 'draft_sampling', 'rule'
-    beam_search.check_draws_nothing(
-        **{name: settings[name] for name in names if name in settings}
-    )
     decode = functools.partial(find, search=search)
     return _Way(decode, self._searched, _beam_statistics)
 

@@ -383,7 +383,7 @@ class TokenDecoder:
       batch_size: Most inputs that are decoded together.
       example_ids: One id per input; 0, 1, ... by default.
       **settings: Those of `request.Settings`: `sampling`, `draft_sampling`,
-        `max_tokens`, `seed` and `rule`.
+        `max_tokens`, `seed` and `rule`; those of a `BeamSearch`, as `beams`.
     Returns:
       Tokens of the best output per input, without end of sequence and padding;
       of one input as one list.
@@ -392,16 +392,25 @@ class TokenDecoder:
       ValueError: for an empty input, one that is longer than `inputs_length`,
         an id that the target does not have, or a value out of range.
     """
-    settings = options_lib.change(request_lib.Settings(), settings)
+    search, settings = beam_search.take(settings)
+    settings = options_lib.change(
+        request_lib.Settings(), settings, beam_search.NAMES
+    )
     if is_one := _is_one_input(ids):
       ids = [ids]
     rows = request_lib.some(self._rows(ids, example_ids, settings))
     found = []
     for part, batch in self.in_batches(rows, settings, batch_size):
-      decoded = jax.device_get(self.speculative(batch))
-      check(decoded)
-      for decodes, _ in self.decodes(decoded, len(part)):
-        found.append(decodes[-1])
+      if search is None:
+        decoded = jax.device_get(self.speculative(batch))
+        check(decoded)
+        decodes = self.decodes(decoded, len(part))
+        found += [tokens[-1] for tokens, _ in decodes]
+      else:
+        searched = jax.device_get(self.search(batch, search))
+        check_finite(searched.scores[:, -1])  # of the best ones
+        best = searched.sequences[:, -1], searched.num_tokens[:, -1]
+        found += self.text_tokens(*best)[: len(part)]
     return found[0] if is_one else found
 
   def _rows(

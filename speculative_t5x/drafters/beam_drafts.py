@@ -100,8 +100,8 @@ def of(
   most = beams * drafter.vocab_size if _decodes_trees(drafter) else width
   if not beams <= width <= most:
     raise ranges.ArgumentError(
-        f'draft_beams must be at least beams, {beams}, or no tree has all of'
-        f' them, and at most the tokens behind them, {most}, got {width}.',
+        f'draft_beams must be at least {beams}, the number of beams, and at'
+        f' most {most}, all their continuations, got {width}.',
         draft_beams=width,
     )
   if getattr(drafter, 'reads_last_features', False):

@@ -39,7 +39,9 @@ class DrafterDescription:
   candidates: str | None = None  # of a tree, as `CandidateTree` is given them
 
   def __str__(self) -> str:
-    return _in_words(self.name or self.kind or 'nothing', self)
+    name = self.name or self.kind or 'nothing'
+    tree = '' if self.candidates is None else f', tree {self.candidates}'
+    return _in_words(name + tree, self)
 
   @property
   def paths(self) -> list[str]:

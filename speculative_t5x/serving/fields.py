@@ -232,7 +232,7 @@ def table(limits: Limits) -> tuple[Field, ...]:
       Field('n', whole(1, count), 'outputs per prompt', 1),
       Field(
           'beams',
-          only(*sorted({1, limits.beams})),
+          only(1, limits.beams) if limits.beams > 1 else _NO_BEAMS,
           'hypotheses of a beam search, which needs temperature 0; its `n` best'
           ' ones are the outputs',
           1,
@@ -274,6 +274,7 @@ def table(limits: Limits) -> tuple[Field, ...]:
   )
 
 
+_NO_BEAMS = {**only(1), 'title': '1, as the server was started without BEAMS'}
 _NO_PREDICTION = {
     'type': 'null', 'title': 'left out, because the drafter reads no hints'
 }  # fmt: skip
@@ -304,6 +305,8 @@ INERT = {
     'stop_token_ids': ([],),
     'include_stop_str_in_output': (False,),
 }
+# Others' words for a search.
+_BEAMS = 'best_of', 'num_beams', 'use_beam_search'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -338,10 +341,11 @@ class Form:
     for name, value in body.items():
       if name not in names and not _asks_for_nothing(name, value):
         reason = 'is not a field' if name not in INERT else 'is not offered'
+        search = ' `beams` asks for a beam search.' if name in _BEAMS else ''
         raise api_error.ApiError(
             400,
             f'{api_error.shown(name)} {reason}, got {api_error.shown(value)}.'
-            " Leave it out. A server's /openapi.json has all fields.",
+            f" Leave it out.{search} A server's /openapi.json has all fields.",
             name[:100],
         )
     for field in self.fields:

@@ -13,6 +13,7 @@ import pytest
 
 from speculative_t5x import embedded
 from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as loading_models
@@ -149,6 +150,19 @@ class TestBeams:
     steps, calls = (found.statistics[name] for name in names)
     assert steps == expected.statistics['target_calls'] > calls
 
+  def test_streams_and_token_ids_are_searched_too(self):
+    expected = pair().decode_plain(TEXTS, beams=2, draft_beams=2)
+    found = [*pair().stream(TEXTS, batch_size=4, beams=2)]
+    assert [result.tokens for result in found] == expected.tokens
+    inputs = [
+        pair().tokenized(request_lib.Request(text), 0).request.inputs
+        for text in TEXTS
+    ]
+    best = [tokens[-1] for tokens in expected.tokens]
+    assert pair().generate(inputs, beams=2) == best
+    with pytest.raises(ValueError, match='sampling'):
+      pair().stream(TEXTS, beams=2, sampling=sampling.Sampling(1.0))
+
   @pytest.mark.parametrize('options', [{'nodes': 5}, {'candidates': (2,)}])
   def test_a_drafter_of_candidates_drafts_for_a_search_too(self, options):
     target, draft = models()
@@ -160,6 +174,8 @@ class TestBeams:
       warnings.simplefilter('error')  # of a drafter without trees
       found = decoder.decode(TEXTS, beams=2)
     assert found.tokens == pair().decode_plain(TEXTS, beams=2).tokens
+    name = decoder.tokens.loaded_drafter.description.candidates
+    assert f'tree {name}' in repr(decoder)
 
   def test_limits_and_penalties_are_those_of_the_call(self):
     short = pair().decode_plain(TEXTS[0], beams=2, max_tokens=3)

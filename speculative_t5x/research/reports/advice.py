@@ -63,8 +63,7 @@ def describe_tree(record: run_record.RunRecord) -> str | None:
   if record.drafter.candidates is None:
     return None
   return (
-      f'a call of the tree ({record.drafter.candidates}) takes'
-      f' {record.t_call_ms:.3g} ms and makes'
+      f'a call of the tree takes {record.t_call_ms:.3g} ms and makes'
       f' {record.tokens_per_target_call:.2f} tokens. The tree pays if that is'
       " more tokens per millisecond than a call of its draft model's chain."
   )

@@ -71,7 +71,10 @@ def interleaving_factor(record: run_record.RunRecord) -> float | None:
 
 def method(record: run_record.RunRecord) -> str:
   """Return the drafter, and rule and policy if they are not the paper's."""
-  return ', '.join([model_name(record.drafter), *rule_and_policy(record)])
+  name = model_name(record.drafter)
+  if record.drafter.candidates is not None:
+    name += f', tree {record.drafter.candidates}'
+  return ', '.join([name, *rule_and_policy(record)])
 
 
 def rule_and_policy(record: run_record.RunRecord) -> list[str]:

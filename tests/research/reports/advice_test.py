@@ -8,6 +8,7 @@ import re
 import pytest
 
 from speculative_t5x.research.reports import advice
+from speculative_t5x.research.reports import readings
 from tests.research.paper import records
 
 
@@ -63,4 +64,5 @@ def test_a_tree_is_compared_with_its_chain():
   drafter = dataclasses.replace(chain.drafter, candidates='(4, 2)')
   tree = dataclasses.replace(chain, drafter=drafter, t_call_ms=2.5)
   told = {*advice.describe([tree])} - {*advice.describe([chain])}
-  assert len(told) == 1 and '(4, 2)' in told.pop()
+  assert readings.method(tree) == f'{readings.method(chain)}, tree (4, 2)'
+  assert len(told) == 1 and '2.5 ms' in told.pop()
