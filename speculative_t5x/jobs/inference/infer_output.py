@@ -95,8 +95,9 @@ def _notes(
       f'{rows} rows, {run.tokens} tokens in {seconds:.3g} s:'
       f' {rows / seconds:.3g} rows and {run.tokens_per_s:.4g} tokens per second'
   )
-  if (per_call := record.tokens_per_target_call) is not None:
-    line += f', {per_call:.2f} tokens per target call'
+  what, per_call = readings.per_target_call(record)
+  if per_call is not None:
+    line += f', {per_call:.2f} {what} per target call'
   if (accepted := record.draft_acceptance_rate) is not None:
     line += f', {accepted:.0%} of draft tokens accepted'
   return [*notes, f'{line}.']

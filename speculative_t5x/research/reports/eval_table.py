@@ -34,7 +34,8 @@ def _heading(records: list[run_record.RunRecord]) -> str:
   sampling = dict.fromkeys(x for r in records for x in runs.unusual_sampling(r))
   method = ', '.join([name, *readings.rule_and_policy(record), *sampling])
   count = record.num_decodes or 1
-  decodes = f' x {count} decodes' if count > 1 else ''
+  kind = 'decodes' if record.beams is None else 'beams'
+  decodes = f' x {count} {kind}' if count > 1 else ''
   axes = [f'{name} {size}' for name, size in (record.mesh or {}).items()]
   mesh = f'; mesh: {", ".join(axes)}' if axes else ''
   return (
@@ -48,10 +49,11 @@ def _heading(records: list[run_record.RunRecord]) -> str:
 
 def _row(record: run_record.RunRecord) -> markdown.Row:
   record = judgement.readable(record)
+  what, per_call = readings.per_target_call(record)
   return {
       'temperature': f'{record.temperature:g}',
       'gamma': str(record.gamma),
-      'tokens/call': cells.number(record.tokens_per_target_call),
+      f'{what}/call': cells.number(per_call),
       'accepted/drafted': cells.number(record.draft_acceptance_rate),
       'accepted/tested': cells.number(record.accepted_per_tested),
       'plain s': cells.number(record.baseline.walltime_s),
@@ -74,6 +76,8 @@ def _quality(record: run_record.RunRecord) -> str:
     return line
   is_greedy = record.temperature <= sampling_lib.MIN_TEMPERATURE
   outputs = 'greedy outputs' if is_greedy else 'samples'
+  if record.beams is not None:
+    outputs = 'examples, with all hypotheses,'
   if greedy.near_tie == greedy.mismatch == 0:
     return f'{line}; all {greedy.identical} {outputs} are identical'
   return (

@@ -69,6 +69,19 @@ def interleaving_factor(record: run_record.RunRecord) -> float | None:
   return record.t_call_ms / parts_ms
 
 
+def per_target_call(
+    record: run_record.RunRecord,
+) -> tuple[str, float | None]:
+  """Return what a target call makes, and how many.
+
+  Steps of a beam search, each a token of every hypothesis: its outputs are not
+  all that it writes.
+  """
+  if record.beams is not None:
+    return 'steps', record.mean_acceptance_length
+  return 'tokens', record.tokens_per_target_call
+
+
 def method(record: run_record.RunRecord) -> str:
   """Return the drafter, and rule and policy if they are not the paper's."""
   name = model_name(record.drafter)

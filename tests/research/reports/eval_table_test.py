@@ -50,6 +50,15 @@ class TestTable:
     heading, *_ = _lines(_record(topk=9, draft_sampling={'topk': 5}))
     assert ' parameters, topk 9, draft topk 5, float32; ' in heading
 
+  def test_beams(self):
+    """A call makes steps of the search, of whose tokens few are outputs."""
+    search = _record(beams=4, num_decodes=4, mean_acceptance_length=1.96)
+    heading, columns, row, quality, _ = _lines(search)
+    assert ' x 4 beams; ' in heading and 'decodes' not in heading
+    assert dict(zip(columns.split(), row.split()))['steps/call'] == '1.96'
+    assert 'tokens/call' not in columns
+    assert 'all 8 examples, with all hypotheses, are identical' in quality
+
   @pytest.mark.parametrize('key', ['near_tie', 'mismatch'])
   def test_greedy_outputs_that_differ(self, key):
     counts = {'identical': 7, 'near_tie': 0, 'mismatch': 0, key: 1}
