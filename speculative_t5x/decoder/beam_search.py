@@ -127,7 +127,7 @@ def check_draws_nothing(
       raise ranges.ArgumentError(
           'A beam search draws nothing, and has no draft tokens to accept or'
           f' reject by chance: {name} has no use there. Leave out {name}, or'
-          ' set beams=1.',
+          f' set beams=1. Got {value}.',
           **{name: value},
       )
 

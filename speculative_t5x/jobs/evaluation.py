@@ -96,7 +96,7 @@ def evaluate(
     if shown_example is not None:
       raise ranges.ArgumentError(
           'shown_example shows the tokens of one output per line, and a beam'
-          ' search has several at once. Leave it out.',
+          ' search has several at once. Set it to None.',
           shown_example=shown_example,
       )
   pairs = sampling_lib.pairs(samplings, draft_samplings)

@@ -53,8 +53,8 @@ class CandidateTree:
   def __post_init__(self):
     if (self.candidates is None) == (self.nodes is None):
       raise ranges.ArgumentError(
-          f'{_ASKS} needs candidates, its shape, or nodes, how many of the'
-          f' likeliest it has: one of both. Got {self.candidates!r} and'
+          'Give candidates, the shape of the tree, or nodes, how many of the'
+          f' likeliest it has, and not both. Got {self.candidates!r} and'
           f' {self.nodes!r}.',
           candidates=self.candidates,
           nodes=self.nodes,
