@@ -9,6 +9,7 @@ Prints a line of JSON with the compiler's estimate of cycles, at batch 1 on one
 chip in bfloat16:
 
   block  a target call of 8 positions of one row, without verification
+  wide   likewise, of as many positions as the tree
   tree   a target call of a whole tree, beams + gamma * draft_beams positions,
          and the commit of a path
   plain  a step of a plain search: the call, the best candidates, the caches
@@ -143,8 +144,20 @@ class Programs:
         'length': self.options.targets_length,
     }
 
+  @property
+  def tree_size(self) -> int:
+    options = self.options
+    return options.beams + options.gamma * options.draft_beams
+
   def block(self) -> jax.stages.Lowered:
     """Lower calls of a block of one row."""
+    return self._blocks(BLOCK)
+
+  def wide(self) -> jax.stages.Lowered:
+    """Lower calls of a block of one row, as large as a tree."""
+    return self._blocks(self.tree_size)
+
+  def _blocks(self, size: int) -> jax.stages.Lowered:
 
     def call(params, started, position, tokens, cache):
       logits, cache = self.model.decode(
@@ -152,13 +165,12 @@ class Programs:
       )
       return jnp.argmax(logits, axis=-1).astype(jnp.int32), cache
 
-    return self._calls(call, rows=1, size=BLOCK)
+    return self._calls(call, rows=1, size=size)
 
   def tree(self) -> jax.stages.Lowered:
     """Lower calls of a tree."""
     beams, gamma = self.options.beams, self.options.gamma
-    width = self.options.draft_beams
-    size = beams + gamma * width
+    width, size = self.options.draft_beams, self.tree_size
 
     def call(params, started, position, tokens, cache):
       parents = jnp.maximum(jnp.arange(size, dtype=jnp.int32) - width, 0)
@@ -225,7 +237,7 @@ def lines(options: argparse.Namespace) -> Iterator[str]:
   with programs.decoder.scope():
     found = {
         name: programs.read(getattr(programs, name)())
-        for name in ('block', 'tree', 'plain', 'call')
+        for name in ('block', 'wide', 'tree', 'plain', 'call')
     }
   seconds = {name: each['step_s'] for name, each in found.items()}
   settings = {k: v for k, v in vars(options).items() if k != 'output'}
@@ -235,6 +247,7 @@ def lines(options: argparse.Namespace) -> Iterator[str]:
       block_size=BLOCK,
       dtype='bfloat16',
       tree_over_block=seconds['tree'] / seconds['block'],
+      tree_over_wide=seconds['tree'] / seconds['wide'],
       call_over_plain=seconds['call'] / seconds['plain'],
       **found,
   )

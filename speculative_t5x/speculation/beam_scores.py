@@ -56,9 +56,12 @@ class BrevityPenalty:
 
   Attributes:
     brevity_penalty: float32 scalar of at least 0, T5X's `alpha`.
+    min_log_prob: float32 scalar. A search stops once no live hypothesis has as
+      large a log-probability.
   """
 
   brevity_penalty: jax.Array
+  min_log_prob: jax.Array | float = -jnp.inf
 
   def ends(
       self, is_end: jax.Array, is_last: jax.Array, beams: int
@@ -71,7 +74,8 @@ class BrevityPenalty:
   def bound(self, live, num_tokens, limits) -> jax.Array:
     # No live hypothesis gets better than its sum over the largest penalty. T5X
     # takes that of a length which no hypothesis reaches.
-    return live / self._divisor(limits + 1)
+    bound = live / self._divisor(limits + 1)
+    return jnp.where(live < self.min_log_prob, -jnp.inf, bound)
 
   def stops(self, ended: jax.Array, bound: jax.Array) -> jax.Array:
     return ended > bound

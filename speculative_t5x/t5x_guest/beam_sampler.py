@@ -25,12 +25,15 @@ def speculative_beam_search(
     num_decodes: int = 4,
     *,
     alpha: float = beams_lib.BREVITY_PENALTY,
+    max_decode_step: int = -1,
+    min_log_prob: float = -jnp.inf,
     draft_beams: int | None = None,
 ) -> samplers.Decodes:
   """Search as `t5x.decoding.beam_search`, speculatively.
 
-  Up to rounding, hypotheses, order and scores are those of T5X. Where several
-  have exactly the same score, T5X's order depends on the batch.
+  Up to rounding, hypotheses, order and scores are those of T5X for an example
+  alone: in a batch, T5X goes on until all examples may stop, which changes the
+  order of hypotheses with exactly the same score, and what `min_log_prob` ends.
 
   Args:
     target: The model, which has read the inputs.
@@ -40,6 +43,8 @@ def speculative_beam_search(
     eos_id: The target's end of sequence.
     num_decodes: Beams. One is searched without drafts, as T5X does it.
     alpha: See `beam_scores.BrevityPenalty`.
+    max_decode_step: Most tokens behind a prompt; none if not above 0.
+    min_log_prob: See `beam_scores.BrevityPenalty`.
     draft_beams: See `beam_drafts.of`.
   Returns:
     Sequences [batch, num_decodes, length] int32 and their scores [batch,
@@ -54,7 +59,11 @@ def speculative_beam_search(
   limits = jnp.full(example_ids.shape, length, jnp.int32)
   if target.room is not None:
     limits = jnp.minimum(limits, target.room)
-  scoring = beam_scores.BrevityPenalty(jnp.float32(alpha))
+  if max_decode_step > 0:
+    limits = jnp.minimum(limits, max_decode_step)
+  scoring = beam_scores.BrevityPenalty(
+      jnp.float32(alpha), jnp.float32(min_log_prob)
+  )
   of_search = target.inputs, limits, scoring
   sizes = {'beams': num_decodes, 'length': length}
   if num_decodes == 1:
