@@ -51,19 +51,24 @@ class BeamDrafts(tree_growth.DraftModelTrees):
       state: contracts.Cache,
       roots: beam_trees.Roots,
   ) -> tuple[token_trees.Tree, Any]:
-    # It may read a prompt otherwise than the target, as without a start token.
+    # It may read a prompt otherwise than the target, as without a start token,
+    # and begin with another one.
     positions = memory.offsets + roots.num_tokens
+    is_first = roots.num_tokens[:, None] == 0
+    tokens = jnp.where(is_first, memory.first_tokens[:, None], roots.tokens)
     tree, _, block = tree_growth.grow(
         self.drafter,
         params,
         memory.memory,
         state,
-        roots.tree(),
+        roots._replace(tokens=tokens).tree(),
         roots.scores,
         positions,
         self.width,
         self._log_probs,
     )
+    tokens = tree.tokens.at[:, : tokens.shape[1]].set(roots.tokens)
+    tree = tree._replace(tokens=tokens)
     return tree, (block, positions)
 
   def _log_probs(self, logits: jax.Array) -> jax.Array:
