@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import other_systems
 from benchmarks import running
 from benchmarks import throughput
 from speculative_t5x.decoder import input_batch
@@ -187,11 +188,8 @@ def hugging_face_ways(
   ways = {'transformers': decode}
   if batch == 1:  # more are refused by it
     expected = np.array(decode().tokens)
-    assistant = load(_coin_assistant(options), 'draft')
-    assistant.generation_config.update(
-        num_assistant_tokens=options.gamma,
-        num_assistant_tokens_schedule='constant',
-        assistant_confidence_threshold=0.0,
+    assistant = other_systems.as_assistant(
+        load(_coin_assistant(options), 'draft'), options.gamma
     )
     assistant.known = {
         tuple(prompt): row.tolist()
@@ -252,11 +250,7 @@ def ctranslate2_ways(
     with running.process() as other:
       other.submit(_convert, options.folder / 'target', folder).result()
   generator = ctranslate2.Generator(
-      str(folder),
-      device='cpu',
-      compute_type='float32',
-      inter_threads=1,
-      intra_threads=len(os.sched_getaffinity(0)),
+      str(folder), **other_systems.ctranslate2_options()
   )
   inputs = [list(map(str, row)) for row in prompts(options).tolist()]
 
@@ -274,25 +268,11 @@ def ctranslate2_ways(
   return {'ctranslate2': decode}
 
 
-class _IdsAsPieces:
-  """A tokenizer for the converter, whose pieces are the ids as text."""
-
-  bos_token = eos_token = unk_token = str(_END)
-
-  def get_vocab(self) -> dict[str, int]:
-    return {str(i): i for i in range(_VOCAB_SIZE)}
-
-
 def _convert(source: pathlib.Path, folder: pathlib.Path) -> None:
-  from ctranslate2.converters import transformers as converter
   import transformers
 
   model = transformers.GPT2LMHeadModel.from_pretrained(source)
-  spec = converter.GPT2Loader()(model, _IdsAsPieces())
-  spec.validate()
-  spec.optimize()
-  folder.mkdir(exist_ok=True)
-  spec.save(str(folder))
+  other_systems.convert('GPT2Loader', model, _END, folder)
 
 
 SYSTEMS = {

@@ -1,9 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5 1.1 of this package as a model of transformers and of CTranslate2.
+"""Models of transformers and of CTranslate2 that decode beside this package.
 
-Both compute in float32, PyTorch with eager attention. Inputs have no padding
-where a system decodes them one by one. The supported versions are
+Both compute in float32, a T5 1.1 of this package in PyTorch with eager
+attention. The supported versions are
 
   pip install torch==2.13.0 'transformers>=4.57,<5' ctranslate2==4.8.5
 
@@ -13,6 +13,7 @@ where a system decodes them one by one. The supported versions are
 import os
 import pathlib
 import tempfile
+from typing import Any
 
 from etils import epath
 from flax import traverse_util
@@ -79,6 +80,16 @@ def in_transformers(network: cases.Network):
   return model
 
 
+def as_assistant(model, gamma: int):
+  """Return a model of transformers that drafts gamma tokens per target call."""
+  model.generation_config.update(
+      num_assistant_tokens=gamma,
+      num_assistant_tokens_schedule='constant',
+      assistant_confidence_threshold=0.0,
+  )
+  return model
+
+
 def in_ctranslate2(network: cases.Network):
   """Return a translator with the weights, on all cores of this process."""
   import ctranslate2
@@ -88,23 +99,36 @@ def in_ctranslate2(network: cases.Network):
     # threads CTranslate2 takes several times as long.
     with running.process() as other:
       other.submit(_convert, network, pathlib.Path(folder)).result()
-    return ctranslate2.Translator(
-        folder,
-        device='cpu',
-        compute_type='float32',
-        inter_threads=1,
-        intra_threads=len(os.sched_getaffinity(0)),
-    )
+    return ctranslate2.Translator(folder, **ctranslate2_options())
+
+
+def ctranslate2_options() -> dict[str, Any]:
+  """Return how CTranslate2 computes, on all cores of this process."""
+  return dict(
+      device='cpu',
+      compute_type='float32',
+      inter_threads=1,
+      intra_threads=len(os.sched_getaffinity(0)),
+  )
 
 
 def _convert(network: cases.Network, folder: pathlib.Path) -> None:
-  """Write a network as CTranslate2 reads it, from transformers' form."""
+  """Write a network as CTranslate2 reads it."""
+  convert('T5Loader', in_transformers(network), t5.SPECIAL_IDS.end, folder)
+
+
+def convert(loader: str, model, end: int, folder: pathlib.Path) -> None:
+  """Write a model of transformers, with an end of sequence, for CTranslate2.
+
+  The loader is CTranslate2's class that reads such a model.
+  """
   from ctranslate2.converters import transformers as converter
 
-  pieces = _IdsAsPieces(network.config.vocab_size)
-  spec = converter.T5Loader()(in_transformers(network), pieces)
+  pieces = _IdsAsPieces(model.config.vocab_size, end)
+  spec = getattr(converter, loader)()(model, pieces)
   spec.validate()
   spec.optimize()
+  folder.mkdir(exist_ok=True)
   spec.save(str(folder))
 
 
@@ -112,11 +136,11 @@ class _IdsAsPieces:
   """A tokenizer for the converter, whose pieces are the ids as text."""
 
   pad_token = str(t5.SPECIAL_IDS.padding)
-  eos_token = str(t5.SPECIAL_IDS.end)
   unk_token = '2'
 
-  def __init__(self, vocab_size: int):
+  def __init__(self, vocab_size: int, end: int):
     self._vocab_size = vocab_size
+    self.bos_token = self.eos_token = str(end)
 
   def get_vocab(self) -> dict[str, int]:
     return {str(i): i for i in range(self._vocab_size)}

@@ -226,11 +226,8 @@ def transformers_ways(
 
   ways = {'transformers': decode}
   if batch == 1 and case.assistant is not None:
-    assistant = _generator(case.assistant)
-    assistant.generation_config.update(
-        num_assistant_tokens=options.gamma,
-        num_assistant_tokens_schedule='constant',
-        assistant_confidence_threshold=0.0,
+    assistant = other_systems.as_assistant(
+        _generator(case.assistant), options.gamma
     )
     ways['transformers_assisted'] = functools.partial(
         decode, assistant_model=assistant
