@@ -95,8 +95,9 @@ def of(
     width: See `BeamDrafts`; None for twice the beams. Chains have none.
   Raises:
     ValueError: for a width below the beams or above their continuations, for a
-      drafter that reads the last features of the target, which a tree has of
-      no row, or for trees of candidates that no draft model makes.
+      tree of more than `candidates.MAX_NODES`, which would take minutes to
+      compile, for a drafter that reads the last features of the target, which a
+      tree has of no row, or for trees of candidates that no draft model makes.
   """
   if isinstance(drafter, tree_growth.DraftModelTrees):
     drafter = drafter.drafter  # a search has trees of its own
@@ -119,9 +120,18 @@ def of(
         f'The drafter {type(drafter).__name__} drafts behind one row, and not'
         ' for a beam search. Give another one, or search plainly.'
     )
-  if _decodes_trees(drafter):
-    return BeamDrafts(drafter, width)
-  return beam_chains.BeamChains(drafter)
+  if not _decodes_trees(drafter):
+    return beam_chains.BeamChains(drafter)
+  gamma = drafter.max_draft_tokens
+  if (nodes := beams + gamma * width) > candidates.MAX_NODES:
+    raise ranges.ArgumentError(
+        f'draft_beams {width} and gamma {gamma} make a tree of {nodes} nodes'
+        f' with its {beams} roots, and it may have {candidates.MAX_NODES}. Give'
+        ' smaller ones, or search plainly.',
+        draft_beams=width,
+        gamma=gamma,
+    )
+  return BeamDrafts(drafter, width)
 
 
 def _decodes_trees(drafter: contracts.Drafter) -> bool:

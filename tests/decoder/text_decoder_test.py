@@ -205,6 +205,7 @@ class TestBeams:
           ),
           ({'beams': 2, 'rule': exact_match.ExactMatch()}, 'rule'),
           ({'beams': 2, 'draft_beams': 1}, 'draft_beams'),
+          ({'beams': 2, 'draft_beams': 128}, '258 nodes'),
       ],
   )
   def test_bad_arguments(self, arguments, named):
