@@ -134,6 +134,17 @@ def of_decodes(decodes: Sequence[results.Decode]) -> dict[str, Any]:
   return found
 
 
+def of_search(decodes: Sequence[results.Decode]) -> dict[str, int]:
+  """Return the counts of a beam search, of which each output has all calls."""
+  calls, statistics = decodes[0].num_calls, decodes[0].statistics
+  further = 0 if statistics is None else int(statistics.num_accepted)
+  return {
+      'tokens': sum(len(each.tokens) for each in decodes),
+      'target_calls': calls,
+      'beam_steps': calls + further,
+  }
+
+
 def of_run(
     found: Sequence[results.Result], loop_steps: int, row_steps: int
 ) -> Counts:

@@ -695,9 +695,11 @@ class Engine:
     if work.error is not None:
       raise work.error
     by_number = [work.decodes[i] for i in range(work.request.num_outputs)]
-    if work.request.search is not None:
-      by_number.reverse()  # of equal scores too, the first one is the best
-    return self._result(by_number, work.tokenized, work.hints)
+    if work.request.search is None:
+      return self._result(by_number, work.tokenized, work.hints)
+    by_number.reverse()  # of equal scores too, the first one is the best
+    found = self._result(by_number, work.tokenized, work.hints)
+    return dataclasses.replace(found, statistics=counts.of_search(by_number))
 
   def empty_result(self, num_decodes: int) -> results.Result:
     """Return the result of an input that is not decoded, empty outputs."""

@@ -154,6 +154,8 @@ class TestBeams:
     expected = pair().decode_plain(TEXTS, beams=2, draft_beams=2)
     found = [*pair().stream(TEXTS, batch_size=4, beams=2)]
     assert [result.tokens for result in found] == expected.tokens
+    searched = pair().decode(TEXTS, beams=2)
+    assert [x.statistics for x in found] == [x.statistics for x in searched]
     inputs = [
         pair().tokenized(request_lib.Request(text), 0).request.inputs
         for text in TEXTS

@@ -124,6 +124,7 @@ class CandidateTree:
     if self.nodes is None:
       shape = candidates_lib.as_shape(self.candidates, gamma)
       return candidate_tree.CandidateTree(drafter, shape)
-    width = min(self.width, drafter.vocab_size)
+    # No tree has more nodes at a depth.
+    width = min(self.width, drafter.vocab_size, self.nodes - 1)
     nodes = min(self.nodes, 1 + gamma * width)
     return likeliest_tree.LikeliestTree(drafter, nodes, width)
