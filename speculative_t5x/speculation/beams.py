@@ -237,8 +237,10 @@ def decoding(
   """Return the cache before the first step, and what decodes a step."""
   rows = examples * beams
   known = {} if features is None else {'features': features}
-  slots = state_lib.cache_slots(length, 0)
-  started = target.start(params, inputs, rows, slots, **known)
+  # As many slots as T5X's cache, often a multiple of the 128 of a TPU's tiles.
+  # A row that has ended at its limit writes to the last one, which nothing
+  # reads then.
+  started = target.start(params, inputs, rows, length, **known)
 
   def decode(state: Beams, cache: contracts.Cache):
     index = jnp.repeat(state.num_steps, beams)
