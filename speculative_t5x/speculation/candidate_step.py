@@ -61,8 +61,8 @@ def check(
   if not isinstance(rule, contracts.CandidateRule):
     raise ValueError(
         f'The rule {rule.name} tests one draft token per position, and the'
-        ' drafter proposes several. Use Tokenwise or KSequential, or draft'
-        ' chains.'
+        ' drafter proposes several. Use Tokenwise, in jobs'
+        ' configs/rules/tokenwise.gin, or KSequential, or draft chains.'
     )
   if not (drafter.num_uniforms or rule.tests_undrawn):
     raise ValueError(
