@@ -38,7 +38,8 @@ _DRAFTS_KEY = """c is the cost of a draft token over that of a plain step, as in
 Table 2. roofline: from the bytes. compiled: the cycles of a later draft step of
 the loop over those of the faster form of the plain step. one row: both in
 one-row form. The draft's encoder is left out; drafts that share the target's
-have none. -: a table has no step outside of the loop."""
+have none. -: a table and a head on the target's features have no step outside
+of the loop."""
 _TABLE_2_KEY = """alpha, gamma, the paper's c, EXP (expected) and EMP (measured)
 are those of T5-XXL on a TPU v4, from Tables 2 and 4; other drafts stand at
 those of T5-small. The speedups to their right are estimated here. roofline:
