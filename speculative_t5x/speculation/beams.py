@@ -293,8 +293,6 @@ def _may_stop(
     state: Beams, limits: jax.Array, scoring: beam_scores.Scoring
 ) -> jax.Array:
   """Return whether nothing better can come, [examples] bool."""
-  worst = jnp.min(state.ended.scores, axis=1, keepdims=True)
+  worst = jnp.min(state.ended.scores, axis=1)  # NONE if one is not there
   bound = scoring.bound(state.live.scores[:, -1], state.num_steps, limits)
-  ended = jnp.where(state.is_there, worst, NONE)
-  stops = scoring.stops(ended, bound[:, None])
-  return (state.num_steps >= limits) | jnp.all(stops, axis=1)
+  return (state.num_steps >= limits) | scoring.stops(worst, bound)
