@@ -234,7 +234,8 @@ def test_chains():
   )
 
 
-def test_a_draft_model_begins_with_its_own_start():
+def test_beams_of_a_draft_model_with_another_start():
+  """It begins with its own, and its rows follow the hypotheses."""
 
   class Draft(FirstToken):
 
@@ -242,17 +243,16 @@ def test_a_draft_model_begins_with_its_own_start():
       started = super().start(*args)
       return started._replace(first_tokens=started.first_tokens + 4)
 
-  params = two_cycles()
+  params, model = two_cycles(), FirstToken(VOCAB)
   draft_params = params.at[:, 0, 4].set(params[:, 0, 0])
   draft_params = draft_params.at[:, 0, 0].set(params[:, 0, 0, ::-1])
-  drafter = draft_model.DraftModel(Draft(VOCAB), 3, VOCAB)
+  drafter = draft_model.DraftModel(Draft(VOCAB), 1, VOCAB)
   found, counts = search(
-      beam_drafts.BeamDrafts(drafter, 2), 2, 0.6, draft_params, params,
-      FirstToken(VOCAB),
-  )  # fmt: skip
-  check(found, plain(2, 0.6, params, FirstToken(VOCAB)))
+      beam_drafts.BeamDrafts(drafter, 2), 2, 0.6, draft_params, params, model
+  )
+  check(found, plain(2, 0.6, params, model))
   np.testing.assert_array_equal(
-      counts.accepted_histogram.sum(axis=-1), -(-LIMITS // 4)
+      counts.accepted_histogram.sum(axis=-1), -(-LIMITS // 2)
   )
 
 
@@ -351,26 +351,46 @@ class TestPaths:
       rows = jnp.int32([[each[0] for each in chosen]] * examples)
       paths = jnp.int32([chosen] * examples)
       with jax.default_matmul_precision('highest'):
-        cache = case.model.separate_rows(
-            case.model.commit(cached, block, rows, paths, num_cached[::beams])
+        cache = case.model.commit(
+            cached, block, rows, paths, num_cached[::beams]
         )
-        logits, _ = case.model.decode(
+        places = num_cached + paths.shape[-1]
+        in_rows, _ = case.model.decode(
             case.params,
             started.memory,
-            cache,
+            case.model.separate_rows(cache),
             tokens,
-            num_cached + paths.shape[-1],
+            places,
             None,
+        )
+        in_tree = self._decode_roots(
+            case, started, cache, tokens.reshape(examples, beams), places
         )
       for row, token in enumerate(tokens[:, 0]):
         example, beam = divmod(row, beams)
         before = self.PREFIXES[example, chosen[beam][0], :-1]
         own = np.array(tree.tokens)[example, chosen[beam]]
-        np.testing.assert_allclose(
-            logits[row, -1],
-            case.alone(example, [*before, *own, token]),
-            atol=1e-4,
-        )
+        expected = case.alone(example, [*before, *own, token])
+        for logits in in_rows[row, -1], in_tree[example, beam]:
+          np.testing.assert_allclose(logits, expected, atol=1e-4)
+
+  def _decode_roots(self, case, started, cache, tokens, places):
+    """Return the logits of a token of each row, as nodes of one block."""
+    examples, beams = tokens.shape
+    places = places[::beams]
+    index = jnp.broadcast_to(jnp.arange(beams, dtype=jnp.int32), tokens.shape)
+    tree = token_trees.Tree(jnp.int32(tokens), index, index >= 0)
+    logits, _ = case.model.decode_tree(
+        case.params,
+        started.memory,
+        cache,
+        case.model.new_block(cache, examples, beams),
+        token_trees.nodes_of(tree, places, beams, 0),
+        0,
+        beams,
+        places,
+    )
+    return logits
 
 
 @pytest.mark.parametrize(
