@@ -243,7 +243,10 @@ def test_beams_of_a_draft_model_with_another_start():
       started = super().start(*args)
       return started._replace(first_tokens=started.first_tokens + 4)
 
-  params, model = two_cycles(), FirstToken(VOCAB)
+  # The better one falls behind in the second call, so that they change places.
+  behind = jnp.log(jnp.float32([0.55, 0.45]))
+  params = two_cycles().at[:, 3, 4, jnp.array([3, 0])].set(behind)
+  model = FirstToken(VOCAB)
   draft_params = params.at[:, 0, 4].set(params[:, 0, 0])
   draft_params = draft_params.at[:, 0, 0].set(params[:, 0, 0, ::-1])
   drafter = draft_model.DraftModel(Draft(VOCAB), 1, VOCAB)
