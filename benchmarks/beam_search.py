@@ -12,10 +12,12 @@ options. The ways:
   speculative_whole  the same, several steps per call
   t5x                T5X's own `beam_search` by the function that its infer job
                      decodes a data set with
-  ctranslate2        CTranslate2's, which penalizes lengths in its own way
+  transformers       Hugging Face's `generate`, and CTranslate2's search, each
+  ctranslate2        with scores and a stop of its own
 
-Beside what `throughput` prints, a line has num_steps and num_calls of this
-package's ways: steps of the search, and target calls, of all inputs.
+Beside what `throughput` prints, a line has of this package's ways num_steps,
+num_calls and num_positions: steps of the search, target calls, and the
+positions that these compute, to which their operations are proportional.
 """
 
 import argparse
@@ -80,9 +82,10 @@ def own_ways(
 ) -> dict[str, throughput.Way]:
   """Return the ways of this package."""
   decoder, batches, search = prepare(options, case, batch)
+  tree_size = options.beams + options.gamma * options.draft_beams
   ways = {
-      throughput.REFERENCE: decoder.plain_beams,
-      'speculative_whole': decoder.speculative_beams,
+      throughput.REFERENCE: (decoder.plain_beams, options.beams),
+      'speculative_whole': (decoder.speculative_beams, tree_size),
   }
   return {
       name: functools.partial(
@@ -90,8 +93,9 @@ def own_ways(
           functools.partial(way, search=search),
           batches,
           len(case.inputs),
+          positions,
       )
-      for name, way in ways.items()
+      for name, (way, positions) in ways.items()
   }
 
 
@@ -99,12 +103,14 @@ def _search(
     search: Callable[[input_batch.InputBatch], beam_search.Searched],
     batches: Sequence[input_batch.InputBatch],
     count: int,
+    positions: int,
 ) -> throughput.Turn:
   found = [jax.device_get(search(batch)) for batch in batches]
   sums = {
       name: np.concatenate([vars(x)[name] for x in found])[:count].sum().item()
       for name in ('num_steps', 'num_calls')
   }
+  sums['num_positions'] = positions * sums['num_calls']
   rows = np.concatenate([each.sequences[:, -1] for each in found])[:count]
   return throughput.Turn(list(map(cases.until_end, rows)), None, sums)
 
@@ -129,6 +135,13 @@ def t5x_ways(
   return {'t5x': lambda: throughput.Turn(decode())}
 
 
+def transformers_ways(
+    options: argparse.Namespace, case: cases.Case, batch: int
+) -> dict[str, throughput.Way]:
+  """Return transformers' own way."""
+  return throughput.transformers_ways(options, case, batch, options.beams)
+
+
 def ctranslate2_ways(
     options: argparse.Namespace, case: cases.Case, batch: int
 ) -> dict[str, throughput.Way]:
@@ -139,6 +152,7 @@ def ctranslate2_ways(
 SYSTEMS = {
     'speculative_t5x': own_ways,
     't5x': t5x_ways,
+    'transformers': transformers_ways,
     'ctranslate2': ctranslate2_ways,
 }
 

@@ -198,7 +198,7 @@ def t5x_ways(
 
 
 def transformers_ways(
-    options: argparse.Namespace, case: cases.Case, batch: int
+    options: argparse.Namespace, case: cases.Case, batch: int, beams: int = 1
 ) -> dict[str, Way]:
   """Return the ways of transformers."""
   import torch
@@ -217,7 +217,7 @@ def transformers_ways(
             input_ids=part[:, :length],
             attention_mask=mask[:, :length],
             do_sample=False,
-            num_beams=1,
+            num_beams=beams,
             max_new_tokens=cases.LENGTH,
             **arguments,
         )
@@ -225,7 +225,7 @@ def transformers_ways(
     return Turn(list(map(cases.until_end, found)))
 
   ways = {'transformers': decode}
-  if batch == 1 and case.assistant is not None:
+  if batch == beams == 1 and case.assistant is not None:
     assistant = other_systems.as_assistant(
         _generator(case.assistant), options.gamma
     )

@@ -13,6 +13,7 @@ chip in bfloat16:
   tree   a target call of a whole tree, beams + gamma * draft_beams positions,
          and the commit of a path
   plain  a step of a plain search: the call, the best candidates, the caches
+  t5x    likewise of T5X's `beam_search`, where T5X can be imported
   call   all of a call of a speculative search: drafting, tree, as many steps as
          --steps says, commits
 
@@ -40,6 +41,7 @@ from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.research.tpu_aot import abstract_pair
 from speculative_t5x.research.tpu_aot import hlo
 from speculative_t5x.research.tpu_aot import reading
+from speculative_t5x.research.tpu_aot import t5x_step
 from speculative_t5x.research.tpu_aot import topology
 from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beam_trees
@@ -115,6 +117,23 @@ class Programs:
     run = functools.partial(beams_lib.search, self.model, **self._sizes)
     arguments = self.params, self.inputs, self.limits, self.scoring
     return jax.jit(run).lower(*arguments)
+
+  def t5x(self) -> jax.stages.Lowered:
+    """Lower T5X's search."""
+    from t5x import decoding
+
+    options = self.options
+    return t5x_step.lower(
+        _config(options.target, options.layers),
+        self.place,
+        functools.partial(
+            decoding.beam_search, alpha=beams_lib.BREVITY_PENALTY
+        ),
+        examples=1,
+        inputs_length=options.inputs_length,
+        length=options.targets_length,
+        num_decodes=options.beams,
+    )
 
   def call(self) -> jax.stages.Lowered:
     """Lower a speculative search."""
@@ -234,11 +253,11 @@ class Programs:
 def lines(options: argparse.Namespace) -> Iterator[str]:
   """Yield the line of a pair."""
   programs = Programs(options)
+  names = ['block', 'wide', 'tree', 'plain', 'call']
+  if t5x_step.IS_IMPORTABLE:
+    names.append('t5x')
   with programs.decoder.scope():
-    found = {
-        name: programs.read(getattr(programs, name)())
-        for name in ('block', 'wide', 'tree', 'plain', 'call')
-    }
+    found = {name: programs.read(getattr(programs, name)()) for name in names}
   seconds = {name: each['step_s'] for name, each in found.items()}
   settings = {k: v for k, v in vars(options).items() if k != 'output'}
   yield running.line(

@@ -42,7 +42,7 @@ def make_module(config: t5.T5Config) -> network.Transformer:
 
 
 def make_model(
-    config: t5.T5Config, sampling: sampling_lib.Sampling
+    config: t5.T5Config, decode_fn: Callable
 ) -> models.EncoderDecoderModel:
   """Return T5X's model of a network, without parameters."""
   vocabulary = seqio.PassThroughVocabulary(
@@ -53,12 +53,17 @@ def make_model(
       input_vocabulary=vocabulary,
       output_vocabulary=vocabulary,
       optimizer_def=None,
-      decode_fn=functools.partial(
-          decoding.temperature_sample,
-          temperature=sampling.temperature,
-          topk=sampling.top_k,
-          topp=sampling.top_p,
-      ),
+      decode_fn=decode_fn,
+  )
+
+
+def temperature_sample(sampling: sampling_lib.Sampling) -> Callable:
+  """Return T5X's function of this name with its settings."""
+  return functools.partial(
+      decoding.temperature_sample,
+      temperature=sampling.temperature,
+      topk=sampling.top_k,
+      topp=sampling.top_p,
   )
 
 
@@ -104,7 +109,7 @@ class TemperatureSampling:
     ids = decoder.target_model.special_ids
     # A decoder whose outputs may not end decodes to the last position.
     end = -1 if ids.end in decoder.target_model.forbidden else ids.end
-    model = make_model(decoder.target.config, sampling)
+    model = make_model(decoder.target.config, temperature_sample(sampling))
     length = decoder.options.max_tokens
     jitted = jax.jit(functools.partial(_decode, model, length, end))
 

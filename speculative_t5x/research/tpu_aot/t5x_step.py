@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles T5X's own decoding for a TPU, where T5X can be imported."""
 
+from collections.abc import Callable
+import functools
+
 import jax
 import jax.numpy as jnp
 
@@ -31,7 +34,33 @@ def compile_plain(
     length: int,
 ) -> programs.Program:
   """Compile argmax decoding by T5X's `temperature_sample`, on one device."""
-  model = t5x_sampler.make_model(config, sampling_lib.GREEDY)
+  shapes = reading.Shapes(
+      caches=[(examples, config.num_heads, config.head_dim, length)],
+      params=[x.shape for x in jax.tree.leaves(models.abstract_params(config))],
+      vocab_size=config.vocab_size,
+  )
+  make = lambda: lower(
+      config,
+      place,
+      t5x_sampler.temperature_sample(sampling_lib.GREEDY),
+      examples=examples,
+      inputs_length=inputs_length,
+      length=length,
+  ).compile()
+  return programs.compile_loop(make, shapes)
+
+
+def lower(
+    config: t5.T5Config,
+    place: topology.Topology,
+    decode_fn: Callable,
+    *,
+    examples: int,
+    inputs_length: int,
+    length: int,
+    num_decodes: int = 1,
+) -> jax.stages.Lowered:
+  """Lower decoding by a function of T5X, on one device."""
   where = place.replicated()
   dtype = jnp.dtype(config.dtype)
   params = jax.tree.map(
@@ -45,10 +74,8 @@ def compile_plain(
       'encoder_input_tokens': tokens(inputs_length),
       'decoder_input_tokens': tokens(length),
   }
-  shapes = reading.Shapes(
-      caches=[(examples, config.num_heads, config.head_dim, length)],
-      params=[x.shape for x in jax.tree.leaves(params)],
-      vocab_size=config.vocab_size,
+  decode = functools.partial(
+      t5x_sampler.make_model(config, decode_fn).predict_batch_with_aux,
+      num_decodes=num_decodes,
   )
-  lowered = jax.jit(model.predict_batch).lower
-  return programs.compile_loop(lambda: lowered(params, batch).compile(), shapes)
+  return jax.jit(decode).lower(params, batch)
