@@ -389,7 +389,9 @@ class TestErrors:
           pool.submit(client.post, prompt='abcdefgh') for _ in range(5)
       ]
       streamed = pool.submit(client.events, prompt='abcdefgh')
-      wait_until(lambda: client.server.num_open == 6)
+      service = client.server.service
+      # Open ones may not have reached it yet.
+      wait_until(lambda: service.num_running + service.num_waiting == 6)
       assert client.get('/health')[0] == 200
       engine.errors = [RuntimeError('the device is gone')]
       engine.steps.release()
