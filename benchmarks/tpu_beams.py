@@ -60,15 +60,10 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
         f'--{name}', choices=t5_published.SIZES, default=default
     )
   parser.add_argument('--topology', default='v4:1x1x1')
-  for name, default in (
-      ('beams', 4),
-      ('gamma', 5),
-      ('draft_beams', 12),
-      ('steps', 2),
-      ('inputs_length', 512),
-      ('targets_length', 128),
-  ):
-    parser.add_argument(f'--{name}', type=running.positive, default=default)
+  running.add_counts(
+      parser, beams=4, gamma=5, draft_beams=12, steps=2, inputs_length=512,
+      targets_length=128,
+  )  # fmt: skip
   parser.add_argument('--layers', type=running.positive)
   parser.add_argument('--output', type=pathlib.Path)
   return parser.parse_args(given)
