@@ -3,10 +3,12 @@
 """Fixtures and hooks for all tests."""
 
 import gc
+import os
 
 from tests import cheap_compilation
 
 cheap_compilation.set_up()  # before JAX is imported
+os.environ['HF_HUB_OFFLINE'] = '1'  # a path with a typo may be a name there
 
 import jax  # noqa: E402
 import pytest  # noqa: E402

@@ -30,7 +30,6 @@ from speculative_t5x.loading import languages as languages_lib
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
 
@@ -442,12 +441,13 @@ def load(
 
   Args:
     target: Path of a checkpoint: a Hugging Face folder, a `checkpoint_<step>`
-      of T5X, or a folder of several, of which the newest is taken. Or a loaded
-      model.
-    draft: Path of a draft of any kind, a loaded model, or a choice such as
-      `drafters.EarlyExit(2)`. None for lookup, which drafts without a model: it
-      copies what followed the last tokens earlier in the input, the output or
-      the hints.
+      of T5X, or a folder of several, of which the newest is taken. Or the name
+      of a public model, as 'google/flan-t5-large', with `@<revision>` after it
+      if wanted, or 't5_1_1_xxl'. Or a loaded model.
+    draft: Path or name of a draft of any kind, a loaded model, or a choice such
+      as `drafters.EarlyExit(2)`. None for lookup, which drafts without a model:
+      it copies what followed the last tokens earlier in the input, the output
+      or the hints.
     vocabulary: SentencePiece .model file, tokenizer.json or folder of one,
       'bytes' for ByT5's; or a vocabulary. None for the one in the folder of the
       target.
@@ -498,7 +498,7 @@ def load(
   else:
     checkpoint = checkpoints.open(target)
     found = models.find_model(checkpoint, config, dtype=dtype, mesh=mesh)
-    vocabulary = _vocabulary(vocabulary, target, checkpoint.folder)
+    vocabulary = _vocabulary(vocabulary, target, checkpoint.source)
     found = dataclasses.replace(
         found.with_vocabulary(vocabulary.name, vocabulary.eos_id),
         max_padded_ids=max_padded_ids,
@@ -535,7 +535,7 @@ def _vocabulary(
   if given_one is not None:
     return vocabularies.load(given_one)
   for folder in filter(None, folders):
-    if vocabularies.find(user_paths.expand(folder)) is not None:
+    if vocabularies.find(folder) is not None:
       return vocabularies.load(folder)
   raise vocabularies.VocabularyError(
       f'There is no vocabulary in the folder of the target, {folders[0]}. Give'

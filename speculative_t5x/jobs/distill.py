@@ -101,7 +101,7 @@ def distill(
     if on_policy.share:
       _check_samples(trained)
     _note_activations(trained.network)
-    read = lambda each: each.read(opened.folder, network)
+    read = lambda each: each.read(opened.source, network)
     # What takes least time comes first: a wrong setting then fails early.
     tokenized = [each.read(network) for each in references]
     measured_on = {
@@ -222,7 +222,7 @@ def _check_vocabulary_files(
 ) -> None:
   """Compare the vocabularies in the folders of both checkpoints, if any."""
   folders = [str(path) for path in (target, draft) if path is not None]
-  found = [x for x in folders if vocabularies.find(user_paths.expand(x))]
+  found = [x for x in folders if vocabularies.find(x)]
   if len(found) == 2:
     prefix = f'{target} and {draft} cannot be a pair'
     with errors.prefixed(prefix, vocabularies.VocabularyError):

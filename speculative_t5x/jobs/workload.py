@@ -281,7 +281,7 @@ class Workload:
     """Return a word that is the same where a seed has the same samples."""
     parts = (
         version.VERSION,
-        self.checkpoint_path,
+        decoder.tokens.target.checkpoint,  # of the hub, with its commit
         decoder.tokens.target.config,
         decoder.options,
         self.rule,
@@ -474,7 +474,7 @@ def requests_of(
 
 def load_target(target: models.ModelSource) -> models.Model:
   """Read the weights of a target."""
-  progress.say(f'loading {target.checkpoint.folder}')
+  progress.say(f'loading {target.checkpoint.source}')
   return target.load()
 
 

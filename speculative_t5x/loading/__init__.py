@@ -24,5 +24,5 @@
 
 vocabularies    texts to token ids and back; compared with the networks
 token_counts    counts of tokens, for tables and short vocabularies
-files           paths as people write them, locks, whole files
+files           paths and names as people write them, locks, whole files
 """

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
 import pathlib
+import re
 import sys
 from typing import Any
 
@@ -25,6 +26,8 @@ from speculative_t5x.speculation import ranges
 # The network of a checkpoint, or fields to change in the one that it states.
 Config = network.Network | Mapping[str, Any] | None
 
+# Behind the name of a model of the Hugging Face hub.
+_COMMIT = re.compile('@[0-9a-f]{40}$')
 # T5 pads the width of its logits by less than 128, Qwen by up to 399.
 MAX_PADDED_IDS = 512
 
@@ -39,7 +42,8 @@ class Model:
     config: The network that `params` fits.
     params: Parameters on the device or the mesh, prepared for decoding.
     num_params: Number of parameters in the checkpoint; None to count `params`.
-    checkpoint: The path that they were read from, or None.
+    checkpoint: The path that they were read from, or the name of a model of
+      the Hugging Face hub, with its commit; None without either.
     mesh: The mesh of the parameters; None for one device.
     rules: Which axes of the parameters are partitioned over the mesh.
     special_ids: Special ids of the vocabulary that the network was trained
@@ -146,8 +150,8 @@ class ModelSource:
 
   def describe(self) -> descriptions.ModelDescription:
     """Return what `Model.describe` will."""
-    path = str(self.checkpoint.folder)
-    return _describe(path, count_params(self.config), self.config)
+    source = self.checkpoint.source
+    return _describe(source, count_params(self.config), self.config)
 
   def load(self) -> Model:
     """Read the weights, in the dtype of the network.
@@ -168,7 +172,7 @@ class ModelSource:
     model = make_model(
         self.config,
         (leaves.popitem() for _ in range(len(leaves))),
-        str(self.checkpoint.folder),
+        self.checkpoint.source,
         mesh=self.mesh,
         rules=self.rules,
         special_ids=self.special_ids,
@@ -192,7 +196,7 @@ class _Deferred(Model):
     values = {
         'config': source.config.prepared(jax.default_backend(), is_merged),
         'num_params': count_params(source.config),
-        'checkpoint': str(source.checkpoint.folder),
+        'checkpoint': source.checkpoint.source,
         'mesh': source.mesh,
         'rules': source.rules,
         'special_ids': source.special_ids,
@@ -208,7 +212,7 @@ class _Deferred(Model):
 def _describe(
     path: str | None, num_params: int, config: network.Network
 ) -> descriptions.ModelDescription:
-  folder = pathlib.PurePosixPath(path or '')
+  folder = pathlib.PurePosixPath(_COMMIT.sub('', path or ''))
   return descriptions.ModelDescription(
       name=f'{folder.parent.name}/{folder.name}' if path else None,
       checkpoint=path,
@@ -353,7 +357,8 @@ def load_model(
 
   Args:
     path: A `checkpoint_<step>` folder of T5X, a folder of several (the newest
-      is taken), or a Hugging Face folder.
+      is taken), a Hugging Face folder, or the name of a public model: see
+      `checkpoints.open`.
     config: Network of the checkpoint; None for the one that it states. Fields
       by name are changed in that one, as {'prefix_bidirectional': True}, which
       no checkpoint records.

@@ -150,7 +150,7 @@ def place(
       narrow_needs = batches.needs(narrow, found, machine.platform)
       if narrow_needs(size, shape) <= machine.free_bytes:
         fitting.append('dtype=bfloat16')
-    what = f'{target.checkpoint.folder} in {dtype} with batch_size={size}'
+    what = f'{target.checkpoint.source} in {dtype} with batch_size={size}'
     return what, fitting
 
   shape, size, num_bytes = _choose(

@@ -22,6 +22,7 @@ import numpy as np
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.files import hub
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.speculation import ranges
 
@@ -143,7 +144,7 @@ class TokenCounts:
 
 def exists(folder: epath.PathLike | None) -> bool:
   """Return whether a folder has counts of the make-table job."""
-  if folder is None:
+  if folder is None or hub.is_name(folder):
     return False
   return (user_paths.expand(folder) / FILE_NAME).is_file()
 

@@ -7,7 +7,7 @@ were made from one another. `tasks.task_vocabulary` has those of seqio tasks.
 """
 
 import abc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 import copy
 import dataclasses
 import functools
@@ -21,7 +21,9 @@ from etils import epath
 import sentencepiece
 
 from speculative_t5x.loading import errors
+from speculative_t5x.loading.files import hub
 from speculative_t5x.loading.files import json_files
+from speculative_t5x.loading.files import public_t5
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
@@ -30,7 +32,14 @@ BYTES = 'bytes'  # names ByT5's vocabulary, which no file holds
 _BYTES_CLASS = 'ByT5Tokenizer'
 _TOKENIZER, _MERGES = 'tokenizer.json', 'merges.txt'
 # In the folder of a model; transformers reads the first where it finds several.
-NAMES = (_TOKENIZER, 'spiece.model', 'source.spm', _MERGES)
+# And what is read beside them.
+_BESIDE = {
+    _TOKENIZER: (),
+    'spiece.model': (),
+    'source.spm': ('target.spm', 'vocab.json'),
+    _MERGES: ('vocab.json',),
+}
+NAMES = tuple(_BESIDE)
 # Files beside a vocabulary that name its special tokens, the first one first,
 # by their roles (`eos_token`) and in lists.
 _TOKENIZER_CONFIG, _CONFIG = 'tokenizer_config.json', 'config.json'
@@ -368,11 +377,29 @@ class ByteVocabulary(Vocabulary):
     return ids.get(piece)
 
 
-def find(folder: epath.Path) -> epath.Path | None:
-  """Return the file in a folder of a model that `load` reads; None if none is.
+def files_read(names: Collection[str]) -> list[str]:
+  """Return which files of a folder `load` reads, by the names of all."""
+  first = next((x for x in NAMES if x in names), None)
+  beside = *_SPECIAL_TOKENS, _ADDED_TOKENS, _CONFIG
+  return [first, *_BESIDE[first], *beside] if first else list(beside)
 
-  That of bytes is the file that names the class of the tokenizer.
+
+def _local(path: epath.PathLike) -> epath.Path:
+  """Return the file or folder that is meant by a path or a model's name."""
+  if (snapshot := hub.find(path)) is not None:
+    return snapshot.fetch(files_read)
+  return user_paths.expand(public_t5.vocabulary(path))
+
+
+def find(path: epath.PathLike) -> epath.Path | None:
+  """Return the file that `load` reads in a folder of a model; None without one.
+
+  That of bytes is the file that names the class of the tokenizer. The path may
+  be the name of a public model, as in `load`.
   """
+  folder = _local(path)
+  if folder.is_file():
+    return folder
   for file in (folder / name for name in NAMES):
     if file.is_file():
       return file
@@ -393,14 +420,16 @@ def load(path: epath.PathLike) -> Vocabulary:
       vocab.json, the source.spm of a Marian model, or a folder that holds one
       of `NAMES`; as in transformers, the first counts if it holds several. A
       folder whose tokenizer is ByT5's needs none; without a folder, 'bytes' is
-      ByT5's vocabulary.
+      ByT5's vocabulary. Or the name of a public model, as `checkpoints.open`
+      takes it.
   Raises:
+    errors.CheckpointError: if the Hugging Face hub does not give that model.
     VocabularyError: if there is no vocabulary, or if it is damaged, names no
       padding or end of sequence, or lacks a token that was added to it.
   """
   if os.fspath(path) == BYTES:
     return ByteVocabulary()
-  path = user_paths.expand(path)
+  path = _local(path)
   if path.is_dir():
     path = find(path) or path
   kind = _kind(path) if path.is_file() else None

@@ -1,19 +1,19 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The public T5 checkpoints, by the names of their folders, for T5X's jobs.
+"""Sizes and steps of the public T5 checkpoints, for T5X's jobs.
 
-T5X's page of models lists the folders and the steps, and T5X's gin files the
-sizes. Flan-T5 and the LM-adapted T5 1.1 have the sizes of T5 1.1.
+T5X's gin files list the sizes. Flan-T5 and the LM-adapted T5 1.1 have the sizes
+of T5 1.1.
 """
 
 import dataclasses
 
 from t5x.examples.t5 import network
 
+from speculative_t5x.loading.files import public_t5
 from speculative_t5x.networks import t5
 from speculative_t5x.research.simulation import t5_published
 
-_FOLDER = 'gs://t5-data/pretrained_models/t5x'
 _SIZES_1_0 = {
     'small': dict(emb_dim=512, num_heads=8, num_layers=6, mlp_dim=2048),
     'base': dict(emb_dim=768, num_heads=12, num_layers=12, mlp_dim=3072),
@@ -25,22 +25,6 @@ _SIZES_1_0 = {
         emb_dim=1024, num_heads=128, num_layers=24, mlp_dim=65536, head_dim=128
     ),
 }
-_FLAN_STEPS = {
-    'small': 1_198_000,
-    'base': 1_184_000,
-    'large': 1_164_000,
-    'xl': 1_138_000,
-    'xxl': 1_114_000,
-}
-STEPS = {
-    **{f't5_1_1_{size}': 1_000_000 for size in t5_published.SIZES},
-    **{f't5_1_1_lm100k_{size}': 1_100_000 for size in t5_published.SIZES},
-    **{f'flan_t5_{size}': step for size, step in _FLAN_STEPS.items()},
-    **{f't5_{size}': 1_000_000 for size in _SIZES_1_0},
-    't5_base': 999_900,
-    't5_large': 1_000_700,
-}
-"""The training step of each checkpoint."""
 
 
 def fill_in(config: network.T5Config, name: str) -> network.T5Config:
@@ -50,7 +34,8 @@ def fill_in(config: network.T5Config, name: str) -> network.T5Config:
 
   Args:
     config: The sizes, some of them None.
-    name: A key of STEPS, e.g. 't5_1_1_xxl', 'flan_t5_xl' or 't5_11B'.
+    name: A key of `public_t5.STEPS`, e.g. 't5_1_1_xxl', 'flan_t5_xl' or
+      't5_11B'.
   """
   public = _config(name)
   return config.replace(
@@ -64,7 +49,8 @@ def fill_in(config: network.T5Config, name: str) -> network.T5Config:
 
 def path(name: str) -> str:
   """Return the path of a public checkpoint; for `name` see `fill_in`."""
-  return f'{_FOLDER}/{name}/checkpoint_{_step(name)}'
+  _step(name)
+  return public_t5.folder(name)
 
 
 def total_steps(name: str, steps: int) -> int:
@@ -105,9 +91,9 @@ def _config(name: str) -> t5.T5Config:
 
 
 def _step(name: str) -> int:
-  if name not in STEPS:
+  if name not in public_t5.STEPS:
     raise ValueError(
         f'There is no public checkpoint {name!r}. Choose one of'
-        f' {", ".join(STEPS)}.'
+        f' {", ".join(public_t5.STEPS)}.'
     )
-  return STEPS[name]
+  return public_t5.STEPS[name]

@@ -17,15 +17,13 @@ from typing import Any
 import seqio
 import tensorflow as tf
 
+from speculative_t5x.loading.files import public_t5
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.tasks import metric_fns as metric_fns_lib
 from speculative_t5x.tasks import task_vocabulary
 
-# The file holds T5's 100 sentinel tokens. T5X's model files name it, and T5X
-# compares vocabularies by their paths.
-T5_VOCABULARY_FILE = (
-    'gs://t5-data/vocabs/cc_all.32000.100extra/sentencepiece.model'
-)
+# T5X's model files name it, and T5X compares vocabularies by their paths.
+T5_VOCABULARY_FILE = public_t5.VOCABULARY_FILE
 
 Pairs = Sequence[tuple[str, str]]
 

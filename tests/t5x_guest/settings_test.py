@@ -16,6 +16,7 @@ from t5x import utils
 from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
+from speculative_t5x.loading.files import public_t5
 from speculative_t5x.t5x_guest import public_checkpoints
 from speculative_t5x.tasks import bulletins
 from tests.t5x_guest import jobs
@@ -81,7 +82,7 @@ def assert_sizes(config, name):
   assert config.replace(dropout_rate=0.0) == expected
 
 
-@pytest.mark.parametrize('name', public_checkpoints.STEPS)
+@pytest.mark.parametrize('name', public_t5.STEPS)
 def test_public_sizes_are_those_of_t5xs_files(name):
   sizes = {
       field.name: None

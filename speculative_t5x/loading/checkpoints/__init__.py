@@ -27,6 +27,8 @@ from speculative_t5x.loading.checkpoints.trees import flatten
 from speculative_t5x.loading.checkpoints.trees import is_finite
 from speculative_t5x.loading.checkpoints.trees import nest
 from speculative_t5x.loading.errors import CheckpointError
+from speculative_t5x.loading.files import hub
+from speculative_t5x.loading.files import public_t5
 
 _KINDS = {
     each.layout: each
@@ -43,7 +45,11 @@ def open(path: Path) -> Checkpoint:
 
   The path is of a `checkpoint_<step>` folder of T5X, a folder of several (the
   newest step is taken), or a Hugging Face folder (config.json and safetensors
-  or PyTorch's files).
+  or PyTorch's files). Or it is the name of a model of the Hugging Face hub,
+  which is downloaded (`hub`), or of T5X's bucket (`public_t5`).
   """
-  folder, layout = layouts.resolve(path)
-  return _KINDS[layout](folder)
+  source = None
+  if (snapshot := hub.find(path)) is not None:
+    source, path = snapshot.name, snapshot.fetch(layouts.files_read)
+  folder, layout = layouts.resolve(public_t5.checkpoint(path))
+  return _KINDS[layout](folder, source)

@@ -36,6 +36,8 @@ class Checkpoint(abc.ABC):
   Attributes:
     layout: How the checkpoint lies in its folder.
     folder: The `checkpoint_<step>` folder, or the Hugging Face folder.
+    source: What opens it again: the folder, or of a model of the Hugging Face
+      hub its name with the commit.
     special_ids: Those of the vocabulary; None for T5X's, which stores none.
     unapplied_settings: A line on settings of decoding that only transformers
       follows; None without any.
@@ -48,8 +50,9 @@ class Checkpoint(abc.ABC):
   unapplied_settings: str | None = None
   exit_layer: int | None = None
 
-  def __init__(self, folder: epath.Path):
+  def __init__(self, folder: epath.Path, source: str | None = None):
     self.folder = folder
+    self.source = source or str(folder)
     self._prefix = ''  # of the names of a model that is one of a pair
 
   @property

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds a checkpoint and tells in which layout it is."""
 
+from collections.abc import Collection
 import enum
 import operator
 import os
@@ -22,8 +23,6 @@ _UNFINISHED = re.compile(r'.+\.(orbax-checkpoint-)?tmp-.+')
 # Orbax writes the metadata last, so a save that was cut off lacks it.
 _WRITTEN_LAST = 'state/_METADATA'
 _CUT_OFF = {'state', '_CHECKPOINT_METADATA'}
-# Owner and model; the first ones had no owner.
-_HUB_NAME = re.compile(r'\w[\w.-]*/\w[\w.-]*|t5-\w+')
 _MESH_INDEX = re.compile(r'model\.ckpt-\d+\.index')
 # Of Hugging Face; a large model is in several files, which an index names.
 SAFETENSORS, PICKLE = 'model.safetensors', 'pytorch_model.bin'
@@ -44,6 +43,20 @@ class Layout(enum.Enum):
   HUGGING_FACE = 'Hugging Face'
 
 
+def files_read(names: Collection[str]) -> list[str]:
+  """Return which files of a Hugging Face folder are read, by all their names.
+
+  A safetensors file counts before one of PyTorch, and a whole file before
+  shards, whose index names them as transformers does.
+  """
+  weights = next((x for x in WEIGHTS if x in names), '')
+  stem, suffix = os.path.splitext(weights.removesuffix(INDEX))
+  shards = []
+  if weights.endswith(INDEX):
+    shards = [x for x in names if re.fullmatch(rf'{stem}-.*\{suffix}', x)]
+  return ['config.json', 'generation_config.json', weights, *shards]
+
+
 def resolve(path: Path) -> tuple[epath.Path, Layout]:
   """Return folder and layout of one checkpoint: see `checkpoints.open`."""
   folder = _absolute(path)
@@ -52,7 +65,7 @@ def resolve(path: Path) -> tuple[epath.Path, Layout]:
     folder = steps[max(steps)]
     layout = _layout_of(folder)
   if layout is None:
-    why = _why_not(folder) + _from_hub(path, folder)
+    why = _why_not(folder)
     raise errors.CheckpointError(f'No checkpoint at {folder}: {why}')
   if layout is Layout.ORBAX:
     _check_path(folder, '\\')
@@ -145,18 +158,6 @@ def _layout_of(folder: epath.Path) -> Layout | None:
   return None
 
 
-def _from_hub(path: Path, folder: epath.Path) -> str:
-  """Return how to download a model that a path names; nothing if it cannot."""
-  name = os.fspath(path)
-  if folder.exists() or not _HUB_NAME.fullmatch(name):
-    return ''
-  local = name.rpartition('/')[2]
-  return (
-      ' A model of the Hugging Face hub is downloaded first: hf download'
-      f' {name} --local-dir {local}, and then its folder is {local}.'
-  )
-
-
 def _why_not(folder: epath.Path) -> str:
   """Return why a folder is not a checkpoint, and what to pass instead."""
   names = _names(folder)
@@ -169,7 +170,8 @@ def _why_not(folder: epath.Path) -> str:
     found = 'it is not a' if folder.exists() else 'there is no such'
     return (
         f'{found} folder. Pass a checkpoint_<step> folder, the folder that'
-        ' holds them, or a Hugging Face folder.'
+        ' holds them, a Hugging Face folder, or the name of a model of its hub'
+        ' with the owner, <owner>/<name>.'
     )
   unfinished = sorted(filter(_UNFINISHED.fullmatch, {folder.name, *names}))
   if unfinished or 'state' in names:

@@ -81,7 +81,7 @@ class EarlyExit:
     found = dataclasses.replace(
         found,
         description=dataclasses.replace(
-            found.description, checkpoint=str(checkpoint.folder)
+            found.description, checkpoint=checkpoint.source
         ),
         num_bytes=size * jnp.dtype(first.dtype).itemsize,
         axes=target.mesh and first.take_head(first.axes()),

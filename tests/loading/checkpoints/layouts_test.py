@@ -66,21 +66,6 @@ class TestRefused:
     path.rename(copied / 'checkpoint_10' / left) if left else path.unlink()
     self.refuse(copied, 'unfinished')
 
-  @pytest.mark.parametrize(
-      ('name', 'is_of_hub'),
-      [
-          ('google/flan-t5-base', True), ('t5-small', True), ('target', False),
-          ('./google/flan-t5-base', False), ('a/b/c', False),
-      ],
-  )  # fmt: skip
-  def test_a_name_of_the_hub(self, name, is_of_hub, tmp_path, monkeypatch):
-    """The error has the line that downloads it."""
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(checkpoints.CheckpointError) as error:
-      checkpoints.open(name)
-    (line,) = str(error.value).splitlines()
-    assert (f'hf download {name} --local-dir' in line) == is_of_hub
-
   def test_a_name_of_an_unfinished_save(self, copied):
     name = 'checkpoint_10.orbax-checkpoint-tmp-9'
     (copied / 'checkpoint_10').rename(copied / name)

@@ -1,0 +1,279 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of models by their names on the Hugging Face hub, before a small one.
+"""
+
+import errno
+import shutil
+import sys
+
+import pytest
+
+import speculative_t5x as st
+from speculative_t5x.jobs.command_line import main
+from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.checkpoints import layouts
+from speculative_t5x.loading.files import hub
+from speculative_t5x.loading.files import public_t5
+from tests import decoders_by_hand
+from tests import hub_server
+
+constants = pytest.importorskip('huggingface_hub.constants')
+file_download = pytest.importorskip('huggingface_hub.file_download')
+
+_OWNER = 'some-owner'
+_TARGET, _DRAFT = f'{_OWNER}/target', f'{_OWNER}/draft.v2'
+_SHARDS = [f'model-0000{i}-of-00002.safetensors' for i in (1, 2)]
+_TEXT = 'w4 w5 w6'
+
+
+@pytest.fixture(scope='module')
+def folders(tmp_path_factory):
+  """Folders of a target and of a draft, as the hub has them."""
+  root = tmp_path_factory.mktemp('hub')
+  for i, name in enumerate(('target', 'draft')):
+    decoders_by_hand.write(root / name, 'llama', seed=i)
+    for other in ('onnx/model.onnx', 'flax_model.msgpack', 'tf_model.h5'):
+      (root / name / other).parent.mkdir(exist_ok=True)
+      (root / name / other).write_bytes(b'none of these is read')
+  return root
+
+
+@pytest.fixture
+def served(folders, tmp_path, monkeypatch):
+  """Serve both models, with an empty cache, for one test."""
+  monkeypatch.chdir(tmp_path)
+  hub._find.cache_clear()
+  with hub_server.HubServer() as server:
+    server.add(_TARGET, folders / 'target', 'main')
+    server.add(_DRAFT, folders / 'draft', 'main')
+    template = server.url + '/{repo_id}/resolve/{revision}/{filename}'
+    monkeypatch.setattr(constants, 'ENDPOINT', server.url)
+    monkeypatch.setattr(constants, 'HUGGINGFACE_CO_URL_TEMPLATE', template)
+    monkeypatch.setattr(constants, 'HF_HUB_CACHE', str(tmp_path / 'cache'))
+    monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', False)
+    yield server
+  hub._find.cache_clear()
+
+
+def go_offline(monkeypatch):
+  hub._find.cache_clear()  # as in another process
+  monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', True)
+
+
+def test_a_pair_decodes_as_from_its_folders(served, folders):
+  load = lambda *pair: st.load(*pair, max_tokens=6, inputs_length=8, gamma=2)
+  decoder = load(_TARGET, f'hf://{_DRAFT}')
+  expected = load(str(folders / 'target'), str(folders / 'draft'))
+  assert decoder.decode(_TEXT).tokens == expected.decode(_TEXT).tokens
+  commit = served.revisions[_TARGET, 'main']
+  assert decoder.tokens.target.checkpoint == f'{_TARGET}@{commit}'
+  assert decoder.vocabulary.num_ids == expected.vocabulary.num_ids
+
+
+class TestFiles:
+
+  def test_what_is_read_is_fetched(self, served):
+    checkpoints.open(_TARGET)
+    files = ['config.json', 'model.safetensors.index.json', *_SHARDS]
+    assert served.downloaded() == sorted(files)
+    vocabularies.load(_TARGET)
+    assert served.downloaded() == sorted([*files, 'tokenizer.json'])
+
+  def test_of_a_vocabulary_alone(self, served):
+    vocabularies.load(_TARGET)
+    assert served.downloaded() == ['config.json', 'tokenizer.json']
+
+  @pytest.mark.parametrize(
+      ('names', 'read'),
+      [
+          (['model.safetensors', 'pytorch_model.bin'], ['model.safetensors']),
+          (['pytorch_model.bin', 'tf_model.h5'], ['pytorch_model.bin']),
+          (
+              ['pytorch_model-1-of-1.bin', 'pytorch_model.bin.index.json',
+               'model.fp16-1-of-1.safetensors'],
+              ['pytorch_model-1-of-1.bin', 'pytorch_model.bin.index.json'],
+          ),
+          (['flax_model.msgpack'], []),
+      ],
+  )  # fmt: skip
+  def test_of_a_checkpoint(self, names, read):
+    files = layouts.files_read(['config.json', *names])
+    assert {*names} & {*files} == {*read}
+    assert 'config.json' in files and 'generation_config.json' in files
+
+  @pytest.mark.parametrize(
+      ('names', 'read'),
+      [
+          (['tokenizer.json', 'spiece.model', 'vocab.json'],
+           ['tokenizer.json']),
+          (['spiece.model', 'tokenizer.model'], ['spiece.model']),
+          (['merges.txt', 'vocab.json'], ['merges.txt', 'vocab.json']),
+          (['source.spm', 'target.spm', 'vocab.json'],
+           ['source.spm', 'target.spm', 'vocab.json']),
+          (['added_tokens.json', 'tokenizer_config.json'],
+           ['added_tokens.json', 'tokenizer_config.json']),
+      ],
+  )  # fmt: skip
+  def test_of_a_vocabulary(self, names, read):
+    assert {*names} & {*vocabularies.files_read(names)} == {*read}
+
+
+class TestRevision:
+
+  def test_the_commit_is_recorded(self, served, folders):
+    """It finds the same files again when the branch has moved on."""
+    first = served.revisions[_TARGET, 'main']
+    found = models.find_model(checkpoints.open(_TARGET)).describe()
+    assert found.name == _TARGET
+    assert found.checkpoint == f'{_TARGET}@{first}'
+    second = served.add(_TARGET, folders / 'draft', 'main', 'v1')
+    # The vocabulary that is read later in this process is of the same commit.
+    assert first in vocabularies.load(_TARGET).name
+    hub._find.cache_clear()
+    for name, commit in {
+        _TARGET: second,
+        f'{_TARGET}@v1': second,
+        f'hf://{_TARGET}@{first}': first,
+        found.checkpoint: first,
+    }.items():
+      opened = checkpoints.open(name)
+      assert opened.source == f'{_TARGET}@{commit}'
+      assert opened.folder.name == commit
+
+
+class TestOffline:
+
+  @pytest.mark.parametrize('way', ['asked for', 'no network'])
+  def test_from_the_cache(self, served, way, monkeypatch):
+    online = checkpoints.open(_TARGET)
+    pieces = vocabularies.load(_TARGET).num_ids
+    served.requests.clear()
+    go_offline(monkeypatch)
+    if way == 'no network':
+      served.server_close()
+      monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', False)
+    again = checkpoints.open(_TARGET)
+    assert (again.folder, again.source) == (online.folder, online.source)
+    assert again.specs == online.specs
+    assert vocabularies.load(_TARGET).num_ids == pieces
+    assert not served.requests
+
+  def test_not_in_the_cache(self, served, tmp_path, monkeypatch):
+    go_offline(monkeypatch)
+    refuse(_TARGET, str(tmp_path / 'cache'), 'HF_HUB_OFFLINE')
+
+
+def refuse(name, *named):
+  """Check that a name is refused in one line that has all that is named."""
+  with pytest.raises(checkpoints.CheckpointError) as error:
+    checkpoints.open(name)
+  (line,) = str(error.value).splitlines()
+  assert all(each in line for each in (name, *named)), line
+
+
+class TestRefused:
+
+  @pytest.mark.parametrize('scheme', ['', 'hf://'])
+  def test_no_such_model(self, served, scheme):
+    """It may be a local path with a typo, and the line says so."""
+    name = f'{scheme}{_OWNER}/traget'
+    refuse(name, served.url, 'HF_TOKEN', *([] if scheme else ['no such path']))
+
+  def test_gated(self, served):
+    served.gated.add(_TARGET)
+    refuse(_TARGET, f'{served.url}/{_TARGET}', 'HF_TOKEN')
+
+  def test_no_such_revision(self, served):
+    refuse(f'{_TARGET}@v9', 'no such branch')
+
+  def test_no_network(self, served):
+    served.shutdown()
+    served.server_close()
+    refuse(_TARGET, served.url, 'path of a folder')
+
+  def test_no_config(self, served, tmp_path):
+    (tmp_path / 'other').mkdir()
+    served.add(f'{_OWNER}/other', tmp_path / 'other', 'main')
+    refuse(f'{_OWNER}/other', 'config.json')
+
+  def test_no_weights_that_are_read(self, served, folders, tmp_path):
+    (tmp_path / 'other').mkdir()
+    for name in ('config.json', 'flax_model.msgpack'):
+      shutil.copy(folders / 'target' / name, tmp_path / 'other')
+    served.add(f'{_OWNER}/other', tmp_path / 'other', 'main')
+    with pytest.raises(checkpoints.CheckpointError, match='model.safetensors'):
+      checkpoints.open(f'{_OWNER}/other')
+
+  def test_full_disk(self, served, tmp_path, monkeypatch):
+    def fail(*args, **kwargs):
+      raise OSError(errno.ENOSPC, 'No space left on device')
+
+    monkeypatch.setattr(file_download, 'http_get', fail)
+    refuse(_TARGET, 'No space left', str(tmp_path / 'cache'), 'HF_HOME')
+
+  @pytest.mark.parametrize('name', ['gpt2', 'a/b/c', 'a/b@', 'datasets/a/b'])
+  def test_not_a_name(self, served, name):
+    refuse(f'hf://{name}', '<owner>/<name>')
+    with pytest.raises(checkpoints.CheckpointError, match='no such folder'):
+      checkpoints.open(name)
+    assert not served.requests
+
+  def test_without_the_package(self, served, monkeypatch):
+    monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
+    refuse(_TARGET, 'no such path', "'.[hub]'")
+
+
+def test_a_local_path_counts_first(served, folders, tmp_path):
+  shutil.copytree(folders / 'target', tmp_path / _DRAFT)
+  opened = checkpoints.open(_DRAFT)
+  assert opened.source == str(opened.folder) == str(tmp_path / _DRAFT)
+  assert not served.requests
+
+
+def test_check_pair(served, capfd):
+  """Of a job, its flags, with names as they are typed."""
+  commit = served.revisions[_DRAFT, 'main']
+  status = main.main([
+      'check-pair',
+      f'--gin.CHECKPOINT_PATH={_TARGET}',
+      f'--gin.DRAFT_CHECKPOINT_PATH=hf://{_DRAFT}@{commit}',
+      "--gin.TASK_FEATURE_LENGTHS={'inputs': 8, 'targets': 8}",
+  ])
+  printed = capfd.readouterr()
+  assert not status, printed.err
+  assert f'target: {_TARGET}' in printed.out
+  assert f'drafter: {_DRAFT}' in printed.out
+
+
+def _raise_path(path):
+  raise FileNotFoundError(path)
+
+
+class TestPublicT5:
+  """Names of T5X's bucket, as its jobs take them."""
+
+  def test_checkpoint(self, monkeypatch):
+    bucket = 'gs://t5-data/pretrained_models/t5x'
+    monkeypatch.setattr(layouts, '_absolute', _raise_path)
+    for name, path in {
+        't5_1_1_xxl': f'{bucket}/t5_1_1_xxl/checkpoint_1000000',
+        'flan_t5_small': f'{bucket}/flan_t5_small/checkpoint_1198000',
+        't5_11B': f'{bucket}/t5_11B/checkpoint_1000000',
+        't5_1_1_xxxl': 't5_1_1_xxxl',
+    }.items():
+      with pytest.raises(FileNotFoundError, match=f'^{path}$'):
+        checkpoints.open(name)
+
+  def test_vocabulary(self):
+    found = public_t5.vocabulary('t5_1_1_small')
+    assert found == public_t5.VOCABULARY_FILE
+    assert public_t5.vocabulary('some/file.model') == 'some/file.model'
+
+  def test_a_local_path_counts_first(self, folders, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(folders / 'target', tmp_path / 't5_small')
+    assert checkpoints.open('t5_small').folder == tmp_path / 't5_small'
+    assert vocabularies.load('t5_small').num_ids
