@@ -40,6 +40,7 @@ from speculative_t5x.serving import streaming
 # A loop that does not return to the host for so long has hung: it makes a few
 # steps at a time.
 STALL_S = 120
+READ_S = 30  # in which a request must have come whole
 _CLIENT_LEFT = 499  # of nginx, for logs: nobody reads the response
 _MAX_ID = 128  # characters of a client's request id
 _PLAIN = '-plain'  # after the name of the model
@@ -86,6 +87,7 @@ class Server:
       self.services[f'{self.model}{_PLAIN}'] = self.plain
     self.metrics = prometheus.Metrics(list(self.services.values()))
     self._running: set[running_lib.Running] = set()
+    self._bodies: set[asyncio.Timeout] = set()  # of those that are read
     self._created = int(time.time())
     self.form = completions.form_of(self.decoder, self.search)
 
@@ -114,6 +116,17 @@ class Server:
     )
     app.router.redirect_slashes = False
     return Envelope(app, self)
+
+  @property
+  def num_running(self) -> int:
+    """Requests that have come whole and have not been answered."""
+    return self.num_open - len(self._bodies)
+
+  def end_reading(self) -> None:
+    """Refuse requests that have not come whole; in the event loop."""
+    for timeout in self._bodies:
+      if not timeout.expired():
+        timeout.reschedule(asyncio.get_running_loop().time())
 
   def end_all(self) -> None:
     """End what is being decoded with an error; in the event loop."""
@@ -245,14 +258,26 @@ class Server:
     return completion, completion.requests(self.decoder)
 
   async def _body(self, request: requests_lib.Request) -> bytes:
-    """Read the body, as far as it may be read."""
+    """Read the body, as far and as long as it may be read."""
     body = b''
-    async for chunk in request.stream():
-      body += chunk
-      if len(body) > self.max_body_bytes:
-        raise api_error.ApiError(
-            413, f'The body has more than {self.max_body_bytes} bytes.'
-        )
+    try:
+      async with asyncio.timeout(READ_S) as timeout:
+        self._bodies.add(timeout)
+        async for chunk in request.stream():
+          body += chunk
+          if len(body) > self.max_body_bytes:
+            raise api_error.ApiError(
+                413, f'The body has more than {self.max_body_bytes} bytes.'
+            )
+    except TimeoutError as error:
+      self._check_takes_requests()  # or `end_reading` has ended it
+      raise api_error.ApiError(
+          408,
+          f'The body has not come whole within {READ_S} s. Send it again.',
+          headers={'connection': 'close'},
+      ) from error
+    finally:
+      self._bodies.discard(timeout)
     return body
 
   @property

@@ -12,6 +12,7 @@ _BODY = {
     400: 'Something is wrong with the request; nothing was decoded.',
     401: 'The key is missing, or another one.',
     404: 'There is no such path or model.',
+    408: 'The body has not come in time.',
     413: 'The body is too large.',
     415: 'The body is not JSON.',
     429: 'Too many requests wait. Ask again later.',

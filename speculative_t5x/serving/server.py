@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One process that serves: its socket, its signals, its end."""
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -9,6 +10,7 @@ import socket
 import time
 from typing import Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http import h11_impl
 
@@ -70,7 +72,6 @@ def serve(server: app_lib.Server, bound: socket.socket, grace_s: float) -> None:
       access_log=False,
       log_config=None,
       server_header=False,
-      timeout_graceful_shutdown=_CLOSE_S,
   )
   _Uvicorn(config, server, grace_s).run(sockets=[bound])
 
@@ -107,19 +108,38 @@ class _Uvicorn(uvicorn.Server):
       self._deadline = time.monotonic() + self._grace_s
       _log.info(
           'finishing %d requests, for %g s at most',
-          self._server.num_open,
+          self._server.num_running,
           self._grace_s,
       )
+      self._server.end_reading()
     if time.monotonic() > self._deadline:
       self._server.end_all()
       self.should_exit = True
     self.should_exit |= self._server.num_open == 0
 
+  async def shutdown(self, sockets: Any = None) -> None:
+    """Wait for connections to close; cut off the clients that do not read."""
+    asyncio.get_running_loop().call_later(_CLOSE_S, self._cut_off)
+    await super().shutdown(sockets)
+
+  def _cut_off(self) -> None:
+    for connection in list(self.server_state.connections):
+      connection.transport.abort()
+
 
 class _Protocol(h11_impl.H11Protocol):
-  """HTTP that cuts off clients which do not read."""
+  """HTTP that cuts off clients which do not read, or send no whole request."""
 
-  _stalled = None
+  _stalled: asyncio.TimerHandle | None = None
+  _unread: asyncio.TimerHandle | None = None
+
+  def connection_made(self, transport: Any) -> None:
+    super().connection_made(transport)
+    self._limit_reading()
+
+  def handle_events(self) -> None:
+    super().handle_events()
+    self._limit_reading()
 
   def pause_writing(self) -> None:
     super().pause_writing()
@@ -127,13 +147,28 @@ class _Protocol(h11_impl.H11Protocol):
 
   def resume_writing(self) -> None:
     super().resume_writing()
-    self._let_go()
+    _cancel(self._stalled)
 
   def connection_lost(self, exc: Exception | None) -> None:
-    self._let_go()
+    _cancel(self._stalled)
+    _cancel(self._unread)
     super().connection_lost(exc)
 
-  def _let_go(self) -> None:
-    if self._stalled is not None:
-      self._stalled.cancel()
-      self._stalled = None
+  def _limit_reading(self) -> None:
+    """Have a request that has not come whole end, if it takes too long."""
+    if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+      _cancel(self._unread)
+      self._unread = None
+    elif self._unread is None:
+      self._unread = self.loop.call_later(app_lib.READ_S, self._give_up)
+
+  def _give_up(self) -> None:
+    self._unread = None
+    # While it has no response, the server limits the body itself.
+    if self.cycle is None or self.cycle.response_complete:
+      self.transport.close()
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+  if timer is not None:
+    timer.cancel()

@@ -4,6 +4,7 @@
 
 from concurrent import futures
 import contextlib
+import http.client
 import json
 import logging
 import re
@@ -18,6 +19,7 @@ import pytest
 
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import service as service_lib
+from speculative_t5x.serving import app
 from speculative_t5x.serving import openapi
 from speculative_t5x.serving import replies
 from speculative_t5x.serving import server as server_lib
@@ -487,23 +489,120 @@ class TestClientsThatLeave:
         _small_buffers(),
         stub.serving(stub.Engine(), max_waiting=2000) as client,
     ):
-      sock = socket.socket()
-      sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-      sock.connect(('127.0.0.1', client.port))
-      content = stub.body(
-          prompt=['abcdefgh' * 7] * 16, n=16, stream=True, return_trace=True,
-          max_tokens=64,
-      )  # fmt: skip
-      with contextlib.closing(sock):
-        sock.sendall(
-            b'POST /v1/completions HTTP/1.1\r\nHost: x\r\n'
-            b'Content-Type: application/json\r\n'
-            b'Content-Length: %d\r\n\r\n' % len(content) + content
-        )
-        wait_until(lambda: client.server.num_open == 1)
+      with _stopped_reader(client):
         assert client.texts(prompt='other') == ['other']
         wait_until(lambda: client.server.num_open == 0)
       wait_until(lambda: is_idle(client.server))
+
+  def test_a_reader_that_stops_holds_up_no_end(self, monkeypatch, caplog):
+    monkeypatch.setattr(server_lib, '_CLOSE_S', 0.1)
+    with (
+        _small_buffers(),
+        stub.serving(stub.Engine(), max_waiting=2000, grace_s=0) as client,
+        _stopped_reader(client),
+    ):
+      client.server.is_draining = True
+      wait_until(lambda: client.server.num_open == 0)
+    assert not caplog.records
+
+
+HEAD = (
+    b'POST /v1/completions HTTP/1.1\r\nHost: x\r\n'
+    b'Content-Type: application/json\r\n'
+)
+# Of bodies that do not end.
+UNENDED = [
+    HEAD + b'Content-Length: 99999\r\n\r\n{"model',
+    HEAD + b'Transfer-Encoding: chunked\r\n\r\n6\r\n{"mode\r\n',
+]
+
+
+@contextlib.contextmanager
+def _sent(client, content: bytes):
+  """Send bytes to a server; yield the socket."""
+  with socket.create_connection(('127.0.0.1', client.port), stub.WAIT) as sock:
+    sock.sendall(content)
+    yield sock
+
+
+def _response(sock):
+  """Return status, headers and body of a response."""
+  response = http.client.HTTPResponse(sock)
+  response.begin()
+  return response.status, response.headers, response.read()
+
+
+class TestRequestsThatDoNotEnd:
+
+  @pytest.mark.parametrize('content', UNENDED)
+  def test_a_body(self, client, monkeypatch, content):
+    monkeypatch.setattr(app, 'READ_S', 0.1)
+    with _sent(client, content) as sock:
+      status, headers, body = _response(sock)
+      assert status == 408 and headers['connection'] == 'close'
+      assert json.loads(body)['error']['type'] == 'invalid_request_error'
+      assert not sock.recv(1)
+    wait_until(lambda: client.server.num_open == 0)
+
+  @pytest.mark.parametrize(
+      'content',
+      [
+          b'',
+          b'POST /v1/completions HTTP/1.1\r\nHost: x\r\n',
+          b'GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /he',
+      ],
+  )
+  def test_headers(self, client, monkeypatch, content):
+    monkeypatch.setattr(app, 'READ_S', 0.1)
+    with _sent(client, content) as sock:
+      while sock.recv(1000):
+        pass
+
+  def test_a_body_of_a_request_that_was_answered(self, client, monkeypatch):
+    """Though some of it comes now and then."""
+    monkeypatch.setattr(app, 'READ_S', 0.1)
+    content = UNENDED[0].replace(b'completions', b'nowhere')
+    with _sent(client, content) as sock:
+      assert _response(sock)[0] == 404
+      with pytest.raises(OSError):
+        for _ in range(90000):
+          sock.sendall(b'a')
+          time.sleep(0.01)
+
+  @pytest.mark.parametrize('content', UNENDED)
+  def test_the_end_of_the_server(self, content, caplog):
+    """Does not wait for them."""
+    with stub.serving(stub.Engine()) as client, _sent(client, content) as sock:
+      server = client.server
+      wait_until(lambda: server.num_open == 1 and server.num_running == 0)
+      server.is_draining = True
+      status, _, body = _response(sock)
+      assert status == 503 and b'ends' in body
+    assert not caplog.records
+
+  def test_a_client_that_leaves(self, client, caplog):
+    with _sent(client, UNENDED[0]):
+      wait_until(lambda: client.server.num_open == 1)
+    wait_until(lambda: client.server.num_open == 0)
+    assert not caplog.records
+
+
+@contextlib.contextmanager
+def _stopped_reader(client):
+  """Ask for a stream that is longer than buffers, and do not read it."""
+  content = stub.body(
+      prompt=['abcdefgh' * 7] * 16, n=16, stream=True, return_trace=True,
+      max_tokens=64,
+  )  # fmt: skip
+  sock = socket.socket()
+  sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+  sock.connect(('127.0.0.1', client.port))
+  with contextlib.closing(sock):
+    sock.sendall(
+        HEAD + b'Content-Length: %d\r\n\r\n' % len(content) + content
+    )
+    wait_until(lambda: client.server.num_open == 1)
+    yield
 
 
 @contextlib.contextmanager
