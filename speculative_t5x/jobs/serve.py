@@ -115,7 +115,7 @@ def serve(
           f'Whoever reaches {host} may use the model. Set {_API_KEY}, or'
           ' API_KEY_FILE, to ask for a key.'
       )
-    bound.listen()  # whoever reads the line may connect
+    server_lib.listen(bound)  # whoever reads the line may connect
     _say(f'Serving {name} at {server_lib.url(bound)}')
     server_lib.serve(
         app.Server(

@@ -4,6 +4,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import socket
@@ -25,7 +26,7 @@ _log = logging.getLogger('speculative_t5x.serving')
 
 
 def bind(host: str, port: int) -> socket.socket:
-  """Return a socket that is bound, and does not listen yet.
+  """Return a socket that is bound, for `listen`; nobody else can bind it.
 
   Raises:
     ranges.ArgumentError: if it cannot be.
@@ -40,8 +41,17 @@ def bind(host: str, port: int) -> socket.socket:
       bound = stack.enter_context(socket.socket(family, kind, protocol))
       bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
       bound.bind(address)
+      # Two that may be bound anew may be bound at once, until one listens.
+      bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
       stack.pop_all()
   except OSError as error:
+    if error.errno == errno.EADDRINUSE:
+      raise ranges.ArgumentError(
+          f'Port {port} of host {host!r} is taken by another program. Set port'
+          ' to another one, or to 0 for a free one, or end that program.',
+          host=host,
+          port=port,
+      ) from error
     raise ranges.ArgumentError(
         f'There is no serving at host {host!r} and port {port}: {error}. Choose'
         ' others.',
@@ -49,6 +59,13 @@ def bind(host: str, port: int) -> socket.socket:
         port=port,
     ) from error
   return bound
+
+
+def listen(bound: socket.socket) -> None:
+  """Let clients connect, who wait until the server answers."""
+  # Connections inherit it: without it, the next server would wait for them.
+  bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+  bound.listen()
 
 
 def url(bound: socket.socket) -> str:

@@ -27,7 +27,7 @@ def test_a_port_that_is_taken(capsys):
   with socket.create_server(('127.0.0.1', 0)) as other:
     port = other.getsockname()[1]
     status, error = run(capsys, f'--gin.PORT={port}')
-  assert status == 1 and f'PORT {port}' in error and 'loading' not in error
+  assert status == 1 and f'Port {port} ' in error and 'loading' not in error
 
 
 @pytest.mark.parametrize(

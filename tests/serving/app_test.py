@@ -784,11 +784,17 @@ def _value(metrics: str, name: str) -> float:
   return float(found[1]) if found else 0.0
 
 
-def test_a_port_that_is_taken():
-  with socket.create_server(('127.0.0.1', 0)) as other:
+@pytest.mark.parametrize('is_loading', [True, False])
+def test_a_port_that_is_taken(is_loading):
+  with server_lib.bind('127.0.0.1', 0) as other:
     port = other.getsockname()[1]
-    with pytest.raises(ValueError, match=f'port {port}'):
+    if not is_loading:
+      server_lib.listen(other)
+    with pytest.raises(ValueError, match=f'Port {port} '):
       server_lib.bind('127.0.0.1', port)
+
+
+def test_an_address_that_cannot_be():
   for host, port in (('nowhere.invalid', 0), ('127.0.0.1', 70000)):
     with pytest.raises(ValueError, match='There is no serving at|65535'):
       server_lib.bind(host, port)

@@ -29,6 +29,7 @@ class _SlowEngine(stub.Engine):
 
 def main() -> None:
   bound = server_lib.bind('127.0.0.1', int(sys.argv[1]))
+  server_lib.listen(bound)
   with service_lib.Service(_SlowEngine(tokens_per_step=1)) as service:
     server = app.Server(stub.Decoder(), service, 'echo', 'fp_0')
     print(bound.getsockname()[1], flush=True)
