@@ -395,7 +395,10 @@ async def _answer_http(
   """Answer with an error of the router."""
   path = urllib.parse.quote(request.url.path)[:200]
   known = {
-      404: f'There is no {path}.',
+      404: (
+          f'There is no {path}. Completions are at /v1/completions, there is no'
+          ' chat, and /openapi.json has all paths.'
+      ),
       405: f'{path} does not take {request.method}.',
   }
   message = known.get(error.status_code, error.detail)

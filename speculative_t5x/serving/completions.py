@@ -97,7 +97,7 @@ class Completion:
           400,
           f'prompt {number} has more than {decoder.options.inputs_length}'
           ' tokens, end included, which are all that the server takes. Shorten'
-          ' it.',
+          ' it, or raise `inputs` of TASK_FEATURE_LENGTHS.',
           'prompt',
           'context_length_exceeded',
       )
@@ -282,6 +282,7 @@ def _check_size(hints: hints_lib.Hints, most: int) -> None:
     raise api_error.ApiError(
         400,
         f'A prediction has {len(hints)} characters in all its parts, and {most}'
-        ' are all that the server takes. Shorten it.',
+        ' are all that the server takes. Shorten it, or raise `inputs` of'
+        ' TASK_FEATURE_LENGTHS.',
         'prediction',
     )

@@ -32,8 +32,8 @@ def max_characters(inputs_length: int) -> int:
 def words(schema: Schema) -> str:
   """Return the values that a schema allows, as they follow 'must be'."""
   match schema:
-    case {'type': 'array', 'maxItems': most, 'title': name}:
-      return f'a list of 1 to {most} {name}'
+    case {'type': 'array', 'minItems': least, 'maxItems': most, 'title': name}:
+      return f'a list of {least} to {most} {name}'
     case {'title': title}:
       return title
     case {'anyOf': schemas}:
@@ -110,10 +110,16 @@ def either(*schemas: Schema) -> Schema:
   return {'anyOf': [*schemas]}
 
 
-def several(items: Schema, most: int, name: str) -> Schema:
+def several(items: Schema, most: int, name: str, least: int = 1) -> Schema:
   """Return the schema of lists, with the name of their items in the plural."""
-  sizes = {'minItems': 1, 'maxItems': most}
+  sizes = {'minItems': least, 'maxItems': most}
   return {'type': 'array', 'items': items, **sizes, 'title': name}
+
+
+def by_length(schema: Schema, feature: str) -> Schema:
+  """Return a schema that names the setting which decides its limits."""
+  title = f'{words(schema)}, by `{feature}` of TASK_FEATURE_LENGTHS'
+  return {**schema, 'title': title}
 
 
 def object_of(*needed: str, **members: Schema) -> Schema:
@@ -207,14 +213,14 @@ def table(limits: Limits) -> tuple[Field, ...]:
       Field('model', text(1, 1000), 'name that `/v1/models` says', REQUIRED),
       Field(
           'prompt',
-          prompts,
+          by_length(prompts, 'inputs'),
           'inputs; token ids have the end of sequence where the model was'
           ' trained with one',
           REQUIRED,
       ),
       Field(
           'max_tokens',
-          whole(1, limits.max_tokens),
+          by_length(whole(1, limits.max_tokens), 'targets'),
           'most tokens per output, end included',
           min(16, limits.max_tokens),
       ),
@@ -244,7 +250,7 @@ def table(limits: Limits) -> tuple[Field, ...]:
       ),
       Field(
           'stop',
-          either(stop, several(stop, MAX_STOPS, 'texts')),
+          either(stop, several(stop, MAX_STOPS, 'texts', least=0)),
           'texts before which an output ends',
       ),
       Field('stream', FLAG, 'whether tokens are sent as they come', False),

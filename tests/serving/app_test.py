@@ -317,6 +317,24 @@ class TestErrors:
       assert error.keys() == {'message', 'type', 'param', 'code'}
       assert error['message']
 
+  @pytest.mark.parametrize(
+      'values',
+      [
+          {'prompt': 'a' * 80}, {'prompt': 'a' * 9999}, {'prompt': [9] * 81},
+          {'prompt': 'a', 'max_tokens': 65},
+      ],
+  )  # fmt: skip
+  def test_what_is_too_long_names_the_setting(self, client, values):
+    status, answer = client.post(**values)
+    assert status == 400
+    assert 'TASK_FEATURE_LENGTHS' in answer['error']['message']
+
+  def test_chat(self, client):
+    status, _, body = client.ask(
+        'POST', '/v1/chat/completions', stub.body(messages=[]), stub.JSON
+    )
+    assert status == 404 and b'/v1/completions' in body
+
   def test_hints_that_the_drafter_does_not_read(self):
     with stub.serving(stub.Engine(), reads_hints=False) as client:
       prediction = {'type': 'content', 'content': 'a'}

@@ -120,6 +120,7 @@ def test_requests_of_a_body():
   assert found.sampling.temperature == 1 and 0 <= found.seed < 2**31
   assert read(SOUND | {'prompt': [5, 6]}).prompts == [[5, 6]]
   assert read(SOUND | {'stop': 'a'}).stops == ['a']
+  assert read(SOUND | {'stop': []}).stops == []
   several = read(SOUND | {'prompt': ['a', 'b'], 'prediction': CONTENT})
   assert several.hints == ['a', 'a']
   assert read(SOUND | {'logprobs': 0}).has_log_probs

@@ -238,7 +238,7 @@ def serving(
 def of(server: app.Server, grace_s: float = 30) -> Iterator['Client']:
   """Serve in a thread; yield a client."""
   bound = server_lib.bind('127.0.0.1', 0)
-  server_lib.listen(bound)  # before the thread does, so that clients can connect
+  server_lib.listen(bound)
   thread = threading.Thread(
       target=server_lib.serve, args=(server, bound, grace_s), daemon=True
   )
