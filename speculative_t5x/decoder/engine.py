@@ -14,6 +14,7 @@ Legend: rows (of the run), width (requests that are read at once).
 import collections
 from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
+import functools
 import itertools
 import time
 from typing import Any, NamedTuple, Protocol
@@ -362,17 +363,25 @@ class Rows:
     if returns_early:
       until = num_ended + 1
     rule = self._reader.rule
-    arguments = self._run, cancelled, np.int32(until), np.int32(limit), rule
+    advance = functools.partial(
+        self._programs.advance,
+        self._run,
+        cancelled,
+        np.int32(until),
+        np.int32(limit),
+        rule,
+        keeps_alternatives=any(
+            place[0].request.alternatives for place in self._places if place
+        ),
+    )
     if self._load is None:
-      self._run, self._report = self._programs.advance(*arguments)
+      self._run, self._report = advance()
       return
     self._cap = self._load.choose()
     if self._load.is_measuring:  # reading and refilling are no part of steps
       jax.block_until_ready(self._run)
     start = time.perf_counter()
-    self._run, self._report = self._programs.advance(
-        *arguments, np.int32(self._cap)
-    )
+    self._run, self._report = advance(cap=np.int32(self._cap))
     if self._load.is_measuring:  # before the host goes on, whose work disturbs
       jax.block_until_ready(self._report)
     self._seconds = time.perf_counter() - start
@@ -399,7 +408,9 @@ class Rows:
         continue
       try:
         with errors.prefixed(f'Example id {work.request.example_id}'):
-          decode = _decode(report, row, number, self._programs.ends)
+          decode = _decode(
+              report, row, work.request, number, self._programs.ends
+          )
       except ValueError as error:
         work.error, work.is_cancelled = error, True
         yield work
@@ -442,38 +453,49 @@ class Rows:
     for row, place in enumerate(self._places):
       # Rows that were filled since are not in the report.
       if place is not None and self._report.num_tokens[row]:
-        yield *place, results.Committed(*_columns(self._report, row))
+        committed = _committed(self._report, row, place[0].request)
+        yield *place, results.Committed(**committed)
 
 
-def _columns(
-    report: row_programs.Report, row: int
-) -> tuple[list[int], np.ndarray, np.ndarray, np.ndarray]:
-  """Return the tokens of a row, and what is known of each."""
-  count = report.num_tokens[row]
-  tokens, *others = (
-      x[row, :count]
-      for x in (report.sequences, *report.token_scores, report.origins)
-  )
-  return tokens.tolist(), *others
+def _committed(
+    report: row_programs.Report, row: int, request: request_lib.Request
+) -> dict[str, Any]:
+  """Return the values of a `results.Committed` of a row."""
+  own = lambda x: x[row, : report.num_tokens[row]]
+  alternatives = None
+  if count := request.alternatives:  # a neighbour may have asked for more
+    alternatives = jax.tree.map(
+        lambda x: own(x)[:, :count], report.alternatives
+    )
+  scores = jax.tree.map(own, report.token_scores)
+  return {
+      'tokens': own(report.sequences).tolist(),
+      **scores._asdict(),
+      'origins': own(report.origins),
+      'alternatives': alternatives,
+  }
 
 
 def _decode(
-    report: row_programs.Report, row: int, number: int, ends: tuple[int, ...]
+    report: row_programs.Report,
+    row: int,
+    request: request_lib.Request,
+    number: int,
+    ends: tuple[int, ...],
 ) -> results.Decode:
   """Return the output of a row that has ended, with its decode number."""
   own = jax.tree.map(lambda x: x[row : row + 1], report._replace(work=None))
   token_decoder.check_rows(
       own.log_probs, own.num_tokens, own.num_calls, own.statistics
   )
-  tokens, *others = _columns(report, row)
+  committed = _committed(report, row, request)
   return results.Decode(
-      tokens,
-      *others,
-      number,
-      tokens[-1] in ends,
-      own.log_probs[0],
-      int(own.num_calls[0]),
-      jax.tree.map(lambda x: x[0], own.statistics),
+      **committed,
+      number=number,
+      has_end=committed['tokens'][-1] in ends,
+      score=own.log_probs[0],
+      num_calls=int(own.num_calls[0]),
+      statistics=jax.tree.map(lambda x: x[0], own.statistics),
   )
 
 

@@ -15,6 +15,7 @@ from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
@@ -112,6 +113,8 @@ class Request(RowSettings):
     num_decodes: Samples of this input.
     search: Beam search whose hypotheses are the outputs, in place of samples;
       None for none.
+    alternatives: Likeliest tokens that an engine keeps per position, with their
+      log-probabilities, see `results.Committed`; at most 5, none of a search.
     hints: Texts that the output may repeat, see `hints.Hints`; or lists of
       token ids, for an input of token ids.
   Raises:
@@ -123,11 +126,16 @@ class Request(RowSettings):
   _: dataclasses.KW_ONLY
   num_decodes: int = 1
   search: beam_search.BeamSearch | None = None
+  alternatives: int = 0
   hints: hints_lib.Hints | Sequence[Sequence[int]] = None
 
   def __post_init__(self):
     super().__post_init__()
     ranges.check_settings(ranges.COUNT, num_decodes=self.num_decodes)
+    most = outcome.MAX_ALTERNATIVES if self.search is None else 0
+    ranges.check_settings(
+        ranges.whole(0, most), alternatives=self.alternatives
+    )
     if self.search is not None:
       beam_search.check_draws_nothing(self.sampling, self.draft_sampling)
       if self.num_decodes != 1:

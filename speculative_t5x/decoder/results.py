@@ -22,12 +22,17 @@ class Committed:
       score, see `Options.rescale_log_probs`.
     model_log_probs: [tokens] float32, likewise before temperature and filters.
     origins: [tokens] int32, how each came about, see `outcome.Originating`.
+    alternatives: [tokens, count], the likeliest tokens at each position and
+      their `model_log_probs`, as many as `Request.alternatives`; None for none.
   """
 
   tokens: list[int]
   log_probs: np.ndarray
   model_log_probs: np.ndarray
   origins: np.ndarray
+  alternatives: outcome_lib.Alternatives | None = dataclasses.field(
+      default=None, kw_only=True
+  )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
@@ -28,6 +29,7 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import step
 
 # Steps between two returns to the host at most. A new request, a cancellation
 # and a streamed token wait for as many; each return hashes uniforms for them.
@@ -46,6 +48,7 @@ class Report(NamedTuple):
     statistics: Counts, see `outcome.Statistics`; None of plain decoding.
     token_scores: See `outcome.TokenScores`.
     origins: [rows, length] int32, see `outcome.Originating`.
+    alternatives: See `outcome.Alternating`; None of steps that kept none.
     work: Work of these steps.
   """
 
@@ -57,6 +60,7 @@ class Report(NamedTuple):
   statistics: outcome_lib.Statistics | None
   token_scores: outcome_lib.TokenScores
   origins: jax.Array
+  alternatives: outcome_lib.Alternatives | None
   work: loop.Work
 
 
@@ -73,9 +77,13 @@ class RowPrograms:
     self.num_rows = num_rows
     drafts = decoder.drafter.max_draft_tokens > 0
     counting = outcome_lib.COUNTING if drafts else outcome_lib.NOTHING
-    self._fold = outcome_lib.Several(
-        (counting, outcome_lib.SCORING, outcome_lib.ORIGINATING)
-    )
+    count = step.num_alternatives(decoder.target_model.vocab_size)
+    self._fold = outcome_lib.Several((
+        counting,
+        outcome_lib.SCORING,
+        outcome_lib.ORIGINATING,
+        outcome_lib.Alternating(count),
+    ))
     self._read = jax.jit(self._start)
     self._admit = jax.jit(_admit, donate_argnums=0)
     self._advance = jax.jit(self._step, donate_argnums=3)
@@ -152,6 +160,7 @@ class RowPrograms:
       limit: jax.Array,
       rule: Any,
       cap: jax.Array | None = None,
+      keeps_alternatives: bool = False,
   ) -> tuple[loop.Run, Report]:
     """Decode until enough rows have ended.
 
@@ -162,11 +171,16 @@ class RowPrograms:
       limit: int32 scalar, the steps to return after, `MAX_STEPS` at most.
       rule: See `contracts.Rule`.
       cap: int32 scalar, the cap of a `by_load.ByLoad`; None of other policies.
+      keeps_alternatives: Whether a row wants the likeliest tokens.
     """
+    keeps = np.bool_(keeps_alternatives)
     with self._decoder.scope():
-      return self._advance(
-          *self._params, rule, run, cancelled, until, limit, cap
+      run, report = self._advance(
+          *self._params, rule, run, cancelled, until, limit, cap, keeps
       )
+    if not keeps_alternatives:  # the host does not wait for them
+      report = report._replace(alternatives=None)
+    return run, report
 
   @property
   def _params(self) -> tuple[Any, Any]:
@@ -190,9 +204,19 @@ class RowPrograms:
     return loop.start(begun, self._fold)
 
   def _step(
-      self, target_params, draft_params, rule, run, cancelled, until, limit, cap
+      self,
+      target_params,
+      draft_params,
+      rule,
+      run,
+      cancelled,
+      until,
+      limit,
+      cap,
+      keeps_alternatives,
   ):
     setup = self._decoder.setup(target_params, draft_params, rule)
+    setup = setup._replace(keeps_alternatives=keeps_alternatives)
     if cap is not None:
       setup = setup._replace(policy=by_load.ByLoad(cap))
     ended = run.state.has_ended | cancelled

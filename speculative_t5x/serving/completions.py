@@ -38,6 +38,7 @@ class Completion:
     is_streamed: Whether tokens are sent as they come.
     includes_usage: Whether a last event of a stream has the usage.
     has_log_probs: Whether choices have log-probabilities.
+    alternatives: Likeliest tokens per token that these have, beside it.
     has_trace: Whether choices say how each token came about.
   """
 
@@ -53,6 +54,7 @@ class Completion:
   is_streamed: bool = False
   includes_usage: bool = False
   has_log_probs: bool = False
+  alternatives: int = 0
   has_trace: bool = False
 
   def requests(
@@ -87,6 +89,7 @@ class Completion:
           max_tokens=self.max_tokens,
           num_decodes=self.num_choices if self.search is None else 1,
           search=self.search,
+          alternatives=self.alternatives,
           hints=hints,
       )
       found = tokenized(request, number, f'prompt {number}')
@@ -187,6 +190,7 @@ def read(
       values['stream'],
       options.get('include_usage', False),
       values['logprobs'] is not None,
+      values['logprobs'] or 0,
       values['return_trace'],
   )
 

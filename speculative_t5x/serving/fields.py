@@ -13,6 +13,7 @@ import json
 from typing import Any
 
 from speculative_t5x.serving import api_error
+from speculative_t5x.speculation import outcome
 
 Schema = Mapping[str, Any]
 
@@ -261,8 +262,9 @@ def table(limits: Limits) -> tuple[Field, ...]:
       ),
       Field(
           'logprobs',
-          {**only(0), 'title': '0, as only the tokens of outputs have them'},
-          "log-probability of each token, by the model's own distribution",
+          whole(0, outcome.MAX_ALTERNATIVES),
+          'log-probability of each token, and of so many likeliest ones in its'
+          " place, by the model's own distribution",
       ),
       Field(
           'prediction',

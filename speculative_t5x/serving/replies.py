@@ -17,6 +17,7 @@ from speculative_t5x.serving import running as running_lib
 from speculative_t5x.speculation import outcome
 
 _MIN_LOG_PROB = -9999.0  # JSON has no -Infinity
+_UNKNOWN = '\ufffd'  # stands for bytes that are no character
 
 
 class Ended(Protocol):
@@ -102,16 +103,45 @@ class Reply:
         text = self.decoder.vocabulary.id_to_piece(part.committed.tokens[-1])
       tokens.append(text)
       offsets.append(offset)
+    indices = [index for index, *_ in _texts(part)]
     log_probs = [
-        max(float(part.committed.model_log_probs[index]), _MIN_LOG_PROB)
-        for index, *_ in _texts(part)
+        _finite(part.committed.model_log_probs[index]) for index in indices
     ]
+    own = zip(indices, tokens, log_probs)
     return {
         'tokens': tokens,
         'token_logprobs': log_probs,
-        'top_logprobs': [{x: y} for x, y in zip(tokens, log_probs)],
+        'top_logprobs': [self._alternatives(part, *each) for each in own],
         'text_offset': offsets,
     }
+
+  def _alternatives(
+      self, part: running_lib.Part, index: int, text: str, log_prob: float
+  ) -> dict[str, float]:
+    """Return log-probabilities of the likeliest tokens, and of the one there.
+
+    A token without a text of its own, as a part of a character, has its piece.
+    """
+    likeliest = part.committed.alternatives
+    if likeliest is None:
+      return {text: log_prob}
+    own, found = part.committed.tokens[index], {}
+    for i, value in zip(
+        likeliest.tokens[index].tolist(), likeliest.log_probs[index]
+    ):
+      name = text
+      if i != own:
+        name = self._text_at(part, index, i)
+        if not name or _UNKNOWN in name or name == text or name in found:
+          name = self.decoder.vocabulary.id_to_piece(i)
+      found[name] = _finite(value)
+    return found | {text: log_prob}
+
+  def _text_at(self, part: running_lib.Part, index: int, i: int) -> str:
+    """Return the text that a token id would add at an index."""
+    before = part.committed.tokens[:index]
+    text = self.decoder.text([*before, i])
+    return text[len(self.decoder.text(before)) :]
 
   def _has_end(self, part: running_lib.Part) -> bool:
     decode = part.committed
@@ -119,13 +149,11 @@ class Reply:
 
   def _trace(self, part: running_lib.Part) -> Iterator[dict[str, str]]:
     """Yield how each token of a part came about; see `outcome.Originating`."""
-    tokens, origins = part.committed.tokens, part.committed.origins
     for index, _, text in _texts(part):
-      origin = int(origins[index])
+      origin = int(part.committed.origins[index])
       if origin >= 0:
-        before = self.decoder.text(tokens[:index])
-        after = self.decoder.text([*tokens[:index], origin])
-        yield {'text': after[len(before) :], 'kind': 'rejected'}
+        rejected = self._text_at(part, index, origin)
+        yield {'text': rejected, 'kind': 'rejected'}
       kind = 'accepted' if origin == outcome.ACCEPTED else 'drawn'
       yield {'text': text, 'kind': kind}
 
@@ -185,6 +213,10 @@ def speculation(
       'num_draft_tokens': num_drafted,
       'num_spec_tokens': len(drafted_histogram),
   }
+
+
+def _finite(log_prob: float) -> float:
+  return max(float(log_prob), _MIN_LOG_PROB)
 
 
 def _texts(part: running_lib.Part) -> Iterator[tuple[int, int, str]]:

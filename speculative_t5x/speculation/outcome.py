@@ -11,6 +11,26 @@ from flax import struct
 import jax
 import jax.numpy as jnp
 
+# Likeliest tokens that are kept per token, where any are.
+MAX_ALTERNATIVES = 5
+
+
+class Alternatives(NamedTuple):
+  """The likeliest tokens at each position, of all tokens, the likeliest first.
+
+  Attributes:
+    tokens: [..., count] int32.
+    log_probs: [..., count] float32, as `Outcome.model_log_probs`.
+  """
+
+  tokens: jax.Array
+  log_probs: jax.Array
+
+  @classmethod
+  def zeros(cls, *shape: int) -> 'Alternatives':
+    """Return what stands where none were kept."""
+    return cls(jnp.zeros(shape, jnp.int32), jnp.zeros(shape, jnp.float32))
+
 
 class Outcome(NamedTuple):
   """What happened in one step, per row.
@@ -37,6 +57,8 @@ class Outcome(NamedTuple):
       them up: see `state.Setup.rescale_log_probs`.
     model_log_probs: Likewise, under the model's own distribution, before
       temperature and filters.
+    alternatives: [rows, gamma + 1, count], see `state.Setup`; None if none are
+      kept.
   """
 
   num_before: jax.Array
@@ -51,6 +73,7 @@ class Outcome(NamedTuple):
   tokens: jax.Array
   log_probs: jax.Array
   model_log_probs: jax.Array
+  alternatives: Alternatives | None = None
 
   @property
   def is_rejected(self) -> jax.Array:
@@ -75,21 +98,22 @@ def none_yet(rows: int, gamma: int) -> Outcome:
 
 
 def append(to: jax.Array, block: jax.Array, outcome: Outcome) -> jax.Array:
-  """Put what a block committed behind what each row had, [rows, length].
+  """Put what a block committed behind what each row had, [rows, length, ...].
 
   Args:
-    to: [rows, length], an entry per token.
-    block: [rows, gamma + 1], an entry per token of the block.
+    to: [rows, length, ...], an entry per token.
+    block: [rows, gamma + 1, ...], an entry per token of the block.
     outcome: Says how many entries there are, and how many are committed.
   """
   slots = jnp.arange(to.shape[1], dtype=jnp.int32)[None]
   # A row of 2 tokens x y that commits a b z: slots 0 1 2 3 4 have the indices
   # -2 -1 0 1 2 within the block, and slots 2 to 4 get a b z.
   index = slots - outcome.num_before[:, None]
-  last = block.shape[1] - 1
-  new = jnp.take_along_axis(block, jnp.clip(index, 0, last), axis=1)
   is_new = (index >= 0) & (index < outcome.num_committed[:, None])
-  return jnp.where(is_new, new, to)
+  of_entries = lambda x: x.reshape(x.shape + (1,) * (to.ndim - 2))
+  index = of_entries(jnp.clip(index, 0, block.shape[1] - 1))
+  new = jnp.take_along_axis(block, index, axis=1)
+  return jnp.where(of_entries(is_new), new, to)
 
 
 class Fold(Protocol):
@@ -230,6 +254,25 @@ class Scoring(NamedTuple):
 
 
 SCORING = Scoring()
+
+
+class Alternating(NamedTuple):
+  """Keeps the `Alternatives` of committed tokens, [rows, length, count].
+
+  Attributes:
+    count: How many each token has.
+  """
+
+  count: int
+
+  def init(self, rows: int, length: int, gamma: int) -> Alternatives:
+    return Alternatives.zeros(rows, length, self.count)
+
+  def update(self, kept: Alternatives, outcome: Outcome) -> Alternatives:
+    return jax.tree.map(
+        lambda *x: append(*x, outcome), kept, outcome.alternatives
+    )
+
 
 # How a token came about, in place of the draft token that was rejected.
 ACCEPTED, DRAWN = -2, -1

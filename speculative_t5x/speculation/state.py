@@ -33,6 +33,9 @@ class Setup(NamedTuple):
     rescale_log_probs: Whether to score under the distribution sampled from
       (True, T5X's default) or under the model's own (False, and always by a
       rule that is not lossless). Static.
+    keeps_alternatives: bool scalar, whether the likeliest tokens of each
+      position are found in this run, which takes a pass over its logits; None
+      if they never are (static).
   """
 
   target: contracts.Model
@@ -42,6 +45,7 @@ class Setup(NamedTuple):
   rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE
   policy: contracts.DraftLengthPolicy = draft_length.Fixed()
   rescale_log_probs: bool = True
+  keeps_alternatives: jax.Array | None = None
 
   @property
   def shows_features(self) -> bool:

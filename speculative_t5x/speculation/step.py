@@ -16,6 +16,7 @@ import functools
 from typing import Any, NamedTuple
 
 import jax
+from jax import lax
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import candidates
@@ -35,6 +36,7 @@ class Verified(NamedTuple):
     log_probs: [rows, gamma + 1] float32, of the tokens of the block; see
       `outcome.Outcome`.
     model_log_probs: Likewise.
+    alternatives: Likewise.
     features: See `state.State.last_features`.
   """
 
@@ -42,6 +44,7 @@ class Verified(NamedTuple):
   next_token: jax.Array
   log_probs: jax.Array
   model_log_probs: jax.Array
+  alternatives: outcome_lib.Alternatives | None
   features: jax.Array | None
 
 
@@ -83,7 +86,7 @@ def step(
       widths(setup),
       jnp.max(counted.lengths) + 1,
       verify,
-      (target_cache, _nothing_verified(counted, state.last_features)),
+      (target_cache, _nothing_verified(setup, counted, state.last_features)),
   )
   state = state.replace(
       target_cache=target_cache,
@@ -118,7 +121,8 @@ def committed(
   )
   state = state.replace(
       policy_state=_policy_state(setup.policy, state.policy_state, outcome),
-      outcome=outcome,
+      # Rows begin without them, and no drafter reads them.
+      outcome=outcome._replace(alternatives=None),
   )
   return _commit(state, outcome), outcome
 
@@ -147,17 +151,22 @@ def widths(setup: state_lib.Setup) -> tuple[int, ...]:
 
 
 def _nothing_verified(
-    draft: contracts.Draft, features: jax.Array | None
+    setup: state_lib.Setup, draft: contracts.Draft, features: jax.Array | None
 ) -> Verified:
   """Return zeros in the shapes of what is verified."""
   rows, gamma = draft.tokens.shape
   counts = lambda *shape: jnp.zeros(shape, jnp.int32)
   log_probs = jnp.zeros((rows, gamma + 1), jnp.float32)
+  alternatives = None
+  if setup.keeps_alternatives is not None:
+    count = num_alternatives(setup.target.vocab_size)
+    alternatives = outcome_lib.Alternatives.zeros(rows, gamma + 1, count)
   return Verified(
       counts(rows),
       counts(rows),
       log_probs,
       log_probs,
+      alternatives,
       None if features is None else jnp.zeros_like(features),
   )
 
@@ -197,17 +206,12 @@ def _verify(
       contracts.Scores(logits, probs, batch.sampling), short, uniforms
   )
   # All widths of the chain must return the same shapes.
-  padding = ((0, 0), (0, gamma + 1 - width))
-  log_probs, of_model = (
-      jnp.pad(x, padding)
-      for x in scores_of(
-          setup, short, num_accepted, next_token, logits, probs
-      )
+  padded = lambda x: jnp.pad(
+      x, ((0, 0), (0, gamma + 1 - width), (0, 0))[: x.ndim]
   )
-  if features is not None:
-    features = jnp.pad(features, (*padding, (0, 0)))
+  scores = scores_of(setup, short, num_accepted, next_token, logits, probs)
   return target_cache, Verified(
-      num_accepted, next_token, log_probs, of_model, features
+      num_accepted, next_token, *jax.tree.map(padded, (*scores, features))
   )
 
 
@@ -218,19 +222,54 @@ def scores_of(
     next_token: jax.Array,
     logits: jax.Array,
     probs: jax.Array,
-) -> tuple[jax.Array, jax.Array]:
-  """Return both log-probabilities of `Verified`, [rows, gamma + 1] float32.
+) -> tuple[jax.Array, jax.Array, outcome_lib.Alternatives | None]:
+  """Return both log-probabilities and the alternatives of `Verified`.
 
   Logits and probabilities, [rows, gamma + 1, vocab], are the target's after
   each draft token; those past the accepted ones do not matter.
   """
   tokens = _block_tokens(draft, num_accepted, next_token)
-  of_model = _model_log_probs(tokens, logits, probs.dtype)
+  logits = logits.astype(probs.dtype)
+  total = jax.nn.logsumexp(logits, axis=-1)
+  of_model = (_at_tokens(logits, tokens) - total).astype(jnp.float32)
+  alternatives = _alternatives(setup, logits, total)
   # A rule that is not lossless may accept tokens that the distribution sampled
   # from rules out, which would have no score under it.
   if setup.rescale_log_probs and setup.rule.is_lossless:
-    return _log_probs(tokens, probs), of_model
-  return of_model, of_model
+    return _log_probs(tokens, probs), of_model, alternatives
+  return of_model, of_model, alternatives
+
+
+def num_alternatives(vocab_size: int) -> int:
+  """Return how many likeliest tokens are kept of so many."""
+  return min(outcome_lib.MAX_ALTERNATIVES, vocab_size)
+
+
+def _alternatives(
+    setup: state_lib.Setup, logits: jax.Array, total: jax.Array
+) -> outcome_lib.Alternatives | None:
+  """Return the likeliest tokens of logits whose exponentials have a sum.
+
+  Args:
+    setup: Says whether they are kept.
+    logits: [rows, block, vocab].
+    total: [rows, block], the logarithms of the sums.
+  """
+  if setup.keeps_alternatives is None:
+    return None
+  count = num_alternatives(logits.shape[-1])
+
+  def find():
+    largest, tokens = lax.top_k(logits, count)
+    log_probs = (largest - total[..., None]).astype(jnp.float32)
+    return outcome_lib.Alternatives(tokens, log_probs)
+
+  # Whoever does not ask for them does not wait for them.
+  return lax.cond(
+      setup.keeps_alternatives,
+      find,
+      lambda: outcome_lib.Alternatives.zeros(*total.shape, count),
+  )
 
 
 def _draft(setup, batch, state, uniforms):
@@ -454,6 +493,7 @@ def _outcome(
       tokens=tokens,
       log_probs=verified.log_probs,
       model_log_probs=verified.model_log_probs,
+      alternatives=verified.alternatives,
   )
 
 
@@ -472,15 +512,6 @@ def _is_last(
 def _log_probs(tokens: jax.Array, probs: jax.Array) -> jax.Array:
   """Return log-probabilities of tokens, [rows, block], at their positions."""
   return jnp.log(_at_tokens(probs, tokens)).astype(jnp.float32)
-
-
-def _model_log_probs(
-    tokens: jax.Array, logits: jax.Array, dtype: jnp.dtype
-) -> jax.Array:
-  """Return log-probabilities of tokens, [rows, block], under the logits."""
-  logits = logits.astype(dtype)
-  total = jax.nn.logsumexp(logits, axis=-1)
-  return (_at_tokens(logits, tokens) - total).astype(jnp.float32)
 
 
 def _at_tokens(values: jax.Array, tokens: jax.Array) -> jax.Array:

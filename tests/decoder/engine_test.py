@@ -57,6 +57,9 @@ def decoder(kind='draft model', num_decodes=1) -> token_decoder.TokenDecoder:
   )
   if kind == 'lookup':
     return found.with_drafter(drafters.Lookup(), gamma=3)
+  if kind == 'tree':
+    draft = tiny.model(CONFIG, noise=0.15)
+    return found.with_drafter(drafters.CandidateTree(draft, (2, 2)), gamma=2)
   if kind == 'by load':
     policy = policies.ByLoad()
     return found.with_drafter(found.loaded_drafter, 3, policy)
@@ -321,22 +324,55 @@ def test_calls_of_cancelled_requests_are_counted():
   assert counters.requests == 0 == counters.idle_share
 
 
+def _model_log_probs(inputs, tokens):
+  """Return the target's own log-probabilities, [tokens, vocab]."""
+  logits = tiny.teacher_forced(
+      CONFIG, tiny.params(CONFIG), np.array([inputs]), np.array([tokens])
+  )
+  return np.asarray(jax.nn.log_softmax(logits))[0]
+
+
 def test_model_log_probs_are_those_of_temperature_1():
   """Whatever is sampled from, they are the target's own."""
   (result,) = engine().stream([
       request_lib.Request([5, 9, 1], sampling=SAMPLINGS[2], max_tokens=LENGTH)
   ])
   (decode,) = result.decodes
-  inputs = np.array([[5, 9, 1]])
-  logits = tiny.teacher_forced(
-      CONFIG, tiny.params(CONFIG), inputs, np.array([decode.tokens])
-  )
   expected = np.take_along_axis(
-      np.asarray(jax.nn.log_softmax(logits))[0],
+      _model_log_probs([5, 9, 1], decode.tokens),
       np.array(decode.tokens)[:, None],
       axis=1,
   )[:, 0]
   np.testing.assert_allclose(decode.model_log_probs, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    'kind', ['draft model', 'lookup', 'plain', 'by load', 'tree']
+)
+def test_alternatives_are_the_likeliest_tokens(kind):
+  """Of requests that ask for them, in any company, and while they run."""
+  requests = [
+      dataclasses.replace(request, alternatives=number % 6)
+      for number, request in enumerate(random_requests(7, 40))
+  ]
+  rule = rules.Coupled() if kind == 'by load' else verification.TOKENWISE
+  own = engine_lib.Engine(decoder(kind), ROWS, rule=rule)
+  for request, result in zip(requests, own.stream(requests), strict=True):
+    count = request.alternatives
+    for decode in result.decodes:
+      if not count:
+        assert decode.alternatives is None
+        continue
+      expected = _model_log_probs(request.inputs, decode.tokens)
+      tokens, log_probs = decode.alternatives
+      likeliest = -np.sort(-expected)[:, :count]
+      np.testing.assert_allclose(log_probs, likeliest, atol=1e-4)
+      np.testing.assert_allclose(
+          np.take_along_axis(expected, tokens, axis=1), log_probs, atol=1e-4
+      )
+      is_own = tokens == np.array(decode.tokens)[:, None]
+      of_own = np.broadcast_to(decode.model_log_probs[:, None], is_own.shape)
+      np.testing.assert_array_equal(log_probs[is_own], of_own[is_own])
 
 
 def test_texts():
@@ -547,6 +583,11 @@ def test_an_input_that_is_not_decoded(kind):
         (dict(seed=2**31), 'seed'),
         (dict(example_id=0.5), 'example_id'),
         (dict(sampling=0.5), 'sampling'),
+        (dict(alternatives=6), 'alternatives'),
+        (
+            dict(alternatives=1, search=beam_search.BeamSearch(beams=2)),
+            'alternatives',
+        ),
     ],
 )
 def test_values_out_of_range(values, name):

@@ -143,6 +143,20 @@ class TestAnswers:
         {x: y} for x, y in zip(found['tokens'], found['token_logprobs'])
     ]
 
+  def test_alternatives(self, client):
+    """The token itself is always there, bytes of a character by their piece."""
+    _, answer = client.post(prompt='bzé', logprobs=2)
+    (choice,) = answer['choices']
+    found = choice['logprobs']
+    assert found['tokens'] == ['b', 'z', '', 'é', '</s>']
+    assert found['top_logprobs'] == [
+        {'a': 0, 'b': 0},
+        {'a': 0, 'b': -1, 'z': -1},
+        {'a': 0, 'b': -1, '': -2},
+        {'a': 0, 'b': -1, 'é': -3},
+        {'a': 0, 'b': -1, '</s>': -4},
+    ]
+
   def test_a_trace(self, client):
     """Of each token, after the draft token that was rejected in its place."""
     _, answer = client.post(prompt='né', return_trace=True)
@@ -233,7 +247,7 @@ class TestStreams:
     """Characters are whole, and choices are interleaved."""
     request = dict(
         prompt=[PROMPT, 'b'], n=2, temperature=1, seed=7, max_tokens=40,
-        return_trace=by_token, logprobs=0 if by_token else None,
+        return_trace=by_token, logprobs=3 if by_token else None,
     )  # fmt: skip
     _, answer = client.post(**request)
     found = client.events(**request)

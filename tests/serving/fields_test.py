@@ -39,7 +39,7 @@ VALUES = {
         None, {}, {'include_usage': True}, {'include_usage': 1}, {'x': 1}, 5,
         {'include_obfuscation': False}, {'include_obfuscation': True},
     ],
-    'logprobs': [0, None, 1, 5, False, True],
+    'logprobs': [0, None, 1, 5, 6, -1, False, True],
     'prediction': [
         None, CONTENT, [CONTENT, CONTENT], {'type': 'content'}, 'a',
         {**CONTENT, 'x': 1}, {'type': 'x', 'content': 'a'}, [],
@@ -124,6 +124,7 @@ def test_requests_of_a_body():
   several = read(SOUND | {'prompt': ['a', 'b'], 'prediction': CONTENT})
   assert several.hints == ['a', 'a']
   assert read(SOUND | {'logprobs': 0}).has_log_probs
+  assert read(SOUND | {'logprobs': 3}).alternatives == 3
   with pytest.raises(api_error.ApiError, match='1 predictions for 2 prompts'):
     read(SOUND | {'prompt': ['a', 'b'], 'prediction': [CONTENT]})
 

@@ -111,6 +111,19 @@ def decode(request: request_lib.Request, number: int) -> results.Decode:
           np.int32(2 * num_calls),
           np.int32(0),
       ),
+      alternatives=_alternatives(request, len(tokens)),
+  )
+
+
+def _alternatives(request, count) -> outcome.Alternatives | None:
+  """Return the same likeliest bytes at each place: a, b, and on."""
+  if not request.alternatives:
+    return None
+  order = np.arange(request.alternatives)
+  rows = np.ones((count, 1))
+  return outcome.Alternatives(
+      (rows * (order + _FIRST + ord('a'))).astype(np.int32),
+      (rows * -order).astype(np.float32),
   )
 
 
@@ -164,7 +177,8 @@ class Rows:
       whole = decode(work.request, number)
       columns = whole.tokens, whole.log_probs, whole.model_log_probs
       yield work, number, results.Committed(
-          *(x[:count] for x in (*columns, whole.origins))
+          *(x[:count] for x in (*columns, whole.origins)),
+          alternatives=_alternatives(work.request, count),
       )
 
 
