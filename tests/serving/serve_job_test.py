@@ -180,7 +180,7 @@ def test_several_prompts_and_choices(client):
 def test_a_batch_has_the_same_answers(client, tmp_path):
   bodies = [
       dict(prompt=TEXTS[0], temperature=0),
-      dict(prompt=TEXTS[:2], n=2, seed=9),
+      dict(prompt=TEXTS[:2], n=2, seed=9, logprobs=3),
       dict(prompt=TEXTS[2], stop=' ', seed=2**40),
   ]
   bodies = [{'model': 'bulletins', 'max_tokens': 40, **x} for x in bodies]
