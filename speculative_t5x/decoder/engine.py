@@ -59,8 +59,8 @@ class Decoder(Protocol):
   ) -> request_lib.Tokenized:
     """Return the tokens of a request with a number in its stream."""
 
-  def text(self, ids: list[int]) -> str:
-    """Return the text of token ids, if the decoder has texts."""
+  def text(self, ids: Iterable[int], inputs: Sequence[int] = ()) -> str:
+    """Return the text of an output of inputs, if the decoder has texts."""
 
 
 class Answers(Protocol):
@@ -744,8 +744,9 @@ class Engine:
       statistics |= counts.acceptance_rates(statistics)
     # In T5X's order, equal ones as they were decoded.
     decodes = sorted(by_number, key=lambda each: each.score)
+    inputs = tokenized.request.inputs if tokenized else ()
     return results.Result(
-        [self._decoder.text(each.text_tokens) for each in decodes],
+        [self._decoder.text(each.text_tokens, inputs) for each in decodes],
         [each.text_tokens for each in decodes],
         np.array([each.score for each in decodes], np.float32),
         statistics,

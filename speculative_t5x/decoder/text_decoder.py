@@ -23,6 +23,7 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
+from speculative_t5x.loading import detokenizer
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import inputs_form
@@ -287,10 +288,20 @@ class TextDecoder:
         is_unknown=not self.vocabulary.knows(text, ids),
     )
 
-  def text(self, ids: list[int]) -> str:
-    """Return the text of decoded token ids."""
+  def text(self, ids: Iterable[int], inputs: Sequence[int] = ()) -> str:
+    """Return the text of decoded token ids.
+
+    Args:
+      ids: Token ids of an output.
+      inputs: Token ids of its input.
+    """
+    return self.detokenizer(inputs).text(ids)
+
+  def detokenizer(self, inputs: Sequence[int]) -> detokenizer.Detokenizer:
+    """Return what makes the text of an output; see `text`."""
     padding = self.tokens.target_model.special_ids.padding
-    return self.vocabulary.decode([i for i in ids if i != padding])
+    before = self.inputs_form.text_before(inputs)
+    return self.vocabulary.detokenizer(before, padding)
 
   def _aligned(
       self, texts: Iterable[str], columns: Mapping[str, Iterable[Any] | None]
@@ -364,7 +375,7 @@ class TextDecoder:
       own = jax.tree.map(lambda x, index=index: x[index], searched)
       tokens = self.tokens.text_tokens(own.sequences, own.num_tokens)
       yield results.Result(
-          list(map(self.text, tokens)),
+          [self.text(ids, row.request.inputs) for ids in tokens],
           tokens,
           own.scores,
           _beam_statistics([own]),
@@ -388,7 +399,7 @@ class TextDecoder:
       if decoded.statistics is not None:
         statistics |= counts.acceptance_rates(statistics)
       yield results.Result(
-          list(map(self.text, tokens)),
+          [self.text(ids, row.request.inputs) for ids in tokens],
           tokens,
           scores,
           statistics,

@@ -363,7 +363,7 @@ class TokenDecoder:
         hints=hints or (),
     )
 
-  def text(self, ids: list[int]) -> str:
+  def text(self, ids: Iterable[int], inputs: Sequence[int] = ()) -> str:
     """Return nothing: a decoder of token ids has no texts."""
     return ''
 

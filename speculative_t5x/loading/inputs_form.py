@@ -40,6 +40,10 @@ class InputsForm:
       kept = ids[len(ids) - min(room, len(ids)) :]
     return [*self.begin, *kept, *self.end], is_cut
 
+  def text_before(self, inputs: Sequence[int]) -> Sequence[int]:
+    """Return the ids of an input whose text an output continues."""
+    return inputs if self.is_continued else ()
+
 
 def of(
     vocabulary: vocabularies.Vocabulary,

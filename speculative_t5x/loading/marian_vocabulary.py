@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from etils import epath
 import sentencepiece
 
+from speculative_t5x.loading import detokenizer
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import json_files
+from speculative_t5x.speculation import contracts
 
 _TARGET, _IDS = 'target.spm', 'vocab.json'
 
@@ -28,7 +30,8 @@ class MarianVocabulary(vocabularies.Vocabulary):
     self.path = path
     self.name = str(path)
     self._source = _read_model(path)
-    self._target = _read_model(path.parent / _TARGET)
+    target = _read_model(path.parent / _TARGET)
+    self._piece_bytes = detokenizer.PieceBytes(target)
     file = path.parent / _IDS
     with errors.reading(file, vocabularies.VocabularyError):
       self._ids = {str(x): int(i) for x, i in json_files.read(file).items()}
@@ -45,13 +48,17 @@ class MarianVocabulary(vocabularies.Vocabulary):
     pieces += self._source.encode(text, out_type=str)
     return [self._ids.get(piece, self.unk_id) for piece in pieces]
 
-  def decode(self, ids: Sequence[int]) -> str:
-    known = [int(i) for i in ids if i not in (self.pad_id, self.eos_id)]
-    text = self._target.decode_pieces(
-        [self._pieces.get(i, '<unk>') for i in known]
-    )
+  def detokenizer(
+      self, before: Sequence[int] = (), padding: int = contracts.NO_TOKEN
+  ) -> detokenizer.Detokenizer:
+    return _Stripped(self, before, padding)
+
+  def token_bytes(self, i: int, before: int | None) -> bytes | None:
+    if i in (self.pad_id, self.eos_id):
+      return None
+    data = self._piece_bytes(self._pieces.get(i, '<unk>'), before is None)
     # Pieces that the model of the target language lacks keep their mark.
-    return text.replace('▁', ' ').strip()
+    return data and data.replace('▁'.encode(), b' ')
 
   def id_to_piece(self, i: int) -> str:
     return self._pieces.get(i, f'<id {i}>')
@@ -59,6 +66,22 @@ class MarianVocabulary(vocabularies.Vocabulary):
   def find(self, piece: str) -> int | None:
     """Return the id of a piece; None if there is none."""
     return self._ids.get(piece)
+
+
+class _Stripped(detokenizer.Detokenizer):
+  """A text without spaces at its beginning and at its end."""
+
+  _num_characters = 0
+  _spaces = ''  # which are part of the text if more follows
+
+  def add(self, i: int) -> str:
+    text = self._spaces + super().add(i)
+    if not self._num_characters:
+      text = text.lstrip()
+    shown = text.rstrip()
+    self._spaces = text[len(shown) :]
+    self._num_characters += len(shown)
+    return shown
 
 
 def _read_model(path: epath.Path) -> sentencepiece.SentencePieceProcessor:

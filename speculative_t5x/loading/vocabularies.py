@@ -12,7 +12,6 @@ import copy
 import dataclasses
 import functools
 import hashlib
-import itertools
 import os
 import re
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 from etils import epath
 import sentencepiece
 
+from speculative_t5x.loading import detokenizer
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import hub
 from speculative_t5x.loading.files import json_files
@@ -53,6 +53,7 @@ _SENTINEL = re.compile('▁?<extra_id_[0-9]+>')
 _WORDS = ['a', '▁b']  # 'a b' where pieces mark spaces as SentencePiece does
 _ENDS = '</s>', '<|endoftext|>'  # where no file names one: T5's, GPT-2's
 _UNKNOWN = '▁⁇▁'  # SentencePiece's text of the unknown piece
+_BYTE = re.compile('<0x[0-9A-Fa-f]{2}>')
 # Tags of fields in sentencepiece_model.proto: number times 8, plus 2 for bytes.
 _PIECES, _TEXT, _USER_DEFINED = 0x0A, 0x0A, (0x18, 4)
 # Where no file gives a number: T5X's and transformers'.
@@ -81,6 +82,7 @@ class Vocabulary(abc.ABC):
     unk_id: The id of the unknown piece; None if every text has pieces.
     begin_ids: Ids that stand before those of every input, as the beginning of a
       text.
+    bad_bytes: How bytes that are not UTF-8 are shown, as `bytes.decode` has it.
   """
 
   name: str
@@ -89,6 +91,7 @@ class Vocabulary(abc.ABC):
   eos_id: int
   unk_id: int | None
   begin_ids: tuple[int, ...] = ()
+  bad_bytes = 'replace'
 
   @functools.cached_property
   def num_pieces(self) -> int:
@@ -111,13 +114,34 @@ class Vocabulary(abc.ABC):
   def _encode(self, text: str) -> list[int]:
     """Return the ids of a text of whole characters."""
 
-  @abc.abstractmethod
-  def decode(self, ids: Sequence[int]) -> str:
+  def decode(self, ids: Sequence[int], before: Sequence[int] = ()) -> str:
     """Return the text of ids; padding and the end of sequence have none.
 
     An id has the text that SentencePiece gives it, whichever way the vocabulary
     was read: sentinels that a file leaves out have theirs too, and any other id
-    without a piece is shown as the unknown piece is, if there is one.
+    without a piece is shown as the unknown piece is, if there is one. Bytes
+    that are not UTF-8 are shown as U+FFFD, as often as Python's `bytes.decode`
+    shows it.
+
+    Args:
+      ids: Token ids.
+      before: Token ids of the text that this one continues, as of a prompt.
+    """
+    return self.detokenizer(before).text(ids)
+
+  def detokenizer(
+      self, before: Sequence[int] = (), padding: int = contracts.NO_TOKEN
+  ) -> detokenizer.Detokenizer:
+    """Return what makes a text of ids as they come."""
+    return detokenizer.Detokenizer(self, before, padding)
+
+  @abc.abstractmethod
+  def token_bytes(self, i: int, before: int | None) -> bytes | None:
+    """Return what an id adds to a text; None if it leaves it as it was.
+
+    Args:
+      i: The id.
+      before: The id before it in the text; None if it is the first one.
     """
 
   @abc.abstractmethod
@@ -177,7 +201,8 @@ class SentencePieceVocabulary(Vocabulary):
         raise ValueError('it is empty')
       processor = sentencepiece.SentencePieceProcessor(model_proto=data)
     self._in_file = processor
-    self._processor = self._decodes = with_sentinels(processor, path)
+    self._processor = with_sentinels(processor, path)
+    self._piece_bytes = detokenizer.PieceBytes(self._processor)
     self.num_ids = self._processor.get_piece_size()
     self.unk_id = processor.unk_id()
     find = self.find
@@ -195,8 +220,8 @@ class SentencePieceVocabulary(Vocabulary):
   def _encode(self, text: str) -> list[int]:
     return self._processor.encode(text)
 
-  def decode(self, ids: Sequence[int]) -> str:
-    return decode_by(self._decodes, ids)
+  def token_bytes(self, i: int, before: int | None) -> bytes | None:
+    return self._piece_bytes.of_id(i, before is None)
 
   def id_to_piece(self, i: int) -> str:
     if i >= self.num_ids:
@@ -240,8 +265,14 @@ class TokenizerVocabulary(Vocabulary):
     ends = [x for x in map(find, _ENDS) if x is not None]
     self.eos_id = _special_id(path, 'eos_token', find, next(iter(ends), None))
     self.unk_id = find(_named_beside(path, 'unk_token') or '<unk>')
-    decoder = self._tokenizer.decoder
-    self._has_metaspace = bool(decoder) and decoder.decode(_WORDS) == 'a b'
+    self._decoder = self._tokenizer.decoder
+    self._has_metaspace = self._join(_WORDS) == 'a b'
+    # Of models with this decoder SentencePiece drops every space before the
+    # first word, and the decoder those of its first piece alone.
+    drops_all = type(self._decoder).__name__ == 'Metaspace'
+    self._dropped = '▁' if drops_all and not self._join(['▁']) else None
+    self._has_bytes = self._join(['<0x41>']) == 'A'
+    self._is_byte_level = self._join(['Ġ']) == ' '
 
   @functools.cached_property
   def begin_ids(self) -> tuple[int, ...]:
@@ -264,29 +295,34 @@ class TokenizerVocabulary(Vocabulary):
         )
     return ids
 
-  def decode(self, ids: Sequence[int]) -> str:
-    special = self.pad_id, self.eos_id, *self.begin_ids
-    known = [
-        int(i) if self._has_piece(int(i)) else self.unk_id
-        for i in ids
-        if i not in special
-    ]
-    known = [i for i in known if i is not None]
-    if not self._has_metaspace:
-      # Sentinels and added tokens are special too, and part of the text.
-      return self._tokenizer.decode(known, skip_special_tokens=False)
-    pieces = map(self._piece_of_sentencepiece, known)
-    # SentencePiece drops spaces before the first word. The decoder drops those
-    # of its first piece, and SentencePiece none where that is the unknown one.
-    pieces = list(itertools.dropwhile('▁'.__eq__, pieces))
-    before = [''] if pieces[:1] == [_UNKNOWN] else []
-    return self._tokenizer.decoder.decode([*before, *pieces])
+  def token_bytes(self, i: int, before: int | None) -> bytes | None:
+    if i in (self.pad_id, self.eos_id, *self.begin_ids):
+      return None
+    piece = self._shown(i)
+    if piece is None or (before is None and piece == self._dropped):
+      return None
+    if self._is_byte_level:
+      return detokenizer.bytes_of_letters(piece)
+    if self._has_bytes and _BYTE.fullmatch(piece):
+      return bytes.fromhex(piece[3:5])
+    if piece == _UNKNOWN:  # whose space SentencePiece never drops
+      return piece.replace('▁', ' ').encode()
+    pieces = [] if before is None else ['a', self._shown(before)]
+    text = self._join([*pieces, piece])
+    return text[len(self._join(pieces)) :].encode()
 
-  def _piece_of_sentencepiece(self, i: int) -> str:
-    if i == self.unk_id:
-      return _UNKNOWN
+  def _join(self, pieces: Sequence[str]) -> str:
+    return self._decoder.decode(pieces) if self._decoder else ' '.join(pieces)
+
+  def _shown(self, i: int) -> str | None:
+    """Return the piece that an id is shown as; None if it is not shown."""
+    if not self._has_piece(i):
+      i = self.unk_id
+    if i is None or (self._has_metaspace and i == self.unk_id):
+      return None if i is None else _UNKNOWN
     piece = self._tokenizer.id_to_token(i)
-    return f'▁{piece}' if _SENTINEL.fullmatch(piece) else piece
+    is_sentinel = self._has_metaspace and _SENTINEL.fullmatch(piece)
+    return f'▁{piece}' if is_sentinel else piece
 
   def id_to_piece(self, i: int) -> str:
     return self._tokenizer.id_to_token(i) if self._has_piece(i) else f'<id {i}>'
@@ -334,6 +370,7 @@ class ByteVocabulary(Vocabulary):
 
   _SPECIAL = ('<pad>', '</s>', '<unk>')
   _NUM_PIECES = len(_SPECIAL) + 256
+  bad_bytes = 'ignore'
 
   def __init__(self, path: epath.Path | None = None):
     self.name = BYTES if path is None else str(path)
@@ -349,10 +386,9 @@ class ByteVocabulary(Vocabulary):
   def _encode(self, text: str) -> list[int]:
     return [len(self._SPECIAL) + byte for byte in text.encode()]
 
-  def decode(self, ids: Sequence[int]) -> str:
+  def token_bytes(self, i: int, before: int | None) -> bytes | None:
     first = len(self._SPECIAL)
-    found = bytes(int(i) - first for i in ids if first <= i < self._NUM_PIECES)
-    return found.decode(errors='ignore')
+    return bytes([i - first]) if first <= i < self._NUM_PIECES else None
 
   def id_to_piece(self, i: int) -> str:
     if i in (self.pad_id, self.eos_id):
@@ -505,14 +541,6 @@ def _differences(
         and one.removeprefix('▁') == other.removeprefix('▁')
     ):
       yield f'the piece {one!r} for id {i}', repr(other)
-
-
-def decode_by(
-    processor: sentencepiece.SentencePieceProcessor, ids: Sequence[int]
-) -> str:
-  """Return the text of ids; those without a piece are unknown."""
-  size, unknown = processor.get_piece_size(), processor.unk_id()
-  return processor.decode([int(i) if i < size else unknown for i in ids])
 
 
 def with_sentinels(

@@ -208,7 +208,7 @@ class Server:
         completion,
         to_decode,
         self.services[completion.model],
-        self.decoder.text,
+        self.decoder,
     )
     self._running.add(running)
     if completion.is_streamed:

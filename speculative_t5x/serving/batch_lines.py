@@ -129,7 +129,7 @@ class Batch:
         break
     if error is not None:
       return _response(line, error.status, error.body)
-    choices = running.choices_of(line.completion, self.decoder.text)
+    choices = running.choices_of(line.completion, line.requests, self.decoder)
     decodes = (
         decode
         for result in found

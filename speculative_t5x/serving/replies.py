@@ -139,9 +139,8 @@ class Reply:
 
   def _text_at(self, part: running_lib.Part, index: int, i: int) -> str:
     """Return the text that a token id would add at an index."""
-    before = part.committed.tokens[:index]
-    text = self.decoder.text([*before, i])
-    return text[len(self.decoder.text(before)) :]
+    before = [*part.before, *part.committed.tokens[:index]]
+    return self.decoder.vocabulary.decode([i], before)
 
   def _has_end(self, part: running_lib.Part) -> bool:
     decode = part.committed

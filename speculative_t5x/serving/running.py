@@ -7,7 +7,7 @@ waits: a reader who is slow gets more of them at once.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 import contextlib
 import functools
 import time
@@ -16,6 +16,7 @@ from typing import NamedTuple
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import service as service_lib
+from speculative_t5x.decoder import text_decoder
 from speculative_t5x.serving import api_error
 from speculative_t5x.serving import completions
 from speculative_t5x.serving import transcripts
@@ -28,12 +29,14 @@ class Part(NamedTuple):
 
   Attributes:
     index: Number of the choice.
+    before: Token ids of the text that it continues, if it continues one.
     pieces: Tokens and their texts; the end of sequence is one without text.
     committed: All tokens so far, and what is known of each.
     finish_reason: `STOP` or `LENGTH`; None while more may come.
   """
 
   index: int
+  before: Sequence[int]
   pieces: list[transcripts.Piece]
   committed: results.Committed
   finish_reason: str | None
@@ -48,8 +51,14 @@ class Choice:
     finish_reason: See `Part`.
   """
 
-  def __init__(self, index: int, transcript: transcripts.Transcript):
+  def __init__(
+      self,
+      index: int,
+      before: Sequence[int],
+      transcript: transcripts.Transcript,
+  ):
     self._index = index
+    self._before = before
     self._transcript = transcript
     self.committed: results.Committed | None = None
     self.num_tokens = 0
@@ -84,20 +93,27 @@ class Choice:
         self.num_tokens += 1
     if not pieces and not self.finish_reason:
       return None
-    return Part(self._index, pieces, committed, self.finish_reason)
+    return Part(
+        self._index, self._before, pieces, committed, self.finish_reason
+    )
 
 
 def choices_of(
-    completion: completions.Completion, to_text: Callable[[list[int]], str]
+    completion: completions.Completion,
+    requests: Sequence[request_lib.Request],
+    decoder: text_decoder.TextDecoder,
 ) -> list[Choice]:
   """Return the outputs of a completion, before the first token."""
   by_token = completion.has_log_probs or completion.has_trace
-  return [
-      Choice(
-          index, transcripts.Transcript(to_text, completion.stops, by_token)
+  choices = []
+  for request in requests:
+    before = decoder.inputs_form.text_before(request.inputs)
+    for _ in range(completion.num_choices):
+      transcript = transcripts.Transcript(
+          decoder.detokenizer(request.inputs), completion.stops, by_token
       )
-      for index in range(len(completion.prompts) * completion.num_choices)
-  ]
+      choices.append(Choice(len(choices), before, transcript))
+  return choices
 
 
 def not_decoded(prompt: int, error: Exception) -> api_error.ApiError:
@@ -135,7 +151,7 @@ class Running:
       completion: completions.Completion,
       requests: Sequence[request_lib.Request],
       service: service_lib.Service,
-      to_text: Callable[[list[int]], str],
+      decoder: text_decoder.TextDecoder,
   ):
     """Submit all prompts, or none.
 
@@ -143,7 +159,7 @@ class Running:
       completion: The completion.
       requests: A request of token ids per prompt.
       service: Decodes them.
-      to_text: Returns the text of token ids.
+      decoder: Has their texts.
     Raises:
       ApiError: if too many requests wait.
     """
@@ -151,12 +167,12 @@ class Running:
     self._changed = asyncio.Event()
     self._prompts = completion.prompts
     self._per_prompt = completion.num_choices
-    self._to_text = to_text
+    self._decoder = decoder
     self.error: api_error.ApiError | None = None
     self.gaps: list[float] = []
     self._came: dict[int, float] = {}  # last tokens of each choice
     self.requests = requests
-    self.choices = choices_of(completion, to_text)
+    self.choices = choices_of(completion, requests, decoder)
     calls = [
         functools.partial(self._keep, number) for number in range(len(requests))
     ]
@@ -198,7 +214,8 @@ class Running:
     for number, prompt in enumerate(self._prompts):
       decode = self.choices_of(number)[0].decode
       if isinstance(prompt, str) and decode is not None and decode.has_end:
-        yield prompt, self._to_text(decode.text_tokens)
+        inputs = self.requests[number].inputs
+        yield prompt, self._decoder.text(decode.text_tokens, inputs)
 
   def close(self) -> None:
     """End what has not ended, because nobody waits for it any more."""

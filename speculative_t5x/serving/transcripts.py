@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text of tokens as they come, released once it cannot change any more.
 
-A character of several bytes may have several tokens, and is no text before the
-last of them. What may be the beginning of a stop text is held back too.
+What may be the beginning of a stop text is held back, and tokens within a
+character until that has its last one.
 """
 
 import collections
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-_INCOMPLETE = '\ufffd'  # what the bytes of a part of a character are shown as
+from speculative_t5x.loading import detokenizer
 
 
 class Piece(NamedTuple):
@@ -40,25 +40,26 @@ class Transcript:
 
   def __init__(
       self,
-      to_text: Callable[[list[int]], str],
+      texts: detokenizer.Detokenizer,
       stops: Sequence[str] = (),
       by_token: bool = False,
   ):
     """Begin with no token.
 
     Args:
-      to_text: Returns the text of token ids.
+      texts: Makes the text of the tokens; has none yet.
       stops: Texts before which the text ends.
-      by_token: Whether each token becomes a piece of its own, unless it is a
-        part of a character.
+      by_token: Whether each token becomes a piece of its own, unless it ends
+        within a character.
     """
-    self._to_text = to_text
+    self._texts = texts
     self._stops = stops
     # A stop text must end at the same token however many come at once.
     self._by_token = by_token or bool(stops)
     self._num_read = 0
-    # Tokens that were read, and the text up to each, until it is released.
-    self._held: collections.deque[tuple[int, str]] = collections.deque()
+    self._text = ''  # of tokens that were read and not released
+    # Pieces that it may be released in: up to which token and character.
+    self._parts: collections.deque[tuple[int, int]] = collections.deque()
     self.num_tokens = self.size = 0
     self.is_stopped = False
 
@@ -69,57 +70,51 @@ class Transcript:
       tokens: All token ids so far, without an end of sequence.
       has_ended: Whether no more come.
     """
-    if self.is_stopped:
-      return []
-    text = ''
-    for count in self._counts(len(tokens), has_ended):
-      text = self._to_text(list(tokens[:count]))
-      is_last = has_ended and count == len(tokens)
-      if text.endswith(_INCOMPLETE) and not is_last:
-        continue
-      self._held.append((count, text))
-      places = [text.find(stop) for stop in self._stops]
-      if places := [place for place in places if place >= 0]:
-        self.is_stopped = True
-        return self._release(min(places), len(self._held))
-    if not self._held:
-      return []
-    text = self._held[-1][1]
-    settled = len(text) - (0 if has_ended else self._num_of_stop(text))
-    is_settled = [len(held) <= settled for _, held in self._held]
-    return self._release(settled, sum(is_settled))
+    for token in tokens[self._num_read :]:
+      if self.is_stopped:
+        break
+      self._num_read += 1
+      self._take(self._texts.add(token), self._texts.is_whole)
+    if has_ended and not self.is_stopped and not self._texts.is_whole:
+      self._take(self._texts.end(), True)
+    if self.is_stopped or has_ended:
+      settled = len(self._text)
+    else:
+      settled = len(self._text) - self._num_of_stop()
+    return list(self._release(settled))
 
-  def _counts(self, total: int, has_ended: bool) -> Sequence[int]:
-    """Return after how many tokens the text is looked at."""
-    begin, self._num_read = self._num_read + 1, total
-    counts = range(begin, total + 1)
-    if not self._by_token:
-      counts = counts[-1:]
-    last = self._held[-1][0] if self._held else self.num_tokens
-    if has_ended and not counts and last < total:
-      return [total]  # it was read, as a part of a character
-    return counts
+  def _take(self, text: str, is_whole: bool) -> None:
+    """Add the text of the token that was read last, up to a stop text."""
+    self._text += text
+    places = [self._text.find(stop) for stop in self._stops]
+    if places := [place for place in places if place >= 0]:
+      self.is_stopped = True
+      self._text = self._text[: min(places)]
+    if is_whole or self.is_stopped:
+      if not self._by_token:
+        self._parts.clear()
+      self._parts.append((self._num_read, self.size + len(self._text)))
 
-  def _num_of_stop(self, text: str) -> int:
+  def _num_of_stop(self) -> int:
     """Return how many last characters may be the beginning of a stop text."""
     return max(
         (
             size
             for stop in self._stops
-            for size in range(1, min(len(stop), len(text) + 1))
-            if text.endswith(stop[:size])
+            for size in range(1, min(len(stop), len(self._text) + 1))
+            if self._text.endswith(stop[:size])
         ),
         default=0,
     )
 
-  def _release(self, end: int, count: int) -> list[Piece]:
-    """Release the oldest held texts, so many, up to a number of characters."""
-    pieces = []
-    for _ in range(count):
-      num_tokens, text = self._held.popleft()
-      begin = self.size
-      added = text[begin:end]
-      pieces.append(Piece(self.num_tokens, num_tokens - 1, begin, added))
+  def _release(self, settled: int) -> Iterator[Piece]:
+    """Release the tokens whose text is among so many settled characters."""
+    end = self.size + settled
+    while self._parts and (self.is_stopped or self._parts[0][1] <= end):
+      num_tokens, place = self._parts.popleft()
+      # A stop text may begin before tokens that were held back.
+      count = min(place, end) - self.size
+      text, self._text = self._text[:count], self._text[count:]
+      yield Piece(self.num_tokens, num_tokens - 1, self.size, text)
       self.num_tokens = num_tokens
-      self.size = begin + len(added)
-    return pieces
+      self.size += count

@@ -198,12 +198,13 @@ def _have_texts(
   """Return whether the decodes of most rows have the texts beside them.
 
   Short outputs may agree by chance, and rows of other programs have no texts.
+  One that continues its input may begin with a space.
   """
+  shown = lambda texts: collections.Counter(str(x).strip() for x in texts)
   agree = []
   for decodes, texts in itertools.islice(rows, _NUM_COMPARED):
     texts = [texts] if isinstance(texts, str) else texts
     if isinstance(texts, list) and any(texts):
       # Texts are ordered by score, and token ids by the number of the decode.
-      found = collections.Counter(map(vocabulary.decode, decodes))
-      agree.append(found == collections.Counter(map(str, texts)))
+      agree.append(shown(map(vocabulary.decode, decodes)) == shown(texts))
   return 2 * sum(agree) >= len(agree)

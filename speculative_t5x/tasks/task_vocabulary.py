@@ -7,12 +7,14 @@ import functools
 
 from etils import epath
 import numpy as np
-import sentencepiece
 import seqio
 import tensorflow as tf
 
+from speculative_t5x.loading import detokenizer
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import user_paths
+
+_BYTES = vocabularies.ByteVocabulary()
 
 
 class TaskVocabulary(vocabularies.Vocabulary):
@@ -25,22 +27,36 @@ class TaskVocabulary(vocabularies.Vocabulary):
     self.pad_id = vocabulary.pad_id
     self.eos_id = vocabulary.eos_id
     self.unk_id = vocabulary.unk_id
+    if isinstance(vocabulary, seqio.ByteVocabulary):
+      self.bad_bytes = _BYTES.bad_bytes
 
   def _encode(self, text: str) -> list[int]:
     return list(self._vocabulary.encode(text))
 
-  def decode(self, ids: Sequence[int]) -> str:
-    if self._processor is None:
-      return self._vocabulary.decode(ids)
-    return vocabularies.decode_by(self._processor, ids)
+  def decode(self, ids: Sequence[int], before: Sequence[int] = ()) -> str:
+    if isinstance(self._vocabulary, seqio.PassThroughVocabulary):
+      return self._vocabulary.decode(ids)  # which are no text
+    return super().decode(ids, before)
+
+  def token_bytes(self, i: int, before: int | None) -> bytes | None:
+    if isinstance(self._vocabulary, seqio.ByteVocabulary):
+      return _BYTES.token_bytes(i, before)
+    if self._piece_bytes is not None:
+      return self._piece_bytes.of_id(i, before is None)
+    # Of other kinds the text of one id is known by those of two.
+    pieces = [] if before is None else [before]
+    text = str(self._vocabulary.decode([*pieces, i]))
+    return text[len(str(self._vocabulary.decode(pieces))) :].encode()
 
   @functools.cached_property
-  def _processor(self) -> sentencepiece.SentencePieceProcessor | None:
-    """Decodes sentinels that the task's vocabulary may lack, if any does."""
+  def _piece_bytes(self) -> detokenizer.PieceBytes | None:
+    """Of sentinels too that the task's vocabulary may lack, if any does."""
     if not isinstance(self._vocabulary, seqio.SentencePieceVocabulary):
       return None
     path = user_paths.expand(self._vocabulary.sentencepiece_model_file)
-    return vocabularies.with_sentinels(self._vocabulary.tokenizer, path)
+    return detokenizer.PieceBytes(
+        vocabularies.with_sentinels(self._vocabulary.tokenizer, path)
+    )
 
   def id_to_piece(self, i: int) -> str:
     if i >= self.num_ids:

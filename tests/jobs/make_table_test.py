@@ -77,8 +77,11 @@ class TestPredictions:
           [
               {'tokens': TOKENS, 'prediction': [*map(_text, TOKENS[::-1])]},
           ],
+          [
+              {'tokens': ids, 'prediction': f' {_text(ids)}'} for ids in TOKENS
+          ],
       ],
-      ids=['infer', 'eval', 'texts', 'best last'],
+      ids=['infer', 'eval', 'texts', 'best last', 'of a decoder alone'],
   )
   def test_counts_what_was_decoded(self, tmp_path, rows):
     """One file or several, with the vocabulary of the task or of a file."""

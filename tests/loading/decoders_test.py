@@ -56,6 +56,12 @@ def greedy(name, prompt, count):
   return found
 
 
+def words(ids):
+  """Return the text of an output, which continues that of its prompt."""
+  # Ids from 90 on have no piece, and no text.
+  return ''.join(f' w{i}' for i in ids if i < 90)
+
+
 @pytest.mark.parametrize('name', ['llama', 'gemma3'])
 def test_texts(tmp_path, name):
   """By a draft model of the family with fewer ends, from folders to texts."""
@@ -67,7 +73,13 @@ def test_texts(tmp_path, name):
   result = decoder.decode(TEXT)
   expected = greedy(name, [2, *IDS], 12)
   assert expected and result.tokens[-1] == expected
-  assert result.text == decoder.vocabulary.decode(expected)
+  assert result.text == words(expected)
+  (streamed,) = decoder.stream([TEXT])
+  (found,) = decoder.decode([TEXT], beams=1)
+  assert streamed.text == found.text == result.text
+  (hypotheses,) = decoder.stream([TEXT], beams=2)
+  assert hypotheses.texts == decoder.decode(TEXT, beams=2).texts
+  assert hypotheses.texts == [words(ids) for ids in hypotheses.tokens]
   # A text that begins so is not begun again.
   assert decoder.decode(f'<s> {TEXT}').tokens[-1] == expected
 
@@ -93,8 +105,6 @@ def test_infer_job(tmp_path):
   assert status == 0
   lines = (tmp_path / 'out/predictions.jsonl').read_text().splitlines()
   rows = [json.loads(line) for line in lines]
-  # Ids from 90 on have no piece, and no text.
-  words = lambda ids: ' '.join(f'w{i}' for i in ids if i < 90)
   assert [row['prediction'] for row in rows] == [
       words(greedy('gpt2', ids, 12)) for ids in (IDS, [9])
   ]
@@ -197,6 +207,8 @@ class TestInputsForm:
 
   def test_an_output_continues_the_end(self):
     form = inputs_form.InputsForm(begin=(2,), is_continued=True)
+    assert form.text_before([5, 6]) == [5, 6]
+    assert not inputs_form.InputsForm().text_before([5, 6])
     assert form.cut([5, 6], 3) == ([2, 5, 6], False)
     assert form.cut([2, 5, 6], 3) == ([2, 5, 6], False)
     assert form.cut([5, 6, 7], 3) == ([2, 6, 7], True)

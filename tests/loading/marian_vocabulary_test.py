@@ -6,6 +6,8 @@ import json
 import pathlib
 import shutil
 
+import hypothesis
+from hypothesis import strategies as st
 import pytest
 import sentencepiece
 
@@ -48,6 +50,28 @@ def test_ids_and_texts(tmp_path):
   assert vocabulary.pad_id == vocabulary.num_ids - 1 == len(ids) - 1
   assert vocabulary.knows(TEXT, found)
   assert vocabulary.begin_ids == ()
+
+
+def test_texts_are_the_librarys_without_spaces_around(tmp_path):
+  """Which a stream holds back until a word follows."""
+  ids = write(tmp_path)
+  vocabulary = vocabularies.load(tmp_path)
+  some = ['▁', '▁The', '.', 'l', '<unk>', '▁>>', '>>deu<<', '</s>']
+
+  @hypothesis.settings(deadline=None)
+  @hypothesis.given(st.lists(st.sampled_from(some), max_size=8))
+  def check(pieces):
+    found = [ids.get(x, ids['<unk>']) for x in pieces]
+    shown = [x if x in ids else '<unk>' for x in pieces if x != '</s>']
+    expected = PROCESSOR.decode_pieces(shown).strip()
+    assert vocabulary.decode(found) == expected
+    texts, seen = vocabulary.detokenizer(), ''
+    for i in found:
+      seen += texts.add(i)
+      assert seen == seen.strip() and expected.startswith(seen)
+    assert seen + texts.end() == expected
+
+  check()
 
 
 def test_pieces_without_an_id(tmp_path):

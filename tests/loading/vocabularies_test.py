@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import pytest
+import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 import seqio
 import tokenizers
@@ -269,10 +270,15 @@ class TestAllKinds:
   def test_one_text_per_id(self, tmp_path, kind):
     """Alone, and between words, whichever way the vocabulary was read."""
     found = kind(tmp_path)
-    expected = vocabularies.load(BULLETINS)
+    expected = sentencepiece.SentencePieceProcessor(
+        model_file=str(vocabulary_files.with_sentinels(
+            BULLETINS, tmp_path / 'with_sentinels.model'
+        ))
+    )
+    known = lambda ids: [i if i < 2148 else 2 for i in ids]
     for i in (*range(100), *range(100, 2000, 9), *range(2000, 2200)):
       for ids in ([i], [i, 1], [19, i, 5, 19], [i, i, 0], [2147, i, 2, 2034]):
-        assert found.decode(ids) == expected.decode(ids), ids
+        assert found.decode(ids) == expected.decode(known(ids)), ids
 
   def test_half_of_a_surrogate_pair_is_named(self, any_kind):
     with pytest.raises(ValueError, match=r'ud800.*surrogates not allowed'):
@@ -627,7 +633,7 @@ class Listed(vocabularies.Vocabulary):
   pieces: list[str]
   pad_id: int = 0
   eos_id: int = 1
-  _encode = decode = None
+  _encode = token_bytes = None
 
   @property
   def num_ids(self):

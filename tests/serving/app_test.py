@@ -23,6 +23,7 @@ from speculative_t5x.serving import app
 from speculative_t5x.serving import openapi
 from speculative_t5x.serving import replies
 from speculative_t5x.serving import server as server_lib
+from tests import vocabulary_kinds
 from tests.serving import stub
 
 PROMPT = 'né € 😀 end'  # characters of 1, 2, 3 and 4 bytes
@@ -266,6 +267,29 @@ class TestStreams:
     heads = {tuple(sorted(x.keys() - {'choices'})) for x in found[:-1]}
     assert len(heads) == 1 and 'usage' not in found[0]
     assert {x['id'] for x in found[:-1]} == {found[0]['id']} != {answer['id']}
+
+  @pytest.mark.parametrize('tokens_per_step', [1, 2, 5])
+  def test_one_text_however_it_is_asked_for(self, tokens_per_step):
+    """It continues the prompt, and has characters without all their bytes."""
+    vocabulary, _ = vocabulary_kinds.vocabulary('byte_pieces')
+    ids = vocabulary.encode('a\n😀a😀')
+    del ids[5:6], ids[-1:]  # a byte of either emoji
+    decoder = stub.Decoder(vocabulary=vocabulary, is_continued=True)
+    engine = stub.Engine(tokens_per_step)
+    with stub.serving(engine, decoder=decoder) as client:
+      for stop, text in (
+          (None, ' a\n\ufffda\ufffd'), ('\n', ' a'), ('\ufffda', ' a\n')
+      ):  # fmt: skip
+        for options in ({}, {'logprobs': 0}, {'return_trace': True}):
+          request = dict(prompt=ids, stop=stop, max_tokens=64, **options)
+          (choice,) = client.post(**request)[1]['choices']
+          (parts,) = stub.by_choice(client.events(**request)).values()
+          assert choice['text'] == ''.join(x['text'] for x in parts) == text
+          if 'logprobs' in options:
+            tokens = choice['logprobs']['tokens']
+            assert ''.join(tokens).removesuffix('</s>') == text
+            shown = [x['logprobs']['tokens'] for x in parts]
+            assert sum(shown, []) == tokens
 
   def test_usage_comes_last(self, client):
     found = client.events(prompt='abc', stream_options={'include_usage': True})

@@ -19,8 +19,12 @@ from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import service as service_lib
+from speculative_t5x.decoder import text_decoder
+from speculative_t5x.loading import inputs_form
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.serving import app
 from speculative_t5x.serving import server as server_lib
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome
 
 WAIT = 300  # seconds: a test that hangs must fail
@@ -30,17 +34,17 @@ _END, _FIRST = 1, 3  # ids of the end and of byte 0
 LOST = 'lost'
 
 
-class Vocabulary:
+class Vocabulary(vocabularies.Vocabulary):
   """Bytes."""
 
+  num_ids = 256 + _FIRST
   eos_id = _END
 
-  def encode(self, text: str) -> list[int]:
+  def _encode(self, text: str) -> list[int]:
     return [byte + _FIRST for byte in text.encode()]
 
-  def decode(self, ids: list[int]) -> str:
-    content = bytes(i - _FIRST for i in ids if i >= _FIRST)
-    return content.decode(errors='replace')
+  def token_bytes(self, i: int, before: int | None) -> bytes | None:
+    return bytes([i - _FIRST]) if i >= _FIRST else None
 
   def id_to_piece(self, i: int) -> str:
     return '</s>' if i == _END else self.decode([i])
@@ -49,12 +53,20 @@ class Vocabulary:
 class Decoder:
   """What the server needs of a decoder of texts, and of one of token ids."""
 
-  def __init__(self, reads_hints: bool = True):
-    self.vocabulary = Vocabulary()
+  def __init__(
+      self,
+      reads_hints: bool = True,
+      vocabulary: vocabularies.Vocabulary | None = None,
+      is_continued: bool = False,
+  ):
+    self.vocabulary = vocabulary or Vocabulary()
+    self.inputs_form = inputs_form.InputsForm(is_continued=is_continued)
     self.options = types.SimpleNamespace(
         max_tokens=MAX_TOKENS, inputs_length=INPUTS, hints_length=None
     )
-    self.target_model = types.SimpleNamespace(vocab_size=256 + _FIRST)
+    self.target_model = types.SimpleNamespace(
+        vocab_size=self.vocabulary.num_ids, special_ids=contracts.SpecialIds(1)
+    )
     self.reads_hints = reads_hints
     self.tokens = types.SimpleNamespace(
         options=self.options,
@@ -62,7 +74,9 @@ class Decoder:
         reads_hints=reads_hints,
         tokenized=self.of_ids,
     )
-    self.text = self.vocabulary.decode
+
+  text = text_decoder.TextDecoder.text
+  detokenizer = text_decoder.TextDecoder.detokenizer
 
   def tokenized(self, request, number, name) -> request_lib.Tokenized:
     ids = self.vocabulary.encode(request.inputs)
@@ -72,7 +86,7 @@ class Decoder:
     return request_lib.Tokenized(request_lib.Request(**values), is_truncated)
 
   def of_ids(self, request, number, name) -> request_lib.Tokenized:
-    if not all(0 <= i < 256 + _FIRST for i in request.inputs):
+    if not all(0 <= i < self.vocabulary.num_ids for i in request.inputs):
       raise ValueError(f'{name} has ids that there are not.')
     return request_lib.Tokenized(request)
 
@@ -239,10 +253,9 @@ def serving(
 ) -> Iterator['Client']:
   """Serve by an engine, in threads; yield a client."""
   reads_hints = settings.pop('reads_hints', True)
+  decoder = settings.pop('decoder', None) or Decoder(reads_hints)
   service = service_lib.Service(engine, max_waiting)
-  server = app.Server(
-      Decoder(reads_hints), service, 'echo', 'fp_0', **settings
-  )
+  server = app.Server(decoder, service, 'echo', 'fp_0', **settings)
   with of(server, grace_s) as client:
     yield client
   service.close()

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 import pytest
 
 from speculative_t5x.serving import transcripts
+from tests import vocabulary_kinds
 from tests.serving import stub
 
 VOCABULARY = stub.Vocabulary()
@@ -15,7 +16,7 @@ TEXTS = st.text(st.sampled_from('abé€😀 '), max_size=12)
 
 def read(text, sizes=(), stops=(), by_token=False, is_cut=False):
   """Return the pieces of a text that comes in parts, and the transcript."""
-  transcript = transcripts.Transcript(VOCABULARY.decode, stops, by_token)
+  transcript = transcripts.Transcript(VOCABULARY.detokenizer(), stops, by_token)
   tokens = VOCABULARY.encode(text)[: -1 if is_cut else None]
   pieces, count = [], 0
   for size in sizes:
@@ -64,9 +65,43 @@ def test_stops_end_at_one_token_however_tokens_come(text, sizes, stops):
     assert found == text
 
 
+@pytest.mark.parametrize('kind', vocabulary_kinds.ALL)
+def test_one_text_of_every_kind_of_vocabulary(kind):
+  vocabulary, _ = vocabulary_kinds.vocabulary(kind)
+  some_ids = vocabulary_kinds.ids_of(kind)
+
+  @hypothesis.settings(deadline=None)
+  @hypothesis.given(
+      some_ids,
+      some_ids,
+      st.lists(st.integers(1, 4), max_size=5),
+      st.lists(st.sampled_from(['a', ' ', 'a\n', '\ufffd', '😀']), max_size=2),
+      st.booleans(),
+  )
+  def check(prompt, ids, sizes, stops, by_token):
+    transcript = transcripts.Transcript(
+        vocabulary.detokenizer(prompt), stops, by_token
+    )
+    pieces, count = [], 0
+    for size in sizes:
+      count += size
+      pieces += transcript.read(ids[:count], has_ended=False)
+    pieces += transcript.read(ids, has_ended=True)
+    text = vocabulary.decode(ids, prompt)
+    places = [text.find(stop) for stop in stops if stop in text]
+    assert transcript.is_stopped == bool(places)
+    expected = text[: min(places)] if places else text
+    assert ''.join(piece.text for piece in pieces) == expected
+    if not by_token and not stops:
+      whole = transcripts.Transcript(vocabulary.detokenizer(prompt))
+      assert len(whole.read(ids, has_ended=True)) == bool(ids)
+
+  check()
+
+
 @pytest.mark.parametrize('text', ['a stop', 'a st', 'a stood', 'stop'])
 def test_the_beginning_of_a_stop_is_held_back(text):
-  transcript = transcripts.Transcript(VOCABULARY.decode, ['stop'])
+  transcript = transcripts.Transcript(VOCABULARY.detokenizer(), ['stop'])
   tokens = VOCABULARY.encode(text)
   seen = ''
   for count in range(len(tokens) + 1):

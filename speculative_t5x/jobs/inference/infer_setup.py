@@ -41,12 +41,15 @@ class Source:
     target: The target that decodes them, with its end of sequence.
     read: Reads lines, or examples of a task.
     inputs_of: Returns the inputs of these, from one with a number on.
+    form: How texts become inputs. Outputs of a task are texts of their own, as
+      in T5X.
   """
 
   vocabulary: vocabularies.Vocabulary
   target: models.ModelSource
   read: Callable[[], Iterator[Any]]
   inputs_of: Callable[[Iterator[Any], int], Iterator[Any]]
+  form: inputs_form.InputsForm = inputs_form.InputsForm()
 
   def inputs(self) -> Iterator[Any]:
     """Yield all inputs."""
@@ -122,7 +125,7 @@ class Setup:
     inputs_of = lambda lines, first: inputs_lib.from_lines(
         lines, vocabulary, form, lengths, self.on_empty, first
     )
-    return Source(vocabulary, target, read, inputs_of)
+    return Source(vocabulary, target, read, inputs_of, form)
 
   def inputs(self, source: Source) -> Iterator[Any]:
     """Yield the inputs that the job decodes."""
@@ -199,6 +202,7 @@ class Setup:
         decoder,
         engine,
         source.vocabulary,
+        source.form,
         workload.settings(self.sampling, self.draft_sampling),
         self.search,
         {name for name, is_wanted in self.columns.items() if is_wanted},

@@ -18,6 +18,7 @@ from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.cluster import infer_chunks
 from speculative_t5x.jobs.inference import inference
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib
@@ -31,6 +32,7 @@ class TextRows:
     decoder: Their decoder.
     engine: Decodes them.
     vocabulary: Of both sides.
+    form: How their texts became inputs.
     settings: What all requests share.
     search: Beam search of all of them; None for none.
     columns: What a row has beside id, input and prediction: 'scores',
@@ -43,6 +45,7 @@ class TextRows:
   decoder: token_decoder.TokenDecoder
   engine: engine_lib.Engine
   vocabulary: vocabularies.Vocabulary
+  form: inputs_form.InputsForm
   settings: request_lib.Settings
   search: beam_search.BeamSearch | None
   columns: Collection[str]
@@ -91,8 +94,9 @@ class TextRows:
       raise result
     special_ids = self.decoder.target_model.special_ids
     one = lambda values: values[0] if len(values) == 1 else values
+    before = self.form.text_before(item.tokens)
     texts = [
-        self.vocabulary.decode(batching.text_ids(x.tokens, special_ids))
+        self.vocabulary.decode(batching.text_ids(x.tokens, special_ids), before)
         for x in result.decodes
     ]
     row = {
