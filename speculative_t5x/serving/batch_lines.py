@@ -194,17 +194,29 @@ def is_error(line: str) -> bool:
 
 
 def _parse(number: int, data: bytes) -> Line:
-  line = Line(number, data.decode('latin-1'))
+  line = Line(number, data.decode('latin-1'), _custom_id(data))
   try:
     found = completions.parse(data)
     if not isinstance(found, dict):
       raise api_error.ApiError(400, 'The line must be a JSON object.')
-    if isinstance(name := found.get('custom_id'), str):
-      line = dataclasses.replace(line, custom_id=name)
     _check(found)
     return dataclasses.replace(line, body=found.get('body'))
   except api_error.ApiError as error:
     return dataclasses.replace(line, error=error)
+
+
+def _custom_id(data: bytes) -> str | None:
+  """Return the name of a line, of one that is refused too; None if it has none.
+
+  What else is in the line may be no text, and no JSON: bytes that are not UTF-8
+  become lone surrogates, which a name has not.
+  """
+  try:
+    name = json.loads(data.decode(errors='surrogateescape'))['custom_id']
+    name.encode()
+  except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+    return None
+  return name
 
 
 def _check(found: dict[str, Any]) -> None:

@@ -245,7 +245,7 @@ def parse(body: bytes) -> Any:
     # may have it.
     json.dumps(value, ensure_ascii=False).encode()
   except (ValueError, RecursionError) as error:
-    reason = ascii(str(error)).strip('\'"')[:200]
+    reason = str(error).encode('ascii', 'backslashreplace').decode()[:200]
     raise api_error.ApiError(
         400, f'The body cannot be read as JSON: {reason}.'
     ) from error

@@ -373,6 +373,13 @@ class TestErrors:
     )
     assert status == 404 and b'/v1/completions' in body
 
+  @pytest.mark.parametrize('content', [b'{"prompt": "\xe9"}', b'"\\ud800"'])
+  def test_a_body_that_is_no_text(self, client, content):
+    """The message of its error is whole, and ASCII."""
+    _, _, body = client.ask('POST', '/v1/completions', content, stub.JSON)
+    message = json.loads(body)['error']['message']
+    assert message.isascii() and "'utf-8' codec" in message
+
   def test_hints_that_the_drafter_does_not_read(self):
     with stub.serving(stub.Engine(), reads_hints=False) as client:
       prediction = {'type': 'content', 'content': 'a'}

@@ -161,6 +161,26 @@ def test_a_line_that_is_no_request(bad, param):
   assert values[inference.NUM_ERRORS] == 2
 
 
+@pytest.mark.parametrize(
+    ('bad', 'name'),
+    [
+        (line('é').replace(b'echo', b'\\ud800'), 'é'),
+        (line('é').replace(b'echo', b'\xe9'), 'é'),
+        (line('é').replace(b'"echo"', b'NaN'), 'é'),
+        (line('é', body=None), 'é'),
+        (line('name').replace(b'name', b'\xe9'), None),
+        (line('name').replace(b'name', b'\\udce9'), None),
+        (line('name')[:-1], None),
+        (b'{"custom_id": ' + b'[' * 10**5, None),
+        (b'["custom_id"]', None),
+    ],
+)
+def test_the_name_of_a_line_is_kept_where_it_can_be_read(bad, name):
+  rows, _ = decoded([line('first'), bad])
+  assert rows[1]['custom_id'] == name
+  assert error_of(rows[1])[0] == 400
+
+
 def test_a_name_that_is_there_already():
   rows, _ = decoded([line(x) for x in ('a', 'b', 'a', 'c', 'b')])
   assert [row['response']['status_code'] for row in rows] == [
