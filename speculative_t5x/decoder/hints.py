@@ -51,6 +51,8 @@ def encode(
     check_unicode('A hint', text)
   encoded = []
   room = limit
+  if vocabulary.adds_space:  # the space of an output that continues its input
+    texts = [text.removeprefix(' ') for text in texts]
   for ids in filter(None, map(vocabulary.encode, texts)):
     ids = [*ids, vocabulary.eos_id]
     if room is not None:

@@ -101,6 +101,12 @@ class Vocabulary(abc.ABC):
       size -= 1
     return size
 
+  @functools.cached_property
+  def adds_space(self) -> bool:
+    """Whether a text is encoded with a space before it, as Llama 2's is."""
+    ids = self.encode('a')
+    return self.decode(ids, ids).startswith(' ')
+
   def encode(self, text: str) -> list[int]:
     """Return the ids of a text, without an end of sequence.
 

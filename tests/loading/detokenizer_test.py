@@ -8,6 +8,7 @@ import hypothesis
 from hypothesis import strategies as st
 import pytest
 
+from speculative_t5x.decoder import hints
 from tests import vocabulary_kinds as kinds
 
 BAD = '\ufffd'
@@ -105,3 +106,19 @@ def test_space_before_the_first_word(kind, word, alone):
   continued = decode([*prompt, i]).removeprefix(decode(prompt))
   assert continued == f' {alone.strip()}'
   assert found.decode([i], [*prompt, 1]) == continued
+
+
+@pytest.mark.parametrize(
+    'kind, word',
+    [
+        *((kind, '▁walks') for kind in kinds.SPIECES),
+        ('byte_pieces', '▁a'),
+        ('byte_pieces_without_space', '▁a'),
+        ('byte_level', 'Ġa'),
+    ],
+)
+def test_a_completion_is_a_hint_of_its_tokens(kind, word):
+  found, _ = kinds.vocabulary(kind)
+  ids = [found.find(word)] * 2
+  text = found.decode(ids, ids)
+  assert hints.encode(text, found) == [[*ids, found.eos_id]]
