@@ -76,16 +76,38 @@ class BeamSearch:
       )
 
 
+  def check_num_decodes(self, num_decodes: int) -> None:
+    """Raise ValueError for several samples in place of its hypotheses."""
+    if num_decodes != 1:
+      raise ranges.ArgumentError(
+          f'num_decodes is {num_decodes}, the number of samples, and a beam'
+          f' search has as many outputs as beams, {self.beams}. Leave one out.',
+          num_decodes=num_decodes,
+      )
+
+
 # Of the options of a search.
 NAMES = tuple(field.name for field in dataclasses.fields(BeamSearch))
 
 
 def of(beams: int, **options: Any) -> BeamSearch | None:
-  """Return a search with options; None for 1 beam, which is no search."""
+  """Return a search with options; None for 1 beam, which is no search.
+
+  Raises:
+    ValueError: for a value out of range, or one that 1 beam has no use for.
+  """
   ranges.check_settings(ranges.COUNT, beams=beams)
-  # What 1 beam does not use is checked too.
   search = BeamSearch(beams=max(beams, 2), **options)
-  return None if beams == 1 else search
+  if beams > 1:
+    return search
+  for name, value in options.items():
+    if value != getattr(BeamSearch, name):  # its default
+      raise ranges.ArgumentError(
+          f'{name} is a setting of a beam search, and beams is 1. Leave out'
+          f' {name}, or set beams. Got {value}.',
+          **{name: value},
+      )
+  return None
 
 
 def take(
@@ -102,6 +124,7 @@ def take(
   if search is not None:
     names = 'sampling', 'draft_sampling', 'rule'
     check_draws_nothing(**{x: others[x] for x in names if x in others})
+    search.check_num_decodes(num_decodes)
   return search, others
 
 

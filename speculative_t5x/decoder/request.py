@@ -138,12 +138,7 @@ class Request(RowSettings):
     )
     if self.search is not None:
       beam_search.check_draws_nothing(self.sampling, self.draft_sampling)
-      if self.num_decodes != 1:
-        raise ranges.ArgumentError(
-            f'num_decodes is {self.num_decodes}, the number of samples, and a'
-            ' beam search has as many outputs as beams. Leave it out.',
-            num_decodes=self.num_decodes,
-        )
+      self.search.check_num_decodes(self.num_decodes)
     if self.example_id is not None:
       check_int32('example_id', self.example_id)
 

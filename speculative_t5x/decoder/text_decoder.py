@@ -156,7 +156,7 @@ class TextDecoder:
         the drafter does not read.
     """
     columns = {'example_ids': example_ids, 'hints': hints}
-    search, settings = beam_search.take(settings)
+    search, settings = beam_search.take(settings, self.options.num_decodes)
     way = self._way(search, self.tokens.speculative, self.tokens.search)
     if answers is not None:
       answers.check_target(self.tokens.target)
@@ -180,7 +180,7 @@ class TextDecoder:
       **settings: See `decode`; `draft_beams` has no effect.
     """
     columns = {'example_ids': example_ids}
-    search, settings = beam_search.take(settings)
+    search, settings = beam_search.take(settings, self.options.num_decodes)
     way = self._way(search, self.tokens.plain, self.tokens.plain_beams)
     return self._decode(way, texts, settings, batch_size, columns)
 
@@ -200,12 +200,12 @@ class TextDecoder:
     decodes them. The arguments are those of `decode`.
     """
     ranges.check_settings(ranges.COUNT, batch_size=batch_size)
-    search, settings = beam_search.take(settings)
+    num_decodes = self.options.num_decodes
+    search, settings = beam_search.take(settings, num_decodes)
     settings = options_lib.change(
         request_lib.Settings(), settings, beam_search.NAMES
     )
     settings = settings.within(self.options.max_tokens)
-    num_decodes = self.options.num_decodes if search is None else 1
     outputs = num_decodes if search is None else search.beams
     rows = engine.Engine(
         self, batch_size * outputs, rule=settings.rule, answers=answers

@@ -392,7 +392,7 @@ class TokenDecoder:
       ValueError: for an empty input, one that is longer than `inputs_length`,
         an id that the target does not have, or a value out of range.
     """
-    search, settings = beam_search.take(settings)
+    search, settings = beam_search.take(settings, self.options.num_decodes)
     settings = options_lib.change(
         request_lib.Settings(), settings, beam_search.NAMES
     )

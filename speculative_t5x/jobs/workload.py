@@ -335,12 +335,7 @@ def check_search(
         ' out policy, or set beams=1.',
         policy=workload.policy.name,
     )
-  if num_decodes != 1:
-    raise ranges.ArgumentError(
-        f'num_decodes is {num_decodes}, the number of samples, and a beam'
-        f' search has as many outputs as beams, {search.beams}. Leave one out.',
-        num_decodes=num_decodes,
-    )
+  search.check_num_decodes(num_decodes)
 
 
 def search_settings(

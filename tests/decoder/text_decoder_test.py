@@ -200,6 +200,9 @@ class TestBeams:
           ({'beams': 65}, 'beams'),
           ({'beams': 2, 'brevity_penalty': -0.1}, 'brevity_penalty'),
           ({'beams': 1, 'brevity_penalty': -0.1}, 'brevity_penalty'),
+          ({'beams': 1, 'brevity_penalty': 0.7}, 'brevity_penalty'),
+          ({'length_penalty': 1.0}, 'length_penalty'),
+          ({'draft_beams': 4}, 'draft_beams'),
           ({'beams': 2, 'sampling': sampling.Sampling(1.0)}, 'sampling'),
           (
               {'beams': 2, 'draft_sampling': sampling.Sampling(1.0)},
@@ -213,6 +216,14 @@ class TestBeams:
   def test_bad_arguments(self, arguments, named):
     with pytest.raises(ValueError, match=named):
       pair().decode(TEXTS, **arguments)
+
+  def test_samples_of_the_decoder_are_refused(self):
+    several = pair(num_decodes=2)
+    for way in (several.decode, several.decode_plain, several.stream):
+      with pytest.raises(ValueError, match='num_decodes'):
+        way(TEXTS, beams=2)
+    with pytest.raises(ValueError, match='num_decodes'):
+      several.generate([[5, 6, 1]], beams=2)
 
   def test_chains_change_nothing(self):
     """Of lookup, in hints too, and of layers of the target."""
