@@ -25,6 +25,8 @@ class T5X(NamedTuple):
   """How T5X compares hypotheses."""
 
   penalty: float
+  min_log_prob: float = -np.inf
+  limit_ends = False
 
   def ends(self, rank, is_end, is_last, beams):
     return is_end
@@ -33,19 +35,22 @@ class T5X(NamedTuple):
     return np.float32(((5 + count) / 6) ** self.penalty)
 
   def stops(self, worst, best, count, limit):
-    return worst > best / self.divisor(limit + 1)
+    is_hopeless = best < self.min_log_prob
+    return is_hopeless or worst > best / self.divisor(limit + 1)
 
 
 class HuggingFace(NamedTuple):
   """How Hugging Face does, without early stopping."""
 
   penalty: float
+  num_forced: int = 0
+  limit_ends = True
 
   def ends(self, rank, is_end, is_last, beams):
     return rank < beams and (is_end or is_last)
 
   def divisor(self, count):
-    return np.float32(count**self.penalty)
+    return np.float32((count + self.num_forced) ** self.penalty)
 
   def stops(self, worst, best, count, limit):
     return worst >= best / self.divisor(count)
@@ -57,8 +62,8 @@ def search(
     limit: int,
     rules: T5X | HuggingFace,
     ends: Sequence[int],
-) -> list[Hypothesis]:
-  """Return the hypotheses of an example, the best one last.
+) -> tuple[list[Hypothesis], list[Hypothesis]]:
+  """Return ended and live hypotheses of an example, the best one last.
 
   Args:
     log_probs: Returns those of the token after some tokens, [vocab] float32.
@@ -99,7 +104,35 @@ def search(
     ]
     if all(stops):
       break
+  return ended, live
+
+
+def t5xs(
+    ended: Sequence[Hypothesis], live: Sequence[Hypothesis]
+) -> Sequence[Hypothesis]:
+  """Return the outputs of T5X's search."""
   return ended if any(each.is_there for each in ended) else live
+
+
+def filled(
+    ended: Sequence[Hypothesis],
+    live: Sequence[Hypothesis],
+    rules: T5X | HuggingFace,
+) -> list[Hypothesis]:
+  """Return the ended hypotheses behind the best live ones that have room."""
+  divisor = lambda each: rules.divisor(len(each.tokens))
+  known = [
+      each
+      for each in ended
+      if each.is_there and each.score * divisor(each) > _NONE / 2
+  ]
+  others = [
+      each._replace(score=np.float32(each.score / divisor(each)))
+      for each in live
+      if each.score > _NONE / 2 and not rules.limit_ends
+  ]
+  none = [Hypothesis((), _NONE)] * len(ended)
+  return [*none, *others, *known][-len(ended) :]
 
 
 def _best(hypotheses: Sequence[Hypothesis], count: int) -> list[Hypothesis]:

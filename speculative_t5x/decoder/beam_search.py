@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x.networks import network
 from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import contracts
@@ -59,12 +60,22 @@ class BeamSearch:
     if self.draft_beams is not None:
       ranges.check_settings(ranges.COUNT, draft_beams=self.draft_beams)
 
-  @property
-  def scoring(self) -> beam_scores.Scoring:
-    """What hypotheses are compared by."""
-    if self.length_penalty is not None:
-      return beam_scores.LengthPenalty(jnp.float32(self.length_penalty))
-    return beam_scores.BrevityPenalty(jnp.float32(self.brevity_penalty))
+  def bind(
+      self, target: network.NetworkModel
+  ) -> tuple[network.NetworkModel, beam_scores.Scoring]:
+    """Return the target to search with, and what compares its hypotheses."""
+    if self.length_penalty is None:
+      brevity_penalty = jnp.float32(self.brevity_penalty)
+      return target, beam_scores.BrevityPenalty(brevity_penalty)
+    ids = target.special_ids
+    scoring = beam_scores.LengthPenalty(
+        jnp.float32(self.length_penalty),
+        network.num_forced(target.network),
+        ids.forbidden,
+    )
+    # It masks log-probabilities, and the target no logits.
+    ids = dataclasses.replace(ids, forbidden=())
+    return dataclasses.replace(target, special_ids=ids), scoring
 
   def check_vocabulary(self, size: int) -> None:
     """Raise ValueError for more beams than there are tokens."""
@@ -111,12 +122,16 @@ def of(beams: int, **options: Any) -> BeamSearch | None:
 
 
 def take(
-    arguments: Mapping[str, Any],
+    arguments: Mapping[str, Any], num_decodes: int
 ) -> tuple[BeamSearch | None, dict[str, Any]]:
   """Return the search that keyword arguments ask for, and the other ones.
 
+  Args:
+    arguments: Settings by name.
+    num_decodes: Samples per input of the decoder.
   Raises:
-    ValueError: for a value out of range, or what `check_draws_nothing` refuses.
+    ValueError: for a value out of range, what `of` and `check_draws_nothing`
+      refuse, or for several samples beside a search.
   """
   own = {name: x for name, x in arguments.items() if name in NAMES}
   others = {name: x for name, x in arguments.items() if name not in NAMES}
@@ -179,10 +194,14 @@ class Searched:
 
 
 def searched(
-    state: beams_lib.Beams, statistics: outcome_lib.Statistics | None
+    state: beams_lib.Beams,
+    statistics: outcome_lib.Statistics | None,
+    scoring: beam_scores.Scoring,
+    special_ids: contracts.SpecialIds,
 ) -> Searched:
   """Return what a search has found in its last state."""
-  found, num_calls = beams_lib.outputs(state), state.num_steps
+  found = beams_lib.hypotheses(state, scoring, special_ids)
+  num_calls = state.num_steps
   if statistics is not None:
     num_calls = jnp.sum(statistics.accepted_histogram, axis=-1)
   return Searched(

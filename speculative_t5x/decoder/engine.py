@@ -718,8 +718,10 @@ class Engine:
       raise work.error
     by_number = [work.decodes[i] for i in range(work.request.num_outputs)]
     if work.request.search is None:
+      # In T5X's order, equal ones as they were decoded.
+      by_number.sort(key=lambda each: each.score)
       return self._result(by_number, work.tokenized, work.hints)
-    by_number.reverse()  # of equal scores too, the first one is the best
+    by_number.reverse()  # the best one is the last one
     found = self._result(by_number, work.tokenized, work.hints)
     return dataclasses.replace(found, statistics=counts.of_search(by_number))
 
@@ -738,12 +740,10 @@ class Engine:
     ]
     return self._result(decodes, None, ())
 
-  def _result(self, by_number, tokenized, hints) -> results.Result:
-    statistics = counts.of_decodes(by_number)
-    if by_number[0].statistics is not None:
+  def _result(self, decodes, tokenized, hints) -> results.Result:
+    statistics = counts.of_decodes(decodes)
+    if decodes[0].statistics is not None:
       statistics |= counts.acceptance_rates(statistics)
-    # In T5X's order, equal ones as they were decoded.
-    decodes = sorted(by_number, key=lambda each: each.score)
     inputs = tokenized.request.inputs if tokenized else ()
     return results.Result(
         [self._decoder.text(each.text_tokens, inputs) for each in decodes],

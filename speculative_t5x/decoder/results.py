@@ -40,7 +40,8 @@ class Decode(Committed):
   """One output, as it was decoded.
 
   Attributes:
-    number: Number among the decodes of its input, from 0 on.
+    number: Number among the samples of its input as they were drawn, from 0 on,
+      or among the hypotheses of a search, from the best one on.
     has_end: Whether an end of sequence ended it, and not its limit.
     score: Log-probability of all tokens.
     num_calls: Target calls.
@@ -62,6 +63,9 @@ class Decode(Committed):
 @dataclasses.dataclass(frozen=True, eq=False)
 class Result:
   """The decodes of one input, in T5X's order: the best one comes last.
+
+  Samples are in order of their scores, hypotheses of a search in that of
+  `beams.hypotheses`.
 
   Attributes:
     texts: One string per decode.

@@ -167,9 +167,10 @@ def best_last(
     and their numbers of tokens [examples, num_decodes] int32.
   """
   columns = decoded.sequences, decoded.log_probs, decoded.num_tokens
-  return jax.device_get(
-      score_order.best_last(decoded.log_probs, columns, num_decodes)
-  )
+  order = decoded.log_probs
+  if decoded.is_search:  # it has an order, see `beams.hypotheses`
+    order = np.zeros_like(order)
+  return jax.device_get(score_order.best_last(order, columns, num_decodes))
 
 
 def check_target(target: models.Model) -> None:
@@ -221,11 +222,11 @@ class TokenDecoder:
     self.target = target
     self.mesh = target.mesh
     self.options = options
+    ids = target.special_ids
+    if not options.may_end:
+      ids = dataclasses.replace(ids, forbidden=(*ids.forbidden, *ids.ends))
     self.target_model = network.NetworkModel(
-        target.config,
-        target.special_ids,
-        options.num_valid_tokens,
-        () if options.may_end else target.special_ids.ends,
+        target.config, ids, options.num_valid_tokens
     )
     # All that is made by `with_drafter` shares both, which must not keep a
     # replaced drafter in memory: no closure over this decoder, and a copy that
@@ -236,7 +237,7 @@ class TokenDecoder:
     )
     self._jit_plain = jax.jit(copy.copy(self)._plain)
     self._jit_plain_beams = jax.jit(
-        copy.copy(self)._plain_beams, static_argnums=0
+        copy.copy(self)._plain_beams, static_argnums=(0, 1)
     )
     self._bind_drafter(drafter)
 
@@ -264,7 +265,7 @@ class TokenDecoder:
         lambda *args: _decoded(*self._speculative(outcome_lib.COUNTING, *args))
     )
     self._jit_speculative_beams = jax.jit(
-        self._speculative_beams, static_argnums=(0, 1)
+        self._speculative_beams, static_argnums=(0, 1, 2)
     )
     self._jit_traced = jax.jit(
         functools.partial(self._speculative, outcome_lib.TRACING)
@@ -562,7 +563,8 @@ class TokenDecoder:
       ValueError: for more beams than the target has tokens.
     """
     search.check_vocabulary(self.target_model.vocab_size)
-    args = search.beams, *self._plain_args(batch), search.scoring
+    target, scoring = search.bind(self.target_model)
+    args = target, search.beams, *self._plain_args(batch), scoring
     return self._call(self._jit_plain_beams, args)
 
   def speculative_beams(
@@ -589,8 +591,9 @@ class TokenDecoder:
           ' it drafts a chain behind each beam. A draft model makes trees.',
           stacklevel=2,
       )
-    args = self._speculative_args(batch)
-    args = search.beams, drafter, *args, search.scoring
+    target, scoring = search.bind(self.target_model)
+    args = *self._speculative_args(batch), scoring
+    args = target, search.beams, drafter, *args
     return self._call(self._jit_speculative_beams, args)
 
   def search(
@@ -733,16 +736,16 @@ class TokenDecoder:
     )
     return _decoded(*self._decode(setup, outcome_lib.NOTHING, batch))
 
-
   def _plain_beams(
       self,
+      target: network.NetworkModel,
       beams: int,
       target_params: contracts.Params,
       batch: input_batch.InputBatch,
       scoring: beam_scores.Scoring,
   ) -> beam_search.Searched:
     state = beams_lib.search(
-        self.target_model,
+        target,
         target_params,
         batch.inputs,
         jnp.minimum(batch.limits, self.options.max_tokens),
@@ -751,10 +754,11 @@ class TokenDecoder:
         length=self.options.max_tokens,
         features=batch.features,
     )
-    return beam_search.searched(state, None)
+    return beam_search.searched(state, None, scoring, target.special_ids)
 
   def _speculative_beams(
       self,
+      target: network.NetworkModel,
       beams: int,
       drafter: beam_trees.TreeDrafter,
       target_params: contracts.Params,
@@ -762,21 +766,20 @@ class TokenDecoder:
       batch: input_batch.InputBatch,
       scoring: beam_scores.Scoring,
   ) -> beam_search.Searched:
-    return beam_search.searched(
-        *beam_trees.search(
-            self.target_model,
-            target_params,
-            drafter,
-            draft_params,
-            batch.inputs,
-            jnp.minimum(batch.limits, self.options.max_tokens),
-            scoring,
-            beams=beams,
-            length=self.options.max_tokens,
-            hints=batch.hints,
-            features=batch.features,
-        )
+    found = beam_trees.search(
+        target,
+        target_params,
+        drafter,
+        draft_params,
+        batch.inputs,
+        jnp.minimum(batch.limits, self.options.max_tokens),
+        scoring,
+        beams=beams,
+        length=self.options.max_tokens,
+        hints=batch.hints,
+        features=batch.features,
     )
+    return beam_search.searched(*found, scoring, target.special_ids)
 
 
 @jax.jit

@@ -307,13 +307,11 @@ class NetworkModel:
     special_ids: Special ids of the vocabulary.
     num_valid_tokens: Ids from this one on, the padding of the vocabulary, get
       logit -inf; None lets them be sampled, as T5X does.
-    forbidden: Further ids that get logit -inf.
   """
 
   network: Network
   special_ids: contracts.SpecialIds
   num_valid_tokens: int | None = None
-  forbidden: tuple[int, ...] = ()
 
   @property
   def vocab_size(self) -> int:
@@ -381,13 +379,10 @@ class NetworkModel:
 
   def _allowed(self, logits: jax.Array) -> jax.Array:
     """Return the logits, -inf of what must not be sampled."""
-    ids = jnp.arange(self.vocab_size)
-    forbidden = *self.special_ids.forbidden, *self.forbidden
     if self.num_valid_tokens is not None:
+      ids = jnp.arange(self.vocab_size)
       logits = jnp.where(ids < self.num_valid_tokens, logits, -jnp.inf)
-    for each in forbidden:
-      logits = jnp.where(ids != each, logits, -jnp.inf)
-    return logits
+    return contracts.mask(logits, self.special_ids.forbidden)
 
 
 def is_feature_head(network: Network) -> bool:
@@ -468,6 +463,12 @@ def check_decoder_prompt(network: Network) -> None:
         ' of the target language into generation_config.json.',
         languages=None,
     )
+
+
+def num_forced(network: Network) -> int:
+  """Return how many ids a network's decoder is fed after its start id."""
+  prompt = getattr(network, 'decoder_prompt', ())
+  return max(len(prompt) - 1, 0)
 
 
 def features_width(network: Network) -> int:

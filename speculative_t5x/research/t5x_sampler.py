@@ -108,7 +108,7 @@ class TemperatureSampling:
     decoder = self._decoder
     ids = decoder.target_model.special_ids
     # A decoder whose outputs may not end decodes to the last position.
-    end = -1 if ids.end in decoder.target_model.forbidden else ids.end
+    end = -1 if ids.end in ids.forbidden else ids.end
     model = make_model(decoder.target.config, temperature_sample(sampling))
     length = decoder.options.max_tokens
     jitted = jax.jit(functools.partial(_decode, model, length, end))

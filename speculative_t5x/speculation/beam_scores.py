@@ -5,15 +5,26 @@
 Legend: examples, beams (hypotheses per example).
 """
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from flax import struct
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import contracts
+
 
 class Scoring(Protocol):
-  """A way to score hypotheses: a pytree, whose values compile nothing anew."""
+  """A way to score hypotheses: a pytree, whose values compile nothing anew.
+
+  Attributes:
+    limit_ends: Whether the limit ends hypotheses as an end of sequence does.
+  """
+
+  limit_ends: ClassVar[bool]
+
+  def log_probs(self, logits: jax.Array) -> jax.Array:
+    """Return the log-probabilities of tokens, [..., vocab] float32."""
 
   def ends(
       self, is_end: jax.Array, is_last: jax.Array, beams: int
@@ -32,7 +43,8 @@ class Scoring(Protocol):
 
     Args:
       sums: [examples, any] float32, log-probabilities.
-      num_tokens: [examples] int32, tokens of each of them, the end included.
+      num_tokens: int32, broadcastable to the sums; tokens of each, the end
+        included.
     """
 
   def bound(
@@ -60,8 +72,13 @@ class BrevityPenalty:
       large a log-probability.
   """
 
+  limit_ends: ClassVar[bool] = False
+
   brevity_penalty: jax.Array
   min_log_prob: jax.Array | float = -jnp.inf
+
+  def log_probs(self, logits: jax.Array) -> jax.Array:
+    return _log_softmax(logits)
 
   def ends(
       self, is_end: jax.Array, is_last: jax.Array, beams: int
@@ -69,7 +86,7 @@ class BrevityPenalty:
     return is_end  # at any rank
 
   def score(self, sums: jax.Array, num_tokens: jax.Array) -> jax.Array:
-    return sums / self._divisor(num_tokens)[:, None]
+    return sums / self._divisor(num_tokens)
 
   def bound(self, live, num_tokens, limits) -> jax.Array:
     # No live hypothesis gets better than its sum over the largest penalty. T5X
@@ -95,9 +112,20 @@ class LengthPenalty:
 
   Attributes:
     length_penalty: float32 scalar, its `length_penalty`.
+    num_forced: int32 scalar. Tokens that are forced before each hypothesis and
+      are no part of it. Its length has them.
+    forbidden: Ids that are never written; logits are not masked yet (static).
   """
 
+  limit_ends: ClassVar[bool] = True
+
   length_penalty: jax.Array
+  num_forced: jax.Array | int = 0
+  forbidden: tuple[int, ...] = struct.field(pytree_node=False, default=())
+
+  def log_probs(self, logits: jax.Array) -> jax.Array:
+    # What others may not write keeps its share of the probability.
+    return contracts.mask(_log_softmax(logits), self.forbidden)
 
   def ends(
       self, is_end: jax.Array, is_last: jax.Array, beams: int
@@ -107,7 +135,7 @@ class LengthPenalty:
     return (is_end | is_last[:, None]) & is_best
 
   def score(self, sums: jax.Array, num_tokens: jax.Array) -> jax.Array:
-    return sums / self._divisor(num_tokens)[:, None]
+    return sums / self._divisor(num_tokens)
 
   def bound(self, live, num_tokens, limits) -> jax.Array:
     return live / self._divisor(num_tokens)
@@ -116,4 +144,9 @@ class LengthPenalty:
     return ended >= bound
 
   def _divisor(self, num_tokens: jax.Array) -> jax.Array:
-    return jnp.power(num_tokens.astype(jnp.float32), self.length_penalty)
+    length = (num_tokens + self.num_forced).astype(jnp.float32)
+    return jnp.power(length, self.length_penalty)
+
+
+def _log_softmax(logits: jax.Array) -> jax.Array:
+  return jax.nn.log_softmax(logits.astype(jnp.float32))

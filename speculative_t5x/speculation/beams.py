@@ -134,8 +134,7 @@ def step(
   beams, vocab_size = logits.shape[1:]
   # The sum first and the best ones then: float32 merges sums of different
   # terms, and of equal ones the lowest index wins, here as in T5X.
-  scores = jax.nn.log_softmax(logits.astype(jnp.float32))
-  scores = scores + state.live.scores[..., None]
+  scores = scoring.log_probs(logits) + state.live.scores[..., None]
   scores, index = lax.top_k(
       scores.reshape(scores.shape[0], beams * vocab_size),
       num_candidates(beams, special_ids),
@@ -149,7 +148,8 @@ def step(
   live, chosen = _best(lives, beams)
   has_ended = scoring.ends(is_end, num_steps >= limits, beams)
   ends = candidates.replace(
-      scores=scoring.score(scores, num_steps) + jnp.where(has_ended, 0.0, NONE)
+      scores=scoring.score(scores, num_steps[:, None])
+      + jnp.where(has_ended, 0.0, NONE)
   )
   both = lambda old, new: jnp.concatenate([old, new], axis=1)
   ended, kept = _best(jax.tree.map(both, state.ended, ends), beams)
@@ -176,12 +176,51 @@ def num_candidates(beams: int, special_ids: contracts.SpecialIds) -> int:
 
 
 def outputs(state: Beams) -> Hypotheses:
-  """Return the ended hypotheses, or the live ones where none has ended."""
+  """Return T5X's: the ended hypotheses, or the live ones where none has ended.
+
+  Of fewer than there are beams the first ones are `NONE`; live ones have their
+  sums as scores.
+  """
   has_any = jnp.any(state.is_there, axis=1)
   choose = lambda ended, live: jnp.where(
       has_any.reshape(-1, *[1] * (live.ndim - 1)), ended, live
   )
   return jax.tree.map(choose, state.ended, state.live)
+
+
+def hypotheses(
+    state: Beams,
+    scoring: beam_scores.Scoring,
+    special_ids: contracts.SpecialIds,
+) -> Hypotheses:
+  """Return the ended hypotheses, and the best live ones in the places left.
+
+  The best one is last. Live ones come before all ended ones, whatever their
+  scores, which are those of an end at the limit. A place that is left over is
+  `NONE`, without tokens: there are fewer hypotheses than beams.
+  """
+  beams = state.live.scores.shape[1]
+  least = NONE / 2  # of a sum; a score is divided, which may raise it above
+  is_live = (state.live.scores > least) & (not scoring.limit_ends)
+  is_ended = state.ended.scores > scoring.score(least, state.ended.counts)
+  # Within a rank they are in order already.
+  rank = jnp.concatenate([1 * is_live, 2 * (is_ended & state.is_there)], axis=1)
+  index = jnp.argsort(rank, axis=1, stable=True)[:, -beams:]
+  scores = scoring.score(state.live.scores, state.live.counts)
+  best = _take(
+      jax.tree.map(
+          lambda *x: jnp.concatenate(x, axis=1),
+          state.live.replace(scores=scores),
+          state.ended,
+      ),
+      index,
+  )
+  is_there = jnp.take_along_axis(rank, index, axis=1) > 0
+  return Hypotheses(
+      jnp.where(is_there[..., None], best.tokens, special_ids.padding),
+      jnp.where(is_there, best.scores, NONE),
+      jnp.where(is_there, best.counts, 0),
+  )
 
 
 def search(

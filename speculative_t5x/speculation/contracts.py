@@ -68,6 +68,14 @@ class SpecialIds:
     return is_end
 
 
+def mask(logits: jax.Array, ids: tuple[int, ...]) -> jax.Array:
+  """Return logits [..., vocab], or log-probabilities, -inf of some ids."""
+  tokens = jnp.arange(logits.shape[-1])
+  for each in ids:
+    logits = jnp.where(tokens != each, logits, -jnp.inf)
+  return logits
+
+
 class Started(NamedTuple):
   """A batch whose inputs a model has read.
 

@@ -110,14 +110,11 @@ class Samples:
       features = objective.target.features(objective.target_params, inputs)
     # What T5 does not read in a text to train on. Padding of another network
     # may be the end of the task.
-    padding = network.special_ids.padding
-    model = network_lib.NetworkModel(
-        network,
-        self._special_ids,
-        forbidden=() if padding in self._special_ids.ends else (padding,),
-    )
+    padding, ids = network.special_ids.padding, self._special_ids
+    if padding not in ids.ends:
+      ids = dataclasses.replace(ids, forbidden=(*ids.forbidden, padding))
     setup = state_lib.Setup(
-        model,
+        network_lib.NetworkModel(network, ids),
         objective.draft.joined(params, objective.target_params),
         nothing.Nothing(),
         None,

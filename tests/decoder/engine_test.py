@@ -106,12 +106,13 @@ def alone(request, kind='draft model'):
 
 
 def check_result(result, request, kind='draft model'):
-  expected = sorted(alone(request, kind), key=lambda each: each[1])
+  expected = sorted(enumerate(alone(request, kind)), key=lambda x: x[1][1])
   assert len(result.decodes) == request.num_decodes
-  for decode, (tokens, score, counts) in zip(
+  for decode, (number, (tokens, score, counts)) in zip(
       result.decodes, expected, strict=True
   ):
     assert decode.tokens == tokens
+    assert request.sampling.temperature or decode.number == number
     np.testing.assert_allclose(decode.score, score, rtol=1e-5, atol=1e-5)
     jax.tree.map(np.testing.assert_array_equal, decode.statistics, counts)
     np.testing.assert_allclose(
@@ -145,10 +146,10 @@ def hypotheses(inputs, search, limit):
 
 
 def random_searches(seed, count):
-  """Yield requests of which every other one is a beam search."""
-  search = beam_search.BeamSearch(beams=2, brevity_penalty=0.8)
+  """Yield requests of which every other one is one of two beam searches."""
   for index, request in enumerate(random_requests(seed, count)):
     if index % 2:
+      search = beam_search.BeamSearch(beams=2, brevity_penalty=index % 4 / 4)
       request = request_lib.Request(
           request.inputs, max_tokens=request.max_tokens, search=search
       )

@@ -189,6 +189,27 @@ class TestBeams:
     ]
     assert np.any(scores[0] < scores[1])
 
+  def test_live_hypotheses_take_the_places_left(self):
+    """Where fewer have ended at the limit than there are beams."""
+    decoder, limit = embedded.load_decoder(gamma=2), 8
+    texts = [
+        'The wind blows from the west in Bonn, with 20 degrees.',
+        'The train from Bonn will be 20 minutes late.',
+    ]
+    asked = {'beams': 4, 'max_tokens': limit}
+    plain = decoder.decode_plain(texts, **asked)
+    found = [*decoder.stream(texts, batch_size=2, **asked)]
+    assert [result.tokens for result in found] == plain.tokens
+    scores = [result.scores for result in found]
+    np.testing.assert_allclose(scores, plain.scores, atol=1e-4)
+    has_end = [[x.has_end for x in result.decodes] for result in found]
+    assert has_end == [[False, False, False, True], [False] * 4]
+    for result, ends in zip(found, has_end, strict=True):
+      assert len({*result.texts}) == 4 and '' not in result.texts
+      assert [len(x) == limit for x in result.tokens] == [not x for x in ends]
+      live = result.scores[~np.array(ends)]
+      assert live.min() > -5 and np.all(np.diff(live) > 0)
+
   def test_one_beam_is_greedy(self):
     greedy = pair().decode_plain(TEXTS)
     assert pair().decode_plain(TEXTS, beams=1).tokens == greedy.tokens

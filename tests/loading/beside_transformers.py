@@ -111,7 +111,7 @@ class Pair:
           num_beams=4,
           num_return_sequences=4,
           length_penalty=penalty,
-          max_new_tokens=count,
+          max_new_tokens=count + max(len(self.begin) - 1, 0),
           return_dict_in_generate=True,
           output_scores=True,
       )

@@ -54,6 +54,12 @@ def test_greedy_outputs(pair):
   pair.check_greedy_outputs(2)
 
 
+@pytest.mark.parametrize('penalty', [0.0, 1.0, 2.0])
+def test_beams(pair, penalty):
+  """With a forced first token, or in Marian an id that is not written."""
+  pair.check_beams(penalty)
+
+
 def test_marian_vocabulary(tmp_path):
   ids = marian_vocabulary_test.write(tmp_path)
   theirs = transformers.MarianTokenizer.from_pretrained(tmp_path)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import beam_search
 from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.testing import table_model
@@ -22,8 +23,10 @@ PENALTIES = 0.0, 0.6, 1.0
 END = table_model.SPECIAL_IDS.end
 
 
-def brevity(penalty):
-  return beam_scores.BrevityPenalty(np.float32(penalty))
+def brevity(penalty, min_log_prob=-np.inf):
+  return beam_scores.BrevityPenalty(
+      np.float32(penalty), np.float32(min_log_prob)
+  )
 
 
 class SeveralEnds(table_model.Model):
@@ -38,45 +41,61 @@ def program(vocab_size, beams, kind):
   search = functools.partial(
       beams_lib.search, model, beams=beams, length=LENGTH
   )
-  return jax.jit(lambda *args: beams_lib.outputs(search(*args)))
+
+  def run(params, places, limits, scoring):
+    state = search(params, places, limits, scoring)
+    return beams_lib.outputs(state), beams_lib.hypotheses(
+        state, scoring, kind.special_ids
+    )
+
+  return jax.jit(run)
 
 
 def found_in(tables, limits, scoring, beams, kind=table_model.Model):
-  """Return tokens and scores of each example."""
+  """Return tokens and scores of each example: T5X's outputs, and ours."""
   params = jnp.asarray(tables, jnp.float32)
   run = program(tables.shape[-1], beams, kind)
   places = np.arange(len(tables), dtype=np.int32)
-  found = jax.device_get(
-      run(params, places, np.int32(limits), scoring)
-  )
+  both = jax.device_get(run(params, places, np.int32(limits), scoring))
   return [
-      [(tuple(row[:count]), score) for row, count, score in zip(*example)]
-      for example in zip(found.tokens, found.counts, found.scores)
+      [
+          [(tuple(row[:count]), score) for row, count, score in zip(*example)]
+          for example in zip(found.tokens, found.counts, found.scores)
+      ]
+      for found in both
   ]
 
 
 def expected_in(tables, limits, rules, beams, ends=(END,)):
   """Return the same by hand."""
   log_probs = np.asarray(jax.nn.log_softmax(jnp.asarray(tables, jnp.float32)))
-  expected = []
+  t5xs, ours = [], []
   for table, limit in zip(log_probs, limits):
     of = lambda tokens, table=table: table[table_model.place(tokens)]
     found = beams_by_hand.search(of, beams, limit, rules, ends)
-    expected.append([(each.tokens, each.score) for each in found])
-  return expected
+    t5xs.append([each[:2] for each in beams_by_hand.t5xs(*found)])
+    ours.append([each[:2] for each in beams_by_hand.filled(*found, rules)])
+  return [t5xs, ours]
 
 
 def check(
-    tables, limits, penalty, beams, is_t5xs=True, kind=table_model.Model
+    tables,
+    limits,
+    penalty,
+    beams,
+    is_t5xs=True,
+    kind=table_model.Model,
+    min_log_prob=-np.inf,
 ):
-  scoring, rules = brevity(penalty), beams_by_hand.T5X(penalty)
+  scoring = brevity(penalty, min_log_prob)
+  rules = beams_by_hand.T5X(penalty, min_log_prob)
   if not is_t5xs:
     scoring = beam_scores.LengthPenalty(np.float32(penalty))
     rules = beams_by_hand.HuggingFace(penalty)
   found = found_in(tables, limits, scoring, beams, kind)
   ends = kind.special_ids.ends
   expected = expected_in(tables, limits, rules, beams, ends)
-  for one, other in zip(found, expected, strict=True):
+  for one, other in zip(sum(found, []), sum(expected, []), strict=True):
     assert [tokens for tokens, _ in one] == [tokens for tokens, _ in other]
     np.testing.assert_allclose(
         [score for _, score in one], [score for _, score in other], rtol=2e-6
@@ -146,7 +165,7 @@ def test_one_beam_is_not_greedy():
   """An end of rank two joins the ended hypotheses, as in T5X."""
   tables = np.full((1, 4, 4, 3), -20.0)
   tables[..., 2], tables[..., END] = np.log(0.6), np.log(0.4)
-  ((best, _),) = found_in(tables, [5], brevity(0.6), 1)[0]
+  ((best, _),) = found_in(tables, [5], brevity(0.6), 1)[0][0]
   assert best == (END,)
 
 
@@ -154,32 +173,81 @@ def test_no_place_past_a_limit():
   """A row that fills a batch decodes nothing, and others are as they were."""
   tables = table_model.random_logits(3, 3, 5)
   alone = found_in(tables[1:2], [5], brevity(0.6), 3)
-  assert found_in(tables, [0, 5, 4], brevity(0.6), 3)[1] == alone[0]
+  found = found_in(tables, [0, 5, 4], brevity(0.6), 3)
+  assert [ways[1] for ways in found] == [ways[0] for ways in alone]
+
+
+def test_live_hypotheses_take_the_places_left():
+  """Behind what has ended, by score and with the scores of an end there."""
+  tables = np.full((1, 5, 5, 6), -20.0)
+  tables[..., 2:], tables[..., END] = np.log([0.4, 0.3, 0.1, 0.1]), np.log(0.1)
+  t5xs, ours = (ways[0] for ways in found_in(tables, [1], brevity(1.0), 3))
+  assert [tokens for tokens, _ in t5xs] == [(), (), (END,)]
+  assert [tokens for tokens, _ in ours] == [(3,), (2,), (END,)]
+  tables[..., END], tables[..., 3, 2:] = -20, 0
+  _, ours = (ways[0] for ways in found_in(tables, [2], brevity(1.0), 2))
+  assert [tokens for tokens, _ in ours] == [(2, 3), (2, 2)]
+  expected = np.log([4 / 27, 16 / 81]) / (7 / 6)
+  np.testing.assert_allclose([score for _, score in ours], expected, rtol=1e-6)
+
+
+def test_no_hypothesis_takes_a_place_left():
+  """With fewer hypotheses than beams, of the limit's ends too."""
+  tables = np.full((1, 5, 5, 6), -np.inf)
+  tables[..., 2:4] = 0
+  for scoring in brevity(0.6), beam_scores.LengthPenalty(np.float32(2)):
+    _, ours = found_in(tables, [1], scoring, 3)
+    assert ours[0][0] == ((), beams_lib.NONE)
+    assert [tokens for tokens, _ in ours[0][1:]] == [(3,), (2,)]
+
+
+def test_min_log_prob():
+  """A search ends where no live hypothesis is as likely."""
+  tables = table_model.random_logits(3, EXAMPLES, 5)
+  check(tables, [5] * EXAMPLES, 0.6, 3, min_log_prob=-1.0)
+
+
+def check_network(case, target, scoring, rules):
+  """Compare with a search that has no cache, over the whole of hypotheses."""
+  run = functools.partial(beams_lib.search, target, beams=3, length=LENGTH)
+  limits = np.full(len(case.inputs), LENGTH, np.int32)
+  with jax.default_matmul_precision('highest'):
+    state = jax.jit(run)(case.params, case.inputs, limits, scoring)
+  found = beams_lib.hypotheses(state, scoring, target.special_ids)
+  ids = case.model.special_ids
+
+  for index in range(len(case.inputs)):
+
+    @functools.cache
+    def log_probs(tokens, index=index):
+      own = np.array(jax.nn.log_softmax(case.alone(index, [*tokens])))
+      own[list(ids.forbidden)] = -np.inf
+      return own
+
+    expected = beams_by_hand.search(log_probs, 3, LENGTH, rules, ids.ends)
+    for number, each in enumerate(beams_by_hand.filled(*expected, rules)):
+      count = found.counts[index, number]
+      assert tuple(found.tokens[index, number, :count].tolist()) == each.tokens
+      np.testing.assert_allclose(
+          found.scores[index, number], each.score, atol=1e-5
+      )
 
 
 @pytest.mark.parametrize(
     'name', exhaustive.all_but(['t5', 'gemma3'], tiny_cases.CASES)
 )
 def test_caches_follow_their_hypotheses(name):
-  """A search without a cache, over the whole of each hypothesis, agrees."""
   case = tiny_cases.CASES[name]()
-  run = functools.partial(beams_lib.search, case.model, beams=3, length=LENGTH)
-  limits = np.full(len(case.inputs), LENGTH, np.int32)
-  with jax.default_matmul_precision('highest'):
-    searched = jax.jit(run)(case.params, case.inputs, limits, brevity(0.6))
-  found = jax.device_get(beams_lib.outputs(searched))
+  check_network(case, case.model, brevity(0.6), beams_by_hand.T5X(0.6))
 
-  for index in range(len(case.inputs)):
 
-    @functools.cache
-    def log_probs(tokens, index=index):
-      return np.asarray(jax.nn.log_softmax(case.alone(index, [*tokens])))
-
-    rules = beams_by_hand.T5X(0.6)
-    expected = beams_by_hand.search(log_probs, 3, LENGTH, rules, (1,))
-    for number, each in enumerate(expected):
-      count = found.counts[index, number]
-      assert tuple(found.tokens[index, number, :count]) == each.tokens
-      np.testing.assert_allclose(
-          found.scores[index, number], each.score, atol=1e-5
-      )
+@pytest.mark.parametrize(('name', 'num_forced'), [('bart', 1), ('marian', 0)])
+def test_length_penalty_of_a_network(name, num_forced):
+  """A forced token counts, and an id that is never written keeps its share."""
+  case = tiny_cases.bart_case(name)
+  likeliest = int(np.argmax(case.alone(0, [])))
+  ids = dataclasses.replace(case.model.special_ids, forbidden=(likeliest,))
+  case = case._replace(model=dataclasses.replace(case.model, special_ids=ids))
+  search = beam_search.BeamSearch(beams=3, length_penalty=1.5)
+  rules = beams_by_hand.HuggingFace(1.5, num_forced)
+  check_network(case, *search.bind(case.model), rules)

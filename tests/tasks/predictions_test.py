@@ -25,7 +25,9 @@ class _Numbers:
     return ' '.join(map(str, ids))
 
 
-def _read(sequences, log_probs, num_examples, num_decodes):
+def _read(
+    sequences, log_probs, num_examples, num_decodes, is_search=False
+):
   """Read two batches that have the same rows."""
   count = np.ones(len(sequences), int)
   decoded = types.SimpleNamespace(
@@ -34,6 +36,7 @@ def _read(sequences, log_probs, num_examples, num_decodes):
       num_tokens=count,
       num_calls=2 * count,
       statistics=None,
+      is_search=is_search,
   )
   model = types.SimpleNamespace(special_ids=t5.SPECIAL_IDS)
   options = options_lib.Options(num_decodes=num_decodes)
@@ -57,6 +60,13 @@ def test_decodes_of_an_example_are_sorted():
   assert found.counts['target_calls'].tolist() == [6, 6, 6]
   # Tokens stay in the order of the decode numbers.
   assert found.tokens[1] == [[5], [6], [7]]
+
+
+def test_hypotheses_of_a_search_are_in_order():
+  """A live one comes before those that have ended, whatever its score."""
+  found = _read([[2], [3], [4]], [-1, -3, -3], 1, 3, is_search=True)
+  assert found.texts == [['2', '3', '4']]
+  assert found.scores.tolist() == [[-1, -3, -3]]
 
 
 def test_damaged_line_is_named(tmp_path):

@@ -12,7 +12,6 @@ import pytest
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import drafting
-from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -77,17 +76,14 @@ def _samples(draft, temperature=1.0):
 
 def _plain(params, inputs, ids, temperature):
   """Return the decoder's outputs for a whole network, as targets."""
-  make = network_lib.NetworkModel
-  with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(
-        network_lib,
-        'NetworkModel',
-        lambda *given: dataclasses.replace(make(*given), forbidden=(0,)),
-    )
-    decoder = token_decoder.TokenDecoder(
-        models.make_model(_CONFIG, params), drafting.Drafting(), gamma=1,
-        max_tokens=_LENGTH,
-    )  # fmt: skip
+  target = models.make_model(_CONFIG, params)
+  special_ids = dataclasses.replace(target.special_ids, forbidden=(0,))
+  decoder = token_decoder.TokenDecoder(
+      dataclasses.replace(target, special_ids=special_ids),
+      drafting.Drafting(),
+      gamma=1,
+      max_tokens=_LENGTH,
+  )
   (request,) = tiny.batches(
       inputs, length=_LENGTH, example_ids=ids, seed=3,
       sampling=sampling_lib.Sampling(temperature),

@@ -91,15 +91,16 @@ def margins(
   [examples] float32, in differences of scores.
   """
   batch = decoder.place(batch.replace(hints=None))
+  target, scoring = search.bind(decoder.target_model)
   with decoder.scope():
     return jax.device_get(
         _margins(
-            decoder.target_model,
+            target,
             search.beams,
             decoder.options.max_tokens,
             decoder.target.params,
             batch,
-            search.scoring,
+            scoring,
         )
     )
 
@@ -133,7 +134,8 @@ def _margins(target, beams, length, params, batch, scoring) -> jax.Array:
       (state, cache, smallest),
   )
   # The order of the result is decided last.
-  return jnp.minimum(smallest, _gaps(beams_lib.outputs(state).scores))
+  found = beams_lib.hypotheses(state, scoring, target.special_ids)
+  return jnp.minimum(smallest, _gaps(found.scores))
 
 
 def step_margin(
@@ -150,8 +152,7 @@ def step_margin(
   and are kept; and whether the search stops.
   """
   examples, beams, vocab_size = logits.shape
-  scores = jax.nn.log_softmax(logits.astype(jnp.float32))
-  scores = scores + state.live.scores[..., None]
+  scores = scoring.log_probs(logits) + state.live.scores[..., None]
   scores = scores.reshape(examples, beams * vocab_size)
   is_end = special_ids.is_end(jnp.arange(vocab_size, dtype=jnp.int32))
   lives, _ = lax.top_k(
@@ -176,7 +177,8 @@ def step_margin(
   margin = jnp.minimum(margin, jnp.min(border, axis=1))
 
   new = jnp.where(counts, best[:, :-1], beams_lib.NONE)
-  new = jnp.where(counts, scoring.score(new, after.num_steps), -jnp.inf)
+  new = scoring.score(new, after.num_steps[:, None])
+  new = jnp.where(counts, new, -jnp.inf)
   ended = jnp.concatenate([_real(state.ended.scores), new], axis=1)
   ended, _ = lax.top_k(ended, beams + 1)
   margin = jnp.minimum(margin, _gaps(ended[:, -2:]))
