@@ -260,8 +260,8 @@ def fail_at(monkeypatch, *numbers):
   """Have the device fail at some calls, which take the rows with them."""
   advance, count = row_programs.RowPrograms.advance, itertools.count()
 
-  def fail(self, *args):
-    found = advance(self, *args)
+  def fail(self, *args, **settings):
+    found = advance(self, *args, **settings)
     if next(count) in numbers:
       raise jax.errors.JaxRuntimeError('RESOURCE_EXHAUSTED: Out of memory.')
     return found
