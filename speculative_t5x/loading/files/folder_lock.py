@@ -15,8 +15,10 @@ absent.
 from collections.abc import Iterator
 import contextlib
 import datetime
+import fcntl
 import os
 import platform
+import tempfile
 
 from etils import epath
 import filelock
@@ -52,7 +54,10 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
       is_held = is_remote and lock.exists()
       if not is_remote:
         try:
-          stack.enter_context(filelock.FileLock(lock, timeout=_WAIT_S))
+          kind = filelock.FileLock
+          if not _has_flock(folder):
+            kind = filelock.SoftFileLock
+          stack.enter_context(kind(lock, timeout=_WAIT_S))
         except filelock.Timeout:
           is_held = True
     if is_held:
@@ -73,6 +78,21 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
     with whole_files.writing(folder):
       owner.write_text(holder, encoding='utf-8')
     yield
+
+
+def _has_flock(folder: epath.Path) -> bool:
+  """Return whether the file system of a folder has locks.
+
+  filelock knows ENOSYS alone for one without. NFS without its lock daemon says
+  ENOLCK, and others EOPNOTSUPP or EINVAL. Nobody else holds a new file, so that
+  every error means the same.
+  """
+  with tempfile.TemporaryFile(dir=folder) as file:
+    try:
+      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+      return False
+  return True
 
 
 def _remove_empty(folders: list[epath.Path]) -> None:

@@ -15,11 +15,11 @@ from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import user_paths
 from tests import full_disk
 
-# Holds a folder until it is killed, where there is no flock if that is said.
+# Holds a folder until it is killed, where flock fails with a number if given.
 _HOLD = """
-import errno, fcntl, signal, sys
+import fcntl, signal, sys
 def no_flock(*_):
-  raise OSError(errno.ENOSYS, 'Function not implemented')
+  raise OSError(int(sys.argv[2]), 'no locks')
 if sys.argv[2:]:
   fcntl.flock = no_flock
 from speculative_t5x.loading.files import folder_lock
@@ -101,17 +101,24 @@ class TestHold:
       _check_refused(tmp_path)
 
 
-def _no_flock(*_):
-  raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+def _no_flock(monkeypatch, number):
+  def fail(*_):
+    raise OSError(number, os.strerror(number))
+
+  monkeypatch.setattr(fcntl, 'flock', fail)
 
 
-@pytest.mark.parametrize('has_flock', [True, False])
-def test_killed_job_holds_no_lock(tmp_path, monkeypatch, has_flock):
+# What file systems without locks say.
+_NO_LOCKS = errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL
+
+
+@pytest.mark.parametrize('numbers', [(), *((x,) for x in _NO_LOCKS)])
+def test_killed_job_holds_no_lock(tmp_path, monkeypatch, numbers):
   """While the job runs, the error names it; later the lock is free."""
-  if not has_flock:
-    monkeypatch.setattr(fcntl, 'flock', _no_flock)
+  for number in numbers:
+    _no_flock(monkeypatch, number)
   job = subprocess.Popen(
-      [sys.executable, '-c', _HOLD, tmp_path, *['no flock'][has_flock:]],
+      [sys.executable, '-c', _HOLD, tmp_path, *map(str, numbers)],
       env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)},
       stdout=subprocess.PIPE,
       text=True,
@@ -131,7 +138,7 @@ def test_killed_job_holds_no_lock(tmp_path, monkeypatch, has_flock):
 
 def test_lock_of_another_machine_has_a_remedy(tmp_path, monkeypatch):
   """Without flock, nobody knows whether that process is alive."""
-  monkeypatch.setattr(fcntl, 'flock', _no_flock)
+  _no_flock(monkeypatch, errno.ENOLCK)
   lock = tmp_path / folder_lock.NAME
   lock.write_text(f'{os.getpid()}\nanother.machine\n')
   assert _check_refused(tmp_path).endswith(f'remove {lock}.')
