@@ -44,7 +44,8 @@ def bleu(
       tokenize=tokenize,
       use_effective_order=False,
   )
-  return {'bleu': score.score}
+  # The exponential of a logarithm, which is above 100 for equal texts.
+  return {'bleu': min(score.score, 100.0)}
 
 
 def rouge(

@@ -37,6 +37,10 @@ class TestBleu:
         'bleu': pytest.approx(100)
     }
 
+  def test_of_equal_texts(self):
+    texts = ['Ein Zug nach Köln fällt aus']
+    assert metrics.bleu(texts, texts) == {'bleu': 100}
+
   @pytest.mark.parametrize('model', ['draft', 'target'])
   def test_agrees_with_t5x(self, shared, model):
     data_dir = shared / 'data' / 'multi30k'
