@@ -26,7 +26,8 @@ class Job:
     gin_file: Gin file that is read before all others, and whose head comment is
       the command's help.
     summary: One-line description of the job.
-    output_macro: Macro that --output_dir sets; None for a job that only prints.
+    output_macro: Macro that --output_dir sets; None for a job without a folder.
+    prints: Whether the job prints its results where it has no output folder.
     flags: Names of further flags; each sets the macro of the same name in upper
       case.
     on_host: Whether the job runs on the host, without an accelerator.
@@ -48,6 +49,7 @@ class Job:
   gin_file: str
   summary: str
   output_macro: str | None = 'OUTPUT_DIR'
+  prints: bool = True
   flags: tuple[str, ...] = ()
   on_host: bool = False
   is_resumed: bool = False
@@ -114,6 +116,7 @@ JOBS = {
         'configs/runs/serve.gin',
         "serves completions over HTTP, as OpenAI's clients ask for them",
         output_macro=None,
+        prints=False,
         optional=(*_CONFIGS, 'DRAFTER'),
     ),
     'compare': Job(

@@ -123,7 +123,9 @@ def _check_values(job: commands.Job) -> None:
 def _run(command: commands.Job, job: Callable) -> None:
   """Run a configured job."""
   macro = f'{command.output_macro}/macro'
-  output = gin.get_bindings(macro).get('value')  # None for one that prints
+  output = gin.get_bindings(macro).get('value')  # None without a folder
+  if output is None and command.prints:
+    process.check_stdout()
   settings, kept = _settings(), contextlib.nullcontext()
   if settings.get('CLUSTER', 'None') != 'None':
     # Its processes decode, one of which may need the devices of this machine.

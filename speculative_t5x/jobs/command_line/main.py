@@ -48,9 +48,11 @@ def main(argv: Sequence[str] | None = None) -> int:
   _print_utf_8()
   try:
     if argv == ['--version']:
+      process.check_stdout()
       print(f'speculative-t5x {version.VERSION}', flush=True)
       return 0
     if not argv or {'-h', '--help'} & set(argv):
+      process.check_stdout()
       print(help_text.text(argv), flush=True)
       return 0 if argv else 2
     with interruption.remembered(), _rare_collections():

@@ -25,6 +25,7 @@ _NO_TPU_VARIABLES = (
     'TPU_ML_PLATFORM_VERSION', 'TPU_MIN_LOG_LEVEL', 'TPU_STDERR_LOG_LEVEL',
 )  # fmt: skip
 _WAIT_S = 110  # JAX waits 300 for other hosts, and libtpu without a limit
+_opened = set()  # numbers of streams that were closed
 _SEED = 0  # of what TensorFlow draws in preprocessors
 
 
@@ -40,9 +41,19 @@ def open_streams() -> None:
     except OSError:
       # The lowest free number, for the programs that this one starts too.
       os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+      _opened.add(number)
     if getattr(sys, name) is None:
       mode = 'w' if number else 'r'
       setattr(sys, name, open(number, mode, closefd=False))
+
+
+def check_stdout() -> None:
+  """Raise OSError if what is printed goes nowhere, as stdout was closed."""
+  if _STREAMS.index('stdout') in _opened:
+    raise OSError(
+        'The output would be printed to the standard output, which is closed.'
+        ' Open it (`> file`), or give an output folder if the job has one.'
+    )
 
 
 def find_own_modules() -> None:

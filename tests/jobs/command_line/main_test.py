@@ -726,6 +726,23 @@ class TestProcess:
     assert len(lines) == 2 and all("extra 'jobs'" in line for line in lines)
 
 
+  @pytest.mark.parametrize(
+      ('arguments', 'status'),
+      [
+          ('--version', 1),
+          ('infer --gin_file=configs/runs/infer_bulletins.gin', 1),
+          ('convert --gin.CHECKPOINT_PATH=model --output_dir=out', 0),
+      ],
+  )
+  def test_closed_stdout(self, arguments, status, folder, tmp_path):
+    """What would be printed is lost, and what is written is not."""
+    (tmp_path / 'model').symlink_to(folder / 'target' / 'checkpoint_1')
+    command = f'{sys.executable} -m speculative_t5x {arguments} >&-'
+    done = processes.outside(['bash', '-c', command], tmp_path, stdin='a\n')
+    errors = [x for x in done.stderr.splitlines() if x.startswith('error: ')]
+    assert (done.returncode, len(errors)) == (status, status), done.stderr
+
+
 def test_compilation_cache(monkeypatch, flags, tmp_path):
   """It is told the output folder, for each part, and not used on the host."""
   folders = []
