@@ -93,7 +93,7 @@ class TextDecoder:
     """
     token_decoder.check_target(target)
     options = options_lib.of(options, changes)
-    drafter = drafters.find(drafter, target, vocabulary).load()
+    drafter = drafters.find(drafter, target, vocabulary)
     models.check_end(vocabulary.name, vocabulary.eos_id, target.special_ids)
     vocabulary = models.fit_vocabulary(vocabulary, target, drafter.models)
     if options.mask_padded_ids and options.num_valid_tokens is None:

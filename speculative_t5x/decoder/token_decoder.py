@@ -242,8 +242,10 @@ class TokenDecoder:
     self._bind_drafter(drafter)
 
   def _bind_drafter(self, drafter: drafters.Choice) -> None:
-    drafter = drafters.find(drafter, self.target).load()
-    if jax.tree.leaves(drafter.params) and self.mesh != drafter.mesh:
+    drafter = drafters.find(drafter, self.target)
+    if not isinstance(self.target, models.Deferred):
+      drafter = drafter.load()
+    if self.mesh != drafter.mesh and jax.tree.leaves(drafter.params):
       raise sharding.MeshError(
           f'The target lies on the mesh {sharding.describe(self.mesh)} and'
           f' the drafter on {sharding.describe(drafter.mesh)} ({{}} is one'
@@ -270,6 +272,15 @@ class TokenDecoder:
     self._jit_traced = jax.jit(
         functools.partial(self._speculative, outcome_lib.TRACING)
     )
+
+  def loaded(self) -> 'TokenDecoder':
+    """Return the decoder with its drafter read, for a target read when used.
+
+    What only describes a decoder of such a target reads nothing.
+    """
+    if self.loaded_drafter.read is None:
+      return self
+    return self.with_drafter(self.loaded_drafter.load(), self.options.gamma)
 
   def make_drafter(self, gamma: int) -> contracts.Drafter:
     """Return the drafter of another gamma; see `drafters.Drafting`."""

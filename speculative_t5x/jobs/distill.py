@@ -114,6 +114,7 @@ def distill(
             'training examples': jax.tree.leaves(examples),
             'validation examples': jax.tree.leaves(measured_on),
         },
+        opened.source,
     )
     kind = distillation.Distillation
     if isinstance(trained, draft_kinds.FeatureHead):

@@ -19,6 +19,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import json_files
@@ -187,6 +188,7 @@ class _Evaluation:
         ),
         {
             'chunk_batches': self.chunk_batches,
+            'vocabulary': resumption.of_vocabulary(self.examples.vocabulary),
             'network_configs': provenance.network_configs(self.decoder),
         },
         f'temperature {samplings.target.temperature:g}',

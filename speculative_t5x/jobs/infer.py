@@ -170,9 +170,8 @@ def infer(
     if output_dir is None:
       infer_output.print_all(job, read, settings)
       return None
-    chunks = infer_output.chunks_in(
-        output_dir, settings, setup.options(decoder)
-    )
+    options = setup.options(decoder, source.vocabulary)
+    chunks = infer_output.chunks_in(output_dir, settings, options)
     record = infer_output.write_all(
         job, read, settings, output_dir, chunks, job.rows.files
     )

@@ -122,7 +122,7 @@ def serve(
             decoder,
             speculative,
             name,
-            workload.fingerprint(decoder),
+            workload.fingerprint(decoder, search),
             key,
             max_body_bytes,
             alone,

@@ -200,7 +200,8 @@ class Workload:
   ) -> tuple[token_decoder.TokenDecoder, int]:
     """Load drafter and target; return the decoder, and the batch size chosen.
 
-    If deferred, the weights of the target are read when they are first used.
+    If deferred, the weights of the target are read when they are first used,
+    and those of the drafter by `TokenDecoder.loaded`.
     """
     if drafter is None:  # decode plainly
       drafter, gamma = drafters_lib.Drafting(), 1
@@ -213,11 +214,12 @@ class Workload:
         gamma=gamma,
         num_decodes=num_decodes,
     )
-    # The drafter first: it is read sooner, and may not fit.
-    loaded = load_drafter(*placed.drafters)
+    (found,) = placed.drafters
+    if not defer:  # the drafter first: it is read sooner, and may not fit
+      found = load_drafter(found)
     decoder = self.make_decoder(
         placed.target.deferred() if defer else load_target(placed.target),
-        loaded,
+        found,
         vocabulary,
         gamma=gamma,
         num_decodes=num_decodes,
@@ -277,15 +279,30 @@ class Workload:
     """Return what clients call the model, by default that of its folder."""
     return name or pathlib.PurePath(self.checkpoint_path).name
 
-  def fingerprint(self, decoder: text_decoder_lib.TextDecoder) -> str:
-    """Return a word that is the same where a seed has the same samples."""
+  def fingerprint(
+      self,
+      decoder: text_decoder_lib.TextDecoder,
+      search: beam_search.BeamSearch | None = None,
+  ) -> str:
+    """Return a word that is the same where a seed has the same samples.
+
+    Models and vocabulary are in it by their contents. A search is that of
+    requests for beams.
+    """
+    tokens = decoder.tokens
+    drafter = None  # of which a coupled rule's samples do not depend
+    if not isinstance(self.rule, contracts.CoupledRule):
+      drafter = resumption.by_contents(tokens.loaded_drafter.description)
     parts = (
         version.VERSION,
-        decoder.tokens.target.checkpoint,  # of the hub, with its commit
-        decoder.tokens.target.config,
+        resumption.by_contents(tokens.target.describe()),
+        provenance.network_configs(tokens)[0],
+        tokens.target.special_ids,
+        drafter,
         decoder.options,
         self.rule,
-        decoder.vocabulary.name,
+        search,
+        resumption.of_vocabulary(decoder.vocabulary),
     )
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()
     return f'fp_{digest[:12]}'
@@ -471,6 +488,17 @@ def load_target(target: models.ModelSource) -> models.Model:
   """Read the weights of a target."""
   progress.say(f'loading {target.checkpoint.source}')
   return target.load()
+
+
+def loaded(decoder: token_decoder.TokenDecoder) -> token_decoder.TokenDecoder:
+  """Return a decoder whose weights were deferred with all of them read."""
+  if decoder.loaded_drafter.read:
+    progress.say('loading the drafter')
+    decoder = decoder.loaded()
+  if isinstance(decoder.target, models.Deferred):
+    progress.say(f'loading {decoder.target.checkpoint}')
+    decoder.target.params  # noqa: B018
+  return decoder
 
 
 def load_drafter(found: drafters_lib.Drafting) -> drafters_lib.Drafting:

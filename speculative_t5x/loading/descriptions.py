@@ -6,7 +6,11 @@ The fields are keys of the JSON objects: see `docs/run_record.md`.
 """
 
 import dataclasses
+import pathlib
+import re
 
+# Behind the name of a model of the Hugging Face hub.
+_COMMIT = re.compile('@[0-9a-f]{40}$')
 JOINED = ' then '  # between the paths and the names of drafters in order
 
 
@@ -21,6 +25,11 @@ class ModelDescription:
 
   def __str__(self) -> str:
     return _in_words(self.name or 'without a checkpoint', self)
+
+  @property
+  def paths(self) -> list[str]:
+    """Paths of all that the model is read from."""
+    return [self.checkpoint] if self.checkpoint else []
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +62,12 @@ class DrafterDescription:
         if each
         for path in (each.split(JOINED) if is_joined else [each])
     ]
+
+
+def name_of(path: str) -> str:
+  """Return the name of a model by its path."""
+  folder = pathlib.PurePosixPath(_COMMIT.sub('', path))
+  return f'{folder.parent.name}/{folder.name}'
 
 
 def _in_words(

@@ -3,6 +3,7 @@
 """Marian's vocabulary: a SentencePiece model per language, ids of both."""
 
 from collections.abc import Sequence
+import json
 
 from etils import epath
 import sentencepiece
@@ -40,6 +41,12 @@ class MarianVocabulary(vocabularies.Vocabulary):
           self._ids[x] for x in ('<pad>', '</s>', '<unk>')
       )
     self._pieces = {i: piece for piece, i in self._ids.items()}
+
+  @property
+  def contents(self) -> bytes:
+    models = self._source, self._target
+    protos = [x.serialized_model_proto() for x in models]
+    return b''.join([*protos, json.dumps(self._ids, sort_keys=True).encode()])
 
   def _encode(self, text: str) -> list[int]:
     pieces = []

@@ -5,8 +5,6 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
-import pathlib
-import re
 import sys
 from typing import Any
 
@@ -26,8 +24,6 @@ from speculative_t5x.speculation import ranges
 # The network of a checkpoint, or fields to change in the one that it states.
 Config = network.Network | Mapping[str, Any] | None
 
-# Behind the name of a model of the Hugging Face hub.
-_COMMIT = re.compile('@[0-9a-f]{40}$')
 # T5 pads the width of its logits by less than 128, Qwen by up to 399.
 MAX_PADDED_IDS = 512
 
@@ -182,10 +178,10 @@ class ModelSource:
 
   def deferred(self) -> Model:
     """Return the model, whose weights are read when they are first used."""
-    return _Deferred(self)
+    return Deferred(self)
 
 
-class _Deferred(Model):
+class Deferred(Model):
   """A model whose weights are read when they are first used.
 
   It is for a job that may find all of its results, and then reads none.
@@ -212,9 +208,8 @@ class _Deferred(Model):
 def _describe(
     path: str | None, num_params: int, config: network.Network
 ) -> descriptions.ModelDescription:
-  folder = pathlib.PurePosixPath(_COMMIT.sub('', path or ''))
   return descriptions.ModelDescription(
-      name=f'{folder.parent.name}/{folder.name}' if path else None,
+      name=descriptions.name_of(path) if path else None,
       checkpoint=path,
       num_params=num_params,
       dtype=jnp.dtype(config.dtype).name,

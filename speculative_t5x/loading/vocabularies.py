@@ -93,6 +93,12 @@ class Vocabulary(abc.ABC):
   begin_ids: tuple[int, ...] = ()
   bad_bytes = 'replace'
 
+  @property
+  def contents(self) -> bytes:
+    """What texts of ids, and ids of texts, depend on beside the attributes."""
+    pieces = map(self.id_to_piece, range(self.num_ids))
+    return '\0'.join(pieces).encode()
+
   @functools.cached_property
   def num_pieces(self) -> int:
     """Its size without the sentinels at its end."""
@@ -216,6 +222,10 @@ class SentencePieceVocabulary(Vocabulary):
     end = _known_id(processor.eos_id())
     self.eos_id = _special_id(path, 'eos_token', find, end)
 
+  @property
+  def contents(self) -> bytes:
+    return self._processor.serialized_model_proto()
+
   @functools.cached_property
   def begin_ids(self) -> tuple[int, ...]:
     if _named_beside(self.path, 'add_bos_token') != 'True':
@@ -279,6 +289,10 @@ class TokenizerVocabulary(Vocabulary):
     self._dropped = '▁' if drops_all and not self._join(['▁']) else None
     self._has_bytes = self._join(['<0x41>']) == 'A'
     self._is_byte_level = self._join(['Ġ']) == ' '
+
+  @property
+  def contents(self) -> bytes:
+    return self._tokenizer.to_str().encode()
 
   @functools.cached_property
   def begin_ids(self) -> tuple[int, ...]:
@@ -512,6 +526,17 @@ def fingerprint(vocabulary: Vocabulary) -> Fingerprint:
   ids = vocabulary.pad_id, vocabulary.eos_id
   text = '\0'.join([*pieces, *map(str, ids)])
   return Fingerprint(len(pieces), hashlib.sha256(text.encode()).hexdigest())
+
+
+def digest(vocabulary: Vocabulary) -> str:
+  """Return the same for vocabularies that cannot be told apart, at any path.
+
+  Unlike `fingerprint`, it tells apart how texts are split and joined.
+  """
+  found = hashlib.sha256(vocabulary.contents)
+  ids = vocabulary.num_ids, vocabulary.pad_id, vocabulary.eos_id
+  found.update(repr((*ids, vocabulary.unk_id, vocabulary.begin_ids)).encode())
+  return found.hexdigest()
 
 
 def check_same(target: Vocabulary, draft: Vocabulary) -> None:

@@ -62,10 +62,15 @@ class Progress:
     return self
 
   def __exit__(self, *error: object) -> None:
+    self.end()
+
+  def end(self) -> None:
+    """Show the last line, unless it was shown, before other lines."""
     self._bar.stop()
     task = self._bar.tasks[self._task]
     # Where the total is not known, no other line is known to be the last.
     if self._num_printed not in (None, task.completed):
+      self._num_printed = task.completed
       print(_line(task, self._unit), file=sys.stderr)
 
   def show(self, num_done: int, note: str = '') -> None:

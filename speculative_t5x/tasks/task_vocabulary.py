@@ -30,6 +30,12 @@ class TaskVocabulary(vocabularies.Vocabulary):
     if isinstance(vocabulary, seqio.ByteVocabulary):
       self.bad_bytes = _BYTES.bad_bytes
 
+  @property
+  def contents(self) -> bytes:
+    if not isinstance(self._vocabulary, seqio.SentencePieceVocabulary):
+      return super().contents
+    return self._vocabulary.tokenizer.serialized_model_proto()
+
   def _encode(self, text: str) -> list[int]:
     return list(self._vocabulary.encode(text))
 

@@ -258,6 +258,12 @@ class TestBadInput:
     shutil.copytree(distilled[0] / 'model', tmp_path / 'model')
     with pytest.raises(ValueError, match='other data: training examples; v'):
       _distill(target, tmp_path, _Infer(target, largest=10))
+    # A copy is the same target, and one of the same decodes is not.
+    copy = shutil.copytree(target, tmp_path / 'copy' / 'checkpoint_7')
+    _distill(copy, tmp_path)
+    other = checkpoints.save(tmp_path, 7, tiny.params(_TARGET, noise=0.1))
+    with pytest.raises(ValueError, match='other data: target. Give'):
+      _distill(other, tmp_path)
     (tmp_path / 'model' / 'data.json').unlink()
     _distill(target, tmp_path, _Infer(target, largest=10))
 

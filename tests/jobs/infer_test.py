@@ -5,6 +5,8 @@
 import dataclasses
 import io
 import json
+import pathlib
+import shutil
 import tracemalloc
 import types
 
@@ -25,6 +27,7 @@ from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import descriptions
+from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import lookup_drafting
@@ -33,6 +36,7 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
+from speculative_t5x.rules import coupled
 from speculative_t5x.rules import lenience
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
@@ -46,6 +50,7 @@ pytestmark = pytest.mark.long
 
 _LOOKUP = {'drafter': lookup_drafting.Lookup(), 'tokens': True}
 _TEXTS = [source for source, _ in bulletins.read_pairs('validation')[:7]]
+_VOCABULARY = pathlib.Path(bulletins.VOCABULARY_FILE)
 _SHORT = [' '.join(text.split()[:6]) for text in _TEXTS]  # none is truncated
 
 
@@ -84,6 +89,7 @@ def run(paths, decoders, tmp_path, monkeypatch):
   def load(workload, target, drafter, vocabulary, **options):
     is_lossless, is_masked = workload.rule.is_lossless, workload.mask_padded_ids
     key = type(drafter), options['num_decodes'], is_lossless, is_masked
+    options['defer'] = False  # or each job would compile
     if key not in decoders:
       decoder, _ = _load(workload, target, drafter, vocabulary, **options)
       decoders[key] = decoder
@@ -409,6 +415,17 @@ class TestBatch:
     decode(bodies[:6])
     assert firsts == [0, 1, 2, 2, 3]
 
+  def test_replaced_vocabulary(self, decode, tmp_path):
+    """What it makes of ids has changed, and its path has not."""
+    file, data = tmp_path / 'spiece.model', _VOCABULARY.read_bytes()
+    bodies = [{'prompt': x, 'temperature': 0} for x in _SHORT]
+    found = []
+    for text in (data, data.replace(b'\n\x06\xe2\x96\x81der', b'\n\x06xxxder')):
+      file.write_bytes(text)
+      found.append(decode(bodies, vocabulary_file=str(file)))
+    assert found[0] != found[1]
+    assert found[1] == decode(bodies, 'new', vocabulary_file=str(file))
+
   def test_errors_alone(self, decode):
     answers, errors = decode([{'prompt': ''}, {'model': 'other'}])
     assert not answers
@@ -487,6 +504,70 @@ class TestResume:
       with pytest.raises(ValueError, match=f'results with another {names}. Gi'):
         run(_TEXTS[:2], **changes)
     assert workloads.read(tmp_path / 'out' / 'predictions.jsonl') == expected
+
+
+@pytest.fixture
+def copied(paths, tmp_path):
+  """Return the models at another path."""
+  root = pathlib.Path(paths.target).parent
+  folder = pathlib.Path(shutil.copytree(root, tmp_path / 'copy'))
+  return workloads.Pair(str(folder / 'target'), str(folder / 'draft'))
+
+
+def test_finished_folder_reads_no_weights(
+    paths, copied, tmp_path, monkeypatch, capsys
+):
+  """Models, vocabulary and inputs may lie at other paths meanwhile."""
+  vocabulary = shutil.copy(_VOCABULARY, tmp_path / 'copy/other.model')
+  for name in ('in.txt', 'other.txt'):
+    (tmp_path / name).write_text('\n'.join(_SHORT))
+  arguments = dict(inputs=str(tmp_path / 'in.txt'), output_dir=tmp_path / 'out')
+  infer.infer(**_arguments(paths, **arguments))
+  expected = (tmp_path / 'out/predictions.jsonl').read_bytes()
+  capsys.readouterr()
+  monkeypatch.setattr(models_lib.ModelSource, 'load', None)
+  arguments |= {'inputs': str(tmp_path / 'other.txt')}
+  infer.infer(**_arguments(copied, vocabulary_file=vocabulary, **arguments))
+  assert (tmp_path / 'out/predictions.jsonl').read_bytes() == expected
+  said = capsys.readouterr().err
+  assert 'finished chunks are taken' in said and 'loading' not in said
+  (tmp_path / 'other.txt').write_text('Something else.')
+  with pytest.raises(ValueError, match='other inputs'):
+    infer.infer(**_arguments(paths, **arguments))
+
+
+def test_fingerprint(paths, copied, tmp_path):
+  """It has what samples depend on by its contents."""
+
+  def of(pair=paths, file=_VOCABULARY, begin_ids=(), search=None, **changes):
+    arguments = _arguments(pair, **changes)
+    vocabulary = vocabularies.load(file)
+    vocabulary.begin_ids = begin_ids
+    workload = arguments['workload']
+    decoder, _ = _load(
+        workload, workload.find_target(), arguments['drafter'], vocabulary,
+        gamma=3, num_decodes=1, batch_size=1, defer=True,
+    )  # fmt: skip
+    texts = workload_lib.text_decoder(decoder, vocabulary)
+    return workload.fingerprint(texts, search)
+
+  file = tmp_path / 'other.model'
+  file.write_bytes(_VOCABULARY.read_bytes())
+  found = [of()]
+  assert found == [of(copied, file)]
+  file.write_bytes(_VOCABULARY.read_bytes().replace(b'a', b'b', 1))
+  found += [
+      of(file=file),
+      of(begin_ids=(5,)),
+      of(workloads.Pair(paths.draft, paths.draft)),
+      of(workloads.Pair(paths.target, paths.target)),
+      of(rule=lenience.make_rule(1e-3)),
+      of(search=beam_search.BeamSearch(beams=2)),
+  ]
+  assert len({*found}) == len(found)
+  # A coupled rule's samples do not depend on drafts.
+  other = workloads.Pair(paths.target, paths.target)
+  assert of(rule=coupled.Coupled()) == of(other, rule=coupled.Coupled())
 
 
 def test_memory_folder(run, paths, tmp_path, monkeypatch):

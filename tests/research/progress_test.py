@@ -49,6 +49,15 @@ class TestProgress:
     assert capsys.readouterr().err.splitlines() == lines
     with progress.Progress('infer', None) as shown:
       shown.show(2)
+      clock.seconds += 11
+      shown.show(3)
+      shown.show(4)
+      shown.end()
+      print('a summary', file=sys.stderr)
+    *_, last, summary = capsys.readouterr().err.splitlines()
+    assert (last, summary) == ('infer: batches done: 4', 'a summary')
+    with progress.Progress('infer', None) as shown:
+      shown.show(2)
     assert not capsys.readouterr().err  # it took no time
 
   def test_bar_on_a_terminal(self, monkeypatch, capsys):

@@ -49,7 +49,7 @@ def job(part_size=100):
   batch = batch_lines.Batch(stub.Decoder(), 'echo', 'fp_0', SEED)
   rows = batch_rows.BatchRows(batch, None)
   shown = progress.Progress('test', None)
-  return inference.Inference(False, stub.Engine(), rows, part_size, shown)
+  return inference.Inference(False, stub.Engine, rows, part_size, shown)
 
 
 def decoded(lines, tell=lambda row: None):
@@ -92,7 +92,7 @@ def test_answers_are_those_of_the_server():
   assert len({row['id'] for row in rows}) == len(rows)
 
 
-def test_parts_are_one_stream():
+def test_parts_are_one_stream(monkeypatch):
   """The first result comes after all lines were read, here by the engine."""
   lines, read = [line(f'{i}') for i in range(5)], []
   batch = job(part_size=2)
@@ -100,14 +100,18 @@ def test_parts_are_one_stream():
   class Ahead(stub.Engine):
 
     def stream_work(self, requests):
-      return iter(list(super(Ahead, self).stream_work(requests)))
+      found = list(super(Ahead, self).stream_work(requests))
+      self.counters = dataclasses.replace(self.counters, tokens=len(found))
+      return iter(found)
 
   def numbered():
     for each in enumerate(batch.rows.read(batch_lines.parse(lines))):
       read.append(each)
       yield each
 
-  ahead = dataclasses.replace(batch, engine=Ahead())
+  ahead = dataclasses.replace(batch, make_engine=Ahead)
+  notes = []
+  monkeypatch.setattr(batch.shown, 'show', lambda _, note: notes.append(note))
   contents = ahead.decode(numbered())
   rows = list(next(contents).rows)
   assert len(rows) == 2 and len(read) == 5
@@ -115,6 +119,23 @@ def test_parts_are_one_stream():
   assert [each.values['num_examples'] for each in rest] == [2, 1]
   rows.extend(row for each in rest for row in each.rows)
   assert [json.loads(row)['custom_id'] for row in rows] == [*'01234']
+  # Nothing was decoded while the last part was written.
+  assert not any(note.startswith('0 tokens') for note in notes)
+
+
+def test_identity_has_what_answers_are_made_of():
+  """The ids of a line, which a source language changes, and its servers."""
+  rows = job().rows
+  (found,) = rows.read(batch_lines.parse([line()]))
+  request = dataclasses.replace(found.requests[0], inputs=[5, 6, 1])
+  other = dataclasses.replace(found, requests=[request])
+  batch = dataclasses.replace(rows.batch, fingerprint='fp_1')
+  identities = [
+      rows.identity([found]),
+      rows.identity([other]),
+      batch_rows.BatchRows(batch, None).identity([found]),
+  ]
+  assert len({*map(json.dumps, identities)}) == 3
 
 
 def test_seeds_of_lines_without_one():

@@ -87,10 +87,11 @@ CHOICES = {
     'CLUSTER': 'configs/engines',
 }
 # They change neither what is trained nor on what; NUM_PARTS draws other dropout
-# masks, and TRAIN_STEPS moves the decay of the learning rate.
+# masks, and TRAIN_STEPS moves the decay of the learning rate. What the target
+# of a distillation holds is kept with its data.
 _OF_TRAININGS = (
-    'MODEL_DIR', 'DECODES_DIR', 'TRAIN_STEPS', 'CHECKPOINT_PERIOD', 'KEEP',
-    'PATIENCE', 'NUM_PARTS', 'MESH_SHAPE',
+    'MODEL_DIR', 'CHECKPOINT_PATH', 'DECODES_DIR', 'TRAIN_STEPS',
+    'CHECKPOINT_PERIOD', 'KEEP', 'PATIENCE', 'NUM_PARTS', 'MESH_SHAPE',
 )  # fmt: skip
 # A checkpoint states the sizes of its network itself.
 _CONFIGS = 'TARGET_CONFIG', 'DRAFT_CONFIG'

@@ -38,10 +38,16 @@ class BatchRows:
   def identity(self, part: Sequence[batch_lines.Line]) -> list[Any]:
     # Whether a name is there already depends on lines of other parts.
     found = [
-        [line.number, line.text, line.error and line.error.message]
+        [
+            line.number,
+            line.text,
+            line.error and line.error.message,
+            *(list(map(int, request.inputs)) for request in line.requests),
+        ]
         for line in part
     ]
-    return [*found, self.answers]
+    # Both are in every answer.
+    return [*found, self.batch.model, self.batch.fingerprint, self.answers]
 
   def requests(self, item: batch_lines.Line) -> Sequence[request_lib.Request]:
     return item.requests

@@ -15,6 +15,7 @@ from speculative_t5x.jobs.inference import inference
 from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import walltimes
@@ -28,7 +29,9 @@ def print_all(
 ) -> None:
   """Decode the inputs and print each prediction when it is there."""
   tell = functools.partial(print, flush=True)
+  job.warm_up()  # before standard input is waited for
   values = [each.values for each in job.decode(enumerate(inputs), tell)]
+  job.shown.end()
   record = dataclasses.replace(settings, **_counted(values))
   for line in _notes(record, values):
     print(line, file=sys.stderr)
@@ -52,6 +55,7 @@ def write_all(
     values.append(chunk.values)
     num_done += chunk.values['num_examples']
     job.shown.show(num_done)
+  job.shown.end()
   record = dataclasses.replace(settings, **origins[0], **_counted(values))
   folder.add(record)
   for name, is_there in files.items():
@@ -71,7 +75,10 @@ def chunks_in(
   # A job may resume on another machine, or on a mesh of other devices: its
   # texts are then those of both. {} is the mesh of a single device.
   identity = dataclasses.replace(settings, device=None, host=None, mesh={})
-  chunks = chunks_lib.Chunks(output_dir, identity, options, 'infer')
+  if settings.split is None:  # of files, whose inputs each chunk has
+    identity = dataclasses.replace(identity, task=None)
+  paths = resumption.paths_of(settings)
+  chunks = chunks_lib.Chunks(output_dir, identity, options, 'infer', paths)
   chunks.check_alone()
   return chunks
 

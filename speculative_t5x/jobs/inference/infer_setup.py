@@ -17,6 +17,7 @@ from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.inference import batch_rows
 from speculative_t5x.jobs.inference import inference as inference_lib
 from speculative_t5x.jobs.inference import text_rows
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import models
@@ -140,10 +141,11 @@ class Setup:
       return found
     return min(found, self.num_examples)
 
-  def load(
-      self, source: Source, defer: bool = False
-  ) -> tuple[token_decoder.TokenDecoder, int]:
-    """Return the decoder and the batch size; see `Workload.load_decoder`."""
+  def load(self, source: Source) -> tuple[token_decoder.TokenDecoder, int]:
+    """Return the decoder, whose weights are still to be read, and batch size.
+
+    See `Workload.load_decoder`.
+    """
     return self.workload.load_decoder(
         source.target,
         self.drafter,
@@ -151,7 +153,7 @@ class Setup:
         gamma=self.gamma,
         num_decodes=self.num_decodes,
         batch_size=self.batch_size,
-        defer=defer,
+        defer=True,
     )
 
   def inference(
@@ -162,19 +164,24 @@ class Setup:
       shown: progress.Progress,
       finder: answers_lib.Finder | None = None,
   ) -> inference_lib.Inference:
-    """Return what decodes; compile nothing yet."""
+    """Return what decodes; read no weights and compile nothing yet."""
     is_plain = self.drafter is None
-    engine = engine_lib.Engine(
-        decoder.alone if is_plain else decoder,
-        batch_size * self.num_decodes,
-        rule=self.workload.rule,
-        hints_length=self.workload.task_feature_lengths.get('hints'),
-        answers=finder,
-    )
+
+    @functools.cache
+    def make() -> engine_lib.Engine:
+      loaded = workload_lib.loaded(decoder)
+      return engine_lib.Engine(
+          loaded.alone if is_plain else loaded,
+          batch_size * self.num_decodes,
+          rule=self.workload.rule,
+          hints_length=self.workload.task_feature_lengths.get('hints'),
+          answers=finder,
+      )
+
     return inference_lib.Inference(
         is_plain,
-        engine,
-        self._rows(source, decoder, engine, finder and finder.identity),
+        make,
+        self._rows(source, decoder, make, finder and finder.identity),
         batch_size * self.chunk_batches,
         shown,
         self.search,
@@ -184,7 +191,7 @@ class Setup:
       self,
       source: Source,
       decoder: token_decoder.TokenDecoder,
-      engine: engine_lib.Engine,
+      make_engine: Callable[[], engine_lib.Engine],
       answers: list[Any] | None,
   ) -> inference_lib.Rows:
     """Return what is decoded of each input, and what is written of it."""
@@ -200,7 +207,7 @@ class Setup:
       return batch_rows.BatchRows(batch, answers)
     return text_rows.TextRows(
         decoder,
-        engine,
+        make_engine,
         source.vocabulary,
         source.form,
         workload.settings(self.sampling, self.draft_sampling),
@@ -212,30 +219,34 @@ class Setup:
   def settings(self) -> tuple[run_record.RunRecord, dict[str, Any]]:
     """Return the record before anything is decoded, and options of chunks.
 
-    They are found without weights, but for those of a drafter.
+    They are found without weights.
     """
     setup, source = self.padded(), self.source()
-    decoder, batch_size = setup.load(source, defer=True)
-    return setup.record(decoder, batch_size), setup.options(decoder)
+    decoder, batch_size = setup.load(source)
+    record = setup.record(decoder, batch_size)
+    return record, setup.options(decoder, source.vocabulary)
 
   @contextlib.contextmanager
   def open(self, source: Source) -> Iterator[inference_lib.Inference]:
-    """Load the model."""
+    """Find the model, whose weights the first chunk reads."""
     setup = self.padded()
     loaded = setup.load(source)
     with progress.Progress('infer', None, 'rows') as shown:
       yield setup.inference(source, *loaded, shown)
 
-  def options(self, decoder: token_decoder.TokenDecoder) -> dict[str, Any]:
+  def options(
+      self,
+      decoder: token_decoder.TokenDecoder,
+      vocabulary: vocabularies.Vocabulary,
+  ) -> dict[str, Any]:
     """Return what chunks depend on beside the record's settings, as JSON."""
     return {
         'input_field': self.input_field,
         'input_format': self.input_format,
-        'vocabulary_file': self.vocabulary_file,
+        'vocabulary': resumption.of_vocabulary(vocabulary),
         'chunk_batches': self.chunk_batches,
         'network_configs': provenance.network_configs(decoder),
         **self.columns,
-        **({'model_name': self.model_name} if self.is_batch else {}),
     }
 
   def record(

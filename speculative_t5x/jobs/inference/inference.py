@@ -5,6 +5,7 @@
 import collections
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
+import functools
 import itertools
 import time
 from typing import Any, Protocol, TypeVar
@@ -61,7 +62,7 @@ class Inference:
 
   Attributes:
     is_plain: Whether the target decodes alone.
-    engine: Decodes requests.
+    make_engine: Reads the model, once, and returns what decodes requests.
     rows: Says which requests, and what is written of their results.
     part_size: Inputs of a chunk.
     shown: Shows how many inputs are done.
@@ -69,7 +70,7 @@ class Inference:
   """
 
   is_plain: bool
-  engine: engine_lib.Engine
+  make_engine: Callable[[], engine_lib.Engine]
   rows: Rows
   part_size: int
   shown: progress.Progress
@@ -79,6 +80,16 @@ class Inference:
     """Return what the rows of inputs depend on, as JSON."""
     return self.rows.identity(part)
 
+  @functools.cached_property
+  def engine(self) -> engine_lib.Engine:
+    return self.make_engine()
+
+  def warm_up(self) -> None:
+    """Read the model and compile, unless that was done."""
+    if not self.engine.is_warm:
+      progress.say('compiling and warming up')
+      self.engine.warm_up(self.search)
+
   def decode(
       self,
       numbered: Iterator[tuple[int, Any]],
@@ -86,29 +97,34 @@ class Inference:
   ) -> Iterator[chunks_lib.Content]:
     """Decode inputs as one stream, and yield the content of each part of them.
 
+    Without any, the model is not read.
+
     Args:
       numbered: The inputs, each with its number among those of the job.
       tell: Called with each row as soon as it and those before it are there.
     """
-    if not self.engine.is_warm:
-      progress.say('compiling and warming up')
-      self.engine.warm_up(self.search)
+    first = list(itertools.islice(numbered, 1))
+    if not first:
+      return
+    self.warm_up()
     grouped = _grouped(
         self.engine.stream_work,
         lambda each: self.rows.requests(each[1]),
-        numbered,
+        itertools.chain(first, numbered),
     )
-    while part := self._part(grouped, tell):
+    before, start = self._counters(), time.perf_counter()
+    note = lambda: self._note(before, time.perf_counter() - start)
+    while part := self._part(grouped, tell, note):
       yield part
 
   def _part(
       self,
       grouped: Iterator[tuple[tuple[int, Any], list[engine_lib.Work]]],
       tell: Callable[[str], object],
+      note: Callable[[], str],
   ) -> chunks_lib.Content | None:
     """Return the content of the next part of inputs; None after the last."""
-    before = dataclasses.replace(self.engine.counters)
-    start = time.perf_counter()
+    before, start = self._counters(), time.perf_counter()
     answered, rows = [], []
     for (number, item), works in itertools.islice(grouped, self.part_size):
       found = list(map(self._result, works))
@@ -116,8 +132,8 @@ class Inference:
       answered.append((item, found))
       rows.append(row)
       tell(row)
-      seconds = time.perf_counter() - start
-      self.shown.show(number + 1, self._note(before, seconds))
+      # Of the part alone the rate would be 0 where all was decoded ahead.
+      self.shown.show(number + 1, note())
     if not rows:
       return None
     values = dict(self.rows.counted(answered))
@@ -142,6 +158,9 @@ class Inference:
       return self.engine.result(work)
     except ValueError as error:
       return error
+
+  def _counters(self) -> engine_lib.Counters:
+    return dataclasses.replace(self.engine.counters)
 
   def _note(self, before: engine_lib.Counters, seconds: float) -> str:
     """Return the rate since some counters, and what was accepted."""

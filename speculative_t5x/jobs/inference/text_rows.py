@@ -2,7 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts as requests, and the rows of their predictions."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 import dataclasses
 import json
 from typing import Any
@@ -30,7 +36,7 @@ class TextRows:
 
   Attributes:
     decoder: Their decoder.
-    engine: Decodes them.
+    make_engine: Returns what decodes them.
     vocabulary: Of both sides.
     form: How their texts became inputs.
     settings: What all requests share.
@@ -43,7 +49,7 @@ class TextRows:
   files = {output_folder.PREDICTIONS: None}
 
   decoder: token_decoder.TokenDecoder
-  engine: engine_lib.Engine
+  make_engine: Callable[[], engine_lib.Engine]
   vocabulary: vocabularies.Vocabulary
   form: inputs_form.InputsForm
   settings: request_lib.Settings
@@ -88,7 +94,7 @@ class TextRows:
       found: Sequence[results.Result | ValueError],
   ) -> dict[str, Any]:
     (result,) = found or [
-        self.engine.empty_result(self.decoder.options.num_decodes)
+        self.make_engine().empty_result(self.decoder.options.num_decodes)
     ]
     if isinstance(result, ValueError):
       raise result

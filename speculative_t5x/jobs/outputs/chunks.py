@@ -10,7 +10,7 @@ A chunk holds the predictions of some batches. It is one file,
   SHA-256           of all lines before; a truncated file has none
 
 A chunk is reused if it is complete, and has the same inputs; the name of the
-configuration covers settings and checkpoint files.
+configuration covers settings, checkpoints and vocabulary by their contents.
 """
 
 import collections
@@ -40,10 +40,14 @@ from speculative_t5x.research import run_record
 _FOLDER = 'chunks'
 _CHOSEN = 'batch_size', 'mesh'  # by a job for its machine, if not given
 # Grows when jobs store other values: chunks of another format are not reused.
-_FORMAT = {'chunk_format': 3}
+_VERSION = 'chunk_format'
+_FORMAT = {_VERSION: 4}
 # Of the values of a chunk: how many of its inputs have no prediction. A later
 # run decodes such a chunk again.
 FAILED = 'failed'
+# What else the first line of a chunk has beside settings.
+_MEASURED = 'inputs_digest', 'values', *resumption.ORIGIN
+_PATHS = 'paths'
 
 
 class OtherSettingsError(ValueError):
@@ -79,13 +83,17 @@ class Chunks:
       record: run_record.RunRecord,
       options: Mapping[str, Any],
       title: str,
+      paths: Mapping[str, Any] | None = None,
   ):
     """Write nothing yet.
 
     Chunks depend on the record before measurement, and on options as JSON.
-    Printed lines have the title.
+    Printed lines have the title. Of other inputs or models under other paths
+    (by default the record's), there may be none in the folder.
     """
     options = {**options, **_FORMAT}
+    paths = resumption.paths_of(record) if paths is None else paths
+    self._paths = {_PATHS: json.loads(json.dumps(paths))}
     self.record = record
     self._folder = user_paths.expand(folder)
     self._name = f'{_FOLDER}/{resumption.name_of(record, options)}'
@@ -161,6 +169,7 @@ class Chunks:
     if not lines:
       reason = 'is damaged'
     elif header['inputs_digest'] != digest:
+      self._check_task(header)
       reason = 'has other inputs'
     elif number not in self._put:
       if header['values'].get(FAILED):
@@ -176,6 +185,7 @@ class Chunks:
     """Write a chunk of inputs with a digest; return it."""
     header = {
         **self._settings,
+        **self._paths,
         'inputs_digest': digest,
         **resumption.origin_of(self.record),
         'values': content.values,
@@ -196,21 +206,32 @@ class Chunks:
   ) -> None:
     """Check that the folder has no chunks of another configuration.
 
-    Those of another job are left to `output_folder`.
+    Those of another job are left to `output_folder`. A model or vocabulary
+    that was replaced at its path is another configuration that may be there.
 
     Args:
       varying: Names of settings in which the configurations of one folder may
         differ, those of models included.
       beside: Chunks of the job's other configurations.
     """
-    every = [_without(x._settings, varying) for x in (self, *beside)]
     for path in first_files(self._folder):
       header = json_files.first_object(path)
       if header is None or header.get('job') != self.record.job:
         continue
-      measured = 'inputs_digest', 'values', *resumption.ORIGIN
-      earlier = _without(header, {*varying, *measured})
-      changed = [resumption.differing(earlier, each) for each in every]
+      if header.get(_VERSION) != _FORMAT[_VERSION]:
+        raise OtherSettingsError(
+            f'{self._folder} has chunks of an earlier version, which do not say'
+            ' what the vocabulary and the models hold. Give another output'
+            f' folder, or remove {self._folder / _FOLDER} to decode again.'
+        )
+      unused = {*varying, *_MEASURED, _PATHS}
+      if header[_PATHS] == self._paths[_PATHS]:
+        unused.add(resumption.CONTENTS)
+      earlier = _without(header, unused)
+      changed = [
+          resumption.differing(earlier, _without(x._settings, unused))
+          for x in (self, *beside)
+      ]
       if all(changed):
         theirs = [f'{x} {earlier.get(x)}' for x in changed[0] if x in _CHOSEN]
         raise OtherSettingsError(
@@ -219,6 +240,15 @@ class Chunks:
             ' settings of those results'
             f'{": " if theirs else ""}{", ".join(theirs)}.'
         )
+
+  def _check_task(self, header: Mapping[str, Any]) -> None:
+    """Check that other inputs are not those of another file."""
+    earlier = header[_PATHS]['task']
+    if earlier != self._paths[_PATHS]['task']:
+      raise OtherSettingsError(
+          f'{self._folder} holds results of {earlier}, which has other inputs.'
+          ' Give another output folder.'
+      )
 
   def _path(self, number: int) -> epath.Path:
     return self._folder / self._name / f'{number:06}.jsonl'

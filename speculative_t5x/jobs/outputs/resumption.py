@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a job that resumes must share with what its output folder holds.
 
-Records and chunks are found by a name that covers settings and checkpoints. A
-training resumes from its newest checkpoint, which does not state how it was
-trained: its settings and digests of its data are kept beside the checkpoints.
+Records and chunks are found by a name that covers settings, and checkpoints by
+their contents. A training resumes from its newest checkpoint, which does not
+state how it was trained: its settings and digests of its data are kept beside
+the checkpoints.
 Without this check other settings or data (decodes of a target that was trained
 anew, a changed file of the task) would continue it as another training.
 """
@@ -16,14 +17,15 @@ import dataclasses
 import hashlib
 import json
 import os
-import pathlib
 from typing import Any
 
 from etils import epath
 import numpy as np
 
+from speculative_t5x.jobs.outputs import contents
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading import token_counts
+from speculative_t5x.loading import descriptions
+from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
@@ -38,6 +40,7 @@ IDENTITY = (
     'num_valid_tokens', 'device', 'host', 'mesh', 'matmul_precision',
     'simulated_acceptance', 'repeats', 'rounds',
 )  # fmt: skip
+_MODELS = 'target', 'drafter'
 _OPTIONAL = 'beams', 'brevity_penalty', 'length_penalty', 'draft_beams'
 _CODE = ('package_version', 'commit')
 # When and by which code a part was measured; stored with it.
@@ -46,6 +49,7 @@ ORIGIN = ('created', *_CODE)
 NAME_PREFIX = 'temperature_'
 _SETTINGS, _DATA = 'settings.json', 'data.json'  # beside checkpoints
 _MOST_SHOWN = 3
+CONTENTS = 'contents'  # the key of digests of models and vocabularies
 
 
 def identity_of(record: run_record.RunRecord) -> dict[str, Any]:
@@ -53,11 +57,46 @@ def identity_of(record: run_record.RunRecord) -> dict[str, Any]:
   values = dataclasses.asdict(record)
   found = {key: values[key] for key in IDENTITY}
   for key in (*_OPTIONAL, 'draft_sampling', 'inputs_digest'):
-    if values[key]:  # left out otherwise, as in records without the key
+    if values[key] is not None:  # left out as in records without the key
       found[key] = values[key]
   if record.reference:  # likewise
     found['reference'] = record.reference.name, record.reference.version
+  for role in _MODELS:
+    found[role] = by_contents(getattr(record, role))
   return json.loads(json.dumps(found, allow_nan=False))
+
+
+def by_contents(
+    described: descriptions.ModelDescription
+    | descriptions.DrafterDescription
+    | None,
+) -> dict[str, Any] | None:
+  """Return a description, as JSON, with contents in the place of paths.
+
+  It is another one if a checkpoint is replaced, so that what was measured with
+  the earlier one is not found, and the same for a copy at another path.
+  """
+  if described is None:
+    return None
+  found = dataclasses.asdict(described)
+  found.pop('checkpoint')
+  found.pop('table', None)
+  of_paths = set(map(descriptions.name_of, described.paths))
+  names = (described.name or '').split(descriptions.JOINED)
+  found['name'] = [x for x in names if x not in of_paths]
+  return found | {CONTENTS: list(map(contents.digest, described.paths))}
+
+
+def of_vocabulary(vocabulary: vocabularies.Vocabulary) -> dict[str, str]:
+  """Return what identifies a vocabulary, as JSON; likewise."""
+  return {CONTENTS: vocabularies.digest(vocabulary)}
+
+
+def paths_of(record: run_record.RunRecord) -> dict[str, Any]:
+  """Return what a record was made of, by its names, as JSON."""
+  models = {role: getattr(record, role) for role in _MODELS}
+  paths = {role: each and each.paths for role, each in models.items()}
+  return {'task': record.task, **paths}
 
 
 def name_of(
@@ -65,14 +104,9 @@ def name_of(
 ) -> str:
   """Return the name of a configuration, for its files.
 
-  It is another one if a checkpoint is replaced, so that what was measured with
-  the earlier checkpoint is not found. `options` are further settings, as JSON.
+  `options` are further settings, as JSON.
   """
-  paths = [record.target.checkpoint] if record.target else []
-  if record.drafter:
-    paths += record.drafter.paths
-  files = [x for path in filter(None, paths) for x in _files(path)]
-  identity = [identity_of(record), options or {}, files]
+  identity = [identity_of(record), options or {}]
   digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12]
   temperature = record.temperature
   # The requests of a batch have their own.
@@ -135,13 +169,19 @@ def keep_settings(
 
 
 def keep_data(
-    folder: epath.Path, data: Mapping[str, Sequence[np.ndarray]]
+    folder: epath.Path,
+    data: Mapping[str, Sequence[np.ndarray]],
+    target: str | None = None,
 ) -> None:
   """Check and keep digests of the data of a training, arrays by their names.
 
-  The caller has locked the folder, that of the checkpoints.
+  Likewise of the checkpoint that it is distilled from, if any. The caller has
+  locked the folder, that of the checkpoints.
   """
-  _keep(folder, _DATA, {name: _digest(data[name]) for name in data}, ())
+  digests = {name: _digest(data[name]) for name in data}
+  if target is not None:
+    digests['target'] = contents.digest(target)
+  _keep(folder, _DATA, digests, ())
 
 
 def trained_length(checkpoint: str) -> int | None:
@@ -183,24 +223,6 @@ def _keep(
       )
   text = json.dumps(values, indent=1, sort_keys=True) + '\n'
   whole_files.replace(folder, name, text.encode())
-
-
-def _files(path: str) -> list[tuple[str, int, int]]:
-  """Return names, sizes and last writes of a folder's files.
-
-  In a bucket each file costs a request, and a checkpoint may have thousands: of
-  these, the ones that are written anew with any other are enough.
-  """
-  folder = user_paths.expand(path)
-  if user_paths.is_remote(folder):
-    names = *checkpoints.WRITTEN_ANEW, token_counts.FILE_NAME
-    files = [x for x in (folder / name for name in names) if x.exists()]
-    return [(str(x), y.length, y.mtime) for x in files for y in [x.stat()]]
-  return [
-      (str(file.relative_to(path)), status.st_size, status.st_mtime_ns)
-      for file in sorted(pathlib.Path(path).rglob('*'))
-      if file.is_file() and (status := file.stat())
-  ]
 
 
 def _digest(arrays: Sequence[np.ndarray]) -> str:

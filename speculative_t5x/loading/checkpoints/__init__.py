@@ -19,6 +19,8 @@ from speculative_t5x.loading.checkpoints.layouts import WRITTEN_ANEW
 from speculative_t5x.loading.checkpoints.layouts import Layout
 from speculative_t5x.loading.checkpoints.layouts import Path
 from speculative_t5x.loading.checkpoints.layouts import check_folder
+from speculative_t5x.loading.checkpoints.layouts import files_in
+from speculative_t5x.loading.checkpoints.layouts import files_read
 from speculative_t5x.loading.checkpoints.layouts import is_cut_off
 from speculative_t5x.loading.checkpoints.layouts import step_folders
 from speculative_t5x.loading.checkpoints.saving import save

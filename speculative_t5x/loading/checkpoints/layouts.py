@@ -6,6 +6,7 @@ from collections.abc import Collection
 import enum
 import operator
 import os
+import pathlib
 import re
 
 from etils import epath
@@ -27,12 +28,14 @@ _MESH_INDEX = re.compile(r'model\.ckpt-\d+\.index')
 # Of Hugging Face; a large model is in several files, which an index names.
 SAFETENSORS, PICKLE = 'model.safetensors', 'pytorch_model.bin'
 INDEX = '.index.json'
+_CONFIGS = 'config.json', 'generation_config.json'
 WEIGHTS = tuple(x + y for x in (SAFETENSORS, PICKLE) for y in ('', INDEX))
 # Files that saving or uploading a checkpoint of some layout writes anew.
 WRITTEN_ANEW = (
-    'checkpoint', '_CHECKPOINT_METADATA', _WRITTEN_LAST, 'config.json',
+    'checkpoint', '_CHECKPOINT_METADATA', _WRITTEN_LAST, *_CONFIGS,
     *WEIGHTS,
 )  # fmt: skip
+_OF_OPTIMIZER = 'state.param_states'  # begins names of what T5X writes beside
 
 
 class Layout(enum.Enum):
@@ -54,7 +57,7 @@ def files_read(names: Collection[str]) -> list[str]:
   shards = []
   if weights.endswith(INDEX):
     shards = [x for x in names if re.fullmatch(rf'{stem}-.*\{suffix}', x)]
-  return ['config.json', 'generation_config.json', weights, *shards]
+  return [*_CONFIGS, weights, *shards]
 
 
 def resolve(path: Path) -> tuple[epath.Path, Layout]:
@@ -71,6 +74,29 @@ def resolve(path: Path) -> tuple[epath.Path, Layout]:
     _check_path(folder, '\\')
     regular_files.check_tree(folder)
   return folder, layout
+
+
+def files_in(folder: pathlib.Path) -> list[pathlib.Path]:
+  """Return the local files of a checkpoint that are read, sorted.
+
+  All files of another folder are; not those of an optimizer, nor, in a folder
+  of Hugging Face, those for other programs.
+  """
+  weights = next((x for x in WEIGHTS if (folder / x).is_file()), None)
+  if weights is None:
+    found = (
+        x
+        for x in folder.rglob('*')
+        if not any(y.startswith(_OF_OPTIMIZER) for y in x.parts)
+    )
+  else:
+    _, _, suffix = weights.removesuffix(INDEX).rpartition('.')
+    found = (
+        x
+        for x in folder.iterdir()
+        if x.name in (*_CONFIGS, weights) or x.name.endswith(f'.{suffix}')
+    )
+  return sorted(x for x in found if x.is_file())
 
 
 def step_folders(path: Path) -> dict[int, epath.Path]:

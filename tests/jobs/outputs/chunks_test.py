@@ -13,6 +13,7 @@ import pytest
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.jobs.outputs import resumption
+from speculative_t5x.loading import descriptions
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
@@ -183,6 +184,48 @@ class TestOtherConfigurations:
     _take(_chunks(folder, draft_sampling={'topk': 3}))
     assert _take(_chunks(folder))[1]
     with pytest.raises(ValueError, match='results with another draft_sampling'):
+      _chunks(folder).check_alone()
+
+  def test_penalties_of_zero(self, folder):
+    """They are none of the other kind of score."""
+    _take(_chunks(folder, beams=4, length_penalty=0.0))
+    assert _take(_chunks(folder, beams=4))[1]
+
+  def test_inputs_of_another_file(self, folder):
+    """The same ones are not decoded again, and others not written over."""
+    def of(path):
+      return chunks_lib.Chunks(folder, _record(), {}, 'a job', {'task': path})
+
+    _take(of('one'))
+    assert not _take(of('two'))[1]
+    with pytest.raises(ValueError, match='results of one, which has other'):
+      _take(of('two'), inputs=['c'])
+    assert _take(of('one'), inputs=['c'])[1]
+
+  def test_what_a_model_holds(self, folder, tmp_path):
+    """Replaced at its path, it is another configuration beside the first."""
+    def of(name):
+      model = descriptions.ModelDescription(checkpoint=str(tmp_path / name))
+      return _chunks(folder, target=model)
+
+    for name in ('model', 'other'):
+      (tmp_path / name).mkdir()
+      (tmp_path / name / 'weights').write_text('1')
+    _take(of('model'))
+    of('other').check_alone()
+    assert not _take(of('other'))[1]
+    (tmp_path / 'model/weights').write_text('2')
+    of('model').check_alone()
+    (tmp_path / 'other/weights').write_text('3')
+    with pytest.raises(ValueError, match='results with another target'):
+      of('other').check_alone()
+    assert _take(of('model'))[1]
+
+  def test_of_an_earlier_version(self, folder, monkeypatch):
+    with monkeypatch.context() as patch:
+      patch.setattr(chunks_lib, '_FORMAT', {'chunk_format': 3})
+      _take(_chunks(folder))
+    with pytest.raises(ValueError, match='earlier version.*chunks to decode'):
       _chunks(folder).check_alone()
 
   def test_of_the_same_job_are_not_refused(self, folder):

@@ -5,6 +5,7 @@
 import dataclasses
 import json
 import os
+import shutil
 
 from etils import epath
 import pytest
@@ -181,9 +182,13 @@ class TestResume:
       return [each is not None for each in found]
 
     assert is_found() == [False, False] and is_found() == [True, True]
+    shutil.copytree(tmp_path / 'pair', tmp_path / 'copy')
+    copy = _MODELS[role](checkpoint=str(tmp_path / 'copy'))
+    copied = _record(0.5, **{role: copy})
+    assert _find(folder, copied) == settings
     weights = tmp_path / 'pair' / 'state' / 'weights'
     time_ns = weights.stat().st_mtime_ns
-    weights.write_text('three')
+    weights.write_text('six')
     os.utime(weights, ns=(time_ns, time_ns))
     assert is_found() == [False, False] and is_found() == [True, True]
     (tmp_path / 'pair').rename(tmp_path / 'old')
@@ -198,7 +203,8 @@ class TestResume:
     with memory_files.enabled():
       for name in (
           'state/_METADATA', 'checkpoint', 'config.json', 'model.safetensors',
-          'pytorch_model.bin.index.json', 'token_counts.npz',
+          'generation_config.json', 'pytorch_model.bin.index.json',
+          'token_counts.npz',
       ):  # fmt: skip
         for text in ('one', 'another'):
           (epath.Path(model.checkpoint) / name).write_text(text)
