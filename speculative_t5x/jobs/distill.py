@@ -12,10 +12,8 @@ import jax
 from speculative_t5x.jobs import target_decodes as decodes_lib
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
-from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.families import t5_checkpoints
 from speculative_t5x.loading.files import folder_lock
@@ -90,7 +88,8 @@ def distill(
   num_examples = settings.batch_size // settings.num_parts
   mesh = placement.place_training([network], num_examples, mesh_shape)
   with folder_lock.hold(model_dir):
-    _check_vocabulary_files(checkpoint_path, draft.checkpoint_path)
+    if draft.checkpoint_path is not None:
+      pairing.check_vocabularies(checkpoint_path, draft.checkpoint_path)
     special_ids = _special_ids(opened, network, end_of_sequence)
     target = origins.Stored(opened, network, mesh)
     trained, params = draft.make(target, settings.seed)
@@ -216,15 +215,3 @@ def _check_samples(trained: draft_kinds.Draft) -> None:
         "A head on the target's last features cannot write texts by itself, to"
         ' be trained on them. Set ON_POLICY_SHARE to 0.'
     )
-
-
-def _check_vocabulary_files(
-    target: checkpoints.Path, draft: checkpoints.Path | None
-) -> None:
-  """Compare the vocabularies in the folders of both checkpoints, if any."""
-  folders = [str(path) for path in (target, draft) if path is not None]
-  found = [x for x in folders if vocabularies.find(x)]
-  if len(found) == 2:
-    prefix = f'{target} and {draft} cannot be a pair'
-    with errors.prefixed(prefix, vocabularies.VocabularyError):
-      vocabularies.check_same(*map(vocabularies.load, found))

@@ -545,33 +545,39 @@ def check_same(target: Vocabulary, draft: Vocabulary) -> None:
   Sentinels after the last piece of the smaller vocabulary are no difference:
   some spiece.model files leave them out.
   """
-  for one, other in _differences(target, draft):
-    raise VocabularyError(
-        f"The target's vocabulary has {one}, the draft's {other}. Draft tokens"
-        ' are ids, so both must be one vocabulary.'
-    )
-
-
-def _differences(
-    target: Vocabulary, draft: Vocabulary
-) -> Iterator[tuple[str, object]]:
   for role in ('eos_id', 'pad_id'):
     one, other = getattr(target, role), getattr(draft, role)
     if one != other:
-      yield f'{role} {one}', other
+      raise _differing(f'{role} {one}', other)
+  one, other = (x.within(x.num_pieces).num_ids for x in (target, draft))
+  if max(target.num_pieces, draft.num_pieces) > min(one, other):
+    raise _differing(f'{one} pieces', other)
+  check_pieces(target, draft)
+
+
+def check_pieces(target: Vocabulary, draft: Vocabulary) -> None:
+  """Check that an id means one piece where both vocabularies have one for it.
+
+  A chat's target may have further tokens, and ends that its draft has not.
+  """
   # Without sentinels that are assumed, which would differ if only one has them.
-  target, draft = (x.within(x.num_pieces) for x in (target, draft))
-  smaller, larger = sorted((target, draft), key=lambda x: x.num_ids)
-  if larger.num_pieces > smaller.num_ids:
-    yield f'{target.num_ids} pieces', draft.num_ids
-  for i in range(smaller.num_ids):
-    one, other = (x.id_to_piece(i) for x in (target, draft))
+  both = [x.within(x.num_pieces) for x in (target, draft)]
+  for i in range(min(x.num_ids for x in both)):
+    one, other = (x.id_to_piece(i) for x in both)
     # A sentinel is the same with a space before it and without.
     if one != other and not (
-        _SENTINEL.fullmatch(one)
+        f'<id {i}>' in (one, other)
+        or _SENTINEL.fullmatch(one)
         and one.removeprefix('▁') == other.removeprefix('▁')
     ):
-      yield f'the piece {one!r} for id {i}', repr(other)
+      raise _differing(f'the piece {one!r} for id {i}', repr(other))
+
+
+def _differing(target: str, draft: object) -> VocabularyError:
+  return VocabularyError(
+      f"The target's vocabulary has {target}, the draft's {draft}. Draft tokens"
+      ' are ids, so both must be one vocabulary.'
+  )
 
 
 def with_sentinels(

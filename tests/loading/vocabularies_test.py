@@ -671,3 +671,18 @@ class TestCheckSame:
     one = Listed(['<pad>', '</s>', 'a', 'b'])
     with pytest.raises(vocabularies.VocabularyError, match=match):
       vocabularies.check_same(one, dataclasses.replace(one, **changes))
+
+  @pytest.mark.parametrize(
+      'changes',
+      [
+          {'pieces': ['<pad>', '</s>', 'a', 'b', '<|im_end|>'], 'eos_id': 4},
+          {'pieces': ['<pad>', '</s>', 'a', '<id 3>'], 'pad_id': -1},
+      ],
+  )
+  def test_a_chat_and_its_base_have_the_same_pieces(self, changes):
+    one = Listed(['<pad>', '</s>', 'a', 'b'])
+    vocabularies.check_pieces(dataclasses.replace(one, **changes), one)
+    vocabularies.check_pieces(one, dataclasses.replace(one, **changes))
+    other = dataclasses.replace(one, pieces=['<pad>', '</s>', 'b', 'a'])
+    with pytest.raises(vocabularies.VocabularyError, match="'a' for id 2"):
+      vocabularies.check_pieces(one, other)

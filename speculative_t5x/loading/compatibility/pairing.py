@@ -1,13 +1,21 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Whether two checkpoints hold the networks that they are loaded as."""
+"""Whether two checkpoints hold the networks that they are loaded as.
+
+And whether an id is the same piece to both.
+"""
 
 import contextlib
+import functools
+import sys
 from typing import Literal
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.files import hub
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network
 
 Role = Literal['target', 'draft']
@@ -55,6 +63,61 @@ def check_networks(
           if pair[other].checkpoint.holds(expected[role]):
             message = f'{message[:-1]}, and that fits the {role}: swap them.'
       raise checkpoints.CheckpointError(message) from error
+
+
+def check_vocabularies(
+    target: checkpoints.Path | None,
+    draft: checkpoints.Path,
+    vocabulary: vocabularies.Vocabulary | None = None,
+) -> None:
+  """Compare the pieces of the vocabularies of a pair, by paths or names.
+
+  That of the target may be given. T5X's checkpoints have none; where only one
+  of the two could have one, or it cannot be read, a line on stderr says that
+  nothing was compared.
+
+  Raises:
+    vocabularies.VocabularyError: if an id means two pieces.
+  """
+  paths = [x for x in (target, draft) if x is not None]
+  try:
+    own = _vocabulary_in(draft)
+    theirs = vocabulary or (_vocabulary_in(paths[0]) if own else None)
+  except (vocabularies.VocabularyError, ImportError) as error:
+    _say_once(
+        f'The vocabulary of the draft {draft} is not compared with the'
+        f" target's: {errors.first_line(error)}."
+    )
+    return
+  if own is None or theirs is None:
+    if any(map(_keeps_vocabulary, paths)):
+      lacks = f'The draft {draft}' if own is None else f'The target {target}'
+      _say_once(
+          f'{lacks} has no vocabulary in its folder, so that those of target'
+          ' and draft are not compared.'
+      )
+    return
+  with errors.prefixed(
+      f'{target} and {draft} cannot be a pair', vocabularies.VocabularyError
+  ):
+    vocabularies.check_pieces(theirs, own)
+
+
+def _vocabulary_in(path: checkpoints.Path) -> vocabularies.Vocabulary | None:
+  file = vocabularies.find(path)
+  return file and vocabularies.load(file)
+
+
+def _keeps_vocabulary(path: checkpoints.Path) -> bool:
+  """Return whether a model is of Hugging Face, which has a vocabulary."""
+  return hub.is_name(path) or (
+      user_paths.expand(path) / 'config.json'
+  ).is_file()
+
+
+@functools.cache  # a pair is found for several meshes
+def _say_once(line: str) -> None:
+  print(line, file=sys.stderr)
 
 
 def check_features(target: network.Network, draft: network.Network) -> None:

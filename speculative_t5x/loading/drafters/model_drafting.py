@@ -44,7 +44,7 @@ class DraftModel:
     config: Its network, or fields to change in the one that the checkpoint
       states; None for that one. It has the dtype of the target.
     vocabulary_file: Its own vocabulary, to be compared with the target's; None
-      if both are known to be the same.
+      for the one in its folder, of which pieces alone are compared.
     model_parallel: Whether its parameters are partitioned along the model axis
       of the mesh, as the target's are; each device holds all of them otherwise.
     short_vocabulary: Output folder of the make-table job, from whose counts the
@@ -70,14 +70,11 @@ class DraftModel:
       vocabulary: vocabularies.Vocabulary | None,
   ) -> drafting.Drafting:
     if isinstance(self.model, models.Model):
+      if self.model.checkpoint is not None:
+        self._check_vocabulary(target, self.model, vocabulary)
       return of_model(_prompted_as(target, self.model))
     if token_counts.exists(self.model):
       return ngram_drafting.NGrams(self.model).find(target, vocabulary)
-    if vocabulary is not None and self.vocabulary_file is not None:
-      own = vocabularies.load(self.vocabulary_file)
-      said = f'The draft model has {self.vocabulary_file}'
-      with errors.prefixed(said, vocabularies.VocabularyError):
-        vocabularies.check_same(vocabulary, own)
     rules = sharding.REPLICATED
     if self.model_parallel:
       rules = sharding.MODEL_PARALLEL
@@ -98,6 +95,7 @@ class DraftModel:
       ids = dataclasses.replace(target.special_ids, start=start)
       draft = dataclasses.replace(draft, special_ids=ids)
     draft = _prompted_as(target, draft)
+    self._check_vocabulary(target, draft, vocabulary)
     if vocabulary is not None:
       models.fit_vocabulary(vocabulary, target, (draft,))
     pairing.check_networks(target, draft)
@@ -124,6 +122,25 @@ class DraftModel:
 
     # Its head is whole while it is read.
     return dataclasses.replace(found, description=description, read=read)
+
+  def _check_vocabulary(
+      self,
+      target: models.Model | models.ModelSource,
+      draft: models.Model | models.ModelSource,
+      vocabulary: vocabularies.Vocabulary | None,
+  ) -> None:
+    """Compare the vocabularies; a head on its target has none of its own."""
+    if draft.config.reads_features or network.is_feature_head(draft.config):
+      return
+    if self.vocabulary_file is None:
+      both = target.checkpoint, draft.checkpoint
+      sources = (getattr(x, 'source', x) for x in both)
+      pairing.check_vocabularies(*sources, vocabulary)
+    elif vocabulary is not None:
+      own = vocabularies.load(self.vocabulary_file)
+      said = f'The draft model has {self.vocabulary_file}'
+      with errors.prefixed(said, vocabularies.VocabularyError):
+        vocabularies.check_same(vocabulary, own)
 
 
 def _prompted_as(
