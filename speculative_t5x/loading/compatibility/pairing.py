@@ -79,10 +79,10 @@ def check_vocabularies(
   Raises:
     vocabularies.VocabularyError: if an id means two pieces.
   """
-  paths = [x for x in (target, draft) if x is not None]
   try:
-    own = _vocabulary_in(draft)
-    theirs = vocabulary or (_vocabulary_in(paths[0]) if own else None)
+    own, theirs = _vocabulary_in(draft), vocabulary
+    if own is not None and theirs is None and target is not None:
+      theirs = _vocabulary_in(target)
   except (vocabularies.VocabularyError, ImportError) as error:
     _say_once(
         f'The vocabulary of the draft {draft} is not compared with the'
@@ -90,7 +90,7 @@ def check_vocabularies(
     )
     return
   if own is None or theirs is None:
-    if any(map(_keeps_vocabulary, paths)):
+    if any(map(_keeps_vocabulary, filter(None, (target, draft)))):
       lacks = f'The draft {draft}' if own is None else f'The target {target}'
       _say_once(
           f'{lacks} has no vocabulary in its folder, so that those of target'

@@ -132,3 +132,25 @@ class TestStep:
     self.write_step(tmp_path, step)
     with pytest.raises(checkpoints.CheckpointError, match='training step'):
       _ = checkpoints.open(tmp_path).step
+
+
+@pytest.mark.parametrize(
+    ('read', 'others'),
+    [
+        (['checkpoint', 'target.a/.zarray', 'target.a/0'],
+         ['state.param_states.a/0']),
+        (['state/_METADATA', 'state/target.a/0', 'state/state.step/0'],
+         ['state/state.param_states.a/0']),
+        (['config.json', 'generation_config.json', 'model.safetensors'],
+         ['pytorch_model.bin', 'tokenizer.json', 'onnx/model.onnx']),
+        (['config.json', 'pytorch_model-1.bin', 'pytorch_model.bin.index.json'],
+         ['tf_model.h5', '.git/objects/1']),
+    ],
+)  # fmt: skip
+def test_files_that_are_read(tmp_path, read, others):
+  """Without those of an optimizer, and of other programs."""
+  for name in (*read, *others):
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text('')
+  found = checkpoints.files_in(tmp_path)
+  assert [str(x.relative_to(tmp_path)) for x in found] == sorted(read)

@@ -11,6 +11,7 @@ import pytest
 
 import speculative_t5x as st
 from speculative_t5x.jobs.command_line import main
+from speculative_t5x.jobs.outputs import contents
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
@@ -71,6 +72,12 @@ def test_a_pair_decodes_as_from_its_folders(served, folders):
   commit = served.revisions[_TARGET, 'main']
   assert decoder.tokens.target.checkpoint == f'{_TARGET}@{commit}'
   assert decoder.vocabulary.num_ids == expected.vocabulary.num_ids
+
+
+def test_what_resumes_knows_a_model_by_its_files(served, folders):
+  names = _TARGET, folders / 'target', _DRAFT
+  one, same, other = (contents.digest(str(x)) for x in names)
+  assert one == same != other
 
 
 class TestFiles:
