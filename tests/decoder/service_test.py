@@ -210,8 +210,8 @@ def test_lost_logits_fail_their_request_alone(monkeypatch, service):
   requests = list(engine_test.random_requests(8, 8))
   expected = list(engine_test.engine().stream(requests))
 
-  def lose(self, *args):
-    run, report = advance(self, *args)
+  def lose(self, *args, **settings):
+    run, report = advance(self, *args, **settings)
     report = jax.device_get(report)
     is_lost = report.sequences[:, 0] == expected[0].decodes[0].tokens[0]
     log_probs = np.where(is_lost, np.nan, report.log_probs)
