@@ -46,9 +46,10 @@ def describe(options: argparse.Namespace) -> Iterator[str]:
   given = json.loads(options.config.read_text())
   kind = given['model_type']
   family = families.of_model_type(options.config, kind)
-  config = family.of_config(
-      options.config, {**family.DEFAULTS[kind], **given}, 'bfloat16'
+  complete = families.complete(
+      options.config, given, family.FIELDS[kind], family.NAME
   )
+  config = family.of_config(options.config, complete, 'bfloat16')
   place = topology.describe(options.topology).with_mesh(None)
   batch = abstract_pair.make_batch(place, 1, options.inputs_length)
 

@@ -239,8 +239,12 @@ def write_hugging_face(
     tensors: dict[str, np.ndarray],
     shards: int = 1,
 ) -> pathlib.Path:
-  """Write a Hugging Face folder, in several files if shards is above 1."""
+  """Write a Hugging Face folder, in several files if shards is above 1.
+
+  A field that is `...` is left out.
+  """
   folder.mkdir(parents=True, exist_ok=True)
+  fields = {name: x for name, x in fields.items() if x is not ...}
   (folder / 'config.json').write_text(json.dumps(fields))
   if shards == 1:
     write_safetensors(tensors, folder / 'model.safetensors')

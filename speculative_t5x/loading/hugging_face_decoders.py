@@ -6,13 +6,13 @@ A family is a map of tensor names and a map of its config.json's fields to those
 of a network. Most are Llama with other parts.
 """
 
-from collections.abc import Mapping
-import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from etils import epath
 
 from speculative_t5x.loading import errors
+from speculative_t5x.loading import families
 from speculative_t5x.loading import tensor_maps
 from speculative_t5x.networks import rope as rope_lib
 
@@ -24,76 +24,100 @@ ACTIVATIONS = {
     'silu': 'silu',
     'swish': 'silu',
 }
-# Parts that no network here has, and the values of their fields without them.
-WITHOUT = {
-    'quantization_config': (None,),
-    'add_cross_attention': (None, False),
-    'use_bidirectional_attention': (None, False),
-    'partial_rotary_factor': (None, 1.0),
+_FULL, _SLIDING = 'full_attention', 'sliding_attention'
+# Of all decoders alone: parts that no network here has.
+ABSENT: families.Fields = {
+    'add_cross_attention': families.Field(False, (False, None)),
+    'is_causal': families.Field(True, (True, None)),
+    'attention_chunk_size': families.Field(None, (None,)),
+    **families.ABSENT,
+}
+# Of those without windows, whose cache has one where these say so.
+FULL_ATTENTION: families.Fields = {
+    'sliding_window': families.Field(None, (None,)),
+    'layer_types': families.Field(None, (None,)),
+}
+_NUMBER = families.Field(None, families.NUMBER)
+_TRAINED = 'original_max_position_embeddings'
+_SCALINGS = {
+    'default': (),
+    'linear': ('factor',),
+    'llama3': ('factor', _TRAINED, 'low_freq_factor', 'high_freq_factor'),
+}
+_WHOLE = {'partial_rotary_factor': families.Field(None, (None, 1.0))}
+# Of those that rotate queries and keys.
+ROPE: families.Fields = {
+    'rope_theta': families.Field(10_000.0),
+    'rope_scaling': families.Field(None),
+    'rope_parameters': families.Field(None),
+    'max_position_embeddings': families.Field(2048),
+    **_WHOLE,
+}
+# Of RoPE itself, and by its kind those of the scaling, in the order of
+# `rope_lib.Scaling`.
+_OF_ROPE: families.Fields = {
+    'rope_type': families.Field('default', tuple(_SCALINGS), 'type'),
+    'rope_theta': _NUMBER,
+    **_WHOLE,
+    # A model whose types of layers have their own passes these one by one.
+    **dict.fromkeys((_FULL, _SLIDING), families.Field(None, (None,))),
 }
 
 
-def number(file: epath.Path, name: str, value: Any) -> float:
-  """Return a field that must be a positive number."""
-  if type(value) not in (int, float) or not 0 < value < math.inf:
-    raise errors.CheckpointError(
-        f'{file} has {name} {errors.shown(value)}, which is not a positive'
-        ' number. Write the one that the model was trained with into it, or'
-        ' download the file again.'
-    )
-  return float(value)
-
-
 def rope(
-    file: epath.Path, config: Mapping[str, Any], layer_type: str | None = None
+    file: epath.Path,
+    config: Mapping[str, Any],
+    fields: Mapping[str, Any] | None = None,
+    theta: str = 'rope_theta',
 ) -> tuple[float, rope_lib.Scaling | None]:
   """Return theta and scaling of RoPE.
 
-  transformers 5 writes both as `rope_parameters`, some by the type of a layer;
-  before, they are `rope_theta` and `rope_scaling`.
+  transformers 5 writes both as `rope_parameters`; before, they are `rope_theta`
+  and `rope_scaling`.
+
+  Args:
+    file: For messages.
+    config: Its fields, complete.
+    fields: Those of RoPE; None for what transformers takes.
+    theta: The field beside them that has theta where they have none.
   """
   with errors.reading(file):
-    fields = config.get('rope_parameters')
     if fields is None:
-      scaling = config.get('rope_scaling') or {}
-      fields = {'rope_theta': config.get('rope_theta'), **scaling}
-    fields = dict(fields.get(layer_type, fields))
-  theta = number(file, 'rope_theta', fields.get('rope_theta'))
-  kind = fields.get('rope_type', fields.get('type', 'default'))
-  if kind == 'default':
-    return theta, None
-  read = lambda name: number(file, name, fields.get(name))
-  if kind == 'linear':
-    return theta, rope_lib.Scaling(read('factor'))
-  if kind == 'llama3':
-    return theta, rope_lib.Scaling(
-        read('factor'),
-        int(read('original_max_position_embeddings')),
-        read('low_freq_factor'),
-        read('high_freq_factor'),
-    )
-  raise errors.CheckpointError(
-      f'{file} has rope_type {errors.shown(kind)}, and the network that runs'
-      ' here has default, linear or llama3. Pass another model, or one without'
-      ' this scaling.'
-  )
+      fields = config['rope_scaling'] or config['rope_parameters'] or {}
+    found = {
+        'rope_theta': config[theta],
+        _TRAINED: config['max_position_embeddings'],
+        **fields,
+    }
+  found = families.complete(file, found, _OF_ROPE, 'RoPE')
+  of_scaling = dict.fromkeys(_SCALINGS[found['rope_type']], _NUMBER)
+  found = families.complete(file, found, of_scaling, 'RoPE')
+  numbers = [found[name] for name in of_scaling]
+  scaling = rope_lib.Scaling(*numbers) if numbers else None
+  return float(found['rope_theta']), scaling
 
 
-LAYER_TYPES = {'full_attention': False, 'sliding_attention': True}
-
-
-def layer_types(file: epath.Path, config: Mapping[str, Any]) -> list[bool]:
-  """Return which layers have a window, by `layer_types`."""
+def layer_types(
+    file: epath.Path, config: Mapping[str, Any], by_turns: Sequence[bool]
+) -> Sequence[bool]:
+  """Return which layers have a window: by `layer_types`, else by turns."""
+  if config['layer_types'] is None:
+    return by_turns
   with errors.reading(file):
     types = list(config['layer_types'])
+  known = [_FULL] if config['sliding_window'] is None else [_FULL, _SLIDING]
   for each in types:
-    if each not in list(LAYER_TYPES):
+    if each not in known:
       raise errors.CheckpointError(
           f'{file} has the layer type {errors.shown(each)}, and the network'
-          f' that runs here has {" and ".join(LAYER_TYPES)}. Pass another'
-          ' model.'
+          f' that runs here has {" and ".join(known)}. Pass another model.'
       )
-  return [LAYER_TYPES[each] for each in types]
+  if len(types) != config['num_hidden_layers']:
+    raise errors.CheckpointError(
+        f'{file} has {len(types)} layer_types and num_hidden_layers'
+        f' {config["num_hidden_layers"]}. Download it again.'
+    )
+  return [each == _SLIDING for each in types]
 
 
 # Tensors of a layer by parameter.

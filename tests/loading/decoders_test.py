@@ -231,6 +231,45 @@ class TestConfigs:
               ),
               dict(kinds=(decoder_only.LayerKind(None, 7.0),)),
           ),
+          (  # as in Llama 2
+              'llama',
+              dict(rope_theta=..., rope_scaling=None),
+              dict(kinds=(decoder_only.LayerKind(None, 1e4),)),
+          ),
+          (
+              'llama',
+              dict(
+                  rope_theta=7.0,
+                  rope_scaling=None,
+                  rope_parameters={'rope_type': 'default'},
+              ),
+              dict(kinds=(decoder_only.LayerKind(None, 7.0),)),
+          ),
+          (
+              'llama',
+              dict(
+                  max_position_embeddings=32,
+                  rope_scaling={
+                      'type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0,
+                      'high_freq_factor': 4.0,
+                  },
+              ),
+              {},
+          ),
+          (
+              'qwen3',
+              dict(rope_theta=...),
+              dict(kinds=(decoder_only.LayerKind(None, 1e4),)),
+          ),
+          (
+              'gemma3',
+              dict(
+                  rope_theta=..., rope_local_base_freq=...,
+                  rope_parameters={'full_attention': {}},
+              ),
+              {},
+          ),
+          ('gpt2', dict(n_head=..., num_attention_heads=4), {}),
           (
               'llama',
               dict(attention_bias=True, mlp_bias=True),
@@ -251,6 +290,7 @@ class TestConfigs:
               dict(
                   layer_types=None,
                   sliding_window_pattern=2,
+                  rope_scaling=None,
                   rope_parameters={
                       'full_attention': {
                           'rope_type': 'linear', 'factor': 4.0,
@@ -286,6 +326,25 @@ class TestConfigs:
           ('llama', dict(rope_scaling={'rope_type': 'yarn'}), 'yarn'),
           ('llama', dict(rope_scaling=7), 'config.json'),
           ('llama', dict(rope_theta=None), 'rope_theta None'),
+          (
+              'llama',
+              dict(rope_scaling={'partial_rotary_factor': 0.5}),
+              'partial_rotary_factor',
+          ),
+          (
+              'llama',
+              dict(rope_scaling={'full_attention': {'rope_theta': 7.0}}),
+              'full_attention',
+          ),
+          ('qwen3', dict(rope_scaling={'rope_theta': None}), 'rope_theta None'),
+          ('llama', dict(sliding_window=8), 'sliding_window'),
+          (
+              'qwen3',
+              dict(sliding_window=8, layer_types=['sliding_attention'] * 3),
+              'sliding_attention',
+          ),
+          ('gemma3', dict(layer_types=['full_attention'] * 2), '2 layer_types'),
+          ('gpt2', dict(num_attention_heads=8), 'num_attention_heads'),
           ('llama', dict(hidden_act='gelu'), 'hidden_act'),
           ('llama', dict(num_key_value_heads=3), 'num_kv_heads'),
           ('llama', dict(num_hidden_layers=10**9), 'num_layers'),

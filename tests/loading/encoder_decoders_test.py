@@ -157,6 +157,15 @@ class TestConfigs:
               dict(mlp_activations=('relu',), embedding_scale=1.0),
           ),
           ('nllb', dict(forced_bos_token_id=None), dict(decoder_prompt=())),
+          ('nllb', dict(pad_token_id=5), dict(position_offset=6)),
+          (  # as the first BARTs say it
+              'bart',
+              dict(
+                  forced_bos_token_id=..., bos_token_id=3,
+                  force_bos_token_to_be_generated=True,
+              ),
+              dict(decoder_prompt=(2, 3)),
+          ),
       ],
   )
   def test_fields(self, tmp_path, name, overrides, changes):
@@ -207,6 +216,8 @@ class TestConfigs:
           ('marian', dict(share_encoder_decoder_embeddings=False),
            'share_encoder_decoder_embeddings'),
           ('nllb', dict(model_type='nllb-moe'), 'nllb-moe'),
+          ('nllb', dict(pad_token_id=None), 'pad_token_id None'),
+          ('nllb', dict(pad_token_id=2, eos_token_id=3), 'pad_token_id 2'),
       ],
   )  # fmt: skip
   def test_refused(self, tmp_path, name, overrides, named):

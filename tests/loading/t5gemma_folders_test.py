@@ -168,6 +168,28 @@ def test_texts(tmp_path):
   assert result.tokens[-1] == expected[0]
 
 
+@pytest.mark.parametrize(
+    ('whole', 'of_decoder', 'is_tied'),
+    [(..., False, True), (True, False, True), (False, True, False)],
+)
+def test_the_head_is_tied_by_the_whole_model(
+    tmp_path, whole, of_decoder, is_tied
+):
+  write(
+      tmp_path,
+      tie_word_embeddings=whole,
+      decoder=dict(tie_word_embeddings=of_decoder),
+  )
+  assert checkpoints.open(tmp_path).network().logits_via_embedding == is_tied
+
+
+def test_special_ids_of_the_decoder(tmp_path):
+  """They are those of a model that states none."""
+  own = dict(bos_token_id=2, eos_token_id=[1, 3], pad_token_id=0)
+  write(tmp_path, decoder=own, **dict.fromkeys(own, ...))
+  check_parameters_and_ids(tmp_path, CONFIG)
+
+
 def test_an_untied_head_and_other_layers(tmp_path):
   params = tiny_decoders.params(
       dataclasses.replace(CONFIG, logits_via_embedding=False)
@@ -175,7 +197,6 @@ def test_an_untied_head_and_other_layers(tmp_path):
   found = tensors(params)
   head = params['decoder']['logits_dense']['kernel']
   fields = copy.deepcopy(FIELDS) | {'tie_word_embeddings': False}
-  fields['decoder']['tie_word_embeddings'] = False
   fields['encoder']['layer_types'] = ['full_attention'] * 4
   fields['decoder']['attn_logit_softcapping'] = None
   by_hand.write_hugging_face(tmp_path, fields, found)
@@ -199,13 +220,7 @@ def test_an_untied_head_and_other_layers(tmp_path):
         (dict(decoder=dict(sliding_window=None)), 'sliding_window'),
         (dict(decoder=dict(rope_scaling={'rope_type': 'yarn'})), 'yarn'),
         (dict(decoder=dict(layer_types=['linear_attention'])), 'linear_att'),
-        (
-            dict(
-                tie_word_embeddings=False,
-                decoder=dict(tie_word_embeddings=False),
-            ),
-            'logits_dense',
-        ),
+        (dict(tie_word_embeddings=False), 'logits_dense'),
         (dict(model_type='t5gemma3'), 't5gemma3'),
         (dict(is_second=True, encoder=7), 'encoder and decoder of'),
         (

@@ -133,10 +133,11 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
 
   @functools.cached_property
   def _config(self) -> dict[str, Any]:
-    """The config.json, with the defaults of its model type."""
-    config = self._read_json('config.json')
-    family = families.of_model_type(self._config_file, config.get('model_type'))
-    return {**family.DEFAULTS[config['model_type']], **config}
+    """The config.json, with all fields that its family reads."""
+    file, config = self._config_file, self._read_json('config.json')
+    family = families.of_model_type(file, config.get('model_type'))
+    fields = family.FIELDS[config['model_type']]
+    return families.complete(file, config, fields, family.NAME)
 
   @property
   def _family(self) -> families.Family:

@@ -5,9 +5,10 @@
 Each module of this folder is a family, see `Family`. Nothing else names them.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 import functools
 import importlib
+import math
 import pkgutil
 from typing import Any, NamedTuple, Protocol
 
@@ -50,6 +51,57 @@ class Source(NamedTuple):
     return np.split(array, self.parts, axis=-1)[self.part]
 
 
+# Kinds of values that a field may have.
+ID, SIZE, NUMBER = 'an id', 'a size', 'a positive number'
+NUMBER_OR_NONE = 'a positive number or null'
+
+
+def _is_number(value: Any) -> bool:
+  return type(value) in (int, float) and 0 < value < math.inf
+
+
+_IS_OF_KIND: Mapping[str, Callable[[Any], bool]] = {
+    ID: lambda x: type(x) is int and x >= 0,
+    SIZE: lambda x: type(x) is int and x > 0,
+    NUMBER: _is_number,
+    NUMBER_OR_NONE: lambda x: x is None or _is_number(x),
+}
+FLAG = False, True, None  # None is false
+
+
+class Field(NamedTuple):
+  """A field of config.json that decides what a network computes.
+
+  Attributes:
+    default: Its value where a file lacks it, as in transformers. A function of
+      the fields before it stands for null too, and returns the value.
+    values: A kind of values, or the values that the network here has, or a
+      function of the fields before it that returns those; None if the family
+      checks them. One value alone means: a part that no network here has.
+    alias: Another name that transformers reads.
+  """
+
+  default: Any
+  values: Any = None
+  alias: str | None = None
+
+
+Fields = Mapping[str, Field]
+# Of all families: parts that no network here has.
+ABSENT: Fields = {
+    'quantization_config': Field(None, (None,)),
+    'pruned_heads': Field({}, ({}, None)),
+}
+
+
+def with_defaults(fields: Fields, **defaults: Any) -> Fields:
+  """Return fields of which some have other defaults."""
+  changed = {
+      name: fields[name]._replace(default=x) for name, x in defaults.items()
+  }
+  return {**fields, **changed}
+
+
 class Family(Protocol):
   """What a module of this folder holds.
 
@@ -62,12 +114,12 @@ class Family(Protocol):
 
   Attributes:
     NAME: Names the family in errors.
-    DEFAULTS: What a Hugging Face config.json means where it is silent, by its
-      model_type.
+    FIELDS: The fields of config.json that are read, by its model_type. All
+      others change nothing that is computed.
   """
 
   NAME: str
-  DEFAULTS: Mapping[str, Mapping[str, Any]]
+  FIELDS: Mapping[str, Fields]
 
   def of_shapes(
       self, specs: Mapping[str, jax.ShapeDtypeStruct], dtype: Any
@@ -80,7 +132,8 @@ class Family(Protocol):
   def of_config(
       self, file: epath.Path, config: Mapping[str, Any], dtype: Any
   ) -> network.Network:
-    """Return the network that a config.json with `DEFAULTS` states."""
+    """Return the network that a config.json states, as `complete` returns it.
+    """
 
   def of_tensors(
       self, network: Any, stored: Collection[str]
@@ -132,7 +185,7 @@ def matrices(
 
 def of_model_type(file: epath.Path, model_type: Any) -> Family:
   """Return the family of the model_type, of any kind, in a config.json."""
-  types = {name: family for family in _known() for name in family.DEFAULTS}
+  types = {name: family for family in _known() for name in family.FIELDS}
   if model_type not in list(types):  # which may be unhashable
     raise errors.CheckpointError(
         f'{file} is of a network of type {errors.shown(model_type)}; only'
@@ -142,38 +195,49 @@ def of_model_type(file: epath.Path, model_type: Any) -> Family:
   return types[model_type]
 
 
-def check_config(
-    file: epath.Path,
-    config: Mapping[str, Any],
-    sizes: Iterable[str],
-    allowed: Mapping[str, tuple[Any, ...]],
-    model: str,
-) -> None:
-  """Check the fields of a config.json that the network depends on.
+def complete(
+    file: epath.Path, config: Mapping[str, Any], fields: Fields, network: str
+) -> dict[str, Any]:
+  """Return a config.json, or a part of one, with all fields that are read.
 
   Args:
     file: For messages.
-    config: All fields.
-    sizes: Fields that must be sizes.
-    allowed: Other fields, and the values that the network has.
-    model: What to pass instead, as 'a T5 1.0'.
+    config: The fields that the file has.
+    fields: Those that are read.
+    network: Names the network in messages.
   Raises:
-    errors.CheckpointError: naming the first field with another value.
+    errors.CheckpointError: naming the first field with a value that the network
+      does not have.
   """
-  wrong = {
-      name: ' or '.join(map(str, values))
-      for name, values in allowed.items()
-      if config.get(name) not in values
-  }
-  for name in sizes:
-    if type(config.get(name)) is not int or config[name] < 1:
-      wrong[name] = 'a size'
-  for name, right in wrong.items():
+  found = dict(config)
+  for name, field in fields.items():
+    if name not in found and field.alias in found:
+      found[name] = found[field.alias]
+    is_derived = callable(field.default)
+    value = found.get(name, None if is_derived else field.default)
+    with errors.reading(file):
+      if is_derived and value is None:
+        value = field.default(found)
+      right = field.values(found) if callable(field.values) else field.values
+    found[name] = value
+    if right is None or _is_right(value, right):
+      if field.alias is None or found.get(field.alias, value) == value:
+        continue
+      right = f'{errors.shown(found[field.alias])} as {field.alias}'
+    elif not isinstance(right, str):
+      right = ' or '.join(map(str, right))
     raise errors.CheckpointError(
-        f'{file} has {name} {errors.shown(config.get(name))}, and the network'
-        f' that runs here has {right}. Pass {model} of that kind, or download'
-        ' the file again if it is damaged.'
+        f'{file} has {name} {errors.shown(value)}, and the {network} that runs'
+        f' here has {right}. Pass one of that kind, or correct the file, or'
+        ' download it again if it is damaged.'
     )
+  return found
+
+
+def _is_right(value: Any, right: Any) -> bool:
+  if isinstance(right, str):
+    return _IS_OF_KIND[right](value)
+  return value in right
 
 
 def check_all_known(

@@ -19,25 +19,54 @@ from speculative_t5x.loading import tensor_maps
 from speculative_t5x.networks import encoder_decoder
 
 NAME = 'BART'
-DEFAULTS = {
-    'bart': {
-        'activation_function': 'gelu',
-        'max_position_embeddings': 1024,
-        'scale_embedding': False,
-        'tie_word_embeddings': True,
-        'bos_token_id': 0,
-        'pad_token_id': 1,
-        'eos_token_id': 2,
-        'decoder_start_token_id': 2,
-        'forced_eos_token_id': 2,
-    },
-}
 _ACTIVATIONS = {
     'gelu': 'gelu_exact',
     'gelu_new': 'gelu',
     'relu': 'relu',
     'silu': 'silu',
     'swish': 'silu',
+}
+LIKE_BART = {
+    'vocab_size': families.Field(50_265, families.SIZE),
+    'd_model': families.Field(1024, families.SIZE, 'hidden_size'),
+    'encoder_layers': families.Field(12, families.SIZE),
+    'decoder_layers': families.Field(12, families.SIZE),
+    'encoder_attention_heads': families.Field(
+        16, families.SIZE, 'num_attention_heads'
+    ),
+    'encoder_ffn_dim': families.Field(4096, families.SIZE),
+    # Both stacks have one width of heads and of feed-forward blocks here.
+    'decoder_attention_heads': families.Field(
+        16, lambda x: (x['encoder_attention_heads'],)
+    ),
+    'decoder_ffn_dim': families.Field(4096, lambda x: (x['encoder_ffn_dim'],)),
+    'max_position_embeddings': families.Field(1024, families.SIZE),
+    'activation_function': families.Field('gelu', tuple(_ACTIVATIONS)),
+    'scale_embedding': families.Field(False, families.FLAG),
+    'tie_word_embeddings': families.Field(True, (True,)),
+    'tie_encoder_decoder': families.Field(False, (False, None)),
+    'bos_token_id': families.Field(0),
+    'pad_token_id': families.Field(1),
+    'eos_token_id': families.Field(2),
+    'decoder_start_token_id': families.Field(2),
+    'forced_eos_token_id': families.Field(2),
+    **families.ABSENT,
+}
+FIELDS = {
+    'bart': {
+        **LIKE_BART,
+        # Of fairseq; transformers does not read it.
+        'normalize_before': families.Field(False, (False, None)),
+        # Of the first BARTs there.
+        'force_bos_token_to_be_generated': families.Field(
+            False, families.FLAG
+        ),
+        'forced_bos_token_id': families.Field(
+            lambda x: x['bos_token_id']
+            if x['force_bos_token_to_be_generated']
+            else None
+        ),
+    },
 }
 _SIZES = {
     'vocab_size': 'vocab_size',
@@ -115,27 +144,12 @@ def of_config(
     file: epath.Path,
     config: Mapping[str, Any],
     dtype: Any,
-    model: str = 'a BART',
     **parts: Any,
 ) -> encoder_decoder.EncoderDecoder:
-  """Return the network of a config.json with BART's fields.
+  """Return the network of a complete config.json with BART's fields.
 
-  `model` is what to pass instead of one that is refused, `parts` are fields of
-  the network that are not those of a BART.
+  `parts` are fields of the network that are not those of a BART.
   """
-  allowed = {
-      'activation_function': tuple(_ACTIVATIONS),
-      'scale_embedding': (False, True),
-      'tie_word_embeddings': (True,),
-      'quantization_config': (None,),
-      # Both stacks have one width of heads and of feed-forward blocks here.
-      'decoder_attention_heads': (config.get('encoder_attention_heads'),),
-      'decoder_ffn_dim': (config.get('encoder_ffn_dim'),),
-      # Of fairseq; transformers does not read it.
-      'normalize_before': (None, False, parts.get('pre_norm', False)),
-  }
-  sizes = *_SIZES.values(), 'max_position_embeddings'
-  families.check_config(file, config, sizes, allowed, model)
   fields = {
       **{ours: config[theirs] for ours, theirs in _SIZES.items()},
       'mlp_activations': (_ACTIVATIONS[config['activation_function']],),

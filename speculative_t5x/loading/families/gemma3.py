@@ -7,6 +7,7 @@ from typing import Any
 
 from etils import epath
 
+from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
 from speculative_t5x.loading import hugging_face_decoders as decoders
 from speculative_t5x.loading.families import llama
@@ -14,20 +15,39 @@ from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import decoder_only_modules as modules
 
 NAME = 'Gemma 3'
-DEFAULTS = {
+# Of all Gemmas here.
+LIKE_GEMMA = {
+    **families.with_defaults(
+        llama.LIKE_LLAMA,
+        vocab_size=262_208,
+        hidden_size=2304,
+        intermediate_size=9216,
+        num_hidden_layers=26,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+        head_dim=256,
+        max_position_embeddings=131_072,
+        tie_word_embeddings=True,
+        bos_token_id=2,
+        eos_token_id=1,
+    ),
+    'hidden_activation': families.Field(
+        'gelu_pytorch_tanh', tuple(decoders.ACTIVATIONS)
+    ),
+    'query_pre_attn_scalar': families.Field(256, families.NUMBER),
+    'sliding_window': families.Field(4096, families.SIZE),
+    'layer_types': families.Field(None),
+    'final_logit_softcapping': families.Field(None, families.NUMBER_OR_NONE),
+    # Which Gemma 3 reads and never applies.
+    'attn_logit_softcapping': families.Field(None, (None,)),
+    'pad_token_id': families.Field(0),
+}
+FIELDS = {
     'gemma3_text': {
-        'hidden_activation': 'gelu_pytorch_tanh',
-        'head_dim': 256,
-        'num_attention_heads': 8,
-        'num_key_value_heads': 4,
-        'rms_norm_eps': 1e-6,
-        'query_pre_attn_scalar': 256,
-        'sliding_window': 4096,
-        'sliding_window_pattern': 6,
-        'rope_theta': 1e6,
-        'rope_local_base_freq': 1e4,
-        'tie_word_embeddings': True,
-        'eos_token_id': 1,
+        **families.with_defaults(LIKE_GEMMA, rope_theta=1e6),
+        'sliding_window_pattern': families.Field(6, families.SIZE),
+        'rope_local_base_freq': families.Field(1e4),
+        'use_bidirectional_attention': families.Field(False, (False, None)),
     },
 }
 _NORMS = {
@@ -43,47 +63,41 @@ tensor_names = decoders.decoder_map(
 def of_config(
     file: epath.Path, config: Mapping[str, Any], dtype: Any
 ) -> decoder_only.DecoderOnly:
-  fields = gemma_fields(file, config, dtype, 'a Gemma 3')
+  fields = gemma_fields(file, config, dtype)
   with llama.naming(file):
     return decoder_only.DecoderOnly(**fields)
 
 
 def gemma_fields(
-    file: epath.Path, config: Mapping[str, Any], dtype: Any, model: str
+    file: epath.Path, config: Mapping[str, Any], dtype: Any
 ) -> dict[str, Any]:
-  """Return the fields of the network of a config.json with Gemma 3's fields.
-
-  `model` is what to pass instead of one that is refused.
-  """
-  sizes = ('hidden_size', 'sliding_window', 'sliding_window_pattern')
-  # transformers reads a cap of attention and never applies it.
-  allowed = {'attn_logit_softcapping': (None,)}
-  families.check_config(file, config, sizes, allowed, model)
-  read = lambda name: decoders.number(file, name, config[name])
-  local = read('rope_local_base_freq'), None
-  if config.get('rope_parameters') is not None:
-    local = decoders.rope(file, config, 'sliding_attention')
-  has_window = [True] * (config['sliding_window_pattern'] - 1) + [False]
-  if config.get('layer_types') is not None:
-    has_window = decoders.layer_types(file, config)
+  """Return the fields of the network of a complete config.json of Gemma 3."""
+  with errors.reading(file):
+    full, local = (
+        dict((config['rope_parameters'] or {}).get(name) or {})
+        for name in ('full_attention', 'sliding_attention')
+    )
+    full |= config['rope_scaling'] or {}  # it is not for a window
+  has_window = decoders.layer_types(
+      file, config, [True] * (config['sliding_window_pattern'] - 1) + [False]
+  )
   kinds = {
-      False: modules.LayerKind(
-          None, *decoders.rope(file, config, 'full_attention')
+      False: modules.LayerKind(None, *decoders.rope(file, config, full)),
+      True: modules.LayerKind(
+          config['sliding_window'],
+          *decoders.rope(file, config, local, 'rope_local_base_freq'),
       ),
-      True: modules.LayerKind(config['sliding_window'], *local),
   }
-  cap = config.get('final_logit_softcapping')
   return llama.llama_fields(
-      file,
-      {**config, 'hidden_act': config['hidden_activation']},
+      config,
       dtype,
-      model,
+      'hidden_activation',
       kinds=[kinds[x] for x in has_window],
       norm=modules.RMS_PLUS_ONE,
       post_norms=True,
       qk_norm=True,
-      query_scale=read('query_pre_attn_scalar') ** -0.5,
+      query_scale=config['query_pre_attn_scalar'] ** -0.5,
       embedding_scale=config['hidden_size'] ** 0.5,
-      logits_cap=None if cap is None else read('final_logit_softcapping'),
+      logits_cap=config['final_logit_softcapping'],
       mlp_bias=False,
   )

@@ -15,22 +15,30 @@ from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import decoder_only_modules as modules
 
 NAME = 'GPT-2'
-DEFAULTS = {
+FIELDS = {
     'gpt2': {
-        'n_inner': None,
-        'activation_function': 'gelu_new',
-        'layer_norm_epsilon': 1e-5,
-        'scale_attn_weights': True,
-        'tie_word_embeddings': True,
-        'eos_token_id': 50256,
+        'vocab_size': families.Field(50_257, families.SIZE),
+        'n_positions': families.Field(
+            1024, families.SIZE, 'max_position_embeddings'
+        ),
+        'n_embd': families.Field(768, families.SIZE, 'hidden_size'),
+        'n_layer': families.Field(12, families.SIZE, 'num_hidden_layers'),
+        'n_head': families.Field(12, families.SIZE, 'num_attention_heads'),
+        'n_inner': families.Field(lambda x: 4 * x['n_embd'], families.SIZE),
+        'activation_function': families.Field(
+            'gelu_new', tuple(decoders.ACTIVATIONS)
+        ),
+        'layer_norm_epsilon': families.Field(1e-5, families.NUMBER),
+        'scale_attn_weights': families.Field(True, families.FLAG),
+        'scale_attn_by_inverse_layer_idx': families.Field(
+            False, (False, None)
+        ),
+        'tie_word_embeddings': families.Field(True, (True, False)),
+        'bos_token_id': families.Field(50_256),
+        'eos_token_id': families.Field(50_256),
+        **decoders.FULL_ATTENTION,
+        **decoders.ABSENT,
     },
-}
-_ALLOWED = {
-    'activation_function': tuple(decoders.ACTIVATIONS),
-    'scale_attn_weights': (True, False),
-    'scale_attn_by_inverse_layer_idx': (None, False),
-    'tie_word_embeddings': (True, False),
-    **decoders.WITHOUT,
 }
 # Query, key and value lie in one tensor, [in, out] as all others.
 _PROJECTIONS = {
@@ -74,10 +82,6 @@ tensor_names = tensor_maps.TensorMap(
 def of_config(
     file: epath.Path, config: Mapping[str, Any], dtype: Any
 ) -> decoder_only.DecoderOnly:
-  sizes = ['vocab_size', 'n_embd', 'n_layer', 'n_head', 'n_positions']
-  if config['n_inner'] is not None:
-    sizes.append('n_inner')
-  families.check_config(file, config, sizes, _ALLOWED, 'a GPT-2')
   width, heads = config['n_embd'], config['n_head']
   if width % heads:
     raise errors.CheckpointError(
@@ -90,14 +94,12 @@ def of_config(
       num_layers=config['n_layer'],
       num_heads=heads,
       head_dim=width // heads,
-      mlp_dim=config['n_inner'] or 4 * width,
+      mlp_dim=config['n_inner'],
       mlp_activations=(decoders.ACTIVATIONS[config['activation_function']],),
       positions=modules.LEARNED,
       max_positions=config['n_positions'],
       norm=modules.LAYER,
-      norm_eps=decoders.number(
-          file, 'layer_norm_epsilon', config['layer_norm_epsilon']
-      ),
+      norm_eps=float(config['layer_norm_epsilon']),
       qkv_bias=True,
       out_bias=True,
       mlp_bias=True,

@@ -14,18 +14,36 @@ from speculative_t5x.loading import hugging_face_decoders as decoders
 from speculative_t5x.networks import decoder_only
 
 NAME = 'Llama'
-DEFAULTS = {
-    'llama': {
-        'hidden_act': 'silu',
-        'rms_norm_eps': 1e-6,
-        'tie_word_embeddings': False,
-        'eos_token_id': 2,
-    },
+# Of those that are Llama with other parts.
+LIKE_LLAMA = {
+    'vocab_size': families.Field(32_000, families.SIZE),
+    'hidden_size': families.Field(4096, families.SIZE),
+    'intermediate_size': families.Field(11_008, families.SIZE),
+    'num_hidden_layers': families.Field(32, families.SIZE),
+    'num_attention_heads': families.Field(32, families.SIZE),
+    'num_key_value_heads': families.Field(
+        lambda x: x['num_attention_heads'], families.SIZE
+    ),
+    'head_dim': families.Field(
+        lambda x: x['hidden_size'] // x['num_attention_heads'],
+        families.SIZE,
+    ),
+    'rms_norm_eps': families.Field(1e-6, families.NUMBER),
+    'attention_bias': families.Field(False, families.FLAG),
+    'tie_word_embeddings': families.Field(False, (False, True)),
+    'bos_token_id': families.Field(1),
+    'eos_token_id': families.Field(2),
+    **decoders.ROPE,
+    **decoders.ABSENT,
 }
-_SIZES = (
-    'vocab_size', 'hidden_size', 'num_hidden_layers', 'num_attention_heads',
-    'num_key_value_heads', 'head_dim', 'intermediate_size',
-)  # fmt: skip
+FIELDS = {
+    'llama': {
+        **LIKE_LLAMA,
+        'hidden_act': families.Field('silu', tuple(decoders.ACTIVATIONS)),
+        'mlp_bias': families.Field(False, families.FLAG),
+        **decoders.FULL_ATTENTION,
+    }
+}
 tensor_names = decoders.decoder_map(NAME, decoders.LLAMA_LAYER).sources
 
 
@@ -33,22 +51,7 @@ def of_config(
     file: epath.Path, config: Mapping[str, Any], dtype: Any
 ) -> decoder_only.DecoderOnly:
   kind = decoder_only.LayerKind(None, *decoders.rope(file, config))
-  return like_llama(file, config, dtype, 'a Llama', kinds=(kind,))
-
-
-def like_llama(
-    file: epath.Path,
-    config: Mapping[str, Any],
-    dtype: Any,
-    model: str,
-    **parts: Any,
-) -> decoder_only.DecoderOnly:
-  """Return the network of a config.json with Llama's fields.
-
-  `model` is what to pass instead of one that is refused, `parts` are fields of
-  the network that are not those of a Llama.
-  """
-  fields = llama_fields(file, config, dtype, model, **parts)
+  fields = llama_fields(config, dtype, kinds=(kind,))
   with naming(file):
     return decoder_only.DecoderOnly(**fields)
 
@@ -63,29 +66,20 @@ def naming(file: epath.Path) -> Iterator[None]:
 
 
 def llama_fields(
-    file: epath.Path,
     config: Mapping[str, Any],
     dtype: Any,
-    model: str,
+    activation: str = 'hidden_act',
     **parts: Any,
 ) -> dict[str, Any]:
-  """Return the fields of `like_llama`'s network."""
-  config = dict(config)
-  heads = config.get('num_attention_heads')
-  if config.get('num_key_value_heads') is None:
-    config['num_key_value_heads'] = heads
-  width = config.get('hidden_size')
-  if config.get('head_dim') is None and {type(heads), type(width)} == {int}:
-    config['head_dim'] = width // max(heads, 1)
-  allowed = {
-      'hidden_act': tuple(decoders.ACTIVATIONS),
-      'attention_bias': (None, False, True),
-      'mlp_bias': (None, False, True),
-      'tie_word_embeddings': (False, True),
-      **decoders.WITHOUT,
-  }
-  families.check_config(file, config, _SIZES, allowed, model)
-  has_bias = bool(config.get('attention_bias'))
+  """Return the fields of the network of a config.json with Llama's fields.
+
+  Args:
+    config: It, complete.
+    dtype: To decode in.
+    activation: Its field that names the activation.
+    **parts: Fields of the network that are not those of a Llama.
+  """
+  has_bias = bool(config['attention_bias'])
   sizes = dict(
       vocab_size=config['vocab_size'],
       emb_dim=config['hidden_size'],
@@ -94,10 +88,8 @@ def llama_fields(
       num_kv_heads=config['num_key_value_heads'],
       head_dim=config['head_dim'],
       mlp_dim=config['intermediate_size'],
-      mlp_activations=(decoders.ACTIVATIONS[config['hidden_act']], 'linear'),
-      norm_eps=decoders.number(
-          file, 'rms_norm_eps', config.get('rms_norm_eps')
-      ),
+      mlp_activations=(decoders.ACTIVATIONS[config[activation]], 'linear'),
+      norm_eps=float(config['rms_norm_eps']),
       qkv_bias=has_bias,
       out_bias=has_bias,
       mlp_bias=bool(config.get('mlp_bias')),

@@ -12,21 +12,24 @@ from typing import Any
 
 from etils import epath
 
+from speculative_t5x.loading import errors
+from speculative_t5x.loading import families
 from speculative_t5x.loading.families import bart
 from speculative_t5x.networks import encoder_decoder
 from speculative_t5x.networks import encoder_decoder_modules as modules
 
 NAME = 'NLLB'
-DEFAULTS = {
+FIELDS = {
     'm2m_100': {
-        'activation_function': 'relu',
-        'scale_embedding': True,
-        'tie_word_embeddings': True,
-        'bos_token_id': 0,
-        'pad_token_id': 1,
-        'eos_token_id': 2,
-        'decoder_start_token_id': 2,
-        'max_position_embeddings': 1024,
+        **families.with_defaults(
+            bart.LIKE_BART,
+            vocab_size=128_112,
+            activation_function='relu',
+            scale_embedding=True,
+            forced_eos_token_id=None,
+        ),
+        # The number before the first position.
+        'pad_token_id': families.Field(1, families.ID),
     },
 }
 tensor_names = dataclasses.replace(
@@ -42,13 +45,19 @@ tensor_names = dataclasses.replace(
 def of_config(
     file: epath.Path, config: Mapping[str, Any], dtype: Any
 ) -> encoder_decoder.EncoderDecoder:
+  if (start := config['decoder_start_token_id']) == config['pad_token_id']:
+    raise errors.CheckpointError(
+        f'{file} has pad_token_id {start}, which decoder_start_token_id is too.'
+        ' transformers gives such a start no position. Write the id of padding'
+        ' that the model was trained with.'
+    )
   return bart.of_config(
       file,
       config,
       dtype,
-      'an NLLB or M2M-100',
       positions=modules.TENSOR2TENSOR,
       max_positions=None,  # transformers computes as many as are needed
+      position_offset=config['pad_token_id'] + 1,
       pre_norm=True,
       embedding_norm=False,
       logits_bias=False,

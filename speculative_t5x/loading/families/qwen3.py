@@ -13,15 +13,25 @@ from speculative_t5x.loading.families import llama
 from speculative_t5x.networks import decoder_only
 
 NAME = 'Qwen 3'
-DEFAULTS = {
+FIELDS = {
     'qwen3': {
-        'hidden_act': 'silu',
-        'head_dim': 128,
-        'rms_norm_eps': 1e-6,
-        'tie_word_embeddings': False,
-        'use_sliding_window': False,
-        'sliding_window': 4096,
-        'max_window_layers': 28,
+        **families.with_defaults(
+            llama.LIKE_LLAMA,
+            vocab_size=151_936,
+            intermediate_size=22_016,
+            head_dim=128,
+            max_position_embeddings=32_768,
+            bos_token_id=None,
+            eos_token_id=None,
+        ),
+        'hidden_act': families.Field('silu', tuple(decoders.ACTIVATIONS)),
+        'use_sliding_window': families.Field(False, families.FLAG),
+        'sliding_window': families.Field(
+            4096,
+            lambda x: families.SIZE if x['use_sliding_window'] else None,
+        ),
+        'max_window_layers': families.Field(28, families.ID),
+        'layer_types': families.Field(None),
     },
 }
 _MOST_LAYERS = 1024  # more than any Qwen 3 has
@@ -33,20 +43,20 @@ tensor_names = decoders.decoder_map(
 def of_config(
     file: epath.Path, config: Mapping[str, Any], dtype: Any
 ) -> decoder_only.DecoderOnly:
-  full = decoder_only.LayerKind(None, *decoders.rope(file, config))
-  kinds = [full]
   if config['use_sliding_window']:
-    checked = ('sliding_window', 'max_window_layers', 'num_hidden_layers')
-    families.check_config(file, config, checked, {}, 'a Qwen 3')
-    local = decoder_only.LayerKind(
-        config['sliding_window'], full.theta, full.scaling
-    )
     # A damaged file may state any number.
     layers = range(min(config['num_hidden_layers'], _MOST_LAYERS))
-    has_window = [i >= config['max_window_layers'] for i in layers]
-    if config.get('layer_types') is not None:
-      has_window = decoders.layer_types(file, config)
-    kinds = [local if x else full for x in has_window]
-  return llama.like_llama(
-      file, config, dtype, 'a Qwen 3', kinds=kinds, qk_norm=True, mlp_bias=False
+    by_turns = [i >= config['max_window_layers'] for i in layers]
+  else:
+    by_turns, config = [False], {**config, 'sliding_window': None}
+  has_window = decoders.layer_types(file, config, by_turns)
+  rope = decoders.rope(file, config)
+  kinds = [
+      decoder_only.LayerKind(config['sliding_window'] if x else None, *rope)
+      for x in has_window
+  ]
+  fields = llama.llama_fields(
+      config, dtype, kinds=kinds, qk_norm=True, mlp_bias=False
   )
+  with llama.naming(file):
+    return decoder_only.DecoderOnly(**fields)

@@ -20,22 +20,6 @@ from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
 
 NAME = 'T5'
-DEFAULTS = {
-    't5': {
-        'feed_forward_proj': 'relu',
-        'pad_token_id': 0,
-        'eos_token_id': 1,
-    },
-    **dict.fromkeys(
-        ('mt5', 'umt5'),
-        {
-            'feed_forward_proj': 'gated-gelu',
-            'pad_token_id': 0,
-            'eos_token_id': 1,
-            'decoder_start_token_id': 0,
-        },
-    ),
-}
 # The activations, and the function that each computes, which a config may name
 # as well.
 _ACTIVATIONS = {
@@ -43,16 +27,48 @@ _ACTIVATIONS = {
     'gated-gelu': (('gelu', 'linear'), 'gelu_new'),
     'gated-silu': (('silu', 'linear'), 'silu'),
 }
-# T5X has the first three built in.
-_ALLOWED = {
-    'relative_attention_num_buckets': (32, None),
-    'relative_attention_max_distance': (128, None),
-    'layer_norm_epsilon': (1e-6, None),
-    'feed_forward_proj': tuple(_ACTIVATIONS),
-    'tie_word_embeddings': (True, False, None),
-    'scale_decoder_outputs': (True, False, None),
-    'quantization_config': (None,),
+_T5 = {
+    'vocab_size': families.Field(32_128, families.SIZE),
+    'd_model': families.Field(512, families.SIZE, 'hidden_size'),
+    'd_kv': families.Field(64, families.SIZE, 'head_dim'),
+    'd_ff': families.Field(2048, families.SIZE),
+    'num_layers': families.Field(6, families.SIZE, 'num_hidden_layers'),
+    'num_decoder_layers': families.Field(
+        lambda x: x['num_layers'], families.SIZE
+    ),
+    'num_heads': families.Field(8, families.SIZE, 'num_attention_heads'),
+    # T5X has these three built in.
+    'relative_attention_num_buckets': families.Field(32, (32,)),
+    'relative_attention_max_distance': families.Field(128, (128,)),
+    'layer_norm_epsilon': families.Field(1e-6, (1e-6,)),
+    'feed_forward_proj': families.Field('relu', tuple(_ACTIVATIONS)),
+    # Two that transformers derives from the one above, and writes too.
+    'dense_act_fn': families.Field(
+        None, lambda x: (None, _ACTIVATIONS[x['feed_forward_proj']][1])
+    ),
+    'is_gated_act': families.Field(
+        None,
+        lambda x: (None, len(_ACTIVATIONS[x['feed_forward_proj']][0]) > 1),
+    ),
+    'tie_word_embeddings': families.Field(True, families.FLAG),
+    'scale_decoder_outputs': families.Field(None, families.FLAG),
+    'tie_encoder_decoder': families.Field(False, (False, None)),
+    'pad_token_id': families.Field(0),
+    'eos_token_id': families.Field(1),
+    'bos_token_id': families.Field(None),
+    'decoder_start_token_id': families.Field(None),
+    **families.ABSENT,
 }
+_MT5 = families.with_defaults(
+    _T5,
+    vocab_size=250_112,
+    d_ff=1024,
+    num_layers=8,
+    num_heads=6,
+    feed_forward_proj='gated-gelu',
+    decoder_start_token_id=0,
+)
+FIELDS = {'t5': _T5, 'mt5': _MT5, 'umt5': _MT5}
 _SIZES = {
     'vocab_size': 'vocab_size',
     'emb_dim': 'd_model',
@@ -183,18 +199,9 @@ def of_shapes(
 def of_config(
     file: epath.Path, config: Mapping[str, Any], dtype: Any
 ) -> t5.T5Config:
-  config = {'num_decoder_layers': None, **config}
-  if config['num_decoder_layers'] is None:  # optional
-    config['num_decoder_layers'] = config.get('num_layers')
-  allowed = dict(_ALLOWED)
-  if (projection := config['feed_forward_proj']) in list(_ACTIVATIONS):
-    allowed['dense_act_fn'] = (_ACTIVATIONS[projection][1], None)
-  families.check_config(
-      file, config, _SIZES.values(), allowed, 'a T5 1.0, T5 1.1, mT5 or umT5'
-  )
   return t5.T5Config(
       **{ours: config[theirs] for ours, theirs in _SIZES.items()},
-      mlp_activations=_ACTIVATIONS[projection][0],
+      mlp_activations=_ACTIVATIONS[config['feed_forward_proj']][0],
       logits_via_embedding=_is_scaled(config),
       bias_per_layer=config['model_type'] == 'umt5',
       dtype=dtype,
@@ -210,9 +217,9 @@ def _is_scaled(config: Mapping[str, Any]) -> bool:
   """
   if config['model_type'] == 'mt5':
     return False
-  is_scaled = config.get('scale_decoder_outputs')
+  is_scaled = config['scale_decoder_outputs']
   if is_scaled is None:
-    is_scaled = config.get('tie_word_embeddings')
+    is_scaled = config['tie_word_embeddings']
   return is_scaled is None or bool(is_scaled)
 
 

@@ -8,6 +8,7 @@ images, and one for the decoder.
 
 from collections.abc import Mapping
 import dataclasses
+import functools
 from typing import Any
 
 from etils import epath
@@ -22,22 +23,20 @@ from speculative_t5x.networks import decoder_only_modules as modules
 from speculative_t5x.networks import t5gemma
 
 NAME = 'T5Gemma 2'
-DEFAULTS = {
+FIELDS = {
     't5gemma2': {
-        **t5gemma_checkpoints.DEFAULTS['t5gemma'],
-        'encoder': {},
-        'decoder': {},
-    },
+        **families.with_defaults(
+            t5gemma_checkpoints.OF_BOTH, encoder={}, decoder={}
+        ),
+        'tie_word_embeddings': families.Field(True, (True,)),
+    }
 }
-_OF_STACK = {
-    **gemma3.DEFAULTS['gemma3_text'],
-    'vocab_size': 262_208,
-    'hidden_size': 2304,
-    'intermediate_size': 9216,
-    'num_hidden_layers': 26,
+_OF_ENCODER = {
+    'text_config': families.Field({}),
+    # The end of an image, whose embedding is a row of its own.
+    'eoi_token_index': families.Field(256_000, families.SIZE, 'eoi_token_id'),
 }
 _TIED = {'tie_word_embeddings': True}  # as the whole model's is
-_EOI = 256_000  # the end of an image, whose embedding is a row of its own
 _EMBEDDER = 'decoder/token_embedder'
 tensor_names = t5gemma_checkpoints.tensor_map(
     NAME,
@@ -59,22 +58,17 @@ tensor_names = t5gemma_checkpoints.tensor_map(
 def of_config(
     file: epath.Path, config: Mapping[str, Any], dtype: Any
 ) -> t5gemma.T5Gemma:
-  families.check_config(
-      file, config, (), {'tie_word_embeddings': (True,)}, 'a T5Gemma 2'
-  )
+  complete = functools.partial(families.complete, file, network=NAME)
   with errors.reading(f'encoder and decoder of {file}'):
-    of_encoder, of_decoder = dict(config['encoder']), dict(config['decoder'])
-    text = dict(of_encoder.get('text_config', {}))
-    of_encoder = {'eoi_token_index': _EOI, **of_encoder}
-  families.check_config(
-      file, of_encoder, ('eoi_token_index',), {}, 'a T5Gemma 2'
-  )
+    of_encoder = complete(config['encoder'], _OF_ENCODER)
+    of_stacks = [
+        complete(x | _TIED, gemma3.FIELDS['gemma3_text'])
+        for x in (of_encoder['text_config'], config['decoder'])
+    ]
   encoder, decoder = (
-      gemma3.gemma_fields(
-          file, _OF_STACK | fields | _TIED, dtype, 'a T5Gemma 2'
-      )
+      gemma3.gemma_fields(file, fields, dtype)
       | {'unscaled_id': of_encoder['eoi_token_index']}
-      for fields in (text, of_decoder)
+      for fields in of_stacks
   )
   encoder['kinds'] = [_of_both_sides(kind) for kind in encoder['kinds']]
   with llama.naming(file):

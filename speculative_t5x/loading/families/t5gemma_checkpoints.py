@@ -15,29 +15,40 @@ from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
 from speculative_t5x.loading import hugging_face_decoders as decoders
 from speculative_t5x.loading import tensor_maps
+from speculative_t5x.loading.families import gemma3
 from speculative_t5x.loading.families import llama
 from speculative_t5x.networks import decoder_only_modules as modules
 from speculative_t5x.networks import t5gemma
 
 NAME = 'T5Gemma'
-DEFAULTS = {
-    't5gemma': {
-        'tie_word_embeddings': True,
-        'pad_token_id': 0,
-        'eos_token_id': 1,
-        'bos_token_id': 2,
+# What is not stated of the whole model is that of its decoder.
+OF_BOTH = {
+    'encoder': families.Field(None),
+    'decoder': families.Field(None),
+    'tie_word_embeddings': families.Field(True, families.FLAG),
+    'decoder_start_token_id': families.Field(None),
+    **{
+        name: families.Field(
+            lambda x, name=name: dict(x['decoder']).get(
+                name, gemma3.LIKE_GEMMA[name].default
+            )
+        )
+        for name in ('pad_token_id', 'eos_token_id', 'bos_token_id')
     },
+    **families.ABSENT,
 }
-_OF_STACK = {
-    'hidden_activation': 'gelu_pytorch_tanh',
-    'head_dim': 256,
-    'rms_norm_eps': 1e-6,
-    'query_pre_attn_scalar': 256,
-    'sliding_window': 4096,
-    'rope_theta': 1e4,
-    'attn_logit_softcapping': 50.0,
-    'final_logit_softcapping': 30.0,
+FIELDS = {'t5gemma': {**OF_BOTH, 'vocab_size': families.Field(256_000)}}
+OF_STACK = {
+    **families.with_defaults(
+        gemma3.LIKE_GEMMA,
+        vocab_size=256_000,
+        max_position_embeddings=8192,
+        final_logit_softcapping=30.0,
+    ),
+    'attn_logit_softcapping': families.Field(50.0, families.NUMBER_OR_NONE),
 }
+
+
 def _layer(
     blocks: Mapping[str, str], also: Mapping[str, str]
 ) -> dict[str, str]:
@@ -113,40 +124,32 @@ def _stack(
 ) -> dict[str, Any]:
   """Return the sizes of a stack, as fields of `modules.Sizes`."""
   with errors.reading(f'{stack} of {file}'):
-    shared = {'vocab_size': config.get('vocab_size')}
-    fields = shared | _OF_STACK | dict(config[stack])
-    # The head is the embedding where either says so, as in transformers.
-    ties = dict(config['decoder']).get('tie_word_embeddings', True)
-  fields['tie_word_embeddings'] = ties or config['tie_word_embeddings']
-  families.check_config(
-      file, fields, ('hidden_size', 'sliding_window'), {}, 'a T5Gemma'
-  )
-  read = lambda name: decoders.number(file, name, fields[name])
-  cap = lambda name: None if fields[name] is None else read(name)
-  has_window = [True, False]
-  if fields.get('layer_types') is not None:
-    has_window = decoders.layer_types(file, fields)
+    stated = {'vocab_size': config['vocab_size']} | dict(config[stack])
+  # The whole model's counts, whatever a stack says, as in transformers 5.
+  stated['tie_word_embeddings'] = bool(config['tie_word_embeddings'])
+  fields = families.complete(file, stated, OF_STACK, f'{stack} of {NAME}')
+  has_window = decoders.layer_types(file, fields, [True, False])
   window = fields['sliding_window']
+  rope = decoders.rope(file, fields)
   kinds = {
       is_local: modules.LayerKind(
           window if is_local else None,
-          *decoders.rope(file, fields, layer_type),
+          *rope,
           # As many on both sides of the encoder, the query included.
           ahead=window - 1 if is_local and stack == 'encoder' else 0,
       )
-      for layer_type, is_local in decoders.LAYER_TYPES.items()
+      for is_local in (False, True)
   }
   return llama.llama_fields(
-      file,
-      {**fields, 'hidden_act': fields['hidden_activation']},
+      fields,
       dtype,
-      'a T5Gemma',
+      'hidden_activation',
       kinds=[kinds[x] for x in has_window],
       norm=modules.RMS_PLUS_ONE,
       post_norms=True,
-      query_scale=read('query_pre_attn_scalar') ** -0.5,
-      attention_cap=cap('attn_logit_softcapping'),
-      logits_cap=cap('final_logit_softcapping'),
+      query_scale=fields['query_pre_attn_scalar'] ** -0.5,
+      attention_cap=fields['attn_logit_softcapping'],
+      logits_cap=fields['final_logit_softcapping'],
       embedding_scale=fields['hidden_size'] ** 0.5,
       mlp_bias=False,
   )

@@ -13,7 +13,7 @@ from speculative_t5x.loading.families import t5_checkpoints
 from speculative_t5x.networks import decoder_only
 
 NAME = "T5X's decoder alone"
-DEFAULTS: Mapping[str, Mapping[str, Any]] = {}  # Hugging Face has none
+FIELDS: Mapping[str, Any] = {}  # Hugging Face has none
 
 _LAYER = 'decoder/layers_0'
 _HEAD = 'decoder/logits_dense/kernel'

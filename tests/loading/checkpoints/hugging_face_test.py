@@ -279,7 +279,7 @@ class TestSpecialIds:
         ({}, {'max_time': 1.5, 'token_healing': False}, 'max_time 1.5'),
         ({}, {'a_setting_to_come': 7}, 'a_setting_to_come 7'),
         (
-            {'hidden_size': 7, 'prefix': ''},
+            {'a_size': 7, 'prefix': ''},
             {
                 'eos_token_id': [1], 'use_cache': True, 'max_length': 20,
                 'transformers_version': '5.24.0', '_from_model_config': True,
