@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import copy
 import dataclasses
 import difflib
+import functools
 from typing import TypeVar
 
 from speculative_t5x.loading import models
@@ -35,7 +36,7 @@ def choose(
       files of both name.
   Raises:
     ValueError: if a language is needed and not given, or given and not needed,
-      or the vocabulary does not have it.
+      or the vocabulary does not have it as a special or added token.
   """
   if languages is None:
     network.check_decoder_prompt(target.config)
@@ -61,16 +62,23 @@ def choose(
 
 
 def _find(vocabulary: vocabularies.Vocabulary, language: str) -> int:
-  pieces = {
-      vocabulary.id_to_piece(i): i for i in reversed(range(vocabulary.num_ids))
-  }
-  if language not in pieces:
-    near = difflib.get_close_matches(str(language), pieces, 3)
-    remedy = f' Near it are {", ".join(near)}.' if near else ''
-    raise ranges.ArgumentError(
-        f'languages have {language!r}, which the vocabulary {vocabulary.name}'
-        f' does not have as one token.{remedy} Give the code that it has, as'
-        ' NLLB has deu_Latn and M2M-100 __de__.',
-        languages=language,
-    )
-  return pieces[language]
+  # A word that is one piece, as NLLB's `de`, would stand for any language.
+  others = vocabulary.pad_id, vocabulary.eos_id, vocabulary.unk_id
+  special = vocabulary.special_tokens()
+  codes = {x: i for x, i in special.items() if i not in others}
+  if language in codes:
+    return codes[language]
+  near = sorted(codes, key=functools.partial(_distance, str(language)))[:3]
+  remedy = f' Near it are {", ".join(near)}.' if near else ''
+  raise ranges.ArgumentError(
+      f'languages have {language!r}, not a special token of the vocabulary'
+      f' {vocabulary.name}.{remedy} Give the code that it has, as NLLB has'
+      ' deu_Latn and M2M-100 __de__.',
+      languages=language,
+  )
+
+
+def _distance(language: str, code: str) -> tuple[bool, float]:
+  """Return what codes are sorted by, those that begin so first."""
+  is_other = not code.strip('_<>').startswith(language)
+  return is_other, -difflib.SequenceMatcher(None, language, code).ratio()

@@ -160,6 +160,11 @@ class Vocabulary(abc.ABC):
   def id_to_piece(self, i: int) -> str:
     """Return the piece of an id, or `<id 5>` for an id without one."""
 
+  def special_tokens(self) -> dict[str, int]:
+    """Return the ids of special and added tokens, which are no part of words.
+    """
+    return {}
+
   def within(self, num_logits: int) -> 'Vocabulary':
     """Return the vocabulary without sentinels that a model does not have.
 
@@ -243,6 +248,10 @@ class SentencePieceVocabulary(Vocabulary):
     if i >= self.num_ids:
       return f'<id {i}>'
     return self._processor.id_to_piece(i)
+
+  def special_tokens(self) -> dict[str, int]:
+    ids = filter(self._processor.is_control, range(self.num_ids))
+    return {self.id_to_piece(i): i for i in ids}
 
   def within(self, num_logits: int) -> Vocabulary:
     if self.num_ids <= num_logits:
@@ -346,6 +355,10 @@ class TokenizerVocabulary(Vocabulary):
 
   def id_to_piece(self, i: int) -> str:
     return self._tokenizer.id_to_token(i) if self._has_piece(i) else f'<id {i}>'
+
+  def special_tokens(self) -> dict[str, int]:
+    added = self._tokenizer.get_added_tokens_decoder()
+    return {x.content: i for i, x in added.items() if i < self.num_ids}
 
   def within(self, num_logits: int) -> Vocabulary:
     """Return the vocabulary without special tokens that a model has not.
