@@ -149,13 +149,14 @@ class ModelSource:
     source = self.checkpoint.source
     return _describe(source, count_params(self.config), self.config)
 
-  def load(self) -> Model:
+  def load(self, is_draft: bool = False) -> Model:
     """Read the weights, in the dtype of the network.
 
     Settings of decoding in a Hugging Face folder that are not applied here are
-    named in a line on stderr.
+    named in a line on stderr, but for a draft's: outputs follow its target's.
     """
-    if (line := self.checkpoint.unapplied_settings) is not None:
+    line = self.checkpoint.unapplied_settings
+    if line is not None and not is_draft:
       print(line, file=sys.stderr)
     leaves = checkpoints.flatten(
         self.checkpoint.restore_params(

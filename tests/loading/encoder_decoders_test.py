@@ -240,6 +240,15 @@ class TestConfigs:
       models.load_model(tmp_path)
 
 
+def test_settings_of_a_draft_are_not_named(tmp_path, capsys):
+  target, draft = (
+      folders.write(tmp_path / str(seed), 'bart', seed) for seed in (0, 1)
+  )
+  load(target, draft)
+  (line,) = capsys.readouterr().err.splitlines()
+  assert line.startswith(f'{target}: ')
+
+
 def test_settings_that_are_not_applied(tmp_path, capsys):
   """Ids of their own are forbidden, and words of several ids are named."""
   folder = folders.write(

@@ -3,6 +3,7 @@
 """Draft models as drafters, and the one check of what is given as a drafter."""
 
 import dataclasses
+import functools
 import os
 from typing import TypeVar
 
@@ -99,9 +100,9 @@ class DraftModel:
     if vocabulary is not None:
       models.fit_vocabulary(vocabulary, target, (draft,))
     pairing.check_networks(target, draft)
-    found = _of(draft)
+    found, load = _of(draft), functools.partial(draft.load, is_draft=True)
     if self.short_vocabulary is None:
-      return dataclasses.replace(found, read=lambda: of_model(draft.load()))
+      return dataclasses.replace(found, read=lambda: of_model(load()))
     table = str(user_paths.expand(self.short_vocabulary))
     counts = token_counts.load(table)
     counts.check_fits(
@@ -117,7 +118,7 @@ class DraftModel:
     )
 
     def read() -> drafting.Drafting:
-      loaded = of_model(models.shorten_head(draft.load(), ids))
+      loaded = of_model(models.shorten_head(load(), ids))
       return dataclasses.replace(loaded, description=description)
 
     # Its head is whole while it is read.
