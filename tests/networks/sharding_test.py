@@ -5,6 +5,7 @@
 The tests in `mesh` decode on devices.
 """
 
+import dataclasses
 import json
 import pathlib
 
@@ -17,6 +18,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.networks import sharding
 from tests import tiny
+from tests import tiny_decoders
 
 _TREE = pathlib.Path(__file__).parent / 'golden/parameter_tree.json'
 
@@ -25,9 +27,9 @@ def abstract_mesh(data, model):
   return jax.sharding.AbstractMesh((data, model), ('data', 'model'))
 
 
-def specs(mesh, rules=sharding.MODEL_PARALLEL, **overrides):
+def specs(mesh, rules=sharding.MODEL_PARALLEL, config=None, **overrides):
   """Return the mesh axes of each axis of each parameter, by name."""
-  config = tiny.config(**overrides)
+  config = config or tiny.config(**overrides)
   shardings = models.param_shardings(config, mesh, rules)
   expected = jax.tree.structure(models.abstract_params(config))
   assert jax.tree.structure(shardings) == expected
@@ -72,6 +74,26 @@ class TestParamShardings:
     assert found[f'{layer}mlp/wi_0/kernel'] == (None, 'model')
     assert found[f'{layer}mlp/wo/kernel'] == ('model', None)
     assert found['token_embedder/embedding'] == ('model', None)
+
+  @pytest.mark.parametrize(
+      ('of_decoder', 'of_encoder', 'model', 'is_cut'),
+      [(2, 1, 2, False), (1, 3, 3, False), (2, 3, 2, False), (4, 2, 2, True),
+       (2, 2, 4, False), (4, None, 4, True), (2, None, 4, False)],
+  )  # fmt: skip
+  def test_heads_of_keys(self, of_decoder, of_encoder, model, is_cut):
+    """Those of both stacks stay whole, with the heads of queries they have."""
+    config = tiny_decoders.CONFIGS['llama']
+    if of_encoder is not None:
+      config = tiny_decoders.T5GEMMA
+      encoder = dataclasses.replace(
+          config.encoder, num_heads=6, num_kv_heads=of_encoder
+      )
+      config = dataclasses.replace(config, encoder=encoder)
+    config = dataclasses.replace(config, num_kv_heads=of_decoder)
+    found = specs(abstract_mesh(1, model), config=config)
+    kernels = [x for x in found if 'attention/' in x and 'kernel' in x]
+    assert len(kernels) > 8
+    assert {'model' in found[x] for x in kernels} == {is_cut}
 
   @pytest.mark.parametrize(
       'overrides, name',
