@@ -3,11 +3,13 @@
 """Comparisons with transformers, where it and PyTorch are installed.
 
 transformers makes a random checkpoint of a family's shape and saves it in
-shards; it is read here, and both compute the same. Every tensor is random,
-since initial ones and zeros hide norms and biases that are not read.
+shards; both read it, with the fields of config.json as a test spells them, and
+compute the same. Every tensor is random, since initial ones and zeros hide
+norms and biases that are not read.
 """
 
 import dataclasses
+import json
 from typing import Any
 
 import jax
@@ -26,6 +28,7 @@ transformers = pytest.importorskip('transformers')
 _ = transformers.T5ForConditionalGeneration  # replaces the module
 
 POSITIONS = 64
+INPUTS, SEARCHES = 100, 20  # decoded greedily, and by beams
 LENGTHS = 1, 2, 7, 8, 9, 24, 40  # of inputs; windows are 8
 
 
@@ -75,26 +78,31 @@ class Pair:
 
   def generated(self, inputs, count: int) -> list[int]:
     """Return what their `generate` writes, without an end."""
-    ids, ends = torch.tensor([inputs]), list(self.ours.special_ids.ends)
-    output = self.theirs.generate(
-        ids,
-        attention_mask=torch.ones_like(ids),
-        do_sample=False,
-        num_beams=1,
-        max_new_tokens=count + max(len(self.begin) - 1, 0),
-        eos_token_id=ends,
-        pad_token_id=max(self.ours.special_ids.padding, 0),
-    )[0].tolist()
+    (output,) = self._generate(inputs, count, num_beams=1).sequences.tolist()
     before = self.begin or tuple(inputs)
     assert tuple(output[: len(before)]) == before
     output = output[len(before) :]
-    return output[:-1] if output[-1] in ends else output
+    return output[:-1] if output[-1] in self.ours.special_ids.ends else output
+
+  def _generate(self, inputs, count: int, **settings: Any) -> Any:
+    ids = torch.tensor([inputs])
+    return self.theirs.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        do_sample=False,
+        max_new_tokens=count + max(len(self.begin) - 1, 0),
+        eos_token_id=list(self.ours.special_ids.ends),
+        pad_token_id=max(self.ours.special_ids.padding, 0),
+        return_dict_in_generate=True,
+        output_scores=True,
+        **settings,
+    )
 
   def check_beams(self, penalty: float, count: int = 12) -> None:
     """Compare all hypotheses and scores of `generate` with a length penalty.
     """
     generator = np.random.default_rng(2)
-    inputs = self.inputs(generator.integers(1, 25, 20), 3)
+    inputs = self.inputs(generator.integers(1, 25, SEARCHES), 3)
     decoder = token_decoder.TokenDecoder(
         self.ours, max_tokens=count, inputs_length=24
     )
@@ -103,21 +111,14 @@ class Pair:
     found = jax.device_get(decoder.plain_beams(batch, search))
     num_other = 0
     for own, each in enumerate(inputs):
-      ids = torch.tensor([each])
-      expected = self.theirs.generate(
-          ids,
-          attention_mask=torch.ones_like(ids),
-          do_sample=False,
-          num_beams=4,
-          num_return_sequences=4,
+      expected = self._generate(
+          each, count, num_beams=4, num_return_sequences=4,
           length_penalty=penalty,
-          max_new_tokens=count + max(len(self.begin) - 1, 0),
-          return_dict_in_generate=True,
-          output_scores=True,
-      )
+      )  # fmt: skip
       scores = expected.sequences_scores.numpy()[::-1]  # the best one last
       np.testing.assert_allclose(found.scores[own], scores, atol=1e-4)
-      sequences = expected.sequences.numpy()[::-1, len(self.begin) :].copy()
+      before = len(self.begin or each)
+      sequences = expected.sequences.numpy()[::-1, before:].copy()
       is_end = np.isin(sequences, self.ours.special_ids.ends)
       is_past = np.cumsum(is_end, axis=1) - is_end > 0
       # In place of a padding id of 0 it fills with the end.
@@ -139,7 +140,7 @@ class Pair:
       np.testing.assert_allclose(logits, expected, atol=1e-4)
 
   def check_greedy_outputs(self, exit_layer: int, generates: bool = True):
-    """Of 100 inputs, decoded speculatively; near ties may differ.
+    """Of INPUTS inputs, decoded speculatively; near ties may differ.
 
     Args:
       exit_layer: Of the target's first layers, which draft.
@@ -150,7 +151,7 @@ class Pair:
         self.ours, drafters.EarlyExit(exit_layer), gamma=3, max_tokens=16,
         inputs_length=24,
     )  # fmt: skip
-    lengths = np.random.default_rng(1).integers(1, 25, 100)
+    lengths = np.random.default_rng(1).integers(1, 25, INPUTS)
     inputs = self.inputs(lengths, seed=2)
     end = self.ours.special_ids.end
     for row, tokens in zip(inputs, decoder.generate(inputs, batch_size=32)):
@@ -180,12 +181,13 @@ def pair(
     wide: tuple[str, ...] = (),
     scale: float = 1.5,
     generation: dict[str, Any] | None = None,
+    dtype: str = 'float32',
 ) -> Pair:
   """Return a pair of random tensors.
 
   Args:
     auto: transformers' class of such models.
-    fields: Of config.json.
+    fields: Of config.json; those that are `...` are left out.
     folder: Where to save it.
     ids: See `Pair`.
     fixed: Tensors with this in their names are left as they are.
@@ -193,7 +195,9 @@ def pair(
     scale: Of the random values of others. Large ones enlarge differences by
       rounding too, most where attention has no factor.
     generation: Fields of generation_config.json.
+    dtype: Of the stored tensors.
   """
+  fields = {name: x for name, x in fields.items() if x is not ...}
   config = transformers.AutoConfig.for_model(**fields)
   theirs = auto.from_config(config, attn_implementation='eager').eval()
   vars(theirs.generation_config).update(generation or {})
@@ -210,6 +214,12 @@ def pair(
         spread = 1.0
       mean = float(tensor.ndim == 1 and bool((tensor == 1).all()))
       tensor.normal_(mean, spread)
-  theirs.save_pretrained(folder, max_shard_size='20KB')
+  theirs.to(getattr(torch, dtype)).save_pretrained(
+      folder, max_shard_size='10KB'
+  )
   assert len(list(folder.glob('*.safetensors'))) > 1
+  (folder / 'config.json').write_text(json.dumps(fields))
+  theirs = auto.from_pretrained(
+      folder, attn_implementation='eager', dtype=torch.float32
+  ).eval()
   return Pair(theirs, models.load_model(folder, dtype='float32'), ids)

@@ -14,20 +14,36 @@ pytestmark = pytest.mark.exhaustive
 transformers = beside_transformers.transformers
 
 OTHERS = {
-    'bart': {'scale_embedding': True, 'activation_function': 'gelu_new'},
-    'marian': {'activation_function': 'relu', 'scale_embedding': False},
-}
+    'bart-scaled': {'scale_embedding': True, 'activation_function': 'gelu_new'},
+    'bart-ids': {
+        'pad_token_id': 93, 'eos_token_id': [2, 3], 'bos_token_id': 94,
+        'decoder_start_token_id': 94, 'forced_bos_token_id': ...,
+        'encoder_ffn_dim': ..., 'decoder_ffn_dim': ..., 'vocab_size': 95,
+        'dtype': 'float16',
+    },
+    'marian-unscaled': {
+        'activation_function': 'relu', 'scale_embedding': False,
+    },
+    'nllb-padding': {
+        'pad_token_id': 95, 'scale_embedding': False, 'dtype': 'bfloat16',
+        'activation_function': 'gelu', 'max_position_embeddings': 96,
+    },
+    'nllb-ids': {
+        'pad_token_id': 0, 'bos_token_id': 1, 'forced_bos_token_id': 77,
+        'eos_token_id': [5, 6], 'decoder_start_token_id': 3,
+    },
+}  # fmt: skip
 
 
 @pytest.fixture(
     scope='module',
-    params=[(name, {}) for name in encoder_decoders_by_hand.FIELDS]
-    + [*OTHERS.items()],
-    ids=lambda param: param[0] + ('-other' if param[1] else ''),
+    params=[*encoder_decoders_by_hand.FIELDS, *OTHERS],
 )
 def pair(request, tmp_path_factory):
-  name, changes = request.param
-  fields = encoder_decoders_by_hand.FIELDS[name] | changes
+  name = request.param
+  family = name.split('-')[0]
+  fields = encoder_decoders_by_hand.FIELDS[family] | OTHERS.get(name, {})
+  fields = {name: x for name, x in fields.items() if x is not ...}
   forced = 'forced_bos_token_id', 'bad_words_ids'
   generation = {x: fields.pop(x) for x in forced if x in fields}
   found = beside_transformers.pair(
@@ -36,8 +52,9 @@ def pair(request, tmp_path_factory):
       tmp_path_factory.mktemp(name),
       ids=(4, 88),
       # The sinusoids.
-      fixed='embed_positions' if name == 'marian' else 'nothing',
+      fixed='embed_positions' if family == 'marian' else 'nothing',
       generation={**generation, 'forced_eos_token_id': None},
+      dtype=fields.get('dtype', 'float32'),
   )
   assert found.begin == (
       fields['decoder_start_token_id'],

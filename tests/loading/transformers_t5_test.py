@@ -33,6 +33,16 @@ FIELDS = {
         'tie_word_embeddings': False, 'vocab_size': 384,
         'decoder_start_token_id': 0, 'tokenizer_class': 'ByT5Tokenizer',
     },
+    't5-silu': {
+        'model_type': 't5', 'feed_forward_proj': 'gated-silu',
+        'pad_token_id': 2, 'eos_token_id': [1, 5], 'vocab_size': 97,
+        'decoder_start_token_id': 90, 'dtype': 'bfloat16',
+    },
+    'mt5': {
+        'model_type': 'mt5', 'tie_word_embeddings': False,
+        'num_layers': ..., 'num_hidden_layers': 3,
+        'dtype': 'float16',
+    },
 }  # fmt: skip
 
 
@@ -46,6 +56,7 @@ def pair(request, tmp_path_factory):
       ids=(3, fields['vocab_size']),
       wide=('shared', 'relative_attention_bias'),
       scale=1.0,
+      dtype=fields.get('dtype', 'float32'),
   )
 
 

@@ -19,25 +19,50 @@ transformers = beside_transformers.transformers
 _is_second = hasattr(transformers, 'T5Gemma2ForConditionalGeneration')
 
 
-@pytest.fixture(
-    scope='module', params=['second'] if _is_second else ['tied', 'untied']
-)
-def pair(request, tmp_path_factory):
-  fields = t5gemma_folders_test.FIELDS | {'vocab_size': 96}
-  if _is_second:
-    fields = t5gemma_folders_test.FIELDS_2
-  elif request.param == 'untied':
-    fields |= {
+_FIRST, _SECOND = t5gemma_folders_test.FIELDS, t5gemma_folders_test.FIELDS_2
+_PLAIN = {'rope_parameters': None, 'final_logit_softcapping': None}
+FIELDS = {
+    'tied': _FIRST | {'vocab_size': 96},
+    'untied': _FIRST | {
+        'vocab_size': 96,
         'tie_word_embeddings': False,
-        'encoder': fields['encoder'] | {'attention_bias': True},
-        'decoder': fields['decoder'] | {
+        'encoder': _FIRST['encoder'] | {'attention_bias': True},
+        'decoder': _FIRST['decoder'] | {
             'attention_bias': True, 'num_key_value_heads': 4,
             'tie_word_embeddings': False,
         },
-    }  # fmt: skip
+    },
+    'plain': _FIRST | {
+        'vocab_size': 96,
+        'encoder': _FIRST['encoder'] | {
+            'attn_logit_softcapping': None, 'rope_theta': 77.0,
+            'layer_types': ['full_attention', 'sliding_attention'] * 2,
+        },
+        'decoder': _FIRST['decoder'] | {
+            'attn_logit_softcapping': None, 'final_logit_softcapping': None,
+            'rms_norm_eps': 1e-2, 'hidden_activation': 'silu',
+        },
+    },
+    'second': _SECOND,
+    'second-plain': _SECOND | {
+        'encoder': _SECOND['encoder'] | {
+            'text_config': _SECOND['encoder']['text_config'] | _PLAIN,
+        },
+        'decoder': _SECOND['decoder'] | _PLAIN | {
+            'attention_bias': True, 'sliding_window': 3,
+        },
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(
+    scope='module',
+    params=[x for x in FIELDS if x.startswith('second') == _is_second],
+)
+def pair(request, tmp_path_factory):
   return beside_transformers.pair(
       transformers.AutoModelForSeq2SeqLM,
-      fields,
+      FIELDS[request.param],
       tmp_path_factory.mktemp(request.param),
   )
 
@@ -48,3 +73,9 @@ def test_logits(pair):
 
 def test_greedy_outputs(pair):
   pair.check_greedy_outputs(2, generates=_is_second)
+
+
+@pytest.mark.skipif(not _is_second, reason='its generate is wrong')
+@pytest.mark.parametrize('penalty', [0.0, 1.0, 2.0])
+def test_beams(pair, penalty):
+  pair.check_beams(penalty)
