@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from speculative_t5x import testing
+from speculative_t5x.loading import drafters
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.testing import table_model
 from tests import repeat_last
 
 # What follows each token.
@@ -205,6 +207,28 @@ class TestCheckDrafter:
         error.value
     )
 
+  @pytest.mark.parametrize(
+      ('drafter', 'params'),
+      [
+          (Bigrams(table_model.TextModel(3), 1), BIGRAMS),
+          (drafters.Drafting(Bigrams, params=BIGRAMS), None),
+          (drafters.Lookup(2), None),
+      ],
+      ids=['a drafter', 'a drafting', 'a choice'],
+  )
+  def test_of_what_decoders_take(self, drafter, params):
+    testing.check_drafter(drafter, params, temperatures=(0.0,))
+
+  def test_of_a_drafter_that_is_made(self):
+    faults = faulty(finish=_drops_improbable_tokens)
+    drafter = faults(table_model.TextModel(3), 2)
+    with pytest.raises(AssertionError, match='drawn and left untested'):
+      testing.check_drafter(drafter, BIGRAMS, temperatures=(1.0,))
+    with pytest.raises(ValueError, match='max_draft_tokens 2'):
+      testing.check_drafter(drafter, BIGRAMS, gamma=3)
+    with pytest.raises(ValueError, match='EarlyExit.*check_pair'):
+      testing.check_drafter(drafters.EarlyExit(1))
+
   def test_of_a_coin_that_knows_no_token(self):
     testing.check_drafter(TossesACoin, BIGRAMS, temperatures=(1.0,))
 
@@ -239,6 +263,36 @@ class OfTheOtherRow(Alternating):
 
   def update(self, state, outcome):
     return jnp.where(jnp.roll(outcome.num_accepted, 1) > 0, 2, 1)
+
+
+class EndsWithOthers(Alternating):
+  """Wants fewer once any row of the batch has ended."""
+
+  def init(self, rows):
+    return jnp.full((rows,), 2)
+
+  def update(self, state, outcome):
+    return jnp.where(jnp.any(outcome.has_ended), 1, state)
+
+
+class OfTheBestRow(Alternating):
+  """All rows want as many as were accepted of the best one."""
+
+  def update(self, state, outcome):
+    return jnp.full_like(state, 1 + jnp.any(outcome.num_accepted > 0))
+
+
+class OfManyRows(Alternating):
+  """Begins with fewer in a large batch."""
+
+  def init(self, rows):
+    return jnp.full((rows,), 1 if rows > 8 else 2)
+
+
+class OfTheRowsPlace(Alternating):
+
+  def init(self, rows):
+    return 1 + jnp.arange(rows) % 2
 
 
 class StopsForOtherTokens(Alternating):
@@ -284,6 +338,10 @@ class TestCheckPolicy:
       ('kind', 'message'),
       [
           (OfTheOtherRow, 'depend on the other rows of its batch'),
+          (EndsWithOthers, "policy's state .* depend on the other rows"),
+          (OfTheBestRow, "policy's state .* depend on the other rows"),
+          (OfManyRows, 'first state of the policy depends on the place'),
+          (OfTheRowsPlace, 'first state of the policy depends on the place'),
           (StopsForOtherTokens, 'numbers of draft tokens of a row depend on'),
           (OneNumber, r'state of the policy has an array of shape \(\)'),
           (SaysConstant, r'is_constant = True, .* drafts of \[1, 2\] tokens'),

@@ -20,6 +20,10 @@ from speculative_t5x.testing import rules
 from speculative_t5x.testing import step_programs
 from speculative_t5x.testing import table_model
 
+Maker = Callable[[contracts.Model, int], contracts.Drafter]
+Drafter = Maker | contracts.Drafter | drafting.Choice
+
+_GAMMA = 2
 _ROUNDING = 1e-5  # of probabilities, which production computes in float32
 
 # Drafts as long as they get, and drafts that stop after some tokens.
@@ -27,10 +31,10 @@ _POLICIES = draft_length.Fixed(), confidence.Confidence(0.45)
 
 
 def check_drafter(
-    make: Callable[[contracts.Model, int], contracts.Drafter],
+    drafter: Drafter,
     params: contracts.Params = None,
     *,
-    gamma: int = 2,
+    gamma: int | None = None,
     vocab_size: int = 3,
     temperatures: Sequence[float] = (1.0, 0.0),
     tolerance: float = 1e-4,
@@ -44,11 +48,13 @@ def check_drafter(
   cannot be judged. The number of paths grows as vocab_size^gamma.
 
   Args:
-    make: The class of the drafter, or what makes it of a target and gamma, as
-      `drafters.Drafting.make`.
+    drafter: The class of the drafter, or what makes it of a target and gamma,
+      as `drafters.Drafting.make`; or a drafter for a target of `vocab_size`
+      tokens; or a choice that reads no checkpoint, as `drafters.Drafting(...)`.
     params: Parameters of the drafter, for a vocabulary of `vocab_size`; None
-      without.
-    gamma: Draft tokens per block.
+      for those of a `drafters.Drafting`, or without.
+    gamma: Draft tokens per block; None for those of a drafter that is made, or
+      2.
     vocab_size: Tokens of the target, at least 3; 0 is padding and start, 1 the
       end.
     temperatures: Temperatures of target and drafter.
@@ -58,10 +64,14 @@ def check_drafter(
       distributions that the drafter states; if a token is drawn and not tested
       for its value; if a row depends on other rows; if the state has not one
       entry per row. The message says which.
-    ValueError: if the drafter does not return what `contracts.Drafter` says.
+    ValueError: if the drafter does not return what `contracts.Drafter` says, or
+      was made for another gamma.
   """
+  make, own_gamma = _maker(drafter)
+  if params is None:
+    params = getattr(drafter, 'params', None)
   target = table_model.TextModel(vocab_size)
-  drafter = drafting.Drafting(make).drafter(target, gamma)
+  drafter = drafting.Drafting(make).drafter(target, gamma or own_gamma)
   reads_hints = getattr(drafter, 'reads_hints', False)
   for hints in (None, pairs.HINTS) if reads_hints else (None,):
     pair = pairs.of_tables(
@@ -75,10 +85,24 @@ def check_drafter(
       check_pair(pair, policy, temperatures, tolerance)
 
 
+def _maker(drafter: Drafter) -> tuple[Maker, int]:
+  """Return what makes a drafter, and how many draft tokens it is judged by."""
+  if hasattr(drafter, 'propose') and not isinstance(drafter, type):
+    return lambda target, gamma: drafter, drafter.max_draft_tokens
+  make = getattr(drafter, 'make', drafter)
+  if not callable(make):
+    raise ValueError(
+        'drafter must be a class of drafters, a drafter, or a choice that reads'
+        f' no checkpoint, such as drafters.Drafting(<class>). Got {drafter!r}.'
+        ' Check one that reads a checkpoint by check_pair.'
+    )
+  return make, _GAMMA
+
+
 def check_policy(
     policy: contracts.DraftLengthPolicy,
     *,
-    gamma: int = 2,
+    gamma: int = _GAMMA,
     vocab_size: int = 3,
     temperatures: Sequence[float] = (1.0, 0.0),
     tolerance: float = 1e-4,
@@ -89,7 +113,9 @@ def check_policy(
   drafter, alone and after lookup. See there for other arguments and errors.
 
   Raises:
-    AssertionError: also if `is_constant` is true and drafts have other lengths.
+    AssertionError: if what is decided for a row, or its state, depends on other
+      rows, on their number, or on the row's place among them; also if
+      `is_constant` is true and drafts have other lengths.
     ValueError: if the policy does not return what `contracts.DraftLengthPolicy`
       says.
     TypeError: if it is not hashable, as a frozen dataclass is.
