@@ -36,6 +36,8 @@ from speculative_t5x.loading.files import whole_files
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
 
+__all__ = ['Answer', 'Embedder', 'Finder', 'Store', 'StoreError']
+
 MAX_ANSWERS = 10_000
 # With the embedded target, 198 of the 200 second paraphrases are at least this
 # similar to an input in a store of the first ones, and 3 of 200 if the store
@@ -48,6 +50,10 @@ _PROBE_LENGTH = 32
 # more similar than this; those of two encoders are far less similar.
 _MIN_PROBE_SIMILARITY = 0.999
 _MAX_BATCH = 64  # inputs that are embedded together
+
+
+def __dir__() -> list[str]:
+  return __all__
 
 
 class StoreError(ranges.ArgumentError):
@@ -92,6 +98,7 @@ class Embedder:
 
   def embed(self, texts: Sequence[str]) -> np.ndarray:
     """Return the vectors of inputs, [texts, embed] float32."""
+    request_lib.check_several('texts', texts, 'a list of texts')
     form = inputs_form.of(self.vocabulary, self.decoder.target)
     encoded = map(self.vocabulary.encode, texts)
     rows = [form.cut(ids, self.inputs_length)[0] for ids in encoded]
@@ -228,6 +235,8 @@ class Store:
     Raises:
       ValueError: if the numbers differ.
     """
+    for name, column in ('texts', texts), ('outputs', outputs):
+      request_lib.check_several(name, column, 'a list of texts')
     new = dict(zip(texts, outputs, strict=True))
     kept = [i for i, (text, _) in enumerate(self._pairs) if text not in new]
     self._keep(

@@ -7,7 +7,7 @@ Legend: examples, beams (hypotheses per example), rows (examples times beams).
 
 from collections.abc import Mapping
 import dataclasses
-from typing import Any
+from typing import Any, TypedDict
 
 from flax import struct
 import jax
@@ -101,13 +101,33 @@ class BeamSearch:
 NAMES = tuple(field.name for field in dataclasses.fields(BeamSearch))
 
 
-def of(beams: int, **options: Any) -> BeamSearch | None:
+class ByName(TypedDict, total=False):
+  """Arguments of `of` as keyword arguments."""
+
+  beams: int
+  brevity_penalty: float
+  length_penalty: float | None
+  draft_beams: int | None
+
+
+def of(
+    *,
+    beams: int = 1,
+    brevity_penalty: float = beams_lib.BREVITY_PENALTY,
+    length_penalty: float | None = None,
+    draft_beams: int | None = None,
+) -> BeamSearch | None:
   """Return a search with options; None for 1 beam, which is no search.
 
   Raises:
     ValueError: for a value out of range, or one that 1 beam has no use for.
   """
   ranges.check_settings(ranges.COUNT, beams=beams)
+  options = {
+      'brevity_penalty': brevity_penalty,
+      'length_penalty': length_penalty,
+      'draft_beams': draft_beams,
+  }
   search = BeamSearch(beams=max(beams, 2), **options)
   if beams > 1:
     return search
@@ -135,7 +155,7 @@ def take(
   """
   own = {name: x for name, x in arguments.items() if name in NAMES}
   others = {name: x for name, x in arguments.items() if name not in NAMES}
-  search = of(**{'beams': 1, **own})
+  search = of(**own)
   if search is not None:
     names = 'sampling', 'draft_sampling', 'rule'
     check_draws_nothing(**{x: others[x] for x in names if x in others})

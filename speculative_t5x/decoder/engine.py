@@ -617,19 +617,29 @@ class Engine:
     self.is_warm = True
 
   def stream(
-      self, requests: Iterable[request_lib.Request]
+      self, requests: Iterable[request_lib.Request | str | Sequence[int]]
   ) -> Iterator[results.Result]:
     """Yield the result of each request, in their order.
 
+    Warns of the first input that is cut.
+
     Args:
-      requests: Read ahead by at most a window of `WINDOW` per row.
+      requests: Requests, or inputs that are decoded greedily: texts, or lists
+        of token ids of a `TokenDecoder`. Read ahead by at most a window of
+        `WINDOW` per row.
     Raises:
       ValueError: for a request that cannot be decoded, after the results of
         those before it, or for logits that are not finite.
       Exception: likewise, what `requests` raised.
     """
-    for work in self.stream_work(requests):
-      yield self.result(work)
+    request_lib.check_several('requests', requests, 'a list of requests')
+    has_warned = False
+    for index, work in enumerate(self.stream_work(requests)):
+      result = self.result(work)
+      if result.is_truncated and not has_warned:
+        has_warned = True
+        request_lib.warn_of_cut(index, self._inputs_length, stacklevel=2)
+      yield result
 
   def stream_work(
       self, requests: Iterable[request_lib.Request]
@@ -684,13 +694,15 @@ class Engine:
     """Return rows without requests."""
     return Rows(self._sizes, self._reader, self.counters)
 
-  def work(self, request: request_lib.Request, number: int) -> Work:
+  def work(
+      self, request: request_lib.Request | str | Sequence[int], number: int
+  ) -> Work:
     """Return a request as work for rows; its number is for messages.
 
     Raises:
       ValueError: for a request that cannot be decoded.
     """
-    tokenized = self._decoder.tokenized(request, number)
+    tokenized = self._decoder.tokenized(request_lib.of(request), number)
     size, limit = len(tokenized.request.inputs), self._inputs_length
     if size > limit:  # it would lose its end
       raise ValueError(

@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a decoder decodes, as one value, and keyword arguments that change it."""
 
-from collections.abc import Mapping, Sequence
 import dataclasses
-import difflib
-from typing import Any, TypeVar
+from typing import TypedDict
 
 import jax
 
@@ -13,9 +11,6 @@ from speculative_t5x.loading import errors
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import ranges
-from speculative_t5x.speculation import sampling as sampling_lib
-
-_T = TypeVar('_T')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,40 +69,26 @@ class Options:
       )
 
 
-def change(
-    values: _T, changes: Mapping[str, Any], others: Sequence[str] = ()
-) -> _T:
-  """Return a dataclass with the fields that keyword arguments name replaced.
+class ByName(TypedDict, total=False):
+  """Fields of `Options` as keyword arguments."""
 
-  Args:
-    values: The dataclass.
-    changes: Keyword arguments that a caller was given.
-    others: Names of arguments that the caller has beside them, for messages.
-  Raises:
-    TypeError: for an argument that is not a field.
-  """
-  names = [field.name for field in dataclasses.fields(values)]
-  for name, value in changes.items():
-    if name in names:
-      continue
-    if name in vars(sampling_lib.GREEDY):
-      remedy = (
-          'It is a part of the sampling: pass'
-          f' sampling=speculative_t5x.Sampling({name}={value!r}).'
-      )
-    else:
-      known = [*others, *names]
-      near = difflib.get_close_matches(name, known, 1)
-      remedy = ''.join(f'Did you mean {x}? ' for x in near)
-      remedy += f'There are {", ".join(known)}.'
-    raise TypeError(f'There is no argument {name}. {remedy}')
-  return dataclasses.replace(values, **changes)
+  gamma: int
+  max_tokens: int
+  inputs_length: int
+  hints_length: int | None
+  num_decodes: int
+  policy: contracts.DraftLengthPolicy
+  rescale_log_probs: bool
+  mask_padded_ids: bool
+  num_valid_tokens: int | None
+  may_end: bool
+  matmul_precision: str | None
 
 
-def of(options: Options, changes: Mapping[str, Any]) -> Options:
+def of(options: Options, changes: ByName) -> Options:
   """Return options with those replaced that keyword arguments name."""
   check_type('options', options, Options, 'an Options, or options by name')
-  return change(options, changes)
+  return dataclasses.replace(options, **changes)
 
 
 def check_type(

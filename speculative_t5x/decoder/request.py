@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """One input to decode, and how."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import itertools
 import operator
 import reprlib
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypedDict
+import warnings
 
 import numpy as np
 
@@ -88,12 +89,36 @@ class Settings(RowSettings):
       self,
       inputs: str | Sequence[int],
       example_id: int | None = None,
-      **values: Any,
+      *,
+      num_decodes: int = 1,
+      search: beam_search.BeamSearch | None = None,
+      hints: hints_lib.Hints | Sequence[Sequence[int]] = None,
   ) -> 'Request':
-    """Return the request of one input; other values are those of `Request`."""
+    """Return the request of one input; see `Request`."""
     shared = {**vars(self)}
     del shared['rule']
-    return Request(inputs, example_id, **shared, **values)
+    return Request(
+        inputs,
+        example_id,
+        **shared,
+        num_decodes=num_decodes,
+        search=search,
+        hints=hints,
+    )
+
+
+class ByName(TypedDict, total=False):
+  """Fields of `Settings` as keyword arguments."""
+
+  sampling: sampling_lib.Sampling
+  draft_sampling: sampling_lib.Sampling | None
+  max_tokens: int | None
+  seed: int
+  rule: contracts.Rule | contracts.CoupledRule
+
+
+class DecodingByName(ByName, beam_search.ByName, total=False):
+  """Those, and what asks for a beam search."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,6 +217,34 @@ def _check_sampling(name: str, value: sampling_lib.Sampling) -> None:
     )
 
 
+def of(inputs: Request | str | Sequence[int]) -> Request:
+  """Return a request as it is, and an input as a request of it alone."""
+  return inputs if isinstance(inputs, Request) else Request(inputs)
+
+
+def check_several(name: str, values: Any, allowed: str) -> None:
+  """Raise ValueError for what is not iterable, and for one text or mapping."""
+  one = str | bytes | bytearray | Mapping
+  if isinstance(values, one) or not isinstance(values, Iterable):
+    raise ValueError(
+        f'{name} must be {allowed}; got {type(values).__name__}'
+        f' {reprlib.repr(values)}.'
+    )
+
+
+def warn_of_cut(
+    index: int, limit: int, stacklevel: int, num_others: int = 0
+) -> None:
+  """Warn once per call that the input of an index was cut, and others."""
+  others = f' and {num_others} more' if num_others else ''
+  warnings.warn(
+      f'Input {index}{others} exceeded {limit} tokens and lost the rest: see'
+      ' is_truncated of the results. Make the decoder with a larger'
+      ' inputs_length.',
+      stacklevel=stacklevel + 1,
+  )
+
+
 def align(
     inputs: Iterable[Any], **columns: Iterable[Any] | None
 ) -> Iterator[tuple[int, Any, dict[str, Any]]]:
@@ -205,11 +258,7 @@ def align(
   """
   columns = {name: x for name, x in columns.items() if x is not None}
   for name, column in columns.items():
-    if isinstance(column, str):
-      raise ValueError(
-          f'{name} must be a list with one entry per input, got one text. Give'
-          ' None for an input without an entry.'
-      )
+    check_several(name, column, 'a list with one entry per input, or None')
   rows = itertools.zip_longest(inputs, *columns.values(), fillvalue=_MISSING)
   for index, (value, *entries) in enumerate(rows):
     for name, entry in zip(columns, entries, strict=True):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What decoded texts are returned as."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import reprlib
 from typing import Any
@@ -102,8 +102,8 @@ class Result:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Output:
-  """The results of several inputs, in their order.
+class Output(Sequence[Result]):
+  """The results of several inputs: a sequence in their order.
 
   Attributes:
     results: One per input.
@@ -144,8 +144,8 @@ class Output:
     """How many inputs have text that the vocabulary does not know."""
     return sum(result.is_unknown for result in self.results)
 
-  def __iter__(self) -> Iterator[Result]:
-    return iter(self.results)
+  def __getitem__(self, index: int | slice) -> Result | Sequence[Result]:
+    return self.results[index]
 
   def __len__(self) -> int:
     return len(self.results)

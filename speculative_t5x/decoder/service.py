@@ -204,14 +204,15 @@ class Service:
 
   def submit(
       self,
-      request: request_lib.Request,
+      request: request_lib.Request | str | Sequence[int],
       on_tokens: Callable[[int, results.Committed], object] | None = None,
   ) -> Handle:
     """Submit a request.
 
     Args:
-      request: Its example id is 0 unless it has one: the same request has the
-        same result whenever it is submitted.
+      request: A request, or an input that is decoded greedily. Its example id
+        is 0 unless it has one: the same request has the same result whenever it
+        is submitted.
       on_tokens: Is called in the thread that decodes, which it must not hold
         up, with a decode number and its tokens so far, each time that there are
         more; see `engine.Rows.committed`.
@@ -224,7 +225,7 @@ class Service:
 
   def submit_all(
       self,
-      requests: Sequence[request_lib.Request],
+      requests: Sequence[request_lib.Request | str | Sequence[int]],
       on_tokens: Sequence[Callable[[int, results.Committed], object] | None],
   ) -> list[Handle]:
     """Submit all of some requests or, if one is refused, none; see `submit`.
@@ -234,6 +235,7 @@ class Service:
       on_tokens: What is called with the tokens of each.
     """
     handles = []
+    requests = map(request_lib.of, requests)
     for request, call in zip(requests, on_tokens, strict=True):
       if request.example_id is None:
         request = dataclasses.replace(request, example_id=0)

@@ -7,7 +7,7 @@ import copy
 import dataclasses
 import functools
 import os
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from etils import epath
 import jax
@@ -18,6 +18,7 @@ from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import keywords
 from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
@@ -70,13 +71,14 @@ class TextDecoder:
     True
   """
 
+  @keywords.named(options_lib.Options)
   def __init__(
       self,
       target: models.Model,
       drafter: drafters.Choice | models.Model | checkpoints.Path,
       vocabulary: vocabularies.Vocabulary,
       options: options_lib.Options = options_lib.Options(),  # noqa: B008
-      **changes: Any,
+      **changes: Unpack[options_lib.ByName],
   ):
     """Bind target, drafter and vocabulary; compile nothing yet.
 
@@ -119,6 +121,7 @@ class TextDecoder:
     other.tokens = self.tokens.alone
     return other
 
+  @keywords.named(request_lib.Settings, beam_search.of)
   def decode(
       self,
       texts: str | Iterable[str],
@@ -127,7 +130,7 @@ class TextDecoder:
       example_ids: Iterable[int] | None = None,
       hints: Iterable[hints_lib.Hints] | None = None,
       answers: engine.Answers | None = None,
-      **settings: Any,
+      **settings: Unpack[request_lib.DecodingByName],
   ) -> results.Result | results.Output:
     """Decode speculatively.
 
@@ -163,13 +166,14 @@ class TextDecoder:
       way = way._replace(decode=lambda x, decode=way.decode: decode(answers(x)))
     return self._decode(way, texts, settings, batch_size, columns)
 
+  @keywords.named(request_lib.Settings, beam_search.of)
   def decode_plain(
       self,
       texts: str | Iterable[str],
       *,
       batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
-      **settings: Any,
+      **settings: Unpack[request_lib.DecodingByName],
   ) -> results.Result | results.Output:
     """Decode by the target alone, one token per target call; see `decode`.
 
@@ -184,6 +188,7 @@ class TextDecoder:
     way = self._way(search, self.tokens.plain, self.tokens.plain_beams)
     return self._decode(way, texts, settings, batch_size, columns)
 
+  @keywords.named(request_lib.Settings, beam_search.of)
   def stream(
       self,
       texts: Iterable[str],
@@ -192,7 +197,7 @@ class TextDecoder:
       example_ids: Iterable[int] | None = None,
       hints: Iterable[hints_lib.Hints] | None = None,
       answers: engine.Answers | None = None,
-      **settings: Any,
+      **settings: Unpack[request_lib.DecodingByName],
   ) -> Iterator[results.Result]:
     """Decode speculatively; yield the result of each input, in their order.
 
@@ -202,9 +207,7 @@ class TextDecoder:
     ranges.check_settings(ranges.COUNT, batch_size=batch_size)
     num_decodes = self.options.num_decodes
     search, settings = beam_search.take(settings, num_decodes)
-    settings = options_lib.change(
-        request_lib.Settings(), settings, beam_search.NAMES
-    )
+    settings = request_lib.Settings(**settings)
     settings = settings.within(self.options.max_tokens)
     outputs = num_decodes if search is None else search.beams
     rows = engine.Engine(
@@ -218,28 +221,37 @@ class TextDecoder:
         for _, text, values in self._aligned(texts, columns)
     )
 
+  @keywords.named(request_lib.Settings, beam_search.of)
   def generate(
-      self, ids: Iterable[Sequence[int]] | Sequence[int], **arguments: Any
+      self,
+      ids: Iterable[Sequence[int]] | Sequence[int],
+      *,
+      batch_size: int = request_lib.BATCH_SIZE,
+      example_ids: Iterable[int] | None = None,
+      **settings: Unpack[request_lib.DecodingByName],
   ) -> list[list[int]] | list[int]:
     """Decode token ids speculatively, see `TokenDecoder.generate`."""
-    return self.tokens.generate(ids, **arguments)
+    return self.tokens.generate(
+        ids, batch_size=batch_size, example_ids=example_ids, **settings
+    )
 
+  @keywords.named(request_lib.Settings)
   def make_batch(
       self,
       texts: Iterable[str],
       *,
       example_ids: Iterable[int] | None = None,
       hints: Iterable[hints_lib.Hints] | None = None,
-      **settings: Any,
+      **settings: Unpack[request_lib.ByName],
   ) -> tuple[input_batch.InputBatch, list[request_lib.Tokenized]]:
     """Tokenize a batch, as wide as inputs may be; see `decode`.
 
     Returns:
       The batch, and the requests that it was made of.
     """
-    settings = options_lib.change(request_lib.Settings(), settings)
+    settings = request_lib.Settings(**settings)
     columns = {'example_ids': example_ids, 'hints': hints}
-    rows = request_lib.some(self._rows(texts, columns, settings))
+    rows = self._tokenized(texts, columns, settings)
     (batch,) = input_batch.whole_batches(
         [each.request for each in rows],
         settings,
@@ -307,12 +319,27 @@ class TextDecoder:
       self, texts: Iterable[str], columns: Mapping[str, Iterable[Any] | None]
   ) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """Yield number and text of each input, and what its request has of it."""
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
-      raise ValueError(f'texts must be a list of inputs, got {texts!r}.')
+    request_lib.check_several('texts', texts, 'a list of texts')
     for index, text, values in request_lib.align(texts, **columns):
       if 'example_ids' in values:
         values['example_id'] = values.pop('example_ids')
       yield index, text, values
+
+  def _tokenized(
+      self,
+      texts: Iterable[str],
+      columns: Mapping[str, Iterable[Any] | None],
+      settings: request_lib.Settings,
+      stacklevel: int = 3,
+  ) -> list[request_lib.Tokenized]:
+    """Return the request of each text; warn of those that are cut."""
+    rows = request_lib.some(self._rows(texts, columns, settings))
+    cut = [index for index, row in enumerate(rows) if row.is_truncated]
+    if cut:
+      request_lib.warn_of_cut(
+          cut[0], self.options.inputs_length, stacklevel + 1, len(cut) - 1
+      )
+    return rows
 
   def _rows(
       self,
@@ -336,14 +363,12 @@ class TextDecoder:
       columns: Mapping[str, Any],
   ) -> results.Result | results.Output:
     """Decode texts; all are checked before the first is decoded."""
-    settings = options_lib.change(
-        request_lib.Settings(), settings, beam_search.NAMES
-    )
+    settings = request_lib.Settings(**settings)
     if is_one := isinstance(texts, str):
       texts = [texts]
       if columns.get('hints') is not None:
         columns = {**columns, 'hints': [columns['hints']]}
-    rows = request_lib.some(self._rows(texts, columns, settings))
+    rows = self._tokenized(texts, columns, settings, stacklevel=4)
     found, batches = [], []
     for part, batch in self.tokens.in_batches(rows, settings, batch_size):
       batches.append(jax.device_get(way.decode(batch)))
@@ -433,6 +458,7 @@ def _beam_statistics(
   }
 
 
+@keywords.named(options_lib.Options)
 def load(
     target: checkpoints.Path | models.Model,
     draft: drafters.Choice | models.Model | checkpoints.Path | None = None,
@@ -444,7 +470,7 @@ def load(
     dtype: str | None = None,
     mesh: jax.sharding.Mesh | None = None,
     options: options_lib.Options = options_lib.Options(),  # noqa: B008
-    **changes: Any,
+    **changes: Unpack[options_lib.ByName],
 ) -> TextDecoder:
   """Load a target, a drafter and their vocabulary, ready to decode texts.
 

@@ -12,7 +12,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
-from typing import Any
+from typing import Any, Unpack
 import warnings
 
 from flax import struct
@@ -23,6 +23,7 @@ import numpy as np
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import keywords
 from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.drafters import beam_chains
@@ -186,6 +187,7 @@ class TokenDecoder:
   batch are split along its data axis.
   """
 
+  @keywords.named(options_lib.Options)
   def __init__(
       self,
       target: models.Model,
@@ -193,7 +195,7 @@ class TokenDecoder:
           drafters.Lookup()  # noqa: B008
       ),
       options: options_lib.Options = options_lib.Options(),  # noqa: B008
-      **changes: Any,
+      **changes: Unpack[options_lib.ByName],
   ):
     """Bind target and drafter; compile nothing yet.
 
@@ -379,13 +381,14 @@ class TokenDecoder:
     """Return nothing: a decoder of token ids has no texts."""
     return ''
 
+  @keywords.named(request_lib.Settings, beam_search.of)
   def generate(
       self,
       ids: Iterable[Sequence[int]] | Sequence[int],
       *,
       batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
-      **settings: Any,
+      **settings: Unpack[request_lib.DecodingByName],
   ) -> list[list[int]] | list[int]:
     """Decode token ids speculatively.
 
@@ -405,9 +408,7 @@ class TokenDecoder:
         an id that the target does not have, or a value out of range.
     """
     search, settings = beam_search.take(settings, self.options.num_decodes)
-    settings = options_lib.change(
-        request_lib.Settings(), settings, beam_search.NAMES
-    )
+    settings = request_lib.Settings(**settings)
     if is_one := _is_one_input(ids):
       ids = [ids]
     rows = request_lib.some(self._rows(ids, example_ids, settings))
@@ -432,6 +433,7 @@ class TokenDecoder:
       settings: request_lib.Settings,
   ) -> Iterator[request_lib.Tokenized]:
     """Yield the request of each input."""
+    request_lib.check_several('ids', ids, 'a list of lists of ids')
     for index, row, values in request_lib.align(ids, example_ids=example_ids):
       name = f'ids[{index}]'
       with errors.prefixed(name):

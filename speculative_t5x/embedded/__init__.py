@@ -12,12 +12,28 @@ worth.
 from collections.abc import Mapping
 import dataclasses
 import pathlib
-from typing import Any
+from typing import Unpack
 
+import jax
+
+from speculative_t5x.decoder import keywords
+from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.tasks import bulletins
 
+__all__ = [
+    'TASKS',
+    'VOCABULARY_FILE',
+    'draft_checkpoint',
+    'load_decoder',
+    'target_checkpoint',
+]
+
 _FOLDER = pathlib.Path(__file__).parent
+
+
+def __dir__() -> list[str]:
+  return __all__
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,15 +86,22 @@ def draft_checkpoint(task: str = 'translation') -> str:
   return str(_FOLDER / _pair(task).draft)
 
 
+@keywords.named(options_lib.Options)
 def load_decoder(
-    task: str = 'translation', **options: Any
+    task: str = 'translation',
+    *,
+    dtype: str | None = None,
+    mesh: jax.sharding.Mesh | None = None,
+    **options: Unpack[options_lib.ByName],
 ) -> text_decoder.TextDecoder:
   """Load target and draft model, ready to decode texts of their task.
 
   Args:
     task: One of `TASKS`.
-    **options: Keyword arguments of `text_decoder.load`, such as `gamma=3`. The
-      lengths are those of the task unless they are given.
+    dtype: See `text_decoder.load`.
+    mesh: Likewise.
+    **options: Options by name, such as `gamma=3`. The lengths are those of the
+      task unless they are given.
   Raises:
     ValueError: for another task.
   """
@@ -86,7 +109,10 @@ def load_decoder(
   return text_decoder.load(
       target_checkpoint(task),
       draft_checkpoint(task),
-      **{'vocabulary': VOCABULARY_FILE, **pair.lengths, **options},
+      vocabulary=VOCABULARY_FILE,
+      dtype=dtype,
+      mesh=mesh,
+      **{**pair.lengths, **options},
   )
 
 

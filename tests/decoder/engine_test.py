@@ -389,6 +389,27 @@ def test_texts():
     assert one.statistics.items() >= other.statistics.items()
 
 
+def test_inputs_without_settings():
+  """They are requests for what is likeliest."""
+  ids = [request.inputs for request in random_requests(19, 3)]
+  found = [result.tokens for result in engine().stream(ids)]
+  expected = map(request_lib.Request, ids)
+  assert found == [result.tokens for result in engine().stream(expected)]
+  texts = text_decoder_test.TEXTS
+  of_texts = engine_lib.Engine(text_decoder_test.pair(), 2)
+  assert [x.text for x in of_texts.stream(texts)] == (
+      text_decoder_test.pair().decode(texts).best
+  )
+
+
+@pytest.mark.parametrize(
+    'requests', ['a bell', b'a bell', {'a': 1}, request_lib.Request('a'), 3]
+)
+def test_what_is_not_several_requests(requests):
+  with pytest.raises(ValueError, match='requests must be a list'):
+    next(engine().stream(requests))
+
+
 def test_caps_of_drafts_change_no_token(monkeypatch):
   """Drafts come and go with the load, and samples are those of no drafts."""
   own = decoder('by load')

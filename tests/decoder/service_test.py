@@ -127,6 +127,15 @@ def test_times_are_in_order(service):
   assert service.seconds_without_return < WAIT
 
 
+def test_an_input_without_settings(service):
+  ids = next(single_requests(5, 1)).inputs
+  found, expected = (
+      service.submit(each).result().tokens
+      for each in (ids, request_lib.Request(ids))
+  )
+  assert found == expected
+
+
 def test_some_requests_are_taken_together():
   service = service_lib.Service(engine_test.engine(), max_waiting=5)
   request = request_lib.Request([5, 1], num_decodes=2)

@@ -30,7 +30,9 @@ from speculative_t5x.speculation import sampling
 from tests import tiny
 from tests import vocabulary_files
 
-pytestmark = pytest.mark.long
+pytestmark = [
+    pytest.mark.long, pytest.mark.filterwarnings('ignore:Input .* tokens')
+]
 
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=1)
 INPUTS_LENGTH, LENGTH, GAMMA = 14, 10, 2
@@ -106,6 +108,11 @@ class TestDecode:
     expected = pair().decode(TEXTS)
     found = pair().decode(iter(TEXTS), example_ids=iter([0, 1, 2]))
     assert found.best == expected.best and len(found) == len(TEXTS)
+    assert found[1].text == expected.best[1] and found[-1] in found
+    assert [x.text for x in found[:2]] == expected.best[:2]
+    assert [x.text for x in reversed(found)] == expected.best[::-1]
+    with pytest.raises(IndexError):
+      found[3]
 
   def test_statistics_are_sums_over_the_results(self):
     found = pair().decode(TEXTS, batch_size=1)
@@ -419,6 +426,31 @@ class TestHints:
     assert (batch.hints[:, :3] > 1).all() and (batch.hints[:, 3:] < 0).all()
 
 
+class TestCutTexts:
+  """A call warns once, where it is made."""
+
+  LONG = [TEXTS[0], ' '.join(TEXTS), ' '.join(TEXTS)]
+
+  @pytest.mark.parametrize(
+      ('way', 'others'),
+      [
+          (lambda texts: pair().decode(texts), ' and 1 more'),
+          (lambda texts: pair().decode_plain(texts), ' and 1 more'),
+          (lambda texts: pair().make_batch(texts), ' and 1 more'),
+          (lambda texts: [*pair().stream(texts)], ''),
+      ],
+  )
+  def test_warns_once(self, way, others):
+    with pytest.warns(UserWarning) as caught:
+      way(self.LONG)
+    (warning,) = caught
+    assert f'Input 1{others} exceeded 14 tokens' in str(warning.message)
+    assert warning.filename == __file__
+    with warnings.catch_warnings():
+      warnings.simplefilter('error')
+      way(TEXTS[:1])
+
+
 class TestArguments:
   """Each wrong argument is refused in one line that names it."""
 
@@ -432,10 +464,14 @@ class TestArguments:
           (['a red bell', 'a \ud800 bell'], {}, r'texts\[1\].*lone surrogate'),
           (TEXTS, {'hints': ['\udcff', None, None]}, 'hint.*lone surrogate'),
           (3, {}, 'texts must be'),
+          (b'a red bell', {}, 'texts must be a list of texts; got bytes'),
+          ({'a red bell': 1}, {}, 'texts must be a list of texts; got dict'),
+          ([{'text': 'a red bell'}], {}, r'texts\[0\] must be a string'),
+          (TEXTS, {'hints': {'a': 1}}, 'hints must be.*got dict'),
           (None, {}, 'texts must be'),
           (TEXTS, {'hints': ['a']}, 'hints must be.* end after 1'),
           (iter(TEXTS), {'hints': iter('abcd')}, 'hints must.* go on'),
-          (TEXTS, {'hints': 'abc'}, 'hints must be.*one text'),
+          (TEXTS, {'hints': 'abc'}, 'hints must be.*got str'),
           (TEXTS, {'example_ids': [1, 2]}, 'example_ids must be.* end after 2'),
           (TEXTS, {'example_ids': [0, 2**31, 1]}, r'texts\[1\]: example_id'),
           (TEXTS, {'example_ids': [0, 1.0, 1]}, r'texts\[1\]: example_id'),
@@ -463,6 +499,9 @@ class TestArguments:
     for way in ways[:2]:
       with pytest.raises(TypeError, match='num_beams. Did you mean beams'):
         way(TEXTS, num_beams=4)
+    for way in ways:  # all are named, whatever class they belong to
+      with pytest.raises(TypeError, match='batch_size, .* seed.* beams'):
+        way(TEXTS, batchsize=4)
     for make in (pair, embedded.load_decoder):
       with pytest.raises(TypeError, match='no argument gama. Did you mean gam'):
         make(gama=3)

@@ -10,7 +10,7 @@ styles they stand in brackets, as in a word diff: [-rejected-] {+target+}.
 
 from collections.abc import Callable, Iterator, Sequence
 import dataclasses
-from typing import Any
+from typing import Unpack
 
 import jax
 from rich import console as console_lib
@@ -19,6 +19,8 @@ from rich import table
 from rich import text as text_lib
 
 from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import keywords
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research.reports import console as report_console
@@ -77,14 +79,17 @@ def _block(outcome: outcome_lib.Outcome) -> Block:
   return Block(accepted, rejected, from_target)
 
 
+@keywords.named(request_lib.Settings)
 def trace(
-    decoder: text_decoder.TextDecoder, text: str, **options: Any
+    decoder: text_decoder.TextDecoder,
+    text: str,
+    **settings: Unpack[request_lib.ByName],
 ) -> 'TokenTrace':
   """Decode a text speculatively and return the report of its output.
 
-  Options are those of `TextDecoder.make_batch`.
+  Settings are those of `TextDecoder.decode`.
   """
-  batch, _ = decoder.make_batch([text], **options)
+  batch, _ = decoder.make_batch([text], **settings)
   blocks = blocks_of(decoder.tokens, batch)
   return TokenTrace(blocks, decoder.vocabulary.id_to_piece, text)
 

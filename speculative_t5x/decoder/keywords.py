@@ -1,0 +1,63 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Keyword arguments that a function collects by `**`, shown by their names.
+
+Type checkers and editors read them from `Unpack` of a TypedDict. `help` and
+`inspect.signature` do not: `named` tells these, and refuses other names.
+"""
+
+from collections.abc import Callable, Iterable
+import difflib
+import functools
+import inspect
+from typing import Any, TypeVar
+
+from speculative_t5x.speculation import sampling as sampling_lib
+
+_F = TypeVar('_F', bound=Callable[..., Any])
+
+
+def named(*sources: Callable[..., Any]) -> Callable[[_F], _F]:
+  """Return a decorator that shows what a function collects by `**`.
+
+  Args:
+    *sources: Classes or functions whose keyword-only arguments are collected.
+  """
+  collected = [
+      parameter
+      for source in sources
+      for parameter in inspect.signature(source).parameters.values()
+      if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+  ]
+
+  def decorate(function: _F) -> _F:
+    signature = inspect.signature(function)
+    *own, _ = signature.parameters.values()
+    signature = signature.replace(parameters=[*own, *collected])
+
+    @functools.wraps(function)
+    def checked(*args, **kwargs):
+      _check(kwargs, [x for x in signature.parameters if x != 'self'])
+      return function(*args, **kwargs)
+
+    checked.__signature__ = signature
+    return checked
+
+  return decorate
+
+
+def _check(arguments: dict[str, Any], names: Iterable[str]) -> None:
+  """Raise TypeError for an argument without a parameter of its name."""
+  for name, value in arguments.items():
+    if name in names:
+      continue
+    if name in vars(sampling_lib.GREEDY):
+      remedy = (
+          'It is a part of the sampling: pass'
+          f' sampling=speculative_t5x.Sampling({name}={value!r}).'
+      )
+    else:
+      near = difflib.get_close_matches(name, names, 1)
+      remedy = ''.join(f'Did you mean {x}? ' for x in near)
+      remedy += f'There are {", ".join(names)}.'
+    raise TypeError(f'There is no argument {name}. {remedy}')
