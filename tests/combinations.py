@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x import testing
 from speculative_t5x.policies import confidence
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.policies import marginal_gain
@@ -30,6 +29,7 @@ from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 from speculative_t5x.testing import reachable
+from speculative_t5x.testing import rules as rules_lib
 from speculative_t5x.testing import step_programs
 
 RULES = {
@@ -120,9 +120,9 @@ def _of_row(index, values):
 
 
 @functools.cache
-def enumerator(rule: str) -> testing.Enumerator:
+def enumerator(rule: str) -> rules_lib.Enumerator:
   """Return the boxes of a rule, which is compiled once."""
-  return testing.Enumerator(RULES[rule])
+  return rules_lib.Enumerator(RULES[rule])
 
 
 def rule_number(rule: str) -> RuleOfRow:

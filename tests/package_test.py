@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import types
 import zipfile
 
 import pytest
@@ -35,13 +36,16 @@ _LOCAL = re.compile(
 # The names of each room, which is the first that the package loads.
 _ROOMS = """
 import sys
+import types
 
 for name in {rooms}:
   for loaded in [x for x in sys.modules if x.startswith('speculative_t5x')]:
     del sys.modules[loaded]
   import speculative_t5x as st
   room = getattr(st, name)
-  assert all(callable(getattr(room, x)) for x in room.__all__)
+  assert dir(room) == sorted(room.__all__), name
+  values = [getattr(room, x) for x in room.__all__]
+  assert not any(isinstance(x, types.ModuleType) for x in values)
   print(*room.__all__)
 """
 
@@ -100,15 +104,21 @@ class TestDoor:
       assert f'st.{name}' in page, name
 
   def test_rooms(self):
-    """Their names are found first of all, and are not modules."""
-    rooms = 'drafters', 'networks', 'policies', 'rules'
-    page = (_CHECKOUT / 'docs/python.md').read_text()
+    """`dir` shows their public names alone, which are found first of all."""
+    rooms = [
+        name
+        for name in dir(speculative_t5x)
+        if isinstance(getattr(speculative_t5x, name), types.ModuleType)
+    ]
+    assert {'answers', 'drafters', 'testing'} < {*rooms}
+    pages = 'python.md', 'own.md', 'correctness.md', 'checkpoints.md'
+    page = ''.join((_CHECKOUT / 'docs' / x).read_text() for x in pages)
     lines = _run(_ROOMS.format(rooms=rooms)).splitlines()
     for room, line in zip(rooms, lines, strict=True):
       names = line.split()
       assert names
       for name in names:
-        assert f'`{name}' in page or f'{room}.{name}' in page, name
+        assert f'`{name}' in page or f'{room}.{name}' in page, (room, name)
 
   def test_runs_as_a_module(self):
     done = subprocess.run(

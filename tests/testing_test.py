@@ -14,6 +14,7 @@ from speculative_t5x import testing
 from speculative_t5x.rules import block
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import verification
+from speculative_t5x.testing import boxes
 
 
 def decide(scores, draft, uniforms):
@@ -163,7 +164,7 @@ def test_boxes_of_a_function():
     fields = (x < 0.2).astype(int) + 2 * ((y < 0.9) ^ (x < 0.2))
     return np.where(problems == 0, 7, fields)[:, None]
 
-  found = list(testing.constant_boxes(function, 2, 2))
+  found = list(boxes.constant_boxes(function, 2, 2))
   volumes = {}
   for problem, volume, middle, (value,) in found:
     assert function(np.array([problem]), middle[None])[0, 0] == value

@@ -20,3 +20,7 @@ with epy.lazy_api_imports(globals()):
   from speculative_t5x.networks.t5 import T5Config
   from speculative_t5x.networks.t5gemma import T5Gemma
   from speculative_t5x.speculation.contracts import SpecialIds
+
+
+def __dir__() -> list[str]:
+  return __all__

@@ -22,3 +22,7 @@ with epy.lazy_api_imports(globals()):
   from speculative_t5x.policies.marginal_gain import MarginalGain
   from speculative_t5x.policies.schedule import Schedule
   from speculative_t5x.speculation.draft_length import Fixed
+
+
+def __dir__() -> list[str]:
+  return __all__

@@ -31,3 +31,7 @@ with epy.lazy_api_imports(globals()):
       make_rule as TypicalAcceptance,
   )
   from speculative_t5x.speculation.verification import Tokenwise
+
+
+def __dir__() -> list[str]:
+  return __all__

@@ -12,7 +12,6 @@ import itertools
 import jax.numpy as jnp
 import pytest
 
-from speculative_t5x import testing
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -21,6 +20,7 @@ from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import verification
 from speculative_t5x.testing import pairs
 from speculative_t5x.testing import reachable
+from speculative_t5x.testing import rules as rules_lib
 from speculative_t5x.testing import step_programs
 from speculative_t5x.testing import table_model
 from tests import combinations
@@ -90,7 +90,7 @@ class TestEnumeratedDistribution:
 def find_error() -> float:
   """Return how far outputs are from the target's, in a program of its own."""
   program, rule = make_program(gamma=2), verification.TOKENWISE
-  found = reachable.reach(program, rule, testing.Enumerator(rule))
+  found = reachable.reach(program, rule, rules_lib.Enumerator(rule))
   return combinations.error(program, found)
 
 
