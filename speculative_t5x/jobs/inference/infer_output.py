@@ -107,7 +107,7 @@ def _notes(
     line += f', {per_call:.2f} {what} per target call'
   if (accepted := record.draft_acceptance_rate) is not None:
     line += f', {accepted:.0%} of draft tokens accepted'
-  return [*notes, f'{line}.']
+  return [*notes, f'{line}.', *readings.draft_notes(record)]
 
 
 def _counted(chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from speculative_t5x.research import run_record
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import verification as tokenwise
 
+_HARDLY_ANY = 0.005  # shown as 0% of draft tokens accepted
+
 Model = descriptions.ModelDescription | descriptions.DrafterDescription
 
 
@@ -55,6 +57,18 @@ def input_notes(records: Iterable[run_record.RunRecord]) -> list[str]:
       if record.unknown_inputs
   ]
   return list(dict.fromkeys(notes))
+
+
+def draft_notes(record: run_record.RunRecord) -> list[str]:
+  """Return a sentence on drafts of which almost nothing was accepted."""
+  accepted = record.draft_acceptance_rate
+  if accepted is None or accepted >= _HARDLY_ANY:
+    return []
+  return [
+      'Hardly any draft token was accepted: this draft does not pay, as after'
+      ' too short a training. Train it longer, give another draft, or'
+      ' decode without it.'
+  ]
 
 
 def interleaving_factor(record: run_record.RunRecord) -> float | None:

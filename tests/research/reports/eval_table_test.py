@@ -16,6 +16,7 @@ from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import divergence
 from speculative_t5x.research.reports import eval_table
 from speculative_t5x.research.reports import methods_table
+from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import walltime_summary
 from tests.research.paper import records
 
@@ -41,6 +42,14 @@ def _record(**values):
 
 def _lines(*records):
   return console.to_text(eval_table.render(list(records))).splitlines()
+
+
+@pytest.mark.parametrize(
+    ('accepted', 'count'), [(0.0, 1), (0.004, 1), (0.01, 0), (None, 0)]
+)
+def test_a_draft_that_is_not_accepted_does_not_pay(accepted, count):
+  notes = readings.draft_notes(_record(draft_acceptance_rate=accepted))
+  assert len(notes) == count and all('does not pay' in x for x in notes)
 
 
 class TestTable:
