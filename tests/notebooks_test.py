@@ -252,54 +252,42 @@ class TestFile:
 
 
 class TestFirstCell:
-  """The first cell finds the repository, and has its `set_up.py` called."""
+  """Two lines find `set_up.py` and have it called."""
 
   @pytest.fixture(autouse=True)
   def elsewhere(self, tmp_path, monkeypatch):
     """Make the current folder one with nothing but the notebook."""
-    (tmp_path / 'content').mkdir()
-    monkeypatch.chdir(tmp_path / 'content')
-    monkeypatch.setattr(sys, 'path', list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     yield
     sys.modules.pop('set_up', None)
 
-  @pytest.fixture
-  def checkout(self, tmp_path):
-    """Return a folder above a checkout whose `set_up.py` writes a file."""
-    folder = tmp_path / 'archived/speculative_t5x-main/notebooks'
-    folder.mkdir(parents=True)
-    text = 'import pathlib\nset_up = pathlib.Path("called").write_text\n'
-    (folder / 'set_up.py').write_text(text)
-    return tmp_path / 'archived'
-
   def run(self, url=None):
+    """Run the cell of the first notebook; return what `set_up` is called by."""
     _, text = next(notebooks.render(url))
     cells = {x['id']: ''.join(x['source']) for x in json.loads(text)['cells']}
+    assert url or len(list(filter(None, cells['setup'].split('\n')))) == 2
     exec(cells['setup'], {})
+    return sys.modules['set_up'].CALLS
 
-  @pytest.mark.parametrize('kind', ['zip', 'tar', 'gztar'])
-  def test_takes_an_archive(self, kind, checkout):
-    shutil.make_archive('speculative_t5x', kind, checkout)
-    for _ in range(2):  # run again, it takes what it has unpacked
-      self.run()
-      called = pathlib.Path('called')
-      assert called.read_text() == 'notebooks'  # of the first notebook
-      called.unlink()
-      sys.modules.pop('set_up')
+  def write(self, *_):
+    text = 'CALLS = []\nset_up = lambda *values: CALLS.append(values)\n'
+    pathlib.Path('set_up.py').write_text(text)
 
-  def test_clones(self, checkout, monkeypatch):
-    def clone(command, **_):
-      assert command[:2] == ['git', 'clone']
-      assert command[-2] == 'https://github.com/me/mine'
-      shutil.copytree(checkout, command[-1])
+  def test_takes_what_is_beside_it(self):
+    self.write()
+    assert self.run() == [('notebooks',)]
 
-    monkeypatch.setattr(subprocess, 'run', clone)
-    self.run('https://github.com/me/mine')
-    assert pathlib.Path('called').exists()
-
-  def test_says_what_is_missing(self):
-    with pytest.raises(FileNotFoundError, match='archive .* REPOSITORY'):
-      self.run()
+  def test_fetches_it(self, monkeypatch):
+    commands = []
+    fetch = lambda command: commands.append(command) or self.write()
+    monkeypatch.setattr(os, 'system', fetch)
+    for _ in range(2):  # run again, it takes what it has
+      assert self.run('https://github.com/me/mine')[0] == (
+          'notebooks', 'https://github.com/me/mine'
+      )  # fmt: skip
+    (command,) = commands
+    assert command.endswith('/me/mine/main/notebooks/set_up.py')
 
 
 @pytest.fixture
@@ -310,6 +298,64 @@ def set_up():
   module = importlib.util.module_from_spec(spec)
   spec.loader.exec_module(module)
   return module
+
+
+class TestSource:
+  """`set_up.py` finds the repository, wherever it was put."""
+
+  @pytest.fixture(autouse=True)
+  def alone(self, set_up, tmp_path, monkeypatch):
+    """Have `set_up.py` lie alone in the current folder."""
+    (tmp_path / 'content').mkdir()
+    monkeypatch.chdir(tmp_path / 'content')
+    monkeypatch.setattr(set_up, '_OWN', tmp_path)
+
+  @pytest.fixture
+  def archived(self, tmp_path):
+    """Return a folder above a checkout."""
+    folder = tmp_path / 'archived/speculative_t5x-main'
+    (folder / 'notebooks').mkdir(parents=True)
+    (folder / 'requirements.txt').touch()
+    return folder.parent
+
+  @pytest.mark.parametrize('kind', ['zip', 'tar', 'gztar'])
+  def test_in_an_archive(self, kind, set_up, archived):
+    shutil.make_archive('speculative_t5x', kind, archived)
+    for _ in range(2):  # called again, it takes what it has unpacked
+      found = set_up.find_source(None)
+      assert found == pathlib.Path(
+          'speculative_t5x_source/speculative_t5x-main'
+      ).resolve()
+
+  def test_at_an_address(self, set_up, archived, monkeypatch):
+    def clone(command, **_):
+      assert command[:2] == ('git', 'clone')
+      assert command[-2] == 'https://github.com/me/mine'
+      shutil.copytree(archived / 'speculative_t5x-main', command[-1])
+      return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, 'run', clone)
+    found = set_up.find_source('https://github.com/me/mine')
+    assert found == pathlib.Path('speculative_t5x_source').resolve()
+
+  def test_around_it(self, set_up, archived, monkeypatch):
+    own = archived / 'speculative_t5x-main'
+    monkeypatch.setattr(set_up, '_OWN', own)
+    assert set_up.find_source(None) == own
+
+  def test_attached(self, set_up, archived, monkeypatch):
+    """It is copied, as nothing can be written there."""
+    monkeypatch.setattr(set_up, '_ATTACHED', archived)
+    found = set_up.find_source(None)
+    assert found == pathlib.Path('speculative_t5x_source').resolve()
+    assert (found / 'notebooks').is_dir()
+
+  def test_nowhere(self, set_up):
+    with pytest.raises(FileNotFoundError, match='archive .* address'):
+      set_up.find_source(None)
+    pathlib.Path('speculative_t5x_source').mkdir()
+    with pytest.raises(FileNotFoundError, match='Remove it'):
+      set_up.find_source(None)
 
 
 class TestSetUp:

@@ -4,8 +4,9 @@
 
 `project.urls.Repository` in pyproject.toml is the one place that names it. It
 becomes the link that opens a notebook in Colab, and the address from which the
-first cell installs the package. As long as it is not set, there is no link,
-and the first cell takes an archive of the repository.
+first cell fetches `set_up.py`, which clones the repository. As long as it is
+not set, there is no link, and an archive of the repository is uploaded together
+with `set_up.py`.
 
 `python -m scripts.pages.notebooks [<name> ...]` runs all notebooks, or those
 named, and stores them with their outputs. It needs nbclient and ipykernel.
@@ -25,31 +26,18 @@ _ROOT = pathlib.Path(__file__).parents[2]
 _COLAB = 'https://colab.research.google.com/github'
 _LINK = '[Open in Colab]('
 _SETUP = """\
+import set_up  # on Colab, Kaggle: upload it with an archive of the repository
+
+set_up.set_up({extra!r})"""
+_SETUP_BY_ADDRESS = """\
 import importlib
-import pathlib
-import shutil
-import subprocess
-import sys
+import os
 
-REPOSITORY = {!r}  # its address; or upload an archive beside this notebook
-CHECKOUT = pathlib.Path('speculative_t5x_source')
-
-if not pathlib.Path('set_up.py').exists() and not CHECKOUT.exists():
-  uploaded = [*pathlib.Path().glob('*.zip'), *pathlib.Path().glob('*.tar*')]
-  attached = [*pathlib.Path('/kaggle/input').rglob('notebooks/set_up.py')]
-  if REPOSITORY:
-    subprocess.run(['git', 'clone', '-q', REPOSITORY, CHECKOUT], check=True)
-  elif uploaded:
-    shutil.unpack_archive(uploaded[0], CHECKOUT)
-  elif attached:
-    shutil.copytree(attached[0].parents[1], CHECKOUT)
-  else:
-    raise FileNotFoundError(
-        'Upload an archive of the repository (.zip or .tar.gz) beside this'
-        ' notebook, or set REPOSITORY to its address.'
-    )
-sys.path += map(str, [pathlib.Path(), *CHECKOUT.glob('**/notebooks')])
-importlib.import_module('set_up').set_up({!r})"""
+HELPER = 'https://raw.githubusercontent.com/{name}/main/notebooks/set_up.py'
+os.path.exists('set_up.py') or os.system(f'curl -fsSLO {{HELPER}}')
+importlib.import_module('set_up').set_up(
+    {extra!r}, 'https://github.com/{name}'
+)"""
 # What other notebooks need is `figures`.
 _EXTRAS = {
     'digits': 'notebooks',
@@ -75,13 +63,14 @@ def render(url: str | None) -> Iterator[tuple[pathlib.Path, str]]:
     cells = {cell['id']: cell for cell in notebook['cells']}
     heading, *paragraphs = ''.join(cells['title']['source']).split('\n\n')
     paragraphs = [x for x in paragraphs if not x.startswith(_LINK)]
+    extra, setup = _EXTRAS.get(path.stem, 'figures'), _SETUP
+    name = (url or '').removeprefix('https://github.com/').removesuffix('.git')
     if url is not None:
-      name = url.removeprefix('https://github.com/').removesuffix('.git')
       link = f'{_LINK}{_COLAB}/{name}/blob/main/notebooks/{path.name})'
       paragraphs.insert(0, link)
-    setup = _SETUP.format(url, _EXTRAS.get(path.stem, 'figures'))
+      setup = _SETUP_BY_ADDRESS
     cells['title']['source'] = _lines('\n\n'.join([heading, *paragraphs]))
-    cells['setup']['source'] = _lines(setup)
+    cells['setup']['source'] = _lines(setup.format(extra=extra, name=name))
     yield path, json.dumps(notebook, indent=1, ensure_ascii=False) + '\n'
 
 
