@@ -44,12 +44,13 @@ def linear_decay(
   Args:
     train_steps: The total number of training steps.
     learning_rate: The constant rate, relative to a parameter's RMS.
-    warmup_steps: Steps of linear warmup from 0.
+    warmup_steps: Steps of linear warmup from 0; at most a tenth of all steps
+      where they do not fit before the decay, as in a short trial.
     decay_steps: The number of last steps, in which the rate decays; None for
       half of all steps.
   Raises:
-    ValueError: if a number is out of range, or if warmup and decay together are
-      longer than the training.
+    ValueError: if a number is out of range, or if the decay is longer than the
+      training.
   """
   ranges.check_settings(ranges.COUNT, train_steps=train_steps)
   if decay_steps is None:
@@ -57,15 +58,15 @@ def linear_decay(
   ranges.check_settings(
       ranges.NATURAL, decay_steps=decay_steps, warmup_steps=warmup_steps
   )
-  if warmup_steps + decay_steps > train_steps:
+  if decay_steps > train_steps:
     raise ranges.ArgumentError(
-        f'warmup_steps {warmup_steps} and decay_steps {decay_steps} (by default'
-        f' half of train_steps) together exceed train_steps {train_steps}.'
-        ' Lower one of them.',
-        warmup_steps=warmup_steps,
+        f'decay_steps {decay_steps} exceed train_steps {train_steps}. Lower'
+        ' decay_steps, or leave it out for half of train_steps.',
         decay_steps=decay_steps,
         train_steps=train_steps,
     )
+  if warmup_steps + decay_steps > train_steps:
+    warmup_steps = min(train_steps // 10, train_steps - decay_steps)
   constant_steps = train_steps - warmup_steps - decay_steps
   # Without decay steps the last schedule is never reached.
   decay = optax.linear_schedule(

@@ -135,6 +135,12 @@ class TestBatchMetrics:
             schedules.linear_decay(train_steps=4, warmup_steps=0),
             {0: 0.01, 1: 0.01, 2: 0.01, 3: 0.005},
         ),
+        (  # the warmup of a long training does not fit
+            schedules.linear_decay(
+                train_steps=20, learning_rate=1.0, warmup_steps=300
+            ),
+            {0: 0, 1: 0.5, 2: 1, 10: 1, 15: 0.5, 20: 0},
+        ),
     ],
 )  # fmt: skip
 def test_learning_rates(schedule, expected):
@@ -148,8 +154,8 @@ def test_learning_rates(schedule, expected):
         (losses.LossConfig, {'label_smoothing': 1.0}, 'label_smoothing'),
         (losses.LossConfig, {'loss_normalizing_factor': 'T'}, 'be None, one'),
         (losses.LossConfig, {'loss_normalizing_factor': 0}, 'above 0, got 0'),
-        (schedules.linear_decay, {'train_steps': 9, 'warmup_steps': 6},
-         'warmup_steps 6'),
+        (schedules.linear_decay, {'train_steps': 9, 'decay_steps': 10},
+         'decay_steps 10'),
         (schedules.linear_decay, {'train_steps': 9, 'warmup_steps': -1},
          'warmup_steps'),
         (schedules.rsqrt_decay, {'learning_rate': float('nan')}, 'nan'),
