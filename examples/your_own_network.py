@@ -102,8 +102,8 @@ def main():
   st.testing.check_pair(pair)
   print('Outputs follow the distribution of the target.')
 
-  decoder = st.TokenDecoder(st.Model(target, params),
-                            st.Model(draft, draft_params), max_tokens=8)
+  decoder = st.TokenDecoder(st.Model.of(target, params),
+                            st.Model.of(draft, draft_params), max_tokens=8)
   print(decoder.generate([[2, 2, 0], [2]]))
 
 

@@ -24,6 +24,12 @@ from speculative_t5x.speculation import ranges
 # The network of a checkpoint, or fields to change in the one that it states.
 Config = network.Network | Mapping[str, Any] | None
 
+# What decoding reads of a network.
+_NEEDED = (
+    'name', 'vocab_size', 'dtype', 'special_ids', 'reads_features',
+    'ends_inputs', 'start', 'decode',
+)  # fmt: skip
+
 # T5 pads the width of its logits by less than 128, Qwen by up to 399.
 MAX_PADDED_IDS = 512
 
@@ -74,16 +80,27 @@ class Model:
     """Return the model of parameters in memory, on one device.
 
     Args:
-      network: The network, such as an `st.networks.T5Config`.
+      network: The network, such as an `st.networks.T5Config`. One of your own
+        needs `start` and `decode` of `st.networks.Network` and the attributes,
+        and decodes with its parameters as they are; with `init`, `prepared` and
+        `prepare` they are compared and prepared like those of the package.
       params: A tree like that of `network.init`.
       special_ids: Special ids of the vocabulary; None for the network's. Its
         start is the network's too, if it has none.
     Raises:
-      ValueError: if names or shapes are not those of the network.
+      ValueError: if names or shapes are not those of the network, or it lacks
+        what decoding needs.
     """
+    if missing := [x for x in _NEEDED if not hasattr(network, x)]:
+      raise ValueError(
+          f'The network {type(network).__name__} lacks {", ".join(missing)}:'
+          ' see speculative_t5x.networks.Network.'
+      )
     if special_ids is not None and special_ids.start is None:
       start = network.special_ids.start
       special_ids = dataclasses.replace(special_ids, start=start)
+    if not all(hasattr(network, x) for x in ('init', 'prepared', 'prepare')):
+      return cls(network, params, special_ids=special_ids)
     found, wanted = (
         checkpoints.shapes(checkpoints.flatten(x))
         for x in (params, abstract_params(network))

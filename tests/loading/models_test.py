@@ -73,12 +73,26 @@ def test_of_parameters_in_memory():
   # A T5 begins with something.
   start = config.special_ids.start
   assert model.special_ids == dataclasses.replace(ids, start=start)
-  assert models.Model(config, params).num_params == expected.num_params
   params['decoder']['logits_dense']['kernel'] = jnp.zeros((3, 4))
   del params['encoder']['encoder_norm']
   with pytest.raises(ValueError, match=r'(?s)encoder_norm.*logits_dense') as e:
     models.Model.of(config, params)
   assert '\n' not in str(e.value)
+
+
+def test_of_a_network_that_prepares_nothing():
+  """Its parameters are taken as they are, and what it lacks is named."""
+  network = types.SimpleNamespace(
+      name='own', vocab_size=3, dtype='float32', start=print, decode=print,
+      special_ids=contracts.SpecialIds(1), reads_features=False,
+  )  # fmt: skip
+  params = {'w': np.ones((2, 3))}
+  with pytest.raises(ValueError, match='SimpleNamespace lacks ends_inputs'):
+    models.Model.of(network, params)
+  network.ends_inputs = False
+  model = models.Model.of(network, params)
+  assert (model.config, model.params) == (network, params)
+  assert (model.num_params, model.special_ids) == (6, network.special_ids)
 
 
 class TestPeakWhileLoading:
