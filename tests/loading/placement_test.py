@@ -19,7 +19,7 @@ from speculative_t5x.research.simulation import t5_published
 from tests import tiny
 
 _GIB = 2**30
-_CHECKPOINT = types.SimpleNamespace(folder='a target')
+_CHECKPOINT = types.SimpleNamespace(source='a target')
 _BATCHES = placement.Batches(
     None, num_decodes=1, inputs_length=16, targets_length=16, gamma=3
 )
