@@ -53,7 +53,7 @@ RULES = {
     # Of the likeliest nodes; there none is drawn.
     'likeliest': (verification.TOKENWISE, None),
 }  # fmt: skip
-TREE = (2, (2, 1))
+TREE, WIDE = (2, (2, 1)), (3, (2, 1))
 
 
 class TestShape:
@@ -81,12 +81,15 @@ class TestShape:
     assert error.value.arguments == {'candidates': given}
 
 
-def make_program(branching, gamma=2) -> step_programs.Program:
+def make_program(
+    branching, gamma=2, vocab_size=VOCAB
+) -> step_programs.Program:
   """Return the program of a tree from a draft model like the target.
 
   Without a branching it is one of the six likeliest of seven nodes.
   """
-  chain = draft_model.DraftModel(table_model.TextModel(VOCAB), gamma, VOCAB)
+  model = table_model.TextModel(vocab_size)
+  chain = draft_model.DraftModel(model, gamma, vocab_size)
   if branching is None:
     drafter = likeliest_tree.LikeliestTree(chain, 6, 3)
   else:
@@ -94,8 +97,8 @@ def make_program(branching, gamma=2) -> step_programs.Program:
     drafter = candidate_tree.CandidateTree(chain, shape)
   pair = pairs.of_tables(
       drafter,
-      pairs.draft_logits(VOCAB),
-      vocab_size=VOCAB,
+      pairs.draft_logits(vocab_size),
+      vocab_size=vocab_size,
       tolerance=1e-12,
       hints=None,
   )
@@ -144,6 +147,20 @@ class TestEnumeratedDistribution:
   def test_outputs_follow_the_target(self, rule, temperatures):
     program = sampled(unmutated_program(tree_of(rule)), *temperatures)
     assert find_error(program, *RULES[rule]) < program.pair.tolerance
+
+  @pytest.mark.parametrize(
+      ('rule', 'branching', 'vocab_size'),
+      exhaustive.all_but(
+          [('k_sequential', WIDE, 3), ('tokenwise', WIDE, 4)],
+          [('k_sequential', WIDE, 3), ('tokenwise', WIDE, 4),
+           ('k_sequential', (4, (3, 1)), 3), ('tokenwise', (4, (3, 1)), 4)],
+      ),
+  )  # fmt: skip
+  def test_many_siblings(self, rule, branching, vocab_size):
+    """A sharper q than p needs divisors above 2."""
+    program = make_program(branching, vocab_size=vocab_size)
+    error = find_error(sampled(program, 1.0, 0.5), *RULES[rule])
+    assert error < program.pair.tolerance
 
   def test_more_candidates_than_tokens(self):
     """What is left over is never accepted."""
