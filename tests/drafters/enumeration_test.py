@@ -29,6 +29,7 @@ from speculative_t5x.testing import table_model
 from tests import combinations
 from tests import exhaustive
 from tests import mixed_drafts
+from tests import repeat_last
 from tests import tiny
 from tests import tiny_decoders
 from tests import tiny_drafters
@@ -69,6 +70,17 @@ class TestTables:
     check(pair, policy, [{}, {'temperature': 0.6, 'top_k': 2}])
 
 
+def error_of_drawn(program, find_logits, drafted) -> float:
+  """Return the error of drafts, see `draft_error`, without copied tokens."""
+  drawn = [
+      (example, prefix + tokens[:i], tokens[i : i + 1], [q])
+      for example, prefix, tokens, probs in drafted
+      for i, q in enumerate(probs)
+      if np.max(q) < 1
+  ]
+  return combinations.draft_error(program, find_logits, drawn)
+
+
 def error_after_lookup() -> float:
   """Return the error of what a draft model drafts after tokens of lookup."""
   program = step_programs.Program(
@@ -77,16 +89,14 @@ def error_after_lookup() -> float:
   reach(program)
   (known,) = program.known.values()
   drafted = [
-      (example, prefix + tokens[:i], tokens[i : i + 1], [q])
-      for example, prefix, tokens, probs in known
-      for i, q in enumerate(np.frombuffer(probs).reshape(len(tokens), -1))
-      if np.max(q) < 1  # not copied
+      (*place, tokens, np.frombuffer(probs).reshape(len(tokens), -1))
+      for *place, tokens, probs in known
   ]
   logits = tiny_drafters.draft_tables()
   find_logits = lambda example, tokens: logits[
       example, *table_model.place(tokens)
   ]
-  return combinations.draft_error(program, find_logits, drafted)
+  return error_of_drawn(program, find_logits, drafted)
 
 
 @pytest.mark.usefixtures('float64')
@@ -220,6 +230,30 @@ def test_outputs_and_drafts_of_networks(name, gamma, sampling):
   assert combinations.error(program, reach(program)) < 2e-5
   found = combinations.draft_error(program, expected(name, gamma))
   assert found < 2e-5
+
+
+class Once(repeat_last.RepeatLast):
+  """Drafts the last token of each row once."""
+
+  def propose(self, params, memory, state, view):
+    draft, *others = super().propose(params, memory, state, view)
+    lengths = jnp.minimum(draft.lengths, 1)
+    return draft.replace(lengths=lengths), *others
+
+
+@pytest.mark.usefixtures('exact_products')
+def test_tokens_of_two_drafters_before_are_fed():
+  """Layers of the target read all of them, and a table the last two tokens."""
+  gamma = 3
+  pair = tiny_drafters.of_network(tiny.early_exit(CONFIG, 1), gamma)
+  once = Once(pair.target, gamma)
+  in_turn = in_order.InOrder((once, once, pair.drafter), pair.target)
+  pair = dataclasses.replace(
+      pair, drafter=in_turn, draft_params=(None, None, pair.draft_params)
+  )
+  program = step_programs.Program(pair, draft_length.Fixed())
+  found = first_drafts(program)
+  assert error_of_drawn(program, expected('early exit', gamma), found) < 2e-5
 
 
 def _deeper(original):

@@ -24,6 +24,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import feature_head
 from speculative_t5x.drafters import in_order
+from speculative_t5x.drafters import lookup
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import model_drafting
@@ -36,6 +37,7 @@ from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
+from speculative_t5x.testing import all_drafts
 from speculative_t5x.testing import pairs
 from speculative_t5x.testing import reachable
 from speculative_t5x.testing import step_programs
@@ -194,16 +196,29 @@ def errors(name: str, pair: pairs.Pair, sampling) -> tuple[float, float]:
   )
   (known,) = program.known.values()
   drafted = [
-      (example, prefix, tokens[:i], q)
+      (example, prefix, tokens, np.frombuffer(probs).reshape(len(tokens), -1))
       for example, prefix, tokens, probs in known
-      for i, q in enumerate(np.frombuffer(probs).reshape(len(tokens), -1))
-      if np.max(q) < 1  # not copied
   ]
-  different = {each[:3]: each for each in drafted}.values()
-  logits = np.array([expected(name).draft_logits(*x[:3]) for x in different])
+  return combinations.error(program, found), draft_error(
+      expected(name), program, drafted
+  )
+
+
+def draft_error(expected: Expected, program, drafted) -> float:
+  """Return the largest error of the distribution of a token that was drawn.
+
+  Of what is drafted there are the example, the tokens before, the draft tokens
+  and their distributions.
+  """
+  drawn = {
+      (example, prefix, tokens[:i]): q
+      for example, prefix, tokens, probs in drafted
+      for i, q in enumerate(probs)
+      if np.max(q) < 1  # not copied
+  }
+  logits = np.array([expected.draft_logits(*place) for place in drawn])
   q = sampling_lib.standardize(jnp.asarray(logits), program.samplings[1])
-  worst = np.max(np.abs(q - np.array([each[3] for each in different])))
-  return combinations.error(program, found), worst
+  return np.max(np.abs(q - np.array([*drawn.values()])))
 
 
 @pytest.fixture(autouse=True)
@@ -238,6 +253,24 @@ def test_after_tokens_of_another_drafter():
   of_outputs, of_drafts = errors('t5', pair, {})
   assert of_outputs < 2e-5
   assert of_drafts < 2e-5
+
+
+def test_beside_a_row_with_tokens_of_another_drafter():
+  """A row without any is fed nothing while the other catches up."""
+  pair = make_pair('t5', gamma=3)
+  copying = lookup.Lookup(3, 2, 1, only_hints=True)
+  pair = dataclasses.replace(
+      pair,
+      drafter=in_order.InOrder((copying, pair.drafter), pair.target),
+      draft_params=(None, pair.draft_params),
+      hints=np.array([(2, 0), (-1, -1)], np.int32),
+  )
+  program = step_programs.Program(pair, draft_length.Fixed())
+  rule = combinations.RULES['tokenwise']
+  drafts = all_drafts.drafts(program, rule, np.arange(2), program.begin(rule))
+  drafted = [(each.row, (), each.tokens, each.probs) for each in drafts]
+  assert {np.max(each.probs[0]) == 1 for each in drafts} == {True, False}
+  assert draft_error(expected('t5'), program, drafted) < 2e-5
 
 
 def _one_late(original):
