@@ -87,9 +87,8 @@ def render() -> Iterator[tuple[pathlib.Path, str]]:
   others = [record for record in others if record.task not in known]
   for number, table in (
       (1, markdown_tables.table_1()),
-      (2, markdown_tables.table_2(simulated, pairs)),
+      (2, markdown_tables.tables_2_and_4(simulated, pairs)),
       (3, markdown_tables.table_3(others, pairs)),
-      (4, markdown_tables.table_4(simulated, pairs)),
       (5, markdown_tables.table_5(pairs)),
   ):
     yield results / f'paper/table{number}.md', table + '\n'

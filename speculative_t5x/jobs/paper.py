@@ -50,17 +50,7 @@ def table2(
     target_size: str | None,
     shapes: simulated_walltimes.Shapes | None,
 ) -> None:
-  """Write speedups beside Table 2's; see `table4` for the arguments."""
-  found = _speeds(output_dir, target_size, shapes)
-  _write(output_dir, 'table2.md', markdown_tables.table_2(*found))
-
-
-def table4(
-    output_dir: Path,
-    target_size: str | None,
-    shapes: simulated_walltimes.Shapes | None,
-) -> None:
-  """Write predicted and measured speedups beside Table 4's, of the same runs.
+  """Write predicted and measured speedups beside those of Tables 2 and 4.
 
   Args:
     output_dir: Folder for the table and the records. The paper's rows that
@@ -71,7 +61,7 @@ def table4(
       row.
   """
   found = _speeds(output_dir, target_size, shapes)
-  _write(output_dir, 'table4.md', markdown_tables.table_4(*found))
+  _write(output_dir, 'table2.md', markdown_tables.tables_2_and_4(*found))
 
 
 def _speeds(

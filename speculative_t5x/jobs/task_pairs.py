@@ -7,8 +7,10 @@ its own, see `measured_pairs`, from which an interrupted job resumes:
 
   alpha           Table 3: on text that the target wrote, with teacher forcing
   walltimes       Tables 2 and 4: at the paper's gamma, and at the best one by
-                  Theorem 3.8 from the measured alpha and c
-  lenience        Table 5: what is accepted, expected and by the loop
+                  Theorem 3.8 from the measured alpha and c, of those that are
+                  no longer than an output
+  lenience        Table 5, Appendix A.5: what is accepted, expected and by the
+                  loop
   top-k           Appendix A.2: the same for rejection sampling
 
 A target is read once, and only if something of its task is to be measured.
@@ -49,10 +51,8 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import theory
 from speculative_t5x.tasks import examples as examples_lib
 
-# The largest best gamma of the paper's Figure 3, for c from 0.01 on.
-_LONGEST = 24
 _COUNTS = 'token_counts'  # folder of a task's counts, beside its drafters
-_TIMED = {'table2', 'table4'}  # tables of walltimes, of `drafts` only
+_TIMED = {'table2'}  # the table of walltimes, of `drafts` only
 _SCORED = {'table3', 'table5'}  # tables of acceptance, of all drafters
 
 
@@ -119,7 +119,7 @@ def measure(
     tables: Sequence[str],
     settings: Settings,
 ) -> None:
-  """Measure what some tables, 'table2' to 'table5', need of all pairs.
+  """Measure what 'table2', 'table3' and 'table5', or some, need of all pairs.
 
   Raises:
     ValueError: for a pair that does not fit, named, before any is measured.
@@ -169,7 +169,7 @@ def _find(task: TaskPairs, settings: Settings) -> _Found:
       examples.vocabulary,
       sizes=[published.BATCH_SIZE],
       num_decodes=1,
-      gamma=min(max(_LONGEST, settings.gamma), task.workload.length),
+      gamma=task.workload.length,
       beside=measurements.ALPHA_BATCH,
   )
   found = dict(zip(drafters, placed.drafters, strict=True))
@@ -250,11 +250,10 @@ def _gamma(task: str, draft: str, default: int, temperature: float) -> int:
 
 
 def _best_gamma(alpha: float, cost: float | None, longest: int) -> int | None:
-  """Return the best gamma by Theorem 3.8; None if there is none to run."""
+  """Return the best gamma by Theorem 3.8 up to a length; None without one."""
   if not cost:
     return None
-  best = int(theory.optimal_gamma(alpha, cost, longest + 1))
-  return best if 0 < best <= longest else None
+  return int(theory.optimal_gamma(alpha, cost, longest)) or None
 
 
 def _measure_pair(
@@ -281,7 +280,7 @@ def _measure_pair(
   controls = control_topk if 'table3' in tables else ()
   # At most: the best gamma may be the first one.
   total = len(pairs) * (3 if tables & _TIMED else 1)
-  total += len(sampled) * (len(leniences) + len(controls))
+  total += len(pairs) * len(leniences) + len(sampled) * len(controls)
   alphas = {pair: task.alpha(folder, decoder, pair) for pair in pairs}
   for pair, found in alphas.items():
     alpha, temperature = found.estimate, pair.target.temperature
@@ -312,18 +311,18 @@ def _measure_pair(
       first = first_gamma(temperature)
       record = time(first)
       yield record
-      longest = min(_LONGEST, workload.length)
-      best = _best_gamma(alpha.value, judgement.readable(record).c, longest)
+      cost = judgement.readable(record).c
+      best = _best_gamma(alpha.value, cost, workload.length)
       if best not in (None, first):
         yield time(best)
-  for pair in sampled:
+  for pair in pairs:
     gamma = first_gamma(pair.target.temperature)
     # Samplings, alpha, a rule, and alpha under that rule.
     rows = [
         (pair, alphas[pair].estimate, lenience.make_rule(value), rate)
         for value, rate in zip(leniences, alphas[pair].lenient)
     ]
-    for top_k in controls:
+    for top_k in controls if pair in sampled else ():
       kept = dataclasses.replace(pair.target, top_k=top_k)
       other = sampling_lib.Pair(kept, kept)
       if other not in alphas:

@@ -190,6 +190,7 @@ class RunRecord:
   speculative: SpeculativeRun | None = None
   draft_acceptance_rate: float | None = None
   accepted_per_tested: float | None = None
+  accepted_per_tested_ci95: tuple[float, float] | None = None
   mean_acceptance_length: float | None = None
   tokens_per_target_call: float | None = None
   padded_share: float | None = None

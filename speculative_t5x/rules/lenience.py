@@ -52,9 +52,14 @@ class Lenience:
     q = verification.draft_token_probs(draft, p.dtype)
     lenience = self.lenience.astype(p.dtype)
     temperatures = jnp.reshape(scores.sampling.temperature, (-1, 1))
+    is_near = jnp.take_along_axis(
+        is_near_argmax(scores.logits[:, :-1], self.lenience),
+        draft.tokens[..., None],
+        axis=-1,
+    )
     is_accepted = jnp.where(
         temperatures <= sampling.MIN_TEMPERATURE,
-        self._is_near_argmax(scores.logits, draft),
+        is_near[..., 0],
         # u l q < p
         verification.acceptance(p, q, lenience * accept_uniforms),
     )
@@ -62,15 +67,13 @@ class Lenience:
     weights = verification.next_weights(scores.probs, draft, num_accepted)
     return contracts.Verdict(num_accepted, weights)
 
-  def _is_near_argmax(
-      self, logits: jax.Array, draft: contracts.Draft
-  ) -> jax.Array:
-    """Return whether p >= l max(p) of each draft token, [rows, gamma] bool."""
-    logits = logits.astype(jnp.promote_types(logits.dtype, jnp.float32))
-    own = verification.target_token_probs(logits, draft)
-    largest = jnp.max(logits[:, :-1], axis=-1)
-    is_near = own - largest >= jnp.log(self.lenience.astype(own.dtype))
-    return is_near & (own > -jnp.inf)
+
+def is_near_argmax(logits: jax.Array, lenience: jax.Array | float) -> jax.Array:
+  """Return whether p >= l max(p) of each token, [..., vocab] bool."""
+  logits = logits.astype(jnp.promote_types(logits.dtype, jnp.float32))
+  largest = jnp.max(logits, axis=-1, keepdims=True)
+  is_near = logits - largest >= jnp.log(jnp.asarray(lenience, logits.dtype))
+  return is_near & (logits > -jnp.inf)
 
 
 def make_rule(lenience: float) -> Lenience:

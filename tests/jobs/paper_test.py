@@ -23,6 +23,7 @@ from speculative_t5x.research.reports import token_trace
 from speculative_t5x.research.simulation import random_models
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.research.simulation import t5_published
+from speculative_t5x.speculation import theory
 from tests import workloads
 from tests.research.paper import records
 
@@ -123,10 +124,9 @@ def test_tables_2_and_4(measured, tmp_path, monkeypatch):
   _speeds(paper.table2, tmp_path)
   assert len(measured) == len(set(measured)) == 12
   monkeypatch.setattr(random_models, 'make_model', None)
-  _speeds(paper.table4, tmp_path)
+  _speeds(paper.table2, tmp_path)
   assert len(measured) == 12
-  assert _names(tmp_path) == ['simulated', 'table2.md', 'table4.md']
-  assert _cells(tmp_path / 'table4.md') == _cells(tmp_path / 'table2.md')
+  assert _names(tmp_path) == ['simulated', 'table2.md']
   results = (tmp_path / 'simulated' / 'results.jsonl').read_text()
   assert len(results.splitlines()) == 12
   for row, cells in zip(
@@ -207,13 +207,14 @@ def test_table5(tmp_path):
               'value': 1 - x / 4, 'ci95': [0.5, 1.0], 'num_tokens': 9
           },
           accepted_per_tested=1 - x / 2,
+          accepted_per_tested_ci95=[0.25, 1.0],
       )
       for x in (0.1, 1.0, 0.5)
   ]  # fmt: skip
   _measured(tmp_path, 'EnDe', 'small', *found, records.measured(7, 1.0))
   paper.table5(tmp_path)
   page = (tmp_path / 'table5.md').read_text()
-  expected, counted = records.table_with(page, 'tokens')
+  expected, counted, factors = records.table_with(page, 'tokens')
   assert (expected['alpha'], expected['tokens']) == ('expected', '9')
   assert counted['alpha'] == 'accepted / tested'
   for name, value, count in (
@@ -222,11 +223,16 @@ def test_table5(tmp_path):
       ('l = 0.1', '0.975', '0.950'),
   ):
     assert expected[name] == f'{value} [0.500, 1.000]'
-    assert counted[name] == count
+    assert counted[name] == f'{count} [0.250, 1.000]'
+    factor = theory.walltime_factor(float(value), 7, records.COST)
+    assert factors[name] == f'{factor:.2f}'
   papers = records.table_with(page, 'l = 0.3')
-  assert [row['draft'] for row in papers] == [
-      'unigram', 'bigram', 'small', 'base'
-  ]  # fmt: skip
+  shown = {(x['draft'], x['T'], x['alpha']): x['l = 0.3'] for x in papers}
+  assert len(papers) == 9
+  assert shown['small', '0', 'alpha'] == '0.80'
+  # The paper's factors at temperature 0 are those of its alpha, c and gamma.
+  assert shown['small', '0', 'factor, A.5'] == '3.9'
+  assert shown['small', '0', 'Thm 3.8, gamma 8, c = 0.015'] == '3.87'
 
 
 def test_quality(tmp_path):

@@ -26,6 +26,7 @@ from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import progress
+from speculative_t5x.rules import lenience
 from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -48,9 +49,9 @@ class Text(NamedTuple):
       the sum of min(p, q) over the vocabulary: Definition 3.1 by Theorem 3.5.
       0 where the drafter proposes nothing.
     lenient_betas: [leniences, tokens] float32, the sum of min(p / l, q) for
-      each of `LENIENCES`: Appendix A.5, above temperature 0. At temperature 0
-      the rule compares probabilities before they are standardized, which this
-      does not.
+      each of `LENIENCES`: Appendix A.5. At temperature 0 it is the sum of q
+      over the tokens whose probability before standardization is at least l
+      times the largest one.
     control_betas: [tokens] float32, the smallest q / p of the tokens that the
       target may write: what rejection sampling accepts, Appendix A.2.
   """
@@ -169,7 +170,17 @@ def _read_along(
         model.vocab_size,
     )
     q = _first_probs(draft, p)
-    lenient = jnp.stack([_beta(p / each, q) for each in LENIENCES])
+    is_greedy = batch.sampling.temperature <= sampling_lib.MIN_TEMPERATURE
+    lenient = jnp.stack(
+        [
+            jnp.where(
+                is_greedy,
+                _beta(lenience.is_near_argmax(logits, each), q),
+                _beta(p / each, q),
+            )
+            for each in LENIENCES
+        ]
+    )
     ratios = jnp.where(p > 0, q / jnp.where(p > 0, p, 1), jnp.inf)
     control = jnp.minimum(jnp.min(ratios, axis=-1), 1)
     return (state, cache), Text(_beta(p, q), lenient, control)

@@ -49,6 +49,14 @@ def ratio_interval(
   return ratio / width, ratio * width
 
 
+def rate_interval(
+    parts: npt.ArrayLike, totals: npt.ArrayLike
+) -> tuple[float, float] | None:
+  """Return `ratio_interval` of a rate, which is at most 1: both [texts]."""
+  bounds = ratio_interval(parts, totals)
+  return bounds and (bounds[0], min(bounds[1], 1.0))
+
+
 def residual_variation(
     seconds: npt.ArrayLike, steps: npt.ArrayLike
 ) -> float | None:
@@ -78,9 +86,8 @@ def estimate_alpha(betas_by_text: Sequence[npt.ArrayLike]) -> run_record.Alpha:
   texts = [np.asarray(betas, np.float64) for betas in betas_by_text]
   sums = np.array([betas.sum() for betas in texts if betas.size])
   counts = np.array([betas.size for betas in texts if betas.size])
-  bounds = ratio_interval(sums, counts)
   return run_record.Alpha(
       float(sums.sum() / counts.sum()),
-      bounds and (bounds[0], min(bounds[1], 1.0)),
+      rate_interval(sums, counts),
       int(counts.sum()),
   )

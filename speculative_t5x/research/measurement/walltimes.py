@@ -131,10 +131,15 @@ def add_speculative(
 ) -> run_record.RunRecord:
   """Return a record with what a speculative run counted."""
   described = run_of(run)
+  interval = None
+  if run.decoded is not None:
+    texts = counts.per_example(run.decoded, 1)
+    interval = intervals.rate_interval(texts['accepted'], texts['tested'])
   return dataclasses.replace(
       record,
       speculative=described,
       **counts.acceptance_rates(vars(described)),
+      accepted_per_tested_ci95=interval,
       padded_share=counts.padded_share(run.counts),
   )
 

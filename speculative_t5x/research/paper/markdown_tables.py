@@ -7,7 +7,6 @@ what was simulated, and then the paper's rows that were neither.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-import functools
 from typing import NamedTuple
 
 from speculative_t5x.research import run_record
@@ -27,15 +26,14 @@ _NOTE = (
     'EXP is Theorem 3.8. "over plain" is plain over speculative walltime, with'
     " its 95% interval, by the same network and kernels; the paper's EMP is"
     ' over T5X\'s sampler, as is "over T5X", where T5X was timed too. "tokens"'
-    ' were timed.'
+    ' were timed. The gamma of Theorem 3.8 may be slower than a shorter one:'
+    ' the theorem takes the verification of a block for one step ("verify/t1" says'
+    ' how many it takes), and draft tokens to be accepted independently of each'
+    ' other ("tokens/call" beside "Eq. (1)").'
 )
-_PAIR = 'task', 'draft', 'T', 'gamma'
-_HEADLINE_2 = (
-    *_PAIR, 'tokens/call', *walltime_summary.SPEEDUPS, "paper's EMP", 'verdict',
-)  # fmt: skip
-_HEADLINE_4 = (
-    *_PAIR, 'alpha', 'c', 'EXP', "paper's EXP", *walltime_summary.SPEEDUPS,
-    "paper's EMP",
+_HEADLINE = (
+    'task', 'draft', 'T', 'gamma', 'alpha', 'c', 'EXP', "paper's EXP",
+    *walltime_summary.SPEEDUPS, "paper's EMP", 'verdict',
 )  # fmt: skip
 _SIMULATED = (
     "The paper's rows with random weights of the sizes named, where draft"
@@ -43,14 +41,21 @@ _SIMULATED = (
 )
 _PAPERS = "The paper's own numbers for pairs that were not run:"
 _EXPECTED, _COUNTED = 'expected', 'accepted / tested'
+_FACTOR = 'Thm 3.8, gamma {}, c = {}'
 _SIDES = {'baseline': 'plain', 'speculative': 'speculative'}
 _NOTE_5 = (
     f'{_EXPECTED} is the mean of sum min(p / l, q) on text that the target'
-    f' wrote, with its 95% interval; {_COUNTED} are the counts of the loop,'
-    ' which continues its own text. Tokens are those of the text, and the draft'
+    ' wrote; at T = 0 a draft token is accepted if its probability before'
+    f' standardization is at least l times the largest one. {_COUNTED} are the'
+    ' counts of the loop, which continues its own text. Intervals are of 95%,'
+    ' over texts. Tokens are those of the text, and the draft'
     ' tokens that were tested under l = 1. Positions for which a drafter'
     ' proposes nothing, as copying often does, count as 0 in the first and are'
     ' left out of the second. The paper does not say how it resamples.'
+)
+_PAPERS_5 = (
+    "The paper's, of T5-XXL on EnDe. It gives no gamma for its factors at T ="
+    ' 1, which its alpha and c do not reach:'
 )
 _NOTE_A_2 = (
     'Appendix A.2: rejection sampling, which redraws from p, beside the'
@@ -103,12 +108,11 @@ class _Line(NamedTuple):
   record: run_record.RunRecord
 
 
-def _speeds(
-    headline: Sequence[str],
+def tables_2_and_4(
     simulated: Iterable[run_record.RunRecord],
     pairs: Sequence[Pair] = (),
 ) -> markdown.Page:
-  """Return Table 2 or 4: measured speedups, or expected ones too.
+  """Return Tables 2 and 4 in one: measured and expected speedups.
 
   Pairs have a line per temperature and gamma, beside the paper's row where it
   has one. Records with simulated acceptance stand beside the row that they have
@@ -136,20 +140,16 @@ def _speeds(
       gamma = f'{row.gamma}, paper'
       lines.append(_Line(row.task, row.draft, gamma, row, record))
   parts = _models(timed)
-  parts += _table_of(measured, headline)
+  parts += _table_of(measured)
   if lines:
     records = [line.record for line in lines]
     parts += [_SIMULATED, walltime_summary.setup(records)]
-    parts += _table_of(lines, headline)
+    parts += _table_of(lines)
   if not_run:
     parts += [_PAPERS, markdown.table(map(_papers, not_run))]
   records = [line.record for line in (*measured, *lines)]
   notes = [_NOTE, _paper_setup(), *walltime_summary.cautions(records)]
   return markdown.page([*parts, *notes], records)
-
-
-table_2 = functools.partial(_speeds, _HEADLINE_2)
-table_4 = functools.partial(_speeds, _HEADLINE_4)
 
 
 def _pair_lines(pair: Pair) -> Iterator[_Line]:
@@ -172,12 +172,10 @@ def _pair_lines(pair: Pair) -> Iterator[_Line]:
       yield _Line(pair.task, pair.draft, words, row, record)
 
 
-def _table_of(
-    lines: Sequence[_Line], headline: Sequence[str]
-) -> list[markdown.Table]:
+def _table_of(lines: Sequence[_Line]) -> list[markdown.Table]:
   records = [line.record for line in lines]
   rows = [_compare(line, records) for line in lines]
-  return markdown.with_headline(rows, headline)
+  return markdown.with_headline(rows, _HEADLINE)
 
 
 def _compare(
@@ -210,6 +208,7 @@ def _compare(
       'tokens': _count(record.speculative and record.speculative.tokens),
       'tokens/call': ours['tokens/call'],
       'Eq. (1)': cells.number(expected),
+      'verify/t1': ours['verify/t1'],
       'bound': ours['bound'],
       'efficiency': ours['efficiency'],
   }
@@ -280,7 +279,7 @@ def table_3(
           "alpha, the paper's rule": _rate(record.alpha),
           f'A.2, {_EXPECTED}': _rate(record.rule_alpha),
           'tokens': _count(record.rule_alpha.num_tokens),
-          f'A.2, {_COUNTED}': cells.number(record.accepted_per_tested, 3),
+          f'A.2, {_COUNTED}': _counted(record),
           'tested': _count(record.speculative and record.speculative.tested),
       }
       for pair, record in _with_rule(
@@ -331,26 +330,32 @@ def _papers_alphas(row: published.Alphas) -> markdown.Row:
 
 
 def table_5(pairs: Sequence[Pair] = ()) -> markdown.Page:
-  """Return Table 5: alpha of measured pairs under lenience, then the paper's.
+  """Return Table 5 and Appendix A.5: alpha under lenience, and its factors.
+
+  Of measured pairs, then the paper's. Factors need a pair whose c was measured
+  too.
   """
   found = [*_with_rule(pairs, lenience.Lenience.name)]
   by_pair: dict[tuple[str, str, str], dict[float, run_record.RunRecord]] = {}
   for pair, record in found:
     key = pair.task, pair.draft, f'{record.temperature:g}'
     by_pair.setdefault(key, {})[record.verification.lenience] = record
+  timed = {
+      (pair.task, pair.draft, f'{record.temperature:g}'): record
+      for pair in pairs
+      for record in map(judgement.readable, reversed(pair.records))
+      if record.c
+  }
   rows = [
       row
       for key, by_value in by_pair.items()
-      for row in _lenient_rows(key, by_value)
-  ]
-  paper = [
-      {'draft': draft, **{_at(x): cells.number(y) for x, y in alphas.items()}}
-      for draft, alphas in published.TABLE_5.items()
+      for row in _lenient_rows(key, by_value, timed.get(key))
   ]
   own = [pair for pair in pairs if any(pair is x for x, _ in found)]
   parts = [*_models(own), markdown.table(rows), _NOTE_5 if rows else '']
-  parts += ["The paper's, of T5-XXL on EnDe at T = 1:", markdown.table(paper)]
-  return markdown.page(parts, [record for _, record in found])
+  parts += [_PAPERS_5, markdown.table(_papers_lenient())]
+  used = [record for _, record in found]
+  return markdown.page(parts, used + [timed[x] for x in by_pair if x in timed])
 
 
 def quality(
@@ -389,9 +394,12 @@ def _quality(task: str, record: run_record.RunRecord) -> markdown.Row:
 
 
 def _lenient_rows(
-    key: tuple[str, str, str], by_value: Mapping[float, run_record.RunRecord]
+    key: tuple[str, str, str],
+    by_value: Mapping[float, run_record.RunRecord],
+    timed: run_record.RunRecord | None,
 ) -> Iterator[markdown.Row]:
-  """Yield what is accepted by lenience, as expected and as counted."""
+  """Yield what is accepted by lenience, as expected and counted, and factors.
+  """
   names = dict(zip(('task', 'draft', 'T'), key, strict=True))
   first, *_ = by_value.values()
   yield {
@@ -404,11 +412,52 @@ def _lenient_rows(
       **names,
       'alpha': _COUNTED,
       'tokens': _count(first.speculative and first.speculative.tested),
-      **{
-          _at(x): cells.number(record.accepted_per_tested, 3)
-          for x, record in by_value.items()
-      },
+      **{_at(x): _counted(record) for x, record in by_value.items()},
   }
+  if timed is not None:
+    gamma, cost = first.gamma, timed.c
+    factor = lambda alpha: theory.walltime_factor(alpha, gamma, cost)
+    yield {
+        **names,
+        'alpha': _FACTOR.format(gamma, cells.number(cost, 3)),
+        'tokens': cells.MISSING,
+        **{
+            _at(x): cells.number(float(factor(record.rule_alpha.value)))
+            for x, record in by_value.items()
+        },
+    }
+
+
+def _papers_lenient() -> Iterator[markdown.Row]:
+  """Yield alpha and the factors under lenience as they are in the paper."""
+  gamma, cost = published.LENIENT_GAMMA, published.LENIENT_COST_COEFFICIENT
+  for (draft, temperature), alphas in published.LENIENT_ALPHAS.items():
+    row = {'draft': draft, 'T': f'{temperature}'}
+    yield row | {
+        'alpha': 'alpha',
+        **{_at(x): cells.number(alpha) for x, alpha in alphas.items()},
+    }
+    if draft == 'small':
+      factors = published.LENIENT_FACTORS[temperature]
+      yield row | {
+          'alpha': 'factor, A.5',
+          **{_at(x): cells.number(factor, 1) for x, factor in factors.items()},
+      }
+      yield row | {
+          'alpha': _FACTOR.format(gamma, cost),
+          **{
+              _at(x): cells.number(
+                  float(theory.walltime_factor(alpha, gamma, cost))
+              )
+              for x, alpha in alphas.items()
+          },
+      }
+
+
+def _counted(record: run_record.RunRecord) -> str:
+  return cells.estimate(
+      record.accepted_per_tested, record.accepted_per_tested_ci95, 3
+  )
 
 
 def _at(value: float) -> str:

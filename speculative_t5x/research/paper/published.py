@@ -113,13 +113,22 @@ TABLE_3 = (
 )
 
 
-# By the draft model and by lenience, alpha of T5-XXL on EnDe at temperature 1.
-TABLE_5 = {
-    'unigram': {1.0: 0.07, 0.5: 0.10, 0.3: 0.11, 0.1: 0.16},
-    'bigram': {1.0: 0.19, 0.5: 0.23, 0.3: 0.25, 0.1: 0.32},
-    'small': {1.0: 0.62, 0.5: 0.71, 0.3: 0.76, 0.1: 0.84},
-    'base': {1.0: 0.68, 0.5: 0.80, 0.3: 0.83, 0.1: 0.90},
+# T5-XXL on EnDe by lenience. Of each draft model and temperature: alpha, from
+# Table 5 at temperature 1, and from Appendix A.5 at temperature 0.
+LENIENT_ALPHAS = {
+    ('unigram', 1): {1.0: 0.07, 0.5: 0.10, 0.3: 0.11, 0.1: 0.16},
+    ('bigram', 1): {1.0: 0.19, 0.5: 0.23, 0.3: 0.25, 0.1: 0.32},
+    ('small', 1): {1.0: 0.62, 0.5: 0.71, 0.3: 0.76, 0.1: 0.84},
+    ('base', 1): {1.0: 0.68, 0.5: 0.80, 0.3: 0.83, 0.1: 0.90},
+    ('small', 0): {1.0: 0.75, 0.5: 0.75, 0.3: 0.80, 0.1: 0.87},
 }
+# Expected speedups that Appendix A.5 gives for T5-small, by temperature, at c =
+# 0.015; with gamma 8 at temperature 0, and no gamma given at temperature 1.
+LENIENT_FACTORS = {
+    1: {1.0: 2.5, 0.5: 3.1, 0.3: 3.6, 0.1: 5.0},
+    0: {1.0: 3.3, 0.5: 3.3, 0.3: 3.9, 0.1: 4.9},
+}
+LENIENT_COST_COEFFICIENT, LENIENT_GAMMA = 0.015, 8
 
 # Figures 2 to 4 are closed forms over this range of alpha.
 FIGURE_ALPHAS = (0.5, 0.9)

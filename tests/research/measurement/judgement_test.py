@@ -80,8 +80,7 @@ class TestOfABadMeasurement:
         walltime_summary.render([record]),
         console.to_text(walltime_summary.render([record])),
         methods_table.render({'task': [record]}),
-        markdown_tables.table_2([], [pair]),
-        markdown_tables.table_4([], [pair]),
+        markdown_tables.tables_2_and_4([], [pair]),
     ):
       for word in ('2.11 [', 'faster |', 'pays: ', '**'):
         assert word not in page.partition(judgement.REMEDY)[0], word
