@@ -27,9 +27,9 @@ _NOTE = (
     " its 95% interval, by the same network and kernels; the paper's EMP is"
     ' over T5X\'s sampler, as is "over T5X", where T5X was timed too. "tokens"'
     ' were timed. The gamma of Theorem 3.8 may be slower than a shorter one:'
-    ' the theorem takes the verification of a block for one step ("verify/t1" says'
-    ' how many it takes), and draft tokens to be accepted independently of each'
-    ' other ("tokens/call" beside "Eq. (1)").'
+    ' the theorem takes the verification of a block for one step ("verify/t1"'
+    ' says how many it takes), and draft tokens to be accepted independently of'
+    ' each other ("tokens/call" beside "Eq. (1)").'
 )
 _HEADLINE = (
     'task', 'draft', 'T', 'gamma', 'alpha', 'c', 'EXP', "paper's EXP",
