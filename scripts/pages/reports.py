@@ -19,6 +19,7 @@ from scripts.pages import throughput
 from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.research import figure_style
 from speculative_t5x.research import run_record
+from speculative_t5x.research import speedup_figure
 from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import markdown_tables
 from speculative_t5x.research.paper import points
@@ -75,11 +76,8 @@ def render() -> Iterator[tuple[pathlib.Path, str]]:
     text = report.render(json.loads(path.read_text()))
     yield path.with_suffix('.md'), text + '\n'
   for folder in 'methods', 'coupled':
-    found = {
-        path.stem: records.runs(f'{folder}/{path.name}')
-        for path in sorted(results.glob(f'{folder}/*.jsonl'))
-    }
-    yield results / f'{folder}/{folder}.md', methods_table.render(found) + '\n'
+    page = methods_table.render(_tasks(folder))
+    yield results / f'{folder}/{folder}.md', page + '\n'
   simulated = records.runs('paper/table2.jsonl')
   pairs = measured_pairs.find(results / 'paper')
   known = {record.task for pair in pairs for record in pair.records}
@@ -99,6 +97,14 @@ def render() -> Iterator[tuple[pathlib.Path, str]]:
   yield step_figure.PATH, step_figure.draw()
 
 
+def _tasks(folder: str) -> dict[str, list[run_record.RunRecord]]:
+  """Return the records of each task of a methods job."""
+  return {
+      path.stem: records.runs(f'{folder}/{path.name}')
+      for path in sorted(records.RESULTS.glob(f'{folder}/*.jsonl'))
+  }
+
+
 def pictures() -> Iterator[Picture]:
   """Yield the pictures that are drawn from records alone."""
   results = records.RESULTS
@@ -111,6 +117,13 @@ def pictures() -> Iterator[Picture]:
   ):
     path = results / f'paper/{name}.png'
     yield Picture(path, found, functools.partial(_draw, draw, found))
+  tasks = _tasks('methods')
+  runs = [record for each in tasks.values() for record in each]
+
+  def draw_methods() -> bytes:
+    return figure_style.render(speedup_figure.draw(tasks), records=runs)
+
+  yield Picture(results / 'methods/methods.png', runs, draw_methods)
   rates = throughput.read(_THROUGHPUT)
 
   def draw_rates() -> bytes:

@@ -9,6 +9,7 @@ goes on.
 from collections.abc import Callable, Sequence
 
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.jobs.outputs import speedup_picture
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import user_paths
@@ -19,7 +20,7 @@ from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import methods_table
 
 Records = Sequence[run_record.RunRecord]
-_TABLE = 'methods.md'
+_TABLE, _FIGURE = 'methods.md', 'methods.png'
 Task = tuple[str, Callable[..., Records]]
 
 
@@ -29,8 +30,8 @@ def measure_methods(
   """Run the walltime jobs of several tasks, and write one table of all.
 
   Args:
-    output_dir: Gets `methods.md`, the table that is printed, and a folder per
-      task.
+    output_dir: Gets `methods.md`, the table that is printed, `methods.png`, and
+      a folder per task.
     tasks: Pairs of a task's name, which is also the name of its folder, and a
       walltime job that takes `output_dir`.
   Returns:
@@ -41,7 +42,7 @@ def measure_methods(
   """
   arguments.check_some('tasks', tasks)
   names = [name for name, _ in tasks]
-  taken = _TABLE, folder_lock.NAME, folder_lock.OWNER
+  taken = _TABLE, _FIGURE, folder_lock.NAME, folder_lock.OWNER
   output_folder.check_names('A task', names, taken)
   folder = user_paths.expand(output_dir)
   with folder_lock.hold(folder):
@@ -50,6 +51,7 @@ def measure_methods(
       with errors.prefixed(f'The task {name}'):
         found[name] = measure(output_dir=str(folder / name))
     page = methods_table.render(found)
+    speedup_picture.write(folder, _FIGURE, found)
     path = whole_files.write(folder, _TABLE, [page])
   console.show(page)
   print(f'Written: {path}')

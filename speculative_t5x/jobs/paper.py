@@ -8,6 +8,7 @@ folder of its own under the output folder, where an interrupted run goes on.
 """
 
 from collections.abc import Callable, Sequence
+import dataclasses
 import json
 import os
 from typing import Any
@@ -32,6 +33,7 @@ from speculative_t5x.research.paper import published
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import runs
 from speculative_t5x.research.reports import token_trace
+from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.speculation import sampling as sampling_lib
 
@@ -173,7 +175,8 @@ def figure1(
   console.show(shown)
   page = decoded_sentence.page(shown)
   _write(output_dir, 'figure1.html', page, is_shown=False)
-  text = console.to_text(shown)
+  # The same tokens on another machine are the same record.
+  text = console.to_text(dataclasses.replace(shown, setting=None))
   _save(output_dir, 'figure1', decoded_sentence.draw(shown), [text])
 
 
@@ -214,7 +217,8 @@ def figure5(
   events = loop_trace.to_trace_events(rows)
   trace = json.dumps(events, allow_nan=False)
   _write(output_dir, 'figure5.json', trace, is_shown=False)
-  _save(output_dir, 'figure5', loop_trace.draw(rows), [events])
+  setting = walltime_summary.setting(decoder.tokens, 'temperature 0')
+  _save(output_dir, 'figure5', loop_trace.draw(rows, setting), [events])
 
 
 def _save_points(

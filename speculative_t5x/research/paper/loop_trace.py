@@ -193,7 +193,7 @@ _LOOKS = {
     Kind.TARGET_STEP: ('target step', '#0b4f8a', ''),
     Kind.COMMIT: ('commit and rest of a step', '#d0d0d0', ''),
 }
-_ROW_HEIGHT, _REST_HEIGHT = 0.34, 0.85  # inches
+_ROW_HEIGHT, _REST_HEIGHT = 0.34, 1.0  # inches
 _BAR = 0.72  # height of a bar over that of a row
 _ROOM = 1.18  # width of the axes over that of the longest row
 _EDGE = 0.5  # points
@@ -202,8 +202,11 @@ _EDGE = 0.5  # points
 _MIN_EDGED = 2.5  # points
 
 
-def draw(rows: Sequence[Row]) -> figure_lib.Figure:
-  """Draw rows along one time axis, with their numbers of target calls."""
+def draw(rows: Sequence[Row], setting: str) -> figure_lib.Figure:
+  """Draw rows along one time axis, with their numbers of target calls.
+
+  The setting says what was measured and where, below the axis.
+  """
   with figure_style.applied():
     height = _ROW_HEIGHT * len(rows) + _REST_HEIGHT
     figure = figure_style.Figure(
@@ -212,6 +215,7 @@ def draw(rows: Sequence[Row]) -> figure_lib.Figure:
     axes = figure.add_subplot()
     axes.set_xlim(0, _ROOM * max(row.walltime_ms for row in rows))
     axes.set_xlabel('time from the start of reading the input (ms)')
+    figure.supxlabel(setting, size=figure_style.SMALL)
     axes.set_ylim(len(rows) - 0.5, -0.5)  # the first row on top
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
     axes.tick_params('y', length=0)

@@ -8,7 +8,7 @@ It is made from run records alone:
 """
 
 import collections
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from speculative_t5x.research import run_record
@@ -28,7 +28,7 @@ _LEGEND = (
 )
 
 
-class _Method(NamedTuple):
+class Method(NamedTuple):
   """What a row is about; the names of its fields head the columns."""
 
   drafter: str
@@ -55,25 +55,14 @@ def tables(
     tasks: Mapping[str, Sequence[run_record.RunRecord]],
 ) -> dict[tuple[float, int], markdown.Table]:
   """Return the tables of `render` by temperature and batch size."""
-  columns = [*_Method._fields]
-  names, labels, records = [], [], []
+  columns = [*Method._fields]
   tasks = {
       name: [*map(judgement.readable, each)] for name, each in tasks.items()
   }
-  for name, each in tasks.items():
+  for name in tasks:
     columns += [f'{name}: speedup', f'{name}: tokens/call']
-    names += [name] * len(each)
-    labels += runs.labels(each, lambda x: readings.model_name(x.drafter))
-    records += each
-  drafters = _shorten(names, labels, [x.drafter.kind for x in records])
-  policies = [readings.policy(record) for record in records]
-  kinds = [policy.partition('(')[0] for policy in policies]
-  policies = _shorten(names, policies, kinds)
-  rules = map(readings.rule, records)
-  gammas = (str(record.gamma) for record in records)
-  methods = map(_Method, drafters, rules, policies, gammas)
-  rows: dict[tuple[float, int], dict[_Method, dict[str, str]]] = {}
-  for name, method, record in zip(names, methods, records, strict=True):
+  rows: dict[tuple[float, int], dict[Method, dict[str, str]]] = {}
+  for name, method, record in methods(tasks):
     of_setting = rows.setdefault((record.temperature, record.batch_size), {})
     row = of_setting.setdefault(method, method._asdict())
     mark = '**' if record is _best(tasks[name], record) else ''
@@ -84,6 +73,25 @@ def tables(
       setting: markdown.table(rows[setting].values(), columns)
       for setting in sorted(rows)
   }
+
+
+def methods(
+    tasks: Mapping[str, Sequence[run_record.RunRecord]],
+) -> Iterator[tuple[str, Method, run_record.RunRecord]]:
+  """Yield the task, the method and the record of each run."""
+  names, labels, records = [], [], []
+  for name, each in tasks.items():
+    names += [name] * len(each)
+    labels += runs.labels(each, lambda x: readings.model_name(x.drafter))
+    records += each
+  drafters = _shorten(names, labels, [x.drafter.kind for x in records])
+  policies = [readings.policy(record) for record in records]
+  kinds = [policy.partition('(')[0] for policy in policies]
+  policies = _shorten(names, policies, kinds)
+  rules = map(readings.rule, records)
+  gammas = (str(record.gamma) for record in records)
+  found = map(Method, drafters, rules, policies, gammas)
+  yield from zip(names, found, records, strict=True)
 
 
 def _best(

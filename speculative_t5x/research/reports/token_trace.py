@@ -24,7 +24,9 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research.reports import console as report_console
+from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import sampling as sampling_lib
 
 # Dark text on a light ground, readable on any terminal and in grey.
 ACCEPTED = style.Style.parse('#145a32 on #dcf3e4')
@@ -91,7 +93,13 @@ def trace(
   """
   batch, _ = decoder.make_batch([text], **settings)
   blocks = blocks_of(decoder.tokens, batch)
-  return TokenTrace(blocks, decoder.vocabulary.id_to_piece, text)
+  sampling = options.get('sampling', sampling_lib.GREEDY)
+  setting = walltime_summary.setting(
+      decoder.tokens,
+      f'gamma {decoder.tokens.options.gamma}',
+      f'temperature {sampling.temperature:g}',
+  )
+  return TokenTrace(blocks, decoder.vocabulary.id_to_piece, text, setting)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,11 +113,14 @@ class TokenTrace:
     id_to_piece: Gives the piece of a token id; SentencePiece's own shows a
       space as '▁'.
     sentence: The input, printed first; None to leave it out.
+    setting: Models, gamma, temperature and machine, printed next; None to leave
+      it out.
   """
 
   blocks: Sequence[Block]
   id_to_piece: Callable[[int], str]
   sentence: str | None = None
+  setting: str | None = None
 
   def _repr_html_(self) -> str:
     return report_console.to_html(self)
@@ -124,6 +135,8 @@ class TokenTrace:
 
     if self.sentence is not None:
       yield text_lib.Text(f'Input: {self.sentence}')
+    if self.setting is not None:
+      yield text_lib.Text(f'Setting: {self.setting}')
     yield text_lib.Text(', ').join(
         mark(meaning, look) for look, meaning in _LEGEND.items()
     )

@@ -5,8 +5,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import judgement
+from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import readings
@@ -106,6 +108,14 @@ def setup(records: Sequence[run_record.RunRecord]) -> str:
   if drafters:
     parts.append('draft ' + _distinct(map(model, drafters)))
   return f'Measured: {"; ".join(parts)}.'
+
+
+def setting(decoder: token_decoder.TokenDecoder, *settings: str) -> str:
+  """Return the models of a decoder, settings and the machine, for figures."""
+  target, drafter = decoder.target.describe(), decoder.loaded_drafter
+  machine = provenance.new_record('figure')
+  models = f'target {model(target)}, draft {model(drafter.description)}'
+  return '; '.join([models, *settings, f'{target.dtype}, {_hardware(machine)}'])
 
 
 def conditions(records: Sequence[run_record.RunRecord]) -> list[str]:
