@@ -69,6 +69,12 @@ class TestShape:
     assert np.flatnonzero(nodes.sees[0, 7]).tolist() == [0, 1, 4, 7]
     assert nodes.positions[0].tolist() == [5, 6, 6, 7, 7, 7, 8, 8, 8]
 
+  def test_a_deep_node_sees_its_whole_path(self):
+    tree = candidates.as_shape((1,), 9).tree(jnp.zeros((1, 1), jnp.int32))
+    nodes = token_trees.nodes_of(tree, jnp.array([5], jnp.int32), 1, 9)
+    assert nodes.sees[0].tolist() == np.tri(10, dtype=bool).tolist()
+    assert nodes.positions[0].tolist() == [*range(5, 15)]
+
   def test_depths_past_the_branching_have_one_child_per_node(self):
     assert candidates.as_shape((3,), 2) == candidates.as_shape((3, 1, 5), 2)
 
