@@ -119,8 +119,8 @@ def events(monkeypatch):
 
   load = models.ModelSource.load
 
-  def load_noting(found):
-    loaded = load(found)
+  def load_noting(found, **options):
+    loaded = load(found, **options)
     if found.checkpoint.folder.parent.name == 'target':
       state.targets.append(weakref.ref(loaded))
     return loaded

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text is released when it cannot change, and not before."""
 
+import types
+
 import hypothesis
 from hypothesis import strategies as st
 import pytest
@@ -73,8 +75,10 @@ def test_stops_end_at_one_token_however_tokens_come(text, sizes, stops):
 
 def test_the_first_stop_of_a_token_ends_the_text():
   """In the text and not in the list, where one token has several."""
-  to_text = lambda ids: ''.join(('a', ' b or c or b')[i] for i in ids)
-  transcript = transcripts.Transcript(to_text, ['c', 'b', 'or b'])
+  texts = types.SimpleNamespace(
+      add=('a', ' b or c or b').__getitem__, is_whole=True
+  )
+  transcript = transcripts.Transcript(texts, ['c', 'b', 'or b'])
   pieces = transcript.read([0, 1], has_ended=False)
   assert ''.join(x.text for x in pieces) == 'a '
 

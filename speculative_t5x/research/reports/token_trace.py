@@ -93,7 +93,7 @@ def trace(
   """
   batch, _ = decoder.make_batch([text], **settings)
   blocks = blocks_of(decoder.tokens, batch)
-  sampling = options.get('sampling', sampling_lib.GREEDY)
+  sampling = settings.get('sampling', sampling_lib.GREEDY)
   setting = walltime_summary.setting(
       decoder.tokens,
       f'gamma {decoder.tokens.options.gamma}',
