@@ -72,7 +72,13 @@ class StateOfRow(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PolicyOfRow:
-  """A policy whose choice is a value of its state: row i has number i first."""
+  """A policy whose choice is a value of its state.
+
+  Attributes:
+    first: The choice of all rows at first; None for number i of row i.
+  """
+
+  first: str | None = None
 
   name = 'policy of row'
   is_constant = False
@@ -80,6 +86,8 @@ class PolicyOfRow:
   def init(self, rows) -> StateOfRow:
     states = tuple(policy.init(rows) for policy in POLICIES.values())
     index = jnp.arange(rows, dtype=jnp.int32) % len(POLICIES)
+    if self.first is not None:
+      index = jnp.full_like(index, list(POLICIES).index(self.first))
     return StateOfRow(index, states)
 
   def num_wanted(self, state, num_remaining, gamma):

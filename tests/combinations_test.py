@@ -78,7 +78,7 @@ def make_program(
   """Return a program with one policy, or with any in each row."""
   return step_programs.Program(
       tiny_drafters.make(drafter, gamma or GAMMAS.get(drafter, 2)),
-      policy or combinations.PolicyOfRow(),
+      policy or combinations.PolicyOfRow(first='fixed'),
   )
 
 

@@ -247,11 +247,12 @@ class TextDecoder:
     """Tokenize a batch, as wide as inputs may be; see `decode`.
 
     Returns:
-      The batch, and the requests that it was made of.
+      The batch, and the requests that it was made of, which say whether
+      their inputs were cut: `decode` warns of it, and this does not.
     """
     settings = request_lib.Settings(**settings)
     columns = {'example_ids': example_ids, 'hints': hints}
-    rows = self._tokenized(texts, columns, settings)
+    rows = request_lib.some(self._rows(texts, columns, settings))
     (batch,) = input_batch.whole_batches(
         [each.request for each in rows],
         settings,
@@ -325,21 +326,16 @@ class TextDecoder:
         values['example_id'] = values.pop('example_ids')
       yield index, text, values
 
-  def _tokenized(
-      self,
-      texts: Iterable[str],
-      columns: Mapping[str, Iterable[Any] | None],
-      settings: request_lib.Settings,
-      stacklevel: int = 3,
-  ) -> list[request_lib.Tokenized]:
-    """Return the request of each text; warn of those that are cut."""
-    rows = request_lib.some(self._rows(texts, columns, settings))
+  def _warn_of_cut(self, rows: Iterable[request_lib.Tokenized]) -> None:
+    """Warn once, at the line that calls `decode`, of inputs that are cut."""
     cut = [index for index, row in enumerate(rows) if row.is_truncated]
     if cut:
       request_lib.warn_of_cut(
-          cut[0], self.options.inputs_length, stacklevel + 1, len(cut) - 1
+          cut[0],
+          self.options.inputs_length,
+          stacklevel=5,
+          num_others=len(cut) - 1,
       )
-    return rows
 
   def _rows(
       self,
@@ -368,7 +364,8 @@ class TextDecoder:
       texts = [texts]
       if columns.get('hints') is not None:
         columns = {**columns, 'hints': [columns['hints']]}
-    rows = self._tokenized(texts, columns, settings, stacklevel=4)
+    rows = request_lib.some(self._rows(texts, columns, settings))
+    self._warn_of_cut(rows)
     found, batches = [], []
     for part, batch in self.tokens.in_batches(rows, settings, batch_size):
       batches.append(jax.device_get(way.decode(batch)))

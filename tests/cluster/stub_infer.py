@@ -33,6 +33,7 @@ POISON = 'poison'
 class _Vocabulary:
   """Has a piece per character."""
 
+  adds_space = False
   eos_id = 1
 
   def encode(self, text: str) -> list[int]:

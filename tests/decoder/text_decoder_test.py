@@ -436,7 +436,6 @@ class TestCutTexts:
       [
           (lambda texts: pair().decode(texts), ' and 1 more'),
           (lambda texts: pair().decode_plain(texts), ' and 1 more'),
-          (lambda texts: pair().make_batch(texts), ' and 1 more'),
           (lambda texts: [*pair().stream(texts)], ''),
       ],
   )

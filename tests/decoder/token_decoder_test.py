@@ -504,7 +504,7 @@ class TestGenerate:
       ('ids', 'named'),
       [
           (['a text'], r'ids\[0\] must be a list of ids'),
-          ('a text', r'ids\[0\] must be a list of ids'),
+          ('a text', 'ids must be a list of lists of ids'),
           ([[2, 1], 7], r'ids\[1\] must be a list of ids'),
           ([[2, 1], []], r'ids\[1\] is empty'),
           ([[2] * 10], r'ids\[0\] has 10 tokens.*inputs_length=10'),

@@ -326,9 +326,15 @@ class TestSweep:
     assert held == [[], [True], [False, True]]
 
   @pytest.mark.parametrize('one_at_a_time', [False, True])
-  def test_drafters_rules_and_policies(self, again, capsys, one_at_a_time):
+  def test_drafters_rules_and_policies(
+      self, again, capsys, tmp_path, one_at_a_time
+  ):
+    drafts = [tmp_path / 'drafts' / name for name in 'ab']
+    for draft in drafts:  # copies of one would be one
+      (draft / '1').mkdir(parents=True)
+      (draft / '1' / 'weights').write_text(draft.name)
     records = again.run(
-        drafters=[workloads.drafter(f'/drafts/{n}') for n in 'ab'],
+        drafters=[workloads.drafter(str(draft)) for draft in drafts],
         rules=[verification.TOKENWISE, exact_match.ExactMatch()],
         policies=[draft_length.Fixed(), schedule.Schedule((1, 2))],
         one_at_a_time=one_at_a_time,

@@ -3,7 +3,6 @@
 """Draft models as drafters, and the one check of what is given as a drafter."""
 
 import dataclasses
-import functools
 import os
 from typing import TypeVar
 
@@ -100,7 +99,7 @@ class DraftModel:
     if vocabulary is not None:
       models.fit_vocabulary(vocabulary, target, (draft,))
     pairing.check_networks(target, draft)
-    found, load = _of(draft), functools.partial(draft.load, is_draft=True)
+    found, load = _of(draft), lambda: draft.load(is_draft=True)
     if self.short_vocabulary is None:
       return dataclasses.replace(found, read=lambda: of_model(load()))
     table = str(user_paths.expand(self.short_vocabulary))

@@ -787,7 +787,7 @@ class TestPaper:
         for command in flags_lib.parse(['paper', *flags])
     ]
     first = 'task_pairs.measure'
-    every = [first, *(f'table{i}' for i in range(1, 6))]
+    every = [first, *(f'table{i}' for i in (1, 2, 3, 5))]
     every += [f'figure{i}' for i in range(1, 6)]
     assert parts() == parts('--output_dir=x') == every
     named = 'figure4', 'table2', 'figure4'
