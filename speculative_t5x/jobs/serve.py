@@ -109,6 +109,8 @@ def serve(
     alone = None
     if plain:  # with as many rows, so that both compare; weights are shared
       alone = stack.enter_context(begin(decoder.tokens.alone))
+    # Of an XXL, digests of weights take a minute: before clients may connect.
+    fingerprint = workload.fingerprint(decoder, search)
     _log_requests()
     if key is None and host not in _LOOPBACK:
       _say(
@@ -122,7 +124,7 @@ def serve(
             decoder,
             speculative,
             name,
-            workload.fingerprint(decoder, search),
+            fingerprint,
             key,
             max_body_bytes,
             alone,

@@ -194,11 +194,16 @@ def is_error(line: str) -> bool:
 
 
 def _parse(number: int, data: bytes) -> Line:
-  line = Line(number, data.decode('latin-1'), _custom_id(data))
+  line = Line(number, data.decode('latin-1'))
   try:
     found = completions.parse(data)
+  except api_error.ApiError as error:
+    return dataclasses.replace(line, custom_id=_custom_id(data), error=error)
+  try:
     if not isinstance(found, dict):
       raise api_error.ApiError(400, 'The line must be a JSON object.')
+    if isinstance(name := found.get('custom_id'), str):
+      line = dataclasses.replace(line, custom_id=name)
     _check(found)
     return dataclasses.replace(line, body=found.get('body'))
   except api_error.ApiError as error:
@@ -206,10 +211,9 @@ def _parse(number: int, data: bytes) -> Line:
 
 
 def _custom_id(data: bytes) -> str | None:
-  """Return the name of a line, of one that is refused too; None if it has none.
+  """Return the name of a line that is not JSON; None if it cannot be read.
 
-  What else is in the line may be no text, and no JSON: bytes that are not UTF-8
-  become lone surrogates, which a name has not.
+  Bytes that are not UTF-8 become lone surrogates, which a name has not.
   """
   try:
     name = json.loads(data.decode(errors='surrogateescape'))['custom_id']

@@ -121,6 +121,7 @@ class Reply:
     """Return log-probabilities of the likeliest tokens, and of the one there.
 
     A token without a text of its own, as a part of a character, has its piece.
+    Of tokens that look alike the likelier one is kept, or the one there.
     """
     likeliest = part.committed.alternatives
     if likeliest is None:
@@ -134,7 +135,7 @@ class Reply:
         name = self._text_at(part, index, i)
         if not name or _UNKNOWN in name or name == text or name in found:
           name = self.decoder.vocabulary.id_to_piece(i)
-      found[name] = _finite(value)
+      found.setdefault(name, _finite(value))
     return found | {text: log_prob}
 
   def _text_at(self, part: running_lib.Part, index: int, i: int) -> str:

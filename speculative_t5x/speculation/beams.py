@@ -201,8 +201,9 @@ def hypotheses(
   """
   beams = state.live.scores.shape[1]
   least = NONE / 2  # of a sum; a score is divided, which may raise it above
-  is_live = (state.live.scores > least) & (not scoring.limit_ends)
-  is_ended = state.ended.scores > scoring.score(least, state.ended.counts)
+  # Negated, so that scores that are not finite reach those who check them.
+  is_live = ~(state.live.scores <= least) & (not scoring.limit_ends)
+  is_ended = ~(state.ended.scores <= scoring.score(least, state.ended.counts))
   # Within a rank they are in order already.
   rank = jnp.concatenate([1 * is_live, 2 * (is_ended & state.is_there)], axis=1)
   index = jnp.argsort(rank, axis=1, stable=True)[:, -beams:]

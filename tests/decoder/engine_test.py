@@ -633,13 +633,20 @@ def test_an_input_that_the_engine_does_not_take():
     list(engine.stream([request_lib.Request([5, 9, 20, 1])]))
 
 
-def test_lost_logits_name_the_row():
+@pytest.mark.parametrize('length_penalty', [None, 1.0])
+@pytest.mark.parametrize('beams', [1, 2])
+def test_lost_logits_name_the_row(beams, length_penalty):
   lost = copy.copy(decoder())
   lost.row_programs = {}
   params = jax.tree.map(lambda x: x * np.nan, lost.target.params)
   lost.target = dataclasses.replace(lost.target, params=params)
-  requests = [request_lib.Request([5, 1], 17)]
-  with pytest.raises(ValueError, match='17.*logits are not finite'):
+  search = None
+  if beams > 1:
+    search = beam_search.BeamSearch(
+        beams=beams, length_penalty=length_penalty
+    )
+  requests = [request_lib.Request([5, 1], 17, search=search)]
+  with pytest.raises(ValueError, match='17.*not finite'):
     list(engine_lib.Engine(lost, ROWS).stream(requests))
 
 

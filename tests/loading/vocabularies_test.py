@@ -686,3 +686,12 @@ class TestCheckSame:
     other = dataclasses.replace(one, pieces=['<pad>', '</s>', 'b', 'a'])
     with pytest.raises(vocabularies.VocabularyError, match="'a' for id 2"):
       vocabularies.check_pieces(one, other)
+
+  def test_later_names_of_reserved_tokens(self, monkeypatch):
+    """Of two special tokens for an id."""
+    pieces = ['<pad>', '</s>', '<|reserved|>', 'b']
+    one, other = Listed(pieces), Listed([*pieces[:2], '<|eom_id|>', 'b'])
+    with pytest.raises(vocabularies.VocabularyError, match='for id 2'):
+      vocabularies.check_pieces(one, other)
+    monkeypatch.setattr(Listed, 'special_tokens', lambda _: {'any': 2})
+    vocabularies.check_pieces(one, other)

@@ -202,6 +202,13 @@ def test_the_name_of_a_line_is_kept_where_it_can_be_read(bad, name):
   assert error_of(rows[1])[0] == 400
 
 
+@pytest.mark.parametrize('encoding', ['utf-8-sig', 'utf-16'])
+def test_other_encodings_of_json_keep_the_name(encoding):
+  data = line('the first').decode().encode(encoding)
+  (found,) = batch_lines.parse([data])
+  assert found.custom_id == 'the first' and found.error is None
+
+
 def test_a_name_that_is_there_already():
   rows, _ = decoded([line(x) for x in ('a', 'b', 'a', 'c', 'b')])
   assert [row['response']['status_code'] for row in rows] == [

@@ -91,7 +91,9 @@ def check_vocabularies(
     return
   if own is None or theirs is None:
     if any(map(_keeps_vocabulary, filter(None, (target, draft)))):
-      lacks = f'The draft {draft}' if own is None else f'The target {target}'
+      lacks = f'The target {target or "in memory"}'
+      if own is None:
+        lacks = f'The draft {draft}'
       _say_once(
           f'{lacks} has no vocabulary in its folder, so that those of target'
           ' and draft are not compared.'

@@ -114,4 +114,4 @@ def of_head(checkpoint: checkpoints.Checkpoint) -> EarlyExit:
         ' does not say for how many. Draft by EarlyExit(<layers>,'
         ' <path>), in jobs by configs/drafters/exit_head.gin.'
     )
-  return EarlyExit(checkpoint.exit_layer, checkpoint.folder)
+  return EarlyExit(checkpoint.exit_layer, checkpoint.source)

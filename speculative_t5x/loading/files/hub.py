@@ -190,7 +190,8 @@ def _problem(error: Exception, repo: str) -> str:
   for kind, problem in problems:
     if isinstance(error, kind):
       return f'{problem}.'
-  if getattr(error, 'errno', None) is not None:
+  is_of_network = isinstance(error, ConnectionError | TimeoutError)
+  if getattr(error, 'errno', None) is not None and not is_of_network:
     return (
         f'the cache {constants.HF_HUB_CACHE} cannot be written to'
         f' ({error.strerror}). Free some space, or set HF_HOME to another'
