@@ -19,8 +19,8 @@ import speculative_t5x
 
 _CHECKOUT = pathlib.Path(__file__).parents[1]
 _HEAVY = (
-    'gin', 'orbax', 'prometheus_client', 'seqio', 'starlette', 'tensorflow',
-    'tensorstore', 'usearch', 'uvicorn',
+    'fastapi', 'gin', 'orbax', 'prometheus_client', 'pydantic', 'seqio',
+    'starlette', 'tensorflow', 'tensorstore', 'usearch', 'uvicorn',
 )  # fmt: skip
 _LICENCE = re.compile(
     r'# Copyright \d{4} The speculative_t5x Authors\.\n'

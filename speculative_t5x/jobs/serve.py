@@ -110,7 +110,7 @@ def serve(
     if plain:  # with as many rows, so that both compare; weights are shared
       alone = stack.enter_context(begin(decoder.tokens.alone))
     # Of an XXL, digests of weights take a minute: before clients may connect.
-    fingerprint = workload.fingerprint(decoder, search)
+    fingerprint = workload.fingerprint(decoder)
     _log_requests()
     if key is None and host not in _LOOPBACK:
       _say(
@@ -125,12 +125,12 @@ def serve(
             speculative,
             name,
             fingerprint,
-            key,
-            max_body_bytes,
             alone,
             examples,
             answered,
             search,
+            api_key=key,
+            max_body_bytes=max_body_bytes,
         ),
         bound,
         grace_s,

@@ -279,15 +279,10 @@ class Workload:
     """Return what clients call the model, by default that of its folder."""
     return name or pathlib.PurePath(self.checkpoint_path).name
 
-  def fingerprint(
-      self,
-      decoder: text_decoder_lib.TextDecoder,
-      search: beam_search.BeamSearch | None = None,
-  ) -> str:
+  def fingerprint(self, decoder: text_decoder_lib.TextDecoder) -> str:
     """Return a word that is the same where a seed has the same samples.
 
-    Models and vocabulary are in it by their contents. A search is that of
-    requests for beams.
+    Models and vocabulary are in it by their contents.
     """
     tokens = decoder.tokens
     drafter = None  # of which a coupled rule's samples do not depend
@@ -301,7 +296,6 @@ class Workload:
         drafter,
         decoder.options,
         self.rule,
-        search,
         resumption.of_vocabulary(decoder.vocabulary),
     )
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -41,7 +41,11 @@ class Vocabulary(Protocol):
 
 
 class Detokenizer:
-  """The text of an output, of which no character changes any more."""
+  """The text of an output, of which no character changes any more.
+
+  Attributes:
+    last: Last token id of the text so far; None before the first.
+  """
 
   def __init__(
       self,
@@ -61,7 +65,7 @@ class Detokenizer:
     self._padding = padding
     self._decoder = codecs.getincrementaldecoder('utf-8')(vocabulary.bad_bytes)
     texts = (i for i in reversed(before) if self._bytes(i, None) is not None)
-    self._before = next(texts, None)  # the last id of the text so far
+    self.last = next(texts, None)
 
   @property
   def is_whole(self) -> bool:
@@ -71,10 +75,10 @@ class Detokenizer:
 
   def add(self, i: int) -> str:
     """Return the characters that are whole with one more token."""
-    data = self._bytes(i, self._before)
+    data = self._bytes(i, self.last)
     if data is None:
       return ''
-    self._before = i
+    self.last = i
     return self._decoder.decode(data)
 
   def end(self) -> str:

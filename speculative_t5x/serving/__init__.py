@@ -3,14 +3,16 @@
 """A server of completions over HTTP, as OpenAI's clients speak it.
 
   server     one process: sockets, signals
-  app        routes; key, request ids, errors, log
-    completions   body -> Requests, checked by the table of `fields`
-    running       Requests -> `decoder.service` -> tokens of each choice
-    transcripts   tokens -> text that cannot change any more
-    replies       choices -> JSON
-    streaming     choices -> server-sent events, as tokens come
-    prometheus    /metrics
-    openapi       /openapi.json
+    app        routes, by FastAPI
+      envelope      key, request ids, whole bodies, log
+      schemas       bodies and answers, by pydantic; published as /openapi.json
+      completions   body -> Requests, beside what the server offers
+      running       Requests -> `decoder.service` -> tokens of each choice
+        transcripts   tokens -> text that cannot change any more
+      replies       choices -> answer
+      streaming     choices -> server-sent events, as tokens come
+      prometheus    /metrics
+  api_error  errors as OpenAI's clients read them, raised by all of these
 
 Each model is decoded by a `decoder.service.Service`: that with a drafter, and
 the target alone beside it where that is asked for. Their threads alone call

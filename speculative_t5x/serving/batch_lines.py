@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines of OpenAI's batch files: requests, and the answers to them.
 
-A line of the input is one request, {"custom_id", "method", "url", "body"}. That
-of the output is {"id", "custom_id", "response", "error"}, where a response is
-{"status_code", "request_id", "body"}.
+A line of the input is one `schemas.BatchLine`. That of the output is {"id",
+"custom_id", "response", "error"}, where a response is {"status_code",
+"request_id", "body"}.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,20 +13,19 @@ import hashlib
 import json
 from typing import Any
 
+import pydantic
+
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.serving import api_error
 from speculative_t5x.serving import completions
-from speculative_t5x.serving import fields
 from speculative_t5x.serving import replies
 from speculative_t5x.serving import running
+from speculative_t5x.serving import schemas
 
-_NAMES = 'custom_id', 'method', 'url', 'body'
-_FIXED = {'method': 'POST', 'url': '/v1/completions'}
-_MAX_ID = 1000  # characters of a custom_id
 # No queue limits the choices of a line as it does in the server.
-_MAX_CHOICES = fields.MAX_CHOICES**2
+_MAX_CHOICES = schemas.MAX_CHOICES**2
 _SHIFT = 38  # of the number of a line in a seed
 
 
@@ -38,19 +37,22 @@ class Line:
     number: Its number, from 0 on.
     text: Its bytes, each as a character.
     custom_id: Its name; None if it has none.
-    body: The body of the request.
+    body: Its request; None for one that is not sound.
     error: Why it is not decoded; None if it may be.
-    completion: What it asks for, once that was read.
-    requests: A request of token ids per prompt, likewise.
+    completion: The request once it was tokenized.
   """
 
   number: int
   text: str
   custom_id: str | None = None
-  body: Any = None
+  body: schemas.CompletionRequest | None = None
   error: api_error.ApiError | None = None
   completion: completions.Completion | None = None
-  requests: Sequence[request_lib.Request] = ()
+
+  @property
+  def requests(self) -> Sequence[request_lib.Request]:
+    """A request of token ids per prompt; none of a line with an error."""
+    return self.completion.requests if self.completion else ()
 
   @property
   def digest(self) -> str:
@@ -59,16 +61,8 @@ class Line:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Ended:
-  """A completion that has ended; see `replies.Ended`."""
-
-  requests: Sequence[request_lib.Request]
-  choices: Sequence[running.Choice]
-
-
-@dataclasses.dataclass(frozen=True)
 class Batch:
-  """What all lines share.
+  """The values that all lines share.
 
   Attributes:
     decoder: Turns texts to tokens and back.
@@ -85,54 +79,48 @@ class Batch:
 
   def read(self, lines: Iterable[Line]) -> Iterator[Line]:
     """Yield lines with what they ask for, tokenized, or an error."""
-    form = completions.form_of(self.decoder)
+    models = {self.model: self.decoder.tokens.reads_hints}
+    offer = completions.Offer(self.decoder, models, _MAX_CHOICES)
     for line in lines:
       if line.error is None:
         try:
-          completion = self._completion(line, form)
-          line = dataclasses.replace(
-              line,
-              completion=completion,
-              requests=completion.requests(self.decoder),
-          )
+          completion = self._completion(line, offer)
+          line = dataclasses.replace(line, completion=completion)
         except api_error.ApiError as error:
           line = dataclasses.replace(line, error=error)
       yield line
 
   def _completion(
-      self, line: Line, form: fields.Form
+      self, line: Line, offer: completions.Offer
   ) -> completions.Completion:
-    # Above the bits of `seed_and_id`'s seed, and of the number of a prompt.
-    seed = (self.seed + (line.number << _SHIFT)) % 2**63
-    completion = completions.read(
-        line.body, form, [self.model], _MAX_CHOICES, seed
-    )
-    if completion.is_streamed:
+    if line.body.stream:
       raise api_error.ApiError(
           400, 'A batch is not streamed. Leave stream out.', 'stream'
       )
-    return completion
+    # Above the bits of `seed_and_id`'s seed, and of the number of a prompt.
+    seed = (self.seed + (line.number << _SHIFT)) % 2**63
+    return offer.tokenized(offer.read(line.body, seed))
 
   def answer(
-      self, line: Line, found: Sequence[results.Result | ValueError]
+      self, line: Line, outcomes: Sequence[results.Result | ValueError]
   ) -> dict[str, Any]:
     """Return the line of the output of a line that was read.
 
     Args:
       line: The line.
-      found: The result of each of its requests, or why there is none.
+      outcomes: The result of each of its requests, or why there is none.
     """
     error = line.error
-    for number, each in enumerate(found):
-      if isinstance(each, ValueError):
-        error = running.not_decoded(number, each)
+    for number, result in enumerate(outcomes):
+      if isinstance(result, ValueError):
+        error = running.not_decoded(number, result)
         break
     if error is not None:
-      return _response(line, error.status, error.body)
-    choices = running.choices_of(line.completion, line.requests, self.decoder)
+      return _response(line, error.status, error.answer.model_dump())
+    choices = running.choices_of(line.completion, self.decoder)
     decodes = (
         decode
-        for result in found
+        for result in outcomes
         for decode in sorted(result.decodes, key=lambda x: x.number)
     )
     for choice, decode in zip(choices, decodes, strict=True):
@@ -140,21 +128,12 @@ class Batch:
     reply = replies.Reply(
         line.completion,
         self.decoder,
-        self.model,
         self.fingerprint,
         f'cmpl-{line.digest}',
         created=0,  # a batch that resumes has the same answers
     )
-    parts = [choice.advance() for choice in choices]
-    return _response(
-        line,
-        200,
-        {
-            **reply.head(),
-            'choices': list(map(reply.choice, parts)),
-            **reply.totals(_Ended(line.requests, choices)),
-        },
-    )
+    answer = reply.whole(choices, [choice.advance() for choice in choices])
+    return _response(line, 200, answer.model_dump(exclude_unset=True))
 
 
 def parse(lines: Iterable[bytes]) -> Iterator[Line]:
@@ -194,61 +173,30 @@ def is_error(line: str) -> bool:
 
 
 def _parse(number: int, data: bytes) -> Line:
-  line = Line(number, data.decode('latin-1'))
+  line = Line(number, data.decode('latin-1'), _custom_id(data))
   try:
-    found = completions.parse(data)
-  except api_error.ApiError as error:
-    return dataclasses.replace(line, custom_id=_custom_id(data), error=error)
-  try:
-    if not isinstance(found, dict):
-      raise api_error.ApiError(400, 'The line must be a JSON object.')
-    if isinstance(name := found.get('custom_id'), str):
-      line = dataclasses.replace(line, custom_id=name)
-    _check(found)
-    return dataclasses.replace(line, body=found.get('body'))
-  except api_error.ApiError as error:
-    return dataclasses.replace(line, error=error)
+    found = schemas.BatchLine.model_validate(json.loads(data))
+  except pydantic.ValidationError as error:
+    refused = api_error.invalid(error.errors(include_url=False))
+  except (ValueError, RecursionError) as error:
+    reason = str(error).encode('ascii', 'backslashreplace').decode()[:200]
+    refused = api_error.ApiError(400, f'The line is not JSON: {reason}.')
+  else:
+    return dataclasses.replace(line, body=found.body)
+  return dataclasses.replace(line, error=refused)
 
 
 def _custom_id(data: bytes) -> str | None:
-  """Return the name of a line that is not JSON; None if it cannot be read.
-
-  Bytes that are not UTF-8 become lone surrogates, which a name has not.
-  """
+  """Return the name of a line, sound or not; None if it cannot be read."""
+  # Bytes that are not in the encoding become lone surrogates, which a name has
+  # not.
   try:
-    name = json.loads(data.decode(errors='surrogateescape'))['custom_id']
+    text = data.decode(json.detect_encoding(data), errors='surrogateescape')
+    name = json.loads(text)['custom_id']
     name.encode()
   except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
     return None
   return name
-
-
-def _check(found: dict[str, Any]) -> None:
-  """Raise ApiError unless a line has what lines have, its body aside."""
-  for name in found:
-    if name not in _NAMES:
-      raise api_error.ApiError(
-          400,
-          f'{api_error.shown(name)} is not of a line, which has'
-          f' {", ".join(_NAMES)}. Leave it out.',
-          name[:100],
-      )
-  name = found.get('custom_id')
-  if not isinstance(name, str) or not 1 <= len(name) <= _MAX_ID:
-    raise api_error.ApiError(
-        400,
-        f'custom_id must be a text of 1 to {_MAX_ID} characters, got'
-        f' {api_error.shown(name)}.',
-        'custom_id',
-    )
-  for name, value in _FIXED.items():
-    if found.get(name) != value:
-      raise api_error.ApiError(
-          400,
-          f'{name} must be {json.dumps(value)}, got'
-          f' {api_error.shown(found.get(name))}.',
-          name,
-      )
 
 
 def _response(line: Line, status: int, body: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What `/metrics` says: counts and times under the names of other engines.
+"""Counts and times of `/metrics`, under the names of other engines.
 
 Durations are differences of the monotonic clock.
 """
@@ -141,10 +141,10 @@ class Metrics:
     """Add the counts of an output."""
     if (counts := replies.speculation(statistics)) is None:
       return
-    self._totals.update({name: counts[name] for name in self._totals})
-    self._steps.inc(counts['num_spec_steps'])
-    self._drafted.inc(counts['num_draft_tokens'])
-    self._accepted.inc(counts['num_accepted_draft_tokens'])
+    self._totals.update({name: getattr(counts, name) for name in self._totals})
+    self._steps.inc(counts.num_spec_steps)
+    self._drafted.inc(counts.num_draft_tokens)
+    self._accepted.inc(counts.num_accepted_draft_tokens)
     at = outcome.tokens_per_position(statistics.accepted_histogram)
     for position, number in enumerate(at.tolist()):
       self._accepted_at.labels(position).inc(number)

@@ -7,13 +7,11 @@ waits: a reader who is slow gets more of them at once.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 import contextlib
 import functools
 import time
-from typing import NamedTuple
 
-from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import service as service_lib
 from speculative_t5x.decoder import text_decoder
@@ -24,41 +22,25 @@ from speculative_t5x.serving import transcripts
 STOP, LENGTH = 'stop', 'length'  # why a choice has ended, as OpenAI says it
 
 
-class Part(NamedTuple):
-  """What is new of a choice.
-
-  Attributes:
-    index: Number of the choice.
-    before: Token ids of the text that it continues, if it continues one.
-    pieces: Tokens and their texts; the end of sequence is one without text.
-    committed: All tokens so far, and what is known of each.
-    finish_reason: `STOP` or `LENGTH`; None while more may come.
-  """
-
-  index: int
-  before: Sequence[int]
-  pieces: list[transcripts.Piece]
-  committed: results.Committed
-  finish_reason: str | None
-
-
 class Choice:
   """One output of a completion.
 
   Attributes:
+    index: Its number.
+    before: Last token id of the text that it continues; None for none.
     committed: Its newest tokens; None before the first.
     num_tokens: Tokens that were handed out, end of sequence included.
-    finish_reason: See `Part`.
+    finish_reason: `STOP` or `LENGTH`; None while more may come.
   """
 
   def __init__(
       self,
       index: int,
-      before: Sequence[int],
+      before: int | None,
       transcript: transcripts.Transcript,
   ):
-    self._index = index
-    self._before = before
+    self.index = index
+    self.before = before
     self._transcript = transcript
     self.committed: results.Committed | None = None
     self.num_tokens = 0
@@ -68,14 +50,14 @@ class Choice:
   def decode(self) -> results.Decode | None:
     """The whole output; None if a stop text ended it."""
     is_whole = isinstance(self.committed, results.Decode)
-    return self.committed if is_whole and not self._is_stopped else None
+    is_stopped = self._transcript.is_stopped
+    return self.committed if is_whole and not is_stopped else None
 
-  @property
-  def _is_stopped(self) -> bool:
-    return self._transcript.is_stopped
+  def advance(self) -> list[transcripts.Piece] | None:
+    """Return pieces that are new, of which the end of sequence has no text.
 
-  def advance(self) -> Part | None:
-    """Return what is new; None if nothing is, or if the choice has ended."""
+    None if nothing is new, or if the choice has ended.
+    """
     committed = self.committed
     if committed is None or self.finish_reason:
       return None
@@ -83,7 +65,7 @@ class Choice:
     tokens = committed.text_tokens if has_ended else committed.tokens
     pieces = self._transcript.read(tokens, has_ended)
     self.num_tokens = self._transcript.num_tokens
-    if self._is_stopped:
+    if self._transcript.is_stopped:
       self.finish_reason = STOP
     elif has_ended:
       self.finish_reason = STOP if committed.has_end else LENGTH
@@ -91,28 +73,21 @@ class Choice:
         end = self.num_tokens
         pieces.append(transcripts.Piece(end, end, self._transcript.size, ''))
         self.num_tokens += 1
-    if not pieces and not self.finish_reason:
-      return None
-    return Part(
-        self._index, self._before, pieces, committed, self.finish_reason
-    )
+    return pieces if pieces or self.finish_reason else None
 
 
 def choices_of(
-    completion: completions.Completion,
-    requests: Sequence[request_lib.Request],
-    decoder: text_decoder.TextDecoder,
+    completion: completions.Completion, decoder: text_decoder.TextDecoder
 ) -> list[Choice]:
   """Return the outputs of a completion, before the first token."""
-  by_token = completion.has_log_probs or completion.has_trace
+  body = completion.body
+  by_token = body.logprobs is not None or body.return_trace
   choices = []
-  for request in requests:
-    before = decoder.inputs_form.text_before(request.inputs)
-    for _ in range(completion.num_choices):
-      transcript = transcripts.Transcript(
-          decoder.detokenizer(request.inputs), completion.stops, by_token
-      )
-      choices.append(Choice(len(choices), before, transcript))
+  for request in completion.requests:
+    for _ in range(body.n):
+      texts = decoder.detokenizer(request.inputs)
+      transcript = transcripts.Transcript(texts, body.stops, by_token)
+      choices.append(Choice(len(choices), texts.last, transcript))
   return choices
 
 
@@ -139,8 +114,8 @@ class Running:
   """A completion that was submitted.
 
   Attributes:
-    requests: Of its prompts.
-    handles: Likewise.
+    completion: The completion.
+    handles: Handle of each prompt.
     choices: Its outputs.
     error: Why it failed, if it did.
     gaps: Seconds between tokens of a choice that came at once and the next.
@@ -149,7 +124,6 @@ class Running:
   def __init__(
       self,
       completion: completions.Completion,
-      requests: Sequence[request_lib.Request],
       service: service_lib.Service,
       decoder: text_decoder.TextDecoder,
   ):
@@ -157,35 +131,33 @@ class Running:
 
     Args:
       completion: The completion.
-      requests: A request of token ids per prompt.
-      service: Decodes them.
-      decoder: Has their texts.
+      service: Decodes it.
+      decoder: Has its texts.
     Raises:
       ApiError: if too many requests wait.
     """
     self._loop = asyncio.get_running_loop()
     self._changed = asyncio.Event()
-    self._prompts = completion.prompts
-    self._per_prompt = completion.num_choices
     self._decoder = decoder
+    self._came: dict[int, float] = {}  # last tokens of each choice
+    self.completion = completion
+    self.choices = choices_of(completion, decoder)
     self.error: api_error.ApiError | None = None
     self.gaps: list[float] = []
-    self._came: dict[int, float] = {}  # last tokens of each choice
-    self.requests = requests
-    self.choices = choices_of(completion, requests, decoder)
-    calls = [
-        functools.partial(self._keep, number) for number in range(len(requests))
-    ]
+    count = len(completion.requests)
+    calls = [functools.partial(self._keep, number) for number in range(count)]
     # Only a stream and stop texts need tokens before the last.
-    if not completion.is_streamed and not completion.stops:
-      calls = [None] * len(requests)
+    if not completion.body.stream and not completion.body.stops:
+      calls = [None] * count
     with refusals():
-      self.handles = service.submit_all(requests, calls)
+      self.handles = service.submit_all(completion.requests, calls)
     for handle in self.handles:
       handle.on_end(self._wake)
 
-  async def parts(self) -> AsyncIterator[Part]:
-    """Yield what is new of the choices until all have ended.
+  async def parts(
+      self,
+  ) -> AsyncIterator[tuple[Choice, list[transcripts.Piece]]]:
+    """Yield choices, and the pieces that are new, until all have ended.
 
     Raises:
       ApiError: if a prompt could not be decoded to its end.
@@ -198,23 +170,30 @@ class Running:
       if self.error is not None:
         raise self.error
       for choice in self.choices:
-        if (part := choice.advance()) is not None:
-          yield part
+        if (pieces := choice.advance()) is not None:
+          yield choice, pieces
       for number, handle in enumerate(self.handles):
         if all(choice.finish_reason for choice in self.choices_of(number)):
           handle.cancel()  # a stop text may have ended it early
 
+  async def all_pieces(self) -> list[list[transcripts.Piece]]:
+    """Return the pieces of each choice, once all have ended; see `parts`."""
+    pieces = [[] for _ in self.choices]
+    async for choice, more in self.parts():
+      pieces[choice.index] += more
+    return pieces
+
   def choices_of(self, number: int) -> list[Choice]:
     """Return the outputs of a prompt."""
-    begin = number * self._per_prompt
-    return self.choices[begin : begin + self._per_prompt]
+    count = self.completion.body.n
+    return self.choices[number * count : (number + 1) * count]
 
   def answers(self) -> Iterator[tuple[str, str]]:
     """Yield texts of prompts, and the first output of each, if it is whole."""
-    for number, prompt in enumerate(self._prompts):
+    for number, prompt in enumerate(self.completion.body.prompts):
       decode = self.choices_of(number)[0].decode
       if isinstance(prompt, str) and decode is not None and decode.has_end:
-        inputs = self.requests[number].inputs
+        inputs = self.completion.requests[number].inputs
         yield prompt, self._decoder.text(decode.text_tokens, inputs)
 
   def close(self) -> None:
@@ -231,7 +210,7 @@ class Running:
       self, prompt: int, number: int, committed: results.Committed
   ) -> None:
     """Keep the newest tokens of a choice; called in the service's thread."""
-    index, now = prompt * self._per_prompt + number, time.monotonic()
+    index, now = prompt * self.completion.body.n + number, time.monotonic()
     if index in self._came:
       self.gaps.append(now - self._came[index])
     self._came[index] = now

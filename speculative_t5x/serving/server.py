@@ -16,12 +16,13 @@ import uvicorn
 from uvicorn.protocols.http import h11_impl
 
 from speculative_t5x.serving import app as app_lib
+from speculative_t5x.serving import envelope
 from speculative_t5x.speculation import ranges
 
 # A client that reads nothing for so long, while more than the buffers hold is
 # to be sent, is cut off.
 STALL_S = 30
-_CLOSE_S = 5  # for connections to close, after their responses
+_CLOSE_S = 5  # for connections to close after their responses, then are cut off
 _log = logging.getLogger('speculative_t5x.serving')
 
 
@@ -82,13 +83,14 @@ def serve(server: app_lib.Server, bound: socket.socket, grace_s: float) -> None:
   second signal the process ends.
   """
   config = uvicorn.Config(
-      server.asgi(),
+      server,
       http=_Protocol,
       ws='none',
       lifespan='off',
       access_log=False,
       log_config=None,
       server_header=False,
+      timeout_graceful_shutdown=_CLOSE_S,
   )
   _Uvicorn(config, server, grace_s).run(sockets=[bound])
 
@@ -134,15 +136,6 @@ class _Uvicorn(uvicorn.Server):
       self.should_exit = True
     self.should_exit |= self._server.num_open == 0
 
-  async def shutdown(self, sockets: Any = None) -> None:
-    """Wait for connections to close; cut off the clients that do not read."""
-    asyncio.get_running_loop().call_later(_CLOSE_S, self._cut_off)
-    await super().shutdown(sockets)
-
-  def _cut_off(self) -> None:
-    for connection in list(self.server_state.connections):
-      connection.transport.abort()
-
 
 class _Protocol(h11_impl.H11Protocol):
   """HTTP that cuts off clients which do not read, or send no whole request."""
@@ -177,7 +170,7 @@ class _Protocol(h11_impl.H11Protocol):
       _cancel(self._unread)
       self._unread = None
     elif self._unread is None:
-      self._unread = self.loop.call_later(app_lib.READ_S, self._give_up)
+      self._unread = self.loop.call_later(envelope.READ_S, self._give_up)
 
   def _give_up(self) -> None:
     self._unread = None

@@ -3,17 +3,15 @@
 """Completions as server-sent events, as OpenAI's clients read them."""
 
 from collections.abc import AsyncIterator, Callable
-import json
 from typing import Any
 
-from starlette import concurrency
-from starlette import responses
+from fastapi import concurrency
+from fastapi import responses
 
 from speculative_t5x.serving import api_error
 from speculative_t5x.serving import replies
 from speculative_t5x.serving import running as running_lib
-
-_DONE = b'data: [DONE]\n\n'
+from speculative_t5x.serving import schemas
 
 
 class EventStream(responses.StreamingResponse):
@@ -30,7 +28,7 @@ class EventStream(responses.StreamingResponse):
     """Begin when it is called.
 
     Args:
-      reply: Says how it is written.
+      reply: Writes it.
       running: Is streamed.
       finish: Is called with it at the end, however that comes.
     """
@@ -49,26 +47,26 @@ class EventStream(responses.StreamingResponse):
 
 async def _events(
     reply: replies.Reply, running: running_lib.Running
-) -> AsyncIterator[bytes]:
+) -> AsyncIterator[str]:
   """Yield the events of a completion.
 
   The status was sent before, so that an error is an event too.
   """
-  head = reply.head()
-  if reply.completion.includes_usage:
-    head['usage'] = None
+  options = running.completion.body.stream_options
+  includes_usage = options is not None and options.include_usage
+  usage = {'usage': None} if includes_usage else {}
   try:
-    async for part in running.parts():
-      yield _event({**head, 'choices': [reply.choice(part)]})
+    async for choice, pieces in running.parts():
+      yield _event(reply.event([reply.choice(choice, pieces)], **usage))
   except api_error.ApiError as error:
-    yield _event(error.body)
+    yield _event(error.answer)
     return
-  if reply.completion.includes_usage:
+  if includes_usage:
     # Other requests do not wait while long predictions are compared.
-    totals = await concurrency.run_in_threadpool(reply.totals, running)
-    yield _event({**head, 'choices': [], **totals})
-  yield _DONE
+    totals = await concurrency.run_in_threadpool(reply.totals, running.choices)
+    yield _event(reply.event([], **totals))
+  yield 'data: [DONE]\n\n'
 
 
-def _event(content: dict[str, Any]) -> bytes:
-  return f'data: {json.dumps(content, ensure_ascii=False)}\n\n'.encode()
+def _event(content: schemas.CompletionAnswer | schemas.ErrorAnswer) -> str:
+  return f'data: {content.model_dump_json(exclude_unset=True)}\n\n'

@@ -539,7 +539,7 @@ def test_finished_folder_reads_no_weights(
 def test_fingerprint(paths, copied, tmp_path):
   """It has what samples depend on by its contents."""
 
-  def of(pair=paths, file=_VOCABULARY, begin_ids=(), search=None, **changes):
+  def of(pair=paths, file=_VOCABULARY, begin_ids=(), **changes):
     arguments = _arguments(pair, **changes)
     vocabulary = vocabularies.load(file)
     vocabulary.begin_ids = begin_ids
@@ -549,7 +549,7 @@ def test_fingerprint(paths, copied, tmp_path):
         gamma=3, num_decodes=1, batch_size=1, defer=True,
     )  # fmt: skip
     texts = workload_lib.text_decoder(decoder, vocabulary)
-    return workload.fingerprint(texts, search)
+    return workload.fingerprint(texts)
 
   file = tmp_path / 'other.model'
   file.write_bytes(_VOCABULARY.read_bytes())
@@ -562,7 +562,6 @@ def test_fingerprint(paths, copied, tmp_path):
       of(workloads.Pair(paths.draft, paths.draft)),
       of(workloads.Pair(paths.target, paths.target)),
       of(rule=lenience.make_rule(1e-3)),
-      of(search=beam_search.BeamSearch(beams=2)),
   ]
   assert len({*found}) == len(found)
   # A coupled rule's samples do not depend on drafts.

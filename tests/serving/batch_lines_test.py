@@ -128,7 +128,10 @@ def test_identity_has_what_answers_are_made_of():
   rows = job().rows
   (found,) = rows.read(batch_lines.parse([line()]))
   request = dataclasses.replace(found.requests[0], inputs=[5, 6, 1])
-  other = dataclasses.replace(found, requests=[request])
+  other = dataclasses.replace(
+      found,
+      completion=dataclasses.replace(found.completion, requests=[request]),
+  )
   batch = dataclasses.replace(rows.batch, fingerprint='fp_1')
   identities = [
       rows.identity([found]),
@@ -157,7 +160,7 @@ def test_seeds_of_lines_without_one():
         (b'{', None),
         (b'\xff', None),
         (b'[]', None),
-        (b'{"custom_id": "\\ud800"}', None),
+        (b'{"custom_id": "\\ud800"}', 'custom_id'),
         (line(None), 'custom_id'),
         (line(5), 'custom_id'),
         (line(''), 'custom_id'),

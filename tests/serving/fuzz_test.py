@@ -33,7 +33,7 @@ def test_10_000_requests(caplog):
         database=None,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
-    @hypothesis.given(operation.as_strategy() | _wrong(operation))
+    @hypothesis.given(operation.as_strategy().map(_named) | _wrong(operation))
     def ask(case):
       response = case.call()
       statuses.add(response.status_code)
@@ -46,6 +46,12 @@ def test_10_000_requests(caplog):
     _, metrics = client.get('/metrics')
     assert 'status="500"' not in metrics
   assert 'Traceback' not in caplog.text
+
+
+def _named(case):
+  """Return a request with the name of the model that is served."""
+  case.body['model'] = 'echo'
+  return case
 
 
 def _wrong(operation):

@@ -14,7 +14,6 @@ from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
-from speculative_t5x.jobs.inference import batch_rows
 from speculative_t5x.jobs.inference import inference as inference_lib
 from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.jobs.outputs import resumption
@@ -25,7 +24,6 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
-from speculative_t5x.serving import batch_lines
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import inputs as inputs_lib
@@ -111,6 +109,9 @@ class Setup:
       read = functools.partial(examples.stream, name, workload.split, lengths)
       return Source(vocabulary, target, read, lambda found, first: found)
     if self.is_batch:
+      # Imports pydantic, which other lines do not need.
+      from speculative_t5x.serving import batch_lines
+
       read = functools.partial(text_files.read_bytes, self.paths)
       inputs_of = lambda lines, first: batch_lines.parse(lines)
       return Source(vocabulary, target, read, inputs_of)
@@ -197,6 +198,9 @@ class Setup:
     """Return what is decoded of each input, and what is written of it."""
     workload = self.workload
     if self.is_batch:
+      from speculative_t5x.jobs.inference import batch_rows
+      from speculative_t5x.serving import batch_lines
+
       texts = workload_lib.text_decoder(decoder, source.vocabulary)
       batch = batch_lines.Batch(
           texts,

@@ -717,9 +717,9 @@ class TestProcess:
     assert [status, *statuses] == ['0', '1', '1'], done.stderr
     # What decoding a file of text does not load, whether installed or not.
     unneeded = {
-        'clu', 'matplotlib', 'optax', 'prometheus_client', 'sacrebleu', 'scipy',
-        'seqio', 'starlette', 'tensorflow', 'tensorflow_datasets', 'tokenizers',
-        'torch', 'usearch', 'uvicorn',
+        'clu', 'fastapi', 'matplotlib', 'optax', 'prometheus_client',
+        'pydantic', 'sacrebleu', 'scipy', 'seqio', 'starlette', 'tensorflow',
+        'tensorflow_datasets', 'tokenizers', 'torch', 'usearch', 'uvicorn',
     }  # fmt: skip
     assert not unneeded & {name.split('.')[0] for name in modules.split()}
     lines = [x for x in done.stderr.splitlines() if x.startswith('error: ')]
