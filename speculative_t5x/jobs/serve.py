@@ -5,7 +5,7 @@
 import collections
 from collections.abc import Mapping, Sequence
 import contextlib
-import functools
+import dataclasses
 import logging
 import os
 import sys
@@ -29,36 +29,94 @@ _API_KEY = 'SPECULATIVE_T5X_API_KEY'  # in the environment
 _LOOPBACK = '127.0.0.1', '::1', 'localhost'
 
 
-def serve(
-    *,
-    workload: workload_lib.Workload,
-    drafter: drafters.Choice | None = None,
-    vocabulary_file: str | None = None,
-    answers: answers_lib.Folder | None = None,
-    gamma: int | Literal['auto'] = 5,
-    search: beam_search.BeamSearch | None = None,
-    rows: int = engine_lib.ROWS,
-    min_rows: int | None = None,
-    host: str = '127.0.0.1',
-    port: int = 8000,
-    model_name: str | None = None,
-    plain: bool = False,
-    examples: Sequence[str] = (),
-    api_key_file: str | None = None,
-    max_waiting: int = service_lib.MAX_WAITING,
-    max_body_bytes: int = 1 << 20,
-    grace_s: float = 30.0,
-    of_requests: Mapping[str, Any] | None = None,
-) -> None:
-  """Serve completions over HTTP until a signal comes.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ServeSetup:
+  """The settings of a server.
 
-  The arguments are explained in `configs/runs/serve.gin`, but for:
+  The attributes are explained in `configs/runs/serve.gin`, but for:
 
-  Args:
+  Attributes:
     workload: Target, and the rule.
     drafter: Drafts for the target; None to decode plainly.
     search: Beam search of requests that ask for beams; None for none.
     of_requests: Macros that each request decides, which must be None.
+  """
+
+  workload: workload_lib.Workload
+  drafter: drafters.Choice | None = None
+  vocabulary_file: str | None = None
+  answers: answers_lib.Folder | None = None
+  gamma: int | Literal['auto'] = 5
+  search: beam_search.BeamSearch | None = None
+  rows: int = engine_lib.ROWS
+  min_rows: int | None = None
+  host: str = '127.0.0.1'
+  port: int = 8000
+  model_name: str | None = None
+  plain: bool = False
+  examples: Sequence[str] = ()
+  api_key_file: str | None = None
+  max_waiting: int = service_lib.MAX_WAITING
+  max_body_bytes: int = 1 << 20
+  grace_s: float = 30.0
+  of_requests: Mapping[str, Any] | None = None
+
+  def __post_init__(self):
+    unused = [x for x, y in (self.of_requests or {}).items() if y is not None]
+    if unused:
+      raise ValueError(
+          f'Each request says how it is sampled. Leave out {", ".join(unused)}.'
+      )
+    arguments.check_counts(
+        gamma=None if self.gamma == 'auto' else self.gamma,
+        rows=self.rows,
+        min_rows=self.min_rows,
+        max_waiting=self.max_waiting,
+        max_body_bytes=self.max_body_bytes,
+    )
+    ranges.check_settings(ranges.COEFFICIENT, grace_s=self.grace_s)
+    inputs_lib.check_lengths(self.workload.task_feature_lengths)
+
+  def resolved(self) -> 'ServeSetup':
+    """Return the setup with a number of draft tokens."""
+    if self.gamma != 'auto':
+      return self
+    workload, gamma = workload_lib.by_load(self.workload)
+    return dataclasses.replace(self, workload=workload, gamma=gamma)
+
+  def begin(
+      self, tokens: token_decoder.TokenDecoder, **settings: Any
+  ) -> service_lib.Service:
+    """Compile what a decoder needs, and begin to decode."""
+    engine = engine_lib.Engine(
+        tokens,
+        rule=self.workload.rule,
+        rows=self.rows,
+        min_rows=self.min_rows,
+        **settings,
+    )
+    engine.warm_up()
+    if self.search is not None:
+      engine.searches.warm_up(self.search)
+    return service_lib.Service(engine, self.max_waiting)
+
+  def load(self) -> text_decoder.TextDecoder:
+    """Load target, drafter and vocabulary."""
+    target, vocabulary = self.workload.find_texts(self.vocabulary_file)
+    decoder, _ = self.workload.load_decoder(
+        target,
+        self.drafter,
+        vocabulary,
+        gamma=self.gamma,
+        num_decodes=1,
+        batch_size=self.rows,
+    )
+    return workload_lib.text_decoder(decoder, vocabulary)
+
+
+def serve(setup: ServeSetup) -> None:
+  """Serve completions over HTTP until a signal comes.
+
   Raises:
     ValueError: for what cannot be served as configured.
   """
@@ -66,30 +124,13 @@ def serve(
   from speculative_t5x.serving import app
   from speculative_t5x.serving import server as server_lib
 
-  unused = [x for x, y in (of_requests or {}).items() if y is not None]
-  if unused:
-    raise ValueError(
-        f'Each request says how it is sampled. Leave out {", ".join(unused)}.'
-    )
-  if gamma == 'auto':
-    workload, gamma = workload_lib.by_load(workload)
-  arguments.check_counts(
-      gamma=gamma,
-      rows=rows,
-      min_rows=min_rows,
-      max_waiting=max_waiting,
-      max_body_bytes=max_body_bytes,
-  )
-  ranges.check_settings(ranges.COEFFICIENT, grace_s=grace_s)
-  inputs_lib.check_lengths(workload.task_feature_lengths)
-  key = _api_key(api_key_file)
-  begin = functools.partial(
-      _begin, workload, max_waiting, search, rows=rows, min_rows=min_rows
-  )
+  setup = setup.resolved()
+  answers, workload = setup.answers, setup.workload
+  key = _api_key(setup.api_key_file)
   with contextlib.ExitStack() as stack:
     # Before weights are read.
-    bound = stack.enter_context(server_lib.bind(host, port))
-    decoder = _load(workload, drafter, vocabulary_file, gamma, rows)
+    bound = stack.enter_context(server_lib.bind(setup.host, setup.port))
+    decoder = setup.load()
     progress.say('compiling and warming up')
     embedder = answers_lib.Embedder(
         decoder.tokens, decoder.vocabulary, decoder.options.inputs_length
@@ -98,43 +139,38 @@ def serve(
     if answers is not None and answers.append:
       most = answers.max_answers or answers_lib.MAX_ANSWERS
       answered = collections.deque(maxlen=most)
-    name = workload.model_name(model_name)
     speculative = stack.enter_context(
-        begin(
+        setup.begin(
             decoder.tokens,
             hints_length=workload.task_feature_lengths.get('hints'),
             answers=answers and answers.finder(embedder),
         )
     )
     alone = None
-    if plain:  # with as many rows, so that both compare; weights are shared
-      alone = stack.enter_context(begin(decoder.tokens.alone))
-    # Of an XXL, digests of weights take a minute: before clients may connect.
-    fingerprint = workload.fingerprint(decoder)
+    if setup.plain:  # with as many rows, to compare both; weights are shared
+      alone = stack.enter_context(setup.begin(decoder.tokens.alone))
+    server = app.Server(
+        decoder,
+        speculative,
+        workload.model_name(setup.model_name),
+        # Of an XXL, digests of weights take a minute: before clients connect.
+        workload.fingerprint(decoder),
+        alone,
+        setup.examples,
+        answered,
+        setup.search,
+        api_key=key,
+        max_body_bytes=setup.max_body_bytes,
+    )
     _log_requests()
-    if key is None and host not in _LOOPBACK:
+    if key is None and setup.host not in _LOOPBACK:
       _say(
-          f'Whoever reaches {host} may use the model. Set {_API_KEY}, or'
+          f'Whoever reaches {setup.host} may use the model. Set {_API_KEY}, or'
           ' API_KEY_FILE, to ask for a key.'
       )
     server_lib.listen(bound)  # whoever reads the line may connect
-    _say(f'Serving {name} at {server_lib.url(bound)}')
-    server_lib.serve(
-        app.Server(
-            decoder,
-            speculative,
-            name,
-            fingerprint,
-            alone,
-            examples,
-            answered,
-            search,
-            api_key=key,
-            max_body_bytes=max_body_bytes,
-        ),
-        bound,
-        grace_s,
-    )
+    _say(f'Serving {server.model} at {server_lib.url(bound)}')
+    server_lib.serve(server, bound, setup.grace_s)
   if answered:
     answers.add(embedder, answered)
     _say(f'{len(answered)} answers are added to {answers.path}')
@@ -150,43 +186,8 @@ def _log_requests() -> None:
   log.propagate = False
 
 
-def _begin(
-    workload: workload_lib.Workload,
-    max_waiting: int,
-    search: beam_search.BeamSearch | None,
-    tokens: token_decoder.TokenDecoder,
-    **settings: Any,
-) -> service_lib.Service:
-  """Compile what a decoder needs, and begin to decode."""
-  engine = engine_lib.Engine(tokens, rule=workload.rule, **settings)
-  engine.warm_up()
-  if search is not None:
-    engine.searches.warm_up(search)
-  return service_lib.Service(engine, max_waiting)
-
-
 def _say(line: str) -> None:
   print(line, file=sys.stderr, flush=True)
-
-
-def _load(
-    workload: workload_lib.Workload,
-    drafter: drafters.Choice | None,
-    vocabulary_file: str | None,
-    gamma: int,
-    rows: int,
-) -> text_decoder.TextDecoder:
-  """Load target, drafter and vocabulary."""
-  target, vocabulary = workload.find_texts(vocabulary_file)
-  decoder, _ = workload.load_decoder(
-      target,
-      drafter,
-      vocabulary,
-      gamma=gamma,
-      num_decodes=1,
-      batch_size=rows,
-  )
-  return workload_lib.text_decoder(decoder, vocabulary)
 
 
 def _api_key(file: str | None) -> str | None:

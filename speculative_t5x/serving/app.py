@@ -5,7 +5,7 @@
 import asyncio
 from collections.abc import Coroutine, MutableSequence, Sequence
 import dataclasses
-from importlib import resources
+import pathlib
 import time
 from typing import Any
 import urllib.parse
@@ -34,6 +34,13 @@ from speculative_t5x.serving import streaming
 # steps at a time.
 STALL_S = 120
 _PLAIN = '-plain'  # after the name of the model
+_ANSWERED = (
+    api_error.ApiError,
+    service_lib.BusyError,
+    exceptions.RequestValidationError,
+    starlette_exceptions.HTTPException,
+    Exception,
+)
 _ERROR = {'model': schemas.ErrorAnswer}
 _ERRORS = {'4XX': _ERROR, '5XX': _ERROR}
 
@@ -84,12 +91,7 @@ class Server(envelope.Envelope):
         version=version.VERSION,
         redoc_url=None,
         redirect_slashes=False,
-        exception_handlers={
-            api_error.ApiError: _answer,
-            exceptions.RequestValidationError: _answer_invalid,
-            starlette_exceptions.HTTPException: _answer_http,
-            Exception: _answer_bug,
-        },
+        exception_handlers=dict.fromkeys(_ANSWERED, _answer),
     )
     app.get('/', include_in_schema=False)(self.page)
     app.get('/health', responses=_ERRORS)(self.health)
@@ -122,12 +124,13 @@ class Server(envelope.Envelope):
     for running in list(self._running):
       running.fail(api_error.unavailable('The server ends.'))
 
-  async def page(self) -> responses.HTMLResponse:
+  async def page(self) -> responses.FileResponse:
     """Return the page for a person."""
-    page = resources.files(__package__).joinpath('page.html').read_bytes()
     # A browser asks whether its copy is that of another release.
-    headers = {'cache-control': 'no-cache'}
-    return responses.HTMLResponse(page, headers=headers)
+    return responses.FileResponse(
+        pathlib.Path(__file__).with_name('page.html'),
+        headers={'cache-control': 'no-cache'},
+    )
 
   async def health(self) -> schemas.ServerStatus:
     """Tell whether the engine is alive."""
@@ -176,8 +179,7 @@ class Server(envelope.Envelope):
     """Decode prompts; with `stream`, each event has a `CompletionAnswer`."""
     completion = self._offer.read(body)
     service = self.services[body.model]
-    with running_lib.refusals():
-      service.check_room(completion.num_decodes)
+    service.check_room(completion.num_decodes)
     # Other requests do not wait while it is tokenized.
     completion = await concurrency.run_in_threadpool(
         self._offer.tokenized, completion
@@ -236,40 +238,26 @@ async def _while_connected(
 
 
 async def _answer(
-    request: fastapi.Request, error: api_error.ApiError
-) -> responses.Response:
-  return envelope.response(error)
-
-
-async def _answer_invalid(
-    request: fastapi.Request, error: exceptions.RequestValidationError
-) -> responses.Response:
-  """Answer with the field that pydantic refuses, and OpenAI's status."""
-  return envelope.response(api_error.invalid(error.errors()))
-
-
-async def _answer_http(
-    request: fastapi.Request, error: starlette_exceptions.HTTPException
-) -> responses.Response:
-  """Answer with an error of the router."""
-  path = urllib.parse.quote(request.url.path)[:200]
-  known = {
-      404: (
-          f'There is no {path}. Completions are at /v1/completions, there is no'
-          ' chat, and /openapi.json has all paths.'
-      ),
-      405: f'{path} does not take {request.method}.',
-  }
-  message = known.get(error.status_code, error.detail)
-  headers = error.headers or {}
-  return envelope.response(
-      api_error.ApiError(error.status_code, message, headers=headers)
-  )
-
-
-async def _answer_bug(
     request: fastapi.Request, error: Exception
 ) -> responses.Response:
-  """Answer with an error that is a bug, whose traceback is in the log."""
-  name = type(error).__name__
-  return envelope.response(api_error.ApiError(500, f'A bug: {name}.'))
+  """Answer with an error as OpenAI's clients read it."""
+  path = urllib.parse.quote(request.url.path)[:200]
+  match error:
+    case api_error.ApiError():
+      answer = error
+    case service_lib.ClosedError():
+      answer = api_error.unavailable(str(error))
+    case service_lib.BusyError():
+      answer = api_error.busy(str(error))
+    case exceptions.RequestValidationError():
+      answer = api_error.invalid(error.errors())
+    case starlette_exceptions.HTTPException():
+      answer = api_error.ApiError(
+          error.status_code,
+          f'{error.detail}: {request.method} {path}. Completions are at'
+          ' /v1/completions; /openapi.json has all paths.',
+          headers=error.headers or {},
+      )
+    case _:  # a bug, whose traceback is in the log
+      answer = api_error.ApiError(500, f'A bug: {type(error).__name__}.')
+  return envelope.response(answer)

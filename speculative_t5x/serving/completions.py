@@ -41,8 +41,7 @@ class Completion:
   @property
   def num_decodes(self) -> int:
     """Outputs that are decoded, of searches all hypotheses."""
-    per_prompt = self.search.beams if self.search else self.body.n
-    return len(self.body.prompts) * per_prompt
+    return len(self.body.prompts) * max(self.body.n, self.body.beams)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,10 +109,10 @@ class Offer:
     if body.beams > 1:
       yield from self._problems_of_search(body)
     count = len(body.prompts)
-    if count * body.n > self.max_choices:
+    if count * max(body.n, body.beams) > self.max_choices:
       yield 'n', (
           f'is {body.n} of each of {count} prompts, and more than'
-          f' {self.max_choices} choices never fit the queue; ask for fewer'
+          f' {self.max_choices} outputs never fit the queue; ask for fewer'
       )
     predictions = body.predictions
     if any(predictions) and not self.models[body.model]:

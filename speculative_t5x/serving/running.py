@@ -8,7 +8,6 @@ waits: a reader who is slow gets more of them at once.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-import contextlib
 import functools
 import time
 
@@ -97,19 +96,6 @@ def not_decoded(prompt: int, error: Exception) -> api_error.ApiError:
   return api_error.ApiError(500, message, code='not_decoded')
 
 
-@contextlib.contextmanager
-def refusals() -> Iterator[None]:
-  """Raise ApiError where the service refuses a request."""
-  try:
-    yield
-  except service_lib.ClosedError as error:
-    raise api_error.unavailable(str(error)) from error
-  except service_lib.BusyError as error:
-    raise api_error.busy(str(error)) from error
-  except ValueError as error:
-    raise api_error.ApiError(400, str(error), 'prompt') from error
-
-
 class Running:
   """A completion that was submitted.
 
@@ -134,7 +120,7 @@ class Running:
       service: Decodes it.
       decoder: Has its texts.
     Raises:
-      ApiError: if too many requests wait.
+      BusyError: if too many requests wait.
     """
     self._loop = asyncio.get_running_loop()
     self._changed = asyncio.Event()
@@ -149,8 +135,7 @@ class Running:
     # Only a stream and stop texts need tokens before the last.
     if not completion.body.stream and not completion.body.stops:
       calls = [None] * count
-    with refusals():
-      self.handles = service.submit_all(completion.requests, calls)
+    self.handles = service.submit_all(completion.requests, calls)
     for handle in self.handles:
       handle.on_end(self._wake)
 

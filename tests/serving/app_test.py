@@ -18,7 +18,6 @@ import pytest
 
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import service as service_lib
-from speculative_t5x.serving import app
 from speculative_t5x.serving import envelope
 from speculative_t5x.serving import replies
 from speculative_t5x.serving import server as server_lib

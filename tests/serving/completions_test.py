@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bodies that are requests, and bodies that are not."""
 
-import json
 import pathlib
 
 import pydantic
@@ -108,7 +107,7 @@ def test_hints_that_the_drafter_does_not_read():
 
 
 def test_more_choices_than_the_queue_holds():
-  with pytest.raises(api_error.ApiError, match='more than 5 choices') as caught:
+  with pytest.raises(api_error.ApiError, match='more than 5 outputs') as caught:
     read(SOUND | {'prompt': ['a'] * 3, 'n': 2}, max_choices=5)
   assert caught.value.param == 'n'
 
