@@ -3,11 +3,12 @@
 """Routes of the server, with the bodies of `schemas` and errors of OpenAI."""
 
 import asyncio
-from collections.abc import Coroutine, MutableSequence, Sequence
+from collections.abc import AsyncIterator, Coroutine, MutableSequence, Sequence
+import contextlib
 import dataclasses
 import pathlib
 import time
-from typing import Any
+from typing import Annotated, Any
 import urllib.parse
 
 import fastapi
@@ -43,6 +44,15 @@ _ANSWERED = (
 )
 _ERROR = {'model': schemas.ErrorAnswer}
 _ERRORS = {'4XX': _ERROR, '5XX': _ERROR}
+
+
+async def _at_end() -> AsyncIterator[contextlib.ExitStack]:
+  """Yield a stack whose callbacks run once the response was sent.
+
+  Or cannot be sent: a client that leaves a stream ends it here too.
+  """
+  with contextlib.ExitStack() as stack:
+    yield stack
 
 
 @dataclasses.dataclass(eq=False)
@@ -174,7 +184,10 @@ class Server(envelope.Envelope):
     )
 
   async def complete(
-      self, request: fastapi.Request, body: schemas.CompletionRequest
+      self,
+      request: fastapi.Request,
+      body: schemas.CompletionRequest,
+      at_end: Annotated[contextlib.ExitStack, fastapi.Depends(_at_end)],
   ) -> responses.Response | schemas.CompletionAnswer:
     """Decode prompts; with `stream`, each event has a `CompletionAnswer`."""
     completion = self._offer.read(body)
@@ -187,12 +200,14 @@ class Server(envelope.Envelope):
     reply = replies.Reply(completion, self.decoder, self.fingerprint)
     running = running_lib.Running(completion, service, self.decoder)
     self._running.add(running)
+    at_end.callback(self._finish, running)
     if body.stream:
-      return streaming.EventStream(reply, running, self._finish)
-    try:
-      pieces = await _while_connected(request, running.all_pieces())
-    finally:
-      self._finish(running)
+      return responses.StreamingResponse(
+          streaming.events(reply, running),
+          media_type='text/event-stream',
+          headers={'cache-control': 'no-cache', 'x-accel-buffering': 'no'},
+      )
+    pieces = await _while_connected(request, running.all_pieces())
     # Nor while long predictions are compared.
     return await concurrency.run_in_threadpool(
         reply.whole, running.choices, pieces

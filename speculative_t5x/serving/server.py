@@ -4,7 +4,6 @@
 
 import asyncio
 import contextlib
-import errno
 import logging
 import os
 import socket
@@ -46,16 +45,9 @@ def bind(host: str, port: int) -> socket.socket:
       bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
       stack.pop_all()
   except OSError as error:
-    if error.errno == errno.EADDRINUSE:
-      raise ranges.ArgumentError(
-          f'Port {port} of host {host!r} is taken by another program. Set port'
-          ' to another one, or to 0 for a free one, or end that program.',
-          host=host,
-          port=port,
-      ) from error
     raise ranges.ArgumentError(
-        f'There is no serving at host {host!r} and port {port}: {error}. Choose'
-        ' others.',
+        f'Port {port} of host {host!r} cannot be had: {error}. Set others, or'
+        ' port to 0 for a free one.',
         host=host,
         port=port,
     ) from error

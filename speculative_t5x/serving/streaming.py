@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Completions as server-sent events, as OpenAI's clients read them."""
 
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator
 
 from fastapi import concurrency
-from fastapi import responses
 
 from speculative_t5x.serving import api_error
 from speculative_t5x.serving import replies
@@ -14,38 +12,7 @@ from speculative_t5x.serving import running as running_lib
 from speculative_t5x.serving import schemas
 
 
-class EventStream(responses.StreamingResponse):
-  """The response of a completion that is streamed."""
-
-  media_type = 'text/event-stream'
-
-  def __init__(
-      self,
-      reply: replies.Reply,
-      running: running_lib.Running,
-      finish: Callable[[running_lib.Running], object],
-  ):
-    """Begin when it is called.
-
-    Args:
-      reply: Writes it.
-      running: Is streamed.
-      finish: Is called with it at the end, however that comes.
-    """
-    headers = {'cache-control': 'no-cache', 'x-accel-buffering': 'no'}
-    super().__init__(_events(reply, running), headers=headers)
-    self._running = running
-    self._finish = finish
-
-  async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-    try:
-      await super().__call__(scope, receive, send)
-    finally:
-      # A client that leaves interrupts `send`, which `_events` does not see.
-      self._finish(self._running)
-
-
-async def _events(
+async def events(
     reply: replies.Reply, running: running_lib.Running
 ) -> AsyncIterator[str]:
   """Yield the events of a completion.

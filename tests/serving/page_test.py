@@ -2,15 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the page for a person, in a browser, before a stub of the server."""
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
 import contextlib
-from http import server as http_server
 import json
 import pathlib
 import re
+import socket
 import threading
+from typing import Any
 
+import fastapi
+from fastapi import responses
 import pytest
+import uvicorn
 
 import speculative_t5x
 from tests.serving import browser as browser_lib
@@ -46,7 +51,7 @@ _MODELS = [
 ]
 
 
-class _Server(http_server.ThreadingHTTPServer):
+class _Server:
   """Serves the page, and answers as a test wants.
 
   Attributes:
@@ -57,14 +62,17 @@ class _Server(http_server.ThreadingHTTPServer):
     requests: Bodies that came.
     goes_on: Set unless a stream has to wait after its first event.
     is_left: Set when a client has closed a stream.
+    app: Application of ASGI.
+    url: Its address.
   """
 
-  daemon_threads = True
-
   def __init__(self):
-    super().__init__(('127.0.0.1', 0), _Handler)
     self.goes_on = threading.Event()
     self.is_left = threading.Event()
+    self.app = fastapi.FastAPI()
+    self.app.get('/')(lambda: responses.FileResponse(_PAGE))
+    self.app.get('/v1/models')(self._list)
+    self.app.post('/v1/completions')(self._complete)
     self.reset()
 
   def reset(self) -> None:
@@ -76,64 +84,32 @@ class _Server(http_server.ThreadingHTTPServer):
     self.goes_on.set()
     self.is_left.clear()
 
-  @property
-  def url(self) -> str:
-    return f'http://127.0.0.1:{self.server_port}/'
+  def _list(self, request: fastapi.Request) -> responses.JSONResponse:
+    key = request.headers.get('Authorization', '')
+    if self.key and key != f'Bearer {self.key}':
+      error = {'message': 'The API key is missing.'}
+      return responses.JSONResponse({'error': error}, 401)
+    return responses.JSONResponse({'data': self.models})
 
+  def _complete(self, body: dict[str, Any]) -> responses.Response:
+    self.requests.append(body)
+    if self.failure:
+      status, headers, error = self.failure
+      return responses.JSONResponse({'error': error}, status, headers)
+    return responses.StreamingResponse(
+        self._stream(body), media_type='text/event-stream'
+    )
 
-class _Handler(http_server.BaseHTTPRequestHandler):
-
-  def log_message(self, *unused):
-    pass
-
-  def do_GET(self):
-    if self.path == '/':
-      self._send(200, {'Content-Type': 'text/html'}, _PAGE.read_bytes())
-    elif self._has_key():
-      self._send_json(200, {'data': self.server.models})
-    else:
-      self._send_json(401, {'error': {'message': 'The API key is missing.'}})
-
-  def do_POST(self):
-    length = int(self.headers['Content-Length'])
-    body = json.loads(self.rfile.read(length))
-    self.server.requests.append(body)
-    if self.server.failure:
-      status, headers, error = self.server.failure
-      self._send_json(status, {'error': error}, headers)
-      return
-    self.send_response(200)
-    self.send_header('Content-Type', 'text/event-stream')
-    self.end_headers()
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+  async def _stream(self, body: dict[str, Any]) -> AsyncIterator[str]:
+    try:
       for event in _events(is_plain=body['model'] == 'pair-plain'):
-        self._write(f'data: {json.dumps(event, ensure_ascii=False)}\n\n')
-        # A comment shows that nobody reads any more.
-        while not self.server.goes_on.wait(0.02):
-          self._write(': still here\n\n')
-      self._write(self.server.ending)
-      return
-    self.server.is_left.set()
-
-  def _has_key(self) -> bool:
-    key = self.server.key
-    return not key or self.headers.get('Authorization') == f'Bearer {key}'
-
-  def _send_json(self, status, value, headers=()):
-    headers = {'Content-Type': 'application/json', **dict(headers)}
-    self._send(status, headers, json.dumps(value).encode())
-
-  def _send(self, status, headers, body):
-    self.send_response(status)
-    for name, value in headers.items():
-      self.send_header(name, value)
-    self.send_header('Content-Length', str(len(body)))
-    self.end_headers()
-    self.wfile.write(body)
-
-  def _write(self, text):
-    self.wfile.write(text.encode())
-    self.wfile.flush()
+        yield f'data: {json.dumps(event, ensure_ascii=False)}\n\n'
+        while not self.goes_on.is_set():
+          await asyncio.sleep(0.02)
+      yield self.ending
+    except BaseException:
+      self.is_left.set()
+      raise
 
 
 def _events(is_plain: bool) -> Iterator[dict]:
@@ -162,14 +138,24 @@ def browser(tmp_path_factory):
     yield page
 
 
+@contextlib.contextmanager
+def _serving() -> Iterator[_Server]:
+  """Serve in a thread; yield the server."""
+  server = _Server()
+  with socket.create_server(('127.0.0.1', 0)) as listening:
+    server.url = f'http://127.0.0.1:{listening.getsockname()[1]}/'
+    process = uvicorn.Server(uvicorn.Config(server.app, log_config=None))
+    thread = threading.Thread(target=process.run, args=([listening],))
+    thread.start()
+    yield server
+    process.should_exit = True
+    thread.join()
+
+
 @pytest.fixture(scope='module')
 def running_server():
-  with _Server() as running:
-    thread = threading.Thread(target=running.serve_forever)
-    thread.start()
+  with _serving() as running:
     yield running
-    running.shutdown()
-    thread.join()
 
 
 @pytest.fixture
@@ -351,13 +337,9 @@ def test_a_stream_that_fails(page, server, ending, words):
 
 
 def test_a_server_that_is_gone(browser):
-  with _Server() as gone:
-    thread = threading.Thread(target=gone.serve_forever)
-    thread.start()
+  with _serving() as gone:
     browser.open(gone.url)
     browser.wait("document.getElementById('model').textContent === 'pair.'")
-    gone.shutdown()
-    thread.join()
   _decode(browser)
   browser.wait("!document.getElementById('error').hidden")
   assert 'cannot be reached' in _text(browser, '#error')
