@@ -9,6 +9,7 @@ from typing import Any
 
 from speculative_t5x.serving import schemas
 
+CLIENT_LEFT = 499  # of nginx, for logs: nobody reads the response
 _TYPES = {
     401: 'authentication_error',
     404: 'not_found_error',
@@ -65,6 +66,11 @@ def unavailable(message: str) -> ApiError:
   """Return the error of a server that decodes nothing, yet or any more."""
   headers = {'retry-after': str(_RETRY_S)}
   return ApiError(503, message, code='unavailable', headers=headers)
+
+
+def left() -> ApiError:
+  """Return the error of a client that has left."""
+  return ApiError(CLIENT_LEFT, 'The client has left.')
 
 
 def invalid(errors: Sequence[Mapping[str, Any]]) -> ApiError:

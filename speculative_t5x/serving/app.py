@@ -3,12 +3,12 @@
 """Routes of the server, with the bodies of `schemas` and errors of OpenAI."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, MutableSequence, Sequence
+from collections.abc import AsyncIterator, MutableSequence, Sequence
 import contextlib
 import dataclasses
 import pathlib
 import time
-from typing import Annotated, Any
+from typing import Annotated
 import urllib.parse
 
 import fastapi
@@ -207,7 +207,9 @@ class Server(envelope.Envelope):
           media_type='text/event-stream',
           headers={'cache-control': 'no-cache', 'x-accel-buffering': 'no'},
       )
-    pieces = await _while_connected(request, running.all_pieces())
+    watching = asyncio.create_task(_fail_when_left(request, running))
+    at_end.callback(watching.cancel)
+    pieces = await running.all_pieces()
     # Nor while long predictions are compared.
     return await concurrency.run_in_threadpool(
         reply.whole, running.choices, pieces
@@ -232,24 +234,13 @@ class Server(envelope.Envelope):
       self.answered.extend(running.answers())
 
 
-async def _while_connected(
-    request: fastapi.Request, work: Coroutine[Any, Any, Any]
-) -> Any:
-  """Return what some work returns; end it if the client leaves before."""
-
-  async def until_left():
-    while (await request.receive())['type'] != 'http.disconnect':
-      pass
-
-  tasks = [asyncio.ensure_future(x) for x in (work, until_left())]
-  try:
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    if not tasks[0].done():
-      raise envelope.left()
-    return tasks[0].result()
-  finally:
-    for task in tasks:
-      task.cancel()
+async def _fail_when_left(
+    request: fastapi.Request, running: running_lib.Running
+) -> None:
+  """End a completion once the client has left."""
+  while (await request.receive())['type'] != 'http.disconnect':
+    pass
+  running.fail(api_error.left())
 
 
 async def _answer(

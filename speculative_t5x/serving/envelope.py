@@ -21,7 +21,6 @@ from speculative_t5x.serving import api_error
 from speculative_t5x.serving import prometheus
 
 READ_S = 30  # in which a request must have come whole
-_CLIENT_LEFT = 499  # of nginx, for logs: nobody reads the response
 _MAX_ID = 128  # characters of a client's request id
 _log = logging.getLogger('speculative_t5x.serving')
 
@@ -70,7 +69,7 @@ class Envelope(abc.ABC):
       return await self.app(scope, receive, send)
     headers = datastructures.Headers(scope=scope)
     request_id = _request_id(headers)
-    begun, status = time.monotonic(), _CLIENT_LEFT
+    begun, status = time.monotonic(), api_error.CLIENT_LEFT
 
     async def send_with_id(message):
       nonlocal status
@@ -144,7 +143,7 @@ class Envelope(abc.ABC):
                 413, f'The body has more than {self.max_body_bytes} bytes.'
             )
     except starlette_requests.ClientDisconnect as error:
-      raise left() from error
+      raise api_error.left() from error
     except TimeoutError as error:
       self.check_takes_requests()  # or `end_reading` has ended it
       raise api_error.ApiError(
@@ -160,11 +159,6 @@ class Envelope(abc.ABC):
       return messages.pop() if messages else await receive()
 
     return receive_again
-
-
-def left() -> api_error.ApiError:
-  """Return the error of a client that has left."""
-  return api_error.ApiError(_CLIENT_LEFT, 'The client has left.')
 
 
 def response(error: api_error.ApiError) -> responses.JSONResponse:

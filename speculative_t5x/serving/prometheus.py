@@ -13,6 +13,7 @@ import prometheus_client
 from prometheus_client import exposition
 
 from speculative_t5x.decoder import service as service_lib
+from speculative_t5x.serving import api_error
 from speculative_t5x.serving import replies
 from speculative_t5x.serving import running as running_lib
 from speculative_t5x.speculation import outcome
@@ -109,10 +110,11 @@ class Metrics:
 
   def count(self, running: running_lib.Running) -> None:
     """Count a completion that has ended, in whatever way."""
+    # Without an error the client has left a stream.
+    error = running.error or api_error.left()
+    unended = 'abort' if error.status == api_error.CLIENT_LEFT else 'error'
     for choice in running.choices:
-      reason = choice.finish_reason
-      if reason is None:
-        reason = 'abort' if running.error is None else 'error'
+      reason = choice.finish_reason or unended
       self._ended.labels(reason).inc()
       self._tokens.inc(choice.num_tokens)
       if choice.decode is not None:

@@ -374,13 +374,6 @@ class TestErrors:
     message = json.loads(body)['error']['message']
     assert message and message.isascii()
 
-  def test_hints_that_the_drafter_does_not_read(self):
-    with stub.serving(stub.Engine(), reads_hints=False) as client:
-      prediction = {'type': 'content', 'content': 'a'}
-      status, answer = client.post(prompt='a', prediction=prediction)
-      assert status == 400 and answer['error']['param'] == 'prediction'
-      assert client.post(prompt='a', prediction=None)[0] == 200
-
   def test_a_key(self):
     with stub.serving(stub.Engine(), api_key='schlüssel') as client:
       for given in (None, 'Bearer', 'Bearer x', 'Basic schlüssel'):
