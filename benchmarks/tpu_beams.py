@@ -18,7 +18,7 @@ chip in bfloat16:
          --steps says, commits
 
 With --layers all stacks have that many layers, which compiles sooner. Nothing
-runs. For what cycles leave out see `research.tpu_aot.reading`.
+runs. For what cycles leave out see `research.ahead_of_time.reading`.
 """
 
 import argparse
@@ -37,12 +37,12 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import beam_drafts
 from speculative_t5x.networks import input_widths
 from speculative_t5x.networks import t5
+from speculative_t5x.research.ahead_of_time import abstract_pair
+from speculative_t5x.research.ahead_of_time import hlo
+from speculative_t5x.research.ahead_of_time import reading
+from speculative_t5x.research.ahead_of_time import t5x_step
+from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.research.simulation import t5_published
-from speculative_t5x.research.tpu_aot import abstract_pair
-from speculative_t5x.research.tpu_aot import hlo
-from speculative_t5x.research.tpu_aot import reading
-from speculative_t5x.research.tpu_aot import t5x_step
-from speculative_t5x.research.tpu_aot import topology
 from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import beams as beams_lib
@@ -227,18 +227,9 @@ class Programs:
 
   def read(self, lowered: jax.stages.Lowered) -> dict[str, Any]:
     """Compile a program, and return what a trip of its loop costs."""
-    shapes = reading.Shapes(
-        (),
-        [x.shape for x in jax.tree.leaves(self.params)],
-        t5_published.VOCAB_SIZE,
-    )
-    trips = {
-        input_widths.SCOPE: 1,
-        beam_trees.WALK: self.options.steps,
-    }
-    trip, _ = reading.read_loop(
-        hlo.parse(lowered.compile().as_text()), shapes, trips
-    )
+    trips = {input_widths.SCOPE: 1, beam_trees.WALK: self.options.steps}
+    program = hlo.parse(lowered.compile().as_text())
+    trip, _ = reading.read_loop(program, trips)
     return {
         'step_s': self.place.chip.seconds(trip.cycles),
         **dataclasses.asdict(trip),

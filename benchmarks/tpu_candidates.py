@@ -8,7 +8,7 @@
 Prints a line of JSON with the compiler's estimate of cycles, at batch 1 on one
 chip in bfloat16 and temperature 0: of a step of the decoding loop, drafting and
 verification, that drafts the chain, and of one that drafts the likeliest nodes.
-Nothing runs. For what cycles leave out see `research.tpu_aot.reading`.
+Nothing runs. For what cycles leave out see `research.ahead_of_time.reading`.
 
 From records of `candidate_trees` (--tokens=<file>) it reckons the rows of the
 paper's Tables 2 and 4 that have this draft and gamma: if the tree made as many
@@ -17,19 +17,16 @@ more tokens per call of the paper's pair as it makes of the one counted.
 
 import argparse
 from collections.abc import Iterator, Sequence
-import dataclasses
 import json
 import pathlib
 from typing import Any
 
 from benchmarks import running
-from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading.drafters import tree_drafting
+from speculative_t5x.research.ahead_of_time import bench as bench_lib
+from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.simulation import t5_published
-from speculative_t5x.research.tpu_aot import abstract_pair
-from speculative_t5x.research.tpu_aot import programs
-from speculative_t5x.research.tpu_aot import topology
 
 
 def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -50,34 +47,27 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 def compiled(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
   """Return the cost of a step with a chain and with a tree."""
-  place = topology.describe(options.topology).with_mesh(None)
   target, draft = (
-      abstract_pair.make_model(
-          place, t5_published.make_config(size, 'bfloat16')
-      )
+      t5_published.make_config(size, 'bfloat16')
       for size in (options.target, options.draft)
   )
-  tree = tree_drafting.CandidateTree(
-      draft, nodes=options.nodes, width=options.width
+  bench = bench_lib.Bench(
+      topology.describe(options.topology).with_mesh(None),
+      bench_lib.Shapes(
+          inputs_length=options.inputs_length,
+          targets_length=options.targets_length,
+      ),
+      options.target,
+      target,
   )
-  batch = abstract_pair.make_batch(place, 1, options.inputs_length)
-  found = {}
-  for name, drafter in (('chain', draft), ('tree', tree)):
-    decoder = token_decoder.TokenDecoder(
-        target,
-        drafter,
-        gamma=options.gamma,
-        max_tokens=options.targets_length,
-    )
-    program = programs.compile_decoding(
-        token_decoder.TokenDecoder.compile_speculative, decoder, batch
-    )
-    found[name] = {
-        'step_s': place.chip.seconds(program.step.cycles),
-        'compile_s': program.compile_s,
-        **dataclasses.asdict(program.step),
-    }
-  return found
+  chain = bench.make_draft(draft)
+  tree = tree_drafting.CandidateTree(
+      chain, nodes=options.nodes, width=options.width
+  )
+  return {
+      name: bench.describe_loop(name, drafter, options.gamma)
+      for name, drafter in (('chain', chain), ('tree', tree))
+  }
 
 
 def reckoned(

@@ -20,6 +20,7 @@ from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.research import figure_style
 from speculative_t5x.research import run_record
 from speculative_t5x.research import speedup_figure
+from speculative_t5x.research.ahead_of_time import report
 from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import markdown_tables
 from speculative_t5x.research.paper import points
@@ -27,7 +28,6 @@ from speculative_t5x.research.reports import digest
 from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import runs as runs_lib
 from speculative_t5x.research.reports import walltime_summary
-from speculative_t5x.research.tpu_aot import report
 
 # Of pairs with weights, and of sizes with simulated acceptance.
 MEASURED = (
@@ -72,7 +72,7 @@ def render() -> Iterator[tuple[pathlib.Path, str]]:
     for path in sorted(results.rglob(pattern)):
       text = walltime_summary.render(runs_lib.read(path))
       yield path.with_suffix('.md'), text + '\n'
-  for path in sorted(results.glob('tpu_preflight/*/tpu_preflight.json')):
+  for path in sorted(results.glob('tpu_preflight/*/*preflight.json')):
     text = report.render(json.loads(path.read_text()))
     yield path.with_suffix('.md'), text + '\n'
   for folder in 'methods', 'coupled':

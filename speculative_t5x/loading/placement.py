@@ -9,7 +9,7 @@ activations nor temporary buffers: choices leave room for these, and only what
 cannot fit at all is refused.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 import itertools
 import math
@@ -29,7 +29,6 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
 _ROOM = 0.9  # share of the memory that choices fill
-_MOST_DEVICES = 256  # of a mesh that a refusal may name
 _ON_CPU, _ON_CHIP = 1, 8  # examples per device, not measured to be the best
 
 Drafters = Sequence[drafting.Drafting]  # found, and not yet loaded
@@ -129,9 +128,10 @@ def place(
   """Find drafters, and place them and the target on the devices.
 
   Drafters take the target's mesh, which may be given with the target, or by its
-  devices along 'data' and 'model'; None to choose them. Where the devices
-  cannot hold what decoding needs, the error says how much is missing, and what
-  would do.
+  devices along 'data' and 'model'; None to choose them.
+
+  Raises:
+    DoesNotFitError: with what decoding needs, and how much of it is missing.
   """
   if mesh_shape is not None and target.mesh is None:
     mesh = sharding.from_shape(mesh_shape)
@@ -139,22 +139,12 @@ def place(
   found, machine = find(target), this_machine()
   needs = batches.needs(target.config, found, machine.platform)
   dtype = jnp.dtype(target.config.dtype).name
-
-  def refused(shape: Shape, size: int) -> tuple[str, list[str]]:
-    fitting = []
-    if shape[0] < size and needs(shape[0], shape) <= machine.free_bytes:
-      fitting.append(f'batch_size={shape[0]}')
-    if machine.platform != 'cpu' and dtype == 'float32':
-      narrow = dataclasses.replace(target.config, dtype='bfloat16')
-      found = find(dataclasses.replace(target, config=narrow))
-      narrow_needs = batches.needs(narrow, found, machine.platform)
-      if narrow_needs(size, shape) <= machine.free_bytes:
-        fitting.append('dtype=bfloat16')
-    what = f'{target.checkpoint.source} in {dtype} with batch_size={size}'
-    return what, fitting
-
   shape, size, num_bytes = _choose(
-      machine, needs, batches.sizes, mesh_shape, refused
+      f'{target.checkpoint.source} in {dtype}',
+      machine,
+      needs,
+      batches.sizes,
+      mesh_shape,
   )
   if mesh_shape is None and math.prod(shape) > 1:
     target = dataclasses.replace(target, mesh=sharding.from_shape(shape))
@@ -193,7 +183,7 @@ def place_training(
   needs = lambda _, shape: sum(memory.weight_bytes(x, shape) for x in networks)
   what = f'A training with {memory.text(needs(1, (1, 1)))} of parameters'
   shape, _, num_bytes = _choose(
-      machine, needs, [num_examples], mesh_shape, lambda *_: (what, [])
+      what, machine, needs, [num_examples], mesh_shape
   )
   print(
       f'{machine}: {_mesh_setting(machine, shape, mesh_shape)}; the parameters'
@@ -220,46 +210,34 @@ def check_params(
 
 
 def _choose(
+    what: str,
     machine: Machine,
     needs: Needs,
     sizes: Sequence[int] | None,
     mesh_shape: Sequence[int] | None,
-    refused: Callable[[Shape, int], tuple[str, list[str]]],
 ) -> tuple[Shape, int, int]:
-  """Return mesh, batch size and bytes per device.
+  """Return mesh, batch size and bytes per device, or refuse `what`.
 
-  Where nothing fits, `refused` says what does not, and what other settings than
-  a mesh would do.
+  The first candidate that leaves room is chosen, else the first that fits.
   """
-  candidates = list(_candidates(machine, sizes, mesh_shape))
-  if chosen := _fitting(machine, needs, candidates):
-    return chosen
-  shape, size = candidates[-1]
-  what, others = refused(shape, size)
-  mesh = _mesh_that_fits(machine, needs, sizes)
-  fitting = ', or '.join([mesh, *others] if mesh else others)
-  num_bytes = needs(size, shape)
-  missing = memory.text(num_bytes - machine.free_bytes)
-  raise DoesNotFitError(
-      f'{what} needs {memory.text(num_bytes)} of each device at'
-      f' mesh_shape={shape}, and {missing} are missing ({machine}).'
-      f' {fitting or "A machine with more memory"} would do.',
-      batch_size=size,
-      mesh_shape=mesh_shape,
-      dtype=None,
-  )
-
-
-def _fitting(
-    machine: Machine, needs: Needs, candidates: Iterable[tuple[Shape, int]]
-) -> tuple[Shape, int, int] | None:
-  """Return mesh, batch size and bytes per device; None if nothing fits."""
   tried = []
-  for shape, size in candidates:
+  for shape, size in _candidates(machine, sizes, mesh_shape):
     tried.append((shape, size, needs(size, shape)))
     if tried[-1][-1] <= machine.free_bytes * _ROOM:
       return tried[-1]
-  return next((x for x in tried if x[-1] <= machine.free_bytes), None)
+  for choice in tried:
+    if choice[-1] <= machine.free_bytes:
+      return choice
+  shape, size, num_bytes = tried[-1]
+  raise DoesNotFitError(
+      f'{what} needs {memory.text(num_bytes)} of each device at'
+      f' mesh_shape={shape} and batch_size={size}, and'
+      f' {memory.text(num_bytes - machine.free_bytes)} are missing ({machine}).'
+      ' More devices along the second axis of mesh_shape, or a smaller'
+      ' batch_size, need less of each.',
+      batch_size=size,
+      mesh_shape=mesh_shape,
+  )
 
 
 def _candidates(
@@ -311,22 +289,6 @@ def _drafter_bytes(
     networks = [memory.draft_bytes(None, workload, vocab_size)]
   others = memory.DeviceBytes(drafter.num_bytes, 0, 0, 0)
   return [*networks, others]
-
-
-def _mesh_that_fits(
-    machine: Machine, needs: Needs, sizes: Sequence[int] | None
-) -> str | None:
-  """Return the setting of the smallest mesh that would do, if there is one."""
-  count = machine.count
-  while machine.platform != 'cpu' and count <= _MOST_DEVICES:
-    larger = dataclasses.replace(machine, count=count)
-    # Of each mesh the smallest batch, which comes last.
-    smallest = dict(_candidates(larger, sizes, None))
-    if found := _fitting(larger, needs, smallest.items()):
-      where = f' on {count} such devices' if count > machine.count else ''
-      return f'mesh_shape={found[0]}{where}'
-    count *= 2
-  return None
 
 
 def _mesh_setting(

@@ -23,7 +23,7 @@ Leaves = Iterable[tuple[str, jax.Array]]  # by names such as HEAD
 # A TPU multiplies a matrix by one vector on its vector unit, several times more
 # slowly than it reads the matrix. It multiplies by four vectors on its matrix
 # unit, in no more time than it reads the matrix. `speculative-t5x
-# tpu-preflight` compiles and compares both.
+# preflight` compiles and compares both.
 _MIN_BLOCKS = {'tpu': 4}
 
 # Both stacks of T5 share it; a decoder alone has its own.

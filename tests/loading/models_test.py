@@ -96,7 +96,7 @@ def test_of_a_network_that_prepares_nothing():
 
 
 class TestPeakWhileLoading:
-  """It is what check-pair and tpu-preflight promise, to the byte."""
+  """It is what check-pair and preflight promise, to the byte."""
 
   def promised(self, config):
     workload = memory.Workload(1, 1, inputs_length=1, targets_length=1, gamma=1)

@@ -21,7 +21,7 @@ from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.policies import schedule
-from speculative_t5x.research.tpu_aot import hlo
+from speculative_t5x.research.ahead_of_time import hlo
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome

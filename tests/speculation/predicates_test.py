@@ -18,7 +18,7 @@ import pytest
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import nothing
 from speculative_t5x.policies import confidence
-from speculative_t5x.research.tpu_aot import hlo
+from speculative_t5x.research.ahead_of_time import hlo
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
@@ -27,7 +27,7 @@ from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.testing import table_model
 from tests import exhaustive
-from tests.research.tpu_aot import libtpu
+from tests.research.ahead_of_time import libtpu
 
 VOCAB, GAMMA, LENGTH, ROWS = 300, 4, 12, 3
 

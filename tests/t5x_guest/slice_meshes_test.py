@@ -10,7 +10,7 @@ import pytest
 from t5x import partitioning
 
 from speculative_t5x import t5x_guest
-from tests.research.tpu_aot import libtpu
+from tests.research.ahead_of_time import libtpu
 
 # One host, several hosts, and of v5e and v6e slices without a third axis.
 SLICES = [

@@ -182,10 +182,10 @@ JOBS = {
         output_macro=None,
         optional=_CONFIGS,
     ),
-    'tpu-preflight': Job(
-        'tpu_preflight.tpu_preflight',
-        'configs/runs/tpu_preflight.gin',
-        'compiles T5 1.1 for a TPU without one, and analyses it',
+    'preflight': Job(
+        'preflight.preflight',
+        'configs/runs/preflight.gin',
+        'compiles T5 1.1 for a TPU or GPU without one, and analyses it',
         flags=('target', 'draft', 'topology'),
         on_host=True,
     ),

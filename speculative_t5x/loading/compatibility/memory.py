@@ -29,7 +29,6 @@ from speculative_t5x.loading import models as models_lib
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
-from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import state as state_lib
 
 _MIB, _GIB = 2**20, 2**30
@@ -48,14 +47,6 @@ class Workload:
   mesh_shape: tuple[int, int] = (1, 1)  # devices along 'data' and 'model'
   # Whether the draft is partitioned along 'model', as the target is.
   draft_model_parallel: bool = False
-
-  def __post_init__(self):
-    data, model = self.mesh_shape
-    object.__setattr__(self, 'mesh_shape', (data, model))  # hashable
-    counts = dataclasses.asdict(self) | {'data': data, 'model': model}
-    del counts['draft_model_parallel'], counts['mesh_shape']
-    ranges.check_settings(ranges.COUNT, **counts)
-    sharding.check_batch(self.mesh, self.batch_size)
 
   @property
   def mesh(self) -> jax.sharding.AbstractMesh:

@@ -75,7 +75,7 @@ _COMMANDS = {
     'train': [f'--gin_file={_DRAFT}'],
     'distill': ['--gin_file=configs/runs/distill_bulletins.gin'],
     'check-pair': ['--gin_file=configs/runs/demo.gin'],
-    'tpu-preflight': [*_TPU_FLAGS],
+    'preflight': [*_TPU_FLAGS],
     'make-table': [],
     'convert': ['--gin.CHECKPOINT_PATH=x'],
 }
@@ -232,7 +232,7 @@ class TestValues:
     path = "%X it's"
     _configure(name, *_COMMANDS[name], f'--output_dir={path}')
     assert _macro(commands.JOBS[name].output_macro) == path
-    for flag in _TPU_FLAGS if name == 'tpu-preflight' else ():
+    for flag in _TPU_FLAGS if name == 'preflight' else ():
       own, _, value = flag.removeprefix('--').partition('=')
       assert _macro(own.upper()) == value
 
@@ -318,7 +318,7 @@ class TestHelp:
             '      --gin_file=configs/rules/<name>.gin sets it; names: block,',
         ],
         'paper': ['TASKS = [@bulletins/task_pairs.TaskPairs()]'],
-        'tpu-preflight': ['DRAFT = <required>\n  DRAFT_MODEL'],
+        'preflight': ['DRAFT = <required>\n  DRAFT_MODEL'],
     }.get(name, []):
       assert f'\n  {line}' in settings
     folders = {*re.findall(r'--gin_file=configs/(\w+)/<name>', settings)}
@@ -363,7 +363,7 @@ _USAGE = [
     (['paper', 'table1', 'table9'], "no 'table9'. Choose from: table1, "),
     (['paper', 'table1', 'figure2', '--gin.TARGET_SIZE=base'],
      'no gin file mentions the macro TARGET_SIZE.'),
-    (['tpu-preflight', *_TPU_FLAGS[:2]], 'TOPOLOGY must be set: --topology=..'),
+    (['preflight', *_TPU_FLAGS[:2]], 'TOPOLOGY must be set: --topology=..'),
     (['check-pair', '--gin.VOCABULARY=x'], 'Did you mean VOCABULARY_FILE?'),
     (['eval', '--gin_file=configs/runs/eval.gin', '--output_dir=x'],
      ' DRAFTER must be set too. Add the file of a choice'),
@@ -769,7 +769,7 @@ def test_interrupted(monkeypatch, capsys):
   for name in _COMMANDS:
     assert main.main([name]) == 130
     is_resumed = name not in (
-        'serve', 'compare', 'check-pair', 'tpu-preflight', 'make-table',
+        'serve', 'compare', 'check-pair', 'preflight', 'make-table',
         'convert',
     )  # fmt: skip
     kept = ' Finished work is kept; the same command resumes.'

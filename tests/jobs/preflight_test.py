@@ -1,25 +1,25 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the tpu-preflight job, with tiny sizes of T5 1.1."""
+"""Tests of the preflight job, with tiny sizes of T5 1.1."""
 
 import json
 
 import jax
 import pytest
 
-from speculative_t5x.jobs import tpu_preflight
+from speculative_t5x.jobs import preflight
 from speculative_t5x.networks import chips
+from speculative_t5x.research.ahead_of_time import bench
+from speculative_t5x.research.ahead_of_time import programs
+from speculative_t5x.research.ahead_of_time import reading
+from speculative_t5x.research.ahead_of_time import report
+from speculative_t5x.research.ahead_of_time import t5x_step
+from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.simulation import t5_published
-from speculative_t5x.research.tpu_aot import bench
-from speculative_t5x.research.tpu_aot import programs
-from speculative_t5x.research.tpu_aot import reading
-from speculative_t5x.research.tpu_aot import report
-from speculative_t5x.research.tpu_aot import t5x_step
-from speculative_t5x.research.tpu_aot import topology
 from speculative_t5x.speculation import theory
 from tests import compilation
-from tests.research.tpu_aot import libtpu
+from tests.research.ahead_of_time import libtpu
 
 GAMMA = 3
 SHAPES = dict(inputs_length=16, targets_length=32)
@@ -53,17 +53,18 @@ def described(monkeypatch):
 
   def describe(name):
     chip = chips.CHIPS[name.split(':')[0]]
-    return topology.Topology(name, chip, jax.devices()[:1])
+    return topology.Topology(
+        name, 'tpu', chip, 'libtpu 6.5.4', jax.devices()[:1]
+    )
 
   monkeypatch.setattr(topology, 'describe', describe)
-  monkeypatch.setattr(topology, 'check_libtpu', lambda: '6.5.4')
 
 
 @pytest.fixture
 def refused(monkeypatch, tmp_path, described):
   """Return a runner of jobs that must not begin, and their error."""
   monkeypatch.setattr(
-      programs, 'compile_decoding', lambda *_: pytest.fail('compiled')
+      programs, 'compile_loop', lambda *_, **__: pytest.fail('compiled')
   )
 
   def run(**changes):
@@ -77,16 +78,15 @@ def refused(monkeypatch, tmp_path, described):
 
 @pytest.fixture
 def compiled(monkeypatch, described):
-  """Replace the compilation; return the decoder or form of each program."""
+  """Replace the compilation; return the decoder of each program."""
   calls = []
 
-  def compile_program(*arguments, **options):
-    calls.append((arguments[1], options))
+  def compile_program(place, make, decoder, batch, gamma):
+    calls.append(decoder)
     step = reading.Reading(cycles=1000 * len(calls))
     return programs.Program(1.0, step, step, dict.fromkeys(_MEMORY, 1))
 
-  monkeypatch.setattr(programs, 'compile_decoding', compile_program)
-  monkeypatch.setattr(t5x_step, 'compile_plain', compile_program)
+  monkeypatch.setattr(programs, 'compile_loop', compile_program)
   monkeypatch.setattr(t5x_step, 'IS_IMPORTABLE', False)
   return calls
 
@@ -102,7 +102,7 @@ def _run(folder=None, batch_size=1, mesh_shape=None, **changes):
       ),
       output_dir=folder and str(folder),
   )
-  return tpu_preflight.tpu_preflight(**{**arguments, **changes})
+  return preflight.preflight(**{**arguments, **changes})
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,12 @@ def test_record_and_files(tmp_path, request, compiles):
       cost = GAMMA * row['c'] + verify_s / plain_s
       assert row['speedup'] == pytest.approx(float(tokens) / cost)
   written = {x.name: x.read_text() for x in (tmp_path / 'new').iterdir()}
-  text = written.pop('tpu_preflight.md')
+  text = written.pop('preflight.md')
   assert text == report.render(record) + '\n'
   for title in ('Memory', 'Steps', 'What the loop does', 'Table 2'):
     assert f'\n## {title}' in text
   assert text.count('| EnDe |') + text.count('| CNNDM |') == 12
-  assert json.loads(written.pop('tpu_preflight.json')) == record
+  assert json.loads(written.pop('preflight.json')) == record
   assert not written
 
 
@@ -176,7 +176,7 @@ class TestSeveral:
     assert pairs == [(name, gamma) for name in names for gamma in (3, 7)]
     found = [
         (decoder.loaded_drafter.models[0].config.emb_dim, decoder.options.gamma)
-        for decoder, _ in compiled[-4:]
+        for decoder in compiled[-4:]
     ]
     assert found == [(128, 3), (128, 7), (256, 3), (256, 7)]
     assert [each['gamma'] for each in record['verify']] == [3, 7]
@@ -189,7 +189,7 @@ class TestSeveral:
     record = _run(draft='feature_head_1_small')
     (draft,) = record['drafts']
     assert (draft['calls'], draft['steps']) == ([], {})
-    (model,) = compiled[-1][0].loaded_drafter.models
+    (model,) = compiled[-1].loaded_drafter.models
     assert model.config.feature_dim == 256  # the width of the target
     assert draft['num_params'] == model.num_params
 
@@ -199,7 +199,7 @@ class TestSeveral:
     (draft,) = record['drafts']
     assert (draft['name'], draft['calls'], draft['steps']) == ('bigram', [], {})
     assert draft['num_params'] == 2 * VOCAB_SIZE * (1 + 64)
-    decoder, _ = compiled[-1]
+    decoder = compiled[-1]
     for array in jax.tree.leaves(decoder.loaded_drafter.params):
       assert isinstance(array, jax.ShapeDtypeStruct)
     ((_, row),) = (

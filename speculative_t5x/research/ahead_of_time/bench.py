@@ -1,8 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles pairs of T5 1.1 models for one topology and describes the programs.
+"""Compiles a target and its drafts for one topology and describes the programs.
 
-The descriptions are entries of the record that the tpu-preflight job writes;
+The descriptions are entries of the record that the preflight job writes;
 `report` explains their keys.
 """
 
@@ -11,33 +11,33 @@ import dataclasses
 import functools
 from typing import Any
 
+import jax
+
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.drafters import drafting as drafting_lib
-from speculative_t5x.networks import network
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
 from speculative_t5x.research import progress
+from speculative_t5x.research.ahead_of_time import abstract_pair
+from speculative_t5x.research.ahead_of_time import programs
+from speculative_t5x.research.ahead_of_time import roofline
+from speculative_t5x.research.ahead_of_time import t5x_step
+from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.simulation import by_name
 from speculative_t5x.research.simulation import t5_published
-from speculative_t5x.research.tpu_aot import abstract_pair
-from speculative_t5x.research.tpu_aot import programs
-from speculative_t5x.research.tpu_aot import roofline
-from speculative_t5x.research.tpu_aot import t5x_step
-from speculative_t5x.research.tpu_aot import topology
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import theory
-
-PREFIX = 't5_1_1_'  # a network's name is this prefix and its size
 
 Description = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Shapes:
-  """What is decoded, and how: see `configs/runs/tpu_preflight.gin`."""
+  """Sizes of what is decoded: see `configs/runs/preflight.gin`."""
 
   batch_size: int = 1
   inputs_length: int = 512
@@ -46,13 +46,37 @@ class Shapes:
   mesh_shape: Sequence[int] | None = None
   draft_model_parallel: bool = False
 
+  def __post_init__(self):
+    ranges.check_settings(
+        ranges.COUNT,
+        batch_size=self.batch_size,
+        inputs_length=self.inputs_length,
+        targets_length=self.targets_length,
+    )
+
 
 class Bench:
-  """Compiles programs for one place and logs the name of each to stderr."""
+  """Compiles programs of one target and logs the name of each to stderr."""
 
-  def __init__(self, place: topology.Topology, shapes: Shapes):
+  def __init__(
+      self,
+      place: topology.Topology,
+      shapes: Shapes,
+      name: str,
+      config: network_lib.Network,
+  ):
+    """Describe a batch for the topology; nothing is compiled.
+
+    Args:
+      place: What programs are compiled for.
+      shapes: Sizes of the batch.
+      name: The target's, in records.
+      config: The target's network, as a checkpoint holds it.
+    """
     self._place = place
     self._shapes = shapes
+    self._name = name
+    self._config = config
     mesh = sharding.describe(place.mesh)
     self._rows = shapes.batch_size // mesh.get(sharding.DATA_AXIS, 1)
     self._draft_rules = (
@@ -69,12 +93,16 @@ class Bench:
     )
     self._seconds = functools.cache(self._count_seconds)
 
-  def needed_bytes(self, target: str, draft: str, gamma: int) -> int:
+  def make_draft(self, config: network_lib.Network) -> models.Model:
+    """Return an abstract draft model."""
+    return self._make(config, self._draft_rules)
+
+  def needed_bytes(self, draft: str, gamma: int) -> int:
     """Return the bytes that a pair needs per device, by an estimate."""
-    return memory.peak_bytes(self._held(target, draft, gamma))
+    return memory.peak_bytes(self._held(draft, gamma))
 
   def _held(
-      self, target: str, draft: str, gamma: int
+      self, draft: str, gamma: int
   ) -> tuple[memory.DeviceBytes, memory.DeviceBytes]:
     """Return what the target and the draft need per device."""
     shapes = self._shapes
@@ -88,25 +116,22 @@ class Bench:
         mesh_shape=tuple(mesh_shape) or (1, 1),
         draft_model_parallel=shapes.draft_model_parallel,
     )
-    config = self._config(target)
-    drafting = by_name.find(draft, config).num_bytes(workload)
-    return memory.target_bytes(config, workload), drafting
+    drafting = by_name.find(draft, self._config).num_bytes(workload)
+    return memory.target_bytes(self._config, workload), drafting
 
-  def describe_target(self, target: str) -> Description:
+  def describe_target(self) -> Description:
     """Return roofline times of the target, and its steps in both forms."""
-    config = self._config(target)
-    return self._describe_model(
-        by_name.network_name(target), models.count_params(config), config
-    )
+    num_params = models.count_params(self._config)
+    return self._describe_model(self._name, num_params, self._config)
 
-  def describe_draft(self, target: str, draft: str) -> Description:
+  def describe_draft(self, draft: str) -> Description:
     """Return the same of the network that drafts.
 
     A table has no steps, and a head none without its target.
     """
-    found = by_name.find(draft, self._config(target))
+    found = by_name.find(draft, self._config)
     name = found.description.name
-    if found.config is None or network.is_feature_head(found.config):
+    if found.config is None or network_lib.is_feature_head(found.config):
       count = found.description.num_params
       return {'name': name, 'num_params': count, 'calls': [], 'steps': {}}
     # The steps are those of an encoder-decoder: the encoder is not read in a
@@ -124,11 +149,14 @@ class Bench:
       self,
       name: str,
       num_params: int,
-      config: t5.T5Config,
+      config: network_lib.Network,
       rules: sharding.Rules = sharding.MODEL_PARALLEL,
   ) -> Description:
-    """Describe an encoder-decoder, which lies on a mesh by some rules."""
+    """Describe a model, which lies on a mesh by some rules."""
     model = self._make(config, rules)
+    forms = {'one_row': self._make(config, rules, 1)}
+    if model.config.min_block > 1:
+      forms['padded'] = model
     return {
         'name': name,
         'num_params': num_params,
@@ -137,16 +165,16 @@ class Bench:
             form: self._compile(
                 f'one step of {name}, {form.replace("_", " ")}',
                 token_decoder.TokenDecoder.compile_plain,
-                self._make(config, rules, min_block),
+                prepared,
             )
-            for form, min_block in (('one_row', 1), ('padded', None))
+            for form, prepared in forms.items()
         },
     }
 
-  def describe_verify(self, target: str, gamma: int) -> Description:
+  def describe_verify(self, gamma: int) -> Description:
     """Compile the verification of gamma draft tokens by the target."""
-    model = self._make(self._config(target))
-    name = f'verification by {PREFIX}{target}, gamma {gamma}'
+    model = self._make(self._config)
+    name = f'verification by {self._name}, gamma {gamma}'
     return {
         'gamma': gamma,
         'call': self._count(model, gamma + 1),
@@ -155,60 +183,65 @@ class Bench:
         ),
     }
 
-  def describe_pair(self, target: str, draft: str, gamma: int) -> Description:
+  def describe_pair(self, draft: str, gamma: int) -> Description:
     """Compile a pair's whole decoding loop."""
-    name, config = by_name.network_name(draft), self._config(target)
-    model = self._make(config)
-    drafter = by_name.find(draft, config).load(
-        model,
-        lambda config: self._make(config, self._draft_rules),
+    name = by_name.network_name(draft)
+    drafter = by_name.find(draft, self._config).load(
+        self._make(self._config),
+        self.make_draft,
         functools.partial(abstract_pair.replicated, self._place),
-    )
-    loop = self._compile(
-        f'loop of {PREFIX}{target} with {name}, gamma {gamma}',
-        token_decoder.TokenDecoder.compile_speculative,
-        model,
-        drafter,
-        gamma,
     )
     return {
         'draft': name,
         'gamma': gamma,
-        'loading_bytes': memory.loading_bytes(self._held(target, draft, gamma)),
-        'loop': loop,
+        'loading_bytes': memory.loading_bytes(self._held(draft, gamma)),
+        'loop': self.describe_loop(name, drafter, gamma),
     }
 
-  def describe_row(self, target: str, row: published.Row) -> Description:
+  def describe_loop(
+      self,
+      name: str,
+      drafter: drafting_lib.Drafting | models.Model,
+      gamma: int,
+  ) -> Description:
+    """Compile the target's decoding loop with a drafter of some name."""
+    return self._compile(
+        f'loop of {self._name} with {name}, gamma {gamma}',
+        token_decoder.TokenDecoder.compile_speculative,
+        self._make(self._config),
+        drafter,
+        gamma,
+    )
+
+  def describe_row(self, row: published.Row) -> Description:
     """Return the roofline cost coefficient and speedup of a Table 2 row.
 
     By Theorem 3.8 with a time of its own for verification.
     """
-    config = self._config(target)
-    plain_s, verify_s = (self._seconds(x, config) for x in (1, row.gamma + 1))
-    draft_s = self._seconds(1, self._config(row.draft), self._draft_rules)
+    plain_s, verify_s = (
+        self._seconds(block, self._config) for block in (1, row.gamma + 1)
+    )
+    draft = t5_published.make_config(row.draft, self._shapes.dtype)
+    draft_s = self._seconds(1, draft, self._draft_rules)
     tokens = float(theory.expected_tokens(row.alpha, row.gamma))
     return {
         'c': draft_s / plain_s,
         'speedup': tokens * plain_s / (row.gamma * draft_s + verify_s),
     }
 
-  def describe_t5x(self, target: str) -> Description | None:
+  def describe_t5x(self) -> Description | None:
     """Compile T5X's own step if T5X is importable, for one device."""
     if self._place.mesh is not None or not t5x_step.IS_IMPORTABLE:
       return None
-    return self._run(
-        f"T5X's own step, {PREFIX}{target}",
-        lambda: t5x_step.compile_plain(
-            self._config(target),
-            self._place,
-            examples=self._shapes.batch_size,
-            inputs_length=self._shapes.inputs_length,
-            length=self._shapes.targets_length,
-        ),
+    make = functools.partial(
+        t5x_step.compile_plain,
+        self._config,
+        self._place,
+        examples=self._shapes.batch_size,
+        inputs_length=self._shapes.inputs_length,
+        length=self._shapes.targets_length,
     )
-
-  def _config(self, size: str) -> t5.T5Config:
-    return t5_published.make_config(size, self._shapes.dtype)
+    return self._run(f"T5X's own step, {self._name}", make)
 
   def _count(self, model: models.Model, block: int) -> Description:
     call = roofline.count(
@@ -227,9 +260,9 @@ class Bench:
   def _compile(
       self,
       name: str,
-      make: programs.Compile,
+      make: Callable[..., jax.stages.Compiled],
       target: models.Model,
-      drafter: drafting_lib.Drafting | None = None,
+      drafter: drafting_lib.Drafting | models.Model | None = None,
       gamma: int = 1,
   ) -> Description:
     decoder = token_decoder.TokenDecoder(
@@ -238,14 +271,16 @@ class Bench:
         gamma=gamma,
         max_tokens=self._shapes.targets_length,
     )
-    return self._run(
-        name, lambda: programs.compile_decoding(make, decoder, self._batch)
-    )
+    return self._run(name, make, decoder, self._batch, gamma=gamma)
 
   def _run(
-      self, name: str, make: Callable[[], programs.Program]
+      self,
+      name: str,
+      make: Callable[..., jax.stages.Compiled],
+      *arguments: Any,
+      gamma: int = 0,
   ) -> Description:
     progress.say(f'compiling {name}')
-    program = make()
+    program = programs.compile_loop(self._place, make, *arguments, gamma=gamma)
     step_s = self._place.chip.seconds(program.step.cycles)
     return {**dataclasses.asdict(program), 'step_s': step_s}

@@ -1,7 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A pair of abstract models, with shapes and shardings, to compile for a TPU.
-"""
+"""A pair of abstract models, with shapes and shardings, for a topology."""
 
 import dataclasses
 from typing import Any
@@ -13,18 +12,18 @@ from speculative_t5x.decoder import input_batch
 from speculative_t5x.loading import models
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
-from speculative_t5x.research.tpu_aot import topology as topology_lib
+from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.speculation import sampling as sampling_lib
 
 
 def make_model(
-    place: topology_lib.Topology,
+    place: topology.Topology,
     config: t5.T5Config,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
     min_block: int | None = None,
 ) -> models.Model:
   """Return an abstract model, prepared as `models.make_model` prepares one."""
-  prepared = config.prepared('tpu', merged=place.mesh is None)
+  prepared = config.prepared(place.platform, merged=place.mesh is None)
   if min_block is not None:
     prepared = dataclasses.replace(prepared, min_block=min_block)
   params = models.abstract_params(prepared)
@@ -46,7 +45,7 @@ def make_model(
   return models.Model(prepared, params, num_params, None, place.mesh, rules)
 
 
-def replicated(place: topology_lib.Topology, tree: Any) -> Any:
+def replicated(place: topology.Topology, tree: Any) -> Any:
   """Return the shapes of a tree's arrays, each whole on every device."""
   where = place.replicated()
   return jax.tree.map(
@@ -55,7 +54,7 @@ def replicated(place: topology_lib.Topology, tree: Any) -> Any:
 
 
 def make_batch(
-    place: topology_lib.Topology, examples: int, inputs_length: int
+    place: topology.Topology, examples: int, inputs_length: int
 ) -> input_batch.InputBatch:
   """Return an abstract batch of inputs, with its rows along the data axis."""
   by_row = place.replicated()

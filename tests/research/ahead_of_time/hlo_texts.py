@@ -2,35 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small programs in the form in which XLA prints programs for a TPU."""
 
-from speculative_t5x.research.tpu_aot import reading
-
-HEADS, HEAD_DIM, SLOTS = 4, 64, 36
-EMBED, WIDE, VOCAB = 256, 512, 4096
-CACHE_BYTES = 2 * HEADS * HEAD_DIM * SLOTS
-# The values that programs of `program` carry from trip to trip.
-SHAPES = reading.Shapes(
-    caches=[(HEADS, HEAD_DIM, SLOTS)],
-    params=[(EMBED, WIDE), (EMBED, VOCAB), (EMBED,)],
-    vocab_size=VOCAB,
-)
-
-CACHE = 'bf16[4,64,36]{1,2,0:T(8,128)(2,1)S(3)}'
-WEIGHTS = 'bf16[256,512]{1,0:T(8,128)(2,1)S(3)}'
-VECTOR = 'bf16[1,256]{1,0:T(2,128)(2,1)S(3)}'
-PRODUCT = 'bf16[1,512]{1,0:T(2,128)(2,1)S(3)}'
-LOGITS = 'f32[1,4096]{1,0:T(1,128)S(3)}'
 COUNT = 's32[]{:T(128)}'
-
-_CARRIED = (
-    COUNT, CACHE, CACHE, WEIGHTS, VECTOR,
-    f'/*index=5*/{LOGITS}', 'bf16[256]{0:T(256)(128)(2,1)}',
-    'bf16[256,4096]{1,0:T(8,128)(2,1)}', 'bf16[4,64,2]{1,2,0:T(8,128)(2,1)}',
-)  # fmt: skip
-_NAMES = (
-    'count', 'keys', 'values', 'weights', 'vector', 'logits', 'norm', 'head',
-    'new',
-)  # fmt: skip
-_CARRY = f'({", ".join(_CARRIED)})'
+VECTOR = 'bf16[1,256]{1,0:T(2,128)(2,1)S(3)}'
+_CARRY = f'({COUNT}, {VECTOR})'
 
 _PROGRAM = """HloModule jit_loop, is_scheduled=true
 
@@ -45,9 +19,10 @@ _PROGRAM = """HloModule jit_loop, is_scheduled=true
 
 %advance (carry.1: (s32[])) -> (s32[]) {{
   %carry.1 = {carry} parameter(0)
-{carried}
+  %count = {count} get-tuple-element(%carry.1), index=0
+  %vector = {vector} get-tuple-element(%carry.1), index=1
 {body}
-  ROOT %next = {carry} tuple({names})
+  ROOT %next = {carry} tuple(%count, %vector)
 }}
 
 ENTRY %main.9 (carry.2: (s32[])) -> (s32[]) {{
@@ -60,19 +35,15 @@ ENTRY %main.9 (carry.2: (s32[])) -> (s32[]) {{
 def program(*body: str, others: str = '') -> str:
   """Return a program with one loop whose end depends on data.
 
-  Instructions of its body may take `_NAMES` and call the other computations;
-  %new is two positions for the cache.
+  Instructions of its body may take %count and %vector, and call the other
+  computations.
   """
-  carried = [
-      f'  %{name} = {kind} get-tuple-element(%carry.1), index={i}'
-      for i, (name, kind) in enumerate(zip(_NAMES, _CARRIED))
-  ]
   return _PROGRAM.format(
       carry=_CARRY,
+      count=COUNT,
+      vector=VECTOR,
       others=others,
-      carried='\n'.join(carried),
       body=_indented(body),
-      names=', '.join(f'%{name}' for name in _NAMES),
   )
 
 

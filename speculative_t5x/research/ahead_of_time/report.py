@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a tpu-preflight record, in Markdown."""
+"""The report of a preflight record, in Markdown."""
 
 from collections.abc import Iterator
 import itertools
@@ -14,11 +14,6 @@ Record = dict[str, Any]
 
 _GIB = 2**30
 _FORMS = {'one_row': 'one row', 'padded': 'padded to 4'}
-_MEGABYTES = {
-    'cache MB written': 'cache_bytes_written',
-    'cache MB made anew': 'cache_bytes_remade',
-    'weight MB copied': 'weight_bytes_copied',
-}
 
 _MEMORY_KEY = """while loading: the weights of both models, read one parameter
 at a time, and what the largest merged kernel is made of."""
@@ -28,12 +23,11 @@ is not counted. us: the cycles at the chip's clock; the time of a step is no
 less than the larger of us and roofline us. roofline us: bytes over the
 published bandwidth, or operations over the peak. Weights, caches, MFLOP and
 roofline count the requested positions only; a step padded to 4 computes four
-positions and discards three. instructions: those that take cycles."""
+positions and discards three. kernels: of a GPU; of a TPU, instructions that
+take cycles. A GPU's program has no estimate of cycles."""
 _LOOP_KEY = """Per step of the loop, which makes gamma draft tokens and verifies
-them. cache MB written: new positions, in place; cache MB made anew: copies of
-whole caches; weight MB copied: into another layout or dtype; float32 products:
-on the matrix unit; scatter trips: of loops that write one row at a time; passes
-over logits: instructions on arrays as wide as the vocabulary."""
+them. kernels per draft step: of a draft token after the first. waits for the
+host: transfers, and on a GPU conditions that the host reads."""
 _DRAFTS_KEY = """c is the cost of a draft token over that of a plain step, as in
 Table 2. roofline: from the bytes. compiled: the cycles of a later draft step of
 the loop over those of the faster form of the plain step. one row: both in
@@ -48,7 +42,7 @@ to the faster form of the plain step. over one row: relative to its one-row
 form. over T5X's: relative to T5X's own step, if T5X is installed. Encoders are
 left out, and rows with T=1 use the cycles of argmax too. -: not compiled with
 this draft and gamma, or several chips, whose waiting for each other has no
-cycles."""
+cycles, or a GPU."""
 
 
 def render(record: Record) -> markdown.Page:
@@ -69,11 +63,13 @@ def _heading(record: Record) -> str:
   chip, mesh = record['chip'], record['mesh']
   hertz = chip['clock_hz']
   clock = f'{hertz / 1e6:,.0f} MHz' if hertz else 'unknown'
+  # Records of before name the compiler by its version alone.
+  compiler = record.get('compiler') or f'libtpu {record["libtpu"]}'
   placed = f', mesh {mesh["data"]} x {mesh["model"]}' if mesh else ''
   return (
       f'# {record["target"]["name"]} on {record["topology"]}{placed}\n\n'
-      f'Compiled ahead of time by JAX {record["device"]["jax"]} and libtpu'
-      f' {record["libtpu"]}; nothing ran. {record["dtype"]}, batch'
+      f'Compiled ahead of time by JAX {record["device"]["jax"]} and'
+      f' {compiler}; nothing ran. {record["dtype"]}, batch'
       f' {record["batch_size"]}, {record["inputs_length"]} input and'
       f' {record["targets_length"]} output tokens. Per chip:'
       f' {chip["memory_bytes"] / _GIB:.0f} GiB,'
@@ -124,33 +120,29 @@ def _step(
   return {
       'step': name,
       'form': form,
-      'cycles': f'{program["step"]["cycles"]:,}',
+      'cycles': _cycles(program['step']),
       'us': _microseconds(program['step_s']),
       'roofline us': scaled('seconds', 1e6, 0),
       'weights MB': scaled('weight_bytes', 1e-6, 1),
       'caches MB': scaled('cache_bytes', 1e-6, 1),
       'MFLOP': scaled('operations', 1e-6, 0),
-      'products on the VPU': str(program['step']['vector_products']),
-      'instructions': str(program['step']['num_operations']),
+      'kernels': str(program['step']['num_operations']),
   }
 
 
 def _loops(record: Record) -> Iterator[markdown.Row]:
   for pair in record['pairs']:
-    step = pair['loop']['step']
+    step, draft_step = pair['loop']['step'], pair['loop']['draft_step']
     yield {
         'loop': _pair_name(record, pair),
         'gamma': str(pair['gamma']),
-        'cycles': f'{step["cycles"]:,}',
+        'cycles': _cycles(step),
         'us': _microseconds(pair['loop']['step_s']),
-        'host transfers': str(step['host_transfers']),
-        'all-reduces': str(step['all_reduces']),
-        'all-gathers': str(step['all_gathers']),
-        'other collectives': str(step['other_collectives']),
-        **{k: f'{step[key] / 1e6:.2f}' for k, key in _MEGABYTES.items()},
-        'float32 products': str(step['float32_products']),
-        'scatter trips': str(step['scatter_trips']),
-        'passes over logits': str(step['vocabulary_passes']),
+        'kernels': str(step['num_operations']),
+        'kernels per draft step': (
+            str(draft_step['num_operations']) if draft_step else cells.MISSING
+        ),
+        'waits for the host': str(step['host_transfers']),
     }
 
 
@@ -173,13 +165,14 @@ def _table_2(record: Record) -> Iterator[markdown.Row]:
   drafts = {draft['name']: draft for draft in record['drafts']}
   printed = lambda row: f't5_1_1_{row["draft"]}'
   rows = [(row, printed(row)) for row in record['table_2']]
-  rows += [
-      (row, pair['draft'])
-      for row, pair in table_2_pairs(record)
-      if pair['draft'] != printed(row)
+  rows += [  # other drafts stand at the alphas of T5-small
+      (row, name)
+      for name, row in itertools.product(drafts, record['table_2'])
+      if name not in map(printed, record['table_2'])
+      and row['draft'] == 'small'
+      and _pair(record, name, row['gamma'])
   ]
   for row, name in rows:
-    # Other drafts stand at the alpha of a printed row.
     is_printed = name == printed(row)
     draft, pair = drafts.get(name), _pair(record, name, row['gamma'])
     c = row['c'] if is_printed else _roofline_cost(record, draft)
@@ -208,16 +201,6 @@ def _table_2(record: Record) -> Iterator[markdown.Row]:
     }
 
 
-def table_2_pairs(record: Record) -> Iterator[tuple[Record, Record]]:
-  """Yield rows of Table 2, or of T5-small for other drafts, and their pairs."""
-  printed = {f't5_1_1_{row["draft"]}' for row in record['table_2']}
-  for draft, row in itertools.product(record['drafts'], record['table_2']):
-    name = draft['name'] if draft['name'] in printed else 't5_1_1_small'
-    pair = _pair(record, draft['name'], row['gamma'])
-    if pair and name == f't5_1_1_{row["draft"]}':
-      yield row, pair
-
-
 def _pair(record: Record, draft: str, gamma: int) -> Record | None:
   """Return a compiled pair; None for another, or on several chips."""
   pairs = {(x['draft'], x['gamma']): x for x in record['pairs']}
@@ -227,9 +210,7 @@ def _pair(record: Record, draft: str, gamma: int) -> Record | None:
 def _compiled_cost(record: Record, pair: Record) -> float | None:
   """Return the cycles of a later draft step of the loop over a plain step's.
   """
-  later = pair['loop']['draft_step']
-  step = _fastest_step(record['target'])
-  return None if later is None else later['cycles'] / step['cycles']
+  return _over(pair['loop']['draft_step'], _fastest_step(record['target']))
 
 
 def _roofline_cost(record: Record, draft: Record) -> float | None:
@@ -244,8 +225,13 @@ def _one_row_cost(record: Record, draft: Record) -> float | None:
   """Return the cycles of a draft step over a target step, both of one row."""
   if not draft['steps']:  # a table
     return None
-  cycles = lambda model: model['steps']['one_row']['step']['cycles']
-  return cycles(draft) / cycles(record['target'])
+  step = lambda model: model['steps']['one_row']['step']
+  return _over(step(draft), step(record['target']))
+
+
+def _over(step: Record | None, other: Record) -> float | None:
+  """Return the cycles of a step over another's; None where there are none."""
+  return step['cycles'] / other['cycles'] if step and other['cycles'] else None
 
 
 def _fastest_step(model: Record) -> Record:
@@ -255,14 +241,17 @@ def _fastest_step(model: Record) -> Record:
 
 def _speedup(row: Record, pair: Record | None, step: Record | None) -> str:
   """Return the speedup of a compiled pair over plain steps of some form."""
-  if pair is None or step is None:
-    return cells.MISSING
+  over = pair and step and _over(step, pair['loop']['step'])
   tokens = theory.expected_tokens(row['alpha'], row['gamma'])
-  return f'{tokens * step["cycles"] / pair["loop"]["step"]["cycles"]:.2f}'
+  return cells.number(over and float(tokens) * over)
 
 
 def _pair_name(record: Record, pair: Record) -> str:
   return f'{record["target"]["name"]} with {pair["draft"]}'
+
+
+def _cycles(step: Record) -> str:
+  return f'{step["cycles"]:,}' if step['cycles'] else cells.MISSING
 
 
 def _microseconds(seconds: float | None) -> str:

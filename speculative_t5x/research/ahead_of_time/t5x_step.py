@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles T5X's own decoding for a TPU, where T5X can be imported."""
+"""Compiles T5X's own decoding for a topology, where T5X can be imported."""
 
 from collections.abc import Callable
 import functools
@@ -10,9 +10,7 @@ import jax.numpy as jnp
 
 from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
-from speculative_t5x.research.tpu_aot import programs
-from speculative_t5x.research.tpu_aot import reading
-from speculative_t5x.research.tpu_aot import topology
+from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.speculation import sampling as sampling_lib
 
 # Imported here and not in the function that uses it: T5X's modules register
@@ -32,14 +30,9 @@ def compile_plain(
     examples: int,
     inputs_length: int,
     length: int,
-) -> programs.Program:
+) -> jax.stages.Compiled:
   """Compile argmax decoding by T5X's `temperature_sample`, on one device."""
-  shapes = reading.Shapes(
-      caches=[(examples, config.num_heads, config.head_dim, length)],
-      params=[x.shape for x in jax.tree.leaves(models.abstract_params(config))],
-      vocab_size=config.vocab_size,
-  )
-  make = lambda: lower(
+  return lower(
       config,
       place,
       t5x_sampler.temperature_sample(sampling_lib.GREEDY),
@@ -47,7 +40,6 @@ def compile_plain(
       inputs_length=inputs_length,
       length=length,
   ).compile()
-  return programs.compile_loop(make, shapes)
 
 
 def lower(

@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from speculative_t5x.research.tpu_aot import report
+from speculative_t5x.research.ahead_of_time import report
 
 _RESULTS = pathlib.Path(__file__).parents[3] / 'results/tpu_preflight'
 

@@ -5,7 +5,7 @@
 import pytest
 
 from tests import compilation
-from tests.research.tpu_aot import libtpu
+from tests.research.ahead_of_time import libtpu
 
 
 @pytest.fixture(scope='module', autouse=True)

@@ -12,12 +12,12 @@ from speculative_t5x.loading import models
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5_preparation
-from speculative_t5x.research.tpu_aot import abstract_pair
-from speculative_t5x.research.tpu_aot import roofline
-from speculative_t5x.research.tpu_aot import topology
+from speculative_t5x.research.ahead_of_time import abstract_pair
+from speculative_t5x.research.ahead_of_time import roofline
+from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.speculation import state as state_lib
 from tests import tiny
-from tests.research.tpu_aot import libtpu
+from tests.research.ahead_of_time import libtpu
 
 LENGTH, INPUTS_LENGTH, GAMMA = 20, 12, 3
 # So wide that norms and biases are negligible.
@@ -32,7 +32,9 @@ def _here(*mesh_shape) -> topology.Topology:
   names = 'data', 'model'
   mesh = jax.sharding.AbstractMesh(mesh_shape, names) if mesh_shape else None
   chip = chips.CHIPS['v4']
-  return topology.Topology('here', chip, jax.devices()[:1], mesh)
+  return topology.Topology(
+      'here', 'tpu', chip, 'a compiler', jax.devices()[:1], mesh
+  )
 
 
 def _model(*mesh_shape):
@@ -169,19 +171,23 @@ class TestDescribe:
     assert {device.device_kind for device in described.devices} == {kind}
 
   @pytest.mark.parametrize(
-      'name', [None, 'v4', 'v9:1x1x1', 'v4:1x1x1x1', 'v4:2x2x1\n', 'v4-8']
+      'name',
+      [None, 'v4', 'v9:1x1x1', 'v4:1x1x1x1', 'v4:2x2x1\n', 'v4-8', 'h100:2'],
   )
   def test_unknown_name(self, name):
     with pytest.raises(topology.TopologyError, match='no topology'):
       topology.describe(name)
 
-  def test_without_libtpu(self, monkeypatch):
+  @pytest.mark.parametrize(
+      ('name', 'extra'), [('v4:1x1x1', 'tpu-aot'), ('h100', 'gpu-aot')]
+  )
+  def test_without_a_compiler(self, monkeypatch, name, extra):
     def version(name):
       raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, 'version', version)
-    with pytest.raises(topology.TopologyError, match='not installed'):
-      topology.describe('v4:1x1x1')
+    with pytest.raises(topology.TopologyError, match=extra):
+      topology.describe(name)
 
 
 class TestWithMesh:

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The tpu-preflight job: compiles T5 1.1 for a TPU on a machine without one.
+"""The preflight job: compiles T5 1.1 for a machine that is not there.
 
 Programs are compiled from shapes alone and analysed. Nothing runs: cycles are
 the compiler's estimates, and roofline times are lower bounds.
@@ -15,19 +15,20 @@ from typing import Any
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5
 from speculative_t5x.research import arguments
+from speculative_t5x.research.ahead_of_time import bench as bench_lib
+from speculative_t5x.research.ahead_of_time import report
+from speculative_t5x.research.ahead_of_time import topology as topology_lib
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.simulation import by_name
 from speculative_t5x.research.simulation import t5_published
-from speculative_t5x.research.tpu_aot import bench as bench_lib
-from speculative_t5x.research.tpu_aot import report
-from speculative_t5x.research.tpu_aot import topology as topology_lib
 
 _GIB = 2**30
 
 
-def tpu_preflight(
+def preflight(
     *,
     target: str,
     draft: str | Sequence[str],
@@ -36,26 +37,27 @@ def tpu_preflight(
     shapes: bench_lib.Shapes,
     output_dir: str | None = None,
 ) -> dict[str, Any]:
-  """Compile a target with its draft models for a TPU and report on each pair.
+  """Compile a target with drafts for a topology and report on each pair.
 
-  The arguments are explained in `configs/runs/tpu_preflight.gin`.
+  The arguments are explained in `configs/runs/preflight.gin`.
 
   Returns:
     The record that is written as JSON.
   Raises:
     ValueError: for an unknown network or topology, an invalid number, a missing
-      libtpu, or a pair that does not fit into a chip's memory.
+      compiler, or a pair that does not fit into a chip's memory.
   """
-  target_size = target.removeprefix(bench_lib.PREFIX)
-  drafts = _drafts(draft, target_size)
+  config = t5_published.make_config(_size(target), shapes.dtype)
+  drafts = _drafts(draft, config)
   gammas = arguments.several_counts('gamma', gamma)
   arguments.check_gammas(gammas, shapes.targets_length)
   place = topology_lib.describe(topology).with_mesh(shapes.mesh_shape)
   sharding.check_batch(place.mesh, shapes.batch_size)
-  bench = bench_lib.Bench(place, shapes)
+  name = by_name.network_name(_size(target))
+  bench = bench_lib.Bench(place, shapes, name, config)
   chip = place.chip
   for each in drafts:  # before minutes of compilation
-    needed = bench.needed_bytes(target_size, each, max(gammas))
+    needed = bench.needed_bytes(each, max(gammas))
     if needed > chip.memory_bytes:
       raise ValueError(
           f'{target} with {by_name.network_name(each)} needs'
@@ -67,25 +69,25 @@ def tpu_preflight(
   if output_dir is not None:
     whole_files.check_writable(user_paths.expand(output_dir))
   record = {
-      'job': 'tpu_preflight',
+      'job': 'preflight',
       **provenance.origin(),
       'device': dataclasses.asdict(provenance.describe_device()),
       'host': dataclasses.asdict(provenance.describe_host()),
-      'libtpu': topology_lib.check_libtpu(),
+      'compiler': place.compiler,
       'topology': topology,
       'chip': dataclasses.asdict(chip),
       'mesh': sharding.describe(place.mesh),
       **{k: v for k, v in vars(shapes).items() if k != 'mesh_shape'},
-      't5x_step': bench.describe_t5x(target_size),
-      'target': bench.describe_target(target_size),
-      'drafts': [bench.describe_draft(target_size, each) for each in drafts],
-      'verify': [bench.describe_verify(target_size, g) for g in gammas],
+      't5x_step': bench.describe_t5x(),
+      'target': bench.describe_target(),
+      'drafts': [bench.describe_draft(each) for each in drafts],
+      'verify': [bench.describe_verify(g) for g in gammas],
       'pairs': [
-          bench.describe_pair(target_size, *pair)
+          bench.describe_pair(*pair)
           for pair in itertools.product(drafts, gammas)
       ],
       'table_2': [
-          dataclasses.asdict(row) | bench.describe_row(target_size, row)
+          dataclasses.asdict(row) | bench.describe_row(row)
           for row in published.TABLES_2_AND_4
       ],
   }
@@ -94,15 +96,19 @@ def tpu_preflight(
   if output_dir is not None:
     folder = user_paths.expand(output_dir)
     line = json.dumps(record, allow_nan=False)
-    whole_files.write(folder, 'tpu_preflight.md', [text])
-    whole_files.write(folder, 'tpu_preflight.json', [line])
+    whole_files.write(folder, 'preflight.md', [text])
+    whole_files.write(folder, 'preflight.json', [line])
   return record
 
 
-def _drafts(names: str | Sequence[str], target: str) -> list[str]:
+def _size(name: str) -> str:
+  return name.strip().removeprefix('t5_1_1_')
+
+
+def _drafts(names: str | Sequence[str], target: t5.T5Config) -> list[str]:
   """Return the drafts' names as `by_name` has them, without duplicates."""
   several = names.split(',') if isinstance(names, str) else names
-  found = [x.strip().removeprefix(bench_lib.PREFIX) for x in several]
-  for name in found:
-    by_name.find(name, t5_published.make_config(target))
-  return list(dict.fromkeys(found))
+  drafts = [*dict.fromkeys(map(_size, several))]
+  for name in drafts:
+    by_name.find(name, target)
+  return drafts

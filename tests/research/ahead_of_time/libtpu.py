@@ -6,10 +6,11 @@ from collections.abc import Iterator
 import contextlib
 import functools
 import importlib.metadata
+import os
 
 import pytest
 
-from speculative_t5x.research.tpu_aot import topology
+from speculative_t5x.research.ahead_of_time import topology
 from tests import compilation
 
 
@@ -28,7 +29,7 @@ needed = pytest.mark.skipif(
 
 @contextlib.contextmanager
 def environment() -> Iterator[None]:
-  """Set the variables that libtpu needs within the context.
+  """Keep the variables that compilers need within the context.
 
   Programs are not written to JAX's cache: without a TPU it cannot read them.
   """
@@ -36,8 +37,10 @@ def environment() -> Iterator[None]:
       pytest.MonkeyPatch.context() as patch,
       compilation.unwritten(),
   ):
-    for name, value in topology._ENVIRONMENT.items():
+    for name, value in topology.TPU_ENVIRONMENT.items():
       patch.setenv(name, value)
+    for name in topology.GPU_VARIABLES:  # which get more there
+      patch.setenv(name, os.environ.get(name, ''))
     yield
 
 

@@ -8,7 +8,6 @@ operands, called computations and estimated cycles.
 
 from collections.abc import Iterator
 import dataclasses
-import math
 import re
 
 _HEAD = re.compile(r'^(ENTRY )?%?([\w.\-]+) \(.*\{$')
@@ -21,11 +20,11 @@ _CALLED = re.compile(
     r'(\{[^}]*\}|%?[\w.\-]+)'
 )
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _OP_NAME = re.compile(r'op_name="([^"]*)"')
 _INDEX = re.compile(r'\bindex=(\d+)')
 _DIRECTION = re.compile(r'\bdirection=(\w+)')
 _TARGET = re.compile(r'custom_call_target="([^"]*)"')
-_BITS = re.compile(r'\d+')
 
 # Instructions that pass a value on.
 _ALIASES = ('bitcast', 'copy', 'copy-done', 'convert')
@@ -37,12 +36,6 @@ class Array:
 
   dtype: str  # XLA's name, as 'bf16'
   shape: tuple[int, ...]
-
-  @property
-  def num_bytes(self) -> int:
-    """Bytes of the elements, without tile padding."""
-    bits = 8 if self.dtype == 'pred' else int(_BITS.search(self.dtype)[0])
-    return math.prod(self.shape) * bits // 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +51,7 @@ class Instruction:
   called: dict[str, tuple[str, ...]]
   cycles: int  # the compiler's estimate; 0 where it gives none
   op_name: str  # the operation of the traced function that it comes from
+  trips: int | None  # of a loop, where the compiler says them
   index: int  # the tuple index of a get-tuple-element, else 0
   target: str  # of a custom call
   direction: str  # of a compare, as 'LT'
@@ -78,23 +72,25 @@ class Program:
     return [self.instructions[name] for name in self.computations[computation]]
 
   def loops(self, computation: str) -> list[Instruction]:
-    """Return the outermost loops of a computation."""
-    return [i for i in self.of(computation) if i.opcode == 'while']
-
-  def taken(self, instruction: Instruction) -> list[Array]:
-    """Return the operand arrays of an instruction."""
-    return [
-        array
-        for name in instruction.operands
-        for array in self.instructions[name].arrays
-    ]
+    """Return the outermost loops of a computation, and of what it calls."""
+    # XLA of JAX 0.12 puts loops into computations of their own.
+    loops = []
+    for instruction in self.of(computation):
+      if instruction.opcode == 'while':
+        loops.append(instruction)
+      elif instruction.opcode == 'call':
+        loops += self.loops(*instruction.called['to_apply'])
+    return loops
 
   def num_trips(self, loop: Instruction) -> int | None:
     """Return a loop's number of trips; None if it depends on data.
 
-    Recognises loops that count up by one to a constant bound. `lax.scan` makes
-    such loops, and so does XLA for a scatter that writes row by row.
+    Where the compiler does not say them, as for a TPU, recognises loops that
+    count up by one to a constant bound. `lax.scan` makes such loops, and so
+    does XLA for a scatter that writes row by row.
     """
+    if loop.trips is not None:
+      return loop.trips
     (condition,) = loop.called['condition']
     compare = self._source(next(i for i in self.of(condition) if i.is_root))
     if compare.opcode != 'compare' or compare.direction != 'LT':
@@ -175,6 +171,7 @@ def _parse_instruction(is_root: bool, name: str, text: str) -> Instruction:
       },
       cycles=int(find(_CYCLES) or 0),
       op_name=find(_OP_NAME),
+      trips=int(trips) if (trips := find(_TRIPS)) else None,
       index=int(find(_INDEX) or 0),
       target=find(_TARGET),
       direction=find(_DIRECTION),

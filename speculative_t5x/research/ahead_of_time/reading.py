@@ -1,0 +1,153 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Counts what one trip of a compiled loop does, from its instructions.
+
+An inner loop counts once per trip. Of a conditional's branches, one without a
+further conditional counts, the shortest if there are several: the sampling code
+chooses argmax, a softmax, or filters, which have conditionals of their own.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+
+from speculative_t5x.research.ahead_of_time import hlo
+
+_TRANSFERS = ('infeed', 'outfeed', 'send', 'recv')
+_CALLBACK = 'callback'  # part of the target's name in a call to the host
+# Opcodes that compute nothing: aliases, and asynchronous copies between HBM and
+# on-chip memory, which overlap with computation.
+_NO_WORK = (
+    'after-all', 'bitcast', 'get-tuple-element', 'parameter', 'tuple',
+    'constant', 'copy-start', 'copy-done', 'slice-start', 'slice-done',
+    'async-done',
+)  # fmt: skip
+# Custom calls that compute nothing and only manage buffers.
+_NO_CALLS = ('ConcatBitcast', 'AllocateBuffer')
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+  """Counts for one trip of a loop."""
+
+  # The compiler's estimate, 0 for a GPU. It gives none, counted as 0, for
+  # asynchronous copies from HBM, in-place slice updates and collectives.
+  cycles: int = 0
+  num_operations: int = 0  # with an estimate; for a GPU, kernels
+  # For which the device waits: infeeds, callbacks, and on a GPU each condition
+  # of a conditional and of a loop whose trips depend on data.
+  host_transfers: int = 0
+
+  def __add__(self, other: 'Reading') -> 'Reading':
+    return Reading(
+        *map(sum, zip(dataclasses.astuple(self), dataclasses.astuple(other)))
+    )
+
+  def times(self, count: int) -> 'Reading':
+    """Return the counts of `count` trips."""
+    return Reading(*(count * value for value in dataclasses.astuple(self)))
+
+
+def read_loop(
+    program: hlo.Program,
+    num_trips: Mapping[str, int] | None = None,
+    repeated: str | None = None,
+    on_gpu: bool = False,
+) -> tuple[Reading, Reading | None]:
+  """Analyse the decoding loop, whose number of trips depends on data.
+
+  Args:
+    program: For one device of a TPU or a GPU.
+    num_trips: The trips of other such loops, by a scope of the traced function.
+    repeated: The scope of an inner loop.
+    on_gpu: Whether the host launches each operation, and reads conditions.
+
+  Returns:
+    One trip with its inner loops; and one trip of the inner loop `repeated`,
+    else of the one with the most operations per trip, None if there is none.
+  """
+  reader = _Reader(program, num_trips or {}, on_gpu)
+  (loop,) = (
+      loop
+      for loop in program.loops(program.entry)
+      if reader.num_trips(loop) is None
+  )
+  (body,) = loop.called['body']
+  inner = program.loops(body)
+  named = [loop for loop in inner if repeated in _scopes(loop)]
+  trips = [reader.read(loop.called['body'][0]) for loop in named or inner]
+  longest = max(trips, key=_length, default=None)
+  return reader.read(body) + reader.condition, longest
+
+
+def _length(reading: Reading) -> tuple[int, int]:
+  return reading.cycles, reading.num_operations
+
+
+def _scopes(loop: hlo.Instruction) -> list[str]:
+  return loop.op_name.split('/')
+
+
+def _is_transfer(instruction: hlo.Instruction) -> bool:
+  is_call = instruction.opcode == 'custom-call'
+  return instruction.opcode in _TRANSFERS or (
+      is_call and _CALLBACK in instruction.target
+  )
+
+
+class _Reader:
+  """Analyses computations of one program."""
+
+  def __init__(
+      self, program: hlo.Program, num_trips: Mapping[str, int], on_gpu: bool
+  ):
+    self._program = program
+    self._num_trips = num_trips
+    self._on_gpu = on_gpu
+    self.condition = Reading(host_transfers=int(on_gpu))  # to read one
+
+  def num_trips(self, loop: hlo.Instruction) -> int | None:
+    """Return a loop's number of trips; None if it is not known."""
+    known = (self._num_trips.get(scope) for scope in _scopes(loop))
+    trips = next((count for count in known if count is not None), None)
+    return self._program.num_trips(loop) if trips is None else trips
+
+  def read(self, computation: str) -> Reading:
+    """Return the counts of a computation."""
+    parts = map(self._read, self._program.of(computation))
+    return sum(parts, start=Reading())
+
+  def _read(self, instruction: hlo.Instruction) -> Reading:
+    if instruction.opcode in _NO_WORK or instruction.target in _NO_CALLS:
+      return Reading()
+    if instruction.opcode == 'while':
+      return self._read_inner_loop(instruction)
+    if instruction.opcode == 'conditional':
+      return self._read_branch(instruction)
+    if instruction.opcode == 'call':
+      return self.read(*instruction.called['to_apply'])
+    return Reading(
+        cycles=instruction.cycles,
+        num_operations=int(self._on_gpu or instruction.cycles > 0),
+        host_transfers=int(_is_transfer(instruction)),
+    )
+
+  def _read_branch(self, conditional: hlo.Instruction) -> Reading:
+    branches = [
+        name
+        for role, names in conditional.called.items()
+        if role.endswith(('_computation', '_computations'))
+        for name in names
+    ]
+    is_nested = lambda name: any(
+        part.opcode == 'conditional' for part in self._program.of(name)
+    )
+    last = [name for name in branches if not is_nested(name)] or branches
+    return self.condition + min(map(self.read, last), key=_length)
+
+  def _read_inner_loop(self, loop: hlo.Instruction) -> Reading:
+    trips = self.num_trips(loop)  # must be known
+    is_counted = self._program.num_trips(loop) is not None
+    # One more than the trips: the last condition ends the loop.
+    conditions = 0 if is_counted else trips + 1
+    total = self.read(*loop.called['body']).times(trips)
+    return total + self.condition.times(conditions)

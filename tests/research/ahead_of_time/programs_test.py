@@ -1,0 +1,191 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of programs compiled for a TPU v4 and for an H100.
+
+The encoders of the tiny pair are not analysed.
+"""
+
+import dataclasses
+import functools
+import importlib.util
+import math
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.networks import t5
+from speculative_t5x.policies import schedule
+from speculative_t5x.research.ahead_of_time import abstract_pair
+from speculative_t5x.research.ahead_of_time import programs
+from speculative_t5x.research.ahead_of_time import t5x_step
+from speculative_t5x.research.measurement import acceptance
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import state
+from tests.optimized import compiled_loop
+from tests.research.ahead_of_time import libtpu
+
+GAMMA, LENGTH, INPUTS_LENGTH = 3, 32, 32  # two widths of the encoder
+TARGET = t5.T5Config(
+    vocab_size=3072, emb_dim=512, num_heads=8, head_dim=64,
+    num_encoder_layers=1, num_decoder_layers=2, mlp_dim=640,
+    dtype='bfloat16',
+)  # fmt: skip
+DRAFT = dataclasses.replace(
+    TARGET, emb_dim=256, num_heads=4, num_decoder_layers=1, mlp_dim=384
+)
+
+
+def _compile(make, topology='v4:1x1x1', min_block=None) -> programs.Program:
+  place = libtpu.describe(topology).with_mesh(None)
+  target = abstract_pair.make_model(place, TARGET, min_block=min_block)
+  draft = abstract_pair.make_model(place, DRAFT, min_block=min_block)
+  decoder = token_decoder.TokenDecoder(
+      target,
+      model_drafting.of_model(draft),
+      gamma=GAMMA,
+      max_tokens=LENGTH,
+  )
+  batch = abstract_pair.make_batch(place, 1, INPUTS_LENGTH)
+  return programs.compile_loop(place, make, decoder, batch, gamma=GAMMA)
+
+
+_compile_loop = functools.partial(
+    _compile, token_decoder.TokenDecoder.compile_speculative
+)
+
+
+@libtpu.needed
+class TestOneDevice:
+
+  @pytest.mark.exhaustive
+  def test_steps_of_one_position_and_of_four(self):
+    """Padding turns products with a vector into those with a matrix."""
+    plain = token_decoder.TokenDecoder.compile_plain
+    one_row, padded = _compile(plain, min_block=1).step, _compile(plain).step
+    assert padded.cycles < 0.7 * one_row.cycles
+
+  @pytest.mark.exhaustive
+  def test_verification(self):
+    verify = _compile(programs.compile_verify)
+    assert verify.draft_step is None
+    assert verify.step.host_transfers == 0
+
+  def test_loop(self):
+    """The inner loop runs gamma - 1 times, after the first draft token."""
+    loop = _compile_loop()
+    assert loop.step.host_transfers == 0
+    assert 0 < (GAMMA - 1) * loop.draft_step.cycles < loop.step.cycles
+    assert 0 < loop.draft_step.num_operations < loop.step.num_operations
+    assert loop.memory['arguments'] > loop.memory['temporaries'] > 0
+
+  @pytest.mark.exhaustive
+  def test_four_devices_hold_a_quarter_each(self):
+    one, four = _compile_loop(), _compile_loop('v4:2x2x1')
+    assert four.memory['arguments'] < 0.3 * one.memory['arguments']
+    assert four.step.cycles < one.step.cycles
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(
+    importlib.util.find_spec('jax_cuda13_plugin') is None,
+    reason='jax-cuda13-plugin is not installed',
+)
+def test_loop_of_a_gpu():
+  loop = _compile_loop('h100')
+  assert loop.step.cycles == 0
+  drafts = (GAMMA - 1) * loop.draft_step.num_operations
+  assert 0 < drafts < loop.step.num_operations
+  assert loop.memory['arguments'] > loop.memory['temporaries'] > 0
+
+
+@pytest.mark.exhaustive
+@libtpu.needed
+def test_memory_of_scoring_whole_texts():
+  """Before it measures alpha, a job counts what the compiler allocates."""
+  rows, length = 8, 128
+  # As wide as T5's: the logits of the texts outweigh the weights.
+  configs = [dataclasses.replace(x, vocab_size=32_128) for x in (TARGET, DRAFT)]
+  place = libtpu.describe('v4:1x1x1').with_mesh(None)
+  decoder = token_decoder.TokenDecoder(
+      *(abstract_pair.make_model(place, each) for each in configs),
+      gamma=1,
+      max_tokens=length,
+  )
+  batch = abstract_pair.make_batch(place, rows, INPUTS_LENGTH)
+  texts = jax.ShapeDtypeStruct(
+      (rows, length), jnp.int32, sharding=batch.inputs.sharding
+  )
+  with decoder.scope():
+    compiled = acceptance._read_along.lower(
+        decoder.target_model,
+        decoder.make_drafter(1),
+        decoder.target.params,
+        decoder.loaded_drafter.params,
+        batch,
+        texts,
+    ).compile()
+  stats = compiled.memory_analysis()
+  found = stats.argument_size_in_bytes + stats.temp_size_in_bytes
+  workload = memory.Workload(rows, 1, INPUTS_LENGTH, length, gamma=1)
+  counted = (
+      memory.target_bytes(configs[0], workload, scores=True).total
+      + memory.draft_bytes(configs[1], workload, 32_128).total
+  )
+  # Activations are not counted; a second copy of the logits would be noticed.
+  assert abs(found - counted) < 0.2 * (4 * rows * length * 32_128)
+
+
+@pytest.mark.exhaustive
+@libtpu.needed
+@pytest.mark.parametrize(
+    ('batch', 'policy'),
+    [
+        (1, draft_length.Fixed()),
+        # Catching up writes the cache of the last layer and never reads it.
+        (1, schedule.Schedule((GAMMA, 1))),
+        (8, draft_length.Fixed()),
+    ],
+)
+def test_caches_are_written_in_place(batch, policy):
+  """Neither copied nor, for several rows, written one row at a time."""
+  length = 128  # with more slots than lanes, the compiler prefers other layouts
+  place = libtpu.describe('v4:1x1x1').with_mesh(None)
+  draft = dataclasses.replace(DRAFT, num_heads=6)
+  decoder = token_decoder.TokenDecoder(
+      abstract_pair.make_model(place, TARGET),
+      model_drafting.of_model(abstract_pair.make_model(place, draft)),
+      gamma=GAMMA,
+      max_tokens=length,
+      policy=policy,
+  )
+  request = abstract_pair.make_batch(place, batch, INPUTS_LENGTH)
+  inside = compiled_loop.loop_instructions(
+      decoder.compile_speculative(request).as_text()
+  )
+  slots = batch * state.cache_slots(length, GAMMA)
+  sizes = {x.num_heads * x.head_dim * slots for x in (TARGET, draft)}
+  assert {math.prod(x.arrays[0].shape) for x in inside if x.arrays} >= sizes
+  assert compiled_loop.copies(inside, sizes) == []
+  scopes = [x.op_name for x in inside if x.opcode == 'while']
+  assert not any(each.endswith('scatter') for each in scopes)
+
+
+def test_t5x_is_found_if_installed():
+  is_there = importlib.util.find_spec('t5x') is not None
+  assert t5x_step.IS_IMPORTABLE == is_there
+
+
+@libtpu.needed
+@pytest.mark.skipif(not t5x_step.IS_IMPORTABLE, reason='T5X cannot be imported')
+def test_step_of_t5x():
+  place = libtpu.describe('v4:1x1x1')
+  compile_plain = functools.partial(
+      t5x_step.compile_plain, examples=1, inputs_length=16, length=32
+  )
+  found = programs.compile_loop(place, compile_plain, TARGET, place)
+  assert found.step.cycles > 0
+  assert found.step.host_transfers == 0
