@@ -96,7 +96,6 @@ class TextDecoder:
     token_decoder.check_target(target)
     options = options_lib.of(options, changes)
     drafter = drafters.find(drafter, target, vocabulary)
-    models.check_end(vocabulary.name, vocabulary.eos_id, target.special_ids)
     vocabulary = models.fit_vocabulary(vocabulary, target, drafter.models)
     if options.mask_padded_ids and options.num_valid_tokens is None:
       options = dataclasses.replace(
@@ -509,70 +508,57 @@ def load(
       target.
   """
   options = options_lib.of(options, changes)
-  path = str, os.PathLike
+  is_loaded, path = isinstance(target, models.Model), (str, os.PathLike)
+  if vocabulary is None:  # that of its folder
+    vocabulary = target.checkpoint if is_loaded else target
   for name, value, types, allowed in (
       ('target', target, (*path, models.Model), 'a path or a loaded model'),
-      ('vocabulary', vocabulary, (*path, vocabularies.Vocabulary, type(None)),
-       'a path, a vocabulary or None'),
+      ('vocabulary', vocabulary, (*path, vocabularies.Vocabulary),
+       'a path or a vocabulary, without a folder of the target'),
       ('mesh', mesh, (jax.sharding.Mesh, type(None)), 'a make_mesh or None'),
   ):  # fmt: skip
     options_lib.check_type(name, value, types, allowed)
-  found = None
-  if isinstance(target, models.Model):
+  checkpoint = None if is_loaded else checkpoints.open(target)
+  if not isinstance(vocabulary, vocabularies.Vocabulary):
+    vocabulary = vocabularies.load(vocabulary)
+  if draft is None:
+    draft = drafters.Lookup()
+  if is_loaded:
     if config is not None:
       raise ranges.ArgumentError(
           'config is of a target by its path, and target is loaded. Give config'
           ' to load_model.',
           config=config,
       )
-    vocabulary = _vocabulary(vocabulary, target.checkpoint)
-    if max_padded_ids != target.max_padded_ids:
-      target = dataclasses.replace(target, max_padded_ids=max_padded_ids)
-    target, vocabulary = languages_lib.choose(target, vocabulary, languages)
-  else:
-    checkpoint = checkpoints.open(target)
-    found = models.find_model(checkpoint, config, dtype=dtype, mesh=mesh)
-    vocabulary = _vocabulary(vocabulary, target, checkpoint.source)
-    found = dataclasses.replace(
-        found.with_vocabulary(vocabulary.name, vocabulary.eos_id),
-        max_padded_ids=max_padded_ids,
+    network, vocabulary = languages_lib.choose(
+        target.config, target.special_ids, vocabulary, languages
     )
-    found, vocabulary = languages_lib.choose(found, vocabulary, languages)
-  if draft is None:
-    draft = drafters.Lookup()
-  if found is not None:
-    shape = mesh and tuple(mesh.shape[x] for x in sharding.AXES)
-    placed = placement.place(
-        found,
-        lambda target: [drafters.find(draft, target, vocabulary)],
-        placement.Batches(
-            sizes=[shape[0] if shape else 1],
-            num_decodes=options.num_decodes,
-            inputs_length=options.inputs_length,
-            targets_length=options.max_tokens,
-            gamma=options.gamma,
-        ),
-        shape,
+    target = dataclasses.replace(
+        target, config=network, max_padded_ids=max_padded_ids
     )
-    (found,) = placed.drafters
-    draft, target = found.load(), placed.target.load()
-  return TextDecoder(target, draft, vocabulary, options)
-
-
-def _vocabulary(
-    given_one: epath.PathLike | vocabularies.Vocabulary | None,
-    *folders: epath.PathLike | None,
-) -> vocabularies.Vocabulary:
-  """Return the vocabulary given, or the one in a folder of the target."""
-  if isinstance(given_one, vocabularies.Vocabulary):
-    return given_one
-  if given_one is not None:
-    return vocabularies.load(given_one)
-  for folder in filter(None, folders):
-    if vocabularies.find(folder) is not None:
-      return vocabularies.load(folder)
-  raise vocabularies.VocabularyError(
-      f'There is no vocabulary in the folder of the target, {folders[0]}. Give'
-      ' vocabulary=<a SentencePiece .model file, a tokenizer.json, or a folder'
-      ' that holds one>.'
+    return TextDecoder(target, draft, vocabulary, options)
+  found = models.find_model(
+      checkpoint,
+      config,
+      dtype=dtype,
+      mesh=mesh,
+      vocabulary=vocabulary,
+      languages=languages,
+      max_padded_ids=max_padded_ids,
   )
+  shape = mesh and tuple(mesh.shape[x] for x in sharding.AXES)
+  placed = placement.place(
+      found,
+      lambda target: [drafters.find(draft, target, found.vocabulary)],
+      placement.Batches(
+          sizes=[shape[0] if shape else 1],
+          num_decodes=options.num_decodes,
+          inputs_length=options.inputs_length,
+          targets_length=options.max_tokens,
+          gamma=options.gamma,
+      ),
+      shape,
+  )
+  # The drafter first: it is read sooner, and may not fit.
+  drafting = placed.drafters[0].load()
+  return TextDecoder(placed.target.load(), drafting, found.vocabulary, options)

@@ -259,12 +259,10 @@ def _loader(
         dtype=dtype,
         mesh_shape=mesh_shape,
     )
-    found = workload.find_target()
-    if vocabulary_file is not None:
-      vocabulary = vocabularies.load(vocabulary_file)
-      found = found.with_vocabulary('VOCABULARY_FILE', vocabulary.eos_id)
     placed = workload.place(
-        found,
+        workload.find_target(
+            vocabulary_file and vocabularies.load(vocabulary_file)
+        ),
         [],
         None,
         sizes=[sharding.round_up(workload.make_mesh(), first.batch_size)],

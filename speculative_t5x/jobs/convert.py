@@ -46,7 +46,7 @@ def convert(
   if config.bias_per_layer if is_t5 else is_elsewhere:
     name = 'umT5' if is_t5 else config.name
     raise checkpoints.CheckpointError(
-        f'{checkpoint.folder} is of a {name}, and the networks of T5X read only'
+        f'{checkpoint.source} is of a {name}, and the networks of T5X read only'
         ' their own layouts. Use the folder as it is.'
     )
   checkpoint.check_shapes(models.abstract_params(config))

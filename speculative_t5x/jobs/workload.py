@@ -19,7 +19,6 @@ from speculative_t5x.decoder import text_decoder as text_decoder_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import drafters as drafters_lib
-from speculative_t5x.loading import languages as languages_lib
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
@@ -90,24 +89,25 @@ class Workload:
       return None
     return sharding.from_shape(self.mesh_shape)
 
-  def find_target(self) -> models.ModelSource:
+  def find_target(
+      self, vocabulary: vocabularies.Vocabulary | None = None
+  ) -> models.ModelSource:
     """Return the target whose weights are still to be read."""
-    found = models.find_model(
+    return models.find_model(
         pairing.open_checkpoint('target', self.checkpoint_path),
         self.target_config,
         dtype=self.dtype,
+        vocabulary=vocabulary,
+        languages=self.languages,
+        max_padded_ids=self.max_padded_ids,
     )
-    return dataclasses.replace(found, max_padded_ids=self.max_padded_ids)
 
   def find_texts(
       self, file: str | None
   ) -> tuple[models.ModelSource, vocabularies.Vocabulary]:
     """Return the target and the vocabulary of its texts; see `vocabulary`."""
-    vocabulary = self.vocabulary(file)
-    target = self.find_target()
-    vocabulary = models.fit_vocabulary(vocabulary, target)
-    target = target.with_vocabulary(vocabulary.name, vocabulary.eos_id)
-    return languages_lib.choose(target, vocabulary, self.languages)
+    target = self.find_target(self.vocabulary(file))
+    return target, target.vocabulary
 
   def place(
       self,
@@ -171,21 +171,14 @@ class Workload:
     from speculative_t5x.tasks import examples as examples_lib
     from speculative_t5x.tasks import task_metrics
 
-    target = self.find_target()
     task_metrics.check(self.task())
+    # The task itself puts the source language before its inputs.
+    target = self.find_target(self.vocabulary(None))
     name, split = self.mixture_or_task_name, self.split
     progress.say(f'reading {name}, {split}')
-    examples = examples_lib.load(
+    return target, examples_lib.load(
         name, split, self.task_feature_lengths, num_examples, least
     )
-    models.fit_vocabulary(examples.vocabulary, target)
-    end = examples.vocabulary.eos_id
-    target = target.with_vocabulary(f'of {examples.task.name}', end)
-    # The task itself puts the source language before its inputs.
-    target, _ = languages_lib.choose(
-        target, examples.vocabulary, self.languages
-    )
-    return target, examples
 
   def load_decoder(
       self,

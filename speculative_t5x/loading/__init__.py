@@ -8,7 +8,10 @@
            families       which network the shapes or the config describe
              |
              v
-           models         found: sizes and special ids, without weights
+  path --> vocabularies   texts to token ids and back
+             |
+             v
+           models         found, once: network, special ids, vocabulary
              |
              v
            drafters       each source finds what it needs beside the target
@@ -22,7 +25,6 @@
              v
            models, drafters: loaded, a parameter at a time
 
-vocabularies    texts to token ids and back; compared with the networks
 token_counts    counts of tokens, for tables and short vocabularies
 files           paths and names as people write them, locks, whole files
 """

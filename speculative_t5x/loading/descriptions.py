@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a run record says of a model and of a drafter.
+"""Descriptions of a model and of a drafter in a run record.
 
 The fields are keys of the JSON objects: see `docs/run_record.md`.
 """

@@ -32,7 +32,7 @@ _BYTES = {
 
 
 class Vocabulary(Protocol):
-  """What a text needs of a vocabulary; see `vocabularies.Vocabulary`."""
+  """The part of a vocabulary that makes text; see `vocabularies.Vocabulary`."""
 
   bad_bytes: str
 
@@ -69,7 +69,7 @@ class Detokenizer:
 
   @property
   def is_whole(self) -> bool:
-    """Whether no token ended within a character."""
+    """True if no token ended within a character."""
     unfinished, _ = self._decoder.getstate()
     return not unfinished
 
@@ -96,7 +96,7 @@ class Detokenizer:
 
 
 class PieceBytes:
-  """What the pieces of a SentencePiece model add to a text."""
+  """The text that each piece of a SentencePiece model adds."""
 
   def __init__(self, processor: sentencepiece.SentencePieceProcessor):
     self._processor = processor

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How the token ids of a text become an input of a model."""
+"""The form of an input: the token ids of a text, and ids around them."""
 
 from collections.abc import Sequence
 import dataclasses
@@ -11,7 +11,7 @@ from speculative_t5x.loading import vocabularies
 
 @dataclasses.dataclass(frozen=True)
 class InputsForm:
-  """What stands around the ids of a text in an input.
+  """Ids that stand around those of a text in an input.
 
   Attributes:
     begin: Ids before those of the text, as the beginning of a text; those that

@@ -8,28 +8,24 @@ begins with, as in M2M-100 and NLLB.
 
 from collections.abc import Sequence
 import copy
-import dataclasses
-import difflib
-import functools
-from typing import TypeVar
 
-from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import network
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
-
-_Target = TypeVar('_Target', models.Model, models.ModelSource)
 
 
 def choose(
-    target: _Target,
+    config: network.Network,
+    special_ids: contracts.SpecialIds,
     vocabulary: vocabularies.Vocabulary,
     languages: Sequence[str] | None,
-) -> tuple[_Target, vocabularies.Vocabulary]:
-  """Return target and vocabulary for languages.
+) -> tuple[network.Network, vocabularies.Vocabulary]:
+  """Return network and vocabulary of a target for languages.
 
   Args:
-    target: The target, loaded or not.
+    config: The network.
+    special_ids: Its special ids.
     vocabulary: Its vocabulary.
     languages: Codes of the source and of the target language, as the vocabulary
       has them, for example ('eng_Latn', 'deu_Latn'); None for those that the
@@ -39,11 +35,11 @@ def choose(
       or the vocabulary does not have it as a special or added token.
   """
   if languages is None:
-    network.check_decoder_prompt(target.config)
-    return target, vocabulary
-  if not network.offers(target.config, network.PromptsDecoder):
+    network.check_decoder_prompt(config)
+    return config, vocabulary
+  if not network.offers(config, network.PromptsDecoder):
     raise ranges.ArgumentError(
-        f'languages are {languages!r}, and {target.config.name} is not told any'
+        f'languages are {languages!r}, and {config.name} is not told any'
         ' by a token. Give None.',
         languages=languages,
     )
@@ -53,12 +49,10 @@ def choose(
         languages=languages,
     )
   source_id, target_id = (_find(vocabulary, x) for x in languages)
-  config = target.config.with_decoder_prompt(
-      (target.special_ids.start, target_id)
-  )
+  config = config.with_decoder_prompt((special_ids.start, target_id))
   vocabulary = copy.copy(vocabulary)
   vocabulary.begin_ids = (source_id,)
-  return dataclasses.replace(target, config=config), vocabulary
+  return config, vocabulary
 
 
 def _find(vocabulary: vocabularies.Vocabulary, language: str) -> int:
@@ -68,17 +62,10 @@ def _find(vocabulary: vocabularies.Vocabulary, language: str) -> int:
   codes = {x: i for x, i in special.items() if i not in others}
   if language in codes:
     return codes[language]
-  near = sorted(codes, key=functools.partial(_distance, str(language)))[:3]
-  remedy = f' Near it are {", ".join(near)}.' if near else ''
+  near = [x for x in codes if x.strip('_<>').startswith(str(language))][:3]
+  like = ' or '.join(near) or 'deu_Latn of NLLB or __de__ of M2M-100'
   raise ranges.ArgumentError(
       f'languages have {language!r}, not a special token of the vocabulary'
-      f' {vocabulary.name}.{remedy} Give the code that it has, as NLLB has'
-      ' deu_Latn and M2M-100 __de__.',
+      f' {vocabulary.name}. Give a code that it has, as {like}.',
       languages=language,
   )
-
-
-def _distance(language: str, code: str) -> tuple[bool, float]:
-  """Return what codes are sorted by, those that begin so first."""
-  is_other = not code.strip('_<>').startswith(language)
-  return is_other, -difflib.SequenceMatcher(None, language, code).ratio()

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Models and vocabularies read from disk, checked before they are used."""
+"""Models: found, with all that is known before weights are read; and loaded."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -14,6 +14,7 @@ import numpy as np
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
+from speculative_t5x.loading import languages as languages_lib
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import network
@@ -133,7 +134,9 @@ class ModelSource:
   Attributes:
     checkpoint: The opened checkpoint; None for a target that something else
       reads, such as a T5X job.
-    config, special_ids, mesh, rules, max_padded_ids: See `Model`.
+    config, special_ids, mesh, rules, max_padded_ids: See `Model`. The ids are
+      those of the vocabulary, where the layout of the checkpoint stores none.
+    vocabulary: Its vocabulary; None if it was found without one.
     merged: Whether kernels that share an input are merged, on one device.
   """
 
@@ -142,24 +145,13 @@ class ModelSource:
   special_ids: contracts.SpecialIds | None = None
   mesh: jax.sharding.Mesh | None = None
   rules: sharding.Rules = sharding.MODEL_PARALLEL
-  merged: bool = True
   max_padded_ids: int = MAX_PADDED_IDS
+  vocabulary: vocabularies.Vocabulary | None = None
+  merged: bool = True
 
   def __post_init__(self):
     if self.special_ids is None:
       object.__setattr__(self, 'special_ids', self.config.special_ids)
-
-  def with_vocabulary(self, name: str, eos_id: int) -> 'ModelSource':
-    """Return the source with the special ids of its vocabulary.
-
-    The layouts of T5X do not store special ids. Padding and start are 0 there,
-    as T5X has them built in, and the end of sequence is the vocabulary's.
-    """
-    if self.checkpoint.special_ids is None:
-      special_ids = dataclasses.replace(self.special_ids, end=eos_id)
-      return dataclasses.replace(self, special_ids=special_ids)
-    check_end(name, eos_id, self.special_ids)
-    return self
 
   def describe(self) -> descriptions.ModelDescription:
     """Return what `Model.describe` will."""
@@ -183,16 +175,16 @@ class ModelSource:
         )
     )
     # What is replaced is given up before the next one is prepared.
-    model = make_model(
+    return make_model(
         self.config,
         (leaves.popitem() for _ in range(len(leaves))),
         self.checkpoint.source,
         mesh=self.mesh,
         rules=self.rules,
         special_ids=self.special_ids,
+        max_padded_ids=self.max_padded_ids,
         merged=self.merged,
     )
-    return dataclasses.replace(model, max_padded_ids=self.max_padded_ids)
 
   def deferred(self) -> Model:
     """Return the model, whose weights are read when they are first used."""
@@ -245,7 +237,7 @@ def network_of(
   if unknown := [name for name in changes if name not in names]:
     raise ranges.ArgumentError(
         f'config has {", ".join(map(repr, unknown))}, and the network of'
-        f' {checkpoint.folder}, a {stated.name}, has {", ".join(names)}.',
+        f' {checkpoint.source}, a {stated.name}, has {", ".join(names)}.',
         config=config,
     )
   return dataclasses.replace(stated, **changes)
@@ -258,15 +250,37 @@ def find_model(
     dtype: Any = None,
     mesh: jax.sharding.Mesh | None = None,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
+    vocabulary: vocabularies.Vocabulary | None = None,
+    languages: Sequence[str] | None = None,
+    max_padded_ids: int = MAX_PADDED_IDS,
 ) -> ModelSource:
-  """Return what is known of a model without weights; see `load_model`.
+  """Return all that is known of a model without its weights.
 
-  Names and shapes of its parameters are compared with the network's.
+  Names and shapes of its parameters are compared with the network's, and the
+  vocabulary with both.
+
+  Args:
+    checkpoint: The opened checkpoint.
+    config, dtype, mesh, rules: See `load_model`.
+    vocabulary: Its vocabulary; None for a model whose target has one.
+    languages: See `languages.choose`.
+    max_padded_ids: See `fit_vocabulary`.
   """
   config = network_of(checkpoint, config, dtype or chips.suited_dtype())
   # Before memory is counted for it, or a job compiles.
   checkpoint.check_shapes(abstract_params(config))
-  return ModelSource(checkpoint, config, checkpoint.special_ids, mesh, rules)
+  ids = checkpoint.special_ids
+  if ids is None and vocabulary is not None:
+    # T5X's layouts store none, and T5X has padding and start built in, as 0.
+    ids = dataclasses.replace(config.special_ids, end=vocabulary.eos_id)
+  found = ModelSource(checkpoint, config, ids, mesh, rules, max_padded_ids)
+  if vocabulary is None:
+    return found
+  vocabulary = fit_vocabulary(vocabulary, found)
+  config, vocabulary = languages_lib.choose(
+      config, found.special_ids, vocabulary, languages
+  )
+  return dataclasses.replace(found, config=config, vocabulary=vocabulary)
 
 
 def abstract_params(config: network.Network) -> contracts.Params:
@@ -314,6 +328,7 @@ def make_model(
     mesh: jax.sharding.Mesh | None = None,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
     special_ids: contracts.SpecialIds | None = None,
+    max_padded_ids: int = MAX_PADDED_IDS,
     merged: bool = True,
 ) -> Model:
   """Return a model of given parameters.
@@ -338,6 +353,7 @@ def make_model(
       mesh,
       rules,
       special_ids,
+      max_padded_ids,
   )
 
 
@@ -388,19 +404,6 @@ def load_model(
   return source.load()
 
 
-def check_end(
-    name: str, eos_id: int, special_ids: contracts.SpecialIds
-) -> None:
-  """Check that a vocabulary's end of sequence is one of the model's."""
-  if eos_id not in special_ids.ends:
-    ends = ' or '.join(map(str, special_ids.ends))
-    raise vocabularies.VocabularyError(
-        f'The vocabulary {name} has end-of-sequence id {eos_id}, the target'
-        f' {ends}: they are not of one family. Pass the vocabulary that the'
-        ' target was trained with.'
-    )
-
-
 def fit_vocabulary(
     vocabulary: vocabularies.Vocabulary,
     target: Model | ModelSource,
@@ -408,9 +411,17 @@ def fit_vocabulary(
 ) -> vocabularies.Vocabulary:
   """Return a vocabulary with the sentinels that its target has logits for.
 
-  No model may have fewer logits than there are pieces, or more than pad their
-  number to a round one. Drafts need no logits for sentinels.
+  Its end of sequence must be one of the target's. No model may have fewer
+  logits than there are pieces, or more than pad their number to a round one.
+  Drafts need no logits for sentinels.
   """
+  if vocabulary.eos_id not in (ends := target.special_ids.ends):
+    raise vocabularies.VocabularyError(
+        f'The vocabulary {vocabulary.name} has end-of-sequence id'
+        f' {vocabulary.eos_id}, the target {" or ".join(map(str, ends))}: they'
+        ' are not of one family. Pass the vocabulary that the target was'
+        ' trained with.'
+    )
   vocabulary = vocabulary.within(target.config.vocab_size)
   sizes = [('target', vocabulary.num_ids, target)]
   sizes += [('draft', vocabulary.num_pieces, each) for each in drafts]

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How often tokens occur in texts, and after which token.
+"""Counts of tokens in texts, and of tokens after each token.
 
 n-gram drafters and short draft vocabularies are made from these counts. They
 lie in one file, which is bound to a vocabulary.

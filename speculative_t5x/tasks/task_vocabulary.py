@@ -22,7 +22,8 @@ class TaskVocabulary(vocabularies.Vocabulary):
 
   def __init__(self, vocabulary: seqio.Vocabulary):
     self._vocabulary = vocabulary
-    self.name = type(vocabulary).__name__
+    kind = type(vocabulary).__name__
+    self.name = getattr(vocabulary, 'sentencepiece_model_file', kind)
     self.num_ids = vocabulary.vocab_size
     self.pad_id = vocabulary.pad_id
     self.eos_id = vocabulary.eos_id
@@ -60,8 +61,9 @@ class TaskVocabulary(vocabularies.Vocabulary):
     if not isinstance(self._vocabulary, seqio.SentencePieceVocabulary):
       return None
     path = user_paths.expand(self._vocabulary.sentencepiece_model_file)
+    beside = vocabularies.SpecialTokens(path)
     return detokenizer.PieceBytes(
-        vocabularies.with_sentinels(self._vocabulary.tokenizer, path)
+        vocabularies.with_sentinels(self._vocabulary.tokenizer, beside)
     )
 
   def id_to_piece(self, i: int) -> str:

@@ -337,6 +337,7 @@ class TestConfigs:
               'full_attention',
           ),
           ('qwen3', dict(rope_scaling={'rope_theta': None}), 'rope_theta None'),
+          ('gemma3', dict(rope_parameters={'rope_theta': 7.0}), 'rope_theta'),
           ('llama', dict(sliding_window=8), 'sliding_window'),
           (
               'qwen3',

@@ -101,7 +101,7 @@ def test_languages(tmp_path):
         ('nllb', None, 'languages'),
         ('nllb', ('eng_Latn', 'deu_Lat'), 'deu_Latn'),
         ('nllb', ('w4', 'w5'), "'w4'"),  # two words
-        ('nllb', ('eng_Latn', 'fra'), 'are fra_Latn'),
+        ('nllb', ('eng_Latn', 'fra'), 'as fra_Latn'),
         ('nllb', ('eng_Latn', '</s>'), "'</s>'"),
         ('nllb', ('eng_Latn', 7), '7'),
         ('nllb', ('eng_Latn',), 'must be two'),

@@ -50,6 +50,7 @@ def test_ids_and_texts(tmp_path):
   assert vocabulary.pad_id == vocabulary.num_ids - 1 == len(ids) - 1
   assert vocabulary.knows(TEXT, found)
   assert vocabulary.begin_ids == ()
+  assert vocabularies.digest(vocabulary)  # of the files' contents
 
 
 def test_texts_are_the_librarys_without_spaces_around(tmp_path):
@@ -86,15 +87,9 @@ def test_pieces_without_an_id(tmp_path):
   assert vocabulary.id_to_piece(len(ids) + 7) == f'<id {len(ids) + 7}>'
 
 
-@pytest.mark.parametrize('name', ['target.spm', 'vocab.json'])
-def test_missing_files(tmp_path, name):
-  write(tmp_path)
-  (tmp_path / name).unlink()
+@pytest.mark.parametrize('name', ['target.spm', 'vocab.json', '<pad>'])
+def test_missing_files_and_tokens(tmp_path, name):
+  write(tmp_path, without=[name])
+  (tmp_path / name).unlink(missing_ok=True)
   with pytest.raises(vocabularies.VocabularyError, match=name):
-    vocabularies.load(tmp_path)
-
-
-def test_special_tokens_that_are_missing(tmp_path):
-  write(tmp_path, without=['<pad>'])
-  with pytest.raises(vocabularies.VocabularyError, match='<pad>'):
     vocabularies.load(tmp_path)

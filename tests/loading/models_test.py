@@ -143,39 +143,48 @@ def test_description():
   assert described.name is described.checkpoint is None
 
 
+def vocabulary(eos_id, num_ids=24, num_pieces=24):
+  """Return the sizes of a vocabulary with sentinels."""
+  pieces, whole = (
+      types.SimpleNamespace(
+          name='of a task', num_ids=x, num_pieces=num_pieces, eos_id=eos_id
+      )
+      for x in (num_pieces, num_ids)
+  )
+  whole.within = lambda width: whole if num_ids <= width else pieces
+  return whole
+
+
 class TestSpecialIds:
 
   def test_t5x_takes_the_vocabulary_s_end(self, folder):
-    found = models.find_model(checkpoints.open(folder))
-    bound = found.with_vocabulary('of a task', 7)
+    opened = checkpoints.open(folder)
+    found = models.find_model(opened)
+    bound = models.find_model(opened, vocabulary=vocabulary(7))
     assert found.special_ids == contracts.SpecialIds(1, 0, 0)
     assert bound.special_ids == contracts.SpecialIds(7, 0, 0)
     assert bound.load().special_ids == bound.special_ids
 
   def test_hugging_face_states_its_own(self, tmp_path):
     madlad_test.write(tmp_path, madlad_test.tensors())
-    found = models.find_model(checkpoints.open(tmp_path))
-    assert found.with_vocabulary('of a task', 2) is found
+    opened = checkpoints.open(tmp_path)
+    found = models.find_model(opened, vocabulary=vocabulary(2))
     assert found.load().special_ids == madlad_test.IDS
     with pytest.raises(
         vocabularies.VocabularyError,
         match='of a task has end-of-sequence id 1, the target 2',
     ):
-      found.with_vocabulary('of a task', 1)
+      models.find_model(opened, vocabulary=vocabulary(1))
 
 
 def fit(num_pieces, num_ids, target, draft, **options):
   """Fit a vocabulary with sentinels to models of so many logits."""
-  pieces, whole = (
-      types.SimpleNamespace(num_ids=count, num_pieces=num_pieces)
-      for count in (num_pieces, num_ids)
-  )
-  whole.within = lambda width: whole if num_ids <= width else pieces
   target, draft = (
       models.ModelSource(None, tiny.config(vocab_size=size))
       for size in (target, draft)
   )
   target = dataclasses.replace(target, **options)
+  whole = vocabulary(1, num_ids, num_pieces)
   return models.fit_vocabulary(whole, target, [draft]).num_ids
 
 

@@ -67,19 +67,16 @@ class Checkpoint(abc.ABC):
 
   @abc.abstractmethod
   def _read(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
+      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
   ) -> Iterator[tuple[str, jax.Array]]:
-    """Read stored parameters with the dtypes and shardings that are wanted.
-
-    A layout may read them side by side if they are needed at once.
-    """
+    """Read stored parameters with the dtypes and shardings that are wanted."""
 
   @abc.abstractmethod
   def _read_array(self, name: str) -> np.ndarray:
     """Read a parameter on the host, by its stored name."""
 
   def _read_all(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
+      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
   ) -> Iterator[tuple[str, jax.Array]]:
     """Read parameters as `_read` does, also parts of what is stored."""
     whole, of_array = {}, {}
@@ -88,24 +85,16 @@ class Checkpoint(abc.ABC):
         of_array.setdefault(self._parts[name].array, []).append(name)
       else:
         whole[name] = spec
-    yield from self._read(whole, at_once)
+    yield from self._read(whole)
     for array, names in of_array.items():
       stored = self._read_array(self._prefix + array)
       for name in names:
-        yield name, _place(self._parts[name].take(stored), wanted[name])
+        yield name, place(self._parts[name].take(stored), wanted[name])
       del stored  # or it would stay while the next one is read
-
-  def _read_each(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
-  ) -> Iterator[tuple[str, jax.Array]]:
-    """Read parameters one at a time."""
-    for name, spec in wanted.items():
-      # Held by no name here, or it would stay while the next one is read.
-      yield name, _place(self._read_array(self._prefix + name), spec)
 
   @property
   def is_pair(self) -> bool:
-    """Whether it holds a target and a draft model, which `of` tells apart."""
+    """True if it holds a target and a draft model, which `of` tells apart."""
     return {name.partition('/')[0] for name in self.specs} == _PAIR
 
   def of(self, role: str) -> 'Checkpoint':
@@ -191,10 +180,6 @@ class Checkpoint(abc.ABC):
     self.check_is_one_model()
     return families.of_shapes(self.folder, self.specs, dtype)
 
-  def holds(self, expected: trees.Params) -> bool:
-    """Return whether `check_shapes` finds no difference."""
-    return shapes(self.specs) == shapes(trees.flatten(expected))
-
   def check_shapes(self, expected: trees.Params) -> None:
     """Compare the parameters with a network's tree of shapes, both ways.
 
@@ -233,7 +218,7 @@ class Checkpoint(abc.ABC):
     if shardings is None:
       shardings = jax.tree.map(lambda _: first_device(), expected)
     wanted = self._wanted(dtype, trees.flatten(shardings))
-    params = trees.nest(dict(self._read_all(wanted, at_once=True)))
+    params = trees.nest(dict(self._read_all(wanted)))
     self.check_finite(params)
     return params
 
@@ -246,7 +231,7 @@ class Checkpoint(abc.ABC):
     been read before an error.
     """
     wanted = self._wanted(dtype, dict.fromkeys(self.specs, first_device()))
-    for name, param in self._read_all(wanted, at_once=False):
+    for name, param in self._read_all(wanted):
       self.check_finite({name: param})
       yield name, param
       del param  # or it would stay while the next one is read
@@ -315,7 +300,7 @@ def shapes(
   return {name: tuple(spec.shape) for name, spec in specs.items()}
 
 
-def _place(array: np.ndarray, wanted: jax.ShapeDtypeStruct) -> jax.Array:
+def place(array: np.ndarray, wanted: jax.ShapeDtypeStruct) -> jax.Array:
   """Put an array where it is wanted; each device gets its part alone."""
   array = np.asarray(array, wanted.dtype, order='C')
   return jax.make_array_from_callback(

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What config.json and generation_config.json say of decoding: ids, settings.
+"""Ids and settings of decoding in config.json and generation_config.json.
 
 transformers' `generate` follows generation_config.json, in older folders
 config.json, and its pipelines `task_specific_params` of config.json.

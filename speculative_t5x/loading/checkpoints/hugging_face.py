@@ -98,14 +98,15 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     }
 
   def _read(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
+      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
   ) -> Iterator[tuple[str, jax.Array]]:
     # What is stored as the embedding must equal it.
-    del at_once
     _, copies = self._names
     for copy, tensor in copies.items():
       self._check_copy(self._tensors[copy], self._tensors[tensor])
-    yield from self._read_each(wanted)
+    for name, spec in wanted.items():
+      # Held by no name here, or it would stay while the next one is read.
+      yield name, checkpoint.place(self._read_array(self._prefix + name), spec)
 
   def _read_array(self, name: str) -> np.ndarray:
     source_of, _ = self._names

@@ -39,7 +39,7 @@ _OF_OPTIMIZER = 'state.param_states'  # begins names of what T5X writes beside
 
 
 class Layout(enum.Enum):
-  """How a checkpoint lies on disk."""
+  """The layout of a checkpoint on disk."""
 
   ORBAX = 'T5X by Orbax'
   LEGACY = 'T5X by msgpack and zarr'

@@ -7,58 +7,33 @@ larger ones the TensorStore spec of a zarr folder beside it, such as
 `target.decoder.layers_0.mlp.wo.kernel`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 import functools
-import os
 import pathlib
 from typing import Any
 
-from etils import epath
 from flax import serialization
 from flax import traverse_util
-import jax
 import numpy as np
 
 from speculative_t5x.loading import errors
-from speculative_t5x.loading.checkpoints import checkpoint
 from speculative_t5x.loading.checkpoints import layouts
-from speculative_t5x.loading.checkpoints import trees
+from speculative_t5x.loading.checkpoints import zarr_arrays
 from speculative_t5x.loading.files import regular_files
 
 _ZARR_DRIVERS = ('file', 'gfile', 'gcs')  # where T5X may have written them
 
 
-class LegacyCheckpoint(checkpoint.Checkpoint):
+class LegacyCheckpoint(zarr_arrays.ZarrCheckpoint):
   """A checkpoint of this layout."""
 
   layout = layouts.Layout.LEGACY
-
-  @functools.cached_property
-  def _stored_specs(self) -> dict[str, jax.ShapeDtypeStruct]:
-    return {
-        name: jax.ShapeDtypeStruct(
-            tuple(array.shape),
-            getattr(array.dtype, 'numpy_dtype', array.dtype),  # TensorStore's
-        )
-        for name, array in self._arrays.items()
-    }
 
   @functools.cached_property
   def _stored_step(self) -> Any:
     with self._reading('state'):
       step = self._state.get('state', {}).get('step')
     return step.tolist() if isinstance(step, np.ndarray | np.generic) else step
-
-  def _read(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
-  ) -> Iterator[tuple[str, jax.Array]]:
-    del at_once
-    return self._read_each(wanted)
-
-  def _read_array(self, name: str) -> np.ndarray:
-    array = self._arrays[name]
-    with self._reading(name):
-      return array if isinstance(array, np.ndarray) else array.read().result()
 
   @functools.cached_property
   def _state(self) -> Mapping[str, Any]:
@@ -70,40 +45,24 @@ class LegacyCheckpoint(checkpoint.Checkpoint):
       return contents.get('optimizer', contents)
 
   @functools.cached_property
-  def _arrays(self) -> dict[str, Any]:
-    """By name, an array of the index or an open zarr folder."""
-    file = self.folder / 'checkpoint'
-    state = self._state
-    with errors.reading(file):
+  def _arrays(self) -> dict[str, zarr_arrays.Array]:
+    with errors.reading(self.folder / 'checkpoint'):
       leaves = traverse_util.flatten_dict(
-          state['target'], is_leaf=lambda _, x: 'kvstore' in x, sep='/'
+          self._state['target'], is_leaf=lambda _, x: 'kvstore' in x, sep='/'
       )
-    arrays = {}
+    kvstores = {}
     for name, leaf in leaves.items():
       with self._reading(name):
-        is_array = isinstance(leaf, np.ndarray | np.generic)
-        arrays[name] = np.asarray(leaf) if is_array else self._open(leaf)
-    # Opened side by side: in a bucket, each takes a round trip.
-    return {name: self._opened(name, x) for name, x in arrays.items()}
-
-  def _open(self, spec: Any) -> Any:
-    """Begin to open the zarr folder of a TensorStore spec."""
-    import tensorstore as ts  # slow to import: only where it is needed
-
-    path = _zarr_path(spec)
-    regular_files.check_tree(self.folder / path)
-    return ts.open(_zarr_spec(self.folder, path), read=True)
-
-  def _opened(self, name: str, array: Any) -> Any:
-    if isinstance(array, np.ndarray):
-      return array
-    with self._reading(name):
-      store = array.result()
-      trees.check_chunks(store.shape, store.chunk_layout.read_chunk.shape)
-      return store
-
-  def _reading(self, name: str):
-    return errors.reading(f'The parameter {name} of {self.folder}')
+        if isinstance(leaf, np.ndarray | np.generic):
+          leaves[name] = np.asarray(leaf)
+        else:
+          # T5X writes a placeholder for the bucket, so that checkpoints can be
+          # copied.
+          folder = self.folder / _zarr_path(leaf)
+          regular_files.check_tree(folder)
+          kvstores[name] = zarr_arrays.files(folder)
+    # By default zeros would stand in for a chunk that is not there.
+    return leaves | self._open(kvstores, fill_missing_data_reads=False)
 
 
 def _zarr_path(spec: Any) -> pathlib.PurePosixPath:
@@ -127,23 +86,3 @@ def _zarr_path(spec: Any) -> pathlib.PurePosixPath:
       f'it is {errors.shown(spec)}, which is neither an array nor a zarr folder'
       ' of the checkpoint'
   )
-
-
-def _zarr_spec(
-    folder: epath.Path, path: pathlib.PurePosixPath
-) -> dict[str, Any]:
-  """Return the TensorStore spec of an array beside the index file.
-
-  T5X writes a placeholder for the bucket, so that checkpoints can be copied.
-  """
-  text = os.fspath(folder)
-  kvstore = {'driver': 'file', 'path': f'{text}/{path}/'}
-  if text.startswith('gs://'):
-    bucket, _, inner = text.removeprefix('gs://').partition('/')
-    kvstore = {'driver': 'gcs', 'bucket': bucket, 'path': f'{inner}/{path}/'}
-  return {
-      'driver': 'zarr',
-      'kvstore': kvstore,
-      # By default zeros would stand in for a chunk that is not there.
-      'fill_missing_data_reads': False,
-  }

@@ -2,26 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the layout that T5X saves today, through Orbax.
 
-`checkpoint_<step>/state` holds one array a leaf under `target/...` (the
-parameters), with the optimizer's state and the step beside it.
+`checkpoint_<step>/state` holds a zarr array per leaf under `target/...` (the
+parameters), with the optimizer's state and the step beside it: in folders of
+their own, or in one key-value store (OCDBT). `_METADATA` names them. They are
+read without Orbax, whose import takes longer than reading a small model.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 import functools
 from typing import Any
 
 from etils import epath
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.checkpoints import checkpoint
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import trees
+from speculative_t5x.loading.checkpoints import zarr_arrays
+from speculative_t5x.loading.files import json_files
 
 
-class OrbaxCheckpoint(checkpoint.Checkpoint):
+class OrbaxCheckpoint(zarr_arrays.ZarrCheckpoint):
   """A checkpoint of this layout."""
 
   layout = layouts.Layout.ORBAX
@@ -31,20 +34,8 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
     return self.folder / 'state'
 
   @functools.cached_property
-  def _stored_specs(self) -> dict[str, jax.ShapeDtypeStruct]:
-    return self._specs('target')
-
-  def _specs(self, *group: str) -> dict[str, jax.ShapeDtypeStruct]:
-    """Return names, shapes and stored dtypes of what lies under a group."""
-    part = self._metadata
-    for name in group:
-      part = part.get(name, {})
-    specs = {}
-    for name, array in trees.flatten(part).items():
-      with errors.reading(f'{name} of {self._state_folder}'):
-        trees.check_chunks(array.shape, array.storage.chunk_shape)
-        specs[name] = jax.ShapeDtypeStruct(tuple(array.shape), array.dtype)
-    return specs
+  def _arrays(self) -> dict[str, zarr_arrays.Array]:
+    return self._arrays_in('target/')
 
   @functools.cached_property
   def _stored_step(self) -> Any:
@@ -55,100 +46,87 @@ class OrbaxCheckpoint(checkpoint.Checkpoint):
     return self._number('exit_layer')
 
   def _number(self, name: str) -> Any:
-    """Return a number that is stored beside the parameters; None if it is not.
-    """
-    spec = self._specs('state').get(name)
-    if spec is None:
+    """Return a number beside the parameters; None if it is not stored."""
+    array = self._arrays_in(f'state/{name}').get('')
+    if array is None:
       return None
-    # A training that T5X resumes has a step of the parameters' dtype.
-    is_integer = jnp.issubdtype(spec.dtype, jnp.integer)
-    wanted = jax.ShapeDtypeStruct(
-        (),
-        jnp.int32 if is_integer else jnp.float32,
-        sharding=checkpoint.first_device(),
-    )
-    number = self._restore({'state': {name: wanted}})['state'][name].tolist()
+    with self._reading(name):
+      number = array.read().result()
+    if not np.issubdtype(number.dtype, np.integer):
+      # A training that T5X resumes has a step of the parameters' dtype.
+      number = number.astype(np.float32)
+    number = number.tolist()
     is_whole = isinstance(number, float) and number.is_integer()
     return int(number) if is_whole else number
-
-  def _read(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct], at_once: bool
-  ) -> Iterator[tuple[str, jax.Array]]:
-    # Some 64 MB are read side by side if not all.
-    batches = [wanted] if at_once else trees.batches(wanted.items())
-    for batch in batches:
-      named = {self._prefix + name: spec for name, spec in batch.items()}
-      # T5X names all parameters the target.
-      tree = self._restore({'target': trees.nest(named)})['target']
-      for name, array in trees.flatten(tree).items():
-        yield name.removeprefix(self._prefix), array
-        del array
-      del tree
-
-  def _read_array(self, name: str) -> np.ndarray:
-    # Without a sharding, Orbax leaves it on the host.
-    wanted = {'target': trees.nest({name: self._stored_specs[name]})}
-    return trees.flatten(self._restore(wanted)['target'])[name]
 
   def restore_state(
       self, params: trees.Params, param_states: trees.Params
   ) -> tuple[int, trees.Params, trees.Params]:
     self.check_shapes(params)
-    found = checkpoint.shapes(self._specs('state', 'param_states'))
-    states = trees.flatten(param_states)
-    if not found or found != checkpoint.shapes(states):
+    arrays = self._arrays_in('state/param_states/')
+    found = checkpoint.shapes(zarr_arrays.specs(arrays))
+    if not found or found != checkpoint.shapes(trees.flatten(param_states)):
       return super().restore_state(params, param_states)  # which refuses
-    step = jax.ShapeDtypeStruct((), jnp.int32)
+    both = (self._arrays, params), (arrays, param_states)
+    return self.step, *(self._restored(*each) for each in both)
+
+  def _restored(
+      self, arrays: Mapping[str, zarr_arrays.Array], like: trees.Params
+  ) -> trees.Params:
+    """Read a tree of arrays in the dtypes of another one."""
     device = checkpoint.first_device()
-    wanted = jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=device),
-        {
-            'target': params,
-            'state': {'param_states': param_states, 'step': step},
-        },
+    wanted = {
+        name: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=device)
+        for name, x in trees.flatten(like).items()
+    }
+    tree = trees.nest(dict(self._read_arrays(arrays, wanted)))
+    self.check_finite(tree)
+    return tree
+
+  def _arrays_in(self, begin: str) -> dict[str, zarr_arrays.Array]:
+    """Open the arrays whose names begin so; return them by what follows."""
+    folder, (names, metadata) = self._state_folder, self._metadata
+    store = {
+        'driver': 'ocdbt',
+        'base': zarr_arrays.files(folder),
+        'cache_pool': 'cache_pool#ocdbt',  # or nodes are read per array
+    }
+    stores = {}
+    for keys in names:
+      name, path = '/'.join(keys), '.'.join(keys)
+      if name.startswith(begin):
+        stores[name.removeprefix(begin)] = (
+            store | {'path': f'{path}/'}
+            if metadata['use_ocdbt']
+            else zarr_arrays.files(folder / path)
+        )
+    return self._open(
+        stores,
+        driver='zarr3' if metadata['use_zarr3'] else 'zarr',
+        # Earlier versions of Orbax stored no chunk of zeros.
+        fill_missing_data_reads=not metadata[
+            'store_array_data_equal_to_fill_value'
+        ],
     )
-    restored = self._restore(wanted)
-    self.check_finite(restored)
-    state = restored['state']
-    return int(state['step']), restored['target'], state['param_states']
-
-  def _restore(self, wanted: trees.Params) -> trees.Params:
-    """Return the named leaves of the training state.
-
-    Each gets the dtype and the sharding of its `jax.ShapeDtypeStruct`, and is
-    NumPy's without a sharding.
-    """
-    import orbax.checkpoint as ocp  # slow to import: only where it is needed
-
-    def arguments(spec: jax.ShapeDtypeStruct) -> ocp.RestoreArgs:
-      if spec.sharding is None:
-        return ocp.RestoreArgs(restore_type=np.ndarray, dtype=spec.dtype)
-      return ocp.ArrayRestoreArgs(sharding=spec.sharding, dtype=spec.dtype)
-
-    restore_args = jax.tree.map(arguments, wanted)
-    with (
-        errors.reading(self._state_folder),
-        ocp.PyTreeCheckpointer() as checkpointer,
-    ):
-      return checkpointer.restore(
-          self._state_folder,
-          args=ocp.args.PyTreeRestore(
-              item=jax.tree.map(lambda _: 0, wanted),
-              restore_args=restore_args,
-              partial_restore=True,
-          ),
-      )
 
   @functools.cached_property
-  def _metadata(self) -> Any:
-    """The tree of what Orbax knows of each array."""
-    with errors.reading(self._state_folder):
-      return _read_metadata(self._state_folder)
-
-
-def _read_metadata(folder: epath.Path) -> Any:
-  import orbax.checkpoint as ocp  # slow to import: only where it is needed
-
-  # Orbax asks the arrays themselves. Its metadata file alone would not do: it
-  # gives the shape of a shard, and in older checkpoints none at all.
-  return ocp.PyTreeCheckpointHandler().metadata(folder).tree
+  def _metadata(self) -> tuple[list[list[str]], Mapping[str, Any]]:
+    """The keys on the way to each array, and how all arrays are stored."""
+    file = self._state_folder / '_METADATA'
+    with errors.reading(file):
+      metadata = {
+          'use_ocdbt': None,
+          'use_zarr3': False,
+          'store_array_data_equal_to_fill_value': False,
+          **json_files.read(file),
+      }
+      names = [
+          [str(x['key']) for x in entry['key_metadata']]
+          for entry in metadata['tree_metadata'].values()
+          # Others are empty trees.
+          if not entry['value_metadata']['skip_deserialize']
+      ]
+      if metadata['use_ocdbt'] is None:
+        manifest = self._state_folder / 'manifest.ocdbt'
+        metadata['use_ocdbt'] = manifest.exists()
+    return names, metadata

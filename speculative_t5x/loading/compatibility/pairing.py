@@ -1,9 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Whether two checkpoints hold the networks that they are loaded as.
-
-And whether an id is the same piece to both.
-"""
+"""Checks of a target and a draft: vocabularies and features."""
 
 import contextlib
 import functools
@@ -12,7 +9,6 @@ from typing import Literal
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import errors
-from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import hub
 from speculative_t5x.loading.files import user_paths
@@ -39,32 +35,6 @@ def open_checkpoint(
     return checkpoints.open(path).of(role)
 
 
-def check_networks(
-    target: models.Model | models.ModelSource, draft: models.ModelSource
-) -> None:
-  """Check that checkpoints hold the networks that they are loaded as.
-
-  The target's is checked too, unless something else has read it. An error says
-  whether the two look swapped.
-  """
-  pair = {'draft': draft}
-  if isinstance(target, models.ModelSource) and target.checkpoint is not None:
-    pair = {'target': target, **pair}
-  expected = {x: models.abstract_params(pair[x].config) for x in pair}
-  for role, model in pair.items():
-    try:
-      with naming(role):
-        model.checkpoint.check_shapes(expected[role])
-    except checkpoints.CheckpointError as error:
-      message = str(error)
-      for other in pair.keys() - {role}:
-        if model.checkpoint.holds(expected[other]):
-          message += f' It fits the {other}.'
-          if pair[other].checkpoint.holds(expected[role]):
-            message = f'{message[:-1]}, and that fits the {role}: swap them.'
-      raise checkpoints.CheckpointError(message) from error
-
-
 def check_vocabularies(
     target: checkpoints.Path | None,
     draft: checkpoints.Path,
@@ -80,9 +50,9 @@ def check_vocabularies(
     vocabularies.VocabularyError: if an id means two pieces.
   """
   try:
-    own, theirs = _vocabulary_in(draft), vocabulary
+    own, theirs = vocabularies.load_any(draft), vocabulary
     if own is not None and theirs is None and target is not None:
-      theirs = _vocabulary_in(target)
+      theirs = vocabularies.load_any(target)
   except (vocabularies.VocabularyError, ImportError) as error:
     _say_once(
         f'The vocabulary of the draft {draft} is not compared with the'
@@ -103,11 +73,6 @@ def check_vocabularies(
       f'{target} and {draft} cannot be a pair', vocabularies.VocabularyError
   ):
     vocabularies.check_pieces(theirs, own)
-
-
-def _vocabulary_in(path: checkpoints.Path) -> vocabularies.Vocabulary | None:
-  file = vocabularies.find(path)
-  return file and vocabularies.load(file)
 
 
 def _keeps_vocabulary(path: checkpoints.Path) -> bool:

@@ -63,7 +63,7 @@ class EarlyExit:
     checkpoint = pairing.open_checkpoint('draft', self.head)
     if checkpoint.exit_layer not in (None, self.exit_layer):
       raise ranges.ArgumentError(
-          f'{checkpoint.folder} is a head for the first'
+          f'{checkpoint.source} is a head for the first'
           f' {checkpoint.exit_layer} layers of a target. Set exit_layer to'
           f' {checkpoint.exit_layer} instead of {self.exit_layer}, or give its'
           ' path alone as that of a draft model.',
@@ -110,7 +110,7 @@ def of_head(checkpoint: checkpoints.Checkpoint) -> EarlyExit:
   """Return the choice of the layers that the head of a checkpoint is for."""
   if checkpoint.exit_layer is None:  # saved by another program
     raise checkpoints.CheckpointError(
-        f'{checkpoint.folder} is a head for the first layers of a target, and'
+        f'{checkpoint.source} is a head for the first layers of a target, and'
         ' does not say for how many. Draft by EarlyExit(<layers>,'
         ' <path>), in jobs by configs/drafters/exit_head.gin.'
     )

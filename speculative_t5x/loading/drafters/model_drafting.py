@@ -98,7 +98,6 @@ class DraftModel:
     self._check_vocabulary(target, draft, vocabulary)
     if vocabulary is not None:
       models.fit_vocabulary(vocabulary, target, (draft,))
-    pairing.check_networks(target, draft)
     found, load = _of(draft), lambda: draft.load(is_draft=True)
     if self.short_vocabulary is None:
       return dataclasses.replace(found, read=lambda: of_model(load()))
@@ -175,7 +174,7 @@ def _head_on(
     return target.head_of_shapes(shapes)
   except (KeyError, IndexError, ValueError) as error:
     raise checkpoints.CheckpointError(
-        f'{checkpoint.folder} holds a head on the last features of a target'
+        f'{checkpoint.source} holds a head on the last features of a target'
         f' ({t5_preparation.FEATURES}), and not all of one ({error}). Copy it'
         ' again, or give its network.'
     ) from error

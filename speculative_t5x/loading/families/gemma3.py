@@ -50,6 +50,10 @@ FIELDS = {
         'use_bidirectional_attention': families.Field(False, (False, None)),
     },
 }
+# Of RoPE, whose parameters each type of layer has for itself.
+_FLAT = dict.fromkeys(
+    ('rope_type', 'rope_theta'), families.Field(None, (None,))
+)
 _NORMS = {
     'post_self_attention_layer_norm/scale': 'post_attention_layernorm.weight',
     'pre_mlp_layer_norm/scale': 'pre_feedforward_layernorm.weight',
@@ -73,8 +77,10 @@ def gemma_fields(
 ) -> dict[str, Any]:
   """Return the fields of the network of a complete config.json of Gemma 3."""
   with errors.reading(file):
+    parameters = config['rope_parameters'] or {}
+    families.complete(file, parameters, _FLAT, NAME)
     full, local = (
-        dict((config['rope_parameters'] or {}).get(name) or {})
+        dict(parameters.get(name) or {})
         for name in ('full_attention', 'sliding_attention')
     )
     full |= config['rope_scaling'] or {}  # it is not for a window

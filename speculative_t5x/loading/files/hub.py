@@ -65,7 +65,7 @@ class Snapshot:
         if not (self.folder / name).exists()
     ]
     if missing:
-      with _explaining(self.name, self.repo):
+      with _explaining(self.name):
         import huggingface_hub
 
         huggingface_hub.snapshot_download(
@@ -104,7 +104,7 @@ def _find(name: str) -> Snapshot:
         ' it is not of the main branch.'
     )
   repo, revision = match.groups()
-  with _explaining(name, repo):
+  with _explaining(name):
     import huggingface_hub
     from huggingface_hub import errors as hub_errors
 
@@ -135,7 +135,7 @@ def _find(name: str) -> Snapshot:
 
 
 @contextlib.contextmanager
-def _explaining(name: str, repo: str) -> Iterator[None]:
+def _explaining(name: str) -> Iterator[None]:
   """Turn what huggingface_hub raises within into an error of one line."""
   try:
     yield
@@ -143,11 +143,11 @@ def _explaining(name: str, repo: str) -> Iterator[None]:
     is_path = not name.startswith(_SCHEME)
     where = 'there is no such path, and ' if is_path else ''
     raise errors.CheckpointError(
-        f'No model {name}: {where}{_problem(error, repo)}'
+        f'No model {name}: {where}{_problem(error)}'
     ) from error
 
 
-def _problem(error: Exception, repo: str) -> str:
+def _problem(error: Exception) -> str:
   """Return what is wrong with a model of the hub, and the remedy."""
   if isinstance(error, ImportError):
     return (
@@ -155,49 +155,12 @@ def _problem(error: Exception, repo: str) -> str:
         f' installed. Give the path of a folder, or {extras.install("hub")}.'
     )
   from huggingface_hub import constants
-  from huggingface_hub import errors as hub_errors
 
-  login = 'log in by `hf auth login` or set HF_TOKEN'
-  cause = errors.first_line(error.__cause__ or error)
-  problems = (
-      (
-          hub_errors.GatedRepoError,
-          'the hub gives its files only to those who accept its conditions.'
-          f' Accept them at {constants.ENDPOINT}/{repo}, and {login}',
-      ),
-      (
-          hub_errors.RepositoryNotFoundError,
-          f'{constants.ENDPOINT} has no such model, or keeps it private.'
-          f' Correct the path or the name, or {login}',
-      ),
-      (
-          hub_errors.RevisionNotFoundError,
-          'the model has no such branch, tag or commit. Correct what is behind'
-          f' the @; {constants.ENDPOINT}/{repo} lists them',
-      ),
-      (
-          hub_errors.LocalEntryNotFoundError,
-          f'the cache {constants.HF_HUB_CACHE} does not hold it, and'
-          f' {constants.ENDPOINT} is not asked or does not answer ({cause}).'
-          ' Connect, unset HF_HUB_OFFLINE, or give the path of a folder',
-      ),
-      (
-          hub_errors.EntryNotFoundError,
-          f'the model of this name on the hub has no {_CONFIG}. Give one in'
-          ' the format of transformers',
-      ),
-  )
-  for kind, problem in problems:
-    if isinstance(error, kind):
-      return f'{problem}.'
-  is_of_network = isinstance(error, ConnectionError | TimeoutError)
-  if getattr(error, 'errno', None) is not None and not is_of_network:
-    return (
-        f'the cache {constants.HF_HUB_CACHE} cannot be written to'
-        f' ({error.strerror}). Free some space, or set HF_HOME to another'
-        ' folder.'
-    )
+  both = f'{error} {error.__cause__ or ""}'  # the cause of a cache without it
+  said = ' '.join(both.split())[:500].rstrip('.')
   return (
-      f'{constants.ENDPOINT} does not give it ({cause}). Try again later, or'
-      ' give the path of a folder.'
+      f'{constants.ENDPOINT} does not give it, nor the cache'
+      f' {constants.HF_HUB_CACHE} (HF_HUB_OFFLINE, HF_HOME): {said}. Correct'
+      ' the name, or give the path of a folder; if the model is private or'
+      ' gated, log in by `hf auth login` or set HF_TOKEN.'
   )

@@ -13,8 +13,8 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.checkpoints import hugging_face
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import legacy
-from speculative_t5x.loading.checkpoints import orbax
 from speculative_t5x.loading.checkpoints import trees
+from speculative_t5x.loading.checkpoints import zarr_arrays
 from tests import checkpoints_by_hand as by_hand
 from tests import tiny
 from tests.loading.checkpoints import steps
@@ -101,7 +101,7 @@ def test_another_network(folder, monkeypatch, overrides, message):
   def refuse(*_):
     raise AssertionError('weights were read')
 
-  monkeypatch.setattr(orbax.OrbaxCheckpoint, '_restore', refuse)
+  monkeypatch.setattr(zarr_arrays.ZarrCheckpoint, '_read_arrays', refuse)
   with pytest.raises(checkpoints.CheckpointError, match=message) as error:
     checkpoints.open(folder).restore_params(steps.expected(**overrides))
   assert 'Set the sizes of the network' in str(error.value)
@@ -141,7 +141,6 @@ class TestAnyLayout:
       monkeypatch.setattr(module, name, counted)
 
     count(layouts, 'resolve')
-    count(orbax, '_read_metadata')
     count(legacy.serialization, 'msgpack_restore')
     count(hugging_face.json_files, 'read')
     count(hugging_face.safetensors_file, 'read_header')
@@ -154,7 +153,7 @@ class TestAnyLayout:
     checkpoint.restore_params(steps.expected(), jnp.bfloat16)
     assert dict(checkpoint.read_params()).keys() == checkpoint.specs.keys()
     metadata = {
-        checkpoints.Layout.ORBAX: ['orbax._read_metadata'],
+        checkpoints.Layout.ORBAX: ['json_files.read'],
         checkpoints.Layout.LEGACY: ['serialization.msgpack_restore'],
         checkpoints.Layout.HUGGING_FACE: [
             'json_files.read', 'safetensors_file.read_header',

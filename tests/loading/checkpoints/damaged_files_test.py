@@ -207,7 +207,6 @@ class TestOrbax:
           lambda state: (state / '_METADATA').write_text('{"tree'),
           lambda state: shutil.rmtree(state / 'd'),
           lambda state: _cut_largest(state / 'd'),
-          lambda state: _cut_largest(state / 'array_metadatas'),
       ],
   )
   def test_file(self, copied, damage):

@@ -194,7 +194,7 @@ class TestRefused:
     refuse(_TARGET, f'{served.url}/{_TARGET}', 'HF_TOKEN')
 
   def test_no_such_revision(self, served):
-    refuse(f'{_TARGET}@v9', 'no such branch')
+    refuse(f'{_TARGET}@v9', 'Revision Not Found')
 
   def test_no_network(self, served):
     served.shutdown()

@@ -19,6 +19,7 @@ from tokenizers import pre_tokenizers
 from tokenizers import processors
 
 from speculative_t5x.loading.files import json_files
+from speculative_t5x.loading.vocabularies import special_tokens
 
 VOCABULARY, MERGES = 'vocab.json', 'merges.txt'
 # Whether a text stands between a beginning and an end, by the class.
@@ -71,7 +72,7 @@ def read(
   tokenizer.add_special_tokens(_in_order([*special, *added]))
   if _HAS_ENDS[name]:
     begin, end = (
-        _content(config.get(role) or default)
+        special_tokens.content(config.get(role) or default)
         for role, default in (('cls_token', _BEGIN), ('sep_token', _END))
     )
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -89,7 +90,7 @@ def _in_order(
   """Return tokens once each, by their ids, and then those without one."""
   flags, ids = {}, {}
   for token, i in tokens:
-    content = _content(token)
+    content = special_tokens.content(token)
     ids[content] = min(ids.get(content, math.inf), math.inf if i is None else i)
     found = token if isinstance(token, dict) else {}
     flags.setdefault(content, {}).update(
@@ -99,7 +100,3 @@ def _in_order(
       tokenizers.AddedToken(x, normalized=False, special=True, **flags[x])
       for x in sorted(ids, key=ids.get)
   ]
-
-
-def _content(token: Any) -> str:
-  return str(token['content'] if isinstance(token, dict) else token)

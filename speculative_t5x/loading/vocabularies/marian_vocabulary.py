@@ -5,19 +5,18 @@
 from collections.abc import Sequence
 import json
 
-from etils import epath
-import sentencepiece
-
 from speculative_t5x.loading import detokenizer
 from speculative_t5x.loading import errors
-from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import json_files
+from speculative_t5x.loading.vocabularies import sentence_piece
+from speculative_t5x.loading.vocabularies import special_tokens
+from speculative_t5x.loading.vocabularies import vocabulary as vocabulary_lib
 from speculative_t5x.speculation import contracts
 
 _TARGET, _IDS = 'target.spm', 'vocab.json'
 
 
-class MarianVocabulary(vocabularies.Vocabulary):
+class MarianVocabulary(vocabulary_lib.Vocabulary):
   """A source.spm, a target.spm and a vocab.json; see `Vocabulary`.
 
   Inputs are split by the model of the source language, outputs are joined by
@@ -26,15 +25,15 @@ class MarianVocabulary(vocabularies.Vocabulary):
   sacremoses, punctuation is left as it is.
   """
 
-  def __init__(self, path: epath.Path):
+  def __init__(self, beside: special_tokens.SpecialTokens):
     """Read the files beside the `source.spm` at a path."""
-    self.path = path
+    self.path = path = beside.path
     self.name = str(path)
-    self._source = _read_model(path)
-    target = _read_model(path.parent / _TARGET)
-    self._piece_bytes = detokenizer.PieceBytes(target)
+    self._source = sentence_piece.read(path)
+    self._target = sentence_piece.read(path.parent / _TARGET)
+    self._piece_bytes = detokenizer.PieceBytes(self._target)
     file = path.parent / _IDS
-    with errors.reading(file, vocabularies.VocabularyError):
+    with errors.reading(file, vocabulary_lib.VocabularyError):
       self._ids = {str(x): int(i) for x, i in json_files.read(file).items()}
       self.num_ids = 1 + max(self._ids.values())
       self.pad_id, self.eos_id, self.unk_id = (
@@ -89,8 +88,3 @@ class _Stripped(detokenizer.Detokenizer):
     self._spaces = text[len(shown) :]
     self._num_characters += len(shown)
     return shown
-
-
-def _read_model(path: epath.Path) -> sentencepiece.SentencePieceProcessor:
-  with errors.reading(path, vocabularies.VocabularyError):
-    return sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
