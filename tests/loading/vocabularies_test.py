@@ -590,7 +590,7 @@ class TestRefused:
   def test_files(self, tmp_path, name, content):
     if content is not None:
       (tmp_path / name).write_bytes(content)
-    self.refuse(tmp_path / name, name)
+    self.refuse(tmp_path / name, name or 'no vocabulary at')
 
   def test_no_end_of_sequence(self, tmp_path):
     match = 'no eos_token'

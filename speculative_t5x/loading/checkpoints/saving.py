@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the layout that T5X saves today, through Orbax."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 import contextlib
 import os
 import re
 import time
+import types
+from typing import Any
 
 from etils import epath
 import jax
@@ -43,37 +45,25 @@ def save(
     errors.CheckpointError: if there is such a checkpoint already, or if it
       cannot be written, as on a full disk.
   """
-  import orbax.checkpoint as ocp  # slow to import: only where it is needed
-
-  step_folder = layouts.new_step_folder(path, step)
-  state = {
-      'state': {'step': jnp.asarray(step, jnp.int32)},
-      'target': params,
-  }
+  state = {}
   if param_states is not None:
-    state['state']['param_states'] = param_states
+    state['param_states'] = param_states
   if exit_layer is not None:
-    state['state']['exit_layer'] = jnp.asarray(exit_layer, jnp.int32)
-  with (
-      nothing_left_behind(step_folder),
-      ocp.Checkpointer(
-          ocp.CompositeCheckpointHandler(state=ocp.PyTreeCheckpointHandler())
-      ) as checkpointer,
-  ):
-    checkpointer.save(
-        step_folder,
-        args=ocp.args.Composite(state=ocp.args.PyTreeSave(state)),
-    )
-  return step_folder
+    state['exit_layer'] = jnp.asarray(exit_layer, jnp.int32)
+  return save_each(path, step, trees.flatten(params).items(), state)
 
 
 def save_each(
-    path: layouts.Path, step: int, params: Iterable[tuple[str, jax.Array]]
+    path: layouts.Path,
+    step: int,
+    params: Iterable[tuple[str, jax.Array]],
+    state: Mapping[str, Any] = types.MappingProxyType({}),
 ) -> epath.Path:
   """Write `checkpoint_<step>` like `save`, from parameters as they come.
 
   Some are held at a time, so that a model may be larger than the memory. What
-  is written names no path of this machine, so that it may be passed on.
+  is written names no path of this machine, so that it may be passed on. `state`
+  lies beside the step.
   """
   from orbax.checkpoint.experimental import v1 as ocp  # slow to import
 
@@ -81,8 +71,8 @@ def save_each(
   context = ocp.Context()
   context.array.saving.use_zarr3 = False  # T5X looks for version 2
   with nothing_left_behind(step_folder), context:
-    step_leaf = {'step': jnp.asarray(step, jnp.int32)}
-    ocp.partial.save(step_folder, {'state': step_leaf})
+    state = {'step': jnp.asarray(step, jnp.int32), **state}
+    ocp.partial.save(step_folder, {'state': state})
     for batch in trees.batches(params):
       ocp.partial.save(step_folder, {'target': trees.nest(batch)})
       del batch  # or it would stay while the next one is read

@@ -16,18 +16,14 @@ from tests import full_disk
 _MANY = np.random.default_rng(0).random((100, 100), np.float32)
 
 
-def _save(path, step):
-  checkpoints.save(path, step, {'a': _MANY}, {'a': {'m': _MANY}})
+def save(path, step):
+  params = {'a': _MANY, 'b': {'c': _MANY}}
+  checkpoints.save(path, step, params, {'a': {'m': _MANY}})
 
 
-def _save_each(path, step):
-  checkpoints.save_each(path, step, [('a', _MANY), ('b/c', _MANY)])
-
-
-@pytest.mark.parametrize('save', [_save, _save_each])
 class TestFullDisk:
 
-  def test_earlier_checkpoints_remain(self, tmp_path, save):
+  def test_earlier_checkpoints_remain(self, tmp_path):
     save(tmp_path, 1)
     before = sorted(tmp_path.rglob('*'))
     with full_disk.full_disk(1000) as reason:
@@ -43,24 +39,22 @@ class TestFullDisk:
     save(tmp_path, 2)
     assert sorted(checkpoints.step_folders(tmp_path)) == [1, 2]
 
-  def test_new_folders_are_removed(self, tmp_path, save):
+  def test_new_folders_are_removed(self, tmp_path):
     with full_disk.full_disk(1000):
       with pytest.raises(checkpoints.CheckpointError, match='cannot be writt'):
         save(tmp_path / 'a' / 'b', 2)
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize('save', [_save, _save_each])
-def test_files_of_a_killed_process_are_removed(tmp_path, save):
+def test_files_of_a_killed_process_are_removed(tmp_path):
   for name in ('orbax-checkpoint-tmp', 'partial_save.x'):
     (tmp_path / f'checkpoint_2.{name}' / 'state').mkdir(parents=True)
   save(tmp_path, 2)
   assert [path.name for path in tmp_path.iterdir()] == ['checkpoint_2']
 
 
-@pytest.mark.parametrize('save', [_save, _save_each])
 @pytest.mark.parametrize('left', ['_CHECKPOINT_METADATA', 'state/a/.zarray'])
-def test_step_that_a_killed_process_left_in_a_bucket(tmp_path, save, left):
+def test_step_that_a_killed_process_left_in_a_bucket(tmp_path, left):
   """There the files are written under their final names."""
   save(tmp_path, 1)
   file = tmp_path / 'checkpoint_2' / left
@@ -70,9 +64,8 @@ def test_step_that_a_killed_process_left_in_a_bucket(tmp_path, save, left):
   assert checkpoints.open(tmp_path).step == 2
 
 
-@pytest.mark.parametrize('save', [_save, _save_each])
 @pytest.mark.parametrize('other', ['notes.txt', 'target/a'])
-def test_folder_of_a_step_with_other_files_remains(tmp_path, save, other):
+def test_folder_of_a_step_with_other_files_remains(tmp_path, other):
   file = tmp_path / 'checkpoint_2' / other
   file.parent.mkdir(parents=True)
   file.write_text('mine')
