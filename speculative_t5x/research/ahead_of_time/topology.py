@@ -25,8 +25,8 @@ TPU_ENVIRONMENT = {
     'TPU_SKIP_MDS_QUERY': '1',
     'ALLOW_MULTIPLE_LIBTPU_LOAD': '1',
 }
-# The plugin must neither look for a driver nor time kernels on a device. Each is
-# added to what the variable has.
+# The plugin must neither look for a driver nor time kernels on a device. Each
+# is added to what the variable has.
 GPU_VARIABLES = {
     'JAX_SKIP_CUDA_CONSTRAINTS_CHECK': '1',
     'XLA_FLAGS': '--xla_gpu_autotune_level=0',
