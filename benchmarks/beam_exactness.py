@@ -16,8 +16,7 @@ program ends with status 1.
 """
 
 import argparse
-from collections.abc import Callable, Sequence
-import functools
+from collections.abc import Sequence
 import itertools
 from typing import Any, NamedTuple
 
@@ -30,8 +29,8 @@ from t5x import models as t5x_models
 from benchmarks import beam_search
 from benchmarks import cases
 from benchmarks import running
-from speculative_t5x.decoder import beam_search as beam_search_lib
 from speculative_t5x.research import t5x_sampler
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import beam_ties
 
 
@@ -89,13 +88,14 @@ def t5xs(case: cases.Case, options: argparse.Namespace) -> Found:
 
 
 def own(
-    search: Callable[[Any], beam_search_lib.Searched],
+    search: whole_batches.Way,
+    beams: int,
     batches: Sequence[Any],
     count: int,
 ) -> Found:
   """Return what a search of this package finds."""
   found = list(map(search, batches))
-  return _join([Found(x.sequences, x.scores) for x in found], count)
+  return _join([Found(*each.hypotheses(beams)) for each in found], count)
 
 
 def _join(parts: Sequence[Found], count: int) -> Found:
@@ -126,9 +126,9 @@ def run(options: argparse.Namespace) -> tuple[str, bool]:
   decoder, batches, search = beam_search.prepare(options, case, options.batch)
   count = len(case.inputs)
   ways = {'t5x': t5xs(case, options)}
-  for name in ('plain', 'speculative'):
-    way = getattr(decoder, f'{name}_beams')
-    ways[name] = own(functools.partial(way, search=search), batches, count)
+  own_ways = whole_batches.ways(decoder, search)
+  for name, way in zip(('plain', 'speculative'), own_ways):
+    ways[name] = own(way, search.beams, batches, count)
   pairs = list(itertools.combinations(ways, 2))
   tolerance = max(beam_ties.tolerance_of(ways[x], ways[y]) for x, y in pairs)
   margins = [beam_ties.margins(decoder, batch, search) for batch in batches]

@@ -21,7 +21,7 @@ positions that these compute, to which their operations are proportional.
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import functools
 import sys
 
@@ -36,6 +36,7 @@ from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models as models_lib
+from speculative_t5x.research import whole_batches
 from speculative_t5x.speculation import beams as beams_lib
 
 
@@ -83,16 +84,18 @@ def own_ways(
   """Return the ways of this package."""
   decoder, batches, search = prepare(options, case, batch)
   tree_size = options.beams + options.gamma * options.draft_beams
+  plain, speculative = whole_batches.ways(decoder, search)
   ways = {
-      throughput.REFERENCE: (decoder.plain_beams, options.beams),
-      'speculative_whole': (decoder.speculative_beams, tree_size),
+      throughput.REFERENCE: (plain, options.beams),
+      'speculative_whole': (speculative, tree_size),
   }
   return {
       name: functools.partial(
           _search,
-          functools.partial(way, search=search),
+          way,
           batches,
           len(case.inputs),
+          options.beams,
           positions,
       )
       for name, (way, positions) in ways.items()
@@ -100,18 +103,21 @@ def own_ways(
 
 
 def _search(
-    search: Callable[[input_batch.InputBatch], beam_search.Searched],
+    search: whole_batches.Way,
     batches: Sequence[input_batch.InputBatch],
     count: int,
+    beams: int,
     positions: int,
 ) -> throughput.Turn:
   found = [jax.device_get(search(batch)) for batch in batches]
-  sums = {
-      name: np.concatenate([vars(x)[name] for x in found])[:count].sum().item()
-      for name in ('num_steps', 'num_calls')
-  }
+  calls = np.concatenate([x.num_calls[::beams] for x in found])[:count]
+  sums = {'num_steps': calls.sum().item(), 'num_calls': calls.sum().item()}
+  if found[0].statistics is not None:
+    further = [x.statistics.num_accepted[::beams] for x in found]
+    sums['num_steps'] += np.concatenate(further)[:count].sum().item()
   sums['num_positions'] = positions * sums['num_calls']
-  rows = np.concatenate([each.sequences[:, -1] for each in found])[:count]
+  best = [each.hypotheses(beams)[0][:, -1] for each in found]
+  rows = np.concatenate(best)[:count]
   return throughput.Turn(list(map(cases.until_end, rows)), None, sums)
 
 

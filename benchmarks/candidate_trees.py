@@ -43,6 +43,7 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading.drafters import tree_drafting
+from speculative_t5x.research import whole_batches
 from speculative_t5x.rules import k_sequential
 from speculative_t5x.speculation import candidates as candidates_lib
 from speculative_t5x.speculation import contracts
@@ -115,7 +116,8 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
   batches = lambda *settings: _batches(
       case, _settings(*settings), options.batch
   )
-  plain = [jax.device_get(chain.plain(x).sequences) for x in batches(0.0, {})]
+  decode, _ = whole_batches.ways(chain)
+  plain = [jax.device_get(decode(x).sequences) for x in batches(0.0, {})]
   for temperature, ways in WAYS.items():
     run = lambda decoder, changes, temperature=temperature: _run(
         decoder, batches(temperature, changes)
@@ -182,7 +184,7 @@ def _ranks(
   settings = _settings(0.0, {})
   rank = jax.jit(functools.partial(_rank, decoder))
   for each in _batches(case, settings, batch):
-    decoded = decoder.plain(each)
+    decoded = whole_batches.decode(decoder.alone, each)
     with decoder.scope():
       found = rank(
           decoder.target.params,
@@ -247,8 +249,8 @@ def _run(
   """Return tokens per target call over all inputs, and the outputs."""
   num_tokens, num_calls, outputs = 0, 0, []
   for each in batches:
-    decoded = jax.device_get(decoder.speculative(each))
-    token_decoder.check(decoded)
+    decoded = jax.device_get(whole_batches.decode(decoder, each))
+    decoded.check_whole()
     # Rows that only fill the last batch make none.
     num_tokens += int(np.sum(decoded.num_tokens))
     num_calls += int(np.sum(decoded.num_calls))

@@ -40,6 +40,7 @@ from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models as models_lib
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import walltimes
@@ -140,9 +141,10 @@ def own_ways(
     rows = np.concatenate([np.asarray(way(x).sequences) for x in batches])
     return throughput.Turn(list(map(tuple, rows[: options.inputs].tolist())))
 
+  plain, speculative = whole_batches.ways(decoder)
   return {
-      throughput.REFERENCE: functools.partial(decode, decoder.plain),
-      'speculative_whole': functools.partial(decode, decoder.speculative),
+      throughput.REFERENCE: functools.partial(decode, plain),
+      'speculative_whole': functools.partial(decode, speculative),
   }
 
 

@@ -55,6 +55,7 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.policies import by_load
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import intervals
 from speculative_t5x.rules import coupled
 from speculative_t5x.speculation import contracts
@@ -119,13 +120,14 @@ def own_ways(
       for index, row in enumerate(case.inputs)
   ]
   whole = functools.partial(_whole, requests, settings, batch)
+  plain, speculative = whole_batches.ways(decoder)
   refilled = functools.partial(_refilled, requests, batch)
   return {
       'plain': refilled(decoder.alone),
       'speculative': refilled(decoder),
       'auto': refilled(make(policy=by_load.ByLoad()), coupled.Coupled()),
-      REFERENCE: whole(decoder.plain),
-      'speculative_whole': whole(decoder.speculative),
+      REFERENCE: whole(plain),
+      'speculative_whole': whole(speculative),
   }
 
 
@@ -138,7 +140,7 @@ def _refilled(
   engine = engine_lib.Engine(decoder, rows, rule=rule)
 
   def decode() -> Turn:
-    engine.counters = engine_lib.Counters()
+    engine.counters = counts.Counts()
     results = list(engine.stream(requests))
     tokens = [tuple(result.tokens[-1]) for result in results]
     return Turn(tokens, engine.counters.idle_share)
@@ -150,9 +152,7 @@ def _whole(
     requests: Sequence[request_lib.Request],
     settings: request_lib.Settings,
     size: int,
-    decode_batch: Callable[
-        [input_batch.InputBatch], token_decoder.Decoded
-    ],
+    decode_batch: whole_batches.Way,
 ) -> Way:
   batches = list(
       input_batch.whole_batches(
@@ -164,7 +164,9 @@ def _whole(
     found = [jax.device_get(decode_batch(batch)) for batch in batches]
     rows = np.concatenate([each.sequences for each in found])[: len(requests)]
     tokens = list(map(cases.until_end, rows))
-    return Turn(tokens, counts.padded_share(counts.total(found)))
+    num_steps = sum(int(each.work.num_steps) for each in found)
+    num_calls = sum(int(np.sum(each.num_calls)) for each in found)
+    return Turn(tokens, 1 - num_calls / (num_steps * size))
 
   return decode
 

@@ -43,6 +43,7 @@ from speculative_t5x.research.ahead_of_time import reading
 from speculative_t5x.research.ahead_of_time import t5x_step
 from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.research.simulation import t5_published
+from speculative_t5x.speculation import beam_loop
 from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import beams as beams_lib
@@ -109,9 +110,7 @@ class Programs:
 
   def plain(self) -> jax.stages.Lowered:
     """Lower a plain search."""
-    run = functools.partial(beams_lib.search, self.model, **self._sizes)
-    arguments = self.params, self.inputs, self.limits, self.scoring
-    return jax.jit(run).lower(*arguments)
+    return self._lower(None)
 
   def t5x(self) -> jax.stages.Lowered:
     """Lower T5X's search."""
@@ -132,16 +131,17 @@ class Programs:
 
   def call(self) -> jax.stages.Lowered:
     """Lower a speculative search."""
+    return self._lower(self.drafter)
 
-    def run(params, draft_params, *arguments):
-      return beam_trees.search(
-          self.model,
-          params,
-          self.drafter,
-          draft_params,
-          *arguments,
-          **self._sizes,
+  def _lower(
+      self, drafter: beam_trees.TreeDrafter | None
+  ) -> jax.stages.Lowered:
+
+    def run(params, draft_params, inputs, limits, scoring):
+      setup = beams_lib.Setup(
+          self.model, params, scoring, drafter, draft_params
       )
+      return beam_loop.search(setup, inputs, limits, **self._sizes)
 
     return jax.jit(run).lower(
         self.params,

@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import itertools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -25,6 +24,7 @@ from speculative_t5x.loading.drafters import in_order_drafting
 from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.loading.drafters import ngram_drafting
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.tasks import bulletins
 from tests import combinations
@@ -144,8 +144,9 @@ def test_drafters_are_those_whose_outputs_are_enumerated():
 def plain(task) -> tuple[list[tuple[str, str]], np.ndarray]:
   """Return texts with references, and the plain outputs of the texts."""
   pairs = READ[task]('test')[:NUM_EXAMPLES]
-  batch, _ = decoder(task).make_batch([text for text, _ in pairs])
-  return pairs, jax.device_get(decoder(task).tokens.plain(batch)).sequences
+  it = decoder(task)
+  batch, _ = whole_batches.make_batch(it, [text for text, _ in pairs])
+  return pairs, tiny.decoded(it.tokens.alone, batch).sequences
 
 
 @pytest.mark.exhaustive
@@ -155,7 +156,7 @@ def plain(task) -> tuple[list[tuple[str, str]], np.ndarray]:
 def test_outputs_are_those_of_plain_decoding(drafter, task):
   pairs, sequences = plain(task)
   texts, outputs = zip(*pairs)
-  batch, _ = decoder(task).make_batch(texts)
+  batch, _ = whole_batches.make_batch(decoder(task), texts)
   if drafter == 'lookup in hints':
     vocabulary = decoder(task).vocabulary
     hints = [hints_lib.encode(text, vocabulary) for text in outputs]
@@ -168,7 +169,7 @@ def test_outputs_are_those_of_plain_decoding(drafter, task):
   own = decoder(task).tokens.with_drafter(
       DRAFTERS[drafter](task), GAMMA, combinations.PolicyOfRow()
   )
-  found = jax.device_get(own.speculative(batch))
+  found = tiny.decoded(own, batch)
   assert found.statistics.num_accepted.sum() > 0 or drafter == 'uniform'
   compared = near_ties.compare(own, batch, sequences, found.sequences)
   assert all(each.is_near_tie for each in compared)

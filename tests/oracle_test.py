@@ -20,6 +20,7 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_modules
+from speculative_t5x.research import whole_batches
 from speculative_t5x.tasks import metrics
 from tests import exhaustive
 from tests import shared
@@ -95,8 +96,8 @@ def decoded(oracles):
       matmul_precision='highest',
   )
   return {
-      'draft': make(draft).plain(request),
-      'speculative': make(target).speculative(request),
+      'draft': whole_batches.decode(make(draft).alone, request),
+      'speculative': whole_batches.decode(make(target), request),
   }
 
 
@@ -144,14 +145,15 @@ def test_beam_search(oracles, rows):
   )
   batch = tiny.batch(oracle.arrays['encoder_input_tokens'][:rows], LENGTH)
   search = beam_search.BeamSearch(beams=4)
-  found = jax.device_get(decoder.plain_beams(batch, search))
+  found = jax.device_get(whole_batches.search_for(decoder.alone, batch, search))
   tokens, scores = (
       oracle.arrays[f'beam4_{name}'][:rows] for name in ('tokens', 'scores')
   )
-  is_other = np.any(found.sequences != tokens, axis=(1, 2))
+  found_tokens, found_scores = found.hypotheses(4)
+  is_other = np.any(found_tokens != tokens, axis=(1, 2))
   # Two hypotheses of nearly equal scores may change their places.
   assert is_other.sum() <= 2
-  np.testing.assert_allclose(found.scores, scores, atol=1e-3)
+  np.testing.assert_allclose(found_scores, scores, atol=1e-3)
 
 
 def oracle_margin(oracle, row, tokens, expected):

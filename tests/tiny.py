@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import report
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
@@ -27,6 +28,7 @@ from speculative_t5x.networks import cross_attending
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_modules
+from speculative_t5x.research import whole_batches
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
 
@@ -177,6 +179,11 @@ def truncate(model: models.Model, num_layers: int) -> models.Model:
   return dataclasses.replace(
       model, config=config, params={**model.params, 'decoder': decoder}
   )
+
+
+def decoded(pair, batch: input_batch.InputBatch) -> report.Report:
+  """Return what a pair decodes of a batch, as NumPy arrays."""
+  return jax.device_get(whole_batches.decode(pair, batch))
 
 
 def batch(

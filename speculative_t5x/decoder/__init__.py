@@ -1,25 +1,30 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a user calls: strings or token ids in, the same out.
+"""Strings or token ids in, the same out: the part that a user calls.
 
-  text_decoder    strings     TextDecoder.decode, .stream
+  text_decoder   strings      TextDecoder.decode, .stream
     |                           vocabulary, hints -> Request of token ids
-    v
-  token_decoder   token ids   TokenDecoder.generate
-    |                           compiles `speculation.loop` for whole batches
-    |
-    |   service   Service.submit: requests of any thread
+    |   token_decoder         TokenDecoder.generate: token ids
     |     |
-    v     v
-  engine          requests    Engine.stream: rows that are refilled
+    |     |   service         Service.submit: requests of any thread
+    v     v     v
+  engine         requests     Engine.stream: in their order, read ahead
     |
     v
-  row_programs                read, admit, advance: compiled once each
+  rows           places       refilled as soon as their request has ended
+    |   reading                 Work: a request on its way; batches to read
+    |   searches                beam searches
+    v
+  row_programs   arrays       read, admit, advance, take: compiled once each
+    |   bound_pair              what they are compiled of
+    v
+  report         rows         what they have made -> Decode per output
     |
     v
-  results, counts             Result per request, Output of several; statistics
+  results, counts             Result per request, Output of several; Counts
 
 request, input_batch   one input and how it is decoded; several as arrays
+beam_search            a search as one value
 options                what is compiled in
 hints, answers         texts that an output may repeat, and where they are found
 """

@@ -22,10 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import batching
+from speculative_t5x.decoder import bound_pair
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
-from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import models
@@ -75,7 +75,7 @@ class Embedder:
     ValueError: for a length below 1.
   """
 
-  decoder: token_decoder.TokenDecoder
+  decoder: bound_pair.BoundPair
   vocabulary: vocabularies.Vocabulary
   inputs_length: int
 
@@ -86,7 +86,7 @@ class Embedder:
 
   @functools.cached_property
   def fingerprint(self) -> dict[str, np.ndarray]:
-    """What tells vocabulary and encoder from others, as arrays to store.
+    """Marks of vocabulary and encoder that no others have, as arrays to store.
 
     `vocabulary` is a hash, and `probe` the vector of a fixed row of ids. Paths
     and the target's decoder are left out: a checkpoint may be converted.
@@ -352,7 +352,7 @@ class Finder:
     self.store.embedder.decoder.check_reads_hints()
 
   @property
-  def decoder(self) -> token_decoder.TokenDecoder:
+  def decoder(self) -> bound_pair.BoundPair:
     """Decoder whose encoder the answers are found by."""
     return self.store.embedder.decoder
 
@@ -372,7 +372,7 @@ class Finder:
 
   @property
   def identity(self) -> list[Any]:
-    """What the answers that are found depend on, as JSON."""
+    """All that the answers that are found depend on, as JSON."""
     return [_hash(self.store.to_json()), self.count, self.min_similarity]
 
   def __call__(self, batch: input_batch.InputBatch) -> input_batch.InputBatch:

@@ -1,16 +1,11 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""A beam search as one value, and what it has found.
-
-Legend: examples, beams (hypotheses per example), rows (examples times beams).
-"""
+"""A beam search as one value."""
 
 from collections.abc import Mapping
 import dataclasses
 from typing import Any, TypedDict
 
-from flax import struct
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -18,7 +13,6 @@ from speculative_t5x.networks import network
 from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
@@ -59,6 +53,15 @@ class BeamSearch:
       )
     if self.draft_beams is not None:
       ranges.check_settings(ranges.COUNT, draft_beams=self.draft_beams)
+
+  @property
+  def compiled(self) -> 'BeamSearch':
+    """A search that is compiled alike: the value of its penalty is dynamic."""
+    return dataclasses.replace(
+        self,
+        brevity_penalty=BeamSearch.brevity_penalty,
+        length_penalty=None if self.length_penalty is None else 1.0,
+    )
 
   def bind(
       self, target: network.NetworkModel
@@ -188,47 +191,3 @@ def check_draws_nothing(
           f' set beams=1. Got {value}.',
           **{name: value},
       )
-
-
-@struct.dataclass
-class Searched:
-  """What a beam search has found, of each example the best one last.
-
-  Attributes:
-    sequences: [examples, beams, max_tokens] int32, with the end of sequence,
-      then padding.
-    num_tokens: [examples, beams] int32, end of sequence included.
-    scores: [examples, beams] float32, see `beams.Beams`.
-    num_calls: [examples] int32, target calls, each of all beams.
-    num_steps: [examples] int32, steps of the search: tokens per beam.
-    statistics: Counts [examples] of a speculative search, see
-      `beam_trees.search`; None of a plain one.
-  """
-
-  sequences: jax.Array
-  num_tokens: jax.Array
-  scores: jax.Array
-  num_calls: jax.Array
-  num_steps: jax.Array
-  statistics: outcome_lib.Statistics | None
-
-
-def searched(
-    state: beams_lib.Beams,
-    statistics: outcome_lib.Statistics | None,
-    scoring: beam_scores.Scoring,
-    special_ids: contracts.SpecialIds,
-) -> Searched:
-  """Return what a search has found in its last state."""
-  found = beams_lib.hypotheses(state, scoring, special_ids)
-  num_calls = state.num_steps
-  if statistics is not None:
-    num_calls = jnp.sum(statistics.accepted_histogram, axis=-1)
-  return Searched(
-      found.tokens,
-      found.counts,
-      found.scores,
-      num_calls,
-      state.num_steps,
-      statistics,
-  )

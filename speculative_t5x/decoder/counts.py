@@ -2,21 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts and rates of a run, under the names of the run record."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
 from typing import Any
 
-from flax import struct
 import jax
 import numpy as np
 
 from speculative_t5x.decoder import results
-from speculative_t5x.decoder import token_decoder
 from speculative_t5x.speculation import outcome as outcome_lib
 
 
-@struct.dataclass
+@dataclasses.dataclass
 class Counts:
-  """Sums over the rows of some batches, from which all counts follow.
+  """Sums over the rows of a run, from which all counts follow.
 
   Attributes:
     tokens: Output tokens.
@@ -24,43 +23,43 @@ class Counts:
     loop_steps: Steps of the compiled loop.
     row_steps: Loop steps times rows, with ended rows and padding rows.
     speculation: Counts of draft tokens, as whole numbers and tuples of them;
-      None for plain decoding.
+      None for plain decoding, and for what an engine counts as it runs.
   """
 
-  tokens: int
-  target_calls: int
-  loop_steps: int
-  row_steps: int
-  speculation: outcome_lib.Statistics | None
+  tokens: int = 0
+  target_calls: int = 0
+  loop_steps: int = 0
+  row_steps: int = 0
+  speculation: outcome_lib.Statistics | None = None
 
-
-def total(batches: Sequence[token_decoder.Decoded]) -> Counts:
-  """Return the counts of a run, plain or speculative, over all its batches.
-
-  Args:
-    batches: Decoded batches, one or more, as numpy arrays.
-  """
-  return add([_of_batch(batch) for batch in batches])
+  @property
+  def idle_share(self) -> float | None:
+    """Share of row-steps that were spent on ended rows and padding rows."""
+    used = _ratio(self.target_calls, self.row_steps)
+    return None if used is None else 1 - used
 
 
 def add(parts: Sequence[Counts]) -> Counts:
   """Return the sums of one or more counts of the same way of decoding."""
-  return jax.tree.map(lambda *values: sum(values), *parts)
+  values = [tuple(vars(part).values()) for part in parts]
+  return Counts(*jax.tree.map(lambda *each: sum(each), *values))
 
 
-def _of_batch(batch: token_decoder.Decoded) -> Counts:
+def of_run(
+    decodes: Iterable[results.Decode], loop_steps: int, row_steps: int
+) -> Counts:
+  """Return the counts of one or more outputs, and of the steps they took."""
+  decodes = list(decodes)
+  speculation = None
+  if decodes[0].statistics is not None:
+    speculation = jax.tree.map(_plain, _sum_decodes(decodes))
   return Counts(
-      tokens=_sum_rows(batch.num_tokens),
-      target_calls=_sum_rows(batch.num_calls),
-      loop_steps=int(batch.num_steps),
-      row_steps=int(batch.num_steps) * len(batch.num_calls),
-      speculation=jax.tree.map(_sum_rows, batch.statistics),
+      tokens=sum(len(each.tokens) for each in decodes),
+      target_calls=sum(each.num_calls for each in decodes),
+      loop_steps=loop_steps,
+      row_steps=row_steps,
+      speculation=speculation,
   )
-
-
-def _sum_rows(values: np.ndarray) -> int | tuple[int, ...]:
-  """Return sums over the first axis."""
-  return _plain(np.sum(values, axis=0))
 
 
 def _plain(values: np.ndarray) -> int | tuple[int, ...]:
@@ -95,43 +94,20 @@ def count_speculation(counts: Counts) -> dict[str, Any]:
   }
 
 
-def per_example(
-    batches: Sequence[token_decoder.Decoded], num_decodes: int
-) -> dict[str, np.ndarray]:
-  """Return the counts of each example, summed over its decodes.
-
-  Args:
-    batches: Decoded batches of one run, plain or speculative, as numpy arrays.
-    num_decodes: Rows per example.
-  Returns:
-    `tokens` and `target_calls`, [examples]; of a speculative run also the
-    counts of `outcome.Statistics.named`.
-  """
-  columns = []
-  for batch in batches:
-    named = {} if batch.statistics is None else batch.statistics.named()
-    run = {'tokens': batch.num_tokens, 'target_calls': batch.num_calls}
-    columns.append(run | named)
-  # -1 in place of the first size could be any where nothing is drafted.
-  by_example = lambda x: x.reshape(
-      len(x) // num_decodes, num_decodes, *x.shape[1:]
-  ).sum(axis=1)
-  return {
-      name: by_example(np.concatenate([each[name] for each in columns]))
-      for name in columns[0]
-  }
-
-
 def of_decodes(decodes: Sequence[results.Decode]) -> dict[str, Any]:
-  """Return the counts of some outputs, as `per_example` those of an example."""
-  found = {
+  """Return the counts of the outputs of an input, summed over them.
+
+  `tokens` and `target_calls`; of a speculative run also the counts of
+  `outcome.Statistics.named`.
+  """
+  summed = {
       'tokens': sum(len(each.tokens) for each in decodes),
       'target_calls': sum(each.num_calls for each in decodes),
   }
   if decodes[0].statistics is not None:
-    summed = _sum_decodes(decodes)
-    found |= {name: x.tolist() for name, x in summed.named().items()}
-  return found
+    named = _sum_decodes(decodes).named()
+    summed |= {name: x.tolist() for name, x in named.items()}
+  return summed
 
 
 def of_search(decodes: Sequence[results.Decode]) -> dict[str, int]:
@@ -145,21 +121,22 @@ def of_search(decodes: Sequence[results.Decode]) -> dict[str, int]:
   }
 
 
-def of_run(
-    found: Sequence[results.Result], loop_steps: int, row_steps: int
-) -> Counts:
-  """Return the counts of an engine's results, and of the steps it took."""
-  decodes = [decode for result in found for decode in result.decodes]
-  speculation = None
-  if decodes[0].statistics is not None:
-    speculation = jax.tree.map(_plain, _sum_decodes(decodes))
-  return Counts(
-      tokens=sum(len(each.tokens) for each in decodes),
-      target_calls=sum(each.num_calls for each in decodes),
-      loop_steps=loop_steps,
-      row_steps=row_steps,
-      speculation=speculation,
-  )
+def of_results(
+    found: Sequence[results.Result], loop_steps: int
+) -> dict[str, Any]:
+  """Return the counts and rates of several results, and the steps they took."""
+  if 'beam_steps' in found[0].statistics:  # of a search
+    return {
+        name: sum(each.statistics[name] for each in found)
+        for name in found[0].statistics
+    }
+  decodes = (decode for result in found for decode in result.decodes)
+  counts = of_run(decodes, loop_steps, 0)
+  statistics = count_run(counts)
+  if counts.speculation is not None:
+    statistics |= count_speculation(counts)
+    statistics |= acceptance_rates(statistics)
+  return statistics
 
 
 def _sum_decodes(decodes: Sequence[results.Decode]) -> outcome_lib.Statistics:
@@ -177,12 +154,6 @@ def acceptance_rates(speculative: Mapping[str, Any]) -> dict[str, float | None]:
       'mean_acceptance_length': None if per_call is None else 1 + per_call,
       'tokens_per_target_call': _ratio(speculative['tokens'], calls),
   }
-
-
-def padded_share(counts: Counts) -> float | None:
-  """Return the share of row-steps spent on ended rows or padding rows."""
-  used = _ratio(counts.target_calls, counts.row_steps)
-  return None if used is None else 1 - used
 
 
 def _ratio(numerator, denominator) -> float | None:

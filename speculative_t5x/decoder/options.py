@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How a decoder decodes, as one value, and keyword arguments that change it."""
+"""The options of a decoder as one value, and keyword arguments for them."""
 
 import dataclasses
 from typing import TypedDict

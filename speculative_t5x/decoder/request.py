@@ -14,6 +14,7 @@ import numpy as np
 
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.loading import errors
 from speculative_t5x.rules import description
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome
@@ -27,7 +28,7 @@ _MISSING = object()
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RowSettings:
-  """How an input is decoded. No value compiles anew.
+  """Settings of one input. No value compiles anew.
 
   Attributes:
     sampling: Sampling of the target, which the outputs follow; argmax by
@@ -139,7 +140,7 @@ class Request(RowSettings):
     search: Beam search whose hypotheses are the outputs, in place of samples;
       None for none.
     alternatives: Likeliest tokens that an engine keeps per position, with their
-      log-probabilities, see `results.Committed`; at most 5, none of a search.
+      log-probabilities, see `results.Decode`; at most 5, none of a search.
     hints: Texts that the output may repeat, see `hints.Hints`; or lists of
       token ids, for an input of token ids.
   Raises:
@@ -269,6 +270,33 @@ def align(
             f' {index}, and {goes_on} go on.'
         )
     yield index, value, dict(zip(columns, entries, strict=True))
+
+
+def several(
+    name: str,
+    allowed: str,
+    inputs: Iterable[Any],
+    columns: Mapping[str, Iterable[Any] | None],
+    settings: Settings,
+    **shared: Any,
+) -> Iterator[tuple[str, Request]]:
+  """Yield the requests of inputs, and what messages call each.
+
+  Args:
+    name: Of the argument that has the inputs.
+    allowed: Says what it may be.
+    inputs: One per request.
+    columns: `example_ids` and `hints`, one entry per input; None for none.
+    settings: Shared by all.
+    **shared: Other arguments of `Settings.request`.
+  """
+  check_several(name, inputs, allowed)
+  for index, value, values in align(inputs, **columns):
+    named = f'{name}[{index}]'
+    with errors.prefixed(named):
+      example_id, hints = values.get('example_ids'), values.get('hints')
+      request = settings.request(value, example_id, hints=hints, **shared)
+    yield named, request
 
 
 def some(tokenized: Iterable[Tokenized]) -> list[Tokenized]:

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What decoded texts are returned as."""
+"""The outputs of a decoder, as they are returned."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -13,46 +13,39 @@ from speculative_t5x.speculation import outcome as outcome_lib
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Committed:
-  """The tokens of an output so far.
+class Decode:
+  """One output, or its tokens so far.
 
   Attributes:
     tokens: Token ids, end of sequence included.
     log_probs: [tokens] float32, the log-probability of each; their sum is the
-      score, see `Options.rescale_log_probs`.
+      score, see `Options.rescale_log_probs`. Without entries of a search.
     model_log_probs: [tokens] float32, likewise before temperature and filters.
-    origins: [tokens] int32, how each came about, see `outcome.Originating`.
-    alternatives: [tokens, count], the likeliest tokens at each position and
-      their `model_log_probs`, as many as `Request.alternatives`; None for none.
-  """
-
-  tokens: list[int]
-  log_probs: np.ndarray
-  model_log_probs: np.ndarray
-  origins: np.ndarray
-  alternatives: outcome_lib.Alternatives | None = dataclasses.field(
-      default=None, kw_only=True
-  )
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Decode(Committed):
-  """One output, as it was decoded.
-
-  Attributes:
+    origins: [tokens] int32, how each came about, see `outcome.Committed`;
+      likewise.
     number: Number among the samples of its input as they were drawn, from 0 on,
       or among the hypotheses of a search, from the best one on.
     has_end: Whether an end of sequence ended it, and not its limit.
     score: Log-probability of all tokens.
     num_calls: Target calls.
     statistics: Counts of a speculative run; None of a plain one.
+    alternatives: [tokens, count], the likeliest tokens at each position and
+      their `model_log_probs`, as many as `Request.alternatives`; None for none.
+    is_whole: Whether no more tokens come.
   """
 
+  tokens: list[int]
+  log_probs: np.ndarray
+  model_log_probs: np.ndarray
+  origins: np.ndarray
   number: int
   has_end: bool
   score: float
   num_calls: int
   statistics: outcome_lib.Statistics | None
+  _: dataclasses.KW_ONLY
+  alternatives: outcome_lib.Alternatives | None = None
+  is_whole: bool = True
 
   @property
   def text_tokens(self) -> list[int]:
@@ -77,9 +70,9 @@ class Result:
     is_truncated: Whether the input was cut to its limit.
     is_unknown: Whether it has text that the vocabulary does not know, see
       `vocabularies.Vocabulary.knows`.
-    hints: Token ids of the hints that drafts were made of, of an engine's
-      result; with the answers that were found.
-    decodes: The outputs with all that is known of each, of an engine's result.
+    hints: Token ids of the hints that drafts were made of, with the answers
+      that were found.
+    decodes: The outputs with all that is known of each.
   """
 
   texts: list[str]
@@ -136,12 +129,12 @@ class Output(Sequence[Result]):
 
   @property
   def num_truncated(self) -> int:
-    """How many inputs were cut to their limit."""
+    """Number of inputs that were cut to their limit."""
     return sum(result.is_truncated for result in self.results)
 
   @property
   def num_unknown(self) -> int:
-    """How many inputs have text that the vocabulary does not know."""
+    """Number of inputs with text that the vocabulary does not know."""
     return sum(result.is_unknown for result in self.results)
 
   def __getitem__(self, index: int | slice) -> Result | Sequence[Result]:

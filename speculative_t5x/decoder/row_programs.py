@@ -16,14 +16,15 @@ longest output).
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from speculative_t5x.decoder import bound_pair
 from speculative_t5x.decoder import input_batch
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import report as report_lib
 from speculative_t5x.policies import by_load
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
@@ -36,56 +37,27 @@ from speculative_t5x.speculation import step
 MAX_STEPS = 8
 
 
-class Report(NamedTuple):
-  """What the host reads after some steps.
-
-  Attributes:
-    has_ended: [rows] bool.
-    sequences: [rows, length] int32, see `state.State`.
-    num_tokens: [rows] int32.
-    log_probs: [rows] float32, of all tokens of a row.
-    num_calls: [rows] int32.
-    statistics: Counts, see `outcome.Statistics`; None of plain decoding.
-    token_scores: See `outcome.TokenScores`.
-    origins: [rows, length] int32, see `outcome.Originating`.
-    alternatives: See `outcome.Alternating`; None of steps that kept none.
-    work: Work of these steps.
-  """
-
-  has_ended: jax.Array
-  sequences: jax.Array
-  num_tokens: jax.Array
-  log_probs: jax.Array
-  num_calls: jax.Array
-  statistics: outcome_lib.Statistics | None
-  token_scores: outcome_lib.TokenScores
-  origins: jax.Array
-  alternatives: outcome_lib.Alternatives | None
-  work: loop.Work
-
-
 class RowPrograms:
-  """Programs of one decoder for one number of rows.
+  """Programs of one decoder for one number of places, by default of samples.
 
   Attributes:
-    num_rows: Rows of the run.
+    num_places: Places of the run, each of one row, or of those of a search.
+    rows_per_place: How many.
+    max_steps: Most steps between two returns to the host.
   """
 
-  def __init__(self, decoder: token_decoder.TokenDecoder, num_rows: int):
+  rows_per_place = 1
+
+  def __init__(self, pair: bound_pair.BoundPair, num_places: int):
     """Compile nothing yet."""
-    self._decoder = decoder
-    self.num_rows = num_rows
-    drafts = decoder.drafter.max_draft_tokens > 0
-    counting = outcome_lib.COUNTING if drafts else outcome_lib.NOTHING
-    count = step.num_alternatives(decoder.target_model.vocab_size)
-    self._fold = outcome_lib.Several((
-        counting,
-        outcome_lib.SCORING,
-        outcome_lib.ORIGINATING,
-        outcome_lib.Alternating(count),
-    ))
+    self._pair = pair
+    self.num_places = num_places
+    # Nobody waits for a single row but its own request.
+    one = num_places == 1
+    self.max_steps = pair.options.max_tokens if one else MAX_STEPS
     self._read = jax.jit(self._start)
-    self._admit = jax.jit(_admit, donate_argnums=0)
+    self._admit = jax.jit(self._put, donate_argnums=0)
+    self._replace = jax.jit(self._numbered, donate_argnums=0)
     self._advance = jax.jit(self._step, donate_argnums=3)
     # By what is started: hints and rules may come with arrays of their own.
     self._take: dict[Any, Callable[..., list[jax.Array]]] = {}
@@ -93,102 +65,111 @@ class RowPrograms:
   @classmethod
   def of(
       cls,
-      decoder: token_decoder.TokenDecoder,
-      num_rows: int,
+      pair: bound_pair.BoundPair,
+      num_places: int,
       rule: contracts.Rule | contracts.CoupledRule,
   ) -> 'RowPrograms':
     """Return those of earlier engines of the decoder, which are compiled.
 
     Rules of two classes share none: see `input_batch.InputBatch`.
     """
-    key = num_rows, type(rule)
-    if key not in decoder.row_programs:
-      decoder.row_programs[key] = cls(decoder, num_rows)
-    return decoder.row_programs[key]
+    key = num_places, type(rule)
+    return pair.program(key, lambda: cls(pair, num_places))
 
   @property
   def ends(self) -> tuple[int, ...]:
     """Ids that end a sequence."""
-    return self._decoder.target_model.special_ids.ends
+    return self._pair.target_model.special_ids.ends
 
-  def read(self, batch: input_batch.InputBatch) -> loop.Run:
-    """Return started rows, one per input; asynchronous, as all functions."""
-    with self._decoder.scope():
-      return self._read(*self._params, self._decoder.place(batch))
+  def read(self, batch: input_batch.InputBatch) -> Any:
+    """Return what was started, a place per input; asynchronous, as all."""
+    with self._pair.scope():
+      return self._read(*self._pair.params, self._pair.place(batch))
 
-  def take(self, run: loop.Run, rows: jax.Array) -> loop.Run:
-    """Return a run of rows of another one, which stays as it is.
+  def take(self, run: Any, places: jax.Array) -> Any:
+    """Return a run of places of another one, which stays as it is.
 
     Args:
-      run: Has more than one row, unless these programs have one too.
-      rows: [rows] int32, which row comes to each place; -1 for a row that has
+      run: Has more than one place, unless these programs have one too.
+      places: [places] int32, which one comes to each place; -1 for one that has
         ended.
     """
     leaves, structure = jax.tree.flatten(run)
     if structure not in self._take:
       # On a mesh, laid out as the run, for which all else is compiled.
       self._take[structure] = jax.jit(
-          lambda run, rows: jax.tree.leaves(_take(run, rows)),
+          lambda *args: jax.tree.leaves(_take(*args)),
           out_shardings=[leaf.sharding for leaf in leaves],
       )
-    with self._decoder.scope():
-      taken = self._take[structure](run, rows)
+    with self._pair.scope():
+      taken = self._take[structure](run, places)
     return jax.tree.unflatten(structure, taken)
 
   def admit(
       self,
-      run: loop.Run,
-      started: loop.Run,
-      places: jax.Array,
-      decodes: jax.Array,
-  ) -> loop.Run:
-    """Put started rows in places of ended ones.
+      run: Any,
+      started: Any,
+      places: np.ndarray,
+      decodes: np.ndarray,
+      is_last: bool = False,
+  ) -> Any:
+    """Put what was started in places that have ended.
 
     Args:
-      run: Is deleted.
+      run: Is deleted. None of a single place that has had no request.
       started: From `read`; may be admitted again, as another decode.
-      places: [width] int32, see `loop.admit`; -1 leaves a row out.
-      decodes: [width] int32, the decode number of each row.
+      places: [width] int32, see `loop.put`; -1 leaves one out.
+      decodes: [width] int32, the decode number of each sample.
+      is_last: Whether it is not, so that it may be deleted too.
     """
-    return self._admit(run, started, places, decodes)
+    if self.num_places > 1:
+      return self._admit(run, started, places, decodes)
+    # A single place becomes what was started, and no cache is copied.
+    if not is_last:
+      started = self.take(started, places)
+    return self._replace(started, decodes)
 
   def advance(
       self,
-      run: loop.Run,
+      run: Any,
       cancelled: jax.Array,
       until: jax.Array,
       limit: jax.Array,
       rule: Any,
       cap: jax.Array | None = None,
       keeps_alternatives: bool = False,
-  ) -> tuple[loop.Run, Report]:
-    """Decode until enough rows have ended.
+  ) -> tuple[Any, report_lib.Report]:
+    """Decode until enough places have ended.
 
     Args:
       run: Is deleted.
-      cancelled: [rows] bool, rows that end at once.
-      until: int32 scalar, the number of ended rows to return at.
-      limit: int32 scalar, the steps to return after, `MAX_STEPS` at most.
-      rule: See `contracts.Rule`.
+      cancelled: [places] bool, places that end at once.
+      until: int32 scalar, the number of ended places to return at.
+      limit: int32 scalar, the steps to return after, `max_steps` at most.
+      rule: See `contracts.Rule`; of a search what scores its hypotheses.
       cap: int32 scalar, the cap of a `by_load.ByLoad`; None of other policies.
       keeps_alternatives: Whether a row wants the likeliest tokens.
     """
     keeps = np.bool_(keeps_alternatives)
-    with self._decoder.scope():
+    with self._pair.scope():
       run, report = self._advance(
-          *self._params, rule, run, cancelled, until, limit, cap, keeps
+          *self._pair.params, rule, run, cancelled, until, limit, cap, keeps
       )
-    if not keeps_alternatives:  # the host does not wait for them
-      report = report._replace(alternatives=None)
+    if report.committed is not None and not keeps_alternatives:
+      # The host does not wait for them.
+      committed = report.committed._replace(alternatives=None)
+      report = report.replace(committed=committed)
     return run, report
 
-  @property
-  def _params(self) -> tuple[Any, Any]:
-    return self._decoder.target.params, self._decoder.loaded_drafter.params
+  def _fold(self, keeps_alternatives: jax.Array | bool) -> outcome_lib.Fold:
+    drafts = self._pair.drafter.max_draft_tokens > 0
+    count = step.num_alternatives(self._pair.target_model.vocab_size)
+    counting = outcome_lib.COUNTING if drafts else outcome_lib.NOTHING
+    return outcome_lib.Committing(counting, count, keeps_alternatives)
 
   def _start(self, target_params, draft_params, batch) -> loop.Run:
-    decoder = self._decoder
-    setup = decoder.setup(target_params, draft_params, batch.rule)
+    pair = self._pair
+    setup = pair.setup(target_params, draft_params, batch.rule)
     begun = state_lib.begin(
         setup,
         batch.inputs,
@@ -197,11 +178,18 @@ class RowPrograms:
         batch.limits,
         batch.sampling,
         batch.draft_sampling,
-        length=decoder.options.max_tokens,
+        length=pair.options.max_tokens,
         hints=batch.hints,
         features=batch.features,
     )
-    return loop.start(begun, self._fold)
+    return loop.start(begun, self._fold(False))
+
+  def _numbered(self, started, decodes) -> loop.Run:
+    keys = state_lib.decode_keys(started.batch.keys, decodes)
+    return started._replace(batch=started.batch.replace(keys=keys))
+
+  def _put(self, run, started, places, decodes) -> loop.Run:
+    return loop.admit(run, self._numbered(started, decodes), places)
 
   def _step(
       self,
@@ -215,38 +203,40 @@ class RowPrograms:
       cap,
       keeps_alternatives,
   ):
-    setup = self._decoder.setup(target_params, draft_params, rule)
+    setup = self._pair.setup(target_params, draft_params, rule)
     setup = setup._replace(keeps_alternatives=keeps_alternatives)
     if cap is not None:
       setup = setup._replace(policy=by_load.ByLoad(cap))
     ended = run.state.has_ended | cancelled
     run = run._replace(state=run.state.replace(has_ended=ended))
+    fold = self._fold(keeps_alternatives)
     run, work = loop.advance(
-        setup, run, MAX_STEPS, until, limit, fold=self._fold
+        setup, run, self.max_steps, until, limit, fold=fold
     )
     state = run.state
-    report = Report(
+    report = report_lib.Report(
         state.has_ended,
         state.sequences,
         state.num_tokens,
         state.log_probs,
         state.num_calls,
-        *run.kept,
         work,
+        *run.kept,
     )
     return run, report
 
 
-def _admit(run, started, places, decodes) -> loop.Run:
-  keys = state_lib.decode_keys(started.batch.keys, decodes)
-  started = started._replace(batch=started.batch.replace(keys=keys))
-  return loop.admit(run, started, places)
+def _take(run, places):
+  index, count = jnp.maximum(places, 0), len(run.state.has_ended)
 
+  def take(x):
+    if len(places) == 1:  # it may have no axis; copied, as runs are donated
+      return jnp.copy(x)
+    if len(x) == count:
+      return x[index]
+    by_place = x.reshape(count, len(x) // count, *x.shape[1:])
+    return by_place[index].reshape(-1, *x.shape[1:])
 
-def _take(run, rows) -> loop.Run:
-  index = jnp.maximum(rows, 0)
-  # A single row may have no axis for it. It is copied, as runs are donated.
-  of_rows = jnp.copy if len(rows) == 1 else lambda x: x[index]
-  taken = jax.tree.map(of_rows, run)
-  ended = taken.state.has_ended | (rows < 0)
+  taken = jax.tree.map(take, run)
+  ended = taken.state.has_ended | (places < 0)
   return taken._replace(state=taken.state.replace(has_ended=ended))

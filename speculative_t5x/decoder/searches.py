@@ -1,109 +1,119 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Beam searches of an engine's requests, in whole batches.
+"""Beam searches as programs of an engine: a place has all rows of a search."""
 
-A batch is searched to its end at once; rows of samples wait meanwhile.
-"""
+import warnings
 
-from collections.abc import Callable, Sequence
-import dataclasses
-from typing import Any, Protocol
-
-import jax
-import numpy as np
+import jax.numpy as jnp
 
 from speculative_t5x.decoder import beam_search
-from speculative_t5x.decoder import input_batch
-from speculative_t5x.decoder import request as request_lib
-from speculative_t5x.decoder import results
-from speculative_t5x.decoder import token_decoder
-from speculative_t5x.loading import errors
+from speculative_t5x.decoder import bound_pair
+from speculative_t5x.decoder import report as report_lib
+from speculative_t5x.decoder import row_programs
+from speculative_t5x.drafters import beam_chains
+from speculative_t5x.drafters import beam_drafts
+from speculative_t5x.networks import network
+from speculative_t5x.speculation import beam_loop
+from speculative_t5x.speculation import beam_trees
+from speculative_t5x.speculation import beams as beams_lib
+from speculative_t5x.speculation import loop
 
 
-class Work(Protocol):
-  """A request on its way, see `engine.Work`."""
+class SearchPrograms(row_programs.RowPrograms):
+  """Programs of searches that differ by nothing but a penalty's value."""
 
-  request: request_lib.Request
-  decodes: dict[int, results.Decode]
-  error: ValueError | None
+  def __init__(
+      self,
+      pair: bound_pair.BoundPair,
+      num_places: int,
+      search: beam_search.BeamSearch,
+  ):
+    """Compile nothing yet."""
+    super().__init__(pair, num_places)
+    self.rows_per_place = search.beams
+    self._target, _ = search.bind(pair.target_model)
+    self._drafter = drafter_of(pair, search)
+
+  @classmethod
+  def of(
+      cls,
+      pair: bound_pair.BoundPair,
+      num_places: int,
+      search: beam_search.BeamSearch,
+  ) -> 'SearchPrograms':
+    """Return those of earlier engines of the decoder, which are compiled."""
+    return pair.program(
+        (num_places, search.compiled),
+        lambda: cls(pair, num_places, search),
+    )
+
+  def _start(self, target_params, draft_params, batch) -> beams_lib.Run:
+    setup = beams_lib.Setup(
+        self._target, target_params, None, self._drafter, draft_params
+    )
+    return beam_loop.start(
+        setup,
+        batch.inputs,
+        jnp.minimum(batch.limits, self._pair.options.max_tokens),
+        beams=self.rows_per_place,
+        length=self._pair.options.max_tokens,
+        hints=batch.hints,
+        features=batch.features,
+    )
+
+  def _numbered(self, started, decodes) -> beams_lib.Run:
+    return started  # nothing is drawn
+
+  def _put(self, run, started, places, decodes) -> beams_lib.Run:
+    return loop.put(run, started, places, self.num_places)
+
+  def _step(
+      self,
+      target_params,
+      draft_params,
+      scoring,
+      run,
+      cancelled,
+      until,
+      limit,
+      cap,
+      keeps_alternatives,
+  ):
+    setup = beams_lib.Setup(
+        self._target, target_params, scoring, self._drafter, draft_params
+    )
+    ended = run.state.has_ended | cancelled
+    run = run._replace(state=run.state.replace(has_ended=ended))
+    run, num_calls = beam_loop.advance(setup, run, until, limit)
+    ids = self._target.special_ids
+    return run, report_lib.of_search(run, num_calls, scoring, ids)
 
 
-class Reader(Protocol):
-  """Makes batches of requests, see `engine.Reader`."""
+def drafter_of(
+    pair: bound_pair.BoundPair, search: beam_search.BeamSearch
+) -> beam_trees.TreeDrafter | None:
+  """Return what drafts for a search; None if the drafter drafts nothing.
 
-  def take(self, waiting: list[Any]) -> list[Any]:
-    """Take those that are read together out of a list."""
+  A tree of drafts is gamma deep. A drafter that draws tokens and makes no trees
+  drafts chains, with a warning.
 
-  def batch(self, group: Sequence[Any]) -> input_batch.InputBatch:
-    """Return their batch."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Searches:
-  """What searches for requests.
-
-  Attributes:
-    tokens: The decoder.
-    rows: Hypotheses of all examples that are searched at once, at most, but for
-      a single example that has more.
-    reader: Takes the number of examples; returns what makes batches of them.
-    count: Called with what was found, and how many examples were requests.
+  Raises:
+    ValueError: for more beams than the target has tokens, for fewer draft beams
+      than beams, for a drafter that cannot draft for a search, or for a network
+      that cannot decode trees.
   """
-
-  tokens: token_decoder.TokenDecoder
-  rows: int
-  reader: Callable[[int], Reader]
-  count: Callable[[beam_search.Searched, int], None]
-
-  def _reader(self, search: beam_search.BeamSearch) -> Reader:
-    return self.reader(max(1, self.rows // search.beams))
-
-  def warm_up(self, search: beam_search.BeamSearch) -> None:
-    """Compile a search; decode nothing."""
-    batch = self._reader(search).batch([])
-    jax.block_until_ready(self.tokens.search(batch, search))
-
-  def take(self, waiting: list[Work]) -> list[Work]:
-    """Take the first request out of a list, and some that search alike."""
-    search = waiting[0].request.search
-    alike = [each for each in waiting if each.request.search == search]
-    group = self._reader(search).take(alike)
-    for work in group:
-      waiting.remove(work)
-    return group
-
-  def run(self, group: Sequence[Work]) -> None:
-    """Search for some requests of `take`; each gets its outputs or an error."""
-    search = group[0].request.search
-    batch = self._reader(search).batch(group)
-    found = jax.device_get(self.tokens.search(batch, search))
-    self.count(found, len(group))
-    for index, work in enumerate(group):
-      own = jax.tree.map(lambda x, index=index: x[index], found)
-      try:
-        with errors.prefixed(f'Example id {work.request.example_id}'):
-          token_decoder.check_finite(own.scores[-1:])  # of the best one
-      except ValueError as error:
-        work.error = error
-        continue
-      work.decodes.update(self._outputs(own))
-
-  def _outputs(self, own: beam_search.Searched) -> dict[int, results.Decode]:
-    """Return the outputs of an example by number, from the best one on."""
-    none = np.zeros((0,), np.float32)  # no score of a token is kept
-    ends = self.tokens.target_model.special_ids.ends
-    outputs = {}
-    for number, index in enumerate(reversed(range(len(own.scores)))):
-      tokens = own.sequences[index, : own.num_tokens[index]].tolist()
-      outputs[number] = results.Decode(
-          tokens,
-          none,
-          none,
-          none.astype(np.int32),
-          number,
-          bool(tokens) and tokens[-1] in ends,
-          own.scores[index],
-          int(own.num_calls),
-          own.statistics,
-      )
-    return outputs
+  search.check_vocabulary(pair.target_model.vocab_size)
+  if not pair.drafter.max_draft_tokens:
+    return None
+  network.check_offers(
+      pair.target.config, network.DecodesTrees, 'Speculative beam search'
+  )
+  drafter = beam_drafts.of(pair.drafter, search.beams, search.draft_beams)
+  is_chain = isinstance(drafter, beam_chains.BeamChains)
+  if is_chain and pair.drafter.num_uniforms:
+    warnings.warn(
+        f'The drafter {pair.loaded_drafter.description.name} makes no trees: it'
+        ' drafts a chain behind each beam. A draft model makes trees.',
+        stacklevel=2,
+    )
+  return drafter

@@ -22,9 +22,11 @@ import time
 import jax
 
 from speculative_t5x.decoder import engine as engine_lib
+from speculative_t5x.decoder import reading
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import row_programs
+from speculative_t5x.decoder import rows as rows_lib
 from speculative_t5x.loading import errors
 from speculative_t5x.speculation import ranges
 
@@ -76,8 +78,8 @@ class Handle:
 
   def __init__(
       self,
-      work: engine_lib.Work,
-      on_tokens: Callable[[int, results.Committed], object] | None,
+      work: reading.Work,
+      on_tokens: Callable[[int, results.Decode], object] | None,
   ):
     self.request = work.request
     self.times = Times()
@@ -102,7 +104,7 @@ class Handle:
 
   @property
   def is_done(self) -> bool:
-    """Whether there is a result or an error, or the request was cancelled."""
+    """True if there is a result or an error, or the request was cancelled."""
     return self._future.done()
 
   def on_end(self, call: Callable[[], object]) -> None:
@@ -114,7 +116,7 @@ class Handle:
     self._work.is_cancelled = True
     self._future.cancel()
 
-  def _tell(self, number: int, committed: results.Committed) -> None:
+  def _tell(self, number: int, committed: results.Decode) -> None:
     """Tell whoever submitted it the tokens of a decode, if there are more."""
     if self.times.first_tokens is None:
       self.times.first_tokens = time.monotonic()
@@ -167,8 +169,8 @@ class Service:
     self._engine = engine
     self._max_waiting = max_waiting
     self._numbers = itertools.count()
-    self._handles: dict[engine_lib.Work, Handle] = {}  # of what has not ended
-    self._waiting: list[engine_lib.Work] = []
+    self._handles: dict[reading.Work, Handle] = {}  # of what has not ended
+    self._waiting: list[reading.Work] = []
     self._changed = threading.Condition()
     self._is_closing = False
     self._error: BaseException | None = None  # that ended the thread
@@ -193,7 +195,7 @@ class Service:
 
   @property
   def is_alive(self) -> bool:
-    """Whether requests are decoded."""
+    """True while requests are decoded."""
     return self._thread.is_alive()
 
   @property
@@ -205,7 +207,7 @@ class Service:
   def submit(
       self,
       request: request_lib.Request | str | Sequence[int],
-      on_tokens: Callable[[int, results.Committed], object] | None = None,
+      on_tokens: Callable[[int, results.Decode], object] | None = None,
   ) -> Handle:
     """Submit a request.
 
@@ -215,7 +217,7 @@ class Service:
         is submitted.
       on_tokens: Is called in the thread that decodes, which it must not hold
         up, with a decode number and its tokens so far, each time that there are
-        more; see `engine.Rows.committed`.
+        more; see `rows.Rows.committed`.
     Raises:
       BusyError: if too many requests wait, or the service was closed.
       ValueError: for a request that cannot be decoded.
@@ -226,7 +228,7 @@ class Service:
   def submit_all(
       self,
       requests: Sequence[request_lib.Request | str | Sequence[int]],
-      on_tokens: Sequence[Callable[[int, results.Committed], object] | None],
+      on_tokens: Sequence[Callable[[int, results.Decode], object] | None],
   ) -> list[Handle]:
     """Submit all of some requests or, if one is refused, none; see `submit`.
 
@@ -290,7 +292,7 @@ class Service:
     """Decode until the service is closed and all requests have ended."""
     num_failures = 0  # without a call between that did not fail
     try:
-      rows = self._engine.new_rows()
+      rows = self._engine.new_runs()
       while self._wait(rows):
         try:
           self._decode(rows)
@@ -301,7 +303,7 @@ class Service:
             raise
           _log.warning('The device failed.', exc_info=error)
           self._begin_anew(errors.first_line(error))
-          rows = self._engine.new_rows()
+          rows = self._engine.new_runs()
     except BaseException as error:  # nobody may wait for ever
       _log.critical('The service ends.', exc_info=error)
       self._error = error
@@ -309,10 +311,9 @@ class Service:
     else:
       self._end_all(ClosedError('The service was closed.'))
 
-  def _decode(self, rows: engine_lib.Rows) -> None:
+  def _decode(self, rows: rows_lib.Runs) -> None:
     """Fill rows, decode a few steps, and hand out what has ended."""
     self._fill(rows)
-    self._search()
     if rows.is_idle:
       return
     # Nobody waits for the rows of others, nor for tokens that are there.
@@ -326,21 +327,6 @@ class Service:
         except Exception as error:  # a fault of one caller, not of all others
           work.is_cancelled = True
           handle._fail(error)
-
-  def _search(self) -> None:
-    """Search for the first of the requests that ask for it, and those alike."""
-    with self._changed:
-      waiting = [x for x in self._waiting if x.request.search is not None]
-      if not waiting:
-        return
-      group = self._engine.searches.take(waiting)
-      self._waiting = [x for x in self._waiting if x not in group]
-      now = time.monotonic()
-      for work in group:
-        self._handles[work].times.begun = now
-    self._engine.searches.run(group)
-    for work in group:
-      self._end(work)
 
   def _begin_anew(self, reason: str) -> None:
     """Have the requests of lost rows decoded anew, unless they were already."""
@@ -359,7 +345,7 @@ class Service:
     for handle in failed:
       handle._fail(DecodeError(f'The device failed twice: {reason}'))
 
-  def _wait(self, rows: engine_lib.Rows) -> bool:
+  def _wait(self, rows: rows_lib.Runs) -> bool:
     """Wait until there is something to do; return whether there is."""
     self._returned = None
     with self._changed:
@@ -376,11 +362,11 @@ class Service:
     tells = any(each._on_tokens for each in list(self._handles.values()))
     return _TOLD_STEPS if tells else row_programs.MAX_STEPS
 
-  def _fill(self, rows: engine_lib.Rows) -> None:
+  def _fill(self, rows: rows_lib.Runs) -> None:
     """Give rows to waiting requests."""
     with self._changed:
       self._drop_cancelled()
-      before = [x for x in self._waiting if x.request.search is None]
+      before = list(self._waiting)
     left = list(before)
     try:
       rows.fill(left)  # it compiles at first, and `submit` must not wait for it
@@ -398,7 +384,7 @@ class Service:
       with contextlib.suppress(ValueError):  # it may have rows
         self._waiting.remove(work)
 
-  def _end(self, work: engine_lib.Work) -> None:
+  def _end(self, work: reading.Work) -> None:
     with self._changed:
       handle = self._handles.pop(work, None)
     if handle is None:

@@ -2,22 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strings in; texts, scores and statistics out."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import copy
 import dataclasses
 import functools
 import os
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Self, Unpack
 
 from etils import epath
 import jax
-import numpy as np
 
+from speculative_t5x.decoder import answers as answers_lib
 from speculative_t5x.decoder import beam_search
+from speculative_t5x.decoder import bound_pair
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import hints as hints_lib
-from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import keywords
 from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import request as request_lib
@@ -26,7 +26,6 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import detokenizer
 from speculative_t5x.loading import drafters
-from speculative_t5x.loading import errors
 from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import languages as languages_lib
 from speculative_t5x.loading import models
@@ -36,27 +35,10 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
 
 
-class _Way(NamedTuple):
-  """A way to decode batches.
-
-  Attributes:
-    decode: Decodes a batch.
-    results: Takes what that returned, as numpy arrays, and the rows of the
-      batch; yields the result of each.
-    statistics: Takes all that was returned; returns counts and rates.
-  """
-
-  decode: Callable[[input_batch.InputBatch], Any]
-  results: Callable[
-      [Any, Sequence[request_lib.Tokenized]], Iterable[results.Result]
-  ]
-  statistics: Callable[[Sequence[Any]], dict[str, Any]]
-
-
 class TextDecoder:
   """A target, a drafter, and the vocabulary of both.
 
-  Compiles at the first call of a shape: see `TokenDecoder.in_batches`. Another
+  Compiles at the first call of a shape: see `engine.decode`. Another
   number of tokens, temperature, top-k, top-p or seed does not compile anew.
 
   Example:
@@ -93,7 +75,7 @@ class TextDecoder:
         vocabulary has pieces, or another end of sequence.
       TypeError, ValueError: See `TokenDecoder`.
     """
-    token_decoder.check_target(target)
+    bound_pair.check_target(target)
     options = options_lib.of(options, changes)
     drafter = drafters.find(drafter, target, vocabulary)
     vocabulary = models.fit_vocabulary(vocabulary, target, drafter.models)
@@ -114,7 +96,7 @@ class TextDecoder:
     )
 
   @functools.cached_property
-  def alone(self) -> 'TextDecoder':
+  def alone(self) -> Self:
     """A decoder of the same target that drafts nothing."""
     other = copy.copy(self)
     other.tokens = self.tokens.alone
@@ -128,7 +110,7 @@ class TextDecoder:
       batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
       hints: Iterable[hints_lib.Hints] | None = None,
-      answers: engine.Answers | None = None,
+      answers: answers_lib.Finder | None = None,
       **settings: Unpack[request_lib.DecodingByName],
   ) -> results.Result | results.Output:
     """Decode speculatively.
@@ -158,12 +140,7 @@ class TextDecoder:
         the drafter does not read.
     """
     columns = {'example_ids': example_ids, 'hints': hints}
-    search, settings = beam_search.take(settings, self.options.num_decodes)
-    way = self._way(search, self.tokens.speculative, self.tokens.search)
-    if answers is not None:
-      answers.check_target(self.tokens.target)
-      way = way._replace(decode=lambda x, decode=way.decode: decode(answers(x)))
-    return self._decode(way, texts, settings, batch_size, columns)
+    return self._decode(texts, columns, batch_size, answers, settings)
 
   @keywords.named(request_lib.Settings, beam_search.of)
   def decode_plain(
@@ -183,9 +160,7 @@ class TextDecoder:
       **settings: See `decode`; `draft_beams` has no effect.
     """
     columns = {'example_ids': example_ids}
-    search, settings = beam_search.take(settings, self.options.num_decodes)
-    way = self._way(search, self.tokens.plain, self.tokens.plain_beams)
-    return self._decode(way, texts, settings, batch_size, columns)
+    return self.alone._decode(texts, columns, batch_size, None, settings)
 
   @keywords.named(request_lib.Settings, beam_search.of)
   def stream(
@@ -195,7 +170,7 @@ class TextDecoder:
       batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
       hints: Iterable[hints_lib.Hints] | None = None,
-      answers: engine.Answers | None = None,
+      answers: answers_lib.Finder | None = None,
       **settings: Unpack[request_lib.DecodingByName],
   ) -> Iterator[results.Result]:
     """Decode speculatively; yield the result of each input, in their order.
@@ -208,17 +183,11 @@ class TextDecoder:
     search, settings = beam_search.take(settings, num_decodes)
     settings = request_lib.Settings(**settings)
     settings = settings.within(self.options.max_tokens)
-    outputs = num_decodes if search is None else search.beams
-    rows = engine.Engine(
-        self, batch_size * outputs, rule=settings.rule, answers=answers
-    )
+    rows = batch_size * (num_decodes if search is None else search.beams)
+    decoding = engine.Engine(self, rows, rule=settings.rule, answers=answers)
     columns = {'example_ids': example_ids, 'hints': hints}
-    return rows.stream(
-        settings.request(
-            text, num_decodes=num_decodes, search=search, **values
-        )
-        for _, text, values in self._aligned(texts, columns)
-    )
+    requests = self._requests(texts, columns, settings, search)
+    return decoding.stream(request for _, request in requests)
 
   @keywords.named(request_lib.Settings, beam_search.of)
   def generate(
@@ -233,32 +202,6 @@ class TextDecoder:
     return self.tokens.generate(
         ids, batch_size=batch_size, example_ids=example_ids, **settings
     )
-
-  @keywords.named(request_lib.Settings)
-  def make_batch(
-      self,
-      texts: Iterable[str],
-      *,
-      example_ids: Iterable[int] | None = None,
-      hints: Iterable[hints_lib.Hints] | None = None,
-      **settings: Unpack[request_lib.ByName],
-  ) -> tuple[input_batch.InputBatch, list[request_lib.Tokenized]]:
-    """Tokenize a batch, as wide as inputs may be; see `decode`.
-
-    Returns:
-      The batch, and the requests that it was made of, which say whether
-      their inputs were cut: `decode` warns of it, and this does not.
-    """
-    settings = request_lib.Settings(**settings)
-    columns = {'example_ids': example_ids, 'hints': hints}
-    rows = request_lib.some(self._rows(texts, columns, settings))
-    (batch,) = input_batch.whole_batches(
-        [each.request for each in rows],
-        settings,
-        size=len(rows),
-        inputs_length=self.options.inputs_length,
-    )
-    return batch, rows
 
   def tokenized(
       self,
@@ -300,6 +243,27 @@ class TextDecoder:
         is_unknown=not self.vocabulary.knows(text, ids),
     )
 
+  def tokenized_texts(
+      self,
+      texts: Iterable[str],
+      columns: Mapping[str, Iterable[Any] | None],
+      settings: request_lib.Settings,
+      search: beam_search.BeamSearch | None = None,
+  ) -> list[request_lib.Tokenized]:
+    """Return texts with what they share as requests of token ids.
+
+    Args:
+      texts: Inputs, at least one.
+      columns: `example_ids` and `hints`, one entry per text; None for none.
+      settings: See `decode`.
+      search: Likewise.
+    """
+    requests = self._requests(texts, columns, settings, search)
+    return request_lib.some(
+        self.tokenized(request, number, name)
+        for number, (name, request) in enumerate(requests)
+    )
+
   def text(self, ids: Iterable[int], inputs: Sequence[int] = ()) -> str:
     """Return the text of decoded token ids.
 
@@ -315,143 +279,50 @@ class TextDecoder:
     before = self.inputs_form.text_before(inputs)
     return self.vocabulary.detokenizer(before, padding)
 
-  def _aligned(
-      self, texts: Iterable[str], columns: Mapping[str, Iterable[Any] | None]
-  ) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Yield number and text of each input, and what its request has of it."""
-    request_lib.check_several('texts', texts, 'a list of texts')
-    for index, text, values in request_lib.align(texts, **columns):
-      if 'example_ids' in values:
-        values['example_id'] = values.pop('example_ids')
-      yield index, text, values
-
-  def _warn_of_cut(self, rows: Iterable[request_lib.Tokenized]) -> None:
-    """Warn once, at the line that calls `decode`, of inputs that are cut."""
-    cut = [index for index, row in enumerate(rows) if row.is_truncated]
-    if cut:
-      request_lib.warn_of_cut(
-          cut[0],
-          self.options.inputs_length,
-          stacklevel=5,
-          num_others=len(cut) - 1,
-      )
-
-  def _rows(
-      self,
-      texts: Iterable[str],
-      columns: Mapping[str, Iterable[Any] | None],
-      settings: request_lib.Settings,
-  ) -> Iterator[request_lib.Tokenized]:
-    """Yield the request of each text."""
-    for index, text, values in self._aligned(texts, columns):
-      name = f'texts[{index}]'
-      with errors.prefixed(name):
-        request = settings.request(text, **values)
-      yield self.tokenized(request, index, name)
-
   def _decode(
       self,
-      way: _Way,
       texts: str | Iterable[str],
-      settings: Mapping[str, Any],
-      batch_size: int,
       columns: Mapping[str, Any],
+      batch_size: int,
+      answers: answers_lib.Finder | None,
+      settings: Mapping[str, Any],
   ) -> results.Result | results.Output:
     """Decode texts; all are checked before the first is decoded."""
-    settings = request_lib.Settings(**settings)
     if is_one := isinstance(texts, str):
       texts = [texts]
       if columns.get('hints') is not None:
         columns = {**columns, 'hints': [columns['hints']]}
-    rows = request_lib.some(self._rows(texts, columns, settings))
-    self._warn_of_cut(rows)
-    found, batches = [], []
-    for part, batch in self.tokens.in_batches(rows, settings, batch_size):
-      batches.append(jax.device_get(way.decode(batch)))
-      found += way.results(batches[-1], part)
+    search, settings = beam_search.take(settings, self.options.num_decodes)
+    settings = request_lib.Settings(**settings)
+    rows = self.tokenized_texts(texts, columns, settings, search)
+    if cut := [index for index, row in enumerate(rows) if row.is_truncated]:
+      request_lib.warn_of_cut(
+          cut[0], self.options.inputs_length, 4, num_others=len(cut) - 1
+      )
+    found, counted = engine.decode(
+        self, rows, settings.rule, batch_size, answers
+    )
     if is_one:
       return found[0]
-    return results.Output(found, way.statistics(batches))
+    return results.Output(found, counts.of_results(found, counted.loop_steps))
 
-  def _way(
+  def _requests(
       self,
+      texts: Iterable[str],
+      columns: Mapping[str, Iterable[Any] | None],
+      settings: request_lib.Settings,
       search: beam_search.BeamSearch | None,
-      sample: Callable[..., Any],
-      find: Callable[..., beam_search.Searched],
-  ) -> _Way:
-    """Return a search as a way to decode, or without one that of samples."""
-    if search is None:
-      return _Way(sample, self._results, _statistics)
-    decode = functools.partial(find, search=search)
-    return _Way(decode, self._searched, _beam_statistics)
-
-  def _searched(
-      self,
-      searched: beam_search.Searched,
-      rows: Sequence[request_lib.Tokenized],
-  ) -> Iterator[results.Result]:
-    """Yield the result of each row of a beam search."""
-    token_decoder.check_finite(searched.scores[:, -1])  # of the best ones
-    for index, row in enumerate(rows):
-      own = jax.tree.map(lambda x, index=index: x[index], searched)
-      tokens = self.tokens.text_tokens(own.sequences, own.num_tokens)
-      yield results.Result(
-          [self.text(ids, row.request.inputs) for ids in tokens],
-          tokens,
-          own.scores,
-          _beam_statistics([own]),
-          row.is_truncated,
-          row.is_unknown,
-      )
-
-  def _results(
-      self,
-      decoded: token_decoder.Decoded,
-      rows: Sequence[request_lib.Tokenized],
-  ) -> Iterator[results.Result]:
-    """Yield the result of each row."""
-    token_decoder.check(decoded)
-    columns = counts.per_example([decoded], self.options.num_decodes)
-    decodes = self.tokens.decodes(decoded, len(rows))
-    for index, (row, (tokens, scores)) in enumerate(
-        zip(rows, decodes, strict=True)
-    ):
-      statistics = {name: x[index].tolist() for name, x in columns.items()}
-      if decoded.statistics is not None:
-        statistics |= counts.acceptance_rates(statistics)
-      yield results.Result(
-          [self.text(ids, row.request.inputs) for ids in tokens],
-          tokens,
-          scores,
-          statistics,
-          row.is_truncated,
-          row.is_unknown,
-      )
-
-
-def _statistics(batches: Sequence[token_decoder.Decoded]) -> dict[str, Any]:
-  """Return the counts and rates of decoded batches."""
-  total = counts.total(batches)
-  statistics = counts.count_run(total)
-  if total.speculation is not None:
-    statistics |= counts.count_speculation(total)
-    statistics |= counts.acceptance_rates(statistics)
-  return statistics
-
-
-def _beam_statistics(
-    searched: Sequence[beam_search.Searched],
-) -> dict[str, int]:
-  """Return the counts of beam searches."""
-  names = {
-      'tokens': 'num_tokens',
-      'target_calls': 'num_calls',
-      'beam_steps': 'num_steps',
-  }
-  return {
-      name: sum(int(np.sum(vars(each)[own])) for each in searched)
-      for name, own in names.items()
-  }
+  ) -> Iterator[tuple[str, request_lib.Request]]:
+    """Yield the request of each text, and its name in messages."""
+    return request_lib.several(
+        'texts',
+        'a list of texts',
+        texts,
+        columns,
+        settings,
+        num_decodes=self.options.num_decodes,
+        search=search,
+    )
 
 
 @keywords.named(options_lib.Options)

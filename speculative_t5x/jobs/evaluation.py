@@ -28,6 +28,7 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import beam_ties
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import interleaved
@@ -222,7 +223,8 @@ class _Evaluation:
     settings = self.workload.settings(*samplings)
     requests = workload_lib.requests_of(self.examples, settings)
     batches = self.workload.batches(requests, settings, size)
-    timer = interleaved.Timer(self._ways(), repeats=self.repeats)
+    ways = whole_batches.ways(self.decoder, self.search)
+    timer = interleaved.Timer(ways, repeats=self.repeats)
     num_batches = -(-len(requests) // size)
     title = f'temperature {samplings.target.temperature:g}'
     with progress.Progress(title, num_batches) as shown:
@@ -242,17 +244,6 @@ class _Evaluation:
         yield chunks.take(number, _identity(examples), decode)
         shown.show(end)
 
-  def _ways(self) -> tuple[interleaved.Way, interleaved.Way]:
-    """Return what decodes a batch plainly, and speculatively."""
-    decoder, search = self.decoder, self.search
-    if search is None:
-      return decoder.plain, decoder.speculative
-    rows_of = token_decoder.rows_of
-    return (
-        lambda batch: rows_of(decoder.plain_beams(batch, search)),
-        lambda batch: rows_of(decoder.speculative_beams(batch, search)),
-    )
-
   def _decode(
       self,
       samplings: sampling_lib.Pair,
@@ -263,15 +254,18 @@ class _Evaluation:
     """Decode the examples of a chunk in both ways."""
     runs = run()
     for decoded in itertools.chain(*(each.decoded for each in runs)):
-      token_decoder.check(decoded)
+      decoded.check_whole()
     if self.search is None:
       counted = greedy.compare(self.decoder, batches, *runs)
     else:
       counted = beam_ties.compare(self.decoder, self.search, batches, *runs)
     sides, values = {}, {'greedy': counted and dataclasses.asdict(counted)}
     for name, each in zip(_SIDES, runs, strict=True):
+      outputs = whole_batches.outputs(
+          self.decoder, each.decoded, len(examples.rows)
+      )
       sides[name] = predictions_lib.read(
-          each.decoded, len(examples.rows), self.decoder, examples.vocabulary
+          outputs, examples.vocabulary, self.decoder.target_model.special_ids
       )
       values[name] = each.stored()
     values['aux_values'] = {

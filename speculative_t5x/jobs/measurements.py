@@ -18,6 +18,7 @@ from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import interleaved
@@ -127,7 +128,9 @@ class Measurements:
       qualities = []
       for run in runs:
         read = predictions_lib.read(
-            run.decoded, self.num_examples, decoder, examples.vocabulary
+            whole_batches.outputs(decoder, run.decoded, self.num_examples),
+            examples.vocabulary,
+            decoder.target_model.special_ids,
         )
         values = task_metrics.compute(examples, read.best, read.aux_values)
         qualities.append(task_metrics.quality(values))
@@ -167,7 +170,7 @@ class Measurements:
       batches, examples = self._first(
           decoder, workload, ALPHA_BATCH, samplings
       )
-      timer = interleaved.Timer((decoder.speculative,))
+      timer = interleaved.Timer(whole_batches.ways(decoder)[1:])
       with progress.Progress(name, len(batches)) as shown:
         (run,) = timer.run(batches, after=shown.show)
       record = dataclasses.replace(

@@ -97,7 +97,7 @@ class ServeSetup:
     )
     engine.warm_up()
     if self.search is not None:
-      engine.searches.warm_up(self.search)
+      engine.warm_up(self.search)
     return service_lib.Service(engine, self.max_waiting)
 
   def load(self) -> text_decoder.TextDecoder:

@@ -20,11 +20,13 @@ from t5x import version as t5x_version
 from t5x.examples.t5 import network
 
 from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import report
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling as sampling_lib
 
 
@@ -85,7 +87,7 @@ class TemperatureSampling:
 
   def way(
       self, sampling: sampling_lib.Sampling
-  ) -> Callable[[input_batch.InputBatch], token_decoder.Decoded] | None:
+  ) -> Callable[[input_batch.InputBatch], report.Report] | None:
     """Return a function that decodes batches; None if T5X cannot.
 
     One program per sampling, whose settings, Python's numbers, T5X has as
@@ -113,7 +115,7 @@ class TemperatureSampling:
     length = decoder.options.max_tokens
     jitted = jax.jit(functools.partial(_decode, model, length, end))
 
-    def decode(examples: input_batch.InputBatch) -> token_decoder.Decoded:
+    def decode(examples: input_batch.InputBatch) -> report.Report:
       with decoder.scope():
         return jitted(self._params, examples.replace(hints=None))
 
@@ -126,7 +128,7 @@ def _decode(
     end: int,
     params: contracts.Params,
     examples: input_batch.InputBatch,
-) -> token_decoder.Decoded:
+) -> report.Report:
   """Decode examples by T5X and count what it wrote."""
   tokens = examples.inputs
   rows = tokens.shape[0]
@@ -153,13 +155,11 @@ def _decode(
   num_tokens = jnp.minimum(num_tokens, examples.limits)
   num_steps = jnp.max(num_tokens)
   is_token = jnp.arange(length) < num_tokens[:, None]
-  return token_decoder.Decoded(
+  return report.Report(
+      has_ended=jnp.ones(num_tokens.shape, bool),
       sequences=jnp.where(is_token, sequences, 0),
       num_tokens=num_tokens,
       log_probs=aux['scores'],
       num_calls=num_tokens,
-      num_steps=num_steps,
-      num_draft_steps=jnp.zeros((), jnp.int32),
-      calls_by_width=num_steps[None],
-      statistics=None,
+      work=loop.Work(num_steps, jnp.zeros((), jnp.int32), num_steps[None]),
   )

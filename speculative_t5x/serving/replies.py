@@ -10,7 +10,6 @@ from typing import Any
 import uuid
 import zlib
 
-from speculative_t5x.decoder import results
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.serving import completions
 from speculative_t5x.serving import running as running_lib
@@ -112,7 +111,7 @@ class Reply:
     committed = choice.committed
     tokens, offsets, log_probs, alternatives = [], [], [], []
     for index, offset, text in _texts(pieces):
-      if index == len(committed.tokens) - 1 and _has_end(committed):
+      if index == len(committed.tokens) - 1 and committed.has_end:
         text = self.decoder.vocabulary.id_to_piece(committed.tokens[-1])
       tokens.append(text)
       offsets.append(offset)
@@ -160,7 +159,7 @@ class Reply:
   def _trace(
       self, choice: running_lib.Choice, pieces: Pieces
   ) -> Iterator[schemas.TraceToken]:
-    """Yield how each token came about; see `outcome.Originating`."""
+    """Yield how each token came about; see `outcome.Committed`."""
     for index, _, text in _texts(pieces):
       origin = int(choice.committed.origins[index])
       if origin >= 0:
@@ -217,10 +216,6 @@ def speculation(
 
 def _finite(log_prob: float) -> float:
   return max(float(log_prob), _MIN_LOG_PROB)
-
-
-def _has_end(committed: results.Committed) -> bool:
-  return isinstance(committed, results.Decode) and committed.has_end
 
 
 def _texts(pieces: Pieces) -> Iterator[tuple[int, int, str]]:

@@ -41,16 +41,16 @@ class Choice:
     self.index = index
     self.before = before
     self._transcript = transcript
-    self.committed: results.Committed | None = None
+    self.committed: results.Decode | None = None
     self.num_tokens = 0
     self.finish_reason: str | None = None
 
   @property
   def decode(self) -> results.Decode | None:
     """The whole output; None if a stop text ended it."""
-    is_whole = isinstance(self.committed, results.Decode)
-    is_stopped = self._transcript.is_stopped
-    return self.committed if is_whole and not is_stopped else None
+    if self.committed is None or self._transcript.is_stopped:
+      return None
+    return self.committed if self.committed.is_whole else None
 
   def advance(self) -> list[transcripts.Piece] | None:
     """Return pieces that are new, of which the end of sequence has no text.
@@ -60,9 +60,8 @@ class Choice:
     committed = self.committed
     if committed is None or self.finish_reason:
       return None
-    has_ended = isinstance(committed, results.Decode)
-    tokens = committed.text_tokens if has_ended else committed.tokens
-    pieces = self._transcript.read(tokens, has_ended)
+    has_ended = committed.is_whole
+    pieces = self._transcript.read(committed.text_tokens, has_ended)
     self.num_tokens = self._transcript.num_tokens
     if self._transcript.is_stopped:
       self.finish_reason = STOP
@@ -192,7 +191,7 @@ class Running:
     self._changed.set()
 
   def _keep(
-      self, prompt: int, number: int, committed: results.Committed
+      self, prompt: int, number: int, committed: results.Decode
   ) -> None:
     """Keep the newest tokens of a choice; called in the service's thread."""
     index, now = prompt * self.completion.body.n + number, time.monotonic()

@@ -114,80 +114,44 @@ class _Walk(NamedTuple):
   num_steps: jax.Array
 
 
-def search(
-    target: contracts.TreeModel,
-    target_params: contracts.Params,
-    drafter: TreeDrafter,
-    draft_params: contracts.Params,
-    inputs: contracts.Inputs,
-    limits: jax.Array,
-    scoring: beam_scores.Scoring,
-    *,
-    beams: int,
-    length: int,
-    hints: jax.Array | None = None,
-    features: Any = None,
-) -> tuple[beams_lib.Beams, outcome_lib.Statistics]:
-  """Search to the end; see `beams.search`, whose result it is.
-
-  Args:
-    drafter: Drafts trees.
-    draft_params: Parameters of the drafter.
-    beams: Hypotheses per example, at least 2 (static).
-    hints: See `contracts.Context`.
-  Returns:
-    The last state, and counts [examples], in which a depth of a tree is a draft
-    token: it is accepted if all live hypotheses are among its nodes, so that a
-    call makes a step more.
-  """
-  rows, gamma = limits.shape[0] * beams, drafter.max_draft_tokens
-  slots = state_lib.cache_slots(length, gamma)
-  known = {} if features is None else {'features': features}
-  started = target.start(target_params, inputs, rows, slots, **known)
-  view = started.view(target_params)
-  context = contracts.Context(inputs, hints, view, started.features)
-  memory, draft_state = drafter.init(draft_params, context, rows, slots)
-
-  def call(carry):
-    state, cache, draft_state, counts = carry
-    # Of no cost where no drafter reads it.
-    own = view._replace(cache=target.separate_rows(cache))
-    roots = _roots(state, own, limits, gamma)
-    with jax.named_scope('draft'):  # names are for traces
-      tree, drafted = drafter.propose(draft_params, memory, draft_state, roots)
-    nodes = token_trees.nodes_of(tree, roots.positions, beams, gamma)
-    count = tree.tokens.shape[1]
-    block = target.new_block(cache, limits.shape[0], count)
-    with jax.named_scope('target'):
-      logits, block = target.decode_tree(
-          target_params, started.memory, cache, block, nodes, 0, count,
-          roots.positions,
-      )  # fmt: skip
-    with jax.named_scope(WALK):
-      walk = _walk(
-          state, tree, logits, limits, scoring, target.special_ids, gamma
-      )
-    path = walk.rows, walk.paths
-    return (
-        walk.state,
-        target.commit(cache, block, *path, roots.positions),
-        drafter.commit(draft_state, drafted, *path),
-        _count(counts, state, walk.state, roots.num_wanted, gamma),
+def call(setup: beams_lib.Setup, run: beams_lib.Run) -> beams_lib.Run:
+  """Make steps of each search by one call of the target, over its tree."""
+  target, params, scoring, drafter, draft_params = setup
+  gamma, limits = drafter.max_draft_tokens, run.limits
+  examples, beams = run.state.live.scores.shape
+  view = contracts.TargetView(
+      params,
+      run.memory,
+      # Of no cost where no drafter reads it.
+      target.separate_rows(run.cache),
+      run.offsets,
+      run.first_tokens,
+  )
+  roots = _roots(run.state, view, limits, gamma)
+  with jax.named_scope('draft'):  # names are for traces
+    tree, drafted = drafter.propose(
+        draft_params, run.draft_memory, run.draft_state, roots
     )
-
-  state = beams_lib.begin(limits, beams, length, target.special_ids)
-  counts = outcome_lib.COUNTING.init(limits.shape[0], length, gamma)
-  state, _, _, counts = lax.while_loop(
-      lambda carry: ~jnp.all(carry[0].has_ended),
-      call,
-      (
-          state,
-          target.share_rows(started.cache, limits.shape[0]),
-          draft_state,
-          counts,
+  nodes = token_trees.nodes_of(tree, roots.positions, beams, gamma)
+  count = tree.tokens.shape[1]
+  block = target.new_block(run.cache, examples, count)
+  with jax.named_scope('target'):
+    logits, block = target.decode_tree(
+        params, run.memory, run.cache, block, nodes, 0, count, roots.positions
+    )
+  with jax.named_scope(WALK):
+    walk = _walk(
+        run.state, tree, logits, limits, scoring, target.special_ids, gamma
+    )
+  path = walk.rows, walk.paths
+  return run._replace(
+      state=walk.state,
+      cache=target.commit(run.cache, block, *path, roots.positions),
+      draft_state=drafter.commit(run.draft_state, drafted, *path),
+      counts=_count(
+          run.counts, run.state, walk.state, roots.num_wanted, gamma
       ),
   )
-  return state, counts
 
 
 def _count(

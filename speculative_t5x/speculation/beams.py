@@ -2,20 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Beam search as T5X defines it, one token of every beam at a time.
 
-`step` is the definition, a pure function of logits; `search` calls the target
-for them. They compute what `t5x.decoding.beam_search` does (google-research/t5x
-at cc342d4) with its scoring, see `beam_scores`: tokens, order and scores of all
-hypotheses. The one difference: a row that may stop stops, where T5X goes on
-until all rows of a batch may. Scores do not change by it, only the order of
-hypotheses of exactly equal score.
+`step` is the definition, a pure function of logits; `call` calls the target for
+them, and `beam_loop` calls that. They compute what `t5x.decoding.beam_search`
+does (google-research/t5x at cc342d4) with its scoring, see `beam_scores`:
+tokens, order and scores of all hypotheses. The one difference: a row that may
+stop stops, where T5X goes on until all rows of a batch may. Scores do not
+change by it, only the order of hypotheses of exactly equal score.
 
 Legend: examples, beams (hypotheses per example), vocab, length (of the longest
 output), rows (examples times beams, the beams of an example next to each
 other).
 """
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from flax import struct
 import jax
@@ -25,13 +24,9 @@ import jax.numpy as jnp
 from speculative_t5x.speculation import beam_rows
 from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
 
-# Takes a state and the cache of its live hypotheses; returns the logits after
-# each, [examples, beams, vocab], and the next cache.
-Decode = Callable[
-    ['Beams', contracts.Cache], tuple[jax.Array, contracts.Cache]
-]
 # The score of a hypothesis that is not there, finite as in T5X. Differences of
 # real scores are lost beside it: float32 has a spacing of 1 there.
 NONE = -1e7
@@ -72,6 +67,52 @@ class Beams:
   is_there: jax.Array
   has_ended: jax.Array
   num_steps: jax.Array
+
+
+class Setup(NamedTuple):
+  """How to search: the same for all examples.
+
+  Attributes:
+    target: The model.
+    target_params: Its parameters.
+    scoring: Says how ended hypotheses compete.
+    drafter: See `beam_trees.TreeDrafter`; None for a plain search.
+    draft_params: Parameters of the drafter.
+  """
+
+  target: contracts.Model
+  target_params: contracts.Params
+  scoring: beam_scores.Scoring
+  drafter: Any = None
+  draft_params: contracts.Params = None
+
+
+class Run(NamedTuple):
+  """Searches on their way.
+
+  Attributes:
+    limits: [examples] int32, see `begin`.
+    offsets: [rows] int32, see `contracts.Started`.
+    first_tokens: Likewise.
+    memory: What decoding only reads of the target, one row per example.
+    draft_memory: Likewise, of the drafter.
+    state: State of the searches.
+    cache: Cache of the target.
+    draft_state: State of the drafter.
+    counts: Counts [examples], in which a depth of a tree is a draft token: it
+      is accepted if all live hypotheses are among its nodes, so that a call
+      makes a step more. None of plain searches, as all of the drafter.
+  """
+
+  limits: jax.Array
+  offsets: jax.Array
+  first_tokens: jax.Array
+  memory: contracts.Memory
+  draft_memory: contracts.Memory
+  state: Beams
+  cache: contracts.Cache
+  draft_state: Any
+  counts: outcome_lib.Statistics | None
 
 
 def begin(
@@ -224,78 +265,37 @@ def hypotheses(
   )
 
 
-def search(
-    target: contracts.Model,
-    params: contracts.Params,
-    inputs: contracts.Inputs,
-    limits: jax.Array,
-    scoring: beam_scores.Scoring,
-    *,
-    beams: int,
-    length: int,
-    features: Any = None,
-) -> Beams:
-  """Search to the end, a target call per step.
+def call(setup: Setup, run: Run) -> Run:
+  """Make a step of each search by one call of the target."""
+  logits, cache = decode(setup, run)
+  state, parents = step(
+      run.state, logits, run.limits, setup.scoring, setup.target.special_ids
+  )
+  return run._replace(state=state, cache=beam_rows.take(cache, parents))
 
-  Args:
-    target: The model.
-    params: Its parameters.
-    inputs: One row per example.
-    limits: [examples] int32, see `begin`.
-    scoring: See `step`.
-    beams: Hypotheses per example (static).
-    length: Tokens of the longest output (static).
-    features: What the target computed of the inputs before, see
-      `contracts.Model.start`; None to compute it.
+
+def decode(setup: Setup, run: Run) -> tuple[jax.Array, contracts.Cache]:
+  """Return the logits after each live hypothesis, and the next cache.
+
+  They are [examples, beams, vocab], of a run without drafts.
   """
-  cache, decode = decoding(
-      target, params, inputs, limits.shape[0], beams, length, features
+  examples, beams, length = run.state.live.tokens.shape
+  index = jnp.repeat(run.state.num_steps, beams)
+  tokens = state_lib.decoder_inputs(
+      run.state.live.tokens.reshape(examples * beams, length),
+      run.first_tokens,
+      index,
+      1,
   )
-
-  def advance(carry: tuple[Beams, contracts.Cache]):
-    state, cache = carry
-    logits, cache = decode(state, cache)
-    state, parents = step(state, logits, limits, scoring, target.special_ids)
-    return state, beam_rows.take(cache, parents)
-
-  state = begin(limits, beams, length, target.special_ids)
-  state, _ = lax.while_loop(
-      lambda carry: ~jnp.all(carry[0].has_ended), advance, (state, cache)
+  logits, cache = setup.target.decode(
+      setup.target_params,
+      run.memory,
+      run.cache,
+      tokens,
+      run.offsets + index,
+      None,
   )
-  return state
-
-
-def decoding(
-    target: contracts.Model,
-    params: contracts.Params,
-    inputs: contracts.Inputs,
-    examples: int,
-    beams: int,
-    length: int,
-    features: Any = None,
-) -> tuple[contracts.Cache, Decode]:
-  """Return the cache before the first step, and what decodes a step."""
-  rows = examples * beams
-  known = {} if features is None else {'features': features}
-  # As many slots as T5X's cache, often a multiple of the 128 of a TPU's tiles.
-  # A row that has ended at its limit writes to the last one, which nothing
-  # reads then.
-  started = target.start(params, inputs, rows, length, **known)
-
-  def decode(state: Beams, cache: contracts.Cache):
-    index = jnp.repeat(state.num_steps, beams)
-    tokens = state_lib.decoder_inputs(
-        state.live.tokens.reshape(rows, length),
-        started.first_tokens,
-        index,
-        1,
-    )
-    logits, cache = target.decode(
-        params, started.memory, cache, tokens, started.offsets + index, None
-    )
-    return logits.reshape(examples, beams, -1), cache
-
-  return started.cache, decode
+  return logits.reshape(examples, beams, -1), cache
 
 
 def _take(hypotheses: Hypotheses, index: jax.Array) -> Hypotheses:

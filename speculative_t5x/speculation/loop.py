@@ -9,7 +9,7 @@ Legend: rows, examples, length (of the longest output), calls (target calls).
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 from jax import lax
@@ -21,6 +21,8 @@ from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import widths as widths_lib
+
+_Tree = TypeVar('_Tree')
 
 
 class Run(NamedTuple):
@@ -150,58 +152,32 @@ def admit(run: Run, new: Run, examples: jax.Array) -> Run:
       example, and no more examples.
     examples: [new examples] int32. Places of the new requests. A place below 0
       or past the last one leaves its request out.
-  Raises:
-    ValueError: for another number of rows per example, or if the run keeps
-      something that has no entry per row, such as a trace.
   """
-  num_rows = run.state.num_tokens.shape[0]
-  per_example = _rows_per_example(new, examples)
-  index = jnp.arange(per_example, dtype=jnp.int32)
-  # Two rows per example: place 3 is rows 6 and 7. A place of -1 gives rows -2
-  # and -1, which `put` moves past the end, where writes are dropped.
-  rows = (examples[:, None] * per_example + index).reshape(-1)
-  for leaf in jax.tree.leaves(run.kept):
-    _check_entries(leaf, num_rows)
-
-  def put(places, num_places):
-    places = jnp.where(places < 0, num_places, places)
-
-    def replace(old, new):
-      if num_places == 1:  # then an array may have no axis for it
-        return jnp.where(places[0] == 0, new.reshape(old.shape), old)
-      _check_entries(old, num_places)
-      new = new.reshape(places.shape[0], *old.shape[1:])
-      return old.at[places].set(new, mode='drop')
-
-    return replace
-
-  memories = lambda run: (run.batch.memory, run.batch.draft_memory)
-  rest = lambda run: run._replace(
-      batch=run.batch.replace(memory=None, draft_memory=None)
-  )
-  memory, draft_memory = jax.tree.map(
-      put(examples, num_rows // per_example), memories(run), memories(new)
-  )
-  refilled = jax.tree.map(put(rows, num_rows), rest(run), rest(new))
-  return refilled._replace(
-      batch=refilled.batch.replace(memory=memory, draft_memory=draft_memory)
-  )
+  per_example = new.state.num_tokens.shape[0] // examples.shape[0]
+  num_places = run.state.num_tokens.shape[0] // per_example
+  return put(run, new, examples, num_places)
 
 
-def _rows_per_example(new: Run, examples: jax.Array) -> int:
-  num_rows, num_examples = new.state.num_tokens.shape[0], examples.shape[0]
-  if num_examples == 0 or num_rows % num_examples:
-    raise ValueError(
-        f'{num_examples} places were given for {num_rows} new rows. Give one'
-        ' place per new example.'
-    )
-  return num_rows // num_examples
+def put(old: _Tree, new: _Tree, places: jax.Array, num_places: int) -> _Tree:
+  """Put examples in places, whatever an example is made of.
 
+  Args:
+    old: Arrays of some entries per place, next to each other.
+    new: Arrays of as many entries per example.
+    places: [new examples] int32. A place below 0 or past the last one leaves
+      an example out.
+    num_places: Places (static).
+  """
+  # A place of -1 would be the last one; past the end, writes are dropped.
+  places = jnp.where(places < 0, num_places, places)
 
-def _check_entries(array: jax.Array, count: int) -> None:
-  if array.shape[:1] != (count,):
-    raise ValueError(
-        f'The run has an array of shape {array.shape} where refilling needs'
-        f' {count} entries. Start both runs with the same number of rows per'
-        ' example, and keep one entry per row: COUNTING does, TRACING does not.'
-    )
+  def replace(old, new):
+    if num_places == 1:  # then an array may have no axis for it
+      return jnp.where(places[0] == 0, new.reshape(old.shape), old)
+    per_place = old.shape[0] // num_places
+    entries = old.shape[1:] if per_place == 1 else (per_place, *old.shape[1:])
+    new = new.reshape(places.shape[0], *entries)
+    by_place = old.reshape(num_places, *entries)
+    return by_place.at[places].set(new, mode='drop').reshape(old.shape)
+
+  return jax.tree.map(replace, old, new)

@@ -11,6 +11,8 @@ from flax import struct
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import widths
+
 # Likeliest tokens that are kept per token, where any are.
 MAX_ALTERNATIVES = 5
 
@@ -229,90 +231,72 @@ class Counting(NamedTuple):
 COUNTING = Counting()
 
 
-class TokenScores(NamedTuple):
-  """Log-probabilities of the committed tokens, [rows, length] float32.
-
-  Attributes:
-    log_probs: See `Outcome.log_probs`.
-    model_log_probs: See `Outcome.model_log_probs`.
-  """
-
-  log_probs: jax.Array
-  model_log_probs: jax.Array
-
-
-class Scoring(NamedTuple):
-  """Keeps `TokenScores`."""
-
-  def init(self, rows: int, length: int, gamma: int) -> TokenScores:
-    empty = jnp.zeros((rows, length), jnp.float32)
-    return TokenScores(empty, empty)
-
-  def update(self, kept: TokenScores, outcome: Outcome) -> TokenScores:
-    blocks = TokenScores(outcome.log_probs, outcome.model_log_probs)
-    return jax.tree.map(lambda *x: append(*x, outcome), kept, blocks)
-
-
-SCORING = Scoring()
-
-
-class Alternating(NamedTuple):
-  """Keeps the `Alternatives` of committed tokens, [rows, length, count].
-
-  Attributes:
-    count: How many each token has.
-  """
-
-  count: int
-
-  def init(self, rows: int, length: int, gamma: int) -> Alternatives:
-    return Alternatives.zeros(rows, length, self.count)
-
-  def update(self, kept: Alternatives, outcome: Outcome) -> Alternatives:
-    return jax.tree.map(
-        lambda *x: append(*x, outcome), kept, outcome.alternatives
-    )
-
-
 # How a token came about, in place of the draft token that was rejected.
 ACCEPTED, DRAWN = -2, -1
 
 
-class Originating(NamedTuple):
-  """Keeps how each committed token came about, [rows, length] int32.
+class Committed(NamedTuple):
+  """All that is known of each committed token, [rows, length].
 
-  `ACCEPTED` for a draft token, `DRAWN` for a token that was drawn after all
-  draft tokens of its block, and otherwise the draft token that was rejected in
-  its place.
+  Attributes:
+    log_probs: float32, see `Outcome.log_probs`.
+    model_log_probs: float32, see `Outcome.model_log_probs`.
+    origins: int32, how it came about: `ACCEPTED` for a draft token, `DRAWN` for
+      a token that was drawn after all draft tokens of its block, and otherwise
+      the draft token that was rejected in its place.
+    alternatives: [rows, length, count].
   """
 
-  def init(self, rows: int, length: int, gamma: int) -> jax.Array:
-    return jnp.full((rows, length), DRAWN, jnp.int32)
+  log_probs: jax.Array
+  model_log_probs: jax.Array
+  origins: jax.Array
+  alternatives: Alternatives
 
-  def update(self, kept: jax.Array, outcome: Outcome) -> jax.Array:
+
+class Committing(NamedTuple):
+  """Keeps what another fold keeps, and `Committed`.
+
+  Attributes:
+    counting: The other fold.
+    count: Alternatives of each token.
+    is_wanted: bool scalar, see `state.Setup.keeps_alternatives`.
+  """
+
+  counting: Fold
+  count: int
+  is_wanted: jax.Array | bool
+
+  def init(self, rows: int, length: int, gamma: int) -> tuple[Any, Committed]:
+    counts = self.counting.init(rows, length, gamma)
+    log_probs = jnp.zeros((rows, length), jnp.float32)
+    origins = jnp.full((rows, length), DRAWN, jnp.int32)
+    alternatives = Alternatives.zeros(rows, length, self.count)
+    return counts, Committed(log_probs, log_probs, origins, alternatives)
+
+  def update(
+      self, kept: tuple[Any, Committed], outcome: Outcome
+  ) -> tuple[Any, Committed]:
+    counts, committed = kept
     # Draft a b c, a accepted, b rejected and z drawn: a z is committed, and
     # ACCEPTED b is kept of it. What is past the drawn token is not committed.
     drafted = jnp.pad(outcome.draft_tokens, ((0, 0), (0, 1)))
     index = jnp.arange(drafted.shape[1], dtype=jnp.int32)[None]
     drawn = jnp.where(outcome.is_rejected[:, None], drafted, DRAWN)
     is_accepted = index < outcome.num_accepted[:, None]
-    return append(kept, jnp.where(is_accepted, ACCEPTED, drawn), outcome)
-
-
-ORIGINATING = Originating()
-
-
-class Several(NamedTuple):
-  """Keeps what several folds keep, as a tuple."""
-
-  folds: tuple[Fold, ...]
-
-  def init(self, rows: int, length: int, gamma: int) -> tuple[Any, ...]:
-    return tuple(fold.init(rows, length, gamma) for fold in self.folds)
-
-  def update(self, kept: tuple[Any, ...], outcome: Outcome) -> tuple[Any, ...]:
-    folds = zip(self.folds, kept, strict=True)
-    return tuple(fold.update(each, outcome) for fold, each in folds)
+    put = lambda kept, new: jax.tree.map(
+        lambda *x: append(*x, outcome), kept, new
+    )
+    return self.counting.update(counts, outcome), Committed(
+        put(committed.log_probs, outcome.log_probs),
+        put(committed.model_log_probs, outcome.model_log_probs),
+        put(committed.origins, jnp.where(is_accepted, ACCEPTED, drawn)),
+        # A gather over all that is kept, in each step: only if it is wanted.
+        widths.when(
+            jnp.asarray(self.is_wanted),
+            lambda kept: put(kept, outcome.alternatives),
+            committed.alternatives,
+        ),
+    )
 
 
 class Trace(NamedTuple):

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.drafters import beam_drafts
+from speculative_t5x.speculation import beam_loop
 from speculative_t5x.speculation import beam_scores
-from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import ranges
 from speculative_t5x.t5x_guest import samplers
@@ -64,22 +64,16 @@ def speculative_beam_search(
   scoring = beam_scores.BrevityPenalty(
       jnp.float32(alpha), jnp.float32(min_log_prob)
   )
-  of_search = target.inputs, limits, scoring
-  sizes = {'beams': num_decodes, 'length': length}
-  if num_decodes == 1:
-    state = beams_lib.search(target.model, target.params, *of_search, **sizes)
-    calls = state.num_steps
-  else:
+  setup = beams_lib.Setup(target.model, target.params, scoring)
+  if num_decodes > 1:
     trees = beam_drafts.of(drafter.drafter, num_decodes, draft_beams)
-    state, statistics = beam_trees.search(
-        target.model,
-        target.params,
-        trees,
-        drafter.params,
-        *of_search,
-        **sizes,
-    )
-    calls = jnp.sum(statistics.accepted_histogram, axis=-1)
+    setup = setup._replace(drafter=trees, draft_params=drafter.params)
+  run = beam_loop.search(
+      setup, target.inputs, limits, beams=num_decodes, length=length
+  )
+  state, calls = run.state, run.state.num_steps
+  if run.counts is not None:
+    calls = jnp.sum(run.counts.accepted_histogram, axis=-1)
   found = beams_lib.outputs(state)
   of_each = lambda x: jnp.broadcast_to(x[:, None], found.counts.shape)
   counts = {

@@ -16,8 +16,9 @@ import numpy as np
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts as counts_lib
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import results
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 from speculative_t5x.tasks import text_files
 
@@ -40,7 +41,7 @@ class Predictions:
 
   texts: list[list[str]]  # [examples][num_decodes]
   scores: np.ndarray  # [examples, num_decodes] float32, log-probabilities
-  counts: dict[str, np.ndarray]  # [examples, ...], see `counts.per_example`
+  counts: dict[str, np.ndarray]  # [examples, ...], see `counts.of_decodes`
   # [examples][num_decodes], by decode number, with the end of sequence.
   tokens: list[list[list[int]]]
 
@@ -56,37 +57,30 @@ class Predictions:
 
 
 def read(
-    batches: Sequence[token_decoder.Decoded],
-    num_examples: int,
-    decoder: token_decoder.TokenDecoder,
+    examples: Sequence[Sequence[results.Decode]],
     vocabulary: vocabularies.Vocabulary,
+    special_ids: contracts.SpecialIds,
 ) -> Predictions:
-  """Return the texts of batches of numpy arrays, without padding rows."""
-  special_ids = decoder.target_model.special_ids
-  num_decodes = decoder.options.num_decodes
-  parts = [token_decoder.best_last(each, num_decodes) for each in batches]
-  sequences, scores, _ = (
-      np.concatenate(each)[:num_examples] for each in zip(*parts, strict=True)
-  )
-  texts = [
-      [
-          vocabulary.decode(batching.text_ids(ids, special_ids))
-          for ids in decodes
-      ]
-      for decodes in sequences.tolist()
-  ]
-  counts = counts_lib.per_example(batches, num_decodes)
-  tokens = [
-      row[:count].tolist()
-      for decoded in batches
-      for row, count in zip(decoded.sequences, decoded.num_tokens, strict=True)
-  ]
-  starts = range(0, num_examples * num_decodes, num_decodes)
+  """Return the texts of examples, from the outputs of each, the best one last.
+  """
+  counts = [counts_lib.of_decodes(decodes) for decodes in examples]
   return Predictions(
-      texts,
-      scores,
-      {name: x[:num_examples] for name, x in counts.items()},
-      [tokens[start : start + num_decodes] for start in starts],
+      [
+          [
+              vocabulary.decode(batching.text_ids(each.tokens, special_ids))
+              for each in decodes
+          ]
+          for decodes in examples
+      ],
+      np.array(
+          [[each.score for each in decodes] for decodes in examples],
+          np.float32,
+      ),
+      {name: np.array([each[name] for each in counts]) for name in counts[0]},
+      [
+          [each.tokens for each in sorted(decodes, key=lambda x: x.number)]
+          for decodes in examples
+      ],
   )
 
 

@@ -17,6 +17,7 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.loading.files import folder_lock
+from speculative_t5x.research import whole_batches
 from tests import memory_files
 from tests import tiny
 from tests import vocabulary_files
@@ -250,7 +251,7 @@ class TestFinder:
   def test_own_hints_come_first(self, decoder, store):
     """And each input finds its answer, by the features for decoding."""
     hints = [['geht', 'a'], None, None, None, None]
-    batch, _ = decoder.make_batch(_TEXTS, hints=hints)
+    batch, _ = whole_batches.make_batch(decoder, _TEXTS, hints=hints)
     found = answers.Finder(store)(batch)
     encode = lambda text: [*decoder.vocabulary.encode(text), 1][:_LENGTH]
     own = [list(map(encode, each or [])) for each in hints]
@@ -276,7 +277,7 @@ class TestFinder:
   def test_long_answer_is_cut(self, decoder, store):
     long = 'a Mann ' * 9
     store.add(_TEXTS[:1], [long])
-    batch, _ = decoder.make_batch(_TEXTS[:1])
+    batch, _ = whole_batches.make_batch(decoder, _TEXTS[:1])
     ids = decoder.vocabulary.encode(long)[:_LENGTH]
     assert _hints(answers.Finder(store)(batch)) == [[ids]]
 

@@ -6,22 +6,22 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import counts
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import report
+from speculative_t5x.decoder import results
 from speculative_t5x.speculation import outcome as outcome_lib
 
 
-def decoded(accepted, tested, drafted, **values) -> token_decoder.Decoded:
+def decoded(accepted, tested, drafted, **values) -> report.Report:
   """Return what a run gives, with these counts per row."""
   num_rows = len(accepted)
   column = lambda name: np.array(values.get(name, [0] * num_rows), np.int32)
-  return token_decoder.Decoded(
+  return report.Report(
+      np.ones(num_rows, bool),
       sequences=np.zeros((num_rows, 9), np.int32),
       num_tokens=column('num_tokens'),
       log_probs=np.zeros(num_rows, np.float32),
       num_calls=column('num_calls'),
-      num_steps=np.int32(values['num_steps']),
-      num_draft_steps=np.int32(0),
-      calls_by_width=np.array([0]),
+      work=None,
       statistics=outcome_lib.Statistics(
           accepted_histogram=np.array(accepted, np.int32),
           tested_histogram=np.array(tested, np.int32),
@@ -43,7 +43,6 @@ FIRST = decoded(
     num_calls=[3, 1, 0, 1],
     num_computed=[6, 2, 0, 2],
     num_cut_short=[1, 0, 0, 0],
-    num_steps=3,
 )
 # None and 1 of 2 draft tokens.
 SECOND = decoded(
@@ -53,9 +52,15 @@ SECOND = decoded(
     num_tokens=[1, 2],
     num_calls=[1, 1],
     num_computed=[2, 2],
-    num_steps=1,
 )
-TOTAL = counts.total([FIRST, SECOND])
+
+
+def outputs(*batches) -> list[results.Decode]:
+  rows = lambda batch: range(len(batch.num_calls))
+  return [batch.decode(row) for batch in batches for row in rows(batch)]
+
+
+TOTAL = counts.of_run(outputs(FIRST, SECOND), 3 + 1, 4 * 3 + 2 * 1)
 
 
 class TestCounts:
@@ -90,19 +95,18 @@ class TestCounts:
 
   def test_padded_share(self):
     """Of 4 rows times 3 steps and 2 times 1, seven were used."""
-    assert counts.padded_share(TOTAL) == pytest.approx(1 - 7 / 14)
+    assert TOTAL.idle_share == pytest.approx(1 - 7 / 14)
 
   def test_parts_add_up(self):
-    batch = decoded(
-        [[1, 0, 1]], [[0, 1, 1]], [[0, 1, 1]], num_tokens=[3], num_steps=2
-    )
-    part = counts.total([batch])
-    assert counts.add([part, part]) == counts.total([batch, batch])
+    part = counts.of_run(outputs(SECOND), 1, 2)
+    both = counts.of_run(outputs(SECOND, SECOND), 2, 4)
+    assert counts.add([part, part]) == both
 
-  def test_per_example(self):
+  def test_of_an_example(self):
     """Of two examples with two rows each, and one in a batch of its own."""
-    found = counts.per_example([FIRST, SECOND], 2)
-    assert {name: column.tolist() for name, column in found.items()} == {
+    rows = outputs(FIRST, SECOND)
+    found = [counts.of_decodes(rows[i : i + 2]) for i in (0, 2, 4)]
+    assert {name: [x[name] for x in found] for name in found[0]} == {
         'tokens': [7, 3, 3],
         'target_calls': [4, 1, 2],
         'drafted': [7, 2, 4],
@@ -112,17 +116,14 @@ class TestCounts:
         'tested_per_position': [[4, 2], [1, 1], [2, 1]],
         'accepted_per_position': [[3, 1], [1, 1], [1, 0]],
     }
-    plain = counts.per_example([FIRST.replace(statistics=None)], 4)
-    assert {name: column.tolist() for name, column in plain.items()} == {
-        'tokens': [10],
-        'target_calls': [5],
-    }
+    plain = outputs(FIRST.replace(statistics=None))
+    assert counts.of_decodes(plain) == {'tokens': 10, 'target_calls': 5}
 
   def test_nothing_decoded(self):
-    batch = decoded([[0, 0, 0]], [[0, 0, 0]], [[0, 0, 0]], num_steps=0)
-    nothing = counts.total([batch])
+    batch = decoded([[0, 0, 0]], [[0, 0, 0]], [[0, 0, 0]])
+    nothing = counts.of_run(outputs(batch), 0, 0)
     speculation = counts.count_speculation(nothing)
     assert speculation['per_position_acceptance'] == (None, None)
     rates = counts.acceptance_rates(counts.count_run(nothing) | speculation)
     assert set(rates.values()) == {None}
-    assert counts.padded_share(nothing) is None
+    assert nothing.idle_share is None

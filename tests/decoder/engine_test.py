@@ -17,6 +17,7 @@ import pytest
 from speculative_t5x import policies
 from speculative_t5x import rules
 from speculative_t5x.decoder import beam_search
+from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import input_batch
@@ -25,6 +26,7 @@ from speculative_t5x.decoder import row_programs
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import drafters
 from speculative_t5x.policies import by_load
+from speculative_t5x.research import whole_batches
 from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
@@ -98,7 +100,7 @@ def alone(request, kind='draft model'):
   shape = input_batch.Shape(1, INPUTS, 32 if own.reads_hints else 0)
   request = own.tokenized(request, 0).request
   batch = input_batch.stack([request], shape, verification.TOKENWISE)
-  found = jax.device_get(own.speculative(batch))
+  found = tiny.decoded(own, batch)
   for row in range(request.num_decodes):
     tokens = found.sequences[row, : found.num_tokens[row]].tolist()
     counts = jax.tree.map(lambda x, i=row: x[i], found.statistics)
@@ -123,11 +125,14 @@ def check_result(result, request, kind='draft model'):
     assert decode.text_tokens == [x for x in tokens if x != 1]
 
 
-@pytest.mark.parametrize('kind', ['draft model', 'lookup', 'plain'])
-def test_each_request_has_its_result_alone(kind):
+@pytest.mark.parametrize(
+    ('kind', 'rows'), [('draft model', ROWS), ('lookup', 1), ('plain', ROWS)]
+)
+def test_each_request_has_its_result_alone(kind, rows):
+  """A single row becomes what is read, and others are written to."""
   options = {'hints': [[5, 6, 7, 1]]} if kind == 'lookup' else {}
   requests = list(random_requests(1, 60, **options))
-  results = engine(kind).stream(iter(requests))
+  results = engine_lib.Engine(decoder(kind), rows).stream(iter(requests))
   for request, result in zip(requests, results, strict=True):
     check_result(result, request, kind)
 
@@ -139,10 +144,10 @@ def hypotheses(inputs, search, limit):
   batch = input_batch.stack(
       [request], input_batch.Shape(1, INPUTS), verification.TOKENWISE
   )
-  found = jax.device_get(decoder().plain_beams(batch, search))
-  counts = found.num_tokens[0]
-  rows = [x[:n].tolist() for x, n in zip(found.sequences[0], counts)]
-  return rows, found.scores[0]
+  found = whole_batches.search_for(decoder().alone, batch, search)
+  found = jax.device_get(found)
+  rows = [x[:n].tolist() for x, n in zip(found.sequences, found.num_tokens)]
+  return rows, found.log_probs
 
 
 def random_searches(seed, count):
@@ -176,7 +181,6 @@ def test_searches_beside_samples(kind):
       check_result(result, request, kind)
     else:
       check_search(result, request)
-  assert one.counters.requests == len(requests)
 
 
 def test_coupled_samples_are_those_of_plain_decoding():
@@ -186,7 +190,7 @@ def test_coupled_samples_are_those_of_plain_decoding():
   plain = engine('plain').stream(requests)
   for found, expected in zip(coupled.stream(requests), plain, strict=True):
     assert found.tokens == expected.tokens
-  assert coupled.counters.live_row_steps < coupled.counters.tokens
+  assert coupled.counters.target_calls < coupled.counters.tokens
 
 
 def test_origins_are_those_of_the_outcomes():
@@ -199,7 +203,7 @@ def test_origins_are_those_of_the_outcomes():
   for request, result in zip(requests, engine().stream(requests), strict=True):
     request = own.tokenized(request, 0).request
     batch = input_batch.stack([request], shape, verification.TOKENWISE)
-    trace = jax.device_get(own.traced(batch))
+    trace = jax.device_get(whole_batches.trace(own, batch))
     expected = []
     for step in range(trace.num_steps):
       call = jax.tree.map(lambda x, step=step: x[step, 0], trace.outcomes)
@@ -299,7 +303,7 @@ def test_samples_of_requests_fill_rows():
   calls = [each.num_calls for result in results for each in result.decodes]
   assert min(calls) == 1 < row_programs.MAX_STEPS // 2 < max(calls)
   # All rows are live until the last decode begins.
-  assert engine.counters.steps <= sum(calls) / ROWS + max(calls)
+  assert engine.counters.loop_steps <= sum(calls) / ROWS + max(calls)
 
 
 def test_rows_are_full():
@@ -307,7 +311,6 @@ def test_rows_are_full():
   engine = engine_lib.Engine(decoder(), ROWS)
   list(engine.stream(random_requests(5, 200)))
   assert engine.counters.idle_share < 0.05
-  assert engine.counters.requests == 200
 
 
 def test_calls_of_cancelled_requests_are_counted():
@@ -321,8 +324,8 @@ def test_calls_of_cancelled_requests_are_counted():
   rows.advance(returns_early=True)
   assert not list(rows.ended()) and rows.is_idle
   counters = engine.counters
-  assert counters.tokens == counters.live_row_steps == counters.row_steps == 3
-  assert counters.requests == 0 == counters.idle_share
+  assert counters.tokens == counters.target_calls == counters.row_steps == 3
+  assert counters.idle_share == 0
 
 
 def _model_log_probs(inputs, tokens):
@@ -374,19 +377,6 @@ def test_alternatives_are_the_likeliest_tokens(kind):
       is_own = tokens == np.array(decode.tokens)[:, None]
       of_own = np.broadcast_to(decode.model_log_probs[:, None], is_own.shape)
       np.testing.assert_array_equal(log_probs[is_own], of_own[is_own])
-
-
-def test_texts():
-  """Text in, text out, by a decoder of texts, as `decode` returns them."""
-  decoder = text_decoder_test.pair()
-  texts = text_decoder_test.TEXTS * 4
-  settings = dict(sampling=sampling.Sampling(0.8), seed=3, max_tokens=8)
-  expected = decoder.decode(texts, batch_size=ROWS, **settings)
-  requests = (request_lib.Request(text, **settings) for text in texts)
-  found = list(engine_lib.Engine(decoder, ROWS).stream(requests))
-  assert [each.text for each in found] == expected.best
-  for one, other in zip(found, expected, strict=True):
-    assert one.statistics.items() >= other.statistics.items()
 
 
 def test_inputs_without_settings():
@@ -567,10 +557,10 @@ def test_few_rows_take_few_row_steps():
   """Two of eight for one request, and all of them for eight."""
   engine = warm_engine_of_sizes()
   for count, rows in (1, 2), (8, 8):
-    engine.counters = engine_lib.Counters()
+    engine.counters = counts_lib.Counts()
     requests = [request_lib.Request([5, 9, 20, 1], max_tokens=3)] * count
     assert len(list(engine.stream(requests))) == count
-    assert engine.counters.row_steps == rows * engine.counters.steps > 0
+    assert engine.counters.row_steps == rows * engine.counters.loop_steps > 0
 
 
 def test_long_inputs_come_first_at_the_end():
@@ -584,7 +574,7 @@ def test_long_inputs_come_first_at_the_end():
   calls = [result.statistics['target_calls'] for result in results]
   assert calls == limits
   # In their order, the last one would begin when most others have ended.
-  assert engine.counters.steps <= sum(limits) / ROWS + LENGTH / 4
+  assert engine.counters.loop_steps <= sum(limits) / ROWS + LENGTH / 4
 
 
 @pytest.mark.parametrize('kind', ['plain', 'draft model'])
@@ -637,7 +627,7 @@ def test_an_input_that_the_engine_does_not_take():
 @pytest.mark.parametrize('beams', [1, 2])
 def test_lost_logits_name_the_row(beams, length_penalty):
   lost = copy.copy(decoder())
-  lost.row_programs = {}
+  lost._programs = {}
   params = jax.tree.map(lambda x: x * np.nan, lost.target.params)
   lost.target = dataclasses.replace(lost.target, params=params)
   search = None

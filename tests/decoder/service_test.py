@@ -16,8 +16,8 @@ import pytest
 
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import request as request_lib
-from speculative_t5x.decoder import results
 from speculative_t5x.decoder import row_programs
+from speculative_t5x.decoder import rows as rows_lib
 from speculative_t5x.decoder import service as service_lib
 from speculative_t5x.speculation import sampling
 from tests.decoder import engine_test
@@ -93,7 +93,7 @@ def test_a_decode_that_ends_before_the_others_is_told_once(service):
   )
   decodes = {x.number: x for x in handle.result(WAIT).decodes}
   assert [*sorted(decodes)] == [*range(6)]
-  ended = [x for x in told if isinstance(x, results.Decode)]
+  ended = [x for x in told if x.is_whole]
   assert ended and len({x.number for x in ended}) == len(ended) < 6
   assert all(decodes[x.number] is x for x in ended)
 
@@ -161,14 +161,14 @@ def test_a_cancelled_request_leaves_the_others_alone(service):
 
 def test_what_is_cancelled_as_it_ends_does_not_run_on(monkeypatch, service):
   """Though no other request comes that would have it forgotten."""
-  is_submitted, advance = threading.Event(), engine_lib.Rows.advance
+  is_submitted, advance = threading.Event(), rows_lib.Rows.advance
 
   def cancel_and_advance(*args, **options):
     assert is_submitted.wait(WAIT)
     handle.cancel()
     advance(*args, **options)
 
-  monkeypatch.setattr(engine_lib.Rows, 'advance', cancel_and_advance)
+  monkeypatch.setattr(rows_lib.Rows, 'advance', cancel_and_advance)
   handle = service.submit(request_lib.Request([5, 9, 1], max_tokens=1))
   is_submitted.set()
   with pytest.raises(futures.CancelledError):
@@ -215,7 +215,7 @@ def test_closing_finishes_what_runs():
 
 def test_lost_logits_fail_their_request_alone(monkeypatch, service):
   """A row whose score is not finite."""
-  advance = engine_lib.row_programs.RowPrograms.advance
+  advance = row_programs.RowPrograms.advance
   requests = list(engine_test.random_requests(8, 8))
   expected = list(engine_test.engine().stream(requests))
 
@@ -224,9 +224,9 @@ def test_lost_logits_fail_their_request_alone(monkeypatch, service):
     report = jax.device_get(report)
     is_lost = report.sequences[:, 0] == expected[0].decodes[0].tokens[0]
     log_probs = np.where(is_lost, np.nan, report.log_probs)
-    return run, report._replace(log_probs=log_probs)
+    return run, report.replace(log_probs=log_probs)
 
-  monkeypatch.setattr(engine_lib.row_programs.RowPrograms, 'advance', lose)
+  monkeypatch.setattr(row_programs.RowPrograms, 'advance', lose)
   num_lost = 0
   for request, known in zip(requests, expected, strict=True):
     firsts = {each.tokens[0] for each in known.decodes}
@@ -255,7 +255,7 @@ def test_an_error_of_the_engine_reaches_all(monkeypatch, hooked):
   def fail(*_, **unused):
     raise RuntimeError('the device is gone')
 
-  monkeypatch.setattr(engine_lib.Rows, 'advance', fail)
+  monkeypatch.setattr(rows_lib.Rows, 'advance', fail)
   handle = service.submit(request_lib.Request([5, 1]))
   with pytest.raises(RuntimeError, match='gone'):
     handle.result(WAIT)

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of decoding token ids with a tiny T5, in float32 at full precision."""
 
-import copy
 import dataclasses
 import functools
 import gc
@@ -17,11 +16,13 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import report
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
+from speculative_t5x.research import whole_batches
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
@@ -72,12 +73,12 @@ def batch(
   )
 
 
-def speculative(**options) -> token_decoder.Decoded:
-  return jax.device_get(decoder().speculative(batch(**options)))
+def speculative(**options) -> report.Report:
+  return tiny.decoded(decoder(), batch(**options))
 
 
-def plain(**options) -> token_decoder.Decoded:
-  return jax.device_get(decoder().plain(batch(**options)))
+def plain(**options) -> report.Report:
+  return tiny.decoded(decoder().alone, batch(**options))
 
 
 @functools.cache
@@ -141,14 +142,14 @@ class TestBatch:
     ids = np.array([5, -5, 2**24, 2**24 + 1, -(2**31)], np.int32)
     limits = [3, 0, LENGTH, LENGTH + 1, 2]
     asked = batch(order=range(5), limits=limits, seed=-7)
-    several = copy.copy(decoder())
-    several.options = dataclasses.replace(several.options, num_decodes=2)
+    several = decoder(num_decodes=2)
     found = []
     monkeypatch.setattr(loop, 'decode', lambda *_: None)
     monkeypatch.setattr(
         state_lib, 'begin', lambda *args, **_: found.extend(args)
     )
-    several._decode(None, None, asked.replace(example_ids=jnp.asarray(ids)))
+    asked = asked.replace(example_ids=jnp.asarray(ids))
+    whole_batches._run(several, None, *several.params, asked)
     *_, keys, row_limits, _, _ = found
     start = jax.random.key(-7, impl='threefry2x32')
     expected = [
@@ -165,14 +166,16 @@ class TestBatch:
 class TestFeatures:
   """Decoding reuses what the target's encoder computed before."""
 
-  @pytest.mark.parametrize('way', ['speculative', 'plain'])
+  @pytest.mark.parametrize('way', [0, 1])
   @pytest.mark.parametrize('temperature', [0.0, 1.0])
   def test_outputs_are_the_same(self, way, temperature):
     """Also by an encoder whose parameters are lost, as it does not run."""
     asked = batch(seed=1, temperature=temperature)
     given = asked.replace(features=decoder().encode(asked))
-    found = jax.device_get(getattr(_without_encoder(), way)(given))
-    expected = jax.device_get(getattr(decoder(), way)(asked))
+    pairs = (_without_encoder(), given), (decoder(), asked)
+    found, expected = (
+        jax.device_get(whole_batches.ways(pair)[way](x)) for pair, x in pairs
+    )
     assert_rows_equal(found, expected, slice(None))
 
   def test_other_shapes_and_dtypes_are_refused(self):
@@ -180,7 +183,7 @@ class TestFeatures:
     features = decoder().encode(asked)
     for wrong in (features[:, :-1], features.astype(jnp.bfloat16)):
       with pytest.raises(ValueError, match='Give what the same target has'):
-        decoder().speculative(asked.replace(features=wrong))
+        whole_batches.decode(decoder(), asked.replace(features=wrong))
 
 
 @functools.cache
@@ -196,11 +199,7 @@ def _without_encoder() -> token_decoder.TokenDecoder:
 
 def test_values_do_not_recompile():
   speculative(), plain()
-  sizes = lambda: (
-      decoder()._jit_speculative._cache_size(),
-      decoder()._jit_plain._cache_size(),
-  )
-  before = sizes()
+  before = compilation.count()
   outputs = set()
   for i in range(6):
     options = dict(
@@ -215,7 +214,7 @@ def test_values_do_not_recompile():
         speculative(draft_temperature=0.1 * i, **options).sequences.tobytes()
     )
     plain(**options)
-  assert sizes() == before
+  assert compilation.count() == before
   assert len(outputs) == 6
 
 
@@ -224,7 +223,7 @@ class TestPlain:
   def test_scores_of_the_models_own_distribution(self):
     own = _endless()
     asked = batch(temperature=0.0)
-    found, expected = own.plain(asked), own.speculative(asked)
+    found, expected = (way(asked) for way in whole_batches.ways(own))
     np.testing.assert_array_equal(found.sequences, expected.sequences)
     np.testing.assert_allclose(found.log_probs, expected.log_probs, atol=1e-3)
     assert np.all(found.log_probs < 0)
@@ -262,11 +261,10 @@ def test_numbers_of_draft_tokens_of_a_policy():
   wanting = decoder(policy=Wanting())
   limits = 1 + np.arange(ROWS) % LENGTH
   asked = batch(temperature=0.0, limits=limits)
-  state, _, (outcomes, _) = jax.device_get(
-      wanting._call(wanting._jit_traced, wanting._speculative_args(asked))
-  )
+  found = tiny.decoded(wanting, asked)
+  outcomes, _ = jax.device_get(whole_batches.trace(wanting, asked))
   expected = speculative(temperature=0.0, limits=limits)
-  np.testing.assert_array_equal(state.sequences, expected.sequences)
+  np.testing.assert_array_equal(found.sequences, expected.sequences)
 
   calls = np.arange(len(outcomes.num_before))[:, None]
   remaining = limits - outcomes.num_before
@@ -297,7 +295,7 @@ def test_every_output_that_may_not_end_has_its_limit(temperature):
   asked = batch(temperature=temperature, limits=limits)
   one, other = (
       jax.device_get(way(asked))
-      for way in (endless.plain, endless.speculative)
+      for way in whole_batches.ways(endless)
   )
   for found in (one, other):
     np.testing.assert_array_equal(found.num_tokens, limits)
@@ -328,7 +326,7 @@ class TestWithDrafter:
   def test_another_draft_and_gamma(self):
     worse = model_drafting.of_model(tiny.model(CONFIG, noise=1.0))
     other = decoder().with_drafter(worse, 2)
-    found = jax.device_get(other.speculative(batch(temperature=0.0)))
+    found = tiny.decoded(other, batch(temperature=0.0))
     expected = speculative(temperature=0.0)
     np.testing.assert_array_equal(found.sequences, expected.sequences)
     assert found.statistics.accepted_histogram.shape == (ROWS, 3)
@@ -340,7 +338,7 @@ class TestWithDrafter:
     # Plain decoding stays compiled.
     plain(temperature=0.0)
     before = compilation.count()
-    other.plain(batch(temperature=0.0))
+    whole_batches.decode(other.alone, batch(temperature=0.0))
     assert compilation.count() == before
 
   def test_replaced_drafter_is_released(self):
@@ -375,7 +373,8 @@ class TestMatmulPrecision:
       return start(self, *args, **options)
 
     with mock.patch.object(type(decoder.target.config), 'start', watched):
-      for way in (decoder.plain, decoder.speculative, decoder.traced):
+      trace = functools.partial(whole_batches.trace, decoder)
+      for way in (*whole_batches.ways(decoder), trace):
         jax.eval_shape(way, asked)
     assert len(found) > 2
     return set(found)
@@ -534,8 +533,7 @@ def _with(**changes):
 
 _FEWER_CALLS = _with(
     num_calls=lambda x: np.minimum(x, 1),
-    num_steps=lambda x: 1,
-    calls_by_width=lambda x: np.eye(1, len(x), dtype=np.int32)[0],
+    work=lambda x: loop.Work(1, 0, np.eye(1, len(x.calls_by_width))[0]),
 )
 _more = lambda x: x + np.eye(1, len(x), dtype=np.int32)[0]
 _of_counts = lambda **changes: _with(statistics=_with(**changes))
@@ -546,8 +544,8 @@ _OF_BOTH = [
     _with(num_tokens=lambda x: 4 * x),
     _with(num_tokens=lambda x: 0 * x),
     _with(num_calls=_more),
-    _with(num_steps=lambda x: x - 1),
-    _with(calls_by_width=lambda x: 2 * x),
+    _with(work=lambda x: x._replace(num_steps=x.num_steps - 1)),
+    _with(work=lambda x: x._replace(calls_by_width=2 * x.calls_by_width)),
 ]
 _OF_DRAFTS = [
     _of_counts(accepted_histogram=lambda x: 2 * x),
@@ -563,7 +561,7 @@ _OF_DRAFTS = [
 )
 def test_results_that_cannot_be(is_plain, changes):
   found = plain() if is_plain else speculative()
-  token_decoder.check(found)
+  found.check_whole()
   for change in changes:
     with pytest.raises(ValueError, match='not finite|contradict'):
-      token_decoder.check(change(found))
+      change(found).check_whole()

@@ -11,13 +11,16 @@ import numpy as np
 import pytest
 
 from speculative_t5x.loading.drafters import drafting
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
 from tests import repeat_last
+from tests import tiny
 from tests import workloads
 
 SOURCE = drafting.Drafting(repeat_last.RepeatLast, 'repeat_last')
+SAMPLED = {'sampling': sampling.Sampling(1.0)}
 TEXTS = ['The train from Bonn is late.', 'It will rain in Turin today.']
 
 
@@ -47,8 +50,8 @@ class TestPython:
   def test_acceptance(self):
     """The acceptance probability of a point mass is that of its token."""
     tokens = decoder().tokens
-    batch, _ = decoder().make_batch(TEXTS, sampling=sampling.Sampling(1.0))
-    decoded = jax.device_get(tokens.plain(batch))
+    batch, _ = whole_batches.make_batch(decoder(), TEXTS, **SAMPLED)
+    decoded = tiny.decoded(tokens.alone, batch)
     texts = acceptance.score(
         tokens,
         acceptance.Written(batch, decoded.sequences, decoded.num_tokens),
@@ -77,8 +80,8 @@ class TestOddDrafts:
       tokens = draft.tokens.at[:, 1].set(outside)
       return draft.replace(tokens=tokens), *rest
 
-    batch, _ = decoder().make_batch(TEXTS, sampling=sampling.Sampling(1.0))
-    found = jax.device_get(changed(change).speculative(batch))
+    batch, _ = whole_batches.make_batch(decoder(), TEXTS, **SAMPLED)
+    found = tiny.decoded(changed(change), batch)
     assert np.all((found.sequences >= 0) & (found.sequences < 2048))
     for drafted in found.statistics.drafted_histogram[:2]:
       assert drafted[1] > 0 and not drafted[2:].any()
@@ -89,8 +92,8 @@ class TestOddDrafts:
       more = jnp.resize(jnp.array([10, -10]), len(draft.lengths))
       return draft.replace(lengths=draft.lengths + more), *rest
 
-    batch, _ = decoder().make_batch(TEXTS, sampling=sampling.Sampling(1.0))
-    found = jax.device_get(changed(change).speculative(batch))
+    batch, _ = whole_batches.make_batch(decoder(), TEXTS, **SAMPLED)
+    found = tiny.decoded(changed(change), batch)
     longest, empty = found.statistics.drafted_histogram[:2]
     assert longest[3] > 0 and not longest[4:].any()
     assert empty[0] > 0 and not empty[1:].any()
@@ -127,9 +130,9 @@ class TestMistakes:
 
   @pytest.mark.parametrize(('change', 'message'), RETURNED)
   def test_what_propose_returns(self, change, message):
-    batch, _ = decoder().make_batch(TEXTS)
+    batch, _ = whole_batches.make_batch(decoder(), TEXTS)
     with pytest.raises(ValueError, match=message):
-      changed(change).speculative(batch)
+      whole_batches.decode(changed(change), batch)
 
   @pytest.mark.parametrize(('make', 'message'), MADE)
   def test_what_makes_a_drafter(self, make, message):
@@ -145,8 +148,8 @@ class TestMistakes:
         view.uniforms.split(3)
         return super().propose(params, memory, state, view)
 
-    batch, _ = decoder().make_batch(TEXTS)
+    batch, _ = whole_batches.make_batch(decoder(), TEXTS)
     with pytest.raises(
         ValueError, match='drafter Greedy asks for 3 .* and declares 2'
     ):
-      own(Greedy).speculative(batch)
+      whole_batches.decode(own(Greedy), batch)

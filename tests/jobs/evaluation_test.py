@@ -17,6 +17,7 @@ from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.policies import confidence
 from speculative_t5x.research import run_record
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.rules import exact_match
 from speculative_t5x.tasks import bulletins
@@ -130,10 +131,14 @@ class TestRecord:
 
   def test_repeats_and_draft_temperature(self, ran, again, monkeypatch):
     calls = []
-    plain = ran.decoder.plain
-    monkeypatch.setattr(
-        ran.decoder, 'plain', lambda x: calls.append(x) or plain(x)
-    )
+    decode = whole_batches.decode
+
+    def watched(pair, batch):
+      if pair is ran.decoder.alone:
+        calls.append(batch)
+      return decode(pair, batch)
+
+    monkeypatch.setattr(whole_batches, 'decode', watched)
     (record,) = again(temperature=1.0, repeats=3, draft_temperature=0.25)
     assert record.repeats == 3
     assert len(calls) == record.warmup + 3 * 2  # two batches
@@ -272,14 +277,16 @@ def test_beams(paths, tmp_path, monkeypatch):
     assert row['baseline'] == row['speculative']
     assert row['baseline_score'] == sorted(row['baseline_score'])
 
-  search = decoders[0].speculative_beams
+  search = whole_batches.search_for
 
-  def one_wrong_token(*args):
-    found = search(*args)
-    wrong = 3 + (found.sequences[0, 0, 0] + 700) % 2000
-    return found.replace(sequences=found.sequences.at[0, 0, 0].set(wrong))
+  def one_wrong_token(pair, batch, asked):
+    found = search(pair, batch, asked)
+    if pair is not decoders[0]:
+      return found
+    wrong = 3 + (found.sequences[0, 0] + 700) % 2000
+    return found.replace(sequences=found.sequences.at[0, 0].set(wrong))
 
-  monkeypatch.setattr(decoders[0], 'speculative_beams', one_wrong_token)
+  monkeypatch.setattr(whole_batches, 'search_for', one_wrong_token)
   with pytest.raises(greedy.MismatchError, match='2 outputs'):
     run(tmp_path / 'wrong')
 
@@ -314,14 +321,16 @@ class TestGreedy:
 
   def test_mismatch(self, ran, again, tmp_path, monkeypatch):
     """A wrong token is told apart from rounding, and the results are kept."""
-    speculative = ran.decoder.speculative
+    decode = whole_batches.decode
 
-    def one_wrong_token(request):
-      decoded = speculative(request)
+    def one_wrong_token(pair, batch):
+      decoded = decode(pair, batch)
+      if pair is not ran.decoder:
+        return decoded
       wrong = 3 + (decoded.sequences[0, 2] + 700) % 2000
       return decoded.replace(sequences=decoded.sequences.at[0, 2].set(wrong))
 
-    monkeypatch.setattr(ran.decoder, 'speculative', one_wrong_token)
+    monkeypatch.setattr(whole_batches, 'decode', one_wrong_token)
     with pytest.raises(greedy.MismatchError, match='2 outputs'):
       again(temperature=0.0)
     (written,) = workloads.read(tmp_path / 'results.jsonl')

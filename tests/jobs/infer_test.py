@@ -17,6 +17,7 @@ import pytest
 
 from speculative_t5x.decoder import answers
 from speculative_t5x.decoder import beam_search
+from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import options as options_lib
 from speculative_t5x.decoder import results
@@ -627,7 +628,7 @@ class _RepeatingEngine:
   is_warm, compile_s = True, None
 
   def __init__(self, *args, **options):
-    self.counters = engine_lib.Counters()
+    self.counters = counts.Counts()
 
   def stream_work(self, requests):
     yield from requests

@@ -14,6 +14,7 @@ from speculative_t5x.jobs import task_pairs
 from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.research import run_record
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import loop_trace
@@ -317,7 +318,8 @@ def test_figure1(pair, tmp_path, capsys):
   assert page.startswith('<!DOCTYPE html>') and _TEXT in page
   shown = capsys.readouterr().out
   assert 'accepted draft token' in shown and 'html>' not in shown
-  blocks = token_trace.blocks_of(pair.tokens, pair.make_batch([_TEXT])[0])
+  batch, _ = whole_batches.make_batch(pair, [_TEXT])
+  blocks = token_trace.blocks_of(pair.tokens, batch)
   pieces = pair.vocabulary.id_to_piece
   lines = console.to_text(token_trace.TokenTrace(blocks, pieces)).splitlines()
   assert all(line in shown for line in lines)
@@ -339,11 +341,11 @@ def test_figure5(pair, tmp_path, monkeypatch):
   rows = {e['tid'] for e in trace['traceEvents'] if e['ph'] == 'X'}
   assert len(rows) == 3
   ((plain, *speculative),) = drawn
-  batch, _ = pair.make_batch([_TEXT])
+  batch, _ = whole_batches.make_batch(pair, [_TEXT])
   tokens = pair.tokens
   assert plain.label == 'plain'
-  assert plain.num_target_calls == tokens.plain(batch).num_steps
-  assert speculative[0].num_target_calls == tokens.speculative(batch).num_steps
+  num_steps = [way(batch).work.num_steps for way in whole_batches.ways(tokens)]
+  assert [plain.num_target_calls, speculative[0].num_target_calls] == num_steps
   for gamma, row in zip((1, 2), speculative, strict=True):
     assert row.label == f'γ = {gamma}'
     drafts = [s for s in row.spans if s.kind == loop_trace.Kind.DRAFT]

@@ -20,6 +20,7 @@ from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
+from speculative_t5x.research import whole_batches
 from tests import tiny
 from tests import tiny_decoders
 
@@ -108,7 +109,8 @@ class Pair:
     )
     (batch,) = tiny.batches(inputs, length=count)
     search = beam_search.BeamSearch(beams=4, length_penalty=penalty)
-    found = jax.device_get(decoder.plain_beams(batch, search))
+    found = whole_batches.search_for(decoder.alone, batch, search)
+    found_tokens, found_scores = jax.device_get(found).hypotheses(4)
     num_other = 0
     for own, each in enumerate(inputs):
       expected = self._generate(
@@ -116,14 +118,14 @@ class Pair:
           length_penalty=penalty,
       )  # fmt: skip
       scores = expected.sequences_scores.numpy()[::-1]  # the best one last
-      np.testing.assert_allclose(found.scores[own], scores, atol=1e-4)
+      np.testing.assert_allclose(found_scores[own], scores, atol=1e-4)
       before = len(self.begin or each)
       sequences = expected.sequences.numpy()[::-1, before:].copy()
       is_end = np.isin(sequences, self.ours.special_ids.ends)
       is_past = np.cumsum(is_end, axis=1) - is_end > 0
       # In place of a padding id of 0 it fills with the end.
       sequences[is_past] = self.ours.special_ids.padding
-      others = found.sequences[own, :, : sequences.shape[1]] != sequences
+      others = found_tokens[own, :, : sequences.shape[1]] != sequences
       num_other += bool(np.any(others))
     assert num_other <= 1  # at a near tie
 

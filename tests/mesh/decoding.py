@@ -18,6 +18,7 @@ from speculative_t5x.loading.drafters import ngram_drafting
 from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import run_record
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import walltimes
@@ -216,7 +217,7 @@ class TestOutputs:
     """Those of plain decoding on one device."""
     decoder = pairs.decoder((4, 2))
     request = pairs.request(1.0).replace(rule=coupled.Coupled())
-    found = jax.device_get(decoder.speculative(request))
+    found = tiny.decoded(decoder, request)
     assert_same_rows(found, alone('plain', 1.0), most=1)
     assert found.statistics.accepted_histogram[:, 1:].sum() > 0
 
@@ -228,7 +229,7 @@ class TestOutputs:
 
   def test_rows_that_cannot_be_partitioned(self):
     with pytest.raises(sharding.MeshError, match='batch_size 6 cannot'):
-      pairs.decoder((4, 2)).plain(pairs.request(batch=6))
+      whole_batches.decode(pairs.decoder((4, 2)).alone, pairs.request(batch=6))
 
 
 def searching_decoder(shape=None):
@@ -246,13 +247,13 @@ def test_beams(shape):
   """Both searches find what a plain one finds on one device."""
   search = beam_search.BeamSearch(beams=3)
   request, decoder = pairs.request(0.0), searching_decoder(shape)
-  expected = jax.device_get(pairs.decoder().plain_beams(request, search))
-  assert len(np.unique(expected.sequences[:, -1], axis=0)) > 4
-  for way in (decoder.plain_beams, decoder.speculative_beams):
-    found = jax.device_get(way(request, search))
+  single = pairs.decoder().alone
+  expected = jax.device_get(whole_batches.search_for(single, request, search))
+  assert len(np.unique(expected.hypotheses(3)[0][:, -1], axis=0)) > 4
+  for way in whole_batches.ways(decoder, search):
+    found = jax.device_get(way(request))
     np.testing.assert_array_equal(found.sequences, expected.sequences)
-    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-4)
-    np.testing.assert_array_equal(found.num_steps, expected.num_steps)
+    np.testing.assert_allclose(found.log_probs, expected.log_probs, atol=1e-4)
   assert found.num_calls.sum() < 0.6 * expected.num_calls.sum()
 
 

@@ -4,8 +4,7 @@
 
 import functools
 
-import jax
-
+from speculative_t5x.decoder import report
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import model_drafting
@@ -53,5 +52,7 @@ def request(temperature=1.0, batch=BATCH, tokens=None, length=LENGTH):
   return tiny.batch(tokens, length, temperature, seed=3)
 
 
-def decode(decoder, way, *args, **options) -> token_decoder.Decoded:
-  return jax.device_get(getattr(decoder, way)(request(*args, **options)))
+def decode(decoder, way, *args, **options) -> report.Report:
+  decoder = decoder.alone if way == 'plain' else decoder
+  asked = request(*args, **options)
+  return tiny.decoded(decoder, asked)

@@ -18,6 +18,7 @@ from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.policies import schedule
+from speculative_t5x.research import whole_batches
 from tests import checkpoints_by_hand as by_hand
 from tests import live_bytes
 from tests import tiny
@@ -115,7 +116,7 @@ class TestCompiledLoop:
   @functools.cache
   def inside(shape, **options):
     decoder = pairs.decoder(shape, **options)
-    compiled = decoder.compile_speculative(pairs.request())
+    compiled = whole_batches.compiled(decoder, pairs.request())
     return compiled_loop.loop_instructions(compiled.as_text())
 
   def shapes(self, shape, dtype):

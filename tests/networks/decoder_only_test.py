@@ -14,6 +14,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
 from speculative_t5x.networks import decoder_only
+from speculative_t5x.research import whole_batches
 from speculative_t5x.speculation import contracts
 from tests import reference_decoder
 from tests import tiny
@@ -99,7 +100,7 @@ def test_speculative_outputs_are_plain_ones():
   (batch,) = tiny.batches(rows(), length=LENGTH)
   found, plain = (
       jax.device_get(run(batch))
-      for run in (speculative.speculative, speculative.plain)
+      for run in reversed(whole_batches.ways(speculative))
   )
   np.testing.assert_array_equal(found.sequences, plain.sequences)
   assert found.statistics.num_accepted.sum() > 0

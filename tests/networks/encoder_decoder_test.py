@@ -147,7 +147,7 @@ def test_a_draft_begins_as_its_target():
       special_ids=dataclasses.replace(ids, forbidden=()),
   )
   (batch,) = tiny.batches(texts(), length=LENGTH)
-  found = jax.device_get(decoder(name, draft).speculative(batch))
+  found = tiny.decoded(decoder(name, draft), batch)
   # Every draft token is the target's own.
   statistics = found.statistics
   assert (statistics.num_accepted == statistics.num_tested).all()

@@ -18,6 +18,7 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import exit_drafting
 from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
@@ -65,7 +66,7 @@ def _batch(temperature: float) -> input_batch.InputBatch:
 def test_greedy_outputs_are_those_of_plain_decoding():
   plain, speculative = (
       jax.device_get(run(_batch(0.0)))
-      for run in (_decoder().plain, _decoder().speculative)
+      for run in whole_batches.ways(_decoder())
   )
   np.testing.assert_array_equal(speculative.sequences, plain.sequences)
   assert speculative.num_calls.sum() < plain.num_calls.sum()
@@ -81,7 +82,7 @@ def _next(params, inputs: list[int], output: list[int]) -> np.ndarray:
 
 def test_outputs_end_at_the_first_of_several_ends():
   params = jax.tree.map(np.asarray, _params())
-  decoded = jax.device_get(_decoder().plain(_batch(0.0)))
+  decoded = tiny.decoded(_decoder().alone, _batch(0.0))
   tokens = np.asarray(_batch(0.0).inputs)
   last = []
   for row, inputs in enumerate(tokens):
@@ -97,7 +98,7 @@ def test_outputs_end_at_the_first_of_several_ends():
 
 
 def test_lists_of_tokens_are_without_ends_and_padding():
-  decoded = jax.device_get(_decoder().speculative(_batch(0.0)))
+  decoded = tiny.decoded(_decoder(), _batch(0.0))
   found = _decoder().generate(
       [row[row >= 0].tolist() for row in np.asarray(_batch(0.0).inputs)]
   )
@@ -126,7 +127,7 @@ def test_near_ties_are_judged_from_the_first_tokens_on(block):
   ids = dataclasses.replace(IDS, start=None)
   target = models.make_model(network, _params(), special_ids=ids)
   decoder = token_decoder.TokenDecoder(target, gamma=2, max_tokens=LENGTH)
-  decoded = jax.device_get(decoder.plain(_batch(0.0)))
+  decoded = tiny.decoded(decoder.alone, _batch(0.0))
   row = near_ties.Row(decoder, _batch(0.0), 2, False)
   for position in range(decoded.num_tokens[2]):
     sequence = decoded.sequences[2]
@@ -156,7 +157,7 @@ def test_layers_of_the_target_draft_from_its_first_tokens_on():
   )
   plain, speculative = (
       jax.device_get(run(_batch(0.0)))
-      for run in (decoder.plain, decoder.speculative)
+      for run in whole_batches.ways(decoder)
   )
   np.testing.assert_array_equal(speculative.sequences, plain.sequences)
   # The layers are the whole target: all that they draft is accepted.
@@ -198,7 +199,7 @@ def _on_features_of(network) -> token_decoder.TokenDecoder:
 
 def test_features_are_read_without_an_encode():
   decoder = _on_features_of(_Sharing(12))
-  decoded = jax.device_get(decoder.speculative(_batch(0.0)))
+  decoded = tiny.decoded(decoder, _batch(0.0))
   count = -(-decoded.num_tokens // 4)
   np.testing.assert_array_equal(decoded.num_calls, count)
   with pytest.raises(ValueError, match='`encode`, which recurrent does'):

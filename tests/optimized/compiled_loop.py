@@ -21,6 +21,7 @@ from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.policies import schedule
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.ahead_of_time import hlo
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
@@ -94,7 +95,7 @@ def request(batch: int) -> input_batch.InputBatch:
 
 @functools.cache
 def speculative(batch: int, policy=FIXED) -> jax.stages.Compiled:
-  return decoder(LENGTH, policy).compile_speculative(request(batch))
+  return whole_batches.compiled(decoder(LENGTH, policy), request(batch))
 
 
 pytestmark = pytest.mark.usefixtures('unchecked_types')
@@ -107,7 +108,9 @@ class TestNoCacheIsCopied:
   def test_plain_decoding(self, batch):
     """Blocks have one token."""
     slots = state_lib.cache_slots(PLAIN_LENGTH, 0)
-    compiled = decoder(PLAIN_LENGTH).compile_plain(request(batch))
+    compiled = whole_batches.compiled(
+        decoder(PLAIN_LENGTH).alone, request(batch)
+    )
     assert_no_copies(compiled, {batch * 3 * HEAD_DIM * slots})
 
   @pytest.mark.parametrize(
@@ -135,8 +138,8 @@ class TestNoCacheIsCopied:
         encoder_dim=width, feature_dim=width,
     )  # fmt: skip
     drafter = model_drafting.of_model(tiny.model(head))
-    compiled = it.with_drafter(drafter, GAMMA).compile_speculative(
-        request(batch)
+    compiled = whole_batches.compiled(
+        it.with_drafter(drafter, GAMMA), request(batch)
     )
     slots = state_lib.cache_slots(LENGTH, GAMMA)
     sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}

@@ -330,8 +330,8 @@ class TestSamples:
     decoder = tiny.decoder(config, gamma=2, length=12, num_decodes=2)
     inputs = np.asarray(tiny.encoder_tokens(6, 9))
     request = tiny.batch(inputs, 12, 1.0, seed=4).replace(rule=rule)
-    expected = np.asarray(decoder.plain(request).sequences)
-    found = np.asarray(decoder.speculative(request).sequences)
+    expected = tiny.decoded(decoder.alone, request).sequences
+    found = tiny.decoded(decoder, request).sequences
     differences = near_ties.compare(decoder, request, expected, found)
     assert all(each.is_near_tie for each in differences)
     assert len(differences) <= 1 and len(np.unique(found, axis=0)) > 8
@@ -339,7 +339,7 @@ class TestSamples:
     other = request.replace(
         inputs=request.inputs[order], example_ids=request.example_ids[order]
     )
-    again = np.asarray(decoder.speculative(other).sequences).reshape(6, 2, -1)
+    again = tiny.decoded(decoder, other).sequences.reshape(6, 2, -1)
     is_other = again != expected.reshape(6, 2, -1)[order]
     assert np.sum(np.any(is_other, axis=-1)) <= 1
 

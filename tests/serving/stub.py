@@ -7,6 +7,7 @@ The vocabulary is bytes, so that a character may have several tokens.
 
 from collections.abc import Iterator
 import contextlib
+import dataclasses
 import http.client
 import json
 import threading
@@ -14,8 +15,9 @@ import types
 
 import numpy as np
 
-from speculative_t5x.decoder import engine as engine_lib
+from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import reading
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import service as service_lib
@@ -141,7 +143,7 @@ def _alternatives(request, count) -> outcome.Alternatives | None:
   )
 
 
-def _end(work: engine_lib.Work, number: int) -> None:
+def _end(work: reading.Work, number: int) -> None:
   """End a decode of a request."""
   work.decodes[number] = decode(work.request, number)
   if LOST in Vocabulary().decode(work.decodes[number].tokens):
@@ -159,7 +161,7 @@ class Rows:
   def is_idle(self) -> bool:
     return not self._places
 
-  def fill(self, waiting: list[engine_lib.Work]) -> None:
+  def fill(self, waiting: list[reading.Work]) -> None:
     while waiting and len(self._places) < ROWS:
       work = waiting[0]
       self._places.append([work, work.num_begun, 0])
@@ -173,7 +175,7 @@ class Rows:
       raise self._engine.errors.pop(0)
     self._engine.num_steps += 1
 
-  def ended(self) -> Iterator[engine_lib.Work]:
+  def ended(self) -> Iterator[reading.Work]:
     self._places = [x for x in self._places if not x[0].is_cancelled]
     for place in list(self._places):
       work, number, _ = place
@@ -189,23 +191,14 @@ class Rows:
   def committed(self):
     for work, number, count in self._places:
       whole = decode(work.request, number)
-      columns = whole.tokens, whole.log_probs, whole.model_log_probs
-      yield work, number, results.Committed(
-          *(x[:count] for x in (*columns, whole.origins)),
+      names = 'tokens', 'log_probs', 'model_log_probs', 'origins'
+      yield work, number, dataclasses.replace(
+          whole,
+          **{name: getattr(whole, name)[:count] for name in names},
+          has_end=False,
           alternatives=_alternatives(work.request, count),
+          is_whole=False,
       )
-
-
-class Searches:
-  """Beam searches, of which each output is that of a decode."""
-
-  def take(self, waiting: list[engine_lib.Work]) -> list[engine_lib.Work]:
-    return [waiting.pop(0)]
-
-  def run(self, group: list[engine_lib.Work]) -> None:
-    for work in group:
-      for number in range(work.request.num_outputs):
-        _end(work, number)
 
 
 class Engine:
@@ -222,24 +215,23 @@ class Engine:
     self.errors: list[Exception] = []
     self.num_steps = 0
     # Of an engine that decodes a stream.
-    self.counters = engine_lib.Counters()
+    self.counters = counts.Counts()
     self.is_warm, self.compile_s = True, None
-    self.searches = Searches()
 
-  def new_rows(self) -> Rows:
+  def new_runs(self) -> Rows:
     return Rows(self)
 
-  def work(self, request, number) -> engine_lib.Work:
-    return engine_lib.Work(request_lib.Tokenized(request))
+  def work(self, request, number) -> reading.Work:
+    return reading.Work(request_lib.Tokenized(request))
 
-  def stream_work(self, requests) -> Iterator[engine_lib.Work]:
+  def stream_work(self, requests) -> Iterator[reading.Work]:
     for number, request in enumerate(requests):
       work = self.work(request, number)
       for decode_number in range(request.num_decodes):
         _end(work, decode_number)
       yield work
 
-  def result(self, work: engine_lib.Work) -> results.Result:
+  def result(self, work: reading.Work) -> results.Result:
     if work.error is not None:
       raise work.error
     # In another order than that of their numbers, as by scores.

@@ -19,8 +19,8 @@ from speculative_t5x.drafters import beam_chains
 from speculative_t5x.drafters import beam_drafts
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import tables as tables_lib
+from speculative_t5x.speculation import beam_loop
 from speculative_t5x.speculation import beam_scores
-from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import token_trees
 from speculative_t5x.testing import table_model
@@ -99,26 +99,41 @@ def tables(seed=3):
   return jnp.asarray(found, jnp.float32)
 
 
-def plain(beams, penalty, params=None, model=MODEL):
-  run = functools.partial(beams_lib.search, model, beams=beams, length=LENGTH)
-  params = tables() if params is None else params
+@functools.partial(jax.jit, static_argnums=(0, 5, 6, 8))
+def _run(
+    model, params, scoring, inputs, limits, beams, drafter, draft_params, length
+):
+  setup = beams_lib.Setup(model, params, scoring, drafter, draft_params)
+  return beam_loop.search(setup, inputs, limits, beams=beams, length=length)
+
+
+def run(
+    model, params, scoring, inputs, limits, beams, drafter=None,
+    draft_params=None, length=LENGTH,
+):  # fmt: skip
+  """Search to the end, as NumPy arrays."""
   return jax.device_get(
-      jax.jit(run)(params, PLACES, LIMITS, brevity(penalty))
-  )
+      _run(
+          model, params, scoring, inputs, limits, beams, drafter, draft_params,
+          length,
+      )
+  )  # fmt: skip
+
+
+def plain(beams, penalty, params=None, model=MODEL):
+  params = tables() if params is None else params
+  return run(model, params, brevity(penalty), PLACES, LIMITS, beams).state
 
 
 def search(
     drafter, beams, penalty, draft_params=None, params=None, model=MODEL
 ):
-  run = functools.partial(
-      beam_trees.search, model, beams=beams, length=LENGTH
-  )
   params = tables() if params is None else params
-  return jax.device_get(
-      jax.jit(run, static_argnums=1)(
-          params, drafter, draft_params, PLACES, LIMITS, brevity(penalty)
-      )
-  )
+  found = run(
+      model, params, brevity(penalty), PLACES, LIMITS, beams, drafter,
+      draft_params,
+  )  # fmt: skip
+  return found.state, found.counts
 
 
 def check(found, expected):
@@ -410,16 +425,12 @@ def test_networks(name):
   drafter = beam_drafts.BeamDrafts(
       draft_model.DraftModel(model, 2, model.vocab_size), 6
   )
-  arguments = case.inputs, np.int32([9, 6]), brevity(0.6)
-  run = functools.partial(beam_trees.search, beams=3, length=9)
-  plain_run = functools.partial(beams_lib.search, beams=3, length=9)
+  arguments = model, params, brevity(0.6), case.inputs, np.int32([9, 6]), 3
   with jax.default_matmul_precision('highest'):
-    found, counts = jax.jit(run, static_argnums=(0, 2))(
-        model, params, drafter, draft_params, *arguments
-    )
-    expected = jax.jit(plain_run, static_argnums=0)(model, params, *arguments)
-  one, other = map(beams_lib.outputs, (found, expected))
+    found = run(*arguments, drafter, draft_params, length=9)
+    expected = run(*arguments, length=9)
+  one, other = (beams_lib.outputs(x.state) for x in (found, expected))
   np.testing.assert_array_equal(one.tokens, other.tokens)
   np.testing.assert_allclose(one.scores, other.scores, atol=1e-5)
-  calls = counts.accepted_histogram.sum()
-  assert calls < 0.7 * np.sum(expected.num_steps)
+  calls = found.counts.accepted_histogram.sum()
+  assert calls < 0.7 * np.sum(expected.state.num_steps)

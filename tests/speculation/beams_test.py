@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import beam_search
+from speculative_t5x.speculation import beam_loop
 from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.testing import table_model
@@ -38,12 +39,12 @@ class SeveralEnds(table_model.Model):
 @functools.cache
 def program(vocab_size, beams, kind):
   model = kind(vocab_size)
-  search = functools.partial(
-      beams_lib.search, model, beams=beams, length=LENGTH
-  )
 
   def run(params, places, limits, scoring):
-    state = search(params, places, limits, scoring)
+    setup = beams_lib.Setup(model, params, scoring)
+    state = beam_loop.search(
+        setup, places, limits, beams=beams, length=LENGTH
+    ).state
     return beams_lib.outputs(state), beams_lib.hypotheses(
         state, scoring, kind.special_ids
     )
@@ -209,10 +210,15 @@ def test_min_log_prob():
 
 def check_network(case, target, scoring, rules):
   """Compare with a search that has no cache, over the whole of hypotheses."""
-  run = functools.partial(beams_lib.search, target, beams=3, length=LENGTH)
+
+  @jax.jit
+  def run(params, inputs, limits, scoring):
+    setup = beams_lib.Setup(target, params, scoring)
+    return beam_loop.search(setup, inputs, limits, beams=3, length=LENGTH).state
+
   limits = np.full(len(case.inputs), LENGTH, np.int32)
   with jax.default_matmul_precision('highest'):
-    state = jax.jit(run)(case.params, case.inputs, limits, scoring)
+    state = run(case.params, case.inputs, limits, scoring)
   found = beams_lib.hypotheses(state, scoring, target.special_ids)
   ids = case.model.special_ids
 

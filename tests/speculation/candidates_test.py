@@ -361,8 +361,8 @@ class TestNetworks:
     batch = tiny.batch(tiny.encoder_tokens(rows, 9), LENGTH)
     # With the model's own scores, as those of argmax are all 0.
     decoder = decoder_of(tree(*branching, **options), rescale_log_probs=False)
-    found = jax.device_get(decoder.speculative(batch))
-    expected = jax.device_get(decoder.plain(batch))
+    found = tiny.decoded(decoder, batch)
+    expected = tiny.decoded(decoder.alone, batch)
     np.testing.assert_array_equal(found.sequences, expected.sequences)
     np.testing.assert_allclose(found.log_probs, expected.log_probs, atol=1e-5)
     assert 2 * np.sum(found.num_calls) < np.sum(expected.num_calls)
@@ -374,7 +374,7 @@ class TestNetworks:
         None, num_decodes=2
     )
     found, expected = (
-        jax.device_get(each.speculative(batch)) for each in decoders
+        tiny.decoded(each, batch) for each in decoders
     )
     np.testing.assert_array_equal(found.sequences, expected.sequences)
     np.testing.assert_allclose(found.log_probs, expected.log_probs, atol=1e-5)
@@ -426,8 +426,8 @@ class TestNetworks:
     (batch,) = input_batch.whole_batches(
         requests, settings, size=2, inputs_length=case.inputs.shape[1]
     )
-    found = jax.device_get(decoder.speculative(batch))
-    expected = jax.device_get(decoder.plain(batch))
+    found = tiny.decoded(decoder, batch)
+    expected = tiny.decoded(decoder.alone, batch)
     np.testing.assert_array_equal(found.sequences, expected.sequences)
     np.testing.assert_array_equal(
         found.num_calls, -(-expected.num_tokens // 4)

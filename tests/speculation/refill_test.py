@@ -363,21 +363,6 @@ class TestAdmit:
     kept = decoding.admit(run, new, outside)
     assert_same_arrays(kept, run)
 
-  def test_other_number_of_decodes(self):
-    run = Decoding('t5', 1.0, num_decodes=2).start([0, 1])
-    other = Decoding('t5', 1.0)
-    with pytest.raises(ValueError, match='same number of rows per example'):
-      other.admit(run, other.start([2]), np.array([0]))
-
-  def test_trace(self):
-    decoding = Decoding('tables', 1.0)
-    run = decoding.start([-1] * ROWS)
-    trace = outcome.TRACING.init(ROWS, LENGTH, GAMMA)
-    with pytest.raises(ValueError, match='TRACING does not'):
-      decoding.admit(
-          run._replace(kept=trace), decoding.start([2]), np.array([0])
-      )
-
 
 def test_no_rows():
   with pytest.raises(ValueError, match='A batch has no rows. Give at least'):

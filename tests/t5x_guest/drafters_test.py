@@ -25,6 +25,7 @@ from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import in_order_drafting
 from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.research import whole_batches
 from speculative_t5x.t5x_guest import named_params
 from speculative_t5x.tasks import bulletins
 from tests import process_state
@@ -154,9 +155,8 @@ def own_samples(drafting, temperature):
       tiny.model(TARGET), drafting, gamma=5, max_tokens=tiny_pair.LENGTH
   )
   tokens = BATCH['encoder_input_tokens']
-  return decoder.speculative(
-      tiny.batch(tokens, tiny_pair.LENGTH, temperature, seed=7)
-  )
+  batch = tiny.batch(tokens, tiny_pair.LENGTH, temperature, seed=7)
+  return whole_batches.decode(decoder, batch)
 
 
 @pytest.mark.usefixtures('clean_gin')

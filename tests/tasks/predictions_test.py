@@ -11,8 +11,10 @@ import pytest
 import seqio
 
 from speculative_t5x.decoder import options as options_lib
+from speculative_t5x.decoder import report
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import t5
+from speculative_t5x.research import whole_batches
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import predictions
 from speculative_t5x.tasks import task_vocabulary
@@ -29,19 +31,22 @@ def _read(
     sequences, log_probs, num_examples, num_decodes, is_search=False
 ):
   """Read two batches that have the same rows."""
-  count = np.ones(len(sequences), int)
-  decoded = types.SimpleNamespace(
-      sequences=np.array(sequences),
-      log_probs=np.array(log_probs),
-      num_tokens=count,
-      num_calls=2 * count,
-      statistics=None,
+  count = np.ones(len(sequences), np.int32)
+  decoded = report.Report(
+      count > 0,
+      np.array(sequences),
+      count,
+      np.array(log_probs),
+      2 * count,
+      None,
       is_search=is_search,
   )
-  model = types.SimpleNamespace(special_ids=t5.SPECIAL_IDS)
-  options = options_lib.Options(num_decodes=num_decodes)
-  decoder = types.SimpleNamespace(options=options, target_model=model)
-  return predictions.read([decoded] * 2, num_examples, decoder, _Numbers())
+  pair = types.SimpleNamespace(
+      options=options_lib.Options(num_decodes=num_decodes),
+      target_model=types.SimpleNamespace(special_ids=t5.SPECIAL_IDS),
+  )
+  examples = whole_batches.outputs(pair, [decoded] * 2, num_examples)
+  return predictions.read(examples, _Numbers(), t5.SPECIAL_IDS)
 
 
 def test_padding_rows_are_left_out():

@@ -13,6 +13,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.networks import t5
+from speculative_t5x.research import whole_batches
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.training import batches
@@ -88,7 +89,7 @@ def _plain(params, inputs, ids, temperature):
       inputs, length=_LENGTH, example_ids=ids, seed=3,
       sampling=sampling_lib.Sampling(temperature),
   )  # fmt: skip
-  decoded = decoder.plain(request)
+  decoded = whole_batches.decode(decoder.alone, request)
   is_token = np.arange(_LENGTH) < decoded.num_tokens[:, None]
   return np.where(is_token, decoded.sequences, contracts.NO_TOKEN)
 

@@ -127,7 +127,7 @@ def _counted(chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
   seconds = {'baseline': None, 'speculative': None, name: run.compile_s}
   return {
       **sums,
-      'padded_share': counts.padded_share(run.counts),
+      'padded_share': run.counts.idle_share,
       'warmup': interleaved.WARMUP,
       'compile_s': run_record.BothRuns(**seconds),
       name: described,

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine as engine_lib
+from speculative_t5x.decoder import reading
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
@@ -119,7 +120,7 @@ class Inference:
 
   def _part(
       self,
-      grouped: Iterator[tuple[tuple[int, Any], list[engine_lib.Work]]],
+      grouped: Iterator[tuple[tuple[int, Any], list[reading.Work]]],
       tell: Callable[[str], object],
       note: Callable[[], str],
   ) -> chunks_lib.Content | None:
@@ -143,8 +144,8 @@ class Inference:
       # Those that are decoded ahead are counted here, and not in their part.
       run = interleaved.Run(
           counts.of_run(
-              decoded,
-              self.engine.counters.steps - before.steps,
+              (decode for result in decoded for decode in result.decodes),
+              self.engine.counters.loop_steps - before.loop_steps,
               self.engine.counters.row_steps - before.row_steps,
           ),
           (time.perf_counter() - start,),
@@ -153,23 +154,23 @@ class Inference:
       values['run'] = run.stored()
     return chunks_lib.Content(rows, values)
 
-  def _result(self, work: engine_lib.Work) -> results.Result | ValueError:
+  def _result(self, work: reading.Work) -> results.Result | ValueError:
     try:
       return self.engine.result(work)
     except ValueError as error:
       return error
 
-  def _counters(self) -> engine_lib.Counters:
+  def _counters(self) -> counts.Counts:
     return dataclasses.replace(self.engine.counters)
 
-  def _note(self, before: engine_lib.Counters, seconds: float) -> str:
+  def _note(self, before: counts.Counts, seconds: float) -> str:
     """Return the rate since some counters, and what was accepted."""
     counters = self.engine.counters
     tokens = counters.tokens - before.tokens
     note = f'{tokens / seconds:.0f} tokens per second'
     if self.is_plain:
       return note
-    calls = counters.live_row_steps - before.live_row_steps
+    calls = counters.target_calls - before.target_calls
     return f'{note}, {tokens / max(calls, 1):.2f} per target call'
 
 

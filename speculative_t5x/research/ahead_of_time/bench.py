@@ -20,6 +20,7 @@ from speculative_t5x.loading.drafters import drafting as drafting_lib
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import progress
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.ahead_of_time import abstract_pair
 from speculative_t5x.research.ahead_of_time import programs
 from speculative_t5x.research.ahead_of_time import roofline
@@ -164,7 +165,7 @@ class Bench:
         'steps': {
             form: self._compile(
                 f'one step of {name}, {form.replace("_", " ")}',
-                token_decoder.TokenDecoder.compile_plain,
+                whole_batches.compiled_plain,
                 prepared,
             )
             for form, prepared in forms.items()
@@ -207,7 +208,7 @@ class Bench:
     """Compile the target's decoding loop with a drafter of some name."""
     return self._compile(
         f'loop of {self._name} with {name}, gamma {gamma}',
-        token_decoder.TokenDecoder.compile_speculative,
+        whole_batches.compiled,
         self._make(self._config),
         drafter,
         gamma,

@@ -22,7 +22,7 @@ from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
-from speculative_t5x.speculation import beam_rows
+from speculative_t5x.speculation import beam_loop
 from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import contracts
@@ -40,10 +40,10 @@ def compare(
 ) -> run_record.Greedy:
   """Count examples with identical hypotheses, near ties and mismatches.
 
-  The runs are of hypotheses as rows, see `token_decoder.rows_of`.
+  The runs are of hypotheses as rows, see `report.of_search`.
   """
   found = [
-      (_by_example(one, search.beams), _by_example(other, search.beams))
+      (one.hypotheses(search.beams), other.hypotheses(search.beams))
       for one, other in zip(plain.decoded, speculative.decoded, strict=True)
   ]
   tolerance = max(tolerance_of(*sides) for sides in found)
@@ -57,14 +57,6 @@ def compare(
       mismatch += int(np.sum(differs & ~is_near))
   identical = num_examples - near_tie - mismatch
   return run_record.Greedy(identical, near_tie, mismatch)
-
-
-def _by_example(
-    decoded: token_decoder.Decoded, beams: int
-) -> tuple[np.ndarray, np.ndarray]:
-  """Return sequences [examples, beams, length] and scores [examples, beams]."""
-  split = lambda x: x.reshape(-1, beams, *x.shape[1:])
-  return split(decoded.sequences), split(decoded.log_probs)
 
 
 def tolerance_of(
@@ -108,33 +100,36 @@ def margins(
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def _margins(target, beams, length, params, batch, scoring) -> jax.Array:
   limits = jnp.minimum(batch.limits, length)
-  cache, decode = beams_lib.decoding(
-      target, params, batch.inputs, len(limits), beams, length, batch.features
-  )
+  setup = beams_lib.Setup(target, params, scoring)
 
   def advance(carry):
-    state, cache, smallest = carry
-    logits, cache = decode(state, cache)
-    after, parents = beams_lib.step(
-        state, logits, limits, scoring, target.special_ids
-    )
+    run, smallest = carry
+    # The compiler makes one of this call of the target and that of `call`.
+    logits, _ = beams_lib.decode(setup, run)
+    after = beams_lib.call(setup, run)
     margin = step_margin(
-        state, after, logits, limits, scoring, target.special_ids
+        run.state, after.state, logits, limits, scoring, target.special_ids
     )
     smallest = jnp.where(
-        state.has_ended, smallest, jnp.minimum(smallest, margin)
+        run.state.has_ended, smallest, jnp.minimum(smallest, margin)
     )
-    return after, beam_rows.take(cache, parents), smallest
+    return after, smallest
 
-  state = beams_lib.begin(limits, beams, length, target.special_ids)
-  smallest = jnp.full(limits.shape, jnp.inf)
-  state, _, smallest = lax.while_loop(
-      lambda carry: ~jnp.all(carry[0].has_ended),
+  run = beam_loop.start(
+      setup,
+      batch.inputs,
+      limits,
+      beams=beams,
+      length=length,
+      features=batch.features,
+  )
+  run, smallest = lax.while_loop(
+      lambda carry: ~jnp.all(carry[0].state.has_ended),
       advance,
-      (state, cache, smallest),
+      (run, jnp.full(limits.shape, jnp.inf)),
   )
   # The order of the result is decided last.
-  found = beams_lib.hypotheses(state, scoring, target.special_ids)
+  found = beams_lib.hypotheses(run.state, scoring, target.special_ids)
   return jnp.minimum(smallest, _gaps(found.scores))
 
 

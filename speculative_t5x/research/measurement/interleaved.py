@@ -13,13 +13,12 @@ import numpy as np
 from speculative_t5x.decoder import compilation_cache
 from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.decoder import input_batch
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import report
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import intervals
 
-# Decodes the examples of a batch.
-Way = Callable[[input_batch.InputBatch], token_decoder.Decoded]
 WARMUP = 2  # untimed calls of each way: one compiles, one runs
 
 
@@ -33,7 +32,7 @@ class Run:
   seconds: tuple[float, ...]
   compile_s: float | None  # see `compilation_cache.compile_seconds`
   # One per batch, as numpy arrays, padding rows included; None if stored.
-  decoded: list[token_decoder.Decoded] | None = None
+  decoded: list[report.Report] | None = None
   steps: tuple[int, ...] = ()  # per batch; none if an earlier version stored it
 
   @property
@@ -80,7 +79,7 @@ def order(num_ways: int, number: int) -> list[int]:
 class Timer:
   """Decodes each batch in all of several ways, and times each; see `order`."""
 
-  def __init__(self, ways: Sequence[Way], *, repeats: int = 1):
+  def __init__(self, ways: Sequence[whole_batches.Way], *, repeats: int = 1):
     """Bind the ways."""
     self._ways = ways
     self._repeats = repeats
@@ -127,11 +126,11 @@ class Timer:
     medians = np.median(seconds, axis=-1).tolist()
     return tuple(
         Run(
-            counts_lib.total(own),
+            _count(own),
             tuple(spans),
             compile_s,
             own,
-            tuple(int(each.num_steps) for each in own),
+            tuple(int(each.work.num_steps) for each in own),
         )
         for own, spans, compile_s in zip(
             decoded, medians, self._compile_s, strict=True
@@ -139,7 +138,15 @@ class Timer:
     )
 
 
-def _timed(way: Way, batch) -> tuple[token_decoder.Decoded, float]:
+def _count(batches: Sequence[report.Report]) -> counts_lib.Counts:
+  """Return the counts of decoded batches."""
+  rows = [len(batch.num_calls) for batch in batches]
+  steps = [int(batch.work.num_steps) for batch in batches]
+  decodes = (x.decode(row) for x in batches for row in range(len(x.num_calls)))
+  return counts_lib.of_run(decodes, sum(steps), int(np.dot(rows, steps)))
+
+
+def _timed(way: whole_batches.Way, batch) -> tuple[report.Report, float]:
   start = time.perf_counter()
   output = jax.block_until_ready(way(batch))
   return output, time.perf_counter() - start

@@ -14,6 +14,7 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import intervals
@@ -64,7 +65,9 @@ def measure(
   arguments.check_gammas(gammas, decoder.tokens.options.max_tokens)
   options = {'sampling': sampling, 'seed': seed, 'rule': rule}
   made = [
-      decoder.make_batch([text], example_ids=[number], **options)
+      whole_batches.make_batch(
+          decoder, [text], example_ids=[number], **options
+      )
       for number, text in enumerate(texts)
   ]
   rows = [row for _, (row,) in made]

@@ -18,6 +18,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import intervals
 from speculative_t5x.research.measurement import operations
@@ -44,7 +45,7 @@ class Reference(Protocol):
   name: str
   version: str
 
-  def way(self, sampling: sampling_lib.Sampling) -> interleaved.Way | None:
+  def way(self, sampling: sampling_lib.Sampling) -> whole_batches.Way | None:
     """Return how it decodes; None if it cannot sample like this."""
 
 
@@ -53,7 +54,7 @@ def measure(
     batches: list[input_batch.InputBatch],
     settings: run_record.RunRecord,
     name: str,
-    reference: interleaved.Way | None = None,
+    reference: whole_batches.Way | None = None,
 ) -> tuple[run_record.RunRecord, interleaved.Run, interleaved.Run]:
   """Time both ways of decoding batches of one shape, and their parts.
 
@@ -80,7 +81,7 @@ def measure(
       parts.time_round()
       reader.time_round()
 
-  ways = decoder.plain, decoder.speculative
+  ways = whole_batches.ways(decoder)
   if reference is not None:
     ways += (reference,)
   timer = interleaved.Timer(ways, repeats=settings.repeats)
@@ -89,7 +90,7 @@ def measure(
         batches, before=time_parts, after=shown.show
     )
   for decoded in plain.decoded:
-    token_decoder.check(decoded)
+    decoded.check_whole()
   progress.say(f'{name}: counting operations and memory')
   floor_ms = None
   if decoder.mesh is None:  # on a mesh, one device reads a part of the bytes
@@ -133,14 +134,17 @@ def add_speculative(
   described = run_of(run)
   interval = None
   if run.decoded is not None:
-    texts = counts.per_example(run.decoded, 1)
-    interval = intervals.rate_interval(texts['accepted'], texts['tested'])
+    drafts = [each.statistics for each in run.decoded]
+    interval = intervals.rate_interval(
+        np.concatenate([each.num_accepted for each in drafts]),
+        np.concatenate([each.num_tested for each in drafts]),
+    )
   return dataclasses.replace(
       record,
       speculative=described,
       **counts.acceptance_rates(vars(described)),
       accepted_per_tested_ci95=interval,
-      padded_share=counts.padded_share(run.counts),
+      padded_share=run.counts.idle_share,
   )
 
 
@@ -260,7 +264,9 @@ def _add_bound(
     plain_parts_s.append(part_sums.plain_seconds(times, steps))
     parts_s.append(
         part_sums.speculative_seconds(
-            times, int(decoded.num_draft_steps), decoded.calls_by_width
+            times,
+            int(decoded.work.num_draft_steps),
+            decoded.work.calls_by_width,
         )
     )
     if has_oracle:
@@ -320,15 +326,15 @@ def _add_programs(
   counted = operations.count(decoder, examples)
   factor = None
   # With several widths, the operations of the run are not known.
-  if len(speculative.decoded[0].calls_by_width) == 1:
+  if len(speculative.decoded[0].work.calls_by_width) == 1:
     factor = counted.factor(
         record.baseline.loop_steps, record.speculative.loop_steps
     )
   return dataclasses.replace(
       record,
       peak_memory_bytes=run_record.BothRuns(
-          _peak_bytes(decoder.compile_plain(examples)),
-          _peak_bytes(decoder.compile_speculative(examples)),
+          _peak_bytes(whole_batches.compiled(decoder.alone, examples)),
+          _peak_bytes(whole_batches.compiled(decoder, examples)),
       ),
       ops_coefficient=counted.ops_coefficient,
       operations_factor=factor,

@@ -22,6 +22,7 @@ from speculative_t5x.decoder import text_decoder
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.research import arguments
 from speculative_t5x.research import figure_style
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.research.measurement import step_times
@@ -146,15 +147,16 @@ def measure(
     ValueError: for gammas that are not whole numbers of at least 1.
   """
   gammas = arguments.several_counts('gammas', gammas)
-  batch, _ = decoder.make_batch([text])
+  batch, _ = whole_batches.make_batch(decoder, [text])
   drafter = decoder.tokens.loaded_drafter
   decoders = [decoder.tokens.with_drafter(drafter, g) for g in gammas]
   all_parts = [
       step_times.Parts(part_programs.PartPrograms(each), batch)
       for each in decoders
   ]
-  ways = [decoders[0].plain, *(each.speculative for each in decoders)]
-  num_steps = [int(way(batch).num_steps) for way in ways]
+  ways = [whole_batches.ways(decoders[0])[0]]
+  ways += [whole_batches.ways(each)[1] for each in decoders]
+  num_steps = [int(way(batch).work.num_steps) for way in ways]
   seconds = []
   for _ in range(rounds):
     for parts in all_parts:

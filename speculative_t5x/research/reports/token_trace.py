@@ -23,6 +23,7 @@ from speculative_t5x.decoder import keywords
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.reports import console as report_console
 from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -63,7 +64,7 @@ def blocks_of(
     decoder: token_decoder.TokenDecoder, batch: input_batch.InputBatch
 ) -> list[Block]:
   """Decode a batch and return the blocks of its first row, in order."""
-  trace = jax.device_get(decoder.traced(batch))
+  trace = jax.device_get(whole_batches.trace(decoder, batch))
   at_call = lambda call: jax.tree.map(lambda x: x[call, 0], trace.outcomes)
   calls = map(at_call, range(int(trace.num_steps)))
   return [_block(call) for call in calls if call.is_active]
@@ -91,7 +92,7 @@ def trace(
 
   Settings are those of `TextDecoder.decode`.
   """
-  batch, _ = decoder.make_batch([text], **settings)
+  batch, _ = whole_batches.make_batch(decoder, [text], **settings)
   blocks = blocks_of(decoder.tokens, batch)
   sampling = settings.get('sampling', sampling_lib.GREEDY)
   setting = walltime_summary.setting(

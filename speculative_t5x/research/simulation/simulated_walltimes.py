@@ -29,6 +29,7 @@ from speculative_t5x.networks import t5
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import provenance
@@ -151,7 +152,7 @@ class Bench:
   ) -> run_record.RunRecord:
     """Return the settings of a pairing with both runs, without their parts."""
     decoder = self._programs(pairing.draft, pairing.gamma).decoder
-    ways = decoder.plain, decoder.speculative
+    ways = whole_batches.ways(decoder)
     batches = self._batches(pairing)
     with progress.Progress(name, len(batches)) as shown:
       runs = interleaved.Timer(ways, repeats=settings.repeats).run(

@@ -19,6 +19,7 @@ from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import t5
 from speculative_t5x.policies import schedule
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.ahead_of_time import abstract_pair
 from speculative_t5x.research.ahead_of_time import programs
 from speculative_t5x.research.ahead_of_time import t5x_step
@@ -53,9 +54,7 @@ def _compile(make, topology='v4:1x1x1', min_block=None) -> programs.Program:
   return programs.compile_loop(place, make, decoder, batch, gamma=GAMMA)
 
 
-_compile_loop = functools.partial(
-    _compile, token_decoder.TokenDecoder.compile_speculative
-)
+_compile_loop = functools.partial(_compile, whole_batches.compiled)
 
 
 @libtpu.needed
@@ -64,7 +63,7 @@ class TestOneDevice:
   @pytest.mark.exhaustive
   def test_steps_of_one_position_and_of_four(self):
     """Padding turns products with a vector into those with a matrix."""
-    plain = token_decoder.TokenDecoder.compile_plain
+    plain = whole_batches.compiled_plain
     one_row, padded = _compile(plain, min_block=1).step, _compile(plain).step
     assert padded.cycles < 0.7 * one_row.cycles
 
@@ -164,7 +163,7 @@ def test_caches_are_written_in_place(batch, policy):
   )
   request = abstract_pair.make_batch(place, batch, INPUTS_LENGTH)
   inside = compiled_loop.loop_instructions(
-      decoder.compile_speculative(request).as_text()
+      whole_batches.compiled(decoder, request).as_text()
   )
   slots = batch * state.cache_slots(length, GAMMA)
   sizes = {x.num_heads * x.head_dim * slots for x in (TARGET, draft)}

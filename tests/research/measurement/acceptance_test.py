@@ -57,7 +57,7 @@ def batch(seed=0, sampling=SAMPLED, draft_sampling=None, limits=LENGTH):
 def plain_texts(**options):
   """Return the plain outputs of the target, and their scores."""
   asked = batch(**options)
-  decoded = jax.device_get(decoder().plain(asked))
+  decoded = tiny.decoded(decoder().alone, asked)
   written = acceptance.Written(asked, decoded.sequences, decoded.num_tokens)
   return decoded, acceptance.score(decoder(), written)
 
@@ -142,7 +142,7 @@ def test_scores_predict_the_calls_of_the_loop(gamma):
   asked = batch(sampling=sampling_lib.GREEDY)
   written, texts = plain_texts(sampling=sampling_lib.GREEDY)
   other = decoder().with_drafter(decoder().loaded_drafter, gamma)
-  found = jax.device_get(other.speculative(asked))
+  found = tiny.decoded(other, asked)
   np.testing.assert_array_equal(found.sequences, written.sequences)
   expected = [calls_given(t.betas > 0.5, gamma) for t in texts]
   np.testing.assert_array_equal(found.num_calls, expected)

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import token_decoder
+from speculative_t5x.decoder import report
 from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.speculation import loop
 from tests import tiny
 
 
@@ -43,10 +44,9 @@ class _Decoder:
 
 
 def _decoded(sequences):
-  zeros, count = jnp.zeros((2,)), jnp.int32(1)
-  return token_decoder.Decoded(
-      sequences, zeros, zeros, zeros, count, count, jnp.ones((1,)), None
-  )
+  zeros, count = jnp.zeros((2,), jnp.int32), jnp.int32(1)
+  work = loop.Work(count, count, jnp.ones((1,), jnp.int32))
+  return report.Report(zeros, sequences, zeros, zeros, zeros, work)
 
 
 def _time(decoder, numbers, repeats, **options):

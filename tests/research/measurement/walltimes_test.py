@@ -15,6 +15,7 @@ from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.research.measurement import walltimes
+from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling
 from tests import tiny
 from tests import tiny_decoders
@@ -165,11 +166,7 @@ def _compared(plain_s, speculative_s):
 
   def run(seconds, *steps):
     decoded = [
-        types.SimpleNamespace(
-            num_steps=n,
-            num_draft_steps=3 * n,
-            calls_by_width=np.array([n]),
-        )
+        types.SimpleNamespace(work=loop.Work(n, 3 * n, np.array([n])))
         for n in steps
     ]
     return interleaved.Run(None, (seconds / 2,) * 2, 0.0, decoded, steps)

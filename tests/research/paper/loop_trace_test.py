@@ -9,6 +9,7 @@ from unittest import mock
 
 import pytest
 
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.research.measurement import step_times
@@ -72,25 +73,27 @@ def test_events_are_the_spans():
 
 def test_walltimes_are_medians(monkeypatch, capsys):
   """The first row is as long as its parts, the second is shorter."""
-  way = lambda num_steps: lambda _: types.SimpleNamespace(num_steps=num_steps)
+
+  def way(num_steps):
+    work = types.SimpleNamespace(num_steps=num_steps)
+    return lambda _: types.SimpleNamespace(work=work)
+
   tokens = types.SimpleNamespace(
-      plain=way(20),
-      speculative=way(8),
       gamma=3,
       loaded_drafter=None,
       target=types.SimpleNamespace(config=tiny.config()),
       with_drafter=lambda *_: tokens,
   )
-  decoder = types.SimpleNamespace(
-      tokens=tokens, make_batch=lambda texts: (texts, 0)
-  )
+  decoder = types.SimpleNamespace(tokens=tokens)
+  monkeypatch.setattr(whole_batches, 'ways', lambda _: (way(20), way(8)))
+  monkeypatch.setattr(whole_batches, 'make_batch', lambda _, texts: (texts, 0))
   spans = {20: iter([1.0, 2.0, 9.0]), 8: iter([7.0, 4.0, 5.0])}
   times = part_sums.StepTimes(0.0, 0.0, 100.0, 700.0, 10.0, 10.0)
   monkeypatch.setattr(part_programs, 'PartPrograms', mock.Mock())
   parts = mock.Mock(times=lambda: times)
   monkeypatch.setattr(step_times, 'Parts', lambda *_: parts)
   monkeypatch.setattr(
-      step_times, 'seconds', lambda run: next(spans[run().num_steps])
+      step_times, 'seconds', lambda run: next(spans[run().work.num_steps])
   )
   plain, speculative = loop_trace.measure(decoder, '', [3], rounds=3)
   assert plain == loop_trace.plain_row(times, 20, 2000.0)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.decoder import report
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
@@ -41,13 +42,13 @@ def decoder() -> token_decoder.TokenDecoder:
   )
 
 
-def decode(alpha, seed=0, temperature=1.0) -> token_decoder.Decoded:
+def decode(alpha, seed=0, temperature=1.0) -> report.Report:
   (request,) = tiny.batches(
       tiny.encoder_tokens(ROWS, 9), length=LENGTH, seed=seed,
       sampling=sampling_lib.Sampling(temperature),
       rule=simulated_acceptance.make_rule(alpha),
   )  # fmt: skip
-  return jax.device_get(decoder().speculative(request))
+  return tiny.decoded(decoder(), request)
 
 
 class TestSimulatedAcceptance:

@@ -1,0 +1,111 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""Requests on their way, and the batches in which they are read."""
+
+from collections.abc import Sequence
+import dataclasses
+
+from speculative_t5x.decoder import answers as answers_lib
+from speculative_t5x.decoder import hints as hints_lib
+from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import results
+from speculative_t5x.speculation import contracts
+
+
+@dataclasses.dataclass(eq=False)
+class Work:
+  """A request on its way.
+
+  Attributes:
+    tokenized: The request.
+    hints: Token ids of all hints that drafts are made of, answers included.
+    num_begun: Decodes that have a place in the run.
+    decodes: Decodes that have ended, by their number.
+    is_cancelled: Whether its result is no longer wanted. Its rows end at the
+      next return to the host.
+    error: Why it has no result; None if it may have one.
+  """
+
+  tokenized: request_lib.Tokenized
+  hints: Sequence[Sequence[int]] = ()
+  num_begun: int = 0
+  decodes: dict[int, results.Decode] = dataclasses.field(default_factory=dict)
+  is_cancelled: bool = False
+  error: ValueError | None = None
+
+  @property
+  def request(self) -> request_lib.Request:
+    return self.tokenized.request
+
+  def restart(self) -> None:
+    """Begin anew, because the rows that decoded it are lost."""
+    self.hints, self.num_begun = (), 0
+    self.decodes.clear()
+
+  @property
+  def num_inputs(self) -> int:
+    return len(self.request.inputs)
+
+  @property
+  def num_waiting(self) -> int:
+    """Decodes that have no place yet and want one."""
+    if self.is_cancelled:
+      return 0
+    return self.request.num_outputs - self.num_begun
+
+  @property
+  def is_begun(self) -> bool:
+    return not self.num_waiting
+
+  @property
+  def has_ended(self) -> bool:
+    has_all = len(self.decodes) == self.request.num_outputs
+    return has_all or self.error is not None
+
+
+class Reader:
+  """Makes batches of waiting requests, all of one shape.
+
+  Attributes:
+    rule: Decides which draft tokens are accepted.
+    width: Requests that are read at once.
+  """
+
+  def __init__(
+      self,
+      shape: input_batch.Shape,
+      rule: contracts.Rule | contracts.CoupledRule,
+      answers: answers_lib.Finder | None,
+  ):
+    """Bind the shape, the rule and what adds earlier answers, None for none."""
+    self.rule = rule
+    self.width = shape.examples
+    self._shape = shape
+    self._answers = answers
+
+  def take(self, waiting: list[Work]) -> list[Work]:
+    """Take the first request, and those with inputs of the most alike length.
+
+    Reading takes as long as the longest input needs.
+    """
+    first = waiting[0].num_inputs
+    order = sorted(waiting, key=lambda work: abs(work.num_inputs - first))
+    group = order[: self.width]
+    for work in group:
+      waiting.remove(work)
+    return group
+
+  def batch(self, group: Sequence[Work]) -> input_batch.InputBatch:
+    """Return the batch of at most as many requests as are read at once."""
+    requests = [work.request for work in group]
+    batch = input_batch.stack(requests, self._shape, self.rule)
+    if self._answers is not None:
+      # Of one width, whatever was found: that of the request's own, and more.
+      room = hints_lib.width(self._shape.hints_length)
+      room += 1 + self._answers.hints_length
+      batch = self._answers(batch)
+      batch = batch.replace(hints=hints_lib.stack(batch.hint_ids(), room))
+    for work, own in zip(group, batch.hint_ids()[: len(group)], strict=True):
+      work.hints = own
+    return batch
