@@ -9,10 +9,8 @@
 The first inputs of the validation split are searched by T5X's `beam_search`,
 and by this package's search, plain and speculative. Prints a line of JSON. Of
 each two ways it has how many inputs have the same hypotheses in the same order,
-the largest difference of their scores, and the inputs that differ, each with
-the smallest margin of all decisions of its plain search: see
-`measurement.beam_ties`. A margin above the tolerance is a mismatch, and the
-program ends with status 1.
+the largest difference of their scores, and the inputs that differ: if there are
+any, the program ends with status 1.
 """
 
 import argparse
@@ -31,7 +29,6 @@ from benchmarks import cases
 from benchmarks import running
 from speculative_t5x.research import t5x_sampler
 from speculative_t5x.research import whole_batches
-from speculative_t5x.research.measurement import beam_ties
 
 
 class Found(NamedTuple):
@@ -104,24 +101,19 @@ def _join(parts: Sequence[Found], count: int) -> Found:
   return Found(*(np.concatenate(x)[:count] for x in zip(*parts, strict=True)))
 
 
-def compare(
-    one: Found, other: Found, margins: np.ndarray, tolerance: float
-) -> dict[str, Any]:
-  """Return what a line says of two ways; margins are [inputs] float32."""
+def compare(one: Found, other: Found) -> dict[str, Any]:
+  """Return what a line says of two ways."""
   is_same = np.all(one.sequences == other.sequences, axis=(1, 2))
   difference = np.abs(one.scores - other.scores)[is_same].max(initial=0)
-  differ = {int(i): float(margins[i]) for i in np.flatnonzero(~is_same)}
   return {
       'identical': int(np.sum(is_same)),
-      'near_ties': sum(margin <= tolerance for margin in differ.values()),
-      'mismatches': sum(margin > tolerance for margin in differ.values()),
       'largest_score_difference': float(difference),
-      'margins_of_inputs_that_differ': differ,
+      'inputs_that_differ': np.flatnonzero(~is_same).tolist(),
   }
 
 
 def run(options: argparse.Namespace) -> tuple[str, bool]:
-  """Return the line, and whether all differences are near ties."""
+  """Return the line, and whether all hypotheses are the same."""
   case = cases.read(options)
   decoder, batches, search = beam_search.prepare(options, case, options.batch)
   count = len(case.inputs)
@@ -129,13 +121,9 @@ def run(options: argparse.Namespace) -> tuple[str, bool]:
   own_ways = whole_batches.ways(decoder, search)
   for name, way in zip(('plain', 'speculative'), own_ways):
     ways[name] = own(way, search.beams, batches, count)
-  pairs = list(itertools.combinations(ways, 2))
-  tolerance = max(beam_ties.tolerance_of(ways[x], ways[y]) for x, y in pairs)
-  margins = [beam_ties.margins(decoder, batch, search) for batch in batches]
-  margins = np.concatenate(margins)[:count]
   compared = {
-      f'{x}_{y}': compare(ways[x], ways[y], margins, tolerance)
-      for x, y in pairs
+      f'{x}_{y}': compare(ways[x], ways[y])
+      for x, y in itertools.combinations(ways, 2)
   }
   line = running.line(
       'beam_exactness',
@@ -146,10 +134,9 @@ def run(options: argparse.Namespace) -> tuple[str, bool]:
       draft_beams=options.draft_beams,
       gamma=options.gamma,
       versions={'t5x': t5x_sampler.version()},
-      tolerance=tolerance,
       **compared,
   )
-  return line, not any(each['mismatches'] for each in compared.values())
+  return line, not any(each['inputs_that_differ'] for each in compared.values())
 
 
 def main(given: Sequence[str] | None = None) -> int:

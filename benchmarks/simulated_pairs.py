@@ -222,7 +222,7 @@ def _write(
   by_target = itertools.groupby(
       (record for record, _ in rows.values()), key=lambda x: x.target.name
   )
-  texts = [walltime_summary.render(list(found)) for _, found in by_target]
+  texts = [str(walltime_summary.render([*x])) for _, x in by_target]
   texts += [_NOTE, '\n'.join(line for _, line in rows.values())]
   if stats := jax.local_devices()[0].memory_stats():
     peak = stats['peak_bytes_in_use'] / 2**30

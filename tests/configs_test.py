@@ -196,7 +196,7 @@ class TestMethods:
     """Return the arguments of the walltime job in a scope."""
     _parse('configs/runs/methods.gin')
     with gin.config_scope(scope):
-      return gin.get_bindings(walltime.measure_walltime)
+      return gin.get_bindings(walltime.WalltimeSetup)
 
   @pytest.mark.parametrize(
       ('scope', 'task', 'pair'),
@@ -222,7 +222,7 @@ class TestMethods:
     names = []
     for scope in ('translation', 'summaries', 'post_editing'):
       with gin.config_scope(scope):
-        policies = gin.get_bindings(walltime.measure_walltime)['policies']
+        policies = gin.get_bindings(walltime.WalltimeSetup)['policies']
       names += [x.name for x in policies if x.name.startswith('expected_speed')]
     first, second, third = names
     assert first == third and second.startswith('expected_speed(0.75, ')

@@ -25,6 +25,7 @@ from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import markdown_tables
 from speculative_t5x.research.paper import points
 from speculative_t5x.research.reports import digest
+from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import runs as runs_lib
 from speculative_t5x.research.reports import walltime_summary
@@ -67,17 +68,22 @@ def is_made_from(path: pathlib.Path, found: Sequence[Any]) -> bool:
 
 def render() -> Iterator[tuple[pathlib.Path, str]]:
   """Yield the path and the rendered text of each report."""
+  yield from ((path, f'{page}\n') for path, page in _reports())
+  yield step_figure.PATH, step_figure.draw()
+
+
+def _reports() -> Iterator[tuple[pathlib.Path, markdown.Page]]:
+  """Yield the path and the page of each report."""
   results = records.RESULTS
   for pattern in 'walltime*.jsonl', 'simulate*.jsonl':
     for path in sorted(results.rglob(pattern)):
-      text = walltime_summary.render(runs_lib.read(path))
-      yield path.with_suffix('.md'), text + '\n'
+      page = walltime_summary.render(runs_lib.read(path))
+      yield path.with_suffix('.md'), page
   for path in sorted(results.glob('tpu_preflight/*/*preflight.json')):
-    text = report.render(json.loads(path.read_text()))
-    yield path.with_suffix('.md'), text + '\n'
+    yield path.with_suffix('.md'), report.render(json.loads(path.read_text()))
   for folder in 'methods', 'coupled':
     page = methods_table.render(_tasks(folder))
-    yield results / f'{folder}/{folder}.md', page + '\n'
+    yield results / f'{folder}/{folder}.md', page
   simulated = records.runs('paper/table2.jsonl')
   pairs = measured_pairs.find(results / 'paper')
   known = {record.task for pair in pairs for record in pair.records}
@@ -89,12 +95,9 @@ def render() -> Iterator[tuple[pathlib.Path, str]]:
       (3, markdown_tables.table_3(others, pairs)),
       (5, markdown_tables.table_5(pairs)),
   ):
-    yield results / f'paper/table{number}.md', table + '\n'
-  yield (
-      _THROUGHPUT.with_suffix('.md'),
-      throughput.render(throughput.read(_THROUGHPUT)) + '\n',
-  )
-  yield step_figure.PATH, step_figure.draw()
+    yield results / f'paper/table{number}.md', table
+  rates = throughput.read(_THROUGHPUT)
+  yield _THROUGHPUT.with_suffix('.md'), throughput.render(rates)
 
 
 def _tasks(folder: str) -> dict[str, list[run_record.RunRecord]]:

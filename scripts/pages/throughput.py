@@ -38,9 +38,9 @@ def read(path: pathlib.Path) -> list[Record]:
   return sorted(found, key=lambda record: record['batch'])
 
 
-def render(records: Sequence[Record]) -> str:
+def render(records: Sequence[Record]) -> markdown.Page:
   """Return the page: a table of rates, and one of idle row-steps."""
-  return markdown.page(
+  return markdown.Page(
       [
           _conditions(records[0]),
           'Tokens per second, and the ratio to whole plain batches of the same'
@@ -103,7 +103,7 @@ def _table(records: Sequence[Record], cell) -> markdown.Table:
       if any(cell(record[way]) != cells.MISSING for record in records)
   ]
   inputs = row('inputs', lambda record: f'{record["num_inputs"]}')
-  return markdown.table([inputs, *ways])
+  return markdown.Table([inputs, *ways])
 
 
 def _rate(way: Mapping[str, Any]) -> str:

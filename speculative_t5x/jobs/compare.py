@@ -1,10 +1,10 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The compare job: whether two runs wrote the same, up to rounding.
+"""The compare job: compares what two runs wrote, up to rounding.
 
-The runs are output folders of the eval job or the infer job. Greedy outputs,
-and samples of plain decoding or of a coupled rule, that differ are explained;
-other samples that differ are counted. Plain and speculative decoding can be
+The runs are output folders of the eval job or the infer job. Greedy outputs and
+samples of a coupled rule that differ are explained; other samples that differ
+are counted. Plain and speculative decoding can be
 compared at temperature 0, or by a coupled rule: above it other rules draw
 different samples of the same distribution.
 """
@@ -150,7 +150,7 @@ class _Run:
 
   @property
   def is_greedy(self) -> bool:
-    """Whether its tokens are the target's argmax, whatever drafted them."""
+    """True if its tokens are the target's argmax, whatever drafted them."""
     is_lossless = self.is_plain or self.record.lossless is not False
     is_argmax = self.record.temperature <= sampling_lib.MIN_TEMPERATURE
     return is_argmax and is_lossless
@@ -348,7 +348,6 @@ def _compare_rows(
     second: _Run,
 ) -> list[dict[str, Any]]:
   """Describe each output that differs between two runs of the same rows."""
-  explain = near_ties.explain if first.is_greedy else near_ties.explain_sample
   found = []
   for row, decodes in enumerate(zip(first.tokens, second.tokens, strict=True)):
     example_id = first.rows[row]['example_id']
@@ -356,19 +355,20 @@ def _compare_rows(
       if written[0] == written[1]:
         continue
       difference = None
-      if first.is_greedy or first.is_plain or first.is_coupled:
+      if first.is_greedy or first.is_coupled:
         rows = [_row(load(run), run, row, decode) for run in (first, second)]
         padding = rows[0].decoder.target_model.special_ids.padding
         length = first.record.targets_length
-        difference = explain(*rows, batching.pad(written, length, padding))
+        sequences = batching.pad(written, length, padding)
+        difference = near_ties.explain(*rows, sequences)
       found.append(divergence.describe(example_id, decode, difference))
   return found
 
 
 def _row(
     decoder: token_decoder.TokenDecoder, run: _Run, row: int, decode: int
-) -> near_ties.Row:
+) -> near_ties.BatchRow:
   """Return a decode of a row of a run, in a batch with the rows beside it."""
   index = row % run.record.batch_size * run.record.num_decodes + decode
   batch = decoder.place(_batch(run, row))
-  return near_ties.Row(decoder, batch, index, not run.is_plain)
+  return near_ties.BatchRow(decoder, batch, index, not run.is_plain)

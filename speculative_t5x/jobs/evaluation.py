@@ -29,14 +29,13 @@ from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research import whole_batches
-from speculative_t5x.research.measurement import beam_ties
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import console
-from speculative_t5x.research.reports import eval_table
 from speculative_t5x.research.reports import token_trace
+from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import examples as examples_lib
@@ -145,7 +144,7 @@ def evaluate(
     if shown_example is not None:
       job.show(shown_example)
   records = [record for record, _ in found]
-  console.show(eval_table.render(records))
+  console.show(walltime_summary.render_eval(records))
   print(f'Records: {results}')
   greedy.check(records)
   return records
@@ -258,7 +257,7 @@ class _Evaluation:
     if self.search is None:
       counted = greedy.compare(self.decoder, batches, *runs)
     else:
-      counted = beam_ties.compare(self.decoder, self.search, batches, *runs)
+      counted = greedy.compare_beams(self.search.beams, batches, *runs)
     sides, values = {}, {'greedy': counted and dataclasses.asdict(counted)}
     for name, each in zip(_SIDES, runs, strict=True):
       outputs = whole_batches.outputs(

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs measure of a task with one drafter after another.
+"""Measurements of a task with one drafter after another.
 
 Alpha, walltimes of both ways of decoding, and what a rule accepts. Each is kept
 in an output folder, from which an interrupted job resumes.
@@ -8,6 +8,7 @@ in an output folder, from which an interrupted job resumes.
 
 from collections.abc import Sequence
 import dataclasses
+import functools
 import sys
 from typing import Any
 
@@ -35,7 +36,7 @@ ALPHA_BATCH = 8  # examples decoded at once where only their text matters
 
 
 @dataclasses.dataclass(frozen=True)
-class Alpha:
+class AlphaEstimates:
   """Acceptance at one temperature, on text that the target wrote."""
 
   estimate: run_record.Alpha  # as the record has it
@@ -59,12 +60,16 @@ class Measurements:
       dataclasses.field(default_factory=dict, init=False, repr=False)
   )
 
+  @functools.cached_property
+  def _timed(self) -> examples_lib.Examples:
+    return self.examples.part(0, self.num_examples)
+
   def alpha(
       self,
       folder: output_folder.OutputFolder,
       decoder: token_decoder.TokenDecoder,
       samplings: sampling_lib.Pair,
-  ) -> Alpha:
+  ) -> AlphaEstimates:
     """Return alpha, known or measured, whatever the decoder's gamma is."""
     settings = dataclasses.replace(
         self._settings(decoder, self.workload, ALPHA_BATCH, samplings),
@@ -74,9 +79,9 @@ class Measurements:
         reference=None,
     )
     title = f'alpha of {settings.drafter.name}, {_at(samplings)}'
-    keys = [field.name for field in dataclasses.fields(Alpha)]
+    keys = [field.name for field in dataclasses.fields(AlphaEstimates)]
     if known := folder.read_alpha(settings, keys, title):
-      return run_record.from_dict(known, Alpha)
+      return run_record.from_dict(known, AlphaEstimates)
     texts = acceptance.collect(decoder, self._write(decoder, samplings))
     rates = lambda read: intervals.estimate_alpha([read(x) for x in texts])
     estimate = rates(lambda text: text.betas)
@@ -86,16 +91,14 @@ class Measurements:
           f' writes on this split; {self.alpha_tokens} were asked for.',
           file=sys.stderr,
       )
-    found = Alpha(
-        estimate,
-        tuple(
-            rates(lambda text, i=i: text.lenient_betas[i])
-            for i in range(len(acceptance.LENIENCES))
-        ),
-        rates(lambda text: text.control_betas),
-    )
-    folder.write_alpha(settings, dataclasses.asdict(found))
-    return found
+    lenient = [
+        rates(lambda text, i=i: text.lenient_betas[i])
+        for i in range(len(acceptance.LENIENCES))
+    ]
+    control = rates(lambda text: text.control_betas)
+    estimates = AlphaEstimates(estimate, tuple(lenient), control)
+    folder.write_alpha(settings, dataclasses.asdict(estimates))
+    return estimates
 
   def walltime(
       self,
@@ -112,38 +115,52 @@ class Measurements:
     The programs have the policy of the workload, which has the rule. The folder
     gets `total` records.
     """
-    decoder = programs.decoder
-    settings = self._settings(decoder, workload, batch_size, samplings)
+    settings = self._settings(
+        programs.decoder, workload, batch_size, samplings
+    )
     name = _name(settings, samplings)
-    record = folder.find(settings, name, total)
-    if record is None:
-      batches, examples = self._first(
-          decoder, workload, batch_size, samplings
-      )
-      reference = settings.reference and self.reference.way(samplings.target)
-      record, *runs = walltimes.measure(
-          programs, batches, settings, name, reference
-      )
-      progress.say(f'{name}: scoring')
-      qualities = []
-      for run in runs:
-        read = predictions_lib.read(
-            whole_batches.outputs(decoder, run.decoded, self.num_examples),
-            examples.vocabulary,
-            decoder.target_model.special_ids,
-        )
-        values = task_metrics.compute(examples, read.best, read.aux_values)
-        qualities.append(task_metrics.quality(values))
-      record = dataclasses.replace(
-          record,
-          truncated_inputs=examples.num_truncated,
-          unknown_inputs=examples.num_unknown,
-          quality=run_record.BothRuns(*qualities),
-          greedy=greedy.compare(decoder, batches, *runs),
-      )
+    record = folder.find(settings, name, total) or self._time(
+        programs, workload, samplings, settings, name
+    )
     record = walltimes.add_alpha(record, alpha, workload.rule)
     folder.add(record)
     return record
+
+  def _time(
+      self,
+      programs: part_programs.PartPrograms,
+      workload: workload_lib.Workload,
+      samplings: sampling_lib.Pair,
+      settings: run_record.RunRecord,
+      name: str,
+  ) -> run_record.RunRecord:
+    """Return the record of settings with times and quality, without alpha."""
+    decoder = programs.decoder
+    batches = self._batches(
+        decoder, workload, settings.batch_size, samplings
+    )
+    way = settings.reference and self.reference.way(samplings.target)
+    record, *runs = walltimes.measure(programs, batches, settings, name, way)
+    progress.say(f'{name}: scoring')
+    return dataclasses.replace(
+        record,
+        quality=run_record.BothRuns(*(self._judge(decoder, x) for x in runs)),
+        greedy=greedy.compare(decoder, batches, *runs),
+    )
+
+  def _judge(
+      self, decoder: token_decoder.TokenDecoder, run: interleaved.Run
+  ) -> dict[str, float]:
+    """Return the task's metrics of a run over the timed examples."""
+    outputs = predictions_lib.read(
+        whole_batches.outputs(decoder, run.decoded, self.num_examples),
+        self.examples.vocabulary,
+        decoder.target_model.special_ids,
+    )
+    values = task_metrics.compute(
+        self._timed, outputs.best, outputs.aux_values
+    )
+    return task_metrics.quality(values)
 
   def accepted(
       self,
@@ -167,17 +184,11 @@ class Measurements:
     name = _name(settings, samplings)
     record = folder.find(settings, name, total)
     if record is None:
-      batches, examples = self._first(
-          decoder, workload, ALPHA_BATCH, samplings
-      )
+      batches = self._batches(decoder, workload, ALPHA_BATCH, samplings)
       timer = interleaved.Timer(whole_batches.ways(decoder)[1:])
       with progress.Progress(name, len(batches)) as shown:
         (run,) = timer.run(batches, after=shown.show)
-      record = dataclasses.replace(
-          walltimes.add_speculative(settings, run),
-          truncated_inputs=examples.num_truncated,
-          unknown_inputs=examples.num_unknown,
-      )
+      record = walltimes.add_speculative(settings, run)
     record = dataclasses.replace(record, **alphas)
     folder.add(record)
     return record
@@ -198,6 +209,31 @@ class Measurements:
         **values,
     )
 
+  def _settings(
+      self,
+      decoder: token_decoder.TokenDecoder,
+      workload: workload_lib.Workload,
+      batch_size: int,
+      samplings: sampling_lib.Pair,
+  ) -> run_record.RunRecord:
+    """Return a record of the timed examples before anything is measured."""
+    reference = None
+    if self.reference and self.reference.way(samplings.target):
+      names = self.reference.name, self.reference.version
+      reference = run_record.Reference(*names)
+    return self.new_record(
+        decoder,
+        workload,
+        samplings,
+        num_examples=self.num_examples,
+        truncated_inputs=self._timed.num_truncated,
+        unknown_inputs=self._timed.num_unknown,
+        batch_size=batch_size,
+        repeats=self.repeats,
+        rounds=walltimes.ROUNDS,
+        reference=reference,
+    )
+
   def _write(
       self, decoder: token_decoder.TokenDecoder, samplings: sampling_lib.Pair
   ) -> Sequence[acceptance.Written]:
@@ -215,45 +251,21 @@ class Measurements:
       )
     return self._written[samplings]
 
-  def _first(
+  def _batches(
       self,
       decoder: token_decoder.TokenDecoder,
       workload: workload_lib.Workload,
       batch_size: int,
       samplings: sampling_lib.Pair,
-  ) -> tuple[list[input_batch.InputBatch], examples_lib.Examples]:
-    """Return the batches of the examples that are timed, and these."""
-    examples = self.examples.part(0, self.num_examples)
+  ) -> list[input_batch.InputBatch]:
+    """Return the batches of the examples that are timed."""
     settings = workload.settings(*samplings)
     batches = workload.batches(
-        workload_lib.requests_of(examples, settings),
+        workload_lib.requests_of(self._timed, settings),
         settings,
         sharding.round_up(decoder.mesh, batch_size),
     )
-    return [decoder.place(batch) for batch in batches], examples
-
-  def _settings(
-      self,
-      decoder: token_decoder.TokenDecoder,
-      workload: workload_lib.Workload,
-      batch_size: int,
-      samplings: sampling_lib.Pair,
-  ) -> run_record.RunRecord:
-    """Return a record before anything is measured."""
-    reference = self.reference
-    if reference and reference.way(samplings.target) is None:
-      reference = None
-    return self.new_record(
-        decoder,
-        workload,
-        samplings,
-        num_examples=self.num_examples,
-        batch_size=batch_size,
-        repeats=self.repeats,
-        rounds=walltimes.ROUNDS,
-        reference=reference
-        and run_record.Reference(reference.name, reference.version),
-    )
+    return [decoder.place(batch) for batch in batches]
 
 
 def _at(samplings: sampling_lib.Pair) -> str:

@@ -7,6 +7,8 @@ goes on.
 """
 
 from collections.abc import Callable, Sequence
+import dataclasses
+from typing import Any
 
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.jobs.outputs import speedup_picture
@@ -21,38 +23,49 @@ from speculative_t5x.research.reports import methods_table
 
 Records = Sequence[run_record.RunRecord]
 _TABLE, _FIGURE = 'methods.md', 'methods.png'
-Task = tuple[str, Callable[..., Records]]
 
 
 def measure_methods(
-    *, output_dir: str, tasks: Sequence[Task]
+    *,
+    output_dir: str,
+    tasks: Sequence[tuple[str, Any]],
+    measure: Callable[[Any], Records],
 ) -> dict[str, Records]:
   """Run the walltime jobs of several tasks, and write one table of all.
 
   Args:
     output_dir: Gets `methods.md`, the table that is printed, `methods.png`, and
       a folder per task.
-    tasks: Pairs of a task's name, which is also the name of its folder, and a
-      walltime job that takes `output_dir`.
+    tasks: Pairs of a task's name, which is also the name of its folder, and the
+      setup of its walltime job.
+    measure: Runs a walltime job, as `walltime.measure_walltime`.
   Returns:
     The records of each task.
   Raises:
-    ValueError: for no task, or names that cannot be those of their folders.
+    ValueError: for no task, names that cannot be those of their folders, or
+      what is no setup.
     greedy.MismatchError: see `walltime.measure_walltime`.
   """
   arguments.check_some('tasks', tasks)
   names = [name for name, _ in tasks]
   taken = _TABLE, _FIGURE, folder_lock.NAME, folder_lock.OWNER
   output_folder.check_names('A task', names, taken)
+  for name, setup in tasks:
+    if not dataclasses.is_dataclass(setup):
+      raise ValueError(
+          f'The task {name} has no setup: TASKS are pairs of a name and'
+          ' @<scope>/walltime.WalltimeSetup().'
+      )
   folder = user_paths.expand(output_dir)
   with folder_lock.hold(folder):
-    found = {}
-    for name, measure in tasks:
+    records = {}
+    for name, setup in tasks:
+      own = dataclasses.replace(setup, output_dir=str(folder / name))
       with errors.prefixed(f'The task {name}'):
-        found[name] = measure(output_dir=str(folder / name))
-    page = methods_table.render(found)
-    speedup_picture.write(folder, _FIGURE, found)
-    path = whole_files.write(folder, _TABLE, [page])
+        records[name] = measure(own)
+    page = methods_table.render(records)
+    speedup_picture.write(folder, _FIGURE, records)
+    path = whole_files.write(folder, _TABLE, [str(page)])
   console.show(page)
   print(f'Written: {path}')
-  return found
+  return records

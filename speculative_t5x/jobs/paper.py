@@ -31,6 +31,7 @@ from speculative_t5x.research.paper import markdown_tables
 from speculative_t5x.research.paper import points as points_lib
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import runs
 from speculative_t5x.research.reports import token_trace
 from speculative_t5x.research.reports import walltime_summary
@@ -70,7 +71,7 @@ def _speeds(
     output_dir: Path,
     target_size: str | None,
     shapes: simulated_walltimes.Shapes | None,
-) -> tuple[Sequence[run_record.RunRecord], Sequence[markdown_tables.Pair]]:
+) -> tuple[Sequence[run_record.RunRecord], markdown_tables.Pairs]:
   """Return what is simulated for the paper's rows, and what was measured."""
   measured = measured_pairs.find(output_dir)
   known = {
@@ -248,12 +249,16 @@ def _paths(records: Path | Sequence[Path]) -> Sequence[Path]:
 
 
 def _write(
-    output_dir: Path, name: str, text: str, *, is_shown: bool = True
+    output_dir: Path,
+    name: str,
+    report: str | markdown.Page,
+    *,
+    is_shown: bool = True,
 ) -> None:
-  lines = [text.rstrip('\n')]
+  lines = [str(report).rstrip('\n')]
   path = whole_files.write(user_paths.expand(output_dir), name, lines)
   if is_shown:
-    console.show(text)
+    console.show(report)
   print(f'Written: {path}')
 
 

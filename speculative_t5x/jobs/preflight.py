@@ -96,7 +96,7 @@ def preflight(
   if output_dir is not None:
     folder = user_paths.expand(output_dir)
     line = json.dumps(record, allow_nan=False)
-    whole_files.write(folder, 'preflight.md', [text])
+    whole_files.write(folder, 'preflight.md', [str(text)])
     whole_files.write(folder, 'preflight.json', [line])
   return record
 

@@ -59,7 +59,7 @@ def simulate(
     )
     results = folder.finish()
     page = walltime_summary.render(records)
-    folder.add_text('walltime.md', page)
+    folder.add_text('walltime.md', str(page))
   console.show(page)
   print(f'Records: {results}')
   return records

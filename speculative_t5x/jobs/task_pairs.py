@@ -88,7 +88,7 @@ class TaskPairs:
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """How each pair is measured: see `configs/paper/pairs.gin`."""
+  """The measurements of each pair: see `configs/paper/pairs.gin`."""
 
   samplings: Sequence[sampling_lib.Sampling]
   gamma: int = 5
@@ -146,7 +146,7 @@ def measure(
 
 @dataclasses.dataclass(frozen=True)
 class _Found:
-  """What was found for a task: target and drafters are still to be read."""
+  """A task with target and drafters that are still to be read."""
 
   target: models.ModelSource
   examples: examples_lib.Examples

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The walltime job: what speculation gains on a task, and why.
+"""The walltime job: the gain of speculation on a task, and its causes.
 
 It measures plain and speculative decoding of the same examples, their parts,
 and alpha on text that the target wrote.
@@ -8,7 +8,9 @@ and alpha on text that the target wrote.
 
 from collections.abc import Iterator, Sequence
 import dataclasses
+import functools
 import itertools
+import math
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import measurements
@@ -38,27 +40,13 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import examples as examples_lib
 
 
-def measure_walltime(
-    *,
-    workload: workload_lib.Workload,
-    drafters: Sequence[drafters_lib.Choice],
-    output_dir: str,
-    gamma: int | Sequence[int],
-    rules: Sequence[contracts.Rule] = (),
-    policies: Sequence[contracts.DraftLengthPolicy] = (),
-    one_at_a_time: bool = False,
-    num_examples: int = 100,
-    samplings: Sequence[sampling_lib.Sampling] = (sampling_lib.GREEDY,),
-    draft_samplings: Sequence[sampling_lib.Sampling] = (),
-    batch_size: int | Sequence[int] = 1,
-    repeats: int = 3,
-    alpha_tokens: int = 10_000,
-) -> list[run_record.RunRecord]:
-  """Measure every combination of the settings of which several are given.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WalltimeSetup:
+  """A walltime job: every combination of the settings that are several.
 
-  The arguments are explained in `configs/runs/walltime.gin`, but for:
+  The attributes are explained in `configs/runs/walltime.gin`, but for:
 
-  Args:
+  Attributes:
     rules: One or several, in place of the workload's.
     policies: One or several, in place of the workload's.
     samplings: Samplings of the target, one or several.
@@ -66,6 +54,76 @@ def measure_walltime(
       of the target; none for the target's.
     alpha_tokens: Counted on further examples of the split too, where the timed
       ones are too few.
+  Raises:
+    ValueError: for settings that no job can have.
+  """
+
+  workload: workload_lib.Workload
+  drafters: Sequence[drafters_lib.Choice]
+  output_dir: str
+  gamma: int | Sequence[int]
+  rules: Sequence[contracts.Rule] = ()
+  policies: Sequence[contracts.DraftLengthPolicy] = ()
+  one_at_a_time: bool = False
+  num_examples: int = 100
+  samplings: Sequence[sampling_lib.Sampling] = (sampling_lib.GREEDY,)
+  draft_samplings: Sequence[sampling_lib.Sampling] = ()
+  batch_size: int | Sequence[int] = 1
+  repeats: int = 3
+  alpha_tokens: int = 10_000
+
+  def __post_init__(self):
+    counts = 'num_examples', 'repeats', 'alpha_tokens'
+    ranges.check_settings(
+        ranges.COUNT, **{name: getattr(self, name) for name in counts}
+    )
+    arguments.check_some('drafters', self.drafters)
+    arguments.check_gammas(self.gammas, self.workload.length)
+    policies = self.policies or [self.workload.policy]
+    for policy, gamma in itertools.product(policies, self.gammas):
+      draft_length.check_gamma(policy, gamma)
+    _ = self.batch_sizes, self.pairs  # likewise checked
+
+  @functools.cached_property
+  def gammas(self) -> list[int]:
+    """Each gamma, once."""
+    return arguments.several_counts('gamma', self.gamma)
+
+  @functools.cached_property
+  def batch_sizes(self) -> list[int]:
+    """Each batch size, once."""
+    return arguments.several_counts('batch_size', self.batch_size)
+
+  @functools.cached_property
+  def pairs(self) -> list[sampling_lib.Pair]:
+    """The samplings of target and drafter."""
+    return sampling_lib.pairs(self.samplings, self.draft_samplings)
+
+  @property
+  def total(self) -> int:
+    """The number of configurations."""
+    num_variants = sum(
+        len(self.workloads(number)) for number in range(len(self.drafters))
+    )
+    settings = self.gammas, self.batch_sizes, self.pairs
+    return num_variants * math.prod(map(len, settings))
+
+  def workloads(self, drafter: int) -> list[workload_lib.Workload]:
+    """Return those of a drafter, by number, which differ in rule and policy."""
+    rules = self.rules or [self.workload.rule]
+    policies = self.policies or [self.workload.policy]
+    return [
+        dataclasses.replace(self.workload, rule=rule, policy=policy)
+        for (i, rule), (j, policy) in itertools.product(
+            enumerate(rules), enumerate(policies)
+        )
+        if not self.one_at_a_time or (drafter, i, j).count(0) >= 2
+    ]
+
+
+def measure_walltime(setup: WalltimeSetup) -> list[run_record.RunRecord]:
+  """Measure every combination of the settings of which several are given.
+
   Returns:
     One run record per combination.
   Raises:
@@ -73,153 +131,118 @@ def measure_walltime(
     greedy.MismatchError: if greedy outputs differ by more than rounding. The
       results are written nevertheless.
   """
-  ranges.check_settings(
-      ranges.COUNT,
-      num_examples=num_examples, repeats=repeats, alpha_tokens=alpha_tokens
-  )
-  gammas = arguments.several_counts('gamma', gamma)
-  batch_sizes = arguments.several_counts('batch_size', batch_size)
-  pairs = sampling_lib.pairs(samplings, draft_samplings)
-  arguments.check_some('drafters', drafters)
-  arguments.check_gammas(gammas, workload.length)
-  variants = _vary(
-      workload,
-      len(drafters),
-      rules or [workload.rule],
-      policies or [workload.policy],
-      one_at_a_time,
-  )
-  for each in itertools.chain(*variants):
-    for count in gammas:  # before the first is measured
-      draft_length.check_gamma(each.policy, count)
-  mesh = workload.make_mesh()
-  for size in batch_sizes:  # another size would have other times
+  mesh = setup.workload.make_mesh()
+  for size in setup.batch_sizes:  # another size would have other times
     sharding.check_batch(mesh, size)
-  with folder_lock.hold(output_dir):
-    # The first are timed.
-    target, examples = workload.read_task(least=num_examples)
-    placed = workload.place(  # all of them before the first is measured
-        target,
-        drafters,
-        examples.vocabulary,
-        sizes=batch_sizes,
-        num_decodes=1,
-        gamma=max(gammas),
-        beside=measurements.ALPHA_BATCH,
-    )
-    model = network.NetworkModel(target.config, target.special_ids)
-    for drafting, workloads in zip(placed.drafters, variants, strict=True):
-      drafter = drafting.drafter(model, gammas[0])
-      if isinstance(drafter, candidates.CandidateDrafter):
-        for each in workloads:
-          candidate_step.check(each.rule, each.policy, drafter)
-    decoders = _load_decoders(workload, placed, examples, gammas[0])
+  variants = [*map(setup.workloads, range(len(setup.drafters)))]
+  with folder_lock.hold(setup.output_dir):
+    placed, examples = _place(setup, variants)
+    decoders = _load_decoders(setup, placed, examples)
     decoder = next(decoders)  # before what an earlier job wrote is touched
     task = measurements.Measurements(
-        workload,
+        setup.workload,
         examples,
-        num_examples,
-        alpha_tokens,
-        repeats,
+        setup.num_examples,
+        setup.alpha_tokens,
+        setup.repeats,
         t5x_baseline.of(decoder),
     )
-    folder = output_folder.OutputFolder(output_dir, 'walltime')
-    settings = [*itertools.product(batch_sizes, pairs)]
-    total = sum(map(len, variants)) * len(gammas) * len(settings)
+    folder = output_folder.OutputFolder(setup.output_dir, 'walltime')
     records, lines = [], []
     for workloads in variants:
       for measured, told in _measure_drafter(
-          task, folder, decoder, workloads, gammas, settings, total
+          setup, task, folder, decoder, workloads
       ):
         records += measured
         lines += told
       decoder = next(decoders, None)
     results = folder.finish()
     page = walltime_summary.render(records, lines)
-    folder.add_text('walltime.md', page)
-    speedup_picture.write(output_dir, 'walltime.png', {'': records})
+    folder.add_text('walltime.md', str(page))
+    speedup_picture.write(setup.output_dir, 'walltime.png', {'': records})
   console.show(page)
   print(f'Records: {results}')
   greedy.check(records)
   return records
 
 
-def _vary(
-    workload: workload_lib.Workload,
-    num_drafters: int,
-    rules: Sequence[contracts.Rule],
-    policies: Sequence[contracts.DraftLengthPolicy],
-    one_at_a_time: bool,
-) -> list[list[workload_lib.Workload]]:
-  """Return the workloads of each drafter, which differ in rule and policy."""
-  return [
-      [
-          dataclasses.replace(workload, rule=rule, policy=policy)
-          for (i, rule), (j, policy) in itertools.product(
-              enumerate(rules), enumerate(policies)
-          )
-          if not one_at_a_time or (drafter, i, j).count(0) >= 2
-      ]
-      for drafter in range(num_drafters)
-  ]
+def _place(
+    setup: WalltimeSetup, variants: Sequence[Sequence[workload_lib.Workload]]
+) -> tuple[placement.Placed, examples_lib.Examples]:
+  """Find and check all that is to be measured, before the first is."""
+  # The first examples are timed.
+  target, examples = setup.workload.read_task(least=setup.num_examples)
+  placed = setup.workload.place(
+      target,
+      setup.drafters,
+      examples.vocabulary,
+      sizes=setup.batch_sizes,
+      num_decodes=1,
+      gamma=max(setup.gammas),
+      beside=measurements.ALPHA_BATCH,
+  )
+  model = network.NetworkModel(target.config, target.special_ids)
+  for drafting, workloads in zip(placed.drafters, variants, strict=True):
+    drafter = drafting.drafter(model, setup.gammas[0])
+    if isinstance(drafter, candidates.CandidateDrafter):
+      for each in workloads:
+        candidate_step.check(each.rule, each.policy, drafter)
+  return placed, examples
 
 
 def _load_decoders(
-    workload: workload_lib.Workload,
+    setup: WalltimeSetup,
     placed: placement.Placed,
     examples: examples_lib.Examples,
-    gamma: int,
 ) -> Iterator[token_decoder.TokenDecoder]:
   """Yield the target with one drafter after another."""
   decoder = None
   for drafter in placed.drafters:
     loaded = workload_lib.load_drafter(drafter)
     if decoder is None:
-      decoder = workload.make_decoder(
+      decoder = setup.workload.make_decoder(
           workload_lib.load_target(t5x_baseline.prepare(placed.target)),
           loaded,
           examples.vocabulary,
-          gamma=gamma,
+          gamma=setup.gammas[0],
       )
     else:
-      decoder = decoder.with_drafter(loaded, gamma)
+      decoder = decoder.with_drafter(loaded, setup.gammas[0])
     del loaded  # or it would stay while the next one is read
     yield decoder
 
 
 def _measure_drafter(
+    setup: WalltimeSetup,
     task: measurements.Measurements,
     folder: output_folder.OutputFolder,
     decoder: token_decoder.TokenDecoder,
     workloads: Sequence[workload_lib.Workload],
-    gammas: Sequence[int],
-    settings: Sequence[tuple[int, sampling_lib.Pair]],
-    total: int,
 ) -> Iterator[tuple[list[run_record.RunRecord], list[str]]]:
   """Yield records and advice of each setting, rule and policy in turn."""
   drafter = decoder.loaded_drafter
-  pairs = [pair for _, pair in settings]
-  workload_lib.note_unread_sampling(decoder, pairs)
+  settings = [*itertools.product(setup.batch_sizes, setup.pairs)]
+  workload_lib.note_unread_sampling(decoder, setup.pairs)
   alphas = {
       samplings: task.alpha(folder, decoder, samplings)
-      for samplings in dict.fromkeys(pairs)
+      for samplings in setup.pairs
   }
   for workload in workloads:
-    variant = decoder.with_drafter(drafter, gammas[0], workload.policy)
+    variant = decoder.with_drafter(drafter, setup.gammas[0], workload.policy)
     workload_lib.note_unstopped_drafts(variant)
-    found = {setting: [] for setting in settings}
-    for gamma in gammas:
+    by_setting = {setting: [] for setting in settings}
+    for gamma in setup.gammas:
       programs = part_programs.PartPrograms(
           variant.with_drafter(drafter, gamma)
       )
       for size, pair in settings:
         alpha = alphas[pair].estimate
-        found[size, pair].append(
+        by_setting[size, pair].append(
             task.walltime(
-                folder, programs, workload, size, pair, total, alpha
+                folder, programs, workload, size, pair, setup.total, alpha
             )
         )
-    for (size, pair), records in found.items():
+    for (size, pair), records in by_setting.items():
       name = (
           f'{readings.method(records[0])}, temperature'
           f' {pair.target.temperature:g}, batch {size}'

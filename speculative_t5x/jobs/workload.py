@@ -1,14 +1,15 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs decode, and by which target."""
+"""The inputs that jobs decode, and their target."""
 
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import hashlib
 import pathlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from etils import epy
 import jax
 
 from speculative_t5x import version
@@ -37,10 +38,10 @@ from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 
-if TYPE_CHECKING:  # imports TensorFlow, which files of text do not need
-  import seqio
-
+with epy.lazy_imports():  # TensorFlow, which files of text do not need
   from speculative_t5x.tasks import examples as examples_lib
+  from speculative_t5x.tasks import task_metrics
+  from speculative_t5x.tasks import task_vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,19 +138,14 @@ class Workload:
       note_longer_outputs(drafter, self.length)
     return placed
 
-  def task(self) -> 'seqio.Task':
-    """Return the task; see `tasks.examples.find_task`."""
-    from speculative_t5x.tasks import examples as examples_lib
-
+  def task(self) -> Any:
+    """Return the seqio task; see `tasks.examples.find_task`."""
     return examples_lib.find_task(self.mixture_or_task_name, self.split)
 
   def vocabulary(self, file: str | None) -> vocabularies.Vocabulary:
     """Return that of a file, else of the task, else of the target's folder."""
     if file is not None or self.mixture_or_task_name is None:
       return vocabularies.load(file or self.checkpoint_path)
-    from speculative_t5x.tasks import examples as examples_lib
-    from speculative_t5x.tasks import task_vocabulary
-
     vocabulary = examples_lib.vocabulary_of(self.task())
     return task_vocabulary.of(vocabulary)
 
@@ -168,9 +164,6 @@ class Workload:
     At most `num_examples` are read, and the split must have `least`. The target
     gets the special ids of the task's vocabulary.
     """
-    from speculative_t5x.tasks import examples as examples_lib
-    from speculative_t5x.tasks import task_metrics
-
     task_metrics.check(self.task())
     # The task itself puts the source language before its inputs.
     target = self.find_target(self.vocabulary(None))
@@ -446,8 +439,7 @@ def note_unread_sampling(
 def pad_batch(
     mesh: jax.sharding.Mesh | None, batch_size: int | None
 ) -> int | None:
-  """Return a batch size that the data axis divides, and say if it is another.
-  """
+  """Return a batch size that the data axis divides; say if it is another."""
   if batch_size is None:
     return None
   padded = sharding.round_up(mesh, batch_size)

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The run record: one JSON object per configuration that was run.
 
-The fields of these classes are the keys of the JSON objects, in their order.
-Keys are stable. A value that does not apply or was not measured is None, null
-in JSON, and never left out. `docs/run_record.md` explains every key.
+The fields of these classes are the keys of the JSON objects, in their order,
+without a level for the groups of a record. Keys are stable. A value that does
+not apply or was not measured is None, null in JSON, and never left out.
+`docs/run_record.md` explains every key.
 """
 
 from collections.abc import Mapping
@@ -120,12 +121,14 @@ class Alpha:
 class Greedy:
   """Rows by how their outputs compare with plain decoding.
 
-  They are greedy outputs, or samples of a coupled rule.
+  They are greedy outputs, samples of a coupled rule, or hypotheses of a beam
+  search, all those of an example counted as one.
   """
 
   identical: int
   near_tie: int
   mismatch: int
+  unexplained: int = 0  # searches that differ; null in older records
 
 
 # Keys of the fields of a `sampling.Sampling`, in their order: T5X's names.
@@ -139,24 +142,32 @@ SAMPLING_KEYS = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class RunRecord:
-  """One configuration of a job: its settings, and what was measured.
+class RunOrigin:
+  """When a run was made, and by which job and code."""
 
-  Rates lie in [0, 1]. Times are seconds, unless the name ends in `_ms`.
-  """
-
-  # Settings.
   schema_version: int = SCHEMA_VERSION
   created: str | None = None
   package_version: str | None = None
   commit: str | None = None
   job: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunInputs:
+  """The examples that were decoded."""
+
   task: str | None = None
   split: str | None = None
   num_examples: int | None = None
   inputs_digest: str | None = None
   truncated_inputs: int | None = None
   unknown_inputs: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunSettings:
+  """The models, how they decoded, and on which devices."""
+
   target: descriptions.ModelDescription | None = None
   drafter: descriptions.DrafterDescription | None = None
   verification: Verification | None = None
@@ -185,7 +196,12 @@ class RunRecord:
   matmul_precision: str | None = None
   lossless: bool | None = None
   simulated_acceptance: float | None = None
-  # Counts.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunCounts:
+  """Counts and walltimes of both ways of decoding."""
+
   baseline: PlainRun | None = None
   speculative: SpeculativeRun | None = None
   draft_acceptance_rate: float | None = None
@@ -194,7 +210,12 @@ class RunRecord:
   mean_acceptance_length: float | None = None
   tokens_per_target_call: float | None = None
   padded_share: float | None = None
-  # Times.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunTimes:
+  """Times of both ways and of their parts, and what follows from them."""
+
   encoder_s: ReadingSeconds | None = None  # of a network with an encoder
   prompt_s: ReadingSeconds | None = None  # of one without
   t1_ms: float | None = None
@@ -207,17 +228,21 @@ class RunRecord:
   verify_cost_ratio: float | None = None
   floor_ms: float | None = None
   floor_ratio: float | None = None
-  alpha: Alpha | None = None
-  rule_alpha: Alpha | None = None
   predicted_speedup: float | None = None
   bound_speedup: float | None = None
   oracle_speedup: float | None = None
   speedup: float | None = None
   speedup_ci95: tuple[float, float] | None = None
-  plain_variation: float | None = None
   decode_speedup: float | None = None
   loop_efficiency: float | None = None
   loop_efficiency_ci95: tuple[float, float] | None = None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunMeasurement:
+  """The timing of a run, its programs, and another system beside it."""
+
+  plain_variation: float | None = None
   reference: Reference | None = None
   compile_s: BothRuns | None = None
   repeats: int | None = None
@@ -227,9 +252,28 @@ class RunRecord:
   ops_coefficient: float | None = None
   operations_factor: float | None = None
   warnings: tuple[str, ...] | None = None
-  # Quality.
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunQuality:
+  """Likeness of target and drafter, and quality of the outputs."""
+
+  alpha: Alpha | None = None
+  rule_alpha: Alpha | None = None
   quality: BothRuns | None = None  # metrics of the task by name
   greedy: Greedy | None = None
+
+
+# Fields of the last base come first.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunRecord(
+    RunQuality, RunMeasurement, RunTimes, RunCounts, RunSettings, RunInputs,
+    RunOrigin,
+):  # fmt: skip
+  """One configuration of a job: its settings, and what was measured.
+
+  Rates lie in [0, 1]. Times are seconds, unless the name ends in `_ms`.
+  """
 
 
 KEYS = tuple(field.name for field in dataclasses.fields(RunRecord))

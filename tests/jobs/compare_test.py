@@ -143,7 +143,7 @@ class TestVerdict:
       ('temperature', 'way', 'verdict'),
       [
           (0.0, 'speculative', 'mismatch'),
-          (1.0, 'baseline', 'mismatch'),
+          (1.0, 'baseline', 'unexplained'),
           (1.0, 'speculative', 'unexplained'),
       ],
   )

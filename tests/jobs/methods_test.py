@@ -30,11 +30,11 @@ def instant_parts():
 
 
 @pytest.fixture(scope='module')
-def measure(tmp_path_factory):
-  """Return a walltime job that lacks its output folder."""
+def job(tmp_path_factory):
+  """Return the setup of a walltime job that lacks its output folder."""
   pair = workloads.save_pair(tmp_path_factory.mktemp('pair'))
-  return functools.partial(
-      walltime.measure_walltime,
+  return walltime.WalltimeSetup(
+      output_dir='',
       **workloads.job_arguments(
           checkpoint_path=pair.target,
           drafters=[lookup_drafting.Lookup()],
@@ -64,22 +64,31 @@ def test_figure(tmp_path, monkeypatch, capsys):
   assert [path.name for path in tmp_path.iterdir()] == ['a.png']
 
 
-def _interrupt(output_dir):
+def _interrupt(setup):
   raise KeyboardInterrupt
 
 
-def test_resumes_and_writes_one_table(measure, tmp_path, capsys):
+def test_resumes_and_writes_one_table(job, tmp_path, capsys):
+  def measure(own):
+    if own.output_dir.endswith('two'):
+      raise KeyboardInterrupt
+    return walltime.measure_walltime(own)
+
+  run = functools.partial(
+      methods.measure_methods,
+      output_dir=str(tmp_path),
+      tasks=[('one', job), ('two', job)],
+  )
   with pytest.raises(KeyboardInterrupt):
-    methods.measure_methods(
-        output_dir=str(tmp_path), tasks=[('one', measure), ('two', _interrupt)]
-    )
+    run(measure=measure)
   first = runs.read(tmp_path / 'one' / 'results.jsonl')
   assert not (tmp_path / 'methods.md').exists()
 
   capsys.readouterr()
-  found = methods.measure_methods(
-      output_dir=str(tmp_path),
-      tasks=[('one', measure), ('two', lambda output_dir: first[:1])],
+  found = run(
+      measure=lambda own: first[:1]
+      if own.output_dir.endswith('two')
+      else walltime.measure_walltime(own)
   )
   assert found['one'] == first  # and with the same times
   policies = ['fixed', 'expected_speed(0.1, 1.5)']
@@ -106,25 +115,29 @@ def test_resumes_and_writes_one_table(measure, tmp_path, capsys):
         (('methods.md',), "'methods.md'"),
     ],
 )
-def test_names_of_tasks(tmp_path, names, message):
+def test_names_of_tasks(job, tmp_path, names, message):
   """They are checked before anything is measured."""
-  tasks = [(name, _interrupt) for name in names]
+  tasks = [(name, job) for name in names]
   with pytest.raises(ValueError, match=message):
-    methods.measure_methods(output_dir=str(tmp_path), tasks=tasks)
+    methods.measure_methods(
+        output_dir=str(tmp_path), tasks=tasks, measure=_interrupt
+    )
   assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.exhaustive
-def test_trees(measure, tmp_path, tmp_path_factory):
+def test_trees(job, tmp_path, tmp_path_factory):
   """They are measured as chains are, with the alpha of these."""
   pair = workloads.save_pair(tmp_path_factory.mktemp('pair'))
   tree = tree_drafting.CandidateTree(pair.draft, nodes=4, width=2)
-  run = functools.partial(measure, drafters=[tree])
+  job = dataclasses.replace(job, drafters=[tree], output_dir=str(tmp_path))
   policies = [draft_length.Fixed()]
-  (record,) = run(output_dir=str(tmp_path / 'one'), policies=policies)
+  (record,) = walltime.measure_walltime(
+      dataclasses.replace(job, policies=policies)
+  )
   assert record.drafter.candidates == 'at most 4 nodes, 2 per depth'
   assert record.alpha.value > 0 and record.tokens_per_target_call > 1
   assert record.operations_factor > 0 and record.t_width_ms == ()
   assert record.predicted_speedup is record.oracle_speedup is None
   with pytest.raises(ValueError, match='expected_speed'):
-    run(output_dir=str(tmp_path / 'two'))
+    walltime.measure_walltime(job)

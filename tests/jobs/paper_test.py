@@ -348,5 +348,5 @@ def test_figure5(pair, tmp_path, monkeypatch):
   assert [plain.num_target_calls, speculative[0].num_target_calls] == num_steps
   for gamma, row in zip((1, 2), speculative, strict=True):
     assert row.label == f'γ = {gamma}'
-    drafts = [s for s in row.spans if s.kind == loop_trace.Kind.DRAFT]
+    drafts = [s for s in row.spans if s.kind == 'draft']
     assert len(drafts) == gamma * row.num_target_calls

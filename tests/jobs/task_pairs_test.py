@@ -167,7 +167,7 @@ def _tables(folder):
   found = measured_pairs.find(folder)
   paper.table3(folder)
   paper.table5(folder)
-  made = [markdown_tables.tables_2_and_4([], found)]
+  made = [str(markdown_tables.tables_2_and_4([], found))]
   made += [(folder / f'table{i}.md').read_text() for i in (3, 5)]
   return ['\n'.join(x.splitlines()[:-1]) for x in made]
 

@@ -111,9 +111,8 @@ def _measure(paths, output_dir, **changes):
   }
   if 'samplings' in changes:
     del arguments['temperature']
-  return walltime.measure_walltime(
-      **workloads.job_arguments(**{**arguments, **changes})
-  )
+  values = workloads.job_arguments(**{**arguments, **changes})
+  return walltime.measure_walltime(walltime.WalltimeSetup(**values))
 
 
 def _recorded(function, results):

@@ -128,7 +128,7 @@ def test_near_ties_are_judged_from_the_first_tokens_on(block):
   target = models.make_model(network, _params(), special_ids=ids)
   decoder = token_decoder.TokenDecoder(target, gamma=2, max_tokens=LENGTH)
   decoded = tiny.decoded(decoder.alone, _batch(0.0))
-  row = near_ties.Row(decoder, _batch(0.0), 2, False)
+  row = near_ties.BatchRow(decoder, _batch(0.0), 2, False)
   for position in range(decoded.num_tokens[2]):
     sequence = decoded.sequences[2]
     logits = near_ties.logits_at(row, sequence, position, block)

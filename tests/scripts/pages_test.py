@@ -13,7 +13,7 @@ from scripts.pages import records
 from scripts.pages import reports
 from speculative_t5x.research.reports import cells
 from speculative_t5x.research.reports import console
-from speculative_t5x.research.reports import eval_table
+from speculative_t5x.research.reports import walltime_summary
 
 _ROOT = pathlib.Path(__file__).parents[2]
 
@@ -59,7 +59,7 @@ def test_changed_record_is_seen(copied, record, number, report):
     ],
 )
 def test_page_shows_what_the_eval_job_prints(page, name):
-  report = console.to_text(eval_table.render(records.runs(name)))
+  report = console.to_text(walltime_summary.render_eval(records.runs(name)))
   assert report in (_ROOT / page).read_text()
 
 

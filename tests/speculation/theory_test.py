@@ -88,13 +88,12 @@ class TestOptimalGamma:
     assert theory.optimal_gamma(0, 0) == 0
 
 
-def test_bound_speedup_by_hand():
-  times = part_sums.StepTimes(0.5, 0.25, 10.0, 12.0, 1.0, 2.0)
-  # Plain 0.5 + 1 s; speculative 0.75 + 20 * (2 + 3 * 1 + 12) / 1000 s.
-  found = part_sums.bound_speedup(
-      times, baseline_steps=100, speculative_steps=20, gamma=4
-  )
-  assert found == pytest.approx(1.5 / 1.09)
+def test_seconds_of_ideal_loops_by_hand():
+  times = part_sums.PartTimes(0.5, 0.25, 10.0, 12.0, 1.0, 2.0)
+  assert times.plain_seconds(100) == pytest.approx(0.5 + 1)
+  # 20 calls, each of a first draft token and three others.
+  speculative_s = times.speculative_seconds(80, [20])
+  assert speculative_s == pytest.approx(0.75 + 20 * (2 + 3 * 1 + 12) / 1000)
 
 
 def _covers(interval, truth):

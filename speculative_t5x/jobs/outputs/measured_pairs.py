@@ -29,10 +29,12 @@ def folder(output_dir: Path, task: str, name: str) -> epath.Path:
   return root(output_dir) / task / name
 
 
-def find(output_dir: Path) -> list[markdown_tables.Pair]:
+def find(output_dir: Path) -> list[markdown_tables.MeasuredPair]:
   """Return what was measured, the paper's tasks and draft first."""
   return [
-      markdown_tables.Pair(task.name, draft.name, runs.read(draft / _RESULTS))
+      markdown_tables.MeasuredPair(
+          task.name, draft.name, runs.read(draft / _RESULTS)
+      )
       for task in _folders(root(output_dir))
       for draft in _folders(task)
       if (draft / _RESULTS).exists()

@@ -50,8 +50,8 @@ def render(record: Record) -> markdown.Page:
   parts = [_heading(record)]
   for title, (_, key) in _SECTIONS.items():
     if rows := rows_of(record, title):
-      parts += [f'## {title}', markdown.table(rows), key]
-  return markdown.page(parts, [record])
+      parts += [f'## {title}', markdown.Table(rows), key]
+  return markdown.Page(parts, [record])
 
 
 def rows_of(record: Record, title: str) -> list[markdown.Row]:

@@ -62,7 +62,7 @@ class Text(NamedTuple):
 
 
 class Written(NamedTuple):
-  """What the target wrote for some inputs.
+  """Outputs of the target for some inputs.
 
   Attributes:
     batch: The inputs.

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the times of a run record may be read, and what they say.
+"""Judges if the times of a run record may be read, and what they say.
 
 Times of a busy machine can be wrong in a way that their own interval does not
 show: it is computed from the batches that were timed, and a disturbance need
@@ -20,14 +20,7 @@ _FEW_BATCHES = 20
 _PARTS_ERROR = 0.02
 # By kernels of other shapes, a step on more positions may take a little less.
 _LEAST_VERIFY_COST = 0.9
-# Keys of what is measured in seconds, or follows from it.
-_TIMES = dict.fromkeys((
-    'encoder_s', 'prompt_s', 't1_ms', 't_verify_ms', 't_draft_ms',
-    't_draft2_ms', 't_call_ms', 't_width_ms', 'c', 'verify_cost_ratio',
-    'floor_ms', 'floor_ratio', 'predicted_speedup', 'bound_speedup',
-    'oracle_speedup', 'speedup', 'speedup_ci95', 'decode_speedup',
-    'loop_efficiency', 'loop_efficiency_ci95',
-))  # fmt: skip
+_TIMES = {x.name: None for x in dataclasses.fields(run_record.RunTimes)}
 _RUN_TIMES = dict.fromkeys(('walltime_s', 'tokens_per_s'))
 _REFERENCE_TIMES = dict.fromkeys(('run', 'speedup', 'speedup_ci95'))
 
@@ -35,7 +28,7 @@ REMEDY = 'Measure again on a quiet machine, with more examples.'
 
 
 class Verdict(enum.StrEnum):
-  """What a record says of the speed of speculative decoding."""
+  """The claim of a record on the speed of speculative decoding."""
 
   FASTER = 'faster'
   SLOWER = 'slower'

@@ -8,14 +8,12 @@ two most likely tokens are almost equally likely (a near tie); any other
 difference is a bug. Therefore all paths are run on this device up to the
 position at which the outputs first differ, and the margin of the decision there
 is compared with the difference between the paths. `docs/correctness.md` defines
-both, for greedy outputs and for samples of plain decoding, which those of a
-coupled rule are.
+both, for greedy outputs and for samples of a coupled rule.
 
 Legend: vocab, length (of the outputs), paths (ways to compute the same logits).
 """
 
 import dataclasses
-import enum
 
 import jax
 import jax.numpy as jnp
@@ -34,15 +32,8 @@ _ROUNDING = 4 * float(np.finfo(np.float32).eps)
 _standardize = jax.jit(sampling_lib.standardize)
 
 
-class Kind(enum.StrEnum):
-  """What was decided."""
-
-  ARGMAX = 'argmax'  # the likeliest token, at temperature 0
-  DRAW = 'draw'  # a token of plain decoding, by its uniform
-
-
 @dataclasses.dataclass(frozen=True)
-class Row:
+class BatchRow:
   """A row of a batch, by its index among all decodes of all examples."""
 
   decoder: token_decoder.TokenDecoder
@@ -57,10 +48,10 @@ class Difference:
 
   row: int  # index in the batch of the first output
   position: int  # of the first token that differs
-  decision: Kind
+  decision: str  # 'argmax' at temperature 0, or 'draw' of a coupled rule
   tokens: tuple[int, int]  # each output's token at this position
   # Of the two tokens, in the path of each output.
-  logits: tuple[tuple[float, float], tuple[float, float]]
+  logits: tuple[tuple[float, float], ...]
   # How far the decision is from being the other one. At temperature 0 the
   # difference of the two logits, else the distance of the uniform from the
   # farther of the two tokens' intervals of the inverse CDF; with Gumbel noise
@@ -80,7 +71,7 @@ class Difference:
 
   @property
   def is_near_tie(self) -> bool:
-    """Whether rounding explains the difference."""
+    """True if rounding explains the difference."""
     return self.margin <= self.tolerance
 
 
@@ -94,93 +85,85 @@ def compare(
 
   They are argmax, or the samples of a coupled rule.
   """
-  is_greedy = batch.sampling.is_greedy
-  explain_row = explain if is_greedy else explain_sample
   both = np.stack([plain_sequences, speculative_sequences], axis=1)
-  found = []
-  for index in np.flatnonzero(np.any(both[:, 0] != both[:, 1], axis=1)):
-    rows = [Row(decoder, batch, int(index), way) for way in (False, True)]
-    found.append(explain_row(*rows, both[index]))
-  return found
+  differing = np.flatnonzero(np.any(both[:, 0] != both[:, 1], axis=1))
+  return [
+      explain(
+          *(BatchRow(decoder, batch, row, way) for way in (False, True)),
+          both[row],
+      )
+      for row in differing.tolist()
+  ]
 
 
-def explain(first: Row, second: Row, sequences: np.ndarray) -> Difference:
-  """Return where two greedy outputs of a row first differ, and how closely.
-
-  `sequences`, [2, length] int32, are what each run wrote, not the same.
-  """
-  position = first_difference(sequences)
-  tokens = sequences[:, position].tolist()
-  logits = path_logits(first, second, sequences[0], position)
-  return Difference(
-      first.index,
-      position,
-      Kind.ARGMAX,
-      tuple(tokens),
-      logits_of(tokens, logits),
-      # Both tokens must almost be the argmax, whichever token is.
-      margin=float(np.max(logits[0]) - np.min(logits[0, tokens])),
-      path_difference=largest_difference(logits),
-  )
-
-
-def explain_sample(
-    first: Row, second: Row, sequences: np.ndarray
+def explain(
+    first: BatchRow, second: BatchRow, sequences: np.ndarray
 ) -> Difference:
-  """Return where two samples of a row first differ, and how closely.
+  """Return where two outputs of a row first differ, and how closely.
 
-  As `explain`; both runs decoded plainly or by a coupled rule, with the same
-  seed, sampling and coupled rule.
+  They are greedy, or samples of the first batch's coupled rule with the same
+  seed and sampling. `sequences`, [2, length] int32, are what each run wrote,
+  not the same.
   """
-  position = first_difference(sequences)
+  position = int(np.flatnonzero(sequences[0] != sequences[1])[0])
   tokens = sequences[:, position].tolist()
   logits = path_logits(first, second, sequences[0], position)
-  probs = np.asarray(
-      _standardize(jnp.asarray(logits, jnp.float32), first.batch.sampling),
-      np.float64,
-  )
-  uniform = _uniform(first, position)
-  is_gumbel = isinstance(first.batch.rule, coupled.CoupledGumbel)
-  find = _by_gumbel if is_gumbel else _by_inverse_cdf
-  margin, path_difference = find(tokens, probs, uniform)
+  batch = first.batch
+  is_greedy = batch.sampling.is_greedy
+  if is_greedy:
+    margin, path_difference = _of_largest(tokens, logits)
+  else:
+    probs = _standardize(jnp.asarray(logits, jnp.float32), batch.sampling)
+    is_gumbel = isinstance(batch.rule, coupled.CoupledGumbel)
+    find = _by_gumbel if is_gumbel else _by_inverse_cdf
+    margin, path_difference = find(
+        tokens, np.asarray(probs, np.float64), _uniform(first, position)
+    )
   return Difference(
       first.index,
       position,
-      Kind.DRAW,
+      'argmax' if is_greedy else 'draw',
       tuple(tokens),
-      logits_of(tokens, logits),
+      # In each run's own path.
+      tuple(map(tuple, logits[::2, tokens].tolist())),
       margin,
       path_difference,
   )
 
 
-def _by_inverse_cdf(
-    tokens: list[int], probs: np.ndarray, uniform: tuple[float, float]
-) -> tuple[float, float]:
-  """Return the margin and the path difference of `sampling.draw`.
+def _of_largest(tokens: list[int], values: np.ndarray) -> tuple[float, float]:
+  """Return the margin and the path difference where the largest value wins.
 
-  The probabilities are [paths, vocab].
+  The values are [paths, vocab].
   """
-  ends = np.cumsum(probs, axis=-1)
-  ends /= ends[:, -1:]
-  margin = max(_distance_to_drawing(x, uniform, ends[0]) for x in tokens)
-  return margin, largest_difference(ends) + _ROUNDING
+  # Both tokens must almost have the largest one, whichever token has it.
+  margin = float(np.max(values[0]) - np.min(values[0, tokens]))
+  return margin, _largest_difference(values)
 
 
 def _by_gumbel(
     tokens: list[int], probs: np.ndarray, uniform: tuple[float, float]
 ) -> tuple[float, float]:
-  """As `_by_inverse_cdf`, of the draw of `coupled.CoupledGumbel`."""
+  """Return both of the draw of `coupled.CoupledGumbel`."""
   words = (np.array(uniform) * 2**32).astype(np.uint32)
   times = coupled.exponentials(words, probs.shape[-1], jnp.float32)
-  # The largest wins. A token that only one path rules out differs by all of it.
+  # A token that only one path rules out differs by all of its rate.
   rates = probs / np.asarray(times, np.float64)
-  margin = float(np.max(rates[0]) - np.min(rates[0, tokens]))
-  rounding = _ROUNDING * float(np.max(rates))
-  return margin, largest_difference(rates) + rounding
+  margin, path_difference = _of_largest(tokens, rates)
+  return margin, path_difference + _ROUNDING * float(np.max(rates))
 
 
-def _uniform(row: Row, position: int) -> tuple[float, float]:
+def _by_inverse_cdf(
+    tokens: list[int], probs: np.ndarray, uniform: tuple[float, float]
+) -> tuple[float, float]:
+  """Return both of the draw of `sampling.draw`."""
+  ends = np.cumsum(probs, axis=-1)
+  ends /= ends[:, -1:]
+  margin = max(_distance_to_drawing(x, uniform, ends[0]) for x in tokens)
+  return margin, _largest_difference(ends) + _ROUNDING
+
+
+def _uniform(row: BatchRow, position: int) -> tuple[float, float]:
   """Return the two words that draw a token of plain decoding, over 2^32.
 
   A draw picks a block of tokens by the first and a token in it by the second.
@@ -210,13 +193,15 @@ def _distance_to_drawing(
   )
 
 
-def first_difference(sequences: np.ndarray) -> int:
-  """Return the first position at which two outputs have other tokens."""
-  return int(np.flatnonzero(sequences[0] != sequences[1])[0])
+def _largest_difference(values: np.ndarray) -> float:
+  """Return the largest difference between paths, [paths, vocab], of a value.
+  """
+  finite = np.all(np.isfinite(values), axis=0)  # forbidden ids have -inf
+  return float(np.max(np.ptp(values[:, finite], axis=0)))
 
 
 def path_logits(
-    first: Row, second: Row, sequence: np.ndarray, position: int
+    first: BatchRow, second: BatchRow, sequence: np.ndarray, position: int
 ) -> np.ndarray:
   """Return the target's logits at a position by all paths of two runs.
 
@@ -231,22 +216,8 @@ def path_logits(
   return np.stack(logits).astype(np.float64)
 
 
-def logits_of(
-    tokens: tuple[int, int], logits: np.ndarray
-) -> tuple[tuple[float, float], ...]:
-  """Return the logits of tokens in each run's own path of `path_logits`."""
-  return tuple(map(tuple, logits[::2, list(tokens)].tolist()))
-
-
-def largest_difference(bounds: np.ndarray) -> float:
-  """Return the largest difference between paths, [paths, vocab], of a value.
-  """
-  finite = np.all(np.isfinite(bounds), axis=0)  # forbidden ids have -inf
-  return float(np.max(np.ptp(bounds[:, finite], axis=0)))
-
-
 def logits_at(
-    row: Row, sequence: np.ndarray, position: int, block: int
+    row: BatchRow, sequence: np.ndarray, position: int, block: int
 ) -> np.ndarray:
   """Return the logits at a position, [vocab], after decoding in blocks.
 
@@ -290,7 +261,7 @@ _start = jax.jit(
 _decode = jax.jit(lambda model, *given: model.decode(*given), static_argnums=0)
 
 
-def repeat_row(row: Row) -> input_batch.InputBatch:
+def repeat_row(row: BatchRow) -> input_batch.InputBatch:
   """Return a batch of the same shape with one row's input in all places."""
   example = row.index // row.decoder.options.num_decodes
   repeat = lambda x: jnp.broadcast_to(x[example], x.shape)

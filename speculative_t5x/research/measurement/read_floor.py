@@ -83,7 +83,7 @@ def _read_whole(jaxpr: Any) -> list[bool]:
   return [id(x) in read for x in jaxpr.invars]
 
 
-class Reader:
+class FloorReader:
   """A program that reads a number of bytes, timed in rounds.
 
   It is a matrix-vector product in float32, which on CPU is faster than a sum

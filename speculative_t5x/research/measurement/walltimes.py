@@ -3,11 +3,11 @@
 """The walltime of decoding, the times of its parts, and its lower bound.
 
 Runs, parts and the speed of reading are timed interleaved, so that their ratios
-hold on a machine whose speed changes.
+hold on a machine whose speed changes. Each part of a record has a function.
 """
 
 import dataclasses
-from typing import Protocol
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -69,7 +69,7 @@ def measure(
   decoder, examples = programs.decoder, batches[0]
   rows = len(examples.limits) * decoder.options.num_decodes
   parts = step_times.Parts(programs, examples)
-  reader = read_floor.Reader(
+  reader = read_floor.FloorReader(
       read_floor.step_bytes(decoder, rows, examples.inputs.shape[1])
   )
   places = np.linspace(0, len(batches) - 1, settings.rounds).round().astype(int)
@@ -92,21 +92,22 @@ def measure(
   for decoded in plain.decoded:
     decoded.check_whole()
   progress.say(f'{name}: counting operations and memory')
-  floor_ms = None
-  if decoder.mesh is None:  # on a mesh, one device reads a part of the bytes
-    floor_ms = reader.floor_s() * 1e3
-  record = _add_parts(
-      add_runs(settings, plain, speculative), parts.times(), floor_ms
-  )
-  windows = _windows(parts, places, len(batches), settings.repeats)
+  # On a mesh, one device reads a part of the bytes.
+  floor_ms = reader.floor_s() * 1e3 if decoder.mesh is None else None
   # Then the counts tell how many draft tokens each block could have.
   is_single = decoder.options.policy.is_constant and rows == 1
   is_single &= not isinstance(decoder.drafter, candidates.CandidateDrafter)
-  record = _add_bound(record, plain, speculative, windows, is_single)
-  record = _name_reading(record, decoder.target.config)
-  record = _add_programs(record, decoder, examples, speculative)
+  windows = _windows(parts, places, len(batches), settings.repeats)
+  record = dataclasses.replace(
+      add_runs(settings, plain, speculative),
+      **_parts(parts.times(), floor_ms),
+      **_bound(plain, speculative, windows, has_oracle=is_single),
+      **_reading(windows, decoder.target.config),
+      **_programs(decoder, examples, plain, speculative),
+  )
   for other in others:
-    record = _add_reference(record, other, plain, speculative)
+    compared = _reference(record, other, plain, speculative)
+    record = dataclasses.replace(record, reference=compared)
   return record, plain, speculative
 
 
@@ -148,32 +149,6 @@ def add_speculative(
   )
 
 
-def _add_reference(
-    record: run_record.RunRecord,
-    run: interleaved.Run,
-    plain: interleaved.Run,
-    speculative: interleaved.Run,
-) -> run_record.RunRecord:
-  """Return a record with the run of the system that it refers to."""
-  identical = None
-  if record.temperature <= sampling_lib.MIN_TEMPERATURE:
-    identical = sum(
-        np.sum(np.all(one.sequences == other.sequences, axis=1)[is_row]).item()
-        for one, other in zip(run.decoded, plain.decoded, strict=True)
-        for is_row in [other.num_tokens > 0]  # the others only fill a batch
-    )
-  return dataclasses.replace(
-      record,
-      reference=dataclasses.replace(
-          record.reference,
-          run=run_of(run),
-          identical=identical,
-          speedup=interleaved.speedup(run, speculative),
-          speedup_ci95=interleaved.speedup_interval(run, speculative),
-      ),
-  )
-
-
 def run_of(
     run: interleaved.Run,
 ) -> run_record.PlainRun | run_record.SpeculativeRun:
@@ -208,6 +183,29 @@ def add_alpha(
   return dataclasses.replace(record, alpha=alpha, predicted_speedup=predicted)
 
 
+def _reference(
+    record: run_record.RunRecord,
+    run: interleaved.Run,
+    plain: interleaved.Run,
+    speculative: interleaved.Run,
+) -> run_record.Reference:
+  """Return the system that a record refers to, with its run."""
+  identical = None
+  if record.temperature <= sampling_lib.MIN_TEMPERATURE:
+    identical = sum(
+        np.sum(np.all(one.sequences == other.sequences, axis=1)[is_row]).item()
+        for one, other in zip(run.decoded, plain.decoded, strict=True)
+        for is_row in [other.num_tokens > 0]  # the others only fill a batch
+    )
+  return dataclasses.replace(
+      record.reference,
+      run=run_of(run),
+      identical=identical,
+      speedup=interleaved.speedup(run, speculative),
+      speedup_ci95=interleaved.speedup_interval(run, speculative),
+  )
+
+
 def _windows(
     parts: step_times.Parts, places: np.ndarray, num_batches: int, repeats: int
 ) -> list[part_sums.PartTimes]:
@@ -227,29 +225,40 @@ def _windows(
   ]
 
 
-def _add_parts(
-    record: run_record.RunRecord,
-    times: part_sums.PartTimes,
-    floor_ms: float | None,
-) -> run_record.RunRecord:
-  names = 't1', 't_verify', 't_draft', 't_draft2', 't_call', 't_width'
-  return dataclasses.replace(
-      record,
-      **{f'{name}_ms': getattr(times, f'{name}_ms') for name in names},
-      c=times.t_draft_ms / times.t1_ms,  # Definition 3.7
-      verify_cost_ratio=times.t_verify_ms / times.t1_ms,
-      floor_ms=floor_ms,
-      floor_ratio=floor_ms and times.t1_ms / floor_ms,
-  )
+def _parts(
+    times: part_sums.PartTimes, floor_ms: float | None
+) -> dict[str, Any]:
+  """Return the times of steps, and their ratios."""
+  steps = {k: x for k, x in vars(times).items() if k.endswith('_ms')}
+  return {
+      **steps,
+      'c': times.t_draft_ms / times.t1_ms,  # Definition 3.7
+      'verify_cost_ratio': times.t_verify_ms / times.t1_ms,
+      'floor_ms': floor_ms,
+      'floor_ratio': floor_ms and times.t1_ms / floor_ms,
+  }
 
 
-def _add_bound(
-    record: run_record.RunRecord,
+def _reading(
+    windows: list[part_sums.PartTimes], target: network_lib.Network
+) -> dict[str, Any]:
+  """Return the time of reading inputs, by the name of what reads them."""
+  has_encoder = network_lib.offers(target, network_lib.Encodes)
+  return {
+      'encoder_s' if has_encoder else 'prompt_s': run_record.ReadingSeconds(
+          sum(times.target_encoder_s for times in windows),
+          sum(times.draft_encoder_s for times in windows),
+      )
+  }
+
+
+def _bound(
     plain: interleaved.Run,
     speculative: interleaved.Run,
     windows: list[part_sums.PartTimes],
+    *,
     has_oracle: bool,
-) -> run_record.RunRecord:
+) -> dict[str, Any]:
   """Compare what the runs took with what their parts add up to, per batch.
 
   An oracle chooses draft lengths: the batches must have one row then, and the
@@ -257,51 +266,41 @@ def _add_bound(
   """
   encoder_s = sum(times.target_encoder_s for times in windows)
   draft_encoder_s = sum(times.draft_encoder_s for times in windows)
-  plain_parts_s, parts_s, oracle_s = [], [], 0.0
-  for times, steps, decoded in zip(
-      windows, plain.steps, speculative.decoded, strict=True
-  ):
-    plain_parts_s.append(part_sums.plain_seconds(times, steps))
-    parts_s.append(
-        part_sums.speculative_seconds(
-            times,
-            int(decoded.work.num_draft_steps),
-            decoded.work.calls_by_width,
+  plain_parts_s = [
+      times.plain_seconds(steps)
+      for times, steps in zip(windows, plain.steps, strict=True)
+  ]
+  both = [*zip(windows, speculative.decoded, strict=True)]
+  parts_s = [
+      times.speculative_seconds(
+          int(decoded.work.num_draft_steps), decoded.work.calls_by_width
+      )
+      for times, decoded in both
+  ]
+  oracle = None
+  if has_oracle:
+    oracle_s = sum(
+        times.oracle_seconds(
+            np.sum(decoded.statistics.accepted_histogram, axis=0)
         )
+        for times, decoded in both
     )
-    if has_oracle:
-      accepted = np.sum(decoded.statistics.accepted_histogram, axis=0)
-      oracle_s += part_sums.oracle_seconds(times, accepted)
-  plain_s = sum(plain_parts_s)
-  bound = plain_s / sum(parts_s)
+    oracle = sum(plain_parts_s) / oracle_s
+  bound = sum(plain_parts_s) / sum(parts_s)
   decode_s = plain.walltime_s - encoder_s
   rest_s = speculative.walltime_s - encoder_s - draft_encoder_s
   has_rest = min(decode_s, rest_s) > 0
-  return dataclasses.replace(
-      record,
-      encoder_s=run_record.ReadingSeconds(encoder_s, draft_encoder_s),
-      bound_speedup=bound,
-      oracle_speedup=plain_s / oracle_s if has_oracle else None,
-      decode_speedup=decode_s / rest_s if has_rest else None,
-      loop_efficiency=record.speedup / bound,
+  return {
+      'bound_speedup': bound,
+      'oracle_speedup': oracle,
+      'decode_speedup': decode_s / rest_s if has_rest else None,
+      'loop_efficiency': interleaved.speedup(plain, speculative) / bound,
       # Both sides have in common which draft tokens were accepted.
-      loop_efficiency_ci95=intervals.ratio_interval(
+      'loop_efficiency_ci95': intervals.ratio_interval(
           [plain.seconds, parts_s], [speculative.seconds, plain_parts_s]
       ),
-      warnings=_warnings(decode_s / (plain_s - encoder_s)),
-  )
-
-
-def _name_reading(
-    record: run_record.RunRecord, target: network_lib.Network
-) -> run_record.RunRecord:
-  """Return a record whose time of reading inputs has the name of what reads.
-  """
-  if network_lib.offers(target, network_lib.Encodes):
-    return record
-  return dataclasses.replace(
-      record, encoder_s=None, prompt_s=record.encoder_s
-  )
+      'warnings': _warnings(decode_s / (sum(plain_parts_s) - encoder_s)),
+  }
 
 
 def _warnings(step_ratio: float) -> tuple[str, ...]:
@@ -316,39 +315,38 @@ def _warnings(step_ratio: float) -> tuple[str, ...]:
   )
 
 
-def _add_programs(
-    record: run_record.RunRecord,
+def _programs(
     decoder: token_decoder.TokenDecoder,
     examples: input_batch.InputBatch,
+    plain: interleaved.Run,
     speculative: interleaved.Run,
-) -> run_record.RunRecord:
-  """Return a record with the operations and the memory of the programs."""
+) -> dict[str, Any]:
+  """Return the operations and the memory of the programs."""
   counted = operations.count(decoder, examples)
   factor = None
   # With several widths, the operations of the run are not known.
   if len(speculative.decoded[0].work.calls_by_width) == 1:
     factor = counted.factor(
-        record.baseline.loop_steps, record.speculative.loop_steps
+        plain.counts.loop_steps, speculative.counts.loop_steps
     )
-  return dataclasses.replace(
-      record,
-      peak_memory_bytes=run_record.BothRuns(
+  return {
+      'peak_memory_bytes': run_record.BothRuns(
           _peak_bytes(whole_batches.compiled(decoder.alone, examples)),
           _peak_bytes(whole_batches.compiled(decoder, examples)),
       ),
-      ops_coefficient=counted.ops_coefficient,
-      operations_factor=factor,
-  )
+      'ops_coefficient': counted.ops_coefficient,
+      'operations_factor': factor,
+  }
 
 
 def _peak_bytes(compiled: jax.stages.Compiled) -> int | None:
   """Return the most bytes that a program holds, arguments included."""
-  found = compiled.memory_analysis()
-  if found is None:  # not every backend says
+  memory = compiled.memory_analysis()
+  if memory is None:  # not every backend says
     return None
   return (
-      found.argument_size_in_bytes
-      + found.output_size_in_bytes
-      + found.temp_size_in_bytes
-      - found.alias_size_in_bytes
+      memory.argument_size_in_bytes
+      + memory.output_size_in_bytes
+      + memory.temp_size_in_bytes
+      - memory.alias_size_in_bytes
   )

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How the time of one example is spent: Figure 5 of the paper.
+"""The time of one example by its parts: Figure 5 of the paper.
 
 Of Leviathan et al. (2023), arXiv:2211.17192v2. A row shows one way to decode
 the example. It is assembled from the times of parts, each compiled and measured
@@ -9,7 +9,6 @@ the loop takes beyond its parts is shown at the end of each step.
 """
 
 from collections.abc import Sequence
-import enum
 import sys
 from typing import NamedTuple
 
@@ -29,37 +28,30 @@ from speculative_t5x.research.measurement import step_times
 
 ROUNDS = 15
 
-
-class Kind(enum.StrEnum):
-  """A part of the work on one example.
-
-  Inputs are read once, before decoding: by encoders, or prompts by models that
-  have none. A draft step makes one draft token. A
-  target step is one target call, on one position in plain decoding and on gamma
-  + 1 positions in verification; sampling and the acceptance test are part of
-  the steps. The commit is the time of a step beyond its parts: committing
-  tokens, other bookkeeping of the loop, and cache misses because draft and
-  target evict each other.
-  """
-
-  TARGET_ENCODER = 'target_encoder'
-  DRAFT_ENCODER = 'draft_encoder'
-  TARGET_PROMPT = 'target_prompt'
-  DRAFT_PROMPT = 'draft_prompt'
-  DRAFT = 'draft'
-  TARGET_STEP = 'target_step'
-  COMMIT = 'commit'
-
-
-# How target and draft read the inputs.
-ENCODERS = Kind.TARGET_ENCODER, Kind.DRAFT_ENCODER
-PROMPTS = Kind.TARGET_PROMPT, Kind.DRAFT_PROMPT
+# The parts of the work on one example: their names, colours and hatches.
+# Inputs are read once, before decoding: by encoders, or as prompts by models
+# that have none. A draft step makes one draft token. A target step is one
+# target call, on one position in plain decoding and on gamma + 1 positions in
+# verification; sampling and the acceptance test are part of the steps. The
+# commit is the time of a step beyond its parts: committing tokens, other
+# bookkeeping of the loop, and cache misses because draft and target evict each
+# other. The colour stands for the model, and a hatch for reading the inputs. In
+# grey the target is dark, the draft is light, and the commit is nearly white.
+_LOOKS = {
+    'target_encoder': ('target encoder', '#0b4f8a', '////'),
+    'draft_encoder': ('draft encoder', '#e8911c', '\\\\\\\\'),
+    'target_prompt': ("target's prompt", '#0b4f8a', '////'),
+    'draft_prompt': ("draft's prompt", '#e8911c', '\\\\\\\\'),
+    'draft': ('draft step', '#e8911c', ''),
+    'target_step': ('target step', '#0b4f8a', ''),
+    'commit': ('commit and rest of a step', '#d0d0d0', ''),
+}
 
 
 class Span(NamedTuple):
-  """A part and its time, in milliseconds from the start of the row."""
+  """A part, by its key, and its time in milliseconds from the row's start."""
 
-  kind: Kind
+  kind: str
   start_ms: float
   duration_ms: float
 
@@ -68,7 +60,7 @@ class Span(NamedTuple):
     return self.start_ms + self.duration_ms
 
 
-class Row(NamedTuple):
+class TraceRow(NamedTuple):
   """One way to decode the example, as consecutive spans."""
 
   label: str
@@ -80,56 +72,36 @@ class Row(NamedTuple):
 
   @property
   def num_target_calls(self) -> int:
-    return sum(span.kind == Kind.TARGET_STEP for span in self.spans)
+    return sum(span.kind == 'target_step' for span in self.spans)
 
 
-def plain_row(
-    times: part_sums.StepTimes,
-    num_tokens: int,
-    walltime_ms: float,
-    reading: tuple[Kind, Kind] = ENCODERS,
-) -> Row:
-  """Return the row of decoding by the target alone, one target call per token.
-
-  Inputs are read by ENCODERS or as PROMPTS. If the times of the parts add up to
-  more than the measured time of the whole example, the row has no commits.
-  """
-  read = [(reading[0], times.target_encoder_s * 1e3)]
-  step = [(Kind.TARGET_STEP, times.t1_ms)]
-  return _row('plain', read, step, num_tokens, walltime_ms)
-
-
-def speculative_row(
-    times: part_sums.StepTimes,
+def make_row(
+    times: part_sums.PartTimes,
     gamma: int,
-    num_calls: int,
-    walltime_ms: float,
-    reading: tuple[Kind, Kind] = ENCODERS,
-) -> Row:
-  """Return the row of speculative decoding; see `plain_row`."""
-  seconds = times.target_encoder_s, times.draft_encoder_s
-  read = [(kind, s * 1e3) for kind, s in zip(reading, seconds, strict=True)]
-  drafts = [times.t_draft2_ms] + [times.t_draft_ms] * (gamma - 1)
-  step = [(Kind.DRAFT, draft_ms) for draft_ms in drafts]
-  step.append((Kind.TARGET_STEP, times.t_verify_ms))
-  return _row(f'γ = {gamma}', read, step, num_calls, walltime_ms)
-
-
-def _row(
-    label: str,
-    read: list[tuple[Kind, float]],
-    step: list[tuple[Kind, float]],
     num_steps: int,
     walltime_ms: float,
-) -> Row:
+    reader: str = 'encoder',
+) -> TraceRow:
+  """Return the row of speculative decoding, or of plain decoding at gamma 0.
+
+  Inputs are read by an 'encoder' or as a 'prompt'. If the times of the parts
+  add up to more than the measured time of the whole example, the row has no
+  commits.
+  """
+  read = [(f'target_{reader}', times.target_encoder_s * 1e3)]
+  step = [('target_step', times.t_verify_ms if gamma else times.t1_ms)]
+  if gamma:
+    read.append((f'draft_{reader}', times.draft_encoder_s * 1e3))
+    later = [('draft', times.t_draft_ms)] * (gamma - 1)
+    step = [('draft', times.t_draft2_ms), *later, *step]
   parts_ms = sum(ms for _, ms in read + step * num_steps)
   if walltime_ms >= parts_ms:
-    step = [*step, (Kind.COMMIT, (walltime_ms - parts_ms) / num_steps)]
+    step.append(('commit', (walltime_ms - parts_ms) / num_steps))
   spans, now_ms = [], 0.0
   for kind, duration_ms in read + step * num_steps:
     spans.append(Span(kind, now_ms, duration_ms))
     now_ms = spans[-1].end_ms
-  return Row(label, tuple(spans))
+  return TraceRow(f'γ = {gamma}' if gamma else 'plain', tuple(spans))
 
 
 def measure(
@@ -138,7 +110,7 @@ def measure(
     gammas: int | Sequence[int],
     *,
     rounds: int = ROUNDS,
-) -> list[Row]:
+) -> list[TraceRow]:
   """Return a row of plain decoding and one per gamma, timed interleaved.
 
   The text is decoded at temperature 0, and the medians of the rounds count.
@@ -168,13 +140,13 @@ def measure(
   has_encoder = network_lib.offers(
       decoder.tokens.target.config, network_lib.Encodes
   )
-  reading = ENCODERS if has_encoder else PROMPTS
-  rows = [plain_row(times[0], num_steps[0], walltimes_ms[0], reading)]
-  rows += [
-      speculative_row(*each, reading)
-      for each in zip(times, gammas, num_steps[1:], walltimes_ms[1:])
+  rows = [
+      make_row(*each, 'encoder' if has_encoder else 'prompt')
+      for each in zip(
+          [times[0], *times], [0, *gammas], num_steps, walltimes_ms, strict=True
+      )
   ]
-  if any(row.spans[-1].kind != Kind.COMMIT for row in rows):
+  if any(row.spans[-1].kind != 'commit' for row in rows):
     print(
         'The parts took longer than the run that they make up, so commits are'
         ' left out of a row. Repeat on a quiet machine to see them.',
@@ -183,18 +155,6 @@ def measure(
   return rows
 
 
-# The name, the colour and the hatch of each kind. The colour stands for the
-# model, and a hatch for reading the inputs. In grey the target is dark, the
-# draft is light, and the commit is nearly white.
-_LOOKS = {
-    Kind.TARGET_ENCODER: ('target encoder', '#0b4f8a', '////'),
-    Kind.DRAFT_ENCODER: ('draft encoder', '#e8911c', '\\\\\\\\'),
-    Kind.TARGET_PROMPT: ("target's prompt", '#0b4f8a', '////'),
-    Kind.DRAFT_PROMPT: ("draft's prompt", '#e8911c', '\\\\\\\\'),
-    Kind.DRAFT: ('draft step', '#e8911c', ''),
-    Kind.TARGET_STEP: ('target step', '#0b4f8a', ''),
-    Kind.COMMIT: ('commit and rest of a step', '#d0d0d0', ''),
-}
 _ROW_HEIGHT, _REST_HEIGHT = 0.34, 1.0  # inches
 _BAR = 0.72  # height of a bar over that of a row
 _ROOM = 1.18  # width of the axes over that of the longest row
@@ -204,7 +164,7 @@ _EDGE = 0.5  # points
 _MIN_EDGED = 2.5  # points
 
 
-def draw(rows: Sequence[Row], setting: str) -> figure_lib.Figure:
+def draw(rows: Sequence[TraceRow], setting: str) -> figure_lib.Figure:
   """Draw rows along one time axis, with their numbers of target calls.
 
   The setting says what was measured and where, below the axis.
@@ -238,7 +198,7 @@ def draw(rows: Sequence[Row], setting: str) -> figure_lib.Figure:
   return figure
 
 
-def _draw_row(axes: axes_lib.Axes, place: int, row: Row) -> None:
+def _draw_row(axes: axes_lib.Axes, place: int, row: TraceRow) -> None:
   points_per_ms = 72 * figure_style.PAGE_IN / axes.get_xlim()[1]
   for kind, (_, colour, hatch) in _LOOKS.items():
     spans = [span for span in row.spans if span.kind == kind]
@@ -259,7 +219,7 @@ def _draw_row(axes: axes_lib.Axes, place: int, row: Row) -> None:
 _PROCESS = 1  # viewers reserve 0 for idle time
 
 
-def to_trace_events(rows: Sequence[Row]) -> dict:
+def to_trace_events(rows: Sequence[TraceRow]) -> dict:
   """Return the rows in the trace event format of Perfetto, for JSON.
 
   Each row is a thread of one process, and each span is a complete event ('X')
@@ -279,7 +239,7 @@ def to_trace_events(rows: Sequence[Row]) -> dict:
           {
               **where,
               'name': _LOOKS[span.kind][0],
-              'cat': str(span.kind),
+              'cat': span.kind,
               'ph': 'X',
               'ts': start_us,
               'dur': round(span.end_ms * 1e3) - start_us,

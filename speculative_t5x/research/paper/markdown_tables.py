@@ -6,8 +6,8 @@ A page names the pairs that were measured, and has what was measured first, then
 what was simulated, and then the paper's rows that were neither.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import judgement
@@ -42,7 +42,7 @@ _SIMULATED = (
 _PAPERS = "The paper's own numbers for pairs that were not run:"
 _EXPECTED, _COUNTED = 'expected', 'accepted / tested'
 _FACTOR = 'Thm 3.8, gamma {}, c = {}'
-_SIDES = {'baseline': 'plain', 'speculative': 'speculative'}
+_ALPHAS = 'alpha, by teacher forcing on text that the target wrote:'
 _NOTE_5 = (
     f'{_EXPECTED} is the mean of sum min(p / l, q) on text that the target'
     ' wrote; at T = 0 a draft token is accepted if its probability before'
@@ -66,17 +66,20 @@ _NOTE_A_2 = (
 )
 
 
-class Pair(NamedTuple):
-  """What the paper job measured of a target and a drafter."""
+class MeasuredPair(NamedTuple):
+  """A target and a drafter that the paper job measured."""
 
   task: str  # as the paper's 'EnDe' and 'CNNDM'
   draft: str  # as the paper's 'small', 'base' and 'large'
   records: Sequence[run_record.RunRecord]
 
 
+Pairs = Sequence[MeasuredPair]
+
+
 def table_1() -> markdown.Page:
   """Return Table 1: the factors of Theorems 3.8 and 3.11, and the paper's."""
-  return markdown.page([markdown.table(map(_factors, published.TABLE_1))])
+  return markdown.Page([markdown.Table([*map(_factors, published.TABLE_1)])])
 
 
 def _factors(row: published.Factors) -> markdown.Row:
@@ -96,21 +99,17 @@ def _factors(row: published.Factors) -> markdown.Row:
 
 
 class _Line(NamedTuple):
-  """A line of Tables 2 and 4, and the paper's row beside which it stands.
-
-  `gamma` also says who chose it.
-  """
+  """A line of Tables 2 and 4, and the paper's row beside which it stands."""
 
   task: str
   draft: str
-  gamma: str
+  gamma: str  # and who chose it
   row: published.Row | None
   record: run_record.RunRecord
 
 
 def tables_2_and_4(
-    simulated: Iterable[run_record.RunRecord],
-    pairs: Sequence[Pair] = (),
+    simulated: Iterable[run_record.RunRecord], pairs: Pairs = ()
 ) -> markdown.Page:
   """Return Tables 2 and 4 in one: measured and expected speedups.
 
@@ -119,70 +118,62 @@ def tables_2_and_4(
   alpha, gamma, temperature and draft of.
   """
   timed = [
-      pair._replace(records=[x for x in pair.records if x.speedup is not None])
+      pair._replace(records=records)
       for pair in pairs
+      if (records := [x for x in pair.records if x.speedup is not None])
   ]
-  timed = [pair for pair in timed if pair.records]
   measured = [line for pair in timed for line in _pair_lines(pair)]
   by_rate = {
       (x.drafter.name, x.temperature, x.gamma, x.simulated_acceptance): x
       for x in simulated
   }
-  known = {id(line.row) for line in measured}
-  rest = [row for row in published.TABLES_2_AND_4 if id(row) not in known]
-  lines, not_run = [], []
-  for row in rest:
+  of_rates, not_run = [], []
+  for row in published.TABLES_2_AND_4:
+    if row in {line.row for line in measured}:
+      continue
     key = f't5_1_1_{row.draft}', row.temperature, row.gamma, row.alpha
-    record = by_rate.get(key)
-    if record is None:
-      not_run.append(row)
-    else:
+    if record := by_rate.get(key):
       gamma = f'{row.gamma}, paper'
-      lines.append(_Line(row.task, row.draft, gamma, row, record))
-  parts = _models(timed)
-  parts += _table_of(measured)
-  if lines:
-    records = [line.record for line in lines]
-    parts += [_SIMULATED, walltime_summary.setup(records)]
-    parts += _table_of(lines)
+      of_rates.append(_Line(row.task, row.draft, gamma, row, record))
+    else:
+      not_run.append(_papers(row))
+  parts = [*_models(timed), *_speedups(measured)]
+  if of_rates:
+    setup = walltime_summary.setup([line.record for line in of_rates])
+    parts += [_SIMULATED, setup, *_speedups(of_rates)]
   if not_run:
-    parts += [_PAPERS, markdown.table(map(_papers, not_run))]
-  records = [line.record for line in (*measured, *lines)]
-  notes = [_NOTE, _paper_setup(), *walltime_summary.cautions(records)]
-  return markdown.page([*parts, *notes], records)
+    parts += [_PAPERS, markdown.Table(not_run)]
+  records = [line.record for line in (*measured, *of_rates)]
+  parts += [_NOTE, _paper_setup(), walltime_summary.cautions(records)]
+  return markdown.Page(parts, records)
 
 
-def _pair_lines(pair: Pair) -> Iterator[_Line]:
+def _pair_lines(pair: MeasuredPair) -> Iterator[_Line]:
   """Yield a line per temperature and gamma: the first one, and the best."""
   by_temperature = {}
   for record in pair.records:
     by_temperature.setdefault(record.temperature, []).append(record)
   for temperature, (first, *others) in by_temperature.items():
     row = published.find_row(pair.task, pair.draft, temperature)
-    chosen = ['given' if row is None else 'paper']
+    chosen = 'given' if row is None else 'paper'
     cost = judgement.readable(first).c
     if not others and cost and first.gamma == int(
         theory.optimal_gamma(readings.alpha(first), cost)
     ):
-      chosen.append('Theorem 3.8')
-    words = f'{first.gamma}, {" and ".join(chosen)}'
-    yield _Line(pair.task, pair.draft, words, row, first)
-    for record in others:
-      words = f'{record.gamma}, Theorem 3.8'
-      yield _Line(pair.task, pair.draft, words, row, record)
+      chosen += ' and Theorem 3.8'
+    for record in (first, *others):
+      gamma = f'{record.gamma}, {chosen}'
+      yield _Line(pair.task, pair.draft, gamma, row, record)
+      chosen = 'Theorem 3.8'
 
 
-def _table_of(lines: Sequence[_Line]) -> list[markdown.Table]:
-  records = [line.record for line in lines]
-  rows = [_compare(line, records) for line in lines]
-  return markdown.with_headline(rows, _HEADLINE)
+def _speedups(lines: Sequence[_Line]) -> list[markdown.Table]:
+  return markdown.with_headline([*map(_compare, lines)], _HEADLINE)
 
 
-def _compare(
-    line: _Line, records: Sequence[run_record.RunRecord]
-) -> markdown.Row:
+def _compare(line: _Line) -> markdown.Row:
   row, record = line.row, line.record
-  ours = walltime_summary.row(record, records)
+  ours = walltime_summary.row(record)
   paper = lambda name, decimals: cells.number(
       row and getattr(row, name), decimals
   )
@@ -193,24 +184,22 @@ def _compare(
   return {
       'task': line.task,
       'draft': f'{line.draft} ★' if row and row.is_best else line.draft,
-      'T': f'{record.temperature:g}',
+      'T': ours['T'],
       'gamma': line.gamma,
       'alpha': cells.estimate(alpha, estimate and estimate.ci95),
-      'alpha on tokens': _count(estimate and estimate.num_tokens),
+      'alpha on tokens': cells.count(estimate and estimate.num_tokens),
       "paper's alpha": paper('alpha', 2),
       'c': ours['c'],
       "paper's c": paper('cost_coefficient', 2),
       'EXP': ours['Thm 3.8'],
       "paper's EXP": paper('predicted', 1),
-      **{name: x for name, x in ours.items() if 'over ' in name},
+      **{name: ours[name] for name in walltime_summary.SPEEDUPS},
       "paper's EMP": paper('measured', 1),
       'verdict': ours['verdict'],
-      'tokens': _count(record.speculative and record.speculative.tokens),
+      'tokens': cells.count(record.speculative and record.speculative.tokens),
       'tokens/call': ours['tokens/call'],
       'Eq. (1)': cells.number(expected),
-      'verify/t1': ours['verify/t1'],
-      'bound': ours['bound'],
-      'efficiency': ours['efficiency'],
+      **{name: ours[name] for name in ('verify/t1', 'bound', 'efficiency')},
   }
 
 
@@ -228,18 +217,19 @@ def _papers(row: published.Row) -> markdown.Row:
   }
 
 
-def _models(pairs: Sequence[Pair]) -> list[str]:
+def _models(pairs: Pairs) -> list[str | markdown.Table]:
   """Return how pairs were measured, and the table of what each consists of."""
   if not pairs:
     return []
   records = [record for pair in pairs for record in pair.records]
   conditions = '; '.join(walltime_summary.conditions(records))
-  rows = markdown.filled([_pair(pair) for pair in pairs])
-  return [f'Measured: {conditions}. The pairs:', markdown.table(rows)]
+  rows = markdown.filled([*map(_models_of, pairs)])
+  return [f'Measured: {conditions}. The pairs:', markdown.Table(rows)]
 
 
-def _pair(pair: Pair) -> markdown.Row:
+def _models_of(pair: MeasuredPair) -> markdown.Row:
   record = pair.records[0]
+  num_examples = max(x.num_examples or 0 for x in pair.records)
   return {
       'task': pair.task,
       'draft': pair.draft,
@@ -250,14 +240,12 @@ def _pair(pair: Pair) -> markdown.Row:
       'target': walltime_summary.model(record.target),
       'drafter': walltime_summary.model(record.drafter),
       'dtype': str(record.target.dtype),
-      'examples': _count(
-          max((x.num_examples or 0 for x in pair.records)) or None
-      ),
+      'examples': cells.count(num_examples or None),
   }
 
 
 def table_3(
-    records: Sequence[run_record.RunRecord], pairs: Sequence[Pair] = ()
+    records: Sequence[run_record.RunRecord], pairs: Pairs = ()
 ) -> markdown.Page:
   """Return Table 3 and Appendix A.2, of records of any job and of pairs."""
   papers = {(x.task, x.draft): x for x in published.TABLE_3}
@@ -270,34 +258,30 @@ def table_3(
         paper = None if unusual else papers.get((pair.task, pair.draft))
         name = ', '.join([f'{pair.task}: {pair.draft}', *unusual])
         rows.append(_alpha(name, record.temperature, record.alpha, paper))
-  rows += [_alpha(*found) for found in points.alphas(records)]
-  controls = [
-      {
-          'drafter': f'{pair.task}: {pair.draft}',
-          'T': f'{record.temperature:g}',
-          'top-k': str(record.topk or 'all'),
-          "alpha, the paper's rule": _rate(record.alpha),
-          f'A.2, {_EXPECTED}': _rate(record.rule_alpha),
-          'tokens': _count(record.rule_alpha.num_tokens),
-          f'A.2, {_COUNTED}': _counted(record),
-          'tested': _count(record.speculative and record.speculative.tested),
-      }
-      for pair, record in _with_rule(
-          pairs, rejection_sampling.RejectionSampling.name
-      )
-  ]
+  rows += [_alpha(*alpha) for alpha in points.alphas(records)]
+  rejection = rejection_sampling.RejectionSampling.name
+  controls = [_control(*each) for each in _with_rule(pairs, rejection)]
   scored = [pair for pair in pairs if any(x.alpha for x in pair.records)]
   parts = [*_models(scored)]
   if rows:
-    parts += ['alpha, by teacher forcing on text that the target wrote:']
-    parts += [markdown.table(markdown.filled(rows))]
+    parts += [_ALPHAS, markdown.Table(markdown.filled(rows))]
   if controls:
-    parts += [_NOTE_A_2, markdown.table(controls)]
+    parts += [_NOTE_A_2, markdown.Table(controls)]
   measured = {(pair.task, pair.draft) for pair in scored}
-  not_run = [row for key, row in papers.items() if key not in measured]
-  parts += [_PAPERS, markdown.table(map(_papers_alphas, not_run))]
-  measured = [record for pair in pairs for record in pair.records]
-  return markdown.page(parts, [*measured, *records])
+  not_run = [
+      {
+          'task': row.task,
+          'target': row.target,
+          'draft': row.draft,
+          'alpha at T = 0': cells.number(row.at_temperature_0),
+          'alpha at T = 1': cells.number(row.at_temperature_1),
+      }
+      for key, row in papers.items()
+      if key not in measured
+  ]
+  parts += [_PAPERS, markdown.Table(not_run)]
+  of_pairs = [record for pair in pairs for record in pair.records]
+  return markdown.Page(parts, [*of_pairs, *records])
 
 
 def _alpha(
@@ -314,30 +298,33 @@ def _alpha(
       'T': f'{temperature:g}',
       'alpha': cells.number(estimate.value, 3),
       '95% interval': cells.interval(estimate.ci95, 3),
-      'tokens': _count(estimate.num_tokens),
+      'tokens': cells.count(estimate.num_tokens),
       "paper's": cells.number(by_temperature.get(temperature)),
   }
 
 
-def _papers_alphas(row: published.Alphas) -> markdown.Row:
+def _control(pair: MeasuredPair, record: run_record.RunRecord) -> markdown.Row:
   return {
-      'task': row.task,
-      'target': row.target,
-      'draft': row.draft,
-      'alpha at T = 0': cells.number(row.at_temperature_0),
-      'alpha at T = 1': cells.number(row.at_temperature_1),
+      'drafter': f'{pair.task}: {pair.draft}',
+      'T': f'{record.temperature:g}',
+      'top-k': str(record.topk or 'all'),
+      "alpha, the paper's rule": _rate(record.alpha),
+      f'A.2, {_EXPECTED}': _rate(record.rule_alpha),
+      'tokens': cells.count(record.rule_alpha.num_tokens),
+      f'A.2, {_COUNTED}': _counted(record),
+      'tested': _tested(record),
   }
 
 
-def table_5(pairs: Sequence[Pair] = ()) -> markdown.Page:
+def table_5(pairs: Pairs = ()) -> markdown.Page:
   """Return Table 5 and Appendix A.5: alpha under lenience, and its factors.
 
   Of measured pairs, then the paper's. Factors need a pair whose c was measured
   too.
   """
-  found = [*_with_rule(pairs, lenience.Lenience.name)]
+  lenient = [*_with_rule(pairs, lenience.Lenience.name)]
   by_pair: dict[tuple[str, str, str], dict[float, run_record.RunRecord]] = {}
-  for pair, record in found:
+  for pair, record in lenient:
     key = pair.task, pair.draft, f'{record.temperature:g}'
     by_pair.setdefault(key, {})[record.verification.lenience] = record
   timed = {
@@ -351,46 +338,11 @@ def table_5(pairs: Sequence[Pair] = ()) -> markdown.Page:
       for key, by_value in by_pair.items()
       for row in _lenient_rows(key, by_value, timed.get(key))
   ]
-  own = [pair for pair in pairs if any(pair is x for x, _ in found)]
-  parts = [*_models(own), markdown.table(rows), _NOTE_5 if rows else '']
-  parts += [_PAPERS_5, markdown.table(_papers_lenient())]
-  used = [record for _, record in found]
-  return markdown.page(parts, used + [timed[x] for x in by_pair if x in timed])
-
-
-def quality(
-    found: Iterable[tuple[str, run_record.RunRecord]],
-) -> markdown.Page:
-  """Return the metrics of greedy decoding and of beam searches, by task."""
-  found = list(found)
-  rows = markdown.filled([_quality(*each) for each in found])
-  return markdown.page([markdown.table(rows)], [x for _, x in found])
-
-
-def _quality(task: str, record: run_record.RunRecord) -> markdown.Row:
-  beams, sides = record.beams or 1, vars(record.quality)
-  calls = {
-      # Each beam is a row, and a call is one of all of them.
-      f'{side} calls per text': cells.number(
-          getattr(record, name).target_calls / beams / record.num_examples
-      )
-      for name, side in _SIDES.items()
-  }
-  return {
-      'task': task,
-      'decoding': 'greedy' if beams == 1 else f'{beams} beams',
-      'texts': _count(record.num_examples),
-      **{
-          f'{metric}, {side}': cells.number(value)
-          for name, side in _SIDES.items()
-          for metric, value in sides[name].items()
-      },
-      **calls,
-      **{
-          name.replace('_', ' '): _count(count)
-          for name, count in vars(record.greedy).items()
-      },
-  }
+  own = [pair for pair in pairs if any(pair is x for x, _ in lenient)]
+  parts = [*_models(own), markdown.Table(rows), _NOTE_5 if rows else '']
+  parts += [_PAPERS_5, markdown.Table([*_papers_lenient()])]
+  used = [record for _, record in lenient]
+  return markdown.Page(parts, used + [timed[x] for x in by_pair if x in timed])
 
 
 def _lenient_rows(
@@ -400,58 +352,69 @@ def _lenient_rows(
 ) -> Iterator[markdown.Row]:
   """Yield what is accepted by lenience, as expected and counted, and factors.
   """
-  names = dict(zip(('task', 'draft', 'T'), key, strict=True))
   first, *_ = by_value.values()
-  yield {
-      **names,
-      'alpha': _EXPECTED,
-      'tokens': _count(first.rule_alpha.num_tokens),
-      **{_at(x): _rate(record.rule_alpha) for x, record in by_value.items()},
+  alphas = {x: record.rule_alpha for x, record in by_value.items()}
+  row = lambda alpha, tokens, texts: {
+      **dict(zip(('task', 'draft', 'T'), key, strict=True)),
+      'alpha': alpha,
+      'tokens': tokens,
+      **texts,
   }
-  yield {
-      **names,
-      'alpha': _COUNTED,
-      'tokens': _count(first.speculative and first.speculative.tested),
-      **{_at(x): _counted(record) for x, record in by_value.items()},
-  }
+  num_tokens = cells.count(first.rule_alpha.num_tokens)
+  yield row(_EXPECTED, num_tokens, _by_lenience(_rate, alphas))
+  yield row(_COUNTED, _tested(first), _by_lenience(_counted, by_value))
   if timed is not None:
-    gamma, cost = first.gamma, timed.c
-    factor = lambda alpha: theory.walltime_factor(alpha, gamma, cost)
-    yield {
-        **names,
-        'alpha': _FACTOR.format(gamma, cells.number(cost, 3)),
-        'tokens': cells.MISSING,
-        **{
-            _at(x): cells.number(float(factor(record.rule_alpha.value)))
-            for x, record in by_value.items()
-        },
-    }
+    values = {x: alpha.value for x, alpha in alphas.items()}
+    name = _FACTOR.format(first.gamma, cells.number(timed.c, 3))
+    factors = _lenient_factors(values, first.gamma, timed.c)
+    yield row(name, cells.MISSING, factors)
 
 
 def _papers_lenient() -> Iterator[markdown.Row]:
   """Yield alpha and the factors under lenience as they are in the paper."""
   gamma, cost = published.LENIENT_GAMMA, published.LENIENT_COST_COEFFICIENT
   for (draft, temperature), alphas in published.LENIENT_ALPHAS.items():
-    row = {'draft': draft, 'T': f'{temperature}'}
-    yield row | {
-        'alpha': 'alpha',
-        **{_at(x): cells.number(alpha) for x, alpha in alphas.items()},
-    }
+    row = lambda alpha, texts, draft=draft, temperature=temperature: {
+        'draft': draft, 'T': f'{temperature}', 'alpha': alpha, **texts
+    }  # fmt: skip
+    yield row('alpha', _by_lenience(cells.number, alphas))
     if draft == 'small':
       factors = published.LENIENT_FACTORS[temperature]
-      yield row | {
-          'alpha': 'factor, A.5',
-          **{_at(x): cells.number(factor, 1) for x, factor in factors.items()},
+      shown = _by_lenience(lambda x: cells.number(x, 1), factors)
+      yield row('factor, A.5', shown)
+      name = _FACTOR.format(gamma, cost)
+      yield row(name, _lenient_factors(alphas, gamma, cost))
+
+
+def _by_lenience(
+    text: Callable[[Any], str], values: Mapping[float, Any]
+) -> markdown.Row:
+  """Return the texts of values in the columns of their leniences."""
+  return {f'l = {x:g}': text(value) for x, value in values.items()}
+
+
+def _lenient_factors(
+    alphas: Mapping[float, float], gamma: int, cost: float
+) -> markdown.Row:
+  factor = lambda alpha: float(theory.walltime_factor(alpha, gamma, cost))
+  return _by_lenience(lambda alpha: cells.number(factor(alpha)), alphas)
+
+
+def quality(
+    records: Iterable[tuple[str, run_record.RunRecord]],
+) -> markdown.Page:
+  """Return the metrics of greedy decoding and of beam searches, by task."""
+  records = list(records)
+  rows = [
+      {
+          'task': task,
+          'decoding': f'{record.beams} beams' if record.beams else 'greedy',
+          **walltime_summary.quality(record),
       }
-      yield row | {
-          'alpha': _FACTOR.format(gamma, cost),
-          **{
-              _at(x): cells.number(
-                  float(theory.walltime_factor(alpha, gamma, cost))
-              )
-              for x, alpha in alphas.items()
-          },
-      }
+      for task, record in records
+  ]
+  table = markdown.Table(markdown.filled(rows))
+  return markdown.Page([table], [record for _, record in records])
 
 
 def _counted(record: run_record.RunRecord) -> str:
@@ -460,27 +423,21 @@ def _counted(record: run_record.RunRecord) -> str:
   )
 
 
-def _at(value: float) -> str:
-  return f'l = {value:g}'
+def _tested(record: run_record.RunRecord) -> str:
+  return cells.count(record.speculative and record.speculative.tested)
 
 
 def _rate(estimate: run_record.Alpha) -> str:
   return cells.estimate(estimate.value, estimate.ci95, 3)
 
 
-def _count(number: int | None) -> str:
-  return cells.MISSING if number is None else str(number)
-
-
 def _with_rule(
-    pairs: Sequence[Pair], rule: str
-) -> Iterator[tuple[Pair, run_record.RunRecord]]:
+    pairs: Pairs, rule: str
+) -> Iterator[tuple[MeasuredPair, run_record.RunRecord]]:
   """Yield the records of what a rule accepts, with their pairs."""
   for pair in pairs:
     for record in pair.records:
-      if record.rule_alpha is not None and readings.rule(record).startswith(
-          rule
-      ):
+      if record.rule_alpha and readings.rule(record).startswith(rule):
         yield pair, record
 
 

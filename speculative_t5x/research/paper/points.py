@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What run records contribute to Table 3 and to Figures 2, 3 and 4."""
+"""The points of run records in Table 3 and in Figures 2, 3 and 4."""
 
 from collections.abc import Sequence
 import math

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How the cells of tables write the values of run records."""
+"""The values of run records as texts in the cells of tables."""
 
 from collections.abc import Sequence
 
@@ -40,3 +40,8 @@ def estimate(
   if value is None or bounds is None:
     return number(value, decimals)
   return f'{number(value, decimals)} {interval(bounds, decimals)}'
+
+
+def count(value: int | None) -> str:
+  """Return a whole number as it is."""
+  return MISSING if value is None else str(value)

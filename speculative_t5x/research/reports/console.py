@@ -1,14 +1,12 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How reports are printed: one console, and one look for all tables."""
+"""Prints reports: on a terminal, as plain text, and in notebooks."""
 
-from collections.abc import Iterable, Mapping
 import io
 import re
 from typing import Any
 
 from rich import console as console_lib
-from rich import table as table_lib
 
 _UNBOUNDED = 10_000  # columns; no line of a report is as long
 # What is struck through or underlined is so by its tag too: pages of
@@ -63,13 +61,3 @@ def _console(**options: Any) -> console_lib.Console:
       width=_UNBOUNDED, highlight=False, markup=False, emoji=False, **options
   )
 
-
-def table(rows: Iterable[Mapping[str, str]]) -> table_lib.Table:
-  """Return a table of at least one row, without lines between its cells."""
-  result = table_lib.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-  rows = list(rows)
-  for name in rows[0]:
-    result.add_column(name, justify='right')
-  for row in rows:
-    result.add_row(*row.values())
-  return result

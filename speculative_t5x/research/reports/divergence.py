@@ -12,7 +12,7 @@ from rich import console as console_lib
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.research.reports import cells
-from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import markdown
 
 # Settings of both runs, and those that may differ.
 _SHARED = (
@@ -78,7 +78,7 @@ def render(lines: Sequence[Mapping[str, Any]]) -> console_lib.Group:
       for row in line['differences']
       if row['verdict'] != 'unexplained'
   ]
-  table = [console.table(rows), ''] if rows else []
+  table = [markdown.Table(rows), ''] if rows else []
   return console_lib.Group(*table, *map(_summary, lines))
 
 

@@ -29,7 +29,7 @@ _LEGEND = (
 
 
 class Method(NamedTuple):
-  """What a row is about; the names of its fields head the columns."""
+  """The subject of a row; the names of its fields head the columns."""
 
   drafter: str
   rule: str
@@ -47,8 +47,8 @@ def render(
   for (temperature, batch_size), table in tables(tasks).items():
     parts.append(f'## Temperature {temperature:g}, batch {batch_size}')
     parts.append(table)
-  parts += [_LEGEND, *walltime_summary.cautions(records)]
-  return markdown.page(parts, records)
+  parts += [_LEGEND, walltime_summary.cautions(records)]
+  return markdown.Page(parts, records)
 
 
 def tables(
@@ -70,7 +70,7 @@ def tables(
     tokens = cells.number(record.tokens_per_target_call)
     row[f'{name}: tokens/call'] = tokens
   return {
-      setting: markdown.table(rows[setting].values(), columns)
+      setting: markdown.Table([*rows[setting].values()], columns)
       for setting in sorted(rows)
   }
 

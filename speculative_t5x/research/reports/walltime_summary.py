@@ -1,6 +1,7 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""The summary of a walltime or simulate job, in Markdown."""
+"""The reports of walltime, simulate and eval jobs, and what all tables share.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,8 +16,9 @@ from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import runs
 
 # Columns of what speculative decoding gains.
-SPEEDUPS = _OVER_PLAIN, _OVER_T5X = 'over plain', 'over T5X'
+SPEEDUPS = 'over plain', 'over T5X'
 _HEADLINE = 'drafter', 'T', 'gamma', 'tokens/call', *SPEEDUPS, 'verdict'
+_SIDES = {'baseline': 'plain', 'speculative': 'speculative'}
 _KEYS = (
     'Keys of the record: alpha `alpha`, simulated `simulated_acceptance`;'
     ' tokens/call `tokens_per_target_call`; t1/floor `floor_ratio`; verify/t1'
@@ -31,42 +33,42 @@ def render(
     records: Sequence[run_record.RunRecord], lines: Sequence[str] = ()
 ) -> markdown.Page:
   """Return tables with a line per record, notes on them, and further lines."""
-  rows = [row(x, records) for x in records]
-  notes = '\n'.join([*readings.input_notes(records), *_quality(records)])
-  tables = markdown.with_headline(rows, _HEADLINE)
-  parts = [setup(records), notes, *tables, _KEYS, *cautions(records), *lines]
-  return markdown.page(parts, records)
+  notes = '\n'.join([*readings.input_notes(records), *_plain_quality(records)])
+  tables = markdown.with_headline([*map(row, records)], _HEADLINE)
+  parts = [setup(records), notes, *tables, _KEYS, cautions(records), *lines]
+  return markdown.Page(parts, records)
 
 
-def cautions(records: Iterable[run_record.RunRecord]) -> list[str]:
-  """Return a text of what a reader of the times must know; none if nothing."""
-  found = {}
+def render_eval(records: Sequence[run_record.RunRecord]) -> markdown.Page:
+  """Return the speed and the quality of both ways, a line per record."""
+  at = [{'T': f'{record.temperature:g}'} for record in records]
+  qualities = [x | quality(y) for x, y in zip(at, records, strict=True)]
+  return markdown.Page(
+      [
+          setup(records),
+          markdown.Table([*map(_eval_row, records)]),
+          markdown.Table(markdown.filled(qualities)),
+          '\n'.join(readings.input_notes(records)),
+          cautions(records),
+      ]
+  )
+
+
+def cautions(records: Iterable[run_record.RunRecord]) -> str:
+  """Return lines on what a reader of the times must know; '' if nothing."""
+  lines = {}
   for record in records:
     remarks = [f'{warning}.' for warning in record.warnings or ()]
     if reason := judgement.objection(record):
       remarks.append(f'{reason}. Its times are left out. {judgement.REMEDY}')
     for remark in remarks:
       name = f'{runs.label(record)}, gamma {record.gamma}'
-      found[f'- {name}: {remark}'] = None
-  return ['\n'.join(found)] if found else []
+      lines[f'- {name}: {remark}'] = None
+  return '\n'.join(lines)
 
 
-def speedups(
-    record: run_record.RunRecord | None,
-    records: Iterable[run_record.RunRecord],
-) -> markdown.Row:
-  """Return the cells of `SPEEDUPS` of a run, None if it was not run."""
-  record = record and judgement.readable(record)
-  found = {_OVER_PLAIN: cells.speedup(record)}
-  if any(each.reference is not None for each in records):
-    found[_OVER_T5X] = cells.speedup(record and record.reference)
-  return found
-
-
-def row(
-    record: run_record.RunRecord, records: Iterable[run_record.RunRecord]
-) -> markdown.Row:
-  """Return the row of a record in the table of all values; see `speedups`."""
+def row(record: run_record.RunRecord) -> markdown.Row:
+  """Return the row of a record in the table of all values."""
   is_plain = record.drafter is None
   acceptance = 'simulated' if readings.is_simulated(record) else 'measured'
   verdict = judgement.verdict(record)
@@ -74,7 +76,7 @@ def row(
   return {
       'drafter': 'none (plain)' if is_plain else readings.method(record),
       'T': f'{record.temperature:g}',
-      'gamma': cells.MISSING if record.gamma is None else str(record.gamma),
+      'gamma': cells.count(record.gamma),
       'batch': str(record.batch_size),
       'acceptance': cells.MISSING if is_plain else acceptance,
       'alpha': cells.number(readings.alpha(record)),
@@ -86,10 +88,56 @@ def row(
       'interleaved': cells.number(readings.interleaving_factor(record)),
       'Thm 3.8': cells.number(record.predicted_speedup),
       'bound': cells.number(record.bound_speedup),
-      **speedups(record, records),
+      'over plain': cells.speedup(record),
+      'over T5X': cells.speedup(record.reference),
       'verdict': cells.MISSING if is_plain else verdict,
       'efficiency': cells.number(record.loop_efficiency),
   }
+
+
+def _eval_row(record: run_record.RunRecord) -> markdown.Row:
+  every, record = row(record), judgement.readable(record)
+  steps, per_call = readings.per_target_call(record)
+  return {
+      **{name: every[name] for name in ('drafter', 'T', 'gamma')},
+      f'{steps}/call': cells.number(per_call),
+      'accepted/drafted': cells.number(record.draft_acceptance_rate),
+      'accepted/tested': cells.number(record.accepted_per_tested),
+      'plain s': cells.number(record.baseline.walltime_s),
+      'speculative s': cells.number(record.speculative.walltime_s),
+      **{name: every[name] for name in ('over plain', 'verdict')},
+  }
+
+
+def quality(record: run_record.RunRecord) -> markdown.Row:
+  """Return the metrics of both ways, and how many outputs are the same.
+
+  Of a beam search, examples are counted by all of their hypotheses.
+  """
+  return {
+      'texts': cells.count(record.num_examples),
+      **{
+          f'{metric}, {side}': cells.number(value)
+          for name, side in _SIDES.items()
+          for metric, value in vars(record.quality)[name].items()
+      },
+      **{
+          # Each beam is a row, and a call is one of all of them.
+          f'{side} calls per text': cells.number(
+              getattr(record, name).target_calls
+              / (record.beams or 1)
+              / record.num_examples
+          )
+          for name, side in _SIDES.items()
+      },
+      **{
+          name.replace('_', ' '): cells.count(count)
+          for name, count in vars(record.greedy or _NOT_COMPARED).items()
+      },
+  }
+
+
+_NOT_COMPARED = run_record.Greedy(None, None, None, None)
 
 
 def setup(records: Sequence[run_record.RunRecord]) -> str:
@@ -127,10 +175,20 @@ def conditions(records: Sequence[run_record.RunRecord]) -> list[str]:
       *(['repeats ' + repeats] if repeats else []),
       'seed ' + _distinct(r.seed for r in records),
       *dict.fromkeys(x for r in records for x in runs.unusual_sampling(r)),
+      *dict.fromkeys(x for r in records for x in _unusual_outputs(r)),
   ]
 
 
-def _quality(records: Iterable[run_record.RunRecord]) -> list[str]:
+def _unusual_outputs(record: run_record.RunRecord) -> list[str]:
+  """Return how many outputs an example has, and the mesh, if there are."""
+  count = record.num_decodes or 1
+  kind = 'decodes' if record.beams is None else 'beams'
+  axes = [f'{name} {size}' for name, size in (record.mesh or {}).items()]
+  mesh = [f'mesh {", ".join(axes)}'] if axes else []
+  return [f'{count} {kind}', *mesh] if count > 1 else mesh
+
+
+def _plain_quality(records: Iterable[run_record.RunRecord]) -> list[str]:
   """Return a line per sampling on the task's metrics of plain decoding."""
   lines = {}
   for record in records:

@@ -54,7 +54,7 @@ class NamedDraft:
 
   @property
   def is_own(self) -> bool:
-    """Whether it is a network with parameters and a cache of its own."""
+    """True for a network with parameters and a cache of its own."""
     is_shared = self.description.kind == exit_drafting.KIND
     return self.config is not None and not is_shared
 

@@ -63,7 +63,7 @@ PROGRAM = operator.attrgetter('draft', 'gamma', 'alpha')
 
 @dataclasses.dataclass(frozen=True)
 class Shapes:
-  """What is decoded, and how often: see `configs/runs/simulate.gin`."""
+  """The inputs to decode, and how often: see `configs/runs/simulate.gin`."""
 
   num_examples: int = 16
   batch_size: int = 1

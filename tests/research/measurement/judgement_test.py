@@ -12,7 +12,6 @@ from speculative_t5x.research.paper import markdown_tables
 from speculative_t5x.research.paper import points
 from speculative_t5x.research.reports import advice
 from speculative_t5x.research.reports import console
-from speculative_t5x.research.reports import eval_table
 from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import walltime_summary
 from tests.research.paper import records
@@ -67,20 +66,23 @@ class TestOfABadMeasurement:
 
   def test_reports(self, record):
     quality = {'bleu': 30.0}
+    calls = lambda run: dataclasses.replace(run, target_calls=9)
     judged = dataclasses.replace(
         record,
+        baseline=calls(record.baseline),
+        speculative=calls(record.speculative),
         quality=run_record.BothRuns(quality, quality),
         split='validation',
         draft_acceptance_rate=0.5,
         accepted_per_tested=0.5,
     )
-    pair = markdown_tables.Pair('a', 'b', [record])
+    pair = markdown_tables.MeasuredPair('a', 'b', [record])
     for page in (
-        console.to_text(eval_table.render([judged])),
-        walltime_summary.render([record]),
+        str(walltime_summary.render_eval([judged])),
+        str(walltime_summary.render([record])),
         console.to_text(walltime_summary.render([record])),
-        methods_table.render({'task': [record]}),
-        markdown_tables.tables_2_and_4([], [pair]),
+        str(methods_table.render({'task': [record]})),
+        str(markdown_tables.tables_2_and_4([], [pair])),
     ):
       for word in ('2.11 [', 'faster |', 'pays: ', '**'):
         assert word not in page.partition(judgement.REMEDY)[0], word

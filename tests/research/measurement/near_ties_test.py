@@ -63,7 +63,7 @@ def test_both_paths_agree_with_teacher_forcing(block, num_decodes):
     example = index // num_decodes
     for position in range(LENGTH) if num_decodes == 1 else (2, LENGTH - 1):
       found = near_ties.logits_at(
-          near_ties.Row(several, request(), index, False),
+          near_ties.BatchRow(several, request(), index, False),
           sequences()[example],
           position,
           block,
@@ -76,7 +76,7 @@ def test_both_paths_agree_with_teacher_forcing(block, num_decodes):
 def test_all_of_a_row_is_repeated():
   """Inputs in other places than their features would be decoded wrongly."""
   asked = request().replace(features=decoder().encode(request()))
-  found = near_ties.repeat_row(near_ties.Row(decoder(), asked, 1, False))
+  found = near_ties.repeat_row(near_ties.BatchRow(decoder(), asked, 1, False))
   assert found.hints is None
   for name in ('inputs', 'features'):
     given, repeated = getattr(asked, name), getattr(found, name)
@@ -105,13 +105,13 @@ def test_paths_use_the_programs_of_both_batches():
 
   own = copy.copy(decoder())
   own.target_model = Rounding(own.target.config, own.target.special_ids)
-  first = near_ties.Row(own, request(), 2, False)
+  first = near_ties.BatchRow(own, request(), 2, False)
   inputs = request().inputs[:2]
-  second = near_ties.Row(own, request().replace(inputs=inputs), 1, True)
+  second = near_ties.BatchRow(own, request().replace(inputs=inputs), 1, True)
   assert near_ties.explain(first, second, both) == near_ties.Difference(
       2,
       7,
-      near_ties.Kind.ARGMAX,
+      'argmax',
       (written, other),
       logits=((0.0, 3.0), (0.0, 2.5)),
       margin=3.0,
@@ -239,7 +239,7 @@ class TestSamples:
 
   def row(self, **options):
     sampled = request().replace(sampling=sampling.Sampling(1.0).as_arrays())
-    return near_ties.Row(decoder(**options), sampled, 1, False)
+    return near_ties.BatchRow(decoder(**options), sampled, 1, False)
 
   def test_each_uniform_draws_what_plain_decoding_wrote(self):
     row = self.row()
@@ -247,7 +247,7 @@ class TestSamples:
     for position in range(LENGTH):
       other = written.copy()
       other[position] = (written[position] + 1) % 64
-      found = near_ties.explain_sample(row, row, np.stack([written, other]))
+      found = near_ties.explain(row, row, np.stack([written, other]))
       assert (found.position, found.decision) == (position, 'draw')
       assert not found.is_near_tie and found.tolerance < 1e-4
       if written[position] == decoder().target.special_ids.end:
@@ -263,6 +263,6 @@ class TestSamples:
     monkeypatch.setattr(near_ties, '_uniform', lambda *_: (0.0, 0.5 + shift))
     both = np.stack([sequences()[0], sequences()[0]])
     both[:, 2] = 31, 32
-    found = near_ties.explain_sample(self.row(), self.row(), both)
+    found = near_ties.explain(self.row(), self.row(), both)
     assert found.is_near_tie == is_near_tie
     np.testing.assert_allclose(found.margin, abs(shift), atol=1e-9)

@@ -201,7 +201,7 @@ class TestReader:
     """Only a part of many bytes is read, and its time is scaled."""
     row = 2048 * 4
     monkeypatch.setattr(read_floor, 'MAX_BYTES', 10 * row)
-    reader = read_floor.Reader(num_bytes)
+    reader = read_floor.FloorReader(num_bytes)
     spans = iter([1.0, 9.0, 2.0])
     monkeypatch.setattr(
         step_times, 'seconds', lambda _: read_floor._READS * next(spans)
@@ -213,5 +213,5 @@ class TestReader:
 
   def test_every_byte_is_read(self):
     """The program sums all rows, which are of ones."""
-    reader = read_floor.Reader(7 * 2048 * 4)
+    reader = read_floor.FloorReader(7 * 2048 * 4)
     assert reader._read_often().tolist() == [2048] * 7

@@ -29,13 +29,13 @@ class TestSpeculativeSeconds:
     calls = [sum(min(w for w in WIDTHS if w > d) == x for d in drafts)
              for x in WIDTHS]  # fmt: skip
     assert calls == [2, 2, 2, 2]
-    found = part_sums.speculative_seconds(TIMES, sum(drafts), calls)
+    found = TIMES.speculative_seconds(sum(drafts), calls)
     assert found == pytest.approx(seconds(drafts))
 
   @pytest.mark.parametrize(('draft_steps', 'first'), [(35, 7), (3, 3)])
   def test_one_width(self, draft_steps, first):
     """Of seven calls, all have a draft, or three have one token each."""
-    found = part_sums.speculative_seconds(TIMES, draft_steps, [7])
+    found = TIMES.speculative_seconds(draft_steps, [7])
     draft_ms = 2.0 * first + 1.0 * (draft_steps - first)
     assert found == pytest.approx(0.75 + (draft_ms + 7 * 16.0) / 1e3)
 
@@ -45,14 +45,14 @@ class TestOracleSeconds:
   def test_drafts_what_is_accepted(self):
     accepted = [0, 0, 0, 1, 2, 2, 3, 5, 5]
     histogram = np.bincount(accepted, minlength=GAMMA + 1)
-    found = part_sums.oracle_seconds(TIMES, histogram)
+    found = TIMES.oracle_seconds(histogram)
     assert found == pytest.approx(seconds(accepted))
 
   def test_is_the_fastest_choice_of_lengths(self):
     """Other drafts of the same blocks commit less, or take longer."""
     accepted = [4, 1, 0, 5, 2]
     histogram = np.bincount(accepted, minlength=GAMMA + 1)
-    oracle = part_sums.oracle_seconds(TIMES, histogram)
+    oracle = TIMES.oracle_seconds(histogram)
     for gamma in range(1, GAMMA + 1):
       tokens = np.minimum(accepted, gamma) + 1
       fixed = seconds([gamma] * len(accepted))

@@ -45,7 +45,7 @@ class TestMeasure:
     # All that a figure needs, where the machine lets the times be read.
     readable = [x for x in greedy if judgement.objection(x) is None]
     assert len(points.from_records(greedy)) == len(readable)
-    assert '; given texts, 3 examples;' in walltime_summary.render(greedy)
+    assert '; given texts, 3 examples;' in str(walltime_summary.render(greedy))
 
   def test_counts_are_those_of_decoding(self, decoder, greedy):
     outputs = [decoder.decode([text]).statistics for text in TEXTS]

@@ -65,7 +65,8 @@ def sweep(decoder):
   with pytest.MonkeyPatch.context() as patch, workloads.instant_parts():
     patch.setattr(programs, 'bind_encoders', watch_encoders)
     patch.setattr(step_times, 'Parts', keep(step_times.Parts, parts))
-    patch.setattr(read_floor, 'Reader', keep(read_floor.Reader, readers))
+    reader = keep(read_floor.FloorReader, readers)
+    patch.setattr(read_floor, 'FloorReader', reader)
     for temperature, seed in TEMPERATURES_AND_SEEDS:
       record, plain, speculative = walltimes.measure(
           programs,
@@ -91,9 +92,9 @@ def test_reference(sweep):
         temperature=temperature,
         reference=run_record.Reference('other', '1'),
     )
-    reference = walltimes._add_reference(
+    reference = walltimes._reference(
         settings, found.plain, found.plain, found.speculative
-    ).reference
+    )
     assert (reference.name, reference.version) == ('other', '1')
     assert reference.identical == (None if temperature else EXAMPLES)
     assert reference.run == found.record.baseline
@@ -143,9 +144,13 @@ class TestRecord:
           )
           for batch, first in enumerate((0, 2, 2))
       ]
-      assert each.record == walltimes._add_bound(
-          each.record, each.plain, each.speculative, windows, has_oracle=False
-      )
+      fields = {
+          **walltimes._bound(
+              each.plain, each.speculative, windows, has_oracle=False
+          ),
+          **walltimes._reading(windows, CONFIG),
+      }
+      assert each.record == dataclasses.replace(each.record, **fields)
 
 
 def test_windows_follow_a_slowing_machine():
@@ -176,14 +181,14 @@ def _compared(plain_s, speculative_s):
       part_sums.PartTimes(0.075, 0.0375, 1.5, 2.25, 0.15, 0.45, 3.0, ()),
       part_sums.PartTimes(0.025, 0.0125, 0.5, 0.75, 0.05, 0.15, 1.0, ()),
   ]
-  record = run_record.RunRecord(gamma=3, speedup=plain_s / speculative_s)
-  return walltimes._add_bound(
-      record, run(plain_s, 400, 800), run(speculative_s, 200, 200), windows,
+  found = walltimes._bound(
+      run(plain_s, 400, 800), run(speculative_s, 200, 200), windows,
       has_oracle=False,
   )  # fmt: skip
+  return run_record.RunRecord(**found)
 
 
-class TestAddBound:
+class TestBound:
 
   def test_runs_as_long_as_their_parts(self):
     found = _compared(1.1, 0.95)
@@ -204,13 +209,8 @@ class TestAddBound:
     assert found.startswith(warning)
 
   def test_a_decoder_alone_reads_a_prompt(self):
-    record = _compared(1.1, 0.95)
-    name = walltimes._name_reading
-    assert name(record, CONFIG) == record
-    found = name(record, tiny_decoders.CONFIGS['gpt2'])
-    assert found.encoder_s is None
-    assert found.prompt_s == record.encoder_s
-    assert found.prompt_s.target > 0
+    (name,) = walltimes._reading([], tiny_decoders.CONFIGS['gpt2'])
+    assert name == 'prompt_s'
 
   @pytest.mark.parametrize('seconds', [(1.1, 0.14), (0.09, 1.0)])
   def test_run_shorter_than_its_encoders_has_no_decode_speedup(self, seconds):

@@ -205,32 +205,6 @@ _NAME = 'bulletins_ende: draft/checkpoint_4 for target/checkpoint_2, bfloat16'
 _MEASURED = 'c', 'tokens_per_target_call', 'speedup'
 
 
-@pytest.mark.parametrize(
-    'draft, target, label',
-    [
-        (('model', 't5_1_1_small', None), ('t5_1_1_xl', None),
-         'T5 1.1 small for T5 1.1 XL'),
-        (('model', 'draft/checkpoint_3000', 'a/draft/checkpoint_3000'),
-         ('target/checkpoint_2500', 'a/target/checkpoint_2500'),
-         'draft model 77M for 11.1B'),
-        (('shared_encoder', 'x/checkpoint_1', 'x/checkpoint_1'),
-         ('y/checkpoint_2', 'y/checkpoint_2'),
-         'shared encoder 77M for 11.1B'),
-        (('lookup', 'lookup_1_3', None), ('y/checkpoint_2', 'y'),
-         'lookup_1_3 for 11.1B'),
-    ],
-)  # fmt: skip
-def test_checkpoints_of_a_label_are_named_by_their_sizes(draft, target, label):
-  kind, name, checkpoint = draft
-  record = records.measured(task=None)
-  record = records.changed(
-      record, 'drafter', kind=kind, name=name, checkpoint=checkpoint
-  )
-  name, checkpoint = target
-  record = records.changed(record, 'target', name=name, checkpoint=checkpoint)
-  assert points.pair_label(record) == f'{label}, bfloat16'
-
-
 class TestAlphas:
 
   def test_one_for_all_gammas(self):

@@ -16,35 +16,32 @@ from speculative_t5x.research.measurement import step_times
 from speculative_t5x.research.paper import loop_trace
 from tests import tiny
 
-TIMES = part_sums.StepTimes(0.012, 0.003, 20.0, 23.0, 2.1, 2.7)
-Kind = loop_trace.Kind
+TIMES = part_sums.PartTimes(0.012, 0.003, 20.0, 23.0, 2.1, 2.7)
 ROWS = [
-    loop_trace.plain_row(TIMES, 17, 400.0),
-    loop_trace.speculative_row(TIMES, 3, 7, 231.0),
-    loop_trace.speculative_row(TIMES, 7, 4, 198.7),
+    loop_trace.make_row(TIMES, 0, 17, 400.0),
+    loop_trace.make_row(TIMES, 3, 7, 231.0),
+    loop_trace.make_row(TIMES, 7, 4, 198.7),
 ]
 
 
 @pytest.mark.parametrize(
     ('walltime_ms', 'commit'),
     # Steps of 2.7 + 2 * 2.1 + 23 = 29.9, and 6 left over or too little.
-    [(80.8, [(Kind.COMMIT, 3.0)]), (74.0, [])],
+    [(80.8, [('commit', 3.0)]), (74.0, [])],
 )
 def test_spans_of_a_row(walltime_ms, commit):
-  row = loop_trace.speculative_row(TIMES, 3, 2, walltime_ms)
-  step = [(Kind.DRAFT, 2.7), (Kind.DRAFT, 2.1), (Kind.DRAFT, 2.1)]
-  step += [(Kind.TARGET_STEP, 23.0), *commit]
-  encoders = [(Kind.TARGET_ENCODER, 12.0), (Kind.DRAFT_ENCODER, 3.0)]
+  row = loop_trace.make_row(TIMES, 3, 2, walltime_ms)
+  step = [('draft', 2.7), ('draft', 2.1), ('draft', 2.1)]
+  step += [('target_step', 23.0), *commit]
+  encoders = [('target_encoder', 12.0), ('draft_encoder', 3.0)]
   expected = encoders + 2 * step
   assert [span.kind for span in row.spans] == [kind for kind, _ in expected]
   assert [span.duration_ms for span in row.spans] == pytest.approx(
       [duration for _, duration in expected]
   )
-  prompts = loop_trace.speculative_row(
-      TIMES, 3, 2, walltime_ms, loop_trace.PROMPTS
-  )
+  prompts = loop_trace.make_row(TIMES, 3, 2, walltime_ms, 'prompt')
   assert [x.kind for x in prompts.spans[:3]] == [
-      Kind.TARGET_PROMPT, Kind.DRAFT_PROMPT, Kind.DRAFT
+      'target_prompt', 'draft_prompt', 'draft'
   ]  # fmt: skip
   assert prompts.walltime_ms == row.walltime_ms
   assert row.label == 'γ = 3'
@@ -88,7 +85,7 @@ def test_walltimes_are_medians(monkeypatch, capsys):
   monkeypatch.setattr(whole_batches, 'ways', lambda _: (way(20), way(8)))
   monkeypatch.setattr(whole_batches, 'make_batch', lambda _, texts: (texts, 0))
   spans = {20: iter([1.0, 2.0, 9.0]), 8: iter([7.0, 4.0, 5.0])}
-  times = part_sums.StepTimes(0.0, 0.0, 100.0, 700.0, 10.0, 10.0)
+  times = part_sums.PartTimes(0.0, 0.0, 100.0, 700.0, 10.0, 10.0)
   monkeypatch.setattr(part_programs, 'PartPrograms', mock.Mock())
   parts = mock.Mock(times=lambda: times)
   monkeypatch.setattr(step_times, 'Parts', lambda *_: parts)
@@ -96,7 +93,7 @@ def test_walltimes_are_medians(monkeypatch, capsys):
       step_times, 'seconds', lambda run: next(spans[run().work.num_steps])
   )
   plain, speculative = loop_trace.measure(decoder, '', [3], rounds=3)
-  assert plain == loop_trace.plain_row(times, 20, 2000.0)
-  assert speculative == loop_trace.speculative_row(times, 3, 8, 5000.0)
+  assert plain == loop_trace.make_row(times, 0, 20, 2000.0)
+  assert speculative == loop_trace.make_row(times, 3, 8, 5000.0)
   assert speculative.walltime_ms == 8 * 730
   assert 'commits are left out' in capsys.readouterr().err

@@ -18,7 +18,7 @@ def _pairs(**changes):
   for row in published.TABLES_2_AND_4:
     record = records.measured(row.gamma, float(row.temperature), **changes)
     found.setdefault((row.task, row.draft), []).append(record)
-  return [markdown_tables.Pair(*key, each) for key, each in found.items()]
+  return [markdown_tables.MeasuredPair(*key, x) for key, x in found.items()]
 
 
 class TestTable1:
@@ -52,7 +52,7 @@ class TestTables2And4:
     """Theorem 3.8 chooses 6 at alpha 0.7 and c 0.05 (see `records`)."""
 
     def chosen(*found):
-      pair = markdown_tables.Pair('a', 'b', found)
+      pair = markdown_tables.MeasuredPair('a', 'b', found)
       page = markdown_tables.tables_2_and_4([], [pair])
       return [row['gamma'] for row in records.table_with(page, 'efficiency')]
 
@@ -82,7 +82,7 @@ class TestTable3:
     record = dataclasses.replace(
         records.measured(3, 1.0), alpha=alpha, gamma=None, topk=topk
     )
-    pair = markdown_tables.Pair('EnDe', 'small', [record])
+    pair = markdown_tables.MeasuredPair('EnDe', 'small', [record])
     page = markdown_tables.table_3([], [pair])
     (row,) = records.table_with(page, '95% interval')
     assert row.get("paper's") == paper

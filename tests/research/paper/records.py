@@ -33,7 +33,7 @@ def measured(
     gamma=7, temperature=0.0, alpha=0.7, tokens_per_call=2.5, **values
 ):
   """Return a record of a run at batch size 1, whose values fit each other."""
-  times = part_sums.StepTimes(
+  times = part_sums.PartTimes(
       target_encoder_s=ENCODER_S,
       draft_encoder_s=0.1,
       t1_ms=T1_MS,
@@ -42,8 +42,9 @@ def measured(
       t_draft2_ms=COST * T1_MS,
   )
   calls = TOKENS / tokens_per_call
-  steps = {'baseline_steps': TOKENS, 'speculative_steps': calls, 'gamma': gamma}
-  bound = part_sums.bound_speedup(times, **steps)
+  bound = times.plain_seconds(TOKENS) / times.speculative_seconds(
+      gamma * calls, [calls]
+  )
   speedup = LOOP_EFFICIENCY * bound
   plain_s = ENCODER_S + TOKENS * T1_MS / 1e3
   decode_s = plain_s - ENCODER_S, plain_s / speedup - ENCODER_S - 0.1
@@ -99,7 +100,7 @@ def changed(record, key, **values):
 def tables(page):
   """Return header and rows of cells of each table of a page."""
   found = []
-  for part in page.split('\n\n'):
+  for part in str(page).split('\n\n'):
     lines = [x for x in part.splitlines() if x.startswith('|')]
     if lines:
       split = [[c.strip() for c in x.strip('|').split('|')] for x in lines]

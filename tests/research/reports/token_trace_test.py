@@ -8,6 +8,7 @@ from rich import console as console_lib
 from rich import text
 
 from speculative_t5x.research.reports import console
+from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import token_trace
 
 SCRIPT = '<script>[bold]:smile:'
@@ -65,7 +66,7 @@ _ROW = '1 ' * 90 + '1'
 
 def _report():
   styled = text.Text('styled', 'bold red')
-  table = console.table([{'a': _ROW}])
+  table = markdown.Table([{'a': _ROW}])
   return console_lib.Group(f'[1] :smile: {_PATH} ', styled, table)
 
 
