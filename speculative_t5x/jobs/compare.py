@@ -19,6 +19,7 @@ from typing import Any
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import drafters
@@ -252,8 +253,13 @@ def _loader(
     dtype, config = first.target.dtype, target_config
     if dataclasses.is_dataclass(config):
       config = dataclasses.replace(config, dtype=dtype)
-    workload = dataclasses.replace(
-        _workload(first),
+    workload = workload_lib.Workload(
+        mixture_or_task_name=None,
+        split='',
+        task_feature_lengths={
+            'inputs': first.inputs_length,
+            'targets': first.targets_length,
+        },
         checkpoint_path=checkpoint_path or first.target.checkpoint,
         target_config=config,
         dtype=dtype,
@@ -279,9 +285,9 @@ def _loader(
     return target
 
   def load(run: _Run) -> token_decoder.TokenDecoder:
-    record = run.record
+    record, axes = run.record, run.record.mesh or {}
     return token_decoder.TokenDecoder(
-        load_target(_workload(record).mesh_shape),
+        load_target(tuple(axes.get(name, 1) for name in sharding.AXES)),
         drafters.Drafting(),
         gamma=1 if run.is_plain else record.gamma,
         max_tokens=record.targets_length,
@@ -291,23 +297,6 @@ def _loader(
     )
 
   return functools.cache(load)
-
-
-def _workload(record: run_record.RunRecord) -> workload_lib.Workload:
-  """Return how a run decoded, without its task and target."""
-  axes = record.mesh or {}
-  return workload_lib.Workload(
-      mixture_or_task_name=None,
-      split='',
-      task_feature_lengths={
-          'inputs': record.inputs_length,
-          'targets': record.targets_length,
-      },
-      checkpoint_path='',
-      seed=record.seed,
-      rule=_rule(record),
-      mesh_shape=tuple(axes.get(name, 1) for name in sharding.AXES),
-  )
 
 
 def _rule(
@@ -320,14 +309,15 @@ def _rule(
 
 def _batch(run: _Run, row: int) -> input_batch.InputBatch:
   """Return a batch with the rows beside a row of a run."""
-  record = run.record
-  keys = run_record.SAMPLING_KEYS
-  workload = _workload(record)
-  settings = workload.settings(
-      sampling_lib.Sampling(
+  record, keys = run.record, run_record.SAMPLING_KEYS
+  settings = request_lib.Settings(
+      sampling=sampling_lib.Sampling(
           # Older records lack some.
           **{name: getattr(record, key) or 0 for name, key in keys.items()}
-      )
+      ),
+      max_tokens=record.targets_length,
+      seed=record.seed,
+      rule=_rule(record),
   )
   start = row - row % record.batch_size
   part = slice(start, start + record.batch_size)
@@ -338,7 +328,12 @@ def _batch(run: _Run, row: int) -> input_batch.InputBatch:
       else None
       for each, decodes in zip(run.rows[part], run.tokens[part], strict=True)
   ]
-  (batch,) = workload.batches(requests, settings, record.batch_size)
+  (batch,) = input_batch.whole_batches(
+      requests,
+      settings,
+      size=record.batch_size,
+      inputs_length=record.inputs_length,
+  )
   return batch
 
 

@@ -65,6 +65,7 @@ def compare_beams(
   """
   differing = 0
   for one, other in zip(plain.decoded, speculative.decoded, strict=True):
+    # What only fills a batch is the same on both sides.
     (first, _), (second, _) = one.hypotheses(beams), other.hypotheses(beams)
     differing += int(np.sum(np.any(first != second, axis=(1, 2))))
   identical = _num_examples(batches) - differing

@@ -147,6 +147,7 @@ def _count(batches: Sequence[report.Report]) -> counts_lib.Counts:
 
 
 def _timed(way: whole_batches.Way, batch) -> tuple[report.Report, float]:
+  # A call returns before it has run: the next one would pay for it.
   start = time.perf_counter()
   output = jax.block_until_ready(way(batch))
   return output, time.perf_counter() - start
@@ -155,14 +156,6 @@ def _timed(way: whole_batches.Way, batch) -> tuple[report.Report, float]:
 def speedup(plain: Run, speculative: Run) -> float:
   """Return plain over speculative walltime on the same examples."""
   return plain.walltime_s / speculative.walltime_s
-
-
-def speedup_interval(
-    plain: Run, speculative: Run
-) -> tuple[float, float] | None:
-  """Return the 95 percent interval of the speedup, None for too few batches.
-  """
-  return intervals.ratio_interval(plain.seconds, speculative.seconds)
 
 
 def variation(run: Run) -> float | None:

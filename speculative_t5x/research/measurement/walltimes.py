@@ -6,8 +6,9 @@ Runs, parts and the speed of reading are timed interleaved, so that their ratios
 hold on a machine whose speed changes. Each part of a record has a function.
 """
 
+from collections.abc import Callable
 import dataclasses
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -39,14 +40,13 @@ OWN_BYTES = read_floor.MAX_BYTES  # that measuring takes at most
 _MAX_STEP_DIFFERENCE = 0.03
 
 
-class Reference(Protocol):
-  """Another system, by name and version, that decodes with the same weights."""
+class Reference(NamedTuple):
+  """Another system that decodes with the same weights."""
 
   name: str
   version: str
-
-  def way(self, sampling: sampling_lib.Sampling) -> whole_batches.Way | None:
-    """Return how it decodes; None if it cannot sample like this."""
+  # How it decodes with a sampling; None if it cannot sample like this.
+  way: Callable[[sampling_lib.Sampling], whole_batches.Way | None]
 
 
 def measure(
@@ -121,7 +121,7 @@ def add_runs(
       add_speculative(record, speculative),
       baseline=run_of(plain),
       speedup=interleaved.speedup(plain, speculative),
-      speedup_ci95=interleaved.speedup_interval(plain, speculative),
+      speedup_ci95=intervals.ratio_interval(plain.seconds, speculative.seconds),
       plain_variation=interleaved.variation(plain),
       compile_s=run_record.BothRuns(plain.compile_s, speculative.compile_s),
       warmup=interleaved.WARMUP,
@@ -202,7 +202,7 @@ def _reference(
       run=run_of(run),
       identical=identical,
       speedup=interleaved.speedup(run, speculative),
-      speedup_ci95=interleaved.speedup_interval(run, speculative),
+      speedup_ci95=intervals.ratio_interval(run.seconds, speculative.seconds),
   )
 
 

@@ -20,6 +20,7 @@ def of(records: Iterable[Any]) -> str:
 
   A key that a later version adds does not change it where it has no value.
   """
+  # A job that was resumed may add its records in another order.
   lines = sorted(json.dumps(_known(x), sort_keys=True) for x in records)
   return hashlib.sha256('\n'.join(lines).encode()).hexdigest()[:_DIGITS]
 
