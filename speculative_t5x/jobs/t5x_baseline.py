@@ -48,8 +48,7 @@ def of(decoder: token_decoder.TokenDecoder) -> walltimes.Reference | None:
   """Return T5X's sampler with a decoder's target; None where it has no such."""
   if not _is_timed(decoder.target.config, decoder.mesh):
     return None
-  sampler = _guest().TemperatureSampling(decoder)
-  return walltimes.Reference(sampler.name, sampler.version, sampler.way)
+  return _guest().reference(decoder)
 
 
 def _is_timed(config: object, mesh: jax.sharding.Mesh | None) -> bool:

@@ -24,7 +24,9 @@ from speculative_t5x.decoder import report
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
+from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import provenance
+from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -69,57 +71,37 @@ def temperature_sample(sampling: sampling_lib.Sampling) -> Callable:
   )
 
 
-class TemperatureSampling:
-  """T5X's sampler with the weights of a decoder's target.
+def reference(decoder: token_decoder.TokenDecoder) -> walltimes.Reference:
+  """Return T5X's sampler with the weights of a decoder's target.
 
-  Attributes:
-    name: Its name in run records.
-    version: See `version`.
+  The target is a T5 with an encoder, on one device. There is one program per
+  sampling, whose settings, Python's numbers, T5X has as constants.
   """
+  target, ids = decoder.target, decoder.target_model.special_ids
+  # A decoder whose outputs may not end decodes to the last position.
+  end = -1 if ids.end in ids.forbidden else ids.end
+  # Weights may be read or copied here: only once one is decoded with them.
+  params = functools.cache(
+      lambda: t5_preparation.separate(target.config, target.params)
+  )
 
-  name = 't5x.decoding.temperature_sample'
-
-  def __init__(self, decoder: token_decoder.TokenDecoder):
-    """Prepare for a target that is a T5 with an encoder, on one device."""
-    self.version = version()
-    self._decoder = decoder
-    self._ways = {}
-
-  def way(
-      self, sampling: sampling_lib.Sampling
-  ) -> Callable[[input_batch.InputBatch], report.Report] | None:
-    """Return a function that decodes batches; None if T5X cannot.
-
-    One program per sampling, whose settings, Python's numbers, T5X has as
-    constants.
-    """
+  @functools.cache
+  def way(sampling: sampling_lib.Sampling) -> whole_batches.Way | None:
     # T5X has neither min-p nor typical sampling, and refuses top-k with top-p.
     has_both = sampling.top_k and sampling.top_p
     if sampling.min_p or sampling.typical_p or has_both:
       return None
-    if sampling not in self._ways:
-      self._ways[sampling] = self._make(sampling)
-    return self._ways[sampling]
-
-  @functools.cached_property
-  def _params(self) -> contracts.Params:
-    target = self._decoder.target
-    return t5_preparation.separate(target.config, target.params)
-
-  def _make(self, sampling: sampling_lib.Sampling) -> Callable:
-    decoder = self._decoder
-    ids = decoder.target_model.special_ids
-    # A decoder whose outputs may not end decodes to the last position.
-    end = -1 if ids.end in ids.forbidden else ids.end
-    model = make_model(decoder.target.config, temperature_sample(sampling))
+    model = make_model(target.config, temperature_sample(sampling))
     length = decoder.options.max_tokens
     jitted = jax.jit(functools.partial(_decode, model, length, end))
 
     def decode(examples: input_batch.InputBatch) -> report.Report:
       with decoder.scope():
-        return jitted(self._params, examples.replace(hints=None))
+        return jitted(params(), examples.replace(hints=None))
 
     return decode
+
+  return walltimes.Reference('t5x.decoding.temperature_sample', version(), way)
 
 
 def _decode(
