@@ -132,7 +132,7 @@ class Envelope(abc.ABC):
       raise api_error.ApiError(
           415, 'The body must have the content type application/json.'
       )
-    body = b''
+    body = bytearray()
     try:
       async with asyncio.timeout(READ_S) as timeout:
         self._bodies.add(timeout)
@@ -153,7 +153,7 @@ class Envelope(abc.ABC):
       ) from error
     finally:
       self._bodies.discard(timeout)
-    messages = [{'type': 'http.request', 'body': body}]
+    messages = [{'type': 'http.request', 'body': bytes(body)}]
 
     async def receive_again():
       return messages.pop() if messages else await receive()
