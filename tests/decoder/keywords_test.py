@@ -19,7 +19,7 @@ OF_DECODING = (
     st.TextDecoder.decode, st.TextDecoder.decode_plain, st.TextDecoder.stream,
     st.TextDecoder.generate, st.TokenDecoder.generate,
 )  # fmt: skip
-OF_SETTINGS = st.TextDecoder.make_batch, token_trace.trace
+OF_SETTINGS = (token_trace.trace,)
 
 
 @pytest.mark.parametrize('function', [*OF_OPTIONS, *OF_DECODING, *OF_SETTINGS])
