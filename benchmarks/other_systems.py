@@ -22,8 +22,8 @@ import numpy as np
 from benchmarks import cases
 from benchmarks import running
 from speculative_t5x.loading.families import t5_checkpoints
+from speculative_t5x.networks import layers
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_layers as layers
 
 
 def t5_of_transformers(config: t5.T5Config, **options):

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from speculative_t5x.networks import decoder_only_modules
+from speculative_t5x.networks import config as config_lib
 
 
 def encode(
-    config: decoder_only_modules.Sizes, params: Any, tokens: list[int]
+    config: config_lib.Stack, params: Any, tokens: list[int]
 ) -> np.ndarray:
   """Return the output of T5Gemma's encoder, [length, embed] float64."""
   encoder = params['encoder']
@@ -36,7 +36,7 @@ def encode(
 
 
 def logits(
-    config: decoder_only_modules.Sizes,
+    config: config_lib.Stack,
     params: Any,
     tokens: list[int],
     features: np.ndarray | None = None,

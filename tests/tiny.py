@@ -27,7 +27,7 @@ from speculative_t5x.loading.drafters import exit_drafting
 from speculative_t5x.networks import cross_attending
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_modules
+from speculative_t5x.networks import transformer
 from speculative_t5x.research import whole_batches
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
@@ -162,7 +162,7 @@ def teacher_forced(
 @functools.partial(jax.jit, static_argnums=0)
 def _forward(config, params, inputs, sequences):
   fed = jnp.pad(sequences, ((0, 0), (1, 0)))[:, :-1]
-  return t5_modules.Transformer(config).apply(
+  return transformer.Transformer(config).apply(
       {'params': params},
       inputs,
       fed,

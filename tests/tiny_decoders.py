@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.loading import models
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import decoder_only
-from speculative_t5x.networks import decoder_only_modules
 from speculative_t5x.networks import network
 from speculative_t5x.networks import rope
 from speculative_t5x.networks import t5gemma
@@ -100,7 +100,7 @@ T5GEMMA = t5gemma.T5Gemma(
     kinds=[_LOCAL, _WHOLE],
     num_kv_heads=2,
     embedding_scale=24**0.5,
-    encoder=decoder_only_modules.Sizes(
+    encoder=config_lib.Stack(
         **_GEMMA_2,
         kinds=[dataclasses.replace(_LOCAL, ahead=WINDOW - 1), _WHOLE],
         vocab_size=96,
@@ -127,7 +127,7 @@ T5GEMMA_2 = t5gemma.T5Gemma(
     kinds=[_LOCAL, _LOCAL, _GLOBAL],
     merged_attention=True,
     shares_embedding=True,
-    encoder=decoder_only_modules.Sizes(
+    encoder=config_lib.Stack(
         **_GEMMA_3 | {'num_layers': 4, 'num_heads': 2, 'mlp_dim': 28},
         kinds=[
             dataclasses.replace(_LOCAL, window=WINDOW // 2, ahead=WINDOW // 2),

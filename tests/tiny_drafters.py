@@ -26,10 +26,10 @@ from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.loading.drafters import ngram_drafting
 from speculative_t5x.networks import decoder_only
+from speculative_t5x.networks import layers
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_layers as layers
-from speculative_t5x.networks import t5_modules
+from speculative_t5x.networks import transformer
 from speculative_t5x.speculation import contracts
 from speculative_t5x.testing import pairs
 from speculative_t5x.testing import table_model
@@ -207,7 +207,7 @@ def teacher_forced(config: t5.T5Config, params: Any, depth: int) -> FindLogits:
   @jax.vmap
   def run(output, is_input):
     tile = lambda x: jnp.tile(x, (len(fed), *[1] * x.ndim))
-    return t5_modules.Transformer(config).apply(
+    return transformer.Transformer(config).apply(
         {'params': params},
         tile(output),
         None,

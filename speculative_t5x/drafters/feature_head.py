@@ -88,7 +88,7 @@ class FeatureHead(draft_model.DraftModel):
   last block's were fed the target's features.
 
   The attributes are those of a draft model, whose network is a
-  `network.ReadsLastFeatures`.
+  `network.ShowsFeatures`.
   """
 
   reads_last_features = True

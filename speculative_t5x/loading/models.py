@@ -365,7 +365,7 @@ def shorten_head(model: Model, ids: Sequence[int]) -> Model:
   of sequence must be among the ids, or it is never drafted.
   """
   network.check_offers(
-      model.config, network.ShortensHead, 'A short vocabulary'
+      model.config, network.Shrinks, 'A short vocabulary', 'shorten_head'
   )
   config, params = model.config.shorten_head(model.params, np.asarray(ids))
   if model.mesh is not None:

@@ -11,6 +11,7 @@ Legend: rows, block, vocab.
 from collections.abc import Mapping
 import dataclasses
 import functools
+import math
 from typing import Any, ClassVar, Self
 
 from flax import core
@@ -21,20 +22,23 @@ import numpy as np
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5_modules
 from speculative_t5x.networks import t5_preparation
+from speculative_t5x.networks import transformer
 from speculative_t5x.networks import tree_blocks
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
+
+# What a head for an inner layer replaces.
+_HEAD = 'decoder_norm', 'logits_dense', 'logits_bias'
 
 
 class BlockDecoder:
   """A `network.Network` of modules under T5X's names.
 
   Its subclasses are frozen dataclasses with the fields `vocab_size`, `emb_dim`,
-  `num_heads`, `feature_dim`, a number of decoder layers and those of
-  `t5_modules.Form`. They define `start` and the methods that raise
-  NotImplementedError here.
+  `feature_dim`, a number of decoder layers and those of `config.Form`, and with
+  the sizes of their stacks, `encoder` and `decoder`. They define `start`,
+  `score_with_features` and the methods that raise NotImplementedError here.
 
   Attributes:
     layers_field: The field with the number of decoder layers.
@@ -65,9 +69,9 @@ class BlockDecoder:
     raise NotImplementedError
 
   @property
-  def num_kv_heads(self) -> int:
-    """Heads of keys and values."""
-    return self.num_heads
+  def num_decoder_layers(self) -> int:
+    """Layers of the decoder."""
+    return self.decoder.num_layers
 
   @property
   def axis_units(self) -> Mapping[str, int]:
@@ -75,7 +79,16 @@ class BlockDecoder:
 
     Query heads stay with the heads of keys and values that they read.
     """
-    return {'joined_kv': self.num_kv_heads}
+    stacks = [x for x in (self.encoder, self.decoder) if x is not None]
+    return {'joined_kv': math.gcd(*(x.num_kv_heads for x in stacks))}
+
+  def score(
+      self, params, inputs, outputs, dropout_key=None, features=None
+  ) -> jax.Array:
+    """See `network.Scores`."""
+    return self.score_with_features(
+        params, inputs, outputs, dropout_key, features
+    ).logits
 
   def init(self, key: jax.Array) -> contracts.Params:
     return core.unfreeze(self._init(key)['params'])
@@ -137,7 +150,7 @@ class BlockDecoder:
   ) -> contracts.Cache:
     """See `contracts.DecodesTrees.new_block`."""
     del cache
-    return t5_modules.init_cache(self, (examples,), nodes)
+    return transformer.init_cache(self.decoder, (examples,), nodes)
 
   def decode_tree(
       self, params, memory, cache, block, nodes, first, count, num_cached
@@ -194,11 +207,49 @@ class BlockDecoder:
     """Return a deeper network's cache with these layers' in their places."""
     return *cache, *whole[self.num_decoder_layers :]
 
+  def with_own_head(self) -> Self:
+    """Return the network whose head is stored, also where it was tied."""
+    return dataclasses.replace(self, separate_head=True)
+
+  def take_head(self, params: contracts.Params) -> contracts.Params:
+    """Return the final norm and the head, which may be tied, by T5X's names."""
+    decoder = params['decoder']
+    if 'logits_dense' not in decoder:
+      owner = params if 'token_embedder' in params else decoder
+      tied = owner['token_embedder']['embedding']
+      decoder = {**decoder, 'logits_dense': {'kernel': tied.T}}
+    names = [name for name in _HEAD if name in decoder]
+    return {'decoder': {name: decoder[name] for name in names}}
+
+  def put_head(
+      self, params: contracts.Params, head: contracts.Params
+  ) -> contracts.Params:
+    """Return the parameters with another final norm and head."""
+    return {**params, 'decoder': {**params['decoder'], **head['decoder']}}
+
   def shorten_head(
       self, params: contracts.Params, ids: np.ndarray
   ) -> tuple[Self, contracts.Params]:
     """Restrict the head to some tokens; see `t5_preparation.shorten_head`."""
     return t5_preparation.shorten_head(self, params, ids)
+
+  def cut(
+      self, params: contracts.Params, **sizes: Any
+  ) -> tuple[Self, contracts.Params]:
+    """See `network.Shrinks`.
+
+    Raises:
+      ValueError: for another network than a T5.
+    """
+    raise ValueError(
+        f'Only a T5 can be cut into a draft of its layers, and the target is a'
+        f' network of the kind {self.name}. Choose another draft.'
+    )
+
+  def head_of_shapes(self, shapes: Mapping[str, Any]) -> network.Network | None:
+    """See `network.ShowsFeatures`: a checkpoint of a head states its network.
+    """
+    return None
 
 
 @functools.cache

@@ -12,16 +12,16 @@ import dataclasses
 from typing import Any, ClassVar, Self
 
 from flax import struct
-import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
 from speculative_t5x.networks import block_decoder
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import input_widths
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5_modules
+from speculative_t5x.networks import transformer
 from speculative_t5x.speculation import contracts
 
 
@@ -34,44 +34,64 @@ class Memory:
     is_input: [examples, inputs_length] bool, False where there is no token.
   """
 
-  cross: t5_modules.CrossKeysValues
+  cross: transformer.CrossKeysValues
   is_input: jax.Array
 
 
 class CrossAttending(block_decoder.BlockDecoder):
   """A `network.Network` whose decoder attends to features of the inputs.
 
-  Its subclasses also have the fields `head_dim`, `num_encoder_layers` and
-  `encoder_dim`. They define `name`, `special_ids` and `_modules`.
+  Its subclasses also have the fields `num_encoder_layers` and `encoder_dim`.
+  They define `name`, `special_ids` and `_stack`, or both stacks.
+
+  Attributes:
+    embedding_in: Where the embedding of inputs lies: in 'both' stacks' parent,
+      whose embedding is theirs too, in the 'decoder', or in 'each' stack.
   """
 
   ends_inputs: ClassVar[bool] = True
+  embedding_in: ClassVar[str] = 'both'
 
-  def _modules(self) -> nn.Module:
-    """Return modules with `encode`, `cross_keys_values` and what decodes."""
+  def _stack(self, num_layers: int, **others: Any) -> config_lib.Stack:
+    """Return the sizes of a stack, with others that are not the network's."""
     raise NotImplementedError
+
+  @property
+  def encoder(self) -> config_lib.Stack | None:
+    """Sizes of the encoder; None of a decoder on another network's."""
+    count = self.num_encoder_layers
+    return self._stack(count, encoder_dim=None) if count else None
+
+  @property
+  def decoder(self) -> config_lib.Stack:
+    """Sizes of the decoder."""
+    return self._stack(
+        self.num_decoder_layers, encoder_dim=self.width_of_inputs
+    )
+
+  def _apply(self, params: contracts.Params, *args, **kwargs) -> Any:
+    module = transformer.Transformer(self)
+    return module.apply({'params': params}, *args, **kwargs)
 
   def _encode(
       self, params: contracts.Params, tokens: jax.Array, is_input: jax.Array
   ) -> jax.Array:
     """Run the encoder over [examples, length]; return [..., embed]."""
-    return self._modules().apply(
-        {'params': params}, tokens, is_input, method='encode'
-    )
+    return self._apply(params, tokens, is_input, method='encode')
 
   def _init(self, key: jax.Array) -> Mapping[str, Any]:
-    token, is_input = jnp.zeros((1, 1), jnp.int32), jnp.ones((1, 1), bool)
-    cache = t5_modules.init_cache(self, (1,), 1)
-
-    def run(bound: nn.Module) -> None:
-      if self.reads_features:
-        features = jnp.zeros((1, 1, self.width_of_inputs), self.dtype)
-      else:
-        features = bound.encode(token, is_input)
-      cross = bound.cross_keys_values(features)
-      bound.decode_block(token, jnp.int32(0), cross, is_input, cache)
-
-    return self._modules().init(key, method=run)
+    zeros = lambda width: jnp.zeros((1, 1, width), self.dtype)
+    token, is_token = jnp.zeros((1, 1), jnp.int32), jnp.ones((1, 1), bool)
+    return transformer.Transformer(self).init(
+        key,
+        zeros(self.width_of_inputs) if self.reads_features else None,
+        token,
+        token,
+        is_input=is_token,
+        is_target=is_token,
+        fed=None if self.feature_dim is None else zeros(self.feature_dim),
+        method='score',
+    )
 
   @property
   def reads_features(self) -> bool:
@@ -106,7 +126,7 @@ class CrossAttending(block_decoder.BlockDecoder):
   def features(
       self, params: contracts.Params, inputs: jax.Array
   ) -> jax.Array:
-    """Run the encoder at the whole width; see `network.ComputesFeatures`."""
+    """Run the encoder at the whole width; see `network.Encodes`."""
     return self._encode(params, jnp.maximum(inputs, 0), inputs >= 0)
 
   def start(
@@ -149,11 +169,10 @@ class CrossAttending(block_decoder.BlockDecoder):
       self, params: contracts.Params, features: jax.Array, is_input: jax.Array
   ) -> Memory:
     """Project an encoder's output for every decoder layer."""
-    decoder = self._modules()
 
-    def project(width: int) -> t5_modules.CrossKeysValues:
-      cross = decoder.apply(
-          {'params': params}, features[:, :width], method='cross_keys_values'
+    def project(width: int) -> transformer.CrossKeysValues:
+      cross = self._apply(
+          params, features[:, :width], method='cross_keys_values'
       )
       # The product leaves the slots before the heads. XLA:CPU would copy all
       # slots to the order that attention reads, and not only these.
@@ -164,76 +183,55 @@ class CrossAttending(block_decoder.BlockDecoder):
 
   def init_cache(self, rows: int, slots: int) -> contracts.Cache:
     """Return an empty cache."""
-    # A single row has no batch axis: see `networks.t5_layers`.
+    # A single row has no batch axis: see `networks.layers`.
     batch_shape = () if rows == 1 else (rows,)
     return kv_cache.constrain(
-        t5_modules.init_cache(self, batch_shape, slots)
+        transformer.init_cache(self.decoder, batch_shape, slots)
     )
 
   def _decode_block(
       self, params, memory: Memory, cache, tokens, positions, at, fed
   ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
-    return self._modules().apply(
-        {'params': params},
-        tokens,
-        positions,
-        memory.cross,
-        memory.is_input,
-        cache,
-        at,
-        fed,
-        method='decode_block',
+    read = memory.cross, memory.is_input
+    return self._apply(
+        params, tokens, positions, cache, *read, at, fed, method='decode_block'
     )
 
   def _decode_tree(
       self, params, memory: Memory, *args
   ) -> tuple[jax.Array, contracts.Cache]:
-    return self._modules().apply(
-        {'params': params},
-        *args,
-        memory.cross,
-        memory.is_input,
-        method='decode_tree',
-    )
+    read = memory.cross, memory.is_input
+    return self._apply(params, *args, *read, method='decode_tree')
 
   @property
   def _begin_ids(self) -> tuple[int, ...]:
     """Ids that the decoder is fed before an output."""
     return (self.special_ids.start,)
 
-  def score(
-      self, params, inputs, outputs, dropout_key=None, features=None
-  ) -> jax.Array:
-    """See `network.Scores`."""
-    return self.score_with_features(
-        params, inputs, outputs, dropout_key, features
-    ).logits
-
   def score_with_features(
       self, params, inputs, outputs, dropout_key=None, features=None, fed=None
   ) -> network.Scored:
-    """See `network.ShowsFeatures`; it has no dropout."""
-    del dropout_key
-    if features is None:
-      features = self.features(params, inputs)
+    """See `network.ShowsFeatures`; id 0 may be a token, as in a head's target.
+    """
     rows, count = outputs.shape[0], len(self._begin_ids)
     begin = jnp.broadcast_to(jnp.int32(self._begin_ids), (rows, count))
     # The last token of an output is fed to nothing.
-    outputs = jnp.maximum(outputs[:, :-1], 0)
-    tokens = jnp.concatenate([begin, outputs], axis=1)
-    bound = self._modules().bind({'params': params})
-    logits, _, shown = bound.decode_block(
-        tokens,
-        jnp.int32(0),
-        bound.cross_keys_values(features),
-        inputs >= 0,
-        t5_modules.init_cache(self, (rows,), tokens.shape[1]),
-        None,
-        fed,
+    tokens = jnp.concatenate([begin, outputs[:, :-1]], axis=1)
+    is_begun = jnp.ones((rows, count - 1), bool)
+    logits, shown = self._apply(
+        params,
+        features,
+        jnp.maximum(inputs, 0),
+        jnp.maximum(tokens, 0),
+        is_input=inputs >= 0,
+        is_target=jnp.concatenate([is_begun, outputs >= 0], axis=1),
+        fed=fed,
+        enable_dropout=dropout_key is not None,
+        rngs=None if dropout_key is None else {'dropout': dropout_key},
+        method='score',
     )
-    of_outputs = slice(count - 1, tokens.shape[1])
-    shown = shown[:, of_outputs]
-    return network.Scored(logits[:, of_outputs], shown, shown)
+    shown = shown[:, count - 1 : tokens.shape[1]]
+    return network.Scored(logits[:, count - 1 :], shown, shown)
 
   def _without_encoder(self) -> Self:
     return dataclasses.replace(self, num_encoder_layers=0)
@@ -241,6 +239,11 @@ class CrossAttending(block_decoder.BlockDecoder):
   def on_features(self, width: int) -> Self:
     """Return the decoder alone, which reads features of a width."""
     return dataclasses.replace(self._without_encoder(), encoder_dim=width)
+
+  def on_last_features(self, target: network.Network) -> Self:
+    """See `network.ShowsFeatures`."""
+    decoder = self.on_features(network.features_width(target))
+    return dataclasses.replace(decoder, feature_dim=target.last_width)
 
   def decoder_alone(self) -> Self:
     return super().decoder_alone()._without_encoder()

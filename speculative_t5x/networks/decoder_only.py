@@ -20,26 +20,26 @@ from jax import lax
 import jax.numpy as jnp
 
 from speculative_t5x.networks import block_decoder
-from speculative_t5x.networks import decoder_only_modules as modules
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import input_widths
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5_modules
 from speculative_t5x.networks import t5_preparation
+from speculative_t5x.networks import transformer
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
-LayerKind = modules.LayerKind
+LayerKind = config_lib.LayerKind
 
 CHUNK = 64  # tokens of a prompt that are read at once
 
 
 @dataclasses.dataclass(frozen=True)
-class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
+class DecoderOnly(config_lib.Stack, block_decoder.BlockDecoder):
   """A decoder alone with its sizes: a `network.Network`.
 
-  Its other attributes are those of `decoder_only_modules.Sizes`.
+  Its other attributes are those of `config.Stack`.
 
   Attributes:
     start_token: Id that the network puts before every prompt; None for none.
@@ -53,13 +53,20 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
   prefix_bidirectional: bool = False
 
   name: ClassVar[str] = 'decoder alone'
+  layers_field: ClassVar[str] = 'num_layers'
+  encoder: ClassVar[None] = None
   special_ids: ClassVar[contracts.SpecialIds] = contracts.SpecialIds(
       end=1, padding=contracts.NO_TOKEN, start=None
   )
 
   @property
+  def decoder(self) -> config_lib.Stack:
+    """Sizes of the decoder."""
+    return self
+
+  @property
   def reads_features(self) -> bool:
-    """Whether it is a head, which reads those of the target's prompts."""
+    """Whether it is a head, which reads features of the target's prompts."""
     return self.feature_dim is not None
 
   def __post_init__(self):
@@ -83,7 +90,7 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
     return cls(
         emb_dim=emb_dim,
         logits_via_embedding=logits_via_embedding,
-        positions=modules.RELATIVE,
+        positions=config_lib.RELATIVE,
         query_scale=1.0,
         logits_scale=emb_dim**-0.5 if logits_via_embedding else 1.0,
         start_token=0,
@@ -92,13 +99,13 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
     )
 
   def _init(self, key: jax.Array) -> Mapping[str, Any]:
-    cache = t5_modules.init_cache(self, (), 1)
+    cache = transformer.init_cache(self, (), 1)
     token = jnp.zeros((1,), jnp.int32)
     fed = None
     if self.feature_dim is not None:
       fed = jnp.zeros((1, self.feature_dim), self.dtype)
-    variables = modules.Decoder(self).init(
-        key, token, jnp.int32(0), cache, None, fed
+    variables = transformer.Decoder(self).init(
+        key, token, jnp.int32(0), cache, fed=fed, method='decode_block'
     )
     return {name: {'decoder': tree} for name, tree in variables.items()}
 
@@ -172,7 +179,7 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
       slots: int,
       fed: jax.Array | None,
       shows_features: bool,
-  ) -> tuple[modules.Cache, jax.Array | None]:
+  ) -> tuple[transformer.Cache, jax.Array | None]:
     """Read prompts [examples, width], but for the last token of each, which may
     be missing.
 
@@ -195,7 +202,7 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
     shown = None
     if shows_features:
       shown = jnp.zeros((*tokens.shape, self.last_width), self.dtype)
-    cache = t5_modules.init_cache(self, batch_shape, slots)
+    cache = transformer.init_cache(self, batch_shape, slots)
     num_chunks = (jnp.max(lengths) - 1 + chunk - 1) // chunk
 
     def read_chunk(carry):
@@ -206,7 +213,9 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
       if fed is not None:
         known = lax.dynamic_slice_in_dim(fed, at, chunk, axis=-2)
       # Nothing reads the logits, and the compiler leaves the head out.
-      _, cache, new = self._apply(params, block, at, cache, None, known)
+      _, cache, new = self._decode_block(
+          params, None, cache, block, at, None, known
+      )
       if shown is not None:
         shown = lax.dynamic_update_slice_in_dim(
             shown, new[..., :chunk, :], at, axis=-2
@@ -232,7 +241,7 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
       slots: int,
       fed: jax.Array | None,
       shows_features: bool,
-  ) -> tuple[modules.Cache, None]:
+  ) -> tuple[transformer.Cache, None]:
     """Read prompts [examples, width] that attend to themselves; see `_read`.
 
     From the second layer on, keys depend on all of the prompt, and so cannot be
@@ -248,10 +257,13 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
     tokens = tokens.reshape(*batch_shape, width)
     prefix = lengths.reshape(batch_shape)
 
-    def read(width: int) -> modules.Cache:
-      cache = t5_modules.init_cache(self, batch_shape, width)
+    def read(width: int) -> transformer.Cache:
+      cache = transformer.init_cache(self, batch_shape, width)
       block = tokens[..., :width]
-      return self._apply(params, block, jnp.int32(0), cache, prefix=prefix)[1]
+      return self._apply(
+          params, block, jnp.int32(0), cache, prefix=prefix,
+          method='decode_block',
+      )[1]  # fmt: skip
 
     is_token = jnp.arange(width) < lengths[:, None]
     cache = input_widths.at_smallest(is_token, -1, read)
@@ -263,19 +275,13 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
   def _decode_block(
       self, params, memory, cache, tokens, positions, at, fed
   ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
-    tokens = jnp.maximum(tokens, 0)  # what only fills a row is not read
-    at = None if at is None else at[..., None]
-    return self._apply(params, tokens, positions, cache, at, fed)
+    return self._apply(
+        params, tokens, positions, cache, logits_at=at, fed=fed,
+        method='decode_block',
+    )  # fmt: skip
 
   def _decode_tree(self, params, memory, *args) -> Any:
     return self._apply(params, *args, method='decode_tree')
-
-  def score(
-      self, params, inputs, outputs, dropout_key=None, features=None
-  ) -> jax.Array:
-    """See `network.Scores`; it has no dropout."""
-    del dropout_key, features
-    return self._score(params, inputs, outputs)[0]
 
   def score_with_features(
       self,
@@ -286,18 +292,8 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
       features=None,
       fed=None,
   ) -> network.Scored:
-    """See `network.ShowsFeatures`; it has no dropout."""
-    del dropout_key, features
-    logits, features, at = self._score(
-        params, inputs, outputs, fed, shows_all=True
-    )
-    of_outputs = jnp.take_along_axis(features, at[..., None], axis=1)
-    return network.Scored(logits, of_outputs, features)
-
-  def _score(
-      self, params, inputs, outputs, fed=None, shows_all=False
-  ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return logits, features, and the positions of the outputs."""
+    """See `network.ShowsFeatures`."""
+    del features  # it reads none
     tokens, lengths = self._prompts(inputs)
     # A row without any token begins with id 0, as in `start`.
     lengths = jnp.maximum(lengths, 1)
@@ -309,17 +305,29 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
     )
     tokens = jnp.pad(tokens, ((0, 0), (0, length - 1)))
     tokens = jnp.where(index < 0, tokens, of_output)
-    cache = t5_modules.init_cache(self, tokens.shape[:1], tokens.shape[1])
-    at = lengths[:, None] - 1 + jnp.arange(length)
-    prefix = lengths if self.prefix_bidirectional else None
-    logits, _, features = self._apply(
-        params, tokens, jnp.int32(0), cache, at, fed, shows_all, prefix=prefix
+    slots = jnp.arange(tokens.shape[1])
+    mask = slots <= slots[:, None]
+    if self.prefix_bidirectional:
+      mask = mask | (slots < lengths[:, None, None])
+    x = self._apply(
+        params,
+        tokens,
+        mask,
+        fed=fed,
+        drop=dropout_key is not None,
+        rngs=None if dropout_key is None else {'dropout': dropout_key},
+        method='score',
     )
-    return logits, features, at
+    at = lengths[:, None] - 1 + jnp.arange(length)
+    of_outputs = jnp.take_along_axis(x, at[..., None], axis=1)
+    logits, shown = self._apply(params, of_outputs, method='logits_of')
+    return network.Scored(
+        logits, shown, self._apply(params, x, method='shown')
+    )
 
-  def _apply(self, params, *args, **kwargs) -> tuple[Any, ...]:
+  def _apply(self, params, *args, **kwargs) -> Any:
     params = {'params': params['decoder']}
-    return modules.Decoder(self).apply(params, *args, **kwargs)
+    return transformer.Decoder(self).apply(params, *args, **kwargs)
 
   def num_positions(self, inputs_length: int, max_tokens: int) -> int:
     """See `network.LimitsPositions`: an output continues its input."""
@@ -329,7 +337,11 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
 
   def on_last_features(self, target: 'DecoderOnly') -> 'DecoderOnly':
     """Return the head on a decoder alone: its parts, and this one's sizes."""
-    network.check_offers(target, network.ShapesHeads, 'A head of its parts')
+    if not isinstance(target, DecoderOnly):
+      raise ValueError(
+          'A head with the sizes of a decoder alone needs a target that is one,'
+          f' and the target is {target.name}. Choose a head of its kind.'
+      )
     return dataclasses.replace(
         target.decoder_alone(),
         emb_dim=self.emb_dim,
@@ -344,7 +356,7 @@ class DecoderOnly(modules.Sizes, block_decoder.BlockDecoder):
   def head_of_shapes(
       self, shapes: Mapping[str, tuple[int, ...]]
   ) -> 'DecoderOnly':
-    """See `network.ShapesHeads`; heads have the width of the target's."""
+    """See `network.ShowsFeatures`; heads have the width of the target's."""
     layer = 'decoder/layers_0/'
     width = lambda name: shapes[f'{layer}self_attention/{name}/kernel'][1]
     sizes = dataclasses.replace(

@@ -5,6 +5,9 @@
 The decoder begins with a prompt of one id or several: a start, and in some a
 language or what the checkpoint forces to be first. It is no part of the output.
 
+Reference: Vaswani et al. (2017), "Attention Is All You Need"; Lewis et al.
+  (2020), "BART".
+
 Legend: rows.
 """
 
@@ -14,26 +17,101 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import cross_attending
-from speculative_t5x.networks import encoder_decoder_modules as modules
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
+
+_EPSILON = 1e-5  # of all norms
 
 
 @dataclasses.dataclass(frozen=True)
-class EncoderDecoder(modules.Sizes, cross_attending.CrossAttending):
+class EncoderDecoder(config_lib.Form, cross_attending.CrossAttending):
   """BART, Marian, M2M-100 or NLLB with its sizes: a `network.Network`.
 
-  Its attributes are those of `encoder_decoder_modules.Sizes`.
+  Attributes:
+    vocab_size: Rows of the embedding and width of the logits, with padding.
+    emb_dim: Width of the residual stream, which the heads share.
+    num_heads: Attention heads.
+    num_encoder_layers: Layers of the encoder; 0 for a decoder alone, which
+      reads the output of another network's encoder.
+    num_decoder_layers: Layers of the decoder.
+    mlp_dim: Width of the feed-forward block.
+    mlp_activations: Flax names, or 'gelu_exact'; one per input projection.
+    positions: 'learned', 'sinusoid' or 'tensor2tensor', see `config.Stack`.
+    max_positions: Positions that an input or an output may have; None for any
+      number, of sinusoids.
+    position_offset: The number of the first position.
+    pre_norm: Whether blocks are normalized before, and each stack at its end;
+      blocks and what they are added to are normalized behind otherwise.
+    embedding_norm: Whether embeddings are normalized.
+    embedding_scale: Factor of embeddings, before positions are added.
+    logits_bias: Whether the logits have a bias.
+    decoder_prompt: Ids that the decoder is fed before the first token of an
+      output, as a start and a language; empty if they are still to be chosen.
+    encoder_dim: Width of the output of another network's encoder; None for
+      emb_dim.
+    logits_via_embedding: Whether the embedding is also the output head.
+    feature_dim, dropout_rate: See `config.Stack`.
   """
+
+  vocab_size: int
+  emb_dim: int = 768
+  num_heads: int = 12
+  num_encoder_layers: int = 6
+  num_decoder_layers: int = 6
+  mlp_dim: int = 3072
+  mlp_activations: Sequence[str] = ('gelu_exact',)
+  positions: str = config_lib.LEARNED
+  max_positions: int | None = 1024
+  position_offset: int = 2
+  pre_norm: bool = False
+  embedding_norm: bool = True
+  embedding_scale: float = 1.0
+  logits_bias: bool = True
+  decoder_prompt: Sequence[int] = (2,)
+  encoder_dim: int | None = None
+  logits_via_embedding: bool = True
+  feature_dim: int | None = None
+  dropout_rate: float = 0.0
 
   name: ClassVar[str] = 'encoder-decoder'
   special_ids: ClassVar[contracts.SpecialIds] = contracts.SpecialIds(
       end=2, padding=1, start=2
   )
-  feature_dim: ClassVar[None] = None  # it is no head
 
-  def _modules(self) -> modules.Transformer:
-    return modules.Transformer(self)
+  def __post_init__(self):
+    super().__post_init__()
+    if self.positions not in config_lib.ADDED:
+      raise ranges.ArgumentError(
+          f'positions must be {" or ".join(config_lib.ADDED)}, got'
+          f' {self.positions!r}.',
+          positions=self.positions,
+      )
+    for name, parts in (('num_heads', self.num_heads), ('2', 2)):
+      if self.emb_dim % parts:
+        raise ranges.ArgumentError(
+            f'emb_dim is {self.emb_dim}, which {name}, {parts}, does not'
+            ' divide. Choose a multiple.',
+            emb_dim=self.emb_dim,
+        )
+    self._stack(self.num_decoder_layers)  # checks the rest
+
+  def _stack(self, num_layers: int, **others) -> config_lib.Stack:
+    return config_lib.stack_of(
+        self,
+        num_layers=num_layers,
+        head_dim=self.emb_dim // self.num_heads,
+        norm=config_lib.LAYER,
+        norm_eps=_EPSILON,
+        sum_norms=not self.pre_norm,
+        bart_form=True,
+        t5_attention=True,
+        qkv_bias=True,
+        out_bias=True,
+        mlp_bias=True,
+        **others,
+    )
 
   @property
   def _begin_ids(self) -> tuple[int, ...]:
@@ -62,7 +140,7 @@ class EncoderDecoder(modules.Sizes, cross_attending.CrossAttending):
 
   def with_decoder_prompt(self, ids: Sequence[int]) -> 'EncoderDecoder':
     """See `network.PromptsDecoder`."""
-    return dataclasses.replace(self, decoder_prompt=ids)
+    return dataclasses.replace(self, decoder_prompt=tuple(ids))
 
   def num_positions(self, inputs_length: int, max_tokens: int) -> int:
     """See `network.LimitsPositions`: each stack counts its own."""

@@ -97,14 +97,26 @@ class Network(Protocol):
 
 
 class Encodes(Protocol):
-  """A network that reads inputs once, for several uses of them."""
+  """A network with an encoder, whose features a decoder alone may read.
+
+  Once that does, its `width_of_inputs` is their width.
+  """
 
   def encode(self, params: contracts.Params, inputs: jax.Array) -> jax.Array:
-    """Return the features of `start` alone."""
+    """Return the features of `start` alone, for several uses of them."""
+
+  def features(self, params: contracts.Params, inputs: jax.Array) -> jax.Array:
+    """Return the features of `start`, with a gradient, for `score`."""
+
+  def on_features(self, width: int) -> Network:
+    """Return the decoder alone, which reads features of a width."""
 
 
 class Scores(Protocol):
-  """A network that can be trained."""
+  """A network that can be trained.
+
+  It may have a field `dropout_rate`, the rate of dropout in training.
+  """
 
   def score(
       self,
@@ -138,7 +150,7 @@ class Scored(NamedTuple):
 
 
 class ShowsFeatures(contracts.ShowsFeatures, Protocol):
-  """A network whose last features a head may read, in training too.
+  """A network whose last features a head may read, or such a head.
 
   Those of a head on a target are its prediction of the target's.
   """
@@ -146,6 +158,10 @@ class ShowsFeatures(contracts.ShowsFeatures, Protocol):
   @property
   def last_width(self) -> int:
     """Width of the features."""
+
+  @property
+  def feature_dim(self) -> int | None:
+    """Width of the target's features; None for a network that is no head."""
 
   def score_with_features(
       self,
@@ -162,57 +178,28 @@ class ShowsFeatures(contracts.ShowsFeatures, Protocol):
     decoder; see `contracts.ShowsFeatures`.
     """
 
-
-class ReadsLastFeatures(Protocol):
-  """A network that may be a head on the last features of a target.
-
-  Such a head is a `ShowsFeatures` too, which predicts those of the target.
-  """
-
-  @property
-  def feature_dim(self) -> int | None:
-    """Width of the target's features; None for a network that is no head."""
-
   def on_last_features(self, target: Network) -> Network:
     """Return the head on a target, of this network's sizes."""
 
-
-class ShapesHeads(Protocol):
-  """A target whose heads have its parts: only their sizes are their own."""
-
-  def head_of_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> Network:
+  def head_of_shapes(
+      self, shapes: Mapping[str, tuple[int, ...]]
+  ) -> Network | None:
     """Return the head on the target's last features, of a checkpoint's shapes.
 
     They are by names such as 'decoder/logits_dense/kernel'. A name that a head
-    needs raises KeyError if it is missing.
+    needs raises KeyError if it is missing. None where shapes say all of a head,
+    and its parts are not the target's.
     """
 
 
-class ComputesFeatures(Protocol):
-  """A network whose features a draft reads in training."""
-
-  def features(self, params: contracts.Params, inputs: jax.Array) -> jax.Array:
-    """Return the features of `start`, with a gradient, for `score`."""
-
-
-class SharesFeatures(Protocol):
-  """A network that reads the features of another one in place of inputs.
-
-  Once it does, `width_of_inputs` is their width.
-  """
-
-  def on_features(self, width: int) -> Network:
-    """Return the network that reads features of a width."""
-
-
-class ExitsEarly(Protocol):
-  """A network whose first layers and head are a network too."""
+class Shrinks(Protocol):
+  """A network out of which smaller ones can be cut, with its parameters."""
 
   def first_layers(self, count: int) -> Network:
     """Return the network that ends after some layers, with its parameters."""
 
   def decoder_alone(self) -> Network:
-    """Return what decodes of it, as a checkpoint holds it, to be counted."""
+    """Return the part that decodes, as a checkpoint holds it, to be counted."""
 
   def take_first_layers(
       self, memory: contracts.Memory, cache: contracts.Cache
@@ -224,10 +211,6 @@ class ExitsEarly(Protocol):
   ) -> contracts.Cache:
     """Return a deeper network's cache with these layers' in their places."""
 
-
-class ExchangesHeads(Protocol):
-  """A network whose head may be replaced, by one for an inner layer."""
-
   def with_own_head(self) -> Network:
     """Return the network whose head is stored, also where it was tied."""
 
@@ -237,15 +220,27 @@ class ExchangesHeads(Protocol):
   def put_head(
       self, params: contracts.Params, head: contracts.Params
   ) -> contracts.Params:
-    """Return the parameters with another head."""
+    """Return the parameters with another head, as one for an inner layer."""
+
+  def shorten_head(
+      self, params: contracts.Params, ids: np.ndarray
+  ) -> tuple[Network, contracts.Params]:
+    """Return the prepared network with logits of some tokens alone.
+
+    Their number is then its `head_size`.
+    """
+
+  def cut(
+      self, params: contracts.Params, **sizes: Any
+  ) -> tuple[Network, contracts.Params]:
+    """Return a smaller network to be trained, and its parameters."""
 
 
-class DropsOut(Protocol):
-  """A network that drops out activations in training."""
-
-  @property
-  def dropout_rate(self) -> float:
-    """The rate, a field of the network."""
+# Methods of `Shrinks` that early exit needs, and those for a head of its own.
+LAYERS = (
+    'first_layers', 'decoder_alone', 'take_first_layers', 'put_first_layers'
+)  # fmt: skip
+HEADS = 'with_own_head', 'take_head', 'put_head'
 
 
 class LimitsPositions(Protocol):
@@ -271,27 +266,6 @@ class PromptsDecoder(Protocol):
 
   def with_decoder_prompt(self, ids: Sequence[int]) -> Network:
     """Return the network with others."""
-
-
-class Cuts(Protocol):
-  """A network out of which smaller ones can be cut."""
-
-  def cut(
-      self, params: contracts.Params, **sizes: Any
-  ) -> tuple[Network, contracts.Params]:
-    """Return a smaller network and its parameters."""
-
-
-class ShortensHead(Protocol):
-  """A network whose logits can be restricted to some tokens.
-
-  Their number is then its `head_size`.
-  """
-
-  def shorten_head(
-      self, params: contracts.Params, ids: np.ndarray
-  ) -> tuple[Network, contracts.Params]:
-    """Return the prepared network with logits of some tokens alone."""
 
 
 # A network that decodes trees: as a model does, which masks its logits.
@@ -328,7 +302,9 @@ class NetworkModel:
   def start_with_features(
       self, params, inputs, rows, slots, features=None
   ) -> contracts.Started:
-    check_offers(self.network, ShowsFeatures, 'A head on last features')
+    check_offers(
+        self.network, contracts.ShowsFeatures, 'A head on last features'
+    )
     return self._with_first_tokens(
         self.network.start_with_features(params, inputs, rows, slots, features)
     )
@@ -399,18 +375,25 @@ def one_later(features: jax.Array) -> jax.Array:
   return jnp.pad(features[..., :-1, :], missing)
 
 
-def offers(network: Network, protocol: type) -> bool:
-  """Return whether a network has all of an optional part, as `ExitsEarly`."""
-  return not _missing(network, protocol)
+def offers(network: Network, protocol: type, *names: str) -> bool:
+  """Return whether a network has an optional part, or methods of one."""
+  return not _missing(network, names or _methods(protocol))
 
 
-def check_offers(network: Network, protocol: type, asks: str) -> None:
+def check_offers(
+    network: Network, protocol: type, asks: str, *names: str
+) -> None:
   """Check that a network has an optional part, for the sake of what `asks`.
 
+  Args:
+    network: The network.
+    protocol: The part, as `Shrinks`.
+    asks: What needs it.
+    *names: Its methods that are needed; none for all.
   Raises:
     ValueError: naming all that is missing.
   """
-  if missing := _missing(network, protocol):
+  if missing := _missing(network, names or _methods(protocol)):
     raise ValueError(
         f'{asks} needs a network with {", ".join(missing)}, which'
         f' {network.name} does not have. Choose another one, or add what is'
@@ -418,13 +401,16 @@ def check_offers(network: Network, protocol: type, asks: str) -> None:
     )
 
 
-def _missing(network: Network, protocol: type) -> list[str]:
-  names = (
+def _methods(protocol: type) -> list[str]:
+  return [
       name
       for each in reversed(protocol.__mro__)
       for name in vars(each)
       if not name.startswith('_')
-  )
+  ]
+
+
+def _missing(network: Network, names: Iterable[str]) -> list[str]:
   return [f'`{name}`' for name in names if not hasattr(network, name)]
 
 

@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+Tables = tuple[jax.Array, jax.Array]  # cosines and sines of angles
+
 
 @dataclasses.dataclass(frozen=True)
 class Scaling:
@@ -54,7 +56,7 @@ def frequencies(
 
 def tables(
     positions: jax.Array, frequencies: np.ndarray
-) -> tuple[jax.Array, jax.Array]:
+) -> Tables:
   """Return cosines and sines [..., head_dim / 2] float32 at positions [...]."""
   # In bfloat16, positions from 256 on would be rounded to others.
   angles = positions[..., None].astype(jnp.float32) * frequencies

@@ -6,82 +6,91 @@ The parameter tree, shapes, names and logical axes are those of
 `t5x.examples.t5.network`, so a T5X checkpoint loads without conversion.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import dataclasses
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import cross_attending
-from speculative_t5x.networks import network
 from speculative_t5x.networks import t5_cutting
-from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import ranges
 
 # The special ids of T5's vocabularies: the decoder starts from the padding id.
 SPECIAL_IDS = contracts.SpecialIds(end=1, padding=0, start=0)
 
-# What a head for an inner layer replaces.
-_HEAD = ('decoder_norm', 'logits_dense')
-
 
 @dataclasses.dataclass(frozen=True)
-class T5Config(t5_modules.Sizes, cross_attending.CrossAttending):
-  """T5 1.0 or 1.1 with its sizes: a `network.Network`.
+class T5Config(config_lib.Form, cross_attending.CrossAttending):
+  """T5 1.0 or 1.1 with its sizes, under T5X's names: a `network.Network`.
 
-  Its attributes are those of `t5_modules.Sizes`.
+  Attributes:
+    vocab_size: Rows of the embedding and width of the logits, with padding.
+    emb_dim: Width of the residual stream.
+    num_heads: Attention heads.
+    num_encoder_layers: Layers of the encoder; 0 for a decoder alone, which
+      reads the output of another network's encoder.
+    num_decoder_layers: Layers of the decoder.
+    head_dim: Width of one head.
+    mlp_dim: Width of the feed-forward block.
+    mlp_activations: Flax names, one per input projection; 'linear' for none.
+    encoder_dim: Width of the output of that encoder; None for emb_dim.
+    feature_dim: Width of the last features that a head on them is fed and
+      predicts; None for a network that is fed tokens alone.
+    dropout_rate: Dropout rate in training, in [0, 1); unused in decoding.
+    logits_via_embedding: Whether the embedding is also the output head, as in
+      T5 1.0.
+    bias_per_layer: Whether each layer has a table of relative positions, as in
+      umT5; in T5, all layers of a stack share one.
   """
+
+  vocab_size: int
+  emb_dim: int = 512
+  num_heads: int = 8
+  num_encoder_layers: int = 6
+  num_decoder_layers: int = 6
+  head_dim: int = 64
+  mlp_dim: int = 2048
+  mlp_activations: Sequence[str] = ('gelu', 'linear')
+  encoder_dim: int | None = None
+  feature_dim: int | None = None
+  dropout_rate: float = 0.1
+  logits_via_embedding: bool = False
+  bias_per_layer: bool = False
 
   name: ClassVar[str] = 'T5'
   special_ids: ClassVar[contracts.SpecialIds] = SPECIAL_IDS
 
-  def _modules(self) -> t5_modules.Transformer:
-    return t5_modules.Transformer(self)
+  def __post_init__(self):
+    super().__post_init__()
+    ranges.check_settings(ranges.RATE_BELOW_1, dropout_rate=self.dropout_rate)
+    if self.num_encoder_layers and self.encoder_dim is not None:
+      raise ValueError(
+          f'encoder_dim is {self.encoder_dim}, but the network has an encoder'
+          ' of its own. Set num_encoder_layers = 0 for a decoder alone.'
+      )
+    if self.num_encoder_layers and self.feature_dim is not None:
+      raise ValueError(
+          f'feature_dim is {self.feature_dim}, but the network has an encoder'
+          ' of its own. A head on the last features of a target is a decoder on'
+          " the target's encoder: set num_encoder_layers = 0."
+      )
 
-  def _init(self, key: jax.Array) -> Mapping[str, Any]:
-    zeros = lambda width: jnp.zeros((1, 1, width), self.dtype)
-    token, is_token = jnp.ones((1, 1), jnp.int32), jnp.ones((1, 1), bool)
-    return self._modules().init(
-        key,
-        zeros(self.width_of_inputs) if self.reads_features else None,
-        token,
-        token,
-        is_input=is_token,
-        is_target=is_token,
-        fed=None if self.feature_dim is None else zeros(self.feature_dim),
-        method='score',
+  def _stack(self, num_layers: int, **others) -> config_lib.Stack:
+    # Embeddings have variance 1, so the logits of a tied head are rescaled: by
+    # a float32 division, as XLA computes it.
+    scale = 1 / np.sqrt(np.float32(self.emb_dim))
+    return config_lib.stack_of(
+        self,
+        num_layers=num_layers,
+        positions=config_lib.RELATIVE,
+        query_scale=1.0,  # it is in the kernels
+        t5_attention=True,
+        logits_scale=float(scale) if self.logits_via_embedding else 1.0,
+        **others,
     )
-
-  def on_last_features(self, target: network.Network) -> 'T5Config':
-    """See `network.ReadsLastFeatures`."""
-    decoder = self.on_features(network.features_width(target))
-    return dataclasses.replace(decoder, feature_dim=target.last_width)
-
-  def score_with_features(
-      self, params, inputs, outputs, dropout_key=None, features=None, fed=None
-  ) -> network.Scored:
-    """See `network.ShowsFeatures`; id 0 may be a token, as in a head's target.
-    """
-    tokens = jnp.pad(
-        jnp.maximum(outputs[:, :-1], 0),
-        ((0, 0), (1, 0)),
-        constant_values=self.special_ids.start,
-    )
-    rngs = None if dropout_key is None else {'dropout': dropout_key}
-    logits, shown = self._modules().apply(
-        {'params': params},
-        features,
-        jnp.maximum(inputs, 0),
-        tokens,
-        is_input=inputs >= 0,
-        is_target=outputs >= 0,
-        fed=fed,
-        enable_dropout=dropout_key is not None,
-        rngs=rngs,
-        method='score',
-    )
-    return network.Scored(logits, shown, shown)
 
   def cut(
       self,
@@ -99,21 +108,3 @@ class T5Config(t5_modules.Sizes, cross_attending.CrossAttending):
     """
     cut = t5_cutting.take_layers(self, params, encoder_layers, decoder_layers)
     return t5_cutting.narrow(*cut, num_heads, mlp_dim)
-
-  def with_own_head(self) -> 'T5Config':
-    """Return the network whose head is stored, also where it was tied."""
-    return dataclasses.replace(self, separate_head=True)
-
-  def take_head(self, params: contracts.Params) -> contracts.Params:
-    """Return the final norm and the head, which may be tied, by T5X's names."""
-    decoder = params['decoder']
-    if 'logits_dense' not in decoder:
-      tied = params['token_embedder']['embedding']
-      decoder = {**decoder, 'logits_dense': {'kernel': tied.T}}
-    return {'decoder': {name: decoder[name] for name in _HEAD}}
-
-  def put_head(
-      self, params: contracts.Params, head: contracts.Params
-  ) -> contracts.Params:
-    """Return the parameters with another final norm and head."""
-    return {**params, 'decoder': {**params['decoder'], **head['decoder']}}

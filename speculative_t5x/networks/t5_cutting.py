@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Smaller T5 networks cut out of larger ones, to be trained on.
 
+A `config` is a `t5.T5Config`.
+
 Legend: embed, joined (heads times their width), mlp, heads.
 """
 
@@ -11,18 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from speculative_t5x.networks import t5_modules
 from speculative_t5x.speculation import ranges
 
 Params = Mapping[str, Any]
 
 
 def take_layers(
-    config: t5_modules.Sizes,
+    config: Any,
     params: Params,
     encoder: Sequence[int] | None,
     decoder: Sequence[int],
-) -> tuple[t5_modules.Sizes, Params]:
+) -> tuple[Any, Params]:
   """Return the network of some layers, in the order given.
 
   They are numbered from 0 on; None is all of the encoder's. The parameters are
@@ -54,11 +55,11 @@ def take_layers(
 
 
 def narrow(
-    config: t5_modules.Sizes,
+    config: Any,
     params: Params,
     num_heads: int | None,
     mlp_dim: int | None,
-) -> tuple[t5_modules.Sizes, Params]:
+) -> tuple[Any, Params]:
   """Return the network with the largest heads and feed-forward columns.
 
   The size of a head is the product of the norms of its value and its output
@@ -84,7 +85,7 @@ def narrow(
 
 
 def _narrow_stack(
-    config: t5_modules.Sizes, stack: Params, num_heads: int, mlp_dim: int
+    config: Any, stack: Params, num_heads: int, mlp_dim: int
 ) -> Params:
   layers = {k: dict(v) for k, v in stack.items() if k.startswith('layers_')}
   own = 'self_attention'
@@ -109,7 +110,7 @@ def _narrow_stack(
   return cut
 
 
-def _head_sizes(config: t5_modules.Sizes, attention: Params) -> np.ndarray:
+def _head_sizes(config: Any, attention: Params) -> np.ndarray:
   """Return the size of each head, [heads] in the dtype of the parameters."""
   shape = config.num_heads, config.head_dim
   value = attention['value']['kernel'].reshape(-1, *shape)
@@ -124,7 +125,7 @@ def _largest(sizes: np.ndarray, count: int) -> np.ndarray:
 
 
 def _take_heads(
-    config: t5_modules.Sizes, attention: Params, heads: np.ndarray
+    config: Any, attention: Params, heads: np.ndarray
 ) -> Params:
   width = config.head_dim
   joined = (heads[:, None] * width + np.arange(width)).ravel()

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from speculative_t5x.networks import t5_layers as layers
-from speculative_t5x.networks import t5_modules
+from speculative_t5x.networks import config as config_lib
+from speculative_t5x.networks import layers
 
 Params = Any
 Leaves = Iterable[tuple[str, jax.Array]]  # by names such as HEAD
@@ -33,7 +33,7 @@ HEAD = 'decoder/logits_dense/kernel'
 FEATURES = 'decoder/features/read/kernel'
 
 
-def prepare_config(config: t5_modules.Sizes, platform: str) -> t5_modules.Sizes:
+def prepare_config(config: config_lib.Form, platform: str) -> config_lib.Form:
   """Return the config of the network that takes the output of `prepare`.
 
   It suits a platform, by JAX's name, on which to decode.
@@ -46,8 +46,8 @@ def prepare_config(config: t5_modules.Sizes, platform: str) -> t5_modules.Sizes:
 
 
 def prepare(
-    config: t5_modules.Sizes, params: Params
-) -> tuple[t5_modules.Sizes, Params]:
+    config: config_lib.Form, params: Params
+) -> tuple[config_lib.Form, Params]:
   """Cast parameters to the network's dtype and transpose a tied head.
 
   With a block of tokens, reading a head stored as [vocab, embed] takes up to
@@ -64,7 +64,7 @@ def prepare(
   return prepare_config(config, jax.default_backend()), prepared
 
 
-def prepare_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
+def prepare_each(config: config_lib.Form, leaves: Leaves) -> Leaves:
   """Prepare named parameters one at a time; hold none: see `prepare`."""
   for name, leaf in leaves:
     if name in _EMBEDDINGS and config.logits_via_embedding:
@@ -73,7 +73,7 @@ def prepare_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
     del leaf  # or it would stay while the next one is read
 
 
-def merge_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
+def merge_each(config: config_lib.Form, leaves: Leaves) -> Leaves:
   """Merge kernels that share an input, for decoding on one device.
 
   The query, key and value kernels of self-attention become one kernel, and so
@@ -98,7 +98,7 @@ def merge_each(config: t5_modules.Sizes, leaves: Leaves) -> Leaves:
     del leaf
 
 
-def separate(config: t5_modules.Sizes, params: Params) -> Params:
+def separate(config: config_lib.Form, params: Params) -> Params:
   """Return prepared parameters under T5X's names, as T5X's network reads them.
 
   Kernels that were merged are copied, all others are shared. They are on one
@@ -121,7 +121,7 @@ def separate(config: t5_modules.Sizes, params: Params) -> Params:
 
 
 def merged_kernel(
-    config: t5_modules.Sizes, name: str
+    config: config_lib.Form, name: str
 ) -> tuple[str, tuple[str, ...]] | None:
   """Return the name of the merged kernel that a kernel becomes a part of.
 
@@ -145,14 +145,14 @@ def merged_kernel(
   )
 
 
-def merge_config(config: t5_modules.Sizes) -> t5_modules.Sizes:
+def merge_config(config: config_lib.Form) -> config_lib.Form:
   """Return the config of the network that takes the output of `merge_each`."""
   return dataclasses.replace(config, merge_projections=True)
 
 
 def shorten_head(
-    config: t5_modules.Sizes, params: Params, ids: np.ndarray
-) -> tuple[t5_modules.Sizes, Params]:
+    config: config_lib.Form, params: Params, ids: np.ndarray
+) -> tuple[config_lib.Form, Params]:
   """Restrict the head of a prepared network to some tokens.
 
   All others get logit -inf; the remaining logits are unchanged. The ids differ,

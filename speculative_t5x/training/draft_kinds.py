@@ -39,9 +39,14 @@ class Draft:
 
   def with_dropout(self, rate: float) -> 'Draft':
     """Return the draft with a dropout rate for training."""
-    if not rate and not network_lib.offers(self.network, network_lib.DropsOut):
-      return self
-    network_lib.check_offers(self.network, network_lib.DropsOut, 'Dropout')
+    if not hasattr(self.network, 'dropout_rate'):
+      if not rate:
+        return self
+      raise ranges.ArgumentError(
+          f'dropout_rate is {rate}, and {self.network.name} has no dropout. Set'
+          ' it to 0.',
+          dropout_rate=rate,
+      )
     network = dataclasses.replace(self.network, dropout_rate=rate)
     return dataclasses.replace(self, network=network)
 

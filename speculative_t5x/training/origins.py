@@ -127,12 +127,8 @@ class FromTarget:
   def make(self, target: Stored, seed: int) -> Made:
     del seed
     network_lib.check_offers(
-        target.network, network_lib.Cuts, 'A draft of its layers'
+        target.network, network_lib.Shrinks, 'A draft of its layers', 'cut'
     )
-    if self.shares_encoder:
-      network_lib.check_offers(
-          target.network, network_lib.SharesFeatures, _SHARED
-      )
     network, params = target.network.cut(
         target.params,
         decoder_layers=self.decoder_layers,
@@ -160,8 +156,13 @@ class ExitHead:
 
   def make(self, target: Stored, seed: int) -> Made:
     del seed
-    for protocol in (network_lib.ExitsEarly, network_lib.ExchangesHeads):
-      network_lib.check_offers(target.network, protocol, 'Early exit')
+    network_lib.check_offers(
+        target.network,
+        network_lib.Shrinks,
+        'Early exit',
+        *network_lib.LAYERS,
+        *network_lib.HEADS,
+    )
     network = target.network.first_layers(self.exit_layer).with_own_head()
     draft = draft_kinds.ExitHead(network, self.exit_layer)
     return draft, network.take_head(target.params)
@@ -193,11 +194,8 @@ class FeatureHead:
       sizes = _for_target(sizes, target.network)
       known = checkpoints.flatten(Stored(opened, sizes).params)
     _check_given(sizes)
-    for network, protocol in (
-        (target.network, network_lib.ShowsFeatures),
-        (sizes, network_lib.ReadsLastFeatures),
-    ):
-      network_lib.check_offers(network, protocol, _HEAD)
+    for network in (target.network, sizes):
+      network_lib.check_offers(network, network_lib.ShowsFeatures, _HEAD)
     network = sizes.on_last_features(target.network)
     params = checkpoints.flatten(steps.init_params(network, seed))
     draft = draft_kinds.FeatureHead(
@@ -229,6 +227,6 @@ def _on_features(
     network: network_lib.Network, target: network_lib.Network
 ) -> network_lib.Network:
   """Return the network that reads features of the target's width."""
-  network_lib.check_offers(network, network_lib.SharesFeatures, _SHARED)
-  network_lib.check_offers(target, network_lib.ComputesFeatures, _SHARED)
+  for each in (network, target):
+    network_lib.check_offers(each, network_lib.Encodes, _SHARED)
   return network.on_features(network_lib.features_width(target))

@@ -363,7 +363,7 @@ def test_networks_beside_t5(name, tmp_path, monkeypatch):
   network, sizes = _FILES[name]
   scopes = [f'target/{network}']
   if name == 't5gemma':
-    scopes.append('encoder/decoder_only_modules.Sizes')
+    scopes.append('encoder/config.Stack')
   settings = [
       f'--gin_file=configs/models/multi30k_{name}.gin',
       f"--gin.MIXTURE_OR_TASK_NAME='{_TASK}'",

@@ -14,7 +14,7 @@ from speculative_t5x.networks import input_widths
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_modules
+from speculative_t5x.networks import transformer
 from speculative_t5x.speculation import state as state_lib
 from tests import tiny
 
@@ -106,7 +106,8 @@ def test_slots_suffice_for_every_write():
 
 def test_leaves_of_an_empty_cache_are_separate_buffers():
   """The loop would copy a shared buffer."""
-  cache = t5_modules.init_cache(tiny.config(dtype=jnp.bfloat16), (2,), 9)
+  config = tiny.config(dtype=jnp.bfloat16)
+  cache = transformer.init_cache(config.decoder, (2,), 9)
   leaves = jax.tree.leaves(cache)
   assert len({x.unsafe_buffer_pointer() for x in leaves}) == len(leaves) == 4
   for leaf in leaves:
@@ -189,7 +190,7 @@ def _programs():
   model = _model()
 
   def whole(params, tokens):
-    network = t5_modules.Transformer(model.config)
+    network = transformer.Transformer(model.config)
     variables = {'params': params}
     output = network.apply(variables, tokens, tokens > 0, method='encode')
     return output, network.apply(variables, output, method='cross_keys_values')

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import t5_modules
+from speculative_t5x.networks import transformer
 from speculative_t5x.speculation import contracts
 from tests import tiny
 from tests.networks import dropout_masks
@@ -40,7 +40,7 @@ class TestParameterTree:
     tokens = jax.ShapeDtypeStruct((1, 1), jnp.int32)
     config = tiny.config(num_encoder_layers=1, dtype=jnp.bfloat16)
     init = functools.partial(
-        t5_modules.Transformer(config).init, enable_dropout=False
+        transformer.Transformer(config).init, enable_dropout=False
     )
     return jax.eval_shape(init, jax.random.key(0), tokens, tokens, tokens)
 
@@ -102,7 +102,7 @@ class TestInitialParameters:
     )  # fmt: skip
     tokens = jnp.ones((1, 1), jnp.int32)
     init = functools.partial(
-        t5_modules.Transformer(config).init, enable_dropout=False
+        transformer.Transformer(config).init, enable_dropout=False
     )
     params = jax.jit(init)(jax.random.key(0), tokens, tokens, tokens)['params']
     seen = set()
@@ -135,7 +135,7 @@ def test_dropout_masks():
           (2, 1, 32),
       ],
   }  # fmt: skip
-  found = dropout_masks.of(t5_modules.Transformer(dropout_masks.CONFIG))
+  found = dropout_masks.of(transformer.Transformer(dropout_masks.CONFIG))
   assert found == [
       (0.75, shape) for shapes in expected.values() for shape in shapes
   ]
@@ -170,8 +170,8 @@ def test_only_a_tied_head_is_scaled(is_tied):
   config = tiny.config(logits_via_embedding=is_tied)
   params = tiny.params(config)
   x = np.float32(np.random.default_rng(0).normal(size=(3, 32)))
-  head_of = lambda network, x: network.decoder._logits(x)
-  logits = t5_modules.Transformer(config).apply(
+  head_of = lambda network, x: network.decoder.logits_of(x)[0]
+  logits = transformer.Transformer(config).apply(
       {'params': params}, x, method=head_of
   )
   if is_tied:

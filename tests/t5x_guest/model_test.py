@@ -20,7 +20,7 @@ from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
 from speculative_t5x.loading import drafters
-from speculative_t5x.networks import t5_modules
+from speculative_t5x.networks import transformer
 from speculative_t5x.speculation import sampling
 from speculative_t5x.t5x_guest import module_sizes
 from speculative_t5x.tasks import bulletins
@@ -457,9 +457,9 @@ class TestRefusals:
 
     target, draft = tiny_pair.modules()
     wide = draft.config.replace(float32_attention_logits=True, dtype='bfloat16')
-    own = t5_modules.Transformer(tiny_pair.configs()[1])
+    own = transformer.Transformer(tiny_pair.configs()[1])
     for pair, named in (
-        ((target, own), 'draft.*t5_modules.Transf'),
+        ((target, own), 'draft.*networks.transformer.Transf'),
         ((Other(target.config), draft), 'target is a .*Other'),
         ((target, draft.clone(config=wide)), 'draft.*float32_attention_logits'),
     ):

@@ -34,7 +34,9 @@ class EarlyExit:
   head: checkpoints.Path | None = None
 
   def find(self, target, vocabulary) -> drafting.Drafting:
-    network.check_offers(target.config, network.ExitsEarly, 'Early exit')
+    network.check_offers(
+        target.config, network.Shrinks, 'Early exit', *network.LAYERS
+    )
     first = target.config.first_layers(self.exit_layer)
     found = drafting.Drafting(
         self._make,
@@ -69,7 +71,9 @@ class EarlyExit:
           ' path alone as that of a draft model.',
           exit_layer=self.exit_layer,
       )
-    network.check_offers(first, network.ExchangesHeads, 'A head of its own')
+    network.check_offers(
+        first, network.Shrinks, 'A head of its own', *network.HEADS
+    )
     first = first.with_own_head()
     head = first.take_head(models.abstract_params(first))
     with pairing.naming('draft'):
@@ -99,7 +103,7 @@ def is_head(
     checkpoint: checkpoints.Checkpoint, target: network.Network
 ) -> bool:
   """Return whether a checkpoint is a head for the first layers of a target."""
-  if not network.offers(target, network.ExchangesHeads):
+  if not network.offers(target, network.Shrinks, *network.HEADS):
     return False
   first = target.with_own_head()
   head = checkpoints.flatten(first.take_head(models.abstract_params(first)))

@@ -167,7 +167,7 @@ def _head_on(
     checkpoints.CheckpointError: if it lacks what each head has.
   """
   is_head = t5_preparation.FEATURES in checkpoint.specs
-  if not is_head or not network.offers(target, network.ShapesHeads):
+  if not is_head or not network.offers(target, network.ShowsFeatures):
     return None
   shapes = {name: spec.shape for name, spec in checkpoint.specs.items()}
   try:

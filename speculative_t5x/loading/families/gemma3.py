@@ -11,8 +11,8 @@ from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
 from speculative_t5x.loading import hugging_face_decoders as decoders
 from speculative_t5x.loading.families import llama
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import decoder_only
-from speculative_t5x.networks import decoder_only_modules as modules
 
 NAME = 'Gemma 3'
 # Of all Gemmas here.
@@ -88,8 +88,8 @@ def gemma_fields(
       file, config, [True] * (config['sliding_window_pattern'] - 1) + [False]
   )
   kinds = {
-      False: modules.LayerKind(None, *decoders.rope(file, config, full)),
-      True: modules.LayerKind(
+      False: config_lib.LayerKind(None, *decoders.rope(file, config, full)),
+      True: config_lib.LayerKind(
           config['sliding_window'],
           *decoders.rope(file, config, local, 'rope_local_base_freq'),
       ),
@@ -99,7 +99,7 @@ def gemma_fields(
       dtype,
       'hidden_activation',
       kinds=[kinds[x] for x in has_window],
-      norm=modules.RMS_PLUS_ONE,
+      norm=config_lib.RMS_PLUS_ONE,
       post_norms=True,
       qk_norm=True,
       query_scale=config['query_pre_attn_scalar'] ** -0.5,

@@ -11,8 +11,8 @@ from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
 from speculative_t5x.loading import hugging_face_decoders as decoders
 from speculative_t5x.loading import tensor_maps
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import decoder_only
-from speculative_t5x.networks import decoder_only_modules as modules
 
 NAME = 'GPT-2'
 FIELDS = {
@@ -96,9 +96,9 @@ def of_config(
       head_dim=width // heads,
       mlp_dim=config['n_inner'],
       mlp_activations=(decoders.ACTIVATIONS[config['activation_function']],),
-      positions=modules.LEARNED,
+      positions=config_lib.LEARNED,
       max_positions=config['n_positions'],
-      norm=modules.LAYER,
+      norm=config_lib.LAYER,
       norm_eps=float(config['layer_norm_epsilon']),
       qkv_bias=True,
       out_bias=True,

@@ -13,8 +13,8 @@ from etils import epath
 
 from speculative_t5x.loading import families
 from speculative_t5x.loading.families import bart
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import encoder_decoder
-from speculative_t5x.networks import encoder_decoder_modules as modules
 
 NAME = 'Marian'
 FIELDS = {
@@ -49,7 +49,7 @@ def of_config(
       file,
       config,
       dtype,
-      positions=modules.SINUSOID,
+      positions=config_lib.SINUSOID,
       position_offset=0,
       embedding_norm=False,
   )

@@ -15,8 +15,8 @@ from etils import epath
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
 from speculative_t5x.loading.families import bart
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import encoder_decoder
-from speculative_t5x.networks import encoder_decoder_modules as modules
 
 NAME = 'NLLB'
 FIELDS = {
@@ -55,7 +55,7 @@ def of_config(
       file,
       config,
       dtype,
-      positions=modules.TENSOR2TENSOR,
+      positions=config_lib.TENSOR2TENSOR,
       max_positions=None,  # transformers computes as many as are needed
       position_offset=config['pad_token_id'] + 1,
       pre_norm=True,

@@ -19,7 +19,7 @@ from speculative_t5x.loading import hugging_face_decoders as decoders
 from speculative_t5x.loading.families import gemma3
 from speculative_t5x.loading.families import llama
 from speculative_t5x.loading.families import t5gemma_checkpoints
-from speculative_t5x.networks import decoder_only_modules as modules
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import t5gemma
 
 NAME = 'T5Gemma 2'
@@ -74,13 +74,13 @@ def of_config(
   with llama.naming(file):
     return t5gemma.T5Gemma(
         **decoder,
-        encoder=modules.Sizes(**encoder),
+        encoder=config_lib.Stack(**encoder),
         merged_attention=True,
         shares_embedding=True,
     )
 
 
-def _of_both_sides(kind: modules.LayerKind) -> modules.LayerKind:
+def _of_both_sides(kind: config_lib.LayerKind) -> config_lib.LayerKind:
   """Return the kind of an encoder's layer, half of whose window is ahead."""
   if kind.window is None:
     return kind

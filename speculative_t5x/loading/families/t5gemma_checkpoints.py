@@ -17,7 +17,7 @@ from speculative_t5x.loading import hugging_face_decoders as decoders
 from speculative_t5x.loading import tensor_maps
 from speculative_t5x.loading.families import gemma3
 from speculative_t5x.loading.families import llama
-from speculative_t5x.networks import decoder_only_modules as modules
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import t5gemma
 
 NAME = 'T5Gemma'
@@ -116,13 +116,13 @@ def of_config(
       _stack(file, config, stack, dtype) for stack in ('encoder', 'decoder')
   )
   with llama.naming(file):
-    return t5gemma.T5Gemma(**decoder, encoder=modules.Sizes(**encoder))
+    return t5gemma.T5Gemma(**decoder, encoder=config_lib.Stack(**encoder))
 
 
 def _stack(
     file: epath.Path, config: Mapping[str, Any], stack: str, dtype: Any
 ) -> dict[str, Any]:
-  """Return the sizes of a stack, as fields of `modules.Sizes`."""
+  """Return the sizes of a stack, as fields of `config_lib.Stack`."""
   with errors.reading(f'{stack} of {file}'):
     stated = {'vocab_size': config['vocab_size']} | dict(config[stack])
   # The whole model's counts, whatever a stack says, as in transformers 5.
@@ -132,7 +132,7 @@ def _stack(
   window = fields['sliding_window']
   rope = decoders.rope(file, fields)
   kinds = {
-      is_local: modules.LayerKind(
+      is_local: config_lib.LayerKind(
           window if is_local else None,
           *rope,
           # As many on both sides of the encoder, the query included.
@@ -145,7 +145,7 @@ def _stack(
       dtype,
       'hidden_activation',
       kinds=[kinds[x] for x in has_window],
-      norm=modules.RMS_PLUS_ONE,
+      norm=config_lib.RMS_PLUS_ONE,
       post_norms=True,
       query_scale=fields['query_pre_attn_scalar'] ** -0.5,
       attention_cap=fields['attn_logit_softcapping'],

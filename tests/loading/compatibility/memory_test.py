@@ -13,7 +13,7 @@ import pytest
 
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
-from speculative_t5x.networks import t5_modules
+from speculative_t5x.networks import transformer
 from speculative_t5x.speculation import state as state_lib
 from tests import recurrent_network
 from tests import tiny
@@ -96,7 +96,8 @@ def test_allocated(overrides):
   params = jax.tree.map(lambda x: x.astype(config.dtype), tiny.params(config))
   model = models.make_model(config, params)
   assert found.params == _num_bytes(model.params)
-  cache = t5_modules.init_cache(config, (6,), state_lib.cache_slots(11, 4))
+  slots = state_lib.cache_slots(11, 4)
+  cache = transformer.init_cache(config.decoder, (6,), slots)
   assert found.cache == _num_bytes(cache)
   model = tiny.model(config)
   _, context = tiny.encode(

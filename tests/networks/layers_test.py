@@ -1,14 +1,17 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the layers of T5, each against its formula."""
+"""Tests of layers, each against its formula."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from speculative_t5x.networks import attention
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import kv_cache
-from speculative_t5x.networks import t5_layers as layers
+from speculative_t5x.networks import layers
+from speculative_t5x.networks import norms
 
 # The distances at which T5's buckets begin, 32 one way and 16 each way.
 ONE_WAY_STARTS = [
@@ -44,11 +47,15 @@ class TestRelativePositions:
   def test_bias_at_any_positions(self, bidirectional):
     """A row at positions 3 to 5 gets rows 3 to 5 of the full bias."""
     heads, slots = 3, 150
-    module = layers.RelativePositionBias(heads, jnp.float32, bidirectional)
+    config = config_lib.Stack(0, num_heads=heads)
+    module = layers.RelativePositionBias(config, bidirectional)
     table = numbers(heads, layers.NUM_BUCKETS)
     positions = jnp.asarray([[3, 4, 5], [147, 148, 149]], jnp.int32)
     bias = module.apply(
-        {'params': {'rel_embedding': table}}, positions, slots, slots
+        {'params': {'rel_embedding': table}},
+        positions,
+        jnp.arange(slots),
+        slots,
     )
     distance = np.arange(slots) - np.asarray(positions)[..., None]
     buckets = layers.relative_position_buckets(distance, bidirectional)
@@ -108,10 +115,10 @@ def test_embedding_is_a_gather_and_not_a_product():
 def test_norm_in_bfloat16_is_rounded_before_it_is_scaled():
   """In T5X, the scale has that dtype too."""
   x, scale = numbers(64), numbers(64, start=50) + 2
-  normalized = layers.RMSNorm(jnp.float32).apply(
+  normalized = norms.RMSNorm(jnp.float32).apply(
       {'params': {'scale': jnp.ones(64)}}, x
   )
-  y = layers.RMSNorm(jnp.bfloat16).apply({'params': {'scale': scale}}, x)
+  y = norms.RMSNorm(jnp.bfloat16).apply({'params': {'scale': scale}}, x)
   rounded = normalized.astype(jnp.bfloat16) * scale.astype(jnp.bfloat16)
   np.testing.assert_array_equal(y, rounded)
 
@@ -129,14 +136,15 @@ def test_product_of_logits_is_in_float32(dtype, kernel_dtype):
 
 
 def test_mlp_of_one_activation():
-  module = layers.GatedMlp(5, ('relu',), jnp.float32, 0.0, False)
+  config = config_lib.Stack(0, mlp_dim=5, mlp_activations=('relu',))
+  module = layers.GatedMlp(config)
   x = numbers(3, 4)
-  variables = module.init(jax.random.key(0), x, deterministic=True)
+  variables = module.init(jax.random.key(0), x, drop=False)
   kernels = jax.tree.map(np.asarray, variables['params'])
   assert set(kernels) == {'wi', 'wo'}
   expected = np.maximum(x @ kernels['wi']['kernel'], 0)
   np.testing.assert_allclose(
-      module.apply(variables, x, deterministic=True),
+      module.apply(variables, x, drop=False),
       expected @ kernels['wo']['kernel'],
       atol=1e-6,
   )
@@ -145,7 +153,10 @@ def test_mlp_of_one_activation():
 def test_attention_dropout_is_shared_by_queries():
   """Equal queries stay equal, because a key is dropped for all of them."""
   heads, head_dim, embed, slots = 2, 8, 12, 5
-  module = layers.Attention(heads, head_dim, embed, jnp.float32, 0.5)
+  config = config_lib.Stack(
+      0, embed, num_heads=heads, head_dim=head_dim, dropout_rate=0.5
+  )
+  module = attention.Attention(config)
   variables = {
       'params': {'out': {'kernel': numbers(heads * head_dim, embed, start=77)}}
   }
@@ -156,9 +167,8 @@ def test_attention_dropout_is_shared_by_queries():
   attend = lambda seed: module.apply(
       variables,
       jnp.repeat(numbers(1, heads, head_dim), 4, axis=0),
-      keys_values,
-      mask=np.ones(slots, bool),
-      deterministic=False,
+      attention.Keys(keys_values, np.ones((1, slots), bool)),
+      drop=True,
       rngs={'dropout': jax.random.key(seed)},
       method='attend',
   )
