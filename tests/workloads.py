@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 
 from speculative_t5x.decoder import text_decoder as text_decoder_lib
+from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import workload
+from speculative_t5x.jobs.inference import infer_setup as infer_setup_lib
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import drafting
@@ -88,7 +90,7 @@ def read(path: pathlib.Path) -> list[dict[str, Any]]:
 
 
 def job_arguments(**values: Any) -> dict[str, Any]:
-  """Return the arguments of an eval or walltime job, and its workload.
+  """Return the arguments of a walltime job or an eval setup, and its workload.
 
   By default it is of the embedded task, `CONFIG` and `LENGTHS`. Of sampling,
   temperature and draft_temperature may be several.
@@ -110,13 +112,18 @@ def job_arguments(**values: Any) -> dict[str, Any]:
   return found
 
 
-def infer_arguments(**values: Any) -> dict[str, Any]:
-  """Return the arguments of an infer job; see `job_arguments`."""
+def eval_setup(**values: Any) -> evaluation.EvalSetup:
+  """Return an eval job; see `job_arguments`."""
+  return evaluation.EvalSetup(**job_arguments(**values))
+
+
+def infer_setup(**values: Any) -> infer_setup_lib.InferSetup:
+  """Return an infer job; see `job_arguments`."""
   found = job_arguments(**values)
   for name in ('sampling', 'draft_sampling'):
     if several := found.pop(f'{name}s', None):
       (found[name],) = several
-  return found
+  return infer_setup_lib.InferSetup(**found)
 
 
 def drafter(

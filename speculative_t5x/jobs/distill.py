@@ -36,31 +36,13 @@ from speculative_t5x.training import task_examples
 from speculative_t5x.training import trainer
 
 
-def distill(
-    *,
-    checkpoint_path: checkpoints.Path,
-    draft: origins.Origin,
-    decodes: Sequence[decodes_lib.Decodes],
-    references: Sequence[task_examples.References] = (),
-    validation: Mapping[int, decodes_lib.Decodes],
-    model_dir: checkpoints.Path,
-    learning_rate_fn: schedules.LearningRateFn,
-    settings: trainer.Settings,
-    divergence: divergences.Divergence = divergences.forward_kl,
-    on_policy: on_policy_lib.Settings = on_policy_lib.Settings(),  # noqa: B008
-    dropout_rate: float = 0.0,
-    target_config: models.Config = None,
-    end_of_sequence: int | None = None,
-    mesh_shape: Sequence[int] | None = None,
-) -> trainer.Result:
-  """Train a draft, or resume from the newest checkpoint in `model_dir`.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DistillSetup:
+  """A distillation.
 
-  Prints its progress to stderr. The checkpoint that is kept as the best one has
-  the highest acceptance rate.
+  The attributes are explained in `configs/runs/distill.gin`, but for:
 
-  The arguments are explained in `configs/runs/distill.gin`, but for:
-
-  Args:
+  Attributes:
     draft: Makes the draft that training begins with.
     decodes: Decodes of the target, to train on.
     references: References of tasks, to train on beside the decodes.
@@ -69,30 +51,80 @@ def distill(
     divergence: The loss, a function of `divergences`.
     end_of_sequence: The id at which the draft's own samples end unless the
       target's checkpoint states one; None for the network's.
+  """
+
+  checkpoint_path: checkpoints.Path
+  draft: origins.Origin
+  decodes: Sequence[decodes_lib.Decodes]
+  references: Sequence[task_examples.References] = ()
+  validation: Mapping[int, decodes_lib.Decodes]
+  model_dir: checkpoints.Path
+  learning_rate_fn: schedules.LearningRateFn
+  settings: trainer.Settings
+  divergence: divergences.Divergence = divergences.forward_kl
+  on_policy: on_policy_lib.Settings = on_policy_lib.Settings()  # noqa: RUF009
+  dropout_rate: float = 0.0
+  target_config: models.Config = None
+  end_of_sequence: int | None = None
+  mesh_shape: Sequence[int] | None = None
+
+  def __post_init__(self):
+    arguments.check_some('decodes', [*self.decodes, *self.references])
+    ranges.check_settings(ranges.RATE_BELOW_1, dropout_rate=self.dropout_rate)
+    if self.on_policy.share:
+      self._check_on_policy()
+
+  def _check_on_policy(self) -> None:
+    """Check that the target teaches the draft on its own samples.
+
+    A resumed training draws the same samples as an uninterrupted one.
+    """
+    period = self.on_policy.period
+    checkpoint_period = self.settings.checkpoint_period
+    if checkpoint_period % period:
+      raise ranges.ArgumentError(
+          f'Samples are drawn every {period} steps, which does not divide the'
+          f' checkpoint_period of {checkpoint_period}: a resumed training could'
+          ' not draw the same ones. Choose a divisor.',
+          checkpoint_period=checkpoint_period,
+      )
+    # Gin wraps the functions that it provides.
+    if inspect.unwrap(self.divergence) is divergences.cross_entropy:
+      raise ValueError(
+          'By cross entropy the draft would learn its own samples. Set'
+          ' ON_POLICY_SHARE to 0, or choose another file of'
+          ' configs/divergences.'
+      )
+
+
+def distill(setup: DistillSetup) -> trainer.Result:
+  """Train a draft, or resume from the newest checkpoint in `model_dir`.
+
+  Prints its progress to stderr. The checkpoint that is kept as the best one has
+  the highest acceptance rate.
+
   Raises:
-    ValueError: if an argument is of another kind, if a network lacks what
-      training needs, if target, draft and data do not fit each other, or if the
-      loss is not finite.
+    ValueError: if a network lacks what training needs, if target, draft and
+      data do not fit each other, or if the loss is not finite.
     checkpoints.CheckpointError: a ValueError, if the checkpoint in `model_dir`
       is of another network.
     OSError: if the folder cannot be written to.
   """
-  arguments.check_some('decodes', [*decodes, *references])
-  ranges.check_settings(ranges.RATE_BELOW_1, dropout_rate=dropout_rate)
-  if on_policy.share:
-    _check_on_policy(on_policy, divergence, settings)
-  model_dir = user_paths.expand(model_dir)
-  opened = pairing.open_checkpoint('target', checkpoint_path)
-  network = models.network_of(opened, target_config)
+  settings, on_policy = setup.settings, setup.on_policy
+  model_dir = user_paths.expand(setup.model_dir)
+  opened = pairing.open_checkpoint('target', setup.checkpoint_path)
+  network = models.network_of(opened, setup.target_config)
   network_lib.check_offers(network, network_lib.Scores, 'Training')
   num_examples = settings.batch_size // settings.num_parts
-  mesh = placement.place_training([network], num_examples, mesh_shape)
+  mesh = placement.place_training([network], num_examples, setup.mesh_shape)
   with folder_lock.hold(model_dir):
-    if draft.checkpoint_path is not None:
-      pairing.check_vocabularies(checkpoint_path, draft.checkpoint_path)
-    special_ids = _special_ids(opened, network, end_of_sequence)
+    if setup.draft.checkpoint_path is not None:
+      pairing.check_vocabularies(
+          setup.checkpoint_path, setup.draft.checkpoint_path
+      )
+    special_ids = _special_ids(opened, network, setup.end_of_sequence)
     target = origins.Stored(opened, network, mesh)
-    trained, params = draft.make(target, settings.seed)
+    trained, params = setup.draft.make(target, settings.seed)
     draft_kinds.check_vocab_sizes(
         network, trained.network, "the draft model's vocab_size"
     )
@@ -102,11 +134,12 @@ def distill(
     _note_activations(trained.network)
     read = lambda each: each.read(opened.source, network)
     # What takes least time comes first: a wrong setting then fails early.
-    tokenized = [each.read(network) for each in references]
+    tokenized = [each.read(network) for each in setup.references]
     measured_on = {
-        temperature: read(each) for temperature, each in validation.items()
+        temperature: read(each)
+        for temperature, each in setup.validation.items()
     }
-    examples = batches.join([*map(read, decodes), *tokenized])
+    examples = batches.join([*map(read, setup.decodes), *tokenized])
     resumption.keep_data(
         model_dir,
         {
@@ -121,8 +154,8 @@ def distill(
     objective = kind(
         target.params,
         network,
-        trained.with_dropout(dropout_rate),
-        divergence,
+        trained.with_dropout(setup.dropout_rate),
+        setup.divergence,
     )
     samples = None
     if on_policy.share:
@@ -143,7 +176,7 @@ def distill(
             },
         ),
         examples,
-        learning_rate_fn,
+        setup.learning_rate_fn,
         settings,
         model_dir,
         init=lambda: params,
@@ -186,26 +219,6 @@ def _special_ids(
         f' {ids.padding} and {ids.start}. Choose another target.'
     )
   return stated
-
-
-def _check_on_policy(on_policy, divergence, settings) -> None:
-  """Check that the target teaches the draft on its own samples.
-
-  A resumed training draws the same samples as an uninterrupted one.
-  """
-  if settings.checkpoint_period % on_policy.period:
-    raise ranges.ArgumentError(
-        f'Samples are drawn every {on_policy.period} steps, which does not'
-        f' divide the checkpoint_period of {settings.checkpoint_period}: a'
-        ' resumed training could not draw the same ones. Choose a divisor.',
-        checkpoint_period=settings.checkpoint_period,
-    )
-  # Gin wraps the functions that it provides.
-  if inspect.unwrap(divergence) is divergences.cross_entropy:
-    raise ValueError(
-        'By cross entropy the draft would learn its own samples. Set'
-        ' ON_POLICY_SHARE to 0, or choose another file of configs/divergences.'
-    )
 
 
 def _check_samples(trained: draft_kinds.Draft) -> None:

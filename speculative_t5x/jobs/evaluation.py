@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The eval job: a task decoded plainly and speculatively, and compared."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
 import functools
 import itertools
@@ -47,34 +47,64 @@ _SIDES = 'baseline', 'speculative'
 _VARYING = 'temperature', 'device', 'host'
 
 
-def evaluate(
-    *,
-    workload: workload_lib.Workload,
-    drafter: drafters.Choice,
-    output_dir: str,
-    gamma: int,
-    num_examples: int | None = None,
-    samplings: Sequence[sampling_lib.Sampling] = (sampling_lib.GREEDY,),
-    draft_samplings: Sequence[sampling_lib.Sampling] = (),
-    num_decodes: int = 1,
-    search: beam_search.BeamSearch | None = None,
-    batch_size: int | None = None,
-    repeats: int = 1,
-    chunk_batches: int = 16,
-    shown_example: int | None = None,
-    loggers: Sequence[Callable[..., seqio.Logger]] = (),
-) -> list[run_record.RunRecord]:
-  """Decode a split plainly and speculatively and compare texts and time.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EvalSetup:
+  """An eval job.
 
-  The arguments are explained in `configs/runs/eval.gin`, but for:
+  The attributes are explained in `configs/runs/eval.gin`, but for:
 
-  Args:
+  Attributes:
     samplings: Samplings of the target, which are run one after the other.
     draft_samplings: Samplings of the drafter: one for all, or one per sampling
       of the target; none for the target's.
     search: Beam search in place of samples; None for none.
     batch_size: Rounded up to a multiple of the mesh's data axis.
     shown_example: Number of an example whose blocks are printed, or None.
+  """
+
+  workload: workload_lib.Workload
+  drafter: drafters.Choice
+  output_dir: str
+  gamma: int
+  num_examples: int | None = None
+  samplings: Sequence[sampling_lib.Sampling] = (sampling_lib.GREEDY,)
+  draft_samplings: Sequence[sampling_lib.Sampling] = ()
+  num_decodes: int = 1
+  search: beam_search.BeamSearch | None = None
+  batch_size: int | None = None
+  repeats: int = 1
+  chunk_batches: int = 16
+  shown_example: int | None = None
+  loggers: Sequence[Callable[..., seqio.Logger]] = ()
+
+  def __post_init__(self):
+    arguments.check_counts(
+        gamma=self.gamma,
+        num_decodes=self.num_decodes,
+        batch_size=self.batch_size,
+        repeats=self.repeats,
+        chunk_batches=self.chunk_batches,
+        num_examples=self.num_examples,
+    )
+    if self.search is not None:
+      workload_lib.check_search(
+          self.search,
+          self.workload,
+          self.samplings,
+          self.draft_samplings,
+          self.num_decodes,
+      )
+    if self.search is not None and self.shown_example is not None:
+      raise ranges.ArgumentError(
+          'shown_example shows the tokens of one output per line, and a beam'
+          ' search has several at once. Set it to None.',
+          shown_example=self.shown_example,
+      )
+
+
+def evaluate(setup: EvalSetup) -> list[run_record.RunRecord]:
+  """Decode a split plainly and speculatively and compare texts and time.
+
   Returns:
     One run record per temperature.
   Raises:
@@ -82,67 +112,49 @@ def evaluate(
     greedy.MismatchError: if greedy outputs, or samples of a coupled rule,
       differ by more than rounding. The results are written nevertheless.
   """
-  arguments.check_counts(
-      gamma=gamma,
-      num_decodes=num_decodes,
-      batch_size=batch_size,
-      repeats=repeats,
-      chunk_batches=chunk_batches,
-      num_examples=num_examples,
-  )
-  if search is not None:
-    workload_lib.check_search(
-        search, workload, samplings, draft_samplings, num_decodes
-    )
-    if shown_example is not None:
-      raise ranges.ArgumentError(
-          'shown_example shows the tokens of one output per line, and a beam'
-          ' search has several at once. Set it to None.',
-          shown_example=shown_example,
-      )
-  pairs = sampling_lib.pairs(samplings, draft_samplings)
-  batch_size = workload_lib.pad_batch(workload.make_mesh(), batch_size)
-  with folder_lock.hold(output_dir):
-    target, examples = workload.read_task(num_examples)
-    if shown_example is not None:
+  workload, search = setup.workload, setup.search
+  pairs = sampling_lib.pairs(setup.samplings, setup.draft_samplings)
+  batch_size = workload_lib.pad_batch(workload.make_mesh(), setup.batch_size)
+  with folder_lock.hold(setup.output_dir):
+    target, examples = workload.read_task(setup.num_examples)
+    shown = setup.shown_example
+    if shown is not None:
       allowed = ranges.whole(0, len(examples.rows) - 1)
-      ranges.check_settings(allowed, shown_example=shown_example)
+      ranges.check_settings(allowed, shown_example=shown)
     decoder, batch_size = workload.load_decoder(
         target,
-        drafter,
+        setup.drafter,
         examples.vocabulary,
-        gamma=gamma,
-        num_decodes=num_decodes if search is None else search.beams,
+        gamma=setup.gamma,
+        num_decodes=setup.num_decodes if search is None else search.beams,
         batch_size=batch_size,
     )
     if any(examples.hints):
       workload_lib.note_unread_hints(decoder)
     workload_lib.note_unread_sampling(decoder, pairs)
-    job = _Evaluation(
-        workload, decoder, search, examples, batch_size, repeats, chunk_batches
-    )
-    todo = {each: job.chunks(output_dir, each) for each in pairs}
+    job = _Evaluation(setup, decoder, examples, batch_size)
+    todo = {each: job.chunks(each) for each in pairs}
     alone, *others = todo.values()
     alone.check_alone(_VARYING, others)
-    folder = output_folder.OutputFolder(output_dir, 'eval')
+    folder = output_folder.OutputFolder(setup.output_dir, 'eval')
     found = []
     for samplings, chunks in todo.items():
       found.append(job.run(samplings, chunks))
       folder.add(found[-1][0], chunks)
     results = folder.finish()
-    if loggers:
+    if setup.loggers:
       for record, metrics in found:
         at = f'metrics/temperature_{record.temperature:g}'
         for side, values in metrics.items():
           task_metrics.log(
-              loggers,
-              user_paths.expand(output_dir) / at / side,
+              setup.loggers,
+              user_paths.expand(setup.output_dir) / at / side,
               examples.task.name,
               target.checkpoint.step,
               values,
           )
-    if shown_example is not None:
-      job.show(shown_example)
+    if shown is not None:
+      job.show(shown)
   records = [record for record, _ in found]
   console.show(walltime_summary.render_eval(records))
   print(f'Records: {results}')
@@ -150,32 +162,20 @@ def evaluate(
   return records
 
 
-def _identity(examples: examples_lib.Examples) -> list[Any]:
-  """Return what the predictions of examples depend on, as JSON."""
-  columns = examples.example_ids.tolist(), examples.tokens.tolist()
-  hints = [examples.hints] if any(examples.hints) else []
-  return [*columns, examples.inputs, examples.references, *hints]
-
-
 @dataclasses.dataclass(frozen=True)
 class _Evaluation:
-  """What is decoded, by what, and in which batches; see `evaluate`."""
+  """The examples of a setup and their decoder; batch_size is padded."""
 
-  workload: workload_lib.Workload
+  setup: EvalSetup
   decoder: token_decoder.TokenDecoder
-  search: beam_search.BeamSearch | None
   examples: examples_lib.Examples
   batch_size: int
-  repeats: int
-  chunk_batches: int
 
-  def chunks(
-      self, output_dir: str, samplings: sampling_lib.Pair
-  ) -> chunks_lib.Chunks:
+  def chunks(self, samplings: sampling_lib.Pair) -> chunks_lib.Chunks:
     """Return the chunks of one configuration; write nothing yet."""
     return chunks_lib.Chunks(
-        output_dir,
-        self.workload.new_record(
+        self.setup.output_dir,
+        self.setup.workload.new_record(
             'eval',
             self.decoder,
             *samplings,
@@ -183,11 +183,11 @@ class _Evaluation:
             truncated_inputs=self.examples.num_truncated,
             unknown_inputs=self.examples.num_unknown,
             batch_size=self.batch_size,
-            repeats=self.repeats,
-            **workload_lib.search_settings(self.search),
+            repeats=self.setup.repeats,
+            **workload_lib.search_settings(self.setup.search),
         ),
         {
-            'chunk_batches': self.chunk_batches,
+            'chunk_batches': self.setup.chunk_batches,
             'vocabulary': resumption.of_vocabulary(self.examples.vocabulary),
             'network_configs': provenance.network_configs(self.decoder),
         },
@@ -198,19 +198,19 @@ class _Evaluation:
       self, samplings: sampling_lib.Pair, chunks: chunks_lib.Chunks
   ) -> tuple[run_record.RunRecord, dict[str, task_metrics.MetricValues]]:
     """Decode and judge all examples; return the record and the metrics."""
-    found = list(self._take(samplings, chunks))
+    taken = list(self._take(samplings, chunks))
     plain, speculative = (
-        interleaved.join([chunk.values[side] for chunk in found])
+        interleaved.join([chunk.values[side] for chunk in taken])
         for side in _SIDES
     )
     progress.say(f'temperature {samplings.target.temperature:g}: scoring')
-    metrics = {side: self._judge(found, side) for side in _SIDES}
+    metrics = {side: self._judge(chunks, taken, side) for side in _SIDES}
     qualities = {side: task_metrics.quality(metrics[side]) for side in _SIDES}
     record = dataclasses.replace(
         walltimes.add_runs(chunks.record, plain, speculative),
-        **found[0].origin,
+        **taken[0].origin,
         quality=run_record.BothRuns(**qualities),
-        greedy=greedy.add([chunk.values['greedy'] for chunk in found]),
+        greedy=greedy.add([chunk.values['greedy'] for chunk in taken]),
     )
     return record, metrics
 
@@ -218,46 +218,67 @@ class _Evaluation:
       self, samplings: sampling_lib.Pair, chunks: chunks_lib.Chunks
   ) -> Iterator[chunks_lib.Chunk]:
     """Yield all chunks, of earlier runs or decoded here."""
-    size = self.batch_size
-    settings = self.workload.settings(*samplings)
+    setup = self.setup
+    settings = setup.workload.settings(*samplings)
     requests = workload_lib.requests_of(self.examples, settings)
-    batches = self.workload.batches(requests, settings, size)
-    ways = whole_batches.ways(self.decoder, self.search)
-    timer = interleaved.Timer(ways, repeats=self.repeats)
-    num_batches = -(-len(requests) // size)
+    batches = setup.workload.batches(requests, settings, self.batch_size)
+    parts = enumerate(batching.parts(batches, setup.chunk_batches))
+    with_identity = (
+        (self._identity(i * setup.chunk_batches, len(part)), part)
+        for i, part in parts
+    )
+    num_batches = -(-len(requests) // self.batch_size)
     title = f'temperature {samplings.target.temperature:g}'
     with progress.Progress(title, num_batches) as shown:
-      parts = batching.parts(batches, self.chunk_batches)
-      for number, part in enumerate(parts):
-        first = number * self.chunk_batches
-        end = first + len(part)
-        examples = self.examples.part(first * size, end * size)
-        placed = [self.decoder.place(batch) for batch in part]
-        # The number of a batch in the job sets the order of the ways.
-        run = functools.partial(
-            timer.run, placed, first=first, after=shown.show
-        )
-        decode = functools.partial(
-            self._decode, samplings, examples, placed, run
-        )
-        yield chunks.take(number, _identity(examples), decode)
-        shown.show(end)
+      decode = functools.partial(self._decode, samplings, shown.show)
+      for number, chunk in enumerate(chunks.take_all(with_identity, decode), 1):
+        yield chunk
+        shown.show(min(number * setup.chunk_batches, num_batches))
+
+  def _examples_of(self, first: int, count: int) -> examples_lib.Examples:
+    """Return the examples of so many batches, from the one of a number on."""
+    size = self.batch_size
+    return self.examples.part(first * size, (first + count) * size)
+
+  def _identity(self, first: int, count: int) -> list[Any]:
+    """Return what the predictions of so many batches depend on, as JSON."""
+    examples = self._examples_of(first, count)
+    columns = examples.example_ids.tolist(), examples.tokens.tolist()
+    hints = [examples.hints] if any(examples.hints) else []
+    return [*columns, examples.inputs, examples.references, *hints]
 
   def _decode(
       self,
       samplings: sampling_lib.Pair,
+      after: Callable[[int], object],
+      numbered: Iterator[tuple[int, input_batch.InputBatch]],
+  ) -> Iterator[chunks_lib.Content]:
+    """Decode the batches of chunks in both ways; yield a content per chunk."""
+    ways = whole_batches.ways(self.decoder, self.setup.search)
+    timer = interleaved.Timer(ways, repeats=self.setup.repeats)
+    for part in batching.parts(numbered, self.setup.chunk_batches):
+      # The number of a batch in the job sets the order of the ways.
+      first = part[0][0]
+      placed = [self.decoder.place(batch) for _, batch in part]
+      runs = timer.run(placed, first=first, after=after)
+      examples = self._examples_of(first, len(part))
+      yield self._content(samplings, examples, placed, runs)
+
+  def _content(
+      self,
+      samplings: sampling_lib.Pair,
       examples: examples_lib.Examples,
       batches: Sequence[input_batch.InputBatch],
-      run: Callable[[], Sequence[interleaved.Run]],
+      runs: Sequence[interleaved.Run],
   ) -> chunks_lib.Content:
-    """Decode the examples of a chunk in both ways."""
-    runs = run()
+    """Check and compare the outputs of a chunk; return what it holds."""
     for decoded in itertools.chain(*(each.decoded for each in runs)):
       decoded.check_whole()
-    if self.search is None:
+    search = self.setup.search
+    if search is None:
       counted = greedy.compare(self.decoder, batches, *runs)
     else:
-      counted = greedy.compare_beams(self.search.beams, batches, *runs)
+      counted = greedy.compare_beams(search.beams, batches, *runs)
     sides, values = {}, {'greedy': counted and dataclasses.asdict(counted)}
     for name, each in zip(_SIDES, runs, strict=True):
       outputs = whole_batches.outputs(
@@ -275,12 +296,14 @@ class _Evaluation:
     return chunks_lib.Content([json_files.dumps(row) for row in rows], values)
 
   def _judge(
-      self, chunks: Sequence[chunks_lib.Chunk], side: str
+      self,
+      rows: Iterable[str],
+      taken: Sequence[chunks_lib.Chunk],
+      side: str,
   ) -> task_metrics.MetricValues:
     """Compute the task's metrics of the best decodes of one side."""
-    rows = (json.loads(row) for chunk in chunks for row in chunk.rows)
-    texts = [predictions_lib.best_of(row[side]) for row in rows]
-    columns = [chunk.values['aux_values'][side] for chunk in chunks]
+    texts = [predictions_lib.best_of(json.loads(row)[side]) for row in rows]
+    columns = [chunk.values['aux_values'][side] for chunk in taken]
     aux_values = {
         name: np.concatenate([each[name] for each in columns])
         for name in columns[0]
@@ -289,8 +312,8 @@ class _Evaluation:
 
   def show(self, number: int) -> None:
     """Print the tokens of one example, one line per target call."""
-    settings = self.workload.settings(sampling_lib.GREEDY)
-    (batch,) = self.workload.batches(
+    settings = self.setup.workload.settings(sampling_lib.GREEDY)
+    (batch,) = self.setup.workload.batches(
         workload_lib.requests_of(
             self.examples.part(number, number + 1), settings
         ),

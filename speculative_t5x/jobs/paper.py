@@ -120,7 +120,8 @@ def table5(output_dir: Path) -> None:
 def quality(
     output_dir: Path,
     tasks: Sequence[Any],
-    evaluate: Callable[..., Sequence[run_record.RunRecord]],
+    evaluate: Callable[[Any], Sequence[run_record.RunRecord]],
+    make_setup: Callable[..., Any],
     search: beam_search.BeamSearch | None,
     gamma: int,
     depth: int,
@@ -136,6 +137,7 @@ def quality(
       run resumes.
     tasks: Each a `task_pairs.TaskPairs`.
     evaluate: Runs an eval job, as `evaluation.evaluate`.
+    make_setup: Returns its setup, as `evaluation.EvalSetup`.
     search: The beam search; None for greedy decoding alone.
     gamma: Draft tokens per block.
     depth: Depth of the trees of the search.
@@ -150,7 +152,7 @@ def quality(
   for task in tasks:
     drafter, *_ = *task.drafts.values(), *task.scored.values()
     for name, (own, length) in ways.items():
-      records = evaluate(
+      setup = make_setup(
           workload=task.workload,
           drafter=drafter,
           output_dir=os.fspath(root / task.name / name),
@@ -158,6 +160,7 @@ def quality(
           num_examples=num_examples,
           search=own,
       )
+      records = evaluate(setup)
       found += [(task.name, record) for record in records]
   _write(output_dir, 'quality.md', markdown_tables.quality(found))
 

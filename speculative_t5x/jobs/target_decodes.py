@@ -8,6 +8,8 @@ import sys
 import time
 from typing import TypeVar
 
+from speculative_t5x.jobs import infer
+from speculative_t5x.jobs.inference import infer_setup
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import errors
@@ -15,7 +17,6 @@ from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network
 from speculative_t5x.research import interruption
-from speculative_t5x.research import run_record
 from speculative_t5x.tasks import predictions
 from speculative_t5x.training import batches
 
@@ -31,7 +32,7 @@ class Decodes:
   Several trainings can share a folder: while one makes them, others wait.
   """
 
-  infer: Callable[..., run_record.RunRecord]  # writes tokens to `output_dir`
+  setup: infer_setup.InferSetup  # of a job that writes tokens
   folder: checkpoints.Path  # of all decodes
   name: str  # of the folder of these decodes in it
 
@@ -41,7 +42,8 @@ class Decodes:
     """Decode what is missing, and return all as examples."""
     folder = user_paths.expand(self.folder) / self.name
     with errors.prefixed('DECODES_DIR', chunks.OtherSettingsError):
-      record = _when_free(lambda: self.infer(output_dir=str(folder)))
+      setup = dataclasses.replace(self.setup, output_dir=str(folder))
+      record = _when_free(lambda: infer.infer(setup))
     if record.target.checkpoint != str(target):
       raise ValueError(
           f'The infer job of {folder} decodes {record.target.checkpoint}, and'

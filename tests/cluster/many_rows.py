@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Decodes many rows by `stub_infer` on three nodes, and watches their memory.
+"""Repeats many rows on three nodes, and watches their memory.
 
   python -m tests.cluster.many_rows <folder> <rows>
 
@@ -22,8 +22,11 @@ from tests import cheap_compilation
 
 cheap_compilation.set_up()  # before JAX is imported, and for the workers
 
+from speculative_t5x.jobs import infer  # noqa: E402
 from speculative_t5x.jobs.cluster import ray_cluster  # noqa: E402
-from tests.cluster import stub_infer  # noqa: E402
+from speculative_t5x.tasks import bulletins  # noqa: E402
+from tests import repeating_decoder  # noqa: E402
+from tests import workloads  # noqa: E402
 from tests.cluster import three_nodes  # noqa: E402
 
 _SAMPLE_S = 2.0
@@ -35,11 +38,23 @@ def main(folder: pathlib.Path, num_rows: int) -> None:
   path = folder / 'in.txt'
   with open(path, 'w') as file:
     file.writelines(f'the train {i}\n' for i in range(num_rows))
-  setup = stub_infer.Setup([str(path)], batch_size=1000, chunk_batches=10)
+  target = workloads.save_pair(folder).target
   with three_nodes.started(3) as nodes:
     with _sampled(nodes, folder / 'memory.jsonl'):
-      cluster = ray_cluster.RayCluster(nodes.address)
-      stub_infer.write_on(cluster, setup, folder / 'out')
+      infer.infer(
+          workloads.infer_setup(
+              mixture_or_task_name=None,
+              checkpoint_path=target,
+              vocabulary_file=bulletins.VOCABULARY_FILE,
+              inputs=str(path),
+              output_dir=str(folder / 'out'),
+              batch_size=1000,
+              chunk_batches=10,
+              cluster=ray_cluster.RayCluster(
+                  nodes.address, prepare=repeating_decoder.install
+              ),
+          )
+      )
   with open(folder / 'out/predictions.jsonl') as file:
     for number, line in enumerate(file):
       row = json.loads(line)

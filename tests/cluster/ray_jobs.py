@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs jobs on a Ray cluster, in a process of its own, for ray_cluster_test.
 
-  python -m tests.cluster.ray_jobs {command,killed,memory} <folder>
+  python -m tests.cluster.ray_jobs {command,killed,ended} <folder>
 
 Starting Ray changes the process: its handlers of signals, and its threads.
 """
 
 from collections.abc import Sequence
 import contextlib
+import dataclasses
+import functools
 import io
 import json
 import os
@@ -34,38 +36,40 @@ def command(folder: pathlib.Path) -> None:
 def killed(folder: pathlib.Path) -> None:
   """Decode by `stub_job` on two nodes, of which one is killed meanwhile."""
   with three_nodes.started(2) as nodes:
-    job = stub_job.Job(str(folder))
     numbers = [i for i in range(12) if i != stub_job.KILL]
     with nodes.killed_while_it_waits(folder):
-      _decode(job, nodes, folder, numbers)
+      _decode(nodes, folder, numbers)
 
 
-def memory(folder: pathlib.Path) -> None:
-  """Decode by `stub_job` on three nodes.
-
-  One has no checkpoint, and another one cannot load the model.
-  """
+def ended(folder: pathlib.Path) -> None:
+  """Decode by `stub_job` a chunk that ends its worker, and on a bad node."""
   (folder / 'killed').touch()  # none waits to be killed
   with three_nodes.started(1) as nodes:
-    job = stub_job.Job(
-        str(folder), no_checkpoint=nodes.add(), no_memory=nodes.add()
-    )
-    _decode(job, nodes, folder, range(12))
+    _decode(nodes, folder, range(12))
+    bad = nodes.add()
+    try:
+      _decode(nodes, folder, range(12), no_checkpoint=bad)
+    except (ValueError, RuntimeError) as error:  # if it is asked, or later
+      (folder / 'refused').write_text(str(error))
 
 
 def _decode(
-    job: stub_job.Job,
     nodes: three_nodes.Nodes,
     folder: pathlib.Path,
     numbers: Sequence[int],
+    **options: str,
 ) -> None:
   """Keep what became of chunks, and what was said."""
+  job = functools.partial(stub_job.Decoding, str(folder), **options)
   chunks = [ray_worker.Chunk(i, 0, i % 3, '') for i in numbers]
   cluster = ray_cluster.RayCluster(nodes.address)
-  said, found = io.StringIO(), []
+  said = io.StringIO()
   with contextlib.redirect_stderr(said), cluster.connect(job) as workers:
-    assert workers.description == 'for the driver'
-    found += workers.decode(chunks)
+    assert workers.asked.for_driver == 'for the driver'
+    found = [
+        (x.number, x.content and dataclasses.astuple(x.content), x.error)
+        for x in workers.decode(chunks)
+    ]
   (folder / 'said').write_text(said.getvalue())
   (folder / 'found').write_text(json.dumps(found))
 
@@ -88,5 +92,5 @@ def _run_command(nodes: three_nodes.Nodes, folder: pathlib.Path) -> None:
 
 
 if __name__ == '__main__':
-  jobs = {'command': command, 'killed': killed, 'memory': memory}
+  jobs = {'command': command, 'killed': killed, 'ended': ended}
   jobs[sys.argv[1]](pathlib.Path(sys.argv[2]))

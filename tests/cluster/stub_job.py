@@ -2,17 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A job for workers whose chunks are numbers, some of which end a worker."""
 
-from collections.abc import Iterator, Mapping
-import contextlib
-import dataclasses
-import functools
 import os
 import pathlib
 import signal
 import time
-from typing import Any, NamedTuple
 
 from speculative_t5x.jobs.cluster import ray_worker
+from speculative_t5x.jobs.outputs import chunks
 
 # Decoding one of these chunks raises ValueError, raises another error, ends the
 # process, or waits until the node was killed.
@@ -20,38 +16,25 @@ WRONG, BROKEN, KILL, WAIT = 1, 3, 8, 5
 _WAIT_S = 120
 
 
-class _Content(NamedTuple):
-  rows: list[str]
-  values: Mapping[str, Any]
+class Decoding:
+  """Decodes a chunk to its number, and to the node."""
+
+  values, for_driver = {'shape': (1, 2)}, 'for the driver'
+
+  def __init__(self, folder: str, no_checkpoint: str = ''):
+    """Fail on a node without a checkpoint.
+
+    The folder is of the signals between `wait` and who kills the node.
+    """
+    if _node() == no_checkpoint:
+      raise FileNotFoundError('There is no checkpoint.')
+    self._folder = pathlib.Path(folder)
+
+  def decode(self, chunk: ray_worker.Chunk) -> chunks.Content:
+    return _decode(self._folder, chunk)
 
 
-@dataclasses.dataclass(frozen=True)
-class Job:
-  """Decodes a chunk to its number, and to the node.
-
-  Attributes:
-    folder: Of the signals between `wait` and who kills the node.
-    no_checkpoint: Node that cannot do the job.
-    no_memory: Node that finds out when it loads the model.
-  """
-
-  folder: str
-  no_checkpoint: str = ''
-  no_memory: str = ''
-
-  def describe(self) -> tuple[Mapping[str, Any], Any]:
-    if _node() == self.no_checkpoint:
-      raise FileNotFoundError('There is no checkpoint here.')
-    return {'shape': (1, 2)}, 'for the driver'
-
-  @contextlib.contextmanager
-  def open(self) -> Iterator[ray_worker.Decode]:
-    if _node() == self.no_memory:
-      raise RuntimeError('Out of memory.')
-    yield functools.partial(_decode, pathlib.Path(self.folder))
-
-
-def _decode(folder: pathlib.Path, chunk: ray_worker.Chunk) -> _Content:
+def _decode(folder: pathlib.Path, chunk: ray_worker.Chunk) -> chunks.Content:
   if chunk.number == WRONG:
     raise ValueError('The inputs are others.')
   if chunk.number == BROKEN:
@@ -61,7 +44,7 @@ def _decode(folder: pathlib.Path, chunk: ray_worker.Chunk) -> _Content:
   if chunk.number == WAIT:
     _wait(folder)
   rows = [f'{chunk.number} {i}' for i in range(chunk.count)]
-  return _Content(rows, {'node': _node()})
+  return chunks.Content(rows, {'node': _node()})
 
 
 def _node() -> str:

@@ -59,15 +59,15 @@ def evaluate(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
       patch.setattr(workload_lib.Workload, 'load_decoder', load_once)
       evaluation.evaluate(
-          drafter=workloads.drafter(str(pair / 'draft'), workloads.CONFIG),
-          **workloads.job_arguments(
+          workloads.eval_setup(
+              drafter=workloads.drafter(str(pair / 'draft'), workloads.CONFIG),
               checkpoint_path=str(pair / 'target'),
               task_feature_lengths={'inputs': 24, 'targets': _LENGTH},
               output_dir=str(folder),
               num_examples=_NUM_EXAMPLES,
               seed=5,
               **{'gamma': 1, **options},
-          ),
+          )
       )
     return folder
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x.jobs import distill
+from speculative_t5x.jobs import infer as infer_lib
 from speculative_t5x.jobs import target_decodes
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import checkpoints
@@ -47,38 +48,51 @@ _MISSING = task_examples.References(
 )
 
 
+@dataclasses.dataclass(frozen=True)
 class _Infer:
-  """Writes given decodes as the infer job does, and counts its runs."""
+  """Stands for the setup of an infer job; writes given decodes as it does.
 
-  def __init__(
-      self, target, num_examples=64, tokens=True, largest=11, replaced_by=None
-  ):
-    self.runs = 0
-    self._target = target
-    self._size = num_examples
-    self._tokens = tokens
-    self._largest = largest
-    self._written = num_examples if replaced_by is None else replaced_by
+  Attributes:
+    runs: Gets an item per run.
+  """
 
-  def __call__(self, output_dir):
-    self.runs += 1
+  target: str
+  num_examples: int = 64
+  tokens: bool = True
+  largest: int = 11
+  replaced_by: int | None = None
+  output_dir: str = ''
+  runs: list[str] = dataclasses.field(default_factory=list)
+
+  def run(self):
+    self.runs.append(self.output_dir)
     rng = np.random.default_rng(0)
-    folder = pathlib.Path(output_dir)
+    folder = pathlib.Path(self.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
-    draw = lambda: rng.integers(2, self._largest + 1, rng.integers(2, 6))
+    draw = lambda: rng.integers(2, self.largest + 1, rng.integers(2, 6))
+    size, replaced_by = self.num_examples, self.replaced_by
     with open(folder / 'predictions.jsonl', 'w') as file:
-      for _ in range(self._written):
+      for _ in range(size if replaced_by is None else replaced_by):
         row = {'input_tokens': [*draw().tolist(), 1]}
-        if self._tokens:
+        if self.tokens:
           row['tokens'] = [*draw().tolist(), 1]
         file.write(json.dumps(row) + '\n')
-    model = types.SimpleNamespace(checkpoint=str(self._target))
-    return types.SimpleNamespace(target=model, num_examples=self._size)
+    model = types.SimpleNamespace(checkpoint=str(self.target))
+    return types.SimpleNamespace(target=model, num_examples=size)
 
 
-def _with_other_settings(output_dir):
-  """Find a folder with the decodes of another temperature."""
-  raise chunks.OtherSettingsError(f'{output_dir} holds another temperature.')
+class _WithOtherSettings(_Infer):
+  """Finds a folder with the decodes of another temperature."""
+
+  def run(self):
+    raise chunks.OtherSettingsError('It holds another temperature.')
+
+
+@pytest.fixture(scope='module', autouse=True)
+def stands_for_the_infer_job():
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(infer_lib, 'infer', lambda setup: setup.run())
+    yield
 
 
 @pytest.fixture(scope='module')
@@ -110,7 +124,8 @@ def _distill(target, folder, infer=None, **changes):
   }
   for name, value in changes.items():
     (settings if name in settings else arguments)[name] = value
-  return distill.distill(**arguments, settings=trainer.Settings(**settings))
+  settings = trainer.Settings(**settings)
+  return distill.distill(distill.DistillSetup(**arguments, settings=settings))
 
 
 def _from_scratch(**changes):
@@ -264,7 +279,12 @@ class TestBadInput:
     other = checkpoints.save(tmp_path, 7, tiny.params(_TARGET, noise=0.1))
     with pytest.raises(ValueError, match='other data: target. Give'):
       _distill(other, tmp_path)
-    (tmp_path / 'model' / 'data.json').unlink()
+    kept = tmp_path / 'model/data.json'
+    digests = json.loads(kept.read_text())
+    del digests['target']  # an older version kept none
+    kept.write_text(json.dumps(digests))
+    _distill(other, tmp_path)
+    kept.unlink()
     _distill(target, tmp_path, _Infer(target, largest=10))
 
   def test_vocabularies(self, target, tmp_path):
@@ -363,7 +383,7 @@ class TestDecodes:
       ('infer', 'named'),
       [
           (_Infer('elsewhere'), 'decodes elsewhere'),
-          (_with_other_settings, 'DECODES_DIR: .* another temperature'),
+          (_WithOtherSettings('x'), 'DECODES_DIR: .* another temperature'),
           ({'tokens': False}, 'have no tokens'),
           ({'num_examples': 0}, 'have no tokens'),
           ({'replaced_by': 65}, 'has 65 decodes and not 64'),

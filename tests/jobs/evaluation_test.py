@@ -36,6 +36,7 @@ def paths(tmp_path_factory):
 def _evaluate(paths, output_dir, **changes):
   arguments = {
       'checkpoint_path': paths.target,
+      'drafter': workloads.drafter(paths.draft, workloads.CONFIG),
       'output_dir': str(output_dir),
       'gamma': _GAMMA,
       'num_examples': _NUM_EXAMPLES,
@@ -45,8 +46,7 @@ def _evaluate(paths, output_dir, **changes):
       'mask_padded_ids': True,  # there are none
   }
   return evaluation.evaluate(
-      drafter=workloads.drafter(paths.draft, workloads.CONFIG),
-      **workloads.job_arguments(**{**arguments, **changes}),
+      workloads.eval_setup(**{**arguments, **changes})
   )
 
 
@@ -182,14 +182,15 @@ class TestFiles:
       self, ran, again, tmp_path, monkeypatch
   ):
     """The rates are those of the record, and the text metrics its quality."""
-    calls = {name: [] for name in ('plain', 'speculative')}
-    for name, seen in calls.items():
-      way = getattr(ran.decoder, name)
-      monkeypatch.setattr(
-          ran.decoder,
-          name,
-          lambda batch, way=way, seen=seen: seen.append(batch) or way(batch),
-      )
+    calls = {'plain': [], 'speculative': []}
+    decode = whole_batches.decode
+
+    def watched(pair, batch):
+      name = 'plain' if pair is ran.decoder.alone else 'speculative'
+      calls[name].append(batch)
+      return decode(pair, batch)
+
+    monkeypatch.setattr(whole_batches, 'decode', watched)
     loggers = [seqio.TensorBoardLogger, seqio.JSONLogger]
     (record,) = again(temperature=1.0, loggers=loggers)
     for seen in calls.values():

@@ -17,24 +17,15 @@ import pytest
 
 from speculative_t5x.decoder import answers
 from speculative_t5x.decoder import beam_search
-from speculative_t5x.decoder import counts
-from speculative_t5x.decoder import engine as engine_lib
-from speculative_t5x.decoder import options as options_lib
-from speculative_t5x.decoder import results
-from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.jobs.outputs import chunks
-from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import lookup_drafting
-from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.rules import coupled
@@ -45,6 +36,7 @@ from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import tfds_tasks
 from tests import memory_files
+from tests import repeating_decoder
 from tests import workloads
 
 pytestmark = pytest.mark.long
@@ -71,7 +63,11 @@ def _arguments(paths, **changes):
       'chunk_batches': 1,
       'seed': 5,
   }
-  return workloads.infer_arguments(**{**arguments, **changes})
+  return {**arguments, **changes}
+
+
+def _setup(paths, **changes):
+  return workloads.infer_setup(**_arguments(paths, **changes))
 
 
 _load = workload_lib.Workload.load_decoder
@@ -102,7 +98,7 @@ def run(paths, decoders, tmp_path, monkeypatch):
     if lines is not None:
       (tmp_path / 'in.txt').write_text(''.join(f'{x}\n' for x in lines))
       changes.setdefault('inputs', str(tmp_path / 'in.txt'))
-    infer.infer(**_arguments(paths, output_dir=output_dir, **changes))
+    infer.infer(_setup(paths, output_dir=output_dir, **changes))
     return workloads.read(output_dir / 'predictions.jsonl')
 
   return run
@@ -202,8 +198,7 @@ class TestPredictions:
     rows = run(None, num_examples=5, **task)
     arguments = _arguments(paths, output_dir=str(tmp_path / 'eval'), **task)
     del arguments['vocabulary_file']
-    arguments['samplings'] = [arguments.pop('sampling')]
-    evaluation.evaluate(**arguments, num_examples=5)
+    evaluation.evaluate(workloads.eval_setup(**arguments, num_examples=5))
     expected = workloads.read(tmp_path / 'eval' / 'predictions.jsonl')
     assert [(r['example_id'], r['input'], r['prediction']) for r in rows] == [
         (r['example_id'], r['input'], r['speculative']) for r in expected
@@ -330,7 +325,7 @@ class TestJsonl:
     stdin = types.SimpleNamespace(buffer=io.BytesIO(text.encode()))
     monkeypatch.setattr('sys.stdin', stdin)
     capsys.readouterr()
-    infer.infer(**_arguments(paths, inputs='-', input_format='jsonl'))
+    infer.infer(_setup(paths, inputs='-', input_format='jsonl'))
     printed = capsys.readouterr()
     assert [json.loads(row) for row in printed.out.splitlines()] == expected
     assert '1 of 3 inputs have text' in printed.err
@@ -368,7 +363,7 @@ class TestBatch:
       path.write_text(''.join(f'{json.dumps(line)}\n' for line in lines))
       arguments = {'inputs': str(path), 'input_format': 'batch', **changes}
       folder = tmp_path / name
-      infer.infer(**_arguments(paths, output_dir=str(folder), **arguments))
+      infer.infer(_setup(paths, output_dir=str(folder), **arguments))
       assert not (folder / 'predictions.jsonl').exists()
       return [
           (folder / name).read_text().splitlines()
@@ -523,30 +518,30 @@ def test_finished_folder_reads_no_weights(
   for name in ('in.txt', 'other.txt'):
     (tmp_path / name).write_text('\n'.join(_SHORT))
   arguments = dict(inputs=str(tmp_path / 'in.txt'), output_dir=tmp_path / 'out')
-  infer.infer(**_arguments(paths, **arguments))
+  infer.infer(_setup(paths, **arguments))
   expected = (tmp_path / 'out/predictions.jsonl').read_bytes()
   capsys.readouterr()
   monkeypatch.setattr(models_lib.ModelSource, 'load', None)
   arguments |= {'inputs': str(tmp_path / 'other.txt')}
-  infer.infer(**_arguments(copied, vocabulary_file=vocabulary, **arguments))
+  infer.infer(_setup(copied, vocabulary_file=vocabulary, **arguments))
   assert (tmp_path / 'out/predictions.jsonl').read_bytes() == expected
   said = capsys.readouterr().err
   assert 'finished chunks are taken' in said and 'loading' not in said
   (tmp_path / 'other.txt').write_text('Something else.')
   with pytest.raises(ValueError, match='other inputs'):
-    infer.infer(**_arguments(paths, **arguments))
+    infer.infer(_setup(paths, **arguments))
 
 
 def test_fingerprint(paths, copied, tmp_path):
   """It has what samples depend on by its contents."""
 
   def of(pair=paths, file=_VOCABULARY, begin_ids=(), **changes):
-    arguments = _arguments(pair, **changes)
+    setup = _setup(pair, inputs='-', **changes)
     vocabulary = vocabularies.load(file)
     vocabulary.begin_ids = begin_ids
-    workload = arguments['workload']
+    workload = setup.workload
     decoder, _ = _load(
-        workload, workload.find_target(), arguments['drafter'], vocabulary,
+        workload, workload.find_target(), setup.drafter, vocabulary,
         gamma=3, num_decodes=1, batch_size=1, defer=True,
     )  # fmt: skip
     texts = workload_lib.text_decoder(decoder, vocabulary)
@@ -579,16 +574,16 @@ def test_memory_folder(run, paths, tmp_path, monkeypatch):
   )
   del eval_arguments['vocabulary_file']
   with memory_files.enabled():
-    for job, arguments in (
-        (infer.infer, infer_arguments),
-        (evaluation.evaluate, eval_arguments),
+    for job, setup in (
+        (infer.infer, workloads.infer_setup(**infer_arguments)),
+        (evaluation.evaluate, workloads.eval_setup(**eval_arguments)),
     ):
       with monkeypatch.context() as patch:
         _fail_at(patch, 1, KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):
-          job(**arguments)
-      job(**arguments)
-      folder = epath.Path(arguments['output_dir'])
+          job(setup)
+      job(setup)
+      folder = epath.Path(setup.output_dir)
       assert len(workloads.read(folder / 'predictions.jsonl')) == 4
       assert (folder / 'results.jsonl').exists()
 
@@ -601,45 +596,10 @@ def test_data_set_that_is_missing_fails_before_weights_are_read(
   vocabulary = bulletins.VOCABULARY_FILE
   files = {'validation': tmp_path / 'absent.jsonl'}
   name = tfds_tasks.register('xsum', None, vocabulary, files)
-  arguments = _arguments(paths, mixture_or_task_name=name)
+  setup = _setup(paths, mixture_or_task_name=name)
   with pytest.raises(FileNotFoundError, match='absent.jsonl'):
-    infer.infer(**arguments)
+    infer.infer(setup)
   assert not loaded
-
-
-class _Repeating:
-  """A decoder whose outputs are its inputs."""
-
-  target_model = network_lib.NetworkModel(workloads.CONFIG, t5.SPECIAL_IDS)
-  loaded_drafter, drafter = drafting.Drafting(), nothing.Nothing(1)
-  options = options_lib.Options(gamma=1, max_tokens=16)
-  mesh = matmul_precision = None
-  target = types.SimpleNamespace(
-      describe=lambda: descriptions.ModelDescription(), config=workloads.CONFIG
-  )
-
-  reads_hints = False
-  alone = None
-
-
-class _RepeatingEngine:
-  """An engine whose outputs are its inputs."""
-
-  is_warm, compile_s = True, None
-
-  def __init__(self, *args, **options):
-    self.counters = counts.Counts()
-
-  def stream_work(self, requests):
-    yield from requests
-
-  def result(self, request):
-    none = np.zeros((0,), np.float32)
-    tokens = list(request.inputs)
-    decode = results.Decode(tokens, none, none, none, 0, True, 0.0, 1, None)
-    return results.Result(
-        [''], [tokens[:-1]], np.zeros(1), {}, decodes=[decode]
-    )
 
 
 def _peak_bytes(function):
@@ -659,17 +619,12 @@ def test_memory_does_not_grow_with_the_lines(
     paths, tmp_path, monkeypatch, num_lines
 ):
   """All lines come out, in their order."""
-  monkeypatch.setattr(
-      workload_lib.Workload,
-      'load_decoder',
-      lambda *_, batch_size, **__: (_Repeating(), batch_size),
-  )
-  monkeypatch.setattr(engine_lib, 'Engine', _RepeatingEngine)
+  repeating_decoder.install(monkeypatch.setattr)
   texts = [f'the train {number}' for number in range(100)]
   with open(tmp_path / 'in.txt', 'w') as file:
     for number in range(num_lines):
       file.write(f'{texts[number % 100]}\n')
-  arguments = _arguments(
+  setup = _setup(
       paths,
       inputs=str(tmp_path / 'in.txt'),
       drafter=None,
@@ -677,8 +632,9 @@ def test_memory_does_not_grow_with_the_lines(
       chunk_batches=4,
       output_dir=str(tmp_path / 'out'),
   )
-  few = _peak_bytes(lambda: infer.infer(**arguments, num_examples=4000))
-  all_lines = _peak_bytes(lambda: infer.infer(**arguments))
+  begin = dataclasses.replace(setup, num_examples=4000)
+  few = _peak_bytes(lambda: infer.infer(begin))
+  all_lines = _peak_bytes(lambda: infer.infer(setup))
   # A line has more than a hundred bytes; a chunk's counts some per line.
   assert all_lines - few < 2**19 + 8 * num_lines
   with open(tmp_path / 'out' / 'predictions.jsonl') as file:
@@ -693,7 +649,7 @@ def test_another_vocabulary(tmp_path):
   pair = workloads.save_pair(tmp_path, vocab_size=4096)
   plainly = {'drafter': None, 'target_config': None, 'output_dir': tmp_path}
   with pytest.raises(vocabularies.VocabularyError, match='4096 logits'):
-    infer.infer(**_arguments(pair, inputs='-', **plainly))
+    infer.infer(_setup(pair, inputs='-', **plainly))
 
 
 def test_what_the_workload_decides_of_the_decoder(paths):
@@ -702,9 +658,9 @@ def test_what_the_workload_decides_of_the_decoder(paths):
       (False, verification.TOKENWISE),
       (True, lenience.make_rule(1e-3)),
   ):
-    arguments = _arguments(paths, mask_padded_ids=mask, rule=rule)
-    workload = arguments['workload']
-    target, drafter = workload.find_target(), arguments['drafter']
+    setup = _setup(paths, inputs='-', mask_padded_ids=mask, rule=rule)
+    workload = setup.workload
+    target, drafter = workload.find_target(), setup.drafter
     decoder, batch_size = _load(
         workload, target, drafter, vocabulary, gamma=3, num_decodes=2,
         batch_size=None,
@@ -724,7 +680,7 @@ def test_what_the_workload_decides_of_the_decoder(paths):
 
 def test_vocabulary_of_the_checkpoint_folder(paths, tmp_path):
   workload = dataclasses.replace(
-      _arguments(paths)['workload'], checkpoint_path=str(tmp_path)
+      _setup(paths, inputs='-').workload, checkpoint_path=str(tmp_path)
   )
   with pytest.raises(ValueError, match='vocabulary'):
     workload.vocabulary(None)

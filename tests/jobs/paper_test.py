@@ -5,6 +5,7 @@
 import dataclasses
 import json
 import pathlib
+import types
 
 import pytest
 
@@ -240,8 +241,10 @@ def test_quality(tmp_path):
   """Greedy decoding and a search of each task, with its first draft."""
   asked = []
 
-  def evaluate(*, workload, drafter, output_dir, search, gamma, num_examples):
-    asked.append((workload, drafter, search, gamma, num_examples))
+  def evaluate(setup):
+    names = 'workload', 'drafter', 'search', 'gamma', 'num_examples'
+    asked.append(tuple(getattr(setup, name) for name in names))
+    search = setup.search
     beams = 1 if search is None else search.beams
     # Of 64 texts; a search counts each call once per beam.
     calls = lambda per_text: {'target_calls': 64 * beams * per_text}
@@ -261,8 +264,9 @@ def test_quality(tmp_path):
   ]
   search = beam_search.BeamSearch(beams=4)
   paper.quality(
-      tmp_path, tasks, evaluate, search, gamma=5, depth=2, num_examples=9
-  )
+      tmp_path, tasks, evaluate, types.SimpleNamespace, search,
+      gamma=5, depth=2, num_examples=9,
+  )  # fmt: skip
   assert asked == [
       (f'{name} workload', 1, *settings, 9)
       for name in ('EnDe', 'CNNDM')

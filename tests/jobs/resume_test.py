@@ -105,8 +105,8 @@ def _job(name: str, folder: str, num_examples: int, output: str) -> None:
       seed=5,
   )
   if name == 'eval':
-    both = workloads.job_arguments(**arguments, temperature=(0.0, 1.0))
-    evaluation.evaluate(**both)
+    both = workloads.eval_setup(**arguments, temperature=(0.0, 1.0))
+    evaluation.evaluate(both)
   else:
     lines = dict(
         mixture_or_task_name=None,
@@ -117,7 +117,7 @@ def _job(name: str, folder: str, num_examples: int, output: str) -> None:
         scores=True,
         statistics=True,
     )
-    infer.infer(**workloads.infer_arguments(**arguments, **lines))
+    infer.infer(workloads.infer_setup(**arguments, **lines))
 
 
 def _start(job: Callable[[], None]) -> tuple[int, int]:

@@ -206,8 +206,8 @@ def run_eval(folder, rule):
   """Run the eval job at two temperatures; return its records."""
   checkpoints.save(folder / 'target', 1, tiny.params(workloads.CONFIG))
   evaluation.evaluate(
-      drafter=REPEAT_LAST,
-      **workloads.job_arguments(
+      workloads.eval_setup(
+          drafter=REPEAT_LAST,
           checkpoint_path=str(folder / 'target'),
           output_dir=str(folder / 'output'),
           num_examples=4,
@@ -215,7 +215,7 @@ def run_eval(folder, rule):
           gamma=2,
           rule=rule,
           temperature=(0.0, 1.0),
-      ),
+      )
   )
   return workloads.read(folder / 'output/results.jsonl')
 

@@ -3,8 +3,8 @@
 """Chunks of a job, decoded by other processes.
 
   driver (ray_cluster)             worker processes (ray_worker)
-  checks each node             ->  description of the job there, or an error
+  asks one node                ->  description of the job there
   numbers of chunks, by Ray    ->  inputs from the files, decoded
   finished chunk files         <-  rows, or an error
-        attempts: what ended a worker twice is not begun a third time
+        Ray starts a worker that ended anew, and repeats its chunk
 """

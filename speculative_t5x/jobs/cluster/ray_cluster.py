@@ -3,8 +3,8 @@
 """Decodes the chunks of a job on the nodes of a Ray cluster.
 
 Each worker holds a model of its own: on all TPU chips of a host, on a GPU, or
-on a node without either. Ray Data hands out the chunks; the defaults that would
-lose rows or never end are set otherwise here.
+on a node without either. Ray Data hands out the chunks, starts workers anew and
+repeats their chunks.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,9 +17,8 @@ import sys
 import time
 from typing import Any
 
-from speculative_t5x.jobs.cluster import attempts as attempts_lib
-from speculative_t5x.jobs.cluster import node_checks
 from speculative_t5x.jobs.cluster import ray_worker
+from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.research import interruption
 
 # By what a worker holds, in Ray's names: JAX's platforms to open, and the one
@@ -33,7 +32,8 @@ _PLATFORMS = {
 # only, and without them libtpu waits for the other hosts of a slice.
 _HOST_BOUNDS = {4: '2,2,1', 8: '2,4,1'}
 _JOIN_S, _POLL_S = 600, 1  # until all nodes have joined the cluster
-_NODE_LABEL = 'ray.io/node-id'  # that Ray gives to each node
+# Times that Ray repeats a chunk whose worker ended, as with its node.
+_RETRIES = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,13 +55,13 @@ class RayCluster:
   prepare: Callable[[], None] | None = None
 
   @contextlib.contextmanager
-  def connect(self, job: ray_worker.Job) -> Iterator['Workers']:
-    """Connect to the cluster, and check which of its nodes can do a job.
-
-    A node that cannot is named in a line on stderr and left out.
+  def connect(
+      self, job: Callable[[], ray_worker.Decoding]
+  ) -> Iterator['Workers']:
+    """Connect to the cluster, and ask one of its nodes what a job is there.
 
     Raises:
-      ValueError: if there is no cluster, or none of its nodes can.
+      ValueError: if there is no cluster, or the node cannot do the job.
     """
     import ray
 
@@ -95,10 +95,10 @@ class RayCluster:
           " the address to 'local'."
       ) from error
 
-  def _workers(self, job: ray_worker.Job) -> 'Workers':
+  def _workers(self, job: Callable[[], ray_worker.Decoding]) -> 'Workers':
     import ray
 
-    resources, able = self._wait_for_nodes()
+    resources, nodes = self._wait_for_nodes()
     kind = next((x for x in _PLATFORMS if resources.get(x)), 'CPU')
     platforms, platform = _PLATFORMS[kind]
     shipment = ray_worker.Shipment(
@@ -108,19 +108,22 @@ class RayCluster:
         **_options(resources),
         'runtime_env': {'env_vars': _variables(platforms, resources)},
     }
-    checked = node_checks.check(able, shipment, options)
-    for node, problem in checked.problems.items():
-      print(f'Node {node} is left out: {problem}.', file=sys.stderr)
-    if not checked.good:
-      raise ValueError('No node of the Ray cluster can do this job.')
-    rooms = {each['NodeID']: _room(each, resources) for each in checked.good}
+    count = sum(_room(each, resources) for each in nodes)
     print(
-        f'Ray: {len(rooms)} of {len(able)} nodes decode,'
-        f' {sum(rooms.values())} workers with {_in_words(resources)} each',
+        f'Ray: {count} workers on {len(nodes)} nodes, with'
+        f' {_in_words(resources)} each',
         file=sys.stderr,
     )
-    bad = [each['NodeID'] for each in able if each['NodeID'] not in rooms]
-    return Workers(shipment, options, rooms, bad, checked.description)
+    # A process of its own, which gives up its devices when it ends.
+    ask = ray.remote(max_calls=1, max_retries=0, **options)(ray_worker.describe)
+    answer = ask.remote(shipment)
+    while not ray.wait([answer], timeout=_POLL_S)[0]:
+      interruption.check()
+    try:
+      asked = ray.get(answer)
+    except ray.exceptions.RayError as error:
+      raise ValueError(_reason(error)) from error
+    return Workers(shipment, options, count, asked)
 
   def _wait_for_nodes(self) -> tuple[Mapping[str, float], list[Any]]:
     """Return what a worker gets, and the nodes that have room for one."""
@@ -188,86 +191,41 @@ def _variables(
   return variables
 
 
+@dataclasses.dataclass(frozen=True)
 class Workers:
-  """The workers of a cluster that can do a job.
+  """The workers of a cluster for a job, of which none is started yet.
 
   Attributes:
-    description: What the driver needs to know; see `ray_worker.Job.describe`.
+    shipment: The job.
+    options: Ray's options of a worker.
+    count: The most workers that the nodes have room for.
+    asked: The job, as the node describes it that was asked.
   """
 
-  def __init__(
-      self,
-      shipment: ray_worker.Shipment,
-      options: Mapping[str, Any],
-      rooms: Mapping[str, int],
-      bad_nodes: Sequence[str],
-      description: Any,
-  ):
-    """Start no worker yet.
-
-    Args:
-      shipment: The job.
-      options: Ray's options of a worker.
-      rooms: How many workers each good node has room for.
-      bad_nodes: Nodes that have room and cannot do the job.
-      description: See `description`.
-    """
-    self._shipment = shipment
-    self._options = options
-    self._rooms = dict(rooms)
-    self._bad_nodes = list(bad_nodes)
-    self.description = description
+  shipment: ray_worker.Shipment
+  options: Mapping[str, Any]
+  count: int
+  asked: ray_worker.Description
 
   def decode(
       self, chunks: Sequence[ray_worker.Chunk]
   ) -> Iterator[ray_worker.Decoded]:
-    """Yield what became of each chunk, as soon as it is there.
-
-    A node on which a worker cannot begin is named in a line on stderr and left
-    out.
+    """Yield each chunk once, as soon as it is decoded or given up.
 
     Raises:
-      RuntimeError: if Ray gives up. What was yielded before is whole.
+      RuntimeError: if a node cannot do the job, or Ray gives up. What was
+        yielded before is whole.
     """
     import ray
 
-    left = {each.number: each for each in chunks}
-    while left:
-      attempts = _attempts()
-      try:
-        for decoded in self._decode([*left.values()], attempts):
-          # Ray may decode a chunk again whose result was lost with a node.
-          if left.pop(decoded.number, None):
-            yield decoded
-      except ray.exceptions.RayError as error:
-        bad = ray.get(attempts.bad_nodes.remote())
-        for node, reason in bad.items():
-          print(f'Node {node[:8]} is left out: {reason}.', file=sys.stderr)
-          self._rooms.pop(node, None)
-        self._bad_nodes += bad
-        if not bad or not self._rooms:
-          raise RuntimeError(
-              f'Ray gives up: {node_checks.reason(error)}. Finished chunks are'
-              ' kept; the same command resumes.'
-          ) from error
-
-  def _decode(
-      self, chunks: Sequence[ray_worker.Chunk], attempts: Any
-  ) -> Iterator[ray_worker.Decoded]:
-    """Yield what became of each chunk, until a worker cannot begin."""
-    import ray
-
+    if not chunks:
+      return
     _configure()
     # One block, and so one task, per chunk: what is done is done when a node
     # ends. These items lie on this node, where none of them can be lost.
     numbers = ray.data.from_items(
         [each._asdict() for each in chunks], override_num_blocks=len(chunks)
     )
-    size = min(sum(self._rooms.values()), len(chunks))
-    bad = ','.join(self._bad_nodes)
-    # Ray Data starts workers anew, and repeats their chunks, without a limit: a
-    # node may be preempted any number of times, and each try to reach it counts
-    # as one. `attempts` gives up what ends its workers.
     decoded = numbers.map_batches(
         ray_worker.Worker,
         batch_size=1,
@@ -275,38 +233,36 @@ class Workers:
         # it should have no more than one. There is room at the latest when the
         # others have nothing left to do.
         compute=ray.data.ActorPoolStrategy(
-            size=size, max_tasks_in_flight_per_actor=1
+            size=min(self.count, len(chunks)), max_tasks_in_flight_per_actor=1
         ),
-        fn_constructor_kwargs={
-            'shipment': self._shipment, 'attempts': attempts
-        },
-        label_selector={_NODE_LABEL: f'!in({bad})'} if bad else None,
-        **self._options,
-    )  # fmt: skip
-    for row in decoded.iter_rows():
-      rows, values = json.loads(row['content'])
-      yield ray_worker.Decoded(
-          int(row['number']), rows, values, row['error'] or None
-      )
+        fn_constructor_kwargs={'shipment': self.shipment, 'asked': self.asked},
+        max_restarts=-1,  # a node may be preempted any number of times
+        max_task_retries=_RETRIES,
+        **self.options,
+    )
+    left = {each.number for each in chunks}
+    try:
+      for row in decoded.iter_rows():
+        number = int(row['number'])
+        # Ray decodes a chunk again whose result was lost with a node.
+        if number in left:
+          left.remove(number)
+          found = json.loads(row['content'])
+          content = found and chunks_lib.Content(*found)
+          yield ray_worker.Decoded(number, content, row['error'] or None)
+    except ray.exceptions.RayError as error:
+      raise RuntimeError(
+          f'{_reason(error)} Finished chunks are kept; the same command'
+          ' resumes.'
+      ) from error
+    for number in sorted(left):
+      error = f'It ended {1 + _RETRIES} workers. Their logs say more'
+      yield ray_worker.Decoded(number, None, error)
 
 
-def _attempts() -> Any:
-  """Return the actor that counts what workers begin."""
-  import ray
-  from ray.util import scheduling_strategies
-
-  # On this node: when it ends, the job ends too.
-  here = scheduling_strategies.NodeAffinitySchedulingStrategy(
-      ray.get_runtime_context().get_node_id(), soft=False
-  )
-  actor = ray.remote(num_cpus=0, scheduling_strategy=here)
-  return actor(attempts_lib.Attempts).remote(_living_nodes)
-
-
-def _living_nodes() -> list[str]:
-  import ray
-
-  return [each['NodeID'] for each in ray.nodes() if each['Alive']]
+def _reason(error: Exception) -> str:
+  """Return the line of an error of Ray that says what a worker raised."""
+  return str(error).strip().splitlines()[-1].removeprefix('RuntimeError: ')
 
 
 def _configure() -> None:
@@ -315,7 +271,5 @@ def _configure() -> None:
 
   context = ray.data.DataContext.get_current()
   context.enable_progress_bars = False
-  # These are defaults, and chunks would be lost, or tried for ever, otherwise.
-  context.max_errored_blocks = 0
-  context.max_consecutive_actor_init_deaths = 0
+  context.max_errored_blocks = -1  # chunks that end their workers again
   logging.getLogger('ray.data').setLevel(logging.CRITICAL)  # it is raised too

@@ -2,21 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process of a Ray cluster that decodes chunks with a model of its own."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import dataclasses
 import importlib.metadata
 import json
 import os
 import pickle
+import platform
 import time
 import traceback
 from typing import Any, NamedTuple, Protocol
 
+import jax
+
 from speculative_t5x import version
+from speculative_t5x.jobs.outputs import chunks as chunks_lib
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import errors
 
-_POLL_S = 0.2
+_RELEASE_S, _POLL_S = 60, 0.2  # until a process has given up its devices
 
 
 class Chunk(NamedTuple):
@@ -35,78 +40,38 @@ class Chunk(NamedTuple):
   digest: str
 
 
-class Content(Protocol):
-  """The predictions of a chunk; see `chunks.Content`."""
-
-  rows: Sequence[str]
-  values: Mapping[str, Any]
-
-
 class Decoded(NamedTuple):
-  """What became of a chunk.
+  """A chunk that was decoded, or could not be.
 
   Attributes:
     number: See `Chunk`.
-    rows, values: See `chunks.Content`; empty if it was not decoded.
+    content: Its rows and counts; None if it was not decoded.
     error: Why it was not; None if it was.
   """
 
   number: int
-  rows: Sequence[str]
-  values: Mapping[str, Any]
+  content: chunks_lib.Content | None
   error: str | None
 
 
-Decode = Callable[[Chunk], Content]
-
-
-class Job(Protocol):
-  """A job whose chunks other processes decode. It is pickled."""
-
-  def describe(self) -> tuple[Mapping[str, Any], Any]:
-    """Find all that the job needs on this machine, without weights.
-
-    Returns:
-      What must be equal on all nodes, as JSON; and what the driver needs.
-    Raises:
-      ValueError, OSError: if this machine cannot do the job.
-    """
-
-  def open(self) -> contextlib.AbstractContextManager['Decode']:
-    """Load the model; yield what decodes a chunk.
-
-    It raises ValueError for inputs that cannot be decoded. After any other
-    error the process is given up, since its device may be broken.
-    """
-
-
-@dataclasses.dataclass(frozen=True)
-class Shipment:
-  """A job on its way to another process.
+class Decoding(Protocol):
+  """Decodes chunks on this machine, whose weights the first of them reads.
 
   Attributes:
-    prepare: Is called first, in the other process; None for nothing. It may
-      make modules importable that the job needs.
-    pickled: The job.
-    platform: JAX's name of the devices that must be found.
+    values: All that must be equal on all nodes, as JSON.
+    for_driver: All that the driver needs to know.
   """
 
-  prepare: Callable[[], None] | None
-  pickled: bytes
-  platform: str
+  values: Mapping[str, Any]
+  for_driver: Any
 
-  def unpack(self) -> Job:
-    """Return the job in a process that can do it."""
-    if self.prepare is not None:
-      self.prepare()
-    import jax  # not on top: the driver's first task would wait for it
+  def decode(self, chunk: Chunk) -> chunks_lib.Content:
+    """Decode a chunk.
 
-    # Where JAX finds no accelerator, it would decode on the CPU in silence.
-    if (found := jax.default_backend()) != self.platform:
-      raise RuntimeError(
-          f'JAX finds the platform {found!r} and not {self.platform!r}.'
-      )
-    return pickle.loads(self.pickled)
+    Raises:
+      ValueError: for inputs that cannot be decoded. After any other error the
+        process is given up, since its device may be broken.
+    """
 
 
 def versions() -> dict[str, str]:
@@ -118,99 +83,138 @@ def versions() -> dict[str, str]:
   }
 
 
-class Description(NamedTuple):
-  """What a node says of a job.
+@dataclasses.dataclass(frozen=True)
+class Shipment:
+  """A job on its way to another process.
 
   Attributes:
-    process: Number of the process that found it.
-    versions: See `versions`.
-    values: What must be equal on all nodes, as JSON.
-    for_driver: What the driver needs to know.
-    problem: Why the node cannot do the job; None if it can.
+    prepare: Is called first, in the other process; None for nothing. It may
+      make modules importable that the job needs.
+    pickled: Pickle of what returns the job's `Decoding`.
+    platform: JAX's name of the devices that must be found.
+    versions: Those of the driver.
   """
 
+  prepare: Callable[[], None] | None
+  pickled: bytes
+  platform: str
+  versions: Mapping[str, str] = dataclasses.field(default_factory=versions)
+
+  def open(self) -> Decoding:
+    """Return what decodes, in a process that can do the job."""
+    _check_equal(self.versions, versions(), 'the driver')
+    if self.prepare is not None:
+      self.prepare()
+    # Where JAX finds no accelerator, it would decode on the CPU in silence.
+    if (found := jax.default_backend()) != self.platform:
+      raise RuntimeError(
+          f'JAX finds the platform {found!r} and not {self.platform!r}.'
+      )
+    return pickle.loads(self.pickled)()
+
+
+class Description(NamedTuple):
+  """A job, as the node describes it that was asked.
+
+  Attributes:
+    node: Name of the node.
+    process: Number of the process there that found it.
+    values, for_driver: See `Decoding`.
+  """
+
+  node: str
   process: int
-  versions: Mapping[str, str]
-  values: Mapping[str, Any] = {}
-  for_driver: Any = None
-  problem: str | None = None
+  values: Mapping[str, Any]
+  for_driver: Any
 
 
 def describe(shipment: Shipment) -> Description:
   """Describe a job on this node; run in a process that then ends."""
-  found = Description(os.getpid(), versions())
-  try:
-    values, for_driver = shipment.unpack().describe()
-  except Exception as error:  # of any kind: the other nodes go on
-    return found._replace(problem=errors.first_line(error))
-  values = json.loads(json.dumps(values))  # tuples are lists on all nodes
-  return found._replace(values=values, for_driver=for_driver)
-
-
-def wait_for_end(process: int, seconds: float) -> bool:
-  """Wait until a process of this node has ended; return whether it has.
-
-  Until then it holds its devices.
-  """
-  limit = time.monotonic() + seconds
-  while time.monotonic() < limit:
-    try:
-      os.kill(process, 0)
-    except ProcessLookupError:
-      return True
-    time.sleep(_POLL_S)
-  return False
+  with _naming_the_node():
+    decoding = shipment.open()
+    values = _as_json(decoding.values)
+    return Description(_node(), os.getpid(), values, decoding.for_driver)
 
 
 class Worker:
   """Decodes the chunks that Ray Data gives it, one per call."""
 
-  def __init__(self, shipment: Shipment, attempts: Any):
-    """Load the model; `attempts` is the actor of `attempts.Attempts`."""
-    import ray
-
-    context = ray.get_runtime_context()
-    self._node, self._attempts = context.get_node_id(), attempts
-    # Of the actor, which stays the same when Ray starts it anew.
-    own = 'worker', context.get_actor_id()
-    self._stack = contextlib.ExitStack()
-    try:
-      if reason := self._ask('begin', own, self._node):
-        raise RuntimeError(reason)
-      self._decode = self._stack.enter_context(shipment.unpack().open())
-    except Exception as error:
-      self._ask('leave_out', self._node, errors.first_line(error))
-      raise
-    self._ask('end', own)
+  def __init__(self, shipment: Shipment, asked: Description):
+    """Find the models; fail where chunks would be decoded otherwise."""
+    self._is_broken = False
+    with _naming_the_node():
+      if _node() == asked.node:
+        _wait_for_end(asked.process)
+      self._decoding = shipment.open()
+      _check_equal(
+          asked.values, _as_json(self._decoding.values), f'node {asked.node}'
+      )
 
   def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Decode a chunk, given by columns of one row; see `Chunk`."""
+    if self._is_broken:
+      # Ray starts another process, whose device may work, and repeats the
+      # chunk. After an exception it would go on with this one.
+      os._exit(1)
     chunk = Chunk(*(batch[name][0] for name in Chunk._fields))
-    chunk = chunk._replace(
+    chunk = chunk._replace(  # of NumPy's integers, which are not JSON
         number=int(chunk.number), first=int(chunk.first), count=int(chunk.count)
     )
-    thing, rows, values = ('chunk', chunk.number), (), {}
-    error = self._ask('begin', thing, self._node)
-    if error is None:
-      try:
-        content = self._decode(chunk)
-        rows, values = content.rows, content.values
-      except ValueError as raised:
-        error = errors.first_line(raised)
-      except Exception as raised:
-        traceback.print_exc()
-        self._ask('explain', thing, errors.first_line(raised))
-        # After an exception, Ray would go on with this process and its device.
-        os._exit(1)
-      self._ask('end', thing)
+    content, error = None, ''
+    try:
+      decoded = self._decoding.decode(chunk)
+      content = [*decoded.rows], decoded.values
+    except Exception as raised:  # of any kind: other chunks go on
+      traceback.print_exc()
+      self._is_broken = not isinstance(raised, ValueError)
+      error = errors.first_line(raised)
     return {
         'number': [chunk.number],
-        'content': [json.dumps([list(rows), values], allow_nan=False)],
-        'error': [error or ''],
+        'content': [json.dumps(content, allow_nan=False)],
+        'error': [error],
     }
 
-  def _ask(self, method: str, *args: Any) -> Any:
-    """Call a method of `attempts`, and wait for its answer."""
-    import ray
 
-    return ray.get(getattr(self._attempts, method).remote(*args))
+def _node() -> str:
+  """Return the name of this node, which is another on each."""
+  import ray
+
+  return f'{platform.node()} ({ray.get_runtime_context().get_node_id()[:8]})'
+
+
+@contextlib.contextmanager
+def _naming_the_node() -> Iterator[None]:
+  """Have one line say which node cannot do the job."""
+  try:
+    yield
+  except Exception as error:  # of any kind
+    raise RuntimeError(
+        f'Node {_node()} cannot do this job: {errors.first_line(error)}. Mend'
+        ' it, or take it out of the cluster (ray stop).'
+    ) from error
+
+
+def _as_json(values: Mapping[str, Any]) -> Mapping[str, Any]:
+  return json.loads(json.dumps(values))  # tuples are lists on all nodes
+
+
+def _check_equal(
+    theirs: Mapping[str, Any], own: Mapping[str, Any], whose: str
+) -> None:
+  """Check that this process has the values of another."""
+  if names := resumption.differing(theirs, own):
+    raise RuntimeError(
+        '; '.join(
+            f'its {x} is {own.get(x)!r}, and {theirs.get(x)!r} on {whose}'
+            for x in names
+        )
+    )
+
+
+def _wait_for_end(process: int) -> None:
+  """Wait until a process of this node has ended, and given up its devices."""
+  limit = time.monotonic() + _RELEASE_S
+  with contextlib.suppress(ProcessLookupError):
+    while time.monotonic() < limit:
+      os.kill(process, 0)
+      time.sleep(_POLL_S)

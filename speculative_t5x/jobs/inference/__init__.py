@@ -1,10 +1,12 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the infer job is made of.
+"""The parts of the infer job.
 
-  infer_setup        arguments of the job -> inputs, models, engine
+  infer_setup        its settings, filled by gin and checked
+  infer_source       settings -> inputs, and the target that decodes them
+  infer_models       settings and target -> engine, and what chunks depend on
   inference          inputs -> engine -> rows and counts, a part at a time
-    text_rows          what a text becomes: a request, and a row
+    text_rows          a text as a request, and its row
     batch_rows         likewise a line of a batch of OpenAI's
   infer_output       parts -> chunks -> files, or lines printed
   infer_on_cluster   the same, where other machines decode the parts

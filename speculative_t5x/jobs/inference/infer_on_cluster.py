@@ -1,62 +1,123 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Has a cluster decode the inputs of an infer job."""
+"""Has a cluster decode the inputs of an infer job, a chunk at a time."""
 
+from collections.abc import Iterator, Mapping
 import dataclasses
+import functools
+import json
 
-from speculative_t5x.jobs.cluster import infer_chunks
+from speculative_t5x.decoder import batching
 from speculative_t5x.jobs.cluster import ray_cluster
+from speculative_t5x.jobs.cluster import ray_worker
+from speculative_t5x.jobs.inference import infer_models
 from speculative_t5x.jobs.inference import infer_output
 from speculative_t5x.jobs.inference import infer_setup
+from speculative_t5x.jobs.inference import infer_source
+from speculative_t5x.jobs.inference import text_rows
+from speculative_t5x.jobs.outputs import chunks as chunks_lib
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
-from speculative_t5x.tasks import text_files
+from speculative_t5x.tasks import inputs as inputs_lib
 
 
-def check(
-    setup: infer_setup.Setup, output_dir: str | None, has_answers: bool
-) -> None:
-  """Check that other processes can do the job."""
-  problem = None
-  if output_dir is None:
-    problem = 'writes files, and there is no folder. Set INFER_OUTPUT_DIR'
-  elif text_files.STANDARD_INPUT in (setup.paths or ()):
-    problem = 'reads files on its nodes. Write the standard input to a file'
-  elif has_answers:
-    problem = 'does not look for earlier answers. Leave out ANSWERS'
-  elif setup.is_batch:  # whether a name is there already, all lines decide
-    problem = "does not read OpenAI's batches. Leave out CLUSTER"
-  if problem:
-    raise ValueError(f'A cluster (CLUSTER) {problem}.')
+class Decoding:
+  """An infer job on one node; a `ray_worker.Decoding`."""
+
+  def __init__(self, setup: infer_setup.InferSetup):
+    """Find inputs and models, and choose what suits the machine."""
+    source = infer_source.find(setup)
+    next(source.inputs())  # the files can be read here
+    models = infer_models.find(setup, source)
+    record, options = models.record(), models.options()
+    # Nodes may differ in their device, and decode alike up to rounding.
+    same = dataclasses.replace(record, device=None, host=None, mesh={})
+    self.values = resumption.identity_of(same) | options
+    self.for_driver = record, options
+    self._reader = inputs_lib.PartReader(source.read, source.inputs_of)
+    shown = progress.Progress('infer', None, 'rows')
+    self._job = models.inference(shown)
+
+  def decode(self, chunk: ray_worker.Chunk) -> chunks_lib.Content:
+    """Decode a chunk; rows that cannot be decoded have their error."""
+    part = self._reader.part(chunk.first, chunk.count)
+    if chunks_lib.digest_of(self._job.identity(part)) != chunk.digest:
+      raise ValueError(
+          f'The {chunk.count} inputs from number {chunk.first} on are not those'
+          ' that the driver has read. Give all nodes the same files.'
+      )
+    return next(self._job.decode(enumerate(part)))
 
 
-def write(
-    cluster: ray_cluster.RayCluster, setup: infer_setup.Setup, output_dir: str
-) -> run_record.RunRecord:
-  """Have a cluster decode the inputs into an output folder.
+def write(setup: infer_setup.InferSetup) -> run_record.RunRecord:
+  """Have the cluster of a setup decode its inputs into its output folder.
 
   Raises:
     ValueError: for inputs without a prediction, once all else is written.
   """
-  taken = *setup.taken, infer_chunks.ERROR
-  setup = dataclasses.replace(setup, taken=taken)
-  source = setup.source()
-  job = infer_chunks.InferChunks(setup)
+  source = infer_source.find(setup)
   with progress.Progress('infer', setup.num_inputs(), 'rows') as shown:
-    with cluster.connect(job) as workers:
-      settings, options = workers.description
-      chunks = infer_output.chunks_in(output_dir, settings, options)
-      driver = infer_chunks.Driver(setup, settings.batch_size, shown)
-      driver.decode_missing(workers, source, chunks)
-    # All chunks are there, and are taken as a job that resumes takes them.
-    inputs = setup.inputs(source)
+    with setup.cluster.connect(functools.partial(Decoding, setup)) as workers:
+      settings, options = workers.asked.for_driver
+      size = settings.batch_size * setup.chunk_batches
+      parts = lambda: (
+          (inputs_lib.identity(part), part)
+          for part in batching.parts(source.inputs(), size)
+      )
+      chunks = infer_output.chunks_in(setup.output_dir, settings, options)
+      errors = _decode_missing(workers, setup, parts(), chunks, shown)
+
+    def given_up(
+        numbered: Iterator[tuple[int, inputs_lib.Input]],
+    ) -> Iterator[chunks_lib.Content]:
+      for part in batching.parts(numbered, size):
+        error = errors[part[0][0] // size]
+        yield text_rows.not_decoded([each for _, each in part], error)
+
+    # All other chunks are there, and are taken as a job that resumes takes
+    # them.
+    taken = [*chunks.take_all(parts(), given_up)]
     record = infer_output.write_all(
-        driver, inputs, settings, output_dir, chunks
+        taken, shown, settings, setup.output_dir, chunks
     )
-  if driver.num_failed:
+  if num_failed := sum(x.values.get(chunks_lib.FAILED, 0) for x in taken):
+    rows = map(json.loads, chunks)
+    first = next(row for row in rows if text_rows.ERROR in row)
     raise ValueError(
-        f'{driver.num_failed} of {record.num_examples} inputs have no'
-        f' prediction; their rows have the key {infer_chunks.ERROR!r}. The same'
-        ' command decodes their chunks again.'
+        f'{num_failed} of {record.num_examples} inputs have no prediction, as'
+        f' number {first["example_id"]}: {first[text_rows.ERROR]}. Their rows'
+        f' have the key {text_rows.ERROR!r}. The same command decodes their'
+        ' chunks again.'
     )
   return record
+
+
+def _decode_missing(
+    workers: ray_cluster.Workers,
+    setup: infer_setup.InferSetup,
+    parts: Iterator[tuple[list, list[inputs_lib.Input]]],
+    chunks: chunks_lib.Chunks,
+    shown: progress.Progress,
+) -> Mapping[int, str]:
+  """Write chunks that are not finished; return why some are not, by number."""
+  progress.say('reading the inputs')
+  first, num_done, missing, errors = 0, 0, {}, {}
+  for number, (identity, part) in enumerate(parts):
+    digest = chunks_lib.digest_of(identity)
+    if chunks.find(number, digest) is None:
+      # Lines are numbered with those that are left out, and examples are not.
+      begin = first if setup.inputs is None else part[0].example_id
+      missing[number] = ray_worker.Chunk(number, begin, len(part), digest)
+    else:
+      num_done += len(part)
+    first += len(part)
+  for decoded in workers.decode([*missing.values()]):
+    chunk = missing[decoded.number]
+    if decoded.content is None:
+      errors[chunk.number] = decoded.error
+    else:
+      chunks.put(chunk.number, chunk.digest, decoded.content)
+    num_done += chunk.count
+    shown.show(num_done)
+  return errors

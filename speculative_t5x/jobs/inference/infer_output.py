@@ -2,20 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what is decoded to an output folder, or prints it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import sys
 from typing import Any
 
-from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
-from speculative_t5x.jobs.cluster import infer_chunks
 from speculative_t5x.jobs.inference import inference
 from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.jobs.outputs import resumption
+from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import walltimes
@@ -38,24 +37,22 @@ def print_all(
 
 
 def write_all(
-    job: inference.Inference | infer_chunks.Driver,
-    inputs: Iterator[Any],
+    taken: Iterable[chunks_lib.Chunk],
+    shown: progress.Progress,
     settings: run_record.RunRecord,
     output_dir: str,
     chunks: chunks_lib.Chunks,
     files: inference.Files = text_rows.TextRows.files,
 ) -> run_record.RunRecord:
-  """Decode the inputs into an output folder, and return the record."""
+  """Write all chunks, which are taken one by one, and return the record."""
   folder = output_folder.OutputFolder(output_dir, 'infer')
-  parts = batching.parts(inputs, job.part_size)
-  with_identity = ((job.identity(part), part) for part in parts)
   origins, values, num_done = [], [], 0
-  for chunk in chunks.take_all(with_identity, job.decode):
+  for chunk in taken:
     origins.append(chunk.origin)
     values.append(chunk.values)
     num_done += chunk.values['num_examples']
-    job.shown.show(num_done)
-  job.shown.end()
+    shown.show(num_done)
+  shown.end()
   record = dataclasses.replace(settings, **origins[0], **_counted(values))
   folder.add(record)
   for name, is_there in files.items():
@@ -113,7 +110,7 @@ def _notes(
 def _counted(chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
   """Return what the values of chunks amount to, as values of the record."""
   # A batch has no other counts than that of its lines.
-  names = [x for x in infer_chunks.COUNTED if any(x in each for each in chunks)]
+  names = [x for x in text_rows.COUNTED if any(x in each for each in chunks)]
   sums = {name: sum(each[name] for each in chunks) for name in names}
   runs = [each['run'] for each in chunks if 'run' in each]
   if not runs and _num_errors(chunks):

@@ -10,6 +10,7 @@ import itertools
 import time
 from typing import Any, Protocol, TypeVar
 
+from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine as engine_lib
@@ -80,6 +81,14 @@ class Inference:
   def identity(self, part: Sequence[Any]) -> list[Any]:
     """Return what the rows of inputs depend on, as JSON."""
     return self.rows.identity(part)
+
+  def take_all(
+      self, inputs: Iterator[Any], chunks: chunks_lib.Chunks
+  ) -> Iterator[chunks_lib.Chunk]:
+    """Yield the chunks of all inputs; see `Chunks.take_all`."""
+    parts = batching.parts(inputs, self.part_size)
+    with_identity = ((self.identity(part), part) for part in parts)
+    return chunks.take_all(with_identity, self.decode)
 
   @functools.cached_property
   def engine(self) -> engine_lib.Engine:

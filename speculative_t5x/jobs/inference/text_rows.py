@@ -21,13 +21,19 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
-from speculative_t5x.jobs.cluster import infer_chunks
 from speculative_t5x.jobs.inference import inference
+from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import errors
 from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.files import json_files
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib
+
+ERROR = 'error'  # the key of a row without a prediction
+# Counts of the inputs of a chunk, under their names in a record.
+COUNTED = 'num_examples', 'truncated_inputs', 'unknown_inputs'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +50,8 @@ class TextRows:
     columns: What a row has beside id, input and prediction: 'scores',
       'statistics', 'tokens', see `infer`.
     answers: What earlier answers that are found depend on; None for none.
+    keeps_errors: Whether an input that cannot be decoded gets a row with its
+      error; otherwise it ends the job.
   """
 
   files = {output_folder.PREDICTIONS: None}
@@ -56,6 +64,7 @@ class TextRows:
   search: beam_search.BeamSearch | None
   columns: Collection[str]
   answers: list[Any] | None
+  keeps_errors: bool = False
 
   def read(
       self, inputs: Iterator[inputs_lib.Input]
@@ -97,7 +106,9 @@ class TextRows:
         self.make_engine().empty_result(self.decoder.options.num_decodes)
     ]
     if isinstance(result, ValueError):
-      raise result
+      if not self.keeps_errors:
+        raise result
+      return _error_row(item, errors.first_line(result))
     special_ids = self.decoder.target_model.special_ids
     one = lambda values: values[0] if len(values) == 1 else values
     before = self.form.text_before(item.tokens)
@@ -124,7 +135,40 @@ class TextRows:
     return {**row, **item.fields}
 
   def counted(self, answered: Sequence[inference.Answered]) -> dict[str, int]:
-    return infer_chunks.counted([item for item, _ in answered])
+    num_failed = sum(
+        isinstance(each, ValueError) for _, found in answered for each in found
+    )
+    return _counts([item for item, _ in answered], num_failed)
+
+
+def not_decoded(
+    part: Sequence[inputs_lib.Input], error: str
+) -> chunks_lib.Content:
+  """Return the content of a chunk of which nothing was decoded."""
+  rows = [json_files.dumps(_error_row(each, error)) for each in part]
+  return chunks_lib.Content(rows, _counts(part, len(part)))
+
+
+def _error_row(item: inputs_lib.Input, error: str) -> dict[str, Any]:
+  return {
+      'example_id': item.example_id,
+      'input': item.text,
+      'prediction': None,
+      ERROR: error,
+      **item.fields,
+  }
+
+
+def _counts(
+    part: Sequence[inputs_lib.Input], num_failed: int
+) -> dict[str, int]:
+  counts = (
+      len(part),
+      sum(each.is_truncated for each in part),
+      sum(not each.is_known for each in part),
+  )
+  failed = {chunks_lib.FAILED: num_failed} if num_failed else {}
+  return dict(zip(COUNTED, counts, strict=True)) | failed
 
 
 def answers_in(

@@ -63,9 +63,10 @@ class Content:
 
 
 @dataclasses.dataclass(frozen=True)
-class Chunk(Content):
-  """A finished chunk."""
+class Chunk:
+  """A finished chunk, whose rows are in its file."""
 
+  values: Mapping[str, Any]  # counts and times, as JSON
   # When and by which code it was decoded, as keys of a record.
   origin: Mapping[str, Any]
 
@@ -103,26 +104,12 @@ class Chunks:
     self._put: set[int] = set()
     self._is_reuse_said = False
 
-  def take(
-      self, number: int, inputs: Any, decode: Callable[[], Content]
-  ) -> Chunk:
-    """Return a chunk of an earlier run of the same inputs, or write it.
-
-    Numbers count from 0, one after another; inputs are JSON.
-    """
-    digest = digest_of(inputs)
-    chunk = self.find(number, digest)
-    if chunk is None:
-      chunk = self.put(number, digest, decode())
-    self._num_taken = number + 1
-    return chunk
-
   def take_all(
       self,
       parts: Iterable[tuple[Any, Sequence[Any]]],
       decode: Callable[[Iterator[tuple[int, Any]]], Iterator[Content]],
   ) -> Iterator[Chunk]:
-    """Yield all chunks, without their rows, and write those that are missing.
+    """Yield all chunks, and write those that are missing.
 
     These are decoded as one stream, so that rows are idle at its end alone.
 
@@ -140,7 +127,7 @@ class Chunks:
       for number, (identity, part) in enumerate(parts):
         digest = digest_of(identity)
         chunk = self.find(number, digest)
-        read.append((number, digest, chunk and _without_rows(chunk)))
+        read.append((number, digest, chunk))
         if chunk is None:
           yield from enumerate(part, first)
         first += len(part)
@@ -155,7 +142,7 @@ class Chunks:
       number, digest, _ = read.popleft()
       chunk = self.put(number, digest, content)
       self._num_taken += 1
-      yield _without_rows(chunk)
+      yield chunk
     yield from finished()
 
   def find(self, number: int, digest: str) -> Chunk | None:
@@ -179,7 +166,7 @@ class Chunks:
     if reason:
       self._say(f'decoding chunk {number} again, because {path} {reason}')
       return None
-    return _chunk(lines)
+    return _chunk(lines[0])
 
   def put(self, number: int, digest: str, content: Content) -> Chunk:
     """Write a chunk of inputs with a digest; return it."""
@@ -195,7 +182,7 @@ class Chunks:
     name = f'{self._name}/{self._path(number).name}'
     whole_files.write(self._folder, name, [*lines, checksum])
     self._put.add(number)
-    return _chunk(lines)
+    return _chunk(lines[0])
 
   def __iter__(self) -> Iterator[str]:
     for path in map(self._path, range(self._num_taken)):
@@ -277,16 +264,11 @@ def digest_of(inputs: Any) -> str:
   return _digest(json.dumps(inputs, allow_nan=False).encode())
 
 
-def _chunk(lines: Sequence[str]) -> Chunk:
+def _chunk(first_line: str) -> Chunk:
   """Return a chunk as it is read on resumption, also when it is new."""
-  header = json.loads(lines[0])
+  header = json.loads(first_line)
   origin = {key: header[key] for key in resumption.ORIGIN}
-  return Chunk(lines[1:], header['values'], origin)
-
-
-def _without_rows(chunk: Chunk) -> Chunk:
-  """Return a chunk that many of can be held."""
-  return dataclasses.replace(chunk, rows=())
+  return Chunk(header['values'], origin)
 
 
 def _without(

@@ -154,7 +154,7 @@ def keep_settings(
   """
   folder = user_paths.expand(path)
   with folder_lock.hold(folder):
-    _keep(folder, _SETTINGS, settings, may_change)
+    _keep(folder, _SETTINGS, settings, may_change=may_change)
   try:
     yield
   except BaseException as error:
@@ -181,7 +181,8 @@ def keep_data(
   digests = {name: _digest(data[name]) for name in data}
   if target is not None:
     digests['target'] = contents.digest(target)
-  _keep(folder, _DATA, digests, ())
+  # An older version kept no digest of the target.
+  _keep(folder, _DATA, digests, may_lack={'target'})
 
 
 def trained_length(checkpoint: str) -> int | None:
@@ -201,14 +202,19 @@ def _keep(
     folder: epath.Path,
     name: str,
     values: Mapping[str, str],
-    may_change: Collection[str],
+    may_change: Collection[str] = (),
+    may_lack: Collection[str] = (),
 ) -> None:
-  """Compare values with those of the folder's training, and write them."""
+  """Compare values with those of the folder's training, and write them.
+
+  They may lack some names there.
+  """
   file = folder / name
   if checkpoints.step_folders(folder) and file.exists():
     remedy = f'remove {file} to resume without this check'
     earlier = json_files.first_object(file) or {}  # none of a damaged file
-    if names := differing(earlier, values, may_change):
+    added = {*may_lack} - earlier.keys()
+    if names := differing(earlier, values, {*may_change, *added}):
       told = names[:_MOST_SHOWN]
       if name == _SETTINGS:  # digests would tell nothing
         told = [

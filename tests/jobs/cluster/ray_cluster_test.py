@@ -16,7 +16,6 @@ import pytest
 from speculative_t5x import embedded
 from speculative_t5x.jobs.cluster import ray_cluster
 from tests import workloads
-from tests.cluster import stub_infer
 from tests.cluster import stub_job
 from tests.serving import stub as stub_server
 
@@ -76,40 +75,39 @@ class TestStub:
     found, _ = stub
     numbers = sorted(number for number, *_ in found)
     assert numbers == [i for i in range(12) if i != stub_job.KILL]
-    for number, rows, values, error in found:
-      expected = [f'{number} {i}' for i in range(number % 3)]
-      assert rows == ([] if error else expected)
-      assert bool(values) != bool(error)
-    assert not {number: error for number, _, _, error in found}[stub_job.WAIT]
+    for number, content, error in found:
+      assert (content is None) == (error is not None)
+      if content is not None:
+        assert content[0] == [f'{number} {i}' for i in range(number % 3)]
+    assert not {number: error for number, _, error in found}[stub_job.WAIT]
 
   def test_what_cannot_be_decoded_does_not_stop_the_rest(self, stub):
     found, _ = stub
-    errors = {number: error for number, _, _, error in found if error}
+    errors = {number: error for number, _, error in found if error}
     assert errors == {
         stub_job.WRONG: 'The inputs are others',
-        stub_job.BROKEN: 'It ended 2 workers: The device is lost',
+        stub_job.BROKEN: 'The device is lost',
     }
 
   def test_all_nodes_decode(self, stub):
     found, said = stub
-    assert 'Ray: 2 of 2 nodes decode, 2 workers with 1 CPU each' in said
-    assert 'is left out' not in said
-    assert len({values['node'] for _, _, values, _ in found if values}) == 2
+    assert 'Ray: 2 workers on 2 nodes, with 1 CPU each' in said
+    contents = [content for _, content, _ in found if content]
+    assert len({values['node'] for _, values in contents}) == 2
 
 
 @needs_ray
 @pytest.mark.exhaustive
-def test_nodes_that_cannot_do_the_job_are_left_out(tmp_path):
-  """And what kills its process is begun anew once, and then given up."""
-  _run('ray_jobs', 'memory', tmp_path)
-  found, said = _decoded(tmp_path)
-  assert 'Ray: 2 of 3 nodes decode, 2 workers with 1 CPU each' in said
-  for problem in ('There is no checkpoint here.', 'Out of memory.'):
-    assert f'is left out: {problem}\n' in said
-  errors = {number: error for number, _, _, error in found if error}
+def test_chunks_and_nodes_that_are_given_up(tmp_path):
+  """A chunk that ends each worker, and a node that cannot do the job."""
+  _run('ray_jobs', 'ended', tmp_path)
+  found, _ = _decoded(tmp_path)
+  errors = {number: error for number, _, error in found if error}
   assert len(found) == 12 and len(errors) == 3
-  assert errors[stub_job.KILL] == 'It ended 2 workers'
-  assert len({values['node'] for _, _, values, _ in found if values}) == 1
+  assert errors[stub_job.KILL].startswith('It ended 4 workers')
+  refused = (tmp_path / 'refused').read_text()
+  assert 'cannot do this job: There is no checkpoint' in refused
+  assert refused.startswith('Node ') and '\n' not in refused
 
 
 @needs_ray
@@ -140,9 +138,11 @@ def test_command(tmp_path):
   texts = [f'The train number {i} is {i + 3} minutes late.' for i in range(9)]
   (tmp_path / 'in.txt').write_text(''.join(f'{text}\n' for text in texts))
   _run('ray_jobs', 'command', tmp_path)
-  out = stub_infer.predictions(tmp_path / 'out')
-  assert len(out.splitlines()) == 9
-  assert out == stub_infer.predictions(tmp_path / 'alone')
+  out, alone = (
+      (tmp_path / name / 'predictions.jsonl').read_bytes()
+      for name in ('out', 'alone')
+  )
+  assert len(out.splitlines()) == 9 and out == alone
   (record,) = workloads.read(tmp_path / 'out' / 'results.jsonl')
   assert record['gamma_policy'] == 'own' and record['num_examples'] == 9
 

@@ -1,0 +1,78 @@
+# Copyright 2026 The speculative_t5x Authors.
+# SPDX-License-Identifier: Apache-2.0
+"""The inputs of an infer job, before weights are read."""
+
+from collections.abc import Callable, Iterator
+import dataclasses
+import functools
+import itertools
+from typing import Any
+
+from speculative_t5x.jobs.inference import infer_setup
+from speculative_t5x.loading import inputs_form
+from speculative_t5x.loading import models
+from speculative_t5x.loading import vocabularies
+from speculative_t5x.tasks import inputs as inputs_lib
+from speculative_t5x.tasks import text_files
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+  """The inputs of a job, and the target that decodes them.
+
+  Attributes:
+    count: How many are decoded, from the first one on; None for all.
+    vocabulary: Encodes them.
+    target: The target, with its end of sequence.
+    read: Reads lines, or examples of a task.
+    inputs_of: Returns the inputs of these, from one with a number on.
+    form: How texts become inputs. Outputs of a task are texts of their own, as
+      in T5X.
+  """
+
+  count: int | None
+  vocabulary: vocabularies.Vocabulary
+  target: models.ModelSource
+  read: Callable[[], Iterator[Any]]
+  inputs_of: Callable[[Iterator[Any], int], Iterator[Any]]
+  form: inputs_form.InputsForm = inputs_form.InputsForm()
+
+  def inputs(self) -> Iterator[Any]:
+    """Yield the inputs that the job decodes."""
+    return itertools.islice(self.inputs_of(self.read(), 0), self.count)
+
+
+def find(setup: infer_setup.InferSetup) -> Source:
+  """Find the inputs and the target of a job."""
+  workload = setup.workload
+  file = setup.paths and setup.vocabulary_file
+  target, vocabulary = workload.find_texts(file)
+  make = functools.partial(Source, setup.num_examples, vocabulary, target)
+  lengths = workload.task_feature_lengths
+  if setup.paths is None:
+    # Imports seqio and TensorFlow, which lines of files do not need.
+    from speculative_t5x.tasks import examples
+
+    name = workload.mixture_or_task_name
+    read = functools.partial(examples.stream, name, workload.split, lengths)
+    return make(read, lambda found, first: found)
+  if setup.is_batch:
+    # Imports pydantic, which other lines do not need.
+    from speculative_t5x.serving import batch_lines
+
+    read = functools.partial(text_files.read_bytes, setup.paths)
+    inputs_of = lambda lines, first: batch_lines.parse(lines)
+    return make(read, inputs_of)
+  read = functools.partial(
+      text_files.read,
+      setup.paths,
+      taken=setup.taken,
+      field=setup.input_field,
+      file_format=setup.input_format,
+      hints_field=setup.hints_field,
+  )
+  form = inputs_form.of(vocabulary, target)
+  inputs_of = lambda lines, first: inputs_lib.from_lines(
+      lines, vocabulary, form, lengths, setup.on_empty, first
+  )
+  return make(read, inputs_of, form)
