@@ -50,22 +50,8 @@ class BlockDecoder:
     """Return random parameters, `params`, and their axes, `params_axes`."""
     raise NotImplementedError
 
-  def _decode_block(
-      self, params, memory, cache, tokens, positions, at, fed
-  ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
-    """Decode a block; see `decode_with_features`.
-
-    One row has no batch axis. Features may be followed by those of padding.
-    """
-    raise NotImplementedError
-
-  def _decode_tree(
-      self, params, memory, nodes, first, count, num_cached, cache, block
-  ) -> tuple[jax.Array, contracts.Cache]:
-    """Decode some nodes; see `decode_tree`.
-
-    The cache is [examples, rows per example, ...].
-    """
+  def _apply(self, params: contracts.Params, *args: Any, **kwargs: Any) -> Any:
+    """Call a method of the decoder's modules, or of all, with parameters."""
     raise NotImplementedError
 
   @property
@@ -131,8 +117,16 @@ class BlockDecoder:
       memory, tokens, positions, at, fed = jax.tree.map(
           lambda x: x[0], (memory, tokens, positions, at, fed)
       )
-    logits, cache, features = self._decode_block(
-        params, memory, cache, tokens, positions, at, fed
+    # One row has no batch axis: see `networks.layers`.
+    logits, cache, features = self._apply(
+        params,
+        tokens,
+        positions,
+        cache,
+        *(memory or ()),  # a decoder alone has none
+        logits_at=at,
+        fed=fed,
+        method='decode_block',
     )
     logits = sharding.gather_logits(logits.reshape(rows, -1, self.vocab_size))
     return logits, kv_cache.constrain(cache), features
@@ -162,8 +156,16 @@ class BlockDecoder:
     # values this writes too, are written again when they are decoded.
     most = nodes.tokens.shape[1] - first
     padded = min(max(count, self.min_block), most)
-    logits, block = self._decode_tree(
-        params, memory, nodes, first, padded, num_cached, cache, block
+    logits, block = self._apply(
+        params,
+        nodes,
+        first,
+        padded,
+        num_cached,
+        cache,
+        block,
+        *(memory or ()),
+        method='decode_tree',
     )
     return sharding.gather_logits(logits[:, :count]), block
 
@@ -199,7 +201,10 @@ class BlockDecoder:
       self, memory: contracts.Memory, cache: contracts.Cache
   ) -> tuple[contracts.Memory, contracts.Cache]:
     """Return what this reads of a deeper network's memory and cache."""
-    return memory, cache[: self.num_decoder_layers]
+    count = self.num_decoder_layers
+    if memory is not None:
+      memory = memory._replace(cross=memory.cross[:count])
+    return memory, cache[:count]
 
   def put_first_layers(
       self, cache: contracts.Cache, whole: contracts.Cache

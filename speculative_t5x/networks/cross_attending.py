@@ -9,9 +9,8 @@ Legend: examples, rows, inputs_length, embed.
 
 from collections.abc import Mapping
 import dataclasses
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
-from flax import struct
 import jax
 import jax.numpy as jnp
 
@@ -25,8 +24,7 @@ from speculative_t5x.networks import transformer
 from speculative_t5x.speculation import contracts
 
 
-@struct.dataclass
-class Memory:
+class Memory(NamedTuple):
   """Read-only inputs of a decoder, one row per example.
 
   Attributes:
@@ -73,12 +71,6 @@ class CrossAttending(block_decoder.BlockDecoder):
     module = transformer.Transformer(self)
     return module.apply({'params': params}, *args, **kwargs)
 
-  def _encode(
-      self, params: contracts.Params, tokens: jax.Array, is_input: jax.Array
-  ) -> jax.Array:
-    """Run the encoder over [examples, length]; return [..., embed]."""
-    return self._apply(params, tokens, is_input, method='encode')
-
   def _init(self, key: jax.Array) -> Mapping[str, Any]:
     zeros = lambda width: jnp.zeros((1, 1, width), self.dtype)
     token, is_token = jnp.zeros((1, 1), jnp.int32), jnp.ones((1, 1), bool)
@@ -112,14 +104,8 @@ class CrossAttending(block_decoder.BlockDecoder):
     calls `features`.
     """
     inputs = sharding.constrain(inputs, ('batch', 'length'))
-    is_input = inputs >= 0
-    tokens = jnp.maximum(inputs, 0)
     output = input_widths.at_smallest(
-        is_input,
-        1,
-        lambda width: self._encode(
-            params, tokens[:, :width], is_input[:, :width]
-        ),
+        inputs >= 0, 1, lambda width: self.features(params, inputs[:, :width])
     )
     return sharding.constrain(output, ('batch', 'length', 'embed'))
 
@@ -127,7 +113,8 @@ class CrossAttending(block_decoder.BlockDecoder):
       self, params: contracts.Params, inputs: jax.Array
   ) -> jax.Array:
     """Run the encoder at the whole width; see `network.Encodes`."""
-    return self._encode(params, jnp.maximum(inputs, 0), inputs >= 0)
+    tokens, is_input = jnp.maximum(inputs, 0), inputs >= 0
+    return self._apply(params, tokens, is_input, method='encode')
 
   def start(
       self, params, inputs, rows, slots, features=None
@@ -185,23 +172,8 @@ class CrossAttending(block_decoder.BlockDecoder):
     """Return an empty cache."""
     # A single row has no batch axis: see `networks.layers`.
     batch_shape = () if rows == 1 else (rows,)
-    return kv_cache.constrain(
-        transformer.init_cache(self.decoder, batch_shape, slots)
-    )
-
-  def _decode_block(
-      self, params, memory: Memory, cache, tokens, positions, at, fed
-  ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
-    read = memory.cross, memory.is_input
-    return self._apply(
-        params, tokens, positions, cache, *read, at, fed, method='decode_block'
-    )
-
-  def _decode_tree(
-      self, params, memory: Memory, *args
-  ) -> tuple[jax.Array, contracts.Cache]:
-    read = memory.cross, memory.is_input
-    return self._apply(params, *args, *read, method='decode_tree')
+    cache = transformer.init_cache(self.decoder, batch_shape, slots)
+    return kv_cache.constrain(cache)
 
   @property
   def _begin_ids(self) -> tuple[int, ...]:
@@ -247,9 +219,3 @@ class CrossAttending(block_decoder.BlockDecoder):
 
   def decoder_alone(self) -> Self:
     return super().decoder_alone()._without_encoder()
-
-  def take_first_layers(
-      self, memory: Memory, cache: contracts.Cache
-  ) -> tuple[Memory, contracts.Cache]:
-    count = self.num_decoder_layers
-    return memory.replace(cross=memory.cross[:count]), cache[:count]

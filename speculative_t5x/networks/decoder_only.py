@@ -2,28 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """A decoder alone as a network of the decoding loop: GPT-2, Llama and others.
 
-Its inputs are prompts, which an output continues. They have unequal lengths,
-and all are read from position 0 on, so that padding is behind a prompt and has
-no part in what is computed. They are read into the cache that decoding goes on
-with: in chunks of one width, or where a prompt attends in both directions at
-once. The last token of a prompt is the first one that the loop feeds.
+Its inputs are prompts, which an output continues, see `prompts`. They are read
+into the cache that decoding goes on with. The last token of a prompt is the
+first one that the loop feeds.
 
 Legend: examples, rows, inputs_length, outputs_length, slots, vocab.
 """
 
 from collections.abc import Mapping
 import dataclasses
+import functools
 from typing import Any, ClassVar
 
 import jax
-from jax import lax
 import jax.numpy as jnp
 
 from speculative_t5x.networks import block_decoder
 from speculative_t5x.networks import config as config_lib
-from speculative_t5x.networks import input_widths
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import network
+from speculative_t5x.networks import prompts
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5_preparation
 from speculative_t5x.networks import transformer
@@ -129,12 +127,12 @@ class DecoderOnly(config_lib.Stack, block_decoder.BlockDecoder):
   def _start(
       self, params, inputs, rows, slots, fed=None, shows_features=False
   ) -> contracts.Started:
-    tokens, lengths = self._prompts(inputs)
-    examples, width = tokens.shape
-    slots += width - 1
-    read = self._read_at_once if self.prefix_bidirectional else self._read
-    cache, shown = read(params, tokens, lengths, slots, fed, shows_features)
-    last = jnp.maximum(lengths - 1, 0)
+    tokens, lengths = prompts.aligned(inputs, self.start_token)
+    slots += tokens.shape[1] - 1
+    cache, shown = self._read(
+        params, tokens, lengths, slots, fed, shows_features
+    )
+    examples, last = len(tokens), jnp.maximum(lengths - 1, 0)
     first_tokens = jnp.take_along_axis(tokens, last[:, None], axis=1)[:, 0]
     if rows != examples:
       of_rows = lambda x: jnp.repeat(x, rows // examples, axis=0)
@@ -154,23 +152,6 @@ class DecoderOnly(config_lib.Stack, block_decoder.BlockDecoder):
     has_before = (last > 0)[:, None, None]
     return started._replace(last_features=jnp.where(has_before, features, 0))
 
-  def _prompts(self, inputs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Return the tokens of prompts at the left, then id 0, and their numbers.
-
-    The start token is one of them.
-    """
-    if self.start_token is not None:
-      inputs = jnp.pad(
-          inputs, ((0, 0), (1, 0)), constant_values=self.start_token
-      )
-    is_token = inputs >= 0
-    order = jnp.argsort(~is_token, axis=1, stable=True)
-    tokens = jnp.take_along_axis(jnp.maximum(inputs, 0), order, axis=1)
-    lengths = jnp.sum(is_token, axis=1, dtype=jnp.int32)
-    is_prompt = jnp.arange(inputs.shape[1]) < lengths[:, None]
-    return jnp.where(is_prompt, tokens, 0), lengths
-
-  @jax.named_scope(input_widths.SCOPE)
   def _read(
       self,
       params: contracts.Params,
@@ -180,108 +161,40 @@ class DecoderOnly(config_lib.Stack, block_decoder.BlockDecoder):
       fed: jax.Array | None,
       shows_features: bool,
   ) -> tuple[transformer.Cache, jax.Array | None]:
-    """Read prompts [examples, width], but for the last token of each, which may
-    be missing.
-
-    Of a head, `fed` is [examples, chunks * chunk, width], the features of its
-    target at all positions.
+    """Read prompts [examples, width]; see `prompts`.
 
     Returns:
       The cache and, if asked for, the features of the positions read.
     """
     examples, width = tokens.shape
+    batch_shape = () if examples == 1 else (examples,)
+    empty = functools.partial(transformer.init_cache, self, batch_shape)
+    decode = functools.partial(self._apply, params, method='decode_block')
+    if self.prefix_bidirectional:
+      if fed is not None or shows_features:
+        raise ValueError(
+            'A head on last features needs a target whose prompts are causal,'
+            ' and this one has prefix_bidirectional. Choose another drafter.'
+        )
+      tokens = tokens.reshape(*batch_shape, width)
+      return prompts.read_at_once(decode, empty, tokens, lengths, slots), None
     chunk = min(CHUNK, width)
     tokens = jnp.pad(tokens, ((0, 0), (0, -width % chunk)))
     width = tokens.shape[1]
-    batch_shape = () if examples == 1 else (examples,)
-    # The last chunk may reach past all that is decoded.
-    slots = max(tokens.shape[1], slots)
-    tokens = tokens.reshape(*batch_shape, -1)
+    tokens, shown = tokens.reshape(*batch_shape, width), None
     if fed is not None:
-      fed = network.one_later(fed).reshape(*tokens.shape, -1)
-    shown = None
+      fed = fed.reshape(*tokens.shape, -1)
     if shows_features:
       shown = jnp.zeros((*tokens.shape, self.last_width), self.dtype)
-    cache = transformer.init_cache(self, batch_shape, slots)
-    num_chunks = (jnp.max(lengths) - 1 + chunk - 1) // chunk
-
-    def read_chunk(carry):
-      index, cache, shown = carry
-      at = index * chunk
-      block = lax.dynamic_slice_in_dim(tokens, at, chunk, axis=-1)
-      known = None
-      if fed is not None:
-        known = lax.dynamic_slice_in_dim(fed, at, chunk, axis=-2)
-      # Nothing reads the logits, and the compiler leaves the head out.
-      _, cache, new = self._decode_block(
-          params, None, cache, block, at, None, known
-      )
-      if shown is not None:
-        shown = lax.dynamic_update_slice_in_dim(
-            shown, new[..., :chunk, :], at, axis=-2
-        )
-      return index + 1, kv_cache.constrain(cache), shown
-
-    _, cache, shown = lax.while_loop(
-        lambda carry: carry[0] < num_chunks,
-        read_chunk,
-        (jnp.int32(0), kv_cache.constrain(cache), shown),
+    # The last chunk may reach past all that is decoded.
+    cache, shown = prompts.read_in_chunks(
+        decode, empty(max(width, slots)), tokens, lengths, chunk, fed, shown
     )
     if shown is not None:
       shown = sharding.constrain(
           shown.reshape(examples, width, -1), ('batch', 'length', 'embed')
       )
     return cache, shown
-
-  def _read_at_once(
-      self,
-      params: contracts.Params,
-      tokens: jax.Array,
-      lengths: jax.Array,
-      slots: int,
-      fed: jax.Array | None,
-      shows_features: bool,
-  ) -> tuple[transformer.Cache, None]:
-    """Read prompts [examples, width] that attend to themselves; see `_read`.
-
-    From the second layer on, keys depend on all of the prompt, and so cannot be
-    read in chunks. Those of the last token are what decoding it will write.
-    """
-    if fed is not None or shows_features:
-      raise ValueError(
-          'A head on last features needs a target whose prompts are causal, and'
-          ' this one has prefix_bidirectional. Choose another drafter.'
-      )
-    examples, width = tokens.shape
-    batch_shape = () if examples == 1 else (examples,)
-    tokens = tokens.reshape(*batch_shape, width)
-    prefix = lengths.reshape(batch_shape)
-
-    def read(width: int) -> transformer.Cache:
-      cache = transformer.init_cache(self, batch_shape, width)
-      block = tokens[..., :width]
-      return self._apply(
-          params, block, jnp.int32(0), cache, prefix=prefix,
-          method='decode_block',
-      )[1]  # fmt: skip
-
-    is_token = jnp.arange(width) < lengths[:, None]
-    cache = input_widths.at_smallest(is_token, -1, read)
-    extend = lambda x: jnp.pad(
-        x, [(0, 0)] * (x.ndim - 1) + [(0, slots - width)]
-    )
-    return kv_cache.constrain(jax.tree.map(extend, cache)), None
-
-  def _decode_block(
-      self, params, memory, cache, tokens, positions, at, fed
-  ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
-    return self._apply(
-        params, tokens, positions, cache, logits_at=at, fed=fed,
-        method='decode_block',
-    )  # fmt: skip
-
-  def _decode_tree(self, params, memory, *args) -> Any:
-    return self._apply(params, *args, method='decode_tree')
 
   def score_with_features(
       self,
@@ -294,7 +207,7 @@ class DecoderOnly(config_lib.Stack, block_decoder.BlockDecoder):
   ) -> network.Scored:
     """See `network.ShowsFeatures`."""
     del features  # it reads none
-    tokens, lengths = self._prompts(inputs)
+    tokens, lengths = prompts.aligned(inputs, self.start_token)
     # A row without any token begins with id 0, as in `start`.
     lengths = jnp.maximum(lengths, 1)
     width, length = tokens.shape[1], outputs.shape[1]

@@ -29,30 +29,22 @@ _EPSILON = 1e-5  # of all norms
 class EncoderDecoder(config_lib.Form, cross_attending.CrossAttending):
   """BART, Marian, M2M-100 or NLLB with its sizes: a `network.Network`.
 
+  Its other attributes are those of `config.Stack`, of both stacks.
+
   Attributes:
-    vocab_size: Rows of the embedding and width of the logits, with padding.
     emb_dim: Width of the residual stream, which the heads share.
-    num_heads: Attention heads.
     num_encoder_layers: Layers of the encoder; 0 for a decoder alone, which
       reads the output of another network's encoder.
     num_decoder_layers: Layers of the decoder.
-    mlp_dim: Width of the feed-forward block.
-    mlp_activations: Flax names, or 'gelu_exact'; one per input projection.
-    positions: 'learned', 'sinusoid' or 'tensor2tensor', see `config.Stack`.
+    positions: 'learned', 'sinusoid' or 'tensor2tensor'.
     max_positions: Positions that an input or an output may have; None for any
       number, of sinusoids.
-    position_offset: The number of the first position.
     pre_norm: Whether blocks are normalized before, and each stack at its end;
       blocks and what they are added to are normalized behind otherwise.
-    embedding_norm: Whether embeddings are normalized.
-    embedding_scale: Factor of embeddings, before positions are added.
-    logits_bias: Whether the logits have a bias.
     decoder_prompt: Ids that the decoder is fed before the first token of an
       output, as a start and a language; empty if they are still to be chosen.
     encoder_dim: Width of the output of another network's encoder; None for
       emb_dim.
-    logits_via_embedding: Whether the embedding is also the output head.
-    feature_dim, dropout_rate: See `config.Stack`.
   """
 
   vocab_size: int

@@ -46,7 +46,6 @@ Cache = tuple[kv_cache.KeysValues, ...]  # one entry per layer
 CrossKeysValues = tuple[kv_cache.KeysValues, ...]  # one entry per layer
 
 
-
 class Stack(nn.Module):
   """Layers with their embedder, and the loop over them.
 

@@ -37,9 +37,7 @@ def module(config: decoder_only.DecoderOnly) -> network.DecoderWrapper:
   """Return T5X's network of the same sizes."""
   names = [x.name for x in dataclasses.fields(network.TransformerConfig)]
   sizes = {x: getattr(config, x) for x in names if hasattr(config, x)}
-  return network.DecoderWrapper(
-      network.TransformerConfig(**sizes, dropout_rate=0.0)
-  )
+  return network.DecoderWrapper(network.TransformerConfig(**sizes))
 
 
 @dataclasses.dataclass(frozen=True)
