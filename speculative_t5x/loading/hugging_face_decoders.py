@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the Hugging Face families of decoders alone have in common.
+"""Common parts of the Hugging Face families of decoders alone.
 
 A family is a map of tensor names and a map of its config.json's fields to those
 of a network. Most are Llama with other parts.

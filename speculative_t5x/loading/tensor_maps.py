@@ -20,7 +20,7 @@ _TRANSPOSED = '/kernel', '/rel_embedding'
 
 @dataclasses.dataclass(frozen=True)
 class TensorMap:
-  """How a family names its tensors.
+  """Names of the tensors of a family.
 
   Attributes:
     name: Names the family in errors.

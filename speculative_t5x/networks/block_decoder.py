@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What networks have in common whose Flax modules decode blocks of tokens.
+"""Common part of networks whose Flax modules decode blocks of tokens.
 
 On a mesh, caches, logits and features are constrained to the sharding rules in
 force; otherwise the compiler would choose their sharding.

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What encoder-decoders have in common: encoders, and decoders that read them.
+"""Common part of encoder-decoders: encoders, and decoders that read them.
 
 On a mesh, inputs and features are constrained to the sharding rules in force.
 
@@ -87,7 +87,7 @@ class CrossAttending(block_decoder.BlockDecoder):
 
   @property
   def reads_features(self) -> bool:
-    """Whether it is a decoder alone, on the encoder of another network."""
+    """True of a decoder alone, on the encoder of another network."""
     return not self.num_encoder_layers
 
   @property

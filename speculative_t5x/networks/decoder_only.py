@@ -64,7 +64,7 @@ class DecoderOnly(config_lib.Stack, block_decoder.BlockDecoder):
 
   @property
   def reads_features(self) -> bool:
-    """Whether it is a head, which reads features of the target's prompts."""
+    """True of a head, which reads features of the target's prompts."""
     return self.feature_dim is not None
 
   def __post_init__(self):

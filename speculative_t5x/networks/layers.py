@@ -225,7 +225,7 @@ class MergedProjection(nn.Module):
 
 
 class FeatureProjections(nn.Module):
-  """What a head on the last features of a target reads and predicts of them.
+  """Projections from the last features of a target, and to predictions of them.
   """
 
   embed_dim: int

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the package asks of an architecture, and its use as a model of the loop.
+"""Networks as the package knows them, and their use as models of the loop.
 
 Legend: examples, rows (sequences decoded together), block (positions per call),
 vocab.
@@ -248,7 +248,7 @@ class LimitsPositions(Protocol):
 
   @property
   def max_positions(self) -> int | None:
-    """How many there are; None without an end."""
+    """Number of positions; None without an end."""
 
   def num_positions(self, inputs_length: int, max_tokens: int) -> int:
     """Return how many an input and an output of these lengths need."""

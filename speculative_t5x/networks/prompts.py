@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How a decoder alone reads prompts of unequal lengths into its cache.
+"""Reads prompts of unequal lengths into the cache of a decoder alone.
 
 All are read from position 0 on, so that padding is behind a prompt and has no
 part in what is computed: in chunks of one width, or at once where a prompt

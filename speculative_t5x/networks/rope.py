@@ -21,7 +21,7 @@ Tables = tuple[jax.Array, jax.Array]  # cosines and sines of angles
 
 @dataclasses.dataclass(frozen=True)
 class Scaling:
-  """How frequencies are lowered for contexts longer than those trained first.
+  """Lower frequencies for contexts longer than those of the first training.
 
   Attributes:
     factor: By what frequencies are divided.

@@ -103,7 +103,7 @@ def with_defaults(fields: Fields, **defaults: Any) -> Fields:
 
 
 class Family(Protocol):
-  """What a module of this folder holds.
+  """Contents of a module of this folder.
 
   `folder` and `file`, of the checkpoint and of its config.json, are for
   messages. Families that T5X does not train have no `of_shapes`, those whose
