@@ -46,10 +46,10 @@ from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.research import whole_batches
 from speculative_t5x.rules import k_sequential
 from speculative_t5x.speculation import candidates as candidates_lib
-from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import verification
+from speculative_t5x.speculation import views
 
 # What is changed of a request, by temperature and name.
 WAYS = {
@@ -202,7 +202,7 @@ def _rank(decoder, target_params, draft_params, inputs, sequences) -> jax.Array:
   rows, length = sequences.shape
   setup = decoder.setup(target_params, draft_params, verification.TOKENWISE)
   started = state_lib.start(setup, inputs, rows, 1)
-  context = contracts.Context(
+  context = views.Context(
       inputs, None, started.view(target_params), started.features
   )
   drafter = decoder.drafter

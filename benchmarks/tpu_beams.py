@@ -47,6 +47,7 @@ from speculative_t5x.speculation import beam_loop
 from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import beams as beams_lib
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import token_trees
 
@@ -134,7 +135,7 @@ class Programs:
     return self._lower(self.drafter)
 
   def _lower(
-      self, drafter: beam_trees.TreeDrafter | None
+      self, drafter: contracts.Drafter | None
   ) -> jax.stages.Lowered:
 
     def run(params, draft_params, inputs, limits, scoring):
@@ -189,7 +190,7 @@ class Programs:
     def call(params, started, position, tokens, cache):
       parents = jnp.maximum(jnp.arange(size, dtype=jnp.int32) - width, 0)
       parents = jnp.where(jnp.arange(size) < beams, jnp.arange(size), parents)
-      tree = token_trees.Tree(
+      tree = token_trees.Candidates(
           tokens, parents[None].astype(jnp.int32), jnp.ones((1, size), bool)
       )
       nodes = token_trees.nodes_of(tree, position, beams, gamma)

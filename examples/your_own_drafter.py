@@ -15,6 +15,7 @@ import numpy as np
 
 import speculative_t5x as st
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
 
 KNOWN = ['Der Zug aus Bonn kommt um 21:25 Uhr auf Gleis 11 an.']
 
@@ -27,8 +28,11 @@ class Followers:
   """
 
   target: contracts.Model
-  max_draft_tokens: int
-  num_uniforms = 0  # it draws nothing at random
+  gamma: int
+
+  @property
+  def form(self):
+    return forms.Chain(self.gamma)
 
   def init(self, params, context, rows, slots):
     return None, None  # neither memory nor state
@@ -37,12 +41,12 @@ class Followers:
     at = jnp.maximum(view.num_tokens - 1, 0)
     last = jnp.take_along_axis(view.sequences, at[:, None], axis=1)[:, 0]
     tokens = []
-    for _ in range(self.max_draft_tokens):
+    for _ in range(self.gamma):
       last = params[last]
       tokens.append(last)
     # Tokens without `probs` were computed, not sampled: point masses.
     draft = contracts.Draft(jnp.stack(tokens, axis=1), view.num_wanted)
-    return draft, state, view.target.cache
+    return draft, state
 
 
 def count_followers(vocabulary, texts):

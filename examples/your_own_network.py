@@ -95,7 +95,7 @@ def main():
     text = [*prompts[example][prompts[example] >= 0], *tokens]
     return read(np.resize(text, 8))[len(text) - 1]
 
-  drafter = draft_model.DraftModel(draft, 2, target.vocab_size)
+  drafter = draft_model.ModelDrafter(draft, 2, target.vocab_size)
   limits = 4, 3  # tokens per output
   pair = st.testing.Pair(target, params, drafter, draft_params, prompts, limits,
                          find_logits)  # fmt: skip

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import candidates
 from speculative_t5x.testing import boxes
 from speculative_t5x.testing import reachable
 from speculative_t5x.testing import step_programs
@@ -100,7 +100,7 @@ class Paths:
     self._rule = rule
     self._draws = draws
     self._drafter = program.pair.drafter
-    self._width = self._drafter.width
+    self._width = self._drafter.form.width
     self._random = np.random.default_rng(0)
     self._boxes = self._find_boxes()
 
@@ -134,7 +134,7 @@ class Paths:
     """Yield probability and uniforms of all paths of a step."""
     pair = self._program.pair
     num_wanted = min(
-        pair.drafter.max_draft_tokens, pair.limits[example] - len(prefix)
+        pair.drafter.form.gamma, pair.limits[example] - len(prefix)
     )
     for weight, drawn, tests, last in self._walk(
         example, prefix, self._root, num_wanted
@@ -142,7 +142,7 @@ class Paths:
       uniforms = self._random.random(self._program.num_uniforms(self._rule))
       for node, uniform in drawn.items():
         uniforms[node - 1] = uniform
-      first = pair.drafter.num_uniforms
+      first = pair.drafter.form.num_uniforms
       for depth, own in enumerate(tests):
         at = first + depth * self._width
         uniforms[at : at + len(own)] = own
@@ -189,7 +189,7 @@ class Paths:
     problems = list(self._problems())
     width, counts = self._width, [len(tokens) for *_, tokens in problems]
     find = lambda function: np.array([function(*x) for x in problems])
-    siblings = contracts.Siblings(
+    siblings = candidates.Siblings(
         find(lambda _, __, tokens: np.resize(tokens, width)).astype(np.int32),
         np.arange(width) < np.array(counts)[:, None],
         self._draft_logits(problems),
@@ -259,7 +259,7 @@ class LikeliestPaths(Paths):
   def _tree(self, example, root) -> dict[tuple, tuple[int, ...]]:
     """Return the tokens of the children of each node."""
     level = nodes = [(0.0, ())]
-    for _ in range(self._drafter.max_draft_tokens):
+    for _ in range(self._drafter.form.gamma):
       longer = [
           (score + np.log(prob), (*path, token))
           for score, path in level
@@ -268,10 +268,10 @@ class LikeliestPaths(Paths):
               _distribution(self._logits(example, (*root, *path)), 1)
           )
       ]
-      level = sorted(longer, reverse=True)[: self._drafter.width]
+      level = sorted(longer, reverse=True)[: self._drafter.form.width]
       nodes = nodes + level
     found = {}
-    for _, path in sorted(nodes, reverse=True)[: self._drafter.num_nodes]:
+    for _, path in sorted(nodes, reverse=True)[: self._drafter.form.num_nodes]:
       found[path] = ()
       if path:
         found[path[:-1]] += path[-1:]

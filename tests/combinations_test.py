@@ -18,7 +18,6 @@ import pytest
 
 from speculative_t5x.drafters import in_order
 from speculative_t5x.rules import lenience
-from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -73,7 +72,7 @@ def precision(drafter: str):
 def make_program(
     drafter: str,
     gamma: int | None = None,
-    policy: contracts.DraftLengthPolicy | None = None,
+    policy: draft_length.Policy | None = None,
 ) -> step_programs.Program:
   """Return a program with one policy, or with any in each row."""
   return step_programs.Program(

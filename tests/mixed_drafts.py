@@ -12,6 +12,7 @@ import numpy as np
 
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
 
@@ -84,18 +85,17 @@ class MixedDrafts:
   """
 
   vocab_size: int
-  max_draft_tokens: int
+  gamma: int
   seed: int = 0
 
   @property
-  def num_uniforms(self) -> int:
-    """More than it uses."""
-    return self.max_draft_tokens + 2
+  def form(self):
+    return forms.Chain(self.gamma, num_uniforms=self.gamma + 2)
 
   @property
   def tables(self) -> Tables:
     """What it drafts."""
-    return random_tables(self.seed, self.vocab_size, self.max_draft_tokens)
+    return random_tables(self.seed, self.vocab_size, self.gamma)
 
   def init(self, params, context, rows, slots):
     """See `contracts.Drafter.init`; the state is the calls of each row."""
@@ -107,10 +107,10 @@ class MixedDrafts:
     last = jnp.take_along_axis(view.sequences, at, axis=1)[:, 0]
     last = jnp.where(view.num_tokens > 0, last, 0)
     key = key_of(view.last_outcome)
-    (uniforms,) = view.uniforms.split(self.num_uniforms)
+    (uniforms,) = view.uniforms.split(self.form.num_uniforms)
     num_drawn = jnp.zeros_like(last)
     before, tokens, probs = last, [], []
-    for i in range(self.max_draft_tokens):
+    for i in range(self.gamma):
       q = tables.probs[before, key, i]
       at = num_drawn[:, None, None]
       drawn = sampling.draw(q, jnp.take_along_axis(uniforms, at, axis=1)[:, 0])
@@ -120,11 +120,11 @@ class MixedDrafts:
       tokens.append(before)
       probs.append(jnp.where(is_chosen[:, None], jnp.nan, q))
     lengths = jnp.minimum(tables.lengths[last, key], view.num_wanted)
-    is_filling = jnp.arange(self.max_draft_tokens) >= lengths[:, None]
+    is_filling = jnp.arange(self.gamma) >= lengths[:, None]
     draft = contracts.Draft(
         jnp.where(is_filling, 1, jnp.stack(tokens, axis=1)),
         lengths,
         jnp.where(is_filling[..., None], jnp.nan, jnp.stack(probs, axis=1)),
         tables.is_point_mass[last, key],
     )
-    return draft, state + 1, view.target.cache
+    return draft, state + 1

@@ -7,6 +7,7 @@ import dataclasses
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,8 +15,12 @@ class RepeatLast:
   """Drafts the last token of each row again and again."""
 
   target: contracts.Model  # its start token is the last one of an empty row
-  max_draft_tokens: int
+  gamma: int
   num_uniforms: int = 0
+
+  @property
+  def form(self):
+    return forms.Chain(self.gamma, self.num_uniforms)
 
   def init(self, params, context, rows, slots):
     return None, None
@@ -25,6 +30,6 @@ class RepeatLast:
     last = jnp.take_along_axis(view.sequences, at, axis=1)
     start = self.target.special_ids.start
     last = jnp.where(view.num_tokens[:, None] > 0, last, start)
-    tokens = jnp.tile(last, (1, self.max_draft_tokens))
+    tokens = jnp.tile(last, (1, self.gamma))
     draft = contracts.Draft(tokens, view.num_wanted)
-    return draft, state, view.target.cache
+    return draft, state

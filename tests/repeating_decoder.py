@@ -30,7 +30,7 @@ class _Decoder:
   """A decoder whose outputs are its inputs."""
 
   target_model = network.NetworkModel(workloads.CONFIG, t5.SPECIAL_IDS)
-  loaded_drafter, drafter = drafting.Drafting(), nothing.Nothing(1)
+  loaded_drafter, drafter = drafting.Drafting(), nothing.NoDrafter(1)
   options = options_lib.Options(gamma=1, max_tokens=16)
   mesh = matmul_precision = None
   target = types.SimpleNamespace(

@@ -56,7 +56,7 @@ def models():
   tables = table_model.random_logits(1, EXAMPLES, VOCAB)
   tables[..., t5.SPECIAL_IDS.end] = -np.inf
   other = tables + table_model.random_logits(2, EXAMPLES, VOCAB)
-  drafter = draft_model.DraftModel(table_model.Model(VOCAB), GAMMA, VOCAB)
+  drafter = draft_model.ModelDrafter(table_model.Model(VOCAB), GAMMA, VOCAB)
   return (
       samplers.Target(
           table_model.Model(VOCAB), jnp.float32(tables), jnp.arange(EXAMPLES)
@@ -85,7 +85,7 @@ def by_the_loop(options, is_plain=False):
   """Decode by the loop, with each argument in its place."""
   target, drafter = models()
   if is_plain:
-    drafter = samplers.Drafter(nothing.Nothing(), None)
+    drafter = samplers.Drafter(nothing.NoDrafter(), None)
   rules = [options[name] for name in ('topk', 'topp', 'minp', 'typicalp')]
   setup = state_lib.Setup(
       target.model, target.params, drafter.drafter, drafter.params,

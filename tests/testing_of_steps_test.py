@@ -13,6 +13,7 @@ from speculative_t5x import testing
 from speculative_t5x.loading import drafters
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import uniforms as uniforms_lib
 from speculative_t5x.testing import table_model
@@ -29,11 +30,11 @@ class Bigrams:
   """Draws each token by the one before it; its state counts the calls."""
 
   target: contracts.Model
-  max_draft_tokens: int
+  gamma: int
 
   @property
-  def num_uniforms(self):
-    return self.max_draft_tokens
+  def form(self):
+    return forms.Chain(self.gamma, num_uniforms=self.gamma)
 
   def init(self, params, context, rows, slots):
     return None, jnp.zeros((rows,), jnp.int32)
@@ -46,8 +47,8 @@ class Bigrams:
 
   def propose(self, params, memory, state, view):
     last, tokens, probs = self.first(view), [], []
-    (uniforms,) = view.uniforms.split(self.num_uniforms)
-    for i in range(self.max_draft_tokens):
+    (uniforms,) = view.uniforms.split(self.form.num_uniforms)
+    for i in range(self.gamma):
       q = jnp.asarray(params)[last]
       last = sampling.draw(q, uniforms[:, i])
       tokens.append(last)
@@ -55,7 +56,7 @@ class Bigrams:
     draft = contracts.Draft(
         jnp.stack(tokens, axis=1), view.num_wanted, jnp.stack(probs, axis=1)
     )
-    return self.finish(draft), state + 1, view.target.cache
+    return self.finish(draft), state + 1
 
   def finish(self, draft):
     return draft
@@ -77,34 +78,34 @@ class StatesAllTokens(Bigrams):
   """Draws with top-k, and states what it would draw from without."""
 
   def propose(self, params, memory, state, view):
-    draft, *rest = super().propose(params, memory, state, view)
-    (uniforms,) = view.uniforms.split(self.num_uniforms)
+    draft, state = super().propose(params, memory, state, view)
+    (uniforms,) = view.uniforms.split(self.form.num_uniforms)
     logits = jnp.log(draft.probs)
     tokens = sampling.draw(
         sampling.standardize(logits, view.sampling), uniforms
     )
     off = view.sampling.replace(top_k=jnp.int32(0))
     probs = sampling.standardize(logits, off)
-    return draft.replace(tokens=tokens, probs=probs), *rest
+    return draft.replace(tokens=tokens, probs=probs), state
 
 
 class TossesACoin(Bigrams):
   """Drafts nothing in a tenth of all calls, by a uniform of its own."""
 
   @property
-  def num_uniforms(self):
-    return self.max_draft_tokens + 1
+  def form(self):
+    return forms.Chain(self.gamma, num_uniforms=self.gamma + 1)
 
   def propose(self, params, memory, state, view):
     words = view.uniforms.values
     own = view._replace(
         uniforms=uniforms_lib.Uniforms(words[:, :-1], 'Bigrams')
     )
-    inner = Bigrams(self.target, self.max_draft_tokens)
-    draft, *rest = inner.propose(params, memory, state, own)
+    inner = Bigrams(self.target, self.gamma)
+    draft, state = inner.propose(params, memory, state, own)
     coin = uniforms_lib.coins(words[:, -1], jnp.float32)
     is_off = (coin < 0.1) & self.may_drop(draft)
-    return draft.replace(lengths=jnp.where(is_off, 0, draft.lengths)), *rest
+    return draft.replace(lengths=jnp.where(is_off, 0, draft.lengths)), state
 
   def may_drop(self, draft):
     return draft.lengths > 0
@@ -120,9 +121,9 @@ class TossesTheSameCoin(Bigrams):
   """Drafts nothing where the uniform of the first token is small."""
 
   def propose(self, params, memory, state, view):
-    draft, *rest = super().propose(params, memory, state, view)
+    draft, state = super().propose(params, memory, state, view)
     is_off = uniforms_lib.coins(view.uniforms.values[:, 0], jnp.float32) < 0.05
-    return draft.replace(lengths=jnp.where(is_off, 0, draft.lengths)), *rest
+    return draft.replace(lengths=jnp.where(is_off, 0, draft.lengths)), state
 
 
 class HintsUndeclared(Bigrams):
@@ -133,7 +134,10 @@ class HintsUndeclared(Bigrams):
 
 
 class HintsDeclared(HintsUndeclared):
-  reads_hints = True
+
+  @property
+  def form(self):
+    return dataclasses.replace(super().form, reads_hints=True)
 
 
 class CountsTheRows(Bigrams):
@@ -141,19 +145,20 @@ class CountsTheRows(Bigrams):
 
   def propose(self, params, memory, state, view):
     is_long = jnp.mean(view.num_tokens.astype(jnp.float32)) > 2
-    draft, *rest = super().propose(params, memory, state, view)
+    draft, state = super().propose(params, memory, state, view)
     shorter = jnp.where(is_long, 0, draft.lengths)
-    return draft.replace(lengths=shorter), *rest
+    return draft.replace(lengths=shorter), state
 
 
 def _spoils_the_target(self, *args):
-  draft, state, cache = Bigrams.propose(self, *args)
-  return draft, state, jnp.zeros_like(cache)
+  draft, state = Bigrams.propose(self, *args)
+  spoilt = jnp.zeros_like(args[-1].target.cache)
+  return draft.replace(target_cache=spoilt), state
 
 
 def _grows(self, *args):
-  draft, state, cache = Bigrams.propose(self, *args)
-  return draft, jnp.concatenate([state, state]), cache
+  draft, state = Bigrams.propose(self, *args)
+  return draft, jnp.concatenate([state, state])
 
 
 class TestCheckDrafter:
@@ -224,7 +229,7 @@ class TestCheckDrafter:
     drafter = faults(table_model.TextModel(3), 2)
     with pytest.raises(AssertionError, match='drawn and left untested'):
       testing.check_drafter(drafter, BIGRAMS, temperatures=(1.0,))
-    with pytest.raises(ValueError, match='max_draft_tokens 2'):
+    with pytest.raises(ValueError, match='has gamma 2'):
       testing.check_drafter(drafter, BIGRAMS, gamma=3)
     with pytest.raises(ValueError, match='EarlyExit.*check_pair'):
       testing.check_drafter(drafters.EarlyExit(1))

@@ -89,10 +89,10 @@ def _model(config: t5.T5Config, noise: float) -> models.Model:
   return models.make_model(config, params(config, noise=noise))
 
 
-def drafter(model: models.Model, gamma: int) -> draft_model.DraftModel:
+def drafter(model: models.Model, gamma: int) -> draft_model.ModelDrafter:
   """Return a drafter with a tiny network, for a target of its vocabulary."""
   config = model.config
-  return draft_model.DraftModel(
+  return draft_model.ModelDrafter(
       network_lib.NetworkModel(config, t5.SPECIAL_IDS), gamma, config.vocab_size
   )
 

@@ -56,16 +56,16 @@ of_tables = functools.partial(
 
 
 def of_model(model: contracts.Model, gamma: int, params: Any) -> pairs.Pair:
-  return of_tables(draft_model.DraftModel(model, gamma, VOCAB), params)
+  return of_tables(draft_model.ModelDrafter(model, gamma, VOCAB), params)
 
 
-def make_lookup(gamma: int) -> lookup.Lookup:
-  return lookup.Lookup(gamma, 2, 1)
+def make_lookup(gamma: int) -> lookup.LookupDrafter:
+  return lookup.LookupDrafter(gamma, 2, 1)
 
 
 def lookup_then_model(gamma: int) -> pairs.Pair:
-  model = draft_model.DraftModel(TARGET, gamma, VOCAB)
-  drafter = in_order.InOrder((make_lookup(gamma), model), TARGET)
+  model = draft_model.ModelDrafter(TARGET, gamma, VOCAB)
+  drafter = in_order.DraftersInOrder((make_lookup(gamma), model), TARGET)
   return of_tables(drafter, (None, draft_tables()))
 
 
@@ -73,11 +73,11 @@ def three_in_order(gamma: int) -> pairs.Pair:
   """Return the pair of a model between two that choose their tokens."""
   drafters = (
       make_lookup(gamma),
-      draft_model.DraftModel(TARGET, gamma, VOCAB),
+      draft_model.ModelDrafter(TARGET, gamma, VOCAB),
       repeat_last.RepeatLast(TARGET, gamma),
   )
   params = None, draft_tables(), None
-  return of_tables(in_order.InOrder(drafters, TARGET), params)
+  return of_tables(in_order.DraftersInOrder(drafters, TARGET), params)
 
 
 def of_ngrams(order: int, gamma: int) -> pairs.Pair:

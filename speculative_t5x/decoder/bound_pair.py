@@ -54,7 +54,7 @@ class BoundPair:
   def __init__(
       self,
       target: models.Model,
-      drafter: drafters.Choice | models.Model | checkpoints.Path = (
+      drafter: drafters.Drafting | models.Model | checkpoints.Path = (
           drafters.Lookup()  # noqa: B008
       ),
       options: options_lib.Options = options_lib.Options(),  # noqa: B008
@@ -97,7 +97,7 @@ class BoundPair:
     self._jit_encode = jax.jit(lambda *args: config.encode(*args))
     self._bind_drafter(drafter)
 
-  def _bind_drafter(self, drafter: drafters.Choice) -> None:
+  def _bind_drafter(self, drafter: drafters.Drafting) -> None:
     drafter = drafters.find(drafter, self.target)
     if not isinstance(self.target, models.Deferred):
       drafter = drafter.load()
@@ -143,9 +143,9 @@ class BoundPair:
 
   def with_drafter(
       self,
-      drafter: drafters.Choice,
+      drafter: drafters.Drafting,
       gamma: int,
-      policy: contracts.DraftLengthPolicy | None = None,
+      policy: draft_length.Policy | None = None,
   ) -> Self:
     """Return a decoder of the same target with another drafter or gamma.
 
@@ -174,13 +174,13 @@ class BoundPair:
   @functools.cached_property
   def alone(self) -> Self:
     """A decoder of the same target that drafts nothing: it decodes plainly."""
-    if not self.drafter.max_draft_tokens:
+    if not self.drafter.form.gamma:
       return self
     other = copy.copy(self)
     other.options = dataclasses.replace(
         self.options, policy=draft_length.Fixed()
     )
-    other._bind(drafters.Drafting(), nothing.Nothing())
+    other._bind(drafters.Drafting(), nothing.NoDrafter())
     return other
 
   @property
@@ -191,7 +191,7 @@ class BoundPair:
   @property
   def reads_hints(self) -> bool:
     """True if the drafter uses the hints of a request."""
-    return getattr(self.drafter, 'reads_hints', False)
+    return self.drafter.form.reads_hints
 
   def check_reads_hints(self) -> None:
     """Raise ValueError unless the drafter uses the hints of a request."""
@@ -256,7 +256,7 @@ class BoundPair:
       rule: contracts.Rule | contracts.CoupledRule,
   ) -> state_lib.Setup:
     """Return how to decode with parameters, which may be traced."""
-    if not self.drafter.max_draft_tokens:
+    if not self.drafter.form.gamma:
       rule = noise.plain_rule(rule)
     return state_lib.Setup(
         self.target_model,

@@ -125,7 +125,7 @@ class Engine:
       hints_length = tokens.options.hints_length or HINTS * inputs_length
     if answers is not None:
       answers.check_target(tokens.target)
-    gamma, policy = tokens.drafter.max_draft_tokens, tokens.options.policy
+    gamma, policy = tokens.drafter.form.gamma, tokens.options.policy
     is_by_load = gamma > 0 and isinstance(policy, by_load.ByLoad)
     if is_by_load and not isinstance(rule, contracts.CoupledRule):
       raise ValueError(
@@ -309,7 +309,7 @@ class Engine:
     """Return the result of an input that is not decoded, empty outputs."""
     none = np.zeros((0,), np.float32)
     statistics = None
-    if gamma := self._decoder.tokens.drafter.max_draft_tokens:
+    if gamma := self._decoder.tokens.drafter.form.gamma:
       counted = outcome_lib.COUNTING.init(1, 1, gamma)
       statistics = jax.tree.map(lambda x: np.asarray(x[0]), counted)
     decodes = [

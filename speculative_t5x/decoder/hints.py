@@ -66,7 +66,7 @@ def encode(
 def stack(
     encoded: Sequence[Sequence[Sequence[int]]], room: int = 0
 ) -> np.ndarray | None:
-  """Return the hints of a batch as `contracts.Context` has them.
+  """Return the hints of a batch as `views.Context` has them.
 
   A new width compiles again. Widths are therefore powers of two.
 

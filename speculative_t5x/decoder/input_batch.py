@@ -38,7 +38,7 @@ class InputBatch:
     draft_sampling: Likewise, of the drafter.
     rule: Decides which draft tokens are accepted. Only a rule that
       `is_lossless` keeps the distribution of the outputs.
-    hints: [examples, any] int32, see `contracts.Context`; None without hints.
+    hints: [examples, any] int32, see `views.Context`; None without hints.
     features: [examples, inputs_length, embed], the output of the target's
       encoder for these tokens (`TokenDecoder.encode`), so that it does not run
       again; None to run it.

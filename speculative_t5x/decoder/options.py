@@ -8,7 +8,6 @@ from typing import TypedDict
 import jax
 
 from speculative_t5x.loading import errors
-from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import ranges
 
@@ -45,7 +44,7 @@ class Options:
   inputs_length: int = 512
   hints_length: int | None = None
   num_decodes: int = 1
-  policy: contracts.DraftLengthPolicy = draft_length.Fixed()  # noqa: RUF009
+  policy: draft_length.Policy = draft_length.Fixed()  # noqa: RUF009
   rescale_log_probs: bool = True
   mask_padded_ids: bool = False
   num_valid_tokens: int | None = None
@@ -77,7 +76,7 @@ class ByName(TypedDict, total=False):
   inputs_length: int
   hints_length: int | None
   num_decodes: int
-  policy: contracts.DraftLengthPolicy
+  policy: draft_length.Policy
   rescale_log_probs: bool
   mask_padded_ids: bool
   num_valid_tokens: int | None

@@ -30,7 +30,6 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.speculation import step
 
 # Steps between two returns to the host at most. A new request, a cancellation
 # and a streamed token wait for as many; each return hashes uniforms for them.
@@ -162,8 +161,8 @@ class RowPrograms:
     return run, report
 
   def _fold(self, keeps_alternatives: jax.Array | bool) -> outcome_lib.Fold:
-    drafts = self._pair.drafter.max_draft_tokens > 0
-    count = step.num_alternatives(self._pair.target_model.vocab_size)
+    drafts = self._pair.drafter.form.gamma > 0
+    count = outcome_lib.num_alternatives(self._pair.target_model.vocab_size)
     counting = outcome_lib.COUNTING if drafts else outcome_lib.NOTHING
     return outcome_lib.Committing(counting, count, keeps_alternatives)
 

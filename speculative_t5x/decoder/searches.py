@@ -10,12 +10,12 @@ from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import bound_pair
 from speculative_t5x.decoder import report as report_lib
 from speculative_t5x.decoder import row_programs
-from speculative_t5x.drafters import beam_chains
 from speculative_t5x.drafters import beam_drafts
 from speculative_t5x.networks import network
 from speculative_t5x.speculation import beam_loop
-from speculative_t5x.speculation import beam_trees
 from speculative_t5x.speculation import beams as beams_lib
+from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import loop
 
 
@@ -91,7 +91,7 @@ class SearchPrograms(row_programs.RowPrograms):
 
 def drafter_of(
     pair: bound_pair.BoundPair, search: beam_search.BeamSearch
-) -> beam_trees.TreeDrafter | None:
+) -> contracts.Drafter | None:
   """Return what drafts for a search; None if the drafter drafts nothing.
 
   A tree of drafts is gamma deep. A drafter that draws tokens and makes no trees
@@ -103,14 +103,14 @@ def drafter_of(
       that cannot decode trees.
   """
   search.check_vocabulary(pair.target_model.vocab_size)
-  if not pair.drafter.max_draft_tokens:
+  if not pair.drafter.form.gamma:
     return None
   network.check_offers(
       pair.target.config, network.DecodesTrees, 'Speculative beam search'
   )
   drafter = beam_drafts.of(pair.drafter, search.beams, search.draft_beams)
-  is_chain = isinstance(drafter, beam_chains.BeamChains)
-  if is_chain and pair.drafter.num_uniforms:
+  is_chain = isinstance(drafter.form, forms.Chain)
+  if is_chain and drafter.form.num_uniforms:
     warnings.warn(
         f'The drafter {pair.loaded_drafter.description.name} makes no trees: it'
         ' drafts a chain behind each beam. A draft model makes trees.',

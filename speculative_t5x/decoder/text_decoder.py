@@ -57,7 +57,7 @@ class TextDecoder:
   def __init__(
       self,
       target: models.Model,
-      drafter: drafters.Choice | models.Model | checkpoints.Path,
+      drafter: drafters.Drafting | models.Model | checkpoints.Path,
       vocabulary: vocabularies.Vocabulary,
       options: options_lib.Options = options_lib.Options(),  # noqa: B008
       **changes: Unpack[options_lib.ByName],
@@ -328,7 +328,7 @@ class TextDecoder:
 @keywords.named(options_lib.Options)
 def load(
     target: checkpoints.Path | models.Model,
-    draft: drafters.Choice | models.Model | checkpoints.Path | None = None,
+    draft: drafters.Drafting | models.Model | checkpoints.Path | None = None,
     *,
     vocabulary: epath.PathLike | vocabularies.Vocabulary | None = None,
     languages: tuple[str, str] | None = None,
@@ -348,10 +348,10 @@ def load(
       of T5X, or a folder of several, of which the newest is taken. Or the name
       of a public model, as 'google/flan-t5-large', with `@<revision>` after it
       if wanted, or 't5_1_1_xxl'. Or a loaded model.
-    draft: Path or name of a draft of any kind, a loaded model, or a choice such
-      as `drafters.EarlyExit(2)`. None for lookup, which drafts without a model:
-      it copies what followed the last tokens earlier in the input, the output
-      or the hints.
+    draft: Path or name of a draft of any kind, a loaded model, or a drafting
+      such as `drafters.EarlyExit(2)`. None for lookup, which drafts without a
+      model: it copies what followed the last tokens earlier in the input, the
+      output or the hints.
     vocabulary: SentencePiece .model file, tokenizer.json or folder of one,
       'bytes' for ByT5's; or a vocabulary. None for the one in the folder of the
       target.

@@ -16,6 +16,7 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import views
 from speculative_t5x.speculation import widths
 
 # The first call of a draft feeds the token that the last block ended with, and
@@ -37,7 +38,7 @@ Decode = Callable[
 
 
 class _Drafted(NamedTuple):
-  """What a draft consists of so far.
+  """A draft so far.
 
   Attributes:
     cache: Cache of the network that drafts.
@@ -47,7 +48,7 @@ class _Drafted(NamedTuple):
     probs: [gamma, rows, vocab], distributions of the tokens.
     lengths: [rows] int32, draft tokens of each row.
     is_open: [rows] bool, whether another one is wanted.
-    progress: State of the policy within the draft, of `contracts.View.begin`.
+    progress: State of the policy within the draft, of `views.View.begin`.
     num_steps: int32 scalar, tokens drawn in each row, wanted or not.
   """
 
@@ -65,7 +66,7 @@ def draft(
     cache: contracts.Cache,
     num_fed: jax.Array,
     first_tokens: jax.Array,
-    view: contracts.View,
+    view: views.View,
     gamma: int,
     first_block: int = FIRST_BLOCK,
 ) -> tuple[contracts.Draft, contracts.Cache, jax.Array]:

@@ -15,12 +15,15 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.drafters import autoregression
+from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
+from speculative_t5x.speculation import views
 
 
 class DraftModelMemory(NamedTuple):
-  """What a draft model only reads.
+  """The part that a draft model only reads.
 
   Attributes:
     memory: The model's, one row per example.
@@ -41,7 +44,7 @@ class DraftModelMemory(NamedTuple):
 
 @struct.dataclass
 class DraftModelState:
-  """What a draft model carries from block to block.
+  """The state of a draft model from block to block.
 
   Attributes:
     cache: Its keys and values.
@@ -54,12 +57,12 @@ class DraftModelState:
 
 
 @dataclasses.dataclass(frozen=True)
-class DraftModel:
+class ModelDrafter:
   """Drafts up to gamma tokens, one at a time, with a model of its own.
 
   Attributes:
     model: Reads the inputs and decodes.
-    max_draft_tokens: gamma, at least 1.
+    gamma: Draft tokens per block, at least 1.
     vocab_size: Width of the target's logits. A narrower draft model gives the
       rest probability 0; a wider one is cut and renormalised.
     rules: How the model lies on a mesh, where one is in force: its own way and
@@ -69,37 +72,40 @@ class DraftModel:
   """
 
   model: contracts.Model
-  max_draft_tokens: int
+  gamma: int
   vocab_size: int
   rules: sharding.Rules = sharding.REPLICATED
   reads_features: bool = False
-  drafts_all_wanted = True
 
   @property
-  def num_uniforms(self) -> int:
-    """One per draft token."""
-    return self.max_draft_tokens
-
-  @property
-  def special_ids(self) -> contracts.SpecialIds:
-    """Those of the draft model."""
-    return self.model.special_ids
-
-  def model_calls(self) -> tuple[contracts.ModelCall, ...]:
-    call = lambda block, count: contracts.ModelCall(
-        self.model, self._begin, block, count, wants_one=block > 1
+  def form(self) -> forms.Chain:
+    network_of = getattr(self.model, 'network', self.model)
+    return forms.Chain(
+        self.gamma,
+        num_uniforms=self.gamma,
+        drafts_all_wanted=True,
+        special_ids=self.model.special_ids,
+        calls=self._calls(self.model, autoregression.FIRST_BLOCK),
+        grows_trees=network.offers(network_of, contracts.DecodesTrees),
     )
-    first = call(autoregression.FIRST_BLOCK, 1)
-    return first, call(1, self.max_draft_tokens - 1)
+
+  def _calls(
+      self, model: contracts.Model, first_block: int
+  ) -> tuple[forms.ModelCall, ...]:
+    """Return the calls of a draft, the first one with a block of its own."""
+    call = lambda block, count: forms.ModelCall(
+        model, self._begin, block, count, wants_one=block > 1
+    )
+    return call(first_block, 1), call(1, self.gamma - 1)
 
   def _begin(
-      self, params, context: contracts.Context, rows, slots
+      self, params, context: views.Context, rows, slots
   ) -> tuple[contracts.Params, contracts.Memory, contracts.Cache]:
     memory, state = self.init(params, context, rows, slots)
     return params, memory.memory, state.cache
 
   def init(
-      self, params, context: contracts.Context, rows, slots
+      self, params, context: views.Context, rows, slots
   ) -> tuple[DraftModelMemory, DraftModelState]:
     known = {'features': context.features} if self.reads_features else {}
     with partitioning.axis_rules(self.rules):
@@ -123,8 +129,8 @@ class DraftModel:
       params,
       memory: DraftModelMemory,
       state: DraftModelState,
-      view: contracts.View,
-  ) -> tuple[contracts.Draft, DraftModelState, contracts.Cache]:
+      view: views.View,
+  ) -> tuple[contracts.Draft, DraftModelState]:
     offsets, first_tokens = memory.of_rows(view.num_tokens.shape[0])
 
     def decode(cache, tokens, index, at):
@@ -140,9 +146,9 @@ class DraftModel:
         jnp.minimum(state.num_fed, view.num_tokens - view.num_pending),
         first_tokens,
         view,
-        self.max_draft_tokens,
+        self.gamma,
     )
-    return draft, DraftModelState(cache, num_fed), view.target.cache
+    return draft, DraftModelState(cache, num_fed)
 
   def fit_width(self, logits: jax.Array) -> jax.Array:
     """Cut logits [..., any] to the target's width, or pad them by -inf."""

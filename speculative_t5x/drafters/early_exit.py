@@ -15,10 +15,12 @@ import dataclasses
 from speculative_t5x.drafters import autoregression
 from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
+from speculative_t5x.speculation import views
 
 
 @dataclasses.dataclass(frozen=True)
-class EarlyExit:
+class ExitDrafter:
   """Drafts up to gamma tokens, one at a time, with layers of the target.
 
   Its parameters are a head of the network, or None for the target's own.
@@ -26,18 +28,22 @@ class EarlyExit:
   Attributes:
     target: Target, whose network has `first_layers`.
     exit_layer: How many of its layers draft.
-    max_draft_tokens: gamma.
+    gamma: Draft tokens per block.
   """
 
   target: network.NetworkModel
   exit_layer: int
-  max_draft_tokens: int
-  drafts_all_wanted = True
+  gamma: int
 
   @property
-  def num_uniforms(self) -> int:
-    """One per draft token."""
-    return self.max_draft_tokens
+  def form(self) -> forms.Chain:
+    call = forms.ModelCall(self.model, self._begin, 1, self.gamma)
+    return forms.Chain(
+        self.gamma,
+        num_uniforms=self.gamma,
+        drafts_all_wanted=True,
+        calls=(call,),
+    )
 
   @property
   def model(self) -> network.NetworkModel:
@@ -45,21 +51,15 @@ class EarlyExit:
     first = self.target.network.first_layers(self.exit_layer)
     return dataclasses.replace(self.target, network=first)
 
-  def model_calls(self) -> tuple[contracts.ModelCall, ...]:
-    call = contracts.ModelCall(
-        self.model, self._begin, 1, self.max_draft_tokens
-    )
-    return (call,)
-
   def _begin(
-      self, params, context: contracts.Context, rows, slots
+      self, params, context: views.Context, rows, slots
   ) -> tuple[contracts.Params, contracts.Memory, contracts.Cache]:
     shared = self._share(params, context.target)
     return shared.params, shared.memory, shared.cache
 
   def _share(
-      self, params: contracts.Params, target: contracts.TargetView
-  ) -> contracts.TargetView:
+      self, params: contracts.Params, target: views.TargetView
+  ) -> views.TargetView:
     """Return the part of the target's memory and cache that drafts."""
     first = self.model.network
     memory, cache = first.take_first_layers(target.memory, target.cache)
@@ -72,8 +72,8 @@ class EarlyExit:
     return None, None
 
   def propose(
-      self, params, memory, state, view: contracts.View
-  ) -> tuple[contracts.Draft, None, contracts.Cache]:
+      self, params, memory, state, view: views.View
+  ) -> tuple[contracts.Draft, None]:
     model, shared = self.model, self._share(params, view.target)
 
     def decode(cache, tokens, positions, at):
@@ -92,8 +92,8 @@ class EarlyExit:
         view.num_tokens - view.num_pending,  # the target was fed all others
         shared.first_tokens,
         view,
-        self.max_draft_tokens,
+        self.gamma,
         first_block=1,
     )
     cache = model.network.put_first_layers(cache, view.target.cache)
-    return draft, state, cache
+    return draft.replace(target_cache=cache), state

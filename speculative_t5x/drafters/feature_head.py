@@ -32,11 +32,13 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import views
 
 
 class _HeadCache(NamedTuple):
-  """What a head carries from call to call.
+  """The state of a head from call to call.
 
   Attributes:
     cache: Its keys and values.
@@ -54,7 +56,7 @@ class _Feeding:
 
   Attributes:
     model: Its network.
-    rules: See `draft_model.DraftModel`.
+    rules: See `draft_model.ModelDrafter`.
   """
 
   model: network.NetworkModel
@@ -81,7 +83,7 @@ class _Feeding:
 
 
 @dataclasses.dataclass(frozen=True)
-class FeatureHead(draft_model.DraftModel):
+class HeadDrafter(draft_model.ModelDrafter):
   """Drafts up to gamma tokens, one at a time, with a head on the target.
 
   Its state is its cache, in which the positions of all committed tokens but the
@@ -91,25 +93,25 @@ class FeatureHead(draft_model.DraftModel):
   `network.ShowsFeatures`.
   """
 
-  reads_last_features = True
-
-  def model_calls(self) -> tuple[contracts.ModelCall, ...]:
+  @property
+  def form(self) -> forms.Chain:
     feeding = _Feeding(self.model, self.rules)
-    call = lambda block, count: contracts.ModelCall(
-        feeding, self._begin, block, count, wants_one=block > 1
+    return dataclasses.replace(
+        super().form,
+        reads_last_features=True,
+        calls=self._calls(feeding, self.gamma + 1),
+        grows_trees=False,  # it is fed features, which a tree has not
     )
-    gamma = self.max_draft_tokens
-    return call(gamma + 1, 1), call(1, gamma - 1)
 
   def _begin(
-      self, params, context: contracts.Context, rows, slots
+      self, params, context: views.Context, rows, slots
   ) -> tuple[contracts.Params, contracts.Memory, _HeadCache]:
     memory, cache = self.init(params, context, rows, slots)
     head = _HeadCache(cache, context.target.last_features)
     return params, memory.memory, head
 
   def init(
-      self, params, context: contracts.Context, rows, slots
+      self, params, context: views.Context, rows, slots
   ) -> tuple[draft_model.DraftModelMemory, contracts.Cache]:
     memory, state = super().init(params, context, rows, slots)
     return memory, state.cache
@@ -119,8 +121,8 @@ class FeatureHead(draft_model.DraftModel):
       params,
       memory: draft_model.DraftModelMemory,
       state: contracts.Cache,
-      view: contracts.View,
-  ) -> tuple[contracts.Draft, contracts.Cache, contracts.Cache]:
+      view: views.View,
+  ) -> tuple[contracts.Draft, contracts.Cache]:
     offsets, first_tokens = memory.of_rows(view.num_tokens.shape[0])
     feeding = _Feeding(self.model, self.rules)
 
@@ -137,7 +139,7 @@ class FeatureHead(draft_model.DraftModel):
     num_shown = jnp.maximum(view.last_outcome.num_committed, 1)
     num_fed = num_committed + 1 - num_shown
     head = _HeadCache(state, view.target.last_features)
-    block = self.max_draft_tokens + 1
+    block = self.gamma + 1
     if not view.wants_always:
       # A draft may be of no token, and these features are not shown again.
       inputs = lambda at, block: state_lib.decoder_inputs(
@@ -161,10 +163,10 @@ class FeatureHead(draft_model.DraftModel):
         num_fed,
         first_tokens,
         view,
-        self.max_draft_tokens,
+        self.gamma,
         first_block=block,
     )
-    return draft, head.cache, view.target.cache
+    return draft, head.cache
 
   def _feed_pending(self, decode, inputs, head, num_fed, num_tokens):
     """Feed the draft tokens of drafters before this one, one by one.

@@ -13,10 +13,12 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
+from speculative_t5x.speculation import views
 
 
 @dataclasses.dataclass(frozen=True)
-class InOrder:
+class DraftersInOrder:
   """Drafts by the first drafter, then by the second after its tokens, ...
 
   A row that the first one has no token for is left to the second, which drafts
@@ -31,40 +33,23 @@ class InOrder:
   target: contracts.Model
 
   @property
-  def max_draft_tokens(self) -> int:
-    """Of each drafter."""
-    return self.drafters[0].max_draft_tokens
-
-  @property
-  def num_uniforms(self) -> int:
-    """Those of all drafters."""
-    return sum(each.num_uniforms for each in self.drafters)
-
-  @property
-  def drafts_all_wanted(self) -> bool:
-    """The last one drafts what the others leave."""
-    return getattr(self.drafters[-1], 'drafts_all_wanted', False)
-
-  @property
-  def reads_hints(self) -> bool:
-    """Whether any does."""
-    return any(getattr(each, 'reads_hints', False) for each in self.drafters)
-
-  @property
-  def reads_last_features(self) -> bool:
-    """Whether any does."""
-    return any(
-        getattr(each, 'reads_last_features', False) for each in self.drafters
+  def form(self) -> forms.Chain:
+    parts = [drafter.form for drafter in self.drafters]
+    return forms.Chain(
+        parts[0].gamma,
+        num_uniforms=sum(form.num_uniforms for form in parts),
+        # The last one drafts what the others leave.
+        drafts_all_wanted=parts[-1].drafts_all_wanted,
+        reads_hints=any(form.reads_hints for form in parts),
+        reads_last_features=any(form.reads_last_features for form in parts),
+        calls=tuple(
+            call._replace(begin=_with_params_of(index, call.begin))
+            for index, form in enumerate(parts)
+            for call in form.calls
+        ),
     )
 
-  def model_calls(self) -> tuple[contracts.ModelCall, ...]:
-    return tuple(
-        call._replace(begin=_with_params_of(index, call.begin))
-        for index, each in enumerate(self.drafters)
-        for call in getattr(each, 'model_calls', tuple)()
-    )
-
-  def init(self, params, context: contracts.Context, rows, slots):
+  def init(self, params, context: views.Context, rows, slots):
     begun = [
         drafter.init(own, context, rows, slots)
         for drafter, own in zip(self.drafters, params, strict=True)
@@ -73,8 +58,8 @@ class InOrder:
     return memories, states
 
   def propose(
-      self, params, memory, state, view: contracts.View
-  ) -> tuple[contracts.Draft, Any, contracts.Cache]:
+      self, params, memory, state, view: views.View
+  ) -> tuple[contracts.Draft, Any]:
     uniforms = view.uniforms.of_drafters(self.drafters)
     # A later drafter may want nothing, and an earlier one falls behind it.
     view = view._replace(wants_always=False)
@@ -85,16 +70,18 @@ class InOrder:
       seen = view._replace(uniforms=drawn_by)
       if draft is not None:
         seen = self._after(draft, seen)
-      more, after, cache = drafter.propose(own, memory_of, before, seen)
+      more, after = drafter.propose(own, memory_of, before, seen)
       more = more.replace(lengths=jnp.clip(more.lengths, 0, seen.num_wanted))
       draft = more if draft is None else join(draft, more)
       states.append(after)
-      view = view._replace(target=view.target._replace(cache=cache))
-    return draft, tuple(states), view.target.cache
+      if more.target_cache is not None:
+        target = view.target._replace(cache=more.target_cache)
+        view = view._replace(target=target)
+    return draft.replace(target_cache=view.target.cache), tuple(states)
 
   def _after(
-      self, draft: contracts.Draft, view: contracts.View
-  ) -> contracts.View:
+      self, draft: contracts.Draft, view: views.View
+  ) -> views.View:
     """Return the view of a drafter that goes on after a draft."""
     slots = jnp.arange(view.sequences.shape[1], dtype=jnp.int32)[None]
     index = slots - view.num_tokens[:, None]

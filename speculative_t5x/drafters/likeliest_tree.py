@@ -2,41 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trees of the likeliest nodes: several candidates where a draft is unsure.
 
-Legend: rows, nodes (of a tree, its root included), gamma (depth of a tree),
-width (nodes that are drafted per depth).
+Legend: trees, roots (per tree), nodes (of a tree, its roots included), gamma
+(depth of a tree), width (nodes that are drafted per depth), vocab.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any
 
+from flax.linen import partitioning
 import jax
 from jax import lax
 import jax.numpy as jnp
 
 from speculative_t5x.drafters import draft_model
-from speculative_t5x.drafters import tree_growth
-from speculative_t5x.speculation import candidates
+from speculative_t5x.drafters import draft_tree
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import token_trees
-
-
-class _Drafted(NamedTuple):
-  """What a commit needs.
-
-  Attributes:
-    block: All nodes that were drafted.
-    kept: [rows, nodes] int32, which of them each node of the tree is.
-    positions: [rows] int32, slots before the root.
-  """
-
-  block: contracts.Cache
-  kept: jax.Array
-  positions: jax.Array
+from speculative_t5x.speculation import views
 
 
 @dataclasses.dataclass(frozen=True)
-class LikeliestTree(tree_growth.DraftModelTrees):
-  """Drafts the likeliest nodes: a `candidates.CandidateDrafter`.
+class LikeliestTree(draft_tree.DraftTree):
+  """Drafts the likeliest nodes.
 
   The draft model decodes the `width` likeliest continuations of each depth, and
   the tree has the likeliest of all of these. The probability of a node is the
@@ -44,10 +32,16 @@ class LikeliestTree(tree_growth.DraftModelTrees):
   whatever the sampling is: no candidate is drawn. It is at most that of its
   parent, so that parents belong to the tree too.
 
+  Behind the live hypotheses of a beam search it searches on with their scores,
+  so that its nodes lie where the target's hypotheses compete (Leviathan et al.,
+  2023, A.4: a draft of width u at or above the target's w).
+
   Attributes:
     drafter: The draft model, and gamma, the depth.
-    num_nodes: Nodes of a tree, its root included; at most those drafted.
-    width: Nodes that are drafted per depth, at most the vocabulary.
+    num_nodes: Nodes of a tree, its roots included; at most those drafted.
+    width: Nodes that are drafted per depth, at most the continuations of the
+      roots.
+    roots: The beams of a search; 1 for rows that are samples.
 
   Reference: Li et al. (2024), "EAGLE-2: Faster Inference of Language Models
     with Dynamic Draft Trees", Section 4, arXiv:2406.16858.
@@ -55,54 +49,136 @@ class LikeliestTree(tree_growth.DraftModelTrees):
 
   num_nodes: int
   width: int
-  num_uniforms = 0
+  roots: int = 1
 
-  def model_calls(self) -> tuple[contracts.ModelCall, ...]:
-    """See `contracts.Drafter`; a depth counts as a block of as many tokens."""
-    call = self.drafter.model_calls()[0]._replace(wants_one=False)
-    return (
-        call._replace(block=1, count=1),
-        call._replace(block=self.width, count=self.max_draft_tokens),
+  @property
+  def form(self) -> forms.Tree:
+    chain = self.drafter.form
+    first = chain.calls[0]._replace(wants_one=False)
+    return forms.Tree(
+        chain.gamma,
+        num_nodes=self.num_nodes,
+        width=self.width,
+        roots=self.roots,
+        special_ids=chain.special_ids,
+        # A depth counts as a block of as many tokens.
+        calls=(
+            first._replace(block=1, count=1),
+            first._replace(block=self.width, count=chain.gamma),
+        ),
+        chain=self.drafter,
     )
 
-  def propose_tree(
+  def propose(
       self,
       params,
       memory: draft_model.DraftModelMemory,
       state: contracts.Cache,
-      view: contracts.View,
-      rule: contracts.CandidateRule,
-  ) -> tuple[candidates.Candidates, _Drafted]:
-    del rule  # nothing is drawn
-    memory, positions, root = self.root(memory, view)
-    roots = token_trees.Tree(
-        root, jnp.zeros_like(root), jnp.ones(root.shape, bool)
-    )
-    drafted, scores, block = tree_growth.grow(
+      view: views.View,
+  ) -> tuple[token_trees.Candidates, draft_tree.Drafted]:
+    memory, positions, roots = self.begin(memory, view)
+    scores, forbidden = jnp.zeros(roots.tokens.shape), ()
+    if view.scores is not None:
+      scores = view.scores.reshape(roots.tokens.shape)
+      # An end is no live hypothesis: it needs no node.
+      forbidden = self.drafter.model.special_ids.ends
+    tree, scores, block = _grow(
         self.drafter,
         params,
-        memory.memory,
+        memory,
         state,
         roots,
-        jnp.zeros(root.shape),
+        scores,
         positions,
         self.width,
+        forbidden,
     )
-    tree, kept = _likeliest(drafted, scores, self.num_nodes)
-    return candidates.Candidates(tree), _Drafted(block, kept, positions)
+    if self.num_nodes == tree.tokens.shape[1]:
+      return tree, draft_tree.Drafted(block, positions)
+    tree, kept = _likeliest(tree, scores, self.num_nodes)
+    return tree, draft_tree.Drafted(block, positions, kept)
 
-  def commit(
-      self, state: contracts.Cache, drafted: _Drafted, paths: jax.Array
-  ) -> contracts.Cache:
-    paths = jnp.take_along_axis(drafted.kept, paths, axis=1)
-    return self.commit_paths(
-        state, drafted.block, paths, drafted.positions
+
+def _grow(
+    drafter: draft_model.ModelDrafter,
+    params: contracts.Params,
+    memory: contracts.Memory,
+    cache: contracts.Cache,
+    roots: token_trees.Candidates,
+    scores: jax.Array,
+    positions: jax.Array,
+    width: int,
+    forbidden: tuple[int, ...],
+) -> tuple[token_trees.Candidates, jax.Array, Any]:
+  """Continue roots by the `width` best nodes of each depth.
+
+  A call of the draft model decodes all nodes of one depth. The last depth is
+  fed for its keys and values alone.
+
+  Args:
+    drafter: The draft model, and gamma, the depth.
+    params: Parameters of the draft model.
+    memory: Its memory, with a row per example.
+    cache: Its cache.
+    roots: Trees of roots alone.
+    scores: [examples, roots] float32, log-probabilities that those of tokens
+      are added to.
+    positions: [examples] int32, of the roots.
+    width: Nodes per depth, at most as many as there are tokens (static).
+    forbidden: Ids that no node has.
+  Returns:
+    The trees, the score of each node, and the block with all of them.
+  """
+  examples, num_roots = scores.shape
+  gamma, model = drafter.form.gamma, drafter.model
+  size = num_roots + gamma * width
+  block = model.new_block(cache, examples, size)
+
+  def decode(block, tree, first, count):
+    nodes = token_trees.nodes_of(
+        token_trees.fill(tree, size), positions, num_roots, gamma
     )
+    with partitioning.axis_rules(drafter.rules):
+      return model.decode_tree(
+          params, memory, cache, block, nodes, first, count, positions
+      )
+
+  join = lambda *x: jnp.concatenate(x, axis=1)
+  tree, all_scores, first = roots, scores, 0
+  logits, block = decode(block, tree, 0, num_roots)
+  for _ in range(gamma):
+    parents, tokens, best = _best(
+        contracts.mask(
+            jax.nn.log_softmax(drafter.fit_width(logits)), forbidden
+        ),
+        scores,
+        width,
+    )
+    new = token_trees.Candidates(tokens, first + parents, best > -jnp.inf)
+    first = tree.tokens.shape[1]
+    tree = jax.tree.map(join, tree, new)
+    all_scores = join(all_scores, best)
+    # Nothing comes after an end.
+    scores = jnp.where(model.special_ids.is_end(tokens), -jnp.inf, best)
+    logits, block = decode(block, tree, first, width)
+  return tree, all_scores, block
+
+
+def _best(
+    log_probs: jax.Array, scores: jax.Array, width: int
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+  """Return parents, tokens and scores of the best continuations."""
+  scores = log_probs + scores[..., None]
+  # Of logits that are not finite, a score may not be a number.
+  scores = jnp.where(scores > -jnp.inf, scores, -jnp.inf)
+  scores, index = lax.top_k(scores.reshape(scores.shape[0], -1), width)
+  size = log_probs.shape[-1]
+  return index // size, index % size, scores
 
 
 def _likeliest(
-    tree: token_trees.Tree, scores: jax.Array, count: int
-) -> tuple[token_trees.Tree, jax.Array]:
+    tree: token_trees.Candidates, scores: jax.Array, count: int
+) -> tuple[token_trees.Candidates, jax.Array]:
   """Return the tree of the best nodes, and which they are, [rows, count]."""
   # Of equal scores the first is taken, which is the parent before its child.
   _, kept = lax.top_k(scores, count)

@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
+from speculative_t5x.speculation import views
 
 # Beside token ids: what an output and each hint begin with, what ends a text,
 # and what is before the beginning of an output. Only a start equals another.
@@ -57,7 +59,7 @@ class _Texts(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Lookup:
+class LookupDrafter:
   """Drafts what followed the longest match of the last tokens.
 
   A match has min_ngram to max_ngram tokens. Among matches of one length those
@@ -72,27 +74,27 @@ class Lookup:
   token of the hint, and the draft goes on behind that.
 
   Attributes:
-    max_draft_tokens: gamma.
+    gamma: Draft tokens per block.
     max_ngram: Most tokens of a match, at least min_ngram.
     min_ngram: Fewest tokens of a match, at least 1.
     only_hints: Whether input and output are not searched, so that nothing is
       drafted without hints.
     continues_input: Whether an output goes on where its input ends, as that of
       a decoder alone: the first match is then one of the input's last tokens.
-    num_uniforms: None is drawn.
-    reads_hints: True: hints are searched first, see `contracts.Drafter`.
   """
 
-  max_draft_tokens: int
+  gamma: int
   max_ngram: int
   min_ngram: int
   only_hints: bool = False
   continues_input: bool = False
-  num_uniforms: int = 0
-  reads_hints: bool = True
+
+  @property
+  def form(self) -> forms.Chain:
+    return forms.Chain(self.gamma, reads_hints=True)
 
   def init(
-      self, params, context: contracts.Context, rows, slots
+      self, params, context: views.Context, rows, slots
   ) -> tuple[LookupMemory, jax.Array]:
     """See `contracts.Drafter.init`; the state is the alignment of each row.
 
@@ -119,8 +121,8 @@ class Lookup:
     return jnp.where(at >= 0, tokens, _NOTHING).astype(jnp.int32)
 
   def propose(
-      self, params, memory: LookupMemory, state, view: contracts.View
-  ) -> tuple[contracts.Draft, jax.Array, contracts.Cache]:
+      self, params, memory: LookupMemory, state, view: views.View
+  ) -> tuple[contracts.Draft, jax.Array]:
     texts = _texts(memory, view)
     if self.only_hints:
       texts = texts.only_hints()
@@ -129,7 +131,7 @@ class Lookup:
     per_example = view.num_tokens.shape[0] // memory.before.shape[0]
     last = _last_tokens(view, jnp.repeat(memory.before, per_example, axis=0))
     found, is_found = self._find(texts, aligned, last, view)
-    tokens = _copy(texts.tokens, found, self.max_draft_tokens)
+    tokens = _copy(texts.tokens, found, self.gamma)
     num_copied = jnp.sum(
         jnp.cumprod(tokens >= 0, axis=1), axis=1, dtype=jnp.int32
     )
@@ -140,14 +142,14 @@ class Lookup:
     )
     is_hint = is_found & (found < texts.hints_width)
     state = jnp.where(is_hint, found - view.num_tokens - 1, state)
-    return draft, state, view.target.cache
+    return draft, state
 
   def _find(
       self,
       texts: _Texts,
       aligned: jax.Array,
       last: jax.Array,
-      view: contracts.View,
+      view: views.View,
   ) -> tuple[jax.Array, jax.Array]:
     """Return where each row's draft begins, [rows], and whether there is one.
 
@@ -185,7 +187,7 @@ class Lookup:
     return found, jnp.max(score, axis=1) >= 0
 
 
-def _texts(memory: LookupMemory, view: contracts.View) -> _Texts:
+def _texts(memory: LookupMemory, view: views.View) -> _Texts:
   """Return the texts of each row, without tokens that are not committed."""
   rows, length = view.sequences.shape
   per_example = rows // memory.inputs.shape[0]
@@ -199,7 +201,7 @@ def _texts(memory: LookupMemory, view: contracts.View) -> _Texts:
   )
 
 
-def _last_tokens(view: contracts.View, before: jax.Array) -> jax.Array:
+def _last_tokens(view: views.View, before: jax.Array) -> jax.Array:
   """Return the last tokens of each row, the latest first, [rows, count].
 
   `before`, [rows, count], are those before its output, the latest first.

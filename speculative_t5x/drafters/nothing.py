@@ -7,23 +7,28 @@ from typing import NamedTuple
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
+from speculative_t5x.speculation import views
 
 
-class Nothing(NamedTuple):
+class NoDrafter(NamedTuple):
   """Drafts nothing."""
 
-  max_draft_tokens: int = 0
-  num_uniforms: int = 0
+  gamma: int = 0
+
+  @property
+  def form(self) -> forms.Chain:
+    return forms.Chain(self.gamma)
 
   def init(self, params, context, rows, slots) -> tuple[None, None]:
     return None, None
 
   def propose(
-      self, params, memory, state, view: contracts.View
-  ) -> tuple[contracts.Draft, None, contracts.Cache]:
+      self, params, memory, state, view: views.View
+  ) -> tuple[contracts.Draft, None]:
     rows = view.num_tokens.shape[0]
     draft = contracts.Draft(
-        tokens=jnp.zeros((rows, self.max_draft_tokens), jnp.int32),
+        tokens=jnp.zeros((rows, self.gamma), jnp.int32),
         lengths=jnp.zeros((rows,), jnp.int32),
     )
-    return draft, state, view.target.cache
+    return draft, state

@@ -3,7 +3,7 @@
 """Tables as draft models: uniform, unigram and bigram (Section 3.6).
 
 A table is a `contracts.Model` whose next token depends on the last token at
-most, so that `draft_model.DraftModel` drafts with it as with a network.
+most, so that `draft_model.ModelDrafter` drafts with it as with a network.
 
 Legend: rows, block, vocab (the target's), kept (continuations per token).
 """
@@ -40,7 +40,7 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class _WithoutInputs:
-  """What models have in common that read no inputs and keep no cache.
+  """The common part of models that read no inputs and keep no cache.
 
   They begin with the target's first token: the end of a prompt.
   """
@@ -118,24 +118,24 @@ class Uniform(_WithoutInputs):
 
 
 def make_uniform(
-    target: contracts.Model, max_draft_tokens: int
-) -> draft_model.DraftModel:
+    target: contracts.Model, gamma: int
+) -> draft_model.ModelDrafter:
   """Return the uniform drafter, which has no parameters."""
-  return _make(Uniform, target, max_draft_tokens)
+  return _make(Uniform, target, gamma)
 
 
 def make_ngram(
-    target: contracts.Model, max_draft_tokens: int
-) -> draft_model.DraftModel:
+    target: contracts.Model, gamma: int
+) -> draft_model.ModelDrafter:
   """Return the drafter whose parameters are a `Table`."""
-  return _make(Ngram, target, max_draft_tokens)
+  return _make(Ngram, target, gamma)
 
 
 def _make(
-    model: type, target: contracts.Model, max_draft_tokens: int
-) -> draft_model.DraftModel:
-  return draft_model.DraftModel(
+    model: type, target: contracts.Model, gamma: int
+) -> draft_model.ModelDrafter:
+  return draft_model.ModelDrafter(
       model(target.vocab_size, target.special_ids),
-      max_draft_tokens,
+      gamma,
       target.vocab_size,
   )

@@ -10,7 +10,7 @@ from speculative_t5x.loading import placement
 def check_pair(
     *,
     workload: workload_lib.Workload,
-    drafter: drafters.Choice,
+    drafter: drafters.Drafting,
     gamma: int,
     num_decodes: int = 1,
     batch_size: int | None = None,

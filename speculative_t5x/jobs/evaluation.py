@@ -63,7 +63,7 @@ class EvalSetup:
   """
 
   workload: workload_lib.Workload
-  drafter: drafters.Choice
+  drafter: drafters.Drafting
   output_dir: str
   gamma: int
   num_examples: int | None = None

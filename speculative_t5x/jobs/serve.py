@@ -43,7 +43,7 @@ class ServeSetup:
   """
 
   workload: workload_lib.Workload
-  drafter: drafters.Choice | None = None
+  drafter: drafters.Drafting | None = None
   vocabulary_file: str | None = None
   answers: answers_lib.Folder | None = None
   gamma: int | Literal['auto'] = 5

@@ -73,8 +73,8 @@ class TaskPairs:
 
   name: str
   workload: workload_lib.Workload
-  drafts: Mapping[str, drafters_lib.Choice]
-  scored: Mapping[str, drafters_lib.Choice] = dataclasses.field(
+  drafts: Mapping[str, drafters_lib.Drafting]
+  scored: Mapping[str, drafters_lib.Drafting] = dataclasses.field(
       default_factory=dict
   )
   count: Callable[..., object] | None = None

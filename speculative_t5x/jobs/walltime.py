@@ -31,12 +31,11 @@ from speculative_t5x.research.reports import advice
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import readings
 from speculative_t5x.research.reports import walltime_summary
-from speculative_t5x.speculation import candidate_step
-from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
+from speculative_t5x.speculation import tree_step
 from speculative_t5x.tasks import examples as examples_lib
 
 
@@ -59,11 +58,11 @@ class WalltimeSetup:
   """
 
   workload: workload_lib.Workload
-  drafters: Sequence[drafters_lib.Choice]
+  drafters: Sequence[drafters_lib.Drafting]
   output_dir: str
   gamma: int | Sequence[int]
   rules: Sequence[contracts.Rule] = ()
-  policies: Sequence[contracts.DraftLengthPolicy] = ()
+  policies: Sequence[draft_length.Policy] = ()
   one_at_a_time: bool = False
   num_examples: int = 100
   samplings: Sequence[sampling_lib.Sampling] = (sampling_lib.GREEDY,)
@@ -183,10 +182,9 @@ def _place(
   )
   model = network.NetworkModel(target.config, target.special_ids)
   for drafting, workloads in zip(placed.drafters, variants, strict=True):
-    drafter = drafting.drafter(model, setup.gammas[0])
-    if isinstance(drafter, candidates.CandidateDrafter):
-      for each in workloads:
-        candidate_step.check(each.rule, each.policy, drafter)
+    form = drafting.drafter(model, setup.gammas[0]).form
+    for each in workloads:
+      tree_step.check(each.rule, each.policy, form)
   return placed, examples
 
 

@@ -67,7 +67,7 @@ class Workload:
   rule: contracts.Rule = verification.TOKENWISE
   mesh_shape: Sequence[int] | None = None
   matmul_precision: str | None = 'highest'
-  policy: contracts.DraftLengthPolicy = draft_length.Fixed()  # noqa: RUF009
+  policy: draft_length.Policy = draft_length.Fixed()  # noqa: RUF009
   mask_padded_ids: bool = False
   max_padded_ids: int = models.MAX_PADDED_IDS
   languages: Sequence[str] | None = None
@@ -113,7 +113,7 @@ class Workload:
   def place(
       self,
       target: models.ModelSource,
-      drafters: Sequence[drafters_lib.Choice],
+      drafters: Sequence[drafters_lib.Drafting],
       vocabulary: vocabularies.Vocabulary | None,
       **batches: Any,
   ) -> placement.Placed:
@@ -176,7 +176,7 @@ class Workload:
   def load_decoder(
       self,
       target: models.ModelSource,
-      drafter: drafters_lib.Choice | None,
+      drafter: drafters_lib.Drafting | None,
       vocabulary: vocabularies.Vocabulary,
       *,
       gamma: int,
@@ -398,7 +398,7 @@ def note_unstopped_drafts(decoder: token_decoder.TokenDecoder) -> None:
   """
   name = decoder.loaded_drafter.description.name  # None in plain decoding
   drafters = getattr(decoder.drafter, 'drafters', (decoder.drafter,))
-  draws_none = any(not each.num_uniforms for each in drafters)
+  draws_none = any(not each.form.num_uniforms for each in drafters)
   may_stop = not isinstance(decoder.options.policy, draft_length.DraftsOn)
   if name and draws_none and may_stop:
     print(
@@ -428,7 +428,7 @@ def note_unread_sampling(
   """Print a line on stderr if the drafter's own sampling has no effect."""
   name = decoder.loaded_drafter.description.name  # None in plain decoding
   is_own = any(each.drafter != each.target for each in pairs)
-  if name and is_own and not decoder.drafter.num_uniforms:
+  if name and is_own and not decoder.drafter.form.num_uniforms:
     print(
         f'The drafter {name} samples no token: DRAFT_TEMPERATURE, DRAFT_TOPK'
         ' and the like change nothing.',

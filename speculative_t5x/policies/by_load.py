@@ -46,11 +46,11 @@ class ByLoad(draft_length.DraftsOn):
 
   @property
   def is_constant(self) -> bool:
-    """Whether it always wants gamma draft tokens."""
+    """True if it always wants gamma draft tokens."""
     return self.cap is None
 
   def init(self, rows: int) -> None:
-    """See `contracts.DraftLengthPolicy.init`."""
+    """See `draft_length.Policy.init`."""
 
   def num_wanted(
       self, state: None, num_remaining: jax.Array, gamma: int
@@ -59,7 +59,7 @@ class ByLoad(draft_length.DraftsOn):
     return wanted if self.cap is None else jnp.minimum(wanted, self.cap)
 
   def update(self, state: None, outcome) -> None:
-    """See `contracts.DraftLengthPolicy.update`."""
+    """See `draft_length.Policy.update`."""
 
 
 class Load:
@@ -85,7 +85,7 @@ class Load:
 
   @property
   def is_measuring(self) -> bool:
-    """Whether steps are still timed."""
+    """True while steps are still timed."""
     return min(map(len, self._seconds.values())) < _MEASURED
 
   @property

@@ -73,7 +73,7 @@ class Confidence:
     return jnp.full_like(num_remaining, gamma)
 
   def begin(self, state: jax.Array, num_drafted: jax.Array, gamma: int) -> None:
-    """See `contracts.DraftLengthPolicy.begin`."""
+    """See `draft_length.Policy.begin`."""
 
   def continues(
       self,

@@ -18,8 +18,8 @@ from speculative_t5x.policies import running_rate
 from speculative_t5x.speculation import ranges
 
 
-class Progress(NamedTuple):
-  """What is known of a draft.
+class _Doubt(NamedTuple):
+  """A draft so far, and the bounds of its length.
 
   Attributes:
     num_drafted: [rows] int32, its tokens.
@@ -71,16 +71,16 @@ class MarginalGain(running_rate.RunningRate):
 
   def begin(
       self, state: running_rate.Tested, num_drafted: jax.Array, gamma: int
-  ) -> Progress:
+  ) -> _Doubt:
     # Once per draft: small operations take a while on each token.
-    return Progress(
+    return _Doubt(
         num_drafted,
         jnp.zeros(num_drafted.shape, jnp.float32),
         self._needed(state, gamma),
     )
 
   def _needed(self, state: running_rate.Tested, gamma: int) -> jax.Array:
-    """Return `Progress.needed`."""
+    """Return `_Doubt.needed`."""
     alpha, speeds = self.expect(state, gamma)
     times = self.times(gamma)
     more = np.arange(1, gamma + 1)
@@ -96,11 +96,11 @@ class MarginalGain(running_rate.RunningRate):
   def continues(
       self,
       state: running_rate.Tested,
-      progress: Progress,
+      progress: _Doubt,
       logits: jax.Array,
       tokens: jax.Array,
       gamma: int,
-  ) -> tuple[jax.Array, Progress]:
+  ) -> tuple[jax.Array, _Doubt]:
     log_probs = confidence.token_log_probs(logits, tokens)
     progress = progress._replace(
         num_drafted=progress.num_drafted + 1,

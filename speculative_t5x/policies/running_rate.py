@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a row can expect: its acceptance rate so far, and what drafts cost.
+"""Expectations of a row: its acceptance rate so far, and the costs of drafts.
 
 Legend: rows, gamma (the most draft tokens per block), t1 (time of a target step
 on one position).
@@ -32,7 +32,7 @@ class Tested(NamedTuple):
 
 
 class Expected(NamedTuple):
-  """What is expected of a row.
+  """The expectations of a row.
 
   Attributes:
     alpha: [rows] float32, acceptance rate.

@@ -162,7 +162,7 @@ def _arguments(
 
 
 def _decoding(pair: bound_pair.BoundPair) -> Callable[..., report_lib.Report]:
-  drafts = pair.drafter.max_draft_tokens > 0
+  drafts = pair.drafter.form.gamma > 0
   fold = outcome_lib.COUNTING if drafts else outcome_lib.NOTHING
 
   def run(*args) -> report_lib.Report:

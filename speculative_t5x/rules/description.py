@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What records, reports and errors say of a rule."""
+"""Descriptions of rules for records, reports and errors."""
 
 import dataclasses
 

@@ -12,6 +12,7 @@ import jax
 from jax import lax
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
@@ -52,7 +53,7 @@ class KSequential:
     draw = jax.vmap(sampling_lib.draw, (None, -2), -1)
     return draw(probs, uniforms)
 
-  def choose(self, target_probs, siblings, uniforms) -> contracts.Choice:
+  def choose(self, target_probs, siblings, uniforms) -> candidates.Choice:
     p, q = target_probs, _as_precise(siblings, target_probs)
     count = jnp.sum(siblings.is_there, axis=1, keepdims=True, dtype=jnp.int32)
     share = p / _divisor(p, q, count)
@@ -69,10 +70,10 @@ class KSequential:
     rest = jnp.maximum(p - overlap * factor, 0)
     # Without any, p and q are equal up to rounding, which caused the rejection.
     has_rest = jnp.sum(rest, axis=1, keepdims=True) > 0
-    return contracts.Choice(first, jnp.where(has_rest, rest, p))
+    return candidates.Choice(first, jnp.where(has_rest, rest, p))
 
 
-def _as_precise(siblings: contracts.Siblings, p: jax.Array) -> jax.Array:
+def _as_precise(siblings: candidates.Siblings, p: jax.Array) -> jax.Array:
   """Return q, [rows, vocab], in the dtype of p; 0 where it is not a number."""
   q = sampling_lib.standardize(siblings.logits, siblings.sampling)
   return jnp.where(q > 0, q, 0).astype(p.dtype)

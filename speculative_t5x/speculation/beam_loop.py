@@ -20,6 +20,7 @@ from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import views
 
 
 def start(
@@ -40,7 +41,7 @@ def start(
     limits: [examples] int32, see `beams.begin`.
     beams: Hypotheses per example (static).
     length: Tokens of the longest output (static).
-    hints: See `contracts.Context`; None without.
+    hints: See `views.Context`; None without.
     features: See `contracts.Model.start`; None to compute them.
   """
   target, params, _, drafter, draft_params = setup
@@ -51,7 +52,7 @@ def start(
   # reads then.
   slots = length
   if drafter is not None:
-    slots = state_lib.cache_slots(length, drafter.max_draft_tokens)
+    slots = state_lib.cache_slots(length, drafter.form.gamma)
   known = {} if features is None else {'features': features}
   started = target.start(params, inputs, rows, slots, **known)
   run = beams_lib.Run(
@@ -67,11 +68,11 @@ def start(
   )
   if drafter is None:
     return run
-  context = contracts.Context(
+  context = views.Context(
       inputs, hints, started.view(params), started.features
   )
   memory, draft_state = drafter.init(draft_params, context, rows, slots)
-  gamma = drafter.max_draft_tokens
+  gamma = drafter.form.gamma
   return run._replace(
       draft_memory=memory,
       cache=target.share_rows(started.cache, examples),

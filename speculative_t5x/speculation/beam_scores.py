@@ -1,11 +1,11 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a beam search compares ended hypotheses by, and when it stops.
+"""Scores that ended hypotheses of a beam search compete by, and its end.
 
 Legend: examples, beams (hypotheses per example).
 """
 
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from flax import struct
 import jax
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from speculative_t5x.speculation import contracts
 
 
-class Scoring(Protocol):
+class Scoring:
   """A way to score hypotheses: a pytree, whose values compile nothing anew.
 
   Attributes:
@@ -46,6 +46,7 @@ class Scoring(Protocol):
       num_tokens: int32, broadcastable to the sums; tokens of each, the end
         included.
     """
+    return sums / self._divisor(num_tokens)
 
   def bound(
       self, live: jax.Array, num_tokens: jax.Array, limits: jax.Array
@@ -63,7 +64,7 @@ class Scoring(Protocol):
 
 
 @struct.dataclass
-class BrevityPenalty:
+class BrevityPenalty(Scoring):
   """T5X's scores: log-probabilities over ((5 + tokens) / 6) ** penalty.
 
   Attributes:
@@ -85,9 +86,6 @@ class BrevityPenalty:
   ) -> jax.Array:
     return is_end  # at any rank
 
-  def score(self, sums: jax.Array, num_tokens: jax.Array) -> jax.Array:
-    return sums / self._divisor(num_tokens)
-
   def bound(self, live, num_tokens, limits) -> jax.Array:
     # No live hypothesis gets better than its sum over the largest penalty. T5X
     # takes that of a length which no hypothesis reaches.
@@ -103,7 +101,7 @@ class BrevityPenalty:
 
 
 @struct.dataclass
-class LengthPenalty:
+class LengthPenalty(Scoring):
   """Hugging Face's scores: log-probabilities over tokens ** penalty.
 
   As `generate` of transformers 4.57 with `early_stopping=False`, which stops by
@@ -133,9 +131,6 @@ class LengthPenalty:
     # Only the best ones may end, as many as beams. At the limit all of them do.
     is_best = jnp.arange(is_end.shape[1]) < beams
     return (is_end | is_last[:, None]) & is_best
-
-  def score(self, sums: jax.Array, num_tokens: jax.Array) -> jax.Array:
-    return sums / self._divisor(num_tokens)
 
   def bound(self, live, num_tokens, limits) -> jax.Array:
     return live / self._divisor(num_tokens)

@@ -16,7 +16,7 @@ Legend: examples, beams (live hypotheses per example), gamma (depth of a tree),
 nodes (of a tree and its roots), vocab.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import jax
 from jax import lax
@@ -26,71 +26,14 @@ from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import proposing
+from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import token_trees
+from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.speculation import views
 
 WALK = 'walk'  # the scope of the steps of a call, in traces
-
-
-class Roots(NamedTuple):
-  """What a tree continues.
-
-  Attributes:
-    tokens: [examples, beams] int32, the last token of each live hypothesis.
-    positions: [examples] int32, where it is fed: as many slots of the target
-      are cached.
-    sequences: [examples, beams, length] int32, all tokens of each hypothesis.
-    num_tokens: [examples] int32, how many they are.
-    num_wanted: [examples] int32, depths that are of use, at most gamma; 0 in a
-      row that has ended.
-    scores: [examples, beams] float32, see `beams.Beams`.
-    target: The target, whose cache has a row per hypothesis.
-  """
-
-  tokens: jax.Array
-  positions: jax.Array
-  sequences: jax.Array
-  num_tokens: jax.Array
-  num_wanted: jax.Array
-  scores: jax.Array
-  target: contracts.TargetView | None
-
-  def tree(self) -> token_trees.Tree:
-    """Return the roots without draft tokens."""
-    index = jnp.arange(self.tokens.shape[1], dtype=jnp.int32)
-    return token_trees.Tree(
-        self.tokens,
-        jnp.broadcast_to(index, self.tokens.shape),
-        jnp.ones(self.tokens.shape, bool),
-    )
-
-
-class TreeDrafter(Protocol):
-  """A way to draft trees. No tree changes what a search finds.
-
-  Attributes:
-    max_draft_tokens: gamma, the depth of a tree.
-  """
-
-  max_draft_tokens: int
-
-  def init(
-      self, params: Any, context: contracts.Context, rows: int, slots: int
-  ) -> tuple[Any, Any]:
-    """Return what it only reads, and its state; see `contracts.Drafter`."""
-
-  def propose(
-      self, params: Any, memory: Any, state: Any, roots: Roots
-  ) -> tuple[token_trees.Tree, Any]:
-    """Return a tree of these roots, and what `commit` needs of it."""
-
-  def commit(
-      self, state: Any, drafted: Any, rows: jax.Array, paths: jax.Array
-  ) -> Any:
-    """Return the next state, `drafted` being what `propose` returned.
-
-    Rows and paths are those of `contracts.DecodesTrees.commit`.
-    """
 
 
 class _Walk(NamedTuple):
@@ -117,27 +60,32 @@ class _Walk(NamedTuple):
 def call(setup: beams_lib.Setup, run: beams_lib.Run) -> beams_lib.Run:
   """Make steps of each search by one call of the target, over its tree."""
   target, params, scoring, drafter, draft_params = setup
-  gamma, limits = drafter.max_draft_tokens, run.limits
+  gamma, limits = drafter.form.gamma, run.limits
   examples, beams = run.state.live.scores.shape
-  view = contracts.TargetView(
-      params,
-      run.memory,
-      # Of no cost where no drafter reads it.
-      target.separate_rows(run.cache),
-      run.offsets,
-      run.first_tokens,
+  num_wanted = _num_wanted(run.state, limits, gamma)
+  # Of no cost where no drafter reads it.
+  cache = target.separate_rows(run.cache)
+  view = _view(
+      run.state,
+      views.TargetView(
+          params, run.memory, cache, run.offsets, run.first_tokens
+      ),
+      num_wanted,
+      drafter,
   )
-  roots = _roots(run.state, view, limits, gamma)
   with jax.named_scope('draft'):  # names are for traces
-    tree, drafted = drafter.propose(
-        draft_params, run.draft_memory, run.draft_state, roots
-    )
-  nodes = token_trees.nodes_of(tree, roots.positions, beams, gamma)
+    proposal, made, _ = proposing.propose(
+        drafter, draft_params, run.draft_memory, run.draft_state, view,
+        target.vocab_size,
+    )  # fmt: skip
+  tree = _rooted(proposal, view, beams)
+  positions = run.offsets[::beams] + run.state.num_steps
+  nodes = token_trees.nodes_of(tree, positions, beams, gamma)
   count = tree.tokens.shape[1]
   block = target.new_block(run.cache, examples, count)
   with jax.named_scope('target'):
     logits, block = target.decode_tree(
-        params, run.memory, run.cache, block, nodes, 0, count, roots.positions
+        params, run.memory, run.cache, block, nodes, 0, count, positions
     )
   with jax.named_scope(WALK):
     walk = _walk(
@@ -146,11 +94,9 @@ def call(setup: beams_lib.Setup, run: beams_lib.Run) -> beams_lib.Run:
   path = walk.rows, walk.paths
   return run._replace(
       state=walk.state,
-      cache=target.commit(run.cache, block, *path, roots.positions),
-      draft_state=drafter.commit(run.draft_state, drafted, *path),
-      counts=_count(
-          run.counts, run.state, walk.state, roots.num_wanted, gamma
-      ),
+      cache=target.commit(run.cache, block, *path, positions),
+      draft_state=proposing.commit(drafter, run.draft_state, made, *path),
+      counts=_count(run.counts, run.state, walk.state, num_wanted, gamma),
   )
 
 
@@ -176,36 +122,60 @@ def _count(
   )
 
 
-def _roots(
+def _num_wanted(
+    state: beams_lib.Beams, limits: jax.Array, gamma: int
+) -> jax.Array:
+  """Return how many depths are of use, [examples] int32."""
+  # The step behind the last depth makes a token too.
+  num_wanted = jnp.clip(limits - state.num_steps - 1, 0, gamma)
+  return jnp.where(state.has_ended, 0, num_wanted)
+
+
+def _view(
     state: beams_lib.Beams,
-    target: contracts.TargetView,
-    limits: jax.Array,
-    gamma: int,
-) -> Roots:
+    target: views.TargetView,
+    num_wanted: jax.Array,
+    drafter: contracts.Drafter,
+) -> views.View:
+  """Return the drafter's view of the live hypotheses, a row each."""
   examples, beams, length = state.live.tokens.shape
-  tokens = state_lib.decoder_inputs(
-      state.live.tokens.reshape(-1, length),
-      target.first_tokens,
-      jnp.repeat(state.num_steps, beams),
-      1,
-  )
-  return Roots(
-      tokens.reshape(examples, beams),
-      target.offsets[::beams] + state.num_steps,
-      state.live.tokens,
-      state.num_steps,
-      # The step behind the last depth makes a token too.
-      jnp.where(
-          state.has_ended, 0, jnp.clip(limits - state.num_steps - 1, 0, gamma)
+  rows, of_rows = examples * beams, lambda x: jnp.repeat(x, beams)
+  # Argmax draws nothing.
+  shape = rows, drafter.form.num_uniforms, 2
+  return views.View(
+      sequences=state.live.tokens.reshape(rows, length),
+      num_tokens=of_rows(state.num_steps),
+      num_wanted=of_rows(num_wanted),
+      uniforms=uniforms_lib.Uniforms(
+          jnp.zeros(shape, jnp.uint32), uniforms_lib.user_name(drafter)
       ),
-      state.live.scores,
-      target,
+      sampling=sampling_lib.GREEDY.of_rows(rows),
+      target=target,
+      last_outcome=None,
+      scores=state.live.scores.reshape(rows),
   )
+
+
+def _rooted(
+    proposal: contracts.Draft | token_trees.Candidates,
+    view: views.View,
+    beams: int,
+) -> token_trees.Candidates:
+  """Return what was drafted as trees behind the live hypotheses."""
+  tree = proposal
+  if isinstance(proposal, contracts.Draft):
+    tree = token_trees.of_chains(proposal, beams)
+  # A draft model may begin with another token than the target.
+  tokens = state_lib.decoder_inputs(
+      view.sequences, view.target.first_tokens, view.num_tokens, 1
+  )
+  tokens = [tokens.reshape(-1, beams), tree.tokens[:, beams:]]
+  return tree._replace(tokens=jnp.concatenate(tokens, axis=1))
 
 
 def _walk(
     state: beams_lib.Beams,
-    tree: token_trees.Tree,
+    tree: token_trees.Candidates,
     logits: jax.Array,
     limits: jax.Array,
     scoring: beam_scores.Scoring,
@@ -268,7 +238,7 @@ def _last_tokens(state: beams_lib.Beams) -> jax.Array:
 
 
 def _find(
-    tree: token_trees.Tree, parents: jax.Array, tokens: jax.Array
+    tree: token_trees.Candidates, parents: jax.Array, tokens: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
   """Return the child of each parent with a token, and whether it is there.
 

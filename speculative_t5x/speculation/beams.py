@@ -70,13 +70,14 @@ class Beams:
 
 
 class Setup(NamedTuple):
-  """How to search: the same for all examples.
+  """The way to search: the same for all examples.
 
   Attributes:
     target: The model.
     target_params: Its parameters.
     scoring: Says how ended hypotheses compete.
-    drafter: See `beam_trees.TreeDrafter`; None for a plain search.
+    drafter: Drafts trees of as many roots as beams, or a chain behind each, as
+      at temperature 0; None for a plain search.
     draft_params: Parameters of the drafter.
   """
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
+from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import token_trees
 
 # Per depth, how many children each node of the depth before has: one number for
@@ -35,7 +36,7 @@ MAX_NODES = 256
 
 
 @dataclasses.dataclass(frozen=True)
-class Shape:
+class TreeShape:
   """The shape of a tree, whose nodes are numbered depth by depth from the root.
 
   Attributes:
@@ -46,7 +47,7 @@ class Shape:
 
   @property
   def num_nodes(self) -> int:
-    """How many nodes there are, the root included."""
+    """Number of nodes, the root included."""
     return len(self.parents)
 
   @functools.cached_property
@@ -73,7 +74,7 @@ class Shape:
       found[self.parents[node], self.ranks[node]] = node
     return found
 
-  def tree(self, tokens: jax.Array) -> token_trees.Tree:
+  def tree(self, tokens: jax.Array) -> token_trees.Candidates:
     """Return a tree of this shape per row.
 
     Args:
@@ -82,7 +83,7 @@ class Shape:
     """
     rows, count = tokens.shape
     shape = rows, self.num_nodes
-    return token_trees.Tree(
+    return token_trees.Candidates(
         jnp.pad(tokens, ((0, 0), (0, self.num_nodes - count))),
         jnp.broadcast_to(jnp.array(self.parents, jnp.int32), shape),
         jnp.ones(shape, bool),
@@ -111,7 +112,7 @@ def check(candidates: Any) -> Branching:
   return branching
 
 
-def as_shape(branching: Branching, gamma: int) -> Shape:
+def as_shape(branching: Branching, gamma: int) -> TreeShape:
   """Return the shape of a tree of gamma depths.
 
   Depths past the branching have one child per node, and what it says of depths
@@ -136,7 +137,7 @@ def as_shape(branching: Branching, gamma: int) -> Shape:
     above = [x for x, count in zip(level, counts) for _ in range(count)]
     level = list(range(len(parents), len(parents) + num_children))
     parents += above
-  return Shape(tuple(parents))
+  return TreeShape(tuple(parents))
 
 
 def _error(branching: Any, problem: str) -> ranges.ArgumentError:
@@ -158,65 +159,78 @@ def memory_of_rows(memory: contracts.Memory, rows: int) -> contracts.Memory:
   return jax.tree.map(repeat, memory)
 
 
-class Candidates(NamedTuple):
-  """A tree of draft tokens per row.
+class Siblings(NamedTuple):
+  """Candidates for one position of each row, in the order of their tests.
 
   Attributes:
-    tree: The trees, each of one root, whose token is the last committed one as
-      the drafter is fed it. A node's children are tested in their order.
-    logits: [rows, nodes that may have children, vocab], of the draft model:
-      what the children of each node were drawn from. None if they were not
-      drawn: then they follow from the tokens before them, and no two of a node
-      are equal.
+    tokens: [rows, width] int32, drawn by the rule that tests them.
+    is_there: [rows, width] bool, False where a row has fewer.
+    logits: [rows, vocab], of the draft model at the position. None if they were
+      not drawn: they follow from the tokens before them, and no two are equal.
+    sampling: Sampling that they were drawn by; arrays [rows].
   """
 
-  tree: token_trees.Tree
-  logits: jax.Array | None = None
+  tokens: jax.Array
+  is_there: jax.Array
+  logits: jax.Array | None
+  sampling: sampling_lib.Sampling
+
+
+class Choice(NamedTuple):
+  """The candidate that a rule chose of several.
+
+  Attributes:
+    index: [rows] int32, which one; their number where none was accepted.
+    next_weights: [rows, vocab], from which the position's token is drawn where
+      none was accepted, see `contracts.Verdict`. Without candidates, the
+      target's own.
+  """
+
+  index: jax.Array
+  next_weights: jax.Array
 
 
 @runtime_checkable
-class CandidateDrafter(Protocol):
-  """A way to draft trees of candidates, in place of a `contracts.Drafter`.
+class CandidateRule(Protocol):
+  """A rule that also tests several candidates per position.
+
+  How candidates are drawn comes with the rule, because its test is exact for
+  that draw alone. What is drawn at a position depends on the tokens before it,
+  and not on what becomes of its siblings.
 
   Attributes:
-    max_draft_tokens: gamma, the most depths of a tree.
-    num_uniforms: How many uniforms it uses per tree; 0 if nothing is drawn.
-    num_nodes: Nodes of a tree, its root and those that only fill it included.
-    width: The most children of a node.
-    drafter: Drafts chains likewise, which have an alpha.
+    name: Name for the record.
+    is_lossless: Whether the outputs keep the target's distribution.
+    tests_undrawn: Whether it also tests candidates that were not drawn.
   """
 
-  drafter: contracts.Drafter
-  max_draft_tokens: int
-  num_uniforms: int
-  num_nodes: int
-  width: int
+  name: str
+  is_lossless: bool
+  tests_undrawn: bool
 
-  def init(
-      self, params: Any, context: contracts.Context, rows: int, slots: int
-  ) -> tuple[Any, Any]:
-    """Return what it only reads, and its state; see `contracts.Drafter`."""
-
-  def propose_tree(
+  def draw_candidates(
       self,
-      params: Any,
-      memory: Any,
-      state: Any,
-      view: contracts.View,
-      rule: contracts.CandidateRule,
-  ) -> tuple[Candidates, Any]:
-    """Draft a tree per row. Where candidates are drawn, the rule draws them.
-
-    Returns:
-      The tree, and what `commit` needs of it.
-    """
-
-  def commit(self, state: Any, drafted: Any, paths: jax.Array) -> Any:
-    """Return the next state.
+      logits: jax.Array,
+      sampling: sampling_lib.Sampling,
+      uniforms: jax.Array,
+  ) -> jax.Array:
+    """Draw the candidates of positions.
 
     Args:
-      state: State before the draft.
-      drafted: What `propose_tree` returned beside the tree.
-      paths: [rows, gamma + 1] int32, the nodes that were accepted behind the
-        root of each row, and any behind these.
+      logits: [rows, positions, vocab], of the draft model.
+      sampling: Turns them into distributions; arrays [rows].
+      uniforms: [rows, positions, width, 2] random bits, see `uniforms`.
+    Returns:
+      Tokens [rows, positions, width] int32.
+    """
+
+  def choose(
+      self, target_probs: jax.Array, siblings: Siblings, uniforms: jax.Array
+  ) -> Choice:
+    """Accept one candidate of each row, or none.
+
+    Args:
+      target_probs: [rows, vocab], standardized.
+      siblings: The candidates.
+      uniforms: [rows, width] floats in [0, 1), one per candidate.
     """

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the decoding loop asks of models, drafters, rules and policies.
+"""All that the decoding loop asks of models, drafters and rules.
 
 The loop knows nothing else about them, so a table of probabilities serves as a
 model just as well as T5 does. Static attributes (sizes, names) are plain Python
@@ -12,7 +12,6 @@ call), gamma (draft tokens per block), vocab, length (of the longest output),
 slots (positions of a cache).
 """
 
-from collections.abc import Callable
 import dataclasses
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -20,8 +19,9 @@ from flax import struct
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import sampling as sampling_lib
-from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.speculation import views
 
 Params = Any
 # A pytree with one row per example: token ids of an encoder, a prompt, ...
@@ -101,9 +101,9 @@ class Started(NamedTuple):
   features: Any = None
   last_features: jax.Array | None = None
 
-  def view(self, params: Params) -> 'TargetView':
+  def view(self, params: Params) -> views.TargetView:
     """Return what drafters may share of the target that has read them."""
-    return TargetView(
+    return views.TargetView(
         params,
         self.memory,
         self.cache,
@@ -289,10 +289,6 @@ class DecodesTrees(Protocol):
     """
 
 
-class TreeModel(Model, DecodesTrees, Protocol):
-  """A model that decodes trees."""
-
-
 @struct.dataclass
 class Draft:
   """Draft tokens of each row, and the distributions they were drawn from.
@@ -307,128 +303,15 @@ class Draft:
     is_point_mass: [rows, gamma] bool. Which tokens were not sampled and have
       probability 1; `probs` is ignored there. None if all tokens are of one
       kind.
+    target_cache: The target's next cache of a drafter that runs layers of the
+      target; None for that of the view.
   """
 
   tokens: jax.Array
   lengths: jax.Array
   probs: jax.Array | None = None
   is_point_mass: jax.Array | None = None
-
-
-class TargetView(NamedTuple):
-  """The target, for drafters that share it.
-
-  Attributes:
-    params: Parameters of the target.
-    memory: What the target has read of its inputs.
-    cache: Cache of the target, which holds the committed tokens.
-    offsets: [rows] int32, position of the first decoder input, see `Started`.
-    first_tokens: [rows] int32, the decoder input there.
-    last_features: [rows, gamma + 1, width]. Features of the positions of the
-      last target call, whose first one is `Outcome.num_before` behind the
-      offset: those at the index of a rejected token and behind it are stale.
-      Before any call the first one is `Started.last_features`. None unless the
-      drafter reads them.
-  """
-
-  params: Params
-  memory: Memory
-  cache: Cache
-  offsets: jax.Array
-  first_tokens: jax.Array
-  last_features: jax.Array | None = None
-
-
-class Context(NamedTuple):
-  """What a drafter may read before the first block.
-
-  Attributes:
-    inputs: One row per example.
-    hints: [examples, any] int32. Token ids that an output may repeat, such as
-      an earlier version of it. NO_TOKEN fills a row and separates several
-      texts. None without hints.
-    target: The target, which has read the inputs.
-    features: What the target computed of the inputs, see `Started`.
-  """
-
-  inputs: Inputs
-  hints: jax.Array | None
-  target: TargetView
-  features: Any
-
-
-def drafts_on(
-    progress: Any, logits: jax.Array, tokens: jax.Array
-) -> tuple[jax.Array, Any]:
-  """Draft on in every row: see `View.continues`."""
-  del logits
-  return jnp.ones(tokens.shape, bool), progress
-
-
-class View(NamedTuple):
-  """What a drafter may look at.
-
-  Attributes:
-    sequences: [rows, length] int32. Tokens committed so far.
-    num_tokens: [rows] int32. Number of committed tokens.
-    num_wanted: [rows] int32 in [0, gamma]. The most draft tokens that are
-      worth having in this step: what the policy asks for, up to the limit; 0 in
-      rows that have ended.
-    uniforms: Uniforms of the drafter, `num_uniforms` per row; under a coupled
-      rule those of the next positions, one each.
-    sampling: Turns a draft model's logits into a distribution; arrays [rows].
-    target: The target, for drafters that share it.
-    last_outcome: `outcome.Outcome` of the previous step. Before the first one
-      it says that nothing was drafted and nothing was committed.
-    num_pending: [rows] int32. How many of the last `num_tokens` are not yet
-      committed: they are draft tokens of drafters before this one.
-    begin: Takes how many draft tokens there are, [rows] int32, and returns what
-      `continues` knows of the draft at first.
-    continues: Takes what it knows of the draft, the logits of a draft token's
-      distribution before they were standardized, [rows, vocab], and the token,
-      [rows]; returns whether to draft another one after it, [rows] bool, and
-      what it then knows. A drafter that samples asks it after each token.
-    wants_always: Whether this drafter alone drafts, and in every step as many
-      tokens as each row that has not ended may have (static). Then some row
-      wants a token, and a network was fed all but what the last step drew.
-    draw: Draws tokens, [...], from distributions, [..., vocab], and uniforms,
-      [..., 2]: as `sampling.draw`, or as a coupled rule does. Under that a
-      drafter that draws otherwise has fewer tokens accepted.
-  """
-
-  sequences: jax.Array
-  num_tokens: jax.Array
-  num_wanted: jax.Array
-  uniforms: uniforms_lib.Uniforms
-  sampling: sampling_lib.Sampling
-  target: TargetView
-  last_outcome: Any
-  num_pending: jax.Array | int = 0
-  begin: Callable[[jax.Array], Any] = lambda num_drafted: None
-  continues: Callable[[Any, jax.Array, jax.Array], tuple[jax.Array, Any]] = (
-      drafts_on
-  )
-  wants_always: bool = False
-  draw: Callable[[jax.Array, jax.Array], jax.Array] = sampling_lib.draw
-
-
-class ModelCall(NamedTuple):
-  """Calls of a network with equal shapes, to count a draft's operations.
-
-  Attributes:
-    model: The network.
-    begin: Takes what `Drafter.init` takes, and returns the parameters, the
-      memory and the cache of a call.
-    block: Number of positions per call and row.
-    count: Number of calls per draft.
-    wants_one: Whether the logits of one position of each row are wanted.
-  """
-
-  model: Model
-  begin: Callable[[Params, Context, int, int], tuple[Params, Memory, Cache]]
-  block: int
-  count: int
-  wants_one: bool = False
+  target_cache: Cache | None = None
 
 
 class Drafter(Protocol):
@@ -439,28 +322,14 @@ class Drafter(Protocol):
   value: that would bias the outputs. A drafter is a static argument of compiled
   functions and must be hashable, as a frozen dataclass is.
 
-  A drafter with a vocabulary of its own also has `special_ids`, which must be
-  the target's. One that runs networks also has `model_calls()`, a tuple of
-  `ModelCall`. One with `drafts_all_wanted` True always drafts `num_wanted`
-  tokens, unless `continues` stops it: then verification has one width. One that
-  reads `Context.hints` has a true `reads_hints`; others may get None for them.
-  One that reads `TargetView.last_features` has a true `reads_last_features`,
-  and its target must be a `ShowsFeatures`.
-
   Attributes:
-    max_draft_tokens: gamma, the most draft tokens per block.
-    num_uniforms: How many uniforms it uses per block and row.
+    form: Its sizes, and what it reads.
   """
 
-  max_draft_tokens: int
-  num_uniforms: int
+  form: forms.Chain | forms.Tree
 
   def init(
-      self,
-      params: Params,
-      context: Context,
-      rows: int,
-      slots: int,
+      self, params: Params, context: views.Context, rows: int, slots: int
   ) -> tuple[Memory, Any]:
     """Return what the drafter only reads, and its state before any block.
 
@@ -472,9 +341,9 @@ class Drafter(Protocol):
     """
 
   def propose(
-      self, params: Params, memory: Memory, state: Any, view: View
-  ) -> tuple[Draft, Any, Cache]:
-    """Draft up to `view.num_wanted` tokens per row.
+      self, params: Params, memory: Memory, state: Any, view: views.View
+  ) -> tuple[Any, Any]:
+    """Draft up to `view.num_wanted` tokens, or depths of a tree, per row.
 
     Args:
       params: The drafter's own, or None.
@@ -483,13 +352,26 @@ class Drafter(Protocol):
         row's `num_tokens` on belong to rejected tokens.
       view: What it may look at.
     Returns:
-      The draft, the next state, and the target's cache: that of the view,
-      unless the drafter runs layers of the target.
+      A `Draft` and the next state; of a tree the `token_trees.Candidates`, and
+      what `commit` needs of them.
+    """
+
+  def commit(
+      self, state: Any, made: Any, rows: jax.Array, paths: jax.Array
+  ) -> Any:
+    """Return the next state of a drafter of trees; others need no `commit`.
+
+    Args:
+      state: State before the draft.
+      made: What `propose` returned beside the candidates.
+      rows: [trees, roots] int32, the root that each sequence continues.
+      paths: [trees, roots, gamma + 1] int32, the nodes of its path, root first,
+        and any behind these.
     """
 
 
 class Scores(NamedTuple):
-  """What the target says about the token after each draft token.
+  """The target's scores of the token after each draft token.
 
   Attributes:
     logits: [rows, gamma + 1, vocab]; position i is about the token after i
@@ -505,7 +387,7 @@ class Scores(NamedTuple):
 
 
 class Verdict(NamedTuple):
-  """What a rule decided.
+  """The decision of a rule.
 
   Attributes:
     num_accepted: [rows] int32 in [0, lengths].
@@ -549,7 +431,7 @@ class Rule(Protocol):
 
 @runtime_checkable
 class CoupledRule(Protocol):
-  """How every token of a position is drawn from the noise of the position.
+  """A way to draw the token of a position from the noise of the position.
 
   It takes the place of a `Rule`. The noise is keyed by row and position, and
   the drafter draws from it as the target does. A draft token is accepted if and
@@ -575,147 +457,3 @@ class CoupledRule(Protocol):
     Returns:
       Tokens [...] int32, with probability `probs` over the uniforms.
     """
-
-
-class Siblings(NamedTuple):
-  """Candidates for one position of each row, in the order of their tests.
-
-  Attributes:
-    tokens: [rows, width] int32, drawn by the rule that tests them.
-    is_there: [rows, width] bool, False where a row has fewer.
-    logits: [rows, vocab], of the draft model at the position. None if they were
-      not drawn: they follow from the tokens before them, and no two are equal.
-    sampling: Sampling that they were drawn by; arrays [rows].
-  """
-
-  tokens: jax.Array
-  is_there: jax.Array
-  logits: jax.Array | None
-  sampling: sampling_lib.Sampling
-
-
-class Choice(NamedTuple):
-  """Which of several candidates a rule chose.
-
-  Attributes:
-    index: [rows] int32, which one; their number where none was accepted.
-    next_weights: [rows, vocab], see `Verdict`: from which the position's token
-      is drawn where none was accepted. Without candidates, the target's own.
-  """
-
-  index: jax.Array
-  next_weights: jax.Array
-
-
-@runtime_checkable
-class CandidateRule(Protocol):
-  """A rule that also tests several candidates per position.
-
-  How candidates are drawn comes with the rule, because its test is exact for
-  that draw alone. What is drawn at a position depends on the tokens before it,
-  and not on what becomes of its siblings.
-
-  Attributes:
-    name: Name for the record.
-    is_lossless: Whether the outputs keep the target's distribution.
-    tests_undrawn: Whether it also tests candidates that were not drawn.
-  """
-
-  name: str
-  is_lossless: bool
-  tests_undrawn: bool
-
-  def draw_candidates(
-      self,
-      logits: jax.Array,
-      sampling: sampling_lib.Sampling,
-      uniforms: jax.Array,
-  ) -> jax.Array:
-    """Draw the candidates of positions.
-
-    Args:
-      logits: [rows, positions, vocab], of the draft model.
-      sampling: Turns them into distributions; arrays [rows].
-      uniforms: [rows, positions, width, 2] random bits, see `uniforms`.
-    Returns:
-      Tokens [rows, positions, width] int32.
-    """
-
-  def choose(
-      self, target_probs: jax.Array, siblings: Siblings, uniforms: jax.Array
-  ) -> Choice:
-    """Accept one candidate of each row, or none.
-
-    Args:
-      target_probs: [rows, vocab], standardized.
-      siblings: The candidates.
-      uniforms: [rows, width] floats in [0, 1), one per candidate.
-    """
-
-
-class DraftLengthPolicy(Protocol):
-  """Decides how many draft tokens are wanted ("gamma policy").
-
-  Its state has one entry per row, as `loop.admit` replaces rows. A number of
-  draft tokens outside [0, gamma] is clipped.
-
-  What it decides for a row depends on that row alone, so that a sample does
-  not depend on the batch. It may stop a draft after a token for any reason.
-
-  Attributes:
-    name: Name for the record. Policies with other settings have other names, or
-      a job that resumes takes the results of one for those of the other.
-    is_constant: Whether it always wants gamma draft tokens and never stops
-      before: then verification has one width.
-  """
-
-  name: str
-  is_constant: bool
-
-  def init(self, rows: int) -> Any:
-    """Return the policy's state before the first step."""
-
-  def num_wanted(
-      self, state: Any, num_remaining: jax.Array, gamma: int
-  ) -> jax.Array:
-    """Return how many draft tokens are wanted, [rows] int32 in [0, gamma].
-
-    Args:
-      state: State from `init` or `update`.
-      num_remaining: [rows] int32, tokens up to each row's limit.
-      gamma: The most that the drafter makes (static).
-    """
-
-  def begin(self, state: Any, num_drafted: jax.Array, gamma: int) -> Any:
-    """Return what `continues` knows of a draft at first, a pytree.
-
-    Args:
-      state: State from `init` or `update`.
-      num_drafted: [rows] int32, draft tokens that there are already, of a
-        drafter that does not ask after each token.
-      gamma: Draft tokens per block (static).
-    """
-
-  def continues(
-      self,
-      state: Any,
-      progress: Any,
-      logits: jax.Array,
-      tokens: jax.Array,
-      gamma: int,
-  ) -> tuple[jax.Array, Any]:
-    """Return whether to draft on after a token, [rows] bool.
-
-    Args:
-      state: State from `init` or `update`.
-      progress: Progress from `begin` or `continues` for the token before.
-      logits: [rows, vocab], of the token's distribution before they were
-        standardized, so that they tell a sure argmax from an unsure one.
-      tokens: [rows] int32, the token.
-      gamma: Draft tokens per block (static).
-    Returns:
-      Whether to draft on, and the next progress.
-    """
-
-  def update(self, state: Any, outcome: Any) -> Any:
-    """Return the state after a step, from its `outcome.Outcome`."""

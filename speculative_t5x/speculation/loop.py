@@ -8,15 +8,13 @@ call, or under a coupled rule its positions: see `noise`.
 Legend: rows, examples, length (of the longest output), calls (target calls).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import jax
 from jax import lax
 import jax.numpy as jnp
 
-from speculative_t5x.speculation import candidate_step
-from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
@@ -40,13 +38,13 @@ class Run(NamedTuple):
 
 
 class Work(NamedTuple):
-  """What a compiled loop did; all rows wait for it.
+  """The work of a compiled loop; all rows wait for it.
 
   Attributes:
     num_steps: int32 scalar, steps of the loop.
     num_draft_steps: int32 scalar, the most draft tokens of any row, summed over
       the steps.
-    calls_by_width: [widths] int32, target calls at each of `step.widths`.
+    calls_by_width: [widths] int32, target calls at each of `widths.of`.
   """
 
   num_steps: jax.Array
@@ -91,12 +89,6 @@ def decode(
   return run.state, work, run.kept
 
 
-def step_of(setup: state_lib.Setup) -> Callable[..., Any]:
-  """Return the step of what a drafter drafts: chains, or trees."""
-  drafts_trees = isinstance(setup.drafter, candidates.CandidateDrafter)
-  return candidate_step.step if drafts_trees else step_lib.step
-
-
 def advance(
     setup: state_lib.Setup,
     run: Run,
@@ -119,8 +111,8 @@ def advance(
   """
   # Drawn before the loop: then a step costs a lookup and no hashing.
   table = setup.noise.table(run.batch.keys, run.state, max_steps)
-  num_rows, step = run.state.num_calls.shape[0], step_of(setup)
-  widths = step_lib.widths(setup)
+  num_rows = run.state.num_calls.shape[0]
+  widths = widths_lib.of(setup.drafter.form, setup.policy.is_constant)
   # Rows that fill the batch count as ended from the start.
   enough = num_rows if until is None else jnp.minimum(until, num_rows)
   limit = max_steps if limit is None else jnp.minimum(limit, max_steps)
@@ -132,7 +124,7 @@ def advance(
   def body(carry):
     state, kept, work = carry
     uniforms = setup.noise.look_up(table, run.state, state)
-    state, outcome = step(setup, run.batch, state, uniforms)
+    state, outcome = step_lib.step(setup, run.batch, state, uniforms)
     return state, fold.update(kept, outcome), work.add(outcome, widths)
 
   no_calls = jnp.zeros((len(widths),), jnp.int32)

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
@@ -39,7 +38,7 @@ class ByCall(NamedTuple):
 
   rule: contracts.Rule
   drafter: contracts.Drafter
-  draw = staticmethod(sampling_lib.draw)  # see `contracts.View`
+  draw = staticmethod(sampling_lib.draw)  # see `views.View`
 
   @property
   def num_tests(self) -> int:
@@ -47,14 +46,12 @@ class ByCall(NamedTuple):
 
     Of a tree, the children of one node per depth.
     """
-    is_tree = isinstance(self.drafter, candidates.CandidateDrafter)
-    width = self.drafter.width if is_tree else 1
-    return self.drafter.max_draft_tokens * width
+    return self.drafter.form.gamma * self.drafter.form.width
 
   @property
   def num_uniforms(self) -> int:
-    """How many uniforms a step uses per row."""
-    return self.drafter.num_uniforms + self.num_tests + 1
+    """Number of uniforms that a step uses per row."""
+    return self.drafter.form.num_uniforms + self.num_tests + 1
 
   def table(
       self, keys: jax.Array, state: Any, max_steps: int
@@ -75,7 +72,7 @@ class ByCall(NamedTuple):
   ) -> tuple[uniforms_lib.Uniforms, tuple[jax.Array, jax.Array]]:
     """Return the drafter's uniforms, and those that `decide` takes."""
     own, accept, draw = uniforms_lib.Uniforms(uniforms, 'A step').split(
-        self.drafter.num_uniforms, self.num_tests, 1
+        self.drafter.form.num_uniforms, self.num_tests, 1
     )
     user = uniforms_lib.user_name(self.drafter)
     return uniforms_lib.Uniforms(own, user), (accept, draw[:, 0])
@@ -117,7 +114,7 @@ class ByPosition(NamedTuple):
 
   @property
   def num_uniforms(self) -> int:
-    return self.drafter.max_draft_tokens + 1
+    return self.drafter.form.gamma + 1
 
   def table(self, keys, state, max_steps) -> jax.Array:
     # Keyed as plain decoding keys its calls, which commits position k by call
@@ -135,7 +132,7 @@ class ByPosition(NamedTuple):
 
   def divide(self, uniforms):
     user = uniforms_lib.user_name(self.drafter)
-    count = self.drafter.num_uniforms
+    count = self.drafter.form.num_uniforms
     return uniforms_lib.PositionUniforms(uniforms, user, count), uniforms
 
   def decide(self, scores, draft, uniforms):

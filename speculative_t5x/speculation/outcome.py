@@ -1,11 +1,12 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What happened in a step, and folds: what is kept of the outcomes of a run.
+"""The outcome of a step, and folds, which keep parts of the outcomes of a run.
 
 Legend: rows, gamma (draft tokens per block).
 """
 
-from typing import Any, NamedTuple, Protocol
+import dataclasses
+from typing import Any, NamedTuple
 
 from flax import struct
 import jax
@@ -34,8 +35,13 @@ class Alternatives(NamedTuple):
     return cls(jnp.zeros(shape, jnp.int32), jnp.zeros(shape, jnp.float32))
 
 
+def num_alternatives(vocab_size: int) -> int:
+  """Return how many likeliest tokens are kept of so many."""
+  return min(MAX_ALTERNATIVES, vocab_size)
+
+
 class Outcome(NamedTuple):
-  """What happened in one step, per row.
+  """The outcome of one step, per row.
 
   In rows that had ended before the step, the numbers from `num_computed` to
   `num_committed` are 0 and the tokens have no meaning. No number depends on the
@@ -118,8 +124,11 @@ def append(to: jax.Array, block: jax.Array, outcome: Outcome) -> jax.Array:
   return jnp.where(of_entries(is_new), new, to)
 
 
-class Fold(Protocol):
-  """What is kept of a run's outcomes. Static, and its arrays are a pytree."""
+class Fold:
+  """Keeps parts of a run's outcomes; this one keeps nothing, at no cost.
+
+  It is static, and its arrays are a pytree.
+  """
 
   def init(self, rows: int, length: int, gamma: int) -> Any:
     """Return what is kept before the first step."""
@@ -128,17 +137,7 @@ class Fold(Protocol):
     """Return what is kept after one more step."""
 
 
-class Nothing(NamedTuple):
-  """Keeps nothing, at no cost."""
-
-  def init(self, rows: int, length: int, gamma: int) -> None:
-    """See `Fold.init`."""
-
-  def update(self, kept: None, outcome: Outcome) -> None:
-    """See `Fold.update`."""
-
-
-NOTHING = Nothing()
+NOTHING = Fold()
 
 
 @struct.dataclass
@@ -207,7 +206,7 @@ def tokens_per_position(histogram: jax.Array) -> jax.Array:
   return histogram[..., ::-1].cumsum(axis=-1)[..., ::-1][..., 1:]
 
 
-class Counting(NamedTuple):
+class Counting(Fold):
   """Keeps `Statistics`."""
 
   def init(self, rows: int, length: int, gamma: int) -> Statistics:
@@ -253,7 +252,8 @@ class Committed(NamedTuple):
   alternatives: Alternatives
 
 
-class Committing(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Committing(Fold):
   """Keeps what another fold keeps, and `Committed`.
 
   Attributes:
@@ -312,7 +312,7 @@ class Trace(NamedTuple):
   num_steps: jax.Array
 
 
-class Tracing(NamedTuple):
+class Tracing(Fold):
   """Keeps a `Trace`."""
 
   def init(self, rows: int, length: int, gamma: int) -> Trace:

@@ -79,7 +79,7 @@ class Sampling:
 
   @property
   def is_greedy(self) -> bool:
-    """Whether it is argmax; for a temperature that is not traced."""
+    """True for argmax; for a temperature that is not traced."""
     return bool(self.temperature <= MIN_TEMPERATURE)
 
   def as_arrays(self) -> 'Sampling':

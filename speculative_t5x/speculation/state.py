@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the loop carries, what it only reads, and how rows begin.
+"""The state of the loop, all that it only reads, and how rows begin.
 
 Legend: rows, examples, length (of the longest output), gamma (draft tokens per
 block), slots (positions of a cache).
@@ -18,10 +18,11 @@ from speculative_t5x.speculation import noise as noise_lib
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
+from speculative_t5x.speculation import views
 
 
 class Setup(NamedTuple):
-  """How to decode: the same for all rows.
+  """The way to decode: the same for all rows.
 
   Attributes:
     target: Model whose distribution the outputs follow.
@@ -43,14 +44,14 @@ class Setup(NamedTuple):
   drafter: contracts.Drafter
   draft_params: contracts.Params
   rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE
-  policy: contracts.DraftLengthPolicy = draft_length.Fixed()
+  policy: draft_length.Policy = draft_length.Fixed()
   rescale_log_probs: bool = True
   keeps_alternatives: jax.Array | None = None
 
   @property
   def shows_features(self) -> bool:
-    """Whether the target is asked for its last features."""
-    return getattr(self.drafter, 'reads_last_features', False)
+    """True if the target is asked for its last features."""
+    return self.drafter.form.reads_last_features
 
   def decode(
       self,
@@ -76,7 +77,7 @@ class Setup(NamedTuple):
 
 @struct.dataclass
 class Batch:
-  """What the loop reads of its rows and never changes.
+  """All that the loop reads of its rows and never changes.
 
   Attributes:
     keys: [rows] typed PRNG keys, see `row_keys`.
@@ -106,9 +107,9 @@ class Batch:
       params: contracts.Params,
       cache: contracts.Cache,
       last_features: jax.Array | None,
-  ) -> contracts.TargetView:
+  ) -> views.TargetView:
     """Return the target as it stands, for drafters that share it."""
-    return contracts.TargetView(
+    return views.TargetView(
         params,
         self.memory,
         cache,
@@ -120,7 +121,7 @@ class Batch:
 
 @struct.dataclass
 class State:
-  """What the loop carries. There is no global step: each row has its own.
+  """All that the loop carries. There is no global step: each row has its own.
 
   Attributes:
     sequences: [rows, length] int32. Committed tokens; padding past them.
@@ -129,7 +130,7 @@ class State:
     log_probs: [rows] float32. Log-probability of the committed tokens.
     num_calls: [rows] int32. Target calls made for the row.
     target_cache: Cache of the target.
-    last_features: See `contracts.TargetView`; None unless the drafter reads
+    last_features: See `views.TargetView`; None unless the drafter reads
       them.
     draft_state: State of the drafter.
     policy_state: State of the draft length policy.
@@ -219,7 +220,7 @@ def start(
         ' Choose another drafter, or see contracts.ShowsFeatures.'
     )
   started = setup.target.start_with_features(*args, **known)
-  missing = (0, 0), (0, setup.drafter.max_draft_tokens), (0, 0)
+  missing = (0, 0), (0, setup.drafter.form.gamma), (0, 0)
   last = jnp.pad(started.last_features, missing)
   return started._replace(last_features=last)
 
@@ -244,18 +245,18 @@ def begin(
     sampling: Sampling of the target, scalars for all rows or arrays [rows].
     draft_sampling: Likewise, of the drafter; None for the target's.
     length: Tokens of the longest output (static).
-    hints: [examples, any] int32, see `contracts.Context`; None without.
+    hints: [examples, any] int32, see `views.Context`; None without.
     features: What the target computed of the same inputs before, see
       `contracts.Model.start`; None to compute it.
   Raises:
     ValueError: if there are no rows.
   """
-  gamma, rows = setup.drafter.max_draft_tokens, limits.shape[0]
+  gamma, rows = setup.drafter.form.gamma, limits.shape[0]
   if rows == 0:
     raise ValueError('A batch has no rows. Give at least one input.')
   slots = cache_slots(length, gamma)
   started = start(setup, inputs, rows, slots, features)
-  context = contracts.Context(
+  context = views.Context(
       inputs, hints, started.view(setup.target_params), started.features
   )
   draft_memory, draft_state = setup.drafter.init(

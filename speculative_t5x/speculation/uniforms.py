@@ -56,7 +56,7 @@ class Uniforms:
 
   def of_drafters(self, drafters: Sequence[Any]) -> tuple['Uniforms', ...]:
     """Return the uniforms of each `contracts.Drafter`, by what it declares."""
-    values = self.split(*(each.num_uniforms for each in drafters))
+    values = self.split(*(each.form.num_uniforms for each in drafters))
     return tuple(map(Uniforms, values, map(user_name, drafters)))
 
   def after(self, lengths: jax.Array) -> 'Uniforms':
@@ -87,7 +87,7 @@ class PositionUniforms(Uniforms):
 
   def of_drafters(self, drafters: Sequence[Any]) -> tuple[Uniforms, ...]:
     return tuple(
-        self.replace(user=user_name(each), count=each.num_uniforms)
+        self.replace(user=user_name(each), count=each.form.num_uniforms)
         for each in drafters
     )
 

@@ -15,6 +15,7 @@ from jax import lax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, UInt32
 
+from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 
@@ -34,7 +35,7 @@ class Tokenwise:
   def draw_candidates(self, logits, sampling, uniforms) -> jax.Array:
     return draw_without_replacement(logits, sampling, uniforms)
 
-  def choose(self, target_probs, siblings, uniforms) -> contracts.Choice:
+  def choose(self, target_probs, siblings, uniforms) -> candidates.Choice:
     test = choose_undrawn if siblings.logits is None else choose
     return test(target_probs, siblings, uniforms)
 
@@ -121,9 +122,9 @@ def draw_without_replacement(
 
 def choose(
     target_probs: Float[Array, 'batch vocab'],
-    siblings: contracts.Siblings,
+    siblings: candidates.Siblings,
     uniforms: Float[Array, 'batch width'],
-) -> contracts.Choice:
+) -> candidates.Choice:
   """Accept one of the candidates of `draw_without_replacement`, or none.
 
   Each is tested as the draft token of a chain is. After a rejection p becomes
@@ -161,23 +162,23 @@ def choose(
     ), None
 
   none = jnp.full(target_probs.shape[:1], width, jnp.int32)
-  candidates = siblings.tokens, siblings.is_there, uniforms
+  tests = siblings.tokens, siblings.is_there, uniforms
   (p, _, chosen), _ = lax.scan(
       test,
       (target_probs, siblings.logits, none),
       (
           jnp.arange(width, dtype=jnp.int32),
-          *(jnp.moveaxis(x, 1, 0) for x in candidates),
+          *(jnp.moveaxis(x, 1, 0) for x in tests),
       ),
   )
-  return contracts.Choice(chosen, p)
+  return candidates.Choice(chosen, p)
 
 
 def choose_undrawn(
     target_probs: Float[Array, 'batch vocab'],
-    siblings: contracts.Siblings,
+    siblings: candidates.Siblings,
     uniforms: Float[Array, 'batch width'],
-) -> contracts.Choice:
+) -> candidates.Choice:
   """Accept one of several candidates that were not drawn, or none.
 
   It is `choose` for a q that is 1 at each candidate in turn: after a rejection
@@ -200,7 +201,7 @@ def choose_undrawn(
   first = jnp.min(jnp.where(is_accepted, index, width), axis=1)
   # By rounding a candidate may be rejected that p has no token besides.
   has_rest = jnp.sum(rest, axis=-1, keepdims=True) > 0
-  return contracts.Choice(first, jnp.where(has_rest, rest, p))
+  return candidates.Choice(first, jnp.where(has_rest, rest, p))
 
 
 def _without(

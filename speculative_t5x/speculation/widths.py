@@ -14,11 +14,25 @@ import jax
 from jax import lax
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import forms
+
 
 def of_block(size: int) -> tuple[int, ...]:
   """Return the widths to compile: powers of two, and the whole block."""
   powers = (1 << i for i in range(size.bit_length()))
   return (*(power for power in powers if power < size), size)
+
+
+def of(form: forms.Chain | forms.Tree, is_constant: bool) -> tuple[int, ...]:
+  """Return the widths of verification; one if drafts are all of one length.
+
+  Args:
+    form: That of the drafter.
+    is_constant: Whether it is always asked for gamma tokens.
+  """
+  if form.drafts_all_wanted and is_constant:
+    return (form.num_nodes,)
+  return of_block(form.num_nodes)
 
 
 def at_smallest(

@@ -59,7 +59,7 @@ class Pair(nn.Module):
 
 @dataclasses.dataclass(frozen=True)
 class DraftModule:
-  """A draft model as a module of T5X: a `drafters.Choice`.
+  """A draft model as a module of T5X: a `drafters.Drafting`.
 
   Attributes:
     module: One that `module_sizes` reads; an encoder-decoder without encoder

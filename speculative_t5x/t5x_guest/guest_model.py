@@ -59,7 +59,7 @@ class GuestModel(models.BaseTransformerModel):
       self,
       module: nn.Module,
       *args,
-      drafter: drafters.Choice,
+      drafter: drafters.Drafting,
       gamma: int,
       mask_padded_ids: bool = False,
       max_padded_ids: int = models_lib.MAX_PADDED_IDS,

@@ -47,7 +47,7 @@ class Drafter(NamedTuple):
 
   drafter: contracts.Drafter
   params: contracts.Params
-  hints: jax.Array | None = None  # [batch, any] int32, see `contracts.Context`
+  hints: jax.Array | None = None  # [batch, any] int32, see `views.Context`
   description: descriptions.DrafterDescription | None = None  # for the log
 
 
@@ -70,7 +70,7 @@ def speculative_sample(
     max_decode_steps: int | jax.Array | None = None,
     max_decode_steps_hard_limit: int | None = None,
     rescale_log_probs: bool = True,
-    policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
+    policy: draft_length.Policy = draft_length.Fixed(),  # noqa: B008
     state_callback_fn: Callable | None = None,
     logit_callback_fn: Callable | None = None,
 ) -> Decodes:
@@ -171,7 +171,7 @@ def plain_sample(
   """
   sequences, scores, counts = speculative_sample(
       target,
-      Drafter(nothing.Nothing(), None),
+      Drafter(nothing.NoDrafter(), None),
       example_ids,
       length,
       eos_id,
@@ -185,7 +185,7 @@ def plain_sample(
 def _log(
     drafter: Drafter,
     rule: contracts.Rule,
-    policy: contracts.DraftLengthPolicy,
+    policy: draft_length.Policy,
 ) -> None:
   """Log how the job decodes."""
   logging.info(
@@ -193,7 +193,7 @@ def _log(
       ' policy %s',
       drafter.description,
       drafter.description.kind,
-      drafter.drafter.max_draft_tokens,
+      drafter.drafter.form.gamma,
       description.describe(rule),
       'lossless' if rule.is_lossless else 'not lossless',
       policy.name,

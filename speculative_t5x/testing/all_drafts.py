@@ -14,8 +14,8 @@ from speculative_t5x.testing import step_programs
 _OTHERS = 0.01, 0.25, 0.75, 0.99
 
 
-class Draft(NamedTuple):
-  """What is drafted for some of the drafter's uniforms."""
+class Drawn(NamedTuple):
+  """A draft for some of the drafter's uniforms."""
 
   row: int  # index of the state
   weight: float  # the probability of these uniforms
@@ -26,7 +26,7 @@ class Draft(NamedTuple):
 
 def drafts(
     program: step_programs.Program, rule, examples, state
-) -> list[Draft]:
+) -> list[Drawn]:
   """Return every draft of each state; those of a state add up to 1.
 
   The first uniform that a drafter has not used yet draws the next token that is
@@ -39,9 +39,9 @@ def drafts(
     AssertionError: if tokens are not drawn from the stated distributions, or if
       tokens that were drawn are left out for the values of tokens.
   """
-  num_own = program.pair.drafter.num_uniforms
+  num_own = program.pair.drafter.form.num_uniforms
 
-  def propose(asked: Sequence[Draft], rest: float = 0.5) -> contracts.Draft:
+  def propose(asked: Sequence[Drawn], rest: float = 0.5) -> contracts.Draft:
     rows = np.array([each.row for each in asked])
     uniforms = np.full((len(asked), program.num_uniforms(rule)), rest)
     for row, each in zip(uniforms, asked):
@@ -53,7 +53,7 @@ def drafts(
       _check_drawn(program, proposed, at, each)
     return proposed
 
-  open_drafts = [Draft(i, 1.0, (), (), ()) for i in range(len(examples))]
+  open_drafts = [Drawn(i, 1.0, (), (), ()) for i in range(len(examples))]
   found, whole, ends, drawn = {}, [], [], []
   depth = 0
   while open_drafts:
@@ -103,8 +103,8 @@ def _next_probs(proposed, row, depth) -> np.ndarray | bool | None:
 
 
 def _children(
-    each: Draft, q: np.ndarray, tolerance: float
-) -> Iterator[tuple[Draft, list[Draft]]]:
+    each: Drawn, q: np.ndarray, tolerance: float
+) -> Iterator[tuple[Drawn, list[Drawn]]]:
   """Yield a draft for each next token, and some with uniforms at its ends."""
   cuts = np.concatenate([[0], np.cumsum(q) / np.sum(q)])
   # Uniforms have 32 bits here.
@@ -113,7 +113,7 @@ def _children(
     low, high = cuts[token], cuts[token + 1]
     if high - low < 4 * margin:
       continue
-    at = lambda u, token=token: Draft(
+    at = lambda u, token=token: Drawn(
         each.row,
         each.weight * q[token] / np.sum(q),
         (*each.uniforms, float(u)),
@@ -123,7 +123,7 @@ def _children(
     yield at((low + high) / 2), [at(low + margin), at(high - margin)]
 
 
-def _add(found: dict, each: Draft, length: int) -> None:
+def _add(found: dict, each: Drawn, length: int) -> None:
   """Add a draft that is cut to a length; equal ones are merged."""
   key = each.row, each.tokens[:length]
   before = found.get(key)
@@ -134,7 +134,7 @@ def _add(found: dict, each: Draft, length: int) -> None:
   found[key] = chosen._replace(weight=weight)
 
 
-def _check_drawn(program, proposed, row, each: Draft) -> None:
+def _check_drawn(program, proposed, row, each: Drawn) -> None:
   """Check that the proposed tokens begin with those of a draft."""
   tokens = tuple(proposed.tokens[row].tolist())
   count = min(len(each.tokens), int(proposed.lengths[row]))
@@ -148,7 +148,7 @@ def _check_drawn(program, proposed, row, each: Draft) -> None:
 
 
 def _check_none_dropped(
-    program: step_programs.Program, drawn: list[tuple[Draft, int]]
+    program: step_programs.Program, drawn: list[tuple[Drawn, int]]
 ) -> None:
   """Check that tokens decide only about the drafting of tokens after them.
 

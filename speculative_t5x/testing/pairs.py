@@ -34,7 +34,7 @@ class Pair:
     find_logits: Returns the target's logits of the token after some tokens,
       given an example, without any production code of decoding.
     tolerance: Rounding of probabilities.
-    hints: Hints of each example, see `contracts.Context`; None without.
+    hints: Hints of each example, see `views.Context`; None without.
   """
 
   target: contracts.Model

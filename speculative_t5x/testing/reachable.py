@@ -61,7 +61,7 @@ def _paths(
             lambda more, at=at: program.pair.find_logits(at[0], at[1] + more),
             lambda more, at=at: program.probs(at[0], at[1] + more),
             program.samplings[0],
-            program.pair.drafter.max_draft_tokens,
+            program.pair.drafter.form.gamma,
             each.tokens,
             each.probs,
         )
@@ -77,7 +77,7 @@ def _paths(
       for length, middle in _intervals(box.next_probs, p):
         uniforms = *box.accept_uniforms.tolist(), middle
         known[key].append((box.weight * length, uniforms))
-  num_own = program.pair.drafter.num_uniforms
+  num_own = program.pair.drafter.form.num_uniforms
   rows, weights, uniforms = [], [], []
   for key, each in zip(keys, drafted):
     unused = (0.5,) * (num_own - len(each.uniforms))
@@ -98,7 +98,7 @@ def _intervals(*distributions) -> Iterator[tuple[float, float]]:
 
 
 class Reached(NamedTuple):
-  """What decoding reaches."""
+  """All that decoding reaches."""
 
   # Probability by output, for each example.
   distributions: list[dict[tuple[int, ...], float]]
@@ -169,7 +169,7 @@ def settle(
 def chosen_lengths(program, examples, outcome) -> set[int]:
   """See `Reached.lengths`."""
   drafter, target = program.pair.drafter, program.pair.target
-  gamma = drafter.max_draft_tokens
+  gamma = drafter.form.gamma
   is_draft = np.arange(gamma) < outcome.num_drafted[:, None]
   is_end = target.special_ids.is_end(outcome.draft_tokens)
   num_remaining = np.array(program.pair.limits)[examples] - outcome.num_before

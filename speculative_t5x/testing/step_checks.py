@@ -21,7 +21,7 @@ from speculative_t5x.testing import step_programs
 from speculative_t5x.testing import table_model
 
 Maker = Callable[[contracts.Model, int], contracts.Drafter]
-Drafter = Maker | contracts.Drafter | drafting.Choice
+Drafter = Maker | contracts.Drafter | drafting.Drafting
 
 _GAMMA = 2
 _ROUNDING = 1e-5  # of probabilities, which production computes in float32
@@ -50,7 +50,7 @@ def check_drafter(
   Args:
     drafter: The class of the drafter, or what makes it of a target and gamma,
       as `drafters.Drafting.make`; or a drafter for a target of `vocab_size`
-      tokens; or a choice that reads no checkpoint, as `drafters.Drafting(...)`.
+      tokens; or a drafting without a checkpoint, as `drafters.Drafting(...)`.
     params: Parameters of the drafter, for a vocabulary of `vocab_size`; None
       for those of a `drafters.Drafting`, or without.
     gamma: Draft tokens per block; None for those of a drafter that is made, or
@@ -72,8 +72,7 @@ def check_drafter(
     params = getattr(drafter, 'params', None)
   target = table_model.TextModel(vocab_size)
   drafter = drafting.Drafting(make).drafter(target, gamma or own_gamma)
-  reads_hints = getattr(drafter, 'reads_hints', False)
-  for hints in (None, pairs.HINTS) if reads_hints else (None,):
+  for hints in (None, pairs.HINTS) if drafter.form.reads_hints else (None,):
     pair = pairs.of_tables(
         drafter,
         params,
@@ -88,19 +87,21 @@ def check_drafter(
 def _maker(drafter: Drafter) -> tuple[Maker, int]:
   """Return what makes a drafter, and how many draft tokens it is judged by."""
   if hasattr(drafter, 'propose') and not isinstance(drafter, type):
-    return lambda target, gamma: drafter, drafter.max_draft_tokens
+    # One without a form is refused where it is made.
+    gamma = drafter.form.gamma if hasattr(drafter, 'form') else _GAMMA
+    return lambda target, gamma: drafter, gamma
   make = getattr(drafter, 'make', drafter)
   if not callable(make):
     raise ValueError(
-        'drafter must be a class of drafters, a drafter, or a choice that reads'
-        f' no checkpoint, such as drafters.Drafting(<class>). Got {drafter!r}.'
-        ' Check one that reads a checkpoint by check_pair.'
+        'drafter must be a class of drafters, a drafter, or a drafting such as'
+        f' drafters.Drafting(<class>), got {drafter!r}. Check one that reads a'
+        ' checkpoint by check_pair.'
     )
   return make, _GAMMA
 
 
 def check_policy(
-    policy: contracts.DraftLengthPolicy,
+    policy: draft_length.Policy,
     *,
     gamma: int = _GAMMA,
     vocab_size: int = 3,
@@ -116,7 +117,7 @@ def check_policy(
     AssertionError: if what is decided for a row, or its state, depends on other
       rows, on their number, or on the row's place among them; also if
       `is_constant` is true and drafts have other lengths.
-    ValueError: if the policy does not return what `contracts.DraftLengthPolicy`
+    ValueError: if the policy does not return what `draft_length.Policy`
       says.
     TypeError: if it is not hashable, as a frozen dataclass is.
   """
@@ -124,12 +125,12 @@ def check_policy(
   draft_length.check_gamma(policy, gamma)
   hash(policy)
   target = table_model.TextModel(vocab_size)
-  model = draft_model.DraftModel(target, gamma, vocab_size)
-  copying = lookup.Lookup(gamma, 2, 1)
+  model = draft_model.ModelDrafter(target, gamma, vocab_size)
+  copying = lookup.LookupDrafter(gamma, 2, 1)
   logits = pairs.draft_logits(vocab_size)
   for drafter, params in (
       (model, logits),
-      (in_order.InOrder((copying, model), target), (None, logits)),
+      (in_order.DraftersInOrder((copying, model), target), (None, logits)),
   ):
     pair = pairs.of_tables(
         drafter, params, vocab_size=vocab_size, tolerance=_ROUNDING
@@ -145,7 +146,7 @@ def check_policy(
 
 def check_pair(
     pair: pairs.Pair,
-    policy: contracts.DraftLengthPolicy = draft_length.Fixed(),  # noqa: B008
+    policy: draft_length.Policy = draft_length.Fixed(),  # noqa: B008
     temperatures: Sequence[float] = (1.0, 0.0),
     tolerance: float = 1e-4,
 ) -> set[int]:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import noise
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
@@ -39,7 +39,7 @@ class Program:
   def __init__(
       self,
       pair: pairs.Pair,
-      policy: contracts.DraftLengthPolicy,
+      policy: draft_length.Policy,
       sampling: sampling_lib.Sampling | None = None,
   ):
     """Compile nothing yet."""
@@ -47,7 +47,7 @@ class Program:
     self.policy = policy
     self._set_sampling(sampling or sampling_lib.Sampling(), None)
     self._begin = _jit(self._start_both)
-    step = lambda setup, *args: loop.step_of(setup)(setup, *args)[0]
+    step = lambda *args: step_lib.step(*args)[0]
     self._step = _jit(_run_with(self.start, step))
     self._step_alone = _jit(_alone(_run_with(self.start, step)))
     self._draft = _jit(_run_with(self.start, step_lib.drafted))

@@ -44,7 +44,7 @@ class Tables:
 
   @property
   def group(self) -> tuple[object, ...]:
-    """What tables whose drafts are judged together have in common."""
+    """The common part of tables whose drafts are judged together."""
     point_masses = self.is_point_mass
     if point_masses is not None and point_masses is not True:
       point_masses = 'some'

@@ -116,7 +116,7 @@ class Samples:
     setup = state_lib.Setup(
         network_lib.NetworkModel(network, ids),
         objective.draft.joined(params, objective.target_params),
-        nothing.Nothing(),
+        nothing.NoDrafter(),
         None,
     )
     keys = state_lib.row_keys(self._seed, sample_ids)

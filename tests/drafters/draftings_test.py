@@ -22,9 +22,13 @@ from speculative_t5x.loading import token_counts
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import exit_drafting
 from speculative_t5x.loading.drafters import in_order_drafting
+from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.loading.drafters import ngram_drafting
+from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
+from speculative_t5x.speculation import ranges
 from tests import repeat_last
 from tests import tiny
 
@@ -80,7 +84,7 @@ class TestEarlyExit:
 
   @pytest.mark.parametrize('exit_layer', [0, 4, 1.0, True])
   def test_no_such_layer(self, exit_layer):
-    with pytest.raises(ValueError, match='exit_layer .* number from 1 to 3'):
+    with pytest.raises(ValueError, match='exit_layer'):
       tiny.early_exit(CONFIG, exit_layer)
 
   def test_target_with_fewer_layers(self):
@@ -128,10 +132,6 @@ class TestSharedEncoder:
   def test_networks_that_do_not_fit(self, tmp_path, target, message):
     with pytest.raises(ValueError, match=message):
       self.find(tmp_path, DECODER, target)
-
-  def test_width_of_an_encoder_of_its_own(self):
-    with pytest.raises(ValueError, match='encoder_dim is 8, but the network'):
-      tiny.config(encoder_dim=8)
 
 
 @pytest.fixture(scope='module')
@@ -237,6 +237,32 @@ class TestInOrder:
     both = describe(model, other)
     assert both.checkpoint == '/x/a/1 then /y/a/1'
     assert {*both.paths} == {'/x/a/1', '/y/a/1', '/table'}
+
+
+TREE = functools.partial(tree_drafting.CandidateTree, 'model')
+SETTINGS = [
+    (lookup_drafting.Lookup, 'min_ngram', dict(min_ngram=0)),
+    (lookup_drafting.Lookup, 'max_ngram', dict(max_ngram='2')),
+    (lookup_drafting.Lookup, 'min_ngram', dict(min_ngram=4)),
+    (ngram_drafting.NGrams, 'order', dict(path='table', order=3)),
+    (TREE, 'nodes', {}),
+    (TREE, 'candidates', dict(candidates=(2,), nodes=4)),
+    (TREE, 'nodes', dict(nodes=1)),
+    (TREE, 'nodes', dict(nodes=257)),
+    (TREE, 'width', dict(nodes=4, width=0)),
+    (TREE, 'width', dict(candidates=(2,), width=6)),
+    *(
+        (TREE, 'candidates', dict(candidates=x))
+        for x in [(), 3, (0,), (2, (0, 0)), (2, ()), (1.5,), (-1,), (10**12,)]
+    ),
+]
+
+
+@pytest.mark.parametrize(('kind', 'name', 'settings'), SETTINGS)
+def test_settings_out_of_range(kind, name, settings):
+  with pytest.raises(ranges.ArgumentError) as error:
+    kind(**settings)
+  assert name in error.value.arguments
 
 
 IDS = np.array([1, 2, 5, 17, 40, 63])

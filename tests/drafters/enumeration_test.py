@@ -102,9 +102,9 @@ def error_after_lookup() -> float:
 @pytest.mark.usefixtures('float64')
 def test_tokens_of_a_drafter_before_are_fed(monkeypatch):
   assert error_after_lookup() < 1e-12
-  after = in_order.InOrder._after
+  after = in_order.DraftersInOrder._after
   monkeypatch.setattr(
-      in_order.InOrder,
+      in_order.DraftersInOrder,
       '_after',
       lambda *args: after(*args)._replace(num_pending=0),
   )
@@ -247,7 +247,7 @@ def test_tokens_of_two_drafters_before_are_fed():
   gamma = 3
   pair = tiny_drafters.of_network(tiny.early_exit(CONFIG, 1), gamma)
   once = Once(pair.target, gamma)
-  in_turn = in_order.InOrder((once, once, pair.drafter), pair.target)
+  in_turn = in_order.DraftersInOrder((once, once, pair.drafter), pair.target)
   pair = dataclasses.replace(
       pair, drafter=in_turn, draft_params=(None, None, pair.draft_params)
   )
@@ -287,9 +287,10 @@ def _written_behind(original):
   """Leave the draft's entries where committed tokens are."""
 
   def propose(self, params, memory, state, view):
-    draft, state, cache = original(self, params, memory, state, view)
+    draft, state = original(self, params, memory, state, view)
     roll = lambda x: jnp.roll(x, -1, axis=-1)
-    return draft, state, jax.tree.map(roll, cache)
+    cache = jax.tree.map(roll, draft.target_cache)
+    return draft.replace(target_cache=cache), state
 
   return propose
 
@@ -311,17 +312,17 @@ def _not_rewound(original):
   return propose
 
 
-_EXIT = early_exit.EarlyExit
+_EXIT = early_exit.ExitDrafter
 MUTANTS = {
     'one layer too many': ('early exit', _EXIT, 'propose', _deeper),
     'inputs of the last layers': ('early exit', _EXIT, '_share', _last_layers),
     'one position too late': ('early exit', _EXIT, 'propose', _late),
     'cache left behind': ('early exit', _EXIT, 'propose', _written_behind),
     'padding is read': (
-        'shared encoder', draft_model.DraftModel, 'init', _padding_is_read,
+        'shared encoder', draft_model.ModelDrafter, 'init', _padding_is_read,
     ),
     'cache that is not rewound': (
-        'shared encoder', draft_model.DraftModel, 'propose', _not_rewound,
+        'shared encoder', draft_model.ModelDrafter, 'propose', _not_rewound,
     ),
 }  # fmt: skip
 

@@ -19,11 +19,13 @@ from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.speculation import views
 from speculative_t5x.testing import table_model
 from tests import tiny
 
@@ -46,22 +48,21 @@ class Known:
   Its parameters are the outputs [rows, length] and their numbers of tokens.
   """
 
-  max_draft_tokens: int
-  num_uniforms: int = 0
+  form: forms.Chain
 
   def init(self, params, context, rows, slots):
     return None, None
 
   def propose(self, params, memory, state, view):
     outputs, num_known = params
-    at = view.num_tokens[:, None] + jnp.arange(self.max_draft_tokens)
-    room = ((0, 0), (0, self.max_draft_tokens))
+    at = view.num_tokens[:, None] + jnp.arange(self.form.gamma)
+    room = ((0, 0), (0, self.form.gamma))
     tokens = jnp.take_along_axis(jnp.pad(outputs, room), at, axis=1)
     row = jnp.arange(len(outputs), dtype=jnp.int32)
     lengths = known_length(view.num_tokens, row)
     most = jnp.minimum(view.num_wanted, num_known - view.num_tokens)
     draft = contracts.Draft(tokens, jnp.minimum(lengths, most))
-    return draft, state, view.target.cache
+    return draft, state
 
 
 def decode(target, params, inputs, drafter, draft_params, policy=None):
@@ -88,7 +89,7 @@ def decode(target, params, inputs, drafter, draft_params, policy=None):
 def network():
   """Return parameters, inputs and what plain decoding makes of them."""
   params, inputs = tiny.params(CONFIG), tiny.encoder_tokens(ROWS, 6)
-  plain, *_ = decode(NETWORK, params, inputs, nothing.Nothing(), None)
+  plain, *_ = decode(NETWORK, params, inputs, nothing.NoDrafter(), None)
   return params, inputs, plain
 
 
@@ -97,7 +98,7 @@ def tables():
   """Return tables of which some end, inputs, and the plain outputs."""
   params = table_model.random_logits(10, ROWS, VOCAB).astype(np.float32)
   inputs = jnp.arange(ROWS, dtype=jnp.int32)
-  plain, *_ = decode(TABLES, params, inputs, nothing.Nothing(), None)
+  plain, *_ = decode(TABLES, params, inputs, nothing.NoDrafter(), None)
   ends = np.any(plain.sequences == EOS, axis=1)
   assert ends.any() and not ends.all()
   return params, inputs, plain
@@ -111,7 +112,7 @@ def check_accepted_whole(target, found, drafter, draft_params):
       target,
       params,
       inputs,
-      in_order.InOrder((Known(GAMMA), drafter), target),
+      in_order.DraftersInOrder((Known(forms.Chain(GAMMA)), drafter), target),
       (known, draft_params),
   )
   np.testing.assert_array_equal(state.sequences, plain.sequences)
@@ -126,7 +127,7 @@ def network_drafters(params):
   whole = tiny.early_exit(CONFIG, CONFIG.num_decoder_layers)
   return {
       'draft model': (
-          draft_model.DraftModel(NETWORK, GAMMA, CONFIG.vocab_size),
+          draft_model.ModelDrafter(NETWORK, GAMMA, CONFIG.vocab_size),
           params,
       ),
       'early exit': (whole.make(NETWORK, GAMMA), whole.params),
@@ -140,7 +141,7 @@ def test_networks(network, name):
 
 
 def test_tables(tables):
-  drafter = draft_model.DraftModel(TABLES, GAMMA, VOCAB)
+  drafter = draft_model.ModelDrafter(TABLES, GAMMA, VOCAB)
   check_accepted_whole(TABLES, tables, drafter, tables[0])
 
 
@@ -162,8 +163,8 @@ class UpTo(draft_length.Fixed):
 def test_policies_see_the_tokens_of_drafters_before(tables):
   params, inputs, plain = tables
   known = plain.sequences, plain.num_tokens
-  model = draft_model.DraftModel(TABLES, GAMMA, VOCAB)
-  drafter = in_order.InOrder((Known(GAMMA), model), TABLES)
+  model = draft_model.ModelDrafter(TABLES, GAMMA, VOCAB)
+  drafter = in_order.DraftersInOrder((Known(forms.Chain(GAMMA)), model), TABLES)
   *_, counts = decode(TABLES, params, inputs, drafter, (known, params), UpTo())
   expected = np.zeros_like(counts.drafted_histogram)
   for row, num_tokens in enumerate(plain.num_tokens.tolist()):
@@ -189,7 +190,7 @@ class OneRow(draft_length.Fixed):
 
 def test_an_ended_row_drafts_no_more(tables):
   params, inputs, plain = tables
-  drafter = draft_model.DraftModel(TABLES, GAMMA, VOCAB)
+  drafter = draft_model.ModelDrafter(TABLES, GAMMA, VOCAB)
   _, work, _ = decode(TABLES, params, inputs, drafter, params, OneRow())
   assert plain.num_tokens[0] == 3 and plain.sequences[0, 2] == EOS
   # The three tokens are one draft; the target calls after it have width 1.
@@ -197,29 +198,33 @@ def test_an_ended_row_drafts_no_more(tables):
   assert work.calls_by_width.tolist() == [plain.num_tokens.max() - 1, 0, 1, 0]
 
 
-class Handed(nothing.Nothing):
+class Handed(nothing.NoDrafter):
   """Drafts nothing, keeps its uniforms, and changes the target's cache."""
 
+  @property
+  def form(self):
+    return forms.Chain(self.gamma, num_uniforms=2)
+
   def propose(self, params, memory, state, view):
-    draft, _, cache = super().propose(params, memory, state, view)
-    (uniforms,) = view.uniforms.split(self.num_uniforms)
-    return draft, uniforms, cache + 1
+    draft, _ = super().propose(params, memory, state, view)
+    (uniforms,) = view.uniforms.split(2)
+    return draft.replace(target_cache=view.target.cache + 1), uniforms
 
 
 def test_each_drafter_has_its_own_uniforms_and_the_cache_of_the_one_before():
   zeros = jnp.zeros((1,), jnp.int32)
   words = jnp.arange(12, dtype=jnp.uint32).reshape(1, 6, 2)
-  view = contracts.View(
+  view = views.View(
       jnp.zeros((1, 3), jnp.int32),
       zeros,
       zeros,
       uniforms_lib.Uniforms(words, 'InOrder'),
       sampling.GREEDY,
-      contracts.TargetView(None, None, jnp.int32(0), zeros, zeros),
+      views.TargetView(None, None, jnp.int32(0), zeros, zeros),
       outcome_lib.none_yet(1, 2),
   )
-  drafter = in_order.InOrder((Handed(2, num_uniforms=2),) * 3, TABLES)
+  drafter = in_order.DraftersInOrder((Handed(2),) * 3, TABLES)
   none = (None,) * 3
-  _, uniforms, cache = drafter.propose(none, none, none, view)
+  draft, uniforms = drafter.propose(none, none, none, view)
   np.testing.assert_array_equal(jnp.concatenate(uniforms, axis=1), words)
-  assert cache == 3
+  assert draft.target_cache == 3

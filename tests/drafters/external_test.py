@@ -5,7 +5,6 @@
 import dataclasses
 import functools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import sampling
 from tests import repeat_last
 from tests import tiny
@@ -65,7 +65,12 @@ class TestPython:
     ids = dict(end=1, padding=0, start=0) | {name: 2}
 
     class Other(repeat_last.RepeatLast):
-      special_ids = contracts.SpecialIds(**ids)
+
+      @property
+      def form(self):
+        return forms.Chain(
+            self.gamma, special_ids=contracts.SpecialIds(**ids)
+        )
 
     drafter = drafting.Drafting(Other, 'other')
     with pytest.raises(ValueError, match=rf'{name}=2.*target \w+\(end=1'):
@@ -100,7 +105,6 @@ class TestOddDrafts:
 
 
 _with = lambda **changes: lambda draft, *rest: (draft.replace(**changes), *rest)
-_bfloat16 = lambda tree: jax.tree.map(lambda x: x.astype(jnp.bfloat16), tree)
 # What `propose` returns in place of a draft, a state and a cache, and what the
 # error names.
 RETURNED = [
@@ -108,20 +112,16 @@ RETURNED = [
     (_with(lengths=np.zeros(2, np.float32)), 'float32.* instead .* .lengths'),
     (_with(is_point_mass=np.ones((2, 3), bool)), r'None instead .* .probs'),
     (_with(probs=np.ones((2, 3, 9))), r'instead of .*2048\] at .probs'),
-    (lambda draft, state, cache: (draft, cache), 'three values'),
-    (lambda draft, *rest: (draft.tokens, *rest), 'a contracts.Draft'),
-    (lambda draft, _, cache: (draft, draft.lengths, cache), 'its state'),
-    (lambda draft, state, _: (draft, state, None), "target's cache"),
-    (
-        lambda draft, state, cache: (draft, state, _bfloat16(cache)),
-        'cache with bfloat16',
-    ),
+    (lambda draft, state: (draft, state, None), 'two values'),
+    (lambda draft, *rest: (draft.tokens, *rest), 'a Draft'),
+    (lambda draft, _: (draft, draft.lengths), 'its state'),
+    (_with(target_cache=np.zeros(2)), "target's cache"),
 ]
 # What makes a drafter, and what the error names.
 MADE = [
     (lambda target, gamma: repeat_last.RepeatLast(target, 5), 'made for 1'),
     (lambda target, gamma: repeat_last.RepeatLast(target, gamma, -1), '-1'),
-    (lambda target, gamma: 'drafter', 'lacks max_draft_tokens'),
+    (lambda target, gamma: 'drafter', 'lacks a form'),
 ]
 
 

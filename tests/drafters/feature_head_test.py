@@ -33,6 +33,7 @@ from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
@@ -171,7 +172,7 @@ def make_pair(name: str, gamma: int = GAMMA) -> pairs.Pair:
   model = network_lib.NetworkModel(target.config, ids, num_valid_tokens=VOCAB)
   head = dataclasses.replace(head, special_ids=ids)
   drafter = model_drafting.of_model(head).make(model, gamma)
-  assert isinstance(drafter, feature_head.FeatureHead)
+  assert isinstance(drafter, feature_head.HeadDrafter)
   return pairs.Pair(
       model,
       target.params,
@@ -247,7 +248,7 @@ def test_after_tokens_of_another_drafter():
   copying = tiny_drafters.make_lookup(GAMMA)
   pair = dataclasses.replace(
       pair,
-      drafter=in_order.InOrder((copying, pair.drafter), pair.target),
+      drafter=in_order.DraftersInOrder((copying, pair.drafter), pair.target),
       draft_params=(None, pair.draft_params),
   )
   of_outputs, of_drafts = errors('t5', pair, {})
@@ -258,10 +259,10 @@ def test_after_tokens_of_another_drafter():
 def test_beside_a_row_with_tokens_of_another_drafter():
   """A row without any is fed nothing while the other catches up."""
   pair = make_pair('t5', gamma=3)
-  copying = lookup.Lookup(3, 2, 1, only_hints=True)
+  copying = lookup.LookupDrafter(3, 2, 1, only_hints=True)
   pair = dataclasses.replace(
       pair,
-      drafter=in_order.InOrder((copying, pair.drafter), pair.target),
+      drafter=in_order.DraftersInOrder((copying, pair.drafter), pair.target),
       draft_params=(None, pair.draft_params),
       hints=np.array([(2, 0), (-1, -1)], np.int32),
   )
@@ -319,7 +320,7 @@ def _none_of_the_prompt(original):
   return start
 
 
-_HEAD = feature_head.FeatureHead
+_HEAD = feature_head.HeadDrafter
 MUTANTS = {
     'one position late': ('t5', _HEAD, 'propose', _one_late),
     'of the call before': ('t5', step_lib, 'step', _stale),
@@ -349,15 +350,16 @@ class Again:
   """Draws from the distribution of the last token once more."""
 
   target: contracts.Model
-  max_draft_tokens: int
-  reads_last_features = True
+  gamma: int
 
   @property
-  def num_uniforms(self):
-    return self.max_draft_tokens
+  def form(self):
+    return forms.Chain(
+        self.gamma, num_uniforms=self.gamma, reads_last_features=True
+    )
 
   def init(self, params, context, rows, slots):
-    block = self.max_draft_tokens + 1
+    block = self.gamma + 1
     assert context.target.last_features.shape[:2] == (rows, block)
     return None, None
 
@@ -366,10 +368,10 @@ class Again:
     logits = jnp.take_along_axis(
         view.target.last_features, last[:, None, None], axis=1
     )
-    q = jnp.tile(jax.nn.softmax(logits), (1, self.max_draft_tokens, 1))
-    (uniforms,) = view.uniforms.split(self.num_uniforms)
+    q = jnp.tile(jax.nn.softmax(logits), (1, self.gamma, 1))
+    (uniforms,) = view.uniforms.split(self.form.num_uniforms)
     tokens = view.draw(q, uniforms)
-    return contracts.Draft(tokens, view.num_wanted, q), state, view.target.cache
+    return contracts.Draft(tokens, view.num_wanted, q), state
 
 
 def test_the_public_harness_shows_features():
@@ -394,7 +396,7 @@ def test_a_loop_without_heads_has_no_features(name):
     setup = state_lib.Setup(
         target_model,
         target.params,
-        draft_model.DraftModel(model, GAMMA, model.vocab_size),
+        draft_model.ModelDrafter(model, GAMMA, model.vocab_size),
         target.params,
     )
     keys = state_lib.row_keys(0, jnp.arange(2))
@@ -417,7 +419,7 @@ def test_a_target_that_shows_none():
   setup = state_lib.Setup(
       Silent(pair.target), None, pair.drafter, pair.draft_params
   )
-  with pytest.raises(ValueError, match='FeatureHead reads the last features'):
+  with pytest.raises(ValueError, match='HeadDrafter reads the last features'):
     state_lib.start(setup, pair.inputs, 2, 4)
 
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from speculative_t5x.drafters import lookup
-from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.speculation import views
 
 ROWS, EXAMPLES, GAMMA = 4, 2, 3
 INPUTS_LENGTH, HINTS_LENGTH, LENGTH = 6, 8, 7
@@ -108,24 +108,24 @@ def draft_of(texts: Texts, row: int, bounds, only_hints=False):
 
 def propose(drafter, texts: Texts):
   """Return a draft and the next alignments, by the production code."""
-  context = contracts.Context(
+  context = views.Context(
       jnp.asarray(texts.inputs),
       None if texts.hints is None else jnp.asarray(texts.hints),
-      contracts.TargetView(None, None, None, None, None),
+      views.TargetView(None, None, None, None, None),
       None,
   )
   rows = len(texts.outputs)
   memory, _ = drafter.init(None, context, rows, 20)
-  view = contracts.View(
+  view = views.View(
       jnp.asarray(texts.outputs),
       jnp.asarray(texts.num_tokens),
       jnp.asarray(texts.num_wanted),
       uniforms_lib.Uniforms(jnp.zeros((rows, 0)), 'Lookup'),
       None,
       context.target,
-      outcome_lib.none_yet(rows, drafter.max_draft_tokens),
+      outcome_lib.none_yet(rows, drafter.form.gamma),
   )
-  draft, state, _ = drafter.propose(
+  draft, state = drafter.propose(
       None, memory, jnp.asarray(texts.alignment), view
   )
   return draft, state
@@ -174,7 +174,7 @@ def _texts(with_hints=True):
 @hypothesis.given(data=st.data())
 def test_against_a_plain_search(bounds, with_hints, only_hints, data):
   texts = data.draw(_texts(with_hints))
-  drafter = lookup.Lookup(GAMMA, bounds[1], bounds[0], only_hints)
+  drafter = lookup.LookupDrafter(GAMMA, bounds[1], bounds[0], only_hints)
   found = read(drafter, texts)
   assert found == expected(texts, bounds, only_hints)
   if only_hints and not with_hints:
@@ -184,7 +184,7 @@ def test_against_a_plain_search(bounds, with_hints, only_hints, data):
 @pytest.mark.parametrize('continues_input', [True, False])
 def test_an_output_that_continues_its_input(continues_input):
   """Its first tokens match the last ones of the input."""
-  drafter = lookup.Lookup(GAMMA, 2, 1, continues_input=continues_input)
+  drafter = lookup.LookupDrafter(GAMMA, 2, 1, continues_input=continues_input)
   none = contracts.NO_TOKEN
   inputs = np.array(
       [[0, 1, 2, 0, 1, none], [2, 0, 1, 1, 0, 1]], np.int32
@@ -204,11 +204,3 @@ def test_an_output_that_continues_its_input(continues_input):
     assert drafts == [[2, 0, 1], [1, 2, 0], [1, 0, 1], [1]]
   else:
     assert drafts == [[], after_output[0], [], after_output[1]]
-
-
-@pytest.mark.parametrize(
-    'bounds', [{'min_ngram': 0}, {'max_ngram': '2'}, {'min_ngram': 4}]
-)
-def test_bounds_out_of_range(bounds):
-  with pytest.raises(ValueError, match='m.._ngram must be'):
-    lookup_drafting.Lookup(**bounds)

@@ -206,6 +206,11 @@ def test_tables_that_do_not_fit(
     find(save(change(german), tmp_path), vocabulary, **arguments)
 
 
+def test_texts_without_tokens():
+  with pytest.raises(ValueError, match='no tokens'):
+    count([[], []])
+
+
 def test_damaged_file(tmp_path):
   with pytest.raises(token_counts.TableError, match='There is no token_cou'):
     token_counts.load(tmp_path)
@@ -213,18 +218,6 @@ def test_damaged_file(tmp_path):
   path.write_bytes(path.read_bytes()[:-9])
   with pytest.raises(token_counts.TableError, match='is damaged'):
     token_counts.load(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ('run', 'message'),
-    [
-        (lambda: count([[], []]), 'no tokens'),
-        (lambda: ngram_drafting.NGrams('table', order=3), 'order must be 1'),
-    ],
-)
-def test_bad_input(run, message):
-  with pytest.raises(ValueError, match=message):
-    run()
 
 
 class TestMostFrequent:

@@ -29,12 +29,12 @@ from tests import tiny_drafters
 
 _LOOKUP = tiny_drafters.make_lookup(2)
 _MODEL = tiny_drafters.of_model(tiny_drafters.TARGET, 2, None).drafter
-_BOTH = in_order.InOrder((_LOOKUP, _MODEL), tiny_drafters.TARGET)
+_BOTH = in_order.DraftersInOrder((_LOOKUP, _MODEL), tiny_drafters.TARGET)
 
 
 def _decoder(drafter, policy=draft_length.Fixed()):  # noqa: B008
   """Return what the notes read of a decoder."""
-  name = None if isinstance(drafter, nothing.Nothing) else 'the drafter'
+  name = None if isinstance(drafter, nothing.NoDrafter) else 'the drafter'
   description = types.SimpleNamespace(name=name)
   loaded = types.SimpleNamespace(description=description)
   return types.SimpleNamespace(
@@ -50,7 +50,7 @@ def _decoder(drafter, policy=draft_length.Fixed()):  # noqa: B008
         (_LOOKUP, False, False),
         (_BOTH, True, False),
         (_MODEL, True, True),
-        (nothing.Nothing(2), True, True),  # there is nothing to say of it
+        (nothing.NoDrafter(2), True, True),  # there is nothing to say of it
     ],
 )
 def test_settings_without_an_effect(capsys, drafter, samples, stops):

@@ -245,7 +245,7 @@ class Decoding:
 
 
 def plain(program, rule, rows=ROWS) -> Decoding:
-  return Decoding(program, rule, rows, nothing.Nothing())
+  return Decoding(program, rule, rows, nothing.NoDrafter())
 
 
 @functools.cache

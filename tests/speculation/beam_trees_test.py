@@ -15,13 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.drafters import beam_chains
 from speculative_t5x.drafters import beam_drafts
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import tables as tables_lib
 from speculative_t5x.speculation import beam_loop
 from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beams as beams_lib
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import token_trees
 from speculative_t5x.testing import table_model
 from tests import exhaustive
@@ -42,7 +42,7 @@ def brevity(penalty):
 class Given:
   """Drafts trees of given shape: the same in every call, but for the roots."""
 
-  max_draft_tokens: int
+  form: forms.Tree
   tokens: tuple[int, ...]
   parents: tuple[int, ...]
   is_there: tuple[bool, ...]
@@ -50,8 +50,8 @@ class Given:
   def init(self, params, context, rows, slots):
     return None, None
 
-  def propose(self, params, memory, state, roots):
-    drafted = token_trees.Tree(
+  def propose(self, params, memory, state, view):
+    drafted = token_trees.Candidates(
         *(
             jnp.broadcast_to(jnp.asarray(x, dtype), (EXAMPLES, len(x)))
             for x, dtype in (
@@ -62,10 +62,20 @@ class Given:
         )
     )
     join = lambda *x: jnp.concatenate(x, axis=1)
-    return jax.tree.map(join, roots.tree(), drafted), None
+    roots = token_trees.of_roots(
+        jnp.zeros((EXAMPLES, self.form.roots), jnp.int32)
+    )
+    return jax.tree.map(join, roots, drafted), None
 
-  def commit(self, state, drafted, rows, paths):
+  def commit(self, state, made, rows, paths):
     return None
+
+
+def given(beams, gamma, tokens, parents, is_there):
+  form = forms.Tree(
+      gamma, num_nodes=beams + len(tokens), width=VOCAB, roots=beams
+  )
+  return Given(form, (*tokens,), (*parents,), (*is_there,))
 
 
 def random_tree(seed, beams, gamma, size):
@@ -77,7 +87,7 @@ def random_tree(seed, beams, gamma, size):
     parents.append(int(parent))
     depths.append(depths[parent] + 1)
   tokens = rng.integers(0, VOCAB, size).tolist()
-  return Given(gamma, (*tokens,), (*parents,), (*(rng.random(size) < 0.8),))
+  return given(beams, gamma, tokens, parents, rng.random(size) < 0.8)
 
 
 def complete_tree(beams, gamma):
@@ -89,7 +99,7 @@ def complete_tree(beams, gamma):
     parents += [parent for parent, _ in pairs]
     tokens += [token for _, token in pairs]
     level = list(range(first, first + len(pairs)))
-  return Given(gamma, (*tokens,), (*parents,), (True,) * len(tokens))
+  return given(beams, gamma, tokens, parents, [True] * len(tokens))
 
 
 def tables(seed=3):
@@ -141,12 +151,12 @@ def check(found, expected):
 
 
 DRAFTERS = {
-    'nothing': lambda beams: Given(0, (), (), ()),
+    'nothing': lambda beams: given(beams, 0, (), (), ()),
     'random': lambda beams: random_tree(1, beams, 3, 12),
     'other random': lambda beams: random_tree(2, beams, 2, 9),
     'complete': lambda beams: complete_tree(beams, 2),
-    'under one root': lambda beams: Given(
-        1, (*range(VOCAB),), (beams - 1,) * VOCAB, (True,) * VOCAB
+    'under one root': lambda beams: given(
+        beams, 1, (*range(VOCAB),), (beams - 1,) * VOCAB, (True,) * VOCAB
     ),
 }
 
@@ -161,7 +171,7 @@ def test_any_tree(name, beams, penalty):
   np.testing.assert_array_equal(
       expected.num_steps, calls + counts.num_accepted
   )
-  fewest = -(-expected.num_steps // (drafter.max_draft_tokens + 1))
+  fewest = -(-expected.num_steps // (drafter.form.gamma + 1))
   assert np.all((calls >= fewest) & (calls <= expected.num_steps))
   if name == 'nothing':
     np.testing.assert_array_equal(calls, expected.num_steps)
@@ -204,10 +214,10 @@ def test_rows_follow_their_hypotheses():
 def test_beams_of_a_draft_model(noise):
   other = table_model.random_logits(8, EXAMPLES, VOCAB)
   draft_params = tables() + jnp.asarray(noise * other, jnp.float32)
-  model = draft_model.DraftModel(MODEL, 3, VOCAB)
+  model = draft_model.ModelDrafter(MODEL, 3, VOCAB)
   expected = plain(3, 0.6)
   found, counts = search(
-      beam_drafts.BeamDrafts(model, 5), 3, 0.6, draft_params
+      beam_drafts.of(model, 3, 5), 3, 0.6, draft_params
   )
   check(found, expected)
   calls = counts.accepted_histogram.sum(axis=-1)
@@ -238,7 +248,7 @@ def two_cycles():
 def test_chains():
   """Of a drafter with a cache, whose rows follow the hypotheses."""
   params, model = two_cycles(), FirstToken(VOCAB)
-  drafter = beam_chains.BeamChains(draft_model.DraftModel(model, 3, VOCAB))
+  drafter = draft_model.ModelDrafter(model, 3, VOCAB)
   expected = plain(2, 0.6, params, model)
   found, counts = search(drafter, 2, 0.6, params, params, model)
   check(found, expected)
@@ -264,9 +274,9 @@ def test_beams_of_a_draft_model_with_another_start():
   model = FirstToken(VOCAB)
   draft_params = params.at[:, 0, 4].set(params[:, 0, 0])
   draft_params = draft_params.at[:, 0, 0].set(params[:, 0, 0, ::-1])
-  drafter = draft_model.DraftModel(Draft(VOCAB), 1, VOCAB)
+  drafter = draft_model.ModelDrafter(Draft(VOCAB), 1, VOCAB)
   found, counts = search(
-      beam_drafts.BeamDrafts(drafter, 2), 2, 0.6, draft_params, params, model
+      beam_drafts.of(drafter, 2, 2), 2, 0.6, draft_params, params, model
   )
   check(found, plain(2, 0.6, params, model))
   np.testing.assert_array_equal(
@@ -280,7 +290,7 @@ def test_trees_of_tables():
   drafter = beam_drafts.of(uniform, 2)
   found, _ = search(drafter, 2, 0.6)
   check(found, plain(2, 0.6))
-  assert isinstance(drafter, beam_drafts.BeamDrafts)
+  assert drafter.form.roots == 2
 
 
 class TestPaths:
@@ -297,7 +307,7 @@ class TestPaths:
     examples, beams, count = prefixes.shape
     given = random_tree(5, beams, self.GAMMA, 10)
     drafted = np.tile(3 + 7 * np.array(given.tokens), (examples, 1))
-    tree = token_trees.Tree(
+    tree = token_trees.Candidates(
         jnp.int32(np.concatenate([prefixes[..., -1], drafted], axis=1)),
         jnp.int32([[*range(beams), *given.parents]] * examples),
         jnp.ones((examples, beams + 10), bool),
@@ -397,7 +407,7 @@ class TestPaths:
     examples, beams = tokens.shape
     places = places[::beams]
     index = jnp.broadcast_to(jnp.arange(beams, dtype=jnp.int32), tokens.shape)
-    tree = token_trees.Tree(jnp.int32(tokens), index, index >= 0)
+    tree = token_trees.Candidates(jnp.int32(tokens), index, index >= 0)
     logits, _ = case.model.decode_tree(
         case.params,
         started.memory,
@@ -422,8 +432,8 @@ def test_networks(name):
       x.shape
   )
   draft_params = jax.tree.map(noise, params)
-  drafter = beam_drafts.BeamDrafts(
-      draft_model.DraftModel(model, 2, model.vocab_size), 6
+  drafter = beam_drafts.of(
+      draft_model.ModelDrafter(model, 2, model.vocab_size), 3, 6
   )
   arguments = model, params, brevity(0.6), case.inputs, np.int32([9, 6]), 3
   with jax.default_matmul_precision('highest'):

@@ -15,9 +15,10 @@ from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.drafters import candidate_tree
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.drafters import draft_tree
 from speculative_t5x.drafters import likeliest_tree
+from speculative_t5x.drafters import shaped_tree
 from speculative_t5x.drafters import tables
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import drafting
@@ -27,13 +28,12 @@ from speculative_t5x.policies import confidence
 from speculative_t5x.rules import block
 from speculative_t5x.rules import k_sequential
 from speculative_t5x.speculation import candidates
-from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
-from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import token_trees
 from speculative_t5x.speculation import uniforms
 from speculative_t5x.speculation import verification
+from speculative_t5x.speculation import views
 from speculative_t5x.testing import pairs
 from speculative_t5x.testing import reachable
 from speculative_t5x.testing import rules as rules_lib
@@ -78,14 +78,6 @@ class TestShape:
   def test_depths_past_the_branching_have_one_child_per_node(self):
     assert candidates.as_shape((3,), 2) == candidates.as_shape((3, 1, 5), 2)
 
-  @pytest.mark.parametrize(
-      'given', [(), 3, (0,), (2, (0, 0)), (2, ()), (1.5,), (-1,), (10**12,)]
-  )
-  def test_what_is_refused(self, given):
-    with pytest.raises(ranges.ArgumentError) as error:
-      candidates.check(given)
-    assert error.value.arguments == {'candidates': given}
-
 
 def make_program(
     branching, gamma=2, vocab_size=VOCAB
@@ -95,12 +87,12 @@ def make_program(
   Without a branching it is one of the six likeliest of seven nodes.
   """
   model = table_model.TextModel(vocab_size)
-  chain = draft_model.DraftModel(model, gamma, vocab_size)
+  chain = draft_model.ModelDrafter(model, gamma, vocab_size)
   if branching is None:
     drafter = likeliest_tree.LikeliestTree(chain, 6, 3)
   else:
     shape = candidates.as_shape(branching, gamma)
-    drafter = candidate_tree.CandidateTree(chain, shape)
+    drafter = shaped_tree.ShapedTree(chain, shape)
   pair = pairs.of_tables(
       drafter,
       pairs.draft_logits(vocab_size),
@@ -212,8 +204,8 @@ def _of_last_nodes(likeliest):
 
 def _of_sibling(commit):
   """Write the first node in the place of the one that was accepted."""
-  return lambda self, state, drafted, paths: commit(
-      self, state, drafted, jnp.minimum(paths, 1)
+  return lambda self, state, made, rows, paths: commit(
+      self, state, made, rows, jnp.minimum(paths, 1)
   )
 
 
@@ -238,7 +230,7 @@ MUTANTS = {
         'tokenwise', token_trees, 'nodes_of', _of_wrong_parent,
     ),
     "a sibling in the drafter's cache": (
-        'tokenwise', candidate_tree.CandidateTree, 'commit', _of_sibling,
+        'tokenwise', draft_tree.DraftTree, 'commit', _of_sibling,
     ),
     'a path of other nodes': (
         'tokenwise', table_model.Model, 'commit', _of_later_node,
@@ -273,7 +265,7 @@ def test_mutants_are_found(name, monkeypatch):
 def test_what_the_target_would_draw_is_accepted():
   """The smallest divisor of the selection is 1 where p and q are equal."""
   p = jnp.float32([[0.5, 0.3, 0.2]])
-  siblings = contracts.Siblings(
+  siblings = candidates.Siblings(
       jnp.int32([[0, 2]]),
       jnp.ones((1, 2), bool),
       jnp.log(p),
@@ -289,21 +281,21 @@ def test_what_the_target_would_draw_is_accepted():
     'make',
     [
         lambda chain: likeliest_tree.LikeliestTree(chain, 6, 3),
-        lambda chain: candidate_tree.CandidateTree(
+        lambda chain: shaped_tree.ShapedTree(
             chain, candidates.as_shape((2, 2), 2)
         ),
     ],
 )
 def test_a_draft_model_has_fed_each_path(make):
   """Tables hold what they were fed; other keys would make other drafts."""
-  drafter = make(draft_model.DraftModel(table_model.Model(VOCAB), 2, VOCAB))
+  drafter = make(draft_model.ModelDrafter(table_model.Model(VOCAB), 2, VOCAB))
   zero = jnp.zeros((1,), jnp.int32)
   # So sharp that a node of the second depth is likelier than one of the first.
   params = 3 * jnp.float32(pairs.draft_logits(VOCAB))
-  context = contracts.Context(zero, None, None, None)
+  context = views.Context(zero, None, None, None)
   memory, state = drafter.init(params, context, 1, 8)
-  words = np.random.default_rng(0).random((1, drafter.num_uniforms))
-  view = contracts.View(
+  words = np.random.default_rng(0).random((1, drafter.form.num_uniforms))
+  view = views.View(
       sequences=jnp.zeros((1, 4), jnp.int32),
       num_tokens=zero,
       num_wanted=zero + 2,
@@ -311,16 +303,15 @@ def test_a_draft_model_has_fed_each_path(make):
       sampling=sampling.Sampling(1.0).of_rows(1),
       target=None,
       last_outcome=None,
+      draw_candidates=verification.TOKENWISE.draw_candidates,
   )
-  propose = jax.jit(
-      lambda *args: drafter.propose_tree(*args, view, verification.TOKENWISE)
-  )
-  proposed, drafted = propose(params, memory, state)
-  tokens, parents, _ = (np.array(x[0]) for x in proposed.tree)
+  propose = jax.jit(lambda *args: drafter.propose(*args, view))
+  tree, made = propose(params, memory, state)
+  tokens, parents = np.array(tree.tokens[0]), np.array(tree.parents[0])
   paths = [(0, parents[x], x) for x in range(len(tokens)) if parents[x]]
   assert len(paths) > 1
   for path in paths:
-    held = drafter.commit(state, drafted, jnp.int32([path]))
+    held = drafter.commit(state, made, zero[None], jnp.int32([[path]]))
     assert held[0, :3].tolist() == tokens[[*path]].tolist()
 
 
@@ -469,19 +460,3 @@ class TestNetworks:
     decoder = decoder_of(tree(2), policy=confidence.Confidence())
     with pytest.raises(ValueError, match='Fixed'):
       decoder.generate([[5, 9, 1]])
-
-  @pytest.mark.parametrize(
-      ('name', 'given'),
-      [
-          ('nodes', {}),
-          ('candidates', dict(candidates=(2,), nodes=4)),
-          ('nodes', dict(nodes=1)),
-          ('nodes', dict(nodes=257)),
-          ('width', dict(nodes=4, width=0)),
-          ('width', dict(candidates=(2,), width=6)),
-      ],
-  )
-  def test_what_is_refused(self, name, given):
-    with pytest.raises(ranges.ArgumentError) as error:
-      tree_drafting.CandidateTree('model', **given)
-    assert name in error.value.arguments

@@ -13,10 +13,12 @@ import jax.numpy as jnp
 import pytest
 
 from speculative_t5x.drafters import draft_model
+from speculative_t5x.speculation import chain_step
+from speculative_t5x.speculation import committing
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import proposing
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import verification
 from speculative_t5x.testing import pairs
 from speculative_t5x.testing import reachable
@@ -44,7 +46,7 @@ def make_program(gamma: int) -> step_programs.Program:
   logits = 0.5 * table_model.random_logits(2, 2, VOCAB, width)
   common = min(width, VOCAB)
   logits[..., :common] += pairs.target_logits(VOCAB)[..., :common]
-  drafter = draft_model.DraftModel(table_model.TextModel(width), gamma, VOCAB)
+  drafter = draft_model.ModelDrafter(table_model.TextModel(width), gamma, VOCAB)
   pair = pairs.of_tables(
       drafter, logits, vocab_size=VOCAB, tolerance=1e-12, hints=None
   )
@@ -127,7 +129,7 @@ def _bonus_from_draft(original):
 
 
 def _limit_ignored(setup, batch, state):
-  return jnp.full_like(state.num_tokens, setup.drafter.max_draft_tokens)
+  return jnp.full_like(state.num_tokens, setup.drafter.form.gamma)
 
 
 def _never_cut_short(original):
@@ -158,10 +160,10 @@ MUTANTS = {
     ),
     'bonus token from the draft': (verification, 'verify', _bonus_from_draft),
     'the limit does not cut': (
-        step_lib, '_num_wanted', lambda _: _limit_ignored,
+        proposing, '_num_wanted', lambda _: _limit_ignored,
     ),
     'a token is drawn after the end': (
-        step_lib, '_is_last', _never_cut_short,
+        committing, '_is_last', _never_cut_short,
     ),
     'last token one off': (state_lib, 'decoder_inputs', _last_token_off_by_one),
 }  # fmt: skip
@@ -191,7 +193,7 @@ class TestMutantsFail:
   def test_draft_tokens_past_the_end(self, monkeypatch):
     """A drafter may draft on after the end, and the step cuts the draft."""
     monkeypatch.setattr(
-        step_lib,
+        proposing,
         '_continues',
         lambda setup, state, progress, logits, tokens: (
             jnp.ones(tokens.shape, bool), progress
@@ -199,6 +201,6 @@ class TestMutantsFail:
     )  # fmt: skip
     assert find_error() < 1e-12
     monkeypatch.setattr(
-        step_lib, '_count_draft_tokens', lambda draft, *_: draft.lengths
+        chain_step, '_count_draft_tokens', lambda draft, *_: draft.lengths
     )
     assert find_error() > 1e-3

@@ -58,7 +58,7 @@ def test_every_path_of_long_blocks(gamma, temperature, draft_temperature):
   pair = pairs.Pair(
       model,
       target,
-      draft_model.DraftModel(model, gamma, 3),
+      draft_model.ModelDrafter(model, gamma, 3),
       draft,
       np.arange(2, dtype=np.int32),
       (gamma + 1, gamma - 1),
@@ -109,9 +109,9 @@ def make_texts(gamma) -> Texts:
 def decode(case: Texts) -> tuple[state_lib.State, outcome_lib.Statistics]:
   """Return all rows and statistics of the loop; plain for gamma 0."""
   model = history.Model(VOCAB)
-  drafter = nothing.Nothing()
+  drafter = nothing.NoDrafter()
   if case.gamma:
-    drafter = draft_model.DraftModel(model, case.gamma, VOCAB)
+    drafter = draft_model.ModelDrafter(model, case.gamma, VOCAB)
 
   @jax.jit
   def run(tables, draft_tables, ids):

@@ -18,6 +18,7 @@ from speculative_t5x.networks import t5
 from speculative_t5x.rules import lenience
 from speculative_t5x.rules import typical_acceptance
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import loop as loop_lib
 from speculative_t5x.speculation import noise
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -58,11 +59,7 @@ class Constant:
 class Scripted:
   """A drafter of given tokens and given distributions."""
 
-  max_draft_tokens: int
-
-  @property
-  def num_uniforms(self):
-    return self.max_draft_tokens
+  form: forms.Chain
 
   def init(self, params, context, rows, slots):
     return None, None
@@ -70,14 +67,14 @@ class Scripted:
   def propose(self, params, memory, state, view):
     tokens, probs = params
     rows = view.num_tokens.shape[0]
-    shape = (rows, self.max_draft_tokens)
+    shape = (rows, self.form.gamma)
     draft = contracts.Draft(
         jnp.broadcast_to(tokens[None], shape),
         view.num_wanted,
         jnp.broadcast_to(probs[None, None], (*shape, probs.shape[-1])),
         jnp.zeros(shape, bool),
     )
-    return draft, state, view.target.cache
+    return draft, state
 
 
 UNIFORM = (0.25, 0.25, 0.25, 0.25)
@@ -108,7 +105,7 @@ def jit_step(special_ids, draft, limits, uniforms):
   setup = state_lib.Setup(
       Constant(4, special_ids),
       jnp.log(jnp.array(UNIFORM)),
-      Scripted(draft[0].size),
+      Scripted(forms.Chain(draft[0].size, num_uniforms=draft[0].size)),
       draft,
   )
   drawn_from = sampling_lib.Sampling(1.0)
@@ -127,7 +124,8 @@ def committed(state):
 
 def counts(state):
   """Return the numbers of draft tokens by fate, and of calls cut short."""
-  record = counts_lib.count_speculation(counts_lib.total([state]))
+  sums = jax.tree.map(lambda x: x[0].tolist(), state.statistics)
+  record = counts_lib.count_speculation(counts_lib.Counts(speculation=sums))
   keys = ('drafted', 'drafted_computed', 'tested', 'accepted', 'cut_short')
   return tuple(record[key] for key in keys)
 
@@ -226,7 +224,7 @@ def test_scores_of_rules_that_are_not_lossless(rule):
   setup = state_lib.Setup(
       Constant(4),
       logits,
-      Scripted(2),
+      Scripted(forms.Chain(2, num_uniforms=2)),
       (jnp.array([B, A]), jnp.array(UNIFORM)),
       rule=rule,
   )
@@ -286,7 +284,7 @@ def test_prompts_that_end_at_different_positions():
   )
   num_decodes, model = 2, Prompted(VOCAB)
   greedy = sampling_lib.Sampling(0.0)
-  drafter = draft_model.DraftModel(model, GAMMA, VOCAB)
+  drafter = draft_model.ModelDrafter(model, GAMMA, VOCAB)
 
   @jax.jit
   def run(target, draft):

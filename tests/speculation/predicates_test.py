@@ -50,11 +50,11 @@ class Bigrams:
 
 
 MODEL = Bigrams()
-DRAFT_MODEL = draft_model.DraftModel(MODEL, GAMMA, VOCAB)
+DRAFT_MODEL = draft_model.ModelDrafter(MODEL, GAMMA, VOCAB)
 # A drafter and a policy; conditionals per step: one per distribution in the
 # program; and loops. A block has the widths 1, 2, 4 and 5.
 STEPS = {
-    'plain': (nothing.Nothing(), draft_length.Fixed(), 1, 0),
+    'plain': (nothing.NoDrafter(), draft_length.Fixed(), 1, 0),
     # The first draft token and the later ones; these are a loop.
     'fixed': (DRAFT_MODEL, draft_length.Fixed(), 3, 1),
     # What was missed and the first draft token are loops too, as is each width.

@@ -48,12 +48,12 @@ class Shape:
 
   @property
   def drafter(self):
-    model = draft_model.DraftModel(MODEL, self.gamma, VOCAB)
+    model = draft_model.ModelDrafter(MODEL, self.gamma, VOCAB)
     some = mixed_drafts.MixedDrafts(VOCAB, self.gamma)
     return {
         'model': model,
         'point masses': repeat_last.RepeatLast(MODEL, self.gamma),
-        'both': in_order.InOrder((some, model), MODEL),
+        'both': in_order.DraftersInOrder((some, model), MODEL),
     }[self.drafts_by]
 
   def draft_params(self, tables):

@@ -51,7 +51,7 @@ class Tables:
     self.inputs = np.arange(NUM_REQUESTS, dtype=np.int32)
 
   def drafter(self):
-    return draft_model.DraftModel(self.model, GAMMA, self.vocab_size)
+    return draft_model.ModelDrafter(self.model, GAMMA, self.vocab_size)
 
 
 class TinyT5:
@@ -85,7 +85,7 @@ class DecoderAlone:
     self.inputs = np.asarray(tiny.encoder_tokens(NUM_REQUESTS, 12, 96))
 
   def drafter(self):
-    return draft_model.DraftModel(self.model, GAMMA, self.model.vocab_size)
+    return draft_model.ModelDrafter(self.model, GAMMA, self.model.vocab_size)
 
 
 class FeatureHead(TinyT5):
@@ -135,7 +135,7 @@ def limits_of(requests):
 def programs(kind, is_plain, num_decodes):
   """Return compiled functions to start, to advance and to admit."""
   it = pair(kind)
-  drafter = nothing.Nothing() if is_plain else it.drafter()
+  drafter = nothing.NoDrafter() if is_plain else it.drafter()
 
   setup = state_lib.Setup(
       it.model,
@@ -362,8 +362,3 @@ class TestAdmit:
     outside = np.array([-1, num_places, -2, -1][:num_places], np.int32)
     kept = decoding.admit(run, new, outside)
     assert_same_arrays(kept, run)
-
-
-def test_no_rows():
-  with pytest.raises(ValueError, match='A batch has no rows. Give at least'):
-    Decoding('tables', 1.0).start(np.array([], int))

@@ -17,6 +17,7 @@ import pytest
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import in_order
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
@@ -30,7 +31,7 @@ from tests import repeat_last
 VOCAB, GAMMA, LENGTH, NUM_TABLES = 5, 4, 16, 3
 ROWS = len(combinations.POLICIES)
 MODEL = table_model.Model(VOCAB)
-DRAFT_MODEL = draft_model.DraftModel(MODEL, GAMMA, VOCAB)
+DRAFT_MODEL = draft_model.ModelDrafter(MODEL, GAMMA, VOCAB)
 MIXED = mixed_drafts.MixedDrafts(VOCAB, GAMMA)
 REPEAT = repeat_last.RepeatLast(MODEL, GAMMA)
 
@@ -39,8 +40,7 @@ REPEAT = repeat_last.RepeatLast(MODEL, GAMMA)
 class Likeliest:
   """Drafts the likeliest tokens by a table: none, some or all of a block."""
 
-  max_draft_tokens: int
-  num_uniforms: int = 0
+  form: forms.Chain
 
   def init(self, params, context, rows, slots):
     return context.inputs, None
@@ -52,18 +52,18 @@ class Likeliest:
         axis=1,
     )[:, 0]
     before, last = read(2), read(1)
-    lengths = (view.num_tokens + last) % (self.max_draft_tokens + 1)
+    lengths = (view.num_tokens + last) % (self.form.gamma + 1)
     tokens = []
-    for _ in range(self.max_draft_tokens):
+    for _ in range(self.form.gamma):
       logits = params[memory, before, last]
       before, last = last, jnp.argmax(logits, axis=-1).astype(jnp.int32)
       tokens.append(last)
     lengths = jnp.minimum(lengths, view.num_wanted)
     draft = contracts.Draft(jnp.stack(tokens, axis=1), lengths)
-    return draft, state, view.target.cache
+    return draft, state
 
 
-LIKELIEST = Likeliest(GAMMA)
+LIKELIEST = Likeliest(forms.Chain(GAMMA))
 ORDERS = {
     'likeliest, model': (LIKELIEST, DRAFT_MODEL),
     'model, repeat': (DRAFT_MODEL, REPEAT),
@@ -96,7 +96,7 @@ def program(drafters):
     setup = state_lib.Setup(
         MODEL,
         target,
-        in_order.InOrder(drafters, MODEL),
+        in_order.DraftersInOrder(drafters, MODEL),
         tuple(draft if x in HAS_TABLES else None for x in drafters),
         policy=combinations.PolicyOfRow(),
     )

@@ -43,7 +43,7 @@ def ours(table, beams, **options):
   vocab_size = table.shape[-1]
   model = table_model.Model(vocab_size)
   noise = table_model.random_logits(2, 1, vocab_size)
-  draft = draft_model.DraftModel(model, GAMMA, vocab_size)
+  draft = draft_model.ModelDrafter(model, GAMMA, vocab_size)
   tokens, scores, _ = t5x_guest.speculative_beam_search(
       samplers.Target(model, jnp.asarray(table)[None], jnp.zeros(1, jnp.int32)),
       samplers.Drafter(draft, jnp.float32(table + noise)),

@@ -38,7 +38,7 @@ class InferSetup:
   """
 
   workload: workload_lib.Workload
-  drafter: drafters.Choice | None = None
+  drafter: drafters.Drafting | None = None
   inputs: str | Sequence[str] | None = None
   input_field: str = 'inputs'
   input_format: str | None = None

@@ -10,9 +10,7 @@ is going to read are its `models`, by which memory is counted; `drafter` makes
 what the loop calls, for any gamma.
 """
 
-from speculative_t5x.loading.drafters.drafting import Choice
 from speculative_t5x.loading.drafters.drafting import Drafting
-from speculative_t5x.loading.drafters.drafting import check_drafts_chains
 from speculative_t5x.loading.drafters.drafting import check_reads_hints
 from speculative_t5x.loading.drafters.exit_drafting import EarlyExit
 from speculative_t5x.loading.drafters.in_order_drafting import InOrder

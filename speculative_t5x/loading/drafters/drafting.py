@@ -4,7 +4,7 @@
 
 from collections.abc import Callable
 import dataclasses
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 
@@ -12,8 +12,8 @@ from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import ranges
 
 
@@ -21,7 +21,8 @@ from speculative_t5x.speculation import ranges
 class Drafting:
   """A drafter for a target and any number of draft tokens; drafts none itself.
 
-  It is found first, from metadata alone, and then loaded. One that has nothing
+  It is found first, from metadata alone, and then loaded. A program or a gin
+  file chooses one that has `find` alone, such as `Lookup`. One without anything
   to read is both. `Drafting(MyDrafter, 'my_drafter')` is that of a class of
   your own; without arguments, decoding is plain.
 
@@ -42,7 +43,7 @@ class Drafting:
   """
 
   make: Callable[[contracts.Model, int], contracts.Drafter] = (
-      lambda target, gamma: nothing.Nothing(gamma)
+      lambda target, gamma: nothing.NoDrafter(gamma)
   )
   description: descriptions.DrafterDescription | str = (
       descriptions.DrafterDescription()
@@ -67,7 +68,10 @@ class Drafting:
       target: models_lib.Model | models_lib.ModelSource,
       vocabulary: vocabularies.Vocabulary | None,
   ) -> 'Drafting':
-    """Return itself: see `Choice.find`."""
+    """Find the drafter for a target, as `drafters.find`; read no weights.
+
+    A job with several drafters finds them all before it reads the first.
+    """
     return self
 
   def load(self) -> 'Drafting':
@@ -80,8 +84,7 @@ class Drafting:
 
     Raises:
       ValueError: if it lacks a part of `contracts.Drafter`, has another gamma,
-        is not hashable, or has special ids that differ from the target's. A
-        drafter without `special_ids` uses the target's.
+        is not hashable, or has special ids that differ from the target's.
     """
     ranges.check_settings(ranges.COUNT, gamma=gamma)
     drafter = self.make(target, gamma)
@@ -90,47 +93,36 @@ class Drafting:
     return drafter
 
 
-class Choice(Protocol):
-  """A drafter as a program or a gin file chooses it, for any target.
-
-  A `Drafting` is one too.
-  """
-
-  def find(
-      self,
-      target: models_lib.Model | models_lib.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> Drafting:
-    """Find the drafter for a target, as `drafters.find`; read no weights.
-
-    A job with several drafters finds them all before it reads the first.
-    """
-
-
 def _problem(
     drafter: contracts.Drafter, gamma: int, special_ids: contracts.SpecialIds
 ) -> str | None:
   """Return what a drafter lacks of `contracts.Drafter`, as a predicate."""
-  drafts_trees = isinstance(drafter, candidates.CandidateDrafter)
-  propose = 'propose_tree' if drafts_trees else 'propose'
-  needed = 'max_draft_tokens', 'num_uniforms', 'init', propose
+  form = getattr(drafter, 'form', None)
+  if type(form) not in (forms.Chain, forms.Tree):
+    return (
+        'lacks a form: forms.Chain(gamma, num_uniforms=...), in place of'
+        ' gamma and num_uniforms, and propose returns the draft and'
+        ' the next state alone. See docs/own.md.'
+    )
+  needed = ['init', 'propose']
+  needed += ['commit'] if isinstance(form, forms.Tree) else []
   if missing := [x for x in needed if not hasattr(drafter, x)]:
     return f'lacks {", ".join(missing)}. See contracts.Drafter.'
-  if not ranges.NATURAL.includes(drafter.num_uniforms):
+  if not ranges.NATURAL.includes(form.num_uniforms):
     return (
-        f'has num_uniforms {drafter.num_uniforms!r}, which must'
+        f'has num_uniforms {form.num_uniforms!r}, which must'
         f' {ranges.NATURAL.allowed}.'
     )
-  if drafter.max_draft_tokens != gamma:
+  if form.gamma != gamma:
     return (
-        f'was made for {gamma} draft tokens and has max_draft_tokens'
-        f' {drafter.max_draft_tokens}. Let `make` pass on its second argument.'
+        f'was made for {gamma} draft tokens, and its form has gamma'
+        f' {form.gamma}. Let `make` pass on its second argument.'
     )
   try:
     hash(drafter)
   except TypeError as error:
     return f'is not hashable ({error}). Make it a frozen dataclass.'
-  own = getattr(drafter, 'special_ids', special_ids)
+  own = special_ids if form.special_ids is None else form.special_ids
   if not isinstance(own, contracts.SpecialIds):
     return f'has special_ids {own!r}, which must be a contracts.SpecialIds.'
   # What a decoder is fed first is its own affair.
@@ -142,20 +134,11 @@ def _problem(
   return None
 
 
-def check_drafts_chains(drafter: contracts.Drafter, asks: str) -> None:
-  """Check that a drafter drafts chains, for the sake of what `asks`."""
-  if isinstance(drafter, candidates.CandidateDrafter):
-    raise ValueError(
-        f'{asks} needs a drafter of chains, and {type(drafter).__name__} drafts'
-        ' trees of candidates. Give its draft model alone.'
-    )
-
-
 def check_reads_hints(
     drafter: contracts.Drafter, description: descriptions.DrafterDescription
 ) -> None:
   """Check that a drafter uses the hints of a request."""
-  if not getattr(drafter, 'reads_hints', False):
+  if not drafter.form.reads_hints:
     name = description.name or description.kind
     who = f'The drafter {name}' if name else 'Plain decoding'
     raise ValueError(

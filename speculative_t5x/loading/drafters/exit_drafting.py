@@ -21,7 +21,7 @@ KIND = 'early_exit'  # in a run record
 
 @dataclasses.dataclass(frozen=True)
 class EarlyExit:
-  """The target's first layers as a drafter: a `drafting.Choice`.
+  """The target's first layers as a drafter: a `drafting.Drafting`.
 
   Attributes:
     exit_layer: How many decoder layers of the target draft: with a head, those
@@ -50,10 +50,10 @@ class EarlyExit:
     return found if self.head is None else self._with_head(found, target, first)
 
   def _make(
-      self, target: network.NetworkModel, max_draft_tokens: int
-  ) -> early_exit.EarlyExit:
+      self, target: network.NetworkModel, gamma: int
+  ) -> early_exit.ExitDrafter:
     target.network.first_layers(self.exit_layer)  # or it has no such layer
-    return early_exit.EarlyExit(target, self.exit_layer, max_draft_tokens)
+    return early_exit.ExitDrafter(target, self.exit_layer, gamma)
 
   def _with_head(
       self,
@@ -111,7 +111,7 @@ def is_head(
 
 
 def of_head(checkpoint: checkpoints.Checkpoint) -> EarlyExit:
-  """Return the choice of the layers that the head of a checkpoint is for."""
+  """Return the drafting by the layers that the head of a checkpoint is for."""
   if checkpoint.exit_layer is None:  # saved by another program
     raise checkpoints.CheckpointError(
         f'{checkpoint.source} is a head for the first layers of a target, and'

@@ -11,6 +11,7 @@ from speculative_t5x.loading import descriptions
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
 
 # What else tells drafters of one name apart, in a run record.
 _IDENTITY = 'checkpoint', 'dtype', 'model_parallel', 'short_vocabulary', 'table'
@@ -18,14 +19,14 @@ _IDENTITY = 'checkpoint', 'dtype', 'model_parallel', 'short_vocabulary', 'table'
 
 @dataclasses.dataclass(frozen=True)
 class InOrder:
-  """Drafters in a given order: a `drafting.Choice`.
+  """Drafters in a given order: a `drafting.Drafting`.
 
   Attributes:
     drafters: What `drafters.find` takes, of each; the first one drafts first,
       and where it stops the next one goes on.
   """
 
-  drafters: Sequence[drafting.Choice]
+  drafters: Sequence[drafting.Drafting]
 
   def __post_init__(self):
     object.__setattr__(self, 'drafters', tuple(self.drafters))  # hashable
@@ -42,11 +43,15 @@ def joined(parts: Sequence[drafting.Drafting]) -> drafting.Drafting:
       for each in parts
   ]
 
-  def make(target: contracts.Model, gamma: int) -> in_order.InOrder:
+  def make(target: contracts.Model, gamma: int) -> in_order.DraftersInOrder:
     made = tuple(each.drafter(target, gamma) for each in without_params)
     for each in made:
-      drafting.check_drafts_chains(each, 'Drafting in order')
-    return in_order.InOrder(made, target)
+      if isinstance(each.form, forms.Tree):
+        raise ValueError(
+            f'{type(each).__name__} drafts trees, and drafting in order needs'
+            ' chains. Give its draft model alone.'
+        )
+    return in_order.DraftersInOrder(made, target)
 
   described = [each.description for each in parts]
   join = descriptions.JOINED.join

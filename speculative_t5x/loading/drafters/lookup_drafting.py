@@ -13,8 +13,7 @@ from speculative_t5x.speculation import ranges
 
 @dataclasses.dataclass(frozen=True)
 class Lookup:
-  """The `drafting.Choice` of a `lookup.Lookup`, which explains the attributes.
-  """
+  """A drafting by lookup: `lookup.LookupDrafter` explains the attributes."""
 
   max_ngram: int = 3
   min_ngram: int = 1
@@ -25,9 +24,9 @@ class Lookup:
     allowed = ranges.whole(1, self.max_ngram)
     ranges.check_settings(allowed, min_ngram=self.min_ngram)
 
-  def make(self, target: contracts.Model, gamma: int) -> lookup.Lookup:
+  def make(self, target: contracts.Model, gamma: int) -> lookup.LookupDrafter:
     """Return the drafter; see `drafting.Drafting`."""
-    return lookup.Lookup(
+    return lookup.LookupDrafter(
         gamma,
         self.max_ngram,
         self.min_ngram,
@@ -37,7 +36,7 @@ class Lookup:
     )
 
   def find(self, target, vocabulary) -> drafting.Drafting:
-    """See `drafting.Choice.find`; there is nothing to read."""
+    """See `drafting.Drafting.find`; there is nothing to read."""
     searched = '_hints' if self.only_hints else ''
     name = f'lookup{searched}_{self.min_ngram}_{self.max_ngram}'
     return drafting.Drafting(

@@ -22,6 +22,7 @@ from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5_preparation
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
 _Model = TypeVar('_Model', models.Model, models.ModelSource)
@@ -32,7 +33,7 @@ KIND, SHARED_ENCODER, FEATURE_HEAD = 'model', 'shared_encoder', 'feature_head'
 
 @dataclasses.dataclass(frozen=True)
 class DraftModel:
-  """A draft model, loaded or by its path: a `drafting.Choice`.
+  """A draft model, loaded or by its path: a `drafting.Drafting`.
 
   Attributes:
     model: A loaded model, or a path. There is a checkpoint of any layout that
@@ -193,15 +194,13 @@ def _of(draft: models.Model | models.ModelSource) -> drafting.Drafting:
   """Return the drafting by a model, without its parameters."""
   # No parameters in the closure: it would keep them where they lie.
   config, special_ids, rules = draft.config, draft.special_ids, draft.rules
-  kind, name = draft_model.DraftModel, KIND
+  kind, name = draft_model.ModelDrafter, KIND
   if network.is_feature_head(config):
-    kind, name = feature_head.FeatureHead, FEATURE_HEAD
+    kind, name = feature_head.HeadDrafter, FEATURE_HEAD
   elif config.reads_features:
     name = SHARED_ENCODER
 
-  def make(
-      target: network.NetworkModel, max_draft_tokens: int
-  ) -> draft_model.DraftModel:
+  def make(target: network.NetworkModel, gamma: int) -> contracts.Drafter:
     pairing.check_features(target.network, config)
     # Without an encoder only ends are special: where a chat's target has more
     # of them than its draft, they are drafted as any token.
@@ -210,7 +209,7 @@ def _of(draft: models.Model | models.ModelSource) -> drafting.Drafting:
     own = dataclasses.replace(own, forbidden=target.special_ids.forbidden)
     return kind(
         model=dataclasses.replace(target, network=config, special_ids=own),
-        max_draft_tokens=max_draft_tokens,
+        gamma=gamma,
         vocab_size=target.vocab_size,
         rules=rules,
         reads_features=config.reads_features,
@@ -232,14 +231,14 @@ def _of(draft: models.Model | models.ModelSource) -> drafting.Drafting:
 
 
 def find(
-    drafter: drafting.Choice | models.Model | checkpoints.Path,
+    drafter: drafting.Drafting | models.Model | checkpoints.Path,
     target: models.Model | models.ModelSource,
     vocabulary: vocabularies.Vocabulary | None = None,
 ) -> drafting.Drafting:
   """Return the drafting that is meant, which fits a target.
 
   Args:
-    drafter: A choice of `loading.drafters`, or the draft model or its path.
+    drafter: A drafting of `loading.drafters`, or the draft model or its path.
     target: The target, loaded or not.
     vocabulary: Vocabulary of the target; None if there is none to compare with.
   """
@@ -248,8 +247,8 @@ def find(
   if isinstance(drafter, type) or not hasattr(drafter, 'find'):
     raise ValueError(
         'A drafter must be the path of a draft model, a loaded model or a'
-        ' choice, with parentheses and in gin with @: drafters.Lookup(), or for'
-        f" a class of your own drafters.Drafting(<class>, '<name>'). Got"
+        ' drafting, with parentheses and in gin with @: drafters.Lookup(), or'
+        f" for a class of your own drafters.Drafting(<class>, '<name>'). Got"
         f' {drafter!r}.'
     )
   if target.config.reads_features:

@@ -42,7 +42,7 @@ _ORDER = ranges.Kind(
 
 @dataclasses.dataclass(frozen=True)
 class NGrams:
-  """A unigram or bigram drafter from a file: a `drafting.Choice`.
+  """A unigram or bigram drafter from a file: a `drafting.Drafting`.
 
   Attributes:
     path: Output folder of the make-table job.

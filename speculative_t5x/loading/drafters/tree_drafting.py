@@ -4,9 +4,8 @@
 
 import dataclasses
 
-from speculative_t5x.drafters import candidate_tree
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import likeliest_tree
+from speculative_t5x.drafters import shaped_tree
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import drafting
@@ -23,7 +22,7 @@ _WIDTH = 6  # of trees of the likeliest nodes
 
 @dataclasses.dataclass(frozen=True)
 class CandidateTree:
-  """A draft model, or a table, that drafts several candidates: a `Choice`.
+  """A draft model, or a table, that drafts several candidates: a `Drafting`.
 
   Give `candidates` for a tree of a fixed shape, or `nodes` for the likeliest
   nodes, which are other ones in each call.
@@ -45,7 +44,7 @@ class CandidateTree:
       for a width beside a fixed shape.
   """
 
-  model: drafting.Choice | models.Model | checkpoints.Path
+  model: drafting.Drafting | models.Model | checkpoints.Path
   candidates: candidates_lib.Branching | None = None
   nodes: int | None = None
   width: int | None = None
@@ -86,9 +85,7 @@ class CandidateTree:
     bare = dataclasses.replace(chain, params=None, models=(), read=None)
     shape = dataclasses.replace(self, model=None)
 
-    def make(
-        target: network.NetworkModel, gamma: int
-    ) -> candidates_lib.CandidateDrafter:
+    def make(target: network.NetworkModel, gamma: int) -> contracts.Drafter:
       return shape._drafter(bare.drafter(target, gamma))
 
     return dataclasses.replace(
@@ -107,23 +104,17 @@ class CandidateTree:
     # A gamma or a vocabulary may be too small for so many.
     return f'at most {self.nodes} nodes, {self.width} per depth'
 
-  def _drafter(
-      self, drafter: contracts.Drafter
-  ) -> candidates_lib.CandidateDrafter:
-    # A head on last features is one too, and cannot: it is fed features.
-    if type(drafter) is not draft_model.DraftModel:
+  def _drafter(self, drafter: contracts.Drafter) -> contracts.Drafter:
+    if not drafter.form.grows_trees:
       raise ValueError(
-          f"{_ASKS} needs a draft model, or a decoder on the target's encoder,"
-          f' and {type(drafter).__name__} is neither. Give one, or draft'
-          ' chains.'
+          f"{_ASKS} needs a draft model that decodes trees, or such a decoder"
+          f" on the target's encoder, and {type(drafter).__name__} is neither."
+          ' Give one, or draft chains.'
       )
-    # A table is a model without a network.
-    drafts = getattr(drafter.model, 'network', drafter.model)
-    network.check_offers(drafts, network.DecodesTrees, _ASKS)
-    gamma = drafter.max_draft_tokens
+    gamma = drafter.form.gamma
     if self.nodes is None:
       shape = candidates_lib.as_shape(self.candidates, gamma)
-      return candidate_tree.CandidateTree(drafter, shape)
+      return shaped_tree.ShapedTree(drafter, shape)
     # No tree has more nodes at a depth.
     width = min(self.width, drafter.vocab_size, self.nodes - 1)
     nodes = min(self.nodes, 1 + gamma * width)

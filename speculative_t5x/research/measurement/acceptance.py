@@ -27,13 +27,14 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import progress
 from speculative_t5x.rules import lenience
-from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import proposing
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
+from speculative_t5x.speculation import views
 
 # Of Table 5; see `Text.lenient_betas`.
 LENIENCES = 1.0, 0.5, 0.3, 0.1
@@ -84,8 +85,8 @@ def score(
   Alpha of a tree is that of its draft model's chain.
   """
   drafter = decoder.make_drafter(1)
-  if isinstance(drafter, candidates.CandidateDrafter):
-    drafter = drafter.drafter
+  if isinstance(drafter.form, forms.Tree):
+    drafter = drafter.form.chain
   batch = decoder.place(written.batch)
   with decoder.scope():
     texts = _read_along(
@@ -116,13 +117,13 @@ def _read_along(
   rows, length = sequences.shape
   inputs = batch.inputs
   # A drafter may feed tokens past the one that it is asked for.
-  slots = state_lib.cache_slots(length, drafter.max_draft_tokens)
+  slots = state_lib.cache_slots(length, drafter.form.gamma)
   setup = state_lib.Setup(model, target_params, drafter, draft_params)
   started = state_lib.start(setup, inputs, rows, slots)
   target = started.view(target_params)
   memory, state = drafter.init(
       draft_params,
-      contracts.Context(inputs, batch.hints, target, started.features),
+      views.Context(inputs, batch.hints, target, started.features),
       rows,
       slots,
   )
@@ -153,7 +154,7 @@ def _read_along(
     before = jnp.where(
         positions < index, sequences, model.special_ids.padding
     )
-    draft, state, cache = step_lib.propose(
+    draft, state, cache = proposing.propose(
         drafter,
         draft_params,
         memory,
@@ -165,7 +166,7 @@ def _read_along(
             before,
             target._replace(cache=cache, last_features=last_features),
             # Its token does not matter, only the distribution of the token.
-            jnp.zeros((rows, drafter.num_uniforms, 2), jnp.uint32),
+            jnp.zeros((rows, drafter.form.num_uniforms, 2), jnp.uint32),
         ),
         model.vocab_size,
     )
@@ -204,16 +205,16 @@ def view_at(
     drafter: contracts.Drafter,
     batch: input_batch.InputBatch,
     sequences: jax.Array,
-    target: contracts.TargetView,
+    target: views.TargetView,
     uniforms: jax.Array,
-) -> contracts.View:
+) -> views.View:
   """Return a drafter's view when each row has the same number of tokens.
 
   The drafter is asked for all tokens that it can draft. Sequences are [rows,
-  length] int32 and uniforms [rows, drafter.num_uniforms, 2] uint32.
+  length] int32 and uniforms [rows, drafter.form.num_uniforms, 2] uint32.
   """
-  rows, wanted = sequences.shape[0], drafter.max_draft_tokens
-  return contracts.View(
+  rows, wanted = sequences.shape[0], drafter.form.gamma
+  return views.View(
       sequences=sequences,
       num_tokens=jnp.full((rows,), num_tokens, jnp.int32),
       num_wanted=jnp.full((rows,), wanted, jnp.int32),

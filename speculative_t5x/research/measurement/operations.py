@@ -14,9 +14,10 @@ import jax.numpy as jnp
 
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.speculation import candidates
+from speculative_t5x.drafters import nothing
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import views
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +55,7 @@ def count(
       slots,
       decoder.drafter,
   )
-  context = contracts.Context(
+  context = views.Context(
       batch.inputs,
       batch.hints,
       started.view(arguments[0]),
@@ -74,23 +75,17 @@ def count(
     )
     return flops(model, arguments, rows, block, wants_one)
 
-  def draft(max_draft_tokens: int) -> float:
-    drafter = decoder.make_drafter(max_draft_tokens)
-    calls = getattr(drafter, 'model_calls', tuple)()
+  def draft(gamma: int) -> float:
     return sum(
         call.count
         * draft_call(call.model, call.block, call.wants_one, call.begin)
-        for call in calls
+        for call in decoder.make_drafter(gamma).form.calls
         if call.count
     )
 
   return Operations(
       target=target(1),
-      verify=target(
-          decoder.drafter.num_nodes
-          if isinstance(decoder.drafter, candidates.CandidateDrafter)
-          else options.gamma + 1
-      ),
+      verify=target(decoder.drafter.form.num_nodes),
       draft=draft(options.gamma),
       draft_token=draft(2) - draft(1),
   )
@@ -102,7 +97,7 @@ def start(
     inputs: jax.Array,
     rows: int,
     slots: int,
-    drafter: contracts.Drafter | None = None,
+    drafter: contracts.Drafter = nothing.NoDrafter(),  # noqa: B008
 ) -> tuple[
     tuple[contracts.Params, contracts.Memory, contracts.Cache],
     contracts.Started,

@@ -19,14 +19,16 @@ from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import nothing
 from speculative_t5x.research.measurement import acceptance
-from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
-from speculative_t5x.speculation import loop
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import noise
+from speculative_t5x.speculation import proposing
 from speculative_t5x.speculation import state as state_lib
+from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import token_trees
 from speculative_t5x.speculation import verification
+from speculative_t5x.speculation import views
 from speculative_t5x.speculation import widths
 
 MAX_STEPS = 64  # in one run of a loop
@@ -37,56 +39,49 @@ _TOKEN = 5  # any token that does not end a row
 class _Constant:
   """Drafts the same tokens at no cost: gamma, or as its parameter says."""
 
-  max_draft_tokens: int
+  form: forms.Chain
   vocab_size: int
-  drafts_all_wanted: bool
-  num_uniforms: int = 0
 
   def init(self, params, context, rows, slots):
     return None, None
 
   def propose(self, params, memory, state, view):
-    shape = (view.num_tokens.shape[0], self.max_draft_tokens)
+    shape = (view.num_tokens.shape[0], self.form.gamma)
     lengths = view.num_wanted
     draft = contracts.Draft(
         tokens=jnp.full(shape, _TOKEN, jnp.int32),
         lengths=lengths if params is None else jnp.minimum(lengths, params),
         probs=jnp.full((*shape, self.vocab_size), 1 / self.vocab_size),
     )
-    return draft, state, view.target.cache
+    return draft, state
 
 
 @dataclasses.dataclass(frozen=True)
 class _ConstantTree:
-  """Drafts the same tree at no cost: a chain, and more children of its root.
+  """Drafts the same tree at no cost: a chain, and more children of its root."""
 
-  Nodes and width are those of `drafter`.
-  """
-
-  drafter: candidates.CandidateDrafter
-  max_draft_tokens: int
-  num_nodes: int
-  width: int
+  form: forms.Tree
   vocab_size: int
-  is_drawn: bool
-  num_uniforms: int = 0
 
   def init(self, params, context, rows, slots):
     return None, None
 
-  def propose_tree(self, params, memory, state, view, rule):
-    nodes = jnp.arange(self.num_nodes, dtype=jnp.int32)
-    parents = jnp.where(nodes <= self.max_draft_tokens, nodes - 1, 0)
-    shape = view.num_tokens.shape[0], self.num_nodes
-    tree = token_trees.Tree(
+  def propose(self, params, memory, state, view):
+    nodes = jnp.arange(self.form.num_nodes, dtype=jnp.int32)
+    parents = jnp.where(nodes <= self.form.gamma, nodes - 1, 0)
+    shape = view.num_tokens.shape[0], self.form.num_nodes
+    logits = None
+    if self.form.num_uniforms:
+      logits = jnp.zeros((*shape, self.vocab_size))
+    tree = token_trees.Candidates(
         jnp.broadcast_to((_TOKEN + nodes) % self.vocab_size, shape),
         jnp.broadcast_to(jnp.maximum(parents, 0), shape),
         jnp.ones(shape, bool),
+        logits,
     )
-    logits = jnp.zeros((*shape, self.vocab_size))
-    return candidates.Candidates(tree, logits if self.is_drawn else None), None
+    return tree, None
 
-  def commit(self, state, drafted, paths):
+  def commit(self, state, made, rows, paths):
     return state
 
 
@@ -96,26 +91,20 @@ class PartPrograms:
   def __init__(self, decoder: token_decoder.TokenDecoder):
     self.decoder = decoder
     gamma, size = decoder.options.gamma, decoder.target.config.vocab_size
-    drafter = decoder.drafter
-    self._drafts_trees = isinstance(drafter, candidates.CandidateDrafter)
+    form = decoder.drafter.form
+    self._drafts_trees = isinstance(form, forms.Tree)
     if self._drafts_trees:
-      self._constant = _ConstantTree(
-          drafter,
-          gamma,
-          drafter.num_nodes,
-          drafter.width,
-          size,
-          is_drawn=drafter.num_uniforms > 0,
-      )
+      self._constant = _ConstantTree(form, size)
     else:
-      self._constant = _Constant(gamma, size, True)
+      whole = forms.Chain(gamma, drafts_all_wanted=True)
+      self._constant = _Constant(whole, size)
     self._start_target = jax.jit(self._read_by_target)
     self._init_draft = jax.jit(self._read_by_drafter)
     self._begin = jax.jit(functools.partial(self._begin_with, decoder.drafter))
     self._begin_plain = jax.jit(self._begin_without_memory)
-    self._plain = self._jit_loop(nothing.Nothing())
+    self._plain = self._jit_loop(nothing.NoDrafter())
     self._verify = self._jit_loop(self._constant)
-    some = _Constant(gamma, size, False)
+    some = _Constant(forms.Chain(gamma), size)
     self._verify_some = self._jit_loop(some)
     self._call = self._jit_loop(decoder.drafter)
     self._drafts = jax.jit(self._draft_loop, static_argnums=0)
@@ -185,7 +174,7 @@ class PartPrograms:
     start = functools.partial(self._start_target, target, examples)
     # A run that is still under way would be timed with the next one.
     started = jax.block_until_ready(start())
-    context = contracts.Context(
+    context = views.Context(
         examples.inputs,
         examples.hints,
         started.view(target),
@@ -247,7 +236,7 @@ class PartPrograms:
     )
 
   def _begin_without_memory(self, params, examples):
-    batch, state = self._begin_with(nothing.Nothing(), params, None, examples)
+    batch, state = self._begin_with(nothing.NoDrafter(), params, None, examples)
     return batch.replace(memory=None), state
 
   def _jit_loop(self, drafter: contracts.Drafter) -> Callable:
@@ -269,7 +258,7 @@ class PartPrograms:
             has_ended=fill(state.has_ended, False),
         )
         uniforms = noise.uniforms_at(table, state.num_calls)[:, :count]
-        return loop.step_of(setup)(setup, batch, state, uniforms)[0]
+        return step_lib.step(setup, batch, state, uniforms)[0]
 
       return lax.fori_loop(0, num_steps, body, state)
 
@@ -285,7 +274,7 @@ class PartPrograms:
     )
 
   def _read_by_drafter(
-      self, draft_params, context: contracts.Context
+      self, draft_params, context: views.Context
   ) -> contracts.Memory:
     rows = self.decoder.options.num_decodes * context.inputs.shape[0]
     return self.decoder.drafter.init(
@@ -311,18 +300,23 @@ class PartPrograms:
           examples,
           sequences,
           batch.view(params, cache, last_features),
-          table[i % length][:, : drafter.num_uniforms],
+          table[i % length][:, : drafter.form.num_uniforms],
       )
-      given = draft_params, batch.draft_memory, state
-      view = view._replace(wants_always=True, draw=draw)  # as by `_setup`
+      view = view._replace(  # as by `_setup`
+          wants_always=True,
+          draw=draw,
+          draw_candidates=lambda *args: examples.rule.draw_candidates(*args),
+      )
+      proposal, made, cache = proposing.propose(
+          drafter, draft_params, batch.draft_memory, state, view,
+          self.decoder.target_model.vocab_size,
+      )  # fmt: skip
+      root = jnp.zeros((sequences.shape[0], 1), jnp.int32)
+      path = jnp.zeros((*root.shape, gamma + 1), jnp.int32)
+      state = proposing.commit(drafter, state, made, root, path)
+      tokens = proposal.tokens
       if self._drafts_trees:
-        proposed, drafted = drafter.propose_tree(*given, view, examples.rule)
-        paths = jnp.zeros((sequences.shape[0], gamma + 1), jnp.int32)
-        state = drafter.commit(state, drafted, paths)
-        tokens = proposed.tree.tokens[:, 1:]
-      else:
-        draft, state, cache = drafter.propose(*given, view)
-        tokens = draft.tokens
+        tokens = tokens[:, 1:]
       # The next draft must depend on this one, or it could be hoisted.
       tokens = tokens[:, :width]
       return state, cache, sequences.at[:, :width].set(tokens)

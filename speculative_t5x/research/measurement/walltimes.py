@@ -27,9 +27,9 @@ from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.measurement import step_times
-from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import theory
 from speculative_t5x.speculation import verification
@@ -96,7 +96,7 @@ def measure(
   floor_ms = reader.floor_s() * 1e3 if decoder.mesh is None else None
   # Then the counts tell how many draft tokens each block could have.
   is_single = decoder.options.policy.is_constant and rows == 1
-  is_single &= not isinstance(decoder.drafter, candidates.CandidateDrafter)
+  is_single &= isinstance(decoder.drafter.form, forms.Chain)
   windows = _windows(parts, places, len(batches), settings.repeats)
   record = dataclasses.replace(
       add_runs(settings, plain, speculative),

@@ -1,14 +1,13 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""One target call of every row over a tree of candidates.
+"""Judging trees: one target call of every row over a tree of candidates.
 
   draft    a tree behind the last committed token, its root
   verify   one target call over the tree
   walk     from the root to an accepted child, as long as there is one
   commit   the path of the walk, and one more token, as of a chain
 
-A tree of one candidate per position is a chain, and its step is that of
-`step.step`. All that is around a step is the same for both.
+A tree of one candidate per position is a chain, and is judged as one.
 
 Legend: rows, nodes (of a tree, its root included), gamma (depth of a tree),
 width (most children of a node), vocab.
@@ -21,24 +20,25 @@ from jax import lax
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import candidates
+from speculative_t5x.speculation import committing
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import draft_length
+from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.speculation import token_trees
 from speculative_t5x.speculation import uniforms as uniforms_lib
 
 
-class _Walk(NamedTuple):
-  """How far candidates were accepted.
+class _Descent(NamedTuple):
+  """The way down a tree so far.
 
   Attributes:
     node: [rows] int32, the last accepted node.
     is_open: [rows] bool, whether all tests so far accepted one, and no end.
     num_accepted: [rows] int32.
     num_tested: [rows] int32, positions of which candidates were tested.
-    next_weights: [rows, vocab], see `contracts.Choice`.
+    next_weights: [rows, vocab], see `candidates.Choice`.
   """
 
   node: jax.Array
@@ -50,25 +50,32 @@ class _Walk(NamedTuple):
 
 def check(
     rule: contracts.Rule | contracts.CoupledRule,
-    policy: contracts.DraftLengthPolicy,
-    drafter: candidates.CandidateDrafter,
+    policy: draft_length.Policy,
+    form: forms.Chain | forms.Tree,
 ) -> None:
-  """Check that a rule and a policy can have a drafter of candidates.
+  """Check that a rule and a policy can have drafts of a form; all have chains.
 
   Raises:
     ValueError: for others.
   """
-  if not isinstance(rule, contracts.CandidateRule):
+  if isinstance(form, forms.Chain):
+    return
+  if not isinstance(rule, candidates.CandidateRule):
     raise ValueError(
         f'The rule {rule.name} tests one draft token per position, and the'
         ' drafter proposes several. Use Tokenwise, in jobs'
         ' configs/rules/tokenwise.gin, or KSequential, or draft chains.'
     )
-  if not (drafter.num_uniforms or rule.tests_undrawn):
+  if not (form.num_uniforms or rule.tests_undrawn):
     raise ValueError(
         f'The rule {rule.name} tests candidates that it draws, and a tree of'
         ' the likeliest nodes has none. Use Tokenwise, or give the tree a'
         ' shape, or draft chains.'
+    )
+  if form.roots != 1:
+    raise ValueError(
+        f'A tree of {form.roots} roots drafts for a beam search, and not behind'
+        ' one row.'
     )
   if not policy.is_constant:
     raise ValueError(
@@ -77,72 +84,61 @@ def check(
     )
 
 
-def step(
+def judge(
     setup: state_lib.Setup,
     batch: state_lib.Batch,
     state: state_lib.State,
-    uniforms: jax.Array,
-) -> tuple[state_lib.State, outcome_lib.Outcome]:
-  """Draft trees, score them, walk down and draw one more token, in every row.
+    tree: token_trees.Candidates,
+    num_wanted: jax.Array,
+    uniforms: tuple[jax.Array, jax.Array],
+) -> tuple[contracts.Cache, jax.Array, committing.Judged]:
+  """Score trees, walk down each and draw one more token.
 
-  Arguments and results are those of `step.step`. In what happened, draft tokens
-  are counted per position and not per candidate, and the draft token that a row
+  Arguments are those of `chain_step.judge`. In what happened, draft tokens are
+  counted per position and not per candidate, and the draft token that a row
   rejected is its first candidate.
 
+  Returns:
+    The target's next cache; the path of each row, [rows, 1, gamma + 1] int32,
+    see `contracts.Drafter.commit`; and what was found.
   References: Miao et al. (2023), "SpecInfer", arXiv:2305.09781, on trees in one
     call; for the tests, see the rules.
   """
-  check(setup.rule, setup.policy, setup.drafter)
-  own, (test_uniforms, draw_uniforms) = setup.noise.divide(uniforms)
-  view = step_lib.view_of(setup, batch, state, own)
-  drafter = setup.drafter
-  with jax.named_scope('draft'):  # names are for traces
-    proposed, drafted = drafter.propose_tree(
-        setup.draft_params,
-        batch.draft_memory,
-        state.draft_state,
-        view,
-        setup.rule,
-    )
+  test_uniforms, draw_uniforms = uniforms
   with jax.named_scope('target'):
-    logits, block = _score(setup, batch, state, proposed.tree)
+    logits, block = _score(setup, batch, state, tree)
   walk, paths, tokens, probs = _descend(
-      setup, batch, proposed, logits, view.num_wanted, test_uniforms
+      setup, batch, tree, logits, num_wanted, test_uniforms
   )
-  draft = contracts.Draft(tokens, view.num_wanted)
+  draft = contracts.Draft(tokens, num_wanted)
   next_token = sampling_lib.draw(walk.next_weights, draw_uniforms)
-  verified = step_lib.Verified(
+  scores = committing.scores_of(
+      setup,
+      draft,
       walk.num_accepted,
       next_token,
-      *step_lib.scores_of(
-          setup,
-          draft,
-          walk.num_accepted,
-          next_token,
-          jnp.take_along_axis(logits, paths[..., None], axis=1),
-          probs,
-      ),
-      features=None,
+      jnp.take_along_axis(logits, paths[..., None], axis=1),
+      probs,
   )
-  state = state.replace(
-      target_cache=setup.target.commit(
-          state.target_cache,
-          block,
-          jnp.zeros_like(paths[:, :1]),
-          paths[:, None],
-          batch.offsets + state.num_tokens,
-      ),
-      draft_state=drafter.commit(state.draft_state, drafted, paths),
+  cache = setup.target.commit(
+      state.target_cache,
+      block,
+      jnp.zeros_like(paths[:, :1]),
+      paths[:, None],
+      batch.offsets + state.num_tokens,
   )
   tested = draft.replace(lengths=walk.num_tested)
-  return step_lib.committed(setup, batch, state, draft, tested, verified)
+  verified = committing.Verified(
+      walk.num_accepted, next_token, *scores, features=None
+  )
+  return cache, paths[:, None], committing.Judged(draft, tested, verified)
 
 
 def _score(
     setup: state_lib.Setup,
     batch: state_lib.Batch,
     state: state_lib.State,
-    tree: token_trees.Tree,
+    tree: token_trees.Candidates,
 ) -> tuple[jax.Array, Any]:
   """Return the target's logits after each node, [rows, nodes, vocab]."""
   rows, num_nodes = tree.tokens.shape
@@ -161,7 +157,7 @@ def _score(
           tree._replace(tokens=tokens),
           positions,
           1,
-          setup.drafter.max_draft_tokens,
+          setup.drafter.form.gamma,
       ),
       0,
       num_nodes,
@@ -172,15 +168,15 @@ def _score(
 def _descend(
     setup: state_lib.Setup,
     batch: state_lib.Batch,
-    proposed: candidates.Candidates,
+    tree: token_trees.Candidates,
     logits: jax.Array,
     num_wanted: jax.Array,
     uniforms: jax.Array,
-) -> tuple[_Walk, jax.Array, jax.Array, jax.Array]:
+) -> tuple[_Descent, jax.Array, jax.Array, jax.Array]:
   """Walk down the trees.
 
   Args:
-    proposed: The candidates.
+    tree: The candidates.
     logits: [rows, nodes, vocab], of the target.
     num_wanted: [rows] int32, the most candidates to accept.
     uniforms: [rows, gamma * width, 2].
@@ -190,24 +186,23 @@ def _descend(
     gamma] int32, see `step`; and the target's distribution after each node,
     [rows, gamma + 1, vocab].
   """
-  tree, draft_logits = proposed
-  rows, width = tree.tokens.shape[0], setup.drafter.width
-  gamma = setup.drafter.max_draft_tokens
+  rows, width = tree.tokens.shape[0], setup.drafter.form.width
+  gamma = setup.drafter.form.gamma
   at = lambda values, node: jnp.take_along_axis(
       values, node[:, None, None], axis=1
   )[:, 0]
 
-  def test(walk: _Walk, of_depth):
+  def test(walk: _Descent, of_depth):
     depth, bits = of_depth
     p = sampling_lib.standardize(at(logits, walk.node), batch.sampling)
     nodes, is_there = token_trees.children_of(tree, walk.node, width)
     is_wanted = walk.is_open & (depth < num_wanted)
-    q_logits = draft_logits
-    if draft_logits is not None:
+    q_logits = tree.logits
+    if q_logits is not None:
       # Those at the last depth have no children.
-      last = draft_logits.shape[1] - 1
-      q_logits = at(draft_logits, jnp.minimum(walk.node, last))
-    siblings = contracts.Siblings(
+      last = tree.logits.shape[1] - 1
+      q_logits = at(tree.logits, jnp.minimum(walk.node, last))
+    siblings = candidates.Siblings(
         jnp.take_along_axis(tree.tokens, nodes, axis=1),
         is_there & is_wanted[:, None],
         q_logits,
@@ -222,7 +217,7 @@ def _descend(
     token = take(siblings.tokens)
     # Nothing comes after an end of sequence.
     is_end = setup.target.special_ids.is_end(token)
-    after = _Walk(
+    after = _Descent(
         jnp.where(is_accepted, take(nodes), walk.node),
         is_accepted & ~is_end,
         walk.num_accepted + is_accepted.astype(jnp.int32),
@@ -241,7 +236,7 @@ def _descend(
   none = jnp.zeros((rows,), jnp.int32)
   probs = jax.eval_shape(sampling_lib.standardize, logits[:, 0], batch.sampling)
   weights = jnp.zeros(probs.shape, probs.dtype)
-  start = _Walk(none, jnp.ones((rows,), bool), none, none, weights)
+  start = _Descent(none, jnp.ones((rows,), bool), none, none, weights)
   walk, (nodes, tokens, probs) = lax.scan(
       test, start, (jnp.arange(gamma + 1, dtype=jnp.int32), bits)
   )
