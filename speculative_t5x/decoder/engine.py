@@ -221,7 +221,7 @@ class Engine:
       has_more = len(in_order) == num_before + room
       if not has_more:
         # Those that likely take long come first, so that rows end together.
-        waiting.sort(key=lambda work: work.num_inputs, reverse=True)
+        waiting.sort(key=lambda x: len(x.request.inputs), reverse=True)
 
     read_ahead()
     while in_order:
@@ -273,14 +273,7 @@ class Engine:
     Raises:
       ValueError: for a request that cannot be decoded.
     """
-    return self.work_of(
-        self._decoder.tokenized(request_lib.of(request), number), number
-    )
-
-  def work_of(
-      self, tokenized: request_lib.Tokenized, number: int
-  ) -> reading.Work:
-    """Return a request of token ids as work; see `work`."""
+    tokenized = self._decoder.tokenized(request_lib.of(request), number)
     size, limit = len(tokenized.request.inputs), self._inputs_length
     if size > limit:  # it would lose its end
       raise ValueError(
@@ -373,8 +366,8 @@ def decode(
       hints_length=0 if hints is None else hints.shape[1],
       answers=answers,
   )
-  works = (engine.work_of(each, i) for i, each in enumerate(tokenized))
-  return [*map(engine.result, engine.run(works))], engine.counters
+  works = engine.run(map(reading.Work, tokenized))
+  return [*map(engine.result, works)], engine.counters
 
 
 def _sizes(

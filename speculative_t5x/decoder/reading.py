@@ -44,10 +44,6 @@ class Work:
     self.decodes.clear()
 
   @property
-  def num_inputs(self) -> int:
-    return len(self.request.inputs)
-
-  @property
   def num_waiting(self) -> int:
     """Decodes that have no place yet and want one."""
     if self.is_cancelled:
@@ -89,8 +85,9 @@ class Reader:
 
     Reading takes as long as the longest input needs.
     """
-    first = waiting[0].num_inputs
-    order = sorted(waiting, key=lambda work: abs(work.num_inputs - first))
+    size = lambda work: len(work.request.inputs)
+    first = size(waiting[0])
+    order = sorted(waiting, key=lambda work: abs(size(work) - first))
     group = order[: self.width]
     for work in group:
       waiting.remove(work)

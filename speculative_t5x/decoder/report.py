@@ -5,7 +5,7 @@
 Legend: rows, length (of the longest output).
 """
 
-from collections.abc import Iterator
+import collections
 
 from flax import struct
 import jax
@@ -152,18 +152,25 @@ class Report:
         self.log_probs.reshape(-1, beams),
     )
 
-  def examples(
-      self, num_decodes: int, ends: tuple[int, ...]
-  ) -> Iterator[list[results.Decode]]:
-    """Yield the outputs of each example, in T5X's order: the best one last."""
-    for first in range(0, len(self.num_tokens), num_decodes):
-      decodes = [
-          self.decode(first + number, number, ends)
-          for number in range(num_decodes)
-      ]
-      if not self.is_search:  # which has an order, see `beams.hypotheses`
-        decodes.sort(key=lambda decode: decode.score)
-      yield decodes
+
+def to_host(report: Report) -> Report:
+  """Wait for a report; return it as NumPy arrays, by a transfer per dtype."""
+  leaves, structure = jax.tree.flatten(report)
+  joined = jax.device_get(_join(leaves))
+  ends, arrays = dict.fromkeys(joined, 0), []
+  for leaf in leaves:
+    name = leaf.dtype.char
+    start, ends[name] = ends[name], ends[name] + leaf.size
+    arrays.append(joined[name][start : ends[name]].reshape(leaf.shape))
+  return structure.unflatten(arrays)
+
+
+@jax.jit
+def _join(leaves: list[jax.Array]) -> dict[str, jax.Array]:
+  parts = collections.defaultdict(list)
+  for leaf in leaves:
+    parts[leaf.dtype.char].append(leaf.reshape(-1))
+  return {name: jnp.concatenate(each) for name, each in parts.items()}
 
 
 def of_search(

@@ -55,8 +55,8 @@ class RowSettings:
       ranges.check_settings(ranges.COUNT, max_tokens=self.max_tokens)
     check_int32('seed', self.seed)
 
-  def within(self, max_tokens: int) -> Self:
-    """Return the settings for a decoder of so many tokens per output.
+  def within(self, max_tokens: int, **changes: Any) -> Self:
+    """Return the settings for a decoder of so many tokens, and other changes.
 
     Raises:
       ValueError: if more are asked for.
@@ -66,7 +66,8 @@ class RowSettings:
           f'max_tokens is {self.max_tokens}, and the decoder was made for'
           f' {max_tokens}. Make it with max_tokens={self.max_tokens}.'
       )
-    return dataclasses.replace(self, max_tokens=self.max_tokens or max_tokens)
+    max_tokens = self.max_tokens or max_tokens
+    return dataclasses.replace(self, max_tokens=max_tokens, **changes)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

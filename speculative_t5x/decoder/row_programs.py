@@ -56,7 +56,6 @@ class RowPrograms:
     self.max_steps = pair.options.max_tokens if one else MAX_STEPS
     self._read = jax.jit(self._start)
     self._admit = jax.jit(self._put, donate_argnums=0)
-    self._replace = jax.jit(self._numbered, donate_argnums=0)
     self._advance = jax.jit(self._step, donate_argnums=3)
     # By what is started: hints and rules may come with arrays of their own.
     self._take: dict[Any, Callable[..., list[jax.Array]]] = {}
@@ -119,14 +118,14 @@ class RowPrograms:
       started: From `read`; may be admitted again, as another decode.
       places: [width] int32, see `loop.put`; -1 leaves one out.
       decodes: [width] int32, the decode number of each sample.
-      is_last: Whether it is not, so that it may be deleted too.
+      is_last: Whether it is not.
     """
     if self.num_places > 1:
       return self._admit(run, started, places, decodes)
     # A single place becomes what was started, and no cache is copied.
     if not is_last:
       started = self.take(started, places)
-    return self._replace(started, decodes)
+    return self._numbered(started, decodes)
 
   def advance(
       self,
@@ -184,7 +183,7 @@ class RowPrograms:
     return loop.start(begun, self._fold(False))
 
   def _numbered(self, started, decodes) -> loop.Run:
-    keys = state_lib.decode_keys(started.batch.keys, decodes)
+    keys = _decode_keys(started.batch.keys, decodes)
     return started._replace(batch=started.batch.replace(keys=keys))
 
   def _put(self, run, started, places, decodes) -> loop.Run:
@@ -223,6 +222,9 @@ class RowPrograms:
         *run.kept,
     )
     return run, report
+
+
+_decode_keys = jax.jit(state_lib.decode_keys)
 
 
 def _take(run, places):

@@ -221,7 +221,7 @@ class Rows:
 
   def ended(self) -> Iterator[reading.Work]:
     """Wait for the steps of `advance`; yield what has ended in them."""
-    self._report = report = jax.device_get(self._report)
+    self._report = report = report_lib.to_host(self._report)
     num_steps = int(report.work.num_steps)
     if self._load is not None:
       self._learn(report, num_steps)

@@ -3,7 +3,6 @@
 """Token ids in, token ids out."""
 
 from collections.abc import Iterable, Sequence
-import dataclasses
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -65,8 +64,8 @@ class TokenDecoder(bound_pair.BoundPair):
     """
     if not len(tokens):
       raise ValueError(f'{name} is empty. Remove it, or fill it.')
-    return dataclasses.replace(
-        request.within(self.options.max_tokens),
+    return request.within(
+        self.options.max_tokens,
         inputs=tokens,
         example_id=number if request.example_id is None else request.example_id,
         hints=hints or (),

@@ -11,7 +11,6 @@ num_decodes, an example's next to each other).
 
 from collections.abc import Callable, Iterable
 import functools
-import itertools
 from typing import Any, Unpack
 
 import jax
@@ -110,12 +109,14 @@ def outputs(
   In T5X's order, the best one last. Examples past the count fill a batch.
   """
   ends = pair.target_model.special_ids.ends
-  examples = (
-      example
-      for report in reports
-      for example in report.examples(pair.options.num_decodes, ends)
-  )
-  return list(itertools.islice(examples, count))
+  size, examples = pair.options.num_decodes, []
+  for report in reports:
+    for first in range(0, len(report.num_tokens), size):
+      decodes = [report.decode(first + i, i, ends) for i in range(size)]
+      if not report.is_search:  # which has an order, see `beams.hypotheses`
+        decodes.sort(key=lambda decode: decode.score)
+      examples.append(decodes)
+  return examples[:count]
 
 
 def trace(

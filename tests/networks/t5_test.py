@@ -204,20 +204,20 @@ class TestGolden:
     error = np.abs(np.asarray(logits) - golden['logits'])[is_target]
     assert 1e-3 < error.max() < 0.2  # rounding, and no other difference
 
-  @pytest.mark.parametrize('way', ['plain', 'speculative'])
+  @pytest.mark.parametrize('way', ['alone', 'tokens'])
   def test_greedy_decoding(self, golden, way):
     decoder = tiny.decoder(
         tiny.config(), gamma=3, length=16, noise=0.02, rescale_log_probs=False
     )
     request = tiny.batch(golden['encoder_input_tokens'], 16)
-    decoded = getattr(decoder, way)(request)
+    decoded = tiny.decoded(getattr(decoder, way), request)
     np.testing.assert_array_equal(decoded.sequences, golden['greedy_tokens'])
     np.testing.assert_allclose(
         decoded.log_probs, golden['greedy_log_probs'], atol=1e-3
     )
     assert int(decoded.num_tokens[3]) == 7
     num_calls, num_tokens = decoded.num_calls.sum(), decoded.num_tokens.sum()
-    assert (num_calls < num_tokens) == (way == 'speculative')
+    assert (num_calls < num_tokens) == (way == 'tokens')
 
 
 @pytest.mark.parametrize('length', [6, 40])  # of one width, and of several

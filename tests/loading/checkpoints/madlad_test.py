@@ -79,14 +79,14 @@ def test_parameters_and_ids(checkpoint):
 
 class TestDecoding:
 
-  @pytest.mark.parametrize('way', ['plain', 'speculative'])
+  @pytest.mark.parametrize('way', ['alone', 'tokens'])
   def test_equals_transformers(self, checkpoint, way):
     model = models.load_model(checkpoint.folder)
     decoder = token_decoder.TokenDecoder(
         model, model, gamma=3, max_tokens=12, matmul_precision='highest'
     )
     (request,) = tiny.batches(INPUTS, length=12)
-    decoded = jax.device_get(getattr(decoder, way)(request))
+    decoded = tiny.decoded(getattr(decoder, way), request)
     np.testing.assert_array_equal(
         decoded.sequences, batching.pad(OUTPUTS, 12, IDS.padding)
     )
