@@ -21,7 +21,8 @@ from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import zarr_arrays
 from speculative_t5x.loading.files import regular_files
 
-_ZARR_DRIVERS = ('file', 'gfile', 'gcs')  # where T5X may have written them
+# Where T5X may have written them.
+_DRIVERS = [('zarr', store) for store in ('file', 'gfile', 'gcs')]
 
 
 class LegacyCheckpoint(zarr_arrays.ZarrCheckpoint):
@@ -65,23 +66,15 @@ class LegacyCheckpoint(zarr_arrays.ZarrCheckpoint):
     return leaves | self._open(kvstores, fill_missing_data_reads=False)
 
 
-def _zarr_path(spec: Any) -> pathlib.PurePosixPath:
+def _zarr_path(spec: Mapping[str, Any]) -> pathlib.PurePosixPath:
   """Return the path of an array's folder within the checkpoint."""
-  match spec:
-    # Before 0.1.14 TensorStore had the path beside the kvstore.
-    case {
-        'driver': 'zarr',
-        'kvstore': {'driver': driver, 'path': str(text)},
-    } | {
-        'driver': 'zarr',
-        'kvstore': {'driver': driver},
-        'path': str(text),
-    } if (
-        driver in _ZARR_DRIVERS and text.isprintable()
-    ):
-      path = pathlib.PurePosixPath(text)
-      if path.parts and not path.is_absolute() and '..' not in path.parts:
-        return path
+  kvstore = spec['kvstore']
+  # Before 0.1.14 TensorStore had the path beside the kvstore.
+  path = pathlib.PurePosixPath(kvstore.get('path') or spec['path'])
+  drivers = spec['driver'], kvstore['driver']
+  is_within = path.parts and not path.is_absolute() and '..' not in path.parts
+  if is_within and drivers in _DRIVERS:
+    return path
   raise ValueError(
       f'it is {errors.shown(spec)}, which is neither an array nor a zarr folder'
       ' of the checkpoint'

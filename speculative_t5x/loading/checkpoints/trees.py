@@ -5,7 +5,7 @@
 A name joins the keys on the way to a leaf: `decoder/layers_0/mlp/wo/kernel`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 import dataclasses
 from typing import Any
 
@@ -79,17 +79,3 @@ def batches(leaves: Iterable[tuple[str, Any]]) -> Iterator[dict[str, Any]]:
       batch, num_bytes = {}, 0
   if batch:
     yield batch
-
-
-def check_chunks(shape: Sequence[int], chunk_shape: Sequence[int]) -> None:
-  """Check that the chunks that an array lies in are no larger than the array.
-
-  T5X and Orbax write no others. A reader would make room for such a chunk
-  before it sees that the data are missing, and abort where there is none.
-  """
-  # An empty axis has chunks of 1.
-  if any(chunk > max(1, size) for size, chunk in zip(shape, chunk_shape)):
-    raise ValueError(
-        f'its chunks of shape {tuple(chunk_shape)} are larger than the array,'
-        f' which has {tuple(shape)}'
-    )

@@ -29,6 +29,7 @@ from speculative_t5x.loading import models as models_lib
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
+from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
 
 _MIB, _GIB = 2**20, 2**30
@@ -149,9 +150,8 @@ def weight_bytes(
   """Return the bytes per device of a network's parameters in float32."""
   params = models_lib.abstract_params(network)
   mesh = sharding.make_abstract_mesh(*mesh_shape)
-  shardings = models_lib.param_shardings(network, mesh)
-  count = lambda x, where: math.prod(where.shard_shape(x.shape))
-  return 4 * sum(jax.tree.leaves(jax.tree.map(count, params, shardings)))
+  sizes = _leaf_bytes(network, params, mesh, sharding.MODEL_PARALLEL)
+  return sum(sizes.values())
 
 
 @functools.cache  # tracing takes a second
@@ -162,21 +162,21 @@ def _device_bytes(
     row_logits: int,
     platform: str,
 ) -> DeviceBytes:
-  is_merged = workload.mesh.size == 1
-  prepared = network.prepared(platform, is_merged)
-  params = _leaf_bytes(prepared, workload.mesh, rules)
-  whole, held = network, params
+  mesh, is_merged = workload.mesh, workload.mesh.size == 1
+  whole = network
   if getattr(network, 'head_size', None):  # shortened after it is prepared
     whole = dataclasses.replace(network, head_size=None)
-    held = _leaf_bytes(
-        dataclasses.replace(prepared, head_size=None), workload.mesh, rules
-    )
+  made, given_up = _preparation(whole, mesh, rules, is_merged)
+  prepared = whole.prepared(platform, is_merged)
+  params = held = _leaf_bytes(prepared, made, mesh, rules)
+  if whole is not network:
+    prepared = network.prepared(platform, is_merged)
+    made = _params(prepared)
+    params = _leaf_bytes(prepared, made, mesh, rules)
   total = sum(params.values())
   replaced = sum(x for name, x in held.items() if params[name] != x)
-  preparing = sum(held.values()) + _preparing_bytes(
-      whole, _leaf_bytes(whole, workload.mesh, rules), is_merged
-  )
-  cross, cache = _started_bytes(prepared, workload, rules)
+  preparing = sum(held.values()) + given_up
+  cross, cache = _started_bytes(prepared, made, workload, rules)
   return DeviceBytes(
       params=total,
       cache=cache,
@@ -198,41 +198,56 @@ def _params(network: network_lib.Network) -> Any:
 
 
 def _leaf_bytes(
-    network: network_lib.Network, mesh: sharding.Mesh, rules: sharding.Rules
+    network: network_lib.Network,
+    params: contracts.Params,
+    mesh: sharding.Mesh,
+    rules: sharding.Rules,
 ) -> dict[str, int]:
   """Return the bytes of each parameter per device, by name."""
-  return checkpoints.flatten(
-      jax.tree.map(
-          lambda x, where: math.prod(where.shard_shape(x.shape))
-          * x.dtype.itemsize,
-          _params(network),
-          models_lib.param_shardings(network, mesh, rules),
-      )
-  )
+  if mesh.size == 1:  # names of axes take another trace of the network
+    shapes = jax.tree.map(lambda x: x.shape, params)
+  else:
+    where = models_lib.param_shardings(network, mesh, rules)
+    shapes = jax.tree.map(lambda x, y: y.shard_shape(x.shape), params, where)
+  count = lambda x, shape: math.prod(shape) * x.dtype.itemsize
+  return checkpoints.flatten(jax.tree.map(count, params, shapes))
 
 
-def _preparing_bytes(
-    network: network_lib.Network, sizes: dict[str, int], is_merged: bool
-) -> int:
-  """Return the most bytes that are given up for one prepared parameter."""
+def _preparation(
+    network: network_lib.Network,
+    mesh: sharding.Mesh,
+    rules: sharding.Rules,
+    is_merged: bool,
+) -> tuple[contracts.Params, int]:
+  """Return shapes of the prepared parameters, and the bytes that one costs.
+
+  They are the most bytes that are given up for a prepared parameter.
+  """
+  sizes = _leaf_bytes(network, _params(network), mesh, rules)
   params = checkpoints.flatten(_params(network))
   names = sorted(params)  # the order of the program's inputs
-  program = jax.make_jaxpr(
-      lambda x: dict(network.prepare(iter(x.items()), is_merged))
-  )(params).jaxpr
+  closed, made = jax.make_jaxpr(
+      lambda x: dict(network.prepare(iter(x.items()), is_merged)),
+      return_shape=True,
+  )(params)
+  program = closed.jaxpr
   size_of = {x: sizes[name] for x, name in zip(program.invars, names)}
   made_of = {x: {x} for x in program.invars}
   for step in program.eqns:
     read = [made_of[x] for x in step.invars if isinstance(x, core.Var)]
     made_of |= dict.fromkeys(step.outvars, set().union(*read))
   kept = set(program.outvars)
-  return max(
-      sum(size_of[x] for x in made_of[made] - kept) for made in program.outvars
+  given_up = max(
+      sum(size_of[x] for x in made_of[out] - kept) for out in program.outvars
   )
+  return checkpoints.nest(made), given_up
 
 
 def _started_bytes(
-    network: network_lib.Network, workload: Workload, rules: sharding.Rules
+    network: network_lib.Network,
+    params: contracts.Params,
+    workload: Workload,
+    rules: sharding.Rules,
 ) -> tuple[int, int]:
   """Return the bytes per device of the memory and of the cache.
 
@@ -255,7 +270,7 @@ def _started_bytes(
       partitioning.axis_rules(tuple(rules)),
   ):
     program, (memory, _) = jax.make_jaxpr(start, return_shape=True)(
-        _params(network), jax.ShapeDtypeStruct(shape, jnp.int32), features
+        params, jax.ShapeDtypeStruct(shape, jnp.int32), features
     )
   constrained = {
       step.outvars[0]: step.params['sharding']
@@ -277,7 +292,8 @@ def available_bytes() -> float:
   Infinity where the device does not report them, as with
   XLA_PYTHON_CLIENT_ALLOCATOR=platform.
   """
-  gc.collect()  # compiled programs hold models in reference cycles
+  if jax.live_arrays():
+    gc.collect()  # compiled programs hold models in reference cycles
   device = jax.local_devices()[0]
   stats = device.memory_stats()
   if stats is not None and 'bytes_limit' in stats:

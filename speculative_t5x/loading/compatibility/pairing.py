@@ -49,25 +49,22 @@ def check_vocabularies(
   Raises:
     vocabularies.VocabularyError: if an id means two pieces.
   """
+  problem = own = theirs = None
   try:
     own, theirs = vocabularies.load_any(draft), vocabulary
     if own is not None and theirs is None and target is not None:
       theirs = vocabularies.load_any(target)
   except (vocabularies.VocabularyError, ImportError) as error:
+    problem = errors.first_line(error)
+  if problem is None and (own is None or theirs is None):
+    if not any(map(_keeps_vocabulary, filter(None, (target, draft)))):
+      return
+    lacks = draft if own is None else target or 'the target in memory'
+    problem = f'{lacks} has no vocabulary in its folder'
+  if problem is not None:
     _say_once(
-        f'The vocabulary of the draft {draft} is not compared with the'
-        f" target's: {errors.first_line(error)}."
+        f'The vocabularies of target and draft are not compared: {problem}.'
     )
-    return
-  if own is None or theirs is None:
-    if any(map(_keeps_vocabulary, filter(None, (target, draft)))):
-      lacks = f'The target {target or "in memory"}'
-      if own is None:
-        lacks = f'The draft {draft}'
-      _say_once(
-          f'{lacks} has no vocabulary in its folder, so that those of target'
-          ' and draft are not compared.'
-      )
     return
   with errors.prefixed(
       f'{target} and {draft} cannot be a pair', vocabularies.VocabularyError

@@ -103,7 +103,9 @@ def is_head(
     checkpoint: checkpoints.Checkpoint, target: network.Network
 ) -> bool:
   """Return whether a checkpoint is a head for the first layers of a target."""
-  if not network.offers(target, network.Shrinks, *network.HEADS):
+  has_layers = any('/layers_' in name for name in checkpoint.specs)
+  is_offered = network.offers(target, network.Shrinks, *network.HEADS)
+  if has_layers or not is_offered:
     return False
   first = target.with_own_head()
   head = checkpoints.flatten(first.take_head(models.abstract_params(first)))
