@@ -390,10 +390,11 @@ def load(
   ):  # fmt: skip
     options_lib.check_type(name, value, types, allowed)
   checkpoint = None if is_loaded else checkpoints.open(target)
+  if vocabulary is target:  # or of the folder of its step
+    vocabulary = vocabularies.load_any(target) or checkpoint.source
   if not isinstance(vocabulary, vocabularies.Vocabulary):
     vocabulary = vocabularies.load(vocabulary)
-  if draft is None:
-    draft = drafters.Lookup()
+  draft = drafters.Lookup() if draft is None else draft
   if is_loaded:
     if config is not None:
       raise ranges.ArgumentError(
@@ -404,9 +405,9 @@ def load(
     network, vocabulary = languages_lib.choose(
         target.config, target.special_ids, vocabulary, languages
     )
-    target = dataclasses.replace(
-        target, config=network, max_padded_ids=max_padded_ids
-    )
+    fields = {'config': network, 'max_padded_ids': max_padded_ids}
+    if any(getattr(target, x) != y for x, y in fields.items()):
+      target = dataclasses.replace(target, **fields)
     return TextDecoder(target, draft, vocabulary, options)
   found = models.find_model(
       checkpoint,

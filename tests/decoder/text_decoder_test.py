@@ -606,7 +606,7 @@ class TestLoad:
     with pytest.raises(vocabularies.VocabularyError) as error:
       self.load(target)
     (line,) = str(error.value).splitlines()
-    assert str(target) in line and 'vocabulary=' in line
+    assert str(target) in line
     shutil.copy(vocabulary_file(), target / 'checkpoint_1/spiece.model')
     assert self.load(target).vocabulary.num_pieces == vocabulary().num_pieces
 

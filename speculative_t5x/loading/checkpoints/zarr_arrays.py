@@ -66,9 +66,7 @@ class ZarrCheckpoint(checkpoint.Checkpoint):
     for name, store in kvstores.items():
       with self._reading(name):
         whole = {'driver': 'zarr', 'kvstore': store, **spec}
-        opening[name] = ts.open(
-            whole, read=True, open=True, context=context
-        )
+        opening[name] = ts.open(whole, read=True, open=True, context=context)
     for name, future in opening.items():
       with self._reading(name):
         array = arrays[name] = future.result()
