@@ -12,7 +12,7 @@ import pytest
 
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import intervals
-from speculative_t5x.research.measurement import part_sums
+from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import theory
 
 # gamma, alpha and c of Tables 2 and 4, then what follows from them: the factor
@@ -89,7 +89,7 @@ class TestOptimalGamma:
 
 
 def test_seconds_of_ideal_loops_by_hand():
-  times = part_sums.PartTimes(0.5, 0.25, 10.0, 12.0, 1.0, 2.0)
+  times = step_times.PartTimes(0.5, 0.25, 10.0, 12.0, 1.0, 2.0)
   assert times.plain_seconds(100) == pytest.approx(0.5 + 1)
   # 20 calls, each of a first draft token and three others.
   speculative_s = times.speculative_seconds(80, [20])

@@ -24,7 +24,6 @@ from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import intervals
 from speculative_t5x.research.measurement import operations
 from speculative_t5x.research.measurement import part_programs
-from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import contracts
@@ -208,7 +207,7 @@ def _reference(
 
 def _windows(
     parts: step_times.Parts, places: np.ndarray, num_batches: int, repeats: int
-) -> list[part_sums.PartTimes]:
+) -> list[step_times.PartTimes]:
   """Return the parts' times for each batch, of steps from the rounds around it.
 
   Those of the encoders are its own, because they depend on its inputs. `places`
@@ -226,7 +225,7 @@ def _windows(
 
 
 def _parts(
-    times: part_sums.PartTimes, floor_ms: float | None
+    times: step_times.PartTimes, floor_ms: float | None
 ) -> dict[str, Any]:
   """Return the times of steps, and their ratios."""
   steps = {k: x for k, x in vars(times).items() if k.endswith('_ms')}
@@ -240,7 +239,7 @@ def _parts(
 
 
 def _reading(
-    windows: list[part_sums.PartTimes], target: network_lib.Network
+    windows: list[step_times.PartTimes], target: network_lib.Network
 ) -> dict[str, Any]:
   """Return the time of reading inputs, by the name of what reads them."""
   has_encoder = network_lib.offers(target, network_lib.Encodes)
@@ -255,7 +254,7 @@ def _reading(
 def _bound(
     plain: interleaved.Run,
     speculative: interleaved.Run,
-    windows: list[part_sums.PartTimes],
+    windows: list[step_times.PartTimes],
     *,
     has_oracle: bool,
 ) -> dict[str, Any]:

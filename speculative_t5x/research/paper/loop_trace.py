@@ -23,7 +23,6 @@ from speculative_t5x.research import arguments
 from speculative_t5x.research import figure_style
 from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import part_programs
-from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.research.measurement import step_times
 
 ROUNDS = 15
@@ -76,7 +75,7 @@ class TraceRow(NamedTuple):
 
 
 def make_row(
-    times: part_sums.PartTimes,
+    times: step_times.PartTimes,
     gamma: int,
     num_steps: int,
     walltime_ms: float,

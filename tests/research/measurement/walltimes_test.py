@@ -11,7 +11,6 @@ import pytest
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import part_programs
-from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.research.measurement import walltimes
@@ -178,8 +177,8 @@ def _compared(plain_s, speculative_s):
 
   # The machine is three times as fast at the second batch.
   windows = [
-      part_sums.PartTimes(0.075, 0.0375, 1.5, 2.25, 0.15, 0.45, 3.0, ()),
-      part_sums.PartTimes(0.025, 0.0125, 0.5, 0.75, 0.05, 0.15, 1.0, ()),
+      step_times.PartTimes(0.075, 0.0375, 1.5, 2.25, 0.15, 0.45, 3.0, ()),
+      step_times.PartTimes(0.025, 0.0125, 0.5, 0.75, 0.05, 0.15, 1.0, ()),
   ]
   found = walltimes._bound(
       run(plain_s, 400, 800), run(speculative_s, 200, 200), windows,

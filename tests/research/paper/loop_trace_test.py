@@ -11,12 +11,11 @@ import pytest
 
 from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import part_programs
-from speculative_t5x.research.measurement import part_sums
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.research.paper import loop_trace
 from tests import tiny
 
-TIMES = part_sums.PartTimes(0.012, 0.003, 20.0, 23.0, 2.1, 2.7)
+TIMES = step_times.PartTimes(0.012, 0.003, 20.0, 23.0, 2.1, 2.7)
 ROWS = [
     loop_trace.make_row(TIMES, 0, 17, 400.0),
     loop_trace.make_row(TIMES, 3, 7, 231.0),
@@ -85,7 +84,7 @@ def test_walltimes_are_medians(monkeypatch, capsys):
   monkeypatch.setattr(whole_batches, 'ways', lambda _: (way(20), way(8)))
   monkeypatch.setattr(whole_batches, 'make_batch', lambda _, texts: (texts, 0))
   spans = {20: iter([1.0, 2.0, 9.0]), 8: iter([7.0, 4.0, 5.0])}
-  times = part_sums.PartTimes(0.0, 0.0, 100.0, 700.0, 10.0, 10.0)
+  times = step_times.PartTimes(0.0, 0.0, 100.0, 700.0, 10.0, 10.0)
   monkeypatch.setattr(part_programs, 'PartPrograms', mock.Mock())
   parts = mock.Mock(times=lambda: times)
   monkeypatch.setattr(step_times, 'Parts', lambda *_: parts)

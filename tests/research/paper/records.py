@@ -5,7 +5,7 @@
 import dataclasses
 
 from speculative_t5x.research import run_record
-from speculative_t5x.research.measurement import part_sums
+from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import theory
 
 TOKENS = 1000  # of the run
@@ -33,7 +33,7 @@ def measured(
     gamma=7, temperature=0.0, alpha=0.7, tokens_per_call=2.5, **values
 ):
   """Return a record of a run at batch size 1, whose values fit each other."""
-  times = part_sums.PartTimes(
+  times = step_times.PartTimes(
       target_encoder_s=ENCODER_S,
       draft_encoder_s=0.1,
       t1_ms=T1_MS,

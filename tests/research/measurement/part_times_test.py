@@ -5,12 +5,12 @@
 import numpy as np
 import pytest
 
-from speculative_t5x.research.measurement import part_sums
+from speculative_t5x.research.measurement import step_times
 
 GAMMA = 5
 WIDTHS = 1, 2, 4, 6
 WIDTH_MS = 10.0, 14.0, 15.0, 17.0
-TIMES = part_sums.PartTimes(0.5, 0.25, 10.0, 16.0, 1.0, 2.0, 20.0, WIDTH_MS)
+TIMES = step_times.PartTimes(0.5, 0.25, 10.0, 16.0, 1.0, 2.0, 20.0, WIDTH_MS)
 
 
 def seconds(drafts) -> float:
