@@ -79,7 +79,7 @@ def _reports() -> Iterator[tuple[pathlib.Path, markdown.Page]]:
     for path in sorted(results.rglob(pattern)):
       page = walltime_summary.render(runs_lib.read(path))
       yield path.with_suffix('.md'), page
-  for path in sorted(results.glob('tpu_preflight/*/*preflight.json')):
+  for path in sorted(results.glob('*preflight/*/*preflight.json')):
     yield path.with_suffix('.md'), report.render(json.loads(path.read_text()))
   for folder in 'methods', 'coupled':
     page = methods_table.render(_tasks(folder))
