@@ -91,12 +91,12 @@ def preflight(
           for row in published.TABLES_2_AND_4
       ],
   }
-  text = report.render(record)
-  print(text)
+  page = report.render(record)
+  print(page)
   if output_dir is not None:
     folder = user_paths.expand(output_dir)
     line = json.dumps(record, allow_nan=False)
-    whole_files.write(folder, 'preflight.md', [str(text)])
+    whole_files.write(folder, 'preflight.md', [str(page)])
     whole_files.write(folder, 'preflight.json', [line])
   return record
 
