@@ -5,7 +5,6 @@
 from concurrent import futures
 import functools
 import gzip
-import importlib
 import json
 import os
 import pathlib
@@ -21,7 +20,6 @@ from benchmarks import candidate_trees
 from benchmarks import cases
 from benchmarks import simulated_pairs
 from benchmarks import throughput
-from benchmarks import tpu_candidates
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.simulation import simulated_walltimes
@@ -161,32 +159,6 @@ def test_inputs_and_assistants(tmp_path):
   assert read('decoder').assistant is None
 
 
-def test_reckoned_rows(tmp_path):
-  """More tokens per call by a factor, over calls that are dearer by another."""
-  record = lambda temperature, width, tokens: {
-      'temperature': temperature, 'num_nodes': 32, 'gamma': 7, 'width': width,
-      'tree': {'tokenwise': tokens}, 'chain': {'tokenwise': 4.0},
-  }  # fmt: skip
-  records = record(0.0, 4, 8.0), record(0.0, 6, 5.0), record(1.0, 6, 6.0)
-  (tmp_path / 'tokens').write_text('\n'.join(map(json.dumps, records)))
-  options = tpu_candidates.parse([f'--tokens={tmp_path / "tokens"}'])
-  first, second = tpu_candidates.reckoned(options, 1.25)
-  assert (first['alpha'], first['speed_over_chain']) == (0.75, 1.0)
-  assert (second['alpha'], second['speed_over_chain']) == (0.62, 1.2)
-
-
-def test_shapes():
-  parse = lambda text: simulated_pairs.make_shapes(
-      simulated_pairs.parse_arguments(text.split())
-  )
-  one, eight = parse('--batch_size 1 8 --batches=6 --output_dir=x')
-  assert (one.batch_size, one.num_examples) == (1, 6)
-  assert (eight.batch_size, eight.num_examples) == (8, 48)
-  assert (one.dtype, one.matmul_precision) == ('bfloat16', None)
-  exact, _ = parse('--dtype=float32 --output_dir=x')
-  assert exact.matmul_precision == 'highest'
-
-
 def test_bytes_of_the_largest_target(monkeypatch):
   """Nothing is allocated, or this would take 22 GB.
 
@@ -296,21 +268,3 @@ def test_gpu_script_goes_on_where_a_part_fails(tmp_path):
   # 70 percent of what is left of the 100 seconds.
   assert re.search('--time_limit [67]', calls[0])
   assert done.stdout.count(' failed\n') == 1
-
-
-@pytest.mark.parametrize(
-    ('name', 'options'),
-    [
-        ('simulated_pairs', '--output_dir=x --target xl huge'),
-        ('simulated_pairs', '--output_dir=x --time_limit=0'),
-        ('simulated_pairs', '--output_dir=x --batch_size 1 0'),
-        ('throughput', '--multi30k=a --target=b --draft=c --batches=0,3'),
-        ('throughput', '--multi30k=a --target=b --draft=c --batch=3'),
-        ('throughput', '--multi30k=a --target=b'),
-    ],
-)
-def test_refused(name, options):
-  module = importlib.import_module(f'benchmarks.{name}')
-  parse = getattr(module, 'parse_arguments', None) or module.parse
-  with pytest.raises(SystemExit, match='2'):
-    parse(options.split())

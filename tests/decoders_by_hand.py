@@ -7,7 +7,6 @@ used. The networks are those of `tiny_decoders`, as far as a family has them.
 """
 
 import dataclasses
-import json
 import pathlib
 from typing import Any
 
@@ -159,6 +158,3 @@ def write_tokenizer(file: pathlib.Path, begin: str | None) -> None:
     )
   file.write_text(tokenizer.to_str())
 
-
-def index_of(folder: pathlib.Path) -> dict[str, Any]:
-  return json.loads((folder / 'model.safetensors.index.json').read_text())

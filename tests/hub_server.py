@@ -21,7 +21,6 @@ class HubServer(server.ThreadingHTTPServer):
   Attributes:
     commits: Folders by the name of a model and its commit.
     revisions: Commits by the name of a model and a branch or tag.
-    gated: Names of models whose files are not given.
     requests: Method and path of every request.
   """
 
@@ -31,7 +30,6 @@ class HubServer(server.ThreadingHTTPServer):
     super().__init__(('127.0.0.1', 0), _Handler)
     self.commits: dict[tuple[str, str], pathlib.Path] = {}
     self.revisions: dict[tuple[str, str], str] = {}
-    self.gated: set[str] = set()
     self.requests: list[tuple[str, str]] = []
 
   def __enter__(self):
@@ -91,8 +89,6 @@ class _Handler(server.BaseHTTPRequestHandler):
     folder = self.server.commits[repo, commit]
     if kind != 'file':
       return self._send_listing(repo, commit, folder, kind == 'tree')
-    if repo in self.server.gated:
-      return self._refuse(403, 'GatedRepo')
     file = folder / name
     if not file.is_file():
       return self._refuse(404, 'EntryNotFound', {'X-Repo-Commit': commit})

@@ -42,11 +42,6 @@ def _cells(path: pathlib.Path) -> list[dict[str, Any]]:
   return json.loads(path.read_text())['cells']
 
 
-def _source(path: pathlib.Path, name: str) -> str:
-  (cell,) = [cell for cell in _cells(path) if cell['id'] == name]
-  return ''.join(cell['source'])
-
-
 def _run(
     name: str, settings: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -352,13 +347,6 @@ class TestSource:
     assert found == pathlib.Path('speculative_t5x_source').resolve()
     assert (found / 'notebooks').is_dir()
 
-  def test_nowhere(self, set_up):
-    with pytest.raises(FileNotFoundError, match='archive .* address'):
-      set_up.find_source(None)
-    pathlib.Path('speculative_t5x_source').mkdir()
-    with pytest.raises(FileNotFoundError, match='Remove it'):
-      set_up.find_source(None)
-
 
 class TestSetUp:
 
@@ -414,25 +402,10 @@ class TestSetUp:
     set_up.set_up('figures')
     assert restarts == [1]
 
-  def test_no_network(self, set_up):
-    self.code = 1
-    with pytest.raises(RuntimeError, match='network.*\n.*no route to host'):
-      set_up.set_up('figures')
-
   def test_is_not_installed_twice(self, set_up, monkeypatch):
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: name)
     set_up.set_up('figures')
     assert self.commands == []
-
-
-def test_links_to_colab():
-  """One link opens the file in Colab, if it can be found there."""
-  colab = 'https://colab.research.google.com/github/me/mine/blob/main'
-  for url in None, 'https://github.com/me/mine':
-    for path, text in notebooks.render(url):
-      link = f'[Open in Colab]({colab}/notebooks/{path.name})'
-      assert (link in text) == (url is not None)
-      assert text.count('Open in Colab') == (url is not None)
 
 
 def test_notebooks_name_the_repository_of_the_project():

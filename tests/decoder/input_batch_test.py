@@ -111,11 +111,6 @@ class TestEncode:
       assert row[: len(expected)].tolist() == expected
       assert (row[limit:] == -1).all()
 
-  @pytest.mark.parametrize('wrong', [3, [TEXT, None], {'a': TEXT}, [[TEXT]]])
-  def test_no_text(self, vocabulary, wrong):
-    with pytest.raises(TypeError, match='Hints are a text, a list of texts'):
-      hints.encode(wrong, vocabulary)
-
 
 class TestStack:
 

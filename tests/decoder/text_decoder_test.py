@@ -92,10 +92,6 @@ class TestDecode:
     assert calls[0] < calls[1]
     assert found.best[0][:9] in repr(found) and len(repr(found)) < 200
 
-  def test_alone_it_drafts_nothing(self):
-    found = pair().alone.decode(TEXTS)
-    assert found.tokens == pair().decode_plain(TEXTS).tokens
-
   def test_one_text(self):
     """It is the result of a list of one."""
     for way in (pair().decode, pair().decode_plain):
@@ -491,23 +487,6 @@ class TestArguments:
       TestHints.looking_up().decode(texts, **arguments)
     assert len(str(error.value).splitlines()) == 1
 
-  def test_unknown_ones(self):
-    ways = pair().decode, pair().decode_plain, pair().stream, pair().generate
-    for way in ways:
-      with pytest.raises(TypeError, match=r'pass sampling=.*\(top_k=4\)'):
-        way(TEXTS, top_k=4)
-      with pytest.raises(TypeError, match='max_token. Did you mean max_tokens'):
-        way(TEXTS, max_token=4)
-    for way in ways[:2]:
-      with pytest.raises(TypeError, match='num_beams. Did you mean beams'):
-        way(TEXTS, num_beams=4)
-    for way in ways:  # all are named, whatever class they belong to
-      with pytest.raises(TypeError, match='batch_size, .* seed.* beams'):
-        way(TEXTS, batchsize=4)
-    for make in (pair, embedded.load_decoder):
-      with pytest.raises(TypeError, match='no argument gama. Did you mean gam'):
-        make(gama=3)
-
   @pytest.mark.parametrize(
       ('name', 'value'),
       [
@@ -618,16 +597,3 @@ class TestLoad:
       self.load(tmp_path, **options)
     made = self.load(tmp_path, **options, max_padded_ids=1000)
     assert made.tokens.target.config.vocab_size == 1024
-
-  def test_values_of_another_type(self, target):
-    for name, arguments, options in (
-        ('target', [3], {}),
-        ('target', [None], {}),
-        ('vocabulary', [target], {'vocabulary': 3}),
-        ('mesh', [target], {'mesh': (1, 1)}),
-        ('options', [target], {'options': 'gamma=3'}),
-        ('device', [target], {'device': 'cpu'}),
-    ):
-      with pytest.raises(TypeError, match=name) as error:
-        self.load(*arguments, **options)
-      assert len(str(error.value).splitlines()) == 1

@@ -518,12 +518,6 @@ class TestGenerate:
         decoder().generate(ids)
 
 
-@pytest.mark.parametrize('target', ['<a path>', 3, None, CONFIG])
-def test_what_is_not_a_target(target):
-  with pytest.raises(TypeError, match='target must be a loaded model'):
-    token_decoder.TokenDecoder(target)
-
-
 def _with(**changes):
   """Return a change of some values of what was decoded, row by row."""
   return lambda found: found.replace(

@@ -195,11 +195,6 @@ class TestByPath:
 
 class TestInOrder:
 
-  def test_what_is_not_a_drafter(self):
-    drafters = [REPEAT_LAST, repeat_last.RepeatLast]
-    with pytest.raises(ValueError, match='A drafter must be'):
-      in_order_drafting.InOrder(drafters).find(TARGET, None)
-
   def test_holds_what_its_drafters_hold(self, tmp_path):
     head = checkpoints.save(tmp_path / 'head', 1, other_head(CONFIG))
     model = str(checkpoints.save(tmp_path / 'model', 1, tiny.params(CONFIG)))

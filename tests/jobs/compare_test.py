@@ -357,7 +357,3 @@ class TestComparable:
     assert found['identical'] == _NUM_EXAMPLES
     with pytest.raises(ValueError, match='cannot be compared'):
       run(folders['speculative'], first=folders['baseline'])
-
-  def test_folder_without_results(self, run, tmp_path):
-    with pytest.raises(ValueError, match='no results.jsonl'):
-      run(tmp_path)

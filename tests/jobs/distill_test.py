@@ -240,14 +240,6 @@ class TestDistill:
     )
     assert again.last.validation == pytest.approx(result.last.validation)
 
-  @pytest.mark.parametrize('activation', ['gelu', 'silu'])
-  def test_activations_that_no_checkpoint_states(self, capsys, activation):
-    config = dataclasses.replace(
-        _DRAFT, mlp_activations=(activation, 'linear')
-    )
-    distill._note_activations(config)
-    assert (activation in capsys.readouterr().err) == (activation == 'silu')
-
   def test_dropout_is_that_of_the_job(self, target, tmp_path, monkeypatch):
     """The target as its own draft model only errs with dropout."""
     train = mock.create_autospec(trainer.train, side_effect=ValueError)

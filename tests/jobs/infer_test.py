@@ -248,15 +248,6 @@ class TestHints:
       assert rows[0]['hint_tokens'] == [[*vocabulary.encode(text), 1]]
     assert capsys.readouterr().err.count('has other inputs') == 1
 
-  @pytest.mark.parametrize(
-      ('hints', 'field', 'count'),
-      [(['one', 'two'], 'hints', 1), ([{'a': 1}, 7], None, 0)],
-  )
-  def test_that_are_not_used(self, run, write, capsys, hints, field, count):
-    path = write(*({'hints': each} for each in hints))
-    run(None, inputs=path, hints_field=field)
-    assert capsys.readouterr().err.count('have hints, which') == count
-
   def test_that_are_not_texts(self, run, write):
     for wrong in (7, ['a', None]):
       path = write({}, {'hints': wrong})
@@ -421,12 +412,6 @@ class TestBatch:
       found.append(decode(bodies, vocabulary_file=str(file)))
     assert found[0] != found[1]
     assert found[1] == decode(bodies, 'new', vocabulary_file=str(file))
-
-  def test_errors_alone(self, decode):
-    answers, errors = decode([{'prompt': ''}, {'model': 'other'}])
-    assert not answers
-    statuses = [json.loads(x)['response']['status_code'] for x in errors]
-    assert statuses == [400, 400]
 
   @pytest.mark.parametrize(
       ('changes', 'name'),
@@ -643,13 +628,6 @@ def test_memory_does_not_grow_with_the_lines(
       assert row['example_id'] == number
       assert row['input'] == row['prediction'] == texts[number % 100]
   assert number == num_lines - 1
-
-
-def test_another_vocabulary(tmp_path):
-  pair = workloads.save_pair(tmp_path, vocab_size=4096)
-  plainly = {'drafter': None, 'target_config': None, 'output_dir': tmp_path}
-  with pytest.raises(vocabularies.VocabularyError, match='4096 logits'):
-    infer.infer(_setup(pair, inputs='-', **plainly))
 
 
 def test_what_the_workload_decides_of_the_decoder(paths):

@@ -125,13 +125,6 @@ def test_names_of_tasks(job, tmp_path, names, message):
   assert not list(tmp_path.iterdir())
 
 
-def test_a_task_without_a_setup(tmp_path):
-  with pytest.raises(ValueError, match='The task a .*WalltimeSetup'):
-    methods.measure_methods(
-        output_dir=str(tmp_path), tasks=[('a', _interrupt)], measure=_interrupt
-    )
-
-
 @pytest.mark.exhaustive
 def test_trees(job, tmp_path, tmp_path_factory):
   """They are measured as chains are, with the alpha of these."""

@@ -86,10 +86,6 @@ def pair():
   return workloads.text_decoder(gamma=1, max_tokens=24)
 
 
-def _cells(path):
-  return records.cells(path.read_text())
-
-
 def _details(path):
   """Return the rows of the last table of speedups, by column."""
   return records.table_with(path.read_text(), 'efficiency')

@@ -189,10 +189,6 @@ class TestOfT5X:
     row = json.loads((folder / 'out/predictions.jsonl').read_text())
     assert row['tokens'] == self.greedy(IDS, 12)
 
-  def test_a_field_that_there_is_not(self, folder):
-    with pytest.raises(ValueError, match="'prefix'"):
-      st.load_model(folder / 'target', {'prefix': True})
-
 
 class TestInputsForm:
 

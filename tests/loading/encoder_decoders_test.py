@@ -230,24 +230,6 @@ class TestConfigs:
       models.find_model(checkpoints.open(tmp_path)).load()
     assert '\n' not in str(error.value)
 
-  def test_unknown_tensors(self, tmp_path):
-    found = folders.tensors(
-        tiny_decoders.params(tiny_networks.CONFIGS['bart'])
-    )
-    found['model.encoder.layers.0.self_attn.lora_A'] = np.zeros(3, np.float32)
-    by_hand.write_hugging_face(tmp_path, folders.FIELDS['bart'], found)
-    with pytest.raises(checkpoints.CheckpointError, match='lora_A'):
-      models.load_model(tmp_path)
-
-
-def test_settings_of_a_draft_are_not_named(tmp_path, capsys):
-  target, draft = (
-      folders.write(tmp_path / str(seed), 'bart', seed) for seed in (0, 1)
-  )
-  load(target, draft)
-  (line,) = capsys.readouterr().err.splitlines()
-  assert line.startswith(f'{target}: ')
-
 
 def test_settings_that_are_not_applied(tmp_path, capsys):
   """Ids of their own are forbidden, and words of several ids are named."""

@@ -12,7 +12,6 @@ import pytest
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
-from speculative_t5x.loading import families
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.compatibility import memory
@@ -280,15 +279,3 @@ class TestReadConfig:
     message = f'{named}.* is not a T5'
     with pytest.raises(checkpoints.CheckpointError, match=message):
       t5_checkpoints.of_shapes(specs, jnp.float32)
-
-
-def test_no_known_family(tmp_path):
-  """The error names the families; one of a setting is told as it is."""
-  specs = _specs()
-  with pytest.raises(ValueError, match='^dtype must be'):
-    families.of_shapes(tmp_path, specs, 'float16')
-  del specs['token_embedder/embedding']
-  with pytest.raises(checkpoints.CheckpointError) as error:
-    families.of_shapes(tmp_path, specs, 'float32')
-  (line,) = str(error.value).splitlines()
-  assert line.startswith(f'{tmp_path} is not of a family that is known here')

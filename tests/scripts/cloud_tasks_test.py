@@ -5,7 +5,6 @@
 import os
 import pathlib
 import re
-import shlex
 import subprocess
 
 import pytest
@@ -19,7 +18,6 @@ from speculative_t5x.jobs.command_line import t5x_multihost
 _CHECKOUT = pathlib.Path(__file__).parents[2]
 _FILES = sorted((_CHECKOUT / 'configs/cloud').glob('*.yaml'))
 _BY_RAY = _CHECKOUT / 'configs/cloud/infer_ray.yaml'
-_SPOT = {'paper', 'distill'}
 
 
 def _tasks(*left_out):
@@ -112,17 +110,3 @@ class TestRay:
         **{'BASH_FUNC_shown%%': function},
     )  # fmt: skip
     assert lines == ['start']  # `ray status` prints nothing
-
-
-@pytest.mark.parametrize('task', _tasks())
-def test_machine(task):
-  machine = task['resources']
-  # Only these images have a Python that uv runs with.
-  assert machine['accelerator_args'] == {
-      'runtime_version': 'tpu-ubuntu2204-base'
-  }
-  command, script = shlex.split(task['setup'])
-  assert command == 'bash' and (_CHECKOUT / script).is_file()
-  assert machine.get('use_spot', False) == (task['name'] in _SPOT)
-  slices = 't5x.eval' in task['run']
-  assert machine['accelerators'] == f'tpu-v4-{16 if slices else 8}'

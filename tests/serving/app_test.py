@@ -826,9 +826,3 @@ def test_a_port_that_is_taken(is_loading):
       server_lib.listen(other)
     with pytest.raises(ValueError, match=f'Port {port} '):
       server_lib.bind('127.0.0.1', port)
-
-
-def test_an_address_that_cannot_be():
-  for host, port in (('nowhere.invalid', 0), ('127.0.0.1', 70000)):
-    with pytest.raises(ValueError, match='Port 0 |65535'):
-      server_lib.bind(host, port)

@@ -287,10 +287,3 @@ class TestRefusals:
         t5x_guest.SpeculativeDecoderOnlyModel(
             theirs, drafter=drafters.Lookup(), gamma=3
         )
-
-  def test_a_decoder_alone_as_an_encoder_decoder(self):
-    with pytest.raises(ValueError, match='only t5x.examples.t5'):
-      tiny_pair.model(module=tiny.module(tiny.CAUSAL))
-    draft = t5x_guest.DraftModule(tiny.module(tiny.CAUSAL))
-    with pytest.raises(ValueError, match='only t5x.examples.t5'):
-      tiny_pair.distillation(drafter=draft)

@@ -115,7 +115,3 @@ class TestHints:
     assert np.shape(found) == (3, width) and (found[0] > 0).sum() > 3
     one = self.convert(length, hints=tf.constant(['Rain', '', '']))
     np.testing.assert_array_equal(one[0], found[1])
-
-  def test_task_without_hints(self):
-    with pytest.raises(ValueError, match='no feature .hints'):
-      self.convert(5)

@@ -431,24 +431,6 @@ class TestRefusals:
     with pytest.raises(ValueError, match=named):
       predict(tiny_pair.model(), tiny_pair.batch(1), decoder_params=options)
 
-  def test_batch_without_example_ids(self):
-    batch = tiny_pair.batch(1)
-    del batch['example_id']
-    with pytest.raises(KeyError, match='example_id'):
-      predict(tiny_pair.model(), batch)
-
-  @pytest.mark.parametrize(
-      ('make', 'said'),
-      [
-          (tiny_pair.model, 'A drafter must be'),
-          (tiny_pair.distillation, r'configs/t5x/draft_\*.gin'),
-      ],
-  )
-  def test_drafter_that_is_none(self, make, said):
-    for drafter in (t5x_guest.DraftModule, None):  # without parentheses
-      with pytest.raises(ValueError, match=said):
-        _ = make(drafter=drafter).drafting
-
   def test_networks_that_are_not_t5xs(self):
     """A subclass may compute anything."""
 

@@ -179,10 +179,6 @@ class TestDecoding:
     assert draft(model).emb_dim == 64
     assert draft(model).num_decoder_layers == 8
 
-  def test_unknown_name(self, settings, script):
-    with pytest.raises(ValueError, match='t5_3b.*one of.* t5_3B'):
-      settings(script, job(script), bindings=['TARGET = "t5_3b"'])
-
 
 def test_distilling_on_the_task_of_a_fine_tuning(settings):
   files = 'draft_t5', 'distill'

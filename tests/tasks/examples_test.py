@@ -257,21 +257,6 @@ class TestBadInput:
       examples.load(name, 'validation', _LENGTHS)
     assert len(examples.load(name, 'validation', _LENGTHS, 1).rows) == 1
 
-  @pytest.mark.parametrize('feature', ['inputs', 'targets'])
-  def test_task_of_one_feature(self, feature):
-    """As tasks for language models are, which have targets only."""
-    name, (missing,) = f'test_only_{feature}', {'inputs', 'targets'} - {feature}
-    seqio.TaskRegistry.add(
-        name,
-        source=seqio_tasks.source_of_columns(lambda _: {feature: ['a']}, ['x']),
-        preprocessors=[],
-        output_features={feature: _feature()},
-    )
-    for read in (examples.find_task, examples.load, examples.stream):
-      lengths = () if read is examples.find_task else (_LENGTHS,)
-      with pytest.raises(ValueError, match=f'{name} has no {missing}, only'):
-        list(read(name, 'x', *lengths))
-
   @pytest.mark.parametrize(
       ('rows', 'features', 'arguments', 'message'),
       [
@@ -295,17 +280,6 @@ class TestBadInput:
     name = add_task([[3]] * rows, **features)
     with pytest.raises(ValueError, match=message):
       examples.load(name, 'validation', *arguments)
-
-  def test_vocabulary_that_cannot_be_read(self, tmp_path):
-    path = str(tmp_path / 'missing.model')
-    feature = _feature(seqio.SentencePieceVocabulary(path))
-    task = seqio.TaskRegistry.get(ende.BULLETINS).replace(
-        output_features={'inputs': feature, 'targets': feature}
-    )
-    with pytest.raises(
-        ValueError, match='task bulletins_ende .*Set vocabulary'
-    ):
-      examples.vocabulary_of(task)
 
 
 # Recorded samples depend on these values.

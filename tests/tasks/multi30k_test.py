@@ -9,9 +9,7 @@ import shutil
 import pytest
 import seqio
 
-from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import bulletins
-from speculative_t5x.tasks import examples
 from speculative_t5x.tasks import multi30k
 
 _STEMS = ('train', 'val', 'test_2016_flickr')
@@ -77,9 +75,3 @@ class TestRegister:
     _write(other / 'val.de.gz', ['eins'])
     multi30k.register(other)
     assert self._pairs() == [(b'one', b'eins')]
-
-  def test_missing_vocabulary(self, folder):
-    (folder / 'ende4k.model').unlink()
-    task = examples.find_task(multi30k.register(folder), 'validation')
-    with pytest.raises(vocabularies.VocabularyError, match='ende4k'):
-      examples.vocabulary_of(task)

@@ -76,11 +76,6 @@ class TestReadPairs:
     with pytest.raises(ValueError, match='question.jsonl, line 2 is not a row'):
       spec_bench.read_pairs(path, 'translation')
 
-  def test_category_without_rows(self, write):
-    path = write(*_ROWS[:2])
-    with pytest.raises(ValueError, match='summarization, only of translation'):
-      spec_bench.read_pairs(path, 'summarization')
-
 
 class TestRegister:
 

@@ -810,11 +810,3 @@ class TestPaper:
     assert '| 1.5306 |' in (output / 'table1.md').read_text()
     assert ' 1.5306 ' in shown.out and '|' not in shown.out
     assert shown.err == ''
-
-  def test_setting_of_one_of_several_parts(self, tmp_path, monkeypatch):
-    flags = ['--gin.TARGET_SIZE=base', f'--output_dir={tmp_path}']
-    seen = []
-    note = lambda command: lambda: seen.append(command.function)
-    monkeypatch.setattr(gin_job, 'configure', note)
-    assert main.main(['paper', 'table2', 'table1', *flags]) == 0
-    assert seen == ['task_pairs.measure', 'paper.table1', 'paper.table2']

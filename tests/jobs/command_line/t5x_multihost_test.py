@@ -53,13 +53,6 @@ def test_connects_before_the_script_runs(calls, flags, connection):
 _COUNT, _INDEX = '--process_count=2', '--process_index=0'
 
 
-def test_address_without_a_port(calls, capsys):
-  with pytest.raises(SystemExit) as ended:
-    t5x_multihost.main(['eval', '--coordinator_address=a', _COUNT, _INDEX])
-  assert ended.value.code == 2 and not calls
-  assert 'a has no port' in capsys.readouterr().err
-
-
 def test_hosts_that_jax_refuses():
   """In a process of its own, because JAX counts hosts before devices."""
   module = 'speculative_t5x.jobs.command_line.t5x_multihost'

@@ -242,10 +242,6 @@ class TestSpecialIds:
     with pytest.raises(checkpoints.CheckpointError, match='has 7 as end'):
       self.read(folder, generation, eos_token_id=[2, 7], pad_token_id=7)
 
-  def test_end_that_is_padding(self, folder):
-    with pytest.raises(checkpoints.CheckpointError, match='has 0 as end'):
-      self.read(folder, eos_token_id=0)
-
   def test_weights_load_without_special_ids(self, folder):
     """A job can take the ids from its vocabulary."""
     write_config(folder, eos_token_id=None)

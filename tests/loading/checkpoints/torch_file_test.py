@@ -127,11 +127,6 @@ class TestRefused:
     torch.save(value, tmp_path / SINGLE)
     self.refuse(tmp_path / SINGLE, named)
 
-  def test_first_format(self, torch, tmp_path):
-    path = tmp_path / SINGLE
-    torch.save({}, path, _use_new_zipfile_serialization=False)
-    self.refuse(path, 'before 1.6', 'torch.save(torch.load(')
-
   def test_truncated(self, torch, tmp_path):
     path = tmp_path / SINGLE
     torch.save({'a': torch.zeros(100)}, path)

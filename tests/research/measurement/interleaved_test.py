@@ -13,12 +13,6 @@ import pytest
 from speculative_t5x.decoder import report
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.speculation import loop
-from tests import tiny
-
-
-def _requests(count, batch_size):
-  rows = np.arange(1, count * 3 + 1).reshape(count, 3)
-  return tiny.batches(rows, batch_size, length=7)
 
 
 def _run_of(seconds):

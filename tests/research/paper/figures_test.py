@@ -216,11 +216,6 @@ class TestAlphas:
         (_NAME, 0.7), (_NAME.replace('target/checkpoint_2', 'b/2'), 0.6)
     ]  # fmt: skip
 
-  def test_two_of_one_label(self):
-    found = [records.measured(), records.measured(alpha=0.6)]
-    with pytest.raises(ValueError, match='twice, with alpha 0.7 and 0.6'):
-      points.alphas(found)
-
 
 class TestFromRecords:
 

@@ -171,19 +171,3 @@ def test_random_tables_are_distributions(name, vocab_size):
   for row in np.asarray(found.next_tokens):
     assert len(set(row.tolist())) == len(row)
     assert all(0 <= token < vocab_size for token in row)
-
-
-@pytest.mark.parametrize(
-    ('name', 'message'),
-    [
-        ('trigram', "no draft 'trigram'. Choose one of small, .*, bigram"),
-        ('bigram_short_9', "no draft 'bigram_short_9'"),
-        ('early_exit_2_short_9', "no draft 'early_exit_2_short_9'"),
-        ('shared_encoder_0_small', "no draft 'shared_encoder_0_small'"),
-        ('small_short_1', 'a short head has 2 to 32128 tokens'),
-        ('small_short_32129', 'a short head has 2 to 32128 tokens'),
-    ],
-)
-def test_refused(name, message):
-  with pytest.raises(ValueError, match=message):
-    by_name.find(name, BASE)
