@@ -182,7 +182,6 @@ class TestCheckDrafter:
               ),
               r'drew \(.*where the distributions that it stat',
           ),
-          (faulty(finish=_drops_improbable_tokens), 'drawn and left untested'),
           (StatesAllTokens, 'where the distributions that it states'),
           (TossesACoinForSome, 'drawn and left untested'),
           (TossesTheSameCoin, 'drawn and left untested'),

@@ -10,7 +10,6 @@ import threading
 import types
 
 import pytest
-from rich import console
 
 from speculative_t5x.jobs.command_line import flags
 from speculative_t5x.jobs.command_line import gin_job
@@ -73,33 +72,6 @@ class TestProgress:
       assert capsys.readouterr().err == ''
       shown.show(2)
     assert '2/2' in capsys.readouterr().err
-
-  def test_bar_in_a_notebook(self, monkeypatch, capsys):
-    """One, in the output of the cell; stderr would be red there."""
-    drawn = []
-    handle = types.SimpleNamespace(
-        update=lambda shown: drawn.append(('again', shown))
-    )
-
-    def display(shown, display_id):
-      assert display_id
-      drawn.append(('new', shown))
-      return handle
-
-    package = types.ModuleType('IPython')
-    package.display = types.SimpleNamespace(display=display, HTML=str)
-    monkeypatch.setitem(sys.modules, 'IPython', package)
-    monkeypatch.setattr(console, '_is_jupyter', lambda: True)
-    with progress.Progress('a <b>', 2) as shown:
-      shown.show(1)
-      shown.show(2)
-    (new, first), (again, second) = drawn
-    assert (new, again) == ('new', 'again')
-    assert first.startswith(
-        '<progress value="1" max="2"></progress> a &lt;b&gt;: 1 of 2 batches'
-    )
-    assert 'value="2"' in second and '2 of 2 batches' in second
-    assert capsys.readouterr() == ('', '')
 
   @pytest.mark.parametrize('is_terminal', [False, True])
   def test_interrupt_ends_the_bar(self, monkeypatch, capsys, is_terminal):

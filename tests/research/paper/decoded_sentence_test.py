@@ -30,18 +30,3 @@ def test_text_is_never_markup(sentence):
   lines = [line.strip() for line in lines if line.strip()]
   assert f'Input: {sentence}' in lines
   assert lines[-2:] == [f'1  ▁Die ▁Donau {SCRIPT} dampf', '2  $']
-
-
-def test_forms_in_the_picture_differ_without_colours():
-  (axes,) = decoded_sentence.draw(trace([token_trace.Block((0,), 1, 2)])).axes
-  accepted, rejected, target = axes.texts[-3:]
-  assert accepted.get_weight() == rejected.get_weight() == 'normal'
-  assert target.get_weight() == 'bold'
-  struck, underlined = axes.lines[-2:]
-  rises = []
-  for text, line in ((rejected, struck), (target, underlined)):
-    x, y = text.get_position()
-    assert line.get_xdata()[0] == x
-    rises.append(y - line.get_ydata()[0])
-  assert 1.5 < rises[0] < 3.5  # points above the baseline
-  assert -2 < rises[1] < 0

@@ -4,7 +4,6 @@
 
 import dataclasses
 import io
-import itertools
 import json
 
 import numpy as np
@@ -96,31 +95,6 @@ class TestCurves:
 
 
 class TestPoints:
-
-  @pytest.mark.parametrize('make', [figures.figure_2, figures.figure_4])
-  def test_each_mark_has_its_number_beside_it(self, make):
-    """Numbers do not run into each other, however close the marks are."""
-    points = [
-        _point(
-            f'pair {pair}',
-            alpha=0.7 + 0.004 * pair,
-            gamma=gamma,
-            tokens_per_target_call=2 + 0.05 * gamma,
-            speedup=1 + 0.02 * gamma,
-            speedup_ci95=None,
-        )
-        for pair in range(3)
-        for gamma in (1, 3, 7, 10)
-    ]
-    figure = make(points)
-    figure.draw_without_rendering()
-    for axes in figure.axes:
-      numbers = [text for text in axes.texts if text.get_text()]
-      assert [text.xy for text in numbers] == [m[:2] for m in _marks(axes)[0]]
-      assert [int(text.get_text()) for text in numbers] == 3 * [1, 3, 7, 10]
-      boxes = [text.get_window_extent() for text in numbers]
-      for one, other in itertools.combinations(boxes, 2):
-        assert not one.overlaps(other)
 
   def test_figure_3_marks_every_gamma(self):
     """The best may lie beyond those that were run: 7 of 7 refutes nothing."""
