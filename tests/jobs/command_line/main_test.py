@@ -423,7 +423,7 @@ _KINDS = {
         "INPUTS=('a', 3)", 'SCORES=yes', 'TEMPERATURE=(0.0, 1.0)',
         'ON_EMPTY=keep',
     ],
-    'methods': ["TASKS=[('a', 'walltime')]", 'TASKS=[(1, 2, 3)]'],
+    'methods': ['TASKS=[(1, 2, 3)]'],
     'distill': ['DIVERGENCE=nothing', 'TRAIN_STEPS=2.5', 'DROPOUT_RATE=None'],
 }  # fmt: skip
 
