@@ -24,7 +24,6 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.research.simulation import t5_published
-from tests import processes
 from tests import tiny
 from tests import vocabulary_files
 
@@ -47,17 +46,6 @@ published.TABLES_2_AND_4 = published.TABLES_2_AND_4[:1]
 for _ in range(2):
   assert simulated_pairs.main(sys.argv[1:]) == 0
 """
-
-
-def test_closed_streams(tmp_path):
-  """As cron starts a program: what it says is lost, and nothing else."""
-  code = (
-      'from benchmarks import running;'
-      'running.run(lambda: print("out") or open("file", "w").fileno() < 3)'
-  )
-  command = f"{sys.executable} -c '{code}' <&- >&- 2>&-"
-  done = processes.outside(['bash', '-c', command], tmp_path)
-  assert done.returncode == 0 and done.stderr == ''
 
 
 def test_best_tree():

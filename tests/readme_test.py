@@ -11,7 +11,6 @@ import re
 import runpy
 import shutil
 import sys
-import tokenize
 
 import numpy as np
 import pytest
@@ -198,15 +197,6 @@ def test_your_own_network(capsys):
   assert 'follow the distribution' in proof
   first, second = ast.literal_eval(outputs)
   assert 0 < len(first) <= 8 and 0 < len(second) <= 8
-
-
-@pytest.mark.parametrize('name', _NAMES)
-def test_is_short(name):
-  """Without comments, docstrings and empty lines."""
-  with tokenize.open(_FOLDER / f'{name}.py') as file:
-    tokens = [*tokenize.generate_tokens(file.readline)]
-  kinds = tokenize.NAME, tokenize.OP, tokenize.NUMBER
-  assert len({each.start[0] for each in tokens if each.type in kinds}) <= 75
 
 
 def test_all_are_tested():

@@ -369,6 +369,11 @@ class TestBadInput:
     with pytest.raises(ValueError, match='The task mine: batch_size 1 '):
       task_pairs.measure(tmp_path, [task], _ALL, _SETTINGS)
 
+  def test_two_samplings_of_one_temperature(self):
+    samplings = [sampling.Sampling(1.0), sampling.Sampling(1.0, top_k=40)]
+    with pytest.raises(ValueError, match='1.0, 1.0'):
+      dataclasses.replace(_SETTINGS, samplings=samplings)
+
 
 class TestT5XBaseline:
 

@@ -162,6 +162,10 @@ class TestRefusals:
     with pytest.raises(checkpoints.CheckpointError, match='encoder/layers_1'):
       restore(folder / 'target', None, model=tiny_pair.model(module=target))
 
+  def test_transformations(self, folder):
+    with pytest.raises(NotImplementedError, match='assignment_map'):
+      restore(folder / 'target', folder / 'draft', assignment_map=[('a', 'b')])
+
 
 @pytest.mark.parametrize('use', ['restorer', 'initializer'])
 def test_model_of_t5x_alone(folder, use):

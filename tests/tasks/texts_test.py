@@ -109,6 +109,11 @@ def test_cut_text_ends(vocabulary_file, encode, tmp_path):
   assert cut['targets'].tolist() == [*encode(_TEXTS[0])[:2], _SEP]
 
 
+def test_prompt_tokens_are_a_number(vocabulary_file):
+  with pytest.raises(ValueError, match='prompt_tokens'):
+    texts.register_lm1b(vocabulary_file, prompt_tokens=-1)
+
+
 def test_missing_data_set(vocabulary_file, tmp_path):
   name = texts.register_lm1b(vocabulary_file, tmp_path)
   with pytest.raises(FileNotFoundError, match='tfds build lm1b:1.1.0 .*files='):
