@@ -105,7 +105,7 @@ def events(monkeypatch):
   def measure(programs, batches, settings, name, reference):
     note('walltime')
     gamma = programs.decoder.options.gamma
-    run = interleaved.Run(None, (1.0,), None, None)
+    run = interleaved.Run(None, (1.0,), None, [])
     return records.with_times(settings, gamma, c=_COST), run, run
 
   def run(timer, batches, *, after):
