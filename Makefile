@@ -42,9 +42,8 @@ LIBTPU := $(abspath $(VENV))/libtpu
 test test-all: export PYTHONPATH := $(LIBTPU)
 FORGET_OLD := find $(TEST_PROGRAMS) -type f -mtime +14 -delete 2>/dev/null || true
 
-# A worker more than cores, since tests wait for processes that they start. Each
-# takes the next file when it is done with one, in random order and not by the
-# number of its tests.
+# One worker more than there are cores, since tests wait for processes that they
+# start. A worker that is done with a file takes the next one, in random order.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 

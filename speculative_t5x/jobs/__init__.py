@@ -1,3 +1,3 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What the command line runs: plain functions with plain arguments."""
+"""Jobs of the command line, as functions of a frozen dataclass of settings."""

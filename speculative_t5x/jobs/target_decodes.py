@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a target decoded from the inputs of a task, as examples to train on."""
+"""Outputs of a target for the inputs of a task, as examples to train on."""
 
 from collections.abc import Callable
 import dataclasses

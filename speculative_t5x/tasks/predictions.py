@@ -52,7 +52,7 @@ class Predictions:
 
   @property
   def aux_values(self) -> dict[str, np.ndarray]:
-    """What metrics get beside the texts: the best scores, and the counts."""
+    """Return the best scores and the counts, for metrics that read them."""
     return {'scores': self.scores[:, -1], **self.counts}
 
 

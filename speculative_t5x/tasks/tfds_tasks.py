@@ -32,7 +32,7 @@ from speculative_t5x.tasks import text_files
 
 
 class _Task(NamedTuple):
-  """How a data set becomes a task, and the remedy if it cannot be prepared."""
+  """A data set as a task, and the remedy if it cannot be prepared."""
 
   tfds_name: str
   prefix: str

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""How far a draft model's distributions are from the target's.
+"""Divergences of a draft model's distributions from the target's.
 
 These are the losses of distillation, one value per token. Each but the cross
 entropy is 0 if both distributions are equal and positive otherwise. Gradients

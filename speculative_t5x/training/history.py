@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured at each checkpoint of a training run, as JSON."""
+"""Measures of each checkpoint of a training run, as JSON."""
 
 from collections.abc import Mapping
 import dataclasses

@@ -26,7 +26,7 @@ from speculative_t5x.training import steps
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """How many samples, and how often.
+  """Share and period of the draft's own samples.
 
   Attributes:
     share: Share of the examples of each batch, in [0, 1].

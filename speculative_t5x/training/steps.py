@@ -29,7 +29,7 @@ Params = Any
 
 
 class Objective(Protocol):
-  """What training minimises, a sum over target tokens.
+  """Loss that training minimises, a sum over target tokens.
 
   An objective is a pytree, whose arrays (such as the parameters of a teacher)
   training does not change.

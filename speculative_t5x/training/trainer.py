@@ -36,7 +36,7 @@ from speculative_t5x.training import training_lines
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """How long and how often.
+  """Length of a training, its batches, and its periods.
 
   Attributes:
     train_steps: Total number of steps, with those before a resumption.

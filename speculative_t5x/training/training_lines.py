@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a training run prints to stderr: steps, losses, speed, time left."""
+"""Lines of a training run on stderr: steps, losses, speed, time left."""
 
 from collections.abc import Mapping
 import sys

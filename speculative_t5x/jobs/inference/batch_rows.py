@@ -15,7 +15,7 @@ from speculative_t5x.serving import batch_lines
 
 @dataclasses.dataclass(frozen=True)
 class BatchRows:
-  """How the lines of a batch are decoded; an `inference.Rows`.
+  """Rows of a batch of OpenAI's, and their answers; an `inference.Rows`.
 
   Attributes:
     batch: What they share.

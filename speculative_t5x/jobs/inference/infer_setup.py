@@ -148,7 +148,7 @@ class InferSetup:
 
   @property
   def is_batch(self) -> bool:
-    """Whether the inputs are a batch of OpenAI's."""
+    """True if the inputs are a batch of OpenAI's."""
     return self.inputs is not None and self.input_format == text_files.BATCH
 
   @property

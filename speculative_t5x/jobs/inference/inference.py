@@ -32,7 +32,7 @@ _Item = TypeVar('_Item')
 
 
 class Rows(Protocol):
-  """What the inputs of a job become: requests to decode, and then rows.
+  """Inputs of a job as requests, and their results as rows.
 
   Attributes:
     files: Where the rows are written.
@@ -60,7 +60,7 @@ class Rows(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Inference:
-  """What decodes the inputs.
+  """Decoding of inputs in parts, each to a chunk of rows.
 
   Attributes:
     is_plain: Whether the target decodes alone.

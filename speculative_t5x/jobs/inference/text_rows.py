@@ -38,7 +38,7 @@ COUNTED = 'num_examples', 'truncated_inputs', 'unknown_inputs'
 
 @dataclasses.dataclass(frozen=True)
 class TextRows:
-  """How texts are decoded, and what is written of each; `inference.Rows`.
+  """Rows of texts, and the lines of their outputs; an `inference.Rows`.
 
   Attributes:
     decoder: Their decoder.

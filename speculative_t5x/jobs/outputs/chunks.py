@@ -56,7 +56,7 @@ class OtherSettingsError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Content:
-  """What is decoded for a chunk."""
+  """Rows and counts of a decoded chunk."""
 
   rows: Sequence[str]  # lines of `predictions.jsonl`
   values: Mapping[str, Any]  # counts and times, as JSON

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What checkpoints and tables hold, in a word: a copy elsewhere has the same.
+"""Digests of checkpoints and tables, equal for a copy elsewhere.
 
 Local files that are read are digested. In a bucket, where each file costs a
 request and a checkpoint may have thousands, sizes and times stand for those

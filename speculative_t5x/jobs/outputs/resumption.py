@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What a job that resumes must share with what its output folder holds.
+"""Settings that a job must share with its output folder to resume.
 
 Records and chunks are found by a name that covers settings, and checkpoints by
 their contents. A training resumes from its newest checkpoint, which does not
