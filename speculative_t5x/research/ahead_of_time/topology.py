@@ -27,7 +27,7 @@ TPU_ENVIRONMENT = {
 }
 # The plugin must neither look for a driver nor time kernels on a device. Each
 # is added to what the variable has.
-GPU_VARIABLES = {
+_GPU_VARIABLES = {
     'JAX_SKIP_CUDA_CONSTRAINTS_CHECK': '1',
     'XLA_FLAGS': '--xla_gpu_autotune_level=0',
 }
@@ -134,7 +134,7 @@ def describe(name: str) -> Topology:
 
 def _describe_h100() -> Topology:
   compiler = _compiler('jax-cuda13-pjrt', 'GPUs', 'gpu-aot')
-  for name, value in GPU_VARIABLES.items():
+  for name, value in _GPU_VARIABLES.items():
     os.environ[name] = f'{os.environ.get(name, "")} {value}'.strip()
   try:
     with quiet.quiet_stderr():

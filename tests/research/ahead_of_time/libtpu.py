@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import contextlib
 import functools
 import importlib.metadata
-import os
 
 import pytest
 
@@ -29,7 +28,7 @@ needed = pytest.mark.skipif(
 
 @contextlib.contextmanager
 def environment() -> Iterator[None]:
-  """Keep the variables that compilers need within the context.
+  """Set the variables that libtpu needs within the context.
 
   Programs are not written to JAX's cache: without a TPU it cannot read them.
   """
@@ -39,8 +38,6 @@ def environment() -> Iterator[None]:
   ):
     for name, value in topology.TPU_ENVIRONMENT.items():
       patch.setenv(name, value)
-    for name in topology.GPU_VARIABLES:  # which get more there
-      patch.setenv(name, os.environ.get(name, ''))
     yield
 
 
