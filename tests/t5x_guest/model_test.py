@@ -411,24 +411,17 @@ class TestRefusals:
       TestInitialVariables().variables(model)
 
   @pytest.mark.parametrize(
-      ('options', 'named'),
+      ('options', 'error', 'named'),
       [
-          ({'decoder_params': {'decode_rng': 0}}, 'decode_rng'),
-          ({'decoder_params': {'state_callback_fn': len}}, 'callback_fn'),
-          ({'decoder_params': {'temperature': jnp.ones(2)}}, 'one number'),
+          ({'decode_rng': 0}, NotImplementedError, 'decode_rng'),
+          ({'state_callback_fn': len}, NotImplementedError, 'callback_fn'),
+          ({'temperature': jnp.ones(2)}, NotImplementedError, 'one number'),
+          ({'eos_id': 2}, ValueError, 'eos_id'),  # it is the vocabulary's
+          ({'seed': 2**32}, ValueError, 'seed'),
       ],
   )
-  def test_what_t5xs_own_functions_take(self, options, named):
-    with pytest.raises(NotImplementedError, match=named):
-      predict(tiny_pair.model(), tiny_pair.batch(2), **options)
-
-  @pytest.mark.parametrize(
-      ('options', 'named'),
-      [({'eos_id': 2}, 'eos_id'), ({'seed': 2**32}, 'seed')],
-  )
-  def test_values_that_do_not_fit(self, options, named):
-    """The end of sequence is that of the vocabulary, which the model passes."""
-    with pytest.raises(ValueError, match=named):
+  def test_decoder_params(self, options, error, named):
+    with pytest.raises(error, match=named):
       predict(tiny_pair.model(), tiny_pair.batch(1), decoder_params=options)
 
   def test_networks_that_are_not_t5xs(self):
