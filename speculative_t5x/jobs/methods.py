@@ -6,10 +6,10 @@ Each task is a walltime job in a folder of its own, where an interrupted job
 goes on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import dataclasses
-from typing import Any
 
+from speculative_t5x.jobs import walltime
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.jobs.outputs import speedup_picture
 from speculative_t5x.loading import errors
@@ -28,8 +28,7 @@ _TABLE, _FIGURE = 'methods.md', 'methods.png'
 def measure_methods(
     *,
     output_dir: str,
-    tasks: Sequence[tuple[str, Any]],
-    measure: Callable[[Any], Records],
+    tasks: Sequence[tuple[str, walltime.WalltimeSetup]],
 ) -> dict[str, Records]:
   """Run the walltime jobs of several tasks, and write one table of all.
 
@@ -38,31 +37,23 @@ def measure_methods(
       a folder per task.
     tasks: Pairs of a task's name, which is also the name of its folder, and the
       setup of its walltime job.
-    measure: Runs a walltime job, as `walltime.measure_walltime`.
   Returns:
     The records of each task.
   Raises:
-    ValueError: for no task, names that cannot be those of their folders, or
-      what is no setup.
+    ValueError: for no task, or names that cannot be those of their folders.
     greedy.MismatchError: see `walltime.measure_walltime`.
   """
   arguments.check_some('tasks', tasks)
   names = [name for name, _ in tasks]
   taken = _TABLE, _FIGURE, folder_lock.NAME, folder_lock.OWNER
   output_folder.check_names('A task', names, taken)
-  for name, setup in tasks:
-    if not dataclasses.is_dataclass(setup):
-      raise ValueError(
-          f'The task {name} has no setup: TASKS are pairs of a name and'
-          ' @<scope>/walltime.WalltimeSetup().'
-      )
   folder = user_paths.expand(output_dir)
   with folder_lock.hold(folder):
     records = {}
     for name, setup in tasks:
       own = dataclasses.replace(setup, output_dir=str(folder / name))
       with errors.prefixed(f'The task {name}'):
-        records[name] = measure(own)
+        records[name] = walltime.measure_walltime(own)
     page = methods_table.render(records)
     speedup_picture.write(folder, _FIGURE, records)
     path = whole_files.write(folder, _TABLE, [str(page)])

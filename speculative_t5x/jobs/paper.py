@@ -7,12 +7,13 @@ A function each, named as its gin file in `configs/paper`. They show what
 folder of its own under the output folder, where an interrupted run goes on.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 import dataclasses
 import json
 import os
 from typing import Any
 
+from etils import epy
 from matplotlib import figure as figure_lib
 
 from speculative_t5x.decoder import beam_search
@@ -37,6 +38,9 @@ from speculative_t5x.research.reports import token_trace
 from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.speculation import sampling as sampling_lib
+
+with epy.lazy_imports():  # TensorFlow, which most parts do not need
+  from speculative_t5x.jobs import evaluation
 
 _QUALITY, _SIMULATED = 'quality', 'simulated'  # folders of records
 
@@ -120,8 +124,6 @@ def table5(output_dir: Path) -> None:
 def quality(
     output_dir: Path,
     tasks: Sequence[Any],
-    evaluate: Callable[[Any], Sequence[run_record.RunRecord]],
-    make_setup: Callable[..., Any],
     search: beam_search.BeamSearch | None,
     gamma: int,
     depth: int,
@@ -136,8 +138,6 @@ def quality(
     output_dir: Folder for the table and the records, from which an interrupted
       run resumes.
     tasks: Each a `task_pairs.TaskPairs`.
-    evaluate: Runs an eval job, as `evaluation.evaluate`.
-    make_setup: Returns its setup, as `evaluation.EvalSetup`.
     search: The beam search; None for greedy decoding alone.
     gamma: Draft tokens per block.
     depth: Depth of the trees of the search.
@@ -152,7 +152,7 @@ def quality(
   for task in tasks:
     drafter, *_ = *task.drafts.values(), *task.scored.values()
     for name, (own, length) in ways.items():
-      setup = make_setup(
+      setup = evaluation.EvalSetup(
           workload=task.workload,
           drafter=drafter,
           output_dir=os.fspath(root / task.name / name),
@@ -160,7 +160,7 @@ def quality(
           num_examples=num_examples,
           search=own,
       )
-      records = evaluate(setup)
+      records = evaluation.evaluate(setup)
       found += [(task.name, record) for record in records]
   _write(output_dir, 'quality.md', markdown_tables.quality(found))
 

@@ -64,32 +64,34 @@ def test_figure(tmp_path, monkeypatch, capsys):
   assert [path.name for path in tmp_path.iterdir()] == ['a.png']
 
 
-def _interrupt(setup):
-  raise KeyboardInterrupt
+def test_resumes_and_writes_one_table(job, tmp_path, capsys, monkeypatch):
+  measure_walltime = walltime.measure_walltime
 
-
-def test_resumes_and_writes_one_table(job, tmp_path, capsys):
-  def measure(own):
+  def interrupt(own):
     if own.output_dir.endswith('two'):
       raise KeyboardInterrupt
-    return walltime.measure_walltime(own)
+    return measure_walltime(own)
 
   run = functools.partial(
       methods.measure_methods,
       output_dir=str(tmp_path),
       tasks=[('one', job), ('two', job)],
   )
+  monkeypatch.setattr(walltime, 'measure_walltime', interrupt)
   with pytest.raises(KeyboardInterrupt):
-    run(measure=measure)
+    run()
   first = runs.read(tmp_path / 'one' / 'results.jsonl')
   assert not (tmp_path / 'methods.md').exists()
 
   capsys.readouterr()
-  found = run(
-      measure=lambda own: first[:1]
+  monkeypatch.setattr(
+      walltime,
+      'measure_walltime',
+      lambda own: first[:1]
       if own.output_dir.endswith('two')
-      else walltime.measure_walltime(own)
+      else measure_walltime(own),
   )
+  found = run()
   assert found['one'] == first  # and with the same times
   policies = ['fixed', 'expected_speed(0.1, 1.5)']
   assert [record.gamma_policy for record in first] == policies
@@ -119,9 +121,7 @@ def test_names_of_tasks(job, tmp_path, names, message):
   """They are checked before anything is measured."""
   tasks = [(name, job) for name in names]
   with pytest.raises(ValueError, match=message):
-    methods.measure_methods(
-        output_dir=str(tmp_path), tasks=tasks, measure=_interrupt
-    )
+    methods.measure_methods(output_dir=str(tmp_path), tasks=tasks)
   assert not list(tmp_path.iterdir())
 
 

@@ -10,6 +10,7 @@ import types
 import pytest
 
 from speculative_t5x.decoder import beam_search
+from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import paper
 from speculative_t5x.jobs import task_pairs
 from speculative_t5x.jobs.outputs import measured_pairs
@@ -233,7 +234,7 @@ def test_table5(tmp_path):
   assert shown['small', '0', 'Thm 3.8, gamma 8, c = 0.015'] == '3.87'
 
 
-def test_quality(tmp_path):
+def test_quality(tmp_path, monkeypatch):
   """Greedy decoding and a search of each task, with its first draft."""
   asked = []
 
@@ -259,10 +260,9 @@ def test_quality(tmp_path):
       for name in ('EnDe', 'CNNDM')
   ]
   search = beam_search.BeamSearch(beams=4)
-  paper.quality(
-      tmp_path, tasks, evaluate, types.SimpleNamespace, search,
-      gamma=5, depth=2, num_examples=9,
-  )  # fmt: skip
+  monkeypatch.setattr(evaluation, 'EvalSetup', types.SimpleNamespace)
+  monkeypatch.setattr(evaluation, 'evaluate', evaluate)
+  paper.quality(tmp_path, tasks, search, gamma=5, depth=2, num_examples=9)
   assert asked == [
       (f'{name} workload', 1, *settings, 9)
       for name in ('EnDe', 'CNNDM')

@@ -21,8 +21,7 @@ class Job:
   """The job that a command runs.
 
   Attributes:
-    function: Module in `jobs`, and function in it; only the module if `folder`
-      is set.
+    function: Module in `jobs`, and function in it.
     gin_file: Gin file that is read before all others, and whose head comment is
       the command's help.
     summary: One-line description of the job.
@@ -35,19 +34,11 @@ class Job:
     may_change: Macros that a resumed job may change, if its output folder does
       not state its settings otherwise; None for other jobs.
     optional: Macros that are None where no gin file sets them.
-    folder: Folder of gin files `table<n>` and `figure<n>` that the command runs
-      by name, one after another; each configures the function of the same name.
-      None for a job with one function.
-    first: What runs before the others, if one of `needs_first` is named: as
-      `function`, and its gin file, which gets their names as the macro TABLES.
-    needs_first: Names of gin files of the folder.
-    by_name: Names of further gin files of the folder, which are run only where
-      they are named.
   """
 
   function: str
   gin_file: str
-  summary: str
+  summary: str = ''
   output_macro: str | None = 'OUTPUT_DIR'
   prints: bool = True
   flags: tuple[str, ...] = ()
@@ -55,10 +46,6 @@ class Job:
   is_resumed: bool = False
   may_change: tuple[str, ...] | None = None
   optional: tuple[str, ...] = ()
-  folder: str | None = None
-  first: tuple[str, str] | None = None
-  needs_first: tuple[str, ...] = ()
-  by_name: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +53,6 @@ class CommandLine:
   """A command with its flags."""
 
   job: Job
-  function: str  # module and function of the job
   gin_files: tuple[str, ...]  # in the order in which they are read
   folders: tuple[str, ...]  # in which they are searched, in order
   # Names of macros or arguments and their values in gin's syntax, which
@@ -151,12 +137,7 @@ JOBS = {
         'paper',
         'configs/paper/paper.gin',
         "makes the paper's tables and figures, all or the named ones",
-        folder='configs/paper',
-        first=('task_pairs.measure', 'configs/paper/pairs.gin'),
-        needs_first=('table2', 'table3', 'table5'),
-        by_name=('quality',),
         is_resumed=True,
-        optional=_CONFIGS,
     ),
     'train': Job(
         'train.train',
@@ -202,6 +183,18 @@ JOBS = {
         on_host=True,
     ),
 }
+# What the command `paper` runs, in this order: figures show what tables measure.
+PARTS = {
+    name: Job(f'paper.{name}', f'configs/paper/{name}.gin', optional=_CONFIGS)
+    for name in (
+        'table1', 'table2', 'table3', 'table5', 'figure1', 'figure2', 'figure3',
+        'figure4', 'figure5', 'quality',
+    )
+}  # fmt: skip
+BY_NAME = 'quality'  # the part that runs only where it is named
+# It runs before the tables of pairs, with their names as the macro TABLES.
+PAIRS = Job('task_pairs.measure', 'configs/paper/pairs.gin', optional=_CONFIGS)
+TABLES_OF_PAIRS = 'table2', 'table3', 'table5'
 USAGE = """\
 usage: speculative-t5x COMMAND [--gin_file=FILE...] [--gin.NAME=VALUE...]
                        [--gin_search_paths=DIR,...] [--output_dir=DIR]"""

@@ -3,10 +3,9 @@
 """Reads the flags of a command, which are those of T5X's scripts."""
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 import dataclasses
 import os
-import pathlib
 import re
 
 from speculative_t5x.jobs.command_line import commands
@@ -15,7 +14,6 @@ from speculative_t5x.jobs.command_line import macro_names
 from speculative_t5x.loading.files import user_paths
 
 _GIN = '--gin.'
-_PART = re.compile(r'(table|figure)\d')
 # A word or a path, from which a shell removes quotes. After a slash there may
 # be anything, for no other value has one outside of quotes.
 _BARE_STRING = re.compile(
@@ -27,7 +25,7 @@ _BARE_STRING = re.compile(
 class Flags:
   """The flags of a command; see `commands.CommandLine`."""
 
-  parts: list[str]  # names of the parts of a job with several
+  parts: list[str]  # named parts of the paper
   gin_files: list[str]
   folders: tuple[str, ...]
   bindings: tuple[tuple[str, str], ...]
@@ -45,7 +43,7 @@ def read(job: commands.Job, arguments: Sequence[str]) -> Flags:
     flag = rest.pop(0)
     key, equals, value = flag.partition('=')
     is_binding = key.startswith(_GIN)
-    if job.folder is not None and not flag.startswith('-'):
+    if job is commands.JOBS['paper'] and not flag.startswith('-'):
       parts.append(flag)
       continue
     if not is_binding and key not in known:
@@ -82,20 +80,22 @@ def parse(argv: Sequence[str]) -> list[commands.CommandLine]:
         f'there is no command {name!r}.{hint}\n{commands.USAGE}'
     )
   given = read(job, arguments)
-  if job.folder is not None:
-    return _parts(job, given)
+  jobs = {job: ()}
+  if name == 'paper':
+    names = given.parts or {*commands.PARTS} - {commands.BY_NAME}
+    jobs = paper_jobs(names)
   return [
       commands.CommandLine(
-          job,
-          job.function,
-          tuple(_in_order(job, given)),
+          each,
+          _in_order(each, given),
           given.folders,
-          given.bindings,
+          (*given.bindings, *more),
       )
+      for each, more in jobs.items()
   ]
 
 
-def _in_order(job: commands.Job, given: Flags) -> list[str]:
+def _in_order(job: commands.Job, given: Flags) -> tuple[str, ...]:
   """Return the gin files in the order in which they are read.
 
   The job's own comes first, and then those that include it, as complete runs
@@ -104,24 +104,21 @@ def _in_order(job: commands.Job, given: Flags) -> list[str]:
   own = gin_text.find(job.gin_file, given.folders)
   files = [job.gin_file, *(x for x in given.gin_files if x != job.gin_file)]
   includes_own = lambda x: own in gin_text.read_macros([x], given.folders).files
-  return sorted(files, key=includes_own, reverse=True)
+  return tuple(sorted(files, key=includes_own, reverse=True))
 
 
-def _parts(job: commands.Job, given: Flags) -> list[commands.CommandLine]:
-  """Return what the named parts of a job need first, and then the parts."""
-
-  def line(function, file, *more):
-    files, bindings = (file, *given.gin_files), (*given.bindings, *more)
-    return commands.CommandLine(job, function, files, given.folders, bindings)
-
-  names = _sorted_parts(job, given.parts)
-  found = [
-      line(f'{job.function}.{name}', part_file(job, name)) for name in names
-  ]
-  needed = tuple(name for name in names if name in job.needs_first)
-  if needed:
-    found.insert(0, line(*job.first, ('TABLES', repr(needed))))
-  return found
+def paper_jobs(
+    names: Collection[str],
+) -> dict[commands.Job, tuple[tuple[str, str], ...]]:
+  """Return the jobs of parts of the paper in order, with further bindings."""
+  for name in names:
+    if name not in commands.PARTS:
+      raise commands.UsageError(
+          f'there is no {name!r}. Choose from: {", ".join(commands.PARTS)}.'
+      )
+  tables = tuple(x for x in commands.TABLES_OF_PAIRS if x in names)
+  first = {commands.PAIRS: (('TABLES', repr(tables)),)} if tables else {}
+  return first | {x: () for name, x in commands.PARTS.items() if name in names}
 
 
 def gin_value(flag: str, text: str) -> str:
@@ -137,25 +134,6 @@ def gin_value(flag: str, text: str) -> str:
         f" Write {flag}='({text})'."
     )
   return text
-
-
-def part_file(job: commands.Job, part: str) -> str:
-  """Return the gin file of a part of a job, as of a table of the paper."""
-  known = [*_sorted_parts(job, ()), *job.by_name]
-  if part not in known:
-    raise commands.UsageError(
-        f'there is no {part!r}. Choose from: {", ".join(known)}.'
-    )
-  return f'{job.folder}/{part}.gin'
-
-
-def _sorted_parts(job: commands.Job, named: Sequence[str]) -> list[str]:
-  """Return the named parts of a job in order, or all if none is named."""
-  stems = {pathlib.Path(x).stem for x in macro_names.gin_files(job.folder)}
-  names = {name for name in stems if _PART.fullmatch(name)}
-  # Figures come last, because they show measurements of the tables.
-  is_figure = lambda name: (name.startswith('figure'), name)
-  return sorted({*named} or names, key=is_figure)
 
 
 def _unknown(flag: str, job: commands.Job, known: Sequence[str]) -> str:

@@ -39,24 +39,22 @@ def text(argv: Sequence[str]) -> str:
   """Return the help of a command or of its first named part.
 
   The help is the head comment of the gin file, and the defaults in it, for a
-  job of several parts also those of what it runs before them. Gin files among
-  the arguments are read as the command would read them. Without a command, it
+  part of the paper also those of what runs before it. Gin files among the
+  arguments are read as the command would read them. Without a command, it
   is the overview of all commands.
   """
   job = commands.JOBS.get(argv[0]) if argv else None
   if job is None:
     lines = [f'  {k:15}{job.summary}' for k, job in commands.JOBS.items()]
     return _OVERVIEW.format(usage=commands.USAGE, commands='\n'.join(lines))
-  gin_file = job.gin_file
   given = flags.read(job, [x for x in argv[1:] if x not in ('-h', '--help')])
-  set_by = [gin_file]
-  if job.folder:
-    set_by = [job.first[1]]
-    if given.parts:
-      gin_file = flags.part_file(job, given.parts[0])
-      needs_first = given.parts[0] in job.needs_first
-      set_by = [gin_file, *set_by] if needs_first else [gin_file]
-  path = gin_text.find(gin_file, commands.ROOTS)
+  set_by = [job.gin_file]
+  if job is commands.JOBS['paper']:
+    set_by = [commands.PAIRS.gin_file]
+  if given.parts:
+    *first, job = flags.paper_jobs(given.parts[:1])
+    set_by = [each.gin_file for each in (job, *first)]
+  path = gin_text.find(job.gin_file, commands.ROOTS)
   rows = path.read_text(encoding='utf-8').splitlines()
   head = itertools.takewhile(lambda row: row.startswith('#'), rows)
   # The first three lines are the licence.

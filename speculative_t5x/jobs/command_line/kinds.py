@@ -7,6 +7,7 @@ begins. What takes the settings checks their ranges.
 """
 
 from collections.abc import Mapping, Sequence
+import dataclasses
 import inspect
 import types
 import typing
@@ -91,7 +92,8 @@ def _includes(kind: Any, value: Any) -> bool:
   if kind is typing.Literal:
     return value in inner
   if kind is Any or not isinstance(value, _LITERALS):
-    return True  # a reference
+    # A reference. Without parentheses it gives the class, not one of its kind.
+    return getattr(value, 'evaluate', True) or not dataclasses.is_dataclass(kind)
   if kind in _SIMPLE:  # True and False are not numbers
     return type(value) is kind or (kind is float and type(value) is int)
   if isinstance(value, dict):

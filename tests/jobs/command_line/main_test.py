@@ -417,13 +417,15 @@ _KINDS = {
         'TEMPERATURE=(0.0, None)', 'CHECKPOINT_PATH=2024',
         "MIXTURE_OR_TASK_NAME=['a']", 'TASK_FEATURE_LENGTHS=96',
         "TASK_FEATURE_LENGTHS={'inputs': '96', 'targets': 96}",
-        'LOGGERS=tensorboard', 'DRAFT_LENGTHS=3', "WORKLOAD={'split': 'test'}",
+        'DRAFTER=@drafters.DraftModel', 'LOGGERS=tensorboard', 'DRAFT_LENGTHS=3', "WORKLOAD={'split': 'test'}",
     ],
     'infer': [
         "INPUTS=('a', 3)", 'SCORES=yes', 'TEMPERATURE=(0.0, 1.0)',
         'ON_EMPTY=keep',
     ],
-    'methods': ['TASKS=[(1, 2, 3)]'],
+    'methods': [
+        'TASKS=[(1, 2, 3)]', "TASKS=[('a', @walltime.WalltimeSetup)]",
+    ],
     'distill': ['DIVERGENCE=nothing', 'TRAIN_STEPS=2.5', 'DROPOUT_RATE=None'],
 }  # fmt: skip
 
@@ -490,7 +492,6 @@ class TestUsage:
 _SETTINGS = {
     'eval': [
         ('--gin.GAMMA=0', '^GAMMA must be a whole number .* got 0.$'),
-        ('--gin.DRAFTER=@drafters.DraftModel', 'with parentheses'),
         ('--gin.TEMPERATURE=(0.0, -0.5)', 'temperature must be'),
         ('--gin.TEMPERATURE=()', 'temperature'),
         ('--gin.DRAFT_TEMPERATURE=-1.0', 'temperature must be'),
@@ -783,7 +784,7 @@ class TestPaper:
   def test_parts(self):
     """Figures come last, because they show measurements of the tables."""
     parts = lambda *flags: [
-        command.function.removeprefix('paper.')
+        command.job.function.removeprefix('paper.')
         for command in flags_lib.parse(['paper', *flags])
     ]
     first = 'task_pairs.measure'
@@ -794,11 +795,9 @@ class TestPaper:
     assert parts(*named) == [first, 'table2', 'figure4']
     assert parts('figure4', 'table1') == ['table1', 'figure4']
     assert parts('quality') == ['quality']  # only where it is named
-    measure, *others = flags_lib.parse(['paper', '--gin_file=mine.gin'])
-    assert measure.gin_files == ('configs/paper/pairs.gin', 'mine.gin')
-    for command in others:
-      own = f'configs/{command.function.replace(".", "/")}.gin'
-      assert command.gin_files == (own, 'mine.gin')
+    more = 'configs/rules/block.gin'
+    for command in flags_lib.parse(['paper', f'--gin_file={more}']):
+      assert command.gin_files == (command.job.gin_file, more)
     measure, *_ = flags_lib.parse(['paper', 'table5', 'table1', 'table3'])
     assert measure.bindings == (('TABLES', "('table3', 'table5')"),)
 
