@@ -417,7 +417,8 @@ _KINDS = {
         'TEMPERATURE=(0.0, None)', 'CHECKPOINT_PATH=2024',
         "MIXTURE_OR_TASK_NAME=['a']", 'TASK_FEATURE_LENGTHS=96',
         "TASK_FEATURE_LENGTHS={'inputs': '96', 'targets': 96}",
-        'DRAFTER=@drafters.DraftModel', 'LOGGERS=tensorboard', 'DRAFT_LENGTHS=3', "WORKLOAD={'split': 'test'}",
+        'DRAFTER=@drafters.DraftModel', 'LOGGERS=tensorboard',
+        'DRAFT_LENGTHS=3', "WORKLOAD={'split': 'test'}",
     ],
     'infer': [
         "INPUTS=('a', 3)", 'SCORES=yes', 'TEMPERATURE=(0.0, 1.0)',
