@@ -18,6 +18,22 @@ from speculative_t5x.networks import t5_preparation
 _TRANSPOSED = '/kernel', '/rel_embedding'
 
 
+def with_biases(
+    names: Mapping[str, str], weight: str = 'kernel'
+) -> dict[str, str]:
+  """Return tensors by parameter, of parts that may have a bias.
+
+  Args:
+    names: Parts of a layer as PyTorch names them, by their names here.
+    weight: The name here of what is not the bias.
+  """
+  return {
+      f'{ours}/{kind}': f'{theirs}.{their_kind}'
+      for ours, theirs in names.items()
+      for kind, their_kind in ((weight, 'weight'), ('bias', 'bias'))
+  }
+
+
 @dataclasses.dataclass(frozen=True)
 class TensorMap:
   """Names of the tensors of a family.

@@ -51,7 +51,13 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
 
   def _stated(self, dtype: Any) -> network.Network:
     """Return the network that config.json states, and the tensors have."""
-    found = self._family.of_config(self._config_file, self._config, dtype)
+    try:
+      found = self._family.of_config(self._config_file, self._config, dtype)
+    except errors.CheckpointError:
+      raise
+    except ValueError as error:  # of sizes that a network refuses
+      message = f'{self._config_file}: {error}'
+      raise errors.CheckpointError(message) from error
     if hasattr(self._family, 'of_tensors'):
       return self._family.of_tensors(found, self._tensors)
     return found

@@ -13,7 +13,6 @@ from typing import Any
 
 from etils import epath
 
-from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
 from speculative_t5x.loading import tensor_maps
 from speculative_t5x.networks import encoder_decoder
@@ -97,15 +96,8 @@ def _layer(attentions: Mapping[str, str]) -> dict[str, str]:
       f'{norm_of(ours)}_layer_norm': f'{theirs}_layer_norm'
       for ours, theirs in {**attentions, 'mlp': 'final'}.items()
   }
-  return {
-      f'{ours}/{kind}': f'{theirs}.{their_kind}'
-      for names, kinds in (
-          (projections, {'kernel': 'weight', 'bias': 'bias'}),
-          (norms, {'scale': 'weight', 'bias': 'bias'}),
-      )
-      for ours, theirs in names.items()
-      for kind, their_kind in kinds.items()
-  }
+  with_biases = tensor_maps.with_biases
+  return with_biases(projections) | with_biases(norms, 'scale')
 
 
 TENSORS = tensor_maps.TensorMap(
@@ -159,10 +151,7 @@ def of_config(
       ),
       'dtype': dtype,
   }
-  try:
-    return encoder_decoder.EncoderDecoder(**(fields | parts))
-  except ValueError as error:
-    raise errors.CheckpointError(f'{file}: {error}') from error
+  return encoder_decoder.EncoderDecoder(**(fields | parts))
 
 
 def of_tensors(

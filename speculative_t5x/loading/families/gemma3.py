@@ -9,7 +9,6 @@ from etils import epath
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
-from speculative_t5x.loading import hugging_face_decoders as decoders
 from speculative_t5x.loading.families import llama
 from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import decoder_only
@@ -32,7 +31,7 @@ LIKE_GEMMA = {
         eos_token_id=1,
     ),
     'hidden_activation': families.Field(
-        'gelu_pytorch_tanh', tuple(decoders.ACTIVATIONS)
+        'gelu_pytorch_tanh', tuple(llama.ACTIVATIONS)
     ),
     'query_pre_attn_scalar': families.Field(256, families.NUMBER),
     'sliding_window': families.Field(4096, families.SIZE),
@@ -59,20 +58,18 @@ _NORMS = {
     'pre_mlp_layer_norm/scale': 'pre_feedforward_layernorm.weight',
     'post_mlp_layer_norm/scale': 'post_feedforward_layernorm.weight',
 }
-tensor_names = decoders.decoder_map(
-    NAME, decoders.LLAMA_LAYER | decoders.QK_NORMS | _NORMS
+tensor_names = llama.decoder_map(
+    NAME, llama.LLAMA_LAYER | llama.QK_NORMS | _NORMS
 ).sources
 
 
 def of_config(
     file: epath.Path, config: Mapping[str, Any], dtype: Any
 ) -> decoder_only.DecoderOnly:
-  fields = gemma_fields(file, config, dtype)
-  with llama.naming(file):
-    return decoder_only.DecoderOnly(**fields)
+  return decoder_only.DecoderOnly(**gemma3_fields(file, config, dtype))
 
 
-def gemma_fields(
+def gemma3_fields(
     file: epath.Path, config: Mapping[str, Any], dtype: Any
 ) -> dict[str, Any]:
   """Return the fields of the network of a complete config.json of Gemma 3."""
@@ -84,26 +81,26 @@ def gemma_fields(
         for name in ('full_attention', 'sliding_attention')
     )
     full |= config['rope_scaling'] or {}  # it is not for a window
-  has_window = decoders.layer_types(
-      file, config, [True] * (config['sliding_window_pattern'] - 1) + [False]
-  )
+  by_turns = [True] * (config['sliding_window_pattern'] - 1) + [False]
   kinds = {
-      False: config_lib.LayerKind(None, *decoders.rope(file, config, full)),
+      False: config_lib.LayerKind(None, *llama.rope(file, config, full)),
       True: config_lib.LayerKind(
           config['sliding_window'],
-          *decoders.rope(file, config, local, 'rope_local_base_freq'),
+          *llama.rope(file, config, local, 'rope_local_base_freq'),
       ),
   }
-  return llama.llama_fields(
-      config,
-      dtype,
-      'hidden_activation',
-      kinds=[kinds[x] for x in has_window],
+  return gemma_fields(config, dtype) | dict(
+      kinds=llama.layer_kinds(file, config, by_turns, kinds), qk_norm=True
+  )
+
+
+def gemma_fields(config: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
+  """Return what all Gemmas state alike, as fields of `config_lib.Stack`."""
+  return llama.network_fields(config, dtype, 'hidden_activation') | dict(
       norm=config_lib.RMS_PLUS_ONE,
       post_norms=True,
-      qk_norm=True,
       query_scale=config['query_pre_attn_scalar'] ** -0.5,
       embedding_scale=config['hidden_size'] ** 0.5,
+      attention_cap=config['attn_logit_softcapping'],
       logits_cap=config['final_logit_softcapping'],
-      mlp_bias=False,
   )

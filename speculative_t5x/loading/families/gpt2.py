@@ -9,8 +9,8 @@ from etils import epath
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
-from speculative_t5x.loading import hugging_face_decoders as decoders
 from speculative_t5x.loading import tensor_maps
+from speculative_t5x.loading.families import llama
 from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import decoder_only
 
@@ -26,7 +26,7 @@ FIELDS = {
         'n_head': families.Field(12, families.SIZE, 'num_attention_heads'),
         'n_inner': families.Field(lambda x: 4 * x['n_embd'], families.SIZE),
         'activation_function': families.Field(
-            'gelu_new', tuple(decoders.ACTIVATIONS)
+            'gelu_new', tuple(llama.ACTIVATIONS)
         ),
         'layer_norm_epsilon': families.Field(1e-5, families.NUMBER),
         'scale_attn_weights': families.Field(True, families.FLAG),
@@ -36,8 +36,8 @@ FIELDS = {
         'tie_word_embeddings': families.Field(True, (True, False)),
         'bos_token_id': families.Field(50_256),
         'eos_token_id': families.Field(50_256),
-        **decoders.FULL_ATTENTION,
-        **decoders.ABSENT,
+        **llama.FULL_ATTENTION,
+        **llama.ABSENT,
     },
 }
 # Query, key and value lie in one tensor, [in, out] as all others.
@@ -56,15 +56,8 @@ _NORMS = {
 tensor_names = tensor_maps.TensorMap(
     NAME,
     {
-        'decoder': {
-            f'{ours}/{kind}': f'{theirs}.{their_kind}'
-            for names, kinds in (
-                (_PROJECTIONS, {'kernel': 'weight', 'bias': 'bias'}),
-                (_NORMS, {'scale': 'weight', 'bias': 'bias'}),
-            )
-            for ours, theirs in names.items()
-            for kind, their_kind in kinds.items()
-        }
+        'decoder': tensor_maps.with_biases(_PROJECTIONS)
+        | tensor_maps.with_biases(_NORMS, 'scale')
     },
     {
         'wte.weight': 'decoder/token_embedder/embedding',
@@ -95,7 +88,7 @@ def of_config(
       num_heads=heads,
       head_dim=width // heads,
       mlp_dim=config['n_inner'],
-      mlp_activations=(decoders.ACTIVATIONS[config['activation_function']],),
+      mlp_activations=(llama.ACTIVATIONS[config['activation_function']],),
       positions=config_lib.LEARNED,
       max_positions=config['n_positions'],
       norm=config_lib.LAYER,

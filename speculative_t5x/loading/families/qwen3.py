@@ -8,8 +8,8 @@ from typing import Any
 from etils import epath
 
 from speculative_t5x.loading import families
-from speculative_t5x.loading import hugging_face_decoders as decoders
 from speculative_t5x.loading.families import llama
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import decoder_only
 
 NAME = 'Qwen 3'
@@ -24,7 +24,7 @@ FIELDS = {
             bos_token_id=None,
             eos_token_id=None,
         ),
-        'hidden_act': families.Field('silu', tuple(decoders.ACTIVATIONS)),
+        'hidden_act': families.Field('silu', tuple(llama.ACTIVATIONS)),
         'use_sliding_window': families.Field(False, families.FLAG),
         'sliding_window': families.Field(
             4096,
@@ -35,8 +35,8 @@ FIELDS = {
     },
 }
 _MOST_LAYERS = 1024  # more than any Qwen 3 has
-tensor_names = decoders.decoder_map(
-    NAME, decoders.LLAMA_LAYER | decoders.QK_NORMS
+tensor_names = llama.decoder_map(
+    NAME, llama.LLAMA_LAYER | llama.QK_NORMS
 ).sources
 
 
@@ -49,14 +49,15 @@ def of_config(
     by_turns = [i >= config['max_window_layers'] for i in layers]
   else:
     by_turns, config = [False], {**config, 'sliding_window': None}
-  has_window = decoders.layer_types(file, config, by_turns)
-  rope = decoders.rope(file, config)
-  kinds = [
-      decoder_only.LayerKind(config['sliding_window'] if x else None, *rope)
-      for x in has_window
-  ]
-  fields = llama.llama_fields(
-      config, dtype, kinds=kinds, qk_norm=True, mlp_bias=False
+  rope = llama.rope(file, config)
+  kinds = {
+      has_window: config_lib.LayerKind(
+          config['sliding_window'] if has_window else None, *rope
+      )
+      for has_window in (False, True)
+  }
+  return decoder_only.DecoderOnly(
+      **llama.network_fields(config, dtype),
+      kinds=llama.layer_kinds(file, config, by_turns, kinds),
+      qk_norm=True,
   )
-  with llama.naming(file):
-    return decoder_only.DecoderOnly(**fields)

@@ -15,7 +15,6 @@ from etils import epath
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
-from speculative_t5x.loading import hugging_face_decoders as decoders
 from speculative_t5x.loading.families import gemma3
 from speculative_t5x.loading.families import llama
 from speculative_t5x.loading.families import t5gemma_checkpoints
@@ -48,7 +47,7 @@ tensor_names = t5gemma_checkpoints.tensor_map(
         for stack in ('encoder', 'decoder')
     },
     {'self_attention': 'self_attn'},
-    decoders.QK_NORMS,
+    llama.QK_NORMS,
     # Earlier versions of transformers write no text_model.
     optional=r'^model\.|\btext_model\.',
     ignored=r'encoder\.(vision_tower|multi_modal_projector)\..*',
@@ -66,18 +65,17 @@ def of_config(
         for x in (of_encoder['text_config'], config['decoder'])
     ]
   encoder, decoder = (
-      gemma3.gemma_fields(file, fields, dtype)
+      gemma3.gemma3_fields(file, fields, dtype)
       | {'unscaled_id': of_encoder['eoi_token_index']}
       for fields in of_stacks
   )
   encoder['kinds'] = [_of_both_sides(kind) for kind in encoder['kinds']]
-  with llama.naming(file):
-    return t5gemma.T5Gemma(
-        **decoder,
-        encoder=config_lib.Stack(**encoder),
-        merged_attention=True,
-        shares_embedding=True,
-    )
+  return t5gemma.T5Gemma(
+      **decoder,
+      encoder=config_lib.Stack(**encoder),
+      merged_attention=True,
+      shares_embedding=True,
+  )
 
 
 def _of_both_sides(kind: config_lib.LayerKind) -> config_lib.LayerKind:

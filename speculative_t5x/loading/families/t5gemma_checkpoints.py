@@ -13,7 +13,6 @@ from etils import epath
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
-from speculative_t5x.loading import hugging_face_decoders as decoders
 from speculative_t5x.loading import tensor_maps
 from speculative_t5x.loading.families import gemma3
 from speculative_t5x.loading.families import llama
@@ -54,7 +53,7 @@ def _layer(
 ) -> dict[str, str]:
   """Return tensors of a layer with attentions, by their names here."""
   norm_of = lambda ours: ours.replace('encoder_decoder', 'cross')
-  own = {x: y for x, y in decoders.LLAMA_LAYER.items() if 'norm' not in x}
+  own = {x: y for x, y in llama.LLAMA_LAYER.items() if 'norm' not in x}
   return {
       f'{place}_{norm_of(ours)}_layer_norm/scale':
           f'{place}_{theirs}_layernorm.weight'
@@ -115,8 +114,7 @@ def of_config(
   encoder, decoder = (
       _stack(file, config, stack, dtype) for stack in ('encoder', 'decoder')
   )
-  with llama.naming(file):
-    return t5gemma.T5Gemma(**decoder, encoder=config_lib.Stack(**encoder))
+  return t5gemma.T5Gemma(**decoder, encoder=config_lib.Stack(**encoder))
 
 
 def _stack(
@@ -128,28 +126,15 @@ def _stack(
   # The whole model's counts, whatever a stack says, as in transformers 5.
   stated['tie_word_embeddings'] = bool(config['tie_word_embeddings'])
   fields = families.complete(file, stated, OF_STACK, f'{stack} of {NAME}')
-  has_window = decoders.layer_types(file, fields, [True, False])
-  window = fields['sliding_window']
-  rope = decoders.rope(file, fields)
+  window, rope = fields['sliding_window'], llama.rope(file, fields)
   kinds = {
-      is_local: config_lib.LayerKind(
-          window if is_local else None,
+      has_window: config_lib.LayerKind(
+          window if has_window else None,
           *rope,
           # As many on both sides of the encoder, the query included.
-          ahead=window - 1 if is_local and stack == 'encoder' else 0,
+          ahead=window - 1 if has_window and stack == 'encoder' else 0,
       )
-      for is_local in (False, True)
+      for has_window in (False, True)
   }
-  return llama.llama_fields(
-      fields,
-      dtype,
-      'hidden_activation',
-      kinds=[kinds[x] for x in has_window],
-      norm=config_lib.RMS_PLUS_ONE,
-      post_norms=True,
-      query_scale=fields['query_pre_attn_scalar'] ** -0.5,
-      attention_cap=fields['attn_logit_softcapping'],
-      logits_cap=fields['final_logit_softcapping'],
-      embedding_scale=fields['hidden_size'] ** 0.5,
-      mlp_bias=False,
-  )
+  kinds = llama.layer_kinds(file, fields, [True, False], kinds)
+  return gemma3.gemma_fields(fields, dtype) | {'kinds': kinds}
