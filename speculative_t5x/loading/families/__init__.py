@@ -5,7 +5,7 @@
 Each module of this folder is a family, see `Family`. Nothing else names them.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 import functools
 import importlib
 import math
@@ -170,17 +170,6 @@ def of_shapes(
   raise errors.CheckpointError(
       f'{folder} is not of a family that is known here. {" ".join(problems)}'
   )
-
-
-def matrices(
-    specs: Mapping[str, jax.ShapeDtypeStruct], names: Sequence[str]
-) -> tuple[list[tuple[int, ...]], list[str]]:
-  """Return the shapes of parameters, and the names of those that are no matrix.
-
-  A parameter that is not there has no shape.
-  """
-  shapes = [specs[x].shape if x in specs else () for x in names]
-  return shapes, [x for x, shape in zip(names, shapes) if len(shape) != 2]
 
 
 def of_model_type(file: epath.Path, model_type: Any) -> Family:

@@ -95,7 +95,7 @@ _SUBLAYERS = {
 _KERNELS = {'query': 'q', 'key': 'k', 'value': 'v', 'out': 'o'}
 _MLP_KERNELS = {name: name for name in ('wi', 'wi_0', 'wi_1', 'wo')}
 _EMBEDDING = 'token_embedder/embedding'
-_HEAD = 'decoder/logits_dense/kernel'
+_FIRST_LAYER = 'decoder/layers_0'
 _TABLE = 'relpos_bias/rel_embedding'
 _BIAS = 'layer.0.SelfAttention.relative_attention_bias.weight'
 
@@ -143,57 +143,81 @@ USUAL_ACTIVATIONS = {1: ('relu',), 2: ('gelu', 'linear')}
 def of_shapes(
     specs: Mapping[str, jax.ShapeDtypeStruct], dtype: Any
 ) -> t5.T5Config:
-  """See `families.Family.of_shapes`.
+  """See `families.Family.of_shapes` and `sizes_of_shapes`."""
+  own_table = f'{_FIRST_LAYER}/{_TABLE}'
+  is_feature_head = t5_preparation.FEATURES in specs
+  sizes, ((read, _), *features) = sizes_of_shapes(
+      specs,
+      _EMBEDDING,
+      own_table if own_table in specs else f'decoder/{_TABLE}',
+      f'{_FIRST_LAYER}/encoder_decoder_attention/key/kernel',
+      *([t5_preparation.FEATURES] if is_feature_head else []),
+  )
+  num_encoder_layers = num_layers(specs, 'encoder')
+  is_own_width = num_encoder_layers > 0 or read == sizes['emb_dim']
+  return t5.T5Config(
+      **sizes,
+      num_encoder_layers=num_encoder_layers,
+      num_decoder_layers=num_layers(specs, 'decoder'),
+      encoder_dim=None if is_own_width else read,
+      feature_dim=features[0][0] if is_feature_head else None,
+      bias_per_layer=own_table in specs,
+      dtype=dtype,
+  )
+
+
+def sizes_of_shapes(
+    specs: Mapping[str, jax.ShapeDtypeStruct],
+    embedding: str,
+    table: str,
+    *others: str,
+) -> tuple[dict[str, Any], list[tuple[int, ...]]]:
+  """Return sizes by the names of T5X, and the shapes of other parameters.
 
   The activations are those of the T5 version with the same number of input
   projections, because shapes do not determine them.
+
+  Args:
+    specs: Parameters in T5X's layouts.
+    embedding: Name of the embedding of tokens.
+    table: Name of a table of relative positions.
+    *others: Names of other matrices.
+  Raises:
+    errors.CheckpointError: naming what is missing or no matrix.
   """
-  layer = 'decoder/layers_0'
-  own_table = f'{layer}/{_TABLE}'
-  inputs = [x for x in specs if x.startswith(f'{layer}/mlp/wi')]
-  is_feature_head = t5_preparation.FEATURES in specs
-  names = (
-      _EMBEDDING,
-      own_table if own_table in specs else f'decoder/{_TABLE}',
-      f'{layer}/self_attention/query/kernel',
-      f'{layer}/encoder_decoder_attention/key/kernel',
-      *inputs,
-      *([t5_preparation.FEATURES] if is_feature_head else []),
-  )
   # Not all shapes are checked; `Checkpoint.check_shapes` does that.
-  shapes, wrong = families.matrices(specs, names)
+  inputs = [x for x in specs if x.startswith(f'{_FIRST_LAYER}/mlp/wi')]
+  query = f'{_FIRST_LAYER}/self_attention/query/kernel'
+  names = embedding, table, query, *others, *inputs
+  shapes = [specs[x].shape if x in specs else () for x in names]
+  wrong = [x for x, shape in zip(names, shapes) if len(shape) != 2]
   if not wrong and shapes[2][1] % shapes[1][0]:
-    wrong = names[1:3]  # of a fraction of a head
+    wrong = [table, query]  # of a fraction of a head
   if len(inputs) not in USUAL_ACTIVATIONS:
-    wrong = [f'{layer}/mlp']
+    wrong = [f'{_FIRST_LAYER}/mlp']
   if wrong:
     raise errors.CheckpointError(
         f'{" and ".join(wrong)} is missing or of another shape, so this is not'
         " a T5 encoder-decoder or decoder under T5X's names. Pass another"
         ' checkpoint.'
     )
-  (vocab_size, emb_dim), (num_heads, _), (_, joined), (read, _) = shapes[:4]
-  num_layers = {
-      f'num_{stack}_layers': len(
-          {x.split('/')[1] for x in specs if x.startswith(f'{stack}/layers_')}
-      )
-      for stack in ('encoder', 'decoder')
-  }
-  is_own_width = num_layers['num_encoder_layers'] > 0 or read == emb_dim
-  return t5.T5Config(
+  (vocab_size, emb_dim), (num_heads, _), (_, joined), *_, (_, mlp_dim) = shapes
+  sizes = dict(
       vocab_size=vocab_size,
       emb_dim=emb_dim,
       num_heads=num_heads,
-      **num_layers,
       head_dim=joined // num_heads,
-      mlp_dim=shapes[4][1],
+      mlp_dim=mlp_dim,
       mlp_activations=USUAL_ACTIVATIONS[len(inputs)],
-      encoder_dim=None if is_own_width else read,
-      feature_dim=shapes[-1][0] if is_feature_head else None,
-      logits_via_embedding=_HEAD not in specs,
-      bias_per_layer=own_table in specs,
-      dtype=dtype,
+      logits_via_embedding=t5_preparation.HEAD not in specs,
   )
+  return sizes, shapes[3 : 3 + len(others)]
+
+
+def num_layers(specs: Collection[str], stack: str) -> int:
+  """Return how many layers of a stack parameters are of."""
+  layers = f'{stack}/layers_'
+  return len({x.split('/')[1] for x in specs if x.startswith(layers)})
 
 
 def of_config(
@@ -232,5 +256,5 @@ def tensor_names(
   # transformers stores no head that is the embedding.
   if not network.logits_via_embedding and _EMBEDDING in sources:
     head = families.Source(sources[_EMBEDDING].tensor, is_transposed=True)
-    sources.setdefault(_HEAD, head)
+    sources.setdefault(t5_preparation.HEAD, head)
   return sources, copies
