@@ -18,7 +18,7 @@ chip in bfloat16:
          --steps says, commits
 
 With --layers all stacks have that many layers, which compiles sooner. Nothing
-runs. For what cycles leave out see `research.ahead_of_time.reading`.
+runs. For what cycles leave out see `research.ahead_of_time.program_reading`.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from speculative_t5x.networks import input_widths
 from speculative_t5x.networks import t5
 from speculative_t5x.research.ahead_of_time import abstract_pair
 from speculative_t5x.research.ahead_of_time import hlo
-from speculative_t5x.research.ahead_of_time import reading
+from speculative_t5x.research.ahead_of_time import program_reading
 from speculative_t5x.research.ahead_of_time import t5x_step
 from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.research.simulation import t5_published
@@ -230,7 +230,7 @@ class Programs:
     """Compile a program, and return what a trip of its loop costs."""
     trips = {input_widths.SCOPE: 1, beam_trees.WALK: self.options.steps}
     program = hlo.parse(lowered.compile().as_text())
-    trip, _ = reading.read_loop(program, trips)
+    trip, _ = program_reading.read_loop(program, trips)
     return {
         'step_s': self.place.chip.seconds(trip.cycles),
         **dataclasses.asdict(trip),

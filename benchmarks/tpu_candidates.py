@@ -8,7 +8,8 @@
 Prints a line of JSON with the compiler's estimate of cycles, at batch 1 on one
 chip in bfloat16 and temperature 0: of a step of the decoding loop, drafting and
 verification, that drafts the chain, and of one that drafts the likeliest nodes.
-Nothing runs. For what cycles leave out see `research.ahead_of_time.reading`.
+Nothing runs. For what cycles leave out see
+`research.ahead_of_time.program_reading`.
 
 From records of `candidate_trees` (--tokens=<file>) it reckons the rows of the
 paper's Tables 2 and 4 that have this draft and gamma: if the tree made as many

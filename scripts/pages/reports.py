@@ -20,7 +20,7 @@ from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.research import figure_style
 from speculative_t5x.research import run_record
 from speculative_t5x.research import speedup_figure
-from speculative_t5x.research.ahead_of_time import report
+from speculative_t5x.research.ahead_of_time import preflight_report
 from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import markdown_tables
 from speculative_t5x.research.paper import points
@@ -80,7 +80,8 @@ def _reports() -> Iterator[tuple[pathlib.Path, markdown.Page]]:
       page = walltime_summary.render(runs_lib.read(path))
       yield path.with_suffix('.md'), page
   for path in sorted(results.glob('*preflight/*/*preflight.json')):
-    yield path.with_suffix('.md'), report.render(json.loads(path.read_text()))
+    page = preflight_report.render(json.loads(path.read_text()))
+    yield path.with_suffix('.md'), page
   for folder in 'methods', 'coupled':
     page = methods_table.render(_tasks(folder))
     yield results / f'{folder}/{folder}.md', page

@@ -18,7 +18,7 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5
 from speculative_t5x.research import arguments
 from speculative_t5x.research.ahead_of_time import bench as bench_lib
-from speculative_t5x.research.ahead_of_time import report
+from speculative_t5x.research.ahead_of_time import preflight_report
 from speculative_t5x.research.ahead_of_time import topology as topology_lib
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.paper import published
@@ -91,7 +91,7 @@ def preflight(
           for row in published.TABLES_2_AND_4
       ],
   }
-  page = report.render(record)
+  page = preflight_report.render(record)
   print(page)
   if output_dir is not None:
     folder = user_paths.expand(output_dir)

@@ -10,9 +10,9 @@ import pytest
 from speculative_t5x.jobs import preflight
 from speculative_t5x.networks import chips
 from speculative_t5x.research.ahead_of_time import bench
+from speculative_t5x.research.ahead_of_time import preflight_report
+from speculative_t5x.research.ahead_of_time import program_reading
 from speculative_t5x.research.ahead_of_time import programs
-from speculative_t5x.research.ahead_of_time import reading
-from speculative_t5x.research.ahead_of_time import report
 from speculative_t5x.research.ahead_of_time import t5x_step
 from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.research.paper import published
@@ -83,7 +83,7 @@ def compiled(monkeypatch, described):
 
   def compile_program(place, make, decoder, batch, gamma):
     calls.append(decoder)
-    step = reading.Reading(cycles=1000 * len(calls))
+    step = program_reading.Reading(cycles=1000 * len(calls))
     return programs.Program(1.0, step, step, dict.fromkeys(_MEMORY, 1))
 
   monkeypatch.setattr(programs, 'compile_loop', compile_program)
@@ -128,7 +128,7 @@ def test_record_and_files(tmp_path, request, compiles):
       assert row['speedup'] == pytest.approx(float(tokens) / cost)
   written = {x.name: x.read_text() for x in (tmp_path / 'new').iterdir()}
   text = written.pop('preflight.md')
-  assert text == f'{report.render(record)}\n'
+  assert text == f'{preflight_report.render(record)}\n'
   for title in ('Memory', 'Steps', 'What the loop does', 'Table 2'):
     assert f'\n## {title}' in text
   assert text.count('| EnDe |') + text.count('| CNNDM |') == 12
@@ -181,7 +181,7 @@ class TestSeveral:
     assert found == [(128, 3), (128, 7), (256, 3), (256, 7)]
     assert [each['gamma'] for each in record['verify']] == [3, 7]
     printed = capsys.readouterr()
-    assert printed.out == f'{report.render(record)}\n'
+    assert printed.out == f'{preflight_report.render(record)}\n'
     assert len(printed.err.splitlines()) == len(compiled) == 12
 
   def test_a_head(self, compiled):
@@ -204,7 +204,7 @@ class TestSeveral:
       assert isinstance(array, jax.ShapeDtypeStruct)
     ((_, row),) = (
         line.split(' | ', 1)
-        for line in str(report.render(record)).splitlines()
+        for line in str(preflight_report.render(record)).splitlines()
         if line.startswith('| bigram | ')
     )
     _, _, roofline, compiled_cost, one_row = row.strip(' |').split(' | ')

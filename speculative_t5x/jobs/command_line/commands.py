@@ -183,7 +183,7 @@ JOBS = {
         on_host=True,
     ),
 }
-# What the command `paper` runs, in this order: figures show what tables measure.
+# Parts of `paper` in order: figures show what tables measure.
 PARTS = {
     name: Job(f'paper.{name}', f'configs/paper/{name}.gin', optional=_CONFIGS)
     for name in (

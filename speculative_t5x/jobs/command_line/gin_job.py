@@ -38,7 +38,8 @@ def configure(command: commands.CommandLine) -> Callable[[], None]:
     # JAX would wait for an accelerator that another process uses.
     jax.config.update('jax_platforms', 'cpu')
   process.keep_libtpu_from_searching()
-  module, _, name = f'speculative_t5x.jobs.{command.job.function}'.rpartition('.')
+  path = f'speculative_t5x.jobs.{command.job.function}'
+  module, _, name = path.rpartition('.')
   with quiet_tensorflow():
     job = getattr(importlib.import_module(module), name)
   gin.clear_config()  # removes the config of an earlier command

@@ -93,7 +93,8 @@ def _includes(kind: Any, value: Any) -> bool:
     return value in inner
   if kind is Any or not isinstance(value, _LITERALS):
     # A reference. Without parentheses it gives the class, not one of its kind.
-    return getattr(value, 'evaluate', True) or not dataclasses.is_dataclass(kind)
+    is_plain = not dataclasses.is_dataclass(kind)
+    return is_plain or getattr(value, 'evaluate', True)
   if kind in _SIMPLE:  # True and False are not numbers
     return type(value) is kind or (kind is float and type(value) is int)
   if isinstance(value, dict):

@@ -14,7 +14,7 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import autoregression
 from speculative_t5x.networks import input_widths
 from speculative_t5x.research.ahead_of_time import hlo
-from speculative_t5x.research.ahead_of_time import reading
+from speculative_t5x.research.ahead_of_time import program_reading
 from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.research.measurement import part_programs
 
@@ -24,10 +24,10 @@ class Program:
   """The analysis of a compiled program that has one decoding loop."""
 
   compile_s: float  # of tracing and compilation
-  step: reading.Reading  # one trip of the loop
+  step: program_reading.Reading  # one trip of the loop
   # One trip of its inner loop, which proposes one draft token after the first
   # of a block; None if there is no inner loop.
-  draft_step: reading.Reading | None
+  draft_step: program_reading.Reading | None
   # Bytes of device memory while the program runs: `arguments` (mainly the
   # parameters), `temporaries` (caches, keys and values of the inputs,
   # activations), `outputs`, and `code`, the program itself.
@@ -65,7 +65,7 @@ def compile_loop(
       autoregression.LATER: gamma - 1,
       input_widths.SCOPE: 1,  # at most, each: it encodes before decoding
   }
-  trip, inner_trip = reading.read_loop(
+  trip, inner_trip = program_reading.read_loop(
       hlo.parse(compiled.as_text()),
       trips,
       autoregression.LATER,

@@ -7,7 +7,7 @@ import pathlib
 
 import pytest
 
-from speculative_t5x.research.ahead_of_time import report
+from speculative_t5x.research.ahead_of_time import preflight_report
 
 _RESULTS = pathlib.Path(__file__).parents[3] / 'results/tpu_preflight'
 
@@ -20,7 +20,7 @@ def test_drafts_that_were_not_compiled():
   """Table 2 has no compiled numbers for them."""
   record = _read('v4_xxl')
   record |= {'pairs': [], 'drafts': [], 't5x_step': None}
-  rows = report.rows_of(record, 'Table 2 of the paper')
+  rows = preflight_report.rows_of(record, 'Table 2 of the paper')
   assert len(rows) == 12
   for row in rows:
     names = 'c compiled', 'c one row', 'compiled', 'over one row', "over T5X's"
@@ -36,7 +36,7 @@ def test_speedup_is_over_the_faster_form():
   steps['padded']['step']['cycles'] = 10**6
   record['t5x_step'] = {'step': {**steps['padded']['step'], 'cycles': 10**7}}
   record['t5x_step']['step_s'] = None
-  row, *_ = report.rows_of(record, 'Table 2 of the paper')
+  row, *_ = preflight_report.rows_of(record, 'Table 2 of the paper')
   found = [row[name] for name in ('compiled', 'over one row', "over T5X's")]
   fast, slow, other = map(float, found)
   assert slow / fast == pytest.approx(1e3, rel=0.3)

@@ -5,7 +5,7 @@
 import pytest
 
 from speculative_t5x.research.ahead_of_time import hlo
-from speculative_t5x.research.ahead_of_time import reading
+from speculative_t5x.research.ahead_of_time import program_reading
 from tests.research.ahead_of_time import hlo_texts
 
 WORK = 'f32[8]{0:T(128)} fusion(%count), kind=kLoop, calls=%nothing'
@@ -18,7 +18,7 @@ BRANCHES = ' conditional(%count, %count, %count), branch_computations='
 
 def _read_loop(*body, others='', **named):
   text = hlo_texts.program(*body, others=NOTHING + others)
-  return reading.read_loop(hlo.parse(text), **named)
+  return program_reading.read_loop(hlo.parse(text), **named)
 
 
 def _read(*body, others='', on_gpu=False):
@@ -26,7 +26,7 @@ def _read(*body, others='', on_gpu=False):
 
 
 # On a GPU the host reads the condition of the loop itself.
-GPU = reading.Reading(host_transfers=1)
+GPU = program_reading.Reading(host_transfers=1)
 
 
 def _work(name, cycles):
@@ -67,8 +67,8 @@ def _work(name, cycles):
     ],
 )
 def test_one_instruction(line, counts, on_gpu):
-  assert _read(line) == reading.Reading(*counts)
-  assert _read(line, on_gpu=True) == GPU + reading.Reading(
+  assert _read(line) == program_reading.Reading(*counts)
+  assert _read(line, on_gpu=True) == GPU + program_reading.Reading(
       *on_gpu or counts
   )
 
@@ -84,8 +84,8 @@ class TestLoops:
     before = f'  {hlo_texts.looped("encoder")}\n  ROOT %loop'
     text = text.replace('ENTRY', counted + '\nENTRY')
     text = text.replace('  ROOT %loop', before)
-    found = reading.read_loop(hlo.parse(text))
-    assert found == (reading.Reading(cycles=10, num_operations=1), None)
+    found = program_reading.read_loop(hlo.parse(text))
+    assert found == (program_reading.Reading(cycles=10, num_operations=1), None)
 
   def test_one_trip_of_the_longest_inner_loop(self):
     short = hlo_texts.counted('short', 50, _work('count_up', 30))
@@ -95,7 +95,7 @@ class TestLoops:
         hlo_texts.looped('short'),
         others=self.LATER + short,
     )
-    assert inner == reading.Reading(cycles=100, num_operations=1)
+    assert inner == program_reading.Reading(cycles=100, num_operations=1)
     assert trip.cycles == 1000 + 6 * 100 + 50 * 30
     assert trip.num_operations == 1 + 6 + 50
 
@@ -149,9 +149,9 @@ class TestBranches:
     chosen = '%chosen = f32[8]{0} conditional(%count, %count, %count), ' + roles
     body = _work('outside', 2), chosen
     found = _read(*body, others=branches)
-    assert found == reading.Reading(ended + 2, 2, 0)
+    assert found == program_reading.Reading(ended + 2, 2, 0)
     on_gpu = _read(*body, others=branches, on_gpu=True)
-    assert on_gpu == GPU + reading.Reading(ended + 2, 2, 1)
+    assert on_gpu == GPU + program_reading.Reading(ended + 2, 2, 1)
 
 
 # A loop whose bound is carried.
