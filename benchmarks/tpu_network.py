@@ -43,7 +43,8 @@ def describe(options: argparse.Namespace) -> Iterator[str]:
   complete = families.complete(
       options.config, given, family.FIELDS[kind], family.NAME
   )
-  config = family.of_config(options.config, complete, 'bfloat16')
+  config = family.of_config(options.config, complete)
+  config = dataclasses.replace(config, dtype='bfloat16')
   bench = bench_lib.Bench(
       topology.describe(options.topology).with_mesh(None),
       bench_lib.Shapes(

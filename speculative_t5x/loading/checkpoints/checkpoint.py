@@ -5,6 +5,7 @@
 import abc
 from collections.abc import Iterator, Mapping
 import copy
+import dataclasses
 import functools
 from typing import Any, ClassVar
 
@@ -103,7 +104,7 @@ class Checkpoint(abc.ABC):
       return self
     model = copy.copy(self)  # with the metadata that are read already
     model._prefix = f'{role}/'
-    for name in ('specs', '_model_specs', '_parts'):
+    for name in ('specs', '_model_specs', '_parts', '_network'):
       vars(model).pop(name, None)
     return model
 
@@ -171,14 +172,19 @@ class Checkpoint(abc.ABC):
       )
     return step
 
+  @functools.cached_property
+  def _network(self) -> network.Network:
+    self.check_is_one_model()
+    return families.of_shapes(self.folder, self.specs)
+
   def network(self, dtype: Any = jnp.float32) -> network.Network:
     """Return the network that the checkpoint states; read no weights.
 
     Its sizes are those that a Hugging Face folder's config.json says, or that
-    the shapes of T5X's parameters tell, as `families` says.
+    the shapes of T5X's parameters tell, as `families` says. It computes in
+    `dtype`.
     """
-    self.check_is_one_model()
-    return families.of_shapes(self.folder, self.specs, dtype)
+    return dataclasses.replace(self._network, dtype=dtype)
 
   def check_shapes(self, expected: trees.Params) -> None:
     """Compare the parameters with a network's tree of shapes, both ways.

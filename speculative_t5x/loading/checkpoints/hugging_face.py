@@ -12,7 +12,6 @@ import functools
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.loading import errors
@@ -49,21 +48,18 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
   layout = layouts.Layout.HUGGING_FACE
   _stored_step = 0  # the folders do not say how long the model was trained
 
-  def _stated(self, dtype: Any) -> network.Network:
-    """Return the network that config.json states, and the tensors have."""
+  @functools.cached_property
+  def _network(self) -> network.Network:
+    """The network that config.json states, and the tensors have."""
     try:
-      found = self._family.of_config(self._config_file, self._config, dtype)
+      found = self._family.of_config(self._config_file, self._config)
     except errors.CheckpointError:
       raise
     except ValueError as error:  # of sizes that a network refuses
       message = f'{self._config_file}: {error}'
       raise errors.CheckpointError(message) from error
     if hasattr(self._family, 'of_tensors'):
-      return self._family.of_tensors(found, self._tensors)
-    return found
-
-  def network(self, dtype: Any = jnp.float32) -> network.Network:
-    found = self._stated(dtype)
+      found = self._family.of_tensors(found, self._tensors)
     shapes = [tensor.shape for tensor in self._tensors.values()]
     most = max(len(shapes), *(max(shape, default=1) for shape in shapes))
     for name, size in _sizes(found):
@@ -83,7 +79,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
   @functools.cached_property
   def special_ids(self) -> contracts.SpecialIds:
     return generation_config.special_ids(
-        self.folder, self._config, self._generation, self.network()
+        self.folder, self._config, self._generation, self._network
     )
 
   @functools.cached_property
@@ -162,8 +158,9 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
       self,
   ) -> tuple[dict[str, families.Source], dict[str, str]]:
     """Where each parameter lies; tensors that must be equal to others."""
-    found = self._stated(jnp.float32)
-    return self._family.tensor_names(self.folder, self._tensors, found)
+    return self._family.tensor_names(
+        self.folder, self._tensors, self._network
+    )
 
   @functools.cached_property
   def _listing(self) -> set[str]:

@@ -106,11 +106,11 @@ class Family(Protocol):
   """Contents of a module of this folder.
 
   `folder` and `file`, of the checkpoint and of its config.json, are for
-  messages. Families that T5X does not train have no `of_shapes`, those whose
-  config.json says all have no `of_tensors`, and those that are T5X's alone have
-  no model_type and nothing for one. Each function raises
-  `errors.CheckpointError`: if parameters are of another family, the family has
-  no such network, or tensors are missing or unknown.
+  messages; networks compute in float32. Families that T5X does not train have
+  no `of_shapes`, those whose config.json says all have no `of_tensors`, and
+  those that are T5X's alone have no model_type and nothing for one. Each
+  function raises `errors.CheckpointError`: if parameters are of another family,
+  the family has no such network, or tensors are missing or unknown.
 
   Attributes:
     NAME: Names the family in errors.
@@ -122,15 +122,15 @@ class Family(Protocol):
   FIELDS: Mapping[str, Fields]
 
   def of_shapes(
-      self, specs: Mapping[str, jax.ShapeDtypeStruct], dtype: Any
+      self, specs: Mapping[str, jax.ShapeDtypeStruct]
   ) -> network.Network:
-    """Return the network of parameters in T5X's layouts, to decode in a dtype.
+    """Return the network of parameters in T5X's layouts.
 
     A name of `specs` is e.g. `decoder/layers_0/mlp/wo/kernel`.
     """
 
   def of_config(
-      self, file: epath.Path, config: Mapping[str, Any], dtype: Any
+      self, file: epath.Path, config: Mapping[str, Any]
   ) -> network.Network:
     """Return the network that a config.json states, as `complete` returns it.
     """
@@ -158,13 +158,13 @@ def _known() -> tuple[Family, ...]:
 
 
 def of_shapes(
-    folder: epath.Path, specs: Mapping[str, jax.ShapeDtypeStruct], dtype: Any
+    folder: epath.Path, specs: Mapping[str, jax.ShapeDtypeStruct]
 ) -> network.Network:
   """Return the network of the first family that parameters belong to."""
   problems = []
   for family in (x for x in _known() if hasattr(x, 'of_shapes')):
     try:
-      return family.of_shapes(specs, dtype)
+      return family.of_shapes(specs)
     except errors.CheckpointError as error:
       problems.append(f'{family.NAME}: {error}')
   raise errors.CheckpointError(

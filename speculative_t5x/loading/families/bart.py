@@ -135,7 +135,6 @@ tensor_names = TENSORS.sources
 def of_config(
     file: epath.Path,
     config: Mapping[str, Any],
-    dtype: Any,
     **parts: Any,
 ) -> encoder_decoder.EncoderDecoder:
   """Return the network of a complete config.json with BART's fields.
@@ -149,7 +148,6 @@ def of_config(
       'embedding_scale': (
           math.sqrt(config['d_model']) if config['scale_embedding'] else 1.0
       ),
-      'dtype': dtype,
   }
   return encoder_decoder.EncoderDecoder(**(fields | parts))
 

@@ -64,13 +64,13 @@ tensor_names = llama.decoder_map(
 
 
 def of_config(
-    file: epath.Path, config: Mapping[str, Any], dtype: Any
+    file: epath.Path, config: Mapping[str, Any]
 ) -> decoder_only.DecoderOnly:
-  return decoder_only.DecoderOnly(**gemma3_fields(file, config, dtype))
+  return decoder_only.DecoderOnly(**gemma3_fields(file, config))
 
 
 def gemma3_fields(
-    file: epath.Path, config: Mapping[str, Any], dtype: Any
+    file: epath.Path, config: Mapping[str, Any]
 ) -> dict[str, Any]:
   """Return the fields of the network of a complete config.json of Gemma 3."""
   with errors.reading(file):
@@ -89,14 +89,14 @@ def gemma3_fields(
           *llama.rope(file, config, local, 'rope_local_base_freq'),
       ),
   }
-  return gemma_fields(config, dtype) | dict(
+  return gemma_fields(config) | dict(
       kinds=llama.layer_kinds(file, config, by_turns, kinds), qk_norm=True
   )
 
 
-def gemma_fields(config: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
+def gemma_fields(config: Mapping[str, Any]) -> dict[str, Any]:
   """Return what all Gemmas state alike, as fields of `config_lib.Stack`."""
-  return llama.network_fields(config, dtype, 'hidden_activation') | dict(
+  return llama.network_fields(config, 'hidden_activation') | dict(
       norm=config_lib.RMS_PLUS_ONE,
       post_norms=True,
       query_scale=config['query_pre_attn_scalar'] ** -0.5,

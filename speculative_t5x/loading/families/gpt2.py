@@ -73,7 +73,7 @@ tensor_names = tensor_maps.TensorMap(
 
 
 def of_config(
-    file: epath.Path, config: Mapping[str, Any], dtype: Any
+    file: epath.Path, config: Mapping[str, Any]
 ) -> decoder_only.DecoderOnly:
   width, heads = config['n_embd'], config['n_head']
   if width % heads:
@@ -98,5 +98,4 @@ def of_config(
       mlp_bias=True,
       query_scale=None if config['scale_attn_weights'] else 1.0,
       logits_via_embedding=config['tie_word_embeddings'],
-      dtype=dtype,
   )

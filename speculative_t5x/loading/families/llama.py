@@ -134,24 +134,23 @@ tensor_names = decoder_map(NAME, LLAMA_LAYER).sources
 
 
 def of_config(
-    file: epath.Path, config: Mapping[str, Any], dtype: Any
+    file: epath.Path, config: Mapping[str, Any]
 ) -> decoder_only.DecoderOnly:
   kind = config_lib.LayerKind(None, *rope(file, config))
   return decoder_only.DecoderOnly(
-      **network_fields(config, dtype),
+      **network_fields(config),
       kinds=(kind,),
       mlp_bias=bool(config['mlp_bias']),
   )
 
 
 def network_fields(
-    config: Mapping[str, Any], dtype: Any, activation: str = 'hidden_act'
+    config: Mapping[str, Any], activation: str = 'hidden_act'
 ) -> dict[str, Any]:
   """Return the fields of a network that a config.json states as Llama's does.
 
   Args:
     config: It, complete.
-    dtype: To decode in.
     activation: Its field that names the activation.
   """
   has_bias = bool(config['attention_bias'])
@@ -168,7 +167,6 @@ def network_fields(
       qkv_bias=has_bias,
       out_bias=has_bias,
       logits_via_embedding=config['tie_word_embeddings'],
-      dtype=dtype,
   )
 
 

@@ -43,12 +43,11 @@ of_tensors = bart.of_tensors
 
 
 def of_config(
-    file: epath.Path, config: Mapping[str, Any], dtype: Any
+    file: epath.Path, config: Mapping[str, Any]
 ) -> encoder_decoder.EncoderDecoder:
   return bart.of_config(
       file,
       config,
-      dtype,
       positions=config_lib.SINUSOID,
       position_offset=0,
       embedding_norm=False,

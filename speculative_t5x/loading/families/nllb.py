@@ -43,7 +43,7 @@ tensor_names = dataclasses.replace(
 
 
 def of_config(
-    file: epath.Path, config: Mapping[str, Any], dtype: Any
+    file: epath.Path, config: Mapping[str, Any]
 ) -> encoder_decoder.EncoderDecoder:
   if (start := config['decoder_start_token_id']) == config['pad_token_id']:
     raise errors.CheckpointError(
@@ -54,7 +54,6 @@ def of_config(
   return bart.of_config(
       file,
       config,
-      dtype,
       positions=config_lib.TENSOR2TENSOR,
       max_positions=None,  # transformers computes as many as are needed
       position_offset=config['pad_token_id'] + 1,

@@ -41,7 +41,7 @@ tensor_names = llama.decoder_map(
 
 
 def of_config(
-    file: epath.Path, config: Mapping[str, Any], dtype: Any
+    file: epath.Path, config: Mapping[str, Any]
 ) -> decoder_only.DecoderOnly:
   if config['use_sliding_window']:
     # A damaged file may state any number.
@@ -57,7 +57,7 @@ def of_config(
       for has_window in (False, True)
   }
   return decoder_only.DecoderOnly(
-      **llama.network_fields(config, dtype),
+      **llama.network_fields(config),
       kinds=llama.layer_kinds(file, config, by_turns, kinds),
       qk_norm=True,
   )

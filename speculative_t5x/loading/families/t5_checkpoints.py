@@ -141,7 +141,7 @@ USUAL_ACTIVATIONS = {1: ('relu',), 2: ('gelu', 'linear')}
 
 
 def of_shapes(
-    specs: Mapping[str, jax.ShapeDtypeStruct], dtype: Any
+    specs: Mapping[str, jax.ShapeDtypeStruct]
 ) -> t5.T5Config:
   """See `families.Family.of_shapes` and `sizes_of_shapes`."""
   own_table = f'{_FIRST_LAYER}/{_TABLE}'
@@ -162,7 +162,6 @@ def of_shapes(
       encoder_dim=None if is_own_width else read,
       feature_dim=features[0][0] if is_feature_head else None,
       bias_per_layer=own_table in specs,
-      dtype=dtype,
   )
 
 
@@ -221,14 +220,13 @@ def num_layers(specs: Collection[str], stack: str) -> int:
 
 
 def of_config(
-    file: epath.Path, config: Mapping[str, Any], dtype: Any
+    file: epath.Path, config: Mapping[str, Any]
 ) -> t5.T5Config:
   return t5.T5Config(
       **{ours: config[theirs] for ours, theirs in _SIZES.items()},
       mlp_activations=_ACTIVATIONS[config['feed_forward_proj']][0],
       logits_via_embedding=_is_scaled(config),
       bias_per_layer=config['model_type'] == 'umt5',
-      dtype=dtype,
   )
 
 

@@ -55,7 +55,7 @@ tensor_names = t5gemma_checkpoints.tensor_map(
 
 
 def of_config(
-    file: epath.Path, config: Mapping[str, Any], dtype: Any
+    file: epath.Path, config: Mapping[str, Any]
 ) -> t5gemma.T5Gemma:
   complete = functools.partial(families.complete, file, network=NAME)
   with errors.reading(f'encoder and decoder of {file}'):
@@ -65,7 +65,7 @@ def of_config(
         for x in (of_encoder['text_config'], config['decoder'])
     ]
   encoder, decoder = (
-      gemma3.gemma3_fields(file, fields, dtype)
+      gemma3.gemma3_fields(file, fields)
       | {'unscaled_id': of_encoder['eoi_token_index']}
       for fields in of_stacks
   )

@@ -109,16 +109,16 @@ tensor_names = tensor_map(
 
 
 def of_config(
-    file: epath.Path, config: Mapping[str, Any], dtype: Any
+    file: epath.Path, config: Mapping[str, Any]
 ) -> t5gemma.T5Gemma:
   encoder, decoder = (
-      _stack(file, config, stack, dtype) for stack in ('encoder', 'decoder')
+      _stack(file, config, stack) for stack in ('encoder', 'decoder')
   )
   return t5gemma.T5Gemma(**decoder, encoder=config_lib.Stack(**encoder))
 
 
 def _stack(
-    file: epath.Path, config: Mapping[str, Any], stack: str, dtype: Any
+    file: epath.Path, config: Mapping[str, Any], stack: str
 ) -> dict[str, Any]:
   """Return the sizes of a stack, as fields of `config_lib.Stack`."""
   with errors.reading(f'{stack} of {file}'):
@@ -137,4 +137,4 @@ def _stack(
       for has_window in (False, True)
   }
   kinds = llama.layer_kinds(file, fields, [True, False], kinds)
-  return gemma3.gemma_fields(fields, dtype) | {'kinds': kinds}
+  return gemma3.gemma_fields(fields) | {'kinds': kinds}

@@ -15,7 +15,7 @@ FIELDS: Mapping[str, Any] = {}  # Hugging Face has none
 
 
 def of_shapes(
-    specs: Mapping[str, jax.ShapeDtypeStruct], dtype: Any
+    specs: Mapping[str, jax.ShapeDtypeStruct]
 ) -> decoder_only.DecoderOnly:
   """See `families.Family.of_shapes` and `t5_checkpoints.sizes_of_shapes`.
 
@@ -29,5 +29,4 @@ def of_shapes(
   return decoder_only.DecoderOnly.of_t5x(
       **sizes,
       num_layers=t5_checkpoints.num_layers(specs, 'decoder'),
-      dtype=dtype,
   )
