@@ -238,7 +238,9 @@ def count_step_bytes(size: str, shapes: simulated_walltimes.Shapes) -> int:
   params = jax.eval_shape(
       functools.partial(random_models.random_params, config)
   )
-  model = models.Model(config, params, models.count_params(config))
+  model = models.Model(
+      config, params, num_params=models.count_params(config)
+  )
   decoder = token_decoder.TokenDecoder(
       model,
       model_drafting.of_model(model),

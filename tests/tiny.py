@@ -114,8 +114,8 @@ def decoder(
 
 def early_exit(config: t5.T5Config, exit_layer: int) -> drafting.Drafting:
   """Return the drafting by the first layers of a target."""
-  target = models.ModelSource(None, config)
-  return exit_drafting.EarlyExit(exit_layer).find(target, None)
+  target = models.Found(config)
+  return exit_drafting.EarlyExit(exit_layer).find(target)
 
 
 def encoder_tokens(rows: int, length: int, vocab_size: int = 64) -> jax.Array:

@@ -77,8 +77,9 @@ class TextDecoder:
     """
     bound_pair.check_target(target)
     options = options_lib.of(options, changes)
-    drafter = drafters.find(drafter, target, vocabulary)
-    vocabulary = models.fit_vocabulary(vocabulary, target, drafter.models)
+    vocabulary = models.fit_vocabulary(vocabulary, target)
+    if target.vocabulary is not vocabulary:
+      target = dataclasses.replace(target, vocabulary=vocabulary)
     if options.mask_padded_ids and options.num_valid_tokens is None:
       options = dataclasses.replace(
           options, num_valid_tokens=vocabulary.num_ids
@@ -405,9 +406,9 @@ def load(
     network, vocabulary = languages_lib.choose(
         target.config, target.special_ids, vocabulary, languages
     )
-    fields = {'config': network, 'max_padded_ids': max_padded_ids}
-    if any(getattr(target, x) != y for x, y in fields.items()):
-      target = dataclasses.replace(target, **fields)
+    target = dataclasses.replace(
+        target, config=network, max_padded_ids=max_padded_ids
+    )
     return TextDecoder(target, draft, vocabulary, options)
   found = models.find_model(
       checkpoint,
@@ -421,7 +422,7 @@ def load(
   shape = mesh and tuple(mesh.shape[x] for x in sharding.AXES)
   placed = placement.place(
       found,
-      lambda target: [drafters.find(draft, target, found.vocabulary)],
+      lambda target: [drafters.find(draft, target)],
       placement.Batches(
           sizes=[shape[0] if shape else 1],
           num_decodes=options.num_decodes,

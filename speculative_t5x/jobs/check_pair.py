@@ -23,11 +23,10 @@ def check_pair(
   Raises:
     ValueError: if they cannot work together, or not on this machine.
   """
-  target, vocabulary = workload.find_texts(vocabulary_file)
+  target = workload.find_target(workload.vocabulary(vocabulary_file))
   placed = workload.place(
       target,
       [drafter],
-      vocabulary,
       sizes=None if batch_size is None else [batch_size],
       num_decodes=num_decodes,
       gamma=gamma,

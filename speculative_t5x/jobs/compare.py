@@ -270,7 +270,6 @@ def _loader(
             vocabulary_file and vocabularies.load(vocabulary_file)
         ),
         [],
-        None,
         sizes=[sharding.round_up(workload.make_mesh(), first.batch_size)],
         num_decodes=first.num_decodes,
         gamma=first.gamma or 1,

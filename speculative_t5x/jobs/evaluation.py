@@ -124,7 +124,6 @@ def evaluate(setup: EvalSetup) -> list[run_record.RunRecord]:
     decoder, batch_size = workload.load_decoder(
         target,
         setup.drafter,
-        examples.vocabulary,
         gamma=setup.gamma,
         num_decodes=setup.num_decodes if search is None else search.beams,
         batch_size=batch_size,
@@ -150,7 +149,7 @@ def evaluate(setup: EvalSetup) -> list[run_record.RunRecord]:
               setup.loggers,
               user_paths.expand(setup.output_dir) / at / side,
               examples.task.name,
-              target.checkpoint.step,
+              target.stored.step,
               values,
           )
     if shown is not None:

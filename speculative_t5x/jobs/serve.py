@@ -102,16 +102,16 @@ class ServeSetup:
 
   def load(self) -> text_decoder.TextDecoder:
     """Load target, drafter and vocabulary."""
-    target, vocabulary = self.workload.find_texts(self.vocabulary_file)
+    vocabulary = self.workload.vocabulary(self.vocabulary_file)
+    target = self.workload.find_target(vocabulary)
     decoder, _ = self.workload.load_decoder(
         target,
         self.drafter,
-        vocabulary,
         gamma=self.gamma,
         num_decodes=1,
         batch_size=self.rows,
     )
-    return workload_lib.text_decoder(decoder, vocabulary)
+    return workload_lib.text_decoder(decoder, target.vocabulary)
 
 
 def serve(setup: ServeSetup) -> None:

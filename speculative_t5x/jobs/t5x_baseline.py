@@ -22,7 +22,7 @@ from speculative_t5x.research.measurement import walltimes
 _TIMES_THE_WEIGHTS = 3
 
 
-def prepare(target: models.ModelSource) -> models.ModelSource:
+def prepare(target: models.Found) -> models.Found:
   """Return a target as it is to be loaded for `of`.
 
   T5X reads the kernels that decoding merges one by one, and gets a copy of

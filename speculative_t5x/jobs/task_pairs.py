@@ -148,7 +148,7 @@ def measure(
 class _Found:
   """A task with target and drafters that are still to be read."""
 
-  target: models.ModelSource
+  target: models.Found
   examples: examples_lib.Examples
   drafters: Mapping[str, drafters_lib.Drafting]
 
@@ -162,11 +162,10 @@ def _find(task: TaskPairs, settings: Settings) -> _Found:
   drafters = {**task.drafts, **task.scored}
   for name, drafter in drafters.items():
     with errors.prefixed(f'The draft {name} of the task {task.name}'):
-      drafters_lib.find(drafter, target, examples.vocabulary)
+      drafters_lib.find(drafter, target)
   placed = task.workload.place(
       target,
       [*drafters.values()],
-      examples.vocabulary,
       sizes=[published.BATCH_SIZE],
       num_decodes=1,
       gamma=task.workload.length,
@@ -185,9 +184,7 @@ def _measure_task(
 ) -> Iterator[run_record.RunRecord]:
   """Yield the records of all drafters of a task."""
   target = t5x_baseline.prepare(found.target).deferred()
-  plain = task.workload.make_decoder(
-      target, drafters_lib.Drafting(), found.examples.vocabulary, gamma=1
-  )
+  plain = task.workload.make_decoder(target, drafters_lib.Drafting(), gamma=1)
   of_task = measurements.Measurements(
       task.workload,
       found.examples,
@@ -235,9 +232,7 @@ def _add_ngrams(folder: epath.Path, task: TaskPairs, found: _Found) -> _Found:
           task_feature_lengths=task.workload.task_feature_lengths,
       )
   ngrams = {
-      kind: drafters_lib.NGrams(str(folder), order).find(
-          found.target, found.examples.vocabulary
-      )
+      kind: drafters_lib.NGrams(str(folder), order).find(found.target)
       for order, kind in ngram_drafting.KINDS.items()
   }
   return dataclasses.replace(found, drafters={**found.drafters, **ngrams})

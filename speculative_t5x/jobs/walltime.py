@@ -174,7 +174,6 @@ def _place(
   placed = setup.workload.place(
       target,
       setup.drafters,
-      examples.vocabulary,
       sizes=setup.batch_sizes,
       num_decodes=1,
       gamma=max(setup.gammas),
@@ -201,7 +200,6 @@ def _load_decoders(
       decoder = setup.workload.make_decoder(
           workload_lib.load_target(t5x_baseline.prepare(placed.target)),
           loaded,
-          examples.vocabulary,
           gamma=setup.gammas[0],
       )
     else:

@@ -92,7 +92,7 @@ class Workload:
 
   def find_target(
       self, vocabulary: vocabularies.Vocabulary | None = None
-  ) -> models.ModelSource:
+  ) -> models.Found:
     """Return the target whose weights are still to be read."""
     return models.find_model(
         pairing.open_checkpoint('target', self.checkpoint_path),
@@ -103,18 +103,10 @@ class Workload:
         max_padded_ids=self.max_padded_ids,
     )
 
-  def find_texts(
-      self, file: str | None
-  ) -> tuple[models.ModelSource, vocabularies.Vocabulary]:
-    """Return the target and the vocabulary of its texts; see `vocabulary`."""
-    target = self.find_target(self.vocabulary(file))
-    return target, target.vocabulary
-
   def place(
       self,
-      target: models.ModelSource,
+      target: models.Found,
       drafters: Sequence[drafters_lib.Drafting],
-      vocabulary: vocabularies.Vocabulary | None,
       **batches: Any,
   ) -> placement.Placed:
     """Choose mesh and batch size, where they are not given, and say so.
@@ -123,9 +115,7 @@ class Workload:
     """
     placed = placement.place(
         target,
-        lambda target: [
-            drafters_lib.find(each, target, vocabulary) for each in drafters
-        ],
+        lambda target: [drafters_lib.find(each, target) for each in drafters],
         placement.Batches(
             inputs_length=self.task_feature_lengths['inputs'],
             targets_length=self.length,
@@ -158,7 +148,7 @@ class Workload:
 
   def read_task(
       self, num_examples: int | None = None, least: int = 1
-  ) -> tuple[models.ModelSource, 'examples_lib.Examples']:
+  ) -> tuple[models.Found, 'examples_lib.Examples']:
     """Find the target, and read the split that it decodes.
 
     At most `num_examples` are read, and the split must have `least`. The target
@@ -175,9 +165,8 @@ class Workload:
 
   def load_decoder(
       self,
-      target: models.ModelSource,
+      target: models.Found,
       drafter: drafters_lib.Drafting | None,
-      vocabulary: vocabularies.Vocabulary,
       *,
       gamma: int,
       num_decodes: int,
@@ -195,7 +184,6 @@ class Workload:
     placed = self.place(
         target,
         [drafter],
-        vocabulary,
         sizes=None if batch_size is None else [batch_size],
         gamma=gamma,
         num_decodes=num_decodes,
@@ -206,7 +194,6 @@ class Workload:
     decoder = self.make_decoder(
         placed.target.deferred() if defer else load_target(placed.target),
         found,
-        vocabulary,
         gamma=gamma,
         num_decodes=num_decodes,
         policy=self.policy,
@@ -219,7 +206,6 @@ class Workload:
       self,
       target: models.Model,
       drafter: drafters_lib.Drafting,
-      vocabulary: vocabularies.Vocabulary,
       **options: Any,
   ) -> token_decoder.TokenDecoder:
     """Return the `token_decoder.TokenDecoder` of what is loaded."""
@@ -228,7 +214,9 @@ class Workload:
         drafter,
         max_tokens=self.length,
         inputs_length=self.task_feature_lengths['inputs'],
-        num_valid_tokens=vocabulary.num_ids if self.mask_padded_ids else None,
+        num_valid_tokens=(
+            target.vocabulary.num_ids if self.mask_padded_ids else None
+        ),
         matmul_precision=self.matmul_precision,
         **options,
     )
@@ -463,9 +451,9 @@ def requests_of(
   ]
 
 
-def load_target(target: models.ModelSource) -> models.Model:
+def load_target(target: models.Found) -> models.Model:
   """Read the weights of a target."""
-  progress.say(f'loading {target.checkpoint.source}')
+  progress.say(f'loading {target.checkpoint}')
   return target.load()
 
 

@@ -47,7 +47,7 @@ class InputsForm:
 
 def of(
     vocabulary: vocabularies.Vocabulary,
-    target: models.Model | models.ModelSource,
+    target: models.Found,
 ) -> InputsForm:
   """Return the form of a target's inputs, by its vocabulary and network."""
   end = (target.special_ids.end,) if target.config.ends_inputs else ()

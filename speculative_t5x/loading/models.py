@@ -36,37 +36,132 @@ MAX_PADDED_IDS = 512
 
 
 @dataclasses.dataclass(frozen=True)
-class Model:
-  """A network and its parameters, ready to decode.
-
-  `Model.of` makes one of parameters as they are trained.
+class Found:
+  """All that is known of a model before its weights are read.
 
   Attributes:
-    config: The network that `params` fits.
-    params: Parameters on the device or the mesh, prepared for decoding.
-    num_params: Number of parameters in the checkpoint; None to count `params`.
-    checkpoint: The path that they were read from, or the name of a model of
-      the Hugging Face hub, with its commit; None without either.
+    config: The network that it is loaded as.
+    stored: The opened checkpoint; None for parameters that something else
+      reads, such as a T5X job, and once they are read.
     mesh: The mesh of the parameters; None for one device.
     rules: Which axes of the parameters are partitioned over the mesh.
     special_ids: Special ids of the vocabulary that the network was trained
       with; None for those of the network.
     max_padded_ids: How many logits may have no id in the vocabulary, of this
       model as a target and of what drafts for it; see `fit_vocabulary`.
+    vocabulary: Its vocabulary; None if it is not known.
+    merged: Whether kernels that share an input are merged, on one device.
   """
 
   config: network.Network
-  params: contracts.Params = dataclasses.field(repr=False)
-  num_params: int | None = None
-  checkpoint: str | None = None
+  _: dataclasses.KW_ONLY
+  stored: checkpoints.Checkpoint | None = None
   mesh: jax.sharding.Mesh | None = None
   rules: sharding.Rules = sharding.MODEL_PARALLEL
   special_ids: contracts.SpecialIds | None = None
   max_padded_ids: int = MAX_PADDED_IDS
+  vocabulary: vocabularies.Vocabulary | None = None
+  merged: bool = True
 
   def __post_init__(self):
     if self.special_ids is None:
       object.__setattr__(self, 'special_ids', self.config.special_ids)
+
+  @property
+  def checkpoint(self) -> str | None:
+    """The path of the checkpoint, see `Model`."""
+    return self.stored and self.stored.source
+
+  @property
+  def num_params(self) -> int:
+    """Number of parameters in the checkpoint."""
+    return count_params(self.config)
+
+  def describe(self) -> descriptions.ModelDescription:
+    """Return name, checkpoint, size and dtype, for the run record."""
+    return descriptions.ModelDescription(
+        name=descriptions.name_of(self.checkpoint) if self.checkpoint else None,
+        checkpoint=self.checkpoint,
+        num_params=self.num_params,
+        dtype=jnp.dtype(self.config.dtype).name,
+    )
+
+  def load(self, is_draft: bool = False) -> 'Model':
+    """Read the weights, in the dtype of the network.
+
+    Settings of decoding in a Hugging Face folder that are not applied here are
+    named in a line on stderr, but for a draft's: outputs follow its target's.
+    """
+    line = self.stored.unapplied_settings
+    if line is not None and not is_draft:
+      print(line, file=sys.stderr)
+    leaves = checkpoints.flatten(
+        self.stored.restore_params(
+            abstract_params(self.config),
+            self.config.dtype,
+            self.mesh and param_shardings(self.config, self.mesh, self.rules),
+        )
+    )
+    # What is replaced is given up before the next one is prepared.
+    return self.with_params(leaves.popitem() for _ in range(len(leaves)))
+
+  def with_params(self, params: contracts.Params | network.Leaves) -> 'Model':
+    """Return the model of parameters as they are stored.
+
+    They are a tree, or leaves with their names, which are prepared one at a
+    time.
+    """
+    if isinstance(params, Mapping):
+      params = checkpoints.flatten(params).items()
+    fields = self._of_model()
+    leaves = self.config.prepare(params, self._is_merged)
+    if self.mesh is not None:
+      shardings = param_shardings(fields['config'], self.mesh, self.rules)
+      where = checkpoints.flatten(shardings)
+      place = lambda leaf: (leaf[0], jax.device_put(leaf[1], where[leaf[0]]))
+      leaves = map(place, leaves)
+    return Model(params=checkpoints.nest(dict(leaves)), **fields)
+
+  def deferred(self) -> 'Model':
+    """Return the model, whose weights are read when they are first used."""
+    return Deferred(self)
+
+  @property
+  def _is_merged(self) -> bool:
+    return self.merged and self.mesh is None
+
+  def _of_model(self) -> dict[str, Any]:
+    """Return what a loaded model has beside its parameters."""
+    return {
+        **vars(self),
+        'config': self.config.prepared(jax.default_backend(), self._is_merged),
+        'num_params': self.num_params,
+        'checkpoint': self.checkpoint,
+        'stored': None,
+    }
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Model(Found):
+  """A network and its parameters, ready to decode.
+
+  `Model.of` makes one of parameters as they are trained.
+
+  Attributes:
+    params: Parameters on the device or the mesh, prepared for decoding, which
+      `config` fits.
+    num_params: Number of parameters in the checkpoint; None to count `params`.
+    checkpoint: The path that they were read from, or the name of a model of
+      the Hugging Face hub, with its commit; None without either.
+  """
+
+  params: contracts.Params
+  _: dataclasses.KW_ONLY
+  num_params: int | None = None
+  checkpoint: str | None = None
+
+  def __post_init__(self):
+    super().__post_init__()
     if self.num_params is None:
       count = sum(x.size for x in jax.tree.leaves(self.params))
       object.__setattr__(self, 'num_params', count)
@@ -122,74 +217,6 @@ class Model:
       where = ', '.join({str(*x.devices()) for x in arrays}) or 'no device'
     return f'Model({self.describe()}, {type(self.config).__name__}, on {where})'
 
-  def describe(self) -> descriptions.ModelDescription:
-    """Return name, checkpoint, size and dtype, for the run record."""
-    return _describe(self.checkpoint, self.num_params, self.config)
-
-
-@dataclasses.dataclass(frozen=True)
-class ModelSource:
-  """A checkpoint and the network that it is loaded as; no weights yet.
-
-  Attributes:
-    checkpoint: The opened checkpoint; None for a target that something else
-      reads, such as a T5X job.
-    config, special_ids, mesh, rules, max_padded_ids: See `Model`. The ids are
-      those of the vocabulary, where the layout of the checkpoint stores none.
-    vocabulary: Its vocabulary; None if it was found without one.
-    merged: Whether kernels that share an input are merged, on one device.
-  """
-
-  checkpoint: checkpoints.Checkpoint | None
-  config: network.Network
-  special_ids: contracts.SpecialIds | None = None
-  mesh: jax.sharding.Mesh | None = None
-  rules: sharding.Rules = sharding.MODEL_PARALLEL
-  max_padded_ids: int = MAX_PADDED_IDS
-  vocabulary: vocabularies.Vocabulary | None = None
-  merged: bool = True
-
-  def __post_init__(self):
-    if self.special_ids is None:
-      object.__setattr__(self, 'special_ids', self.config.special_ids)
-
-  def describe(self) -> descriptions.ModelDescription:
-    """Return what `Model.describe` will."""
-    source = self.checkpoint.source
-    return _describe(source, count_params(self.config), self.config)
-
-  def load(self, is_draft: bool = False) -> Model:
-    """Read the weights, in the dtype of the network.
-
-    Settings of decoding in a Hugging Face folder that are not applied here are
-    named in a line on stderr, but for a draft's: outputs follow its target's.
-    """
-    line = self.checkpoint.unapplied_settings
-    if line is not None and not is_draft:
-      print(line, file=sys.stderr)
-    leaves = checkpoints.flatten(
-        self.checkpoint.restore_params(
-            abstract_params(self.config),
-            self.config.dtype,
-            self.mesh and param_shardings(self.config, self.mesh, self.rules),
-        )
-    )
-    # What is replaced is given up before the next one is prepared.
-    return make_model(
-        self.config,
-        (leaves.popitem() for _ in range(len(leaves))),
-        self.checkpoint.source,
-        mesh=self.mesh,
-        rules=self.rules,
-        special_ids=self.special_ids,
-        max_padded_ids=self.max_padded_ids,
-        merged=self.merged,
-    )
-
-  def deferred(self) -> Model:
-    """Return the model, whose weights are read when they are first used."""
-    return Deferred(self)
-
 
 class Deferred(Model):
   """A model whose weights are read when they are first used.
@@ -197,33 +224,12 @@ class Deferred(Model):
   It is for a job that may find all of its results, and then reads none.
   """
 
-  def __init__(self, source: ModelSource):
-    is_merged = source.merged and source.mesh is None
-    values = {
-        'config': source.config.prepared(jax.default_backend(), is_merged),
-        'num_params': count_params(source.config),
-        'checkpoint': source.checkpoint.source,
-        'mesh': source.mesh,
-        'rules': source.rules,
-        'special_ids': source.special_ids,
-        'max_padded_ids': source.max_padded_ids,
-    }
-    vars(self).update(values, _source=source)
+  def __init__(self, found: Found):
+    vars(self).update(found._of_model(), _found=found)
 
   @functools.cached_property
   def params(self) -> contracts.Params:
-    return self._source.load().params
-
-
-def _describe(
-    path: str | None, num_params: int, config: network.Network
-) -> descriptions.ModelDescription:
-  return descriptions.ModelDescription(
-      name=descriptions.name_of(path) if path else None,
-      checkpoint=path,
-      num_params=num_params,
-      dtype=jnp.dtype(config.dtype).name,
-  )
+    return self._found.load().params
 
 
 def network_of(
@@ -253,7 +259,7 @@ def find_model(
     vocabulary: vocabularies.Vocabulary | None = None,
     languages: Sequence[str] | None = None,
     max_padded_ids: int = MAX_PADDED_IDS,
-) -> ModelSource:
+) -> Found:
   """Return all that is known of a model without its weights.
 
   Names and shapes of its parameters are compared with the network's, and the
@@ -273,7 +279,14 @@ def find_model(
   if ids is None and vocabulary is not None:
     # T5X's layouts store none, and T5X has padding and start built in, as 0.
     ids = dataclasses.replace(config.special_ids, end=vocabulary.eos_id)
-  found = ModelSource(checkpoint, config, ids, mesh, rules, max_padded_ids)
+  found = Found(
+      config,
+      stored=checkpoint,
+      mesh=mesh,
+      rules=rules,
+      special_ids=ids,
+      max_padded_ids=max_padded_ids,
+  )
   if vocabulary is None:
     return found
   vocabulary = fit_vocabulary(vocabulary, found)
@@ -323,38 +336,10 @@ def param_shardings(
 def make_model(
     config: network.Network,
     params: contracts.Params | network.Leaves,
-    checkpoint: str | None = None,
-    *,
-    mesh: jax.sharding.Mesh | None = None,
-    rules: sharding.Rules = sharding.MODEL_PARALLEL,
-    special_ids: contracts.SpecialIds | None = None,
-    max_padded_ids: int = MAX_PADDED_IDS,
-    merged: bool = True,
+    **fields: Any,
 ) -> Model:
-  """Return a model of given parameters.
-
-  They are a tree, or leaves with their names, which are prepared one at a time.
-  Other arguments are those of `ModelSource`.
-  """
-  merged = merged and mesh is None
-  if isinstance(params, Mapping):
-    params = checkpoints.flatten(params).items()
-  prepared = config.prepared(jax.default_backend(), merged)
-  leaves = config.prepare(params, merged)
-  if mesh is not None:
-    where = checkpoints.flatten(param_shardings(prepared, mesh, rules))
-    place = lambda leaf: (leaf[0], jax.device_put(leaf[1], where[leaf[0]]))
-    leaves = map(place, leaves)
-  return Model(
-      prepared,
-      checkpoints.nest(dict(leaves)),
-      count_params(config),
-      checkpoint,
-      mesh,
-      rules,
-      special_ids,
-      max_padded_ids,
-  )
+  """Return a model of parameters in memory; `fields` are those of `Found`."""
+  return Found(config, **fields).with_params(params)
 
 
 def shorten_head(model: Model, ids: Sequence[int]) -> Model:
@@ -406,8 +391,8 @@ def load_model(
 
 def fit_vocabulary(
     vocabulary: vocabularies.Vocabulary,
-    target: Model | ModelSource,
-    drafts: Sequence[Model | ModelSource] = (),
+    target: Found,
+    drafts: Sequence[Found] = (),
 ) -> vocabularies.Vocabulary:
   """Return a vocabulary with the sentinels that its target has logits for.
 

@@ -105,7 +105,7 @@ class Batches:
 class Placed:
   """A target with its mesh and its drafters, with weights still to be read."""
 
-  target: models.ModelSource
+  target: models.Found
   drafters: Drafters
   batch_size: int  # the largest of several
   line: str  # what was chosen and why, and what it takes
@@ -120,8 +120,8 @@ def this_machine() -> Machine:
 
 
 def place(
-    target: models.ModelSource,
-    find: Callable[[models.ModelSource], Drafters],
+    target: models.Found,
+    find: Callable[[models.Found], Drafters],
     batches: Batches,
     mesh_shape: Sequence[int] | None,
 ) -> Placed:
@@ -140,7 +140,7 @@ def place(
   needs = batches.needs(target.config, found, machine.platform)
   dtype = jnp.dtype(target.config.dtype).name
   shape, size, num_bytes = _choose(
-      f'{target.checkpoint.source} in {dtype}',
+      f'{target.checkpoint} in {dtype}',
       machine,
       needs,
       batches.sizes,

@@ -77,20 +77,15 @@ class DraftModule:
   is_model_parallel: bool = False
   checkpoint_path: checkpoints.Path | None = None
 
-  def find(
-      self,
-      target: models.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> drafters.Drafting:
-    if vocabulary is not None and self.vocabulary is not None:
-      vocabularies.check_same(
-          vocabulary, task_vocabulary.of(self.vocabulary)
-      )
+  def find(self, target: models.Found) -> drafters.Drafting:
+    if target.vocabulary is not None and self.vocabulary is not None:
+      own = task_vocabulary.of(self.vocabulary)
+      vocabularies.check_same(target.vocabulary, own)
     config = self.config_for(target.config)
     draft = model_drafting.DraftModel(
         self.checkpoint_path, config, model_parallel=self.is_model_parallel
     )
-    return draft.find(target, vocabulary)
+    return draft.find(target)
 
   def config_for(self, target: network.Network) -> network.Network:
     """Return the network of the draft model for a target."""
@@ -100,7 +95,7 @@ class DraftModule:
     return module_sizes.reading_as(config, target)
 
   def drafting(
-      self, target: models.ModelSource, params: contracts.Params
+      self, target: models.Found, params: contracts.Params
   ) -> drafters.Drafting:
     """Return the drafter of parameters that T5X holds, as it trains them."""
     config = self.config_for(target.config)
@@ -109,7 +104,7 @@ class DraftModule:
     model = models.Model(
         config,
         params,
-        count,
+        num_params=count,
         rules=self.rules,
         special_ids=target.special_ids,
     )

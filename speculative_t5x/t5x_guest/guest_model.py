@@ -113,14 +113,14 @@ class GuestModel(models.BaseTransformerModel):
     mesh = None
     if jax.device_count() > 1:
       mesh = sharding.make_mesh(1, 1, jax.local_devices()[:1])
-    target = self._target_source(mesh)
     vocabulary = task_vocabulary.of(self.output_vocabulary)
+    target = dataclasses.replace(
+        self._target_source(mesh), vocabulary=vocabulary
+    )
     # T5X asks for shapes while it traces, where Orbax cannot read on several
     # hosts. Another thread does not trace.
     with futures.ThreadPoolExecutor(1) as thread:
-      find = thread.submit(drafters.find, self._drafter, target, vocabulary)
-      found = find.result()
-      models_lib.fit_vocabulary(vocabulary, target)
+      found = thread.submit(drafters.find, self._drafter, target).result()
       drafting = thread.submit(found.load).result()
     if mesh is None:
       return drafting
@@ -129,13 +129,12 @@ class GuestModel(models.BaseTransformerModel):
 
   def _target_source(
       self, mesh: sharding.Mesh | None = None
-  ) -> models_lib.ModelSource:
+  ) -> models_lib.Found:
     """Return the target as drafters are found for it."""
-    return models_lib.ModelSource(
-        None,
+    return models_lib.Found(
         self._target_config,
-        self._special_ids,
-        mesh,
+        special_ids=self._special_ids,
+        mesh=mesh,
         max_padded_ids=self._max_padded_ids,
     )
 

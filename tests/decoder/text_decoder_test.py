@@ -557,7 +557,7 @@ class TestLoad:
     model = loading_models.load_model(target)
     draft = save(tmp_path / 'draft', 0.15, has_vocabulary=False)
     made = self.load(model, draft, vocabulary=target)
-    assert made.tokens.target is model
+    assert made.tokens.target.params is model.params
     made = self.load(model, exit_drafting.EarlyExit(1), vocabulary=target)
     assert made.tokens.loaded_drafter.description.kind == 'early_exit'
 
@@ -575,7 +575,7 @@ class TestLoad:
   def test_what_does_not_fit_is_not_read(self, target, monkeypatch):
     machine = placement.Machine('tpu', 'a chip', 1, 1000)
     monkeypatch.setattr(placement, 'this_machine', lambda: machine)
-    monkeypatch.setattr(loading_models.ModelSource, 'load', None)
+    monkeypatch.setattr(loading_models.Found, 'load', None)
     for mesh in (None, sharding.make_mesh(1, 1)):
       with pytest.raises(placement.DoesNotFitError, match='are missing'):
         self.load(target, mesh=mesh)

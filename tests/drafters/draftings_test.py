@@ -40,7 +40,7 @@ DECODER = tiny.config(
 )  # fmt: skip
 # A head on the target's last features.
 FEATURE_HEAD = dataclasses.replace(DECODER, feature_dim=CONFIG.emb_dim)
-TARGET = models.ModelSource(None, CONFIG)
+TARGET = models.Found(CONFIG)
 REPEAT_LAST = drafting.Drafting(repeat_last.RepeatLast, 'repeat_last')
 
 
@@ -63,7 +63,7 @@ class TestEarlyExit:
 
   def find_head(self, folder, head):
     checkpoint = checkpoints.save(folder, 1, head)
-    found = exit_drafting.EarlyExit(2, checkpoint).find(TARGET, None)
+    found = exit_drafting.EarlyExit(2, checkpoint).find(TARGET)
     own = jax.tree.leaves(other_head(CONFIG))
     assert found.num_bytes == sum(x.nbytes for x in own)
     assert found.params is None
@@ -186,11 +186,11 @@ class TestByPath:
     found = model_drafting.find(path, TARGET)
     assert found.description.name == 'early_exit_2'
     with pytest.raises(ValueError, match='exit_layer to 2 instead of 1'):
-      exit_drafting.EarlyExit(1, path).find(TARGET, None)
+      exit_drafting.EarlyExit(1, path).find(TARGET)
     path = drafts / 'head without a layer'
     with pytest.raises(ValueError, match=r'head.*EarlyExit\(<layers>'):
       model_drafting.find(path, TARGET)
-    assert exit_drafting.EarlyExit(1, path).find(TARGET, None).num_bytes
+    assert exit_drafting.EarlyExit(1, path).find(TARGET).num_bytes
 
 
 class TestInOrder:
@@ -202,8 +202,8 @@ class TestInOrder:
     exit_head = exit_drafting.EarlyExit(2, head)
     found = in_order_drafting.InOrder(
         [exit_head, model_drafting.DraftModel(model), REPEAT_LAST]
-    ).find(target, None)
-    assert found.num_bytes == exit_head.find(target, None).num_bytes > 0
+    ).find(target)
+    assert found.num_bytes == exit_head.find(target).num_bytes > 0
     assert [x.config for x in found.models] == [CONFIG]
 
   def test_described_by_all_that_tells_drafters_apart(self):

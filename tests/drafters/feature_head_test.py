@@ -430,7 +430,7 @@ def test_a_head_of_a_decoder_alone_by_its_path(tmp_path):
   found = model_drafting.find(path, target)
   assert [each.config for each in found.models] == [ALONE_HEAD]
   assert found.description.kind == 'feature_head'
-  other = models.ModelSource(None, dataclasses.replace(ALONE, emb_dim=16))
+  other = models.Found(dataclasses.replace(ALONE, emb_dim=16))
   with pytest.raises(ValueError, match='of width 8, and the target.*16'):
     model_drafting.find(path, other)
 

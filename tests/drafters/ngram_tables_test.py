@@ -136,8 +136,10 @@ def save(counts, folder):
 
 def find(folder, vocabulary=None, order=2, **special_ids):
   ids = dataclasses.replace(SPECIAL_IDS, **special_ids)
-  target = models.ModelSource(None, workloads.CONFIG, ids)
-  return ngram_drafting.NGrams(folder, order).find(target, vocabulary)
+  target = models.Found(
+      workloads.CONFIG, special_ids=ids, vocabulary=vocabulary
+  )
+  return ngram_drafting.NGrams(folder, order).find(target)
 
 
 @pytest.mark.parametrize(('order', 'kind'), [(1, 'unigram'), (2, 'bigram')])
@@ -176,8 +178,9 @@ def test_short_vocabulary_of_a_table(german, vocabulary, tmp_path, monkeypatch):
       short_vocabulary='~',
       short_vocabulary_size=256,
   ).find(
-      models.find_model(checkpoints.open(embedded.target_checkpoint())),
-      vocabulary,
+      models.find_model(
+          checkpoints.open(embedded.target_checkpoint()), vocabulary=vocabulary
+      )
   )
   loaded = found.load()
   assert loaded.description == found.description

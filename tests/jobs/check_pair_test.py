@@ -16,7 +16,7 @@ from tests import workloads
 @pytest.fixture
 def run(monkeypatch):
   """Return a function that runs the job on the embedded pair, with changes."""
-  monkeypatch.setattr(models.ModelSource, 'load', None)  # nothing is read
+  monkeypatch.setattr(models.Found, 'load', None)  # nothing is read
 
   def run(target=embedded.target_checkpoint, max_padded_ids=128, **changes):
     arguments = {

@@ -83,12 +83,12 @@ def decoders():
 def run(paths, decoders, tmp_path, monkeypatch):
   """Return a function that runs the job in `out` and returns its rows."""
 
-  def load(workload, target, drafter, vocabulary, **options):
+  def load(workload, target, drafter, **options):
     is_lossless, is_masked = workload.rule.is_lossless, workload.mask_padded_ids
     key = type(drafter), options['num_decodes'], is_lossless, is_masked
     options['defer'] = False  # or each job would compile
     if key not in decoders:
-      decoder, _ = _load(workload, target, drafter, vocabulary, **options)
+      decoder, _ = _load(workload, target, drafter, **options)
       decoders[key] = decoder
     return decoders[key], options['batch_size']
 
@@ -506,7 +506,7 @@ def test_finished_folder_reads_no_weights(
   infer.infer(_setup(paths, **arguments))
   expected = (tmp_path / 'out/predictions.jsonl').read_bytes()
   capsys.readouterr()
-  monkeypatch.setattr(models_lib.ModelSource, 'load', None)
+  monkeypatch.setattr(models_lib.Found, 'load', None)
   arguments |= {'inputs': str(tmp_path / 'other.txt')}
   infer.infer(_setup(copied, vocabulary_file=vocabulary, **arguments))
   assert (tmp_path / 'out/predictions.jsonl').read_bytes() == expected
@@ -526,7 +526,7 @@ def test_fingerprint(paths, copied, tmp_path):
     vocabulary.begin_ids = begin_ids
     workload = setup.workload
     decoder, _ = _load(
-        workload, workload.find_target(), setup.drafter, vocabulary,
+        workload, workload.find_target(vocabulary), setup.drafter,
         gamma=3, num_decodes=1, batch_size=1, defer=True,
     )  # fmt: skip
     texts = workload_lib.text_decoder(decoder, vocabulary)
@@ -638,10 +638,9 @@ def test_what_the_workload_decides_of_the_decoder(paths):
   ):
     setup = _setup(paths, inputs='-', mask_padded_ids=mask, rule=rule)
     workload = setup.workload
-    target, drafter = workload.find_target(), setup.drafter
     decoder, batch_size = _load(
-        workload, target, drafter, vocabulary, gamma=3, num_decodes=2,
-        batch_size=None,
+        workload, workload.find_target(vocabulary), setup.drafter,
+        gamma=3, num_decodes=2, batch_size=None,
     )  # fmt: skip
     assert batch_size == 1  # on a CPU
     expected = 2048 if mask else None

@@ -117,11 +117,11 @@ def events(monkeypatch):
     found = counts.Counts(9, 7, 7, 7, counted)
     return (interleaved.Run(found, (1.0,), None, None),)
 
-  load = models.ModelSource.load
+  load = models.Found.load
 
   def load_noting(found, **options):
     loaded = load(found, **options)
-    if found.checkpoint.folder.parent.name == 'target':
+    if found.stored.folder.parent.name == 'target':
       state.targets.append(weakref.ref(loaded))
     return loaded
 
@@ -130,7 +130,7 @@ def events(monkeypatch):
       (acceptance, 'collect', collect),
       (walltimes, 'measure', measure),
       (interleaved.Timer, 'run', run),
-      (models.ModelSource, 'load', load_noting),
+      (models.Found, 'load', load_noting),
       (greedy, 'compare', lambda *_: run_record.Greedy(2, 0, 0)),
       (predictions, 'read', lambda *_: types.SimpleNamespace(
           best=None, aux_values=None)),

@@ -169,13 +169,13 @@ def again(ran, paths, tmp_path, monkeypatch):
       measured=[], num_collected=0, num_targets=0, fails_at=None, requests=[]
   )
 
-  load_model = models.ModelSource.load
+  load_model = models.Found.load
 
   def load_target(found):
     state.num_targets += 1
     return load_model(found)
 
-  def find_drafter(drafter, target, vocabulary):
+  def find_drafter(drafter, target):
     (draft,) = ran.decoder.loaded_drafter.models
     draft = dataclasses.replace(draft, checkpoint=f'{drafter.model}/1')
     return model_drafting.of_model(draft)
@@ -205,7 +205,7 @@ def again(ran, paths, tmp_path, monkeypatch):
     state.num_collected += 1
     return ran.texts[int(written[0].sampling.temperature > 0)]
 
-  monkeypatch.setattr(models.ModelSource, 'load', load_target)
+  monkeypatch.setattr(models.Found, 'load', load_target)
   monkeypatch.setattr(model_drafting.DraftModel, 'find', find_drafter)
   monkeypatch.setattr(walltimes, 'measure', measure)
   monkeypatch.setattr(acceptance, 'write', write)
@@ -442,9 +442,7 @@ def test_second_drafter_that_is_missing(again, paths, tmp_path, monkeypatch):
   monkeypatch.setattr(
       model_drafting.DraftModel,
       'find',
-      lambda drafter, _, vocabulary: _find_drafter(
-          drafter, target, vocabulary
-      ),
+      lambda drafter, _: _find_drafter(drafter, target),
   )
   good, bad = (
       workloads.drafter(str(path), workloads.CONFIG)

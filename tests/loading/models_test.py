@@ -131,7 +131,10 @@ def test_description():
   config = tiny.config(num_encoder_layers=1, logits_via_embedding=True)
   params = tiny.params(config)
   path = 'gs://bucket/t5_base/checkpoint_1000'
-  described = models.make_model(config, params, path).describe()
+  model = dataclasses.replace(
+      models.make_model(config, params), checkpoint=path
+  )
+  described = model.describe()
   assert described == descriptions.ModelDescription(
       name='t5_base/checkpoint_1000',
       checkpoint=path,
@@ -179,7 +182,7 @@ class TestSpecialIds:
 def fit(num_pieces, num_ids, target, draft, **options):
   """Fit a vocabulary with sentinels to models of so many logits."""
   target, draft = (
-      models.ModelSource(None, tiny.config(vocab_size=size))
+      models.Found(tiny.config(vocab_size=size))
       for size in (target, draft)
   )
   target = dataclasses.replace(target, **options)

@@ -29,7 +29,7 @@ _V4 = placement.Machine('tpu', 'TPU v4', 4, 30.75 * _GIB)
 
 def _source(config=None, rules=sharding.MODEL_PARALLEL):
   config = config or tiny.config(dtype='bfloat16')
-  return models.ModelSource(_CHECKPOINT, config, rules=rules)
+  return models.Found(config, stored=_CHECKPOINT, rules=rules)
 
 
 def _found(*drafts, num_bytes=0):

@@ -227,7 +227,7 @@ def test_all_that_is_missing_of_an_optional_part_is_named():
 
 def test_without_the_layers_that_a_drafter_asks_for():
   with pytest.raises(ValueError, match='first_layers'):
-    exit_drafting.EarlyExit(1).find(models.ModelSource(None, NETWORK), None)
+    exit_drafting.EarlyExit(1).find(models.Found(NETWORK))
 
 
 class _Unread:

@@ -46,7 +46,7 @@ class DraftOfParams:
 
   config: decoder_only.DecoderOnly
 
-  def find(self, target, vocabulary):
+  def find(self, target):
     other = tiny_decoders.params(self.config, seed=1)
     params = jax.tree.map(lambda x, y: x + 0.2 * y, PARAMS, other)
     draft = models_lib.make_model(

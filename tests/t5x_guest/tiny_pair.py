@@ -63,7 +63,7 @@ def modules(**overrides) -> tuple[network.Transformer, network.Transformer]:
 class DraftOfParams:
   """The choice of the draft model of `params`, without a checkpoint."""
 
-  def find(self, target, vocabulary):
+  def find(self, target):
     draft = tiny.model(configs()[1], noise=0.5)
     draft = dataclasses.replace(draft, special_ids=target.special_ids)
     return model_drafting.of_model(draft)

@@ -154,7 +154,6 @@ def find(
   decoder, batch_size = setup.workload.load_decoder(
       source.target,
       setup.drafter,
-      source.vocabulary,
       gamma=setup.gamma,
       num_decodes=setup.num_outputs,
       batch_size=workload_lib.pad_batch(mesh, setup.batch_size),

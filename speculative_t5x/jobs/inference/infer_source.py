@@ -32,7 +32,7 @@ class Source:
 
   count: int | None
   vocabulary: vocabularies.Vocabulary
-  target: models.ModelSource
+  target: models.Found
   read: Callable[[], Iterator[Any]]
   inputs_of: Callable[[Iterator[Any], int], Iterator[Any]]
   form: inputs_form.InputsForm = inputs_form.InputsForm()
@@ -46,7 +46,8 @@ def find(setup: infer_setup.InferSetup) -> Source:
   """Find the inputs and the target of a job."""
   workload = setup.workload
   file = setup.paths and setup.vocabulary_file
-  target, vocabulary = workload.find_texts(file)
+  target = workload.find_target(workload.vocabulary(file))
+  vocabulary = target.vocabulary
   make = functools.partial(Source, setup.num_examples, vocabulary, target)
   lengths = workload.task_feature_lengths
   if setup.paths is None:

@@ -82,19 +82,14 @@ def files_in(folder: pathlib.Path) -> list[pathlib.Path]:
   All files of another folder are; not those of an optimizer, nor, in a folder
   of Hugging Face, those for other programs.
   """
-  weights = next((x for x in WEIGHTS if (folder / x).is_file()), None)
-  if weights is None:
+  names = _names(folder)
+  if names.intersection(WEIGHTS):
+    found = (folder / name for name in files_read(names))
+  else:
     found = (
         x
         for x in folder.rglob('*')
         if not any(y.startswith(_OF_OPTIMIZER) for y in x.parts)
-    )
-  else:
-    _, _, suffix = weights.removesuffix(INDEX).rpartition('.')
-    found = (
-        x
-        for x in folder.iterdir()
-        if x.name in (*_CONFIGS, weights) or x.name.endswith(f'.{suffix}')
     )
   return sorted(x for x in found if x.is_file())
 

@@ -11,7 +11,6 @@ import jax
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models as models_lib
-from speculative_t5x.loading import vocabularies
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import ranges
@@ -31,8 +30,8 @@ class Drafting:
       tokens per block, and returns the drafter. Cheap: it reads nothing.
     description: Describes the drafter in run records, where what does not apply
       is left out; a string is its kind and its name.
-    models: Networks that it runs beside the target: a `models.ModelSource`
-      each, and a `models.Model` once they are loaded.
+    models: Networks that it runs beside the target: a `models.Found` each,
+      and a `models.Model` once they are loaded.
     num_bytes: Bytes of its other parameters per device, at most.
     params: Parameters of the drafter; None if it has none, or not yet.
     axes: Names of the axes of each parameter, in a tree like `params` or the
@@ -48,7 +47,7 @@ class Drafting:
   description: descriptions.DrafterDescription | str = (
       descriptions.DrafterDescription()
   )
-  models: tuple[models_lib.ModelSource | models_lib.Model, ...] = ()
+  models: tuple[models_lib.Found, ...] = ()
   num_bytes: int = 0
   params: contracts.Params = dataclasses.field(default=None, repr=False)
   axes: Any = dataclasses.field(default=None, repr=False)
@@ -63,11 +62,7 @@ class Drafting:
   def __repr__(self) -> str:
     return f'Drafting({self.description})'
 
-  def find(
-      self,
-      target: models_lib.Model | models_lib.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> 'Drafting':
+  def find(self, target: models_lib.Found) -> 'Drafting':
     """Find the drafter for a target, as `drafters.find`; read no weights.
 
     A job with several drafters finds them all before it reads the first.

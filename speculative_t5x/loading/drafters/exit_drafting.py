@@ -33,7 +33,7 @@ class EarlyExit:
   exit_layer: int
   head: checkpoints.Path | None = None
 
-  def find(self, target, vocabulary) -> drafting.Drafting:
+  def find(self, target) -> drafting.Drafting:
     network.check_offers(
         target.config, network.Shrinks, 'Early exit', *network.LAYERS
     )
@@ -58,7 +58,7 @@ class EarlyExit:
   def _with_head(
       self,
       found: drafting.Drafting,
-      target: models.Model | models.ModelSource,
+      target: models.Found,
       first: network.Network,
   ) -> drafting.Drafting:
     """Return the drafting with the head of a checkpoint, still to be read."""

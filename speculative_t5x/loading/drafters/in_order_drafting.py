@@ -31,8 +31,8 @@ class InOrder:
   def __post_init__(self):
     object.__setattr__(self, 'drafters', tuple(self.drafters))  # hashable
 
-  def find(self, target, vocabulary) -> drafting.Drafting:
-    find = lambda each: model_drafting.find(each, target, vocabulary)
+  def find(self, target) -> drafting.Drafting:
+    find = lambda each: model_drafting.find(each, target)
     return joined([*map(find, self.drafters)])
 
 

@@ -35,7 +35,7 @@ class Lookup:
         continues_input=target.special_ids.start is None,
     )
 
-  def find(self, target, vocabulary) -> drafting.Drafting:
+  def find(self, target) -> drafting.Drafting:
     """See `drafting.Drafting.find`; there is nothing to read."""
     searched = '_hints' if self.only_hints else ''
     name = f'lookup{searched}_{self.min_ngram}_{self.max_ngram}'

@@ -25,7 +25,7 @@ from speculative_t5x.networks import t5_preparation
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
-_Model = TypeVar('_Model', models.Model, models.ModelSource)
+_Model = TypeVar('_Model', bound=models.Found)
 
 # In a run record.
 KIND, SHARED_ENCODER, FEATURE_HEAD = 'model', 'shared_encoder', 'feature_head'
@@ -65,23 +65,19 @@ class DraftModel:
         ranges.COUNT, short_vocabulary_size=self.short_vocabulary_size
     )
 
-  def find(
-      self,
-      target: models.Model | models.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
-  ) -> drafting.Drafting:
+  def find(self, target: models.Found) -> drafting.Drafting:
     if isinstance(self.model, models.Model):
       if self.model.checkpoint is not None:
-        self._check_vocabulary(target, self.model, vocabulary)
+        self._check_vocabulary(target, self.model)
       return of_model(_prompted_as(target, self.model))
     if token_counts.exists(self.model):
-      return ngram_drafting.NGrams(self.model).find(target, vocabulary)
+      return ngram_drafting.NGrams(self.model).find(target)
     rules = sharding.REPLICATED
     if self.model_parallel:
       rules = sharding.MODEL_PARALLEL
     checkpoint = pairing.open_checkpoint('draft', self.model)
     if exit_drafting.is_head(checkpoint, target.config):
-      return exit_drafting.of_head(checkpoint).find(target, vocabulary)
+      return exit_drafting.of_head(checkpoint).find(target)
     draft = models.find_model(
         checkpoint,
         self.config or _head_on(target.config, checkpoint),
@@ -89,16 +85,14 @@ class DraftModel:
         mesh=target.mesh,
         rules=rules,
     )
-    if draft.checkpoint.special_ids is None:  # not stored
+    if checkpoint.special_ids is None:  # not stored
       # A T5's decoder on another family has its target's ids but for the start,
       # which is fed to it in training as T5's.
       start = draft.config.special_ids.start
       ids = dataclasses.replace(target.special_ids, start=start)
       draft = dataclasses.replace(draft, special_ids=ids)
     draft = _prompted_as(target, draft)
-    self._check_vocabulary(target, draft, vocabulary)
-    if vocabulary is not None:
-      models.fit_vocabulary(vocabulary, target, (draft,))
+    self._check_vocabulary(target, draft)
     found, load = _of(draft), lambda: draft.load(is_draft=True)
     if self.short_vocabulary is None:
       return dataclasses.replace(found, read=lambda: of_model(load()))
@@ -108,7 +102,7 @@ class DraftModel:
         table,
         draft.config.vocab_size,
         draft.special_ids.end,
-        vocabulary,
+        target.vocabulary,
         target.max_padded_ids,
     )
     ids = counts.most_frequent(self.short_vocabulary_size)
@@ -124,28 +118,23 @@ class DraftModel:
     return dataclasses.replace(found, description=description, read=read)
 
   def _check_vocabulary(
-      self,
-      target: models.Model | models.ModelSource,
-      draft: models.Model | models.ModelSource,
-      vocabulary: vocabularies.Vocabulary | None,
+      self, target: models.Found, draft: models.Found
   ) -> None:
     """Compare the vocabularies; a head on its target has none of its own."""
     if draft.config.reads_features or network.is_feature_head(draft.config):
       return
     if self.vocabulary_file is None:
-      both = target.checkpoint, draft.checkpoint
-      sources = (getattr(x, 'source', x) for x in both)
-      pairing.check_vocabularies(*sources, vocabulary)
-    elif vocabulary is not None:
+      pairing.check_vocabularies(
+          target.checkpoint, draft.checkpoint, target.vocabulary
+      )
+    elif target.vocabulary is not None:
       own = vocabularies.load(self.vocabulary_file)
       said = f'The draft model has {self.vocabulary_file}'
       with errors.prefixed(said, vocabularies.VocabularyError):
-        vocabularies.check_same(vocabulary, own)
+        vocabularies.check_same(target.vocabulary, own)
 
 
-def _prompted_as(
-    target: models.Model | models.ModelSource, draft: _Model
-) -> _Model:
+def _prompted_as(target: models.Found, draft: _Model) -> _Model:
   """Return a draft whose decoder begins with what the target's begins with.
 
   It may be a language that is chosen for the target alone.
@@ -190,7 +179,7 @@ def of_model(draft: models.Model) -> drafting.Drafting:
   return dataclasses.replace(_of(draft), params=draft.params)
 
 
-def _of(draft: models.Model | models.ModelSource) -> drafting.Drafting:
+def _of(draft: models.Found) -> drafting.Drafting:
   """Return the drafting by a model, without its parameters."""
   # No parameters in the closure: it would keep them where they lie.
   config, special_ids, rules = draft.config, draft.special_ids, draft.rules
@@ -232,15 +221,14 @@ def _of(draft: models.Model | models.ModelSource) -> drafting.Drafting:
 
 def find(
     drafter: drafting.Drafting | models.Model | checkpoints.Path,
-    target: models.Model | models.ModelSource,
-    vocabulary: vocabularies.Vocabulary | None = None,
+    target: models.Found,
 ) -> drafting.Drafting:
   """Return the drafting that is meant, which fits a target.
 
   Args:
     drafter: A drafting of `loading.drafters`, or the draft model or its path.
-    target: The target, loaded or not.
-    vocabulary: Vocabulary of the target; None if there is none to compare with.
+    target: The target, loaded or not, with its vocabulary, or without one where
+      there is none to compare with.
   """
   if isinstance(drafter, str | os.PathLike | models.Model):
     drafter = DraftModel(drafter)
@@ -256,7 +244,9 @@ def find(
         'The target has no encoder, so it can only draft for one whose encoder'
         ' it reads. Give an encoder-decoder.'
     )
-  found = drafter.find(target, vocabulary)
+  found = drafter.find(target)
   # What does not fit is said here, before any weights are read.
+  if target.vocabulary is not None:
+    models.fit_vocabulary(target.vocabulary, target, found.models)
   found.drafter(network.NetworkModel(target.config, target.special_ids), 1)
   return found

@@ -55,7 +55,7 @@ class NGrams:
   def __post_init__(self):
     ranges.check_settings(_ORDER, order=self.order)
 
-  def find(self, target, vocabulary) -> drafting.Drafting:
+  def find(self, target) -> drafting.Drafting:
     path = str(user_paths.expand(self.path))
     counts = token_counts.load(path)
     vocab_size, special_ids = target.config.vocab_size, target.special_ids
@@ -63,14 +63,14 @@ class NGrams:
         path,
         vocab_size,
         special_ids.end,
-        vocabulary,
+        target.vocabulary,
         target.max_padded_ids,
     )
 
     start = special_ids.start
-    if start is None and vocabulary is not None:
+    if start is None and target.vocabulary is not None:
       # A prompt of nothing else ends with what stands before a text.
-      start = next(reversed(vocabulary.begin_ids), None)
+      start = next(reversed(target.vocabulary.begin_ids), None)
 
     def read() -> drafting.Drafting:
       table = smooth(counts, self.order, vocab_size, start)

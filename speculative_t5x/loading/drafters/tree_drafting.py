@@ -75,9 +75,9 @@ class CandidateTree:
       ranges.check_settings(ranges.COUNT, width=width)
       object.__setattr__(self, 'width', width)
 
-  def find(self, target, vocabulary) -> drafting.Drafting:
+  def find(self, target) -> drafting.Drafting:
     network.check_offers(target.config, network.DecodesTrees, _ASKS)
-    return self._of(model_drafting.find(self.model, target, vocabulary))
+    return self._of(model_drafting.find(self.model, target))
 
   def _of(self, chain: drafting.Drafting) -> drafting.Drafting:
     """Return the drafting of trees by what drafts chains."""

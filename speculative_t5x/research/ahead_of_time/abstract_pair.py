@@ -41,8 +41,7 @@ def make_model(
       params,
       shardings,
   )
-  num_params = sum(x.size for x in jax.tree.leaves(params))
-  return models.Model(prepared, params, num_params, None, place.mesh, rules)
+  return models.Model(prepared, params, mesh=place.mesh, rules=rules)
 
 
 def replicated(place: topology.Topology, tree: Any) -> Any:

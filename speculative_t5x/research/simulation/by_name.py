@@ -83,7 +83,7 @@ class NamedDraft:
       )
     if not self.is_own:
       num_layers = self.config.num_decoder_layers
-      return exit_drafting.EarlyExit(num_layers).find(target, None)
+      return exit_drafting.EarlyExit(num_layers).find(target)
     return model_drafting.of_model(make_model(self.config))
 
 

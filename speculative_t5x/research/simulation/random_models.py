@@ -31,8 +31,9 @@ def make_model(config: t5.T5Config, seed: int = 0) -> models.Model:
     whole = make_model(dataclasses.replace(config, head_size=None), seed)
     return models.shorten_head(whole, range(config.head_size))
   prepared = config.prepared(jax.default_backend(), merged=True)
+  params = random_params(prepared, seed)
   num_params = models.count_params(config)
-  return models.Model(prepared, random_params(prepared, seed), num_params)
+  return models.Model(prepared, params, num_params=num_params)
 
 
 def make_table(shapes: tables.Table, seed: int = 0) -> tables.Table:

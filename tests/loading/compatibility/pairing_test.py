@@ -55,11 +55,11 @@ _WAYS = {
 @pytest.mark.parametrize('way', _WAYS)
 def test_every_way_in(folders, way, is_given, capsys):
   """The vocabulary of the target is given, or lies in its folder."""
-  target = models.find_model(checkpoints.open(folders / 'target'))
   vocabulary = vocabularies.load(folders / 'target') if is_given else None
-  find = lambda name: drafters.find(
-      _WAYS[way](folders / name), target, vocabulary
+  target = models.find_model(
+      checkpoints.open(folders / 'target'), vocabulary=vocabulary
   )
+  find = lambda name: drafters.find(_WAYS[way](folders / name), target)
   assert find('same').description.name
   with pytest.raises(vocabularies.VocabularyError, match='cannot be a pair'):
     find('other')
@@ -85,9 +85,11 @@ def test_what_cannot_be_compared_is_said(folders, tmp_path, capsys):
 
 
 def test_vocabulary_that_is_said_to_be_the_draft_s(folders):
-  target = models.find_model(checkpoints.open(folders / 'target'))
-  vocabulary = vocabularies.load(folders / 'target')
+  target = models.find_model(
+      checkpoints.open(folders / 'target'),
+      vocabulary=vocabularies.load(folders / 'target'),
+  )
   draft = drafters.DraftModel(
       folders / 'other', vocabulary_file=folders / 'target'
   )
-  assert drafters.find(draft, target, vocabulary).description.name
+  assert drafters.find(draft, target).description.name

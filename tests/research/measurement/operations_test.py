@@ -32,7 +32,7 @@ DRAFT = dataclasses.replace(TARGET, num_decoder_layers=1, mlp_dim=1024)
 
 def _model(config) -> models.Model:
   """Return a model without parameter values, because nothing is run."""
-  return models.Model(config, models.abstract_params(config), 0)
+  return models.Model(config, models.abstract_params(config), num_params=0)
 
 
 def _count(rows=1, num_decodes=1, drafter=None) -> operations.Operations:
