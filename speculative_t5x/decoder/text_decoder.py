@@ -403,13 +403,9 @@ def load(
           ' to load_model.',
           config=config,
       )
-    network, vocabulary = languages_lib.choose(
-        target.config, target.special_ids, vocabulary, languages
-    )
-    target = dataclasses.replace(
-        target, config=network, max_padded_ids=max_padded_ids
-    )
-    return TextDecoder(target, draft, vocabulary, options)
+    target = dataclasses.replace(target, max_padded_ids=max_padded_ids)
+    target = languages_lib.choose(target, vocabulary, languages)
+    return TextDecoder(target, draft, target.vocabulary, options)
   found = models.find_model(
       checkpoint,
       config,

@@ -8,24 +8,25 @@ begins with, as in M2M-100 and NLLB.
 
 from collections.abc import Sequence
 import copy
+import dataclasses
+from typing import TypeVar
 
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import network
-from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
+
+_Model = TypeVar('_Model')
 
 
 def choose(
-    config: network.Network,
-    special_ids: contracts.SpecialIds,
+    target: _Model,
     vocabulary: vocabularies.Vocabulary,
     languages: Sequence[str] | None,
-) -> tuple[network.Network, vocabularies.Vocabulary]:
-  """Return network and vocabulary of a target for languages.
+) -> _Model:
+  """Return a target with its vocabulary, for languages.
 
   Args:
-    config: The network.
-    special_ids: Its special ids.
+    target: A `models.Found`, loaded or not.
     vocabulary: Its vocabulary.
     languages: Codes of the source and of the target language, as the vocabulary
       has them, for example ('eng_Latn', 'deu_Latn'); None for those that the
@@ -35,11 +36,11 @@ def choose(
       or the vocabulary does not have it as a special or added token.
   """
   if languages is None:
-    network.check_decoder_prompt(config)
-    return config, vocabulary
-  if not network.offers(config, network.PromptsDecoder):
+    network.check_decoder_prompt(target.config)
+    return dataclasses.replace(target, vocabulary=vocabulary)
+  if not network.offers(target.config, network.PromptsDecoder):
     raise ranges.ArgumentError(
-        f'languages are {languages!r}, and {config.name} is not told any'
+        f'languages are {languages!r}, and {target.config.name} is not told any'
         ' by a token. Give None.',
         languages=languages,
     )
@@ -49,10 +50,11 @@ def choose(
         languages=languages,
     )
   source_id, target_id = (_find(vocabulary, x) for x in languages)
-  config = config.with_decoder_prompt((special_ids.start, target_id))
+  prompt = target.special_ids.start, target_id
   vocabulary = copy.copy(vocabulary)
   vocabulary.begin_ids = (source_id,)
-  return config, vocabulary
+  config = target.config.with_decoder_prompt(prompt)
+  return dataclasses.replace(target, config=config, vocabulary=vocabulary)
 
 
 def _find(vocabulary: vocabularies.Vocabulary, language: str) -> int:

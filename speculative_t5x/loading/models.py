@@ -290,10 +290,7 @@ def find_model(
   if vocabulary is None:
     return found
   vocabulary = fit_vocabulary(vocabulary, found)
-  config, vocabulary = languages_lib.choose(
-      config, found.special_ids, vocabulary, languages
-  )
-  return dataclasses.replace(found, config=config, vocabulary=vocabulary)
+  return languages_lib.choose(found, vocabulary, languages)
 
 
 def abstract_params(config: network.Network) -> contracts.Params:
