@@ -9,8 +9,8 @@ a later version.
 
 import pytest
 
+from tests import t5gemma_by_hand
 from tests.loading import beside_transformers
-from tests.loading import t5gemma_folders_test
 
 pytestmark = pytest.mark.exhaustive
 
@@ -19,7 +19,7 @@ transformers = beside_transformers.transformers
 _is_second = hasattr(transformers, 'T5Gemma2ForConditionalGeneration')
 
 
-_FIRST, _SECOND = t5gemma_folders_test.FIELDS, t5gemma_folders_test.FIELDS_2
+_FIRST, _SECOND = t5gemma_by_hand.FIELDS.values()
 _PLAIN = {'rope_parameters': None, 'final_logit_softcapping': None}
 FIELDS = {
     'tied': _FIRST | {'vocab_size': 96},
