@@ -27,8 +27,6 @@ from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
-from speculative_t5x.training import draft_kinds
-from speculative_t5x.training import feature_distillation
 from speculative_t5x.training import on_policy as on_policy_lib
 from speculative_t5x.training import origins
 from speculative_t5x.training import schedules
@@ -124,14 +122,14 @@ def distill(setup: DistillSetup) -> trainer.Result:
       )
     special_ids = _special_ids(opened, network, setup.end_of_sequence)
     target = origins.Stored(opened, network, mesh)
-    trained, params = setup.draft.make(target, settings.seed)
-    draft_kinds.check_vocab_sizes(
-        network, trained.network, "the draft model's vocab_size"
+    draft = setup.draft.make(target, settings.seed)
+    distillation.check_vocab_sizes(
+        network, draft.network, "the draft model's vocab_size"
     )
-    pairing.check_features(network, trained.network)
+    pairing.check_features(network, draft.network)
     if on_policy.share:
-      _check_samples(trained)
-    _note_activations(trained.network)
+      _check_samples(draft.network)
+    _note_activations(draft.network)
     read = lambda each: each.read(opened.source, network)
     # What takes least time comes first: a wrong setting then fails early.
     tokenized = [each.read(network) for each in setup.references]
@@ -148,13 +146,10 @@ def distill(setup: DistillSetup) -> trainer.Result:
         },
         opened.source,
     )
-    kind = distillation.Distillation
-    if isinstance(trained, draft_kinds.FeatureHead):
-      kind = feature_distillation.FeatureDistillation
-    objective = kind(
+    objective = draft.objective(
         target.params,
         network,
-        trained.with_dropout(setup.dropout_rate),
+        with_dropout(draft.network, setup.dropout_rate),
         setup.divergence,
     )
     samples = None
@@ -179,11 +174,26 @@ def distill(setup: DistillSetup) -> trainer.Result:
         setup.learning_rate_fn,
         settings,
         model_dir,
-        init=lambda: params,
+        init=lambda: draft.params,
         samples=samples,
         mesh=mesh,
-        exit_layer=trained.exit_layer,
+        exit_layer=objective.exit_layer,
     )
+
+
+def with_dropout(
+    network: network_lib.Network, rate: float
+) -> network_lib.Network:
+  """Return a network with a dropout rate for training."""
+  if hasattr(network, 'dropout_rate'):
+    return dataclasses.replace(network, dropout_rate=rate)
+  if rate:
+    raise ranges.ArgumentError(
+        f'dropout_rate is {rate}, and {network.name} has no dropout. Set it to'
+        ' 0.',
+        dropout_rate=rate,
+    )
+  return network
 
 
 def _note_activations(draft: network_lib.Network) -> None:
@@ -221,9 +231,9 @@ def _special_ids(
   return stated
 
 
-def _check_samples(trained: draft_kinds.Draft) -> None:
+def _check_samples(draft: network_lib.Network) -> None:
   """Check that a draft can write texts without its target."""
-  if network_lib.is_feature_head(trained.network):
+  if network_lib.is_feature_head(draft):
     raise ValueError(
         "A head on the target's last features cannot write texts by itself, to"
         ' be trained on them. Set ON_POLICY_SHARE to 0.'

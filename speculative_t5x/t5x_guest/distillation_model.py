@@ -25,9 +25,9 @@ from speculative_t5x.t5x_guest import draft_module
 from speculative_t5x.t5x_guest import freezing
 from speculative_t5x.t5x_guest import model as model_lib
 from speculative_t5x.t5x_guest import module_sizes
+from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
-from speculative_t5x.training import draft_kinds
 
 _TOKENS = ('encoder_input_tokens', 'decoder_target_tokens')
 
@@ -79,7 +79,7 @@ class DistillationModel(model_lib.SpeculativeModel):
         drafter=drafter,
         **kwargs,
     )
-    draft_kinds.check_vocab_sizes(
+    distillation.check_vocab_sizes(
         self._target_config,
         drafter.config_for(self._target_config),
         'draft/network.T5Config.vocab_size',

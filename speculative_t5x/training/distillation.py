@@ -11,10 +11,10 @@ from flax import struct
 import jax
 from jax.typing import ArrayLike
 
+from speculative_t5x.loading import models
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.training import batches
 from speculative_t5x.training import divergences
-from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import losses
 
 
@@ -28,17 +28,28 @@ class Distillation:
   Attributes:
     target_params: The target's parameters, which training does not change.
     target: The target's network.
-    draft: What is trained.
+    draft: The draft's network, with dropout rate and dtype of training. It may
+      read the features of the target.
     divergence: A function of `divergences`.
+    exit_layer: Of a head on the target's first layers, how many; else None. The
+      draft has these layers and the head, and the head alone is trained.
   """
 
   target_params: Any
   target: network_lib.Network = struct.field(pytree_node=False)
-  draft: draft_kinds.Draft = struct.field(pytree_node=False)
+  draft: network_lib.Network = struct.field(pytree_node=False)
   divergence: divergences.Divergence = struct.field(pytree_node=False)
+  exit_layer: int | None = struct.field(pytree_node=False, default=None)
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
-    return self.draft.shardings(mesh)
+    whole = models.param_shardings(self.draft, mesh)
+    return whole if self.exit_layer is None else self.draft.take_head(whole)
+
+  def joined(self, params: Any) -> Any:
+    """Return all parameters of the draft, trained or the target's."""
+    if self.exit_layer is None:
+      return params
+    return self.draft.put_head(self.target_params, params)
 
   def loss(
       self, params: Any, batch: batches.Examples, dropout_key: jax.Array
@@ -66,18 +77,14 @@ class Distillation:
     """
     inputs, outputs = batch.inputs, batch.targets
     features = None
-    if self.draft.network.reads_features:
+    if self.draft.reads_features:
       features = self.target.features(self.target_params, inputs)
     return (
         self.target.score(
             self.target_params, inputs, outputs, features=features
         ),
-        self.draft.network.score(
-            self.draft.joined(params, self.target_params),
-            inputs,
-            outputs,
-            dropout_key,
-            features,
+        self.draft.score(
+            self.joined(params), inputs, outputs, dropout_key, features
         ),
     )
 
@@ -85,3 +92,15 @@ class Distillation:
     """Return the number of tokens; see `steps.Objective.divisor`."""
     del num_positions
     return metrics.num_tokens
+
+
+def check_vocab_sizes(
+    target: network_lib.Network, draft: network_lib.Network, setting: str
+) -> None:
+  """Check that both networks have logits of the same tokens."""
+  one, other = target.vocab_size, draft.vocab_size
+  if one != other:
+    raise ValueError(
+        f'The target has logits of {one} tokens and the draft model of {other}.'
+        f" Set {setting} to the target's."
+    )

@@ -28,21 +28,27 @@ from speculative_t5x.training import losses
 
 @struct.dataclass
 class FeatureDistillation(distillation.Distillation):
-  """The objective of a `draft_kinds.FeatureHead`; see `steps.Objective`.
+  """The objective of a head on the target's last features.
 
   The loss of a token is the mean over the passes of its divergence plus the
   weighted loss of its features.
+
+  Attributes:
+    feature_weight: Weight of the loss of predicted features.
+    num_passes: How often the head reads a text: at first with the target's
+      features, then with those that it predicted before.
   """
+
+  feature_weight: float = struct.field(pytree_node=False, default=1.0)
+  num_passes: int = struct.field(pytree_node=False, default=1)
 
   def loss(
       self, params: Any, batch: batches.Examples, dropout_key: jax.Array
   ) -> tuple[jax.Array, losses.Metrics]:
-    target, passes = self._read(
-        params, batch, dropout_key, self.draft.num_passes
-    )
+    target, passes = self._read(params, batch, dropout_key, self.num_passes)
     per_token = [
         self.divergence(target.logits, each.logits, batch.targets)
-        + self.draft.feature_weight * smooth_l1(target.features, each.features)
+        + self.feature_weight * smooth_l1(target.features, each.features)
         for each in passes
     ]
     mean = sum(per_token) / len(per_token)
@@ -75,7 +81,7 @@ class FeatureDistillation(distillation.Distillation):
     )
     shown, passes = jax.lax.stop_gradient(target.all_features), []
     for _ in range(num_passes):
-      scored = self.draft.network.score_with_features(
+      scored = self.draft.score_with_features(
           params,
           inputs,
           outputs,

@@ -104,7 +104,7 @@ class Samples:
       self, objective, params, inputs, sample_ids, limits, *, length
   ) -> jax.Array:
     """Decode a batch, one token per step."""
-    network = objective.draft.network
+    network = objective.draft
     features = None
     if network.reads_features:
       features = objective.target.features(objective.target_params, inputs)
@@ -115,7 +115,7 @@ class Samples:
       ids = dataclasses.replace(ids, forbidden=(*ids.forbidden, padding))
     setup = state_lib.Setup(
         network_lib.NetworkModel(network, ids),
-        objective.draft.joined(params, objective.target_params),
+        objective.joined(params),
         nothing.NoDrafter(),
         None,
     )

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a draft comes from before it is trained: each class is an `Origin`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import dataclasses
 import functools
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +15,10 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.speculation import ranges
-from speculative_t5x.training import draft_kinds
+from speculative_t5x.training import distillation
+from speculative_t5x.training import feature_distillation
 from speculative_t5x.training import steps
 
-Made = tuple[draft_kinds.Draft, draft_kinds.Params]
 _SHARED = "A draft on the target's encoder"
 _HEAD = "A head on the target's last features"
 
@@ -35,13 +35,23 @@ class Stored:
   mesh: jax.sharding.Mesh | None = None
 
   @functools.cached_property
-  def params(self) -> draft_kinds.Params:
+  def params(self) -> steps.Params:
     """The parameters in float32, read when they are first asked for."""
     return self.checkpoint.restore_params(
         models.abstract_params(self.network),
         jnp.float32,
         self.mesh and models.param_shardings(self.network, self.mesh),
     )
+
+
+class Made(NamedTuple):
+  """A draft before it is trained."""
+
+  network: network_lib.Network
+  params: steps.Params  # in float32
+  objective: Callable[..., distillation.Distillation] = (
+      distillation.Distillation
+  )
 
 
 class Origin(Protocol):
@@ -54,7 +64,7 @@ class Origin(Protocol):
   checkpoint_path: checkpoints.Path | None
 
   def make(self, target: Stored, seed: int) -> Made:
-    """Return the draft and its first parameters, in float32.
+    """Return the draft with its first parameters.
 
     What the target does not offer is found before its parameters are read. The
     seed is that of random parameters.
@@ -72,7 +82,7 @@ class Scratch:
   def make(self, target: Stored, seed: int) -> Made:
     _check_given(self.config)
     network = _for_target(self.config, target.network)
-    return draft_kinds.Draft(network), steps.init_params(network, seed)
+    return Made(network, steps.init_params(network, seed))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +110,7 @@ class FromCheckpoint:
           ' training begins with random parameters: choose'
           ' configs/origins/feature_head.gin.'
       )
-    return draft_kinds.Draft(network), Stored(opened, network).params
+    return Made(network, Stored(opened, network).params)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +150,7 @@ class FromTarget:
       network = _on_features(network, target.network)
       read = models.abstract_params(network)
       params = {name: params[name] for name in read}  # without its encoder
-    return draft_kinds.Draft(network), params
+    return Made(network, params)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,8 +174,10 @@ class ExitHead:
         *network_lib.HEADS,
     )
     network = target.network.first_layers(self.exit_layer).with_own_head()
-    draft = draft_kinds.ExitHead(network, self.exit_layer)
-    return draft, network.take_head(target.params)
+    objective = functools.partial(
+        distillation.Distillation, exit_layer=self.exit_layer
+    )
+    return Made(network, network.take_head(target.params), objective)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,13 +190,19 @@ class FeatureHead:
     checkpoint_path: A draft model of these sizes, such as a decoder on the
       target's encoder, of which the head has all parameters at first; only what
       reads and predicts features is random then. None without one.
-    feature_weight, num_passes: See `draft_kinds.FeatureHead`.
+    feature_weight, num_passes: See `FeatureDistillation`.
   """
 
   config: network_lib.Network | None
   checkpoint_path: checkpoints.Path | None = None
   feature_weight: float = 1.0
   num_passes: int = 1
+
+  def __post_init__(self):
+    ranges.check_settings(
+        ranges.COEFFICIENT, feature_weight=self.feature_weight
+    )
+    ranges.check_settings(ranges.COUNT, num_passes=self.num_passes)
 
   def make(self, target: Stored, seed: int) -> Made:
     sizes, known = self.config, {}
@@ -198,12 +216,12 @@ class FeatureHead:
       network_lib.check_offers(network, network_lib.ShowsFeatures, _HEAD)
     network = sizes.on_last_features(target.network)
     params = checkpoints.flatten(steps.init_params(network, seed))
-    draft = draft_kinds.FeatureHead(
-        network,
+    objective = functools.partial(
+        feature_distillation.FeatureDistillation,
         feature_weight=self.feature_weight,
         num_passes=self.num_passes,
     )
-    return draft, checkpoints.nest({**params, **known})
+    return Made(network, checkpoints.nest({**params, **known}), objective)
 
 
 def _check_given(config: network_lib.Network | None) -> None:

@@ -204,7 +204,7 @@ class TestDistill:
         origins.ExitHead(1),
         origins.Scratch(dataclasses.replace(_DRAFT, dtype='bfloat16')),
     ):
-      _, params = origin.make(target, 0)
+      params = origin.make(target, 0).params
       assert {str(x.dtype) for x in jax.tree.leaves(params)} == {'float32'}
 
   def test_resumed_equals_uninterrupted_on_policy(self, target, tmp_path):

@@ -16,7 +16,6 @@ from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
-from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import losses
 from speculative_t5x.training import on_policy
 from speculative_t5x.training import schedules
@@ -43,15 +42,15 @@ def _train(folder, mesh, num_parts=1, exit_layer=None):
   What is trained is a network of its own, or a head behind a layer of the
   target.
   """
-  draft, init = draft_kinds.Draft(_TARGET), steps.init_params(_TARGET, 1)
+  draft, init = _TARGET, steps.init_params(_TARGET, 1)
   if exit_layer is not None:
-    network = _TARGET.first_layers(exit_layer).with_own_head()
-    draft, init = draft_kinds.ExitHead(network), network.take_head(init)
+    draft = _TARGET.first_layers(exit_layer).with_own_head()
+    init = draft.take_head(init)
   target = steps.init_params(_TARGET, 0)
   if mesh is not None:
     target = jax.device_put(target, models.param_shardings(_TARGET, mesh))
   objective = distillation.Distillation(
-      target, _TARGET, draft, divergences.forward_kl
+      target, _TARGET, draft, divergences.forward_kl, exit_layer
   )
   samples = on_policy.Samples(
       objective,

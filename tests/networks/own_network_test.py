@@ -13,6 +13,7 @@ import pytest
 
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
+from speculative_t5x.jobs import distill
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
@@ -22,7 +23,6 @@ from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
-from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import origins
 from tests import compilation
 from tests import exhaustive
@@ -262,10 +262,9 @@ def test_without_what_a_draft_in_training_asks_for(origin, missing):
 
 
 def test_dropout_that_a_network_does_not_have():
-  draft = draft_kinds.Draft(NETWORK)
-  assert draft.with_dropout(0.0) == draft
+  assert distill.with_dropout(NETWORK, 0.0) == NETWORK
   with pytest.raises(ValueError, match='dropout_rate'):
-    draft.with_dropout(0.1)
+    distill.with_dropout(NETWORK, 0.1)
 
 
 _GIN = """

@@ -23,7 +23,6 @@ from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
-from speculative_t5x.training import draft_kinds
 from tests import tiny
 from tests.t5x_guest import tiny_pair
 
@@ -44,7 +43,7 @@ def objective(divergence=divergences.forward_kl, draft=CONFIGS[1]):
   """Return the objective of this package's own training."""
   target = CONFIGS[0]
   return distillation.Distillation(
-      PARAMS['target'], target, draft_kinds.Draft(draft), divergence
+      PARAMS['target'], target, draft, divergence
   )
 
 

@@ -16,7 +16,6 @@ from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
-from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import feature_distillation
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
@@ -54,7 +53,6 @@ def _objective(target_params, shares_encoder, divergence):
   decoder = models.abstract_params(draft)['decoder']
   params = {name: target_params[name] for name in models.abstract_params(draft)}
   params['decoder'] = {name: params['decoder'][name] for name in decoder}
-  draft = draft_kinds.Draft(draft)
   return (
       distillation.Distillation(target_params, _TARGET, draft, divergence),
       params,
@@ -90,7 +88,8 @@ def test_loss_is_a_sum_over_tokens(target_params):
   objective, params = _objective(
       target_params, False, divergences.total_variation
   )
-  objective = objective.replace(draft=objective.draft.with_dropout(0.0))
+  draft = dataclasses.replace(objective.draft, dropout_rate=0.0)
+  objective = objective.replace(draft=draft)
   examples = _examples(4)
   loss, metrics = objective.loss(params, examples, jax.random.key(0))
   p, q = map(jax.nn.softmax, objective.logits(params, examples))
@@ -124,10 +123,10 @@ def test_cross_entropy_does_not_run_the_target(target_params):
 def test_exit_head_costs_no_second_pass_of_the_target(target_params):
   """Its layers are the target's, which the target's own logits need as well."""
   config = _TARGET.first_layers(1).with_own_head()
-  draft = draft_kinds.ExitHead(config).with_dropout(0.0)
+  draft = dataclasses.replace(config, dropout_rate=0.0)
   objective, _ = _objective(target_params, True, divergences.forward_kl)
   head = _TARGET.take_head(target_params)
-  found = _operations(objective.replace(draft=draft), head)
+  found = _operations(objective.replace(draft=draft, exit_layer=1), head)
   given = _examples(4)
   alone = jax.jit(_TARGET.score).lower(
       target_params, given.inputs, given.targets
@@ -153,8 +152,9 @@ def _head_objective(name, **settings):
   objective = feature_distillation.FeatureDistillation(
       make(target),
       target,
-      draft_kinds.FeatureHead(head, **settings),
+      head,
       divergences.forward_kl,
+      **settings,
   )
   return objective, make(head)
 
@@ -176,7 +176,7 @@ def test_loss_of_a_head(name):
   is_token = examples.targets >= 0
   for _ in range(2):
     before = np.concatenate([np.zeros_like(fed[:, :1]), fed[:, :-1]], axis=1)
-    scored = objective.draft.network.score_with_features(
+    scored = objective.draft.score_with_features(
         params, inputs, outputs, features=features, fed=before
     )
     log_p, log_q = (
@@ -315,7 +315,7 @@ def measured():
   """Return what is found of another draft model, and both distributions."""
   target, params = (tiny.params(_CONFIG, noise=noise) for noise in (0.0, 1.0))
   objective = distillation.Distillation(
-      target, _CONFIG, draft_kinds.Draft(_CONFIG), divergences.forward_kl
+      target, _CONFIG, _CONFIG, divergences.forward_kl
   )
   examples = _decodes()
   validation = draft_acceptance.validation(

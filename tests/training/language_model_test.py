@@ -16,7 +16,6 @@ from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
-from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import losses
 from speculative_t5x.training import on_policy
 from speculative_t5x.training import schedules
@@ -59,7 +58,7 @@ def _trained():
 
 def _distillation():
   return distillation.Distillation(
-      _trained()[1], _CONFIG, draft_kinds.Draft(_CONFIG), divergences.forward_kl
+      _trained()[1], _CONFIG, _CONFIG, divergences.forward_kl
   )
 
 

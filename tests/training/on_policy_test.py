@@ -19,7 +19,6 @@ from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
-from speculative_t5x.training import draft_kinds
 from speculative_t5x.training import feed
 from speculative_t5x.training import on_policy
 from tests import exhaustive
@@ -34,20 +33,21 @@ def _params(seed):
 
 
 def _own_encoder():
-  return draft_kinds.Draft(_CONFIG), _params(1), _params(1)
+  return _objective(_CONFIG), _params(1), _params(1)
 
 
 def _targets_encoder():
   # The draft has embeddings of its own, which the encoder must not read.
   embedder = jax.tree.map(lambda x: -x, _params(0)['token_embedder'])
   params = {'decoder': _params(1)['decoder'], 'token_embedder': embedder}
-  return draft_kinds.Draft(_CONFIG.on_features(_CONFIG.emb_dim)), params, None
+  return _objective(_CONFIG.on_features(_CONFIG.emb_dim)), params, None
 
 
 def _exit_head():
   config = _CONFIG.first_layers(2).with_own_head()
   head = _CONFIG.take_head(_params(1))
-  return draft_kinds.ExitHead(config), head, {**_params(0), **_decoder(head)}
+  whole = {**_params(0), **_decoder(head)}
+  return _objective(config, exit_layer=2), head, whole
 
 
 def _decoder(head):
@@ -59,15 +59,15 @@ def _inputs(count):
   return rng.integers(2, 9, (count, 5)).astype(np.int32)
 
 
-def _objective(draft):
+def _objective(draft, exit_layer=None):
   return distillation.Distillation(
-      _params(0), _CONFIG, draft, divergences.forward_kl
+      _params(0), _CONFIG, draft, divergences.forward_kl, exit_layer
   )
 
 
-def _samples(draft, temperature=1.0):
+def _samples(objective, temperature=1.0):
   return on_policy.Samples(
-      _objective(draft),
+      objective,
       on_policy.Settings(share=0.5, period=2, temperature=temperature),
       t5.SPECIAL_IDS,
       batch_size=4,
@@ -104,22 +104,20 @@ class TestSamples:
       ),
   )
   def test_are_outputs_of_the_network(self, make, temperature):
-    draft, params, whole = make()
+    objective, params, whole = make()
     inputs, ids = _inputs(6), np.arange(20, 26, dtype=np.int32)
-    found = _samples(draft, temperature).draw(params, inputs, ids, _LENGTH)
+    found = _samples(objective, temperature).draw(params, inputs, ids, _LENGTH)
     np.testing.assert_array_equal(
         found, _plain(whole, inputs, ids, temperature)
     )
 
   def test_reads_the_encoder_of_the_target(self):
     """Greedy tokens are the argmax of the draft's teacher-forced logits."""
-    draft, params, _ = _targets_encoder()
-    samples = _samples(draft, temperature=0.0)
+    objective, params, _ = _targets_encoder()
+    samples = _samples(objective, temperature=0.0)
     inputs = _inputs(4)
     found = samples.draw(params, inputs, np.arange(4, dtype=np.int32), _LENGTH)
-    _, logits = _objective(draft).logits(
-        params, batches.Examples(inputs, found)
-    )
+    _, logits = objective.logits(params, batches.Examples(inputs, found))
     is_token = found >= 0
     np.testing.assert_array_equal(
         found[is_token], 1 + np.asarray(logits[..., 1:].argmax(-1))[is_token]
