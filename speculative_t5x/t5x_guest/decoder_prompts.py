@@ -80,19 +80,16 @@ class PromptedModel(network.NetworkModel):
       return cache, jnp.where(has_before, shown, carry[1])
 
     # What is behind a prompt is overwritten before it is read. The last token
-    # of a prompt is what the loop feeds first. Where no row has a prompt,
-    # nothing is read.
-    sizes = input_widths.of_inputs(self.prompt_width)
-    carry = started.cache, started.last_features
-    for width, is_wanted in zip(
-        sizes, widths.chosen(sizes, jnp.max(lengths)), strict=True
-    ):
-      carry = widths.when(
-          is_wanted, lambda carry, width=width: read(width, carry), carry
-      )
+    # of a prompt is what the loop feeds first.
+    cache, last_features = widths.at_smallest(
+        input_widths.of_inputs(self.prompt_width),
+        jnp.max(lengths),
+        read,
+        (started.cache, started.last_features),
+    )
     return started._replace(
-        cache=carry[0],
-        last_features=carry[1],
+        cache=cache,
+        last_features=last_features,
         offsets=lengths,
         first_tokens=jnp.take_along_axis(fed, lengths[:, None], axis=1)[:, 0],
     )
