@@ -13,8 +13,7 @@ import seqio
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import bulletin_summaries  # noqa: F401
 from speculative_t5x.tasks import bulletins
-from speculative_t5x.tasks import ende  # noqa: F401
-from speculative_t5x.tasks import paraphrases
+from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import post_editing
 
 
@@ -62,12 +61,12 @@ def _tasks():
   for percentage in post_editing.PERCENTAGES:
     name = post_editing.name(percentage)
     yield name, 'test', bulletins.read_pairs('test')
-  for split in paraphrases.SPLITS:
-    pairs = paraphrases.read_pairs(split)
-    yield paraphrases.PARAPHRASES, split, pairs
-    unrelated = paraphrases.read_unrelated_pairs(split)
+  for split in ende.SIDES:
+    pairs = ende.read_side(split)
+    yield ende.PARAPHRASES, split, pairs
+    unrelated = ende.read_unrelated(split)
     assert unrelated == [pair for pair in pairs if pair in unrelated]
-    yield paraphrases.UNRELATED, split, unrelated
+    yield ende.UNRELATED, split, unrelated
 
 
 def test_tasks():
@@ -95,7 +94,7 @@ def _topics(pairs):
 
 
 def test_splits_of_unrelated_texts_share_no_topic():
-  first, second = map(paraphrases.read_unrelated_pairs, paraphrases.SPLITS)
+  first, second = map(ende.read_unrelated, ende.SIDES)
   assert len(first) + len(second) == 200 and min(len(first), len(second)) > 90
   assert not set(first) & set(second)
   topics = _topics(first), _topics(second)
