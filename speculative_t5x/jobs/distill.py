@@ -95,7 +95,7 @@ class DistillSetup:
       )
 
 
-def distill(setup: DistillSetup) -> trainer.Result:
+def distill(setup: DistillSetup) -> trainer.Trained:
   """Train a draft, or resume from the newest checkpoint in `model_dir`.
 
   Prints its progress to stderr. The checkpoint that is kept as the best one has

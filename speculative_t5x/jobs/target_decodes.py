@@ -38,7 +38,7 @@ class Decodes:
 
   def read(
       self, target: checkpoints.Path, config: network.Network
-  ) -> batches.Examples:
+  ) -> batches.TokenPairs:
     """Decode what is missing, and return all as examples."""
     folder = user_paths.expand(self.folder) / self.name
     with errors.prefixed('DECODES_DIR', chunks.OtherSettingsError):

@@ -39,7 +39,7 @@ def train(
     train_split: str = 'train',
     validation_split: str = 'validation',
     mesh_shape: Sequence[int] | None = None,
-) -> trainer.Result:
+) -> trainer.Trained:
   """Train from scratch, or resume from the newest checkpoint in `model_dir`.
 
   Prints its progress to stderr.

@@ -65,7 +65,7 @@ def identity(part: Sequence[Input]) -> list[Any]:
 
 
 def from_lines(
-    lines: Iterable[text_files.Line],
+    lines: Iterable[text_files.TextLine],
     vocabulary: vocabularies.Vocabulary,
     form: inputs_form.InputsForm,
     lengths: Mapping[str, int],

@@ -118,5 +118,5 @@ def load_vocabulary(path: str | os.PathLike[str]) -> seqio.Vocabulary:
   """Load a SentencePiece model or tokenizer.json, read at its first use."""
   expanded = os.fspath(user_paths.expand(path))
   if expanded.endswith('.json'):
-    return task_vocabulary.TokenizerVocabulary(expanded)
+    return task_vocabulary.SeqioTokenizer(expanded)
   return seqio.SentencePieceVocabulary(expanded)

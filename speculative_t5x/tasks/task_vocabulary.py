@@ -79,7 +79,7 @@ class TaskVocabulary(vocabularies.Vocabulary):
     return str(self._vocabulary.decode([i])) or f'<id {i}>'
 
 
-class TokenizerVocabulary(seqio.Vocabulary):
+class SeqioTokenizer(seqio.Vocabulary):
   """A tokenizer.json of Hugging Face as a vocabulary of seqio.
 
   As seqio's own, it is read when it is first used. Two are equal if an id means
@@ -137,7 +137,7 @@ class TokenizerVocabulary(seqio.Vocabulary):
     return tf.ensure_shape(texts, ids.shape[:-1])
 
   def __eq__(self, other: object) -> bool:
-    if not isinstance(other, TokenizerVocabulary):
+    if not isinstance(other, SeqioTokenizer):
       return False
     one, two = self.vocabulary, other.vocabulary
     return vocabularies.fingerprint(one) == vocabularies.fingerprint(two)
@@ -145,7 +145,7 @@ class TokenizerVocabulary(seqio.Vocabulary):
 
 def of(vocabulary: seqio.Vocabulary) -> vocabularies.Vocabulary:
   """Return the vocabulary of a seqio task for models to use."""
-  if isinstance(vocabulary, TokenizerVocabulary):
+  if isinstance(vocabulary, SeqioTokenizer):
     return vocabulary.vocabulary
   return TaskVocabulary(vocabulary)
 

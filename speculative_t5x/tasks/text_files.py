@@ -30,7 +30,7 @@ _Row = TypeVar('_Row')
 
 
 @dataclasses.dataclass(frozen=True)
-class Line:
+class TextLine:
   """A line of a file."""
 
   place: str  # the name of the file and the number of the line, for errors
@@ -95,7 +95,7 @@ def read(
     hints_field: str | None = HINTS,
     file_format: str | None = None,
     taken: Collection[str] = (),
-) -> Iterator[Line]:
+) -> Iterator[TextLine]:
   """Yield the lines of files, one file after another.
 
   A line ends with a newline, or a carriage return and a newline, and with
@@ -118,7 +118,7 @@ def read(
       place = f'{_name_of(path)}, line {number}'
       try:
         text = data.decode()
-        line = Line(place, text)
+        line = TextLine(place, text)
         if text.strip():
           if _is_json(path, file_format):
             line = _parse(_value(text), field, hints_field, taken, place)
@@ -215,7 +215,7 @@ def _parse(
     hints_field: str | None,
     taken: Collection[str],
     place: str,
-) -> Line:
+) -> TextLine:
   """Return what a JSON object holds."""
   fields = dict(found) if isinstance(found, dict) else {}
   text = fields.pop(field, None)
@@ -257,4 +257,4 @@ def _parse(
   # JSON can spell lone surrogates and numbers that are not finite, and the
   # fields are written again.
   json_files.dumps(found)
-  return Line(place, text, hints, fields)
+  return TextLine(place, text, hints, fields)

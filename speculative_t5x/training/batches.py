@@ -25,7 +25,7 @@ Tokens = np.ndarray | jax.Array
 
 
 @struct.dataclass
-class Examples:
+class TokenPairs:
   """Pairs of token sequences, with `contracts.NO_TOKEN` behind their ends.
 
   Networks read them so, and losses give no weight to what is no token. No id of
@@ -48,13 +48,13 @@ class Examples:
     """[num_examples] int32, tokens of the longer sequence of each pair."""
     return np.maximum(_lengths(self.inputs), _lengths(self.targets))
 
-  def cut(self, length: int) -> 'Examples':
+  def cut(self, length: int) -> 'TokenPairs':
     """Return the first `length` columns of inputs and targets."""
-    return Examples(self.inputs[..., :length], self.targets[..., :length])
+    return TokenPairs(self.inputs[..., :length], self.targets[..., :length])
 
-  def take(self, indices: Tokens) -> 'Examples':
+  def take(self, indices: Tokens) -> 'TokenPairs':
     """Return the examples at the given indices, int32 of any shape."""
-    return Examples(self.inputs[indices], self.targets[indices])
+    return TokenPairs(self.inputs[indices], self.targets[indices])
 
 
 def _lengths(tokens: np.ndarray) -> np.ndarray:
@@ -68,7 +68,7 @@ def pad(
     network: network_lib.Network,
     origin: str,
     lengths: Mapping[str, int] | None = None,
-) -> Examples:
+) -> TokenPairs:
   """Pad sequences of any lengths to arrays that a network can read.
 
   With maximum lengths of 'inputs' and 'targets', the arrays' lengths are
@@ -90,10 +90,10 @@ def pad(
         f" {network.vocab_size} tokens. Raise vocab_size, or use the task's"
         ' vocabulary.'
     )
-  return Examples(*arrays)
+  return TokenPairs(*arrays)
 
 
-def join(parts: Sequence[Examples]) -> Examples:
+def join(parts: Sequence[TokenPairs]) -> TokenPairs:
   """Return the examples of all parts, padded to one length.
 
   They are in numpy arrays, and there is at least one part.
@@ -152,7 +152,7 @@ class Shuffle:
     return groups.reshape(-1, self.batch_size).astype(np.int32)
 
 
-def in_order(examples: Examples, batch_size: int) -> Examples:
+def in_order(examples: TokenPairs, batch_size: int) -> TokenPairs:
   """Split all examples into batches, in their order, for evaluation.
 
   The last batch is filled up with examples without a token, of weight 0. The

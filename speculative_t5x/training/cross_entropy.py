@@ -29,20 +29,20 @@ class CrossEntropy:
     return models.param_shardings(self.network, mesh)
 
   def loss(
-      self, params: Any, batch: batches.Examples, dropout_key: jax.Array
-  ) -> tuple[jax.Array, losses.Metrics]:
+      self, params: Any, batch: batches.TokenPairs, dropout_key: jax.Array
+  ) -> tuple[jax.Array, losses.Sums]:
     logits = self.network.score(
         params, batch.inputs, batch.targets, dropout_key
     )
     metrics = losses.batch_metrics(logits, batch.targets, self.loss_config)
     return metrics.loss, metrics
 
-  def divisor(self, metrics: losses.Metrics, num_positions: int) -> ArrayLike:
+  def divisor(self, metrics: losses.Sums, num_positions: int) -> ArrayLike:
     return self.loss_config.divisor(metrics, num_positions)
 
 
 def validation(
-    objective: CrossEntropy, examples: batches.Examples
+    objective: CrossEntropy, examples: batches.TokenPairs
 ) -> steps.Validation:
   """Return what measures cross entropy and accuracy.
 
@@ -53,7 +53,7 @@ def validation(
 
 
 def _measure(
-    objective: CrossEntropy, params: Any, batch: batches.Examples
+    objective: CrossEntropy, params: Any, batch: batches.TokenPairs
 ) -> dict[str, jax.Array]:
   """Sum up a batch without dropout, z-loss and label smoothing.
 

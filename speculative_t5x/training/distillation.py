@@ -52,8 +52,8 @@ class Distillation:
     return self.draft.put_head(self.target_params, params)
 
   def loss(
-      self, params: Any, batch: batches.Examples, dropout_key: jax.Array
-  ) -> tuple[jax.Array, losses.Metrics]:
+      self, params: Any, batch: batches.TokenPairs, dropout_key: jax.Array
+  ) -> tuple[jax.Array, losses.Sums]:
     """Compute the divergences of a batch; see `steps.Objective.loss`.
 
     If the divergence ignores the target's logits, XLA removes the computations
@@ -68,7 +68,7 @@ class Distillation:
   def logits(
       self,
       params: Any,
-      batch: batches.Examples,
+      batch: batches.TokenPairs,
       dropout_key: jax.Array | None = None,
   ) -> tuple[jax.Array, jax.Array]:
     """Compute the logits of the target and of the draft; no key is no dropout.
@@ -88,7 +88,7 @@ class Distillation:
         ),
     )
 
-  def divisor(self, metrics: losses.Metrics, num_positions: int) -> ArrayLike:
+  def divisor(self, metrics: losses.Sums, num_positions: int) -> ArrayLike:
     """Return the number of tokens; see `steps.Objective.divisor`."""
     del num_positions
     return metrics.num_tokens

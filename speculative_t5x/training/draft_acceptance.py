@@ -81,7 +81,7 @@ def _measure(
     temperature: int,
     objective: distillation.Distillation,
     params: Any,
-    batch: batches.Examples,
+    batch: batches.TokenPairs,
 ) -> dict[str, jax.Array]:
   """Sum up a batch of decodes of a temperature, 0 or 1; see `steps.Measure`."""
   target_logits, draft_logits = objective.logits(params, batch)
@@ -113,7 +113,7 @@ def _measure(
 
 def validation(
     objective: distillation.Distillation,
-    decodes: Mapping[int, batches.Examples],
+    decodes: Mapping[int, batches.TokenPairs],
 ) -> steps.Validation:
   """Return what measures acceptance on the target's decodes.
 

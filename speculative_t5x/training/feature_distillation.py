@@ -43,8 +43,8 @@ class FeatureDistillation(distillation.Distillation):
   num_passes: int = struct.field(pytree_node=False, default=1)
 
   def loss(
-      self, params: Any, batch: batches.Examples, dropout_key: jax.Array
-  ) -> tuple[jax.Array, losses.Metrics]:
+      self, params: Any, batch: batches.TokenPairs, dropout_key: jax.Array
+  ) -> tuple[jax.Array, losses.Sums]:
     target, passes = self._read(params, batch, dropout_key, self.num_passes)
     per_token = [
         self.divergence(target.logits, each.logits, batch.targets)
@@ -58,7 +58,7 @@ class FeatureDistillation(distillation.Distillation):
   def logits(
       self,
       params: Any,
-      batch: batches.Examples,
+      batch: batches.TokenPairs,
       dropout_key: jax.Array | None = None,
   ) -> tuple[jax.Array, jax.Array]:
     """Compute the logits of the target, and of the head on its features.

@@ -27,7 +27,7 @@ class Feed:
 
   def __init__(
       self,
-      examples: batches.Examples,
+      examples: batches.TokenPairs,
       *,
       train_steps: int,
       batch_size: int,
@@ -54,14 +54,14 @@ class Feed:
         examples.lengths, batch_size, group_size, seed
     )
 
-  def _put(self, examples: batches.Examples) -> None:
+  def _put(self, examples: batches.TokenPairs) -> None:
     self._lengths = examples.lengths
     self._examples = jax.device_put(examples)
-    self._cut: dict[int, batches.Examples] = {}
+    self._cut: dict[int, batches.TokenPairs] = {}
 
   def batches(
       self, first: int, last: int, params: Any
-  ) -> tuple[batches.Examples, np.ndarray]:
+  ) -> tuple[batches.TokenPairs, np.ndarray]:
     """Return examples, and the indices of steps `first` to `last - 1`.
 
     The parameters after the steps made draw samples. Examples are cut to a
@@ -105,5 +105,5 @@ class Feed:
         first * count + np.arange(drawn.size, dtype=np.int32),
         self._given.targets.shape[1],
     )
-    sampled = batches.Examples(inputs, targets)
+    sampled = batches.TokenPairs(inputs, targets)
     self._put(batches.join([self._given, sampled]))

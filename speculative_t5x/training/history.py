@@ -16,7 +16,7 @@ FILE_NAME = 'history.json'
 
 
 @dataclasses.dataclass(frozen=True)
-class Point:
+class Measures:
   """The measures at a checkpoint."""
 
   step: int  # training steps made
@@ -37,10 +37,10 @@ class History:
     path = model_dir / FILE_NAME
     with errors.reading(path, ranges.ArgumentError):
       text = path.read_text(encoding='utf-8') if path.exists() else '[]'
-      points = [Point(**row) for row in json.loads(text)]
+      points = [Measures(**row) for row in json.loads(text)]
     self.points = [point for point in points if point.step <= step]
 
-  def add(self, point: Point) -> None:
+  def add(self, point: Measures) -> None:
     """Add a point after the last one, and write the file."""
     self.points.append(point)
     rows = [dataclasses.asdict(each) for each in self.points]
@@ -48,7 +48,7 @@ class History:
     whole_files.replace(self._model_dir, FILE_NAME, text.encode())
 
   @property
-  def best(self) -> Point | None:
+  def best(self) -> Measures | None:
     """The first point of the highest score; None without points."""
     return max(self.points, key=lambda point: point.score, default=None)
 

@@ -54,7 +54,7 @@ class LossConfig:
     if factor is not None and factor not in _NORMALIZERS:
       ranges.check_settings(_NORMALIZER, loss_normalizing_factor=factor)
 
-  def divisor(self, metrics: 'Metrics', num_positions: int) -> ArrayLike:
+  def divisor(self, metrics: 'Sums', num_positions: int) -> ArrayLike:
     """Return what the batch's sum is divided by; see `steps.Objective.divisor`.
     """
     match self.loss_normalizing_factor:
@@ -69,7 +69,7 @@ class LossConfig:
 
 
 @struct.dataclass
-class Metrics:
+class Sums:
   """Sums over target tokens, each [] float32, or [num_steps] for several steps.
   """
 
@@ -82,7 +82,7 @@ def sums(
     logits: Float[Array, 'batch length vocab'],
     targets: Int[Array, 'batch length'],
     losses: Float[Array, 'batch length'],
-) -> Metrics:
+) -> Sums:
   """Sum the losses of tokens over a batch, and count its tokens.
 
   Logits and losses are float32, targets int32.
@@ -91,7 +91,7 @@ def sums(
   # Selected, because a loss may be inf where nothing is to be learnt.
   over_tokens = lambda x: jnp.sum(jnp.where(is_token, x, 0.0))
   is_correct = jnp.argmax(logits, axis=-1) == targets
-  return Metrics(
+  return Sums(
       loss=over_tokens(losses),
       num_correct=over_tokens(is_correct.astype(jnp.float32)),
       num_tokens=over_tokens(1.0),
@@ -132,7 +132,7 @@ def batch_metrics(
     logits: Float[Array, 'batch length vocab'],
     targets: Int[Array, 'batch length'],
     config: LossConfig,
-) -> Metrics:
+) -> Sums:
   """Compute the sums of a batch, the training loss among them; see `sums`."""
   losses = cross_entropy(
       logits,

@@ -117,7 +117,7 @@ class Saver:
     tensorboard.write(self._model_dir, self.history.points, self._created)
     self.window = training_lines.Window()
 
-  def _measure(self, state: train_state.TrainState) -> history_lib.Point:
+  def _measure(self, state: train_state.TrainState) -> history_lib.Measures:
     training = self.window.means()
     measured = self._validation(state.params)
     step = int(state.step)
@@ -132,7 +132,7 @@ class Saver:
           ' finite.',
           self._model_dir,
       )
-    return history_lib.Point(
+    return history_lib.Measures(
         step, training, measured, self._validation.score(measured), time.time()
     )
 

@@ -41,11 +41,11 @@ class Objective(Protocol):
     """Return the shardings of the trained parameters on a mesh."""
 
   def loss(
-      self, params: Params, batch: batches.Examples, dropout_key: jax.Array
-  ) -> tuple[jax.Array, losses.Metrics]:
+      self, params: Params, batch: batches.TokenPairs, dropout_key: jax.Array
+  ) -> tuple[jax.Array, losses.Sums]:
     """Return the sum of the losses of a batch, and sums to be shown."""
 
-  def divisor(self, metrics: losses.Metrics, num_positions: int) -> ArrayLike:
+  def divisor(self, metrics: losses.Sums, num_positions: int) -> ArrayLike:
     """Return what the gradient is divided by.
 
     Positions are the batch's target tokens, padding included.
@@ -54,7 +54,7 @@ class Objective(Protocol):
 
 # Takes an objective, parameters and a batch. Returns sums over its tokens by
 # their names, [] float32 each, and the number of tokens as 'num_tokens'.
-Measure = Callable[[Objective, Params, batches.Examples], dict[str, jax.Array]]
+Measure = Callable[..., dict[str, jax.Array]]
 
 
 def init_params(network: network_lib.Network, seed: int) -> Params:
@@ -86,8 +86,8 @@ def make_train_steps(
     num_parts: int = 1,
     state_shardings: train_state.TrainState | None = None,
 ) -> Callable[
-    [Objective, train_state.TrainState, batches.Examples, ArrayLike],
-    tuple[train_state.TrainState, losses.Metrics],
+    [Objective, train_state.TrainState, batches.TokenPairs, ArrayLike],
+    tuple[train_state.TrainState, losses.Sums],
 ]:
   """Make the function that trains for several steps per call.
 
@@ -133,9 +133,9 @@ def make_train_steps(
 def _gradient(
     objective: Objective,
     params: Params,
-    batch: batches.Examples,
+    batch: batches.TokenPairs,
     dropout_keys: jax.Array,
-) -> tuple[Params, losses.Metrics]:
+) -> tuple[Params, losses.Sums]:
   """Compute the gradient of the sum of losses, and the metrics of a batch.
 
   `dropout_keys`, [parts], has one per part of the batch.
@@ -171,7 +171,7 @@ class Validation:
   def __init__(
       self,
       objective: Objective,
-      measures: Mapping[str, tuple[Measure, batches.Examples]],
+      measures: Mapping[str, tuple[Measure, batches.TokenPairs]],
       score: Callable[[Mapping[str, float]], float],
   ):
     """Put the examples on the device.

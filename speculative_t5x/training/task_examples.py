@@ -31,7 +31,7 @@ class References:
   split: str
   task_feature_lengths: Mapping[str, int]
 
-  def read(self, network: network_lib.Network) -> batches.Examples:
+  def read(self, network: network_lib.Network) -> batches.TokenPairs:
     """Tokenize one epoch of the split, for a network that reads it."""
     name, split = self.mixture_or_task_name, self.split
     read = examples_lib.read(

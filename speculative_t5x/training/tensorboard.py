@@ -26,7 +26,7 @@ _VERSION = 'brain.Event:2'  # of the format, in each file's first event
 
 
 def write(
-    model_dir: epath.Path, points: Iterable[history.Point], started: float
+    model_dir: epath.Path, points: Iterable[history.Measures], started: float
 ) -> epath.Path:
   """Write the points of a run, and remove the file of the run before it.
 
@@ -48,7 +48,7 @@ def write(
   return path
 
 
-def _event(point: history.Point) -> event_pb2.Event:
+def _event(point: history.Measures) -> event_pb2.Event:
   """Return the numbers at a checkpoint under the names that are shown."""
   groups = {
       'training': point.training,

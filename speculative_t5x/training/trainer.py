@@ -92,11 +92,11 @@ class Settings:
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
+class Trained:
   """The measures of the last and of the best checkpoint, and their folders."""
 
-  last: history.Point
-  best: history.Point
+  last: history.Measures
+  best: history.Measures
   last_checkpoint: str
   best_checkpoint: str
 
@@ -104,7 +104,7 @@ class Result:
 def train(
     objective: steps.Objective,
     validation: steps.Validation,
-    examples: batches.Examples,
+    examples: batches.TokenPairs,
     learning_rate_fn: schedules.LearningRateFn,
     settings: Settings,
     model_dir: epath.Path,
@@ -112,7 +112,7 @@ def train(
     samples: on_policy.Samples | None = None,
     mesh: jax.sharding.Mesh | None = None,
     exit_layer: int | None = None,
-) -> Result:
+) -> Trained:
   """Train from the first parameters, or resume from the newest checkpoint.
 
   Prints its progress to stderr.
@@ -205,7 +205,7 @@ def train(
         f'training: best at step {best.step}:'
         f' {training_lines.listed(best.validation)}; saved {folders[1]}'
     )
-  return Result(last, best, *folders)
+  return Trained(last, best, *folders)
 
 
 def _check_finite(

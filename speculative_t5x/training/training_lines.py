@@ -18,9 +18,9 @@ class Window:
 
   def __init__(self):
     self._started = time.monotonic()
-    self._metrics: list[losses.Metrics] = []
+    self._metrics: list[losses.Sums] = []
 
-  def add(self, metrics: losses.Metrics) -> None:
+  def add(self, metrics: losses.Sums) -> None:
     """Add the metrics of the steps of a call, [num_steps] each."""
     self._metrics.append(metrics)
 

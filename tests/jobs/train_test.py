@@ -200,7 +200,7 @@ class TestBest:
     def count(objective, state, examples, indices):
       values = np.ones(len(indices))
       state = state.replace(step=state.step + len(indices))
-      return state, losses.Metrics(values, values, values)
+      return state, losses.Sums(values, values, values)
 
     monkeypatch.setattr(steps, 'make_train_steps', lambda *_: count)
     return give
@@ -285,7 +285,7 @@ class TestBadInput:
       if broken is not None:
         nan = jax.tree.map(lambda x: np.nan * x, getattr(state, broken))
         state = state.replace(**{broken: nan})
-      return state, losses.Metrics(values, values, values)
+      return state, losses.Sums(values, values, values)
 
     monkeypatch.setattr(steps, 'make_train_steps', lambda *_: diverge)
     told = r'finite at step 1, whose batch has the examples \d+, \d+'
@@ -303,7 +303,7 @@ class TestFeed:
     is_token = np.arange(48) < self.LENGTHS[:, None]
     tokens = np.where(is_token, 1, contracts.NO_TOKEN).astype(np.int32)
     return feed.Feed(
-        batches.Examples(tokens, tokens),
+        batches.TokenPairs(tokens, tokens),
         train_steps=9,
         batch_size=8,
         steps_per_call=2,

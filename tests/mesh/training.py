@@ -33,7 +33,7 @@ _TARGET = tiny.config(
 def _examples():
   rng = np.random.default_rng(0)
   inputs, targets = rng.integers(2, 16, (2, 64, 6)).astype(np.int32)
-  return batches.Examples(inputs, targets)
+  return batches.TokenPairs(inputs, targets)
 
 
 def _train(folder, mesh, num_parts=1, exit_layer=None):

@@ -49,7 +49,7 @@ def objective(divergence=divergences.forward_kl, draft=CONFIGS[1]):
 
 def examples(batch):
   read = lambda name: jnp.where(batch[name] > 0, batch[name], -1)
-  return batches.Examples(
+  return batches.TokenPairs(
       read('encoder_input_tokens'), read('decoder_target_tokens')
   )
 

@@ -55,7 +55,7 @@ class TestLines:
   def test_the_end_of_sequence_counts(self, vocabulary, room, is_truncated):
     text, _ = bulletins.read_pairs('validation')[0]
     ids = vocabulary.encode(text)
-    lines = [text_files.Line('line 1', text)]
+    lines = [text_files.TextLine('line 1', text)]
     length = len(ids) + room
     (found,) = inputs_lib.from_lines(
         lines, vocabulary, _form(vocabulary), {'inputs': length}

@@ -123,7 +123,7 @@ def test_missing_data_set(vocabulary_file, tmp_path):
 class TestTokenizerVocabulary:
 
   def test_in_tensorflow(self, vocabulary_file, encode):
-    vocabulary = task_vocabulary.TokenizerVocabulary(vocabulary_file)
+    vocabulary = task_vocabulary.SeqioTokenizer(vocabulary_file)
     ids = vocabulary.encode_tf(tf.constant(_TEXTS[0]))
     assert ids.numpy().tolist() == encode(_TEXTS[0])
     decoded = vocabulary.decode_tf(tf.stack([ids, ids[::-1]]))
@@ -133,7 +133,7 @@ class TestTokenizerVocabulary:
     assert (vocabulary.bos_id, vocabulary.eos_id) == (_CLS, _SEP)
 
   def test_equals_one_of_the_same_pieces(self, vocabulary_file, tmp_path):
-    make = task_vocabulary.TokenizerVocabulary
+    make = task_vocabulary.SeqioTokenizer
     # Training anew may order pieces of equal score otherwise.
     shutil.copytree(vocabulary_file.parent, tmp_path / 'same')
     word_pieces.train(['other words'] * 5, tmp_path / 'other', 64)

@@ -79,7 +79,7 @@ def test_padding_is_no_token_and_id_0_is_one():
 class TestLengths:
 
   def test_length_is_that_of_the_longer_side(self):
-    examples = batches.Examples(
+    examples = batches.TokenPairs(
         np.array([[5, 1, -1], [5, 6, 1]]), np.array([[7, 7, 1], [1, -1, -1]])
     )
     np.testing.assert_array_equal(examples.lengths, [3, 3])
@@ -89,7 +89,7 @@ class TestLengths:
 @pytest.mark.parametrize('num_examples', [6, 7, 8])
 def test_fills_the_last_batch_with_padding(num_examples):
   rows = np.arange(1, 1 + 9 * num_examples).reshape(num_examples, 9)
-  examples = batches.Examples(rows[:, :5], rows[:, 5:])
+  examples = batches.TokenPairs(rows[:, :5], rows[:, 5:])
   batched = batches.in_order(examples, 3)
   num_batches = -(-num_examples // 3)
   assert batched.inputs.shape == (num_batches, 3, 5)

@@ -37,7 +37,7 @@ def _examples(num_examples=256):
   rng = np.random.default_rng(0)
   inputs, targets = rng.integers(2, 8, (2, num_examples, 5)).astype(np.int32)
   targets[::2, 4] = -1
-  return batches.Examples(inputs, targets)
+  return batches.TokenPairs(inputs, targets)
 
 
 @pytest.fixture(scope='module')
@@ -307,7 +307,7 @@ def _decodes():
   inputs, targets = rng.integers(2, 5, (2, 6, 6)).astype(np.int32)
   targets[:, 5] = [1, 1, -1, 1, -1, 1]
   targets[2, 4] = targets[4, 4] = 1
-  return batches.Examples(inputs, targets)
+  return batches.TokenPairs(inputs, targets)
 
 
 @pytest.fixture(scope='module')

@@ -8,7 +8,7 @@ from speculative_t5x.training import history
 
 
 def _point(step, score):
-  return history.Point(step, {'loss': 1.0}, {'accuracy': score}, score)
+  return history.Measures(step, {'loss': 1.0}, {'accuracy': score}, score)
 
 
 def test_points_after_the_resumed_step_are_made_again(tmp_path):

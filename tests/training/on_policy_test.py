@@ -117,7 +117,7 @@ class TestSamples:
     samples = _samples(objective, temperature=0.0)
     inputs = _inputs(4)
     found = samples.draw(params, inputs, np.arange(4, dtype=np.int32), _LENGTH)
-    _, logits = objective.logits(params, batches.Examples(inputs, found))
+    _, logits = objective.logits(params, batches.TokenPairs(inputs, found))
     is_token = found >= 0
     np.testing.assert_array_equal(
         found[is_token], 1 + np.asarray(logits[..., 1:].argmax(-1))[is_token]
@@ -143,7 +143,7 @@ class _Eights:
 def test_a_share_of_each_batch_is_replaced():
   """Samples take the place of targets of the same inputs, drawn once."""
   first = np.arange(40, dtype=np.int32) + 1
-  examples = batches.Examples(
+  examples = batches.TokenPairs(
       np.stack([first, first], axis=1), np.full((40, 8), 2, np.int32)
   )
   settings = dict(train_steps=10, batch_size=8, steps_per_call=3, seed=0)

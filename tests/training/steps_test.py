@@ -46,7 +46,7 @@ def _copies(num_examples, length=6, seed=7):
     used = rng.integers(2, length + 1)
     row[:used] = rng.integers(2, 12, used)
     row[used] = 1
-  return batches.Examples(tokens, tokens)
+  return batches.TokenPairs(tokens, tokens)
 
 
 @pytest.mark.usefixtures('strict_types')

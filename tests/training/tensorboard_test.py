@@ -13,7 +13,7 @@ _STARTED = 1_700_000_000.7
 
 
 def _point(step, loss):
-  return history.Point(
+  return history.Measures(
       step,
       {'loss': loss, 'accuracy': 0.25},
       {'acceptance_t0': 0.5, 'tokens_per_call_3_t1': 2.75},
