@@ -120,7 +120,7 @@ def of(
     length_penalty: float | None = None,
     draft_beams: int | None = None,
 ) -> BeamSearch | None:
-  """Return a search with options; None for 1 beam, which is no search.
+  """Return a search with options; None for 1 beam, which is not a search.
 
   Raises:
     ValueError: for a value out of range, or one that 1 beam has no use for.

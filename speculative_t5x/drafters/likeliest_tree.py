@@ -80,7 +80,7 @@ class LikeliestTree(draft_tree.DraftTree):
     scores, forbidden = jnp.zeros(roots.tokens.shape), ()
     if view.scores is not None:
       scores = view.scores.reshape(roots.tokens.shape)
-      # An end is no live hypothesis: it needs no node.
+      # An end is not a live hypothesis: it needs no node.
       forbidden = self.drafter.model.special_ids.ends
     tree, scores, block = _grow(
         self.drafter,

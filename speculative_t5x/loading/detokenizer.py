@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Token ids to text, one id at a time.
 
-A character of several bytes may have several tokens, and is no text before the
-last of them. Whole texts are joined from what a stream sends, so that both are
-equal.
+A character of several bytes may have several tokens, and is text after the last
+of them only. Whole texts are joined from the parts of a stream, so that both
+are equal.
 
   ids -> Vocabulary.token_bytes -> Detokenizer -> Vocabulary.decode: whole texts
                                                -> Transcript: streams, stops

@@ -161,7 +161,7 @@ class ShowsFeatures(contracts.ShowsFeatures, Protocol):
 
   @property
   def feature_dim(self) -> int | None:
-    """Width of the target's features; None for a network that is no head."""
+    """Width of the target's features; None for a network that is not a head."""
 
   def score_with_features(
       self,

@@ -151,7 +151,7 @@ class Encoder(Stack):
     """
     at = positions = jnp.arange(x.shape[-2])
     if self.config.positions in config_lib.ADDED:
-      # What is no token takes no position.
+      # A place without a token takes no position.
       positions = jnp.maximum(jnp.cumsum(is_input, axis=-1) - 1, 0)
     x = self.embedder(x, positions)
     x = self.input_dropout(x, deterministic=not drop)
@@ -305,7 +305,7 @@ class Decoder(Stack):
   ) -> jax.Array:
     """Return embeddings of tokens at positions, with features if it is a head.
     """
-    # What is no token only fills a row or a tree, and is not read.
+    # A place without a token only fills a row or a tree, and is not read.
     x = self.token_embedder(jnp.maximum(tokens, 0))
     x = self.embedder(x, positions)
     return x if fed is None else x + self.features.read(fed)
@@ -411,7 +411,7 @@ class Transformer(nn.Module):
   ) -> jax.Array:
     """Return teacher-forced logits [batch, length, vocab] as T5X does.
 
-    Its arguments are T5X's, and id 0 is no token.
+    Its arguments are T5X's, and id 0 is not a token.
     """
     return self.score(
         None,

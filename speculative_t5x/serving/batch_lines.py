@@ -163,7 +163,7 @@ def parse(lines: Iterable[bytes]) -> Iterator[Line]:
 
 
 def is_answer(line: str) -> bool:
-  """Return whether a line of the output is no error."""
+  """Return whether a line of the output is not an error."""
   return json.loads(line)['response']['status_code'] == 200
 
 

@@ -197,7 +197,7 @@ class ShowsFeatures(Protocol):
     """Decode a block as `decode` does.
 
     A head on a target is fed `fed`, [rows, block, width], the target's features
-    of the position before each. What is no head may lack this argument.
+    of the position before each. Other networks may lack this argument.
 
     Returns:
       Logits and cache, and the features of the positions of the logits, [rows,

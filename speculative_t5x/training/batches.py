@@ -28,8 +28,8 @@ Tokens = np.ndarray | jax.Array
 class TokenPairs:
   """Pairs of token sequences, with `contracts.NO_TOKEN` behind their ends.
 
-  Networks read them so, and losses give no weight to what is no token. No id of
-  a vocabulary would do: in some, 0 is a token like others.
+  Networks read them so, and losses give no weight to places without a token. No
+  id of a vocabulary would do: in some, 0 is a token like others.
 
   Attributes:
     inputs: [num_examples, inputs_length] int32.

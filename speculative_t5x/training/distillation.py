@@ -71,7 +71,7 @@ class Distillation:
       batch: batches.TokenPairs,
       dropout_key: jax.Array | None = None,
   ) -> tuple[jax.Array, jax.Array]:
-    """Compute the logits of the target and of the draft; no key is no dropout.
+    """Compute the logits of the target and of the draft; dropout needs a key.
 
     Both are [batch, length of the targets, vocab] float32.
     """

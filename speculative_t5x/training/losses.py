@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cross entropy with z-loss, as T5X computes it.
 
-The loss is summed over the batch unless a normalizer is set. What is no token
-(`contracts.NO_TOKEN`) has weight 0.
+The loss is summed over the batch unless a normalizer is set. A place without
+a token (`contracts.NO_TOKEN`) has weight 0.
 
 Legend: batch, length (of the targets), vocab, num_steps.
 """

@@ -72,7 +72,7 @@ class Vocabulary(abc.ABC):
     """Return the ids of a text, without an end of sequence.
 
     Raises:
-      ValueError: if it has half of a surrogate pair, which is no character.
+      ValueError: if it has half of a surrogate pair, which is not a character.
     """
     text.encode()  # its error names the character, those of libraries a type
     return self._encode(text)
