@@ -3,7 +3,7 @@
 """BART and its like as a network of the decoding loop: Marian, M2M-100, NLLB.
 
 The decoder begins with a prompt of one id or several: a start, and in some a
-language or what the checkpoint forces to be first. It is not part of the output.
+language or a token that the checkpoint forces. It is not part of the output.
 
 Reference: Vaswani et al. (2017), "Attention Is All You Need"; Lewis et al.
   (2020), "BART".
