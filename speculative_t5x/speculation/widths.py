@@ -50,10 +50,15 @@ def at_smallest(
   """
   if len(widths) == 1:
     return run(widths[0], carry)
-  for below, width in zip((0, *widths), widths):
-    is_chosen = (below < num_needed) & (num_needed <= width)
+  for width, is_chosen in zip(widths, chosen(widths, num_needed), strict=True):
     carry = when(is_chosen, lambda x, width=width: run(width, x), carry)
   return carry
+
+
+def chosen(widths: Sequence[int], num_needed: jax.Array) -> list[jax.Array]:
+  """Return which width is the smallest one that is enough, bool scalars."""
+  pairs = zip((0, *widths), widths)
+  return [(below < num_needed) & (num_needed <= top) for below, top in pairs]
 
 
 def when(is_wanted: jax.Array, run: Callable[[Any], Any], carry: Any) -> Any:
