@@ -155,6 +155,11 @@ class Report:
 
 def to_host(report: Report) -> Report:
   """Wait for a report; return it as NumPy arrays, by a transfer per dtype."""
+  alternatives = None
+  if report.committed is not None:  # apart: few ask, and one join serves all
+    alternatives = jax.device_get(report.committed.alternatives)
+    committed = report.committed._replace(alternatives=None)
+    report = report.replace(committed=committed)
   leaves, structure = jax.tree.flatten(report)
   joined = jax.device_get(_join(leaves))
   ends, arrays = dict.fromkeys(joined, 0), []
@@ -162,7 +167,11 @@ def to_host(report: Report) -> Report:
     name = leaf.dtype.char
     start, ends[name] = ends[name], ends[name] + leaf.size
     arrays.append(joined[name][start : ends[name]].reshape(leaf.shape))
-  return structure.unflatten(arrays)
+  report = structure.unflatten(arrays)
+  if alternatives is not None:
+    committed = report.committed._replace(alternatives=alternatives)
+    report = report.replace(committed=committed)
+  return report
 
 
 @jax.jit

@@ -146,7 +146,7 @@ class Rows:
           self._run, started, places, np.zeros_like(places)
       )
       self.advance(returns_early=False)
-    jax.block_until_ready(self._report)
+      report_lib.to_host(self._report)
 
   def _start(self, group: list[reading.Work]) -> None:
     started = self._programs.read(self._reader.batch(group))
