@@ -23,7 +23,7 @@ class _SlowRows(stub.Rows):
 
 class _SlowEngine(stub.Engine):
 
-  def new_rows(self) -> stub.Rows:
+  def new_runs(self) -> stub.Rows:
     return _SlowRows(self)
 
 
