@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 from flax import core
 from flax.linen import partitioning
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.networks import kv_cache
@@ -84,8 +85,12 @@ class BlockDecoder:
     return core.unfreeze(partitioning.get_axis_names(variables['params_axes']))
 
   def prepared(self, platform: str, merged: bool) -> Self:
-    config = t5_preparation.prepare_config(self, platform)
-    return t5_preparation.merge_config(config) if merged else config
+    return dataclasses.replace(
+        self,
+        separate_head=self.logits_via_embedding,
+        merge_projections=merged,
+        min_block=t5_preparation.MIN_BLOCKS.get(platform, 1),
+    )
 
   def prepare(self, leaves: network.Leaves, merged: bool) -> network.Leaves:
     leaves = t5_preparation.prepare_each(self, leaves)
@@ -131,13 +136,10 @@ class BlockDecoder:
     logits = sharding.gather_logits(logits.reshape(rows, -1, self.vocab_size))
     return logits, kv_cache.constrain(cache), features
 
-  def share_rows(self, cache, examples: int) -> tree_blocks.SharedRows:
-    """See `contracts.DecodesTrees.share_rows`."""
-    return tree_blocks.share(cache, examples)
-
-  def separate_rows(self, cache: tree_blocks.SharedRows) -> contracts.Cache:
-    """See `contracts.DecodesTrees.separate_rows`."""
-    return tree_blocks.separate(cache)
+  # Of `contracts.DecodesTrees`.
+  share_rows = staticmethod(tree_blocks.share)
+  separate_rows = staticmethod(tree_blocks.separate)
+  commit = staticmethod(tree_blocks.commit)
 
   def new_block(
       self, cache: contracts.Cache, examples: int, nodes: int
@@ -145,6 +147,13 @@ class BlockDecoder:
     """See `contracts.DecodesTrees.new_block`."""
     del cache
     return transformer.init_cache(self.decoder, (examples,), nodes)
+
+  def init_cache(self, rows: int, slots: int) -> contracts.Cache:
+    """Return an empty cache."""
+    # A single row has no batch axis: see `networks.layers`.
+    batch_shape = () if rows == 1 else (rows,)
+    cache = transformer.init_cache(self.decoder, batch_shape, slots)
+    return kv_cache.constrain(cache)
 
   def decode_tree(
       self, params, memory, cache, block, nodes, first, count, num_cached
@@ -168,10 +177,6 @@ class BlockDecoder:
         method='decode_tree',
     )
     return sharding.gather_logits(logits[:, :count]), block
-
-  def commit(self, cache, block, rows, paths, num_cached) -> contracts.Cache:
-    """See `contracts.DecodesTrees.commit`."""
-    return tree_blocks.commit(cache, block, rows, paths, num_cached)
 
   @property
   def last_width(self) -> int:
@@ -235,21 +240,22 @@ class BlockDecoder:
   def shorten_head(
       self, params: contracts.Params, ids: np.ndarray
   ) -> tuple[Self, contracts.Params]:
-    """Restrict the head to some tokens; see `t5_preparation.shorten_head`."""
-    return t5_preparation.shorten_head(self, params, ids)
+    """Restrict the head of the prepared network to some tokens.
 
-  def cut(
-      self, params: contracts.Params, **sizes: Any
-  ) -> tuple[Self, contracts.Params]:
-    """See `network.Shrinks`.
-
-    Raises:
-      ValueError: for another network than a T5.
+    All others get logit -inf; the remaining logits are unchanged. The ids
+    differ, and the network's vocabulary has them.
     """
-    raise ValueError(
-        f'Only a T5 can be cut into a draft of its layers, and the target is a'
-        f' network of the kind {self.name}. Choose another draft.'
-    )
+    # What is not among the ids takes a place behind the last logit of the head.
+    places = np.full((self.vocab_size,), len(ids), np.int32)
+    places[ids] = np.arange(len(ids))
+    kernel = jnp.take(params['decoder']['logits_dense']['kernel'], ids, axis=1)
+    short = {
+        **params['decoder'],
+        'logits_dense': {'kernel': kernel},
+        'short_vocabulary': {'places': jnp.asarray(places)},
+    }
+    restricted = dataclasses.replace(self, head_size=len(ids))
+    return restricted, {**params, 'decoder': short}
 
   def head_of_shapes(self, shapes: Mapping[str, Any]) -> network.Network | None:
     """See `network.ShowsFeatures`: a checkpoint of a head states its network.

@@ -168,16 +168,9 @@ class CrossAttending(block_decoder.BlockDecoder):
     cross = input_widths.at_smallest(is_input, -1, project)
     return Memory(kv_cache.constrain(cross), is_input)
 
-  def init_cache(self, rows: int, slots: int) -> contracts.Cache:
-    """Return an empty cache."""
-    # A single row has no batch axis: see `networks.layers`.
-    batch_shape = () if rows == 1 else (rows,)
-    cache = transformer.init_cache(self.decoder, batch_shape, slots)
-    return kv_cache.constrain(cache)
-
   @property
-  def _begin_ids(self) -> tuple[int, ...]:
-    """Ids that the decoder is fed before an output."""
+  def decoder_prompt(self) -> tuple[int, ...]:
+    """Ids that the decoder is fed before an output in training."""
     return (self.special_ids.start,)
 
   def score_with_features(
@@ -185,8 +178,8 @@ class CrossAttending(block_decoder.BlockDecoder):
   ) -> network.Scored:
     """See `network.ShowsFeatures`; id 0 may be a token, as in a head's target.
     """
-    rows, count = outputs.shape[0], len(self._begin_ids)
-    begin = jnp.broadcast_to(jnp.int32(self._begin_ids), (rows, count))
+    rows, count = outputs.shape[0], len(self.decoder_prompt)
+    begin = jnp.broadcast_to(jnp.int32(self.decoder_prompt), (rows, count))
     # The last token of an output is fed to nothing.
     tokens = jnp.concatenate([begin, outputs[:, :-1]], axis=1)
     is_begun = jnp.ones((rows, count - 1), bool)

@@ -168,7 +168,7 @@ class DecoderOnly(config_lib.Stack, block_decoder.BlockDecoder):
     """
     examples, width = tokens.shape
     batch_shape = () if examples == 1 else (examples,)
-    empty = functools.partial(transformer.init_cache, self, batch_shape)
+    empty = functools.partial(self.init_cache, examples)
     decode = functools.partial(self._apply, params, method='decode_block')
     if self.prefix_bidirectional:
       if fed is not None or shows_features:

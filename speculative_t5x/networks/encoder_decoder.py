@@ -105,10 +105,6 @@ class EncoderDecoder(config_lib.Form, cross_attending.CrossAttending):
         **others,
     )
 
-  @property
-  def _begin_ids(self) -> tuple[int, ...]:
-    return self.decoder_prompt
-
   def start(
       self, params, inputs, rows, slots, features=None
   ) -> contracts.Started:

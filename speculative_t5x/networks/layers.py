@@ -175,7 +175,7 @@ class ShortVocabulary(nn.Module):
   """Places the logits of a short head among those of the whole vocabulary.
 
   A gather over the vocabulary is several times as fast on a CPU as a scatter of
-  the logits. `t5_preparation.shorten_head` makes the places, which are never
+  the logits. `BlockDecoder.shorten_head` makes the places, which are never
   saved.
   """
 
@@ -203,7 +203,7 @@ class MergedProjection(nn.Module):
   """Several linear maps of one input, computed with one concatenated kernel.
 
   For decoding on one device: one matrix product replaces several.
-  `t5_preparation.merge` concatenates the kernels; they are never saved.
+  `t5_preparation.merge_each` concatenates the kernels; they are never saved.
   """
 
   features: tuple[int, ...]

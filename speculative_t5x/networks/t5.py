@@ -66,17 +66,13 @@ class T5Config(config_lib.Form, cross_attending.CrossAttending):
   def __post_init__(self):
     super().__post_init__()
     ranges.check_settings(ranges.RATE_BELOW_1, dropout_rate=self.dropout_rate)
-    if self.num_encoder_layers and self.encoder_dim is not None:
-      raise ValueError(
-          f'encoder_dim is {self.encoder_dim}, but the network has an encoder'
-          ' of its own. Set num_encoder_layers = 0 for a decoder alone.'
-      )
-    if self.num_encoder_layers and self.feature_dim is not None:
-      raise ValueError(
-          f'feature_dim is {self.feature_dim}, but the network has an encoder'
-          ' of its own. A head on the last features of a target is a decoder on'
-          " the target's encoder: set num_encoder_layers = 0."
-      )
+    for name in ('encoder_dim', 'feature_dim'):  # of the target's features
+      value = getattr(self, name)
+      if self.num_encoder_layers and value is not None:
+        raise ValueError(
+            f'{name} is {value}, but the network has an encoder of its own. Set'
+            " num_encoder_layers = 0 for a decoder on a target's features."
+        )
 
   def _stack(self, num_layers: int, **others) -> config_lib.Stack:
     # Embeddings have variance 1, so the logits of a tied head are rescaled: by

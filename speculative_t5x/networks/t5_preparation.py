@@ -6,13 +6,11 @@ This is separate from the network, so that saved trees always have T5X's layout.
 """
 
 from collections.abc import Iterable
-import dataclasses
 from typing import Any
 
 from flax import traverse_util
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import layers
@@ -24,7 +22,7 @@ Leaves = Iterable[tuple[str, jax.Array]]  # by names such as HEAD
 # slowly than it reads the matrix. It multiplies by four vectors on its matrix
 # unit, in no more time than it reads the matrix. `speculative-t5x
 # preflight` compiles and compares both.
-_MIN_BLOCKS = {'tpu': 4}
+MIN_BLOCKS = {'tpu': 4}
 
 # Both stacks of T5 share it; a decoder alone has its own.
 _EMBEDDINGS = 'token_embedder/embedding', 'decoder/token_embedder/embedding'
@@ -33,21 +31,7 @@ HEAD = 'decoder/logits_dense/kernel'
 FEATURES = 'decoder/features/read/kernel'
 
 
-def prepare_config(config: config_lib.Form, platform: str) -> config_lib.Form:
-  """Return the config of the network that takes the output of `prepare`.
-
-  It suits a platform, by JAX's name, on which to decode.
-  """
-  return dataclasses.replace(
-      config,
-      separate_head=config.logits_via_embedding,
-      min_block=_MIN_BLOCKS.get(platform, 1),
-  )
-
-
-def prepare(
-    config: config_lib.Form, params: Params
-) -> tuple[config_lib.Form, Params]:
+def prepare(config: Any, params: Params) -> tuple[Any, Params]:
   """Cast parameters to the network's dtype and transpose a tied head.
 
   With a block of tokens, reading a head stored as [vocab, embed] takes up to
@@ -61,7 +45,7 @@ def prepare(
   prepared = traverse_util.unflatten_dict(
       dict(prepare_each(config, leaves)), sep='/'
   )
-  return prepare_config(config, jax.default_backend()), prepared
+  return config.prepared(jax.default_backend(), merged=False), prepared
 
 
 def prepare_each(config: config_lib.Form, leaves: Leaves) -> Leaves:
@@ -143,29 +127,3 @@ def merged_kernel(
       f'{block}/{merged}/merged/{kind}',
       tuple(f'{block}/{part}/{kind}' for part in parts),
   )
-
-
-def merge_config(config: config_lib.Form) -> config_lib.Form:
-  """Return the config of the network that takes the output of `merge_each`."""
-  return dataclasses.replace(config, merge_projections=True)
-
-
-def shorten_head(
-    config: config_lib.Form, params: Params, ids: np.ndarray
-) -> tuple[config_lib.Form, Params]:
-  """Restrict the head of a prepared network to some tokens.
-
-  All others get logit -inf; the remaining logits are unchanged. The ids differ,
-  and the network's vocabulary has them.
-  """
-  places = np.full((config.vocab_size,), len(ids), np.int32)
-  places[ids] = np.arange(len(ids))
-  decoder = params['decoder']
-  kernel = jnp.take(decoder['logits_dense']['kernel'], ids, axis=1)
-  short = {
-      **decoder,
-      'logits_dense': {'kernel': kernel},
-      'short_vocabulary': {'places': jnp.asarray(places)},
-  }
-  config = dataclasses.replace(config, head_size=len(ids))
-  return config, {**params, 'decoder': short}

@@ -58,7 +58,7 @@ def test_separate_undoes_it(overrides):
 
 @pytest.mark.parametrize(('platform', 'block'), [('cpu', 1), ('tpu', 4)])
 def test_min_block_is_four_on_a_tpu(platform, block):
-  prepared = t5_preparation.prepare_config(tiny.config(), platform)
+  prepared = tiny.config().prepared(platform, merged=False)
   assert prepared.min_block == block
 
 

@@ -11,7 +11,6 @@ import pytest
 from speculative_t5x.loading import models
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import t5_preparation
 from speculative_t5x.research.ahead_of_time import abstract_pair
 from speculative_t5x.research.ahead_of_time import roofline
 from speculative_t5x.research.ahead_of_time import topology
@@ -112,7 +111,7 @@ def test_models_on_a_mesh():
   """Kernels are not merged on a mesh, and are partitioned by the rules."""
   place = _here(1, 2)
   divided = abstract_pair.make_model(place, TIED)
-  config = t5_preparation.prepare_config(TIED, 'tpu')
+  config = TIED.prepared('tpu', merged=False)
   assert divided.config == config
   assert not divided.config.merge_projections
   expected = models.param_shardings(config, place.mesh, sharding.MODEL_PARALLEL)
