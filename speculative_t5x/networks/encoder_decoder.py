@@ -13,12 +13,13 @@ Legend: rows.
 
 from collections.abc import Sequence
 import dataclasses
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import jax.numpy as jnp
 
 from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import cross_attending
+from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
@@ -64,10 +65,10 @@ class EncoderDecoder(config_lib.Form, cross_attending.CrossAttending):
   decoder_prompt: Sequence[int] = (2,)
   encoder_dim: int | None = None
   logits_via_embedding: bool = True
-  feature_dim: int | None = None
   dropout_rate: float = 0.0
 
   name: ClassVar[str] = 'encoder-decoder'
+  feature_dim: ClassVar[None] = None  # it is no head
   special_ids: ClassVar[contracts.SpecialIds] = contracts.SpecialIds(
       end=2, padding=1, start=2
   )
@@ -124,6 +125,13 @@ class EncoderDecoder(config_lib.Form, cross_attending.CrossAttending):
         cache=cache,
         offsets=jnp.full((rows,), len(before), jnp.int32),
         first_tokens=jnp.full((rows,), last, jnp.int32),
+    )
+
+  def on_last_features(self, target: network.Network) -> NoReturn:
+    """See `network.ShowsFeatures`: nothing could be fed beside a prompt."""
+    raise ValueError(
+        'A head on last features cannot begin with a prompt, as a network of'
+        f' the kind {self.name} does. Give a head with the sizes of a T5.'
     )
 
   def with_decoder_prompt(self, ids: Sequence[int]) -> 'EncoderDecoder':

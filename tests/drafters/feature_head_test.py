@@ -28,9 +28,11 @@ from speculative_t5x.drafters import lookup
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
+from speculative_t5x.networks import t5gemma
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import forms
@@ -53,12 +55,16 @@ LENGTH = max(LIMITS) + GAMMA  # of the texts that are read without a cache
 INPUTS = np.asarray(tiny_drafters.network_inputs())
 PROMPTS = np.array([(2, 0, 2, 2), (2, -1, -1, -1)], np.int32)
 T5 = tiny_drafters.CONFIG
-ALONE = decoder_only.DecoderOnly(
+_STACK = config_lib.Stack(
     VOCAB + 1, emb_dim=8, num_layers=1, num_heads=2, head_dim=4, mlp_dim=8
 )
+ALONE = decoder_only.DecoderOnly(**vars(_STACK))
 ALONE_HEAD = dataclasses.replace(
     ALONE, emb_dim=6, num_heads=1, num_kv_heads=1
 ).on_last_features(ALONE)
+
+T5GEMMA = t5gemma.T5Gemma(**vars(_STACK), encoder=_STACK)
+T5GEMMA_HEAD = dataclasses.replace(T5GEMMA, emb_dim=6).on_last_features(T5GEMMA)
 
 
 class Pair(NamedTuple):
@@ -91,7 +97,7 @@ def _read(pair: '_Hashable', network, params, texts, fed):
   inputs = jnp.repeat(inputs, len(texts) // len(inputs), axis=0)
   if isinstance(network, decoder_only.DecoderOnly):
     return network.score_with_features(params, inputs, texts, fed=fed)
-  encoded = pair.target.encode(tiny.params(pair.target), inputs)
+  encoded = pair.target.encode(pair.params()[0], inputs)
   return network.score_with_features(
       params, inputs, texts, features=encoded, fed=fed
   )
@@ -107,6 +113,7 @@ class _Hashable(Pair):
 PAIRS = {
     't5': _Hashable(T5, tiny_drafters.FEATURE_HEAD, INPUTS),
     'decoder alone': _Hashable(ALONE, ALONE_HEAD, PROMPTS),
+    't5gemma': _Hashable(T5GEMMA, T5GEMMA_HEAD, INPUTS),
 }
 
 
@@ -168,7 +175,7 @@ expected = functools.cache(Expected)
 def make_pair(name: str, gamma: int = GAMMA) -> pairs.Pair:
   """Return a pair to be enumerated."""
   target, head = PAIRS[name].loaded()
-  ids = contracts.SpecialIds(1, 0, 0 if name == 't5' else None)
+  ids = contracts.SpecialIds(1, 0, target.config.special_ids.start)
   model = network_lib.NetworkModel(target.config, ids, num_valid_tokens=VOCAB)
   head = dataclasses.replace(head, special_ids=ids)
   drafter = model_drafting.of_model(head).make(model, gamma)
@@ -231,7 +238,7 @@ def exact_products():
 @pytest.mark.parametrize(
     ('name', 'sampling'),
     exhaustive.all_but(
-        [('t5', {}), ('decoder alone', {})],
+        [(name, {}) for name in PAIRS],
         itertools.product(PAIRS, [{}, {'temperature': 0.6, 'top_k': 2}]),
     ),
 )

@@ -254,3 +254,27 @@ def test_one_index_of_the_block(kind, rows, min_block):
     at = (2 + np.arange(rows)) % 4
     starts = np.zeros(rows, np.int32)
     decoding.check(decoding.cache, starts, 4, at)
+
+
+HEADED = {
+    't5': tiny.config(),
+    'bart': tiny_encoder_decoders.CONFIGS['bart'],
+    'nllb': tiny_encoder_decoders.CONFIGS['nllb'],
+    'gemma3': tiny_decoders.CONFIGS['gemma3'],
+    **tiny_decoders.CONFIGS_OF_T5GEMMA,
+}
+
+
+@pytest.mark.parametrize('kind', HEADED)
+def test_a_head_of_its_own(kind):
+  """It is all that lies behind the last layer, and equals what it copies."""
+  network, inputs = HEADED[kind], tiny.encoder_tokens(ROWS, 7)
+  own, params = network.with_own_head(), tiny_decoders.params(network)
+  head = network.take_head(params)
+  outputs = 2 + tiny_decoders.outputs() % 50  # no padding
+  with jax.default_matmul_precision('highest'):
+    expected = network.score(params, inputs, outputs)
+    logits = own.score(own.put_head(params, head), inputs, outputs)
+  np.testing.assert_allclose(logits, expected, atol=1e-5)
+  nothing = own.put_head(params, jax.tree.map(jnp.zeros_like, head))
+  assert not np.any(own.score(nothing, inputs, outputs))
