@@ -10,7 +10,7 @@ import sys
 import jax
 
 from speculative_t5x.jobs import target_decodes as decodes_lib
-from speculative_t5x.jobs.outputs import resumption
+from speculative_t5x.jobs.outputs import training_settings
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
@@ -138,7 +138,7 @@ def distill(setup: DistillSetup) -> trainer.Trained:
         for temperature, each in setup.validation.items()
     }
     examples = batches.join([*map(read, setup.decodes), *tokenized])
-    resumption.keep_data(
+    training_settings.keep_data(
         model_dir,
         {
             'training examples': jax.tree.leaves(examples),

@@ -10,7 +10,7 @@ import functools
 
 import jax
 
-from speculative_t5x.jobs.outputs import resumption
+from speculative_t5x.jobs.outputs import training_settings
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import placement
 from speculative_t5x.loading.files import folder_lock
@@ -64,7 +64,7 @@ def train(
   ).read(network_config)
   with folder_lock.hold(model_dir):
     examples, validation = read(train_split), read(validation_split)
-    resumption.keep_data(
+    training_settings.keep_data(
         model_dir,
         {
             'training examples': jax.tree.leaves(examples),

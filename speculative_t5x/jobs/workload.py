@@ -19,6 +19,7 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import text_decoder as text_decoder_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.outputs import resumption
+from speculative_t5x.jobs.outputs import training_settings
 from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
@@ -400,7 +401,7 @@ def note_unstopped_drafts(decoder: token_decoder.TokenDecoder) -> None:
 def note_longer_outputs(drafter: drafters_lib.Drafting, length: int) -> None:
   """Print a line on stderr if a draft was trained on shorter outputs alone."""
   for path in drafter.description.paths:
-    trained = resumption.trained_length(path)
+    trained = training_settings.trained_length(path)
     if trained is not None and trained < length:
       print(
           f'The draft {path} was trained on outputs of up to {trained} tokens,'

@@ -16,7 +16,7 @@ from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import compare
 from speculative_t5x.jobs import workload
 from speculative_t5x.jobs import workload as workload_lib
-from speculative_t5x.jobs.outputs import resumption
+from speculative_t5x.jobs.outputs import training_settings
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.policies import confidence
@@ -75,8 +75,8 @@ def test_settings_without_an_effect(capsys, drafter, samples, stops):
 def test_outputs_beyond_those_of_a_training(lengths, most, tmp_path, capsys):
   """The draft is named, whose training says how long its outputs were."""
   settings = {} if lengths is None else {'TASK_FEATURE_LENGTHS': lengths}
-  with resumption.keep_settings(tmp_path / 'draft', settings, ()):
-    checkpoint = str(tmp_path / 'draft/checkpoint_5')
+  training_settings.keep_settings(tmp_path / 'draft', settings, ())
+  checkpoint = str(tmp_path / 'draft/checkpoint_5')
   named = descriptions.DrafterDescription(checkpoint=checkpoint)
   found = drafting.Drafting(description=named)
   workload.note_longer_outputs(found, 12)

@@ -10,7 +10,6 @@ import re
 
 from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import gin_text
-from speculative_t5x.jobs.command_line import macro_names
 from speculative_t5x.loading.files import user_paths
 
 _GIN = '--gin.'
@@ -47,7 +46,11 @@ def read(job: commands.Job, arguments: Sequence[str]) -> Flags:
       parts.append(flag)
       continue
     if not is_binding and key not in known:
-      raise commands.UsageError(_unknown(flag, job, known))
+      kind = 'flag' if flag.startswith('-') else 'argument'
+      hint = gin_text.did_you_mean(key, known)
+      raise commands.UsageError(
+          f'the {kind} {flag!r} is unknown.{hint}\n{commands.USAGE}'
+      )
     if not equals and rest and not rest[0].startswith('--'):
       value = rest.pop(0)
     if not value.strip():
@@ -134,18 +137,3 @@ def gin_value(flag: str, text: str) -> str:
         f" Write {flag}='({text})'."
     )
   return text
-
-
-def _unknown(flag: str, job: commands.Job, known: Sequence[str]) -> str:
-  """Return the message for an argument that no command can have."""
-  name, _, value = flag.partition('=')
-  meant = name.removeprefix('--').upper().replace('-', '_')
-  hint = gin_text.did_you_mean(name, known)
-  if not flag.startswith('-'):
-    return f'the argument {flag!r} is unknown.{hint}\n{commands.USAGE}'
-  macros = gin_text.read_macros([job.gin_file], commands.ROOTS).mentioned
-  macros |= macro_names.providers().keys()
-  hint = hint or gin_text.did_you_mean(
-      meant, macros, f'{_GIN}{{}}={value or "VALUE"}'
-  )
-  return f'the flag {flag!r} is unknown.{hint}\n{commands.USAGE}'

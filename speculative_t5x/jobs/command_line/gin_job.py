@@ -18,7 +18,7 @@ from speculative_t5x.jobs.command_line import gin_text
 from speculative_t5x.jobs.command_line import kinds
 from speculative_t5x.jobs.command_line import macro_names
 from speculative_t5x.jobs.command_line import process
-from speculative_t5x.jobs.outputs import resumption
+from speculative_t5x.jobs.outputs import training_settings
 from speculative_t5x.loading import quiet
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
@@ -127,7 +127,7 @@ def _run(command: commands.Job, job: Callable) -> None:
   output = gin.get_bindings(macro).get('value')  # None without a folder
   if output is None and command.prints:
     process.check_stdout()
-  settings, kept = _settings(), contextlib.nullcontext()
+  settings = _settings()
   if settings.get('CLUSTER', 'None') != 'None':
     # Its processes decode, one of which may need the devices of this machine.
     jax.config.update('jax_platforms', 'cpu')
@@ -142,10 +142,10 @@ def _run(command: commands.Job, job: Callable) -> None:
     resolved = settings
     if settings.get('DTYPE') == 'None':  # another device must not go on
       resolved = settings | {'DTYPE': repr(chips.suited_dtype())}
-    kept = resumption.keep_settings(output, resolved, command.may_change)
+    training_settings.keep_settings(output, resolved, command.may_change)
   try:
     # What a job imports may be known to gin, as all of T5X.
-    with kept, gin.unlock_config():
+    with gin.unlock_config():
       job()
   except TypeError as error:
     if (missing := _MISSING.match(str(error))) is None:

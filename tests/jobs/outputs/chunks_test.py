@@ -7,12 +7,12 @@ import functools
 import json
 
 from etils import epath
-import numpy as np
 import pytest
 
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.jobs.outputs import resumption
+from speculative_t5x.jobs.outputs import training_settings
 from speculative_t5x.loading import descriptions
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.research import run_record
@@ -255,17 +255,10 @@ def test_a_chunk_is_one_json_object_per_line_and_a_checksum(tmp_path):
 
 _FREE = ('STEPS',)
 _SETTINGS = {'RATE': '0.1', 'STEPS': '10'}
-_TEXTS = np.arange(12)
 
 
 def _keep(folder, **changes):
-  return resumption.keep_settings(folder, _SETTINGS | changes, _FREE)
-
-
-def _run(folder, makes_checkpoint=True, **changes):
-  with _keep(folder, **changes):
-    if makes_checkpoint:
-      (folder / 'checkpoint_5').mkdir(exist_ok=True)
+  training_settings.keep_settings(folder, _SETTINGS | changes, _FREE)
 
 
 def _kept(folder):
@@ -277,36 +270,18 @@ class TestSettings:
   def test_same_and_free_settings_resume(self, tmp_path):
     """They are kept before the job runs, and without a checkpoint any begin."""
     folder = tmp_path / 'a' / 'b'
-    with _keep(folder, RATE='0.3'):
-      assert _kept(folder)['RATE'] == '0.3'
-    _run(folder)
-    _run(folder)
-    _run(folder, STEPS='20')
+    _keep(folder, RATE='0.3')
+    assert _kept(folder)['RATE'] == '0.3'
+    _keep(folder)
+    (folder / 'checkpoint_5').mkdir()
+    _keep(folder, STEPS='20')
     assert _kept(folder) == {'RATE': '0.1', 'STEPS': '20'}
-    with pytest.raises(KeyError), _keep(folder):  # it has a checkpoint
-      raise KeyError
-    assert _kept(folder)['RATE'] == '0.1'
     (folder / 'settings.json').write_text('{')
     with pytest.raises(ValueError, match='RATE was unset.*remove'):
-      _run(folder)
-
-  @pytest.mark.parametrize('error', [KeyError, KeyboardInterrupt])
-  def test_job_that_fails_at_once_leaves_nothing(self, tmp_path, error):
-    with pytest.raises(error), _keep(tmp_path / 'model'):
-      raise error
-    assert not (tmp_path / 'model').exists()
-    (tmp_path / 'mine').write_text('')
-    with pytest.raises(error), _keep(tmp_path):
-      resumption.keep_data(epath.Path(tmp_path), {'texts': [_TEXTS]})
-      raise error
-    assert [path.name for path in tmp_path.iterdir()] == ['mine']
+      _keep(folder)
 
   def test_another_job_at_work(self, tmp_path):
-    """It may have taken the folder before or after the check."""
     with folder_lock.hold(tmp_path):
       with pytest.raises(folder_lock.FolderInUseError):
-        _run(tmp_path)
+        _keep(tmp_path)
     assert not (tmp_path / 'settings.json').exists()
-    with pytest.raises(folder_lock.FolderInUseError), _keep(tmp_path):
-      raise folder_lock.FolderInUseError
-    assert _kept(tmp_path) == _SETTINGS
