@@ -103,15 +103,14 @@ class ServeSetup:
   def load(self) -> text_decoder.TextDecoder:
     """Load target, drafter and vocabulary."""
     vocabulary = self.workload.vocabulary(self.vocabulary_file)
-    target = self.workload.find_target(vocabulary)
     decoder, _ = self.workload.load_decoder(
-        target,
+        self.workload.find_target(vocabulary),
         self.drafter,
         gamma=self.gamma,
         num_decodes=1,
         batch_size=self.rows,
     )
-    return workload_lib.text_decoder(decoder, target.vocabulary)
+    return workload_lib.text_decoder(decoder)
 
 
 def serve(setup: ServeSetup) -> None:

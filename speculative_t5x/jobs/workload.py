@@ -360,11 +360,12 @@ def coupled_by_default(workload: Workload) -> Workload:
 
 
 def text_decoder(
-    decoder: token_decoder.TokenDecoder, vocabulary: vocabularies.Vocabulary
+    decoder: token_decoder.TokenDecoder,
 ) -> text_decoder_lib.TextDecoder:
   """Return a decoder of texts for one of token ids."""
+  target = decoder.target
   return text_decoder_lib.TextDecoder(
-      decoder.target, decoder.loaded_drafter, vocabulary, decoder.options
+      target, decoder.loaded_drafter, target.vocabulary, decoder.options
   )
 
 

@@ -529,7 +529,7 @@ def test_fingerprint(paths, copied, tmp_path):
         workload, workload.find_target(vocabulary), setup.drafter,
         gamma=3, num_decodes=1, batch_size=1, defer=True,
     )  # fmt: skip
-    texts = workload_lib.text_decoder(decoder, vocabulary)
+    texts = workload_lib.text_decoder(decoder)
     return workload.fingerprint(texts)
 
   file = tmp_path / 'other.model'

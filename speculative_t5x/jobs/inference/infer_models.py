@@ -80,7 +80,7 @@ class InferModels:
       from speculative_t5x.jobs.inference import batch_rows
       from speculative_t5x.serving import batch_lines
 
-      texts = workload_lib.text_decoder(decoder, source.vocabulary)
+      texts = workload_lib.text_decoder(decoder)
       batch = batch_lines.Batch(
           texts,
           workload.model_name(setup.model_name),
