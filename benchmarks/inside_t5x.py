@@ -17,7 +17,7 @@ from benchmarks import cases
 from speculative_t5x import t5x_guest
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.research import t5x_sampler
-from speculative_t5x.tasks import example_ids
+from speculative_t5x.tasks import examples
 
 
 def decode_in_t5x(
@@ -77,7 +77,7 @@ def decode_in_t5x(
     features = {
         'encoder_input_tokens': inputs,
         'decoder_input_tokens': np.zeros_like(inputs),
-        example_ids.EXAMPLE_ID: np.arange(len(inputs), dtype=np.int32),
+        examples.EXAMPLE_ID: np.arange(len(inputs), dtype=np.int32),
     }
     dataset = tf.data.Dataset.from_tensor_slices(features).enumerate()
     found, _ = infer(dataset, state, jax.random.PRNGKey(0))

@@ -10,11 +10,10 @@ import seqio
 import tensorflow as tf
 
 from speculative_t5x.decoder import hints as hints_lib
-from speculative_t5x.tasks import example_ids
 from speculative_t5x.tasks import examples
 from speculative_t5x.tasks import task_vocabulary
 
-EXAMPLE_ID = example_ids.EXAMPLE_ID
+EXAMPLE_ID = examples.EXAMPLE_ID
 HINTS = 'hints'
 
 
@@ -149,8 +148,6 @@ def _as_int32(example_id: tf.Tensor) -> tf.Tensor:
 
 def _of_inputs(inputs: tf.Tensor) -> tf.Tensor:
   # T5X pads with id 0, which may also be a token within a text.
-  hash_of = lambda tokens: np.int32(
-      example_ids.of_inputs(np.trim_zeros(tokens, 'b'))
-  )
+  hash_of = lambda tokens: np.int32(examples.id_of(np.trim_zeros(tokens, 'b')))
   number = tf.numpy_function(hash_of, [inputs], tf.int32, stateful=False)
   return tf.ensure_shape(number, [])

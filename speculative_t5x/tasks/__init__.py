@@ -2,6 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks of translation, summarization and texts: corpora, seqio tasks, metrics.
 
-`bulletins`, `metrics` and `example_ids` need neither seqio nor TensorFlow, and
+`bulletins` and `metrics` need neither seqio nor TensorFlow, and
 `multi30k` and `spec_bench` only to register a task.
 """

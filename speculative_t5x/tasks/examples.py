@@ -14,6 +14,7 @@ import itertools
 import json
 import sys
 from typing import Any
+import zlib
 
 import numpy as np
 import seqio
@@ -25,11 +26,11 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.loading import quiet
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import json_files
-from speculative_t5x.tasks import example_ids as example_ids_lib
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import task_vocabulary
 
 # Truncates and then appends EOS, as the last step of T5's tasks.
+EXAMPLE_ID = 'example_id'  # the feature of tasks that define ids
 _SEED = 0  # of what preprocessors draw
 _TRIM = seqio.preprocessors.append_eos_after_trim
 
@@ -170,10 +171,10 @@ def _example(task, vocabulary, full, cut, lengths, place: str) -> Example:
   text = _text(task, 'inputs', tokens, cut)
   if not {*ids} - {vocabulary.eos_id}:
     raise ValueError('The input is empty. Remove it from the data.')
-  example_id = cut.get(example_ids_lib.EXAMPLE_ID)
+  example_id = cut.get(EXAMPLE_ID)
   if example_id is None:
-    example_id = example_ids_lib.of_inputs(tokens)
-  request_lib.check_int32(example_ids_lib.EXAMPLE_ID, example_id)
+    example_id = id_of(tokens)
+  request_lib.check_int32(EXAMPLE_ID, example_id)
   hints = hints_of(cut)
   hints = [] if hints is None else np.atleast_1d(hints).tolist()
   hints = [each.decode() for each in hints]
@@ -188,6 +189,17 @@ def _example(task, vocabulary, full, cut, lengths, place: str) -> Example:
       target_tokens=full['targets'],
       features=cut,
   )
+
+
+def id_of(tokens: np.ndarray) -> int:
+  """Return an id in [0, 2**31) for an example of a task that defines none.
+
+  The id is a hash of the inputs, [inputs_length] int32 without padding, so
+  examples with equal inputs get equal samples. An index in the split would
+  depend on the sharding of a job.
+  """
+  tokens = np.asarray(tokens, np.int32)
+  return zlib.crc32(tokens.tobytes()) & 0x7FFFFFFF
 
 
 def hints_of(features: Mapping[str, Any]) -> Any:

@@ -10,7 +10,7 @@ import tensorflow as tf
 from speculative_t5x import t5x_guest
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.tasks import bulletins
-from speculative_t5x.tasks import example_ids
+from speculative_t5x.tasks import examples
 from speculative_t5x.tasks import task_vocabulary
 
 LENGTHS = {'inputs': 4, 'targets': 3}
@@ -40,7 +40,7 @@ def ids(converted):
 
 def test_ids_follow_from_inputs_by_default():
   converted = convert(dataset())
-  expected = [example_ids.of_inputs(np.array(x)) for x in PLAIN['inputs']]
+  expected = [examples.id_of(np.array(x)) for x in PLAIN['inputs']]
   assert ids(converted) == expected
   assert len(set(expected)) == 3
   assert len(converted) == 3  # T5X asks for it

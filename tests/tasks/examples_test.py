@@ -13,7 +13,6 @@ import tensorflow as tf
 from speculative_t5x.jobs.command_line import process
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
-from speculative_t5x.tasks import example_ids
 from speculative_t5x.tasks import examples
 from speculative_t5x.tasks import seqio_tasks
 from speculative_t5x.training import task_examples
@@ -292,13 +291,13 @@ class TestBadInput:
     ],
 )
 def test_ids_never_change(tokens, expected):
-  assert example_ids.of_inputs(tokens) == expected
+  assert examples.id_of(tokens) == expected
 
 
 def test_id_0_is_a_token():
   """Or two inputs would have equal samples."""
   rows = [5, 0, 6, 1], [5, 6, 1], [0, 5, 6, 1], [5, 6, 0, 1], [5, 6, 1, 0]
-  assert len({example_ids.of_inputs(np.array(row)) for row in rows}) == 5
+  assert len({examples.id_of(np.array(row)) for row in rows}) == 5
 
 
 def test_digest_tells_data_apart():
