@@ -86,6 +86,7 @@ def run(paths, decoders, tmp_path, monkeypatch):
   def load(workload, target, drafter, **options):
     is_lossless, is_masked = workload.rule.is_lossless, workload.mask_padded_ids
     key = type(drafter), options['num_decodes'], is_lossless, is_masked
+    key = *key, vocabularies.digest(target.vocabulary)
     options['defer'] = False  # or each job would compile
     if key not in decoders:
       decoder, _ = _load(workload, target, drafter, **options)
