@@ -18,9 +18,9 @@ PYTHON ?= $(shell for name in $(VENV)/bin/python \
     python3.13 python3.12 python3.11 python3; do \
   $$name -c '$(SUITS)' >/dev/null 2>&1 && { echo $$name; break; }; done)
 
-# Each Python has versions of its own: JAX 0.10.2 is the last for Python 3.11. The
-# JAX of the others takes twice as long to compile the programs of the tests (see
-# tests/cheap_compilation.py), and four fifths for those that users run.
+# Each Python has versions of its own: JAX 0.10.2 on 3.11, whose last it is, and
+# 3.13, the newest JAX on 3.12. That one takes twice as long to compile the programs
+# of the tests (see tests/cheap_compilation.py), and four fifths for those of users.
 PRINT_VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 VERSION := $(shell '$(PYTHON)' -c '$(PRINT_VERSION)' 2>/dev/null)
 LOCK_SUFFIX := $(patsubst %,-py%,$(subst .,,$(filter 3.11 3.12,$(VERSION))))
@@ -83,7 +83,7 @@ demo: $(INSTALLED)  ## translates and summarizes with the embedded pairs: runs/
 	$(DEMO) --gin_file=configs/runs/demo.gin
 	$(DEMO) --gin_file=configs/runs/demo_summary.gin
 
-test: $(INSTALLED_TPU)  ## runs the tests (most quickly on Python 3.11)
+test: $(INSTALLED_TPU)  ## runs the tests (slowest on Python 3.12)
 	@$(FORGET_OLD)
 	$(VENV)/bin/python -m pytest $(PARALLEL) $(PYTEST_ARGS)
 

@@ -20,7 +20,7 @@ _FLAGS = {
     # One module of code per program: each of up to 32 adds overhead.
     '--xla_cpu_parallel_codegen_split_count=1': '',
     # Half of what an unoptimized program costs to compile on a CPU: 2.3 CPU
-    # seconds for a loop of tiny models. JAX 0.12, of Python 3.12 and 3.13, has
+    # seconds for a loop of tiny models. JAX 0.12, of Python 3.12, has
     # no other way to emit fusions and takes 4.7: none of its flags helps. To
     # trace and lower the loop takes 1.7 with either, small programs the same.
     '--xla_cpu_use_fusion_emitters=false': '0.10.',
