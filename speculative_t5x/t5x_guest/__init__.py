@@ -14,10 +14,8 @@ from speculative_t5x.t5x_guest.example_id_converter import (
     DecoderExampleIdConverter,
 )
 from speculative_t5x.t5x_guest.example_id_converter import ExampleIdConverter
-from speculative_t5x.t5x_guest.inference_log import log_speculation
 from speculative_t5x.t5x_guest.model import SpeculativeModel
 from speculative_t5x.t5x_guest.restoring import PairInitializer
 from speculative_t5x.t5x_guest.restoring import PairRestorer
 from speculative_t5x.t5x_guest.samplers import plain_sample
 from speculative_t5x.t5x_guest.samplers import speculative_sample
-from speculative_t5x.t5x_guest.slice_meshes import fit_to_slice

@@ -29,20 +29,3 @@ def test_decoding_names_drafter_rule_and_policy(lines):
   (line,) = (line for line in lines if 'drafter' in line)
   for said in ('(model), gamma 3', 'lenience=0.5', 'not lossless', 'fixed'):
     assert said in line
-
-
-def test_infer_job_logs_rates_of_what_it_writes(lines):
-  written = []
-  write = t5x_guest.log_speculation(lambda *args: written.append(args))
-  counts = {
-      'scores': [float('nan'), 0.0],  # a job that writes them goes on
-      'tokens': [8, 4], 'target_calls': [2, 2],
-      'tested': [6, 2], 'tested_per_position': [[4, 2], [2, 0]],
-      'accepted': [5, 1], 'accepted_per_position': [[3, 2], [1, 0]],
-  }  # fmt: skip
-  write('file', (['a', 'b'], counts), 'data', 'mode')
-  write('file', (['a'], {}), 'data', 'predict')
-  assert [args[0] for args in written] == ['file'] * 2
-  (line,) = lines
-  assert '2 examples: tokens_per_target_call 3.0000' in line
-  assert 'acceptance_rate 0.7500' in line
