@@ -39,7 +39,6 @@ from speculative_t5x.t5x_guest import samplers
 from speculative_t5x.tasks import task_vocabulary
 
 _EXAMPLE_ID = example_id_converter.EXAMPLE_ID
-_HINTS = example_id_converter.HINTS
 
 
 class GuestModel(models.BaseTransformerModel):
@@ -63,7 +62,6 @@ class GuestModel(models.BaseTransformerModel):
       gamma: int,
       mask_padded_ids: bool = False,
       max_padded_ids: int = models_lib.MAX_PADDED_IDS,
-      hints_length: int | None = None,
       **kwargs,
   ):
     """Set up the model.
@@ -79,23 +77,12 @@ class GuestModel(models.BaseTransformerModel):
         functions. In T5X's own they take part.
       max_padded_ids: Most logits without an id in the vocabulary; with more,
         the target was trained with another one.
-      hints_length: Most tokens of the hints of an example, which are the
-        feature `hints` of its task; None for no hints.
       **kwargs: Further arguments of T5X's model.
     Raises:
-      ValueError: for a gamma or hints_length below 1, or a target that cannot
-        be decoded.
+      ValueError: for a gamma below 1, or a target that cannot be decoded.
     """
     ranges.check_settings(ranges.COUNT, gamma=gamma)
     super().__init__(draft_module.Pair(module), *args, **kwargs)
-    if hints_length is not None:
-      ranges.check_settings(ranges.COUNT, hints_length=hints_length)
-      self.FEATURE_CONVERTER_CLS = functools.partial(
-          self.FEATURE_CONVERTER_CLS,
-          hints=example_id_converter.Hints(
-              self.output_vocabulary, hints_length
-          ),
-      )
     self._target_config = module_sizes.read('target', module, self.MODULE)
     self._drafter = drafter
     self._gamma = gamma
@@ -218,10 +205,8 @@ class GuestModel(models.BaseTransformerModel):
     if 'drafter' in self._arguments:
       found = self._found(params)
       drafter = found.drafter(model, self._gamma)
-      if _HINTS in batch:
-        drafters.check_reads_hints(drafter, found.description)
       bound['drafter'] = samplers.Drafter(
-          drafter, found.params, batch.get(_HINTS), found.description
+          drafter, found.params, found.description
       )
     sequences, scores, *counts = self.decode_fn(
         **bound,

@@ -47,7 +47,6 @@ class Drafter(NamedTuple):
 
   drafter: contracts.Drafter
   params: contracts.Params
-  hints: jax.Array | None = None  # [batch, any] int32, see `views.Context`
   description: descriptions.DrafterDescription | None = None  # for the log
 
 
@@ -146,7 +145,6 @@ def speculative_sample(
       _sampling(temperature, topk, topp, minp, typicalp),
       draft_sampling,
       length=length,
-      hints=drafter.hints,
   )
   state, _, folded = loop.decode(setup, begun, outcome_lib.COUNTING)
   counts = {'tokens': state.num_tokens, 'target_calls': state.num_calls}

@@ -23,7 +23,6 @@ from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import in_order_drafting
-from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.research import whole_batches
 from speculative_t5x.t5x_guest import named_params
@@ -179,38 +178,6 @@ def test_texts_are_t5xs_and_samples_are_this_packages(name, folder, greedy):
   np.testing.assert_array_equal(samples, expected.sequences)
   np.testing.assert_array_equal(aux['target_calls'], expected.num_calls)
   assert (samples != greedy).any()
-
-
-class TestHints:
-
-  def test_reach_the_drafter(self, greedy):
-    """The hint of each example is its output, which is copied."""
-    model = tiny_pair.model(
-        drafter=lookup_drafting.Lookup(only_hints=True), hints_length=20
-    )
-    params = {'target': tiny.params(TARGET)}
-    aux = {
-        name: model.predict_batch_with_aux(params, batch)[1]
-        for name, batch in [
-            ('with', {**BATCH, 'hints': jnp.where(greedy > 0, greedy, -1)}),
-            ('without', BATCH),
-        ]
-    }
-    tokens, calls = aux['with']['tokens'], aux['with']['target_calls']
-    assert calls.sum() < 0.35 * tokens.sum()  # with 3 draft tokens per call
-    assert aux['without']['drafted'].sum() == 0
-
-  def test_drafter_that_reads_none(self):
-    batch = {**BATCH, 'hints': jnp.zeros((5, 32), jnp.int32)}
-    model = tiny_pair.model()
-    with pytest.raises(ValueError, match='does not read hints'):
-      model.predict_batch(tiny_pair.state(model), batch)
-
-  def test_feature_of_the_model(self):
-    converter = tiny_pair.model(hints_length=20).FEATURE_CONVERTER_CLS(
-        pack=False
-    )
-    assert converter.MODEL_FEATURES.keys() >= {'hints', 'example_id'}
 
 
 def test_axes_of_drafters_in_order():

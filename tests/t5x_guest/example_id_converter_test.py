@@ -8,10 +8,7 @@ import seqio
 import tensorflow as tf
 
 from speculative_t5x import t5x_guest
-from speculative_t5x.decoder import hints as hints_lib
-from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import examples
-from speculative_t5x.tasks import task_vocabulary
 
 LENGTHS = {'inputs': 4, 'targets': 3}
 PLAIN = {'inputs': [[5, 1], [6, 7, 1], [8, 1]], 'targets': [[9, 1]] * 3}
@@ -94,24 +91,3 @@ def test_ids_past_32_bits(number, dtype):
 
 def test_packed_batches_have_no_ids():
   assert 'example_id' not in convert(dataset(), pack=True).element_spec
-
-
-class TestHints:
-  VOCABULARY = seqio.SentencePieceVocabulary(str(bulletins.VOCABULARY_FILE))
-  TEXTS = [['The train is late.', 'It rains.'], ['', 'Rain'], ['']]
-
-  def convert(self, length, **features):
-    hints = t5x_guest.example_id_converter.Hints(self.VOCABULARY, length)
-    converted = convert(dataset(**features), hints=hints)
-    return [x['hints'] for x in converted.as_numpy_iterator()]
-
-  @pytest.mark.parametrize(('length', 'width'), [(64, 64), (5, 32)])
-  def test_are_those_of_this_packages_jobs(self, length, width):
-    own = task_vocabulary.TaskVocabulary(self.VOCABULARY)
-    texts = tf.ragged.constant(self.TEXTS)
-    found = self.convert(length, hints=texts)
-    encoded = [hints_lib.encode(each, own, length) for each in self.TEXTS]
-    np.testing.assert_array_equal(found, hints_lib.stack(encoded, width))
-    assert np.shape(found) == (3, width) and (found[0] > 0).sum() > 3
-    one = self.convert(length, hints=tf.constant(['Rain', '', '']))
-    np.testing.assert_array_equal(one[0], found[1])

@@ -5,7 +5,6 @@
 from absl import logging
 import pytest
 
-from speculative_t5x import t5x_guest
 from speculative_t5x.rules import lenience
 from tests.t5x_guest import tiny_pair
 
