@@ -4,6 +4,7 @@
 
 from collections.abc import Mapping, Sequence
 import dataclasses
+import inspect
 import sys
 
 import jax
@@ -26,6 +27,7 @@ from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
+from speculative_t5x.training import on_policy as on_policy_lib
 from speculative_t5x.training import origins
 from speculative_t5x.training import schedules
 from speculative_t5x.training import task_examples
@@ -45,6 +47,8 @@ class DistillSetup:
     validation: Decodes of the target by their temperature, 0 and 1, on which
       the acceptance rate is measured.
     divergence: The loss, a function of `divergences`.
+    end_of_sequence: The id at which the draft's own samples end unless the
+      target's checkpoint states one; None for the network's.
   """
 
   checkpoint_path: checkpoints.Path
@@ -56,13 +60,39 @@ class DistillSetup:
   learning_rate_fn: schedules.LearningRateFn
   settings: trainer.Settings
   divergence: divergences.Divergence = divergences.forward_kl
+  on_policy: on_policy_lib.Settings = on_policy_lib.Settings()  # noqa: RUF009
   dropout_rate: float = 0.0
   target_config: models.Config = None
+  end_of_sequence: int | None = None
   mesh_shape: Sequence[int] | None = None
 
   def __post_init__(self):
     arguments.check_some('decodes', [*self.decodes, *self.references])
     ranges.check_settings(ranges.RATE_BELOW_1, dropout_rate=self.dropout_rate)
+    if self.on_policy.share:
+      self._check_on_policy()
+
+  def _check_on_policy(self) -> None:
+    """Check that the target teaches the draft on its own samples.
+
+    A resumed training draws the same samples as an uninterrupted one.
+    """
+    period = self.on_policy.period
+    checkpoint_period = self.settings.checkpoint_period
+    if checkpoint_period % period:
+      raise ranges.ArgumentError(
+          f'Samples are drawn every {period} steps, which does not divide the'
+          f' checkpoint_period of {checkpoint_period}: a resumed training could'
+          ' not draw the same ones. Choose a divisor.',
+          checkpoint_period=checkpoint_period,
+      )
+    # Gin wraps the functions that it provides.
+    if inspect.unwrap(self.divergence) is divergences.cross_entropy:
+      raise ValueError(
+          'By cross entropy the draft would learn its own samples. Set'
+          ' ON_POLICY_SHARE to 0, or choose another file of'
+          ' configs/divergences.'
+      )
 
 
 def distill(setup: DistillSetup) -> trainer.Trained:
@@ -78,7 +108,7 @@ def distill(setup: DistillSetup) -> trainer.Trained:
       is of another network.
     OSError: if the folder cannot be written to.
   """
-  settings = setup.settings
+  settings, on_policy = setup.settings, setup.on_policy
   model_dir = user_paths.expand(setup.model_dir)
   opened = pairing.open_checkpoint('target', setup.checkpoint_path)
   network = models.network_of(opened, setup.target_config)
@@ -90,13 +120,15 @@ def distill(setup: DistillSetup) -> trainer.Trained:
       pairing.check_vocabularies(
           setup.checkpoint_path, setup.draft.checkpoint_path
       )
-    _check_special_ids(opened, network)
+    special_ids = _special_ids(opened, network, setup.end_of_sequence)
     target = origins.Stored(opened, network, mesh)
     draft = setup.draft.make(target, settings.seed)
     distillation.check_vocab_sizes(
         network, draft.network, "the draft model's vocab_size"
     )
     pairing.check_features(network, draft.network)
+    if on_policy.share:
+      _check_samples(draft.network)
     _note_activations(draft.network)
     read = lambda each: each.read(opened.source, network)
     # What takes least time comes first: a wrong setting then fails early.
@@ -120,6 +152,15 @@ def distill(setup: DistillSetup) -> trainer.Trained:
         with_dropout(draft.network, setup.dropout_rate),
         setup.divergence,
     )
+    samples = None
+    if on_policy.share:
+      samples = on_policy_lib.Samples(
+          objective,
+          on_policy,
+          special_ids,
+          settings.batch_size,
+          settings.seed,
+      )
     return trainer.train(
         objective,
         draft_acceptance.validation(
@@ -134,6 +175,7 @@ def distill(setup: DistillSetup) -> trainer.Trained:
         settings,
         model_dir,
         init=lambda: draft.params,
+        samples=samples,
         mesh=mesh,
         exit_layer=objective.exit_layer,
     )
@@ -168,13 +210,16 @@ def _note_activations(draft: network_lib.Network) -> None:
     )
 
 
-def _check_special_ids(
-    target: checkpoints.Checkpoint, network: network_lib.Network
-) -> None:
-  """Check that a target's padding and start are those of its network."""
-  ids, stated = network.special_ids, target.special_ids
-  if stated is None:
-    return
+def _special_ids(
+    target: checkpoints.Checkpoint,
+    network: network_lib.Network,
+    end: int | None,
+) -> contracts.SpecialIds:
+  """Return the special ids of the target's outputs."""
+  ids = network.special_ids
+  if target.special_ids is None:
+    return ids if end is None else dataclasses.replace(ids, end=end)
+  stated = target.special_ids
   # A network without padding reads every id, and none as that of the start.
   is_read = ids.padding in (stated.padding, contracts.NO_TOKEN)
   if not is_read or stated.start != ids.start:
@@ -182,4 +227,14 @@ def _check_special_ids(
         f'The target of {target.folder} has padding {stated.padding} and begins'
         f' to decode with token {stated.start}, and drafts are trained with'
         f' {ids.padding} and {ids.start}. Choose another target.'
+    )
+  return stated
+
+
+def _check_samples(draft: network_lib.Network) -> None:
+  """Check that a draft can write texts without its target."""
+  if network_lib.is_feature_head(draft):
+    raise ValueError(
+        "A head on the target's last features cannot write texts by itself, to"
+        ' be trained on them. Set ON_POLICY_SHARE to 0.'
     )

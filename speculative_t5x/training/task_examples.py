@@ -10,6 +10,11 @@ from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.training import batches
 
 
+def end_of_sequence(name: str, split: str) -> int:
+  """Return the id that ends the sequences of a seqio task with such a split."""
+  return examples_lib.vocabulary_of(examples_lib.find_task(name, split)).eos_id
+
+
 @dataclasses.dataclass(frozen=True)
 class References:
   """The references of a task, as examples to train on.

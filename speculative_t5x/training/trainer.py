@@ -27,6 +27,7 @@ from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import feed as feed_lib
 from speculative_t5x.training import history
+from speculative_t5x.training import on_policy
 from speculative_t5x.training import saver as saver_lib
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
@@ -75,14 +76,14 @@ class Settings:
     ranges.check_settings(ranges.NATURAL, seed=self.seed)
     request_lib.check_int32('seed', self.seed)
 
-  def stop_after(self, step: int) -> int:
+  def stop_after(self, step: int, *other_periods: int) -> int:
     """Return the step at which the next device call ends.
 
     It depends only on the settings, so that a resumed run makes the same
     compiled calls as an uninterrupted one. No call goes beyond a multiple of a
     period.
     """
-    periods = self.checkpoint_period, self.steps_per_call
+    periods = self.checkpoint_period, self.steps_per_call, *other_periods
     return min(self.train_steps, *((step // p + 1) * p for p in periods))
 
   def is_checkpoint(self, step: int) -> bool:
@@ -108,6 +109,7 @@ def train(
     settings: Settings,
     model_dir: epath.Path,
     init: Callable[[], steps.Params],
+    samples: on_policy.Samples | None = None,
     mesh: jax.sharding.Mesh | None = None,
     exit_layer: int | None = None,
 ) -> Trained:
@@ -123,6 +125,8 @@ def train(
     settings: How long and how often.
     model_dir: The folder of the checkpoints, which the caller has locked.
     init: Returns the first parameters.
+    samples: Draws samples of the network in training, to train on. Their period
+      divides that of checkpoints.
     mesh: The mesh over which examples and parameters are partitioned.
     exit_layer: Of a head for the first layers of a target, how many.
   Raises:
@@ -164,14 +168,16 @@ def train(
       batch_size=settings.batch_size,
       steps_per_call=settings.steps_per_call,
       seed=settings.seed,
+      samples=samples,
   )
+  periods = (samples.period,) if samples else ()
   patience, shown = settings.patience, time.monotonic()
   with sharding.scope(mesh, sharding.MODEL_PARALLEL):
     while step < settings.train_steps and (
         patience is None or saver.history.num_since_best < patience
     ):
-      stop = settings.stop_after(step)
-      given, indices = feed.batches(step, stop)
+      stop = settings.stop_after(step, *periods)
+      given, indices = feed.batches(step, stop, state.params)
       state, metrics = train_steps_fn(objective, state, given, indices)
       metrics = jax.device_get(metrics)
       interruption.check()

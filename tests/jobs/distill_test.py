@@ -25,6 +25,7 @@ from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.speculation import contracts
 from speculative_t5x.tasks import ende
 from speculative_t5x.training import divergences
+from speculative_t5x.training import on_policy
 from speculative_t5x.training import origins
 from speculative_t5x.training import schedules
 from speculative_t5x.training import task_examples
@@ -136,6 +137,10 @@ def _feature_head(**settings):
   return origins.FeatureHead(config, feature_weight=0.0, **settings)
 
 
+def _samples(share, period):
+  return {'on_policy': on_policy.Settings(share=share, period=period)}
+
+
 @pytest.fixture(scope='module')
 def distilled(target, tmp_path_factory):
   folder = tmp_path_factory.mktemp('distilled')
@@ -176,6 +181,8 @@ class TestDistill:
         draft=draft,
         divergence=divergences.total_variation,
         train_steps=3,
+        # A head on last features writes no texts.
+        **_samples(0.0 if isinstance(draft, origins.FeatureHead) else 0.5, 3),
     )
     loss = result.last.training['loss']
     assert 0 < loss < 1  # a total variation distance
@@ -199,6 +206,27 @@ class TestDistill:
     ):
       params = origin.make(target, 0).params
       assert {str(x.dtype) for x in jax.tree.leaves(params)} == {'float32'}
+
+  def test_resumed_equals_uninterrupted_on_policy(self, target, tmp_path):
+    run = lambda name: _distill(target, tmp_path / name, **_samples(0.25, 3))
+    whole = run('whole')
+    (tmp_path / 'resumed' / 'model').mkdir(parents=True)
+    saved = 'model/checkpoint_3'
+    shutil.copytree(tmp_path / 'whole' / saved, tmp_path / 'resumed' / saved)
+    resumed = run('resumed')
+    assert resumed.last.validation == whole.last.validation
+    assert resumed.last.training['loss'] == whole.last.training['loss']
+
+  def test_samples_end_at_the_end_of_the_vocabulary(
+      self, target, tmp_path, monkeypatch
+  ):
+    """T5X's layout does not state the id, which is 1 by default."""
+    samples = mock.create_autospec(on_policy.Samples, side_effect=ValueError)
+    monkeypatch.setattr(on_policy, 'Samples', samples)
+    for options, end in (({}, 1), ({'end_of_sequence': 3}, 3)):
+      with pytest.raises(ValueError):
+        _distill(target, tmp_path, **_samples(0.5, 3), **options)
+      assert samples.call_args.args[2].end == end
 
   def test_goes_on_from_a_checkpoint(self, target, distilled, tmp_path):
     """At a learning rate of 0, the measures stay those of the checkpoint."""
@@ -298,6 +326,15 @@ class TestBadInput:
           ({'draft': origins.Scratch(None)}, 'config'),
           ({'draft': origins.FromTarget([2])}, 'decoder_layers'),
           ({'dropout_rate': 1.0}, 'dropout_rate'),
+          (_samples(0.5, 2), 'every 2 steps.* checkpoint_period of 3'),
+          (
+              _samples(0.5, 3) | {'divergence': divergences.cross_entropy},
+              'ON_POLICY_SHARE',
+          ),
+          (
+              _samples(0.5, 3) | {'draft': _feature_head()},
+              'write texts by itself.* ON_POLICY_SHARE',
+          ),
           ({'checkpoint_path': 'nowhere'}, 'nowhere'),
           ({'references': [_MISSING]}, 'bulletins_ende.*no split dev'),
       ],

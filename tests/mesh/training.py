@@ -9,6 +9,7 @@ import pytest
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.networks import sharding
+from speculative_t5x.networks import t5
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
@@ -16,6 +17,7 @@ from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
 from speculative_t5x.training import losses
+from speculative_t5x.training import on_policy
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from speculative_t5x.training import trainer
@@ -50,6 +52,13 @@ def _train(folder, mesh, num_parts=1, exit_layer=None):
   objective = distillation.Distillation(
       target, _TARGET, draft, divergences.forward_kl, exit_layer
   )
+  samples = on_policy.Samples(
+      objective,
+      on_policy.Settings(share=0.5, period=3),
+      t5.SPECIAL_IDS,
+      batch_size=16,
+      seed=0,
+  )
   decodes = batches.in_order(_examples(), 16)
   return trainer.train(
       objective,
@@ -65,6 +74,7 @@ def _train(folder, mesh, num_parts=1, exit_layer=None):
       ),
       folder,
       init=lambda: init,
+      samples=samples,
       mesh=mesh,
   )
 

@@ -295,6 +295,8 @@ _SIZES = {
         'WARMUP_STEPS': 1,
         'BATCH_SIZE': 8,
         'DECODES_BATCH_SIZE': 8,
+        'ON_POLICY_SHARE': 0.5,
+        'ON_POLICY_PERIOD': 1,
         'CHECKPOINT_PERIOD': 2,
     },
 }

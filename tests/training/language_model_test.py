@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+from speculative_t5x.speculation import contracts
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
@@ -16,6 +17,7 @@ from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
 from speculative_t5x.training import losses
+from speculative_t5x.training import on_policy
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from tests import tiny_decoders
@@ -61,6 +63,23 @@ def _distillation():
 
 
 _score = jax.jit(_CONFIG.score)
+
+
+def test_writes_the_texts_that_it_was_trained_on():
+  """As samples of a draft at temperature 0, which are texts to train on."""
+  samples = on_policy.Samples(
+      _distillation(),
+      on_policy.Settings(share=1.0, temperature=0.0),
+      # As in checkpoints that pad with the end of sequence.
+      dataclasses.replace(_CONFIG.special_ids, end=1, padding=1),
+      batch_size=2,  # so that the last batch is filled up
+      seed=0,
+  )
+  found = samples.draw(
+      _trained()[1], _examples().inputs, np.arange(3, dtype=np.int32), _LENGTH
+  )
+  np.testing.assert_array_equal(found, _examples().targets)
+  assert (found == contracts.NO_TOKEN).sum() == 6
 
 
 def test_every_token_counts():

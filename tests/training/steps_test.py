@@ -14,6 +14,7 @@ from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import losses
+from speculative_t5x.training import on_policy
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from tests import recurrent_network
@@ -158,6 +159,7 @@ def test_learning_rates(schedule, expected):
         (schedules.linear_decay, {'train_steps': 9, 'warmup_steps': -1},
          'warmup_steps'),
         (schedules.rsqrt_decay, {'learning_rate': float('nan')}, 'nan'),
+        (on_policy.Settings, {'share': 1.5}, 'share'),
     ],
 )  # fmt: skip
 def test_settings_out_of_range(make, options, name):

@@ -544,6 +544,17 @@ class TestBadInput:
       assert found, (setting, error)
       assert list(tmp_path.iterdir()) == []
 
+  def test_cross_entropy_of_samples_of_the_draft(
+      self, fails, monkeypatch, tmp_path
+  ):
+    """Gin wraps the function, which the job must still recognize."""
+    monkeypatch.chdir(_ROOT)
+    more = '--gin_file=configs/divergences/cross_entropy.gin'
+    flags = ['distill', *_COMMANDS['distill'], more]
+    share = '--gin.ON_POLICY_SHARE=0.5'
+    error = fails([*flags, share, f'--output_dir={tmp_path / "model"}'], 1)
+    assert error.startswith('By cross entropy the draft would learn its own')
+
   def test_resumed_with_other_settings(self, fails, monkeypatch, tmp_path):
     monkeypatch.chdir(_ROOT)
     (tmp_path / 'checkpoint_5').mkdir()
