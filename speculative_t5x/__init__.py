@@ -38,7 +38,6 @@ __all__ = [
     'load_vocabulary',
     'make_mesh',
     # Rooms.
-    'answers',
     'drafters',
     'embedded',
     'networks',
@@ -53,7 +52,6 @@ with epy.lazy_api_imports(globals()):
   from speculative_t5x import policies
   from speculative_t5x import rules
   from speculative_t5x import testing
-  from speculative_t5x.decoder import answers
   from speculative_t5x.decoder.compilation_cache import (
       enable as enable_compilation_cache,
   )

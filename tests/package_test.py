@@ -20,7 +20,7 @@ import speculative_t5x
 _CHECKOUT = pathlib.Path(__file__).parents[1]
 _HEAVY = (
     'fastapi', 'gin', 'orbax', 'prometheus_client', 'pydantic', 'seqio',
-    'starlette', 'tensorflow', 'tensorstore', 'usearch', 'uvicorn',
+    'starlette', 'tensorflow', 'tensorstore', 'uvicorn',
 )  # fmt: skip
 _LICENCE = re.compile(
     r'# Copyright \d{4} The speculative_t5x Authors\.\n'
@@ -110,7 +110,7 @@ class TestDoor:
         for name in dir(speculative_t5x)
         if isinstance(getattr(speculative_t5x, name), types.ModuleType)
     ]
-    assert {'answers', 'drafters', 'testing'} < {*rooms}
+    assert {'drafters', 'testing'} < {*rooms}
     pages = 'python.md', 'own.md', 'correctness.md', 'checkpoints.md'
     page = ''.join((_CHECKOUT / 'docs' / x).read_text() for x in pages)
     lines = _run(_ROOMS.format(rooms=rooms)).splitlines()
@@ -136,7 +136,6 @@ class TestImport:
   def test_core_loads_no_heavy_package(self):
     """This includes the jobs that read no task."""
     jobs = 'speculative_t5x.jobs.simulate, speculative_t5x.jobs.paper'
-    jobs += ', speculative_t5x.decoder.answers'
     loaded = _loaded(jobs)
     assert 'speculative_t5x.jobs.paper' in loaded
     assert not _packages(loaded) & set(_HEAVY)

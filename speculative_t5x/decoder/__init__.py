@@ -26,5 +26,5 @@
 request, input_batch   one input and how it is decoded; several as arrays
 beam_search            a search as one value
 options                what is compiled in
-hints, answers         texts that an output may repeat, and where they are found
+hints                  texts that an output may repeat
 """

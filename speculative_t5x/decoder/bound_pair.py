@@ -93,8 +93,6 @@ class BoundPair:
     self.target_model = network.NetworkModel(
         target.config, ids, options.num_valid_tokens
     )
-    config = target.config  # not all networks have an encoder
-    self._jit_encode = jax.jit(lambda *args: config.encode(*args))
     self._bind_drafter(drafter)
 
   def _bind_drafter(self, drafter: drafters.Drafting) -> None:
@@ -196,18 +194,6 @@ class BoundPair:
   def check_reads_hints(self) -> None:
     """Raise ValueError unless the drafter uses the hints of a request."""
     drafters.check_reads_hints(self.drafter, self.loaded_drafter.description)
-
-  def encode(self, batch: input_batch.InputBatch) -> jax.Array:
-    """Return the features of a batch, see `InputBatch`; asynchronous.
-
-    Raises:
-      ValueError: if the network of the target has no `encode`.
-    """
-    network.check_offers(
-        self.target.config, network.Encodes, 'Reading inputs once'
-    )
-    with self.scope():
-      return self._jit_encode(self.target.params, self.place(batch).inputs)
 
   def place(self, batch: input_batch.InputBatch) -> input_batch.InputBatch:
     """Put a batch where it is decoded, if it does not lie there yet.

@@ -20,7 +20,6 @@ from typing import Protocol
 import jax
 import numpy as np
 
-from speculative_t5x.decoder import answers as answers_lib
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import bound_pair
@@ -92,7 +91,6 @@ class Engine:
       rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE,
       inputs_length: int | None = None,
       hints_length: int | None = None,
-      answers: answers_lib.Finder | None = None,
   ):
     """Bind a decoder; compile nothing yet.
 
@@ -110,10 +108,8 @@ class Engine:
         rounded up to a power of two, 32 at least: nothing is drafted from what
         is behind them. None for the decoder's, or as many as `HINTS` inputs
         have. Only drafters that read hints have a use for them.
-      answers: Adds earlier answers behind the hints; None for none.
     Raises:
-      ValueError: for answers that are found by the encoder of another target,
-        or for the policy `ByLoad` without a coupled rule.
+      ValueError: for the policy `ByLoad` without a coupled rule.
     """
     ranges.check_settings(
         ranges.COUNT, rows=rows, min_rows=rows if min_rows is None else min_rows
@@ -123,8 +119,6 @@ class Engine:
     inputs_length = inputs_length or tokens.options.inputs_length
     if hints_length is None:
       hints_length = tokens.options.hints_length or HINTS * inputs_length
-    if answers is not None:
-      answers.check_target(tokens.target)
     gamma, policy = tokens.drafter.form.gamma, tokens.options.policy
     is_by_load = gamma > 0 and isinstance(policy, by_load.ByLoad)
     if is_by_load and not isinstance(rule, contracts.CoupledRule):
@@ -135,7 +129,6 @@ class Engine:
       )
     self._decoder = decoder
     self._rule = rule
-    self._answers = answers
     self._inputs_length = inputs_length
     self._hints_length = hints_length if tokens.reads_hints else 0
     self._sizes = [
@@ -262,7 +255,7 @@ class Engine:
         self._inputs_length,
         self._hints_length,
     )
-    reader = reading.Reader(shape, self._rule, self._answers)
+    reader = reading.Reader(shape, self._rule)
     return rows_lib.Rows(sizes, reader, self.counters, rule)
 
   def work(
@@ -296,7 +289,7 @@ class Engine:
     else:
       decodes.reverse()  # the best one is the last one
       statistics = counts_lib.of_search(decodes)
-    return self._result(decodes, statistics, work.tokenized, work.hints)
+    return self._result(decodes, statistics, work.tokenized)
 
   def empty_result(self, num_decodes: int) -> results.Result:
     """Return the result of an input that is not decoded, empty outputs."""
@@ -311,9 +304,9 @@ class Engine:
         )
         for i in range(num_decodes)
     ]
-    return self._result(decodes, counts_lib.of_decodes(decodes), None, ())
+    return self._result(decodes, counts_lib.of_decodes(decodes), None)
 
-  def _result(self, decodes, statistics, tokenized, hints) -> results.Result:
+  def _result(self, decodes, statistics, tokenized) -> results.Result:
     if 'accepted' in statistics:  # of a speculative run of samples
       statistics |= counts_lib.acceptance_rates(statistics)
     inputs = tokenized.request.inputs if tokenized else ()
@@ -324,7 +317,6 @@ class Engine:
         statistics,
         tokenized is not None and tokenized.is_truncated,
         tokenized is not None and tokenized.is_unknown,
-        hints,
         decodes,
     )
 
@@ -334,7 +326,6 @@ def decode(
     tokenized: Sequence[request_lib.Tokenized],
     rule: contracts.Rule | contracts.CoupledRule,
     batch_size: int,
-    answers: answers_lib.Finder | None = None,
 ) -> tuple[list[results.Result], counts_lib.Counts]:
   """Decode requests that are all known, by an engine as large as they need.
 
@@ -347,7 +338,6 @@ def decode(
     tokenized: One request or more, all with as many outputs.
     rule: See `Engine`.
     batch_size: Most requests that are decoded at once.
-    answers: See `Engine`.
   Returns:
     Their results, and what the engine counted.
   """
@@ -364,7 +354,6 @@ def decode(
           longest, decoder.tokens.options.inputs_length
       ),
       hints_length=0 if hints is None else hints.shape[1],
-      answers=answers,
   )
   works = engine.run(map(reading.Work, tokenized))
   return [*map(engine.result, works)], engine.counters

@@ -9,7 +9,6 @@ Legend: examples, width (of the hints of a batch).
 """
 
 from collections.abc import Sequence
-import itertools
 
 import numpy as np
 
@@ -89,18 +88,6 @@ def stack(
 def width(length: int) -> int:
   """Return the width of a batch whose longest hints have so many tokens."""
   return batching.power_of_two(max(length, _MIN_WIDTH))
-
-
-def unstack(stacked: np.ndarray) -> list[list[list[int]]]:
-  """Return the hints of each example that `stack` has put together."""
-  return [
-      [
-          list(ids)
-          for is_text, ids in itertools.groupby(row, contracts.NO_TOKEN.__ne__)
-          if is_text
-      ]
-      for row in stacked.tolist()
-  ]
 
 
 def check_unicode(name: str, text: str) -> None:

@@ -39,9 +39,6 @@ class InputBatch:
     rule: Decides which draft tokens are accepted. Only a rule that
       `is_lossless` keeps the distribution of the outputs.
     hints: [examples, any] int32, see `views.Context`; None without hints.
-    features: [examples, inputs_length, embed], the output of the target's
-      encoder for these tokens (`TokenDecoder.encode`), so that it does not run
-      again; None to run it.
     rule_class: Class of `rule`, set from it.
   """
 
@@ -53,7 +50,6 @@ class InputBatch:
   draft_sampling: sampling_lib.Sampling
   rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE
   hints: jax.Array | None = None
-  features: jax.Array | None = None
   rule_class: type | None = struct.field(pytree_node=False, default=None)
 
   def __post_init__(self):
@@ -61,12 +57,6 @@ class InputBatch:
     # their class: `jax.jit` may run the program of another rule whose fields
     # are alike. As a static field, the class is compared.
     object.__setattr__(self, 'rule_class', type(self.rule))
-
-  def hint_ids(self) -> list[list[list[int]]]:
-    """Return the token ids of the hints of each example."""
-    if self.hints is None:
-      return [[] for _ in self.example_ids]
-    return hints_lib.unstack(np.asarray(self.hints))
 
 
 class Shape(NamedTuple):

@@ -5,8 +5,6 @@
 from collections.abc import Sequence
 import dataclasses
 
-from speculative_t5x.decoder import answers as answers_lib
-from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
@@ -19,7 +17,6 @@ class Work:
 
   Attributes:
     tokenized: The request.
-    hints: Token ids of all hints that drafts are made of, answers included.
     num_begun: Decodes that have a place in the run.
     decodes: Decodes that have ended, by their number.
     is_cancelled: Whether its result is no longer wanted. Its rows end at the
@@ -28,7 +25,6 @@ class Work:
   """
 
   tokenized: request_lib.Tokenized
-  hints: Sequence[Sequence[int]] = ()
   num_begun: int = 0
   decodes: dict[int, results.Decode] = dataclasses.field(default_factory=dict)
   is_cancelled: bool = False
@@ -40,7 +36,7 @@ class Work:
 
   def restart(self) -> None:
     """Begin anew, because the rows that decoded it are lost."""
-    self.hints, self.num_begun = (), 0
+    self.num_begun = 0
     self.decodes.clear()
 
   @property
@@ -72,13 +68,11 @@ class Reader:
       self,
       shape: input_batch.Shape,
       rule: contracts.Rule | contracts.CoupledRule,
-      answers: answers_lib.Finder | None,
   ):
-    """Bind the shape, the rule and what adds earlier answers, None for none."""
+    """Bind the shape and the rule."""
     self.rule = rule
     self.width = shape.examples
     self._shape = shape
-    self._answers = answers
 
   def take(self, waiting: list[Work]) -> list[Work]:
     """Take the first request, and those with inputs of the most alike length.
@@ -96,13 +90,4 @@ class Reader:
   def batch(self, group: Sequence[Work]) -> input_batch.InputBatch:
     """Return the batch of at most as many requests as are read at once."""
     requests = [work.request for work in group]
-    batch = input_batch.stack(requests, self._shape, self.rule)
-    if self._answers is not None:
-      # Of one width, whatever was found: that of the request's own, and more.
-      room = hints_lib.width(self._shape.hints_length)
-      room += 1 + self._answers.hints_length
-      batch = self._answers(batch)
-      batch = batch.replace(hints=hints_lib.stack(batch.hint_ids(), room))
-    for work, own in zip(group, batch.hint_ids()[: len(group)], strict=True):
-      work.hints = own
-    return batch
+    return input_batch.stack(requests, self._shape, self.rule)

@@ -70,8 +70,6 @@ class Result:
     is_truncated: Whether the input was cut to its limit.
     is_unknown: Whether it has text that the vocabulary does not know, see
       `vocabularies.Vocabulary.knows`.
-    hints: Token ids of the hints that drafts were made of, with the answers
-      that were found.
     decodes: The outputs with all that is known of each.
   """
 
@@ -81,7 +79,6 @@ class Result:
   statistics: Mapping[str, Any]
   is_truncated: bool = False
   is_unknown: bool = False
-  hints: Sequence[Sequence[int]] = ()
   decodes: Sequence[Decode] = ()
 
   @property

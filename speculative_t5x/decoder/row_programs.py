@@ -178,7 +178,6 @@ class RowPrograms:
         batch.draft_sampling,
         length=pair.options.max_tokens,
         hints=batch.hints,
-        features=batch.features,
     )
     return loop.start(begun, self._fold(False))
 

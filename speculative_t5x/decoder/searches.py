@@ -58,7 +58,6 @@ class SearchPrograms(row_programs.RowPrograms):
         beams=self.rows_per_place,
         length=self._pair.options.max_tokens,
         hints=batch.hints,
-        features=batch.features,
     )
 
   def _numbered(self, started, decodes) -> beams_lib.Run:

@@ -12,7 +12,6 @@ from typing import Any, Self, Unpack
 from etils import epath
 import jax
 
-from speculative_t5x.decoder import answers as answers_lib
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import bound_pair
 from speculative_t5x.decoder import counts
@@ -111,7 +110,6 @@ class TextDecoder:
       batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
       hints: Iterable[hints_lib.Hints] | None = None,
-      answers: answers_lib.Finder | None = None,
       **settings: Unpack[request_lib.DecodingByName],
   ) -> results.Result | results.Output:
     """Decode speculatively.
@@ -126,8 +124,6 @@ class TextDecoder:
       hints: Per input, a text that the output may repeat, several in order of
         preference, or None; of one input, its own. They make drafts of drafters
         that read them, and never change the distribution of the outputs.
-      answers: Adds earlier answers behind the hints, see `answers.Finder`; None
-        for none.
       **settings: Those of `request.Settings`: `sampling` (the default is
         argmax), `draft_sampling`, `max_tokens`, `seed` and `rule`. Those of a
         `BeamSearch`: `beams` (1, which is none; a result of more has so many
@@ -141,7 +137,7 @@ class TextDecoder:
         the drafter does not read.
     """
     columns = {'example_ids': example_ids, 'hints': hints}
-    return self._decode(texts, columns, batch_size, answers, settings)
+    return self._decode(texts, columns, batch_size, settings)
 
   @keywords.named(request_lib.Settings, beam_search.of)
   def decode_plain(
@@ -161,7 +157,7 @@ class TextDecoder:
       **settings: See `decode`; `draft_beams` has no effect.
     """
     columns = {'example_ids': example_ids}
-    return self.alone._decode(texts, columns, batch_size, None, settings)
+    return self.alone._decode(texts, columns, batch_size, settings)
 
   @keywords.named(request_lib.Settings, beam_search.of)
   def stream(
@@ -171,7 +167,6 @@ class TextDecoder:
       batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
       hints: Iterable[hints_lib.Hints] | None = None,
-      answers: answers_lib.Finder | None = None,
       **settings: Unpack[request_lib.DecodingByName],
   ) -> Iterator[results.Result]:
     """Decode speculatively; yield the result of each input, in their order.
@@ -185,7 +180,7 @@ class TextDecoder:
     settings = request_lib.Settings(**settings)
     settings = settings.within(self.options.max_tokens)
     rows = batch_size * (num_decodes if search is None else search.beams)
-    decoding = engine.Engine(self, rows, rule=settings.rule, answers=answers)
+    decoding = engine.Engine(self, rows, rule=settings.rule)
     columns = {'example_ids': example_ids, 'hints': hints}
     requests = self._requests(texts, columns, settings, search)
     return decoding.stream(request for _, request in requests)
@@ -285,7 +280,6 @@ class TextDecoder:
       texts: str | Iterable[str],
       columns: Mapping[str, Any],
       batch_size: int,
-      answers: answers_lib.Finder | None,
       settings: Mapping[str, Any],
   ) -> results.Result | results.Output:
     """Decode texts; all are checked before the first is decoded."""
@@ -300,9 +294,7 @@ class TextDecoder:
       request_lib.warn_of_cut(
           cut[0], self.options.inputs_length, 4, num_others=len(cut) - 1
       )
-    found, counted = engine.decode(
-        self, rows, settings.rule, batch_size, answers
-    )
+    found, counted = engine.decode(self, rows, settings.rule, batch_size)
     if is_one:
       return found[0]
     return results.Output(found, counts.of_results(found, counted.loop_steps))

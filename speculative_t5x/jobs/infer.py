@@ -5,14 +5,12 @@
 import contextlib
 import itertools
 
-from speculative_t5x.decoder import answers as answers_lib
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.inference import infer_models
 from speculative_t5x.jobs.inference import infer_on_cluster
 from speculative_t5x.jobs.inference import infer_output
 from speculative_t5x.jobs.inference import infer_setup
 from speculative_t5x.jobs.inference import infer_source
-from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
@@ -47,15 +45,8 @@ def infer(setup: infer_setup.InferSetup) -> run_record.RunRecord | None:
     if setup.draft_sampling is not None:
       pair = sampling_lib.Pair(setup.sampling, setup.draft_sampling)
       workload_lib.note_unread_sampling(models.decoder, [pair])
-    answers, finder = setup.answers, None
-    if answers is not None:
-      lengths = setup.workload.task_feature_lengths
-      embedder = answers_lib.Embedder(
-          models.decoder, source.vocabulary, lengths['inputs']
-      )
-      finder = answers.finder(embedder)
     shown = progress.Progress('infer', num_inputs, 'rows')
-    job = models.inference(stack.enter_context(shown), finder)
+    job = models.inference(stack.enter_context(shown))
     read = job.rows.read(read)
     settings = models.record()
     if setup.output_dir is None:
@@ -63,7 +54,7 @@ def infer(setup: infer_setup.InferSetup) -> run_record.RunRecord | None:
       return None
     options = models.options()
     chunks = infer_output.chunks_in(setup.output_dir, settings, options)
-    record = infer_output.write_all(
+    return infer_output.write_all(
         job.take_all(read, chunks),
         shown,
         settings,
@@ -71,6 +62,3 @@ def infer(setup: infer_setup.InferSetup) -> run_record.RunRecord | None:
         chunks,
         job.rows.files,
     )
-    if answers is not None and answers.append:
-      answers.add(embedder, text_rows.answers_in(chunks, source.vocabulary))
-    return record

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The serve job: a target and a drafter behind HTTP, until a signal comes."""
 
-import collections
 from collections.abc import Mapping, Sequence
 import contextlib
 import dataclasses
@@ -11,7 +10,6 @@ import os
 import sys
 from typing import Any, Literal
 
-from speculative_t5x.decoder import answers as answers_lib
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import service as service_lib
@@ -45,7 +43,6 @@ class ServeSetup:
   workload: workload_lib.Workload
   drafter: drafters.Drafting | None = None
   vocabulary_file: str | None = None
-  answers: answers_lib.Folder | None = None
   gamma: int | Literal['auto'] = 5
   search: beam_search.BeamSearch | None = None
   rows: int = engine_lib.ROWS
@@ -124,25 +121,17 @@ def serve(setup: ServeSetup) -> None:
   from speculative_t5x.serving import server as server_lib
 
   setup = setup.resolved()
-  answers, workload = setup.answers, setup.workload
+  workload = setup.workload
   key = _api_key(setup.api_key_file)
   with contextlib.ExitStack() as stack:
     # Before weights are read.
     bound = stack.enter_context(server_lib.bind(setup.host, setup.port))
     decoder = setup.load()
     progress.say('compiling and warming up')
-    embedder = answers_lib.Embedder(
-        decoder.tokens, decoder.vocabulary, decoder.options.inputs_length
-    )
-    answered = None
-    if answers is not None and answers.append:
-      most = answers.max_answers or answers_lib.MAX_ANSWERS
-      answered = collections.deque(maxlen=most)
     speculative = stack.enter_context(
         setup.begin(
             decoder.tokens,
             hints_length=workload.task_feature_lengths.get('hints'),
-            answers=answers and answers.finder(embedder),
         )
     )
     alone = None
@@ -156,7 +145,6 @@ def serve(setup: ServeSetup) -> None:
         workload.fingerprint(decoder),
         alone,
         setup.examples,
-        answered,
         setup.search,
         api_key=key,
         max_body_bytes=setup.max_body_bytes,
@@ -170,9 +158,6 @@ def serve(setup: ServeSetup) -> None:
     server_lib.listen(bound)  # whoever reads the line may connect
     _say(f'Serving {server.model} at {server_lib.url(bound)}')
     server_lib.serve(server, bound, setup.grace_s)
-  if answered:
-    answers.add(embedder, answered)
-    _say(f'{len(answered)} answers are added to {answers.path}')
 
 
 def _log_requests() -> None:

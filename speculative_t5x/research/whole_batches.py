@@ -200,6 +200,5 @@ def _run(
       *jax.tree.map(of_rows, (batch.sampling, batch.draft_sampling)),
       length=length,
       hints=batch.hints,
-      features=batch.features,
   )
   return loop.decode(setup, begun, fold)

@@ -3,7 +3,7 @@
 """Routes of the server, with the bodies of `schemas` and errors of OpenAI."""
 
 import asyncio
-from collections.abc import AsyncIterator, MutableSequence, Sequence
+from collections.abc import AsyncIterator, Sequence
 import contextlib
 import dataclasses
 import pathlib
@@ -67,8 +67,6 @@ class Server(envelope.Envelope):
     plain: Decodes the same tokens by the target alone, as another model; None
       for no such model.
     examples: Inputs that the page offers.
-    answered: Gets texts of prompts, and their answers that have ended; None to
-      keep none.
     search: Beam search of requests that ask for beams; None for no such.
   """
 
@@ -78,7 +76,6 @@ class Server(envelope.Envelope):
   fingerprint: str
   plain: service_lib.Service | None = None
   examples: Sequence[str] = ()
-  answered: MutableSequence[tuple[str, str]] | None = None
   search: beam_search.BeamSearch | None = None
 
   def __post_init__(self):
@@ -230,8 +227,6 @@ class Server(envelope.Envelope):
     running.close()
     self.metrics.count(running)
     self._running.discard(running)
-    if self.answered is not None:
-      self.answered.extend(running.answers())
 
 
 async def _fail_when_left(

@@ -7,7 +7,7 @@ waits: a reader who is slow gets more of them at once.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 import functools
 import time
 
@@ -123,7 +123,6 @@ class Running:
     """
     self._loop = asyncio.get_running_loop()
     self._changed = asyncio.Event()
-    self._decoder = decoder
     self._came: dict[int, float] = {}  # last tokens of each choice
     self.completion = completion
     self.choices = choices_of(completion, decoder)
@@ -171,14 +170,6 @@ class Running:
     """Return the outputs of a prompt."""
     count = self.completion.body.n
     return self.choices[number * count : (number + 1) * count]
-
-  def answers(self) -> Iterator[tuple[str, str]]:
-    """Yield texts of prompts, and the first output of each, if it is whole."""
-    for number, prompt in enumerate(self.completion.body.prompts):
-      decode = self.choices_of(number)[0].decode
-      if isinstance(prompt, str) and decode is not None and decode.has_end:
-        inputs = self.completion.requests[number].inputs
-        yield prompt, self._decoder.text(decode.text_tokens, inputs)
 
   def close(self) -> None:
     """End what has not ended, because nobody waits for it any more."""

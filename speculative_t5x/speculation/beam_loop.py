@@ -31,7 +31,6 @@ def start(
     beams: int,
     length: int,
     hints: jax.Array | None = None,
-    features: Any = None,
 ) -> beams_lib.Run:
   """Read inputs, and return searches before their first step.
 
@@ -42,7 +41,6 @@ def start(
     beams: Hypotheses per example (static).
     length: Tokens of the longest output (static).
     hints: See `views.Context`; None without.
-    features: See `contracts.Model.start`; None to compute them.
   """
   target, params, _, drafter, draft_params = setup
   examples = limits.shape[0]
@@ -53,8 +51,7 @@ def start(
   slots = length
   if drafter is not None:
     slots = state_lib.cache_slots(length, drafter.form.gamma)
-  known = {} if features is None else {'features': features}
-  started = target.start(params, inputs, rows, slots, **known)
+  started = target.start(params, inputs, rows, slots)
   run = beams_lib.Run(
       limits,
       started.offsets,

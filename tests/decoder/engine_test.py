@@ -19,7 +19,6 @@ from speculative_t5x import rules
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.decoder import engine as engine_lib
-from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import row_programs
@@ -452,34 +451,6 @@ def test_drafts_by_load_need_a_coupled_rule():
     engine_lib.Engine(own, ROWS)
 
 
-class _Echo:
-  """Has the inputs themselves as earlier answers."""
-
-  hints_length = INPUTS
-
-  def check_target(self, target):
-    if target is not decoder('lookup').target:
-      raise ValueError('another target')
-
-  def __call__(self, batch):
-    rows = zip(batch.hint_ids(), batch.inputs.tolist(), strict=True)
-    found = [[*own, [x for x in ids if x >= 0]] for own, ids in rows]
-    return batch.replace(hints=hints_lib.stack(found))
-
-
-def test_answers_are_hints():
-  own = decoder('lookup')
-  engine = engine_lib.Engine(own, ROWS, answers=_Echo())
-  requests = list(random_requests(3, 20))
-  for request, result in zip(requests, engine.stream(requests), strict=True):
-    assert result.hints == [request.inputs]
-    given = dataclasses.replace(request, hints=[request.inputs])
-    check_result(result, given, 'lookup')
-  other = tiny.decoder(CONFIG, gamma=3, length=LENGTH)
-  with pytest.raises(ValueError, match='another target'):
-    engine_lib.Engine(other, ROWS, answers=_Echo())
-
-
 def test_another_engine_of_a_decoder_compiles_nothing():
   requests = list(random_requests(8, 9))
   first = list(engine_lib.Engine(decoder(), ROWS).stream(requests))
@@ -487,20 +458,6 @@ def test_another_engine_of_a_decoder_compiles_nothing():
   again = list(engine_lib.Engine(decoder(), ROWS).stream(requests))
   assert compilation.count() == before
   assert [x.tokens for x in again] == [x.tokens for x in first]
-
-
-def test_long_hints_leave_room_for_answers():
-  """All hints have one width, whatever is found."""
-  engine = engine_lib.Engine(decoder('lookup'), ROWS, answers=_Echo())
-  engine.warm_up()
-  before = compilation.count()
-  requests = [
-      request_lib.Request([5, 9, 1], hints=[[7] * count]) for count in (0, 999)
-  ]
-  short, long = engine.stream(requests)
-  assert compilation.count() == before
-  assert short.hints[-1] == long.hints[-1] == [5, 9, 1]
-  assert short.tokens == long.tokens and len(long.hints) == 2
 
 
 def test_rules_share_no_program():

@@ -135,7 +135,3 @@ class TestStack:
     assert rows.shape == (2, width)
     assert (rows >= 0).sum() == length
 
-  def test_unstack(self):
-    encoded = [[[5, 1], [6, 7, 1]], [], [[8] * 32]]
-    rows = hints.stack(encoded)
-    assert hints.unstack(rows) == encoded

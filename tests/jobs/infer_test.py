@@ -15,12 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import answers
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import infer
 from speculative_t5x.jobs import workload as workload_lib
-from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading import vocabularies
@@ -420,7 +418,6 @@ class TestBatch:
           ({'temperature': 1.0}, 'TEMPERATURE'),
           ({'num_decodes': 2}, 'NUM_DECODES'),
           ({'scores': True}, 'SCORES'),
-          ({'answers': answers.Folder('x', append=True)}, 'ANSWERS_APPEND'),
           ({'seed': -1}, 'seed'),
           ({'cluster': object()}, 'CLUSTER'),
       ],
@@ -667,77 +664,3 @@ def test_vocabulary_of_the_checkpoint_folder(paths, tmp_path):
   found = workload.vocabulary(None)
   assert isinstance(found, vocabularies.SentencePieceVocabulary)
   assert jnp.int32(found.eos_id) == 1
-
-
-class TestEarlierAnswers:
-
-  @pytest.fixture
-  def store(self, tmp_path):
-    pytest.importorskip('usearch')
-    return str(tmp_path / 'store')
-
-  def test_append_and_reuse(self, run, store, tmp_path):
-    folder = answers.Folder(store, append=True)
-    options = dict(statistics=True, **_LOOKUP)
-    plain = run(_TEXTS, answers=folder, output_dir=tmp_path / 'a', **options)
-    folder = answers.Folder(store)
-    again = run(_TEXTS, answers=folder, output_dir=tmp_path / 'b', **options)
-    assert [x['prediction'] for x in again] == [x['prediction'] for x in plain]
-    # Each input finds itself, so that its hint is its own output.
-    assert all('hint_tokens' not in row for row in plain)
-    for row in again:
-      (hint,) = row['hint_tokens']
-      assert _text(hint) == row['prediction']
-    calls = [
-        sum(row['statistics']['target_calls'] for row in rows)
-        for rows in (plain, again)
-    ]
-    assert calls[1] < calls[0]
-    path = tmp_path / 'in.jsonl'
-    path.write_text(json.dumps({'inputs': _TEXTS[0], 'hints': 'Am Montag'}))
-    (row,) = run(None, inputs=str(path), answers=folder, **options)
-    own, found = row['hint_tokens']
-    assert _text(own) == 'Am Montag' and _text(found) == row['prediction']
-    for options in ({}, {'drafter': None}):
-      with pytest.raises(ValueError, match='does not read hints'):
-        run(_TEXTS, answers=folder, **options)
-    folder = answers.Folder(store, append=True)
-    with pytest.raises(ValueError, match='INFER_OUTPUT_DIR'):
-      run(_TEXTS, answers=folder, output_dir=None)
-
-  def test_resume(self, run, store, tmp_path, monkeypatch, capsys):
-    """Plain decoding fills the store, also one that has answers."""
-
-    def fill(texts, name):
-      options = {'drafter': None, 'output_dir': tmp_path / name}
-      run(texts, answers=answers.Folder(store, append=True), **options)
-
-    fill(_TEXTS, 'fill')
-    folder, embedded = answers.Folder(store), []
-    embed = answers.Embedder.embed
-    monkeypatch.setattr(
-        answers.Embedder,
-        'embed',
-        lambda self, new: [embedded.extend(new), embed(self, new)][1],
-    )
-    whole = tmp_path / 'whole'
-    expected = run(_TEXTS, answers=folder, output_dir=whole, **_LOOKUP)
-    # The request's features are what is looked up by.
-    assert not embedded
-    firsts = _fail_at(monkeypatch, 2, KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt):
-      run(_TEXTS, answers=folder, **_LOOKUP)
-    assert run(_TEXTS, answers=folder, **_LOOKUP) == expected
-    assert firsts == [0, 1, 2, 2, 3]
-    fill(['One more.'], 'more')
-    capsys.readouterr()
-    assert run(_TEXTS, answers=folder, **_LOOKUP) == expected
-    assert capsys.readouterr().err.count('has other inputs') == 4
-
-  def test_the_best_of_several_decodes_is_appended(self):
-    rows = [('a', ['worst', 'best']), ('b', 'only'), ('▁', 'of no text')]
-    lines = [json.dumps({'input': x, 'prediction': y}) for x, y in rows]
-    vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
-    assert list(text_rows.answers_in(lines, vocabulary)) == [
-        ('a', 'best'), ('b', 'only')
-    ]  # fmt: skip

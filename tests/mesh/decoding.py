@@ -131,17 +131,6 @@ def head_decoder(shape=None):
   return sharing_decoder(model_drafting.of_model(model), shape)
 
 
-def test_features_lie_where_they_are_decoded():
-  decoder = pairs.decoder((4, 2))
-  request = decoder.place(pairs.request())
-  given = request.replace(features=decoder.encode(request))
-  placed = decoder.place(given).features
-  buffers = lambda x: [
-      each.data.unsafe_buffer_pointer() for each in x.addressable_shards
-  ]
-  assert buffers(placed) == buffers(given.features)
-
-
 def test_the_longest_input_of_all_devices_counts():
   """One device has a long input, and all must read at its width."""
   tokens = np.array(tiny.encoder_tokens(pairs.BATCH, 40))

@@ -688,18 +688,6 @@ class TestEnd:
       engine.steps.release(99)
 
 
-def test_answers_are_kept():
-  """Of texts, whole ones."""
-  answered = []
-  with stub.serving(stub.Engine(), answered=answered) as client:
-    client.texts(prompt=['a', 'bcd'])
-    client.texts(prompt=['e'] * 2, n=2)
-    client.texts(prompt='fgh', max_tokens=3)
-    client.texts(prompt='i stop', stop='stop')
-    client.texts(prompt=[70])
-  assert answered == [(x, x) for x in ('a', 'bcd', 'e', 'e')]
-
-
 class TestOtherPaths:
 
   def test_models(self, client):

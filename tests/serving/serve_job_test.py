@@ -16,7 +16,6 @@ import signal
 import subprocess
 import sys
 
-import numpy as np
 import openai
 import pytest
 
@@ -62,31 +61,17 @@ def _process(*flags, **environment):
 
 
 @pytest.fixture(scope='module')
-def client(tmp_path_factory):
-  store = tmp_path_factory.mktemp('store')
-  with _process(
-      '--gin_file=configs/decoding/answers.gin',
-      f'--gin.ANSWERS_PATH={store}',
-      '--gin.ANSWERS_APPEND=True',
-      SPECULATIVE_T5X_API_KEY='secret',
-  ) as (process, url):
+def client():
+  with _process(SPECULATIVE_T5X_API_KEY='secret') as (process, url):
     with openai.OpenAI(
         base_url=f'{url}/v1', api_key='secret', max_retries=0, timeout=WAIT
     ) as client:
       yield client
-      texts = _check_that_it_ends(client, process)
-  saved = np.load(store / 'answers.npz')['answers'].item()
-  answers = dict(json.loads(saved))
-  assert answers.keys() >= {*TEXTS}
-  for number, text in enumerate(TEXTS):
-    assert answers[text] in texts[number :: len(TEXTS)]
+      _check_that_it_ends(client, process)
 
 
 def _check_that_it_ends(client, process):
-  """Check that a stream goes on after a signal, and the job ends with 0.
-
-  Returns the texts of the stream.
-  """
+  """Check that a stream goes on after a signal, and the job ends with 0."""
   stream = client.completions.create(
       model='bulletins', prompt=TEXTS * 4, stream=True, max_tokens=96
   )
@@ -94,14 +79,10 @@ def _check_that_it_ends(client, process):
   choices = [next(parts).choices[0]]
   process.send_signal(signal.SIGTERM)
   choices += [part.choices[0] for part in parts]
-  texts = [''] * 4 * len(TEXTS)
-  for choice in choices:
-    texts[choice.index] += choice.text
-  assert len([x for x in choices if x.finish_reason]) == len(texts)
+  assert len([x for x in choices if x.finish_reason]) == 4 * len(TEXTS)
   _, log = process.communicate(timeout=WAIT)
   assert process.returncode == 0, log
   assert 'Traceback' not in log and '/v1/completions 200' in log
-  return texts
 
 
 @functools.cache

@@ -13,7 +13,6 @@ import seqio
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import bulletin_summaries  # noqa: F401
 from speculative_t5x.tasks import bulletins
-from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import post_editing
 
 
@@ -40,8 +39,6 @@ class TestFiles:
     for split, size in pairs.items():
       assert len(bulletins.read_pairs(split)) == size
     assert len(bulletins.read_reports('train')) == 16_000
-    first = bulletins.read_paraphrases()[0]
-    assert len(first.first) == len(first.second) == 2
 
   @pytest.mark.parametrize(
       'read', [bulletins.read_pairs, bulletins.read_reports]
@@ -61,12 +58,6 @@ def _tasks():
   for percentage in post_editing.PERCENTAGES:
     name = post_editing.name(percentage)
     yield name, 'test', bulletins.read_pairs('test')
-  for split in ende.SIDES:
-    pairs = ende.read_side(split)
-    yield ende.PARAPHRASES, split, pairs
-    unrelated = ende.read_unrelated(split)
-    assert unrelated == [pair for pair in pairs if pair in unrelated]
-    yield ende.UNRELATED, split, unrelated
 
 
 def test_tasks():
@@ -82,24 +73,6 @@ def test_tasks():
       for side, text in zip(sides, pair, strict=True):
         assert example[f'{side}_pretokenized'].decode() == text
         assert example[side].tolist() == [*vocabulary.encode(text), 1]
-
-
-def _topics(pairs):
-  known = {
-      pair: each.topic
-      for each in bulletins.read_paraphrases()
-      for pair in (each.first, each.second)
-  }
-  return {known[pair] for pair in pairs}
-
-
-def test_splits_of_unrelated_texts_share_no_topic():
-  first, second = map(ende.read_unrelated, ende.SIDES)
-  assert len(first) + len(second) == 200 and min(len(first), len(second)) > 90
-  assert not set(first) & set(second)
-  topics = _topics(first), _topics(second)
-  assert not topics[0] & topics[1]
-  assert len(topics[0]) == len(topics[1]) == 6
 
 
 @pytest.mark.parametrize('percentage', post_editing.PERCENTAGES)

@@ -19,7 +19,6 @@ class BatchRows:
 
   Attributes:
     batch: What they share.
-    answers: What earlier answers that are found depend on; None for none.
   """
 
   files = {
@@ -28,7 +27,6 @@ class BatchRows:
   }
 
   batch: batch_lines.Batch
-  answers: list[Any] | None
 
   def read(
       self, inputs: Iterator[batch_lines.Line]
@@ -47,7 +45,7 @@ class BatchRows:
         for line in part
     ]
     # Both are in every answer.
-    return [*found, self.batch.model, self.batch.fingerprint, self.answers]
+    return [*found, self.batch.model, self.batch.fingerprint]
 
   def requests(self, item: batch_lines.Line) -> Sequence[request_lib.Request]:
     return item.requests

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 from typing import Any
 
-from speculative_t5x.decoder import answers as answers_lib
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
@@ -38,11 +37,7 @@ class InferModels:
   decoder: token_decoder.TokenDecoder
   batch_size: int
 
-  def inference(
-      self,
-      shown: progress.Progress,
-      finder: answers_lib.Finder | None = None,
-  ) -> inference_lib.Inference:
+  def inference(self, shown: progress.Progress) -> inference_lib.Inference:
     """Return what decodes; read no weights and compile nothing yet."""
     setup, decoder = self.setup, self.decoder
     is_plain = setup.drafter is None
@@ -56,22 +51,19 @@ class InferModels:
           rows,
           rule=setup.workload.rule,
           hints_length=setup.workload.task_feature_lengths.get('hints'),
-          answers=finder,
       )
 
     return inference_lib.Inference(
         is_plain,
         make,
-        self._rows(make, finder and finder.identity),
+        self._rows(make),
         self.batch_size * setup.chunk_batches,
         shown,
         setup.search,
     )
 
   def _rows(
-      self,
-      make_engine: Callable[[], engine_lib.Engine],
-      answers: list[Any] | None,
+      self, make_engine: Callable[[], engine_lib.Engine]
   ) -> inference_lib.Rows:
     """Return what is decoded of each input, and what is written of it."""
     setup, source, decoder = self.setup, self.source, self.decoder
@@ -87,7 +79,7 @@ class InferModels:
           workload.fingerprint(texts),
           workload.seed,
       )
-      return batch_rows.BatchRows(batch, answers)
+      return batch_rows.BatchRows(batch)
     return text_rows.TextRows(
         decoder,
         make_engine,
@@ -96,7 +88,6 @@ class InferModels:
         workload.settings(setup.sampling, setup.draft_sampling),
         setup.search,
         {name for name, is_wanted in setup.columns.items() if is_wanted},
-        answers,
         keeps_errors=setup.cluster is not None,
     )
 

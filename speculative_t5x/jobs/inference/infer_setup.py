@@ -7,7 +7,6 @@ import dataclasses
 import os
 from typing import Literal
 
-from speculative_t5x.decoder import answers as answers_lib
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.cluster import ray_cluster
@@ -45,7 +44,6 @@ class InferSetup:
   hints_field: str | None = text_files.HINTS
   on_empty: Literal['refuse', 'pass', 'skip'] = 'refuse'
   vocabulary_file: str | None = None
-  answers: answers_lib.Folder | None = None
   output_dir: str | None = None
   gamma: int | Literal['auto'] = 5
   num_examples: int | None = None
@@ -76,11 +74,6 @@ class InferSetup:
       self._check_batch()
     if self.cluster is not None:
       self._check_cluster()
-    if self._appends_answers and self.output_dir is None:
-      raise ValueError(
-          'ANSWERS_APPEND adds the predictions of an output folder to the'
-          ' store, and there is none. Set INFER_OUTPUT_DIR.'
-      )
     if (self.inputs, self.workload.mixture_or_task_name) == (None, None):
       raise ValueError(
           'There is nothing to decode. Set INPUTS to files or to -, or name a'
@@ -113,8 +106,6 @@ class InferSetup:
       problem = (
           'say what is written of them. Leave out SCORES, STATISTICS and TOKENS'
       )
-    elif self._appends_answers:
-      problem = 'are not added to a store. Leave out ANSWERS_APPEND'
     if problem:
       raise ValueError(f'The requests of a batch {problem}.')
     ranges.check_settings(ranges.NATURAL, seed=self.workload.seed)
@@ -126,16 +117,10 @@ class InferSetup:
       problem = 'writes files, and there is no folder. Set INFER_OUTPUT_DIR'
     elif text_files.STANDARD_INPUT in (self.paths or ()):
       problem = 'reads files on its nodes. Write the standard input to a file'
-    elif self.answers is not None:
-      problem = 'does not look for earlier answers. Leave out ANSWERS'
     elif self.is_batch:  # whether a name is there already, all lines decide
       problem = "does not read OpenAI's batches. Leave out CLUSTER"
     if problem:
       raise ValueError(f'A cluster (CLUSTER) {problem}.')
-
-  @property
-  def _appends_answers(self) -> bool:
-    return self.answers is not None and self.answers.append
 
   @property
   def paths(self) -> list[str] | None:

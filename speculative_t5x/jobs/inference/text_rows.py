@@ -5,12 +5,10 @@
 from collections.abc import (
     Callable,
     Collection,
-    Iterable,
     Iterator,
     Sequence,
 )
 import dataclasses
-import json
 from typing import Any
 
 from speculative_t5x.decoder import batching
@@ -49,7 +47,6 @@ class TextRows:
     search: Beam search of all of them; None for none.
     columns: What a row has beside id, input and prediction: 'scores',
       'statistics', 'tokens', see `infer`.
-    answers: What earlier answers that are found depend on; None for none.
     keeps_errors: Whether an input that cannot be decoded gets a row with its
       error; otherwise it ends the job.
   """
@@ -63,7 +60,6 @@ class TextRows:
   settings: request_lib.Settings
   search: beam_search.BeamSearch | None
   columns: Collection[str]
-  answers: list[Any] | None
   keeps_errors: bool = False
 
   def read(
@@ -78,8 +74,7 @@ class TextRows:
       yield each
 
   def identity(self, part: Sequence[inputs_lib.Input]) -> list[Any]:
-    found = inputs_lib.identity(part)
-    return found if self.answers is None else [*found, self.answers]
+    return inputs_lib.identity(part)
 
   def requests(self, item: inputs_lib.Input) -> list[request_lib.Request]:
     if item.is_empty:
@@ -127,9 +122,8 @@ class TextRows:
       row['statistics'] = counts.of_decodes(result.decodes)
     if 'tokens' in self.columns:
       row[predictions_lib.INPUT_TOKENS] = list(item.tokens)
-      hints = result.hints or item.hints
-      if hints:
-        row[predictions_lib.HINT_TOKENS] = [list(x) for x in hints]
+      if item.hints:
+        row[predictions_lib.HINT_TOKENS] = [list(x) for x in item.hints]
       by_number = sorted(result.decodes, key=lambda x: x.number)
       row[predictions_lib.TOKENS] = one([x.tokens for x in by_number])
     return {**row, **item.fields}
@@ -169,12 +163,3 @@ def _counts(
   )
   failed = {chunks_lib.FAILED: num_failed} if num_failed else {}
   return dict(zip(COUNTED, counts, strict=True)) | failed
-
-
-def answers_in(
-    rows: Iterable[str], vocabulary: vocabularies.Vocabulary
-) -> Iterator[tuple[str, str]]:
-  """Yield the inputs of rows, and the best outputs."""
-  for row in map(json.loads, rows):
-    if not inputs_lib.is_empty(row['input'], vocabulary.encode(row['input'])):
-      yield row['input'], predictions_lib.best_of(row['prediction'])

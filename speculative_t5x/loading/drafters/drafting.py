@@ -137,7 +137,6 @@ def check_reads_hints(
     name = description.name or description.kind
     who = f'The drafter {name}' if name else 'Plain decoding'
     raise ValueError(
-        f'{who} does not read hints or earlier answers. Use a'
-        ' drafter that does: drafters.Lookup, in jobs'
-        ' configs/drafters/lookup.gin.'
+        f'{who} does not read hints. Use a drafter that does:'
+        ' drafters.Lookup, in jobs configs/drafters/lookup.gin.'
     )

@@ -4,32 +4,19 @@
 
 The bulletins are about weather, trains, prices and similar subjects, with many
 dates, times, numbers, units and currencies. The reports, in German, are about
-the same subjects: three to five sentences, with a summary of one or two. The
-paraphrases are pairs of bulletins that state the same facts. `DATA_CARD.md`
-says how the texts were made and split. This module reads them and needs
-neither TensorFlow nor seqio.
+the same subjects: three to five sentences, with a summary of one or two.
+`DATA_CARD.md` says how the texts were made and split. This module reads them
+and needs neither TensorFlow nor seqio.
 """
 
 import gzip
 import pathlib
-from typing import NamedTuple
 
 _FOLDER = pathlib.Path(__file__).parent
 
 SPLITS = ('train', 'validation', 'test')
 # SentencePiece model with 2,048 pieces: 0 is padding, 1 EOS, 2 unknown.
 VOCABULARY_FILE = str(_FOLDER / 'bulletins.model')
-
-
-class Paraphrase(NamedTuple):
-  """Two bulletins that state the same facts, each in English and German.
-
-  The second has another sentence pattern. A topic is such as 'weather'.
-  """
-
-  topic: str
-  first: tuple[str, str]
-  second: tuple[str, str]
 
 
 def read_pairs(split: str) -> list[tuple[str, str]]:
@@ -40,14 +27,6 @@ def read_pairs(split: str) -> list[tuple[str, str]]:
 def read_reports(split: str) -> list[tuple[str, str]]:
   """Read German reports and their summaries; see `read_pairs`."""
   return _read(f'reports_{split}')
-
-
-def read_paraphrases() -> list[Paraphrase]:
-  """Read the paraphrases, in a fixed order."""
-  return [
-      Paraphrase(topic, tuple(texts[:2]), tuple(texts[2:]))
-      for topic, *texts in _read('paraphrases_test')
-  ]
 
 
 def _read(stem: str) -> list[tuple[str, ...]]:

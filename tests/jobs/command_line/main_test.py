@@ -378,7 +378,7 @@ _ADDED = [
     ('--gin.DIVERGENCE=@acceptance.x', 'the macro DIVERGENCE'),
     ('--gin_file=no.gin', "no gin file 'no.gin' in "),
     ('--gin_file=configs/runs/dmo.gin', 'mean configs/runs/demo.gin?'),
-    ('--gin_file=configs/decoding/answers.gin', 'which is not used.'),
+    ('--gin_file=configs/engines/ray.gin', 'which is not used.'),
 ]
 _DYNAMIC = b'from __gin__ import dynamic_registration\n'
 # Texts of a gin file that is given last.
@@ -690,7 +690,7 @@ class TestProcess:
     ]
     code = (
         'import sys; absent = ("tensorflow", "seqio", "tensorflow_datasets",'
-        ' "optax", "matplotlib", "tokenizers", "usearch", "torch", "clu");'
+        ' "optax", "matplotlib", "tokenizers", "torch", "clu");'
         'from speculative_t5x.jobs.command_line import main;'
         f'print(main.main({infer})); print(*sys.modules);'
         'sys.modules.update(dict.fromkeys(absent));'
@@ -707,7 +707,7 @@ class TestProcess:
     unneeded = {
         'clu', 'fastapi', 'matplotlib', 'optax', 'prometheus_client',
         'pydantic', 'sacrebleu', 'scipy', 'seqio', 'starlette', 'tensorflow',
-        'tensorflow_datasets', 'tokenizers', 'torch', 'usearch', 'uvicorn',
+        'tensorflow_datasets', 'tokenizers', 'torch', 'uvicorn',
     }  # fmt: skip
     assert not unneeded & {name.split('.')[0] for name in modules.split()}
     lines = [x for x in done.stderr.splitlines() if x.startswith('error: ')]

@@ -39,7 +39,6 @@ _BORDERS = {
     'vocabulary of a task': lambda path: (
         seqio_tasks.load_vocabulary(path).vocab_size
     ),
-    'answers': lambda path: st.answers.Store.load(path, None),
 }
 
 
