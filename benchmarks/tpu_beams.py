@@ -13,7 +13,6 @@ chip in bfloat16:
   tree   a target call of a whole tree, beams + gamma * draft_beams positions,
          and the commit of a path
   plain  a step of a plain search: the call, the best candidates, the caches
-  t5x    likewise of T5X's `beam_search`, where T5X can be imported
   call   all of a call of a speculative search: drafting, tree, as many steps as
          --steps says, commits
 
@@ -24,7 +23,6 @@ runs. For what cycles leave out see `research.ahead_of_time.program_reading`.
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 import dataclasses
-import functools
 import pathlib
 from typing import Any
 
@@ -40,7 +38,6 @@ from speculative_t5x.networks import t5
 from speculative_t5x.research.ahead_of_time import abstract_pair
 from speculative_t5x.research.ahead_of_time import hlo
 from speculative_t5x.research.ahead_of_time import program_reading
-from speculative_t5x.research.ahead_of_time import t5x_step
 from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.speculation import beam_loop
@@ -112,23 +109,6 @@ class Programs:
   def plain(self) -> jax.stages.Lowered:
     """Lower a plain search."""
     return self._lower(None)
-
-  def t5x(self) -> jax.stages.Lowered:
-    """Lower T5X's search."""
-    from t5x import decoding
-
-    options = self.options
-    return t5x_step.lower(
-        _config(options.target, options.layers),
-        self.place,
-        functools.partial(
-            decoding.beam_search, alpha=beams_lib.BREVITY_PENALTY
-        ),
-        examples=1,
-        inputs_length=options.inputs_length,
-        length=options.targets_length,
-        num_decodes=options.beams,
-    )
 
   def call(self) -> jax.stages.Lowered:
     """Lower a speculative search."""
@@ -241,8 +221,6 @@ def lines(options: argparse.Namespace) -> Iterator[str]:
   """Yield the line of a pair."""
   programs = Programs(options)
   names = ['block', 'wide', 'tree', 'plain', 'call']
-  if t5x_step.IS_IMPORTABLE:
-    names.append('t5x')
   with programs.decoder.scope():
     found = {name: programs.read(getattr(programs, name)()) for name in names}
   seconds = {name: each['step_s'] for name, each in found.items()}

@@ -3,7 +3,7 @@
 """Times plain greedy decoding of T5 1.1 by Hugging Face transformers.
 
 Random weights in bfloat16, random inputs and fixed lengths, as
-`benchmarks.simulated_pairs` decodes them. On the GPU if there is one.
+`speculative-t5x simulate` decodes them. On the GPU if there is one.
 
   python -m benchmarks.transformers_plain --target xxl --batch_size 1 8 32
 

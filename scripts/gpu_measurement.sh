@@ -8,15 +8,15 @@
 #   bash scripts/gpu_measurement.sh [folder]     runs/gpu by default
 #
 # Everything is written as soon as it is measured: environment.txt,
-# transformers.jsonl, exactness.jsonl, log.txt, and the records and table of
-# `benchmarks.simulated_pairs` in simulated_pairs/. A part that fails does not
-# stop the others; the status tells. Needs JAX with its CUDA plugin and the
-# package's core; torch and transformers for one part. Variables for a trial:
-# SECONDS_IN_ALL, TARGET, DRAFTS, BATCH_SIZES, BATCHES, LENGTHS, TEXTS.
+# transformers.jsonl, exactness.jsonl, log.txt, and the output folder of a
+# simulate job per batch size. A part that fails does not stop the others; the
+# status tells. Needs JAX with its CUDA plugin and the package's core; torch and
+# transformers for one part. Variables for a trial: SECONDS_IN_ALL, TARGET,
+# DRAFTS, BATCH_SIZES, BATCHES, LENGTHS, TEXTS.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 out=${1:-runs/gpu}
-read -ra drafts <<<"${DRAFTS:-shared_encoder_2_small small}"
+drafts=${DRAFTS:-"('shared_encoder_2_small', 'small')"}
 read -ra batch_sizes <<<"${BATCH_SIZES:-1 8 32}"
 read -ra lengths <<<"${LENGTHS:-512 128}"
 target=${TARGET:-xxl}
@@ -34,8 +34,7 @@ part() { # its share of the seconds that are left, its name, its command
   local name=$2
   shift 2
   echo "== ${name}: at most ${limit} s"
-  # A part that has a limit of its own ends by itself, with what it measured.
-  timeout --kill-after=10 "$((limit + 20))" "${@//LIMIT/${limit}}"
+  timeout --kill-after=10 "${limit}" "$@"
   case $? in
     0) ;;
     124 | 137) echo "== ${name}: out of time; what it measured is written" ;;
@@ -56,11 +55,15 @@ python3 -c 'import jax, sys; print(sys.version, *jax.devices(), sep="\n")' |
   tee -a "${out}/environment.txt"
 
 # Another process may hold the device's memory only after this one has ended.
-part 70 'XXL, plain and speculative' python3 -m benchmarks.simulated_pairs \
-  --target "${target}" --draft "${drafts[@]}" --task EnDe \
-  --batch_size "${batch_sizes[@]}" --batches "${BATCHES:-6}" --rounds 8 \
-  --inputs_length "${lengths[0]}" --targets_length "${lengths[1]}" \
-  --time_limit LIMIT --output_dir "${out}/simulated_pairs"
+for rows in "${batch_sizes[@]}"; do
+  part 40 "${target}, batch ${rows}" python3 -m speculative_t5x simulate \
+    --gin.TARGET_SIZE="${target}" --gin.DRAFT_SIZE="${drafts}" \
+    --gin.ALPHA='(0.75, 0.62)' --gin.GAMMA=7 --gin.DTYPE=bfloat16 \
+    --gin.MATMUL_PRECISION=None --gin.BATCH_SIZE="${rows}" \
+    --gin.NUM_EXAMPLES="$((rows * ${BATCHES:-6}))" --gin.ROUNDS=8 \
+    --gin.INPUTS_LENGTH="${lengths[0]}" --gin.TARGETS_LENGTH="${lengths[1]}" \
+    --output_dir="${out}/batch_${rows}"
+done
 part 55 'transformers, plain' python3 -m benchmarks.transformers_plain \
   --target "${target}" --batch_size "${batch_sizes[@]}" \
   --inputs_length "${lengths[0]}" --targets_length "${lengths[1]}" \

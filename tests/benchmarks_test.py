@@ -8,45 +8,20 @@ import gzip
 import json
 import os
 import pathlib
-import re
 import subprocess
-import sys
 import types
 
 import numpy as np
-import pytest
 
 from benchmarks import candidate_trees
 from benchmarks import cases
-from benchmarks import simulated_pairs
 from benchmarks import throughput
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.research.measurement import provenance
-from speculative_t5x.research.simulation import simulated_walltimes
-from speculative_t5x.research.simulation import t5_published
 from tests import tiny
 from tests import vocabulary_files
 
 _ROOT = pathlib.Path(__file__).parents[1]
-# Two targets made tiny, a row of the paper, twice, and none of what jobs need
-# besides the core.
-_CODE = """
-import sys
-absent = 'tensorflow', 'tensorflow_datasets', 'seqio', 'gin', 'matplotlib'
-sys.modules.update(dict.fromkeys(absent))
-from benchmarks import simulated_pairs
-from benchmarks import tpu_candidates
-from speculative_t5x.research.simulation import t5_published
-from speculative_t5x.research.measurement import provenance
-from speculative_t5x.research.paper import published
-sizes = dict(emb_dim=16, num_heads=2, num_layers=1, mlp_dim=16, head_dim=8)
-t5_published.SIZES |= dict.fromkeys(('small', 'base', 'large'), sizes)
-t5_published.VOCAB_SIZE = 64
-published.TABLES_2_AND_4 = published.TABLES_2_AND_4[:1]
-for _ in range(2):
-  assert simulated_pairs.main(sys.argv[1:]) == 0
-"""
-
 
 def test_best_tree():
   """Nodes are taken in the order of how often their ranks follow each other."""
@@ -147,82 +122,6 @@ def test_inputs_and_assistants(tmp_path):
   assert read('decoder').assistant is None
 
 
-def test_bytes_of_the_largest_target(monkeypatch):
-  """Nothing is allocated, or this would take 22 GB.
-
-  Its 24 layers, which are traced one by one, are two as large here.
-  """
-  own = t5_published.SIZES['xxl'] | {'num_layers': 2, 'mlp_dim': 212_992}
-  monkeypatch.setitem(t5_published.SIZES, 'xxl', own)
-  shapes = simulated_walltimes.Shapes(dtype='bfloat16')
-  assert 11e9 < simulated_pairs.count_step_bytes('xxl', shapes) < 11.5e9
-
-
-_FLAGS = (
-    '--target base large --draft small shared_encoder_1_small --batch_size 1'
-    ' --batches 2 --inputs_length 5 --targets_length 8 --rounds 1'
-)
-
-
-def _run(folder, *flags, code=_CODE):
-  return subprocess.run(
-      [sys.executable, '-c', code, *_FLAGS.split(), *flags,
-       f'--output_dir={folder}'],
-      cwd=_ROOT,
-      env={
-          **os.environ,
-          'JAX_PLATFORMS': 'cpu',
-          'SPECULATIVE_T5X_COMMIT': 'by hand',
-      },
-      capture_output=True,
-      text=True,
-  )  # fmt: skip
-
-
-def _records(folder):
-  lines = (folder / 'results.jsonl').read_text().splitlines()
-  return [json.loads(line) for line in lines]
-
-
-@pytest.mark.exhaustive
-def test_with_the_core_alone(tmp_path):
-  """The benchmark runs to its end, and measures nothing twice."""
-  done = _run(tmp_path)
-  assert done.returncode == 0, done.stderr
-  records = _records(tmp_path)
-  names = [(r['target']['name'], r['drafter']['name']) for r in records]
-  assert names == [
-      (f't5_1_1_{target}', draft)
-      for target in ('base', 'large')
-      for draft in ('shared_encoder_1_small', 't5_1_1_small')
-  ]
-  for record in records:
-    assert record['simulated_acceptance'] == 0.75 and record['gamma'] == 7
-    assert record['target']['dtype'] == 'bfloat16'
-    assert record['floor_ms'] > 0 and record['speedup'] > 0
-  # Runs of all rows of a target come before the parts of any.
-  first = [line.split(',')[0] for line in done.stdout.splitlines()[:4]]
-  assert first == 2 * [
-      f'- t5_1_1_base and {draft}'
-      for draft in ('shared_encoder_1_small', 't5_1_1_small')
-  ]
-  text = (tmp_path / 'walltime.md').read_text()
-  assert done.stdout.count(text) == 2
-  assert done.stderr.count(': compiling and measuring\n') == 8
-  assert done.stderr.count(f': taken from {tmp_path}') == 8
-
-
-def test_time_limit_keeps_what_was_measured(tmp_path):
-  """No second row is begun, whose end would be too late."""
-  slow = _CODE.replace('range(2)', 'range(1)')
-  done = _run(tmp_path, '--time_limit=1', code=slow)
-  assert done.returncode == 0, done.stderr
-  (record,) = _records(tmp_path)
-  assert record['speedup'] > 0 and record['rounds'] == 0
-  assert record['t1_ms'] is None
-  assert 'speedup' in (tmp_path / 'walltime.md').read_text()
-
-
 def test_commit_is_named_by_hand_where_there_is_no_git(monkeypatch):
   monkeypatch.setattr(provenance, '_commit_at_first', lambda folder: None)
   assert provenance.origin()['commit'] is None
@@ -249,10 +148,9 @@ def test_gpu_script_goes_on_where_a_part_fails(tmp_path):
       text=True,
   )
   assert done.returncode == 1
-  names = 'simulated_pairs', 'transformers_plain', 'device_exactness'
-  calls = [x for x in done.stdout.splitlines() if x.startswith('-m benchmarks')]
-  assert [x.split()[1] for x in calls] == [f'benchmarks.{n}' for n in names]
-  assert '--batch_size 1 8 32 ' in calls[0]
-  # 70 percent of what is left of the 100 seconds.
-  assert re.search('--time_limit [67]', calls[0])
+  calls = [x for x in done.stdout.splitlines() if x.startswith('-m ')]
+  names = [*3 * ['speculative_t5x'], 'benchmarks.transformers_plain',
+           'benchmarks.device_exactness']  # fmt: skip
+  assert [x.split()[1] for x in calls if '-m pip' not in x] == names
+  assert '--gin.BATCH_SIZE=32 ' in calls[2]
   assert done.stdout.count(' failed\n') == 1

@@ -139,8 +139,6 @@ class TestImport:
     loaded = _loaded(jobs)
     assert 'speculative_t5x.jobs.paper' in loaded
     assert not _packages(loaded) & set(_HEAVY)
-    benchmark = _packages(_loaded('benchmarks.simulated_pairs'))
-    assert not benchmark & {*_HEAVY, 'matplotlib'}
 
   def test_loop_loads_only_jax_and_flax(self):
     """Only the package for shape annotations is added."""

@@ -54,7 +54,7 @@ def table1(output_dir: Path) -> None:
 
 def table2(
     output_dir: Path,
-    target_size: str | None,
+    target_size: str,
     shapes: simulated_walltimes.Shapes | None,
 ) -> None:
   """Write predicted and measured speedups beside those of Tables 2 and 4.
@@ -62,8 +62,7 @@ def table2(
   Args:
     output_dir: Folder for the table and the records. The paper's rows that
       `task_pairs` did not measure there are simulated at the paper's alpha.
-    target_size: Size of T5 1.1, in the place of XXL; None for the largest that
-      fits the memory.
+    target_size: Size of T5 1.1, in the place of XXL.
     shapes: What is decoded where acceptance is simulated; None to simulate no
       row.
   """
@@ -73,7 +72,7 @@ def table2(
 
 def _speeds(
     output_dir: Path,
-    target_size: str | None,
+    target_size: str,
     shapes: simulated_walltimes.Shapes | None,
 ) -> tuple[Sequence[run_record.RunRecord], markdown_tables.Pairs]:
   """Return what is simulated for the paper's rows, and what was measured."""

@@ -21,7 +21,7 @@ from speculative_t5x.research.simulation import simulated_walltimes
 
 def simulate(
     *,
-    target_size: str | None,
+    target_size: str,
     draft_size: str | Sequence[str],
     alpha: float | Sequence[float],
     gamma: int | Sequence[int],
@@ -36,8 +36,8 @@ def simulate(
   Returns:
     One run record per combination.
   Raises:
-    ValueError: for values out of range, or pairs that need more memory than
-      there is; nothing has been allocated then.
+    ValueError: for values out of range, or weights that need more memory than
+      is free; nothing has been allocated then.
   """
   if isinstance(draft_size, str):
     draft_size = [draft_size]

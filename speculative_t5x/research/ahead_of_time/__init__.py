@@ -7,7 +7,6 @@
   programs       compiled loops: memory, and one trip of each
   reading        what a trip does, from the instructions that hlo parses
   roofline       the bytes and operations that a call must take
-  t5x_step       T5X's own loop, for comparison
   bench          all of these for pairs of T5 1.1: the record of preflight
   report         the record in Markdown
 """

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pair of abstract models, with shapes and shardings, for a topology."""
 
-import dataclasses
 from typing import Any
 
 import jax
@@ -20,12 +19,9 @@ def make_model(
     place: topology.Topology,
     config: t5.T5Config,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
-    min_block: int | None = None,
 ) -> models.Model:
   """Return an abstract model, prepared as `models.make_model` prepares one."""
   prepared = config.prepared(place.platform, merged=place.mesh is None)
-  if min_block is not None:
-    prepared = dataclasses.replace(prepared, min_block=min_block)
   params = models.abstract_params(prepared)
   if place.mesh is None:
     shardings = jax.tree.map(lambda _: place.replicated(), params)

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Models and tables of any size with random weights, for simulated acceptance.
+"""Models of any size with random weights, for simulated acceptance.
 
 Both models of such a pair run in full; only the acceptance of draft tokens is
 drawn at a given rate alpha. The walltime is therefore that of a pair of these
@@ -8,14 +8,11 @@ sizes with this alpha. The outputs are meaningless and do not follow the
 target's distribution.
 """
 
-import dataclasses
 import functools
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from speculative_t5x.drafters import tables
 from speculative_t5x.loading import models
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import contracts
@@ -25,31 +22,12 @@ def make_model(config: t5.T5Config, seed: int = 0) -> models.Model:
   """Make a model with random weights on the device, prepared for decoding.
 
   Arrays are made one at a time in the config's dtype, so that memory holds only
-  one copy. A short head has the first tokens.
+  one copy.
   """
-  if config.head_size is not None:
-    whole = make_model(dataclasses.replace(config, head_size=None), seed)
-    return models.shorten_head(whole, range(config.head_size))
   prepared = config.prepared(jax.default_backend(), merged=True)
   params = random_params(prepared, seed)
   num_params = models.count_params(config)
   return models.Model(prepared, params, num_params=num_params)
-
-
-def make_table(shapes: tables.Table, seed: int = 0) -> tables.Table:
-  """Make a table of random distributions on the device, of given shapes."""
-  vocab_size, num_kept = shapes.next_tokens.shape
-  rng = np.random.default_rng(seed)
-  weights = rng.dirichlet(np.ones(num_kept + 1), vocab_size)
-  # Each token's continuations differ from each other and lie far apart.
-  steps = rng.choice(vocab_size, num_kept, replace=False)
-  table = tables.Table(
-      unigram=rng.dirichlet(np.ones(vocab_size)),
-      backoff=weights[:, 0],
-      next_tokens=(np.arange(vocab_size)[:, None] + steps) % vocab_size,
-      next_probs=weights[:, 1:],
-  )
-  return jax.tree.map(lambda x, like: jnp.asarray(x, like.dtype), table, shapes)
 
 
 def random_params(config: t5.T5Config, seed: int = 0) -> contracts.Params:

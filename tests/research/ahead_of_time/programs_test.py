@@ -7,7 +7,6 @@ The encoders of the tiny pair are not analysed.
 
 import dataclasses
 import functools
-import importlib.util
 import math
 
 import jax
@@ -22,7 +21,6 @@ from speculative_t5x.policies import schedule
 from speculative_t5x.research import whole_batches
 from speculative_t5x.research.ahead_of_time import abstract_pair
 from speculative_t5x.research.ahead_of_time import programs
-from speculative_t5x.research.ahead_of_time import t5x_step
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import state
@@ -40,10 +38,10 @@ DRAFT = dataclasses.replace(
 )
 
 
-def _compile(make, topology='v4:1x1x1', min_block=None) -> programs.Program:
+def _compile(make, topology='v4:1x1x1') -> programs.Program:
   place = libtpu.describe(topology).with_mesh(None)
-  target = abstract_pair.make_model(place, TARGET, min_block=min_block)
-  draft = abstract_pair.make_model(place, DRAFT, min_block=min_block)
+  target = abstract_pair.make_model(place, TARGET)
+  draft = abstract_pair.make_model(place, DRAFT)
   decoder = token_decoder.TokenDecoder(
       target,
       model_drafting.of_model(draft),
@@ -59,13 +57,6 @@ _compile_loop = functools.partial(_compile, whole_batches.compiled)
 
 @libtpu.needed
 class TestOneDevice:
-
-  @pytest.mark.exhaustive
-  def test_steps_of_one_position_and_of_four(self):
-    """Padding turns products with a vector into those with a matrix."""
-    plain = whole_batches.compiled_plain
-    one_row, padded = _compile(plain, min_block=1).step, _compile(plain).step
-    assert padded.cycles < 0.7 * one_row.cycles
 
   @pytest.mark.exhaustive
   def test_verification(self):
@@ -158,20 +149,3 @@ def test_caches_are_written_in_place(batch, policy):
   assert compiled_loop.copies(inside, sizes) == []
   scopes = [x.op_name for x in inside if x.opcode == 'while']
   assert not any(each.endswith('scatter') for each in scopes)
-
-
-def test_t5x_is_found_if_installed():
-  is_there = importlib.util.find_spec('t5x') is not None
-  assert t5x_step.IS_IMPORTABLE == is_there
-
-
-@libtpu.needed
-@pytest.mark.skipif(not t5x_step.IS_IMPORTABLE, reason='T5X cannot be imported')
-def test_step_of_t5x():
-  place = libtpu.describe('v4:1x1x1')
-  compile_plain = functools.partial(
-      t5x_step.compile_plain, examples=1, inputs_length=16, length=32
-  )
-  found = programs.compile_loop(place, compile_plain, TARGET, place)
-  assert found.step.cycles > 0
-  assert found.step.host_transfers == 0

@@ -37,7 +37,7 @@ def _here(*mesh_shape) -> topology.Topology:
 
 
 def _model(*mesh_shape):
-  return abstract_pair.make_model(_here(*mesh_shape), CONFIG, min_block=1)
+  return abstract_pair.make_model(_here(*mesh_shape), CONFIG)
 
 
 def _count(
