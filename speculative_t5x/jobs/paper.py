@@ -8,7 +8,6 @@ folder of its own under the output folder, where an interrupted run goes on.
 """
 
 from collections.abc import Sequence
-import dataclasses
 import json
 import os
 from typing import Any
@@ -25,7 +24,6 @@ from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import figure_style
 from speculative_t5x.research import run_record
-from speculative_t5x.research.paper import decoded_sentence
 from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import loop_trace
 from speculative_t5x.research.paper import markdown_tables
@@ -170,17 +168,10 @@ def figure1(
     text: str,
     sampling: sampling_lib.Sampling = sampling_lib.GREEDY,
 ) -> None:
-  """Draw the decoding of a sentence as a page, a picture and terminal text.
-
-  The output folder gets figure1.html, .pdf and .png, the terminal the rest.
-  """
+  """Draw the decoding of a sentence, as figure1.svg and on the terminal."""
   shown = token_trace.trace(decoder, text, sampling=sampling)
   console.show(shown)
-  page = decoded_sentence.page(shown)
-  _write(output_dir, 'figure1.html', page, is_shown=False)
-  # The same tokens on another machine are the same record.
-  text = console.to_text(dataclasses.replace(shown, setting=None))
-  _save(output_dir, 'figure1', decoded_sentence.draw(shown), [text])
+  _write(output_dir, 'figure1.svg', console.to_svg(shown), is_shown=False)
 
 
 def figure2(output_dir: Path, records: Path | Sequence[Path] = ()) -> None:
@@ -213,15 +204,15 @@ def figure5(
 ) -> None:
   """Draw a trace of both loops from the times of their parts.
 
-  The output folder gets figure5.pdf, .png, and .json for a trace viewer. Each
-  gamma gets a row below plain decoding of the text, at temperature 0.
+  The output folder gets figure5.pdf, .png, and .json with the times. Each gamma
+  gets a row below plain decoding of the text, at temperature 0.
   """
   rows = loop_trace.measure(decoder, text, gammas, rounds=rounds)
-  events = loop_trace.to_trace_events(rows)
-  trace = json.dumps(events, allow_nan=False)
-  _write(output_dir, 'figure5.json', trace, is_shown=False)
+  times = {row.label: row.spans for row in rows}
+  text = json.dumps(times, allow_nan=False)
+  _write(output_dir, 'figure5.json', text, is_shown=False)
   setting = walltime_summary.setting(decoder.tokens, 'temperature 0')
-  _save(output_dir, 'figure5', loop_trace.draw(rows, setting), [events])
+  _save(output_dir, 'figure5', loop_trace.draw(rows, setting), [times])
 
 
 def _save_points(

@@ -89,9 +89,7 @@ def test_pictures_show_the_records():
   found = {each.path: each for each in reports.pictures()}
   stale = [path for path, each in found.items() if not each.is_current()]
   assert not stale, 'run `make pages`'
-  # notebooks_test decodes the text of figure 1.
-  others = {*records.RESULTS.glob('**/*.png')} - {*found}
-  for path in others - {records.RESULTS / 'paper/figure1.png'}:
+  for path in {*records.RESULTS.glob('**/*.png')} - {*found}:
     record = json.loads(path.with_suffix('.json').read_text())
     assert reports.is_made_from(path, [record]), path
 

@@ -213,35 +213,3 @@ def _draw_row(axes: axes_lib.Axes, place: int, row: TraceRow) -> None:
   calls = row.num_target_calls
   words = f'  {calls} target call' + ('' if calls == 1 else 's')
   axes.text(row.walltime_ms, place, words, va='center')
-
-
-_PROCESS = 1  # viewers reserve 0 for idle time
-
-
-def to_trace_events(rows: Sequence[TraceRow]) -> dict:
-  """Return the rows in the trace event format of Perfetto, for JSON.
-
-  Each row is a thread of one process, and each span is a complete event ('X')
-  of its thread. Times are whole microseconds, the unit of the format, so that
-  no event begins before the previous one ends.
-  """
-  events = []
-  for thread, row in enumerate(rows, start=1):
-    where = {'pid': _PROCESS, 'tid': thread}
-    title = f'{row.label}, target calls: {row.num_target_calls}'
-    for name, value in (('name', title), ('sort_index', thread)):
-      kind = {'ph': 'M', 'name': f'thread_{name}', 'args': {name: value}}
-      events.append({**where, **kind})
-    for span in row.spans:
-      start_us = round(span.start_ms * 1e3)
-      events.append(
-          {
-              **where,
-              'name': _LOOKS[span.kind][0],
-              'cat': span.kind,
-              'ph': 'X',
-              'ts': start_us,
-              'dur': round(span.end_ms * 1e3) - start_us,
-          }
-      )
-  return {'traceEvents': events, 'displayTimeUnit': 'ms'}

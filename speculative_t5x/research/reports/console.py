@@ -1,20 +1,34 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Prints reports: on a terminal, as plain text, and in notebooks."""
+"""Prints reports: on a terminal, as text, in notebooks, and as pictures."""
 
 import io
 import re
 from typing import Any
 
 from rich import console as console_lib
+from rich import terminal_theme
 
 _UNBOUNDED = 10_000  # columns; no line of a report is as long
+_PICTURE_COLUMNS = 100
 # What is struck through or underlined is so by its tag too: pages of
 # repositories show notebooks without the style of their HTML.
 _DECORATED = r'<span( style="[^"]*text-decoration: ([\w-]+)")>(.*?)</span>'
 _TAGS = {'line-through': 'del', 'underline': 'u'}
 # Text without a style has the colour that the notebook gives it.
 _HTML = '<pre style="white-space: pre-wrap; line-height: 1.5">{code}</pre>'
+# Without the frame of a window, and fonts that would be fetched.
+_SVG = """\
+<svg viewBox="0 0 {terminal_width} {terminal_height}"
+xmlns="http://www.w3.org/2000/svg">
+<style>.{unique_id}-matrix {{ font: {char_height}px monospace;
+white-space: pre }}
+{styles}</style>
+<defs>{lines}</defs>
+{backgrounds}
+<g class="{unique_id}-matrix">{matrix}</g>
+</svg>
+"""
 
 
 def show(report: console_lib.RenderableType) -> None:
@@ -45,6 +59,16 @@ def to_html(report: console_lib.RenderableType) -> str:
   return re.sub(_DECORATED, _by_tag, html)
 
 
+def to_svg(report: console_lib.RenderableType) -> str:
+  """Return a report as a picture, which loads nothing, of 100 columns."""
+  page = _page(
+      color_system='truecolor', record=True, width=_PICTURE_COLUMNS
+  )
+  page.print(report)
+  theme = terminal_theme.DEFAULT_TERMINAL_THEME  # dark text on white
+  return page.export_svg(title='', theme=theme, code_format=_SVG)
+
+
 def _by_tag(span: re.Match[str]) -> str:
   style, decoration, text = span.groups()
   return f'<{_TAGS[decoration]}{style}>{text}</{_TAGS[decoration]}>'
@@ -55,9 +79,11 @@ def _page(**options: Any) -> console_lib.Console:
   return _console(file=io.StringIO(), force_jupyter=False, **options)
 
 
-def _console(**options: Any) -> console_lib.Console:
+def _console(
+    width: int = _UNBOUNDED, **options: Any
+) -> console_lib.Console:
   # Brackets in reports are not markup.
   return console_lib.Console(
-      width=_UNBOUNDED, highlight=False, markup=False, emoji=False, **options
+      width=width, highlight=False, markup=False, emoji=False, **options
   )
 
