@@ -4,7 +4,6 @@
 
 import ast
 import base64
-import dataclasses
 import importlib.util
 import inspect
 import json
