@@ -68,7 +68,7 @@ def install(setattr_=setattr) -> None:
   """Have jobs of this process decode by it; `monkeypatch.setattr` undoes it."""
   setattr_(
       workload.Workload,
-      'load_decoder',
+      'find_decoder',
       lambda *_, batch_size, **__: (_Decoder(), batch_size),
   )
   setattr_(engine_lib, 'Engine', _Engine)

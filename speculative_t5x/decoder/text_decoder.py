@@ -30,6 +30,7 @@ from speculative_t5x.loading import languages as languages_lib
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
 
@@ -411,13 +412,13 @@ def load(
   placed = placement.place(
       found,
       lambda target: [drafters.find(draft, target)],
-      placement.Batches(
-          sizes=[shape[0] if shape else 1],
-          num_decodes=options.num_decodes,
-          inputs_length=options.inputs_length,
-          targets_length=options.max_tokens,
-          gamma=options.gamma,
+      memory.Lengths(
+          options.inputs_length,
+          options.max_tokens,
+          options.gamma,
+          options.num_decodes,
       ),
+      [shape[0] if shape else 1],
       shape,
   )
   # The drafter first: it is read sooner, and may not fit.

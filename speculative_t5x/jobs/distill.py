@@ -114,7 +114,7 @@ def distill(setup: DistillSetup) -> trainer.Trained:
   network = models.network_of(opened, setup.target_config)
   network_lib.check_offers(network, network_lib.Scores, 'Training')
   num_examples = settings.batch_size // settings.num_parts
-  mesh = placement.place_training([network], num_examples, setup.mesh_shape)
+  mesh = placement.training_mesh(num_examples, setup.mesh_shape)
   with folder_lock.hold(model_dir):
     if setup.draft.checkpoint_path is not None:
       pairing.check_vocabularies(

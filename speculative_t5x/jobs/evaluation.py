@@ -121,7 +121,7 @@ def evaluate(setup: EvalSetup) -> list[run_record.RunRecord]:
     if shown is not None:
       allowed = ranges.whole(0, len(examples.rows) - 1)
       ranges.check_settings(allowed, shown_example=shown)
-    decoder, batch_size = workload.load_decoder(
+    decoder, batch_size = workload.find_decoder(
         target,
         setup.drafter,
         gamma=setup.gamma,
@@ -131,6 +131,7 @@ def evaluate(setup: EvalSetup) -> list[run_record.RunRecord]:
     if any(examples.hints):
       workload_lib.note_unread_hints(decoder)
     workload_lib.note_unread_sampling(decoder, pairs)
+    decoder = workload_lib.loaded(decoder)
     job = _Evaluation(setup, decoder, examples, batch_size)
     todo = {each: job.chunks(each) for each in pairs}
     alone, *others = todo.values()

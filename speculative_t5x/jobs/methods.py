@@ -44,7 +44,7 @@ def measure_methods(
   """
   arguments.check_some('tasks', tasks)
   names = [name for name, _ in tasks]
-  taken = _TABLE, folder_lock.NAME, folder_lock.OWNER
+  taken = _TABLE, folder_lock.NAME
   output_folder.check_names('A task', names, taken)
   folder = user_paths.expand(output_dir)
   with folder_lock.hold(folder):

@@ -100,14 +100,14 @@ class ServeSetup:
   def load(self) -> text_decoder.TextDecoder:
     """Load target, drafter and vocabulary."""
     vocabulary = self.workload.vocabulary(self.vocabulary_file)
-    decoder, _ = self.workload.load_decoder(
+    decoder, _ = self.workload.find_decoder(
         self.workload.find_target(vocabulary),
         self.drafter,
         gamma=self.gamma,
         num_decodes=1,
         batch_size=self.rows,
     )
-    return workload_lib.text_decoder(decoder)
+    return workload_lib.text_decoder(workload_lib.loaded(decoder))
 
 
 def serve(setup: ServeSetup) -> None:

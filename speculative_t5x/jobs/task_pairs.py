@@ -167,9 +167,7 @@ def _find(task: TaskPairs, settings: Settings) -> _Found:
       target,
       [*drafters.values()],
       sizes=[published.BATCH_SIZE],
-      num_decodes=1,
       gamma=task.workload.length,
-      beside=measurements.ALPHA_BATCH,
   )
   found = dict(zip(drafters, placed.drafters, strict=True))
   return _Found(placed.target, examples, found)
@@ -202,7 +200,7 @@ def _measure_task(
     yield from _measure_pair(
         of_task,
         drafter_folder,
-        plain.with_drafter(workload_lib.load_drafter(drafter), settings.gamma),
+        plain.with_drafter(drafter, settings.gamma).loaded(),
         functools.partial(_gamma, task.name, name, settings.gamma),
         settings,
         tables if is_timed else tables - _TIMED,

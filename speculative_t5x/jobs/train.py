@@ -54,11 +54,8 @@ def train(
   """
   network_lib.check_offers(network_config, network_lib.Scores, 'Training')
   model_dir = user_paths.expand(model_dir)
-  mesh = placement.place_training(
-      [network_config] * 2,  # parameters and gradients
-      settings.batch_size // settings.num_parts,
-      mesh_shape,
-  )
+  num_examples = settings.batch_size // settings.num_parts
+  mesh = placement.training_mesh(num_examples, mesh_shape)
   read = lambda split: task_examples.References(
       mixture_or_task_name, split, task_feature_lengths
   ).read(network_config)

@@ -135,7 +135,7 @@ def measure_walltime(setup: WalltimeSetup) -> list[run_record.RunRecord]:
   variants = [*map(setup.workloads, range(len(setup.drafters)))]
   with folder_lock.hold(setup.output_dir):
     placed, examples = _place(setup, variants)
-    decoders = _load_decoders(setup, placed, examples)
+    decoders = _load_decoders(setup, placed)
     decoder = next(decoders)  # before what an earlier job wrote is touched
     task = measurements.Measurements(
         setup.workload,
@@ -173,9 +173,7 @@ def _place(
       target,
       setup.drafters,
       sizes=setup.batch_sizes,
-      num_decodes=1,
       gamma=max(setup.gammas),
-      beside=measurements.ALPHA_BATCH,
   )
   model = network.NetworkModel(target.config, target.special_ids)
   for drafting, workloads in zip(placed.drafters, variants, strict=True):
@@ -186,24 +184,18 @@ def _place(
 
 
 def _load_decoders(
-    setup: WalltimeSetup,
-    placed: placement.Placed,
-    examples: examples_lib.Examples,
+    setup: WalltimeSetup, placed: placement.Placed
 ) -> Iterator[token_decoder.TokenDecoder]:
   """Yield the target with one drafter after another."""
-  decoder = None
+  gamma = setup.gammas[0]
+  decoder = setup.workload.make_decoder(
+      t5x_baseline.prepare(placed.target).deferred(),
+      drafters_lib.Drafting(),
+      gamma=gamma,
+  )
   for drafter in placed.drafters:
-    loaded = workload_lib.load_drafter(drafter)
-    if decoder is None:
-      decoder = setup.workload.make_decoder(
-          workload_lib.load_target(t5x_baseline.prepare(placed.target)),
-          loaded,
-          gamma=setup.gammas[0],
-      )
-    else:
-      decoder = decoder.with_drafter(loaded, setup.gammas[0])
-    del loaded  # or it would stay while the next one is read
-    yield decoder
+    # Held by no name here, or it would stay while the next one is read.
+    yield workload_lib.loaded(decoder.with_drafter(drafter, gamma))
 
 
 def _measure_drafter(

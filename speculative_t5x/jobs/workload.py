@@ -24,6 +24,7 @@ from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.networks import sharding
 from speculative_t5x.policies import by_load as by_load_policy
@@ -108,20 +109,21 @@ class Workload:
       self,
       target: models.Found,
       drafters: Sequence[drafters_lib.Drafting],
-      **batches: Any,
+      *,
+      gamma: int,
+      sizes: Sequence[int] | None,
+      num_decodes: int = 1,
   ) -> placement.Placed:
     """Choose mesh and batch size, where they are not given, and say so.
 
-    The values are those of `placement.Batches` but its lengths.
+    Of several batch sizes, the largest must fit.
     """
+    inputs = self.task_feature_lengths['inputs']
     placed = placement.place(
         target,
         lambda target: [drafters_lib.find(each, target) for each in drafters],
-        placement.Batches(
-            inputs_length=self.task_feature_lengths['inputs'],
-            targets_length=self.length,
-            **batches,
-        ),
+        memory.Lengths(inputs, self.length, gamma, num_decodes),
+        sizes,
         self.mesh_shape,
     )
     print(placed.line, file=sys.stderr)
@@ -135,8 +137,12 @@ class Workload:
 
   def vocabulary(self, file: str | None) -> vocabularies.Vocabulary:
     """Return that of a file, else of the task, else of the target's folder."""
-    if file is not None or self.mixture_or_task_name is None:
-      return vocabularies.load(file or self.checkpoint_path)
+    if file is not None:
+      return vocabularies.load(file)
+    if self.mixture_or_task_name is None:
+      # A path without a checkpoint is said to be that.
+      pairing.open_checkpoint('target', self.checkpoint_path)
+      return vocabularies.load(self.checkpoint_path)
     vocabulary = examples_lib.vocabulary_of(self.task())
     return task_vocabulary.of(vocabulary)
 
@@ -164,7 +170,7 @@ class Workload:
         name, split, self.task_feature_lengths, num_examples, least
     )
 
-  def load_decoder(
+  def find_decoder(
       self,
       target: models.Found,
       drafter: drafters_lib.Drafting | None,
@@ -172,12 +178,11 @@ class Workload:
       gamma: int,
       num_decodes: int,
       batch_size: int | None,
-      defer: bool = False,
   ) -> tuple[token_decoder.TokenDecoder, int]:
-    """Load drafter and target; return the decoder, and the batch size chosen.
+    """Place drafter and target; return the decoder, and the batch size chosen.
 
-    If deferred, the weights of the target are read when they are first used,
-    and those of the drafter by `TokenDecoder.loaded`.
+    The weights of the target are read when they are first used, and those of
+    the drafter by `TokenDecoder.loaded`; `loaded` reads both.
     """
     if drafter is None:  # decode plainly
       drafter, gamma = drafters_lib.Drafting(), 1
@@ -190,10 +195,8 @@ class Workload:
         num_decodes=num_decodes,
     )
     (found,) = placed.drafters
-    if not defer:  # the drafter first: it is read sooner, and may not fit
-      found = load_drafter(found)
     decoder = self.make_decoder(
-        placed.target.deferred() if defer else load_target(placed.target),
+        placed.target.deferred(),
         found,
         gamma=gamma,
         num_decodes=num_decodes,
@@ -453,25 +456,13 @@ def requests_of(
   ]
 
 
-def load_target(target: models.Found) -> models.Model:
-  """Read the weights of a target."""
-  progress.say(f'loading {target.checkpoint}')
-  return target.load()
-
-
 def loaded(decoder: token_decoder.TokenDecoder) -> token_decoder.TokenDecoder:
-  """Return a decoder whose weights were deferred with all of them read."""
-  if decoder.loaded_drafter.read:
+  """Return a decoder with all weights read that were deferred."""
+  if decoder.loaded_drafter.read:  # first: it is read sooner, and may not fit
     progress.say('loading the drafter')
     decoder = decoder.loaded()
-  if isinstance(decoder.target, models.Deferred):
-    progress.say(f'loading {decoder.target.checkpoint}')
-    decoder.target.params  # noqa: B018
+  target = decoder.target
+  if isinstance(target, models.Deferred) and 'params' not in vars(target):
+    progress.say(f'loading {target.checkpoint}')
+    target.params  # noqa: B018
   return decoder
-
-
-def load_drafter(found: drafters_lib.Drafting) -> drafters_lib.Drafting:
-  """Read what there is to read of a drafter."""
-  if found.read:
-    progress.say('loading the drafter')
-  return found.load()

@@ -64,10 +64,9 @@ def _find(vocabulary: vocabularies.Vocabulary, language: str) -> int:
   codes = {x: i for x, i in special.items() if i not in others}
   if language in codes:
     return codes[language]
-  near = [x for x in codes if x.strip('_<>').startswith(str(language))][:3]
-  like = ' or '.join(near) or 'deu_Latn of NLLB or __de__ of M2M-100'
   raise ranges.ArgumentError(
       f'languages have {language!r}, not a special token of the vocabulary'
-      f' {vocabulary.name}. Give a code that it has, as {like}.',
+      f' {vocabulary.name}. Give a code that it has, as deu_Latn of NLLB or'
+      ' __de__ of M2M-100.',
       languages=language,
   )

@@ -5,7 +5,6 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
-import sys
 from typing import Any
 
 import jax
@@ -14,6 +13,7 @@ import numpy as np
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
+from speculative_t5x.loading import errors
 from speculative_t5x.loading import languages as languages_lib
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import chips
@@ -86,15 +86,8 @@ class Found:
         dtype=jnp.dtype(self.config.dtype).name,
     )
 
-  def load(self, is_draft: bool = False) -> 'Model':
-    """Read the weights, in the dtype of the network.
-
-    Settings of decoding in a Hugging Face folder that are not applied here are
-    named in a line on stderr, but for a draft's: outputs follow its target's.
-    """
-    line = self.stored.unapplied_settings
-    if line is not None and not is_draft:
-      print(line, file=sys.stderr)
+  def load(self) -> 'Model':
+    """Read the weights, in the dtype of the network."""
     leaves = checkpoints.flatten(
         self.stored.restore_params(
             abstract_params(self.config),
@@ -238,15 +231,15 @@ def network_of(
   """Return the network that a checkpoint is loaded as; see `load_model`."""
   if config is not None and not isinstance(config, Mapping):
     return config
-  stated, changes = checkpoint.network(dtype), config or {}
-  names = [field.name for field in dataclasses.fields(stated)]
-  if unknown := [name for name in changes if name not in names]:
+  stated = checkpoint.network(dtype)
+  try:
+    return dataclasses.replace(stated, **(config or {}))
+  except TypeError as error:  # names the field
     raise ranges.ArgumentError(
-        f'config has {", ".join(map(repr, unknown))}, and the network of'
-        f' {checkpoint.source}, a {stated.name}, has {", ".join(names)}.',
+        f'config is not of the {stated.name} in {checkpoint.source}:'
+        f' {errors.first_line(error)}.',
         config=config,
-    )
-  return dataclasses.replace(stated, **changes)
+    ) from error
 
 
 def find_model(
@@ -415,6 +408,7 @@ def fit_vocabulary(
       raise vocabularies.VocabularyError(
           f'The vocabulary has {size} pieces, the {name} {than} {logits}'
           ' logits: they are not of one family. Pass the vocabulary that both'
-          ' models were trained with, or, if it is, a larger max_padded_ids.'
+          ' models were trained with, or, if it is, a larger max_padded_ids'
+          ' (in gin MAX_PADDED_IDS).'
       )
   return vocabulary

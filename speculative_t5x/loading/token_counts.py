@@ -103,31 +103,19 @@ class TokenCounts:
       max_padded_ids: How many logits may have no id in the vocabulary.
     """
     identity = vocabulary and vocabularies.fingerprint(vocabulary)
-    problem = None
-    if self.num_pieces > vocab_size:
-      problem = (
-          f'is of a vocabulary of {self.num_pieces} pieces, but the model has'
-          f' only {vocab_size} logits'
-      )
-    elif vocab_size - self.num_pieces > max_padded_ids + _MOST_SENTINELS:
-      problem = (
-          f'is of a vocabulary of {self.num_pieces} pieces, but the model has'
-          f' {vocab_size} logits, of which at most {max_padded_ids} may be'
-          ' padding (max_padded_ids)'
-      )
-    elif self.eos_id != eos_id:
-      problem = (
-          f'has end-of-sequence id {self.eos_id}, the model has {eos_id}'
-      )
-    elif identity and self.vocabulary and identity != self.vocabulary:
-      problem = (
-          f'is of another vocabulary ({self.vocabulary}) than the model'
-          f' ({identity})'
-      )
-    if problem:
+    padded = vocab_size - self.num_pieces
+    is_other = identity and self.vocabulary and identity != self.vocabulary
+    if (
+        is_other
+        or self.eos_id != eos_id
+        or not 0 <= padded <= max_padded_ids + _MOST_SENTINELS
+    ):
       raise TableError(
-          f"The table in {path} {problem}. Make a table with the model's"
-          ' vocabulary, by speculative-t5x make-table.'
+          f'The table in {path} is of another vocabulary'
+          f' ({self.vocabulary or self.num_pieces}, end {self.eos_id}) than the'
+          f' model ({identity or vocab_size}, end {eos_id}; max_padded_ids, in'
+          f' gin MAX_PADDED_IDS, is {max_padded_ids}). Make a table with the'
+          " model's vocabulary, by speculative-t5x make-table."
       )
 
   def to_bytes(self) -> bytes:

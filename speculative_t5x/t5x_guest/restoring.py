@@ -15,7 +15,6 @@ from t5x import train_state as train_state_lib
 from t5x import utils
 
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading import placement
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.t5x_guest import guest_model
@@ -198,11 +197,6 @@ def _read(
   """
   shapes = flax_core.unfreeze(train_state.params)
   shardings = _shardings(train_state, partitioner)
-  placement.check_params(
-      {role: shapes[role] for role in opened},
-      {role: shardings[role] for role in opened},
-      dtype or jnp.bfloat16,  # the stored one may be as narrow
-  )
   params = {}
   for role, checkpoint in opened.items():
     with pairing.naming(role):

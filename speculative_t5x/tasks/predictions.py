@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # imports seqio and TensorFlow, which files do not need
 
 # Keys of a row.
 INPUT_TOKENS, HINT_TOKENS, TOKENS = 'input_tokens', 'hint_tokens', 'tokens'
+ERROR = 'error'  # of a row without a prediction
 _NUM_COMPARED = 100  # rows whose texts are compared with their token ids
 # All of a row of the infer job, and what `read_pairs` looks for.
 TAKEN = (

@@ -17,7 +17,6 @@ import jax
 import numpy as np
 
 from speculative_t5x.decoder import request as request_lib
-from speculative_t5x.loading import checkpoints
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
 from speculative_t5x.research import interruption
@@ -140,7 +139,6 @@ def train(
         ' training examples. Lower it.',
         batch_size=settings.batch_size,
     )
-  checkpoints.check_folder(model_dir)
   sharding.check_batch(mesh, settings.batch_size // settings.num_parts)
   optimizer = adafactor.make(learning_rate_fn)
   state = saver_lib.newest(init, optimizer, model_dir, settings.train_steps)

@@ -34,13 +34,12 @@ def evaluate(tmp_path_factory):
 
   The draft model resembles the target. A decoder serves all jobs of its gamma.
   """
-  load, decoders = workload_lib.Workload.load_decoder, {}
+  load, decoders = workload_lib.Workload.find_decoder, {}
 
   def load_once(*args, gamma, batch_size, **options):
     if gamma not in decoders:
-      decoders[gamma], _ = load(
-          *args, gamma=gamma, batch_size=batch_size, **options
-      )
+      decoder, _ = load(*args, gamma=gamma, batch_size=batch_size, **options)
+      decoders[gamma] = workload_lib.loaded(decoder)
     return decoders[gamma], batch_size
 
   pair = tmp_path_factory.mktemp('pair')
@@ -57,7 +56,7 @@ def evaluate(tmp_path_factory):
   def run(**options):
     folder = tmp_path_factory.mktemp('run')
     with pytest.MonkeyPatch.context() as patch:
-      patch.setattr(workload_lib.Workload, 'load_decoder', load_once)
+      patch.setattr(workload_lib.Workload, 'find_decoder', load_once)
       evaluation.evaluate(
           workloads.eval_setup(
               drafter=workloads.drafter(str(pair / 'draft'), workloads.CONFIG),

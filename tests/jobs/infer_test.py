@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The infer job on a tiny pair, and on a decoder that repeats its inputs."""
 
+import copy
 import dataclasses
 import io
 import json
@@ -68,7 +69,7 @@ def _setup(paths, **changes):
   return workloads.infer_setup(**_arguments(paths, **changes))
 
 
-_load = workload_lib.Workload.load_decoder
+_load = workload_lib.Workload.find_decoder
 
 
 @pytest.fixture(scope='module')
@@ -85,13 +86,13 @@ def run(paths, decoders, tmp_path, monkeypatch):
     is_lossless, is_masked = workload.rule.is_lossless, workload.mask_padded_ids
     key = type(drafter), options['num_decodes'], is_lossless, is_masked
     key = *key, vocabularies.digest(target.vocabulary)
-    options['defer'] = False  # or each job would compile
     if key not in decoders:
       decoder, _ = _load(workload, target, drafter, **options)
-      decoders[key] = decoder
+      # Or each job would compile.
+      decoders[key] = workload_lib.loaded(decoder)
     return decoders[key], options['batch_size']
 
-  monkeypatch.setattr(workload_lib.Workload, 'load_decoder', load)
+  monkeypatch.setattr(workload_lib.Workload, 'find_decoder', load)
 
   def run(lines=None, *, output_dir=tmp_path / 'out', **changes):
     if lines is not None:
@@ -470,7 +471,8 @@ class TestResume:
     monkeypatch.setattr(sharding, 'describe', lambda mesh: {'data': 2})
     config = dataclasses.replace(workloads.CONFIG, min_block=4)
     for decoder in decoders.values():
-      target = dataclasses.replace(decoder.target, config=config)
+      target = copy.copy(decoder.target)
+      vars(target).update(config=config)
       monkeypatch.setattr(decoder, 'target', target)
     assert run(_TEXTS) == expected and not firsts
 
@@ -525,7 +527,7 @@ def test_fingerprint(paths, copied, tmp_path):
     workload = setup.workload
     decoder, _ = _load(
         workload, workload.find_target(vocabulary), setup.drafter,
-        gamma=3, num_decodes=1, batch_size=1, defer=True,
+        gamma=3, num_decodes=1, batch_size=1,
     )  # fmt: skip
     texts = workload_lib.text_decoder(decoder)
     return workload.fingerprint(texts)
@@ -575,7 +577,7 @@ def test_data_set_that_is_missing_fails_before_weights_are_read(
     paths, tmp_path, monkeypatch
 ):
   loaded = []
-  monkeypatch.setattr(workload_lib.Workload, 'load_decoder', loaded.append)
+  monkeypatch.setattr(workload_lib.Workload, 'find_decoder', loaded.append)
   vocabulary = bulletins.VOCABULARY_FILE
   files = {'validation': tmp_path / 'absent.jsonl'}
   name = tfds_tasks.register('xsum', None, vocabulary, files)

@@ -95,12 +95,7 @@ def test_of_a_network_that_prepares_nothing():
 
 
 class TestPeakWhileLoading:
-  """It is what check-pair and preflight promise, to the byte."""
-
-  def promised(self, config):
-    workload = memory.Workload(1, 1, inputs_length=1, targets_length=1, gamma=1)
-    found = memory.target_bytes(config, workload)
-    return found.params + found.loading
+  """It is little above the weights that are counted before they are read."""
 
   @pytest.mark.parametrize(
       'overrides', [{}, _TIED | {'dtype': jnp.bfloat16}], ids=['T5 1.1', '1.0']
@@ -114,16 +109,19 @@ class TestPeakWhileLoading:
     with live_bytes.follow() as peak:
       model = models.load_model(tmp_path, config)
     (found,) = peak.values()
-    assert found == self.promised(config)
     held = sum(x.nbytes for x in jax.tree.leaves(model.params))
     layer = model.params['decoder']['layers_0']
     assert found - held <= sum(x.nbytes for x in jax.tree.leaves(layer))
+    workload = memory.Workload(memory.Lengths(1, 1, gamma=1), 1)
+    assert held < memory.of_model(config, workload)
 
   def test_short_head(self, folder):
     with live_bytes.follow() as peak:
       models.shorten_head(models.load_model(folder), range(8))
     (found,) = peak.values()
-    assert found == self.promised(tiny.config(head_size=8))
+    whole = sum(x.nbytes for x in jax.tree.leaves(tiny.params(tiny.config())))
+    merging, head = 3 * 32 * 32, 8 * 32
+    assert found <= whole + 4 * (merging + head)
 
 
 def test_description():

@@ -21,9 +21,7 @@ from tests import tiny
 
 _GIB = 2**30
 _CHECKPOINT = types.SimpleNamespace(source='a target')
-_BATCHES = placement.Batches(
-    None, num_decodes=1, inputs_length=16, targets_length=16, gamma=3
-)
+_LENGTHS = memory.Lengths(inputs=16, targets=16, gamma=3)
 _V4 = placement.Machine('tpu', 'TPU v4', 4, 30.75 * _GIB)
 
 
@@ -46,13 +44,17 @@ def place(monkeypatch):
     is_one = tuple(shape) == (1, 1)
     return None if is_one else sharding.make_abstract_mesh(*shape)
 
-  def place(machine, mesh_shape=None, *, target=None, drafters=(), **changes):
+  def place(
+      machine, mesh_shape=None, *, sizes=None, target=None, drafters=(),
+      lengths=_LENGTHS,
+  ):  # fmt: skip
     monkeypatch.setattr(placement, 'this_machine', lambda: machine)
     monkeypatch.setattr(sharding, 'from_shape', from_shape)
     placed = placement.place(
         target or _source(),
         lambda target: [each(target) for each in drafters],
-        dataclasses.replace(_BATCHES, **changes),
+        lengths,
+        sizes,
         mesh_shape,
     )
     mesh = placed.target.mesh
@@ -62,12 +64,9 @@ def place(monkeypatch):
   return place
 
 
-def _needed(
-    batch_size, mesh_shape, config=None, drafters=(), platform='tpu', **changes
-):
-  needs = dataclasses.replace(_BATCHES, **changes).needs
-  target = _source(config).config
-  return needs(target, drafters, platform)(batch_size, mesh_shape)
+def _needed(mesh_shape, config=None, drafters=(), size=8):
+  workload = memory.Workload(_LENGTHS, size, mesh_shape)
+  return placement.needed_bytes(_source(config), drafters, workload)
 
 
 def _holding(num_bytes, **changes):
@@ -82,52 +81,32 @@ class TestChoice:
       [
           (None, 1, (1, 1), 8),
           (None, 4, (4, 1), 32),
-          ([32], 4, (4, 1), 32),
           ([1], 4, (1, 1), 1),
           ([6], 4, (2, 1), 6),
           ([8, 4], 8, (4, 1), 8),
+          (None, 0, (1, 1), 1),  # a CPU
       ],
   )
   def test_all_devices_that_divide_the_batch(
       self, place, sizes, count, shape, batch_size
   ):
-    machine = dataclasses.replace(_V4, count=count)
+    machine = placement.Machine('cpu', 'cpu', 1, math.inf)
+    if count:
+      machine = dataclasses.replace(_V4, count=count)
     found = place(machine, sizes=sizes)
     assert found[:2] == (shape, batch_size)
     assert f'mesh_shape={shape}' in found[2] and 'bfloat16' in found[2]
 
-  def test_cpu(self, place):
-    """One example per device, and the copies of narrow weights count."""
-    machine = placement.Machine('cpu', 'cpu', 1, _GIB)
-    assert place(machine)[:2] == ((1, 1), 1)
-    wide, narrow = tiny.config(), tiny.config(dtype='bfloat16')
-    count = models.count_params(wide)
-    both = [_needed(1, (1, 1), each, platform='cpu') for each in (wide, narrow)]
-    assert both[1] > both[0] + count  # 2 and 4 bytes each, in place of 4
-
   def test_as_few_model_partitions_as_hold_the_weights(self, place):
+    """Room is left where there is some."""
     config = tiny.config(dtype='bfloat16', num_heads=4, head_dim=8)
     for shape in ((2, 2), (1, 4)):
-      machine = _holding(_needed(2, shape, config) / 0.9)
-      found, _, line = place(machine, sizes=[2], target=_source(config))
+      machine = _holding(_needed(shape, config, size=2) / 0.9)
+      found, *_ = place(machine, sizes=[2], target=_source(config))
       assert found == shape
-      assert f'the weights need {shape[1]} devices' in line
-
-  def test_batch_that_fits_beside_the_weights(self, place):
-    """It is halved before the target is partitioned."""
-    machine = _holding(_needed(4 * 2, (4, 1)) / 0.9)
-    assert place(machine)[:2] == ((4, 1), 8)
-
-  def test_room_is_left_where_there_is_some(self, place):
-    exact = _needed(1, (1, 1))
+    exact = _needed((1, 1), size=1)
     assert place(_holding(exact, count=1), sizes=[1])[0] == (1, 1)
     assert place(_holding(exact, count=2), sizes=[1])[0] == (1, 2)
-
-  def test_unknown_memory(self, place, monkeypatch):
-    monkeypatch.setattr(placement.memory, 'available_bytes', lambda: math.inf)
-    machine = placement.this_machine()
-    shape, _, line = place(machine)
-    assert shape[1] == 1 and 'do not report' in line
 
   def test_drafter_takes_the_mesh(self, place):
     meshes = []
@@ -144,23 +123,18 @@ class TestChoice:
 
   def test_what_drafters_hold(self):
     """Two at a time, replicated or not, and other parameters beside."""
-    wide = _source(tiny.config(num_decoder_layers=4))
-    parallel = [_found(_source())]
-    replicated = [_found(_source(rules=sharding.REPLICATED))]
+    needed = lambda *drafters: _needed((1, 2), drafters=drafters)
+    parallel = _found(_source())
+    replicated = _found(_source(rules=sharding.REPLICATED))
     sizes = [
-        _needed(8, (1, 2), drafters=each)
-        for each in (parallel, replicated, replicated * 2, replicated * 3)
+        needed(parallel),
+        needed(replicated),
+        needed(replicated, replicated),
+        needed(replicated, replicated, replicated),
     ]
     assert sizes[0] < sizes[1] < sizes[2] == sizes[3]
-    assert _needed(8, (1, 2), drafters=[_found(wide)]) > sizes[0]
-    more = _needed(8, (1, 2), drafters=[_found(_source(), num_bytes=7)])
-    assert more == sizes[0] + 7
-    assert _needed(8, (1, 2), drafters=[drafting.Drafting()]) < sizes[0]
-
-  def test_batches_beside(self):
-    more = _needed(2, (2, 1), beside=8) - _needed(16, (2, 1))
-    # 16 tokens in place of a block of 4: 8 rows, 64 logits.
-    assert more == 4 * 8 * 64 * (16 - 4)
+    assert needed(_found(_source(), num_bytes=7)) == sizes[0] + 7
+    assert needed(drafting.Drafting()) < sizes[0]
 
   def test_paper_on_one_chip(self, place, monkeypatch):
     """XXL and T5-small fit a v4 at batch 1, and need four chips of a v5e.
@@ -177,76 +151,35 @@ class TestChoice:
         _V4, free_bytes=0.96 * chips.CHIPS[name].memory_bytes
     )
     options = {'target': xxl, 'drafters': [lambda _: _found(small)]}
-    lengths = {'inputs_length': 512, 'targets_length': 128, 'sizes': [1]}
-    assert place(of('v4'), **options, **lengths)[0] == (1, 1)
-    assert place(of('v5e'), **options, **lengths)[0] == (1, 2)
-    with pytest.raises(placement.DoesNotFitError) as error:
-      place(of('v5e'), (1, 1), **options, **lengths)
-    assert 'a target in bfloat16 needs ' in str(error.value)
-
-
-class TestRefusal:
-
-  @pytest.mark.parametrize(
-      ('machine', 'given', 'sizes', 'smallest'),
-      [
-          (_V4, (1, 1), [8], ((1, 1), 8)),
-          (_V4, None, None, ((1, 4), 1)),
-          (dataclasses.replace(_V4, count=1), None, [512], ((1, 1), 512)),
-          # Simulated devices share a memory.
-          (placement.Machine('cpu', 'cpu', 2, 10), None, None, ((1, 2), 1)),
-      ],
-  )
-  def test_has_the_numbers(self, place, machine, given, sizes, smallest):
-    shape, batch_size = smallest
-    needed = _needed(batch_size, shape, platform=machine.platform)
-    machine = dataclasses.replace(machine, free_bytes=10)
-    with pytest.raises(placement.DoesNotFitError) as error:
-      place(machine, given, sizes=sizes)
-    (message,) = str(error.value).splitlines()
-    for number in (
-        memory.text(needed),
-        memory.text(needed - 10),
-        f'{machine}',
-        f'mesh_shape={shape}',
-        f'batch_size={batch_size}',
-    ):
-      assert number in message
-
-  def test_last_byte(self, place):
-    exact = _needed(8, (1, 1))
-    assert place(_holding(exact), (1, 1), sizes=[8])[0] == (1, 1)
+    options |= {'lengths': memory.Lengths(512, 128, gamma=3), 'sizes': [1]}
+    assert place(of('v4'), **options)[0] == (1, 1)
+    assert place(of('v5e'), **options)[0] == (1, 2)
     with pytest.raises(placement.DoesNotFitError):
-      place(_holding(exact - 1), (1, 1), sizes=[8])
+      place(of('v5e'), (1, 1), **options)
 
 
-class TestTraining:
+@pytest.mark.parametrize('given', [(1, 1), None])
+def test_refusal_has_the_numbers(place, given):
+  """The last byte decides."""
+  sizes = None if given is None else [8]
+  shape = given or (1, 4)
+  exact = _needed(shape)
+  assert place(_holding(exact), given, sizes=sizes)[0] == shape
+  machine = _holding(exact - 2**30)
+  with pytest.raises(placement.DoesNotFitError) as error:
+    place(machine, given, sizes=sizes)
+  for number in (memory.text(exact), '1.00 GiB are missing', f'{shape}'):
+    assert number in str(error.value)
 
-  def test_mesh(self, monkeypatch, capsys):
-    networks = [tiny.config()] * 2
-    held = 8 * models.count_params(tiny.config())
-    for num_examples, machine, shape in (
-        (1, _V4, {}),
-        (1, _holding(0.9 * held, count=1), None),
-        (1, _holding(held / 0.9, count=1), {}),
-    ):
-      monkeypatch.setattr(placement, 'this_machine', lambda x=machine: x)
-      if shape is None:
-        with pytest.raises(placement.DoesNotFitError, match='missing'):
-          placement.place_training(networks, num_examples, None)
-        continue
-      mesh = placement.place_training(networks, num_examples, None)
-      assert sharding.describe(mesh) == shape
-      assert 'mesh_shape=(1, 1)' in capsys.readouterr().err
 
-  def test_given_mesh_must_divide_the_batch(self, monkeypatch):
-    assert placement.place_training([tiny.config()], 3, (1, 1)) is None
-    with pytest.raises(sharding.MeshError, match='Choose a smaller'):
-      placement.place_training([tiny.config()], 3, (2, 1))
-    mesh = sharding.make_abstract_mesh(2, 1)
-    monkeypatch.setattr(sharding, 'from_shape', lambda shape: mesh)
-    with pytest.raises(sharding.MeshError, match='batch_size 3 cannot be'):
-      placement.place_training([tiny.config()], 3, (2, 1))
+def test_mesh_of_a_training(monkeypatch):
+  assert placement.training_mesh(3, None) is None
+  with pytest.raises(sharding.MeshError, match='Choose a smaller'):
+    placement.training_mesh(3, (2, 1))
+  mesh = sharding.make_abstract_mesh(2, 1)
+  monkeypatch.setattr(sharding, 'from_shape', lambda shape: mesh)
+  with pytest.raises(sharding.MeshError, match='batch_size 3'):
+    placement.training_mesh(3, (2, 1))
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,8 @@ def test_codet5_tokenizer(tmp_path, adds_space):
   }
   (tmp_path / 'tokenizer_config.json').write_text(json.dumps(fields))
   theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
-  ours = vocabularies.load(tmp_path)
+  theirs.save_pretrained(tmp_path / 'saved')
+  ours = vocabularies.load(tmp_path / 'saved')
   assert ours.num_ids == len(theirs)
   code = ['def f(x):\n  return x', 'a <extra_id_1> b</s>', '  x\t= "é"']
   for text in (*code, *random_texts()):

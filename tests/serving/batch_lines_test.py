@@ -221,7 +221,7 @@ def test_a_name_that_is_there_already():
   code = rows[2]['response']['body']['error']['code']
   assert code == 'duplicate_custom_id'
   # Whether it is there decides what is decoded.
-  identity = lambda *names: job().identity(
+  identity = lambda *names: job().rows.identity(
       list(batch_lines.parse(line(name) for name in names))
   )
   assert identity('a', 'b')[1:] == identity('c', 'b')[1:]

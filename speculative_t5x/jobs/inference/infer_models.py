@@ -80,23 +80,14 @@ class InferModels:
           workload.seed,
       )
       return batch_rows.BatchRows(batch)
-    return text_rows.TextRows(
-        decoder,
-        make_engine,
-        source.vocabulary,
-        source.form,
-        workload.settings(setup.sampling, setup.draft_sampling),
-        setup.search,
-        {name for name, is_wanted in setup.columns.items() if is_wanted},
-        keeps_errors=setup.cluster is not None,
-    )
+    return text_rows.TextRows(setup, source, decoder, make_engine)
 
   def options(self) -> dict[str, Any]:
     """Return what chunks depend on beside the record's settings, as JSON."""
     return {
         'input_field': self.setup.input_field,
         'input_format': self.setup.input_format,
-        'vocabulary': resumption.of_vocabulary(self.source.vocabulary),
+        'vocabulary': resumption.of_vocabulary(self.source.target.vocabulary),
         'chunk_batches': self.setup.chunk_batches,
         'network_configs': provenance.network_configs(self.decoder),
         **self.setup.columns,
@@ -140,14 +131,13 @@ class InferModels:
 def find(
     setup: infer_setup.InferSetup, source: infer_source.Source
 ) -> InferModels:
-  """Find the models of a job; see `Workload.load_decoder`."""
+  """Find the models of a job; see `Workload.find_decoder`."""
   mesh = setup.workload.make_mesh()
-  decoder, batch_size = setup.workload.load_decoder(
+  decoder, batch_size = setup.workload.find_decoder(
       source.target,
       setup.drafter,
       gamma=setup.gamma,
       num_decodes=setup.num_outputs,
       batch_size=workload_lib.pad_batch(mesh, setup.batch_size),
-      defer=True,
   )
   return InferModels(setup, source, decoder, batch_size)

@@ -20,6 +20,7 @@ from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.tasks import inputs as inputs_lib
+from speculative_t5x.tasks import predictions
 
 
 class Decoding:
@@ -42,7 +43,7 @@ class Decoding:
   def decode(self, chunk: ray_worker.Chunk) -> chunks_lib.Content:
     """Decode a chunk; rows that cannot be decoded have their error."""
     part = self._reader.part(chunk.first, chunk.count)
-    if chunks_lib.digest_of(self._job.identity(part)) != chunk.digest:
+    if chunks_lib.digest_of(self._job.rows.identity(part)) != chunk.digest:
       raise ValueError(
           f'The {chunk.count} inputs from number {chunk.first} on are not those'
           ' that the driver has read. Give all nodes the same files.'
@@ -83,11 +84,11 @@ def write(setup: infer_setup.InferSetup) -> run_record.RunRecord:
     )
   if num_failed := sum(x.values.get(chunks_lib.FAILED, 0) for x in taken):
     rows = map(json.loads, chunks)
-    first = next(row for row in rows if text_rows.ERROR in row)
+    first = next(row for row in rows if predictions.ERROR in row)
     raise ValueError(
         f'{num_failed} of {record.num_examples} inputs have no prediction, as'
-        f' number {first["example_id"]}: {first[text_rows.ERROR]}. Their rows'
-        f' have the key {text_rows.ERROR!r}. The same command decodes their'
+        f' number {first["example_id"]}: {first[predictions.ERROR]}. Their rows'
+        f' have the key {predictions.ERROR!r}. The same command decodes their'
         ' chunks again.'
     )
   return record

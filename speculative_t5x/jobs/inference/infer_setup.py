@@ -10,7 +10,6 @@ from typing import Literal
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.cluster import ray_cluster
-from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.research import arguments
@@ -150,7 +149,7 @@ class InferSetup:
   @property
   def taken(self) -> Sequence[str]:
     """Names that fields of the inputs may not have."""
-    own = () if self.cluster is None else (text_rows.ERROR,)
+    own = () if self.cluster is None else (predictions_lib.ERROR,)
     return *predictions_lib.TAKEN, *own
 
   def resolved(self) -> 'InferSetup':

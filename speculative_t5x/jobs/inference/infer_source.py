@@ -11,7 +11,6 @@ from typing import Any
 from speculative_t5x.jobs.inference import infer_setup
 from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import models
-from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import text_files
 
@@ -22,8 +21,7 @@ class Source:
 
   Attributes:
     count: How many are decoded, from the first one on; None for all.
-    vocabulary: Encodes them.
-    target: The target, with its end of sequence.
+    target: The target, with its end of sequence; its vocabulary encodes them.
     read: Reads lines, or examples of a task.
     inputs_of: Returns the inputs of these, from one with a number on.
     form: How texts become inputs. Outputs of a task are texts of their own, as
@@ -31,7 +29,6 @@ class Source:
   """
 
   count: int | None
-  vocabulary: vocabularies.Vocabulary
   target: models.Found
   read: Callable[[], Iterator[Any]]
   inputs_of: Callable[[Iterator[Any], int], Iterator[Any]]
@@ -47,8 +44,7 @@ def find(setup: infer_setup.InferSetup) -> Source:
   workload = setup.workload
   file = setup.paths and setup.vocabulary_file
   target = workload.find_target(workload.vocabulary(file))
-  vocabulary = target.vocabulary
-  make = functools.partial(Source, setup.num_examples, vocabulary, target)
+  make = functools.partial(Source, setup.num_examples, target)
   lengths = workload.task_feature_lengths
   if setup.paths is None:
     # Imports seqio and TensorFlow, which lines of files do not need.
@@ -72,6 +68,7 @@ def find(setup: infer_setup.InferSetup) -> Source:
       file_format=setup.input_format,
       hints_field=setup.hints_field,
   )
+  vocabulary = target.vocabulary
   form = inputs_form.of(vocabulary, target)
   inputs_of = lambda lines, first: inputs_lib.from_lines(
       lines, vocabulary, form, lengths, setup.on_empty, first

@@ -78,16 +78,12 @@ class Inference:
   shown: progress.Progress
   search: beam_search.BeamSearch | None = None
 
-  def identity(self, part: Sequence[Any]) -> list[Any]:
-    """Return what the rows of inputs depend on, as JSON."""
-    return self.rows.identity(part)
-
   def take_all(
       self, inputs: Iterator[Any], chunks: chunks_lib.Chunks
   ) -> Iterator[chunks_lib.Chunk]:
     """Yield the chunks of all inputs; see `Chunks.take_all`."""
     parts = batching.parts(inputs, self.part_size)
-    with_identity = ((self.identity(part), part) for part in parts)
+    with_identity = ((self.rows.identity(part), part) for part in parts)
     return chunks.take_all(with_identity, self.decode)
 
   @functools.cached_property

@@ -2,34 +2,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts as requests, and the rows of their predictions."""
 
-from collections.abc import (
-    Callable,
-    Collection,
-    Iterator,
-    Sequence,
-)
+from collections.abc import Callable, Iterator, Sequence
 import dataclasses
+import functools
 from typing import Any
 
 from speculative_t5x.decoder import batching
-from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.jobs.inference import infer_setup
+from speculative_t5x.jobs.inference import infer_source
 from speculative_t5x.jobs.inference import inference
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import errors
-from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import json_files
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib
 
-ERROR = 'error'  # the key of a row without a prediction
 # Counts of the inputs of a chunk, under their names in a record.
 COUNTED = 'num_examples', 'truncated_inputs', 'unknown_inputs'
 
@@ -39,28 +34,24 @@ class TextRows:
   """Rows of texts, and the lines of their outputs; an `inference.Rows`.
 
   Attributes:
+    setup: The job. On a cluster, an input that cannot be decoded gets a row
+      with its error; otherwise it ends the job.
+    source: The texts.
     decoder: Their decoder.
     make_engine: Returns what decodes them.
-    vocabulary: Of both sides.
-    form: How their texts became inputs.
-    settings: What all requests share.
-    search: Beam search of all of them; None for none.
-    columns: What a row has beside id, input and prediction: 'scores',
-      'statistics', 'tokens', see `infer`.
-    keeps_errors: Whether an input that cannot be decoded gets a row with its
-      error; otherwise it ends the job.
   """
 
   files = {output_folder.PREDICTIONS: None}
 
+  setup: infer_setup.InferSetup
+  source: infer_source.Source
   decoder: token_decoder.TokenDecoder
   make_engine: Callable[[], engine_lib.Engine]
-  vocabulary: vocabularies.Vocabulary
-  form: inputs_form.InputsForm
-  settings: request_lib.Settings
-  search: beam_search.BeamSearch | None
-  columns: Collection[str]
-  keeps_errors: bool = False
+
+  @functools.cached_property
+  def _settings(self) -> request_lib.Settings:
+    setup = self.setup
+    return setup.workload.settings(setup.sampling, setup.draft_sampling)
 
   def read(
       self, inputs: Iterator[inputs_lib.Input]
@@ -80,14 +71,13 @@ class TextRows:
     if item.is_empty:
       return []
     hints = item.hints if self.decoder.reads_hints else None
-    # The hypotheses of a search are one request.
-    samples = self.decoder.options.num_decodes if self.search is None else 1
     return [
-        self.settings.request(
+        self._settings.request(
             item.tokens,
             item.example_id,
-            num_decodes=samples,
-            search=self.search,
+            # The hypotheses of a search are one request.
+            num_decodes=self.setup.num_decodes,
+            search=self.setup.search,
             hints=hints,
         )
     ]
@@ -101,14 +91,16 @@ class TextRows:
         self.make_engine().empty_result(self.decoder.options.num_decodes)
     ]
     if isinstance(result, ValueError):
-      if not self.keeps_errors:
+      if self.setup.cluster is None:
         raise result
       return _error_row(item, errors.first_line(result))
     special_ids = self.decoder.target_model.special_ids
     one = lambda values: values[0] if len(values) == 1 else values
-    before = self.form.text_before(item.tokens)
+    before = self.source.form.text_before(item.tokens)
     texts = [
-        self.vocabulary.decode(batching.text_ids(x.tokens, special_ids), before)
+        self.source.target.vocabulary.decode(
+            batching.text_ids(x.tokens, special_ids), before
+        )
         for x in result.decodes
     ]
     row = {
@@ -116,11 +108,11 @@ class TextRows:
         'input': item.text,
         'prediction': one(texts),
     }
-    if 'scores' in self.columns:
+    if self.setup.scores:
       row['score'] = one(result.scores.tolist())
-    if 'statistics' in self.columns:
+    if self.setup.statistics:
       row['statistics'] = counts.of_decodes(result.decodes)
-    if 'tokens' in self.columns:
+    if self.setup.tokens:
       row[predictions_lib.INPUT_TOKENS] = list(item.tokens)
       if item.hints:
         row[predictions_lib.HINT_TOKENS] = [list(x) for x in item.hints]
@@ -148,7 +140,7 @@ def _error_row(item: inputs_lib.Input, error: str) -> dict[str, Any]:
       'example_id': item.example_id,
       'input': item.text,
       'prediction': None,
-      ERROR: error,
+      predictions_lib.ERROR: error,
       **item.fields,
   }
 

@@ -15,7 +15,6 @@ import pathlib
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import token_counts
-from speculative_t5x.loading.files import hub
 from speculative_t5x.loading.files import user_paths
 
 _REMOTE = *checkpoints.WRITTEN_ANEW, token_counts.FILE_NAME
@@ -23,8 +22,7 @@ _REMOTE = *checkpoints.WRITTEN_ANEW, token_counts.FILE_NAME
 
 def digest(path: str) -> str:
   """Return the digest of a folder's files, or of a model of the hub."""
-  if (snapshot := hub.find(path)) is not None:
-    path = snapshot.fetch(checkpoints.files_read)
+  _, path = checkpoints.fetch(path)
   folder = user_paths.expand(path)
   if user_paths.is_remote(folder):
     files = [x for x in (folder / name for name in _REMOTE) if x.exists()]

@@ -18,9 +18,8 @@ from speculative_t5x.loading.checkpoints.checkpoint import shapes
 from speculative_t5x.loading.checkpoints.layouts import WRITTEN_ANEW
 from speculative_t5x.loading.checkpoints.layouts import Layout
 from speculative_t5x.loading.checkpoints.layouts import Path
-from speculative_t5x.loading.checkpoints.layouts import check_folder
+from speculative_t5x.loading.checkpoints.layouts import fetch
 from speculative_t5x.loading.checkpoints.layouts import files_in
-from speculative_t5x.loading.checkpoints.layouts import files_read
 from speculative_t5x.loading.checkpoints.layouts import is_cut_off
 from speculative_t5x.loading.checkpoints.layouts import step_folders
 from speculative_t5x.loading.checkpoints.saving import save
@@ -29,8 +28,6 @@ from speculative_t5x.loading.checkpoints.trees import flatten
 from speculative_t5x.loading.checkpoints.trees import is_finite
 from speculative_t5x.loading.checkpoints.trees import nest
 from speculative_t5x.loading.errors import CheckpointError
-from speculative_t5x.loading.files import hub
-from speculative_t5x.loading.files import public_t5
 
 _KINDS = {
     each.layout: each
@@ -50,8 +47,6 @@ def open(path: Path) -> Checkpoint:
   or PyTorch's files). Or it is the name of a model of the Hugging Face hub,
   which is downloaded (`hub`), or of T5X's bucket (`public_t5`).
   """
-  source = None
-  if (snapshot := hub.find(path)) is not None:
-    source, path = snapshot.name, snapshot.fetch(layouts.files_read)
-  folder, layout = layouts.resolve(public_t5.checkpoint(path))
+  source, path = layouts.fetch(path)
+  folder, layout = layouts.resolve(path)
   return _KINDS[layout](folder, source)

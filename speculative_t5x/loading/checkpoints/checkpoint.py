@@ -24,7 +24,6 @@ from speculative_t5x.speculation import contracts
 
 # The two models that a distillation in T5X saves together.
 _PAIR = {'target', 'draft'}
-_MAX_SIZE = 2**31  # along an axis; some 10,000 times what any network has
 
 
 class Checkpoint(abc.ABC):
@@ -40,15 +39,12 @@ class Checkpoint(abc.ABC):
     source: What opens it again: the folder, or of a model of the Hugging Face
       hub its name with the commit.
     special_ids: Those of the vocabulary; None for T5X's, which stores none.
-    unapplied_settings: A line on settings of decoding that only transformers
-      follows; None without any.
     exit_layer: Of a head for the first layers of a target, how many layers it
       was trained for; None if that is not stored.
   """
 
   layout: ClassVar[layouts.Layout]
   special_ids: contracts.SpecialIds | None = None
-  unapplied_settings: str | None = None
   exit_layer: int | None = None
 
   def __init__(self, folder: epath.Path, source: str | None = None):
@@ -148,29 +144,22 @@ class Checkpoint(abc.ABC):
         f'{name} {spec.dtype} {spec.shape}'
         for name, spec in specs.items()
         if not jnp.issubdtype(spec.dtype, jnp.floating)
-        or not all(0 < size < _MAX_SIZE for size in spec.shape)
     ):
       raise errors.CheckpointError(
           f'The checkpoint {self.folder} holds parameters that are not'
-          ' floating-point numbers or of sizes that no network has:'
-          f' {errors.listing(other)}. Quantized ones are not read here; pass'
-          ' the checkpoint that they were made from, or copy it again.'
+          f' floating-point numbers: {errors.listing(other)}. Pass the'
+          ' checkpoint that they were quantized from.'
       )
     return specs
 
   @functools.cached_property
   def step(self) -> int:
     """The training step; 0 for Hugging Face, which does not store it."""
-    step = self._stored_step
-    if step is None:
-      step = layouts.step_in_name(self.folder)
-    if type(step) is not int or not 0 <= step <= layouts.MAX_STEP:
-      raise errors.CheckpointError(
-          f'{self.folder} has the training step {errors.shown(step)}, which is'
-          f' not a whole number from 0 to {layouts.MAX_STEP}. Name the folder'
-          ' checkpoint_<step>, or save it again.'
+    with errors.reading(f'The training step of {self.folder}'):
+      step = self._stored_step
+      return int(
+          layouts.step_in_name(self.folder) or 0 if step is None else step
       )
-    return step
 
   @functools.cached_property
   def _network(self) -> network.Network:

@@ -7,7 +7,6 @@ says what lies in which. How a parameter lies in a tensor is the family's word.
 """
 
 from collections.abc import Iterator, Mapping
-import dataclasses
 import functools
 from typing import Any
 
@@ -33,15 +32,6 @@ _READERS = {
 }
 
 
-def _sizes(sizes: Any) -> Iterator[tuple[str, int]]:
-  """Yield the whole numbers of a network or a part of one, with their names."""
-  for name, value in vars(sizes).items():
-    if type(value) is int:
-      yield name, value
-    elif dataclasses.is_dataclass(value):  # of a stack
-      yield from _sizes(value)
-
-
 class HuggingFaceCheckpoint(checkpoint.Checkpoint):
   """A checkpoint of this layout."""
 
@@ -60,32 +50,18 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
       raise errors.CheckpointError(message) from error
     if hasattr(self._family, 'of_tensors'):
       found = self._family.of_tensors(found, self._tensors)
-    shapes = [tensor.shape for tensor in self._tensors.values()]
-    most = max(len(shapes), *(max(shape, default=1) for shape in shapes))
-    for name, size in _sizes(found):
-      # A network of so many layers would take minutes to construct.
-      if size > most:
-        raise errors.CheckpointError(
-            f'{self._config_file} gives {errors.shown(size)} as {name}, more'
-            ' than the tensors beside it have. Download both again.'
-        )
     if network.offers(found, network.PromptsDecoder):
-      prompt = generation_config.decoder_prompt(
-          self.folder, self._config, self._generation, found
-      )
+      prompt = self._ids_of(found).decoder_prompt()
       found = found.with_decoder_prompt(prompt)
     return found
 
   @functools.cached_property
   def special_ids(self) -> contracts.SpecialIds:
-    return generation_config.special_ids(
-        self.folder, self._config, self._generation, self._network
-    )
+    return self._ids_of(self._network).special_ids()
 
-  @functools.cached_property
-  def unapplied_settings(self) -> str | None:
-    return generation_config.unapplied_settings(
-        self.folder, self._config, self._generation
+  def _ids_of(self, network: network.Network) -> generation_config.Ids:
+    return generation_config.Ids(
+        self.folder, self._config, self._generation, network
     )
 
   @functools.cached_property
@@ -123,11 +99,9 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     # Compared as bytes, because `np.array_equal` would need a third array.
     if not is_alike or one.view(np.uint8).data != other.view(np.uint8).data:
       raise errors.CheckpointError(
-          f'{self.folder} holds a {copy.name} that differs from the embedding,'
-          f' {tensor.name}, though the network has one for all its parts, and'
-          ' for the head too where config.json does not say otherwise'
-          ' (tie_word_embeddings is false, or in a T5 scale_decoder_outputs).'
-          ' Correct config.json, or pass another model.'
+          f'{self.folder} holds a {copy.name} that differs from the embedding'
+          f' {tensor.name}, though by config.json both are one. Correct its'
+          ' tie_word_embeddings, or in a T5 scale_decoder_outputs.'
       )
 
   @property

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds a checkpoint and tells in which layout it is."""
 
-from collections.abc import Collection
 import enum
+import fnmatch
 import operator
 import os
 import pathlib
@@ -12,19 +12,19 @@ import re
 from etils import epath
 
 from speculative_t5x.loading import errors
-from speculative_t5x.loading.files import regular_files
+from speculative_t5x.loading.files import hub
+from speculative_t5x.loading.files import public_t5
 from speculative_t5x.loading.files import user_paths
 
 Path = str | epath.Path
 
-MAX_STEP = 2**31 - 1  # T5X counts in int32
 _STEP_FOLDER = re.compile(r'checkpoint_([0-9]+)')
 # Both of T5X's ways to save write under such a name and rename at the end.
 _UNFINISHED = re.compile(r'.+\.(orbax-checkpoint-)?tmp-.+')
 # Orbax writes the metadata last, so a save that was cut off lacks it.
 _WRITTEN_LAST = 'state/_METADATA'
 _CUT_OFF = {'state', '_CHECKPOINT_METADATA'}
-_MESH_INDEX = re.compile(r'model\.ckpt-\d+\.index')
+_MESH_TENSORFLOW = 'model.ckpt-*'
 # Of Hugging Face; a large model is in several files, which an index names.
 SAFETENSORS, PICKLE = 'model.safetensors', 'pytorch_model.bin'
 INDEX = '.index.json'
@@ -46,18 +46,24 @@ class Layout(enum.Enum):
   HUGGING_FACE = 'Hugging Face'
 
 
-def files_read(names: Collection[str]) -> list[str]:
-  """Return which files of a Hugging Face folder are read, by all their names.
+def fetch(path: Path) -> tuple[str | None, Path]:
+  """Return the name of a model of the hub with its commit, and its folder.
 
-  A safetensors file counts before one of PyTorch, and a whole file before
-  shards, whose index names them as transformers does.
+  The files that are read are downloaded. Of any other path the name is None;
+  that of a public T5 becomes its path.
   """
-  weights = next((x for x in WEIGHTS if x in names), '')
-  stem, suffix = os.path.splitext(weights.removesuffix(INDEX))
-  shards = []
-  if weights.endswith(INDEX):
-    shards = [x for x in names if re.fullmatch(rf'{stem}-.*\{suffix}', x)]
-  return [*_CONFIGS, weights, *shards]
+  if (name := hub.find(path)) is None:
+    return None, public_t5.checkpoint(path)
+  folder = hub.fetch(name, (*_CONFIGS, *_patterns(SAFETENSORS)))
+  if not _names(folder).intersection(WEIGHTS):
+    folder = hub.fetch(name, _patterns(PICKLE))
+  return name, folder
+
+
+def _patterns(weights: str) -> tuple[str, ...]:
+  """Return the names of weights of one kind: a file, or shards by an index."""
+  stem, suffix = os.path.splitext(weights)
+  return weights, weights + INDEX, f'{stem}-*{suffix}'
 
 
 def resolve(path: Path) -> tuple[epath.Path, Layout]:
@@ -68,11 +74,17 @@ def resolve(path: Path) -> tuple[epath.Path, Layout]:
     folder = steps[max(steps)]
     layout = _layout_of(folder)
   if layout is None:
-    why = _why_not(folder)
-    raise errors.CheckpointError(f'No checkpoint at {folder}: {why}')
-  if layout is Layout.ORBAX:
-    _check_path(folder, '\\')
-    regular_files.check_tree(folder)
+    names = sorted(_names(folder))
+    holds = 'there is no such folder'
+    if folder.is_dir():
+      holds = f'it holds {errors.listing(names) or "nothing"}'
+    raise errors.CheckpointError(
+        f'No checkpoint at {folder}: {holds}. Pass a finished'
+        f' checkpoint_<step> of T5X ({_WRITTEN_LAST}, or a file named'
+        ' checkpoint), a folder of these, a Hugging Face folder (config.json'
+        f' and {SAFETENSORS} or {PICKLE}) or <owner>/<name> of its hub.'
+        f" T5X's scripts/convert_tf_checkpoint.py converts {_MESH_TENSORFLOW}."
+    )
   return folder, layout
 
 
@@ -83,14 +95,17 @@ def files_in(folder: pathlib.Path) -> list[pathlib.Path]:
   of Hugging Face, those for other programs.
   """
   names = _names(folder)
-  if names.intersection(WEIGHTS):
-    found = (folder / name for name in files_read(names))
+  if held := [x for x in WEIGHTS if x in names]:
+    read = *_CONFIGS, *_patterns(held[0].removesuffix(INDEX))
+    found = [
+        folder / x for x in names if any(fnmatch.fnmatch(x, y) for y in read)
+    ]
   else:
-    found = (
+    found = [
         x
         for x in folder.rglob('*')
         if not any(y.startswith(_OF_OPTIMIZER) for y in x.parts)
-    )
+    ]
   return sorted(x for x in found if x.is_file())
 
 
@@ -121,7 +136,6 @@ def is_cut_off(folder: epath.Path) -> bool:
 
 def new_step_folder(path: Path, step: int) -> epath.Path:
   """Return where the checkpoint of a new step is to be saved in a folder."""
-  check_folder(path)
   # Not of 7.0, whose name would be another.
   folder = _absolute(path) / f'checkpoint_{operator.index(step)}'
   if folder.exists() and not is_cut_off(folder):
@@ -132,31 +146,10 @@ def new_step_folder(path: Path, step: int) -> epath.Path:
   return folder
 
 
-def check_folder(path: Path) -> None:
-  """Check that checkpoints can be saved in a folder of this path."""
-  _check_path(_absolute(path), '\\[')
-
-
-def _check_path(folder: epath.Path, misread: str) -> None:
-  """Check for what Orbax misreads in a path.
-
-  TensorStore takes a backslash for a slash. When Orbax saves, it also takes a
-  bracket for a pattern, and what it writes is not whole.
-  """
-  if found := set(misread) & set(os.fspath(folder)):
-    raise errors.CheckpointError(
-        f'The path {folder} has a {min(found)}, which Orbax does not take for a'
-        ' part of a name. Rename or choose another folder.'
-    )
-
-
 def _absolute(path: Path) -> epath.Path:
   """Return an absolute path, as Orbax needs it; keep `gs://` paths."""
   path = user_paths.expand(path)
-  if user_paths.is_remote(path):
-    return path
-  user_paths.check_utf8(path.absolute())  # the current folder too
-  return path.absolute()
+  return path if user_paths.is_remote(path) else path.absolute()
 
 
 def _names(folder: epath.Path) -> set[str]:
@@ -166,8 +159,9 @@ def _names(folder: epath.Path) -> set[str]:
 def _layout_of(folder: epath.Path) -> Layout | None:
   """Return the layout of a finished checkpoint; None if there is none."""
   names = _names(folder)
-  is_unfinished = _UNFINISHED.fullmatch(folder.name)
-  if is_unfinished or any(map(_MESH_INDEX.fullmatch, names)):
+  if _UNFINISHED.fullmatch(folder.name) or fnmatch.filter(
+      names, _MESH_TENSORFLOW
+  ):
     return None
   if 'state' in names:
     is_finished = (folder / _WRITTEN_LAST).exists()
@@ -177,37 +171,3 @@ def _layout_of(folder: epath.Path) -> Layout | None:
   if names.intersection(WEIGHTS) and 'config.json' in names:
     return Layout.HUGGING_FACE
   return None
-
-
-def _why_not(folder: epath.Path) -> str:
-  """Return why a folder is not a checkpoint, and what to pass instead."""
-  names = _names(folder)
-  if any(map(_MESH_INDEX.fullmatch, [*names, f'{folder.name}.index'])):
-    return (
-        'it is of Mesh TensorFlow (model.ckpt-*.index), which is not read here.'
-        " Convert it by T5X's scripts/convert_tf_checkpoint.py."
-    )
-  if not folder.is_dir():
-    found = 'it is not a' if folder.exists() else 'there is no such'
-    return (
-        f'{found} folder. Pass a checkpoint_<step> folder, the folder that'
-        ' holds them, a Hugging Face folder, or the name of a model of its hub'
-        ' with the owner, <owner>/<name>.'
-    )
-  unfinished = sorted(filter(_UNFINISHED.fullmatch, {folder.name, *names}))
-  if unfinished or 'state' in names:
-    why = errors.listing(unfinished) or f'there is no {_WRITTEN_LAST}'
-    return (
-        f'it is unfinished ({why}). Pass an earlier step, or save it again.'
-    )
-  if weights := sorted(names.intersection(WEIGHTS)):
-    return (
-        f'it holds {errors.listing(weights)} without a config.json, which says'
-        ' of what network they are. Download it too.'
-    )
-  holds = f'holds {errors.listing(sorted(names))}' if names else 'is empty'
-  return (
-      f'it {holds}. A checkpoint is a folder with a folder named state, a file'
-      ' named checkpoint, folders checkpoint_<step>, or a model.safetensors or'
-      ' pytorch_model.bin of Hugging Face. Correct the path.'
-  )

@@ -14,7 +14,6 @@ from typing import Any
 
 from etils import epath
 import jax
-import numpy as np
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.checkpoints import checkpoint
@@ -38,26 +37,21 @@ class OrbaxCheckpoint(zarr_arrays.ZarrCheckpoint):
     return self._arrays_in('target/')
 
   @functools.cached_property
-  def _stored_step(self) -> Any:
+  def _stored_step(self) -> int | None:
     return self._number('step')
 
   @functools.cached_property
-  def exit_layer(self) -> Any:
+  def exit_layer(self) -> int | None:
     return self._number('exit_layer')
 
-  def _number(self, name: str) -> Any:
+  def _number(self, name: str) -> int | None:
     """Return a number beside the parameters; None if it is not stored."""
     array = self._arrays_in(f'state/{name}').get('')
     if array is None:
       return None
     with self._reading(name):
-      number = array.read().result()
-    if not np.issubdtype(number.dtype, np.integer):
       # A training that T5X resumes has a step of the parameters' dtype.
-      number = number.astype(np.float32)
-    number = number.tolist()
-    is_whole = isinstance(number, float) and number.is_integer()
-    return int(number) if is_whole else number
+      return int(array.read().result())
 
   def restore_state(
       self, params: trees.Params, param_states: trees.Params

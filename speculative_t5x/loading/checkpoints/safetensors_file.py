@@ -11,7 +11,6 @@ meanwhile would kill the process.
 import functools
 import json
 import math
-import operator
 import struct
 
 from etils import epath
@@ -20,10 +19,8 @@ import numpy as np
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.checkpoints import trees
-from speculative_t5x.loading.files import regular_files
 
 _LENGTH = struct.Struct('<Q')  # of the header, which follows
-_MAX_LENGTH = 100 * 10**6  # the library's own limit
 _DTYPES = {
     'F64': 'float64', 'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16',
     'I64': 'int64', 'I32': 'int32', 'I16': 'int16', 'I8': 'int8',
@@ -34,35 +31,35 @@ _DTYPES = {
 
 def read_header(path: epath.Path) -> dict[str, trees.StoredTensor]:
   """Return the tensors of a file, by name, without reading them."""
-  regular_files.check(path)
-  with errors.reading(path):
-    size = path.stat().length
-    with path.open('rb') as file:
-      (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
-      start = _LENGTH.size + length
-      if start > size or length > _MAX_LENGTH:  # before room is made for it
-        raise ValueError(f'its header would have {length} bytes')
-      header = json.loads(file.read(length))
+  with errors.reading(path), path.open('rb') as file:
+    (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
+    header = json.loads(file.read(length))
     header.pop('__metadata__', None)
-    tensors, end, is_full = {}, 0, True
-    entries = sorted(header.items(), key=lambda x: x[1]['data_offsets'])
-    for name, entry in entries:
-      if entry['dtype'] not in _DTYPES:
-        raise errors.CheckpointError(
-            f'{path} holds {name} as {errors.shown(entry["dtype"])}, which is'
-            ' quantized. Pass the model that it was made from.'
-        )
-      dtype = jnp.dtype(_DTYPES[entry['dtype']])
-      # A size below 0 may not make up for another one: as 0, it fits no bytes.
-      shape = tuple(max(0, operator.index(x)) for x in entry['shape'])
-      first, end = end, end + math.prod(shape) * dtype.itemsize
-      load = functools.partial(_read, path, start + first, shape, dtype)
-      tensors[name] = trees.StoredTensor(path, name, shape, dtype, load)
-      # The format allows neither gaps nor bytes that two tensors share.
-      is_full &= entry['data_offsets'] == [first, end]
-    if start + end != size or not is_full:
-      raise ValueError('its tensors do not fill it one after another')
-  return tensors
+    start = _LENGTH.size + length
+    return {
+        name: _tensor(path, name, start, **entry)
+        for name, entry in header.items()
+    }
+
+
+def _tensor(
+    path: epath.Path,
+    name: str,
+    start: int,
+    dtype: str,
+    shape: list[int],
+    data_offsets: list[int],
+) -> trees.StoredTensor:
+  if dtype not in _DTYPES:
+    raise errors.CheckpointError(
+        f'{path} holds {name} as {errors.shown(dtype)}, which is quantized.'
+        ' Pass the model that it was made from.'
+    )
+  kind = jnp.dtype(_DTYPES[dtype])
+  load = functools.partial(
+      _read, path, start + data_offsets[0], tuple(shape), kind
+  )
+  return trees.StoredTensor(path, name, tuple(shape), kind, load)
 
 
 def _read(

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the layout that T5X saves today, through Orbax."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 import contextlib
 import os
 import re
-import time
 import types
 from typing import Any
 
@@ -24,8 +23,6 @@ _MARKER = 'commit_success.txt'
 _UNFINISHED = ('orbax-checkpoint-tmp', 'partial_save')
 # Where TensorStore says what the operating system refused.
 _OS_ERROR_CODE = re.compile(r"\[os_error_code='(\d+)'\]")
-# After an error: Orbax's threads and TensorStore write on for a moment.
-_WAITS_S = 0.1, 0.3, 0.6
 
 
 def save(
@@ -39,7 +36,7 @@ def save(
 
   An optimizer state is a tree with one mapping per parameter. Of a head for the
   first layers of a target, `exit_layer` is how many. The folder appears whole
-  or not at all: where writing fails, nothing is left behind.
+  or not at all.
 
   Raises:
     errors.CheckpointError: if there is such a checkpoint already, or if it
@@ -70,42 +67,29 @@ def save_each(
   step_folder = layouts.new_step_folder(path, step)
   context = ocp.Context()
   context.array.saving.use_zarr3 = False  # T5X looks for version 2
-  with nothing_left_behind(step_folder), context:
-    state = {'step': jnp.asarray(step, jnp.int32), **state}
-    ocp.partial.save(step_folder, {'state': state})
-    for batch in trees.batches(params):
-      ocp.partial.save(step_folder, {'target': trees.nest(batch)})
-      del batch  # or it would stay while the next one is read
-    ocp.partial.finalize(step_folder)
-    text = 'Checkpoint commit was successful'
-    (step_folder / _MARKER).write_text(text, encoding='utf-8')
-  return step_folder
-
-
-@contextlib.contextmanager
-def nothing_left_behind(step_folder: epath.Path) -> Iterator[None]:
-  """Remove what a failure leaves of a checkpoint, and of its new parents.
-
-  What the operating system refused becomes one line.
-  """
   _remove_unfinished(step_folder)  # of a process that was killed
-  new = [folder for folder in step_folder.parents if not folder.exists()]
   try:
-    yield
+    with context:
+      state = {'step': jnp.asarray(step, jnp.int32), **state}
+      ocp.partial.save(step_folder, {'state': state})
+      for batch in trees.batches(params):
+        ocp.partial.save(step_folder, {'target': trees.nest(batch)})
+        del batch  # or it would stay while the next one is read
+      ocp.partial.finalize(step_folder)
+      text = 'Checkpoint commit was successful'
+      (step_folder / _MARKER).write_text(text, encoding='utf-8')
   except BaseException as error:
-    for wait in _WAITS_S:
-      time.sleep(wait)
-      with contextlib.suppress(OSError, ValueError):  # would hide the error
-        _remove_unfinished(step_folder)
-        for folder in new:  # innermost first, up to one that others write to
-          folder.rmdir()
+    # Orbax's threads may write on for a moment, which the next save removes.
+    with contextlib.suppress(OSError, ValueError):
+      _remove_unfinished(step_folder)
     if reason := _refused(error):
       raise errors.CheckpointError(
-          f'The checkpoint {step_folder} cannot be written ({reason}).'
-          ' Nothing of it is left, and earlier ones are kept. Give another'
-          ' folder, or the space and the rights to write there.'
+          f'The checkpoint {step_folder} cannot be written ({reason}). Earlier'
+          ' ones are kept. Give another folder, or the space and the rights to'
+          ' write there.'
       ) from error
     raise
+  return step_folder
 
 
 def _remove_unfinished(step_folder: epath.Path) -> None:

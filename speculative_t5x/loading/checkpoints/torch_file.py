@@ -3,9 +3,11 @@
 """Files of PyTorch (`pytorch_model.bin`): a zip archive of a pickle and bytes.
 
 PyTorch reads them, by an unpickler that makes tensors and runs no code. A file
-is mapped, so that only the tensors that are asked for are read.
+is mapped, so that only the tensors that are asked for are read. It must be on
+this machine: PyTorch maps no objects of a bucket.
 """
 
+import contextlib
 import functools
 import pickle
 import types
@@ -18,31 +20,13 @@ import numpy as np
 from speculative_t5x import extras
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.checkpoints import trees
-from speculative_t5x.loading.files import regular_files
-from speculative_t5x.loading.files import user_paths
 
-# Begins a file of PyTorch before 1.6; later ones are zip archives.
-_FIRST_FORMAT = pickle.PROTO + b'\x02'
 _WEIGHTS_ONLY_IS_SAFE = (2, 6)  # it could run code before, CVE-2025-32434
 
 
 def read_header(path: epath.Path) -> dict[str, trees.StoredTensor]:
   """Return the tensors of a file, by name, without reading them."""
-  if user_paths.is_remote(path):
-    raise errors.CheckpointError(
-        f'{path} is in a bucket, and PyTorch maps local files alone. Copy its'
-        ' folder to this machine, or pass safetensors.'
-    )
   torch = _torch(path)
-  regular_files.check(path)
-  with path.open('rb') as file:
-    begin = file.read(len(_FIRST_FORMAT))
-  if begin == _FIRST_FORMAT:
-    raise errors.CheckpointError(
-        f'{path} is in the format of PyTorch before 1.6, which is not read.'
-        ' Write it again by torch.save(torch.load(path, weights_only=True),'
-        ' path), or pass safetensors.'
-    )
   with errors.reading(path):
     held = _load(torch, path)
     return {name: _tensor(path, name, value) for name, value in held.items()}
@@ -88,19 +72,14 @@ def _load(torch: types.ModuleType, path: epath.Path) -> dict[str, Any]:
 
 def _torch(path: epath.Path) -> types.ModuleType:
   """Return PyTorch, which only these files need."""
-  try:
+  version = 0, 0
+  with contextlib.suppress(ModuleNotFoundError):
     import torch
 
-    problem = f'{torch.__version__} is installed'
     version = tuple(map(int, torch.__version__.split('.')[:2]))
-  except ModuleNotFoundError:
-    problem, version = 'it is not installed', (0, 0)
   if version < _WEIGHTS_ONLY_IS_SAFE:
     raise errors.CheckpointError(
-        f'{path} is a pickle, which is read by PyTorch 2.6 or newer alone, and'
-        f' {problem}: {extras.install("torch")}. Without'
-        ' it, of T5 1.1 pass gs://t5-data/pretrained_models/t5x/t5_1_1_<size>,'
-        ' the same checkpoint, or google/flan-t5-<size>, a network of the same'
-        ' sizes in safetensors.'
+        f'{path} is a pickle, which is read by PyTorch 2.6 or newer alone:'
+        f' {extras.install("torch")}, or pass safetensors.'
     )
   return torch

@@ -93,9 +93,9 @@ class DraftModel:
       draft = dataclasses.replace(draft, special_ids=ids)
     draft = _prompted_as(target, draft)
     self._check_vocabulary(target, draft)
-    found, load = _of(draft), lambda: draft.load(is_draft=True)
+    found = _of(draft)
     if self.short_vocabulary is None:
-      return dataclasses.replace(found, read=lambda: of_model(load()))
+      return dataclasses.replace(found, read=lambda: of_model(draft.load()))
     table = str(user_paths.expand(self.short_vocabulary))
     counts = token_counts.load(table)
     counts.check_fits(
@@ -111,7 +111,7 @@ class DraftModel:
     )
 
     def read() -> drafting.Drafting:
-      loaded = of_model(models.shorten_head(load(), ids))
+      loaded = of_model(models.shorten_head(draft.load(), ids))
       return dataclasses.replace(loaded, description=description)
 
     # Its head is whole while it is read.

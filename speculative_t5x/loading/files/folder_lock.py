@@ -2,11 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locks an output folder, so that only one job at a time writes to it.
 
-The lock of a local folder is filelock's: the file `job.lock`, which the
-operating system releases when the process ends, however it ends, or, on a file
-system without such locks, whose contents tell filelock whether the process is
-alive. So nothing else may be written to it, and `job.owner` beside it names the
-process. In a bucket `job.lock` is an object that names the process: a killed
+The lock of a local folder is filelock's: the operating system releases it when
+the process ends, however it ends. In a bucket `job.lock` is an object: a killed
 job leaves it behind, and two jobs that start at the same moment may both
 succeed, because neither etils nor TensorFlow can create an object only if it is
 absent.
@@ -14,11 +11,7 @@ absent.
 
 from collections.abc import Iterator
 import contextlib
-import datetime
-import fcntl
 import os
-import platform
-import tempfile
 
 from etils import epath
 import filelock
@@ -26,7 +19,7 @@ import filelock
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 
-NAME, OWNER = 'job.lock', 'job.owner'
+NAME = 'job.lock'
 _WAIT_S = 0.1  # for a lock that another job removes at this moment
 
 
@@ -44,7 +37,6 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
   folder = user_paths.expand(path)
   lock, new = folder / NAME, []
   is_remote = user_paths.is_remote(folder)
-  owner = lock if is_remote else folder / OWNER
   if not is_remote:
     new = [each for each in (folder, *folder.parents) if not each.exists()]
   with contextlib.ExitStack() as stack:
@@ -52,47 +44,22 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
     with whole_files.writing(folder):
       folder.mkdir(parents=True, exist_ok=True)
       is_held = is_remote and lock.exists()
-      if not is_remote:
-        try:
-          kind = filelock.FileLock
-          if not _has_flock(folder):
-            kind = filelock.SoftFileLock
-          stack.enter_context(kind(lock, timeout=_WAIT_S))
-        except filelock.Timeout:
-          is_held = True
+      try:
+        if not is_remote:
+          stack.enter_context(filelock.FileLock(lock, timeout=_WAIT_S))
+        elif not is_held:
+          lock.write_text('')
+      except filelock.Timeout:
+        is_held = True
     if is_held:
-      holder = 'which ends now'
-      with contextlib.suppress(OSError):
-        holder = owner.read_bytes().decode(errors='replace')
       raise FolderInUseError(
-          f'The folder {folder} is in use by another job ({holder}). Wait until'
-          ' it ends, or give another folder. If it no longer runs, remove'
-          f' {lock}.'
+          f'The folder {folder} is in use by another job. Wait until it ends,'
+          f' or give another folder. If no job runs, remove {lock}.'
       )
     # Before the lock is released: whoever waits for the file that was removed
     # finds that it is not in place, and makes another.
     stack.callback(lock.unlink, missing_ok=True)
-    stack.callback(owner.unlink, missing_ok=True)
-    now = datetime.datetime.now(datetime.UTC).isoformat(' ', 'seconds')
-    holder = f'process {os.getpid()} on {platform.node()}, since {now}'
-    with whole_files.writing(folder):
-      owner.write_text(holder, encoding='utf-8')
     yield
-
-
-def _has_flock(folder: epath.Path) -> bool:
-  """Return whether the file system of a folder has locks.
-
-  filelock knows ENOSYS alone for one without. NFS without its lock daemon says
-  ENOLCK, and others EOPNOTSUPP or EINVAL. Nobody else holds a new file, so that
-  every error means the same.
-  """
-  with tempfile.TemporaryFile(dir=folder) as file:
-    try:
-      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-      return False
-  return True
 
 
 def _remove_empty(folders: list[epath.Path]) -> None:

@@ -8,9 +8,8 @@ The package huggingface_hub looks it up and downloads; the cache, the endpoint,
 the token and the offline mode are its own, as its environment variables say.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Iterator
 import contextlib
-import dataclasses
 import functools
 import os
 import re
@@ -26,52 +25,6 @@ _NAME = re.compile(
     rf'(?:{_SCHEME})?(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?'
 )
 _CONFIG = 'config.json'  # of every model that is read here
-_TIMEOUT_S = 10  # to answer whether there is a model; as for its files
-
-
-@dataclasses.dataclass(frozen=True)
-class Snapshot:
-  """A model of the hub at one commit.
-
-  Attributes:
-    repo: Owner and name.
-    folder: The folder of the commit in the cache, named by it.
-    files: Names of all files that the commit has; of those in the cache, where
-      the hub cannot be reached.
-  """
-
-  repo: str
-  folder: epath.Path
-  files: frozenset[str]
-
-  @property
-  def name(self) -> str:
-    """The name by which the same files are found again on any machine."""
-    return f'{self.repo}@{self.folder.name}'
-
-  def fetch(
-      self, choose: Callable[[Collection[str]], Iterable[str]]
-  ) -> epath.Path:
-    """Download what the cache lacks of the files chosen; return the folder.
-
-    `choose` is given the names of all files. It may name others too.
-
-    Raises:
-      errors.CheckpointError: if they cannot be downloaded.
-    """
-    missing = [
-        name
-        for name in self.files.intersection(choose(self.files))
-        if not (self.folder / name).exists()
-    ]
-    if missing:
-      with _explaining(self.name):
-        import huggingface_hub
-
-        huggingface_hub.snapshot_download(
-            self.repo, revision=self.folder.name, allow_patterns=missing
-        )
-    return self.folder
 
 
 def is_name(path: epath.PathLike) -> bool:
@@ -82,10 +35,11 @@ def is_name(path: epath.PathLike) -> bool:
   return bool(_NAME.fullmatch(name)) and not user_paths.expand(path).exists()
 
 
-def find(path: epath.PathLike) -> Snapshot | None:
-  """Return the model that a path names; None for the path of a file or folder.
+def find(path: epath.PathLike) -> str | None:
+  """Return the name of a model with its commit; None for a file or folder.
 
   A name is looked up once per process, so that all its files are of one commit.
+  By the name with its commit they are found again on any machine.
 
   Raises:
     errors.CheckpointError: if the hub has no such model or revision, or does
@@ -95,7 +49,7 @@ def find(path: epath.PathLike) -> Snapshot | None:
 
 
 @functools.cache
-def _find(name: str) -> Snapshot:
+def _find(name: str) -> str:
   match = _NAME.fullmatch(name)
   if match is None:
     raise errors.CheckpointError(
@@ -106,32 +60,30 @@ def _find(name: str) -> Snapshot:
   repo, revision = match.groups()
   with _explaining(name):
     import huggingface_hub
-    from huggingface_hub import errors as hub_errors
 
-    files = None
-    try:
-      info = huggingface_hub.HfApi().model_info(
-          repo, revision=revision, timeout=_TIMEOUT_S
-      )
-      files = [each.rfilename for each in info.siblings or ()]
-    except (
-        hub_errors.RepositoryNotFoundError,
-        hub_errors.RevisionNotFoundError,
-    ):
-      raise
-    except Exception as error:  # of the network, of many kinds
-      unreachable = error
-    try:
-      # By its revision: the cache keeps the commit that this is.
-      config = huggingface_hub.hf_hub_download(
-          repo, _CONFIG, revision=revision, local_files_only=files is None
-      )
-    except hub_errors.LocalEntryNotFoundError as error:
-      raise error from (unreachable if files is None else error.__cause__)
-  folder = user_paths.expand(config).parent
-  return Snapshot(
-      repo, folder, frozenset(os.listdir(folder) if files is None else files)
-  )
+    # The cache has a folder per commit.
+    file = huggingface_hub.hf_hub_download(repo, _CONFIG, revision=revision)
+  return f'{repo}@{user_paths.expand(file).parent.name}'
+
+
+@functools.cache
+def fetch(name: str, patterns: tuple[str, ...]) -> epath.Path:
+  """Download what the cache lacks of a model; return the folder of its files.
+
+  Args:
+    name: The model with its commit, as `find` returns it.
+    patterns: Shell patterns of the names of the files.
+  Raises:
+    errors.CheckpointError: if they cannot be downloaded.
+  """
+  repo, _, commit = name.partition('@')
+  with _explaining(name):
+    import huggingface_hub
+
+    folder = huggingface_hub.snapshot_download(
+        repo, revision=commit, allow_patterns=[*patterns]
+    )
+  return user_paths.expand(folder)
 
 
 @contextlib.contextmanager
@@ -140,27 +92,12 @@ def _explaining(name: str) -> Iterator[None]:
   try:
     yield
   except Exception as error:  # its own, of the network and of the disk
-    is_path = not name.startswith(_SCHEME)
-    where = 'there is no such path, and ' if is_path else ''
+    reason = f'the Hugging Face hub gives none: {errors.first_line(error)}'
+    remedy = 'If it is private or gated, log in by `hf auth login`'
+    if isinstance(error, ImportError):
+      reason = 'huggingface_hub, which downloads by names, is not installed'
+      remedy = f'For a name of the hub, {extras.install("hub")}'
     raise errors.CheckpointError(
-        f'No model {name}: {where}{_problem(error)}'
+        f'No model {name}: there is no such path, and {reason}. Give the path'
+        f' of a folder, or correct the name. {remedy}.'
     ) from error
-
-
-def _problem(error: Exception) -> str:
-  """Return what is wrong with a model of the hub, and the remedy."""
-  if isinstance(error, ImportError):
-    return (
-        'huggingface_hub, which downloads models by their names, is not'
-        f' installed. Give the path of a folder, or {extras.install("hub")}.'
-    )
-  from huggingface_hub import constants
-
-  both = f'{error} {error.__cause__ or ""}'  # the cause of a cache without it
-  said = ' '.join(both.split())[:500].rstrip('.')
-  return (
-      f'{constants.ENDPOINT} does not give it, nor the cache'
-      f' {constants.HF_HUB_CACHE} (HF_HUB_OFFLINE, HF_HOME): {said}. Correct'
-      ' the name, or give the path of a folder; if the model is private or'
-      ' gated, log in by `hf auth login` or set HF_TOKEN.'
-  )

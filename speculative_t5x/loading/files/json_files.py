@@ -8,8 +8,6 @@ from typing import Any
 
 from etils import epath
 
-from speculative_t5x.loading.files import regular_files
-
 # Line ends to some readers of text, which JSON allows within strings. JSON
 # itself escapes all characters below U+0020.
 _ESCAPED = {ord(each): f'\\u{ord(each):04x}' for each in '\x85\u2028\u2029'}
@@ -17,7 +15,6 @@ _ESCAPED = {ord(each): f'\\u{ord(each):04x}' for each in '\x85\u2028\u2029'}
 
 def read(path: epath.Path) -> dict[str, Any]:
   """Read the object that a file holds."""
-  regular_files.check(path)
   value = json.loads(path.read_bytes())
   if not isinstance(value, dict):
     raise ValueError('it holds no JSON object')

@@ -81,8 +81,6 @@ def writing(folder: epath.Path, *unfinished: epath.Path) -> Iterator[None]:
     if not isinstance(error, OSError):
       raise
     reason = error.strerror or ' '.join(str(error).split())
-    if isinstance(error, FileExistsError | NotADirectoryError):
-      reason = 'it or one of its parents is a file'
     raise OSError(
         f'The output folder {folder} cannot be written to ({reason}). Give'
         ' another one, or check its free space and permissions.'

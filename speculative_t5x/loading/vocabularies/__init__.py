@@ -4,7 +4,7 @@
 
   path --> `load` --> a kind, by the file that counts:
                         sentence_piece
-                        tokenizer_file --> byte_pairs
+                        tokenizer_file
                         byte_vocabulary
                         marian_vocabulary
                           |
@@ -16,7 +16,8 @@ SentencePiece's files and Hugging Face's tokenizers give the same ids where they
 were made from one another. `tasks.task_vocabulary` has those of seqio tasks.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
+import itertools
 import os
 
 from etils import epath
@@ -47,13 +48,7 @@ from speculative_t5x.loading.vocabularies.vocabulary import fingerprint
 
 _CONFIGS = 'tokenizer_config.json', 'config.json'  # name the tokenizer's class
 # In the folder of a model; transformers reads the first where it finds several.
-# And what is read beside them.
-_BESIDE = {
-    'tokenizer.json': (),
-    'spiece.model': (),
-    'source.spm': ('target.spm', 'vocab.json'),
-    'merges.txt': ('vocab.json',),
-}
+_FILES = 'tokenizer.json', 'spiece.model', 'source.spm'
 _KINDS = {
     '.json': TokenizerVocabulary,
     '.model': SentencePieceVocabulary,
@@ -61,23 +56,15 @@ _KINDS = {
 }
 
 
-def files_read(names: Collection[str]) -> list[str]:
-  """Return which files of a folder `load` reads, by the names of all."""
-  first = [x for x in _BESIDE if x in names][:1]
-  beside = [y for x in first for y in _BESIDE[x]]
-  return [*first, *beside, *SpecialTokens.FILES, *_CONFIGS]
-
-
 def load(path: epath.PathLike) -> Vocabulary:
   """Read a vocabulary.
 
   Args:
-    path: A SentencePiece .model file, a tokenizer.json, a merges.txt with its
-      vocab.json, the source.spm of a Marian model, or a folder that holds one
-      of them; as in transformers, the first counts if it holds several. A
-      folder whose tokenizer is ByT5's needs none; without a folder, 'bytes' is
-      ByT5's vocabulary. Or the name of a public model, as `checkpoints.open`
-      takes it.
+    path: A SentencePiece .model file, a tokenizer.json, the source.spm of a
+      Marian model, or a folder that holds one of them; as in transformers, the
+      first counts if it holds several. A folder whose tokenizer is ByT5's needs
+      none; without a folder, 'bytes' is ByT5's vocabulary. Or the name of a
+      public model, as `checkpoints.open` takes it.
   Raises:
     errors.CheckpointError: if the Hugging Face hub does not give that model.
     VocabularyError: if there is no vocabulary, or if it is damaged, names no
@@ -85,9 +72,10 @@ def load(path: epath.PathLike) -> Vocabulary:
   """
   if (vocabulary := load_any(path)) is None:
     raise VocabularyError(
-        f'There is no vocabulary at {user_paths.expand(path)}. Pass a'
-        ' SentencePiece .model file, a tokenizer.json of Hugging Face, or a'
-        f' folder that holds {" or ".join(_BESIDE)}; of ByT5,'
+        f'There is no vocabulary at {user_paths.expand(path)}. Give one as'
+        ' vocabulary (in gin VOCABULARY_FILE): a SentencePiece .model file, a'
+        " tokenizer.json, as transformers' save_pretrained writes it, or a"
+        f' folder that holds {" or ".join(_FILES)}; of ByT5,'
         f' {byte_vocabulary.NAME!r}.'
     )
   return vocabulary
@@ -97,12 +85,13 @@ def load_any(path: epath.PathLike) -> Vocabulary | None:
   """Read a vocabulary as `load` does; return None where there is none."""
   if os.fspath(path) == byte_vocabulary.NAME:
     return ByteVocabulary()
-  if (snapshot := hub.find(path)) is not None:
-    path = snapshot.fetch(files_read)
+  if (name := hub.find(path)) is not None:
+    beside = marian_vocabulary.BESIDE, SpecialTokens.FILES, _CONFIGS
+    path = hub.fetch(name, tuple(itertools.chain(_FILES, *beside)))
   path = user_paths.expand(public_t5.vocabulary(path))
   files = [path]
   if not path.is_file():
-    files = [path / name for name in (*_BESIDE, *_CONFIGS)]
+    files = [path / name for name in (*_FILES, *_CONFIGS)]
   for file in files:
     if file.is_file() and (kind := _kind(file)) is not None:
       vocabulary = kind(beside := SpecialTokens(file))
@@ -117,6 +106,4 @@ def _kind(file: epath.Path) -> Callable[..., Vocabulary] | None:
     with errors.reading(file, VocabularyError):
       name = json_files.read(file).get('tokenizer_class')
     return ByteVocabulary if name == 'ByT5Tokenizer' else None
-  if file.name == 'merges.txt':
-    return TokenizerVocabulary
   return _KINDS.get(file.suffix)

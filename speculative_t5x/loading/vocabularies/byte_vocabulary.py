@@ -34,7 +34,7 @@ class ByteVocabulary(vocabulary_lib.Vocabulary):
     count = _NUM_SENTINELS
     if beside is not None:
       # transformers saves their names, beside an `extra_ids` of 0.
-      named = {special_tokens.content(x) for _, x, _ in beside.tokens}
+      named = {token for _, token, _ in beside.tokens}
       num_named = sum(vocabulary_lib.is_sentinel(x) for x in named)
       count = max(num_named, beside.num_sentinels(count))
     self.num_ids = self._NUM_PIECES + count

@@ -13,7 +13,7 @@ from speculative_t5x.loading.vocabularies import special_tokens
 from speculative_t5x.loading.vocabularies import vocabulary as vocabulary_lib
 from speculative_t5x.speculation import contracts
 
-_TARGET, _IDS = 'target.spm', 'vocab.json'
+BESIDE = _TARGET, _IDS = 'target.spm', 'vocab.json'
 
 
 class MarianVocabulary(vocabulary_lib.Vocabulary):

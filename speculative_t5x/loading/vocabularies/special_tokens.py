@@ -18,11 +18,10 @@ _LISTS = (
     *('additional_special_tokens', 'extra_special_tokens'),
     'model_specific_special_tokens',
 )
-_MAX_SENTINELS = 10_000  # a larger number is a damaged file's
 _Find = Callable[[str], int | None]  # the id of a piece, if there is one
 
 
-def content(token: Any) -> str:
+def _content(token: Any) -> str:
   """Return a token's text; some are written with how they are matched."""
   return str(token['content'] if isinstance(token, dict) else token)
 
@@ -34,7 +33,6 @@ class SpecialTokens:
     FILES: Names of the files; there may be none of them.
     path: The vocabulary's.
     tokens: Tokens that the files name, each with its file and its id, or None.
-      Some are written with how they are matched, see `content`.
   """
 
   FILES = *_ROLES, _ADDED
@@ -47,20 +45,14 @@ class SpecialTokens:
       with errors.reading(file, vocabulary_lib.VocabularyError):
         fields = json_files.read(file) if file.is_file() else {}
         self._fields[name] = fields
-        tokens = list(_tokens(name, fields))
-        for token, _ in tokens:
-          content(token)  # which may fail
-      self.tokens += [(file, *each) for each in tokens]
-
-  @property
-  def config(self) -> Mapping[str, Any]:
-    """The tokenizer_config.json; empty without one."""
-    return self._fields[_CONFIG]
+        self.tokens += [
+            (file, _content(token), i) for token, i in _tokens(name, fields)
+        ]
 
   def named(self, role: str) -> str | None:
     """Return the token that is named for a role."""
     tokens = [self._fields[name].get(role) for name in _ROLES]
-    return next((content(x) for x in tokens if x), None)
+    return next((_content(x) for x in tokens if x), None)
 
   def id_of(
       self, role: str, find: _Find, default: int | None
@@ -81,12 +73,7 @@ class SpecialTokens:
 
   def num_sentinels(self, default: int) -> int:
     """Return how many sentinels tokenizer_config.json says."""
-    file = self.path.parent / _CONFIG
-    with errors.reading(file, vocabulary_lib.VocabularyError):
-      count = self.config.get('extra_ids', default)
-      if type(count) is not int or not 0 <= count <= _MAX_SENTINELS:
-        raise ValueError(f'extra_ids is {count!r}, not a number of sentinels')
-    return count
+    return int(self._fields[_CONFIG].get('extra_ids', default))
 
   def check_held(self, find: _Find) -> None:
     """Check that a vocabulary has the tokens that were added to its model.
@@ -95,10 +82,10 @@ class SpecialTokens:
     lacks; here they would be split into ordinary pieces.
     """
     for file, token, i in self.tokens:
-      ids = [find(x) for x in (content(token), f'▁{content(token)}')]
+      ids = [find(x) for x in (token, f'▁{token}')]
       if ids == [None, None] or i not in (None, *ids):
         raise vocabulary_lib.VocabularyError(
-            f'{file} adds the token {errors.shown(content(token))}, which'
+            f'{file} adds the token {errors.shown(token)}, which'
             f' {self.path} lacks{"" if i is None else f" as id {i}"}. Save the'
             ' tokenizer again by transformers 5, which writes all tokens to'
             ' tokenizer.json.'

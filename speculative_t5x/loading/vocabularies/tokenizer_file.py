@@ -1,12 +1,14 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tokenizers of Hugging Face: tokenizer.json, or merges.txt and vocab.json."""
+"""Tokenizers of Hugging Face, in a tokenizer.json."""
 
 from collections.abc import Sequence
 import copy
 import functools
 import re
 from typing import Any
+
+from etils import epath
 
 from speculative_t5x.loading import detokenizer
 from speculative_t5x.loading import errors
@@ -23,16 +25,14 @@ _BYTE = re.compile('<0x[0-9A-Fa-f]{2}>')
 class TokenizerVocabulary(vocabulary_lib.Vocabulary):
   """A tokenizer of Hugging Face's `tokenizers`; see `Vocabulary`.
 
-  It is read from a tokenizer.json, or from a merges.txt and the vocab.json
-  beside it. Unlike a SentencePiece model it encodes a text that spells a
-  special token (`</s>`) as that token. In outputs, the beginning of a text has
-  no text.
+  Unlike a SentencePiece model it encodes a text that spells a special token
+  (`</s>`) as that token. In outputs, the beginning of a text has no text.
   """
 
   def __init__(self, beside: special_tokens.SpecialTokens):
     self.path = beside.path
     self.name = str(self.path)
-    self._tokenizer = _read(beside)
+    self._tokenizer = _read(beside.path)
     vocabulary = self._tokenizer.get_vocab(with_added_tokens=True)
     self.num_ids = 1 + max(vocabulary.values(), default=-1)
     find = self.find
@@ -141,19 +141,12 @@ class TokenizerVocabulary(vocabulary_lib.Vocabulary):
     return i < self.num_ids and self._tokenizer.id_to_token(i) is not None
 
 
-def _read(beside: special_tokens.SpecialTokens) -> Any:
+def _read(path: epath.Path) -> Any:
   """Return the tokenizer of a file."""
   import tokenizers  # not needed with SentencePiece
 
-  path = beside.path
   with errors.reading(path, vocabulary_lib.VocabularyError):
-    if path.name == 'merges.txt':
-      from speculative_t5x.loading.vocabularies import byte_pairs
-
-      added = [(token, i) for _, token, i in beside.tokens]
-      tokenizer = byte_pairs.read(path.parent, beside.config, added)
-    else:
-      tokenizer = tokenizers.Tokenizer.from_buffer(path.read_bytes())
+    tokenizer = tokenizers.Tokenizer.from_buffer(path.read_bytes())
   # The file may ask for both, and lengths are decided elsewhere.
   tokenizer.no_truncation()
   tokenizer.no_padding()

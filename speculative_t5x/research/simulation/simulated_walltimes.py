@@ -118,8 +118,7 @@ def _check_memory(target_size: str, drafts: Iterable[str], dtype: str) -> None:
   networks = [by_name.make_config(draft, target) for draft in drafts]
   count = max(map(models_lib.count_params, networks))
   count += models_lib.count_params(target)
-  weights = count * jnp.dtype(dtype).itemsize
-  needed = weights + memory.copy_bytes(weights, dtype, jax.default_backend())
+  needed = count * jnp.dtype(dtype).itemsize
   free = memory.available_bytes()
   if needed > free:
     raise ranges.ArgumentError(

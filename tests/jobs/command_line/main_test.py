@@ -26,7 +26,6 @@ from speculative_t5x.jobs.command_line import gin_job
 from speculative_t5x.jobs.command_line import help_text
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading.files import folder_lock
-from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import chips
 from tests import memory_files
 from tests import processes
@@ -191,14 +190,14 @@ class TestValues:
       assert _macro('MIXTURE_OR_TASK_NAME') == _macro('SPLIT') == 'mine'
       assert 'BlockVerification' in gin.config_str()
 
-  def test_gin_files_by_url(self, tmp_path):
+  def test_gin_files_by_path(self, tmp_path):
     """Of this machine and of buckets, by a flag and by an include."""
     name = "it's 100%.gin"
     text = "SPLIT = 'mine \u2014'\n"
     with memory_files.enabled():
       bucket = epath.Path('memory://bucket')
-      for url in ((tmp_path / name).as_uri(), str(bucket / name)):
-        path = user_paths.expand(url)
+      for path in (epath.Path(tmp_path / name), bucket / name):
+        url = str(path)
         path.write_text(text, encoding='utf-8')
         included = path.parent / 'included.gin'
         included.write_text(f'include "{url}"\n')

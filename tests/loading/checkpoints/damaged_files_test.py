@@ -2,16 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of damaged files: one error each, no hang, little memory."""
 
-import json
-import os
 import random
 import shutil
 import struct
 
-from etils import epath
 import jax.numpy as jnp
 import msgpack
-import orbax.checkpoint as ocp
 import pytest
 
 from speculative_t5x.loading import checkpoints
@@ -27,7 +23,6 @@ CONFIG = tiny.config(
 WO = 'decoder/layers_0/mlp/wo/kernel'
 WO_FOLDER = 'target.decoder.layers_0.mlp.wo.kernel'
 INDEX = 'model.safetensors.index.json'
-ZARR = {'driver': 'zarr', 'kvstore': {'driver': 'file', 'path': 'target.wo'}}
 
 
 @pytest.fixture(scope='module')
@@ -73,7 +68,7 @@ def read_all(path):
   if checkpoint.layout is checkpoints.Layout.HUGGING_FACE:
     checkpoint.network()
   found = checkpoint.specs, checkpoint.step
-  return *found, checkpoint.special_ids, checkpoint.unapplied_settings
+  return *found, checkpoint.special_ids
 
 
 def _array(shape, dtype='float32', data=b'', code=1):
@@ -83,10 +78,6 @@ def _array(shape, dtype='float32', data=b'', code=1):
 
 def _target(wo, **others):
   return {'version': 3, 'optimizer': {'target': {'wo': wo} | others}}
-
-
-def _located(**kvstore):
-  return _target(ZARR | {'kvstore': {'driver': 'file', **kvstore}})
 
 
 class TestLegacy:
@@ -101,9 +92,6 @@ class TestLegacy:
           (_target(_array([2**40], data=bytes(8))), 'checkpoint'),
           (_target(_array([1], 'object', bytes(8))), 'checkpoint'),
           (_target('line\nbreak'), 'wo of'),
-          (_target(ZARR | {'driver': 'n5'}), 'wo of'),
-          (_located(path='/etc'), 'neither an array'),
-          (_located(path='../x/target.wo'), 'neither an array'),
           (_target(_array([3], 'uint16', bytes(6))), 'wo uint16'),
       ],
   )
@@ -126,29 +114,6 @@ class TestLegacy:
     damage(folder / 'checkpoint_7' / WO_FOLDER)
     steps.refuse(restore, folder, WO)
 
-  @pytest.mark.parametrize(
-      'field, value',
-      [
-          ('chunks', [6, 5]), ('shape', [2**40, 4]), ('dtype', '<U3'),
-      ],
-  )  # fmt: skip
-  def test_declared_sizes(self, copied, field, value):
-    """A reader allocates a chunk before it checks the size of its data."""
-    folder = copied(checkpoints.Layout.LEGACY)
-    file = folder / 'checkpoint_7' / WO_FOLDER / '.zarray'
-    file.write_text(json.dumps(json.loads(file.read_text()) | {field: value}))
-    steps.refuse(restore, folder, WO)
-
-
-def _header(**tensors):
-  text = json.dumps(
-      {
-          name: {'dtype': 'F32', 'shape': shape, 'data_offsets': offsets}
-          for name, (shape, offsets) in tensors.items()
-      }
-  )
-  return struct.pack('<Q', len(text)) + text.encode() + bytes(16)
-
 
 class TestHuggingFace:
 
@@ -158,12 +123,6 @@ class TestHuggingFace:
           b'',
           struct.pack('<Q', 5) + b'{"a":',
           struct.pack('<Q', 2**60) + b'{}',  # no room is made for it
-          _header(a=([4.0], [0, 16])),
-          _header(a=([-2, -2], [0, 16])),
-          _header(a=([2], [0, 8])),  # eight bytes are of no tensor
-          _header(a=([2], [0, 8]), b=([2], [0, 8])),
-          _header(a=([4], [0, 16]), b=([2], [8, 16])),
-          _header(a=([2**61, 4], [0, 16])),
       ],
   )
   def test_tensors(self, copied, content):
@@ -213,18 +172,6 @@ class TestOrbax:
     damage(folder / 'checkpoint_7' / 'state')
     steps.refuse(restore, folder, 'checkpoint_7')
 
-  def test_declared_chunks(self, tmp_path):
-    state = {'target': {'wo': jnp.ones((6, 4))}}
-    folder = epath.Path(tmp_path / 'checkpoint_7')
-    handler = ocp.PyTreeCheckpointHandler(use_ocdbt=False)
-    with ocp.Checkpointer(handler) as checkpointer:
-      checkpointer.save(folder / 'state', args=ocp.args.PyTreeSave(state))
-    assert checkpoints.open(folder).specs['wo'].shape == (6, 4)
-    file = folder / 'state' / 'target.wo' / '.zarray'
-    metadata = json.loads(file.read_text()) | {'chunks': [65536, 65536]}
-    file.write_text(json.dumps(metadata))
-    steps.refuse(read_all, folder, 'wo')
-
 
 def test_changed_bytes(damaged):
   """Any change is read, or raises a checkpoint error."""
@@ -260,31 +207,12 @@ def _spoiled(content: bytes, rng: random.Random) -> bytes:
   return bytes(data)
 
 
-class TestNoRegularFile:
-
-  @pytest.mark.parametrize('make', [os.mkfifo, os.mkdir])
-  def test_in_place_of_each_file(self, damaged, make):
-    # Orbax writes more files than it reads.
-    if (state := damaged / 'checkpoint_7' / 'state').exists():
-      files = [state / name for name in ('_METADATA', 'manifest.ocdbt')]
-    else:
-      files = [path for path in sorted(damaged.rglob('*')) if path.is_file()]
-      files = {path.name: path for path in files}.values()  # one of each name
-    assert len(files) > 1
-    for file in files:
-      file.rename(damaged / 'kept')
-      make(file)
-      steps.refuse(restore, damaged)
-      file.rmdir() if make is os.mkdir else file.unlink()
-      (damaged / 'kept').rename(file)
-    restore(damaged)
-
-  def test_links_to_files_and_folders_are_read(self, damaged, tmp_path):
-    """Hugging Face's cache has such links."""
-    moved = tmp_path / 'moved'
-    moved.mkdir()
-    for i, path in enumerate(sorted(damaged.rglob('*'), reverse=True)):
-      path.rename(moved / str(i))
-      path.symlink_to(moved / str(i))
-    (damaged / 'loop').symlink_to(damaged)
-    restore(damaged)
+def test_links_to_files_and_folders_are_read(damaged, tmp_path):
+  """Hugging Face's cache has such links."""
+  moved = tmp_path / 'moved'
+  moved.mkdir()
+  for i, path in enumerate(sorted(damaged.rglob('*'), reverse=True)):
+    path.rename(moved / str(i))
+    path.symlink_to(moved / str(i))
+  (damaged / 'loop').symlink_to(damaged)
+  restore(damaged)

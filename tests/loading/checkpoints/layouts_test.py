@@ -27,74 +27,39 @@ class TestFind:
     assert str(layouts._absolute('gs://bucket/model')) == 'gs://bucket/model'
 
 
-class TestPathsThatOrbaxMisreads:
-  """TensorStore wrote to a/b, and what Orbax wrote in [a] could not be read."""
-
-  @pytest.mark.parametrize('name', ['a\\b', '[a]'])
-  def test_nothing_is_written(self, tmp_path, name):
-    for save in (checkpoints.save, checkpoints.save_each):
-      with pytest.raises(checkpoints.CheckpointError, match='The path .* has'):
-        save(tmp_path / name, 1, {})
-    assert not list(tmp_path.iterdir())
-
-  def test_copied(self, folder, tmp_path):
-    shutil.copytree(folder, tmp_path / '[a]')
-    assert checkpoints.open(tmp_path / '[a]').step == 10
-    shutil.copytree(folder, tmp_path / 'a\\b')
-    with pytest.raises(checkpoints.CheckpointError, match='Rename'):
-      checkpoints.open(tmp_path / 'a\\b')
+@pytest.mark.parametrize(
+    'lost, left',
+    [
+        ('state/_METADATA', None),
+        ('state', 'state.orbax-checkpoint-tmp-9'),
+        ('.', '../checkpoint_10.tmp-1'),
+    ],
+)
+def test_unfinished(copied, lost, left):
+  if lost == '.':  # otherwise the earlier step must not stand in
+    shutil.rmtree(copied / 'checkpoint_9')
+  path = copied / 'checkpoint_10' / lost
+  path.rename(copied / 'checkpoint_10' / left) if left else path.unlink()
+  steps.refuse(checkpoints.open, copied, 'finished')
 
 
-class TestRefused:
-  """An error names folders that are no checkpoints, or of an unknown layout."""
-
-  def refuse(self, path, *named):
-    steps.refuse(checkpoints.open, path, *named)
-
-  @pytest.mark.parametrize(
-      'lost, left',
-      [
-          ('state/_METADATA', None),
-          ('state', 'state.orbax-checkpoint-tmp-9'),
-          ('.', '../checkpoint_10.tmp-1'),
-      ],
-  )
-  def test_unfinished(self, copied, lost, left):
-    if lost == '.':  # otherwise the earlier step must not stand in
-      shutil.rmtree(copied / 'checkpoint_9')
-    path = copied / 'checkpoint_10' / lost
-    path.rename(copied / 'checkpoint_10' / left) if left else path.unlink()
-    self.refuse(copied, 'unfinished')
-
-  def test_a_name_of_an_unfinished_save(self, copied):
-    name = 'checkpoint_10.orbax-checkpoint-tmp-9'
-    (copied / 'checkpoint_10').rename(copied / name)
-    self.refuse(copied / name, 'unfinished')
-
-  @pytest.mark.parametrize(
-      'names, named',
-      [
-          ([], 'is empty'),
-          ([f'notes{i}.txt' for i in range(9)], ' and 3 more'),
-          (['model.safetensors'], 'without a config.json'),
-          (['pytorch_model.bin'], 'without a config.json'),
-          (
-              ['checkpoint', 'model.ckpt-900.index', 'operative_config.gin'],
-              'Mesh TensorFlow',
-          ),
-      ],
-  )
-  def test_other_files(self, tmp_path, names, named):
-    for name in names:
-      (tmp_path / name).write_text('')
-    self.refuse(tmp_path, named)
-
-  def test_no_folder(self, tmp_path):
-    (tmp_path / 'file').write_bytes(b'')
-    self.refuse(tmp_path / 'file', 'not a folder')
-    self.refuse(tmp_path / 'mistyped', 'no such folder')
-    # The prefix that T5's tools use.
-    self.refuse(tmp_path / 'model.ckpt-900', 'Mesh TensorFlow')
+@pytest.mark.parametrize(
+    'names',
+    [
+        [],
+        ['model.safetensors'],
+        ['checkpoint', 'model.ckpt-900.index'],
+        None,
+    ],
+)
+def test_other_folders(tmp_path, names):
+  path = tmp_path / 'model'
+  if names is not None:
+    path.mkdir()
+  for name in names or ():
+    (path / name).write_text('')
+  named = ['nothing'] if names == [] else names or ['no such folder']
+  steps.refuse(checkpoints.open, path, *named)
 
 
 class TestStep:
@@ -123,14 +88,11 @@ class TestStep:
     assert step == 7 and type(step) is int
 
   @pytest.mark.parametrize(
-      'step',
-      [
-          jnp.int32(-3), jnp.zeros(2, jnp.int32), jnp.float32(jnp.nan)
-      ],
-  )  # fmt: skip
+      'step', [jnp.zeros(2, jnp.int32), jnp.float32(jnp.nan)]
+  )
   def test_stored_step_is_no_number(self, tmp_path, step):
     self.write_step(tmp_path, step)
-    with pytest.raises(checkpoints.CheckpointError, match='training step'):
+    with pytest.raises(checkpoints.CheckpointError, match='step'):
       _ = checkpoints.open(tmp_path).step
 
 

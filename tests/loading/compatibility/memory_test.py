@@ -4,7 +4,6 @@
 
 import dataclasses
 import math
-import os
 import types
 
 import jax
@@ -13,13 +12,14 @@ import pytest
 
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
+from speculative_t5x.networks import sharding
 from speculative_t5x.networks import transformer
 from speculative_t5x.speculation import state as state_lib
 from tests import recurrent_network
 from tests import tiny
 
 _WORKLOAD = memory.Workload(
-    batch_size=3, num_decodes=2, inputs_length=7, targets_length=11, gamma=4
+    memory.Lengths(inputs=7, targets=11, gamma=4, num_decodes=2), batch_size=3
 )
 
 
@@ -35,50 +35,41 @@ class TestByHand:
   encoder = 2 * (2 * 32 + 4096 + 4608) + 32 + 2 * 32
   decoder = 2 * (3 * 32 + 2 * 4096 + 4608) + 32 + 2 * 32
   embedding = 64 * 32
+  params = encoder + decoder + 2 * embedding
+  # Keys and values of 2 layers: of 6 rows, and of 3 inputs.
+  cache = 2 * 2 * 32 * 6 * state_lib.cache_slots(11, 4)
+  cross = 2 * 2 * 32 * 3 * 7
+  is_input = 3 * 7  # bool
 
-  def test_draft_model(self):
-    """Scores are of gamma tokens, with as many logits as the target."""
-    target = memory.target_bytes(tiny.config(), _WORKLOAD)
-    assert target.logits == 4 * 6 * 5 * 64
-    found = memory.draft_bytes(tiny.config(), _WORKLOAD, 100)
-    assert found.logits == 4 * 6 * 4 * 100
-    assert dataclasses.replace(found, logits=target.logits) == target
+  def test_one_device(self):
+    found = memory.of_model(tiny.config(), _WORKLOAD)
+    held = self.params + self.cache + self.cross
+    assert found == 4 * held + self.is_input
+    assert _WORKLOAD.logits_bytes(64) == 4 * 6 * (5 + 4) * 64
 
   def test_mesh(self):
     """Each of two rows of devices holds half of the target per device."""
     workload = dataclasses.replace(_WORKLOAD, batch_size=6, mesh_shape=(2, 2))
-    found = memory.target_bytes(tiny.config(), workload)
+    found = memory.of_model(tiny.config(), workload)
     norms = 2 * 2 * 32 + 32 + 2 * 3 * 32 + 32
-    params = self.encoder + self.decoder + 2 * self.embedding
-    assert found.params == 4 * (norms + (params - norms) // 2)
-    one = memory.target_bytes(tiny.config(), _WORKLOAD)
-    assert 2 * found.cache == one.cache
-    assert 2 * (found.cross - 21) == one.cross - 21
-    assert found.logits == one.logits
-    # Kernels are merged on one device only.
-    assert (found.loading, one.loading) == (0, 4 * 3 * 32 * 32)
-    draft = memory.draft_bytes(tiny.config(), workload, 64)
-    one = memory.draft_bytes(tiny.config(), _WORKLOAD, 64)
-    assert draft == dataclasses.replace(one, loading=0)
-    parallel = dataclasses.replace(workload, draft_model_parallel=True)
-    draft = memory.draft_bytes(tiny.config(), parallel, 64)
-    assert (draft.params, draft.cache) == (found.params, found.cache)
+    cut = self.params - norms + self.cache + self.cross
+    assert found == 4 * (norms + cut // 2) + self.is_input // 2
+    whole = memory.of_model(tiny.config(), workload, sharding.REPLICATED)
+    assert whole == memory.of_model(tiny.config(), _WORKLOAD)
 
   def test_indivisible_heads(self):
+    """Embedding, head and feed-forward blocks are still partitioned."""
     workload = dataclasses.replace(_WORKLOAD, mesh_shape=(1, 4))
-    found = memory.target_bytes(tiny.config(), workload)
-    one = memory.target_bytes(tiny.config(), _WORKLOAD)
-    assert (found.cache, found.cross) == (one.cache, one.cross)
-    # Embedding, head and feed-forward blocks are still partitioned.
+    found = memory.of_model(tiny.config(), workload)
     cut = 2 * self.embedding + 4 * 4608
-    assert one.params - found.params == 4 * cut * 3 // 4
+    one = memory.of_model(tiny.config(), _WORKLOAD)
+    assert one - found == 4 * cut * 3 // 4
 
 
 def test_any_network():
-  found = memory.draft_bytes(recurrent_network.Recurrent(50), _WORKLOAD, 64)
-  assert found.params == 4 * (2 * 50 * 16 + 16 * 16)
-  assert (found.cache, found.cross) == (4 * 6 * 16 * 16, 4 * 3 * 16)
-  assert found.loading == 0
+  found = memory.of_model(recurrent_network.Recurrent(50), _WORKLOAD)
+  params, cache, mean = 2 * 50 * 16 + 16 * 16, 6 * 16 * 16, 3 * 16
+  assert found == 4 * (params + cache + mean)
 
 
 @pytest.mark.parametrize(
@@ -91,52 +82,32 @@ def test_any_network():
 )
 def test_allocated(overrides):
   config = tiny.config(**overrides)
-  found = memory.target_bytes(config, _WORKLOAD)
   # `load_model` reads them in this form.
   params = jax.tree.map(lambda x: x.astype(config.dtype), tiny.params(config))
   model = models.make_model(config, params)
-  assert found.params == _num_bytes(model.params)
   slots = state_lib.cache_slots(11, 4)
   cache = transformer.init_cache(config.decoder, (6,), slots)
-  assert found.cache == _num_bytes(cache)
-  model = tiny.model(config)
   _, context = tiny.encode(
       model.config, model.params, tiny.encoder_tokens(3, 7)
   )
-  assert found.cross == _num_bytes(context)
+  found = memory.of_model(config, _WORKLOAD)
+  assert found == sum(map(_num_bytes, (model.params, cache, context)))
 
 
-class TestAvailable:
-
-  @pytest.fixture
-  def machine(self, monkeypatch, tmp_path):
-    """Return a function that fakes memory sizes and returns those found."""
-
-    def found(stats, text=None, platform='cpu', kind='a kind'):
-      device = types.SimpleNamespace(
-          memory_stats=lambda: stats, platform=platform, device_kind=kind
-      )
-      monkeypatch.setattr(jax, 'local_devices', lambda: [device])
-      monkeypatch.setattr(memory, '_MEMINFO', tmp_path / 'meminfo')
-      if text is not None:
-        (tmp_path / 'meminfo').write_text(text)
-      return memory.available_bytes()
-
-    return found
-
-  def test_memory_of_a_device(self, machine):
-    stats = {'bytes_limit': 1000, 'bytes_in_use': 300, 'num_allocs': 7}
-    assert machine(stats, 'MemAvailable: 5 kB\n') == 700
-    assert machine({}, 'MemAvailable: 12 kB\n', platform='gpu') == math.inf
-
-  def test_memory_of_a_known_chip(self, machine):
-    assert machine(None, platform='tpu', kind='TPU v5 lite') == 16 * 2**30
-
-  def test_memory_of_the_host(self, machine):
-    """The total memory is used where the available one is not known."""
-    assert machine(None, 'MemFree:  3 kB\nMemAvailable:  12 kB\n') == 12 * 1024
-    total = os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE')
-    assert machine(None, 'MemTotal: 99 kB\n') == total
-
-  def test_this_machine(self):
-    assert memory.available_bytes() > 0
+@pytest.mark.parametrize(
+    ('stats', 'platform', 'kind', 'expected'),
+    [
+        ({'bytes_limit': 1000, 'bytes_in_use': 300}, 'gpu', 'a kind', 700),
+        ({}, 'gpu', 'a kind', math.inf),
+        (None, 'tpu', 'TPU v5 lite', 16 * 2**30),
+        (None, 'cpu', 'a kind', 12 * 1024),
+    ],
+)
+def test_available(stats, platform, kind, expected, monkeypatch, tmp_path):
+  device = types.SimpleNamespace(
+      memory_stats=lambda: stats, platform=platform, device_kind=kind
+  )
+  monkeypatch.setattr(jax, 'local_devices', lambda: [device])
+  monkeypatch.setattr(memory, '_MEMINFO', tmp_path / 'meminfo')
+  (tmp_path / 'meminfo').write_text('MemFree:  3 kB\nMemAvailable:  12 kB\n')
+  assert memory.available_bytes() == expected
