@@ -20,7 +20,6 @@ from speculative_t5x.jobs.inference import inference
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import errors
-from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import json_files
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib

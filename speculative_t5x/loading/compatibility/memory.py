@@ -74,7 +74,8 @@ def of_model(
 ) -> int:
   """Return the bytes per device of a checkpoint's model; compute nothing.
 
-  They are its parameters, caches, and what is read of the inputs. A head that is to be shortened is counted whole, as it is read.
+  They are its parameters, caches, and what is read of the inputs. A head that
+  is to be shortened is counted whole, as it is read.
   """
   if getattr(network, 'head_size', None):
     network = dataclasses.replace(network, head_size=None)
