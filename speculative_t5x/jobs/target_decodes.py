@@ -16,7 +16,6 @@ from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network
-from speculative_t5x.research import interruption
 from speculative_t5x.tasks import predictions
 from speculative_t5x.training import batches
 
@@ -78,4 +77,3 @@ def _when_free(action: Callable[[], _T]) -> _T:
         print(f'Waiting for the decodes. {error}', file=sys.stderr)
       is_told = True
     time.sleep(_POLL_S)
-    interruption.check()

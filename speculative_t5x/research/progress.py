@@ -2,25 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Says what a job does, and how much of it is done."""
 
-import html
 import sys
 import time
+from typing import TextIO
 
 from rich import console
 from rich import progress
-
-from speculative_t5x.research import interruption
 
 _SECONDS_BETWEEN_LINES = 10
 
 
 def say(text: str) -> None:
   """Say what begins and may take long: on stderr, but not in a notebook."""
-  interruption.check()
-  # A notebook shows stderr in red.
-  in_notebook = console.Console().is_jupyter
-  file = sys.stdout if in_notebook else sys.stderr
-  print(f'{text} ...', file=file, flush=True)
+  print(f'{text} ...', file=_stream(), flush=True)
+
+
+def _stream() -> TextIO:
+  """Return stderr, but in a notebook, which shows it in red, stdout."""
+  return sys.stdout if console.Console().is_jupyter else sys.stderr
 
 
 def duration(seconds: float) -> str:
@@ -32,9 +31,8 @@ def duration(seconds: float) -> str:
 class Progress:
   """Shows how many batches are done: as a bar where one can be drawn.
 
-  On a terminal and in a notebook it is a bar, elsewhere lines. It is written to
-  stderr (in a notebook, to the output of the cell), and only within `show`: a
-  thread that redraws the bar would disturb the timing in between.
+  On a terminal it is a bar, elsewhere lines. It is written only within `show`,
+  as a thread that redraws the bar would disturb the timing in between.
   """
 
   def __init__(self, name: str, total: int | None, unit: str = 'batches'):
@@ -54,8 +52,6 @@ class Progress:
     self._task = self._bar.add_task(name, total=total, note='')
     self._last_line = time.monotonic()
     self._num_printed: int | None = None
-    self._in_notebook = terminal.is_jupyter
-    self._cell = None  # the output of the notebook's cell
 
   def __enter__(self) -> 'Progress':
     self._bar.start()
@@ -71,35 +67,18 @@ class Progress:
     # Where the total is not known, no other line is known to be the last.
     if self._num_printed not in (None, task.completed):
       self._num_printed = task.completed
-      print(_line(task, self._unit), file=sys.stderr)
+      print(_line(task, self._unit), file=_stream())
 
   def show(self, num_done: int, note: str = '') -> None:
     """Show how many batches are done, and a note on them."""
-    interruption.check()
     task, now = self._bar.tasks[self._task], time.monotonic()
     if num_done == task.completed:
       return
     self._bar.update(self._task, completed=num_done, note=note, refresh=True)
     is_due = task.finished or now - self._last_line >= _SECONDS_BETWEEN_LINES
-    if self._in_notebook:
-      self._show_in_cell(task)
-    elif self._bar.disable and is_due:
+    if self._bar.disable and is_due:
       self._last_line, self._num_printed = now, num_done
-      print(_line(task, self._unit), file=sys.stderr)
-
-  def _show_in_cell(self, task: progress.Task) -> None:
-    """Draw the bar and a line in the place of the earlier ones."""
-    from IPython import display  # is there in every notebook, and only there
-
-    total = '' if task.total is None else f' max="{task.total:.0f}"'
-    bar = display.HTML(
-        f'<progress value="{task.completed:.0f}"{total}></progress>'
-        f' {html.escape(_line(task, self._unit))}'
-    )
-    if self._cell is None:
-      self._cell = display.display(bar, display_id=True)
-    else:
-      self._cell.update(bar)
+      print(_line(task, self._unit), file=_stream())
 
 
 def _line(task: progress.Task, unit: str) -> str:

@@ -19,7 +19,6 @@ import numpy as np
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
-from speculative_t5x.research import interruption
 from speculative_t5x.research import progress
 from speculative_t5x.speculation import ranges
 from speculative_t5x.training import adafactor
@@ -178,7 +177,6 @@ def train(
       given, indices = feed.batches(step, stop, state.params)
       state, metrics = train_steps_fn(objective, state, given, indices)
       metrics = jax.device_get(metrics)
-      interruption.check()
       _check_finite(metrics.loss, step, indices, model_dir)
       saver.window.add(metrics)
       is_due = time.monotonic() - shown >= settings.progress_seconds

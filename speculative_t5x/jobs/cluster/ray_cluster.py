@@ -19,7 +19,6 @@ from typing import Any
 
 from speculative_t5x.jobs.cluster import ray_worker
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
-from speculative_t5x.research import interruption
 
 # By what a worker holds, in Ray's names: JAX's platforms to open, and the one
 # that must be found.
@@ -117,8 +116,6 @@ class RayCluster:
     # A process of its own, which gives up its devices when it ends.
     ask = ray.remote(max_calls=1, max_retries=0, **options)(ray_worker.describe)
     answer = ask.remote(shipment)
-    while not ray.wait([answer], timeout=_POLL_S)[0]:
-      interruption.check()
     try:
       asked = ray.get(answer)
     except ray.exceptions.RayError as error:
@@ -141,7 +138,6 @@ class RayCluster:
             f'{len(able)} nodes of the Ray cluster have {_in_words(resources)},'
             f' and not {max(self.min_nodes, 1)}.'
         )
-      interruption.check()
       time.sleep(_POLL_S)
 
 

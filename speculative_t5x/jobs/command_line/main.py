@@ -24,7 +24,6 @@ from speculative_t5x.jobs.command_line import flags
 from speculative_t5x.jobs.command_line import help_text
 from speculative_t5x.jobs.command_line import macro_names
 from speculative_t5x.jobs.command_line import process
-from speculative_t5x.research import interruption
 
 with epy.lazy_imports():  # it loads JAX, which may be too old
   from speculative_t5x.jobs.command_line import gin_job
@@ -55,12 +54,11 @@ def main(argv: Sequence[str] | None = None) -> int:
       process.check_stdout()
       print(help_text.text(argv), flush=True)
       return 0 if argv else 2
-    with interruption.remembered(), _rare_collections():
+    with _rare_collections():
       todo = flags.parse(argv)
       macro_names.check(todo)
       for command in todo:
         gin_job.configure(command)()
-        interruption.check()
     sys.stdout.flush()
   except BrokenPipeError:
     # The reader has seen enough. Nothing is left to flush at the end.

@@ -9,6 +9,19 @@ from speculative_t5x.research.measurement import judgement
 from speculative_t5x.speculation import widths
 
 _FASTER = judgement.Verdict.FASTER
+_CLAIMS = {
+    _FASTER: 'use',
+    judgement.Verdict.SLOWER: (
+        'decode plainly, or try another drafter: speculation does not pay, at'
+        ' best at'
+    ),
+    judgement.Verdict.NO_INTERVAL: (
+        'too few batches to say whether speculation pays: at best at'
+    ),
+    judgement.Verdict.NO_DIFFERENCE: (
+        'speculation shows no gain, as its interval includes 1: at best at'
+    ),
+}
 
 
 def describe(records: Sequence[run_record.RunRecord]) -> list[str]:
@@ -18,14 +31,12 @@ def describe(records: Sequence[run_record.RunRecord]) -> list[str]:
   length that adapts needs. Runs whose times must not be read are left out, see
   `judgement`.
   """
-  objections = [*map(judgement.objection, records)]
-  reasons = [reason for reason in objections if reason]
-  if len(reasons) == len(records):
-    return [f'no advice: {reasons[0]}. {judgement.REMEDY}']
-  records = [x for x, reason in zip(records, objections) if not reason]
-  fastest = best(records)
-  lines = describe_advice(fastest), describe_tree(fastest)
-  return [x for x in (*lines, describe_costs(records)) if x is not None]
+  readable = [x for x in records if judgement.objection(x) is None]
+  if not readable:
+    reason = judgement.objection(records[0])
+    return [f'no advice: {reason}. {judgement.REMEDY}']
+  lines = describe_advice(best(readable)), describe_costs(readable)
+  return [x for x in lines if x is not None]
 
 
 def best(records: Sequence[run_record.RunRecord]) -> run_record.RunRecord:
@@ -36,36 +47,10 @@ def best(records: Sequence[run_record.RunRecord]) -> run_record.RunRecord:
 
 def describe_advice(record: run_record.RunRecord) -> str:
   """Return the best run as advice, which claims no gain not measured."""
-  gamma = record.gamma
-  measured = (
-      f'{record.speedup:.2f}x measured,'
-      f' {record.bound_speedup:.2f}x by the times of the parts'
-  )
-  at_best = f'at best {measured}, at gamma {gamma}'
-  return {
-      _FASTER: f'use gamma {gamma}: {measured}.',
-      judgement.Verdict.SLOWER: (
-          f'speculation does not pay: {at_best}. Decode plainly, or try another'
-          ' drafter.'
-      ),
-      judgement.Verdict.NO_INTERVAL: (
-          f'too few batches to say whether speculation pays: {at_best}.'
-      ),
-      judgement.Verdict.NO_DIFFERENCE: (
-          f'speculation shows no gain: {at_best}, with an interval that'
-          ' includes 1.'
-      ),
-  }[judgement.verdict(record)]
-
-
-def describe_tree(record: run_record.RunRecord) -> str | None:
-  """Return when a tree of candidates pays; None for a chain."""
-  if record.drafter.candidates is None:
-    return None
   return (
-      f'a call of the tree takes {record.t_call_ms:.3g} ms and makes'
-      f' {record.tokens_per_target_call:.2f} tokens. The tree pays if that is'
-      " more tokens per millisecond than a call of its draft model's chain."
+      f'{_CLAIMS[judgement.verdict(record)]} gamma {record.gamma}:'
+      f' {record.speedup:.2f}x measured, {record.bound_speedup:.2f}x by the'
+      ' times of the parts.'
   )
 
 

@@ -7,12 +7,8 @@ from collections.abc import Mapping, Sequence
 import dataclasses
 from typing import Any
 
-from rich import console as console_lib
-
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import near_ties
-from speculative_t5x.research.reports import cells
-from speculative_t5x.research.reports import markdown
 
 # Settings of both runs, and those that may differ.
 _SHARED = (
@@ -70,37 +66,9 @@ def compared(
   }
 
 
-def render(lines: Sequence[Mapping[str, Any]]) -> console_lib.Group:
-  """Return a table of the rows that differ, and the counts; see `compared`."""
-  rows = [
-      _row(line, row)
-      for line in lines
-      for row in line['differences']
-      if row['verdict'] != 'unexplained'
-  ]
-  table = [markdown.Table(rows), ''] if rows else []
-  return console_lib.Group(*table, *map(_summary, lines))
-
-
-def _row(line: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, str]:
-  """Return the cells of an output that differs, by column."""
-  logits = [
-      ' / '.join(cells.number(x, 6) for x in pair) for pair in row['logits']
-  ]
-  return {
-      'temperature': f'{line["temperature"]:g}',
-      'runs': _ways(line),
-      'example': str(row['example_id']),
-      'decode': str(row['decode']),
-      'position': str(row['position']),
-      'decision': row['decision'],
-      'tokens': ' / '.join(map(str, row['tokens'])),
-      'logits, first run': logits[0],
-      'logits, second run': logits[1],
-      'margin': f'{row["margin"]:.1e}',
-      'tolerance': f'{row["tolerance"]:.1e}',
-      'verdict': row['verdict'].replace('_', ' '),
-  }
+def render(lines: Sequence[Mapping[str, Any]]) -> str:
+  """Return the counts of each comparison, a line each; see `compared`."""
+  return '\n'.join(map(_summary, lines))
 
 
 def _ways(line: Mapping[str, Any]) -> str:

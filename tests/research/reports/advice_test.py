@@ -8,7 +8,6 @@ import re
 import pytest
 
 from speculative_t5x.research.reports import advice
-from speculative_t5x.research.reports import readings
 from tests.research.paper import records
 
 
@@ -38,10 +37,10 @@ class TestBest:
     ('interval', 'words'),
     [
         ((1.02, 1.2), 'use gamma 3: 1.10x measured'),
-        ((0.8, 0.9), 'does not pay: at best 1.10x .* Decode plainly'),
-        ((1.0, 1.3), 'shows no gain: at best 1.10x measured'),
-        ((0.5, 1.0), 'shows no gain: at best 1.10x measured'),
-        (None, 'too few batches .*: at best 1.10x measured'),
+        ((0.8, 0.9), 'decode plainly.* does not pay'),
+        ((1.0, 1.3), 'shows no gain.* 1.10x measured'),
+        ((0.5, 1.0), 'shows no gain.* 1.10x measured'),
+        (None, 'too few batches .* 1.10x measured'),
     ],
 )
 def test_no_gain_is_claimed_that_was_not_measured(interval, words):
@@ -57,12 +56,3 @@ def test_costs_are_of_the_largest_gamma():
   assert 'up to gamma 7 would give 2.50x' in text
   assert ' c=0.05, ' in text
   assert 'verify_cost_ratio={2: 1.40, 4: 1.50, 8: 1.75}' in text
-
-
-def test_a_tree_is_compared_with_its_chain():
-  chain = record(3)
-  drafter = dataclasses.replace(chain.drafter, candidates='(4, 2)')
-  tree = dataclasses.replace(chain, drafter=drafter, t_call_ms=2.5)
-  told = {*advice.describe([tree])} - {*advice.describe([chain])}
-  assert readings.method(tree) == f'{readings.method(chain)}, tree (4, 2)'
-  assert len(told) == 1 and '2.5 ms' in told.pop()

@@ -12,7 +12,6 @@ import pytest
 from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
-from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import divergence
 from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import readings
@@ -172,9 +171,6 @@ _RESULTS = pathlib.Path(__file__).parents[3] / 'results'
 def test_shows_the_comparisons_of_results(name, count):
   text = (_RESULTS / f'divergence_multi30k_{name}.json').read_text()
   line = json.loads(text)
-  header, *rows, summary = console.to_text(divergence.render([line])).split(
-      '\n'
-  )
-  assert header.startswith('temperature') and len(rows) == count + 1
-  assert all('near tie' in row for row in rows[:-1])
+  summary = divergence.render([line])
+  assert summary.startswith('temperature')
   assert summary.endswith(f'{count} near ties, 0 mismatches')
