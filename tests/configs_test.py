@@ -37,7 +37,7 @@ _RUNS = [name for name in _FILES if name.startswith('configs/runs/')]
 _PAPER = [
     name
     for name in _FILES
-    if re.fullmatch(r'configs/paper/((table|figure)\d|quality)\.gin', name)
+    if re.fullmatch(r'configs/paper/(table|figure)\d\.gin', name)
 ]
 _EVAL = 'configs/runs/eval.gin'
 _PROMISED = (
@@ -143,8 +143,8 @@ def test_table_or_figure(name):
 
 
 def test_the_paper_has_no_other_function():
-  """The paper job has eleven functions, each with a file of its name."""
-  parts = r'(table|figure)\d|quality'
+  """The paper job has nine functions, each with a file of its name."""
+  parts = r'(table|figure)\d'
   functions = {name for name in vars(paper) if re.fullmatch(parts, name)}
   assert functions == {pathlib.Path(name).stem for name in _PAPER}
 

@@ -12,10 +12,8 @@ import json
 import os
 from typing import Any
 
-from etils import epy
 from matplotlib import figure as figure_lib
 
-from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.jobs.outputs import output_folder
@@ -37,10 +35,7 @@ from speculative_t5x.research.reports import walltime_summary
 from speculative_t5x.research.simulation import simulated_walltimes
 from speculative_t5x.speculation import sampling as sampling_lib
 
-with epy.lazy_imports():  # TensorFlow, which most parts do not need
-  from speculative_t5x.jobs import evaluation
-
-_QUALITY, _SIMULATED = 'quality', 'simulated'  # folders of records
+_SIMULATED = 'simulated'  # folder of records
 
 Path = str | os.PathLike[str]
 
@@ -116,50 +111,6 @@ def table5(output_dir: Path) -> None:
   """Write alpha under lenience of every pair, beside Table 5's."""
   page = markdown_tables.table_5(measured_pairs.find(output_dir))
   _write(output_dir, 'table5.md', page)
-
-
-def quality(
-    output_dir: Path,
-    tasks: Sequence[Any],
-    search: beam_search.BeamSearch | None,
-    gamma: int,
-    depth: int,
-    num_examples: int | None,
-) -> None:
-  """Write the metrics of greedy decoding and of a beam search of each task.
-
-  Both are run plainly and speculatively, with the first draft of the task: no
-  draft changes an output.
-
-  Args:
-    output_dir: Folder for the table and the records, from which an interrupted
-      run resumes.
-    tasks: Each a `task_pairs.TaskPairs`.
-    search: The beam search; None for greedy decoding alone.
-    gamma: Draft tokens per block.
-    depth: Depth of the trees of the search.
-    num_examples: Examples of each task, at most; None for all.
-  Raises:
-    greedy.MismatchError: if outputs differ by more than rounding.
-  """
-  root, found = user_paths.expand(output_dir) / _QUALITY, []
-  ways = {'greedy': (None, gamma)}
-  if search is not None:
-    ways['beams'] = search, depth
-  for task in tasks:
-    drafter, *_ = *task.drafts.values(), *task.scored.values()
-    for name, (own, length) in ways.items():
-      setup = evaluation.EvalSetup(
-          workload=task.workload,
-          drafter=drafter,
-          output_dir=os.fspath(root / task.name / name),
-          gamma=length,
-          num_examples=num_examples,
-          search=own,
-      )
-      records = evaluation.evaluate(setup)
-      found += [(task.name, record) for record in records]
-  _write(output_dir, 'quality.md', markdown_tables.quality(found))
 
 
 def figure1(

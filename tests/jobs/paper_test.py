@@ -5,14 +5,10 @@
 import dataclasses
 import json
 import pathlib
-import types
 
 import pytest
 
-from speculative_t5x.decoder import beam_search
-from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import paper
-from speculative_t5x.jobs import task_pairs
 from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.research import run_record
@@ -232,51 +228,6 @@ def test_table5(tmp_path):
   # The paper's factors at temperature 0 are those of its alpha, c and gamma.
   assert shown['small', '0', 'factor, A.5'] == '3.9'
   assert shown['small', '0', 'Thm 3.8, gamma 8, c = 0.015'] == '3.87'
-
-
-def test_quality(tmp_path, monkeypatch):
-  """Greedy decoding and a search of each task, with its first draft."""
-  asked = []
-
-  def evaluate(setup):
-    names = 'workload', 'drafter', 'search', 'gamma', 'num_examples'
-    asked.append(tuple(getattr(setup, name) for name in names))
-    search = setup.search
-    beams = 1 if search is None else search.beams
-    # Of 64 texts; a search counts each call once per beam.
-    calls = lambda per_text: {'target_calls': 64 * beams * per_text}
-    return [
-        records.measured(
-            beams=search and beams,
-            baseline=calls(10),
-            speculative=calls(4),
-            quality={'baseline': {'bleu': 30 + beams}, 'speculative': {}},
-            greedy={'identical': 63, 'near_tie': 1, 'mismatch': 0},
-        )
-    ]
-
-  tasks = [
-      task_pairs.TaskPairs(name, f'{name} workload', {'a': 1, 'b': 2})
-      for name in ('EnDe', 'CNNDM')
-  ]
-  search = beam_search.BeamSearch(beams=4)
-  monkeypatch.setattr(evaluation, 'EvalSetup', types.SimpleNamespace)
-  monkeypatch.setattr(evaluation, 'evaluate', evaluate)
-  paper.quality(tmp_path, tasks, search, gamma=5, depth=2, num_examples=9)
-  assert asked == [
-      (f'{name} workload', 1, *settings, 9)
-      for name in ('EnDe', 'CNNDM')
-      for settings in ((None, 5), (search, 2))
-  ]
-  page = (tmp_path / 'quality.md').read_text()
-  greedy, beams, *_ = rows = records.table_with(page, 'decoding')
-  assert [row['task'] for row in rows] == ['EnDe'] * 2 + ['CNNDM'] * 2
-  assert (greedy['decoding'], beams['decoding']) == ('greedy', '4 beams')
-  assert (greedy['bleu, plain'], beams['bleu, plain']) == ('31.00', '34.00')
-  for row in rows:
-    assert row['plain calls per text'] == '10.00'
-    assert row['speculative calls per text'] == '4.00'
-    assert (row['near tie'], row['mismatch']) == ('1', '0')
 
 
 class TestFigures2To4:

@@ -188,10 +188,9 @@ PARTS = {
     name: Job(f'paper.{name}', f'configs/paper/{name}.gin', optional=_CONFIGS)
     for name in (
         'table1', 'table2', 'table3', 'table5', 'figure1', 'figure2', 'figure3',
-        'figure4', 'figure5', 'quality',
+        'figure4', 'figure5',
     )
 }  # fmt: skip
-BY_NAME = 'quality'  # the part that runs only where it is named
 # It runs before the tables of pairs, with their names as the macro TABLES.
 PAIRS = Job('task_pairs.measure', 'configs/paper/pairs.gin', optional=_CONFIGS)
 TABLES_OF_PAIRS = 'table2', 'table3', 'table5'

@@ -85,7 +85,7 @@ def parse(argv: Sequence[str]) -> list[commands.CommandLine]:
   given = read(job, arguments)
   jobs = {job: ()}
   if name == 'paper':
-    names = given.parts or {*commands.PARTS} - {commands.BY_NAME}
+    names = given.parts or commands.PARTS
     jobs = paper_jobs(names)
   return [
       commands.CommandLine(

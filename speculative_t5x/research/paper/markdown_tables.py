@@ -400,23 +400,6 @@ def _lenient_factors(
   return _by_lenience(lambda alpha: cells.number(factor(alpha)), alphas)
 
 
-def quality(
-    records: Iterable[tuple[str, run_record.RunRecord]],
-) -> markdown.Page:
-  """Return the metrics of greedy decoding and of beam searches, by task."""
-  records = list(records)
-  rows = [
-      {
-          'task': task,
-          'decoding': f'{record.beams} beams' if record.beams else 'greedy',
-          **walltime_summary.quality(record),
-      }
-      for task, record in records
-  ]
-  table = markdown.Table(markdown.filled(rows))
-  return markdown.Page([table], [record for _, record in records])
-
-
 def _counted(record: run_record.RunRecord) -> str:
   return cells.estimate(
       record.accepted_per_tested, record.accepted_per_tested_ci95, 3

@@ -780,7 +780,6 @@ class TestPaper:
     named = 'figure4', 'table2', 'figure4'
     assert parts(*named) == [first, 'table2', 'figure4']
     assert parts('figure4', 'table1') == ['table1', 'figure4']
-    assert parts('quality') == ['quality']  # only where it is named
     more = 'configs/rules/block.gin'
     for command in flags_lib.parse(['paper', f'--gin_file={more}']):
       assert command.gin_files == (command.job.gin_file, more)
