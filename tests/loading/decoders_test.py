@@ -3,13 +3,11 @@
 """Folders of decoders alone, decoded as texts, and their tensors."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
 
 import speculative_t5x as st
-from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import models
@@ -61,32 +59,6 @@ def test_texts(tmp_path, name):
   assert hypotheses.texts == [words(ids) for ids in hypotheses.tokens]
   # A text that begins so is not begun again.
   assert decoder.decode(f'<s> {TEXT}').tokens[-1] == expected
-
-
-def test_infer_job(tmp_path):
-  target, draft = (
-      decoders_by_hand.write(tmp_path / str(seed), 'gpt2', seed)
-      for seed in (0, 1)
-  )
-  (tmp_path / 'inputs.txt').write_text(f'{TEXT}\nw9\n')
-  status = main.main([
-      'infer',
-      '--gin_file=configs/runs/infer.gin',
-      '--gin_file=configs/drafters/draft_model.gin',
-      f'--gin.CHECKPOINT_PATH={target}',
-      f'--gin.DRAFT_CHECKPOINT_PATH={draft}',
-      f'--gin.INPUTS={tmp_path}/inputs.txt',
-      f'--gin.VOCABULARY_FILE={target}',
-      "--gin.TASK_FEATURE_LENGTHS={'inputs': 16, 'targets': 12}",
-      '--gin.GAMMA=3',
-      f'--output_dir={tmp_path}/out',
-  ])
-  assert status == 0
-  lines = (tmp_path / 'out/predictions.jsonl').read_text().splitlines()
-  rows = [json.loads(line) for line in lines]
-  assert [row['prediction'] for row in rows] == [
-      words(greedy('gpt2', ids, 12)) for ids in (IDS, [9])
-  ]
 
 
 class TestOfT5X:
@@ -149,25 +121,6 @@ class TestOfT5X:
     expected = self.greedy(IDS, 12)
     assert expected and decoder.decode(TEXT).tokens[-1] == expected
 
-  def test_prefix_in_a_job(self, folder):
-    (folder / 'inputs.txt').write_text(TEXT)
-    status = main.main([
-        'infer',
-        '--gin_file=configs/runs/infer.gin',
-        '--gin_file=configs/drafters/lookup.gin',
-        f'--gin.CHECKPOINT_PATH={folder}/target',
-        "--gin.TARGET_CONFIG={'prefix_bidirectional': True}",
-        f'--gin.INPUTS={folder}/inputs.txt',
-        f'--gin.VOCABULARY_FILE={folder}',
-        "--gin.TASK_FEATURE_LENGTHS={'inputs': 16, 'targets': 12}",
-        '--gin.GAMMA=3',
-        '--gin.TOKENS=True',
-        f'--output_dir={folder}/out',
-    ])
-    assert status == 0
-    row = json.loads((folder / 'out/predictions.jsonl').read_text())
-    assert row['tokens'] == self.greedy(IDS, 12)
-
 
 class TestInputsForm:
 
@@ -190,28 +143,13 @@ class TestInputsForm:
     assert form.cut([5, 6, 7], 1) == ([2], True)
 
 
-class TestTensors:
-
-  def test_a_tied_head_that_is_stored(self, tmp_path):
-    name = 'qwen3'
-    config = decoders_by_hand.CONFIGS[name]
-    found = decoders_by_hand.tensors(name, tiny_decoders.params(config))
-    found['lm_head.weight'] = found['model.embed_tokens.weight']
-    fields = decoders_by_hand.FIELDS[name]
-    by_hand.write_hugging_face(tmp_path, fields, found)
+def test_unknown_tensors(tmp_path):
+  found = decoders_by_hand.tensors(
+      'llama', tiny_decoders.params(decoders_by_hand.CONFIGS['llama'])
+  )
+  found['model.layers.0.self_attn.lora_A'] = np.zeros(3, np.float32)
+  by_hand.write_hugging_face(
+      tmp_path, decoders_by_hand.FIELDS['llama'], found
+  )
+  with pytest.raises(checkpoints.CheckpointError, match='lora_A'):
     models.load_model(tmp_path)
-    found['lm_head.weight'] = 2 * found['lm_head.weight']
-    by_hand.write_hugging_face(tmp_path, fields, found)
-    with pytest.raises(checkpoints.CheckpointError, match='lm_head.weight'):
-      models.load_model(tmp_path)
-
-  def test_unknown_tensors(self, tmp_path):
-    found = decoders_by_hand.tensors(
-        'llama', tiny_decoders.params(decoders_by_hand.CONFIGS['llama'])
-    )
-    found['model.layers.0.self_attn.lora_A'] = np.zeros(3, np.float32)
-    by_hand.write_hugging_face(
-        tmp_path, decoders_by_hand.FIELDS['llama'], found
-    )
-    with pytest.raises(checkpoints.CheckpointError, match='lora_A'):
-      models.load_model(tmp_path)

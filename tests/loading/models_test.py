@@ -115,14 +115,6 @@ class TestPeakWhileLoading:
     workload = memory.Workload(memory.Lengths(1, 1, gamma=1), 1)
     assert held < memory.of_model(config, workload)
 
-  def test_short_head(self, folder):
-    with live_bytes.follow() as peak:
-      models.shorten_head(models.load_model(folder), range(8))
-    (found,) = peak.values()
-    whole = sum(x.nbytes for x in jax.tree.leaves(tiny.params(tiny.config())))
-    merging, head = 3 * 32 * 32, 8 * 32
-    assert found <= whole + 4 * (merging + head)
-
 
 def test_description():
   """The name is the end of the path, and a tied head counts once."""

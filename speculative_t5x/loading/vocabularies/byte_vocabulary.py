@@ -8,7 +8,7 @@ from speculative_t5x.loading.vocabularies import special_tokens
 from speculative_t5x.loading.vocabularies import vocabulary as vocabulary_lib
 
 NAME = 'bytes'  # in place of a path
-_NUM_SENTINELS = 125  # where no file gives a number
+_NUM_SENTINELS = 125
 
 
 class ByteVocabulary(vocabulary_lib.Vocabulary):
@@ -19,9 +19,7 @@ class ByteVocabulary(vocabulary_lib.Vocabulary):
   bytes too. Bytes that are not UTF-8 have no text, and neither have the
   sentinels behind the bytes: ByT5 was trained with its last bytes as sentinels.
 
-  Sentinels are numbered as in transformers, upwards. They are as many as files
-  beside the path name or as `extra_ids` of its tokenizer_config.json says, if
-  that is more, else 125.
+  Its 125 sentinels are numbered as in transformers, upwards.
   """
 
   _SPECIAL = ('<pad>', '</s>', '<unk>')
@@ -31,13 +29,7 @@ class ByteVocabulary(vocabulary_lib.Vocabulary):
   def __init__(self, beside: special_tokens.SpecialTokens | None = None):
     self.name = NAME if beside is None else str(beside.path)
     self.pad_id, self.eos_id, self.unk_id = range(len(self._SPECIAL))
-    count = _NUM_SENTINELS
-    if beside is not None:
-      # transformers saves their names, beside an `extra_ids` of 0.
-      named = {token for _, token, _ in beside.tokens}
-      num_named = sum(vocabulary_lib.is_sentinel(x) for x in named)
-      count = max(num_named, beside.num_sentinels(count))
-    self.num_ids = self._NUM_PIECES + count
+    self.num_ids = self._NUM_PIECES + _NUM_SENTINELS
 
   def _encode(self, text: str) -> list[int]:
     return [len(self._SPECIAL) + byte for byte in text.encode()]

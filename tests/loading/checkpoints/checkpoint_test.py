@@ -81,11 +81,6 @@ class TestRestore:
             params, states
         )
 
-  def test_numpy_parameters(self, tmp_path, params):
-    """Orbax stores less metadata for host arrays."""
-    checkpoints.save(tmp_path, 1, jax.tree.map(np.asarray, params))
-    assert_equal(restore(tmp_path), params)
-
 
 @pytest.mark.parametrize(
     'overrides, message',
@@ -160,14 +155,6 @@ class TestAnyLayout:
         ],
     }[checkpoint.layout]
     assert counts == dict.fromkeys(['layouts.resolve', *metadata], 1)
-
-
-def test_relative_path(tmp_path, monkeypatch):
-  params = {'layer': {'kernel': np.ones((2, 3), np.float32)}}
-  monkeypatch.chdir(tmp_path)
-  checkpoints.save('here', 7, params)
-  restored = checkpoints.open('here').restore_params(params)
-  np.testing.assert_array_equal(restored['layer']['kernel'], np.ones((2, 3)))
 
 
 class TestIsFinite:

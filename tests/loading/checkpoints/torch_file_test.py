@@ -113,7 +113,6 @@ class TestRefused:
       'value, named',
       [
           ([1], SINGLE),
-          ({'a': 1}, 'a as Python int'),
           ({'model': {}}, 'model as Python dict'),
       ],
   )

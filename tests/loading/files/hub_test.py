@@ -9,14 +9,12 @@ import sys
 import pytest
 
 import speculative_t5x as st
-from speculative_t5x.jobs.command_line import main
 from speculative_t5x.jobs.outputs import contents
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.files import hub
-from speculative_t5x.loading.files import public_t5
 from tests import decoders_by_hand
 from tests import hub_server
 
@@ -93,10 +91,6 @@ class TestFiles:
     assert served.downloaded() == sorted(files)
     vocabularies.load(_TARGET)
     assert served.downloaded() == sorted([*files, 'tokenizer.json'])
-
-  def test_of_a_vocabulary_alone(self, served):
-    vocabularies.load(_TARGET)
-    assert served.downloaded() == ['config.json', 'tokenizer.json']
 
   @pytest.mark.parametrize(
       ('names', 'read'),
@@ -183,14 +177,6 @@ class TestRefused:
     served.server_close()
     refuse(_TARGET, 'path of a folder')
 
-  def test_no_weights_that_are_read(self, served, folders, tmp_path):
-    (tmp_path / 'other').mkdir()
-    for name in ('config.json', 'flax_model.msgpack'):
-      shutil.copy(folders / 'target' / name, tmp_path / 'other')
-    served.add(f'{_OWNER}/other', tmp_path / 'other', 'main')
-    with pytest.raises(checkpoints.CheckpointError, match='model.safetensors'):
-      checkpoints.open(f'{_OWNER}/other')
-
   @pytest.mark.parametrize('name', ['gpt2', 'a/b/c'])
   def test_not_a_name(self, served, name):
     refuse(f'hf://{name}', '<owner>/<name>')
@@ -208,21 +194,6 @@ def test_a_local_path_counts_first(served, folders, tmp_path):
   opened = checkpoints.open(_DRAFT)
   assert opened.source == str(opened.folder) == str(tmp_path / _DRAFT)
   assert not served.requests
-
-
-def test_check_pair(served, capfd):
-  """Of a job, its flags, with names as they are typed."""
-  commit = served.revisions[_DRAFT, 'main']
-  status = main.main([
-      'check-pair',
-      f'--gin.CHECKPOINT_PATH={_TARGET}',
-      f'--gin.DRAFT_CHECKPOINT_PATH=hf://{_DRAFT}@{commit}',
-      "--gin.TASK_FEATURE_LENGTHS={'inputs': 8, 'targets': 8}",
-  ])
-  printed = capfd.readouterr()
-  assert not status, printed.err
-  assert f'target: {_TARGET}' in printed.out
-  assert f'drafter: {_DRAFT}' in printed.out
 
 
 def _raise_path(path):
@@ -243,14 +214,3 @@ class TestPublicT5:
     }.items():
       with pytest.raises(FileNotFoundError, match=f'^{path}$'):
         checkpoints.open(name)
-
-  def test_vocabulary(self):
-    found = public_t5.vocabulary('t5_1_1_small')
-    assert found == public_t5.VOCABULARY_FILE
-    assert public_t5.vocabulary('some/file.model') == 'some/file.model'
-
-  def test_a_local_path_counts_first(self, folders, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    shutil.copytree(folders / 'target', tmp_path / 't5_small')
-    assert checkpoints.open('t5_small').folder == tmp_path / 't5_small'
-    assert vocabularies.load('t5_small').num_ids
