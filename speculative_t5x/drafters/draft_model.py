@@ -85,24 +85,8 @@ class ModelDrafter:
         num_uniforms=self.gamma,
         drafts_all_wanted=True,
         special_ids=self.model.special_ids,
-        calls=self._calls(self.model, autoregression.FIRST_BLOCK),
         grows_trees=network.offers(network_of, contracts.DecodesTrees),
     )
-
-  def _calls(
-      self, model: contracts.Model, first_block: int
-  ) -> tuple[forms.ModelCall, ...]:
-    """Return the calls of a draft, the first one with a block of its own."""
-    call = lambda block, count: forms.ModelCall(
-        model, self._begin, block, count, wants_one=block > 1
-    )
-    return call(first_block, 1), call(1, self.gamma - 1)
-
-  def _begin(
-      self, params, context: views.Context, rows, slots
-  ) -> tuple[contracts.Params, contracts.Memory, contracts.Cache]:
-    memory, state = self.init(params, context, rows, slots)
-    return params, memory.memory, state.cache
 
   def init(
       self, params, context: views.Context, rows, slots

@@ -37,12 +37,10 @@ class ExitDrafter:
 
   @property
   def form(self) -> forms.Chain:
-    call = forms.ModelCall(self.model, self._begin, 1, self.gamma)
     return forms.Chain(
         self.gamma,
         num_uniforms=self.gamma,
         drafts_all_wanted=True,
-        calls=(call,),
     )
 
   @property
@@ -50,12 +48,6 @@ class ExitDrafter:
     """The layers that draft. Parameters of further ones are not read."""
     first = self.target.network.first_layers(self.exit_layer)
     return dataclasses.replace(self.target, network=first)
-
-  def _begin(
-      self, params, context: views.Context, rows, slots
-  ) -> tuple[contracts.Params, contracts.Memory, contracts.Cache]:
-    shared = self._share(params, context.target)
-    return shared.params, shared.memory, shared.cache
 
   def _share(
       self, params: contracts.Params, target: views.TargetView

@@ -95,20 +95,11 @@ class HeadDrafter(draft_model.ModelDrafter):
 
   @property
   def form(self) -> forms.Chain:
-    feeding = _Feeding(self.model, self.rules)
     return dataclasses.replace(
         super().form,
         reads_last_features=True,
-        calls=self._calls(feeding, self.gamma + 1),
         grows_trees=False,  # it is fed features, which a tree has not
     )
-
-  def _begin(
-      self, params, context: views.Context, rows, slots
-  ) -> tuple[contracts.Params, contracts.Memory, _HeadCache]:
-    memory, cache = self.init(params, context, rows, slots)
-    head = _HeadCache(cache, context.target.last_features)
-    return params, memory.memory, head
 
   def init(
       self, params, context: views.Context, rows, slots

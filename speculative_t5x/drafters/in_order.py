@@ -5,7 +5,6 @@
 Legend: rows, gamma (draft tokens per block), vocab.
 """
 
-from collections.abc import Callable
 import dataclasses
 from typing import Any
 
@@ -42,11 +41,6 @@ class DraftersInOrder:
         drafts_all_wanted=parts[-1].drafts_all_wanted,
         reads_hints=any(form.reads_hints for form in parts),
         reads_last_features=any(form.reads_last_features for form in parts),
-        calls=tuple(
-            call._replace(begin=_with_params_of(index, call.begin))
-            for index, form in enumerate(parts)
-            for call in form.calls
-        ),
     )
 
   def init(self, params, context: views.Context, rows, slots):
@@ -100,11 +94,6 @@ class DraftersInOrder:
         num_wanted=jnp.where(jnp.any(is_end, axis=1), 0, num_wanted),
         uniforms=view.uniforms.after(draft.lengths),
     )
-
-
-def _with_params_of(index: int, begin: Callable) -> Callable:
-  """Return a `ModelCall.begin` that takes the parameters of all drafters."""
-  return lambda params, *rest: begin(params[index], *rest)
 
 
 def join(first: contracts.Draft, second: contracts.Draft) -> contracts.Draft:

@@ -54,18 +54,12 @@ class LikeliestTree(draft_tree.DraftTree):
   @property
   def form(self) -> forms.Tree:
     chain = self.drafter.form
-    first = chain.calls[0]._replace(wants_one=False)
     return forms.Tree(
         chain.gamma,
         num_nodes=self.num_nodes,
         width=self.width,
         roots=self.roots,
         special_ids=chain.special_ids,
-        # A depth counts as a block of as many tokens.
-        calls=(
-            first._replace(block=1, count=1),
-            first._replace(block=self.width, count=chain.gamma),
-        ),
         chain=self.drafter,
     )
 

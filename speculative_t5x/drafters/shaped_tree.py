@@ -44,13 +44,6 @@ class ShapedTree(draft_tree.DraftTree):
         num_nodes=num_nodes,
         width=self.shape.children.shape[1],
         special_ids=chain.special_ids,
-        # A depth counts as a block of as many tokens.
-        calls=tuple(
-            chain.calls[0]._replace(
-                block=len(level), count=1, wants_one=False
-            )
-            for level in self.shape.levels
-        ),
         chain=self.drafter,
     )
 

@@ -60,12 +60,9 @@ class PlainRun:
 
 
 @dataclasses.dataclass(frozen=True)
-class SpeculativeRun:
+class SpeculativeRun(PlainRun):
   """Counts and walltime of speculative decoding."""
 
-  tokens: int
-  target_calls: int  # of each row that has not ended
-  loop_steps: int  # of the compiled loop
   drafted: int  # up to the end of sequence and the length limit
   drafted_computed: int
   tested: int  # accepted or rejected
@@ -73,8 +70,6 @@ class SpeculativeRun:
   cut_short: int  # blocks without a resampled or bonus token
   acceptance_histogram: tuple[int, ...]  # blocks by accepted draft tokens
   per_position_acceptance: tuple[float | None, ...]  # accepted over drafted
-  walltime_s: float
-  tokens_per_s: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -230,7 +225,6 @@ class RunTimes:
   floor_ratio: float | None = None
   predicted_speedup: float | None = None
   bound_speedup: float | None = None
-  oracle_speedup: float | None = None
   speedup: float | None = None
   speedup_ci95: tuple[float, float] | None = None
   decode_speedup: float | None = None
@@ -242,15 +236,12 @@ class RunTimes:
 class RunMeasurement:
   """The timing of a run, its programs, and another system beside it."""
 
-  plain_variation: float | None = None
   reference: Reference | None = None
   compile_s: BothRuns | None = None
   repeats: int | None = None
   rounds: int | None = None
   warmup: int | None = None
   peak_memory_bytes: BothRuns | None = None
-  ops_coefficient: float | None = None
-  operations_factor: float | None = None
   warnings: tuple[str, ...] | None = None
 
 

@@ -7,28 +7,8 @@ A form is static. Step and search ask it how to score, accept and commit.
 Legend: gamma (draft tokens per block, or depths of a tree).
 """
 
-from collections.abc import Callable
 import dataclasses
-from typing import Any, NamedTuple
-
-
-class ModelCall(NamedTuple):
-  """Calls of a network with equal shapes, to count a draft's operations.
-
-  Attributes:
-    model: The network, a `contracts.Model`.
-    begin: Takes what `contracts.Drafter.init` takes, and returns the
-      parameters, the memory and the cache of a call.
-    block: Number of positions per call and row.
-    count: Number of calls per draft.
-    wants_one: Whether the logits of one position of each row are wanted.
-  """
-
-  model: Any
-  begin: Callable[..., tuple[Any, Any, Any]]
-  block: int
-  count: int
-  wants_one: bool = False
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +23,6 @@ class _Form:
       None for.
     special_ids: `contracts.SpecialIds` of its vocabulary, which must be the
       target's; None for the target's own.
-    calls: Calls of its networks per draft.
   """
 
   gamma: int
@@ -51,7 +30,6 @@ class _Form:
   _: dataclasses.KW_ONLY
   reads_hints: bool = False
   special_ids: Any = None
-  calls: tuple[ModelCall, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

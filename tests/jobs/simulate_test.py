@@ -99,7 +99,7 @@ def test_record(tmp_path):
 def test_other_drafts(tmp_path, name, kind):
   (record,) = _simulate(tmp_path, draft_size=name)
   assert (record.drafter.kind, record.drafter.name) == (kind, name)
-  assert record.c >= 0 and record.ops_coefficient > 0
+  assert record.c >= 0
   assert record.speculative.tokens == 8 * 30
 
 

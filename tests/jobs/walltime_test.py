@@ -55,7 +55,6 @@ _NULL = {
     'speedup_ci95': 'few batches have none',
     'loop_efficiency_ci95': 'few batches have none',
     'decode_speedup': 'on a busy machine an encoder may outlast a tiny loop',
-    'oracle_speedup': 'only at batch size 1',
     'simulated_acceptance': 'acceptance is earned here',
     'draft_sampling': 'it is that of the target',
     'commit': 'an installed package has none',

@@ -157,27 +157,6 @@ class TestEstimateAlpha:
     assert intervals.estimate_alpha([[1.0], [0.2]] * 3).ci95[1] == 1.0
 
 
-class TestResidualVariation:
-
-  def test_steps_and_a_constant_part_explain(self):
-    steps = np.array([3, 9, 4, 7, 12])
-    assert intervals.residual_variation(2 + 0.5 * steps, steps) < 1e-12
-    assert intervals.residual_variation([1.0, 1.0, 1.0], [5, 5, 5]) == 0
-    # Two lie on a line always.
-    assert intervals.residual_variation([1.0, 2.0], [1, 2]) is None
-
-  def test_is_relative_to_the_mean(self):
-    """Of a machine that is half as fast at times."""
-    rng = np.random.default_rng(0)
-    steps = rng.integers(5, 50, 400)
-    seconds = 0.1 * steps * np.where(rng.random(400) < 0.5, 1, 2)
-    found = intervals.residual_variation(seconds, steps)
-    assert 0.3 < found < 0.45
-    assert intervals.residual_variation(9 * seconds, steps) == pytest.approx(
-        found
-    )
-
-
 # One line per argument that is checked.
 _BAD = {
     'alpha must lie': lambda: theory.expected_tokens([0.5, np.nan], 2),

@@ -14,12 +14,12 @@ import dataclasses
 import math
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from speculative_t5x.loading import models
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import network as network_lib
-from speculative_t5x.research.measurement import operations
 from speculative_t5x.research.measurement import read_floor
 
 
@@ -50,9 +50,15 @@ def count(
   weights, kept = read_floor.step_inputs(
       network, model.params, rows, slots, inputs_length
   )
-  inputs = jnp.ones((rows, inputs_length), jnp.int32)
-  arguments, _ = operations.start(network, model.params, inputs, rows, slots)
-  flops = operations.flops(network, arguments, rows, block, wants_one=False)
+  arguments = read_floor.call_shapes(
+      network, model.params, rows, slots, inputs_length
+  )
+  tokens = jax.ShapeDtypeStruct((rows, block), jnp.int32)
+  positions = jax.ShapeDtypeStruct((rows,), jnp.int32)
+  # No other platform's client analyses what it has not compiled.
+  with jax.default_device(jax.local_devices(backend='cpu')[0]):
+    lowered = jax.jit(network.decode).lower(*arguments, tokens, positions, None)
+  flops = lowered.cost_analysis()['flops']
   local_bytes = sum(
       math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize
       for x in weights

@@ -11,7 +11,6 @@ Legend: rows (examples times decodes), length (of the texts), vocab.
 
 from collections.abc import Iterable
 import functools
-import itertools
 import math
 from typing import NamedTuple
 
@@ -21,11 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import batching
-from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research import progress
+from speculative_t5x.research import whole_batches
 from speculative_t5x.rules import lenience
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import forms
@@ -255,38 +254,21 @@ def write(
     batch_size: Inputs that are scored at once.
     name: Of the line that shows progress.
   """
-  rows = engine.Engine(decoder.alone, batch_size, rule=settings.rule)
+  inputs_length = decoder.options.inputs_length
   goal = None if math.isinf(num_tokens) else num_tokens
   written, total = [], 0
-  first, again = itertools.tee(requests)
-  results = zip(again, rows.stream(first), strict=True)
   with progress.Progress(name, goal, 'tokens') as shown:
-    for part in batching.parts(results, batch_size):
-      written.append(_written(decoder, part, settings, batch_size))
-      total += int(np.sum(written[-1].num_tokens))
+    for part in batching.parts(requests, batch_size):
+      (batch,) = input_batch.whole_batches(
+          part, settings, size=batch_size, inputs_length=inputs_length
+      )
+      report = jax.device_get(whole_batches.decode(decoder.alone, batch))
+      written.append(Written(batch, report.sequences, report.num_tokens))
+      total += int(np.sum(report.num_tokens))
       shown.show(min(total, num_tokens))
       if total >= num_tokens:
         break
   return written
-
-
-def _written(decoder, part, settings, batch_size) -> Written:
-  """Return pairs of a request and its result as one of `Written`."""
-  options = decoder.options
-  (batch,) = input_batch.whole_batches(
-      [request for request, _ in part],
-      settings,
-      size=batch_size,
-      inputs_length=options.inputs_length,
-  )
-  tokens = [result.decodes[0].tokens for _, result in part]
-  tokens += [[]] * (batch_size - len(part))
-  padding = decoder.target_model.special_ids.padding
-  return Written(
-      batch,
-      batching.pad(tokens, options.max_tokens, padding),
-      np.array(list(map(len, tokens)), np.int32),
-  )
 
 
 def collect(

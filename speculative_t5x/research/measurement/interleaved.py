@@ -17,7 +17,6 @@ from speculative_t5x.decoder import report
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research import whole_batches
-from speculative_t5x.research.measurement import intervals
 
 WARMUP = 2  # untimed calls of each way: one compiles, one runs
 
@@ -156,10 +155,3 @@ def _timed(way: whole_batches.Way, batch) -> tuple[report.Report, float]:
 def speedup(plain: Run, speculative: Run) -> float:
   """Return plain over speculative walltime on the same examples."""
   return plain.walltime_s / speculative.walltime_s
-
-
-def variation(run: Run) -> float | None:
-  """Return the `intervals.residual_variation` of the batches."""
-  if len(run.steps) != len(run.seconds):
-    return None
-  return intervals.residual_variation(run.seconds, run.steps)

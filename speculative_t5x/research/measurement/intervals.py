@@ -57,26 +57,6 @@ def rate_interval(
   return bounds and (bounds[0], min(bounds[1], 1.0))
 
 
-def residual_variation(
-    seconds: npt.ArrayLike, steps: npt.ArrayLike
-) -> float | None:
-  """Return how much times of batches vary that their steps do not explain.
-
-  The standard deviation of the times about their line over the steps, both
-  [batches], relative to the mean time. None for fewer than 3 batches, which a
-  line may fit exactly.
-  """
-  seconds, steps = np.asarray(seconds, float), np.asarray(steps, float)
-  if len(seconds) < 3:
-    return None
-  times, counts = seconds - seconds.mean(), steps - steps.mean()
-  spread = float(counts @ counts)
-  slope = float(counts @ times) / spread if spread else 0.0
-  rest = times - slope * counts
-  freedom = len(seconds) - (2 if spread else 1)
-  return math.sqrt(float(rest @ rest) / freedom) / float(seconds.mean())
-
-
 def estimate_alpha(betas_by_text: Sequence[npt.ArrayLike]) -> run_record.Alpha:
   """Estimate alpha on texts that the target wrote: Corollary 3.6.
 

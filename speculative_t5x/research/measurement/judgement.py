@@ -14,8 +14,6 @@ import enum
 
 from speculative_t5x.research import run_record
 
-# Of fewer batches an interval is trusted only if the machine was steady.
-_FEW_BATCHES = 20
 # Times of parts are medians of a few rounds, and their ratios are no better.
 _PARTS_ERROR = 0.02
 # By kernels of other shapes, a step on more positions may take a little less.
@@ -70,16 +68,6 @@ def objection(record: run_record.RunRecord) -> str | None:
         f'loop efficiency {record.loop_efficiency:.2f} is above 1: the run took'
         ' less time than its parts'
     )
-  claims = _by_interval(record) in (Verdict.FASTER, Verdict.SLOWER)
-  if claims and record.plain_variation is not None:
-    num_batches = -(-record.num_examples // record.batch_size)
-    gain = max(record.speedup, 1 / record.speedup) - 1
-    if num_batches < _FEW_BATCHES and record.plain_variation > gain:
-      return (
-          f'the plain steps of {num_batches} batches vary by'
-          f' {record.plain_variation:.0%}, more than the difference of'
-          f' {gain:.0%}'
-      )
   return None
 
 

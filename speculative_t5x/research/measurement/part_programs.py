@@ -26,7 +26,6 @@ from speculative_t5x.speculation import noise
 from speculative_t5x.speculation import proposing
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
-from speculative_t5x.speculation import token_trees
 from speculative_t5x.speculation import verification
 from speculative_t5x.speculation import views
 from speculative_t5x.speculation import widths
@@ -56,48 +55,15 @@ class _Constant:
     return draft, state
 
 
-@dataclasses.dataclass(frozen=True)
-class _ConstantTree:
-  """Drafts the same tree at no cost: a chain, and more children of its root."""
-
-  form: forms.Tree
-  vocab_size: int
-
-  def init(self, params, context, rows, slots):
-    return None, None
-
-  def propose(self, params, memory, state, view):
-    nodes = jnp.arange(self.form.num_nodes, dtype=jnp.int32)
-    parents = jnp.where(nodes <= self.form.gamma, nodes - 1, 0)
-    shape = view.num_tokens.shape[0], self.form.num_nodes
-    logits = None
-    if self.form.num_uniforms:
-      logits = jnp.zeros((*shape, self.vocab_size))
-    tree = token_trees.Candidates(
-        jnp.broadcast_to((_TOKEN + nodes) % self.vocab_size, shape),
-        jnp.broadcast_to(jnp.maximum(parents, 0), shape),
-        jnp.ones(shape, bool),
-        logits,
-    )
-    return tree, None
-
-  def commit(self, state, made, rows, paths):
-    return state
-
-
 class PartPrograms:
   """The parts of the decoding of a decoder, compiled once per shape."""
 
   def __init__(self, decoder: token_decoder.TokenDecoder):
     self.decoder = decoder
     gamma, size = decoder.options.gamma, decoder.target.config.vocab_size
-    form = decoder.drafter.form
-    self._drafts_trees = isinstance(form, forms.Tree)
-    if self._drafts_trees:
-      self._constant = _ConstantTree(form, size)
-    else:
-      whole = forms.Chain(gamma, drafts_all_wanted=True)
-      self._constant = _Constant(whole, size)
+    self._drafts_trees = isinstance(decoder.drafter.form, forms.Tree)
+    whole = forms.Chain(gamma, drafts_all_wanted=True)
+    self._constant = _Constant(whole, size)
     self._start_target = jax.jit(self._read_by_target)
     self._init_draft = jax.jit(self._read_by_drafter)
     self._begin = jax.jit(functools.partial(self._begin_with, decoder.drafter))
@@ -113,7 +79,7 @@ class PartPrograms:
   def width_names(self) -> dict[int, str]:
     """Names of the parts that verify at each width, ascending.
 
-    A tree has one width, and none of these.
+    A tree has none of these: it is verified in a whole step alone.
     """
     if self._drafts_trees:
       return {}
@@ -127,11 +93,11 @@ class PartPrograms:
 
     Returns:
       Loops of `num_steps` steps, no number of which compiles again: `t1`,
-      `t_verify`, `t_draft2` (drafts of one token), `drafts` (of gamma tokens,
-      and at least of two, so that a later draft token can be told from the
-      first), `t_call` (drafting and verification, as in the decoding loop), and
-      for each width of verification a key of `width_names`. Of trees, a draft
-      token is a depth.
+      `t_verify` (of a chain), `t_draft2` (drafts of one token), `drafts` (of
+      gamma tokens, and at least of two, so that a later draft token can be told
+      from the first), `t_call` (drafting and verification, as in the decoding
+      loop), and for each width of verification a key of `width_names`. A draft
+      token of a tree is a depth.
     """
     gamma, count = self.decoder.options.gamma, jnp.int32(num_steps)
     draft = self.decoder.loaded_drafter.params
@@ -145,15 +111,17 @@ class PartPrograms:
         draft_state=None, last_features=None
     )
     bind = functools.partial
+    parts = {
+        name: bind(
+            self._verify_some, count, shared, jnp.int32(width - 1), *verify
+        )
+        for width, name in self.width_names.items()
+    }
+    if not self._drafts_trees:
+      parts['t_verify'] = bind(self._verify, count, shared, None, *verify)
     return {
         't1': bind(self._plain, count, shared, None, *plain),
-        't_verify': bind(self._verify, count, shared, None, *verify),
-        **{
-            name: bind(
-                self._verify_some, count, shared, jnp.int32(width - 1), *verify
-            )
-            for width, name in self.width_names.items()
-        },
+        **parts,
         't_draft2': bind(self._drafts, 1, count, shared, draft, *call),
         'drafts': bind(
             self._drafts, max(gamma, 2), count, shared, draft, *call

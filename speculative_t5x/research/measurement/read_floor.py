@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.decoder import token_decoder
-from speculative_t5x.research.measurement import operations
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
@@ -54,14 +53,33 @@ def step_inputs(
   A table of which a step gathers a few rows is not among the parameters, which
   may be shapes. It keeps the caches and what was computed of the inputs.
   """
-  inputs = jnp.ones((rows, inputs_length), jnp.int32)
-  arguments, _ = operations.start(model, params, inputs, rows, slots)
+  arguments = call_shapes(model, params, rows, slots, inputs_length)
+  tokens = jnp.ones((rows, 1), jnp.int32)
   at = jnp.zeros((rows,), jnp.int32)
-  decode = lambda *given: model.decode(*given, inputs[:, :1], at, None)
+  decode = lambda *given: model.decode(*given, tokens, at, None)
   is_read = _read_whole(jax.make_jaxpr(decode)(*arguments).jaxpr)
   leaves = jax.tree.leaves(params)
   weights = [x for x, read in zip(leaves, is_read, strict=False) if read]
   return weights, _num_bytes(arguments[1:])
+
+
+def call_shapes(
+    model: contracts.Model,
+    params: contracts.Params,
+    rows: int,
+    slots: int,
+    inputs_length: int,
+) -> tuple[contracts.Params, contracts.Memory, contracts.Cache]:
+  """Return the shapes of parameters, memory and cache that a call takes."""
+  # Without where they lie: a program of several devices is another.
+  abstract = jax.tree.map(
+      lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), params
+  )
+  inputs = jnp.ones((rows, inputs_length), jnp.int32)
+  started = jax.eval_shape(
+      lambda params: model.start(params, inputs, rows, slots), abstract
+  )
+  return abstract, started.memory, started.cache
 
 
 def _num_bytes(tree: Any) -> int:

@@ -12,7 +12,6 @@ import numpy as np
 
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.research.measurement import part_programs
-from speculative_t5x.speculation import widths
 
 # Minimum seconds of a timed loop; with a large model, few steps take longer.
 _LOOP_S = 0.25
@@ -56,21 +55,6 @@ class PartTimes:
     encoders_s = self.target_encoder_s + self.draft_encoder_s
     return encoders_s + float(draft_ms + verify_ms) / 1e3
 
-  def oracle_seconds(self, accepted_histogram: np.ndarray) -> float:
-    """Return the seconds of an ideal loop that drafts what is accepted.
-
-    No policy can know how much that is. The histogram, [gamma + 1], has blocks
-    by the number of accepted draft tokens, of a run that always drafts gamma
-    tokens for a single row: rows of a batch wait for each other.
-    """
-    lengths = np.arange(len(accepted_histogram))
-    sizes = widths.of_block(len(accepted_histogram))
-    at_width = np.searchsorted(sizes, lengths + 1)
-    return self.speculative_seconds(
-        int(np.dot(accepted_histogram, lengths)),
-        np.bincount(at_width, accepted_histogram, len(sizes)),
-    )
-
 
 class Parts:
   """The parts of a pair's decoding, timed in rounds.
@@ -102,7 +86,7 @@ class Parts:
       most = part_programs.MAX_STEPS
       self.num_steps = min(max(wanted, _MIN_STEPS), most)
       self._programs = programs.bind(batch, self.num_steps)
-    names = (*encoders, *self._programs, 't_draft')
+    names = (*encoders, *self._programs, 't_draft', 't_verify')
     self.seconds: dict[str, list[float]] = {
         name: [] for name in names if name != 'drafts'
     }
@@ -119,8 +103,12 @@ class Parts:
     with self._decoder.scope():
       spans = {name: seconds(run) for name, run in self._programs.items()}
     drafts = spans.pop('drafts')
-    later = max(self._decoder.options.gamma, 2) - 1
+    gamma = self._decoder.options.gamma
+    later = max(gamma, 2) - 1
     spans['t_draft'] = max(drafts - spans['t_draft2'], 0.0) / later
+    if 't_verify' not in spans:  # a tree: the rest of a step
+      drafts = spans['t_draft2'] + (gamma - 1) * spans['t_draft']
+      spans['t_verify'] = max(spans['t_call'] - drafts, 0.0)
     for name, span in spans.items():
       self.seconds[name].append(span / self.num_steps)
 

@@ -15,20 +15,17 @@ import numpy as np
 
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import input_batch
-from speculative_t5x.decoder import token_decoder
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import intervals
-from speculative_t5x.research.measurement import operations
 from speculative_t5x.research.measurement import part_programs
 from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
-from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import theory
 from speculative_t5x.speculation import verification
@@ -90,19 +87,19 @@ def measure(
     )
   for decoded in plain.decoded:
     decoded.check_whole()
-  progress.say(f'{name}: counting operations and memory')
+  progress.say(f'{name}: reading the memory of programs')
   # On a mesh, one device reads a part of the bytes.
   floor_ms = reader.floor_s() * 1e3 if decoder.mesh is None else None
-  # Then the counts tell how many draft tokens each block could have.
-  is_single = decoder.options.policy.is_constant and rows == 1
-  is_single &= isinstance(decoder.drafter.form, forms.Chain)
   windows = _windows(parts, places, len(batches), settings.repeats)
   record = dataclasses.replace(
       add_runs(settings, plain, speculative),
       **_parts(parts.times(), floor_ms),
-      **_bound(plain, speculative, windows, has_oracle=is_single),
+      **_bound(plain, speculative, windows),
       **_reading(windows, decoder.target.config),
-      **_programs(decoder, examples, plain, speculative),
+      peak_memory_bytes=run_record.BothRuns(
+          _peak_bytes(whole_batches.compiled(decoder.alone, examples)),
+          _peak_bytes(whole_batches.compiled(decoder, examples)),
+      ),
   )
   for other in others:
     compared = _reference(record, other, plain, speculative)
@@ -121,7 +118,6 @@ def add_runs(
       baseline=run_of(plain),
       speedup=interleaved.speedup(plain, speculative),
       speedup_ci95=intervals.ratio_interval(plain.seconds, speculative.seconds),
-      plain_variation=interleaved.variation(plain),
       compile_s=run_record.BothRuns(plain.compile_s, speculative.compile_s),
       warmup=interleaved.WARMUP,
   )
@@ -255,13 +251,8 @@ def _bound(
     plain: interleaved.Run,
     speculative: interleaved.Run,
     windows: list[step_times.PartTimes],
-    *,
-    has_oracle: bool,
 ) -> dict[str, Any]:
   """Compare what the runs took with what their parts add up to, per batch.
-
-  An oracle chooses draft lengths: the batches must have one row then, and the
-  policy must not shorten drafts.
   """
   encoder_s = sum(times.target_encoder_s for times in windows)
   draft_encoder_s = sum(times.draft_encoder_s for times in windows)
@@ -269,29 +260,18 @@ def _bound(
       times.plain_seconds(steps)
       for times, steps in zip(windows, plain.steps, strict=True)
   ]
-  both = [*zip(windows, speculative.decoded, strict=True)]
   parts_s = [
       times.speculative_seconds(
           int(decoded.work.num_draft_steps), decoded.work.calls_by_width
       )
-      for times, decoded in both
+      for times, decoded in zip(windows, speculative.decoded, strict=True)
   ]
-  oracle = None
-  if has_oracle:
-    oracle_s = sum(
-        times.oracle_seconds(
-            np.sum(decoded.statistics.accepted_histogram, axis=0)
-        )
-        for times, decoded in both
-    )
-    oracle = sum(plain_parts_s) / oracle_s
   bound = sum(plain_parts_s) / sum(parts_s)
   decode_s = plain.walltime_s - encoder_s
   rest_s = speculative.walltime_s - encoder_s - draft_encoder_s
   has_rest = min(decode_s, rest_s) > 0
   return {
       'bound_speedup': bound,
-      'oracle_speedup': oracle,
       'decode_speedup': decode_s / rest_s if has_rest else None,
       'loop_efficiency': interleaved.speedup(plain, speculative) / bound,
       # Both sides have in common which draft tokens were accepted.
@@ -312,30 +292,6 @@ def _warnings(step_ratio: float) -> tuple[str, ...]:
       f' the machine changed during the measurement, or a step is {change} in'
       ' the decoding loop than alone',
   )
-
-
-def _programs(
-    decoder: token_decoder.TokenDecoder,
-    examples: input_batch.InputBatch,
-    plain: interleaved.Run,
-    speculative: interleaved.Run,
-) -> dict[str, Any]:
-  """Return the operations and the memory of the programs."""
-  counted = operations.count(decoder, examples)
-  factor = None
-  # With several widths, the operations of the run are not known.
-  if len(speculative.decoded[0].work.calls_by_width) == 1:
-    factor = counted.factor(
-        plain.counts.loop_steps, speculative.counts.loop_steps
-    )
-  return {
-      'peak_memory_bytes': run_record.BothRuns(
-          _peak_bytes(whole_batches.compiled(decoder.alone, examples)),
-          _peak_bytes(whole_batches.compiled(decoder, examples)),
-      ),
-      'ops_coefficient': counted.ops_coefficient,
-      'operations_factor': factor,
-  }
 
 
 def _peak_bytes(compiled: jax.stages.Compiled) -> int | None:

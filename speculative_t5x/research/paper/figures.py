@@ -10,14 +10,12 @@ Figures 3 and 4 do not have.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-import itertools
 import math
 
 from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
 from matplotlib import lines
 from matplotlib import patheffects
-from matplotlib import transforms
 import numpy as np
 
 from speculative_t5x.research import figure_style
@@ -34,16 +32,8 @@ _FILLED = 'filled: T = 0, open: T > 0'
 _NUMBERS = 'numbers: γ'
 _DASH = 'dash: Theorem 3.8 at α and c'
 _RATIOS = 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 4, 5, 7, 10, 15  # ticks
-# Where a number may stand around its mark: points, and radians from the right.
-_RADII = 5.5, 8, 11, 14, 18, 22
-_ANGLES = np.arange(0, 2 * np.pi, np.pi / 6)
-_LINE = {
-    'arrowstyle': '-', 'linewidth': 0.3, 'color': figure_style.CURVE_COLOR,
-    'shrinkA': figure_style.SMALL / 2, 'shrinkB': figure_style.MARK_POINTS / 2,
-}  # fmt: skip
 _ON_WHITE = [patheffects.withStroke(linewidth=1.5, foreground='white')]
-# Diameters of the marks in Figure 3, in points.
-_FASTEST, _AS_FAST, _SLOWER = figure_style.MARK_POINTS, 2.5, 1
+_SLOWER = 1  # diameter of marks in Figure 3, points
 
 Points = Sequence[points_lib.Point]
 _Looks = Mapping[str, Mapping[str, str]]  # marker and colour of each pair
@@ -68,9 +58,8 @@ def figure_2(points: Points = ()) -> figure_lib.Figure:
     _use_ratios(axes, [0.9, 1.1 * top], tokens)
     looks = _looks(points)
     for point, height in zip(points, tokens):
-      _draw_mark(axes, looks, point, height, figure_style.MARK_POINTS)
+      _draw_numbered(axes, looks, point, height)
     _add_legend(figure, looks, [_FILLED, _NUMBERS])
-    _number_marks(axes, points, tokens)
   return figure
 
 
@@ -102,11 +91,9 @@ def figure_3(points: Points = ()) -> figure_lib.Figure:
     for sweep, first, gamma in zip(sweeps, fastest, best):
       _draw_dash(axes, looks, first, gamma)
       for point in sweep:
-        size = _AS_FAST if _overlap(point, first) else _SLOWER
-        size = _FASTEST if point is first else size
+        size = figure_style.MARK_POINTS if point is first else _SLOWER
         _draw_mark(axes, looks, point, point.run.gamma, size)
-    sizes = 'large: fastest; medium: intervals overlap; small: slower'
-    _add_legend(figure, looks, [_FILLED, sizes, _DASH])
+    _add_legend(figure, looks, [_FILLED, 'large: fastest', _DASH])
   return figure
 
 
@@ -116,7 +103,7 @@ def figure_4(points: Points = ()) -> figure_lib.Figure:
   The curves assume that c and c-hat are 0. The paper draws both in the same
   axes. Here they have their own, to leave room for points: above, the speed
   (Theorem 3.8) with its 95 percent interval; below, the operations (Theorem
-  3.11) of runs in which they were counted.
+  3.11), curves alone.
   """
   with figure_style.applied():
     figure, (above, below) = figure_style.panels(
@@ -133,25 +120,19 @@ def figure_4(points: Points = ()) -> figure_lib.Figure:
       for axes, (*_, values) in curves.items():
         _draw_curve(axes, alphas, values, f'γ = {gamma}', dashes)
     looks = _looks(points)
-    speeds = [point.run.speedup for point in points]
-    for point, speed in zip(points, speeds):
+    for point in points:
       run, color = point.run, looks[point.label]['color']
       predicted = theory.walltime_factor(point.alpha, run.gamma, run.c)
       _draw_dash(above, looks, point, predicted)
       if run.speedup_ci95 is not None:
         above.vlines(point.alpha, *run.speedup_ci95, color, linewidth=0.9)
-      _draw_mark(above, looks, point, speed, figure_style.MARK_POINTS)
-    counted = [p for p in points if p.run.operations_factor is not None]
-    operations = [point.run.operations_factor for point in counted]
-    for point, factor in zip(counted, operations):
-      _draw_mark(below, looks, point, factor, figure_style.MARK_POINTS)
+      _draw_numbered(above, looks, point, run.speedup)
     intervals = [point.run.speedup_ci95 or () for point in points]
+    speeds = [point.run.speedup for point in points]
     _use_ratios(above, *curves[above], speeds, *intervals)
-    _use_ratios(below, *curves[below], operations)
+    _use_ratios(below, *curves[below])
     above.legend(loc='upper left')
     _add_legend(figure, looks, [_FILLED, _NUMBERS, f'bar: 95%; {_DASH}'])
-    _number_marks(above, points, speeds)
-    _number_marks(below, counted, operations)
   return figure
 
 
@@ -173,15 +154,6 @@ def _sweeps(points: Points) -> list[list[points_lib.Point]]:
     key = point.label, point.run.temperature, point.alpha
     sweeps.setdefault(key, []).append(point)
   return list(sweeps.values())
-
-
-def _overlap(first: points_lib.Point, second: points_lib.Point) -> bool:
-  """Return whether both speedups have intervals, and these overlap."""
-  intervals = first.run.speedup_ci95, second.run.speedup_ci95
-  if None in intervals:
-    return False
-  lows, highs = zip(*intervals)
-  return max(lows) <= min(highs)
 
 
 def _looks(points: Points) -> _Looks:
@@ -214,33 +186,16 @@ def _use_ratios(axes: axes_lib.Axes, *values: Sequence[float]) -> None:
   axes.set_ylim(shown.min() / 1.1, shown.max() * 1.1)
 
 
-def _number_marks(
-    axes: axes_lib.Axes, points: Points, heights: Sequence[float]
+def _draw_numbered(
+    axes: axes_lib.Axes, looks: _Looks, point: points_lib.Point, height: float
 ) -> None:
-  """Write the gamma of each mark beside it, once the layout is final."""
-  axes.figure.draw_without_rendering()
-  places = axes.transData.transform(
-      [(point.alpha, height) for point, height in zip(points, heights)]
-  )
-  pixels = axes.figure.dpi / 72  # per point
-  half = 0.5 * figure_style.MARK_POINTS * pixels
-  taken = [transforms.Bbox([place - half, place + half]) for place in places]
-  for point, height in zip(points, heights):
-    place = {'xy': (point.alpha, height), 'textcoords': 'offset points'}
-    number = axes.annotate(
-        f'{point.run.gamma}', **place, xytext=(0, 0), ha='center', va='center',
-        fontsize=figure_style.SMALL, path_effects=_ON_WHITE,
-    )  # fmt: skip
-    box = number.get_window_extent()
-    for radius, angle in itertools.product(_RADII, _ANGLES):
-      offset = radius * np.array([np.cos(angle), np.sin(angle)])
-      moved = box.translated(*(pixels * offset))
-      if not any(moved.overlaps(other) for other in taken):
-        break
-    number.set_position(offset)
-    taken.append(moved)
-    if radius > _RADII[0]:
-      axes.annotate('', **place, xytext=offset, arrowprops=_LINE)
+  """Draw a mark with its gamma beside it."""
+  _draw_mark(axes, looks, point, height, figure_style.MARK_POINTS)
+  axes.annotate(
+      f'{point.run.gamma}', (point.alpha, height), xytext=(3, 2),
+      textcoords='offset points', fontsize=figure_style.SMALL,
+      path_effects=_ON_WHITE,
+  )  # fmt: skip
 
 
 def _draw_mark(

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The paper's tables in Markdown, with measured values beside its own.
 
-A page names the pairs that were measured, and has what was measured first, then
-what was simulated, and then the paper's rows that were neither.
+A page names the pairs that were measured, and has what was measured first, and
+then what was simulated.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,6 @@ _SIMULATED = (
     "The paper's rows with random weights of the sizes named, where draft"
     " tokens were accepted at the paper's alpha."
 )
-_PAPERS = "The paper's own numbers for pairs that were not run:"
 _EXPECTED, _COUNTED = 'expected', 'accepted / tested'
 _FACTOR = 'Thm 3.8, gamma {}, c = {}'
 _ALPHAS = 'alpha, by teacher forcing on text that the target wrote:'
@@ -127,7 +126,7 @@ def tables_2_and_4(
       (x.drafter.name, x.temperature, x.gamma, x.simulated_acceptance): x
       for x in simulated
   }
-  of_rates, not_run = [], []
+  of_rates = []
   for row in published.TABLES_2_AND_4:
     if row in {line.row for line in measured}:
       continue
@@ -135,14 +134,10 @@ def tables_2_and_4(
     if record := by_rate.get(key):
       gamma = f'{row.gamma}, paper'
       of_rates.append(_Line(row.task, row.draft, gamma, row, record))
-    else:
-      not_run.append(_papers(row))
   parts = [*_models(timed), *_speedups(measured)]
   if of_rates:
     setup = walltime_summary.setup([line.record for line in of_rates])
     parts += [_SIMULATED, setup, *_speedups(of_rates)]
-  if not_run:
-    parts += [_PAPERS, markdown.Table(not_run)]
   records = [line.record for line in (*measured, *of_rates)]
   parts += [_NOTE, _paper_setup(), walltime_summary.cautions(records)]
   return markdown.Page(parts, records)
@@ -203,20 +198,6 @@ def _compare(line: _Line) -> markdown.Row:
   }
 
 
-def _papers(row: published.Row) -> markdown.Row:
-  """Return a row of Tables 2 and 4 as it is in the paper."""
-  return {
-      'task': row.task,
-      'draft': f'{row.draft} ★' if row.is_best else row.draft,
-      'T': f'{row.temperature:g}',
-      'gamma': str(row.gamma),
-      'alpha': cells.number(row.alpha),
-      'c': cells.number(row.cost_coefficient),
-      'EXP': cells.number(row.predicted, 1),
-      'EMP': cells.number(row.measured, 1),
-  }
-
-
 def _models(pairs: Pairs) -> list[str | markdown.Table]:
   """Return how pairs were measured, and the table of what each consists of."""
   if not pairs:
@@ -267,19 +248,6 @@ def table_3(
     parts += [_ALPHAS, markdown.Table(markdown.filled(rows))]
   if controls:
     parts += [_NOTE_A_2, markdown.Table(controls)]
-  measured = {(pair.task, pair.draft) for pair in scored}
-  not_run = [
-      {
-          'task': row.task,
-          'target': row.target,
-          'draft': row.draft,
-          'alpha at T = 0': cells.number(row.at_temperature_0),
-          'alpha at T = 1': cells.number(row.at_temperature_1),
-      }
-      for key, row in papers.items()
-      if key not in measured
-  ]
-  parts += [_PAPERS, markdown.Table(not_run)]
   of_pairs = [record for pair in pairs for record in pair.records]
   return markdown.Page(parts, [*of_pairs, *records])
 

@@ -55,14 +55,14 @@ def describe_advice(record: run_record.RunRecord) -> str:
 
 
 def describe_costs(records: Sequence[run_record.RunRecord]) -> str | None:
-  """Return what a draft length that adapts could gain, and what it needs.
+  """Return the costs that the policy marginal_gain needs.
 
-  The records are of runs that differ in gamma only. None if that was not
-  measured: at batch sizes above 1, under a policy that adapts, for drafts of
-  one token, or if drafting took no longer than a clock can tell.
+  The records are of runs that differ in gamma only. None if they were not
+  measured: for trees, for drafts of one token, or if drafting took no longer
+  than a clock can tell.
   """
   record = max(records, key=lambda each: each.gamma)
-  if record.oracle_speedup is None or record.gamma == 1 or not record.c:
+  if not record.t_width_ms or record.gamma == 1 or not record.c:
     return None
   sizes = widths.of_block(record.gamma + 1)
   first, *later = record.t_width_ms
@@ -71,8 +71,6 @@ def describe_costs(records: Sequence[run_record.RunRecord]) -> str | None:
       for size, ms in zip(sizes[1:], later, strict=True)
   )
   return (
-      f'the best possible draft lengths up to gamma {record.gamma} would give'
-      f' {record.oracle_speedup:.2f}x. For the policy marginal_gain:'
-      f' c={record.c:.2g},'
+      f'for the policy marginal_gain: c={record.c:.2g},'
       f' verify_cost_ratio={{{ratios}}}.'
   )

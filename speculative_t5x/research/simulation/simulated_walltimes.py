@@ -135,17 +135,10 @@ class _RandomPairs:
   """One target, and the draft and the programs that were made last."""
 
   def __init__(self, target_size: str, shapes: Shapes):
-    config = t5_published.make_config(target_size, shapes.dtype)
     self._name = by_name.network_name(target_size)
+    self._config = t5_published.make_config(target_size, shapes.dtype)
     self._shapes = shapes
-    self._plain = token_decoder.TokenDecoder(
-        _random_model(self._name, config, seed=1),
-        drafting.Drafting(),
-        gamma=1,
-        max_tokens=shapes.targets_length,
-        may_end=False,
-        matmul_precision=shapes.matmul_precision,
-    )
+    self._plain = functools.cache(self._make_plain)
     self._drafter = functools.lru_cache(1)(self._make_drafter)
     self._programs = functools.lru_cache(1)(self._make_programs)
 
@@ -153,27 +146,48 @@ class _RandomPairs:
       self, pairing: Pairing, folder: Any, total: int
   ) -> run_record.RunRecord:
     """Return the record of a pairing, the folder's or measured now."""
-    programs = self._programs(pairing.draft, pairing.gamma)
-    settings = self._settings(programs.decoder, pairing)
+    draft, gamma = pairing.draft, pairing.gamma
+    # What is known already is found without weights.
+    abstract = self._plain(_abstract_model)
+    settings = self._settings(
+        abstract.with_drafter(
+            by_name.load(draft, abstract.target, _abstract_model), gamma
+        ),
+        pairing,
+    )
     name = (
-        f'{self._name} and {pairing.draft}, gamma {pairing.gamma}, alpha'
-        f' {pairing.alpha:g}, temperature {pairing.temperature:g}'
+        f'{self._name} and {draft}, gamma {gamma}, alpha {pairing.alpha:g},'
+        f' temperature {pairing.temperature:g}'
     )
     if known := folder.find(settings, name, total):
       return known
-    batches = self._batches(pairing)
-    record, *_ = walltimes.measure(programs, batches, settings, name)
-    predicted = theory.walltime_factor(pairing.alpha, pairing.gamma, record.c)
+    record, *_ = walltimes.measure(
+        self._programs(draft, gamma), self._batches(pairing), settings, name
+    )
+    predicted = theory.walltime_factor(pairing.alpha, gamma, record.c)
     return dataclasses.replace(record, predicted_speedup=float(predicted))
 
+  def _make_plain(
+      self, make_model: Callable[[t5.T5Config], models_lib.Model]
+  ) -> token_decoder.TokenDecoder:
+    return token_decoder.TokenDecoder(
+        make_model(self._config),
+        drafting.Drafting(),
+        gamma=1,
+        max_tokens=self._shapes.targets_length,
+        may_end=False,
+        matmul_precision=self._shapes.matmul_precision,
+    )
+
   def _make_drafter(self, name: str) -> drafting.Drafting:
-    make = lambda config: _random_model(name, config, seed=2)
-    return by_name.load(name, self._plain.target, make)
+    target = self._plain(_random_model).target
+    return by_name.load(name, target, _random_model)
 
   def _make_programs(
       self, draft: str, gamma: int
   ) -> part_programs.PartPrograms:
-    decoder = self._plain.with_drafter(self._drafter(draft), gamma)
+    plain = self._plain(_random_model)
+    decoder = plain.with_drafter(self._drafter(draft), gamma)
     return part_programs.PartPrograms(decoder)
 
   def _batches(self, pairing: Pairing) -> list[input_batch.InputBatch]:
@@ -223,11 +237,16 @@ class _RandomPairs:
     )
 
 
-def _random_model(
-    name: str, config: t5.T5Config, seed: int
-) -> models_lib.Model:
+def _abstract_model(config: t5.T5Config) -> models_lib.Model:
+  prepared = config.prepared(jax.default_backend(), merged=True)
+  params = models_lib.abstract_params(prepared)
+  num_params = models_lib.count_params(config)
+  return models_lib.Model(prepared, params, num_params=num_params)
+
+
+def _random_model(config: t5.T5Config) -> models_lib.Model:
   count = models_lib.count_params(config)
-  progress.say(f'making {name}, {count:,} random weights')
-  model = random_models.make_model(config, seed)
+  progress.say(f'making {count:,} random weights')
+  model = random_models.make_model(config)
   jax.block_until_ready(model.params)
   return model

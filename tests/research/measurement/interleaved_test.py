@@ -118,12 +118,3 @@ class TestSpeedup:
   def test_speedup_is_the_ratio_of_sums(self):
     plain, speculative = _run_of([1.0, 9.0]), _run_of([1.0, 3.0])
     assert interleaved.speedup(plain, speculative) == 2.5
-
-  @pytest.mark.parametrize('count', [8, 5])
-  def test_variation_is_of_times_over_their_steps(self, count):
-    seconds = [0.1 * n for n in range(1, count + 1)]
-    steps = tuple(range(1, count + 1))
-    run = interleaved.Run(None, tuple(seconds), 0.0, steps=steps)
-    assert interleaved.variation(run) == pytest.approx(0, abs=1e-9)
-    # What an earlier version stored has no steps.
-    assert interleaved.variation(_run_of(seconds)) is None

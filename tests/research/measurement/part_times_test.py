@@ -2,12 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the times of loops whose drafts may be short."""
 
-import numpy as np
 import pytest
 
 from speculative_t5x.research.measurement import step_times
 
-GAMMA = 5
 WIDTHS = 1, 2, 4, 6
 WIDTH_MS = 10.0, 14.0, 15.0, 17.0
 TIMES = step_times.PartTimes(0.5, 0.25, 10.0, 16.0, 1.0, 2.0, 20.0, WIDTH_MS)
@@ -38,23 +36,3 @@ class TestSpeculativeSeconds:
     found = TIMES.speculative_seconds(draft_steps, [7])
     draft_ms = 2.0 * first + 1.0 * (draft_steps - first)
     assert found == pytest.approx(0.75 + (draft_ms + 7 * 16.0) / 1e3)
-
-
-class TestOracleSeconds:
-
-  def test_drafts_what_is_accepted(self):
-    accepted = [0, 0, 0, 1, 2, 2, 3, 5, 5]
-    histogram = np.bincount(accepted, minlength=GAMMA + 1)
-    found = TIMES.oracle_seconds(histogram)
-    assert found == pytest.approx(seconds(accepted))
-
-  def test_is_the_fastest_choice_of_lengths(self):
-    """Other drafts of the same blocks commit less, or take longer."""
-    accepted = [4, 1, 0, 5, 2]
-    histogram = np.bincount(accepted, minlength=GAMMA + 1)
-    oracle = TIMES.oracle_seconds(histogram)
-    for gamma in range(1, GAMMA + 1):
-      tokens = np.minimum(accepted, gamma) + 1
-      fixed = seconds([gamma] * len(accepted))
-      all_tokens = sum(accepted) + len(accepted)
-      assert fixed * all_tokens / tokens.sum() > oracle

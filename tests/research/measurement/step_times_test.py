@@ -225,7 +225,7 @@ def test_nothing_runs_when_timing_of_encoders_begins(monkeypatch):
     ),
 )
 def test_trees(options):
-  """All parts are timed but widths, of which a tree has one."""
+  """All parts are timed but verification, which a whole step has."""
   draft = tiny.model(CONFIG, noise=0.15)
   decoder = tiny.decoder(CONFIG, gamma=2, length=LENGTH).with_drafter(
       tree_drafting.CandidateTree(draft, **options), 2
@@ -236,9 +236,8 @@ def test_trees(options):
       sampling=sampling.Sampling(1.0),
   )
   parts = part_programs.PartPrograms(decoder).bind(decoder.place(batch), 2)
-  assert {*parts} == {'t1', 't_verify', 't_draft2', 'drafts', 't_call'}
+  assert {*parts} == {'t1', 't_draft2', 'drafts', 't_call'}
   _, sequences = jax.block_until_ready(parts['drafts']())
   assert np.any(sequences[:, :2] != part_programs._TOKEN)
-  for name in 't_verify', 't_call':
-    state = jax.block_until_ready(parts[name]())
-    np.testing.assert_array_equal(state.outcome.num_computed, 2)
+  state = jax.block_until_ready(parts['t_call']())
+  np.testing.assert_array_equal(state.outcome.num_computed, 2)

@@ -144,9 +144,7 @@ class TestRecord:
           for batch, first in enumerate((0, 2, 2))
       ]
       fields = {
-          **walltimes._bound(
-              each.plain, each.speculative, windows, has_oracle=False
-          ),
+          **walltimes._bound(each.plain, each.speculative, windows),
           **walltimes._reading(windows, CONFIG),
       }
       assert each.record == dataclasses.replace(each.record, **fields)
@@ -181,9 +179,8 @@ def _compared(plain_s, speculative_s):
       step_times.PartTimes(0.025, 0.0125, 0.5, 0.75, 0.05, 0.15, 1.0, ()),
   ]
   found = walltimes._bound(
-      run(plain_s, 400, 800), run(speculative_s, 200, 200), windows,
-      has_oracle=False,
-  )  # fmt: skip
+      run(plain_s, 400, 800), run(speculative_s, 200, 200), windows
+  )
   return run_record.RunRecord(**found)
 
 

@@ -65,14 +65,6 @@ class TestTables2And4:
     free = dataclasses.replace(records.measured(24), c=0.0)
     assert chosen(free) == ['24, given']
 
-  def test_not_run(self):
-    """The paper's rows stand alone, and no row is of dashes."""
-    page = markdown_tables.tables_2_and_4([])
-    rows = records.table_with(page, 'EMP')
-    for cells, row in zip(rows, published.TABLES_2_AND_4, strict=True):
-      assert cells['EMP'] == f'{row.measured:.1f}'
-      assert '-' not in cells.values()
-
 
 class TestTable3:
 
