@@ -5,7 +5,6 @@
 No TPU, account or network is needed.
 """
 
-import functools
 import os
 import pathlib
 import re
@@ -13,14 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from etils import epath
-import jax
-import jax.numpy as jnp
 import pytest
-
-from scripts.cloud_tpu import worker
-from speculative_t5x.decoder import compilation_cache
-from speculative_t5x.jobs.command_line import process
 
 _CHECKOUT = pathlib.Path(__file__).parents[2]
 _RECORDER = '#!/bin/sh\necho "${0##*/} $*" >>"${LOG}"\n'
@@ -46,7 +38,7 @@ class Machine:
     shutil.copy(_CHECKOUT / 'requirements.txt', self.checkout)
     self.log.touch()
     (folder / 'bin').mkdir()
-    programs = 'git', 'speculative-t5x', 'sky', 'python', 'pip'
+    programs = 'git', 'speculative-t5x', 'python', 'pip'
     for name, text in {
         **dict.fromkeys(programs, _RECORDER),
         'python3': _PYTHON3,
@@ -96,7 +88,7 @@ def test_commands_of_the_page(machine, block):
   """They run as printed, each with what its placeholders stand for."""
   text = re.sub('<([a-z ]+)>', lambda match: match[1].replace(' ', '-'), block)
   log = machine.run(text)
-  jobs = r'^(speculative-t5x|sky|python -m) ([\w.]+)'
+  jobs = r'^(speculative-t5x|python -m) ([\w.]+)'
   for program, job in re.findall(jobs, text, re.M):
     assert f'{program} {job}' in log
 
@@ -108,51 +100,6 @@ def test_same_t5x_as_documented():
   assert len(repositories) == 3
   for name, commit in repositories:
     assert f'| `{name}` | commit `{commit}` |' in documented
-
-
-def test_trace_of_a_failing_job(tmp_path):
-  folder = epath.Path(tmp_path) / 'output' / 'trace'
-  with pytest.raises(ValueError, match='in the job'):
-    with worker.traced(folder):
-      jax.block_until_ready(jnp.arange(8) * 2)
-      raise ValueError('in the job')
-  (trace,) = folder.glob('plugins/profile/*/*.xplane.pb')
-  assert trace.stat().length > 0
-
-
-@pytest.fixture
-def calls(monkeypatch):
-  """Record what a worker does instead of doing it."""
-  made = []
-  steps = [
-      (worker.t5x_multihost, 'connect'), (process, 'open_devices'),
-      (compilation_cache, 'enable'), (worker.t5x_multihost, 'run_script'),
-      (worker.package_main, 'main'),
-  ]  # fmt: skip
-  for module, name in steps:
-    note = functools.partial(lambda *args: made.append(args), name)
-    monkeypatch.setattr(module, name, note)
-  monkeypatch.setattr(jax.config, 'update', functools.partial(note, 'config'))
-  monkeypatch.setattr(os, 'environ', {})
-  return made
-
-
-def test_t5x_on_several_hosts(calls):
-  flags = '--num_hosts=4', '--output_dir=gs://b/x', 't5x.train', '--a'
-  worker.main(flags)
-  expected = ['--gin_search_paths=.', '--a', '--gin.MODEL_DIR="gs://b/x"']
-  assert calls[-3:] == [
-      ('connect',), ('enable', 'gs://b/x'), ('run_script', 'train', expected)
-  ]  # fmt: skip
-
-
-def test_one_chip_of_a_host(calls):
-  worker.main(['--chips=1', '--output_dir=x', 'speculative-t5x', 'eval'])
-  assert calls[-2:] == [('open_devices',), ('main', ['eval', '--output_dir=x'])]
-  assert os.environ.items() >= {
-      'TPU_VISIBLE_CHIPS': '0', 'TPU_CHIPS_PER_PROCESS_BOUNDS': '1,1,1',
-      'TPU_PROCESS_BOUNDS': '1,1,1',
-  }.items()  # fmt: skip
 
 
 def test_shellcheck():
