@@ -19,6 +19,7 @@ from scripts.pages import throughput
 from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.research import figure_style
 from speculative_t5x.research import run_record
+from speculative_t5x.research import speedup_figure
 from speculative_t5x.research.ahead_of_time import preflight_report
 from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import markdown_tables
@@ -120,6 +121,13 @@ def pictures() -> Iterator[Picture]:
   ):
     path = results / f'paper/{name}.png'
     yield Picture(path, found, functools.partial(_draw, draw, found))
+  tasks = _tasks('methods')
+  runs = [record for each in tasks.values() for record in each]
+
+  def draw_methods() -> bytes:
+    return figure_style.render(speedup_figure.draw(tasks), records=runs)
+
+  yield Picture(results / 'methods/methods.png', runs, draw_methods)
   rates = throughput.read(_THROUGHPUT)
 
   def draw_rates() -> bytes:

@@ -11,6 +11,7 @@ import dataclasses
 
 from speculative_t5x.jobs import walltime
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.jobs.outputs import speedup_picture
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import user_paths
@@ -21,7 +22,7 @@ from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import methods_table
 
 Records = Sequence[run_record.RunRecord]
-_TABLE = 'methods.md'
+_TABLE, _FIGURE = 'methods.md', 'methods.png'
 
 
 def measure_methods(
@@ -32,8 +33,8 @@ def measure_methods(
   """Run the walltime jobs of several tasks, and write one table of all.
 
   Args:
-    output_dir: Gets `methods.md`, the table that is printed, and a folder per
-      task.
+    output_dir: Gets `methods.md`, the table that is printed, `methods.png`, and
+      a folder per task.
     tasks: Pairs of a task's name, which is also the name of its folder, and the
       setup of its walltime job.
   Returns:
@@ -44,7 +45,7 @@ def measure_methods(
   """
   arguments.check_some('tasks', tasks)
   names = [name for name, _ in tasks]
-  taken = _TABLE, folder_lock.NAME
+  taken = _TABLE, _FIGURE, folder_lock.NAME
   output_folder.check_names('A task', names, taken)
   folder = user_paths.expand(output_dir)
   with folder_lock.hold(folder):
@@ -54,6 +55,7 @@ def measure_methods(
       with errors.prefixed(f'The task {name}'):
         records[name] = walltime.measure_walltime(own)
     page = methods_table.render(records)
+    speedup_picture.write(folder, _FIGURE, records)
     path = whole_files.write(folder, _TABLE, [str(page)])
   console.show(page)
   print(f'Written: {path}')

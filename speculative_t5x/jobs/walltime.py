@@ -17,6 +17,7 @@ from speculative_t5x.jobs import measurements
 from speculative_t5x.jobs import t5x_baseline
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.jobs.outputs import speedup_picture
 from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import placement
 from speculative_t5x.loading.files import folder_lock
@@ -157,6 +158,7 @@ def measure_walltime(setup: WalltimeSetup) -> list[run_record.RunRecord]:
     results = folder.finish()
     page = walltime_summary.render(records, lines)
     folder.add_text('walltime.md', str(page))
+    speedup_picture.write(setup.output_dir, 'walltime.png', {'': records})
   console.show(page)
   print(f'Records: {results}')
   greedy.check(records)

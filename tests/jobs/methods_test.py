@@ -4,11 +4,13 @@
 
 import dataclasses
 import functools
+import importlib.util
 
 import pytest
 
 from speculative_t5x.jobs import methods
 from speculative_t5x.jobs import walltime
+from speculative_t5x.jobs.outputs import speedup_picture
 from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.policies import expected_speed
@@ -16,6 +18,7 @@ from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import runs
 from speculative_t5x.speculation import draft_length
 from tests import workloads
+from tests.research.paper import records
 
 pytestmark = pytest.mark.usefixtures('unchecked_types')
 
@@ -46,6 +49,19 @@ def job(tmp_path_factory):
           alpha_tokens=30,
       ),
   )
+
+
+def test_figure(tmp_path, monkeypatch, capsys):
+  """There is none without matplotlib, nor where no time can be read."""
+  tasks = {'one': [records.measured()], 'two': [records.measured(3, 1.0)]}
+  speedup_picture.write(tmp_path, 'a.png', tasks)
+  assert (tmp_path / 'a.png').read_bytes().startswith(b'\x89PNG')
+  unread = dataclasses.replace(records.measured(), speedup=None)
+  speedup_picture.write(tmp_path, 'b.png', {'one': [unread]})
+  monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
+  speedup_picture.write(tmp_path, 'c.png', tasks)
+  assert 'speculative_t5x[figures]' in capsys.readouterr().err
+  assert [path.name for path in tmp_path.iterdir()] == ['a.png']
 
 
 def test_resumes_and_writes_one_table(job, tmp_path, capsys, monkeypatch):
