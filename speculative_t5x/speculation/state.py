@@ -196,7 +196,11 @@ def cache_slots(length: int, gamma: int) -> int:
 
 
 def start(
-    setup: Setup, inputs: contracts.Inputs, rows: int, slots: int
+    setup: Setup,
+    inputs: contracts.Inputs,
+    rows: int,
+    slots: int,
+    features: Any = None,
 ) -> contracts.Started:
   """Have the target read inputs, for the drafter of a setup.
 
@@ -205,16 +209,17 @@ def start(
   Raises:
     ValueError: if the drafter reads features that the target does not show.
   """
+  known = {} if features is None else {'features': features}
   args = setup.target_params, inputs, rows, slots
   if not setup.shows_features:
-    return setup.target.start(*args)
+    return setup.target.start(*args, **known)
   if not hasattr(setup.target, 'decode_with_features'):
     raise ValueError(
         f'The drafter {type(setup.drafter).__name__} reads the last features of'
         f' its target, which a {type(setup.target).__name__} does not show.'
         ' Choose another drafter, or see contracts.ShowsFeatures.'
     )
-  started = setup.target.start_with_features(*args)
+  started = setup.target.start_with_features(*args, **known)
   missing = (0, 0), (0, setup.drafter.form.gamma), (0, 0)
   last = jnp.pad(started.last_features, missing)
   return started._replace(last_features=last)
@@ -230,6 +235,7 @@ def begin(
     *,
     length: int,
     hints: jax.Array | None = None,
+    features: Any = None,
 ) -> tuple[Batch, State]:
   """Read inputs and return the state before the first step.
 
@@ -240,6 +246,8 @@ def begin(
     draft_sampling: Likewise, of the drafter; None for the target's.
     length: Tokens of the longest output (static).
     hints: [examples, any] int32, see `views.Context`; None without.
+    features: What the target reads of another network's encoder, see
+      `contracts.Model.start`; None to compute it.
   Raises:
     ValueError: if there are no rows.
   """
@@ -247,7 +255,7 @@ def begin(
   if rows == 0:
     raise ValueError('A batch has no rows. Give at least one input.')
   slots = cache_slots(length, gamma)
-  started = start(setup, inputs, rows, slots)
+  started = start(setup, inputs, rows, slots, features)
   context = views.Context(
       inputs, hints, started.view(setup.target_params), started.features
   )
