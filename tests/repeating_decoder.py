@@ -50,7 +50,7 @@ class _Engine:
     vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
     self._poison = vocabulary.encode(POISON)
 
-  def stream_work(self, requests):
+  def stream_ended(self, requests):
     yield from requests
 
   def result(self, request):

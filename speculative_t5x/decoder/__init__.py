@@ -12,7 +12,7 @@
     |
     v
   rows           places       refilled as soon as their request has ended
-    |   reading                 Work: a request on its way; batches to read
+    |   pending                 a request on its way, and what reads it
     |   searches                beam searches
     v
   row_programs   arrays       read, admit, advance, take: compiled once each

@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A beam search as one value."""
 
-from collections.abc import Mapping
 import dataclasses
-from typing import Any, TypedDict
 
 import jax.numpy as jnp
 import numpy as np
@@ -44,13 +42,10 @@ class BeamSearch:
     ranges.check_settings(
         ranges.whole(2, np.iinfo(np.int32).max), beams=self.beams
     )
-    ranges.check_settings(
-        ranges.COEFFICIENT, brevity_penalty=self.brevity_penalty
-    )
+    penalties = {'brevity_penalty': self.brevity_penalty}
     if self.length_penalty is not None:
-      ranges.check_settings(
-          ranges.COEFFICIENT, length_penalty=self.length_penalty
-      )
+      penalties['length_penalty'] = self.length_penalty
+    ranges.check_settings(ranges.COEFFICIENT, **penalties)
     if self.draft_beams is not None:
       ranges.check_settings(ranges.COUNT, draft_beams=self.draft_beams)
 
@@ -89,7 +84,6 @@ class BeamSearch:
           beams=self.beams,
       )
 
-
   def check_num_decodes(self, num_decodes: int) -> None:
     """Raise ValueError for several samples in place of its hypotheses."""
     if num_decodes != 1:
@@ -100,17 +94,7 @@ class BeamSearch:
       )
 
 
-# Of the options of a search.
 NAMES = tuple(field.name for field in dataclasses.fields(BeamSearch))
-
-
-class ByName(TypedDict, total=False):
-  """Arguments of `of` as keyword arguments."""
-
-  beams: int
-  brevity_penalty: float
-  length_penalty: float | None
-  draft_beams: int | None
 
 
 def of(
@@ -125,15 +109,14 @@ def of(
   Raises:
     ValueError: for a value out of range, or one that 1 beam has no use for.
   """
-  ranges.check_settings(ranges.COUNT, beams=beams)
   options = {
       'brevity_penalty': brevity_penalty,
       'length_penalty': length_penalty,
       'draft_beams': draft_beams,
   }
-  search = BeamSearch(beams=max(beams, 2), **options)
+  ranges.check_settings(ranges.COUNT, beams=beams)
   if beams > 1:
-    return search
+    return BeamSearch(beams=beams, **options)
   for name, value in options.items():
     if value != getattr(BeamSearch, name):  # its default
       raise ranges.ArgumentError(
@@ -142,28 +125,6 @@ def of(
           **{name: value},
       )
   return None
-
-
-def take(
-    arguments: Mapping[str, Any], num_decodes: int
-) -> tuple[BeamSearch | None, dict[str, Any]]:
-  """Return the search that keyword arguments ask for, and the other ones.
-
-  Args:
-    arguments: Settings by name.
-    num_decodes: Samples per input of the decoder.
-  Raises:
-    ValueError: for a value out of range, what `of` and `check_draws_nothing`
-      refuse, or for several samples beside a search.
-  """
-  own = {name: x for name, x in arguments.items() if name in NAMES}
-  others = {name: x for name, x in arguments.items() if name not in NAMES}
-  search = of(**own)
-  if search is not None:
-    names = 'sampling', 'draft_sampling', 'rule'
-    check_draws_nothing(**{x: others[x] for x in names if x in others})
-    search.check_num_decodes(num_decodes)
-  return search, others
 
 
 def check_draws_nothing(
@@ -186,8 +147,7 @@ def check_draws_nothing(
   ):
     if value != default:
       raise ranges.ArgumentError(
-          'A beam search draws nothing, and has no draft tokens to accept or'
-          f' reject by chance: {name} has no use there. Leave out {name}, or'
-          f' set beams=1. Got {value}.',
+          f'A beam search draws nothing: {name} has no use there. Leave out'
+          f' {name}, or set beams=1. Got {value}.',
           **{name: value},
       )

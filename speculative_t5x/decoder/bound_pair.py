@@ -7,7 +7,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -58,7 +58,7 @@ class BoundPair:
           drafters.Lookup()  # noqa: B008
       ),
       options: options_lib.Options = options_lib.Options(),  # noqa: B008
-      **changes: Unpack[options_lib.ByName],
+      **changes: Any,
   ):
     """Bind target and drafter; compile nothing yet.
 

@@ -15,13 +15,9 @@ import pathlib
 import re
 import sys
 import tempfile
-import warnings
 
 import jax
 from jax import monitoring
-from jax.experimental.compilation_cache import compilation_cache as jax_cache
-
-from speculative_t5x.loading import quiet
 
 # A bucket with its scheme: gs://bucket of gs://bucket/folder.
 _BUCKET = re.compile(r'\w+://[^/]+')
@@ -38,8 +34,7 @@ def enable(output_dir: str = '') -> None:
   JAX_COMPILATION_CACHE_DIR is set, even to an empty value, or if
   JAX_ENABLE_COMPILATION_CACHE is false. In a second job of a process the folder
   of the first stays in force. If the folder cannot be written to, as on a full
-  disk, or if the processor's programs cannot be read back, prints a line on
-  stderr and leaves the cache off, for this process.
+  disk, prints a line on stderr and leaves the cache off, for this process.
 
   Args:
     output_dir: Output folder of a job. If it is in a bucket, the cache is in
@@ -65,19 +60,10 @@ def enable(output_dir: str = '') -> None:
       # As much as a few programs take, because JAX would print a warning for
       # every program that it cannot write.
       (pathlib.Path(empty) / 'file').write_bytes(bytes(_PROBE_BYTES))
-      is_useful = jax.default_backend() != 'cpu' or _is_read_back(empty)
   except (OSError, RuntimeError) as error:  # RuntimeError: no home folder
     print(
         'Compiling without a cache, because its folder cannot be written to:'
         f' {error} Set JAX_COMPILATION_CACHE_DIR to choose another folder.',
-        file=sys.stderr,
-    )
-    return
-  if not is_useful:
-    print(
-        'Compiling without a cache, because JAX does not read back what it'
-        ' compiled for this processor'
-        ' (https://github.com/jax-ml/jax/issues/38445).',
         file=sys.stderr,
     )
     return
@@ -119,44 +105,6 @@ def compile_seconds(run: Callable[[], float]) -> float | None:
     first = run()
   second = run()
   return None if loaded else max(first - second, 0.0)
-
-
-def _is_read_back(folder: str) -> bool:
-  """Return whether what is compiled into an empty folder is loaded from it.
-
-  XLA rejects all programs of some processors, because they name features that
-  it does not find in the processor: each process would compile again, and print
-  a line for each program. The folder is empty, because a damaged entry of the
-  user's cache, as a full disk leaves one, is rejected too.
-  """
-  with (
-      _configured(
-          jax_compilation_cache_dir=folder,
-          jax_persistent_cache_min_compile_time_secs=0.0,
-      ),
-      watch() as loaded,
-      quiet.quiet_stderr(),
-      warnings.catch_warnings(action='ignore'),
-  ):
-    for _ in range(2):
-      # A new function, which JAX does not find in memory.
-      jax.jit(lambda x: x + 1.0).lower(1.0).compile()
-  return bool(loaded)
-
-
-@contextlib.contextmanager
-def _configured(**values: object) -> Iterator[None]:
-  """Set options of JAX within the context."""
-  before = {name: getattr(jax.config, name) for name in values}
-  try:
-    for name, value in values.items():
-      jax.config.update(name, value)
-    jax_cache.reset_cache()  # JAX opens a folder once
-    yield
-  finally:
-    for name, value in before.items():
-      jax.config.update(name, value)
-    jax_cache.reset_cache()
 
 
 def _user_folder() -> pathlib.Path:

@@ -110,8 +110,18 @@ def of_decodes(decodes: Sequence[results.Decode]) -> dict[str, Any]:
   return summed
 
 
-def of_search(decodes: Sequence[results.Decode]) -> dict[str, int]:
-  """Return the counts of a beam search, of which each output has all calls."""
+def of_result(
+    decodes: Sequence[results.Decode], is_search: bool = False
+) -> dict[str, Any]:
+  """Return the counts of outputs, and of a speculative run its rates.
+
+  Of a beam search, of which each output has all calls, `tokens`,
+  `target_calls` and `beam_steps`.
+  """
+  if not is_search:
+    counts = of_decodes(decodes)
+    has_drafts = 'accepted' in counts
+    return counts | acceptance_rates(counts) if has_drafts else counts
   calls, statistics = decodes[0].num_calls, decodes[0].statistics
   further = 0 if statistics is None else int(statistics.num_accepted)
   return {
@@ -121,22 +131,12 @@ def of_search(decodes: Sequence[results.Decode]) -> dict[str, int]:
   }
 
 
-def of_results(
-    found: Sequence[results.Result], loop_steps: int
-) -> dict[str, Any]:
-  """Return the counts and rates of several results, and the steps they took."""
-  if 'beam_steps' in found[0].statistics:  # of a search
-    return {
-        name: sum(each.statistics[name] for each in found)
-        for name in found[0].statistics
-    }
-  decodes = (decode for result in found for decode in result.decodes)
-  counts = of_run(decodes, loop_steps, 0)
-  statistics = count_run(counts)
-  if counts.speculation is not None:
-    statistics |= count_speculation(counts)
-    statistics |= acceptance_rates(statistics)
-  return statistics
+def of_results(decoded: Sequence[results.Result]) -> dict[str, Any]:
+  """Return the counts and rates of several inputs; see `of_result`."""
+  names = decoded[0].statistics
+  if 'beam_steps' not in names:
+    return of_result([x for result in decoded for x in result.decodes])
+  return {x: sum(result.statistics[x] for result in decoded) for x in names}
 
 
 def _sum_decodes(decodes: Sequence[results.Decode]) -> outcome_lib.Statistics:

@@ -15,19 +15,17 @@ import collections
 from collections.abc import Iterable, Iterator, Sequence
 import itertools
 import time
-from typing import Protocol
 
-import jax
 import numpy as np
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import beam_search
-from speculative_t5x.decoder import bound_pair
 from speculative_t5x.decoder import compilation_cache
 from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import input_batch
-from speculative_t5x.decoder import reading
+from speculative_t5x.decoder import options as options_lib
+from speculative_t5x.decoder import pending as pending_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import row_programs
@@ -36,7 +34,6 @@ from speculative_t5x.decoder import searches
 from speculative_t5x.networks import sharding
 from speculative_t5x.policies import by_load
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import verification
 
@@ -45,20 +42,6 @@ ROWS = 8
 # need more memory, and less often wait for an input of unusual length.
 WINDOW = 16
 HINTS = 8  # hints per input that are as long as an input may be
-
-
-class Decoder(Protocol):
-  """A decoder of texts or of token ids, as an engine needs it."""
-
-  tokens: bound_pair.BoundPair
-
-  def tokenized(
-      self, request: request_lib.Request, number: int
-  ) -> request_lib.Tokenized:
-    """Return the tokens of a request with a number in its stream."""
-
-  def text(self, ids: Iterable[int], inputs: Sequence[int] = ()) -> str:
-    """Return the text of an output of inputs, if the decoder has texts."""
 
 
 class Engine:
@@ -84,10 +67,9 @@ class Engine:
 
   def __init__(
       self,
-      decoder: Decoder,
+      decoder: pending_lib.Decoder,
       rows: int = ROWS,
       *,
-      min_rows: int | None = None,
       rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE,
       inputs_length: int | None = None,
       hints_length: int | None = None,
@@ -98,9 +80,6 @@ class Engine:
       decoder: A `TextDecoder` or a `TokenDecoder`.
       rows: Sequences that are decoded at once; on a mesh, rounded up to a
         multiple of its data axis.
-      min_rows: Fewest rows that the engine goes down to where as few are
-        needed, by quarters, as a step takes the time of all rows; at least 2.
-        Each size is compiled. None for `rows` at all times.
       rule: Decides which draft tokens are accepted.
       inputs_length: Most tokens per input; None for the decoder's. Less takes
         less time and memory.
@@ -109,13 +88,17 @@ class Engine:
         is behind them. None for the decoder's, or as many as `HINTS` inputs
         have. Only drafters that read hints have a use for them.
     Raises:
+      TypeError: for something that is not a decoder.
       ValueError: for the policy `ByLoad` without a coupled rule.
     """
-    ranges.check_settings(
-        ranges.COUNT, rows=rows, min_rows=rows if min_rows is None else min_rows
+    options_lib.check_type(
+        'decoder',
+        decoder,
+        pending_lib.Decoder,
+        'a TextDecoder or a TokenDecoder, as speculative_t5x.load returns one',
     )
+    ranges.check_settings(ranges.COUNT, rows=rows)
     tokens = decoder.tokens
-    sizes = _sizes(tokens.mesh, rows, rows if min_rows is None else min_rows)
     inputs_length = inputs_length or tokens.options.inputs_length
     if hints_length is None:
       hints_length = tokens.options.hints_length or HINTS * inputs_length
@@ -131,13 +114,9 @@ class Engine:
     self._rule = rule
     self._inputs_length = inputs_length
     self._hints_length = hints_length if tokens.reads_hints else 0
-    self._sizes = [
-        rows_lib.Size(
-            row_programs.RowPrograms.of(tokens, size, rule),
-            by_load.Load(gamma) if is_by_load else None,
-        )
-        for size in sizes
-    ]
+    num_rows = sharding.round_up(tokens.mesh, rows)
+    self._programs = row_programs.RowPrograms.of(tokens, num_rows, rule)
+    self._load = by_load.Load(gamma) if is_by_load else None
     self.counters = counts_lib.Counts()
     self.is_warm = False
     self.compile_s: float | None = None
@@ -174,28 +153,28 @@ class Engine:
     """
     request_lib.check_several('requests', requests, 'a list of requests')
     has_warned = False
-    for index, work in enumerate(self.stream_work(requests)):
-      result = self.result(work)
+    for index, pending in enumerate(self.stream_ended(requests)):
+      result = self.result(pending)
       if result.is_truncated and not has_warned:
         has_warned = True
         request_lib.warn_of_cut(index, self._inputs_length, stacklevel=2)
       yield result
 
-  def stream_work(
+  def stream_ended(
       self, requests: Iterable[request_lib.Request]
-  ) -> Iterator[reading.Work]:
+  ) -> Iterator[pending_lib.Pending]:
     """Yield each request once it has ended, for `result`; see `stream`.
 
     One whose logits are not finite does not end the others.
     """
-    return self.run(
-        self.work(request, number) for number, request in enumerate(requests)
-    )
+    return self.run(map(self.pending, requests, itertools.count()))
 
-  def run(self, works: Iterable[reading.Work]) -> Iterator[reading.Work]:
-    """Yield work once it has ended, in its order; see `stream_work`."""
-    rows, num_rows = self.new_runs(), self._sizes[0].num_places
-    works, has_more, failure = iter(works), True, None
+  def run(
+      self, requests: Iterable[pending_lib.Pending]
+  ) -> Iterator[pending_lib.Pending]:
+    """Yield requests once they have ended, in their order."""
+    rows, num_rows = self.new_runs(), self._programs.num_places
+    requests, has_more, failure = iter(requests), True, None
     waiting, in_order = [], collections.deque()
 
     def read_ahead() -> None:
@@ -206,9 +185,9 @@ class Engine:
       room = min(WINDOW * num_rows - len(in_order), num_rows)
       num_before = len(in_order)
       try:
-        for work in itertools.islice(works, room):
-          waiting.append(work)
-          in_order.append(work)
+        for pending in itertools.islice(requests, room):
+          waiting.append(pending)
+          in_order.append(pending)
       except Exception as error:  # what was read before it is not lost
         failure = error
       has_more = len(in_order) == num_before + room
@@ -240,14 +219,15 @@ class Engine:
       self, search: beam_search.BeamSearch | None = None
   ) -> rows_lib.Rows:
     """Return rows without requests: of samples, or of a search."""
-    sizes, rule = self._sizes, self._rule
-    tokens, num_places = self._decoder.tokens, sizes[0].num_places
+    tokens, rule, load = self._decoder.tokens, self._rule, self._load
+    programs = self._programs
+    num_places = programs.num_places
     if search is not None:
       num_places = max(1, num_places // search.beams)
       num_places = sharding.round_up(tokens.mesh, num_places)
       programs = searches.SearchPrograms.of(tokens, num_places, search)
-      sizes = [rows_lib.Size(programs)]
       _, rule = search.bind(tokens.target_model)
+      load = None
     # A run of several places is made of several.
     width = max(num_places // 4, min(num_places, 2))
     shape = input_batch.Shape(
@@ -255,12 +235,11 @@ class Engine:
         self._inputs_length,
         self._hints_length,
     )
-    reader = reading.Reader(shape, self._rule)
-    return rows_lib.Rows(sizes, reader, self.counters, rule)
+    return rows_lib.Rows(programs, shape, self.counters, rule, load)
 
-  def work(
+  def pending(
       self, request: request_lib.Request | str | Sequence[int], number: int
-  ) -> reading.Work:
+  ) -> pending_lib.Pending:
     """Return a request as work for rows; its number is for messages.
 
     Raises:
@@ -275,58 +254,38 @@ class Engine:
       )
     if (search := tokenized.request.search) is not None:
       search.check_vocabulary(self._decoder.tokens.target_model.vocab_size)
-    return reading.Work(tokenized)
+    return tokenized
 
-  def result(self, work: reading.Work) -> results.Result:
+  def result(self, pending: pending_lib.Pending) -> results.Result:
     """Return the result of a request that has ended, or raise its error."""
-    if work.error is not None:
-      raise work.error
-    decodes = [work.decodes[i] for i in range(work.request.num_outputs)]
-    if work.request.search is None:
+    if pending.error is not None:
+      raise pending.error
+    request = pending.request
+    is_search = request.search is not None
+    decodes = [pending.decodes[i] for i in range(request.num_outputs)]
+    if is_search:
+      decodes.reverse()  # the best one is the last one
+    else:
       # In T5X's order, equal ones as they were decoded.
       decodes.sort(key=lambda decode: decode.score)
-      statistics = counts_lib.of_decodes(decodes)
-    else:
-      decodes.reverse()  # the best one is the last one
-      statistics = counts_lib.of_search(decodes)
-    return self._result(decodes, statistics, work.tokenized)
-
-  def empty_result(self, num_decodes: int) -> results.Result:
-    """Return the result of an input that is not decoded, empty outputs."""
-    none = np.zeros((0,), np.float32)
-    statistics = None
-    if gamma := self._decoder.tokens.drafter.form.gamma:
-      counted = outcome_lib.COUNTING.init(1, 1, gamma)
-      statistics = jax.tree.map(lambda x: np.asarray(x[0]), counted)
-    decodes = [
-        results.Decode(
-            [], none, none, none.astype(np.int32), i, False, 0.0, 0, statistics
-        )
-        for i in range(num_decodes)
-    ]
-    return self._result(decodes, counts_lib.of_decodes(decodes), None)
-
-  def _result(self, decodes, statistics, tokenized) -> results.Result:
-    if 'accepted' in statistics:  # of a speculative run of samples
-      statistics |= counts_lib.acceptance_rates(statistics)
-    inputs = tokenized.request.inputs if tokenized else ()
+    text = self._decoder.text
     return results.Result(
-        [self._decoder.text(each.text_tokens, inputs) for each in decodes],
+        [text(each.text_tokens, request.inputs) for each in decodes],
         [each.text_tokens for each in decodes],
         np.array([each.score for each in decodes], np.float32),
-        statistics,
-        tokenized is not None and tokenized.is_truncated,
-        tokenized is not None and tokenized.is_unknown,
+        counts_lib.of_result(decodes, is_search),
+        pending.is_truncated,
+        pending.is_unknown,
         decodes,
     )
 
 
 def decode(
-    decoder: Decoder,
-    tokenized: Sequence[request_lib.Tokenized],
+    decoder: pending_lib.Decoder,
+    pending: Sequence[pending_lib.Pending],
     rule: contracts.Rule | contracts.CoupledRule,
     batch_size: int,
-) -> tuple[list[results.Result], counts_lib.Counts]:
+) -> list[results.Result]:
   """Decode requests that are all known, by an engine as large as they need.
 
   Few shapes are compiled, however many requests there are: for fewer requests
@@ -335,14 +294,12 @@ def decode(
 
   Args:
     decoder: See `Engine`.
-    tokenized: One request or more, all with as many outputs.
+    pending: One request or more, all with as many outputs.
     rule: See `Engine`.
     batch_size: Most requests that are decoded at once.
-  Returns:
-    Their results, and what the engine counted.
   """
   ranges.check_settings(ranges.COUNT, batch_size=batch_size)
-  requests = [each.request for each in tokenized]
+  requests = [each.request for each in pending]
   at_once = min(batch_size, batching.power_of_two(len(requests)))
   longest = max(len(request.inputs) for request in requests)
   hints = hints_lib.stack([request.hints for request in requests])
@@ -355,19 +312,4 @@ def decode(
       ),
       hints_length=0 if hints is None else hints.shape[1],
   )
-  works = engine.run(map(reading.Work, tokenized))
-  return [*map(engine.result, works)], engine.counters
-
-
-def _sizes(
-    mesh: jax.sharding.Mesh | None, rows: int, min_rows: int
-) -> list[int]:
-  """Return numbers of rows, descending: quarters, as each is compiled."""
-  sizes = [sharding.round_up(mesh, rows)]
-  # A run of one row has another form: its arrays have no axis for it.
-  while sizes[-1] // 4 >= max(min_rows, 2):
-    size = sharding.round_up(mesh, sizes[-1] // 4)
-    if size == sizes[-1]:
-      break
-    sizes.append(size)
-  return sizes
+  return [engine.result(each) for each in engine.run(pending)]

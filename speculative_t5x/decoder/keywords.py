@@ -2,12 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keyword arguments that a function collects by `**`, shown by their names.
 
-Type checkers and editors read them from `Unpack` of a TypedDict. `help` and
-`inspect.signature` do not: `named` tells these, and refuses other names.
+`named` tells them to `help` and `inspect.signature`, and refuses other names.
 """
 
 from collections.abc import Callable, Iterable
-import difflib
 import functools
 import inspect
 from typing import Any, TypeVar
@@ -57,7 +55,5 @@ def _check(arguments: dict[str, Any], names: Iterable[str]) -> None:
           f' sampling=speculative_t5x.Sampling({name}={value!r}).'
       )
     else:
-      near = difflib.get_close_matches(name, names, 1)
-      remedy = ''.join(f'Did you mean {x}? ' for x in near)
-      remedy += f'There are {", ".join(names)}.'
+      remedy = f'There are {", ".join(names)}.'
     raise TypeError(f'There is no argument {name}. {remedy}')

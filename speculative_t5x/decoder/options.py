@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of a decoder as one value, and keyword arguments for them."""
 
+from collections.abc import Mapping
 import dataclasses
-from typing import TypedDict
+from typing import Any
 
 import jax
 
@@ -68,23 +69,7 @@ class Options:
       )
 
 
-class ByName(TypedDict, total=False):
-  """Fields of `Options` as keyword arguments."""
-
-  gamma: int
-  max_tokens: int
-  inputs_length: int
-  hints_length: int | None
-  num_decodes: int
-  policy: draft_length.Policy
-  rescale_log_probs: bool
-  mask_padded_ids: bool
-  num_valid_tokens: int | None
-  may_end: bool
-  matmul_precision: str | None
-
-
-def of(options: Options, changes: ByName) -> Options:
+def of(options: Options, changes: Mapping[str, Any]) -> Options:
   """Return options with those replaced that keyword arguments name."""
   check_type('options', options, Options, 'an Options, or options by name')
   return dataclasses.replace(options, **changes)

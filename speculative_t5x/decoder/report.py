@@ -5,8 +5,6 @@
 Legend: rows, length (of the longest output).
 """
 
-import collections
-
 from flax import struct
 import jax
 import jax.numpy as jnp
@@ -151,35 +149,6 @@ class Report:
         self.sequences.reshape(-1, beams, self.sequences.shape[1]),
         self.log_probs.reshape(-1, beams),
     )
-
-
-def to_host(report: Report) -> Report:
-  """Wait for a report; return it as NumPy arrays, by a transfer per dtype."""
-  alternatives = None
-  if report.committed is not None:  # apart: few ask, and one join serves all
-    alternatives = jax.device_get(report.committed.alternatives)
-    committed = report.committed._replace(alternatives=None)
-    report = report.replace(committed=committed)
-  leaves, structure = jax.tree.flatten(report)
-  joined = jax.device_get(_join(leaves))
-  ends, arrays = dict.fromkeys(joined, 0), []
-  for leaf in leaves:
-    name = leaf.dtype.char
-    start, ends[name] = ends[name], ends[name] + leaf.size
-    arrays.append(joined[name][start : ends[name]].reshape(leaf.shape))
-  report = structure.unflatten(arrays)
-  if alternatives is not None:
-    committed = report.committed._replace(alternatives=alternatives)
-    report = report.replace(committed=committed)
-  return report
-
-
-@jax.jit
-def _join(leaves: list[jax.Array]) -> dict[str, jax.Array]:
-  parts = collections.defaultdict(list)
-  for leaf in leaves:
-    parts[leaf.dtype.char].append(leaf.reshape(-1))
-  return {name: jnp.concatenate(each) for name, each in parts.items()}
 
 
 def of_search(

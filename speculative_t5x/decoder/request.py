@@ -7,7 +7,7 @@ import dataclasses
 import itertools
 import operator
 import reprlib
-from typing import Any, NamedTuple, Self, TypedDict
+from typing import Any, Self
 import warnings
 
 import numpy as np
@@ -77,15 +77,26 @@ class Settings(RowSettings):
   Attributes:
     rule: Decides which draft tokens are accepted; `rules` has others. Another
       class compiles anew.
+    search: Beam search whose hypotheses are the outputs, in place of samples;
+      None for none.
   Raises:
-    ValueError: likewise for something that is not a rule.
+    ValueError: likewise for something that is not a rule, or one that a search
+      has no use for.
   """
 
   rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE
+  # Not among the keyword arguments of a call, which name the search's fields.
+  search: beam_search.BeamSearch | None = dataclasses.field(
+      default=None, kw_only=False
+  )
 
   def __post_init__(self):
     super().__post_init__()
     description.check(self.rule)
+    if self.search is not None:
+      beam_search.check_draws_nothing(
+          self.sampling, self.draft_sampling, self.rule
+      )
 
   def request(
       self,
@@ -93,34 +104,22 @@ class Settings(RowSettings):
       example_id: int | None = None,
       *,
       num_decodes: int = 1,
-      search: beam_search.BeamSearch | None = None,
       hints: hints_lib.Hints | Sequence[Sequence[int]] = None,
   ) -> 'Request':
     """Return the request of one input; see `Request`."""
     shared = {**vars(self)}
     del shared['rule']
     return Request(
-        inputs,
-        example_id,
-        **shared,
-        num_decodes=num_decodes,
-        search=search,
-        hints=hints,
+        inputs, example_id, **shared, num_decodes=num_decodes, hints=hints
     )
 
-
-class ByName(TypedDict, total=False):
-  """Fields of `Settings` as keyword arguments."""
-
-  sampling: sampling_lib.Sampling
-  draft_sampling: sampling_lib.Sampling | None
-  max_tokens: int | None
-  seed: int
-  rule: contracts.Rule | contracts.CoupledRule
-
-
-class DecodingByName(ByName, beam_search.ByName, total=False):
-  """Those, and what asks for a beam search."""
+  @classmethod
+  def of_call(cls, arguments: Mapping[str, Any]) -> Self:
+    """Return the settings that keyword arguments of a call name."""
+    fields, others = {}, {}
+    for name, value in arguments.items():
+      (fields if name in beam_search.NAMES else others)[name] = value
+    return cls(search=beam_search.of(**fields), **others)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,20 +174,6 @@ class Request(RowSettings):
     return self.num_decodes if self.search is None else self.search.beams
 
 
-class Tokenized(NamedTuple):
-  """A request of token ids, in which nothing is left to a default.
-
-  Attributes:
-    request: The request.
-    is_truncated: Whether tokens of the input were cut.
-    is_unknown: Whether it has text that the vocabulary does not know.
-  """
-
-  request: Request
-  is_truncated: bool = False
-  is_unknown: bool = False
-
-
 def check_int32(name: str, value: int) -> None:
   """Check that a number fits a request.
 
@@ -204,10 +189,9 @@ def check_int32(name: str, value: int) -> None:
   except TypeError:
     fits = False
   if not fits:
-    plain = value.tolist() if hasattr(value, 'tolist') else value
     raise ranges.ArgumentError(
-        f'{name} must be an integer of 32 bits, got {reprlib.repr(plain)}.',
-        **{name: plain},
+        f'{name} must be an integer of 32 bits, got {reprlib.repr(value)}.',
+        **{name: value},
     )
 
 
@@ -247,41 +231,15 @@ def warn_of_cut(
   )
 
 
-def align(
-    inputs: Iterable[Any], **columns: Iterable[Any] | None
-) -> Iterator[tuple[int, Any, dict[str, Any]]]:
-  """Yield index, input and entries of the columns, read one input at a time.
-
-  Args:
-    inputs: Any iterable.
-    **columns: One entry per input each; None for a column without entries.
-  Raises:
-    ValueError: naming a column that has another number of entries.
-  """
-  columns = {name: x for name, x in columns.items() if x is not None}
-  for name, column in columns.items():
-    check_several(name, column, 'a list with one entry per input, or None')
-  rows = itertools.zip_longest(inputs, *columns.values(), fillvalue=_MISSING)
-  for index, (value, *entries) in enumerate(rows):
-    for name, entry in zip(columns, entries, strict=True):
-      if _MISSING in (value, entry):
-        ends, goes_on = ('inputs', name)[:: 1 if value is _MISSING else -1]
-        raise ValueError(
-            f'{name} must be a list with one entry per input: {ends} end after'
-            f' {index}, and {goes_on} go on.'
-        )
-    yield index, value, dict(zip(columns, entries, strict=True))
-
-
 def several(
     name: str,
     allowed: str,
     inputs: Iterable[Any],
     columns: Mapping[str, Iterable[Any] | None],
     settings: Settings,
-    **shared: Any,
+    num_decodes: int,
 ) -> Iterator[tuple[str, Request]]:
-  """Yield the requests of inputs, and what messages call each.
+  """Yield the requests of inputs, read one at a time, and their names.
 
   Args:
     name: Of the argument that has the inputs.
@@ -289,20 +247,29 @@ def several(
     inputs: One per request.
     columns: `example_ids` and `hints`, one entry per input; None for none.
     settings: Shared by all.
-    **shared: Other arguments of `Settings.request`.
+    num_decodes: Samples per input.
+  Raises:
+    ValueError: naming a column that has another number of entries.
   """
   check_several(name, inputs, allowed)
-  for index, value, values in align(inputs, **columns):
+  columns = {column: x for column, x in columns.items() if x is not None}
+  for column, entries in columns.items():
+    check_several(column, entries, 'a list with one entry per input, or None')
+  rows = itertools.zip_longest(inputs, *columns.values(), fillvalue=_MISSING)
+  for index, (value, *entries) in enumerate(rows):
+    for column, entry in zip(columns, entries, strict=True):
+      if _MISSING in (value, entry):
+        raise ValueError(
+            f'{column} must have one entry per input: of both, one ends after'
+            f' {index}.'
+        )
+    values = dict(zip(columns, entries, strict=True))
     named = f'{name}[{index}]'
     with errors.prefixed(named):
-      example_id, hints = values.get('example_ids'), values.get('hints')
-      request = settings.request(value, example_id, hints=hints, **shared)
+      request = settings.request(
+          value,
+          values.get('example_ids'),
+          num_decodes=num_decodes,
+          hints=values.get('hints'),
+      )
     yield named, request
-
-
-def some(tokenized: Iterable[Tokenized]) -> list[Tokenized]:
-  """Return requests as a list; raise ValueError where there are none."""
-  found = list(tokenized)
-  if not found:
-    raise ValueError('There is nothing to decode. Give at least one input.')
-  return found

@@ -5,8 +5,9 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 import reprlib
-from typing import Any
+from typing import Any, Self
 
+import jax
 import numpy as np
 
 from speculative_t5x.speculation import outcome as outcome_lib
@@ -47,6 +48,16 @@ class Decode:
   alternatives: outcome_lib.Alternatives | None = None
   is_whole: bool = True
 
+  @classmethod
+  def empty(cls, number: int, gamma: int) -> Self:
+    """Return an output of an input that is not decoded."""
+    none, statistics = np.zeros((0,), np.float32), None
+    if gamma:
+      counts = outcome_lib.COUNTING.init(1, 1, gamma)
+      statistics = jax.tree.map(lambda x: np.asarray(x[0]), counts)
+    origins = none.astype(np.int32)
+    return cls([], none, none, origins, number, False, 0.0, 0, statistics)
+
   @property
   def text_tokens(self) -> list[int]:
     """Token ids without the end of sequence."""
@@ -65,8 +76,8 @@ class Result:
     tokens: Token ids per decode, without end of sequence and padding.
     scores: [num_decodes] float32, log-probabilities; of a beam search, over the
       penalty of their length.
-    statistics: Counts of this input under the names of the run record
-      (`docs/run_record.md`), summed over its decodes.
+    statistics: Counts of this input, summed over its decodes, and rates; see
+      `counts.of_result`.
     is_truncated: Whether the input was cut to its limit.
     is_unknown: Whether it has text that the vocabulary does not know, see
       `vocabularies.Vocabulary.knows`.
@@ -97,8 +108,7 @@ class Output(Sequence[Result]):
 
   Attributes:
     results: One per input.
-    statistics: Counts and rates of all of them under the names of the run
-      record (`docs/run_record.md`).
+    statistics: Likewise, of all of them.
   """
 
   results: Sequence[Result]

@@ -97,11 +97,9 @@ def drafter_of(
   drafts chains, with a warning.
 
   Raises:
-    ValueError: for more beams than the target has tokens, for fewer draft beams
-      than beams, for a drafter that cannot draft for a search, or for a network
-      that cannot decode trees.
+    ValueError: for fewer draft beams than beams, for a drafter that cannot
+      draft for a search, or for a network that cannot decode trees.
   """
-  search.check_vocabulary(pair.target_model.vocab_size)
   if not pair.drafter.form.gamma:
     return None
   network.check_offers(

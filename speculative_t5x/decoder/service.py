@@ -5,9 +5,8 @@
 One thread alone decodes, and calls JAX. It takes what has been submitted each
 time that the loop returns to the host.
 
-A call of the device that fails, as for want of memory, takes all rows with it.
-Their requests are decoded anew, once. Results do not depend on company, so that
-whoever was told of tokens is told of the next ones.
+A call of the device that fails, as for want of memory, takes all rows with it,
+and their requests fail.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ import time
 import jax
 
 from speculative_t5x.decoder import engine as engine_lib
-from speculative_t5x.decoder import reading
+from speculative_t5x.decoder import pending as pending_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import row_programs
@@ -48,7 +47,7 @@ class ClosedError(BusyError):
 
 
 class DecodeError(RuntimeError):
-  """The device failed while a request was decoded, and once more."""
+  """The device failed while a request was decoded."""
 
 
 @dataclasses.dataclass
@@ -68,8 +67,13 @@ class Times:
   ended: float | None = None
 
 
-class Handle:
-  """A request that was submitted.
+class Handle(futures.Future):
+  """A request that was submitted: the future of its `results.Result`.
+
+  `result` raises TimeoutError if there is none in time, CancelledError for a
+  cancelled request, ValueError for logits that are not finite, `DecodeError` if
+  the device failed, `ClosedError` if the service was closed before, and
+  otherwise what `on_tokens` raised or what ended the service.
 
   Attributes:
     request: The request, of token ids.
@@ -78,70 +82,34 @@ class Handle:
 
   def __init__(
       self,
-      work: reading.Work,
+      pending: pending_lib.Pending,
       on_tokens: Callable[[int, results.Decode], object] | None,
   ):
-    self.request = work.request
+    super().__init__()
+    self.request = pending.request
     self.times = Times()
-    self._work = work
+    self._pending = pending
     self._on_tokens = on_tokens
-    self._told: dict[int, list[int]] = {}  # tokens of each decode
-    self._was_lost = False  # its rows, when a call of the device failed
-    self._future: futures.Future[results.Result] = futures.Future()
+    self._told: dict[int, int] = {}  # how many tokens of each decode
 
-  def result(self, timeout: float | None = None) -> results.Result:
-    """Wait for the result, for so many seconds at most; None for any number.
-
-    Raises:
-      TimeoutError: if there is none by then.
-      futures.CancelledError: if the request was cancelled.
-      ValueError: for logits that are not finite.
-      DecodeError: if the device failed twice.
-      ClosedError: if the service was closed before.
-      Exception: what `on_tokens` raised, or what ended the service.
-    """
-    return self._future.result(timeout)
-
-  @property
-  def is_done(self) -> bool:
-    """True if there is a result or an error, or the request was cancelled."""
-    return self._future.done()
-
-  def on_end(self, call: Callable[[], object]) -> None:
-    """Call a function when there is a result or an error, in any thread."""
-    self._future.add_done_callback(lambda _: call())
-
-  def cancel(self) -> None:
+  def cancel(self) -> bool:
     """End the request at the next return to the host, unless it has ended."""
-    self._work.is_cancelled = True
-    self._future.cancel()
+    self._pending.is_cancelled = True
+    return super().cancel()
 
   def _tell(self, number: int, committed: results.Decode) -> None:
     """Tell whoever submitted it the tokens of a decode, if there are more."""
     if self.times.first_tokens is None:
       self.times.first_tokens = time.monotonic()
-    if self._on_tokens is None or self._work.is_cancelled:
+    if self._on_tokens is None or self._pending.is_cancelled:
       return
-    # There are fewer, for a while, where it is decoded anew.
-    if len(committed.tokens) > len(self._told.get(number, ())):
-      self._told[number] = committed.tokens
+    if len(committed.tokens) > self._told.get(number, 0):
+      self._told[number] = len(committed.tokens)
       self._on_tokens(number, committed)
-
-  def _end(self, result: results.Result) -> None:
-    for decode in result.decodes:
-      told = self._told.get(decode.number, [])
-      # Only rounding tells the second time from the first, and only where two
-      # tokens are as likely.
-      if decode.tokens[: len(told)] != told:
-        raise DecodeError(
-            'The device failed, and decoding anew has other tokens than those'
-            ' that were told. Submit the request again.'
-        )
-    self._future.set_result(result)
 
   def _fail(self, error: BaseException) -> None:
     with contextlib.suppress(futures.InvalidStateError):  # it was cancelled
-      self._future.set_exception(error)
+      self.set_exception(error)
 
 
 class Service:
@@ -154,6 +122,9 @@ class Service:
     >>> with st.Service(engine) as service:
     ...   handle = service.submit(st.Request('The train from Bonn is late.'))
     ...   text = handle.result().text
+
+  Attributes:
+    max_waiting: Most decodes of requests that have no rows yet.
   """
 
   def __init__(
@@ -167,21 +138,17 @@ class Service:
     """
     ranges.check_settings(ranges.COUNT, max_waiting=max_waiting)
     self._engine = engine
-    self._max_waiting = max_waiting
+    self.max_waiting = max_waiting
     self._numbers = itertools.count()
-    self._handles: dict[reading.Work, Handle] = {}  # of what has not ended
-    self._waiting: list[reading.Work] = []
+    # Of what has not ended.
+    self._handles: dict[pending_lib.Pending, Handle] = {}
+    self._waiting: list[pending_lib.Pending] = []
     self._changed = threading.Condition()
     self._is_closing = False
     self._error: BaseException | None = None  # that ended the thread
     self._returned: float | None = None
     self._thread = threading.Thread(target=self._run, daemon=True)
     self._thread.start()
-
-  @property
-  def max_waiting(self) -> int:
-    """Most decodes of requests that have no rows yet."""
-    return self._max_waiting
 
   @property
   def num_waiting(self) -> int:
@@ -241,13 +208,13 @@ class Service:
     for request, call in zip(requests, on_tokens, strict=True):
       if request.example_id is None:
         request = dataclasses.replace(request, example_id=0)
-      work = self._engine.work(request, next(self._numbers))
-      handles.append(Handle(work, call))
+      pending = self._engine.pending(request, next(self._numbers))
+      handles.append(Handle(pending, call))
     with self._changed:
       self.check_room(sum(each.request.num_outputs for each in handles))
       for handle in handles:
-        self._handles[handle._work] = handle
-        self._waiting.append(handle._work)
+        self._handles[handle._pending] = handle
+        self._waiting.append(handle._pending)
       self._changed.notify()
     return handles
 
@@ -261,7 +228,7 @@ class Service:
     if self._is_closing or not self.is_alive:
       raise ClosedError('The service ends. Submit to another one.')
     waiting = sum(x.request.num_outputs for x in list(self._waiting))
-    if waiting + num_decodes > self._max_waiting:
+    if waiting + num_decodes > self.max_waiting:
       raise BusyError(
           f'{waiting} decodes wait already. Submit again later, or allow more'
           ' by max_waiting.'
@@ -302,7 +269,7 @@ class Service:
           if num_failures == _MAX_FAILURES:
             raise
           _log.warning('The device failed.', exc_info=error)
-          self._begin_anew(errors.first_line(error))
+          self._fail_begun(errors.first_line(error))
           rows = self._engine.new_runs()
     except BaseException as error:  # nobody may wait for ever
       _log.critical('The service ends.', exc_info=error)
@@ -318,32 +285,23 @@ class Service:
       return
     # Nobody waits for the rows of others, nor for tokens that are there.
     rows.advance(returns_early=True, limit=self._num_steps())
-    for work in rows.ended():
-      self._end(work)
-    for work, number, committed in rows.committed():
-      if handle := self._handles.get(work):
+    for pending in rows.ended():
+      self._end(pending)
+    for pending, number, committed in rows.committed():
+      if handle := self._handles.get(pending):
         try:
           handle._tell(number, committed)
         except Exception as error:  # a fault of one caller, not of all others
-          work.is_cancelled = True
+          pending.is_cancelled = True
           handle._fail(error)
 
-  def _begin_anew(self, reason: str) -> None:
-    """Have the requests of lost rows decoded anew, unless they were already."""
+  def _fail_begun(self, reason: str) -> None:
+    """Fail the requests of lost rows."""
     with self._changed:
-      waiting = set(self._waiting)
-      lost = [x for x in self._handles.values() if x._work not in waiting]
-      again = [x for x in lost if not x._was_lost]
-      failed = [x for x in lost if x._was_lost]
-      for handle in again:
-        handle._was_lost = True
-        handle._work.restart()
-      for handle in failed:
-        del self._handles[handle._work]
-      # They came before those that wait.
-      self._waiting[:0] = [x._work for x in again]
-    for handle in failed:
-      handle._fail(DecodeError(f'The device failed twice: {reason}'))
+      lost = self._handles.keys() - set(self._waiting)
+      handles = [self._handles.pop(pending) for pending in lost]
+    for handle in handles:
+      handle._fail(DecodeError(f'The device failed: {reason}'))
 
   def _wait(self, rows: rows_lib.Runs) -> bool:
     """Wait until there is something to do; return whether there is."""
@@ -375,26 +333,26 @@ class Service:
       now = time.monotonic()
       with self._changed:
         self._waiting = [x for x in self._waiting if x not in taken]
-        for work in taken.intersection(self._handles):
-          self._handles[work].times.begun = now
+        for pending in taken.intersection(self._handles):
+          self._handles[pending].times.begun = now
 
   def _drop_cancelled(self) -> None:
-    for work in [x for x in self._handles if x.is_cancelled]:
-      del self._handles[work]
+    for pending in [x for x in self._handles if x.is_cancelled]:
+      del self._handles[pending]
       with contextlib.suppress(ValueError):  # it may have rows
-        self._waiting.remove(work)
+        self._waiting.remove(pending)
 
-  def _end(self, work: reading.Work) -> None:
+  def _end(self, pending: pending_lib.Pending) -> None:
     with self._changed:
-      handle = self._handles.pop(work, None)
+      handle = self._handles.pop(pending, None)
     if handle is None:
       return
     handle.times.ended = time.monotonic()
-    if not handle._future.set_running_or_notify_cancel():
+    if not handle.set_running_or_notify_cancel():
       return
     try:
-      handle._end(self._engine.result(work))
-    except (ValueError, DecodeError) as error:
+      handle.set_result(self._engine.result(pending))
+    except ValueError as error:
       handle._fail(error)
 
   def _end_all(self, error: BaseException) -> None:

@@ -7,7 +7,7 @@ import copy
 import dataclasses
 import functools
 import os
-from typing import Any, Self, Unpack
+from typing import Any, Self
 
 from etils import epath
 import jax
@@ -19,6 +19,7 @@ from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import keywords
 from speculative_t5x.decoder import options as options_lib
+from speculative_t5x.decoder import pending
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
@@ -35,7 +36,7 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
 
 
-class TextDecoder:
+class TextDecoder(pending.Decoder):
   """A target, a drafter, and the vocabulary of both.
 
   Compiles at the first call of a shape: see `engine.decode`. Another
@@ -53,6 +54,8 @@ class TextDecoder:
     True
   """
 
+  inputs_are = 'texts', 'a list of texts'
+
   @keywords.named(options_lib.Options)
   def __init__(
       self,
@@ -60,7 +63,7 @@ class TextDecoder:
       drafter: drafters.Drafting | models.Model | checkpoints.Path,
       vocabulary: vocabularies.Vocabulary,
       options: options_lib.Options = options_lib.Options(),  # noqa: B008
-      **changes: Unpack[options_lib.ByName],
+      **changes: Any,
   ):
     """Bind target, drafter and vocabulary; compile nothing yet.
 
@@ -111,7 +114,7 @@ class TextDecoder:
       batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
       hints: Iterable[hints_lib.Hints] | None = None,
-      **settings: Unpack[request_lib.DecodingByName],
+      **settings: Any,
   ) -> results.Result | results.Output:
     """Decode speculatively.
 
@@ -147,7 +150,7 @@ class TextDecoder:
       *,
       batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
-      **settings: Unpack[request_lib.DecodingByName],
+      **settings: Any,
   ) -> results.Result | results.Output:
     """Decode by the target alone, one token per target call; see `decode`.
 
@@ -168,7 +171,7 @@ class TextDecoder:
       batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
       hints: Iterable[hints_lib.Hints] | None = None,
-      **settings: Unpack[request_lib.DecodingByName],
+      **settings: Any,
   ) -> Iterator[results.Result]:
     """Decode speculatively; yield the result of each input, in their order.
 
@@ -176,14 +179,13 @@ class TextDecoder:
     decodes them. The arguments are those of `decode`.
     """
     ranges.check_settings(ranges.COUNT, batch_size=batch_size)
-    num_decodes = self.options.num_decodes
-    search, settings = beam_search.take(settings, num_decodes)
-    settings = request_lib.Settings(**settings)
+    settings = request_lib.Settings.of_call(settings)
     settings = settings.within(self.options.max_tokens)
-    rows = batch_size * (num_decodes if search is None else search.beams)
+    outputs, search = self.options.num_decodes, settings.search
+    rows = batch_size * (outputs if search is None else search.beams)
     decoding = engine.Engine(self, rows, rule=settings.rule)
     columns = {'example_ids': example_ids, 'hints': hints}
-    requests = self._requests(texts, columns, settings, search)
+    requests = self.requests(texts, columns, settings)
     return decoding.stream(request for _, request in requests)
 
   @keywords.named(request_lib.Settings, beam_search.of)
@@ -193,7 +195,7 @@ class TextDecoder:
       *,
       batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
-      **settings: Unpack[request_lib.DecodingByName],
+      **settings: Any,
   ) -> list[list[int]] | list[int]:
     """Decode token ids speculatively, see `TokenDecoder.generate`."""
     return self.tokens.generate(
@@ -205,16 +207,8 @@ class TextDecoder:
       request: request_lib.Request,
       number: int,
       name: str | None = None,
-  ) -> request_lib.Tokenized:
-    """Return a request of a text as one of token ids.
-
-    Args:
-      request: Of a text.
-      number: Its number, and its example id unless it has one.
-      name: What messages call it; None for its number.
-    Raises:
-      ValueError: see `decode`.
-    """
+  ) -> pending.Pending:
+    """Return a request of a text as one of token ids; see `Decoder`."""
     name, text = name or f'Request {number}', request.inputs
     if not isinstance(text, str):
       raise ValueError(f'{name} must be a string, got {text!r}.')
@@ -228,7 +222,7 @@ class TextDecoder:
     )
     if hints:
       self.tokens.check_reads_hints()
-    return request_lib.Tokenized(
+    return pending.Pending(
         self.tokens.resolved(
             request,
             number,
@@ -240,34 +234,8 @@ class TextDecoder:
         is_unknown=not self.vocabulary.knows(text, ids),
     )
 
-  def tokenized_texts(
-      self,
-      texts: Iterable[str],
-      columns: Mapping[str, Iterable[Any] | None],
-      settings: request_lib.Settings,
-      search: beam_search.BeamSearch | None = None,
-  ) -> list[request_lib.Tokenized]:
-    """Return texts with what they share as requests of token ids.
-
-    Args:
-      texts: Inputs, at least one.
-      columns: `example_ids` and `hints`, one entry per text; None for none.
-      settings: See `decode`.
-      search: Likewise.
-    """
-    requests = self._requests(texts, columns, settings, search)
-    return request_lib.some(
-        self.tokenized(request, number, name)
-        for number, (name, request) in enumerate(requests)
-    )
-
   def text(self, ids: Iterable[int], inputs: Sequence[int] = ()) -> str:
-    """Return the text of decoded token ids.
-
-    Args:
-      ids: Token ids of an output.
-      inputs: Token ids of its input.
-    """
+    """Return the text of decoded token ids; see `Decoder`."""
     return self.detokenizer(inputs).text(ids)
 
   def detokenizer(self, inputs: Sequence[int]) -> detokenizer.Detokenizer:
@@ -288,35 +256,16 @@ class TextDecoder:
       texts = [texts]
       if columns.get('hints') is not None:
         columns = {**columns, 'hints': [columns['hints']]}
-    search, settings = beam_search.take(settings, self.options.num_decodes)
-    settings = request_lib.Settings(**settings)
-    rows = self.tokenized_texts(texts, columns, settings, search)
+    settings = request_lib.Settings.of_call(settings)
+    rows = self.all_tokenized(texts, columns, settings)
     if cut := [index for index, row in enumerate(rows) if row.is_truncated]:
       request_lib.warn_of_cut(
           cut[0], self.options.inputs_length, 4, num_others=len(cut) - 1
       )
-    found, counted = engine.decode(self, rows, settings.rule, batch_size)
+    decoded = engine.decode(self, rows, settings.rule, batch_size)
     if is_one:
-      return found[0]
-    return results.Output(found, counts.of_results(found, counted.loop_steps))
-
-  def _requests(
-      self,
-      texts: Iterable[str],
-      columns: Mapping[str, Iterable[Any] | None],
-      settings: request_lib.Settings,
-      search: beam_search.BeamSearch | None,
-  ) -> Iterator[tuple[str, request_lib.Request]]:
-    """Yield the request of each text, and its name in messages."""
-    return request_lib.several(
-        'texts',
-        'a list of texts',
-        texts,
-        columns,
-        settings,
-        num_decodes=self.options.num_decodes,
-        search=search,
-    )
+      return decoded[0]
+    return results.Output(decoded, counts.of_results(decoded))
 
 
 @keywords.named(options_lib.Options)
@@ -331,7 +280,7 @@ def load(
     dtype: str | None = None,
     mesh: jax.sharding.Mesh | None = None,
     options: options_lib.Options = options_lib.Options(),  # noqa: B008
-    **changes: Unpack[options_lib.ByName],
+    **changes: Any,
 ) -> TextDecoder:
   """Load a target, a drafter and their vocabulary, ready to decode texts.
 
@@ -373,16 +322,18 @@ def load(
       target.
   """
   options = options_lib.of(options, changes)
-  is_loaded, path = isinstance(target, models.Model), (str, os.PathLike)
+  is_loaded, path = isinstance(target, models.Model), str | os.PathLike
   if vocabulary is None:  # that of its folder
     vocabulary = target.checkpoint if is_loaded else target
-  for name, value, types, allowed in (
-      ('target', target, (*path, models.Model), 'a path or a loaded model'),
-      ('vocabulary', vocabulary, (*path, vocabularies.Vocabulary),
-       'a path or a vocabulary, without a folder of the target'),
-      ('mesh', mesh, (jax.sharding.Mesh, type(None)), 'a make_mesh or None'),
-  ):  # fmt: skip
-    options_lib.check_type(name, value, types, allowed)
+  options_lib.check_type(
+      'target', target, path | models.Model, 'a path or a loaded model'
+  )
+  options_lib.check_type(
+      'vocabulary',
+      vocabulary,
+      path | vocabularies.Vocabulary,
+      'a path or a vocabulary, without a folder of the target',
+  )
   checkpoint = None if is_loaded else checkpoints.open(target)
   if vocabulary is target:  # or of the folder of its step
     vocabulary = vocabularies.load_any(target) or checkpoint.source

@@ -3,7 +3,7 @@
 """Token ids in, token ids out."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Self, Unpack
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,15 +11,18 @@ from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import bound_pair
 from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import keywords
+from speculative_t5x.decoder import pending
 from speculative_t5x.decoder import request as request_lib
 
 
-class TokenDecoder(bound_pair.BoundPair):
+class TokenDecoder(bound_pair.BoundPair, pending.Decoder):
   """A target and a drafter that decode token ids.
 
   Compiles at the first call of a shape: see `engine.decode`. Another number of
   tokens, sampling or seed does not compile anew.
   """
+
+  inputs_are = 'ids', 'a list of lists of ids'
 
   @property
   def tokens(self) -> Self:
@@ -31,21 +34,13 @@ class TokenDecoder(bound_pair.BoundPair):
       request: request_lib.Request,
       number: int,
       name: str | None = None,
-  ) -> request_lib.Tokenized:
-    """Return a request with nothing left to a default.
-
-    Args:
-      request: Of token ids.
-      number: Its number, and its example id unless it has one.
-      name: What messages call it; None for its number.
-    Raises:
-      ValueError: see `generate`.
-    """
+  ) -> pending.Pending:
+    """Return a request with nothing left to a default; see `Decoder`."""
     name = name or f'Request {number}'
     self._check_ids(name, request.inputs)
     if request.hints:
       self.check_reads_hints()
-    return request_lib.Tokenized(
+    return pending.Pending(
         self.resolved(request, number, name, request.inputs, request.hints)
     )
 
@@ -71,10 +66,6 @@ class TokenDecoder(bound_pair.BoundPair):
         hints=hints or (),
     )
 
-  def text(self, ids: Iterable[int], inputs: Sequence[int] = ()) -> str:
-    """Return nothing: a decoder of token ids has no texts."""
-    return ''
-
   @keywords.named(request_lib.Settings, beam_search.of)
   def generate(
       self,
@@ -82,7 +73,7 @@ class TokenDecoder(bound_pair.BoundPair):
       *,
       batch_size: int = request_lib.BATCH_SIZE,
       example_ids: Iterable[int] | None = None,
-      **settings: Unpack[request_lib.DecodingByName],
+      **settings: Any,
   ) -> list[list[int]] | list[int]:
     """Decode token ids speculatively.
 
@@ -101,25 +92,12 @@ class TokenDecoder(bound_pair.BoundPair):
       ValueError: for an empty input, one that is longer than `inputs_length`,
         an id that the target does not have, or a value out of range.
     """
-    search, settings = beam_search.take(settings, self.options.num_decodes)
-    settings = request_lib.Settings(**settings)
+    settings = request_lib.Settings.of_call(settings)
     if is_one := _is_one_input(ids):
       ids = [ids]
-    requests = request_lib.several(
-        'ids',
-        'a list of lists of ids',
-        ids,
-        {'example_ids': example_ids},
-        settings,
-        num_decodes=self.options.num_decodes,
-        search=search,
-    )
-    rows = request_lib.some(
-        self.tokenized(request, number, name)
-        for number, (name, request) in enumerate(requests)
-    )
-    found, _ = engine.decode(self, rows, settings.rule, batch_size)
-    tokens = [result.tokens[-1] for result in found]
+    rows = self.all_tokenized(ids, {'example_ids': example_ids}, settings)
+    results = engine.decode(self, rows, settings.rule, batch_size)
+    tokens = [result.tokens[-1] for result in results]
     return tokens[0] if is_one else tokens
 
   def _check_ids(self, name: str, ids: Sequence[int]) -> None:

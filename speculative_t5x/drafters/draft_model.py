@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.drafters import autoregression
-from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import forms
@@ -69,6 +68,7 @@ class ModelDrafter:
       not the target's, whose number of heads is another.
     reads_features: Whether the model reads the features of the target, as a
       decoder on its encoder does.
+    decodes_trees: Whether the model is a `contracts.DecodesTrees`.
   """
 
   model: contracts.Model
@@ -76,16 +76,16 @@ class ModelDrafter:
   vocab_size: int
   rules: sharding.Rules = sharding.REPLICATED
   reads_features: bool = False
+  decodes_trees: bool = True
 
   @property
   def form(self) -> forms.Chain:
-    network_of = getattr(self.model, 'network', self.model)
     return forms.Chain(
         self.gamma,
         num_uniforms=self.gamma,
         drafts_all_wanted=True,
         special_ids=self.model.special_ids,
-        grows_trees=network.offers(network_of, contracts.DecodesTrees),
+        grows_trees=self.decodes_trees,
     )
 
   def init(

@@ -9,10 +9,8 @@
 worth.
 """
 
-from collections.abc import Mapping
-import dataclasses
 import pathlib
-from typing import Unpack
+from typing import Any
 
 import jax
 
@@ -36,30 +34,10 @@ def __dir__() -> list[str]:
   return __all__
 
 
-@dataclasses.dataclass(frozen=True)
-class _Pair:
-  """A pair of models.
-
-  Attributes:
-    target: Name of the target's folder.
-    draft: Name of the draft model's folder.
-    lengths: Most tokens per input and per output, as options of a decoder.
-  """
-
-  target: str
-  draft: str
-  lengths: Mapping[str, int]
-
-
+# Folders of target and draft model, most tokens per input and per output.
 _PAIRS = {
-    'translation': _Pair(
-        'target', 'draft', {'inputs_length': 96, 'max_tokens': 96}
-    ),
-    'summarization': _Pair(
-        'summary_target',
-        'summary_draft',
-        {'inputs_length': 160, 'max_tokens': 64},
-    ),
+    'translation': ('target', 'draft', 96, 96),
+    'summarization': ('summary_target', 'summary_draft', 160, 64),
 }
 TASKS = tuple(_PAIRS)
 VOCABULARY_FILE = bulletins.VOCABULARY_FILE  # of all of them
@@ -78,12 +56,12 @@ def target_checkpoint(task: str = 'translation') -> str:
   Raises:
     ValueError: for another task.
   """
-  return str(_FOLDER / _pair(task).target)
+  return str(_FOLDER / _pair(task)[0])
 
 
 def draft_checkpoint(task: str = 'translation') -> str:
   """Return the folder of a draft model; see `target_checkpoint`."""
-  return str(_FOLDER / _pair(task).draft)
+  return str(_FOLDER / _pair(task)[1])
 
 
 @keywords.named(options_lib.Options)
@@ -92,7 +70,7 @@ def load_decoder(
     *,
     dtype: str | None = None,
     mesh: jax.sharding.Mesh | None = None,
-    **options: Unpack[options_lib.ByName],
+    **options: Any,
 ) -> text_decoder.TextDecoder:
   """Load target and draft model, ready to decode texts of their task.
 
@@ -105,18 +83,19 @@ def load_decoder(
   Raises:
     ValueError: for another task.
   """
-  pair = _pair(task)
+  *_, inputs_length, max_tokens = _pair(task)
+  lengths = {'inputs_length': inputs_length, 'max_tokens': max_tokens}
   return text_decoder.load(
       target_checkpoint(task),
       draft_checkpoint(task),
       vocabulary=VOCABULARY_FILE,
       dtype=dtype,
       mesh=mesh,
-      **{**pair.lengths, **options},
+      **(lengths | options),
   )
 
 
-def _pair(task: str) -> _Pair:
+def _pair(task: str) -> tuple[str, str, int, int]:
   if task not in _PAIRS:
     raise ValueError(f'task must be one of {TASKS}. Got {task!r}.')
   return _PAIRS[task]

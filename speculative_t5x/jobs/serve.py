@@ -46,7 +46,6 @@ class ServeSetup:
   gamma: int | Literal['auto'] = 5
   search: beam_search.BeamSearch | None = None
   rows: int = engine_lib.ROWS
-  min_rows: int | None = None
   host: str = '127.0.0.1'
   port: int = 8000
   model_name: str | None = None
@@ -67,7 +66,6 @@ class ServeSetup:
     arguments.check_counts(
         gamma=None if self.gamma == 'auto' else self.gamma,
         rows=self.rows,
-        min_rows=self.min_rows,
         max_waiting=self.max_waiting,
         max_body_bytes=self.max_body_bytes,
     )
@@ -89,7 +87,6 @@ class ServeSetup:
         tokens,
         rule=self.workload.rule,
         rows=self.rows,
-        min_rows=self.min_rows,
         **settings,
     )
     engine.warm_up()

@@ -390,8 +390,7 @@ def note_unstopped_drafts(decoder: token_decoder.TokenDecoder) -> None:
   A drafter that draws no token, as lookup, has no distributions.
   """
   name = decoder.loaded_drafter.description.name  # None in plain decoding
-  drafters = getattr(decoder.drafter, 'drafters', (decoder.drafter,))
-  draws_none = any(not each.form.num_uniforms for each in drafters)
+  draws_none = not decoder.drafter.form.num_uniforms
   may_stop = not isinstance(decoder.options.policy, draft_length.DraftsOn)
   if name and draws_none and may_stop:
     print(

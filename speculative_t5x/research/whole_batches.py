@@ -11,7 +11,7 @@ num_decodes, an example's next to each other).
 
 from collections.abc import Callable, Iterable
 import functools
-from typing import Any, Unpack
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import bound_pair
 from speculative_t5x.decoder import hints as hints_lib
 from speculative_t5x.decoder import input_batch
+from speculative_t5x.decoder import pending
 from speculative_t5x.decoder import report as report_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
@@ -136,15 +137,15 @@ def make_batch(
     *,
     example_ids: Iterable[int] | None = None,
     hints: Iterable[hints_lib.Hints] | None = None,
-    **settings: Unpack[request_lib.ByName],
-) -> tuple[input_batch.InputBatch, list[request_lib.Tokenized]]:
+    **settings: Any,
+) -> tuple[input_batch.InputBatch, list[pending.Pending]]:
   """Return texts as a batch, and as the requests that it was made of.
 
   It is as wide as inputs may be; see `TextDecoder.decode`.
   """
   shared = request_lib.Settings(**settings)
   columns = {'example_ids': example_ids, 'hints': hints}
-  rows = decoder.tokenized_texts(texts, columns, shared)
+  rows = decoder.all_tokenized(texts, columns, shared)
   (batch,) = input_batch.whole_batches(
       [each.request for each in rows],
       shared,

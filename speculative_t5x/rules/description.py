@@ -23,11 +23,9 @@ def check(rule: contracts.Rule | contracts.CoupledRule) -> None:
   is_either = callable(rule) != hasattr(rule, 'draw')
   if isinstance(rule, type) or not is_named or not is_either:
     raise ranges.ArgumentError(
-        'rule must be an object with name, is_lossless and either __call__, as'
-        ' contracts.Rule says, or draw, as contracts.CoupledRule says, got'
-        f' {rule!r}. Use verification.TOKENWISE or a rule of'
-        ' speculative_t5x.rules, with parentheses; gin files of rules are in'
-        ' configs/rules.',
+        'rule must be a rule of speculative_t5x.rules, with parentheses, as'
+        ' rules.Tokenwise(), or one of your own (docs/own.md#a-rule); in jobs'
+        f' take a gin file of configs/rules. Got {rule!r}.',
         rule=rule,
     )
   if jax.tree_util.all_leaves([rule]):

@@ -135,7 +135,7 @@ class Running:
       calls = [None] * count
     self.handles = service.submit_all(completion.requests, calls)
     for handle in self.handles:
-      handle.on_end(self._wake)
+      handle.add_done_callback(lambda _: self._wake())
 
   async def parts(
       self,
@@ -198,14 +198,14 @@ class Running:
   def _take_result(self, number: int, handle: service_lib.Handle) -> None:
     """Take the result of a prompt, or its error, if there is one."""
     choices = self.choices_of(number)
-    if not handle.is_done or all(choice.finish_reason for choice in choices):
+    if not handle.done() or all(choice.finish_reason for choice in choices):
       return
     try:
       for decode in handle.result(0).decodes:
         # A search may have found more than were asked for.
         if decode.number < len(choices):
           choices[decode.number].committed = decode
-    # Logits that are not finite, or a device that failed twice.
+    # Logits that are not finite, or a device that failed.
     except (ValueError, service_lib.DecodeError) as error:
       self.error = not_decoded(number, error)
     except service_lib.ClosedError as error:

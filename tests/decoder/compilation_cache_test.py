@@ -108,35 +108,6 @@ def test_folder_that_cannot_be_made(unset, capsys):
   assert loaded == []
 
 
-def test_processor_whose_programs_are_rejected(unset, capsys, monkeypatch):
-  """XLA does not read back what it compiled for some processors."""
-
-  def reject(*_):
-    raise RuntimeError('Target machine feature is not supported')
-
-  # As JAX finds it: each entry is there and cannot be loaded.
-  name = 'jax._src.compilation_cache.get_executable_and_time'
-  monkeypatch.setattr(name, reject)
-  before = jax.config.jax_persistent_cache_min_compile_time_secs
-  compilation_cache.enable('a')
-  assert _folder() is None
-  assert jax.config.jax_persistent_cache_min_compile_time_secs == before
-  (line,) = capsys.readouterr().err.splitlines()
-  assert line.startswith('Compiling without a cache') and '38445' in line
-
-
-def test_damaged_entries(unset, capsys):
-  """They are not blamed on the processor, at no later start."""
-  compilation_cache.enable('a')
-  _program()(jnp.arange(4.0))
-  entries = list(unset.rglob('*-cache'))
-  for entry in entries:
-    entry.write_bytes(entry.read_bytes()[:10])
-  jax.config.update('jax_compilation_cache_dir', None)
-  compilation_cache.enable('a')
-  assert entries and _folder() and not capsys.readouterr().err
-
-
 def test_full_disk(unset, capsys, monkeypatch):
   """The cache is on again as soon as there is space."""
 

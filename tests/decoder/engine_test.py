@@ -17,7 +17,6 @@ import pytest
 from speculative_t5x import policies
 from speculative_t5x import rules
 from speculative_t5x.decoder import beam_search
-from speculative_t5x.decoder import counts as counts_lib
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request as request_lib
@@ -315,7 +314,7 @@ def test_rows_are_full():
 def test_calls_of_cancelled_requests_are_counted():
   engine = engine_lib.Engine(decoder('plain'), 1)
   rows = engine.new_rows()
-  work = engine.work(request_lib.Request([5, 9, 20, 1], 0), 0)
+  work = engine.pending(request_lib.Request([5, 9, 20, 1], 0), 0)
   rows.fill([work])
   rows.advance(returns_early=True, limit=3)
   assert not list(rows.ended())
@@ -469,57 +468,6 @@ def test_rules_share_no_program():
   assert one is again and one is not other
 
 
-@functools.cache
-def warm_engine_of_sizes() -> engine_lib.Engine:
-  engine = engine_lib.Engine(decoder('lookup'), 8, min_rows=2)
-  assert not engine.is_warm
-  engine.warm_up()
-  assert engine.is_warm
-  return engine
-
-
-@hypothesis.settings(max_examples=10, deadline=None)
-@hypothesis.given(st.lists(st.integers(0, 9), max_size=12))
-@hypothesis.example([1, 0, 0, 9, 0, 0, 0, 2])  # goes down, up and down
-def test_rows_that_come_and_go_change_nothing(arrivals):
-  """Requests come while others are decoded; nothing compiles."""
-  expected, requests = results_of_lookup()
-  engine = warm_engine_of_sizes()
-  engine.new_rows().warm_up()  # programs may have been freed since
-  before = compilation.count()
-  rows, waiting, works = engine.new_rows(), [], []
-  arriving, numbers = iter(arrivals), iter(range(len(requests)))
-  while len(works) < len(requests) or waiting or not rows.is_idle:
-    for number in itertools.islice(numbers, next(arriving, 1)):
-      works.append(engine.work(requests[number], number))
-      waiting.append(works[-1])
-    rows.fill(waiting)
-    if not rows.is_idle:
-      rows.advance(returns_early=True, limit=3)
-      collections.deque(rows.ended(), maxlen=0)
-  assert compilation.count() == before
-  for result, known in zip(map(engine.result, works), expected, strict=True):
-    assert result.tokens == known.tokens
-    assert result.statistics == known.statistics
-    np.testing.assert_allclose(result.scores, known.scores, rtol=1e-5)
-
-
-@functools.cache
-def results_of_lookup():
-  requests = list(random_requests(4, 20, hints=[[5, 1]]))
-  return list(engine('lookup').stream(requests)), requests
-
-
-def test_few_rows_take_few_row_steps():
-  """Two of eight for one request, and all of them for eight."""
-  engine = warm_engine_of_sizes()
-  for count, rows in (1, 2), (8, 8):
-    engine.counters = counts_lib.Counts()
-    requests = [request_lib.Request([5, 9, 20, 1], max_tokens=3)] * count
-    assert len(list(engine.stream(requests))) == count
-    assert engine.counters.row_steps == rows * engine.counters.loop_steps > 0
-
-
 def test_long_inputs_come_first_at_the_end():
   """So that no row decodes a long output alone when all others have ended."""
   engine = engine_lib.Engine(decoder('plain'), ROWS)
@@ -532,16 +480,6 @@ def test_long_inputs_come_first_at_the_end():
   assert calls == limits
   # In their order, the last one would begin when most others have ended.
   assert engine.counters.loop_steps <= sum(limits) / ROWS + LENGTH / 4
-
-
-@pytest.mark.parametrize('kind', ['plain', 'draft model'])
-def test_an_input_that_is_not_decoded(kind):
-  decoded, *_ = engine(kind).stream([request_lib.Request([5, 1], 0)])
-  found = engine(kind).empty_result(2)
-  assert found.tokens == [[], []]
-  assert found.scores.tolist() == [0, 0]
-  assert found.statistics.keys() == decoded.statistics.keys()
-  assert not any(map(np.any, found.statistics.values()))
 
 
 @pytest.mark.parametrize(

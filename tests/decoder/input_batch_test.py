@@ -8,8 +8,6 @@ import pytest
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints
-from speculative_t5x.decoder import input_batch
-from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.rules import block
 from speculative_t5x.speculation import contracts
@@ -30,13 +28,6 @@ class TestWholeBatches:
     assert first.hints is None
     assert last.example_ids.tolist() == [9, 0]
 
-  def test_a_row_that_is_not_decoded(self):
-    settings = request_lib.Settings(max_tokens=5)
-    (batch,) = input_batch.whole_batches(
-        [None, settings.request([4, 1], 5)], settings, size=2, inputs_length=2
-    )
-    assert batch.limits.tolist() == [0, 5]
-
   def test_hints_follow_their_examples(self):
     rows = [[3, 1]] * 3
     hints = [[[3, 4]], [], [[6], [7]]]
@@ -44,7 +35,6 @@ class TestWholeBatches:
     assert first.hints.shape == last.hints.shape
     assert first.hints[:, :2].tolist() == [[3, 4], [-1, -1]]
     assert last.hints[:, :3].tolist() == [[6, -1, 7], [-1, -1, -1]]
-    assert last.hint_ids() == [[[6], [7]], []]
 
   def test_example_ids_keep_all_bits(self):
     ids = [-5, 2**24 + 1, -(2**31)]
@@ -63,11 +53,6 @@ class TestWholeBatches:
     assert (int(batch.seed), batch.rule) == (11, rule)
     (batch,) = tiny.batches([[5, 1]], **options)
     assert batch.draft_sampling == own.as_arrays()
-
-  def test_any_integer_is_an_example_id(self):
-    for each in (np.int64(-(2**31)), jnp.int32(3)):
-      (batch,) = tiny.batches([[2, 1]], length=1, example_ids=[each])
-      assert batch.example_ids.tolist() == [each]
 
 
 def test_padding():
@@ -122,16 +107,11 @@ class TestStack:
         [8, -1, -1, -1, -1, -1, -1],
     ]
 
-  def test_without_any(self):
-    assert hints.stack([[], []]) is None
-
   @pytest.mark.parametrize(
       ('room', 'length', 'width'),
-      [(0, 1, 32), (0, 32, 32), (0, 33, 64), (0, 65, 128),
-       (40, 0, 64), (40, 1, 64), (40, 64, 64), (40, 65, 128)],
+      [(0, 1, 32), (0, 32, 32), (0, 33, 64), (40, 0, 64), (40, 65, 128)],
   )  # fmt: skip
   def test_few_widths(self, room, length, width):
     rows = hints.stack([[[5] * length], []], room=room)
     assert rows.shape == (2, width)
     assert (rows >= 0).sum() == length
-

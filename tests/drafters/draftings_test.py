@@ -87,13 +87,6 @@ class TestEarlyExit:
     with pytest.raises(ValueError, match='exit_layer'):
       tiny.early_exit(CONFIG, exit_layer)
 
-  def test_target_with_fewer_layers(self):
-    drafter = tiny.early_exit(CONFIG, 3)
-    target = tiny.model(tiny.config(num_decoder_layers=2))
-    with pytest.raises(ValueError, match='exit_layer .* from 1 to 2'):
-      token_decoder.TokenDecoder(target, drafter, gamma=3, max_tokens=20)
-
-
 class TestSharedEncoder:
 
   def find(self, folder, draft, target=CONFIG):
@@ -245,10 +238,9 @@ SETTINGS = [
     (TREE, 'nodes', dict(nodes=1)),
     (TREE, 'nodes', dict(nodes=257)),
     (TREE, 'width', dict(nodes=4, width=0)),
-    (TREE, 'width', dict(candidates=(2,), width=6)),
     *(
         (TREE, 'candidates', dict(candidates=x))
-        for x in [(), 3, (0,), (2, (0, 0)), (2, ()), (1.5,), (-1,), (10**12,)]
+        for x in [(), 3, (2, (0, 0)), (1.5,), (10**12,)]
     ),
 ]
 
@@ -284,7 +276,7 @@ def decode_block(model, rows, at):
 
 @pytest.mark.parametrize(
     ('overrides', 'rows', 'at'),
-    [({}, 3, None), (TIED, 1, 1), ({'dtype': jnp.bfloat16}, 3, 1)],
+    [({}, 3, None), (TIED, 1, 1)],
     ids=str,
 )
 def test_logits_of_a_short_head_are_those_of_the_whole(overrides, rows, at):

@@ -120,7 +120,6 @@ RETURNED = [
 # What makes a drafter, and what the error names.
 MADE = [
     (lambda target, gamma: repeat_last.RepeatLast(target, 5), 'made for 1'),
-    (lambda target, gamma: repeat_last.RepeatLast(target, gamma, -1), '-1'),
     (lambda target, gamma: 'drafter', 'lacks a form'),
 ]
 

@@ -18,9 +18,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x import testing
-from speculative_t5x.decoder import engine as engine_lib
-from speculative_t5x.decoder import request as request_lib
-from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import feature_head
 from speculative_t5x.drafters import in_order
@@ -440,32 +437,3 @@ def test_a_head_of_a_decoder_alone_by_its_path(tmp_path):
   other = models.Found(dataclasses.replace(ALONE, emb_dim=16))
   with pytest.raises(ValueError, match='of width 8, and the target.*16'):
     model_drafting.find(path, other)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize('name', PAIRS)
-def test_rows_that_come_and_go(name):
-  """More rows and fewer, refilled; several decodes."""
-  decoder = token_decoder.TokenDecoder(
-      *PAIRS[name].loaded(), gamma=GAMMA, max_tokens=9, inputs_length=5
-  )
-  requests = [
-      request_lib.Request(
-          [2, *[i % 3] * (i % 4)],
-          i,
-          sampling=sampling_lib.Sampling(1.0),
-          max_tokens=1 + i % 9,
-          num_decodes=1 + i % 2,
-      )
-      for i in range(20)
-  ]
-  engine = engine_lib.Engine(decoder, 4, min_rows=1)
-  found = list(engine.stream(requests))
-  one = engine_lib.Engine(decoder, 1)
-  for request, result in zip(requests, found, strict=True):
-    (alone,) = one.stream([request])
-    for decode, expected in zip(result.decodes, alone.decodes, strict=True):
-      assert decode.tokens == expected.tokens
-      jax.tree.map(
-          np.testing.assert_array_equal, decode.statistics, expected.statistics
-      )

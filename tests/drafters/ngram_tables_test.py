@@ -209,11 +209,6 @@ def test_tables_that_do_not_fit(
     find(save(change(german), tmp_path), vocabulary, **arguments)
 
 
-def test_texts_without_tokens():
-  with pytest.raises(ValueError, match='no tokens'):
-    count([[], []])
-
-
 def test_damaged_file(tmp_path):
   with pytest.raises(token_counts.TableError, match='There is no token_cou'):
     token_counts.load(tmp_path)

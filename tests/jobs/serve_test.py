@@ -33,7 +33,7 @@ def test_a_port_that_is_taken(capsys):
 @pytest.mark.parametrize(
     'flag',
     [
-        'PORT=70000', 'ROWS=0', 'MIN_ROWS=0', 'GRACE_S=-1.0', 'MAX_WAITING=0',
+        'PORT=70000', 'ROWS=0', 'GRACE_S=-1.0', 'MAX_WAITING=0',
         'GAMMA="x"',
     ],  # fmt: skip
 )

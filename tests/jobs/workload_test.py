@@ -48,7 +48,7 @@ def _decoder(drafter, policy=draft_length.Fixed()):  # noqa: B008
     ('drafter', 'samples', 'stops'),
     [
         (_LOOKUP, False, False),
-        (_BOTH, True, False),
+        (_BOTH, True, True),
         (_MODEL, True, True),
         (nothing.NoDrafter(2), True, True),  # there is nothing to say of it
     ],

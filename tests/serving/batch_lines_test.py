@@ -99,8 +99,8 @@ def test_parts_are_one_stream(monkeypatch):
 
   class Ahead(stub.Engine):
 
-    def stream_work(self, requests):
-      found = list(super(Ahead, self).stream_work(requests))
+    def stream_ended(self, requests):
+      found = list(super(Ahead, self).stream_ended(requests))
       self.counters = dataclasses.replace(self.counters, tokens=len(found))
       return iter(found)
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import hints as hints_lib
-from speculative_t5x.decoder import reading
+from speculative_t5x.decoder import pending as pending_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import service as service_lib
@@ -80,17 +80,17 @@ class Decoder:
   text = text_decoder.TextDecoder.text
   detokenizer = text_decoder.TextDecoder.detokenizer
 
-  def tokenized(self, request, number, name) -> request_lib.Tokenized:
+  def tokenized(self, request, number, name) -> pending_lib.Pending:
     ids = self.vocabulary.encode(request.inputs)
     hints = hints_lib.encode(request.hints, self.vocabulary)
     ids, is_truncated = [*ids, _END][:INPUTS], len(ids) >= INPUTS
     values = {**vars(request), 'inputs': ids, 'hints': hints}
-    return request_lib.Tokenized(request_lib.Request(**values), is_truncated)
+    return pending_lib.Pending(request_lib.Request(**values), is_truncated)
 
-  def of_ids(self, request, number, name) -> request_lib.Tokenized:
+  def of_ids(self, request, number, name) -> pending_lib.Pending:
     if not all(0 <= i < self.vocabulary.num_ids for i in request.inputs):
       raise ValueError(f'{name} has ids that there are not.')
-    return request_lib.Tokenized(request)
+    return pending_lib.Pending(request)
 
 
 def output(request: request_lib.Request, number: int) -> list[int]:
@@ -143,7 +143,7 @@ def _alternatives(request, count) -> outcome.Alternatives | None:
   )
 
 
-def _end(work: reading.Work, number: int) -> None:
+def _end(work: pending_lib.Pending, number: int) -> None:
   """End a decode of a request."""
   work.decodes[number] = decode(work.request, number)
   if LOST in Vocabulary().decode(work.decodes[number].tokens):
@@ -161,7 +161,7 @@ class Rows:
   def is_idle(self) -> bool:
     return not self._places
 
-  def fill(self, waiting: list[reading.Work]) -> None:
+  def fill(self, waiting: list[pending_lib.Pending]) -> None:
     while waiting and len(self._places) < ROWS:
       work = waiting[0]
       self._places.append([work, work.num_begun, 0])
@@ -175,7 +175,7 @@ class Rows:
       raise self._engine.errors.pop(0)
     self._engine.num_steps += 1
 
-  def ended(self) -> Iterator[reading.Work]:
+  def ended(self) -> Iterator[pending_lib.Pending]:
     self._places = [x for x in self._places if not x[0].is_cancelled]
     for place in list(self._places):
       work, number, _ = place
@@ -221,17 +221,17 @@ class Engine:
   def new_runs(self) -> Rows:
     return Rows(self)
 
-  def work(self, request, number) -> reading.Work:
-    return reading.Work(request_lib.Tokenized(request))
+  def pending(self, request, number) -> pending_lib.Pending:
+    return pending_lib.Pending(request)
 
-  def stream_work(self, requests) -> Iterator[reading.Work]:
+  def stream_ended(self, requests) -> Iterator[pending_lib.Pending]:
     for number, request in enumerate(requests):
-      work = self.work(request, number)
+      work = self.pending(request, number)
       for decode_number in range(request.num_decodes):
         _end(work, decode_number)
       yield work
 
-  def result(self, work: reading.Work) -> results.Result:
+  def result(self, work: pending_lib.Pending) -> results.Result:
     if work.error is not None:
       raise work.error
     # In another order than that of their numbers, as by scores.

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Target and drafter of an infer job, before their weights are read."""
 
-from collections.abc import Callable
 import dataclasses
 import functools
 from typing import Any
@@ -56,15 +55,13 @@ class InferModels:
     return inference_lib.Inference(
         is_plain,
         make,
-        self._rows(make),
+        self._rows(),
         self.batch_size * setup.chunk_batches,
         shown,
         setup.search,
     )
 
-  def _rows(
-      self, make_engine: Callable[[], engine_lib.Engine]
-  ) -> inference_lib.Rows:
+  def _rows(self) -> inference_lib.Rows:
     """Return what is decoded of each input, and what is written of it."""
     setup, source, decoder = self.setup, self.source, self.decoder
     workload = setup.workload
@@ -80,7 +77,7 @@ class InferModels:
           workload.seed,
       )
       return batch_rows.BatchRows(batch)
-    return text_rows.TextRows(setup, source, decoder, make_engine)
+    return text_rows.TextRows(setup, source, decoder)
 
   def options(self) -> dict[str, Any]:
     """Return what chunks depend on beside the record's settings, as JSON."""

@@ -14,7 +14,7 @@ from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine as engine_lib
-from speculative_t5x.decoder import reading
+from speculative_t5x.decoder import pending as pending_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
@@ -114,7 +114,7 @@ class Inference:
       return
     self.warm_up()
     grouped = _grouped(
-        self.engine.stream_work,
+        self.engine.stream_ended,
         lambda each: self.rows.requests(each[1]),
         itertools.chain(first, numbered),
     )
@@ -125,15 +125,15 @@ class Inference:
 
   def _part(
       self,
-      grouped: Iterator[tuple[tuple[int, Any], list[reading.Work]]],
+      grouped: Iterator[tuple[tuple[int, Any], list[pending_lib.Pending]]],
       tell: Callable[[str], object],
       note: Callable[[], str],
   ) -> chunks_lib.Content | None:
     """Return the content of the next part of inputs; None after the last."""
     before, start = self._counters(), time.perf_counter()
     answered, rows = [], []
-    for (number, item), works in itertools.islice(grouped, self.part_size):
-      found = list(map(self._result, works))
+    for (number, item), ended in itertools.islice(grouped, self.part_size):
+      found = list(map(self._result, ended))
       row = json_files.dumps(self.rows.row(item, found))
       answered.append((item, found))
       rows.append(row)
@@ -159,9 +159,11 @@ class Inference:
       values['run'] = run.stored()
     return chunks_lib.Content(rows, values)
 
-  def _result(self, work: reading.Work) -> results.Result | ValueError:
+  def _result(
+      self, pending: pending_lib.Pending
+  ) -> results.Result | ValueError:
     try:
-      return self.engine.result(work)
+      return self.engine.result(pending)
     except ValueError as error:
       return error
 

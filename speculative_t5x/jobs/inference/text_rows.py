@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts as requests, and the rows of their predictions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 import dataclasses
 import functools
 from typing import Any
 
+import numpy as np
+
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
-from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
@@ -37,7 +38,6 @@ class TextRows:
       with its error; otherwise it ends the job.
     source: The texts.
     decoder: Their decoder.
-    make_engine: Returns what decodes them.
   """
 
   files = {output_folder.PREDICTIONS: None}
@@ -45,12 +45,12 @@ class TextRows:
   setup: infer_setup.InferSetup
   source: infer_source.Source
   decoder: token_decoder.TokenDecoder
-  make_engine: Callable[[], engine_lib.Engine]
 
   @functools.cached_property
   def _settings(self) -> request_lib.Settings:
     setup = self.setup
-    return setup.workload.settings(setup.sampling, setup.draft_sampling)
+    settings = setup.workload.settings(setup.sampling, setup.draft_sampling)
+    return dataclasses.replace(settings, search=setup.search)
 
   def read(
       self, inputs: Iterator[inputs_lib.Input]
@@ -76,7 +76,6 @@ class TextRows:
             item.example_id,
             # The hypotheses of a search are one request.
             num_decodes=self.setup.num_decodes,
-            search=self.setup.search,
             hints=hints,
         )
     ]
@@ -86,13 +85,15 @@ class TextRows:
       item: inputs_lib.Input,
       found: Sequence[results.Result | ValueError],
   ) -> dict[str, Any]:
-    (result,) = found or [
-        self.make_engine().empty_result(self.decoder.options.num_decodes)
-    ]
-    if isinstance(result, ValueError):
-      if self.setup.cluster is None:
-        raise result
-      return _error_row(item, errors.first_line(result))
+    gamma = self.decoder.drafter.form.gamma
+    numbers = range(self.decoder.options.num_decodes)
+    decodes = [results.Decode.empty(number, gamma) for number in numbers]
+    for result in found:
+      if isinstance(result, ValueError):
+        if self.setup.cluster is None:
+          raise result
+        return _error_row(item, errors.first_line(result))
+      decodes = result.decodes
     special_ids = self.decoder.target_model.special_ids
     one = lambda values: values[0] if len(values) == 1 else values
     before = self.source.form.text_before(item.tokens)
@@ -100,7 +101,7 @@ class TextRows:
         self.source.target.vocabulary.decode(
             batching.text_ids(x.tokens, special_ids), before
         )
-        for x in result.decodes
+        for x in decodes
     ]
     row = {
         'example_id': item.example_id,
@@ -108,14 +109,14 @@ class TextRows:
         'prediction': one(texts),
     }
     if self.setup.scores:
-      row['score'] = one(result.scores.tolist())
+      row['score'] = one(np.float32([x.score for x in decodes]).tolist())
     if self.setup.statistics:
-      row['statistics'] = counts.of_decodes(result.decodes)
+      row['statistics'] = counts.of_decodes(decodes)
     if self.setup.tokens:
       row[predictions_lib.INPUT_TOKENS] = list(item.tokens)
       if item.hints:
         row[predictions_lib.HINT_TOKENS] = [list(x) for x in item.hints]
-      by_number = sorted(result.decodes, key=lambda x: x.number)
+      by_number = sorted(decodes, key=lambda x: x.number)
       row[predictions_lib.TOKENS] = one([x.tokens for x in by_number])
     return {**row, **item.fields}
 

@@ -10,7 +10,6 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import feature_head
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import descriptions
-from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading import vocabularies
@@ -72,9 +71,8 @@ class DraftModel:
       return of_model(_prompted_as(target, self.model))
     if token_counts.exists(self.model):
       return ngram_drafting.NGrams(self.model).find(target)
-    rules = sharding.REPLICATED
-    if self.model_parallel:
-      rules = sharding.MODEL_PARALLEL
+    is_parallel = self.model_parallel
+    rules = sharding.MODEL_PARALLEL if is_parallel else sharding.REPLICATED
     checkpoint = pairing.open_checkpoint('draft', self.model)
     if exit_drafting.is_head(checkpoint, target.config):
       return exit_drafting.of_head(checkpoint).find(target)
@@ -129,9 +127,7 @@ class DraftModel:
       )
     elif target.vocabulary is not None:
       own = vocabularies.load(self.vocabulary_file)
-      said = f'The draft model has {self.vocabulary_file}'
-      with errors.prefixed(said, vocabularies.VocabularyError):
-        vocabularies.check_same(target.vocabulary, own)
+      vocabularies.check_same(target.vocabulary, own)
 
 
 def _prompted_as(target: models.Found, draft: _Model) -> _Model:
@@ -202,6 +198,7 @@ def _of(draft: models.Found) -> drafting.Drafting:
         vocab_size=target.vocab_size,
         rules=rules,
         reads_features=config.reads_features,
+        decodes_trees=network.offers(config, contracts.DecodesTrees),
     )
 
   is_partitioned = draft.mesh is not None and rules != sharding.REPLICATED

@@ -20,6 +20,7 @@ Legend: vocab (the target's), kept (continuations per token).
 
 import dataclasses
 import numbers
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -78,11 +79,8 @@ class NGrams:
 
     # Two numbers of 4 bytes per token, and two per continuation.
     kept = counts.next_counts.shape[1] if self.order == 2 else 0
-    return dataclasses.replace(
-        _of(self.order, path, target.mesh),
-        num_bytes=8 * vocab_size * (1 + kept),
-        read=read,
-    )
+    size = 8 * vocab_size * (1 + kept)
+    return _of(self.order, path, target.mesh, num_bytes=size, read=read)
 
 
 def of_table(
@@ -99,18 +97,15 @@ def of_table(
     table = jax.tree.map(jnp.asarray, table)
   else:
     table = jax.device_put(table, sharding.replicated(mesh))
-  return dataclasses.replace(_of(order, path, mesh), params=table)
+  return _of(order, path, mesh, params=table)
 
 
 def _of(
-    order: int, path: str | None, mesh: jax.sharding.Mesh | None
+    order: int, path: str | None, mesh: jax.sharding.Mesh | None, **values: Any
 ) -> drafting.Drafting:
   kind = KINDS[order]
-  return drafting.Drafting(
-      tables.make_ngram,
-      descriptions.DrafterDescription(kind=kind, name=kind, table=path),
-      mesh=mesh,
-  )
+  described = descriptions.DrafterDescription(kind, kind, table=path)
+  return drafting.Drafting(tables.make_ngram, described, mesh=mesh, **values)
 
 
 def abstract_table(order: int, vocab_size: int) -> tables.Table:

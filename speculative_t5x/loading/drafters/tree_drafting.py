@@ -17,7 +17,6 @@ from speculative_t5x.speculation import ranges
 
 KIND = 'candidate_tree'  # in a run record
 _ASKS = 'A tree of candidates'
-_WIDTH = 6  # of trees of the likeliest nodes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,17 +36,15 @@ class CandidateTree:
       likeliest ones by the draft model's probability of the path to each. No
       candidate is drawn, at any temperature.
     width: With `nodes`, how many nodes the draft model decodes per depth, from
-      which the likeliest are taken; None for 6. It costs draft calls of so many
-      positions.
+      which the likeliest are taken. It costs draft calls of so many positions.
   Raises:
-    ranges.ArgumentError: for a value out of range, for both ways or none, or
-      for a width beside a fixed shape.
+    ranges.ArgumentError: for a value out of range, or for both ways or none.
   """
 
   model: drafting.Drafting | models.Model | checkpoints.Path
   candidates: candidates_lib.Branching | None = None
   nodes: int | None = None
-  width: int | None = None
+  width: int = 6
 
   def __post_init__(self):
     if (self.candidates is None) == (self.nodes is None):
@@ -58,22 +55,13 @@ class CandidateTree:
           candidates=self.candidates,
           nodes=self.nodes,
       )
+    ranges.check_settings(ranges.COUNT, width=self.width)
     if self.nodes is None:
-      if self.width is not None:
-        raise ranges.ArgumentError(
-            'width is that of the likeliest nodes, and a tree with candidates'
-            f' has its shape by these alone. Leave out width, {self.width!r},'
-            ' or give nodes in place of candidates.',
-            width=self.width,
-        )
       candidates = candidates_lib.check(self.candidates)
       object.__setattr__(self, 'candidates', candidates)  # hashable
     else:
       kind = ranges.whole(2, candidates_lib.MAX_NODES)
       ranges.check_settings(kind, nodes=self.nodes)
-      width = _WIDTH if self.width is None else self.width
-      ranges.check_settings(ranges.COUNT, width=width)
-      object.__setattr__(self, 'width', width)
 
   def find(self, target) -> drafting.Drafting:
     network.check_offers(target.config, network.DecodesTrees, _ASKS)

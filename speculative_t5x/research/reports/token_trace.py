@@ -10,7 +10,7 @@ styles they stand in brackets, as in a word diff: [-rejected-] {+target+}.
 
 from collections.abc import Callable, Iterator, Sequence
 import dataclasses
-from typing import Unpack
+from typing import Any
 
 import jax
 from rich import console as console_lib
@@ -86,7 +86,7 @@ def _block(outcome: outcome_lib.Outcome) -> Block:
 def trace(
     decoder: text_decoder.TextDecoder,
     text: str,
-    **settings: Unpack[request_lib.ByName],
+    **settings: Any,
 ) -> 'TokenTrace':
   """Decode a text speculatively and return the report of its output.
 
