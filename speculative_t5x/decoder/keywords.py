@@ -32,10 +32,11 @@ def named(*sources: Callable[..., Any]) -> Callable[[_F], _F]:
     signature = inspect.signature(function)
     *own, _ = signature.parameters.values()
     signature = signature.replace(parameters=[*own, *collected])
+    names = [name for name in signature.parameters if name != 'self']
 
     @functools.wraps(function)
     def checked(*args, **kwargs):
-      _check(kwargs, [x for x in signature.parameters if x != 'self'])
+      _check(kwargs, names)
       return function(*args, **kwargs)
 
     checked.__signature__ = signature

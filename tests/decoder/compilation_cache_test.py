@@ -64,17 +64,6 @@ def test_in_the_users_folder(unset, output_dir, capsys):
   assert not capsys.readouterr().err
 
 
-@pytest.mark.parametrize('value', ['', None])
-def test_in_the_home(monkeypatch, tmp_path, value):
-  monkeypatch.setenv('HOME', str(tmp_path))
-  if value is None:
-    monkeypatch.delenv('XDG_CACHE_HOME')
-  else:
-    monkeypatch.setenv('XDG_CACHE_HOME', value)
-  compilation_cache.enable('runs')
-  assert _folder() == str(tmp_path / '.cache' / 'speculative_t5x' / 'jax')
-
-
 @pytest.mark.parametrize(
     ('name', 'value', 'folder'),
     [

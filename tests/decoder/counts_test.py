@@ -118,12 +118,3 @@ class TestCounts:
     }
     plain = outputs(FIRST.replace(statistics=None))
     assert counts.of_decodes(plain) == {'tokens': 10, 'target_calls': 5}
-
-  def test_nothing_decoded(self):
-    batch = decoded([[0, 0, 0]], [[0, 0, 0]], [[0, 0, 0]])
-    nothing = counts.of_run(outputs(batch), 0, 0)
-    speculation = counts.count_speculation(nothing)
-    assert speculation['per_position_acceptance'] == (None, None)
-    rates = counts.acceptance_rates(counts.count_run(nothing) | speculation)
-    assert set(rates.values()) == {None}
-    assert nothing.idle_share is None

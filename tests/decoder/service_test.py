@@ -106,17 +106,6 @@ def test_what_is_told_may_fail(service):
     handles[6].result(WAIT)
 
 
-def test_times_are_in_order(service):
-  handle = service.submit(request_lib.Request([5, 9, 1], max_tokens=12))
-  handle.result(WAIT)
-  times = dataclasses.astuple(handle.times)
-  # A request that ends at once has had no first tokens before.
-  known = [x for x in times if x is not None]
-  assert known == sorted(known) and len(known) >= 3
-  assert handle.times.ended is not None
-  assert service.seconds_without_return < WAIT
-
-
 def test_some_requests_are_taken_together():
   service = service_lib.Service(engine_test.engine(), max_waiting=5)
   request = request_lib.Request([5, 1], num_decodes=2)

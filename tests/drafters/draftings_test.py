@@ -16,7 +16,6 @@ import pytest
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading import descriptions
 from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading.drafters import drafting
@@ -86,6 +85,7 @@ class TestEarlyExit:
   def test_no_such_layer(self, exit_layer):
     with pytest.raises(ValueError, match='exit_layer'):
       tiny.early_exit(CONFIG, exit_layer)
+
 
 class TestSharedEncoder:
 
@@ -198,34 +198,6 @@ class TestInOrder:
     ).find(target)
     assert found.num_bytes == exit_head.find(target).num_bytes > 0
     assert [x.config for x in found.models] == [CONFIG]
-
-  def test_described_by_all_that_tells_drafters_apart(self):
-    """Checkpoints of one name are others, and their files are watched."""
-    own = REPEAT_LAST
-
-    def describe(*models):
-      loaded = [
-          dataclasses.replace(
-              own, description=descriptions.DrafterDescription(**each)
-          )
-          for each in models
-      ]
-      return in_order_drafting.joined([own, *loaded]).description
-
-    model = {
-        'kind': 'model', 'name': 'a/1', 'checkpoint': '/x/a/1',
-        'dtype': 'float32', 'model_parallel': False, 'short_vocabulary': 512,
-        'table': '/table',
-    }  # fmt: skip
-    found = dataclasses.asdict(describe(model))
-    assert found['name'] == 'repeat_last then a/1'
-    for key in model.keys() - {'kind', 'name'}:
-      assert found[key] == model[key]
-    other = {**model, 'checkpoint': '/y/a/1'}
-    both = describe(model, other)
-    assert both.checkpoint == '/x/a/1 then /y/a/1'
-    assert {*both.paths} == {'/x/a/1', '/y/a/1', '/table'}
-
 
 TREE = functools.partial(tree_drafting.CandidateTree, 'model')
 SETTINGS = [

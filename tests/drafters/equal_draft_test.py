@@ -24,8 +24,6 @@ from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.speculation import uniforms as uniforms_lib
-from speculative_t5x.speculation import views
 from speculative_t5x.testing import table_model
 from tests import tiny
 
@@ -196,35 +194,3 @@ def test_an_ended_row_drafts_no_more(tables):
   # The three tokens are one draft; the target calls after it have width 1.
   assert work.num_draft_steps == 3
   assert work.calls_by_width.tolist() == [plain.num_tokens.max() - 1, 0, 1, 0]
-
-
-class Handed(nothing.NoDrafter):
-  """Drafts nothing, keeps its uniforms, and changes the target's cache."""
-
-  @property
-  def form(self):
-    return forms.Chain(self.gamma, num_uniforms=2)
-
-  def propose(self, params, memory, state, view):
-    draft, _ = super().propose(params, memory, state, view)
-    (uniforms,) = view.uniforms.split(2)
-    return draft.replace(target_cache=view.target.cache + 1), uniforms
-
-
-def test_each_drafter_has_its_own_uniforms_and_the_cache_of_the_one_before():
-  zeros = jnp.zeros((1,), jnp.int32)
-  words = jnp.arange(12, dtype=jnp.uint32).reshape(1, 6, 2)
-  view = views.View(
-      jnp.zeros((1, 3), jnp.int32),
-      zeros,
-      zeros,
-      uniforms_lib.Uniforms(words, 'InOrder'),
-      sampling.GREEDY,
-      views.TargetView(None, None, jnp.int32(0), zeros, zeros),
-      outcome_lib.none_yet(1, 2),
-  )
-  drafter = in_order.DraftersInOrder((Handed(2),) * 3, TABLES)
-  none = (None,) * 3
-  draft, uniforms = drafter.propose(none, none, none, view)
-  np.testing.assert_array_equal(jnp.concatenate(uniforms, axis=1), words)
-  assert draft.target_cache == 3

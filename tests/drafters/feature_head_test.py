@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x import testing
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import feature_head
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import lookup
@@ -33,9 +32,7 @@ from speculative_t5x.networks import t5gemma
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import forms
-from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import sampling as sampling_lib
-from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.testing import all_drafts
 from speculative_t5x.testing import pairs
@@ -380,51 +377,6 @@ class Again:
 
 def test_the_public_harness_shows_features():
   testing.check_drafter(Again, gamma=1, temperatures=(1.0,))
-
-
-class Silent:
-  """A target that shows no features."""
-
-  def __init__(self, model: network_lib.NetworkModel):
-    self.vocab_size, self.special_ids = model.vocab_size, model.special_ids
-    self.start, self.decode = model.start, model.decode
-
-
-@pytest.mark.parametrize('name', PAIRS)
-def test_a_loop_without_heads_has_no_features(name):
-  """Its program is that of a target which does not know them."""
-  target, _ = PAIRS[name].loaded()
-  model = make_pair(name).target
-
-  def program(target_model):
-    setup = state_lib.Setup(
-        target_model,
-        target.params,
-        draft_model.ModelDrafter(model, GAMMA, model.vocab_size),
-        target.params,
-    )
-    keys = state_lib.row_keys(0, jnp.arange(2))
-
-    def run(inputs, limits):
-      begun = state_lib.begin(
-          setup, inputs, keys, limits, sampling_lib.Sampling(1.0), length=4
-      )
-      assert begun[1].last_features is None
-      return loop.decode(setup, begun)
-
-    args = jnp.asarray(PAIRS[name].inputs), jnp.full((2,), 4)
-    return jax.jit(run).lower(*args).as_text()
-
-  assert program(model) == program(Silent(model))
-
-
-def test_a_target_that_shows_none():
-  pair = make_pair('t5')
-  setup = state_lib.Setup(
-      Silent(pair.target), None, pair.drafter, pair.draft_params
-  )
-  with pytest.raises(ValueError, match='HeadDrafter reads the last features'):
-    state_lib.start(setup, pair.inputs, 2, 4)
 
 
 def test_a_head_of_a_decoder_alone_by_its_path(tmp_path):
