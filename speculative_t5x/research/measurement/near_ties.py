@@ -265,6 +265,8 @@ def repeat_row(row: BatchRow) -> input_batch.InputBatch:
   """Return a batch of the same shape with one row's input in all places."""
   example = row.index // row.decoder.options.num_decodes
   repeat = lambda x: jnp.broadcast_to(x[example], x.shape)
-  names = 'inputs', 'hints', 'features'
-  found = {name: getattr(row.batch, name) for name in names}
-  return row.batch.replace(**jax.tree.map(repeat, found))
+  hints = row.batch.hints
+  return row.batch.replace(
+      inputs=repeat(row.batch.inputs),
+      hints=None if hints is None else repeat(hints),
+  )

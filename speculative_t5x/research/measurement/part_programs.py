@@ -238,7 +238,6 @@ class PartPrograms:
         examples.inputs,
         self._num_rows(examples),
         self._slots,
-        examples.features,
     )
 
   def _read_by_drafter(
