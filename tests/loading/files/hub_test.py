@@ -107,7 +107,7 @@ class TestFiles:
     folder = tmp_path / 'other'
     folder.mkdir()
     for name in ('config.json', *names):
-      (folder / name).write_text('')
+      (folder / name).write_text(name)
     served.add(f'{_OWNER}/other', folder, 'main')
     checkpoints.fetch(f'{_OWNER}/other')
     assert served.downloaded() == sorted(['config.json', *read])
@@ -145,6 +145,7 @@ class TestOffline:
     served.requests.clear()
     go_offline(monkeypatch)
     if way == 'no network':
+      served.shutdown()
       served.server_close()
       monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', False)
     again = checkpoints.open(_TARGET)
