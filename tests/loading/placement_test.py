@@ -161,13 +161,14 @@ class TestChoice:
 @pytest.mark.parametrize('given', [(1, 1), None])
 def test_refusal_has_the_numbers(place, given):
   """The last byte decides."""
-  sizes = None if given is None else [8]
+  config = tiny.config(dtype='bfloat16', num_heads=4, head_dim=8)
+  options = {'sizes': [8] if given else None, 'target': _source(config)}
   shape = given or (1, 4)
-  exact = _needed(shape)
-  assert place(_holding(exact), given, sizes=sizes)[0] == shape
+  exact = _needed(shape, config)
+  assert place(_holding(exact), given, **options)[0] == shape
   machine = _holding(exact - 2**30)
   with pytest.raises(placement.DoesNotFitError) as error:
-    place(machine, given, sizes=sizes)
+    place(machine, given, **options)
   for number in (memory.text(exact), '1.00 GiB are missing', f'{shape}'):
     assert number in str(error.value)
 

@@ -66,7 +66,6 @@ def text(num_bytes: float) -> str:
   return f'{num_bytes / 2**30:,.2f} GiB'
 
 
-@functools.cache  # tracing takes a while
 def of_model(
     network: network_lib.Network,
     workload: Workload,
@@ -74,8 +73,8 @@ def of_model(
 ) -> int:
   """Return the bytes per device of a checkpoint's model; compute nothing.
 
-  They are its parameters, caches, and what is read of the inputs. A head that
-  is to be shortened is counted whole, as it is read.
+  They are its parameters, and keys and values of inputs and outputs. A head
+  that is to be shortened is counted whole, as it is read.
   """
   if getattr(network, 'head_size', None):
     network = dataclasses.replace(network, head_size=None)
@@ -86,25 +85,21 @@ def of_model(
       lambda x: dict(network.prepare(iter(x.items()), is_merged)),
       checkpoints.flatten(_in_dtype(network)),
   )
-  params = checkpoints.nest(params)
   lengths = workload.lengths
   slots = state_lib.cache_slots(lengths.targets, lengths.gamma)
-  inputs = jax.ShapeDtypeStruct((workload.examples, lengths.inputs), jnp.int32)
-  features = None
-  if width := getattr(network, 'width_of_inputs', None):  # need no encoder
-    features = jax.ShapeDtypeStruct((*inputs.shape, width), network.dtype)
-  started = jax.eval_shape(
-      lambda params, inputs, features: prepared.start(
-          params, inputs, workload.rows, slots, features
-      ),
-      params, inputs, features,
-  )  # fmt: skip
-  # Keys and values are partitioned by heads, as kernels are.
-  units = network.axis_units.get('joined_kv', 1)
+  # Cross-attention holds keys and values of the same sizes, per input.
+  cache = jax.eval_shape(
+      functools.partial(
+          network.init_cache, workload.rows, slots + lengths.inputs
+      )
+  )
+  # They are partitioned by heads, as kernels are.
+  units = network.axis_units['joined_kv']
   heads = sharding.named_sharding(mesh, rules, ['joined_kv'], [units])
   parts = units // math.prod(heads.shard_shape((units,)))
-  keys_values = _num_bytes((started.memory, started.cache)) // parts
-  return _params_bytes(prepared, params, mesh, rules) + keys_values
+  params = checkpoints.nest(params)
+  num_bytes = _params_bytes(prepared, params, mesh, rules)
+  return num_bytes + _num_bytes(cache) // parts
 
 
 def _params_bytes(

@@ -72,4 +72,4 @@ def test_other_errors_are_raised_unchanged(tmp_path, error):
   with pytest.raises(error, match='^mine$') as caught:
     checkpoints.save_each(tmp_path / 'new', 2, params())
   assert caught.type is error
-  assert not list(tmp_path.iterdir())
+  assert not list((tmp_path / 'new').iterdir())

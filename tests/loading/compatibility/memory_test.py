@@ -13,9 +13,7 @@ import pytest
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.networks import sharding
-from speculative_t5x.networks import transformer
 from speculative_t5x.speculation import state as state_lib
-from tests import recurrent_network
 from tests import tiny
 
 _WORKLOAD = memory.Workload(
@@ -36,15 +34,12 @@ class TestByHand:
   decoder = 2 * (3 * 32 + 2 * 4096 + 4608) + 32 + 2 * 32
   embedding = 64 * 32
   params = encoder + decoder + 2 * embedding
-  # Keys and values of 2 layers: of 6 rows, and of 3 inputs.
-  cache = 2 * 2 * 32 * 6 * state_lib.cache_slots(11, 4)
-  cross = 2 * 2 * 32 * 3 * 7
-  is_input = 3 * 7  # bool
+  # Keys and values of 2 layers, of inputs and of outputs.
+  cache = 2 * 2 * 32 * 6 * (7 + state_lib.cache_slots(11, 4))
 
   def test_one_device(self):
     found = memory.of_model(tiny.config(), _WORKLOAD)
-    held = self.params + self.cache + self.cross
-    assert found == 4 * held + self.is_input
+    assert found == 4 * (self.params + self.cache)
     assert _WORKLOAD.logits_bytes(64) == 4 * 6 * (5 + 4) * 64
 
   def test_mesh(self):
@@ -52,8 +47,8 @@ class TestByHand:
     workload = dataclasses.replace(_WORKLOAD, batch_size=6, mesh_shape=(2, 2))
     found = memory.of_model(tiny.config(), workload)
     norms = 2 * 2 * 32 + 32 + 2 * 3 * 32 + 32
-    cut = self.params - norms + self.cache + self.cross
-    assert found == 4 * (norms + cut // 2) + self.is_input // 2
+    cut = self.params - norms + self.cache
+    assert found == 4 * (norms + cut // 2)
     whole = memory.of_model(tiny.config(), workload, sharding.REPLICATED)
     assert whole == memory.of_model(tiny.config(), _WORKLOAD)
 
@@ -64,12 +59,6 @@ class TestByHand:
     cut = 2 * self.embedding + 4 * 4608
     one = memory.of_model(tiny.config(), _WORKLOAD)
     assert one - found == 4 * cut * 3 // 4
-
-
-def test_any_network():
-  found = memory.of_model(recurrent_network.Recurrent(50), _WORKLOAD)
-  params, cache, mean = 2 * 50 * 16 + 16 * 16, 6 * 16 * 16, 3 * 16
-  assert found == 4 * (params + cache + mean)
 
 
 @pytest.mark.parametrize(
@@ -86,12 +75,12 @@ def test_allocated(overrides):
   params = jax.tree.map(lambda x: x.astype(config.dtype), tiny.params(config))
   model = models.make_model(config, params)
   slots = state_lib.cache_slots(11, 4)
-  cache = transformer.init_cache(config.decoder, (6,), slots)
-  _, context = tiny.encode(
-      model.config, model.params, tiny.encoder_tokens(3, 7)
-  )
-  found = memory.of_model(config, _WORKLOAD)
-  assert found == sum(map(_num_bytes, (model.params, cache, context)))
+  inputs = tiny.encoder_tokens(6, 7)
+  started = model.config.start(model.params, inputs, 6, slots)
+  held = (model.params, started.cache, started.memory.cross)
+  lengths = dataclasses.replace(_WORKLOAD.lengths, num_decodes=1)
+  found = memory.of_model(config, memory.Workload(lengths, 6))
+  assert found == sum(map(_num_bytes, held))
 
 
 @pytest.mark.parametrize(
