@@ -16,7 +16,6 @@ from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
-from speculative_t5x.research.simulation import t5_published
 from tests import tiny
 
 _GIB = 2**30
@@ -135,27 +134,6 @@ class TestChoice:
     assert sizes[0] < sizes[1] < sizes[2] == sizes[3]
     assert needed(_found(_source(), num_bytes=7)) == sizes[0] + 7
     assert needed(drafting.Drafting()) < sizes[0]
-
-  def test_paper_on_one_chip(self, place, monkeypatch):
-    """XXL and T5-small fit a v4 at batch 1, and need four chips of a v5e.
-
-    The 24 layers of XXL, which are traced one by one, are four as large.
-    """
-    own = t5_published.SIZES['xxl'] | {'num_layers': 4, 'mlp_dim': 102_400}
-    monkeypatch.setitem(t5_published.SIZES, 'xxl', own)
-    xxl, small = (
-        _source(t5_published.make_config(size, 'bfloat16'))
-        for size in ('xxl', 'small')
-    )
-    of = lambda name: dataclasses.replace(
-        _V4, free_bytes=0.96 * chips.CHIPS[name].memory_bytes
-    )
-    options = {'target': xxl, 'drafters': [lambda _: _found(small)]}
-    options |= {'lengths': memory.Lengths(512, 128, gamma=3), 'sizes': [1]}
-    assert place(of('v4'), **options)[0] == (1, 1)
-    assert place(of('v5e'), **options)[0] == (1, 2)
-    with pytest.raises(placement.DoesNotFitError):
-      place(of('v5e'), (1, 1), **options)
 
 
 @pytest.mark.parametrize('given', [(1, 1), None])

@@ -22,7 +22,6 @@ from tokenizers import processors
 
 import speculative_t5x
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.speculation import contracts
 from speculative_t5x.tasks import task_vocabulary
 from tests import vocabulary_files
 
@@ -115,16 +114,6 @@ class TestSpecialTokens:
     vocabulary = vocabularies.load(path)
     assert (vocabulary.pad_id, vocabulary.eos_id) == (1, 0)
 
-  def test_without_padding(self, tmp_path):
-    """As of GPT-2, whose end is known by its name alone."""
-    model = models.WordLevel({'<|endoftext|>': 0, 'a': 1}, unk_token='a')
-    path = tmp_path / 'tokenizer.json'
-    path.write_text(tokenizers.Tokenizer(model).to_str())
-    vocabulary = vocabularies.load(path)
-    assert (vocabulary.pad_id, vocabulary.eos_id) == (contracts.NO_TOKEN, 0)
-    assert vocabulary.decode([1, 0]) == 'a'
-    assert vocabulary.begin_ids == ()
-
   @pytest.mark.parametrize('adds', [True, False])
   def test_beginning_of_texts(self, tmp_path, adds):
     """A SentencePiece model's by its config, a tokenizer's by its processor."""
@@ -169,14 +158,6 @@ class TestTokenizer:
       if 2 not in ids:  # unknown pieces differ
         assert other.decode(ids) == one.decode(ids)
         assert other.decode([*ids, 1, 0]) == one.decode([*ids, 1, 0])
-
-  def test_unused_ids(self, tmp_path):
-    model = models.WordLevel({'<pad>': 0, '</s>': 1, 'a': 4}, unk_token='a')
-    path = tmp_path / 'tokenizer.json'
-    path.write_text(tokenizers.Tokenizer(model).to_str())
-    vocabulary = vocabularies.load(path)
-    assert vocabulary.num_ids == vocabulary.num_pieces == 5
-    assert [vocabulary.id_to_piece(i) for i in (2, 4)] == ['<id 2>', 'a']
 
 
 NUM_SENTINELS = 100

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of opening, checking and reading checkpoints."""
 
-import collections
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +9,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading.checkpoints import hugging_face
-from speculative_t5x.loading.checkpoints import layouts
-from speculative_t5x.loading.checkpoints import legacy
 from speculative_t5x.loading.checkpoints import trees
 from speculative_t5x.loading.checkpoints import zarr_arrays
 from tests import checkpoints_by_hand as by_hand
@@ -121,40 +117,6 @@ class TestAnyLayout:
     restored = restore(written, dtype)
     assert dtypes(restored) == {str(jnp.dtype(dtype or 'float32'))}
     assert_equal(restored, jax.tree.map(lambda x: x.astype(dtype), params))
-
-  def test_the_path_and_the_metadata_are_read_once(self, written, monkeypatch):
-    """Each read would be a round trip to a bucket."""
-    counts = collections.Counter()
-
-    def count(module, name):
-      function = getattr(module, name)
-
-      def counted(*args):
-        counts[f'{module.__name__.split(".")[-1]}.{name}'] += 1
-        return function(*args)
-
-      monkeypatch.setattr(module, name, counted)
-
-    count(layouts, 'resolve')
-    count(legacy.serialization, 'msgpack_restore')
-    count(hugging_face.json_files, 'read')
-    count(hugging_face.safetensors_file, 'read_header')
-    checkpoint = checkpoints.open(written)
-    assert checkpoint.step in (0, 7)
-    assert checkpoint.network() == steps.CONFIG
-    assert len(checkpoint.specs) > 10
-    checkpoint.check_shapes(steps.expected())
-    checkpoint.restore_params(steps.expected())
-    checkpoint.restore_params(steps.expected(), jnp.bfloat16)
-    assert dict(checkpoint.read_params()).keys() == checkpoint.specs.keys()
-    metadata = {
-        checkpoints.Layout.ORBAX: ['json_files.read'],
-        checkpoints.Layout.LEGACY: ['serialization.msgpack_restore'],
-        checkpoints.Layout.HUGGING_FACE: [
-            'json_files.read', 'safetensors_file.read_header',
-        ],
-    }[checkpoint.layout]
-    assert counts == dict.fromkeys(['layouts.resolve', *metadata], 1)
 
 
 class TestIsFinite:

@@ -1,14 +1,15 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of models by their names on the Hugging Face hub, before a small one.
-"""
+"""Tests of models by their names, with huggingface_hub's two calls replaced."""
 
+import fnmatch
+import pathlib
 import shutil
 import sys
+import types
 
 import pytest
 
-import speculative_t5x as st
 from speculative_t5x.jobs.outputs import contents
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
@@ -16,15 +17,44 @@ from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.files import hub
 from tests import decoders_by_hand
-from tests import hub_server
 
-constants = pytest.importorskip('huggingface_hub.constants')
-file_download = pytest.importorskip('huggingface_hub.file_download')
-
-_OWNER = 'some-owner'
-_TARGET, _DRAFT = f'{_OWNER}/target', f'{_OWNER}/draft.v2'
+_TARGET, _DRAFT = 'some-owner/target', 'some-owner/draft.v2'
+_FIRST, _OTHER, _SECOND = ('a' * 40, 'b' * 40, 'c' * 40)  # commits
 _SHARDS = [f'model-0000{i}-of-00002.safetensors' for i in (1, 2)]
-_TEXT = 'w4 w5 w6'
+
+
+class _Hub(types.ModuleType):
+  """Commits in folders, whose files are copied to a cache.
+
+  Attributes:
+    cache: Folder of a folder per commit.
+    commits: Folders by name and commit, and commits by name and branch.
+  """
+
+  def __init__(self, cache: pathlib.Path):
+    super().__init__('huggingface_hub')
+    self.cache, self.commits = cache, {}
+
+  def add(self, repo, folder, commit, branch=None):
+    self.commits |= {(repo, commit): folder, (repo, branch): commit}
+
+  def hf_hub_download(self, repo, name, revision=None):
+    if (repo, revision) not in self.commits:
+      raise FileNotFoundError('Repository Not Found')
+    found = self.commits[repo, revision]
+    commit = found if isinstance(found, str) else revision
+    return self.snapshot_download(repo, commit, [name]) + f'/{name}'
+
+  def snapshot_download(self, repo, revision, allow_patterns):
+    folder = self.cache / repo / revision
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in self.commits[repo, revision].iterdir():
+      if any(fnmatch.fnmatch(file.name, x) for x in allow_patterns):
+        shutil.copy(file, folder)
+    return str(folder)
+
+  def downloaded(self):
+    return sorted(x.name for x in self.cache.rglob('*') if x.is_file())
 
 
 @pytest.fixture(scope='module')
@@ -33,8 +63,7 @@ def folders(tmp_path_factory):
   root = tmp_path_factory.mktemp('hub')
   for i, name in enumerate(('target', 'draft')):
     decoders_by_hand.write(root / name, 'llama', seed=i)
-    for other in ('onnx/model.onnx', 'flax_model.msgpack', 'tf_model.h5'):
-      (root / name / other).parent.mkdir(exist_ok=True)
+    for other in ('flax_model.msgpack', 'tf_model.h5'):
       (root / name / other).write_bytes(b'none of these is read')
   return root
 
@@ -47,34 +76,24 @@ def forget():
 
 @pytest.fixture
 def served(folders, tmp_path, monkeypatch):
-  """Serve both models, with an empty cache, for one test."""
+  """Offer both models, with an empty cache, for one test."""
   monkeypatch.chdir(tmp_path)
   forget()
-  with hub_server.HubServer() as server:
-    server.add(_TARGET, folders / 'target', 'main')
-    server.add(_DRAFT, folders / 'draft', 'main')
-    template = server.url + '/{repo_id}/resolve/{revision}/{filename}'
-    monkeypatch.setattr(constants, 'ENDPOINT', server.url)
-    monkeypatch.setattr(constants, 'HUGGINGFACE_CO_URL_TEMPLATE', template)
-    monkeypatch.setattr(constants, 'HF_HUB_CACHE', str(tmp_path / 'cache'))
-    monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', False)
-    yield server
+  module = _Hub(tmp_path / 'cache')
+  module.add(_TARGET, folders / 'target', _FIRST)
+  module.add(_DRAFT, folders / 'draft', _OTHER)
+  monkeypatch.setitem(sys.modules, 'huggingface_hub', module)
+  yield module
   forget()
 
 
-def go_offline(monkeypatch):
-  forget()
-  monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', True)
-
-
-def test_a_pair_decodes_as_from_its_folders(served, folders):
-  load = lambda *pair: st.load(*pair, max_tokens=6, inputs_length=8, gamma=2)
-  decoder = load(_TARGET, f'hf://{_DRAFT}')
-  expected = load(str(folders / 'target'), str(folders / 'draft'))
-  assert decoder.decode(_TEXT).tokens == expected.decode(_TEXT).tokens
-  commit = served.revisions[_TARGET, 'main']
-  assert decoder.tokens.target.checkpoint == f'{_TARGET}@{commit}'
-  assert decoder.vocabulary.num_ids == expected.vocabulary.num_ids
+def test_what_is_read_is_fetched(served, folders):
+  opened = checkpoints.open(_TARGET)
+  assert opened.specs == checkpoints.open(folders / 'target').specs
+  files = ['config.json', 'model.safetensors.index.json', *_SHARDS]
+  assert served.downloaded() == sorted(files)
+  vocabularies.load(_TARGET)
+  assert served.downloaded() == sorted([*files, 'tokenizer.json'])
 
 
 def test_what_resumes_knows_a_model_by_its_files(served, folders):
@@ -83,80 +102,43 @@ def test_what_resumes_knows_a_model_by_its_files(served, folders):
   assert one == same != other
 
 
-class TestFiles:
-
-  def test_what_is_read_is_fetched(self, served):
-    checkpoints.open(_TARGET)
-    files = ['config.json', 'model.safetensors.index.json', *_SHARDS]
-    assert served.downloaded() == sorted(files)
-    vocabularies.load(_TARGET)
-    assert served.downloaded() == sorted([*files, 'tokenizer.json'])
-
-  @pytest.mark.parametrize(
-      ('names', 'read'),
-      [
-          (['model.safetensors', 'pytorch_model.bin'], ['model.safetensors']),
-          (
-              ['pytorch_model-1-of-1.bin', 'pytorch_model.bin.index.json',
-               'model.fp16-1-of-1.safetensors'],
-              ['pytorch_model-1-of-1.bin', 'pytorch_model.bin.index.json'],
-          ),
-      ],
-  )  # fmt: skip
-  def test_of_a_checkpoint(self, served, tmp_path, names, read):
-    folder = tmp_path / 'other'
-    folder.mkdir()
-    for name in ('config.json', *names):
-      (folder / name).write_text(name)
-    served.add(f'{_OWNER}/other', folder, 'main')
-    checkpoints.fetch(f'{_OWNER}/other')
-    assert served.downloaded() == sorted(['config.json', *read])
+@pytest.mark.parametrize(
+    ('names', 'read'),
+    [
+        (['model.safetensors', 'pytorch_model.bin'], ['model.safetensors']),
+        (
+            ['pytorch_model-1-of-1.bin', 'pytorch_model.bin.index.json',
+             'model.fp16-1-of-1.safetensors'],
+            ['pytorch_model-1-of-1.bin', 'pytorch_model.bin.index.json'],
+        ),
+    ],
+)  # fmt: skip
+def test_files_of_a_checkpoint(served, tmp_path, names, read):
+  (tmp_path / 'other').mkdir()
+  for name in ('config.json', *names):
+    (tmp_path / 'other' / name).write_text(name)
+  served.add(_TARGET, tmp_path / 'other', _FIRST)
+  checkpoints.fetch(_TARGET)
+  assert served.downloaded() == sorted(['config.json', *read])
 
 
-class TestRevision:
-
-  def test_the_commit_is_recorded(self, served, folders):
-    """It finds the same files again when the branch has moved on."""
-    first = served.revisions[_TARGET, 'main']
-    found = models.find_model(checkpoints.open(_TARGET)).describe()
-    assert found.name == _TARGET
-    assert found.checkpoint == f'{_TARGET}@{first}'
-    second = served.add(_TARGET, folders / 'draft', 'main', 'v1')
-    # The vocabulary that is read later in this process is of the same commit.
-    assert first in vocabularies.load(_TARGET).name
-    forget()
-    for name, commit in {
-        _TARGET: second,
-        f'{_TARGET}@v1': second,
-        f'hf://{_TARGET}@{first}': first,
-        found.checkpoint: first,
-    }.items():
-      opened = checkpoints.open(name)
-      assert opened.source == f'{_TARGET}@{commit}'
-      assert opened.folder.name == commit
-
-
-class TestOffline:
-
-  @pytest.mark.parametrize('way', ['asked for', 'no network'])
-  def test_from_the_cache(self, served, way, monkeypatch):
-    online = checkpoints.open(_TARGET)
-    pieces = vocabularies.load(_TARGET).num_ids
-    served.requests.clear()
-    go_offline(monkeypatch)
-    if way == 'no network':
-      served.shutdown()
-      served.server_close()
-      monkeypatch.setattr(constants, 'HF_HUB_OFFLINE', False)
-    again = checkpoints.open(_TARGET)
-    assert (again.folder, again.source) == (online.folder, online.source)
-    assert again.specs == online.specs
-    assert vocabularies.load(_TARGET).num_ids == pieces
-    assert not served.requests
-
-  def test_not_in_the_cache(self, served, monkeypatch):
-    go_offline(monkeypatch)
-    refuse(_TARGET, 'path of a folder')
+def test_the_commit_is_recorded(served, folders):
+  """It finds the same files again when the branch has moved on."""
+  described = models.find_model(checkpoints.open(_TARGET)).describe()
+  assert described.name == _TARGET
+  assert described.checkpoint == f'{_TARGET}@{_FIRST}'
+  served.add(_TARGET, folders / 'draft', _SECOND)
+  # The vocabulary that is read later in this process is of the same commit.
+  assert _FIRST in vocabularies.load(_TARGET).name
+  forget()
+  for name, commit in {
+      _TARGET: _SECOND,
+      f'hf://{_TARGET}@{_FIRST}': _FIRST,
+      described.checkpoint: _FIRST,
+  }.items():
+    opened = checkpoints.open(name)
+    assert opened.source == f'{_TARGET}@{commit}'
+    assert opened.folder.name == commit
 
 
 def refuse(name, *named):
@@ -167,51 +149,35 @@ def refuse(name, *named):
   assert all(each in line for each in (name, *named)), line
 
 
-class TestRefused:
-
-  def test_no_such_model(self, served):
-    """It may be a local path with a typo, and the line says so."""
-    refuse(f'{_OWNER}/traget', 'no such path', 'hf auth login')
-
-  def test_no_network(self, served):
-    served.shutdown()
-    served.server_close()
-    refuse(_TARGET, 'path of a folder')
-
-  @pytest.mark.parametrize('name', ['gpt2', 'a/b/c'])
-  def test_not_a_name(self, served, name):
+def test_refused(served, monkeypatch):
+  """A name may be a local path with a typo, and the line says so."""
+  refuse('some-owner/traget', 'no such path', 'Repository Not Found')
+  for name in ('gpt2', 'a/b/c'):
     refuse(f'hf://{name}', '<owner>/<name>')
     with pytest.raises(checkpoints.CheckpointError, match='no such folder'):
       checkpoints.open(name)
-    assert not served.requests
-
-  def test_without_the_package(self, served, monkeypatch):
-    monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
-    refuse(_TARGET, 'no such path', "'.[hub]'")
+  monkeypatch.setitem(sys.modules, 'huggingface_hub', None)
+  refuse(_TARGET, 'no such path', "'.[hub]'")
 
 
 def test_a_local_path_counts_first(served, folders, tmp_path):
   shutil.copytree(folders / 'target', tmp_path / _DRAFT)
   opened = checkpoints.open(_DRAFT)
   assert opened.source == str(opened.folder) == str(tmp_path / _DRAFT)
-  assert not served.requests
+  assert not served.downloaded()
 
 
 def _raise_path(path):
   raise FileNotFoundError(path)
 
 
-class TestPublicT5:
-  """Names of T5X's bucket, as its jobs take them."""
-
-  def test_checkpoint(self, monkeypatch):
-    bucket = 'gs://t5-data/pretrained_models/t5x'
-    monkeypatch.setattr(layouts, '_absolute', _raise_path)
-    for name, path in {
-        't5_1_1_xxl': f'{bucket}/t5_1_1_xxl/checkpoint_1000000',
-        'flan_t5_small': f'{bucket}/flan_t5_small/checkpoint_1198000',
-        't5_11B': f'{bucket}/t5_11B/checkpoint_1000000',
-        't5_1_1_xxxl': 't5_1_1_xxxl',
-    }.items():
-      with pytest.raises(FileNotFoundError, match=f'^{path}$'):
-        checkpoints.open(name)
+def test_names_of_t5xs_bucket(monkeypatch):
+  bucket = 'gs://t5-data/pretrained_models/t5x'
+  monkeypatch.setattr(layouts, '_absolute', _raise_path)
+  for name, path in {
+      't5_1_1_xxl': f'{bucket}/t5_1_1_xxl/checkpoint_1000000',
+      'flan_t5_small': f'{bucket}/flan_t5_small/checkpoint_1198000',
+      't5_1_1_xxxl': 't5_1_1_xxxl',
+  }.items():
+    with pytest.raises(FileNotFoundError, match=f'^{path}$'):
+      checkpoints.open(name)
