@@ -122,6 +122,7 @@ def of_result(
     counts = of_decodes(decodes)
     has_drafts = 'accepted' in counts
     return counts | acceptance_rates(counts) if has_drafts else counts
+  # Each hypothesis has all calls of its search: a sum would count them twice.
   calls, statistics = decodes[0].num_calls, decodes[0].statistics
   further = 0 if statistics is None else int(statistics.num_accepted)
   return {

@@ -67,7 +67,7 @@ class Engine:
 
   def __init__(
       self,
-      decoder: pending_lib.Decoder,
+      decoder: pending_lib.AnyDecoder,
       rows: int = ROWS,
       *,
       rule: contracts.Rule | contracts.CoupledRule = verification.TOKENWISE,
@@ -94,7 +94,7 @@ class Engine:
     options_lib.check_type(
         'decoder',
         decoder,
-        pending_lib.Decoder,
+        pending_lib.AnyDecoder,
         'a TextDecoder or a TokenDecoder, as speculative_t5x.load returns one',
     )
     ranges.check_settings(ranges.COUNT, rows=rows)
@@ -228,7 +228,7 @@ class Engine:
       programs = searches.SearchPrograms.of(tokens, num_places, search)
       _, rule = search.bind(tokens.target_model)
       load = None
-    # A run of several places is made of several.
+    # A run of several places is made of several: one row has no axis for it.
     width = max(num_places // 4, min(num_places, 2))
     shape = input_batch.Shape(
         sharding.round_up(tokens.mesh, width),
@@ -281,7 +281,7 @@ class Engine:
 
 
 def decode(
-    decoder: pending_lib.Decoder,
+    decoder: pending_lib.AnyDecoder,
     pending: Sequence[pending_lib.Pending],
     rule: contracts.Rule | contracts.CoupledRule,
     batch_size: int,

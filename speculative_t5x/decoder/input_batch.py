@@ -97,6 +97,7 @@ def stack(
   hints = None
   if shape.hints_length:
     stacked = hints_lib.stack(of_each('hints', ()), shape.hints_length)
+    # Longer hints are cut: another width would compile again.
     hints = stacked[:, : hints_lib.width(shape.hints_length)]
   return InputBatch(
       batching.pad(of_each('inputs', ()), shape.inputs_length),

@@ -51,7 +51,7 @@ class Pending:
     return has_all or self.error is not None
 
 
-class Decoder:
+class AnyDecoder:
   """A decoder of texts or of token ids, as an engine needs it.
 
   Attributes:

@@ -118,6 +118,7 @@ class Report:
       ends: Ids that end a sequence.
       alternatives: How many of the kept likeliest tokens it has.
     """
+    # Past its tokens a row holds padding, and zeros that no token has.
     own = lambda x: x[row, : self.num_tokens[row]]
     none = np.zeros((0,), np.float32)
     known = outcome_lib.Committed(none, none, none.astype(np.int32), None)

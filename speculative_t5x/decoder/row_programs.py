@@ -204,6 +204,7 @@ class RowPrograms:
     setup = setup._replace(keeps_alternatives=keeps_alternatives)
     if cap is not None:
       setup = setup._replace(policy=by_load.ByLoad(cap))
+    # Before the first step: a cancelled row is neither written nor counted.
     ended = run.state.has_ended | cancelled
     run = run._replace(state=run.state.replace(has_ended=ended))
     fold = self._fold(keeps_alternatives)
@@ -234,6 +235,7 @@ def _take(run, places):
       return jnp.copy(x)
     if len(x) == count:
       return x[index]
+    # Several rows per place, as of a search: they move together.
     by_place = x.reshape(count, len(x) // count, *x.shape[1:])
     return by_place[index].reshape(-1, *x.shape[1:])
 

@@ -84,6 +84,7 @@ class Rows:
       if not self._started:
         self._start(_take_alike(waiting, self._shape.examples))
       started, group = self._started[0]
+      # -1 writes to no place: what fills the batch overwrites nobody's cache.
       places = np.full(self._shape.examples, -1, np.int32)
       decodes = np.zeros(self._shape.examples, np.int32)
       for index, pending in enumerate(group):
@@ -91,7 +92,7 @@ class Rows:
           places[index], decodes[index] = free.pop(0), pending.num_begun
           self._places[places[index]] = pending, pending.num_begun
           pending.num_begun += self._programs.rows_per_place
-          if self._seen is not None:
+          if self._seen is not None:  # the counts of a new request begin at 0
             for counted in self._seen:
               counted[places[index]] = 0
       is_last = all(pending.is_begun for pending in group)
@@ -182,6 +183,7 @@ class Rows:
     self._ended_first = []
     per_place = self._programs.rows_per_place
     for index, place in enumerate(self._places):
+      # Hypotheses of a search end together, so that the first row tells.
       rows = slice(index * per_place, (index + 1) * per_place)
       if place is None or not report.has_ended[rows.start]:
         continue

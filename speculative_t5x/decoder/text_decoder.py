@@ -36,7 +36,7 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import ranges
 
 
-class TextDecoder(pending.Decoder):
+class TextDecoder(pending.AnyDecoder):
   """A target, a drafter, and the vocabulary of both.
 
   Compiles at the first call of a shape: see `engine.decode`. Another
@@ -208,7 +208,7 @@ class TextDecoder(pending.Decoder):
       number: int,
       name: str | None = None,
   ) -> pending.Pending:
-    """Return a request of a text as one of token ids; see `Decoder`."""
+    """Return a request of a text as one of token ids; see `AnyDecoder`."""
     name, text = name or f'Request {number}', request.inputs
     if not isinstance(text, str):
       raise ValueError(f'{name} must be a string, got {text!r}.')
@@ -235,7 +235,7 @@ class TextDecoder(pending.Decoder):
     )
 
   def text(self, ids: Iterable[int], inputs: Sequence[int] = ()) -> str:
-    """Return the text of decoded token ids; see `Decoder`."""
+    """Return the text of decoded token ids; see `AnyDecoder`."""
     return self.detokenizer(inputs).text(ids)
 
   def detokenizer(self, inputs: Sequence[int]) -> detokenizer.Detokenizer:

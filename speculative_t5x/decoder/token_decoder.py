@@ -15,7 +15,7 @@ from speculative_t5x.decoder import pending
 from speculative_t5x.decoder import request as request_lib
 
 
-class TokenDecoder(bound_pair.BoundPair, pending.Decoder):
+class TokenDecoder(bound_pair.BoundPair, pending.AnyDecoder):
   """A target and a drafter that decode token ids.
 
   Compiles at the first call of a shape: see `engine.decode`. Another number of
@@ -35,7 +35,7 @@ class TokenDecoder(bound_pair.BoundPair, pending.Decoder):
       number: int,
       name: str | None = None,
   ) -> pending.Pending:
-    """Return a request with nothing left to a default; see `Decoder`."""
+    """Return a request with nothing left to a default; see `AnyDecoder`."""
     name = name or f'Request {number}'
     self._check_ids(name, request.inputs)
     if request.hints:
