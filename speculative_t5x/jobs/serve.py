@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The serve job: a target and a drafter behind HTTP, until a signal comes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 import contextlib
 import dataclasses
-import logging
+import logging.config
 import os
 import sys
 from typing import Any, Literal
@@ -13,18 +13,13 @@ from typing import Any, Literal
 from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import service as service_lib
-from speculative_t5x.decoder import text_decoder
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import drafters
-from speculative_t5x.loading.files import user_paths
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.speculation import ranges
 from speculative_t5x.tasks import inputs as inputs_lib
-
-_API_KEY = 'SPECULATIVE_T5X_API_KEY'  # in the environment
-_LOOPBACK = '127.0.0.1', '::1', 'localhost'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -37,7 +32,6 @@ class ServeSetup:
     workload: Target, and the rule.
     drafter: Drafts for the target; None to decode plainly.
     search: Beam search of requests that ask for beams; None for none.
-    of_requests: Macros that each request decides, which must be None.
   """
 
   workload: workload_lib.Workload
@@ -51,33 +45,18 @@ class ServeSetup:
   model_name: str | None = None
   plain: bool = False
   examples: Sequence[str] = ()
-  api_key_file: str | None = None
   max_waiting: int = service_lib.MAX_WAITING
-  max_body_bytes: int = 1 << 20
   grace_s: float = 30.0
-  of_requests: Mapping[str, Any] | None = None
 
   def __post_init__(self):
-    unused = [x for x, y in (self.of_requests or {}).items() if y is not None]
-    if unused:
-      raise ValueError(
-          f'Each request says how it is sampled. Leave out {", ".join(unused)}.'
-      )
     arguments.check_counts(
         gamma=None if self.gamma == 'auto' else self.gamma,
         rows=self.rows,
         max_waiting=self.max_waiting,
-        max_body_bytes=self.max_body_bytes,
     )
     ranges.check_settings(ranges.COEFFICIENT, grace_s=self.grace_s)
+    ranges.check_settings(ranges.whole(0, 65535), port=self.port)
     inputs_lib.check_lengths(self.workload.task_feature_lengths)
-
-  def resolved(self) -> 'ServeSetup':
-    """Return the setup with a number of draft tokens."""
-    if self.gamma != 'auto':
-      return self
-    workload, gamma = workload_lib.by_load(self.workload)
-    return dataclasses.replace(self, workload=workload, gamma=gamma)
 
   def begin(
       self, tokens: token_decoder.TokenDecoder, **settings: Any
@@ -94,18 +73,6 @@ class ServeSetup:
       engine.warm_up(self.search)
     return service_lib.Service(engine, self.max_waiting)
 
-  def load(self) -> text_decoder.TextDecoder:
-    """Load target, drafter and vocabulary."""
-    vocabulary = self.workload.vocabulary(self.vocabulary_file)
-    decoder, _ = self.workload.find_decoder(
-        self.workload.find_target(vocabulary),
-        self.drafter,
-        gamma=self.gamma,
-        num_decodes=1,
-        batch_size=self.rows,
-    )
-    return workload_lib.text_decoder(workload_lib.loaded(decoder))
-
 
 def serve(setup: ServeSetup) -> None:
   """Serve completions over HTTP until a signal comes.
@@ -114,16 +81,26 @@ def serve(setup: ServeSetup) -> None:
     ValueError: for what cannot be served as configured.
   """
   # They need the extra, and the help and the checks of settings do not.
+  import uvicorn
+
   from speculative_t5x.serving import app
   from speculative_t5x.serving import server as server_lib
 
-  setup = setup.resolved()
+  if setup.gamma == 'auto':
+    workload, gamma = workload_lib.by_load(setup.workload)
+    setup = dataclasses.replace(setup, workload=workload, gamma=gamma)
   workload = setup.workload
-  key = _api_key(setup.api_key_file)
   with contextlib.ExitStack() as stack:
     # Before weights are read.
-    bound = stack.enter_context(server_lib.bind(setup.host, setup.port))
-    decoder = setup.load()
+    sock = stack.enter_context(server_lib.listen(setup.host, setup.port))
+    found, _ = workload.find_decoder(
+        workload.find_target(workload.vocabulary(setup.vocabulary_file)),
+        setup.drafter,
+        gamma=setup.gamma,
+        num_decodes=1,
+        batch_size=setup.rows,
+    )
+    decoder = workload_lib.text_decoder(workload_lib.loaded(found))
     progress.say('compiling and warming up')
     speculative = stack.enter_context(
         setup.begin(
@@ -143,42 +120,9 @@ def serve(setup: ServeSetup) -> None:
         alone,
         setup.examples,
         setup.search,
-        api_key=key,
-        max_body_bytes=setup.max_body_bytes,
+        api_key=os.environ.get('SPECULATIVE_T5X_API_KEY') or None,
     )
-    _log_requests()
-    if key is None and setup.host not in _LOOPBACK:
-      _say(
-          f'Whoever reaches {setup.host} may use the model. Set {_API_KEY}, or'
-          ' API_KEY_FILE, to ask for a key.'
-      )
-    server_lib.listen(bound)  # whoever reads the line may connect
-    _say(f'Serving {server.model} at {server_lib.url(bound)}')
-    server_lib.serve(server, bound, setup.grace_s)
-
-
-def _log_requests() -> None:
-  """Have the package's log written to stderr, whatever else is logged."""
-  handler = logging.StreamHandler()
-  handler.setFormatter(logging.Formatter('%(asctime)s %(message)s'))
-  log = logging.getLogger('speculative_t5x')
-  log.setLevel(logging.INFO)
-  log.addHandler(handler)
-  log.propagate = False
-
-
-def _say(line: str) -> None:
-  print(line, file=sys.stderr, flush=True)
-
-
-def _api_key(file: str | None) -> str | None:
-  """Return the key of a file, else of the environment, if there is one."""
-  if file is None:
-    return os.environ.get(_API_KEY) or None
-  key = user_paths.expand(file).read_text(encoding='utf-8').strip()
-  if not key:
-    raise ranges.ArgumentError(
-        f'api_key_file must hold a key, and {file} is empty.',
-        api_key_file=file,
-    )
-  return key
+    logging.config.dictConfig(uvicorn.config.LOGGING_CONFIG)
+    url = server_lib.url(sock)
+    print(f'Serving {server.model} at {url}', file=sys.stderr, flush=True)
+    server_lib.Process(server, setup.grace_s).run(sockets=[sock])

@@ -4,13 +4,12 @@
 
   server     one process: sockets, signals
     app        routes, by FastAPI
-      envelope      key, request ids, whole bodies, log
+      body_limits   size of bodies, and the time until they are whole
       schemas       bodies and answers, by pydantic; published as /openapi.json
       completions   body -> Requests, beside what the server offers
       running       Requests -> `decoder.service` -> tokens of each choice
         transcripts   tokens -> text that cannot change any more
-      replies       choices -> answer
-      streaming     choices -> server-sent events, as tokens come
+      replies       choices -> answer, or server-sent events as tokens come
       prometheus    /metrics
   api_error  errors as OpenAI's clients read them, raised by all of these
 

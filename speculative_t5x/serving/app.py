@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 import contextlib
 import dataclasses
+import hmac
 import pathlib
 import time
 from typing import Annotated
@@ -16,6 +17,7 @@ from fastapi import concurrency
 from fastapi import exceptions
 from fastapi import responses
 from fastapi import security
+import prometheus_client
 from starlette import exceptions as starlette_exceptions
 
 from speculative_t5x import version
@@ -23,20 +25,17 @@ from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import service as service_lib
 from speculative_t5x.decoder import text_decoder
 from speculative_t5x.serving import api_error
+from speculative_t5x.serving import body_limits
 from speculative_t5x.serving import completions
-from speculative_t5x.serving import envelope
 from speculative_t5x.serving import prometheus
 from speculative_t5x.serving import replies
 from speculative_t5x.serving import running as running_lib
 from speculative_t5x.serving import schemas
-from speculative_t5x.serving import streaming
 
 # A loop that does not return to the host for so long has hung: it makes a few
 # steps at a time.
 STALL_S = 120
-_PLAIN = '-plain'  # after the name of the model
 _ANSWERED = (
-    api_error.ApiError,
     service_lib.BusyError,
     exceptions.RequestValidationError,
     starlette_exceptions.HTTPException,
@@ -44,6 +43,8 @@ _ANSWERED = (
 )
 _ERROR = {'model': schemas.ErrorAnswer}
 _ERRORS = {'4XX': _ERROR, '5XX': _ERROR}
+# Of each event. Its data is a `CompletionAnswer`, or [DONE].
+_EVENTS = {'content': {'text/event-stream': {'schema': {'type': 'string'}}}}
 
 
 async def _at_end() -> AsyncIterator[contextlib.ExitStack]:
@@ -56,18 +57,20 @@ async def _at_end() -> AsyncIterator[contextlib.ExitStack]:
 
 
 @dataclasses.dataclass(eq=False)
-class Server(envelope.Envelope):
-  """A server of completions; an application of ASGI.
+class Server:
+  """A server of completions.
 
   Attributes:
     decoder: Turns texts to tokens and back.
     service: Decodes tokens.
     model: Name of the model.
-    fingerprint: What samples depend on beside a request, in a word.
+    fingerprint: Name of all that samples depend on beside a request.
     plain: Decodes the same tokens by the target alone, as another model; None
       for no such model.
     examples: Inputs that the page offers.
     search: Beam search of requests that ask for beams; None for no such.
+    api_key: Key that requests must have; None for any request.
+    app: The application of ASGI.
   """
 
   decoder: text_decoder.TextDecoder
@@ -77,19 +80,20 @@ class Server(envelope.Envelope):
   plain: service_lib.Service | None = None
   examples: Sequence[str] = ()
   search: beam_search.BeamSearch | None = None
+  api_key: str | None = None
 
   def __post_init__(self):
     self.services = {self.model: self.service}
-    reads_hints = {self.model: self.decoder.tokens.reads_hints}
     if self.plain is not None:
-      self.services[f'{self.model}{_PLAIN}'] = self.plain
-      reads_hints[f'{self.model}{_PLAIN}'] = False
-    self._offer = completions.Offer(
-        self.decoder, reads_hints, self.service.max_waiting, self.search
-    )
+      self.services[f'{self.model}-plain'] = self.plain
+    reads_hints = {
+        name: service is not self.plain and self.decoder.tokens.reads_hints
+        for name, service in self.services.items()
+    }
+    self._offer = completions.Offer(self.decoder, reads_hints, self.search)
     self._running: set[running_lib.Running] = set()
     self._created = int(time.time())
-    self.metrics = prometheus.Metrics(list(self.services.values()))
+    self._metrics = prometheus.Metrics(list(self.services.values()))
     self.app = self._routes()
 
   def _routes(self) -> fastapi.FastAPI:
@@ -100,14 +104,14 @@ class Server(envelope.Envelope):
         redirect_slashes=False,
         exception_handlers=dict.fromkeys(_ANSWERED, _answer),
     )
+    app.add_middleware(body_limits.limit)
     app.get('/', include_in_schema=False)(self.page)
     app.get('/health', responses=_ERRORS)(self.health)
     app.get('/ready', responses=_ERRORS)(self.ready)
     app.get('/metrics', response_class=responses.PlainTextResponse)(
         self.get_metrics
     )
-    # `Envelope` checks the key, before a body is read; this describes it.
-    key = fastapi.Depends(security.HTTPBearer(auto_error=False))
+    key = fastapi.Depends(self.check_key)
     api = fastapi.APIRouter(
         prefix='/v1',
         responses=_ERRORS,
@@ -115,13 +119,11 @@ class Server(envelope.Envelope):
     )
     api.get('/models')(self.models)
     api.get('/models/{model:path}')(self.get_model)
-    # Of each event. Its data is a `CompletionAnswer`, or [DONE].
-    events = {'content': {'text/event-stream': {'schema': {'type': 'string'}}}}
     api.post(
         '/completions',
         response_model=schemas.CompletionAnswer,
         response_model_exclude_unset=True,
-        responses={200: events},
+        responses={200: _EVENTS},
     )(self.complete)
     app.include_router(api)
     return app
@@ -131,6 +133,22 @@ class Server(envelope.Envelope):
     for running in list(self._running):
       running.fail(api_error.unavailable('The server ends.'))
 
+  async def check_key(
+      self,
+      sent: Annotated[
+          security.HTTPAuthorizationCredentials | None,
+          fastapi.Depends(security.HTTPBearer(auto_error=False)),
+      ],
+  ) -> None:
+    """Raise ApiError for a request without the key."""
+    # In a time that does not tell how much of it is right. The bytes of a
+    # header are read as Latin-1.
+    key = '' if sent is None else sent.credentials
+    if not hmac.compare_digest(key.encode('latin-1'), self.api_key.encode()):
+      raise api_error.ApiError(
+          401, 'The API key is missing or another one.', code='invalid_api_key'
+      )
+
   async def page(self) -> responses.FileResponse:
     """Return the page for a person."""
     # A browser asks whether its copy is that of another release.
@@ -139,28 +157,24 @@ class Server(envelope.Envelope):
         headers={'cache-control': 'no-cache'},
     )
 
-  async def health(self) -> schemas.ServerStatus:
+  async def health(self) -> dict[str, str]:
     """Tell whether the engine is alive."""
-    if not self._is_alive:
+    if not all(service.is_alive for service in self.services.values()):
       raise api_error.unavailable('The engine has stopped. Start the server.')
-    return schemas.ServerStatus(status='alive')
+    return {'status': 'alive'}
 
-  async def ready(self) -> schemas.ServerStatus:
-    """Tell whether requests are taken."""
-    self.check_takes_requests()
-    seconds = max(
-        service.seconds_without_return for service in self.services.values()
-    )
-    if seconds > STALL_S:
-      raise api_error.unavailable(
-          f'The engine has not returned for {seconds:.0f} s.'
-      )
-    return schemas.ServerStatus(status='ready')
+  async def ready(self) -> dict[str, str]:
+    """Tell whether requests are decoded."""
+    await self.health()
+    if any(x.seconds_without_return > STALL_S for x in self.services.values()):
+      raise api_error.unavailable(f'The engine has hung for {STALL_S} s.')
+    return {'status': 'ready'}
 
   async def get_metrics(self) -> responses.Response:
     """Return counts and times for Prometheus."""
-    headers = {'content-type': prometheus.CONTENT_TYPE}
-    return responses.Response(self.metrics.text(), headers=headers)
+    return responses.Response(
+        self._metrics.text(), media_type=prometheus_client.CONTENT_TYPE_LATEST
+    )
 
   async def models(self) -> schemas.ServedModels:
     """Return all models."""
@@ -187,45 +201,27 @@ class Server(envelope.Envelope):
       at_end: Annotated[contextlib.ExitStack, fastapi.Depends(_at_end)],
   ) -> responses.Response | schemas.CompletionAnswer:
     """Decode prompts; with `stream`, each event has a `CompletionAnswer`."""
-    completion = self._offer.read(body)
-    service = self.services[body.model]
-    service.check_room(completion.num_decodes)
     # Other requests do not wait while it is tokenized.
-    completion = await concurrency.run_in_threadpool(
-        self._offer.tokenized, completion
-    )
-    reply = replies.Reply(completion, self.decoder, self.fingerprint)
+    completion = await concurrency.run_in_threadpool(self._offer.read, body)
+    service = self.services[body.model]
     running = running_lib.Running(completion, service, self.decoder)
     self._running.add(running)
     at_end.callback(self._finish, running)
+    reply = replies.Reply(completion, self.decoder, self.fingerprint)
     if body.stream:
       return responses.StreamingResponse(
-          streaming.events(reply, running),
+          reply.events(running),
           media_type='text/event-stream',
           headers={'cache-control': 'no-cache', 'x-accel-buffering': 'no'},
       )
     watching = asyncio.create_task(_fail_when_left(request, running))
     at_end.callback(watching.cancel)
-    pieces = await running.all_pieces()
-    # Nor while long predictions are compared.
-    return await concurrency.run_in_threadpool(
-        reply.whole, running.choices, pieces
-    )
-
-  def check_takes_requests(self) -> None:
-    """Raise ApiError if no more requests are taken."""
-    if self.is_draining or not self._is_alive:
-      reason = 'server ends' if self.is_draining else 'engine has stopped'
-      raise api_error.unavailable(f'The {reason}. Ask another server.')
-
-  @property
-  def _is_alive(self) -> bool:
-    return all(service.is_alive for service in self.services.values())
+    return reply.whole(running.choices, await running.all_pieces())
 
   def _finish(self, running: running_lib.Running) -> None:
     """End a completion, however far it came."""
     running.close()
-    self.metrics.count(running)
+    self._metrics.count(running)
     self._running.discard(running)
 
 
@@ -235,30 +231,34 @@ async def _fail_when_left(
   """End a completion once the client has left."""
   while (await request.receive())['type'] != 'http.disconnect':
     pass
-  running.fail(api_error.left())
+  # Nobody reads the response; its status is nginx's.
+  running.fail(api_error.ApiError(499, 'The client has left.'))
 
 
 async def _answer(
     request: fastapi.Request, error: Exception
 ) -> responses.Response:
   """Answer with an error as OpenAI's clients read it."""
-  path = urllib.parse.quote(request.url.path)[:200]
   match error:
     case api_error.ApiError():
       answer = error
     case service_lib.ClosedError():
       answer = api_error.unavailable(str(error))
     case service_lib.BusyError():
-      answer = api_error.busy(str(error))
+      answer = api_error.ApiError(
+          429, str(error), code='queue_full', headers=api_error.RETRY
+      )
     case exceptions.RequestValidationError():
       answer = api_error.invalid(error.errors())
     case starlette_exceptions.HTTPException():
+      path = urllib.parse.quote(request.url.path)[:200]
       answer = api_error.ApiError(
           error.status_code,
-          f'{error.detail}: {request.method} {path}. Completions are at'
-          ' /v1/completions; /openapi.json has all paths.',
-          headers=error.headers or {},
+          f'{error.detail}: {request.method} {path}. All paths are at /docs.',
+          headers=error.headers,
       )
     case _:  # a bug, whose traceback is in the log
       answer = api_error.ApiError(500, f'A bug: {type(error).__name__}.')
-  return envelope.response(answer)
+  return responses.JSONResponse(
+      answer.answer.model_dump(), answer.status_code, answer.headers
+  )

@@ -24,8 +24,6 @@ from speculative_t5x.serving import replies
 from speculative_t5x.serving import running
 from speculative_t5x.serving import schemas
 
-# No queue limits the choices of a line as it does in the server.
-_MAX_CHOICES = schemas.MAX_CHOICES**2
 _SHIFT = 38  # of the number of a line in a seed
 
 
@@ -38,7 +36,7 @@ class Line:
     text: Its bytes, each as a character.
     custom_id: Its name; None if it has none.
     body: Its request; None for one that is not sound.
-    error: Why it is not decoded; None if it may be.
+    error: Reason why it is not decoded; None if it may be.
     completion: The request once it was tokenized.
   """
 
@@ -54,11 +52,6 @@ class Line:
     """A request of token ids per prompt; none of a line with an error."""
     return self.completion.requests if self.completion else ()
 
-  @property
-  def digest(self) -> str:
-    """Names the answer, the same each time that the batch is decoded."""
-    return _digest(f'{self.number} {self.text}').hex()
-
 
 @dataclasses.dataclass(frozen=True)
 class Batch:
@@ -67,7 +60,7 @@ class Batch:
   Attributes:
     decoder: Turns texts to tokens and back.
     model: Name of the model.
-    fingerprint: What samples depend on beside a request, in a word.
+    fingerprint: Name of all that samples depend on beside a request.
     seed: Of lines without one, of 31 bits: with the number of the line, it
       decides their samples.
   """
@@ -80,26 +73,17 @@ class Batch:
   def read(self, lines: Iterable[Line]) -> Iterator[Line]:
     """Yield lines with what they ask for, tokenized, or an error."""
     models = {self.model: self.decoder.tokens.reads_hints}
-    offer = completions.Offer(self.decoder, models, _MAX_CHOICES)
+    offer = completions.Offer(self.decoder, models)
     for line in lines:
       if line.error is None:
+        # Above the bits of `seed_and_id`'s seed, and of the number of a prompt.
+        seed = (self.seed + (line.number << _SHIFT)) % 2**63
         try:
-          completion = self._completion(line, offer)
+          completion = offer.read(line.body, seed)
           line = dataclasses.replace(line, completion=completion)
         except api_error.ApiError as error:
           line = dataclasses.replace(line, error=error)
       yield line
-
-  def _completion(
-      self, line: Line, offer: completions.Offer
-  ) -> completions.Completion:
-    if line.body.stream:
-      raise api_error.ApiError(
-          400, 'A batch is not streamed. Leave stream out.', 'stream'
-      )
-    # Above the bits of `seed_and_id`'s seed, and of the number of a prompt.
-    seed = (self.seed + (line.number << _SHIFT)) % 2**63
-    return offer.tokenized(offer.read(line.body, seed))
 
   def answer(
       self, line: Line, outcomes: Sequence[results.Result | ValueError]
@@ -108,16 +92,40 @@ class Batch:
 
     Args:
       line: The line.
-      outcomes: The result of each of its requests, or why there is none.
+      outcomes: The result of each of its requests, or the reason for none.
     """
-    error = line.error
-    for number, result in enumerate(outcomes):
-      if isinstance(result, ValueError):
-        error = running.not_decoded(number, result)
-        break
-    if error is not None:
-      return _response(line, error.status, error.answer.model_dump())
-    choices = running.choices_of(line.completion, self.decoder)
+    # The same each time that the batch is decoded.
+    name = f'{line.number} {line.text}'.encode()
+    digest = hashlib.blake2b(name, digest_size=16).hexdigest()
+    errors = [
+        running.not_decoded(number, result)
+        for number, result in enumerate(outcomes)
+        if isinstance(result, ValueError)
+    ]
+    if error := line.error or next(iter(errors), None):
+      status, body = error.status_code, error.answer
+    else:
+      status, body = 200, self._completed(line.completion, outcomes, digest)
+    response = {
+        'status_code': status,
+        'request_id': digest,
+        'body': body.model_dump(exclude_unset=True),
+    }
+    return {
+        'id': f'batch_req_{digest}',
+        'custom_id': line.custom_id,
+        'response': response,
+        'error': None,
+    }
+
+  def _completed(
+      self,
+      completion: completions.Completion,
+      outcomes: Sequence[results.Result],
+      digest: str,
+  ) -> schemas.CompletionAnswer:
+    """Return the answer of a line whose requests were all decoded."""
+    choices = running.choices_of(completion, self.decoder)
     decodes = (
         decode
         for result in outcomes
@@ -126,39 +134,26 @@ class Batch:
     for choice, decode in zip(choices, decodes, strict=True):
       choice.committed = decode
     reply = replies.Reply(
-        line.completion,
+        completion,
         self.decoder,
         self.fingerprint,
-        f'cmpl-{line.digest}',
+        f'cmpl-{digest}',
         created=0,  # a batch that resumes has the same answers
     )
-    answer = reply.whole(choices, [choice.advance() for choice in choices])
-    return _response(line, 200, answer.model_dump(exclude_unset=True))
+    return reply.whole(choices, [choice.advance() for choice in choices])
 
 
 def parse(lines: Iterable[bytes]) -> Iterator[Line]:
   """Yield the lines of a batch, with errors of those that are not sound.
 
-  Blank ones are left out. Names that came before are kept as digests.
+  Blank ones are left out.
   """
-  seen = set()
+  is_empty = True
   for number, data in enumerate(lines):
-    if not data.strip():
-      continue
-    line = _parse(number, data)
-    name = _digest(line.custom_id or '')
-    if line.error is None and name in seen:
-      error = api_error.ApiError(
-          400,
-          f'An earlier line has the custom_id {api_error.shown(line.custom_id)}'
-          ' too. Give each another one.',
-          'custom_id',
-          'duplicate_custom_id',
-      )
-      line = dataclasses.replace(line, error=error)
-    seen.add(name)
-    yield line
-  if not seen:
+    if data.strip():
+      is_empty = False
+      yield _parse(number, data)
+  if is_empty:
     raise ValueError('The batch has no request. Give another file.')
 
 
@@ -167,48 +162,22 @@ def is_answer(line: str) -> bool:
   return json.loads(line)['response']['status_code'] == 200
 
 
-def is_error(line: str) -> bool:
-  """Return whether a line of the output is an error."""
-  return not is_answer(line)
-
-
 def _parse(number: int, data: bytes) -> Line:
-  line = Line(number, data.decode('latin-1'), _custom_id(data))
+  """Return a line with its request, or with an error."""
+  line = Line(number, data.decode('latin-1'))
   try:
-    found = schemas.BatchLine.model_validate(json.loads(data))
+    value = json.loads(data)
+    request = schemas.BatchLine.model_validate(value)
+    return dataclasses.replace(
+        line, custom_id=request.custom_id, body=request.body
+    )
   except pydantic.ValidationError as error:
-    refused = api_error.invalid(error.errors(include_url=False))
+    errors = error.errors(include_url=False)
+    refused = api_error.invalid(errors)
+    # A name that is sound itself tells which line it is.
+    if not {(), ('custom_id',)} & {x['loc'] for x in errors}:
+      line = dataclasses.replace(line, custom_id=value['custom_id'])
   except (ValueError, RecursionError) as error:
     reason = str(error).encode('ascii', 'backslashreplace').decode()[:200]
     refused = api_error.ApiError(400, f'The line is not JSON: {reason}.')
-  else:
-    return dataclasses.replace(line, body=found.body)
   return dataclasses.replace(line, error=refused)
-
-
-def _custom_id(data: bytes) -> str | None:
-  """Return the name of a line, sound or not; None if it cannot be read."""
-  # Bytes that are not in the encoding become lone surrogates, which a name has
-  # not.
-  try:
-    text = data.decode(json.detect_encoding(data), errors='surrogateescape')
-    name = json.loads(text)['custom_id']
-    name.encode()
-  except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
-    return None
-  return name
-
-
-def _response(line: Line, status: int, body: dict[str, Any]) -> dict[str, Any]:
-  return {
-      'id': f'batch_req_{line.digest}',
-      'custom_id': line.custom_id,
-      'response': {
-          'status_code': status, 'request_id': line.digest, 'body': body
-      },
-      'error': None,
-  }  # fmt: skip
-
-
-def _digest(text: str) -> bytes:
-  return hashlib.blake2b(text.encode(), digest_size=16).digest()

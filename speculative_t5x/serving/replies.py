@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Completions as answers: choices, usage, and counts of speculation."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 import dataclasses
-import difflib
 import time
 from typing import Any
 import uuid
 import zlib
 
 from speculative_t5x.decoder import text_decoder
+from speculative_t5x.serving import api_error
 from speculative_t5x.serving import completions
 from speculative_t5x.serving import running as running_lib
 from speculative_t5x.serving import schemas
@@ -47,7 +47,8 @@ class Reply:
       self, choices: Sequence[schemas.CompletionChoice], **totals: Any
   ) -> schemas.CompletionAnswer:
     """Return an event of a stream, or the whole answer."""
-    fingerprint, search = self.fingerprint, self.completion.search
+    fingerprint = self.fingerprint
+    search = self.completion.requests[0].search
     if search is not None:  # samples do not depend on it
       fingerprint += f'_{zlib.crc32(repr(search).encode()):08x}'
     return schemas.CompletionAnswer(
@@ -90,20 +91,35 @@ class Reply:
     """Return usage and metrics of a completion that has ended."""
     num_inputs = sum(len(x.inputs) for x in self.completion.requests)
     num_outputs = sum(choice.num_tokens for choice in choices)
-    values, counts = {}, None
-    if any(self.completion.body.predictions):
-      values['completion_tokens_details'] = self._of_predictions(choices)
-    if len(choices) == 1 and (decode := choices[0].decode) is not None:
-      counts = speculation(decode.statistics)
+    counts = None
+    if len(choices) == 1 and choices[0].statistics is not None:
+      counts = _speculation(choices[0].statistics)
     return {
         'usage': schemas.Usage(
             prompt_tokens=num_inputs,
             completion_tokens=num_outputs,
             total_tokens=num_inputs + num_outputs,
-            **values,
         ),
         'metrics': schemas.CompletionMetrics(speculative_decoding=counts),
     }
+
+  async def events(self, running: running_lib.Running) -> AsyncIterator[str]:
+    """Yield server-sent events of a completion as tokens come.
+
+    The status was sent before, so that an error is an event too.
+    """
+    options = self.completion.body.stream_options
+    includes_usage = options is not None and options.include_usage
+    usage = {'usage': None} if includes_usage else {}
+    try:
+      async for choice, pieces in running.parts():
+        yield _event(self.event([self.choice(choice, pieces)], **usage))
+    except api_error.ApiError as error:
+      yield _event(error.answer)
+      return
+    if includes_usage:
+      yield _event(self.event([], **self.totals(running.choices)))
+    yield 'data: [DONE]\n\n'
 
   def _log_probs(
       self, choice: running_lib.Choice, pieces: Pieces
@@ -168,35 +184,9 @@ class Reply:
       kind = 'accepted' if origin == outcome.ACCEPTED else 'drawn'
       yield schemas.TraceToken(text=text, kind=kind)
 
-  def _of_predictions(
-      self, choices: Sequence[running_lib.Choice]
-  ) -> schemas.PredictionUsage:
-    """Count tokens of predictions that are in the outputs, and the others."""
-    num_in_outputs = num_tokens = 0
-    for choice in choices:
-      number = choice.index // self.completion.body.n
-      output = choice.committed.tokens[: choice.num_tokens]
-      for hint in self.completion.requests[number].hints or ():
-        num_in_outputs += num_common(hint, output)
-        num_tokens += len(hint)
-    return schemas.PredictionUsage(
-        accepted_prediction_tokens=num_in_outputs,
-        rejected_prediction_tokens=num_tokens - num_in_outputs,
-    )
 
-
-def num_common(one: Sequence[int], other: Sequence[int]) -> int:
-  """Return how many tokens two sequences have in common, in their order."""
-  matcher = difflib.SequenceMatcher(None, one, other, autojunk=False)
-  return sum(block.size for block in matcher.get_matching_blocks())
-
-
-def speculation(
-    statistics: outcome.Statistics | None,
-) -> schemas.Speculation | None:
-  """Return the counts of an output; None of plain decoding."""
-  if statistics is None:
-    return None
+def _speculation(statistics: outcome.Statistics) -> schemas.Speculation:
+  """Return the counts of an output."""
   num_idle, *drafted_histogram = statistics.drafted_histogram.tolist()
   histogram = statistics.accepted_histogram.tolist()
   histogram[0] -= num_idle  # target calls without draft tokens
@@ -212,6 +202,10 @@ def speculation(
       num_draft_tokens=num_drafted,
       num_spec_tokens=len(drafted_histogram),
   )
+
+
+def _event(content: schemas.CompletionAnswer | schemas.ErrorAnswer) -> str:
+  return f'data: {content.model_dump_json(exclude_unset=True)}\n\n'
 
 
 def _finite(log_prob: float) -> float:

@@ -8,8 +8,8 @@ waits: a reader who is slow gets more of them at once.
 
 import asyncio
 from collections.abc import AsyncIterator
+import dataclasses
 import functools
-import time
 
 from speculative_t5x.decoder import results
 from speculative_t5x.decoder import service as service_lib
@@ -17,40 +17,36 @@ from speculative_t5x.decoder import text_decoder
 from speculative_t5x.serving import api_error
 from speculative_t5x.serving import completions
 from speculative_t5x.serving import transcripts
+from speculative_t5x.speculation import outcome
 
-STOP, LENGTH = 'stop', 'length'  # why a choice has ended, as OpenAI says it
 
-
+@dataclasses.dataclass(eq=False)
 class Choice:
   """One output of a completion.
 
   Attributes:
     index: Its number.
     before: Last token id of the text that it continues; None for none.
+    transcript: Its text.
     committed: Its newest tokens; None before the first.
     num_tokens: Tokens that were handed out, end of sequence included.
-    finish_reason: `STOP` or `LENGTH`; None while more may come.
+    finish_reason: 'stop' or 'length'; None while more may come.
   """
 
-  def __init__(
-      self,
-      index: int,
-      before: int | None,
-      transcript: transcripts.Transcript,
-  ):
-    self.index = index
-    self.before = before
-    self._transcript = transcript
-    self.committed: results.Decode | None = None
-    self.num_tokens = 0
-    self.finish_reason: str | None = None
+  index: int
+  before: int | None
+  transcript: transcripts.Transcript
+  committed: results.Decode | None = None
+  num_tokens: int = 0
+  finish_reason: str | None = None
 
   @property
-  def decode(self) -> results.Decode | None:
-    """The whole output; None if a stop text ended it."""
-    if self.committed is None or self._transcript.is_stopped:
+  def statistics(self) -> outcome.Statistics | None:
+    """Counts of the whole output; None if it was stopped, or not drafted."""
+    is_whole = self.committed is not None and self.committed.is_whole
+    if not is_whole or self.transcript.is_stopped:
       return None
-    return self.committed if self.committed.is_whole else None
+    return self.committed.statistics
 
   def advance(self) -> list[transcripts.Piece] | None:
     """Return pieces that are new, of which the end of sequence has no text.
@@ -61,15 +57,15 @@ class Choice:
     if committed is None or self.finish_reason:
       return None
     has_ended = committed.is_whole
-    pieces = self._transcript.read(committed.text_tokens, has_ended)
-    self.num_tokens = self._transcript.num_tokens
-    if self._transcript.is_stopped:
-      self.finish_reason = STOP
+    pieces = self.transcript.read(committed.text_tokens, has_ended)
+    self.num_tokens = self.transcript.num_tokens
+    if self.transcript.is_stopped:
+      self.finish_reason = 'stop'
     elif has_ended:
-      self.finish_reason = STOP if committed.has_end else LENGTH
+      self.finish_reason = 'stop' if committed.has_end else 'length'
       if committed.has_end:
         end = self.num_tokens
-        pieces.append(transcripts.Piece(end, end, self._transcript.size, ''))
+        pieces.append(transcripts.Piece(end, end, self.transcript.size, ''))
         self.num_tokens += 1
     return pieces if pieces or self.finish_reason else None
 
@@ -102,8 +98,7 @@ class Running:
     completion: The completion.
     handles: Handle of each prompt.
     choices: Its outputs.
-    error: Why it failed, if it did.
-    gaps: Seconds between tokens of a choice that came at once and the next.
+    error: Reason why it failed, if it did.
   """
 
   def __init__(
@@ -123,11 +118,9 @@ class Running:
     """
     self._loop = asyncio.get_running_loop()
     self._changed = asyncio.Event()
-    self._came: dict[int, float] = {}  # last tokens of each choice
     self.completion = completion
     self.choices = choices_of(completion, decoder)
     self.error: api_error.ApiError | None = None
-    self.gaps: list[float] = []
     count = len(completion.requests)
     calls = [functools.partial(self._keep, number) for number in range(count)]
     # Only a stream and stop texts need tokens before the last.
@@ -185,11 +178,7 @@ class Running:
       self, prompt: int, number: int, committed: results.Decode
   ) -> None:
     """Keep the newest tokens of a choice; called in the service's thread."""
-    index, now = prompt * self.completion.body.n + number, time.monotonic()
-    if index in self._came:
-      self.gaps.append(now - self._came[index])
-    self._came[index] = now
-    self.choices[index].committed = committed
+    self.choices_of(prompt)[number].committed = committed
     self._wake()
 
   def _wake(self) -> None:
@@ -208,7 +197,5 @@ class Running:
     # Logits that are not finite, or a device that failed.
     except (ValueError, service_lib.DecodeError) as error:
       self.error = not_decoded(number, error)
-    except service_lib.ClosedError as error:
-      self.error = api_error.unavailable(str(error))
     except Exception as error:
       self.error = api_error.unavailable(f'The engine has stopped: {error}')

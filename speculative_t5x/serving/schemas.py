@@ -6,6 +6,7 @@ What a request may say whatever is served stands here; what one server offers,
 such as its longest output, `completions` checks.
 """
 
+import json
 from typing import Annotated, Any, Literal
 
 import pydantic
@@ -18,39 +19,33 @@ MAX_CHOICES = 128  # per prompt, and prompts per request
 MAX_STOPS = 4  # as OpenAI has it
 
 
-def _whole(value: Any) -> Any:
-  """Return 1.0 as 1, which is the same number in JSON."""
-  is_whole = isinstance(value, float) and value.is_integer()
-  return int(value) if is_whole else value
-
-
-def _flag(value: Any) -> bool:
-  """Return true or false, which are not 1 and 0 in JSON as in Python."""
-  if not isinstance(value, bool):
-    raise pydantic_core.PydanticCustomError(
-        'bool_type', 'Input should be true or false'
-    )
-  return value
-
-
 # Strict, because a text is not a number, and neither are true and false.
-Flag = Annotated[bool, Field(strict=True)]
-No = Annotated[Literal[False], pydantic.BeforeValidator(_flag)]
-Yes = Annotated[Literal[True], pydantic.BeforeValidator(_flag)]
-Whole = Annotated[int, Field(strict=True), pydantic.BeforeValidator(_whole)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Text = Annotated[str, Field(strict=True, min_length=1)]
 Name = Annotated[Text, Field(max_length=1000)]
-Count = Annotated[Whole, Field(ge=1, lt=2**31)]
-# Not `Whole`, whose function would take 0.2 s per body of a megabyte, in which
-# the event loop does nothing else.
-TokenId = Annotated[int, Field(strict=True, ge=0, lt=2**31)]
+Count = Annotated[pydantic.StrictInt, Field(ge=1, lt=2**31)]
+TokenId = Annotated[pydantic.StrictInt, Field(ge=0, lt=2**31)]
 TokenIds = Annotated[list[TokenId], Field(min_length=1)]
-Zero = Annotated[Number, Field(ge=0, le=0)]
-One = Annotated[Number, Field(ge=1, le=1)]
-# Smaller ones would be 0 in float32, which asks for something else.
-Share = Annotated[Number, Field(ge=1e-6, le=1)]
+Few = Annotated[pydantic.StrictInt, Field(ge=0, le=outcome.MAX_ALTERNATIVES)]
 FewChoices = Field(min_length=1, max_length=MAX_CHOICES)
+
+
+def _only(neutral: Any) -> Any:
+  """Return the type of a field that asks for nothing, by its one value."""
+
+  def check(value: Any) -> Any:
+    # 0 and 0.0 are the same number in JSON, and false is none.
+    is_flag = isinstance(neutral, bool)
+    if value is None or (
+        value == neutral and isinstance(value, bool) == is_flag
+    ):
+      return value
+    raise pydantic_core.PydanticCustomError(
+        'neutral', f'only {json.dumps(neutral)} is supported'
+    )
+
+  schema = pydantic.WithJsonSchema({'enum': [neutral, None]})
+  return Annotated[Any, pydantic.AfterValidator(check), schema]
 
 
 class _Request(pydantic.BaseModel):
@@ -64,52 +59,18 @@ class _Request(pydantic.BaseModel):
 class StreamOptions(_Request):
   """Options of a stream."""
 
-  include_usage: Flag = False
+  include_usage: pydantic.StrictBool = False
   """Sends usage and metrics in a last event."""
-  include_obfuscation: No = False
-
-
-class PredictionPart(_Request):
-  """A part of a prediction."""
-
-  type: Literal['text']
-  text: Text
 
 
 class Prediction(_Request):
   """A text that an output may repeat, as OpenAI's chats have it."""
 
   type: Literal['content']
-  content: Text | Annotated[list[PredictionPart], FewChoices]
-
-  @property
-  def text(self) -> str:
-    """The text of all parts."""
-    if isinstance(self.content, str):
-      return self.content
-    return ''.join(part.text for part in self.content)
+  content: Text
 
 
-class _Inert(_Request):
-  """Fields that ask for what there is not, with values that ask for nothing."""
-
-  best_of: One | None = None
-  echo: No | None = None
-  suffix: Literal[''] | None = None
-  frequency_penalty: Zero | None = None
-  presence_penalty: Zero | None = None
-  repetition_penalty: One | None = None
-  length_penalty: One | None = None
-  logit_bias: Annotated[dict[str, Any], Field(max_length=0)] | None = None
-  ignore_eos: No | None = None
-  min_tokens: Zero | None = None
-  use_beam_search: No | None = None
-  skip_special_tokens: Yes | None = None
-  stop_token_ids: Annotated[list[Any], Field(max_length=0)] | None = None
-  include_stop_str_in_output: No | None = None
-
-
-class CompletionRequest(_Inert):
+class CompletionRequest(_Request):
   """A request for completions; null asks for the default."""
 
   model: Name
@@ -126,38 +87,45 @@ class CompletionRequest(_Inert):
   """Most tokens per output, end included; 16 by default."""
   temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
   """0 is argmax. 1 by default, and 0 with beams."""
-  top_p: Share | None = 1.0
+  # Smaller ones would be 0 in float32, which asks for something else.
+  top_p: Annotated[Number, Field(ge=1e-6, le=1)] | None = 1.0
   """Mass of the likeliest tokens that are kept."""
-  top_k: Annotated[Whole, Field(ge=-1, lt=2**31)] | None = 0
+  top_k: Annotated[pydantic.StrictInt, Field(ge=-1, lt=2**31)] | None = 0
   """Number of likeliest tokens that are kept; 0 and -1: all."""
-  min_p: Zero | Share | None = 0.0
+  min_p: Annotated[Number, Field(ge=0, le=1)] | None = 0.0
   """Tokens are kept that are this likely beside the likeliest."""
   n: Annotated[Count, Field(le=MAX_CHOICES)] | None = 1
   """Outputs per prompt."""
   beams: Count | None = 1
   """Hypotheses of a beam search, which needs temperature 0; its `n` best ones
   are the outputs."""
-  seed: Annotated[Whole, Field(ge=0, lt=2**63)] | None = None
+  seed: Annotated[pydantic.StrictInt, Field(ge=0, lt=2**63)] | None = None
   """Decides the samples; without it one is drawn, which the answer has."""
   stop: Name | Annotated[list[Name], Field(max_length=MAX_STOPS)] | None = None
   """Texts before which an output ends."""
-  stream: Flag | None = False
+  stream: pydantic.StrictBool | None = False
   """Sends tokens as they come."""
   stream_options: StreamOptions | None = None
-  logprobs: (
-      Annotated[Whole, Field(ge=0, le=outcome.MAX_ALTERNATIVES)] | None
-  ) = None
+  logprobs: Few | None = None
   """Log-probability of each token, and of so many likeliest ones in its place,
   by the model's own distribution."""
-  prediction: (
-      Prediction | Annotated[list[Prediction], FewChoices] | None
-  ) = None
-  """Text that outputs may repeat: a hint for the drafter, one for all prompts
-  or one per prompt."""
-  return_trace: Flag | None = False
+  prediction: Prediction | None = None
+  """Text that outputs may repeat: a hint for the drafter."""
+  return_trace: pydantic.StrictBool | None = False
   """Gives choices a `trace`: how each token came about."""
   user: Annotated[str, Field(strict=True, max_length=1000)] | None = None
   """Is not used."""
+
+  # What there is not, with the value that asks for nothing.
+  best_of: _only(1) = None
+  echo: _only(False) = None
+  suffix: _only('') = None
+  frequency_penalty: _only(0) = None
+  presence_penalty: _only(0) = None
+  repetition_penalty: _only(1) = None
+  logit_bias: _only({}) = None
+  ignore_eos: _only(False) = None
+  skip_special_tokens: _only(True) = None
 
   @pydantic.field_validator('*')
   @classmethod
@@ -178,13 +146,6 @@ class CompletionRequest(_Inert):
   def stops(self) -> list[str]:
     """Each stop text."""
     return [self.stop] if isinstance(self.stop, str) else self.stop or []
-
-  @property
-  def predictions(self) -> list[str | None]:
-    """Each prediction, or the one for all prompts."""
-    if isinstance(self.prediction, list):
-      return [each.text for each in self.prediction]
-    return [self.prediction and self.prediction.text] * len(self.prompts)
 
 
 class BatchLine(_Request):
@@ -222,20 +183,12 @@ class CompletionChoice(pydantic.BaseModel):
   trace: list[TraceToken] | None = None
 
 
-class PredictionUsage(pydantic.BaseModel):
-  """Tokens of predictions, by whether they are in the outputs."""
-
-  accepted_prediction_tokens: int
-  rejected_prediction_tokens: int
-
-
 class Usage(pydantic.BaseModel):
   """Numbers of tokens."""
 
   prompt_tokens: int
   completion_tokens: int
   total_tokens: int
-  completion_tokens_details: PredictionUsage | None = None
 
 
 class Speculation(pydantic.BaseModel):
@@ -290,12 +243,6 @@ class ServedModels(pydantic.BaseModel):
 
   object: Literal['list'] = 'list'
   data: list[ServedModel]
-
-
-class ServerStatus(pydantic.BaseModel):
-  """State of the server."""
-
-  status: Literal['alive', 'ready']
 
 
 class ErrorDetails(pydantic.BaseModel):

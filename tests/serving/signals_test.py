@@ -21,26 +21,18 @@ PROMPT = 'abcdefgh' * 6
 def _process(port=0):
   """Start a server; yield its process and a client."""
   process = subprocess.Popen(
-      [sys.executable, '-m', 'tests.serving.stub_server', str(port)],
+      [sys.executable, '-m', 'tests.serving.stub', str(port)],
       cwd=_CHECKOUT,
       stdout=subprocess.PIPE,
       text=True,
   )
   try:
-    client = stub.Client(int(process.stdout.readline()), None)
-    _wait_for(client)
+    client = stub.Client(int(process.stdout.readline()))
+    assert client.get('/ready')[0] == 200
     yield process, client
   finally:
     process.kill()
     process.communicate()
-
-
-def _wait_for(client):
-  """Wait until a server listens."""
-  while True:
-    with contextlib.suppress(ConnectionRefusedError):
-      assert client.get('/ready')[0] == 200
-      return
 
 
 @pytest.mark.parametrize('which', [signal.SIGTERM, signal.SIGINT])
@@ -60,8 +52,9 @@ def test_a_second_signal_ends_at_once():
     with client.streamed(prompt=PROMPT, max_tokens=64) as response:
       response.readline()
       process.send_signal(signal.SIGTERM)
-      while client.get('/ready')[0] == 200:
-        pass
+      with contextlib.suppress(ConnectionError):
+        while True:
+          client.get('/ready')
       process.send_signal(signal.SIGTERM)
       assert process.wait(stub.WAIT) == 128 + signal.SIGTERM
       with contextlib.suppress(http.client.HTTPException, OSError):

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server whose engine repeats its input, and clients without a library.
 
-The vocabulary is bytes, so that a character may have several tokens.
+The vocabulary is bytes, so that a character may have several tokens. As a
+program it serves: python -m tests.serving.stub <port>.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ import contextlib
 import dataclasses
 import http.client
 import json
+import sys
 import threading
+import time
 import types
 
 import numpy as np
@@ -57,7 +60,6 @@ class Decoder:
 
   def __init__(
       self,
-      reads_hints: bool = True,
       vocabulary: vocabularies.Vocabulary | None = None,
       is_continued: bool = False,
   ):
@@ -69,11 +71,10 @@ class Decoder:
     self.target_model = types.SimpleNamespace(
         vocab_size=self.vocabulary.num_ids, special_ids=contracts.SpecialIds(1)
     )
-    self.reads_hints = reads_hints
     self.tokens = types.SimpleNamespace(
         options=self.options,
         target_model=self.target_model,
-        reads_hints=reads_hints,
+        reads_hints=True,
         tokenized=self.of_ids,
     )
 
@@ -174,6 +175,7 @@ class Rows:
     if self._engine.errors:
       raise self._engine.errors.pop(0)
     self._engine.num_steps += 1
+    time.sleep(self._engine.step_s)
 
   def ended(self) -> Iterator[pending_lib.Pending]:
     self._places = [x for x in self._places if not x[0].is_cancelled]
@@ -209,8 +211,14 @@ class Engine:
     errors: Are raised by the next steps.
   """
 
-  def __init__(self, tokens_per_step: int = 4, is_held: bool = False):
+  def __init__(
+      self,
+      tokens_per_step: int = 4,
+      is_held: bool = False,
+      step_s: float = 0.0,
+  ):
     self.tokens_per_step = tokens_per_step
+    self.step_s = step_s
     self.steps = threading.Semaphore(0 if is_held else 10**9)
     self.errors: list[Exception] = []
     self.num_steps = 0
@@ -241,47 +249,46 @@ class Engine:
 
 @contextlib.contextmanager
 def serving(
-    engine: Engine, max_waiting: int = 50, grace_s: float = 30, **settings
+    engine: Engine,
+    max_waiting: int = 50,
+    grace_s: float = 30,
+    decoder: Decoder | None = None,
+    **settings,
 ) -> Iterator['Client']:
   """Serve by an engine, in threads; yield a client."""
-  reads_hints = settings.pop('reads_hints', True)
-  decoder = settings.pop('decoder', None) or Decoder(reads_hints)
-  service = service_lib.Service(engine, max_waiting)
-  server = app.Server(decoder, service, 'echo', 'fp_0', **settings)
-  with of(server, grace_s) as client:
-    yield client
-  service.close()
+  sock = server_lib.listen('127.0.0.1', 0)
+  with service_lib.Service(engine, max_waiting) as service:
+    server = app.Server(
+        decoder or Decoder(), service, 'echo', 'fp_0', **settings
+    )
+    process = server_lib.Process(server, grace_s)
+    thread = threading.Thread(
+        target=process.run, args=([sock],), daemon=True
+    )
+    thread.start()
+    try:
+      yield Client(sock.getsockname()[1], server, process, thread)
+    finally:
+      process.should_exit = True
+      thread.join(WAIT)
+      assert not thread.is_alive()
 
 
-@contextlib.contextmanager
-def of(server: app.Server, grace_s: float = 30) -> Iterator['Client']:
-  """Serve in a thread; yield a client."""
-  bound = server_lib.bind('127.0.0.1', 0)
-  server_lib.listen(bound)
-  thread = threading.Thread(
-      target=server_lib.serve, args=(server, bound, grace_s), daemon=True
-  )
-  thread.start()
-  client = Client(bound.getsockname()[1], server)
-  try:
-    yield client
-  finally:
-    server.is_draining = True
-    thread.join(WAIT)
-    assert not thread.is_alive()
-
-
+@dataclasses.dataclass
 class Client:
   """Requests by the standard library alone.
 
   Attributes:
     port: Of the server.
     server: The server.
+    process: Runs it.
+    thread: That it runs in.
   """
 
-  def __init__(self, port: int, server: app.Server):
-    self.port = port
-    self.server = server
+  port: int
+  server: app.Server | None = None
+  process: server_lib.Process | None = None
+  thread: threading.Thread | None = None
 
   @property
   def url(self) -> str:
@@ -335,6 +342,7 @@ class Client:
 
 
 JSON = {'Content-Type': 'application/json'}
+PREDICTION = {'type': 'content', 'content': 'a b'}
 
 
 def body(**values) -> bytes:
@@ -358,3 +366,17 @@ def by_choice(found: list[dict | str]) -> dict[int, list[dict]]:
     for choice in event['choices'] if isinstance(event, dict) else ():
       choices.setdefault(choice['index'], []).append(choice)
   return choices
+
+
+def main() -> None:
+  """Serve at a port, with steps so slow that a signal comes between them."""
+  sock = server_lib.listen('127.0.0.1', int(sys.argv[1]))
+  engine = Engine(tokens_per_step=1, step_s=0.02)
+  with service_lib.Service(engine) as service:
+    server = app.Server(Decoder(), service, 'echo', 'fp_0')
+    print(sock.getsockname()[1], flush=True)
+    server_lib.Process(server, grace_s=30).run(sockets=[sock])
+
+
+if __name__ == '__main__':
+  main()

@@ -16,9 +16,9 @@ VOCABULARY = stub.Vocabulary()
 TEXTS = st.text(st.sampled_from('abé€😀 '), max_size=12)
 
 
-def read(text, sizes=(), stops=(), by_token=False, is_cut=False):
+def read(text, sizes, by_token, is_cut):
   """Return the pieces of a text that comes in parts, and the transcript."""
-  transcript = transcripts.Transcript(VOCABULARY.detokenizer(), stops, by_token)
+  transcript = transcripts.Transcript(VOCABULARY.detokenizer(), (), by_token)
   tokens = VOCABULARY.encode(text)[: -1 if is_cut else None]
   pieces, count = [], 0
   for size in sizes:
@@ -32,7 +32,7 @@ def read(text, sizes=(), stops=(), by_token=False, is_cut=False):
 )
 def test_pieces_are_the_text(text, sizes, by_token, is_cut):
   """However its tokens come; a part of a character may be its end."""
-  pieces, transcript = read(text, sizes, (), by_token, is_cut)
+  pieces, transcript = read(text, sizes, by_token, is_cut)
   tokens = VOCABULARY.encode(text)[: -1 if is_cut else None]
   assert ''.join(x.text for x in pieces) == VOCABULARY.decode(tokens)
   assert [x.first for x in pieces] == [0, *(x.last + 1 for x in pieces)][:-1]
@@ -46,31 +46,6 @@ def test_pieces_are_the_text(text, sizes, by_token, is_cut):
     assert '\ufffd' not in ''.join(x.text for x in pieces)
   if by_token:  # each character is of one piece
     assert all(len(x.text) <= 1 or is_cut for x in pieces)
-
-
-def before_stop(text, stops):
-  """Return a text before the stop text that ends first, and begins first."""
-  for end in range(1, len(text) + 1):
-    lengths = [len(x) for x in stops if text[:end].endswith(x)]
-    if lengths:
-      return text[: end - max(lengths)]
-  return text
-
-
-@hypothesis.given(
-    TEXTS,
-    st.lists(st.integers(0, 5), max_size=8),
-    st.lists(st.text(st.sampled_from('abé '), min_size=1, max_size=3),
-             min_size=1, max_size=3),
-)  # fmt: skip
-def test_stops_end_at_one_token_however_tokens_come(text, sizes, stops):
-  pieces, transcript = read(text, sizes, stops)
-  whole, other = read(text, (), stops)
-  found = ''.join(x.text for x in pieces)
-  assert found == ''.join(x.text for x in whole)
-  assert transcript.num_tokens == other.num_tokens
-  assert transcript.is_stopped == any(stop in text for stop in stops)
-  assert found == before_stop(text, stops)
 
 
 def test_the_first_stop_of_a_token_ends_the_text():
@@ -110,9 +85,13 @@ def test_one_text_of_every_kind_of_vocabulary(kind):
     assert transcript.is_stopped == bool(places)
     expected = text[: min(places)] if places else text
     assert ''.join(piece.text for piece in pieces) == expected
+    whole = transcripts.Transcript(
+        vocabulary.detokenizer(prompt), stops, by_token
+    )
+    parts = whole.read(ids, has_ended=True)
+    assert transcript.num_tokens == whole.num_tokens
     if not by_token and not stops:
-      whole = transcripts.Transcript(vocabulary.detokenizer(prompt))
-      assert len(whole.read(ids, has_ended=True)) == bool(ids)
+      assert len(parts) == bool(ids)
 
   check()
 

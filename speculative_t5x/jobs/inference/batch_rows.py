@@ -23,7 +23,7 @@ class BatchRows:
 
   files = {
       output_folder.OUTPUT: batch_lines.is_answer,
-      output_folder.ERRORS: batch_lines.is_error,
+      output_folder.ERRORS: lambda line: not batch_lines.is_answer(line),
   }
 
   batch: batch_lines.Batch
@@ -34,12 +34,11 @@ class BatchRows:
     return self.batch.read(inputs)
 
   def identity(self, part: Sequence[batch_lines.Line]) -> list[Any]:
-    # Whether a name is there already depends on lines of other parts.
     found = [
         [
             line.number,
             line.text,
-            line.error and line.error.message,
+            line.error and line.error.detail,
             *(list(map(int, request.inputs)) for request in line.requests),
         ]
         for line in part
