@@ -263,11 +263,6 @@ class TestJittedDistribution:
   def test_some_combinations(self, drafter, choices):
     self._check(drafter, choices, 1)
 
-  @pytest.mark.exhaustive
-  def test_within_a_tight_bound(self):
-    choices = [('tokenwise', 'fixed'), ('block', 'fixed')]
-    assert self._check('draft model', choices, 20) < 0.01
-
   def test_detects_a_rule_that_is_not_lossless(self):
     (found,) = sample(
         sampled_program('draft model'),

@@ -11,12 +11,9 @@ import re
 
 import gin
 import pytest
-import seqio
 
-from speculative_t5x import embedded
 from speculative_t5x.jobs import paper
 from speculative_t5x.jobs import walltime
-from speculative_t5x.jobs import workload
 from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import flags
 from speculative_t5x.jobs.command_line import gin_text
@@ -149,25 +146,6 @@ def test_the_paper_has_no_other_function():
   assert functions == {pathlib.Path(name).stem for name in _PAPER}
 
 
-def test_the_papers_data_without_prepared_data_sets():
-  names = 'pairs', 'checkpoints', 'newstest2014'
-  _parse(*(f'configs/paper/{name}.gin' for name in names))
-  vocabulary = embedded.VOCABULARY_FILE
-  gin.parse_config([
-      "ENDE_TARGET = 'x'", "CNNDM_TARGET = 'y'",
-      "CNNDM_JSONL_FILES = {'test': 'test.jsonl'}",
-      f'VOCABULARY_FILE = {vocabulary!r}',
-  ])  # fmt: skip
-  for name, target in ('EnDe', 'x'), ('CNNDM', 'y'):
-    with gin.config_scope(name):
-      found = gin.get_configurable(workload.Workload)()
-    assert found.checkpoint_path == target and found.split == 'test'
-    task = seqio.get_mixture_or_task(found.mixture_or_task_name)
-    assert [*task.splits] == ['test']
-  assert gin.query_parameter('EnDe/task_pairs.TaskPairs.count') is None
-  assert gin.query_parameter('task_pairs.TaskPairs.count') is not None
-
-
 class TestEval:
 
   def test_macros(self):
@@ -197,35 +175,6 @@ class TestMethods:
     _parse('configs/runs/methods.gin')
     with gin.config_scope(scope):
       return gin.get_bindings(walltime.WalltimeSetup)
-
-  @pytest.mark.parametrize(
-      ('scope', 'task', 'pair'),
-      [
-          ('translation', 'bulletins_ende', 'translation'),
-          ('summaries', 'bulletins_summary', 'summarization'),
-          ('post_editing', 'bulletins_post_editing_30', 'translation'),
-      ],
-  )
-  def test_each_task_has_its_pair(self, scope, task, pair):
-    found = self._settings(scope)
-    assert found['workload'].mixture_or_task_name == task
-    target = embedded.target_checkpoint(pair)
-    assert found['workload'].checkpoint_path == target
-    alone, tree, copied, both = found['drafters']
-    assert alone.model == embedded.draft_checkpoint(pair)
-    assert tree.model == alone
-    assert [*both.drafters] == [copied, alone]
-
-  def test_a_task_may_have_its_own_costs(self):
-    self._settings('summaries')
-    gin.parse_config('summaries/expected_speed.ExpectedSpeed.c = 0.75')
-    names = []
-    for scope in ('translation', 'summaries', 'post_editing'):
-      with gin.config_scope(scope):
-        policies = gin.get_bindings(walltime.WalltimeSetup)['policies']
-      names += [x.name for x in policies if x.name.startswith('expected_speed')]
-    first, second, third = names
-    assert first == third and second.startswith('expected_speed(0.75, ')
 
   def test_every_policy_is_there(self):
     names = [policy.name for policy in self._settings('summaries')['policies']]

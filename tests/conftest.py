@@ -33,19 +33,16 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(autouse=True, scope='module')
-def _module_keeps_process_state(tmp_path_factory):
-  """Check that fixtures of a module restore the state of the process."""
-  with process_state.unchanged(tmp_path_factory.getbasetemp()):
-    yield
+def _module_frees_its_programs():
+  yield
   compilation.tidy()
 
 
 @pytest.fixture(autouse=True)
-def _test_keeps_process_state(tmp_path_factory):
-  """Fail a test that changes the state of the process."""
-  with process_state.unchanged(tmp_path_factory.getbasetemp()):
-    yield
-    process_state.reset()
+def _test_leaves_no_state():
+  """Restore what commands change in the process."""
+  yield
+  process_state.reset()
   compilation.collect_if_grown()
 
 

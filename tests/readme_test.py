@@ -3,7 +3,6 @@
 """The Python of README, pages and examples runs, and named files exist."""
 
 import ast
-import dataclasses
 import io
 import json
 import pathlib
@@ -19,9 +18,6 @@ import seqio
 from speculative_t5x import embedded
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading import models
-from speculative_t5x.networks import chips
-from speculative_t5x.research.simulation import t5_published
 from speculative_t5x.training import task_examples
 from tests import exhaustive
 from tests import tiny
@@ -90,34 +86,6 @@ def test_files_that_a_page_names(page):
   links = re.findall(r'\]\((?!http|#)([^)#]+)', text)
   found = [_ROOT / name for name in names] + [page.parent / x for x in links]
   assert [str(path) for path in found if not path.exists()] == []
-
-
-def test_printed_fine_tunings_fit_the_chips():
-  """Parameters and gradients in float32 fit chips of a v4."""
-  page = (_ROOT / 'docs/fine_tuning.md').read_text()
-  blocks = re.findall('```sh\n([^`]*train.*?)```', page, re.S)
-  assert len(blocks) == 3
-  for block in blocks:
-    loop = re.search('for size in (.*?);', block)
-    one = re.search(r'PRETRAINED=.*t5_1_1_(\w+)', block)
-    (partitions,) = re.findall(r'num_partitions=(\d+)', block) or ['1']
-    for size in loop[1].split() if loop else [one[1]]:
-      num_bytes = 8 * _num_params(t5_published.make_config(size))
-      assert num_bytes / int(partitions) < chips.CHIPS['v4'].memory_bytes
-
-
-def _num_params(config):
-  """Count parameters by networks of one layer and of two: all are alike."""
-  one, two = (
-      models.count_params(
-          dataclasses.replace(
-              config, num_encoder_layers=count, num_decoder_layers=count
-          )
-      )
-      for count in (1, 2)
-  )
-  assert config.num_encoder_layers == config.num_decoder_layers
-  return one + (config.num_decoder_layers - 1) * (two - one)
 
 
 _TRAINING = _ROOT / 'docs/training.md'

@@ -143,44 +143,6 @@ def test_plain_sampling_is_the_loop_without_drafts():
   )
 
 
-@pytest.fixture
-def told(monkeypatch):
-  """Return what decoding begins with, which then ends."""
-  given = {}
-
-  def begin(setup, inputs, keys, limits, *samplings, length, hints):
-    assert hints is None
-    given.update(
-        setup._asdict(), limits=limits, samplings=samplings, length=length
-    )
-    raise StopIteration
-
-  monkeypatch.setattr(state_lib, 'begin', begin)
-  return given
-
-
-@pytest.mark.parametrize('rescale', [True, False])
-def test_defaults(told, rescale):
-  """The draft model samples at the target's temperature."""
-  with pytest.raises(StopIteration):
-    sample({'temperature': 0.3, 'topk': 0, 'topp': 0.5}, rescale)
-  assert told['samplings'] == (sampling.Sampling(0.3, 0, 0.5), None)
-  assert told['length'] == LENGTH
-  assert told['rescale_log_probs'] == rescale
-
-
-@pytest.mark.parametrize(('max_steps', 'hard_limit', 'tokens'), limits.CASES)
-def test_limits(told, max_steps, hard_limit, tokens):
-  """The smaller limit applies."""
-  options = {
-      'max_decode_steps': max_steps,
-      'max_decode_steps_hard_limit': hard_limit,
-  }
-  with pytest.raises(StopIteration):
-    sample(options)
-  np.testing.assert_array_equal(told['limits'], np.repeat(tokens, DECODES))
-
-
 def test_lenience_accepts_all_that_is_possible():
   *_, aux = compiled(sample)(BASE | {'rule': lenience.make_rule(0.0)})
   np.testing.assert_array_equal(aux['accepted'], aux['tested'])

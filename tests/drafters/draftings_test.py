@@ -3,7 +3,6 @@
 """Tests of drafters as they are chosen, found and loaded.
 
 What they draft, and the distribution of outputs: see `enumeration_test.py`.
-Greedy outputs: see `tests/greedy_combinations_test.py`.
 """
 
 import dataclasses

@@ -15,13 +15,10 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.loading.drafters import ngram_drafting
-from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.networks import sharding
-from speculative_t5x.research import run_record
 from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.research.measurement import part_programs
-from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.rules import coupled
 from tests import compilation
 from tests import exhaustive
@@ -45,18 +42,6 @@ def assert_same_rows(found, expected, most=0):
   )
 
 
-def short_decoder(shape=None):
-  """Return the tiny pair, its draft model with a head of 24 tokens.
-
-  Of these, each of two devices holds 12.
-  """
-  rules = sharding.MODEL_PARALLEL
-  draft, mesh = pairs.params(pairs.DRAFT), pairs.mesh_of(shape)
-  model = models.make_model(pairs.DRAFT, draft, mesh=mesh, rules=rules)
-  short = model_drafting.of_model(models.shorten_head(model, range(1, 25)))
-  return pairs.decoder(shape, rules).with_drafter(short, pairs.GAMMA)
-
-
 def table_decoder(shape=None):
   """Return the tiny target with a bigram table of random texts."""
   rng = np.random.default_rng(0)
@@ -66,18 +51,6 @@ def table_decoder(shape=None):
   table = ngram_drafting.smooth(counts, 2, 64, 0)
   loaded = ngram_drafting.of_table(table, 2, mesh=pairs.mesh_of(shape))
   return pairs.decoder(shape).with_drafter(loaded, pairs.GAMMA)
-
-
-def tree_decoder(shape=None):
-  """Return the tiny pair, its draft model with the likeliest nodes."""
-  draft = models.make_model(
-      pairs.DRAFT,
-      pairs.params(pairs.DRAFT),
-      mesh=pairs.mesh_of(shape),
-      rules=sharding.REPLICATED,
-  )
-  tree = tree_drafting.CandidateTree(draft, nodes=8, width=4)
-  return pairs.decoder(shape).with_drafter(tree, pairs.GAMMA)
 
 
 SHARING_TARGET = tiny.config(num_heads=8, num_encoder_layers=1)
@@ -99,27 +72,12 @@ def sharing_decoder(drafter, shape=None, config=SHARING_TARGET):
   )
 
 
-def exit_decoder(shape=None):
-  return sharing_decoder(tiny.early_exit(SHARING_TARGET, 1), shape)
-
-
 # Its one head of keys and values is on every device.
 ALONE = dataclasses.replace(tiny_decoders.CONFIGS['gemma3'], num_heads=8)
 
 
 def decoder_alone(shape=None):
   return sharing_decoder(tiny.early_exit(ALONE, 2), shape, ALONE)
-
-
-def encoder_decoder(shape=None):
-  """Return a target, and a decoder that drafts on its encoder's output."""
-  draft = models.make_model(
-      SHARING_DRAFT,
-      pairs.params(SHARING_DRAFT),
-      mesh=pairs.mesh_of(shape),
-      rules=sharding.REPLICATED,
-  )
-  return sharing_decoder(model_drafting.of_model(draft), shape)
 
 
 def head_decoder(shape=None):
@@ -157,11 +115,7 @@ def test_the_longest_input_of_all_devices_counts():
     exhaustive.all_but(
         [decoder_alone],
         [
-            short_decoder,
             table_decoder,
-            tree_decoder,
-            exit_decoder,
-            encoder_decoder,
             decoder_alone,
             head_decoder,
         ],
@@ -244,37 +198,6 @@ def test_beams(shape):
     np.testing.assert_array_equal(found.sequences, expected.sequences)
     np.testing.assert_allclose(found.log_probs, expected.log_probs, atol=1e-4)
   assert found.num_calls.sum() < 0.6 * expected.num_calls.sum()
-
-
-def test_mismatch_on_a_mesh():
-  """A mismatch on one device is a mismatch on a mesh."""
-  written = alone('plain', 0.0).sequences
-  other = written.copy()
-  other[1, 2] ^= 4
-  other[6, 0] ^= 9
-  found, expected = (
-      near_ties.compare(d, pairs.request(0.0), written, other)
-      for d in (pairs.decoder((4, 2)), pairs.decoder())
-  )
-  assert [(d.row, d.position) for d in found] == [(1, 2), (6, 0)]
-  for one, two in zip(found, expected, strict=True):
-    assert not one.is_near_tie and not two.is_near_tie
-    assert abs(one.margin - two.margin) < 1e-4
-    assert one.path_difference < 1e-4
-
-
-@pytest.mark.exhaustive
-def test_no_read_floor_on_several_devices():
-  decoder = pairs.decoder((4, 2))
-  with compilation.unchecked_types():  # it lowers programs
-    record, *_ = walltimes.measure(
-        part_programs.PartPrograms(decoder),
-        [decoder.place(pairs.request())],
-        run_record.RunRecord(gamma=decoder.options.gamma, repeats=1, rounds=1),
-        'a pair',
-    )
-  assert record.floor_ms is record.floor_ratio is None
-  assert record.tokens_per_target_call > 1
 
 
 @pytest.mark.parametrize('is_spread', [False, True])

@@ -48,19 +48,6 @@ def _run(pair, job, gin_file, output, *flags):
   return record, (output / 'predictions.jsonl').read_text()
 
 
-@pytest.mark.exhaustive
-def test_eval_rounds_its_batches_up(run, tmp_path, capsys):
-  record, _ = run(
-      'eval', 'demo', tmp_path, _MESH, '--gin.BATCH_SIZE=3',
-      '--gin.SHOWN_EXAMPLE=0',
-  )  # fmt: skip
-  shown = capsys.readouterr()
-  assert 'one line per call' in shown.out
-  assert 'Batches of 3 examples become batches of 4' in shown.out + shown.err
-  assert record['mesh'] == {'data': 4, 'model': 2}
-  assert record['greedy']['identical'] == 6
-
-
 def test_infer_resumes_on_another_mesh(run, tmp_path, capsys):
   """As the decodes of a training do, whose MESH_SHAPE may change."""
   infer = lambda *flags: run(
@@ -72,20 +59,3 @@ def test_infer_resumes_on_another_mesh(run, tmp_path, capsys):
   spread, again = infer(_MESH)
   assert 'finished chunks are taken from' in capsys.readouterr().err
   assert (predictions, spread['mesh']) == (again, {'data': 4, 'model': 2})
-
-
-def test_walltime_refuses_a_batch_that_the_mesh_does_not_divide(
-    tmp_path, capsys
-):
-  """A padded batch would take the time of another batch size."""
-  flags = [
-      'walltime',
-      '--gin_file=configs/runs/walltime_bulletins.gin',
-      '--gin.MESH_SHAPE=(8, 1)',
-      '--gin.BATCH_SIZE=(8, 4)',
-      f'--output_dir={tmp_path / "mesh"}',
-  ]
-  assert main.main(flags) == 1
-  error = capsys.readouterr().err
-  assert 'batch_size 4 cannot be split evenly' in error
-  assert not (tmp_path / 'mesh').exists()

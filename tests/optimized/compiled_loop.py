@@ -127,24 +127,6 @@ class TestNoCacheIsCopied:
     sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}
     assert_no_copies(speculative(batch, policy), sizes)
 
-  @pytest.mark.exhaustive
-  @pytest.mark.parametrize('batch', [1, 8])
-  def test_feature_head(self, batch):
-    """Blocks have gamma + 1 tokens for the head too, and then 1."""
-    it = decoder(LENGTH)
-    width = it.target.config.emb_dim
-    head = tiny.config(
-        num_encoder_layers=0, num_decoder_layers=1, head_dim=HEAD_DIM,
-        encoder_dim=width, feature_dim=width,
-    )  # fmt: skip
-    drafter = model_drafting.of_model(tiny.model(head))
-    compiled = whole_batches.compiled(
-        it.with_drafter(drafter, GAMMA), request(batch)
-    )
-    slots = state_lib.cache_slots(LENGTH, GAMMA)
-    sizes = {batch * heads * HEAD_DIM * slots for heads in (2, 3)}
-    assert_no_copies(compiled, sizes)
-
   def test_inputs(self):
     """What attention reads of inputs is made in the layout that it reads."""
     text = speculative(1).as_text()

@@ -178,16 +178,6 @@ class TestNames:
       changed = dataclasses.replace(policy, **{field.name: other})
       assert changed.name != policy.name
 
-  def test_defaults_are_left_out(self):
-    ratios = {2: 1.4, 8: 1.7}
-    policy = marginal_gain.MarginalGain(0.034, ratios, exponent=1)
-    assert policy.name == 'marginal_gain(0.034, {2: 1.4, 8: 1.7}, exponent=1)'
-    assert expected_speed.ExpectedSpeed(0.1, 1.5).name == (
-        'expected_speed(0.1, 1.5)'
-    )
-    again = dataclasses.replace(policy, exponent=1.5)
-    assert again.name == 'marginal_gain(0.034, {2: 1.4, 8: 1.7})'
-
 
 class TestMarginalGain:
 

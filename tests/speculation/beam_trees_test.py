@@ -419,28 +419,3 @@ class TestPaths:
         places,
     )
     return logits
-
-
-@pytest.mark.parametrize(
-    'name', exhaustive.all_but(['t5'], ['t5', 'gemma3', 't5x'])
-)
-def test_networks(name):
-  """A network and a draft of it find what the plain search finds."""
-  case = tiny_cases.CASES[name]()
-  model, params = case.model, case.params
-  noise = lambda x: x + 0.02 * np.std(x) * jnp.sin(jnp.arange(x.size)).reshape(
-      x.shape
-  )
-  draft_params = jax.tree.map(noise, params)
-  drafter = beam_drafts.of(
-      draft_model.ModelDrafter(model, 2, model.vocab_size), 3, 6
-  )
-  arguments = model, params, brevity(0.6), case.inputs, np.int32([9, 6]), 3
-  with jax.default_matmul_precision('highest'):
-    found = run(*arguments, drafter, draft_params, length=9)
-    expected = run(*arguments, length=9)
-  one, other = (beams_lib.outputs(x.state) for x in (found, expected))
-  np.testing.assert_array_equal(one.tokens, other.tokens)
-  np.testing.assert_allclose(one.scores, other.scores, atol=1e-5)
-  calls = found.counts.accepted_histogram.sum()
-  assert calls < 0.7 * np.sum(expected.state.num_steps)

@@ -6,12 +6,10 @@ import functools
 import itertools
 from unittest import mock
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.decoder import engine
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import request
 from speculative_t5x.decoder import token_decoder
@@ -19,21 +17,16 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import draft_tree
 from speculative_t5x.drafters import likeliest_tree
 from speculative_t5x.drafters import shaped_tree
-from speculative_t5x.drafters import tables
 from speculative_t5x.loading import models
-from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import in_order_drafting
 from speculative_t5x.loading.drafters import tree_drafting
-from speculative_t5x.policies import confidence
 from speculative_t5x.rules import block
 from speculative_t5x.rules import k_sequential
 from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import token_trees
-from speculative_t5x.speculation import uniforms
 from speculative_t5x.speculation import verification
-from speculative_t5x.speculation import views
 from speculative_t5x.testing import pairs
 from speculative_t5x.testing import reachable
 from speculative_t5x.testing import rules as rules_lib
@@ -277,44 +270,6 @@ def test_what_the_target_would_draw_is_accepted():
   assert choice.index.tolist() == [0]
 
 
-@pytest.mark.parametrize(
-    'make',
-    [
-        lambda chain: likeliest_tree.LikeliestTree(chain, 6, 3),
-        lambda chain: shaped_tree.ShapedTree(
-            chain, candidates.as_shape((2, 2), 2)
-        ),
-    ],
-)
-def test_a_draft_model_has_fed_each_path(make):
-  """Tables hold what they were fed; other keys would make other drafts."""
-  drafter = make(draft_model.ModelDrafter(table_model.Model(VOCAB), 2, VOCAB))
-  zero = jnp.zeros((1,), jnp.int32)
-  # So sharp that a node of the second depth is likelier than one of the first.
-  params = 3 * jnp.float32(pairs.draft_logits(VOCAB))
-  context = views.Context(zero, None, None, None)
-  memory, state = drafter.init(params, context, 1, 8)
-  words = np.random.default_rng(0).random((1, drafter.form.num_uniforms))
-  view = views.View(
-      sequences=jnp.zeros((1, 4), jnp.int32),
-      num_tokens=zero,
-      num_wanted=zero + 2,
-      uniforms=uniforms.Uniforms(step_programs.words(words), 'a tree'),
-      sampling=sampling.Sampling(1.0).of_rows(1),
-      target=None,
-      last_outcome=None,
-      draw_candidates=verification.TOKENWISE.draw_candidates,
-  )
-  propose = jax.jit(lambda *args: drafter.propose(*args, view))
-  tree, made = propose(params, memory, state)
-  tokens, parents = np.array(tree.tokens[0]), np.array(tree.parents[0])
-  paths = [(0, parents[x], x) for x in range(len(tokens)) if parents[x]]
-  assert len(paths) > 1
-  for path in paths:
-    held = drafter.commit(state, made, zero[None], jnp.int32([[path]]))
-    assert held[0, :3].tolist() == tokens[[*path]].tolist()
-
-
 CONFIG = tiny.config(num_encoder_layers=1, num_decoder_layers=2)
 LENGTH = 12
 INPUTS = tiny.encoder_tokens(5, 9)
@@ -374,16 +329,6 @@ class TestNetworks:
     )
 
   @pytest.mark.parametrize(
-      'options', [dict(candidates=(2,)), dict(nodes=6, width=3)]
-  )
-  def test_a_table(self, options):
-    """What is no network drafts trees too, if it decodes them."""
-    uniform = drafting.Drafting(tables.make_uniform, 'uniform')
-    decoder = decoder_of(tree_drafting.CandidateTree(uniform, **options))
-    found = decoder.generate([[5, 9, 1]])
-    assert found == decoder.alone.generate([[5, 9, 1]])
-
-  @pytest.mark.parametrize(
       ('name', 'options'),
       exhaustive.all_but(
           [('gpt2', LIKELIEST)],
@@ -424,24 +369,6 @@ class TestNetworks:
         found.num_calls, -(-expected.num_tokens // 4)
     )
 
-  @pytest.mark.exhaustive
-  @pytest.mark.parametrize('options', [dict(candidates=(3, 2)), dict(nodes=9)])
-  def test_an_engine(self, options):
-    """A request gets what it gets alone, whatever is sampled beside it."""
-    draft = tiny.model(CONFIG, noise=0.15)
-    decoder = decoder_of(tree_drafting.CandidateTree(draft, **options))
-    inputs = [row[row >= 0].tolist() for row in np.array(INPUTS)]
-    requests = [
-        request.Request(row, sampling=sampling.Sampling(float(i % 2)))
-        for i, row in enumerate(inputs)
-    ]
-    results = engine.Engine(decoder, rows=2).stream(requests)
-    for i, (row, result) in enumerate(zip(inputs, results, strict=True)):
-      alone = decoder.generate(
-          [row], sampling=requests[i].sampling, example_ids=[i]
-      )
-      assert list(result.tokens[-1]) == alone[0]
-
   @pytest.mark.parametrize(
       ('drafter', 'settings'),
       [
@@ -455,8 +382,3 @@ class TestNetworks:
   def test_what_does_not_fit(self, drafter, settings):
     with pytest.raises(ValueError, match='chain'):
       decoder_of(drafter).generate([[5, 9, 1]], **settings)
-
-  def test_policies_that_change_lengths(self):
-    decoder = decoder_of(tree(2), policy=confidence.Confidence())
-    with pytest.raises(ValueError, match='Fixed'):
-      decoder.generate([[5, 9, 1]])

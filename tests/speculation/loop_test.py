@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from speculative_t5x.decoder import counts as counts_lib
-from speculative_t5x.drafters import draft_model
 from speculative_t5x.networks import t5
 from speculative_t5x.rules import lenience
 from speculative_t5x.rules import typical_acceptance
@@ -27,7 +26,6 @@ from speculative_t5x.speculation import simulated_acceptance
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import step as step_lib
 from speculative_t5x.testing import step_programs
-from speculative_t5x.testing import table_model
 
 EOS = t5.SPECIAL_IDS.end
 A, B, C = 2, 3, 0
@@ -236,73 +234,6 @@ def test_scores_of_rules_that_are_not_lossless(rule):
   assert (B in tokens) == (rule.name != 'typical_acceptance')
   expected = np.sum(jax.nn.log_softmax(logits)[tokens])
   np.testing.assert_allclose(state.log_probs, expected, rtol=1e-6)
-
-
-VOCAB, GAMMA, LENGTH, TABLES = 5, 3, 12, 4
-
-
-@functools.cache
-def tables():
-  """Return tables of a target and of a draft model that resembles it."""
-  target = table_model.random_logits(3, TABLES, VOCAB)
-  own = table_model.random_logits(4, TABLES, VOCAB)
-  target[..., EOS] -= 2.5  # a rare end, so that sequences are not too short
-  draft = 0.6 * target + 0.4 * own
-  return target.astype(np.float32), draft.astype(np.float32)
-
-
-@dataclasses.dataclass(frozen=True)
-class Prompted(table_model.Model):
-  """A decoder alone: its inputs are prompts, which are its first tokens.
-
-  The inputs are the table, the prompt's length and the prompt of each example,
-  [examples, 2 + longest].
-  """
-
-  def start(self, params, inputs, rows, slots) -> contracts.Started:
-    inputs = jnp.asarray(inputs)
-    repeats = rows // inputs.shape[0]
-    offsets = jnp.repeat(inputs[:, 1] - 1, repeats)
-    prompts = jnp.repeat(inputs[:, 2:], repeats, axis=0)
-    fed = jnp.where(
-        jnp.arange(prompts.shape[1]) < offsets[:, None],
-        prompts,
-        table_model.STALE,
-    )
-    cache = jnp.pad(
-        fed, ((0, 0), (0, slots)), constant_values=table_model.STALE
-    )
-    first = jnp.take_along_axis(prompts, offsets[:, None], axis=1)[:, 0]
-    return contracts.Started(inputs[:, 0], cache, offsets, first)
-
-
-def test_prompts_that_end_at_different_positions():
-  """The first position is not 0, and another one in each row."""
-  prompts = np.array(
-      [[0, 1, 3, 0, 0], [1, 3, 2, 4, 3], [2, 2, 4, 2, 0], [3, 3, 3, 3, 2]],
-      np.int32,
-  )
-  num_decodes, model = 2, Prompted(VOCAB)
-  greedy = sampling_lib.Sampling(0.0)
-  drafter = draft_model.ModelDrafter(model, GAMMA, VOCAB)
-
-  @jax.jit
-  def run(target, draft):
-    setup = state_lib.Setup(model, target, drafter, draft)
-    keys = state_lib.row_keys(0, jnp.arange(len(prompts)), num_decodes)
-    limits = jnp.full((len(keys),), LENGTH, jnp.int32)
-    begun = state_lib.begin(
-        setup, prompts, keys, limits, greedy, length=LENGTH
-    )
-    return loop_lib.decode(setup, begun)[0]
-
-  state = jax.device_get(run(*tables()))
-  for row, tokens in enumerate(state.sequences):
-    table, size, *prompt = prompts[row // num_decodes].tolist()
-    fed = [0, *prompt[:size]]
-    for token in tokens[: state.num_tokens[row]]:
-      assert token == tables()[0][table, fed[-2], fed[-1]].argmax()
-      fed.append(token)
 
 
 def test_keys_are_threefry_whatever_the_default():

@@ -289,15 +289,6 @@ def assert_same_output(found, expected):
   jax.tree.map(np.testing.assert_array_equal, found, expected)
 
 
-def test_one_request_of_its_own():
-  """It is started alone, and takes one of several places."""
-  decoding = Decoding('t5', 0.0, num_decodes=2)
-  run, _ = decoding.advance(decoding.start([0, 1]), jnp.int32(ROWS), LENGTH)
-  run = decoding.admit(run, decoding.start([7]), np.array([1], np.int32))
-  run, _ = decoding.advance(run, jnp.int32(ROWS), LENGTH)
-  assert_same_output(decoding.of_example(run, 1), decoding.alone(7))
-
-
 def assert_same_arrays(*runs):
   """Compare all arrays of two runs, and keys as numbers."""
   found = []
@@ -340,14 +331,6 @@ class TestAdvance:
     jax.tree.map(np.testing.assert_array_equal, run.kept, whole.kept)
     np.testing.assert_array_equal(run.state.sequences, whole.state.sequences)
     np.testing.assert_array_equal(run.state.log_probs, whole.state.log_probs)
-
-  def test_stops_when_enough_rows_have_ended(self):
-    decoding = Decoding('tables', 1.0)
-    for until in range(1, ROWS + 1):
-      run, _ = decoding.advance(
-          decoding.start(range(ROWS)), jnp.int32(until), LENGTH
-      )
-      assert np.sum(run.state.has_ended) >= until
 
 
 class TestAdmit:

@@ -4,7 +4,7 @@
 
 Drafters in order, where one falls behind another in some rows only; every
 policy and several samplings, each in a row of its own; ragged limits; batches
-of several sizes.
+of several sizes. Counts are those of the tokens, and nothing follows an end.
 """
 
 import dataclasses
@@ -87,7 +87,7 @@ def program(drafters):
   """Return a function that decodes some rows of a batch.
 
   It takes the tables, the seed, and the numbers, samplings and limits of the
-  rows; it returns tokens, scores and counts.
+  rows; it returns tokens with counts, and scores.
   """
 
   @jax.jit
@@ -111,7 +111,8 @@ def program(drafters):
     )
     state = state.replace(policy_state=state.policy_state._replace(index=rows))
     state, _, counts = loop.decode(setup, (batch, state), outcome.COUNTING)
-    return (state.sequences, state.num_calls, counts), state.log_probs
+    own = state.sequences, state.num_tokens, state.num_calls, counts
+    return own, state.log_probs
 
   return decode
 
@@ -150,6 +151,7 @@ def check_rows(drafters, num_seeds=12):
     setting = tables(seed), seed
     drawn_from = samplings(seed)
     whole = jax.device_get(decode(*setting, every, drawn_from, limits))
+    check_counts(whole, limits)
     for row in range(ROWS):
       only = slice(row, row + 1)
       take = lambda tree, at: jax.tree.map(lambda x: x[at], tree)
@@ -162,6 +164,24 @@ def check_rows(drafters, num_seeds=12):
       where = f'seed {seed}, row {row}'
       check_equal(take(alone, 0), take(whole, row), where)
       check_equal(take(among_padding, row), take(whole, row), where)
+
+
+def check_counts(found, limits):
+  """Check counts that belong together, and where each row ends."""
+  (sequences, num_tokens, num_calls, counts), _ = found
+  accepted = counts.num_accepted
+  np.testing.assert_array_equal(
+      num_tokens, accepted + num_calls - counts.num_cut_short
+  )
+  ordered = accepted, counts.num_tested, counts.num_drafted, counts.num_computed
+  assert np.all(np.diff(np.array([*ordered, GAMMA * num_calls]), axis=0) >= 0)
+  for histogram in (counts.accepted_histogram, counts.drafted_histogram):
+    np.testing.assert_array_equal(histogram.sum(axis=1), num_calls)
+  end = table_model.SPECIAL_IDS.end
+  for tokens, count, limit in zip(sequences, num_tokens, limits):
+    assert end not in tokens[: count - 1]
+    assert count == limit or (count < limit and tokens[count - 1] == end)
+    assert not np.any(tokens[count:])  # padding
 
 
 def check_equal(found, expected, where):
