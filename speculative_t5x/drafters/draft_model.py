@@ -101,6 +101,7 @@ class ModelDrafter:
     first_tokens = started.first_tokens
     if first_tokens is None:
       first_tokens = context.target.first_tokens
+    # Rows of an example begin alike, and `of_rows` repeats them.
     memory = DraftModelMemory(
         started.memory,
         started.offsets[::per_example],
@@ -127,6 +128,7 @@ class ModelDrafter:
     draft, cache, num_fed = autoregression.draft(
         decode,
         state.cache,
+        # Rejected draft tokens were fed too: their positions are fed again.
         jnp.minimum(state.num_fed, view.num_tokens - view.num_pending),
         first_tokens,
         view,
@@ -139,5 +141,6 @@ class ModelDrafter:
     missing = self.vocab_size - logits.shape[-1]
     if missing <= 0:
       return logits[..., : self.vocab_size]
+    # Not 0: a token that the draft model does not know has q = 0.
     padding = [(0, 0)] * (logits.ndim - 1) + [(0, missing)]
     return jnp.pad(logits, padding, constant_values=-jnp.inf)

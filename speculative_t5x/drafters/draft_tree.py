@@ -76,6 +76,7 @@ class DraftTree:
     )
     return (
         memory.memory,
+        # All hypotheses of a search are equally long.
         memory.offsets + view.num_tokens[::roots],
         token_trees.of_roots(tokens.reshape(trees, roots)),
     )
@@ -88,6 +89,7 @@ class DraftTree:
       paths: jax.Array,
   ) -> contracts.Cache:
     if made.kept is not None:
+      # Paths are places in the tree, and keys lie at those of the block.
       nodes = paths.reshape(len(paths), -1)
       nodes = jnp.take_along_axis(made.kept, nodes, axis=1)
       paths = nodes.reshape(paths.shape)

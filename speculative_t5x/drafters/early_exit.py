@@ -87,5 +87,6 @@ class ExitDrafter:
         self.gamma,
         first_block=1,
     )
+    # The target call feeds these positions again and writes the same there.
     cache = model.network.put_first_layers(cache, view.target.cache)
     return draft.replace(target_cache=cache), state

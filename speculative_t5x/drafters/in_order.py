@@ -78,6 +78,7 @@ class DraftersInOrder:
   ) -> views.View:
     """Return the view of a drafter that goes on after a draft."""
     slots = jnp.arange(view.sequences.shape[1], dtype=jnp.int32)[None]
+    # Draft a b behind 5 tokens: slots 5 and 6 have the indices 0 and 1.
     index = slots - view.num_tokens[:, None]
     gamma = draft.tokens.shape[1]
     tokens = jnp.take_along_axis(
@@ -101,6 +102,7 @@ def join(first: contracts.Draft, second: contracts.Draft) -> contracts.Draft:
   gamma = first.tokens.shape[1]
   index = jnp.arange(gamma, dtype=jnp.int32)[None]
   is_first = index < first.lengths[:, None]
+  # Behind 2 tokens of the first, index 2 takes the second's index 0.
   at = jnp.clip(index - first.lengths[:, None], 0, gamma - 1)
 
   def choose(one, other):

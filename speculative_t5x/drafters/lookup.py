@@ -116,6 +116,7 @@ class LookupDrafter:
     if not self.continues_input:
       before = jnp.where(ago == 0, _START, _NOTHING)
       return jnp.broadcast_to(before, (inputs.shape[0], ago.size))
+    # The last token of a prompt, the one before, ...; below 0 there is none.
     at = jnp.sum(inputs >= 0, axis=1, dtype=jnp.int32)[:, None] - 1 - ago
     tokens = jnp.take_along_axis(inputs, jnp.maximum(at, 0), axis=1)
     return jnp.where(at >= 0, tokens, _NOTHING).astype(jnp.int32)
@@ -176,6 +177,8 @@ class LookupDrafter:
         jnp.abs(place - aligned[:, None]),
         jnp.where(is_output, width - place, place),
     )
+    # Distances are below 2 * width, so that they never outweigh a kind, and all
+    # is far from the end of int32.
     score = (3 * num_equal + kind) * (2 * width) - distance
     score = jnp.where(num_equal >= self.min_ngram, score, -1)
 
@@ -209,6 +212,7 @@ def _last_tokens(view: views.View, before: jax.Array) -> jax.Array:
   count = before.shape[1]
   at = view.num_tokens[:, None] - jnp.arange(1, count + 1, dtype=jnp.int32)
   tokens = jnp.take_along_axis(view.sequences, jnp.maximum(at, 0), axis=1)
+  # Place -1 is the latest before the output, index 0 of `before`.
   earlier = jnp.take_along_axis(before, jnp.maximum(-at - 1, 0), axis=1)
   return jnp.where(at >= 0, tokens, earlier)
 

@@ -94,6 +94,7 @@ class Ngram(_WithoutInputs):
       tokens = jnp.take_along_axis(tokens, at[:, None], axis=1)
     rows, block = np.indices(tokens.shape)[..., None]
     probs = params.backoff[tokens][..., None] * params.unigram
+    # What fills a row adds 0, and to a token that a row has twice both add.
     probs = probs.at[rows, block, params.next_tokens[tokens]].add(
         params.next_probs[tokens]
     )

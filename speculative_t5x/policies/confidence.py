@@ -90,6 +90,7 @@ class Confidence:
     return jnp.exp(token_log_probs(logits, tokens))
 
   def update(self, state: jax.Array, outcome) -> jax.Array:
+    # Not 0 / 0 where nothing was drafted; such rows are kept below.
     share = outcome.num_accepted / jnp.maximum(outcome.num_drafted, 1)
     moved = state + self.tuning * (self.acceptance - share)
     has_drafted = outcome.num_drafted > 0

@@ -106,6 +106,7 @@ class MarginalGain(running_rate.RunningRate):
         num_drafted=progress.num_drafted + 1,
         reach=progress.reach + self.exponent * log_probs,
     )
+    # Of n draft tokens, counting this one, the bound of a draft of n.
     at = progress.num_drafted[:, None]
     needed = jnp.take_along_axis(progress.needed, at, axis=1)[:, 0]
     return progress.reach > needed, progress

@@ -8,7 +8,6 @@ on one position).
 
 from collections.abc import Mapping
 import dataclasses
-import numbers
 from typing import NamedTuple
 
 import jax
@@ -68,8 +67,13 @@ class RunningRate:
   is_constant = False
 
   def __post_init__(self):
-    ratio = _kept(self.verify_cost_ratio)
-    object.__setattr__(self, 'verify_cost_ratio', ratio)
+    ratios = self.verify_cost_ratio
+    if isinstance(ratios, tuple) and np.ndim(ratios) == 2:  # as it is kept
+      ratios = dict(ratios)
+    ranges.check_settings(_RATIOS, verify_cost_ratio=ratios)
+    if isinstance(ratios, Mapping):  # not hashable
+      ratios = tuple(sorted(ratios.items()))
+    object.__setattr__(self, 'verify_cost_ratio', ratios)
     ranges.check_settings(ranges.COEFFICIENT, c=self.c)
     ranges.check_settings(
         ranges.RATE, prior_alpha=self.prior_alpha, decay=self.decay
@@ -134,6 +138,7 @@ class RunningRate:
           f' has target calls of width {gamma + 1}. Lower gamma to'
           f' {known[-1] - 1:g}, or measure this width by the walltime job.'
       )
+    # A draft of k tokens is verified at the least compiled width above k.
     lengths = np.arange(gamma + 1)
     at_width = compiled[np.searchsorted(compiled, lengths + 1)]
     times = lengths * self.c + np.interp(at_width, known, ratios)
@@ -147,29 +152,22 @@ class RunningRate:
     return ((1, 1.0), *ratios)
 
 
-def _kept(ratios: object) -> float | tuple[tuple[int, float], ...]:
-  """Return ratios as they are kept, hashable; see `RunningRate`.
-
-  Raises:
-    ValueError: for anything but a number, or numbers by width.
-  """
-  if ranges.COEFFICIENT.includes(ratios):
-    return ratios
-  try:
-    pairs = tuple(sorted(dict(ratios).items()))
-  except (TypeError, ValueError):
-    pairs = ()
-  if not pairs or not all(
-      isinstance(width, numbers.Integral)
+def _are_ratios(ratios: object) -> bool:
+  """Return whether these are a number, or numbers by width."""
+  if not isinstance(ratios, Mapping):
+    return ranges.COEFFICIENT.includes(ratios)
+  return len(ratios) > 0 and all(
+      ranges.COUNT.includes(width)
       and width > 1
       and ranges.COEFFICIENT.includes(ratio)
-      for width, ratio in pairs
-  ):
-    raise ranges.ArgumentError(
-        f'verify_cost_ratio must {ranges.COEFFICIENT.allowed}, or be such'
-        ' numbers by the widths of target calls, which are whole and above 1,'
-        f' got {ratios!r}. Give what the walltime job prints, such as'
-        ' {2: 1.4, 4: 1.5, 8: 1.7}.',
-        verify_cost_ratio=ratios,
-    )
-  return pairs
+      for width, ratio in ratios.items()
+  )
+
+
+_RATIOS = ranges.Kind(
+    f'{ranges.COEFFICIENT.allowed}, or be such numbers by the widths of target'
+    ' calls, which are whole and above 1, as the walltime job prints them: {2:'
+    ' 1.4, 4: 1.5, 8: 1.7}',
+    object,
+    _are_ratios,
+)

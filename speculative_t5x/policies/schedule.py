@@ -49,6 +49,7 @@ class Schedule(draft_length.DraftsOn):
   def num_wanted(
       self, state: jax.Array, num_remaining: jax.Array, gamma: int
   ) -> jax.Array:
+    # Past its end the list stays at its last entry.
     last = len(self.lengths) - 1
     lengths = jnp.asarray(self.lengths, jnp.int32)
     return jnp.minimum(lengths[jnp.minimum(state, last)], gamma)

@@ -72,6 +72,7 @@ def is_near_argmax(logits: jax.Array, lenience: jax.Array | float) -> jax.Array:
   """Return whether p >= l max(p) of each token, [..., vocab] bool."""
   logits = logits.astype(jnp.promote_types(logits.dtype, jnp.float32))
   largest = jnp.max(logits, axis=-1, keepdims=True)
+  # As logarithms, with -inf for l = 0; probabilities would underflow.
   is_near = logits - largest >= jnp.log(jnp.asarray(lenience, logits.dtype))
   return is_near & (logits > -jnp.inf)
 

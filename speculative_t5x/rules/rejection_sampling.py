@@ -34,6 +34,7 @@ class RejectionSampling:
   ) -> contracts.Verdict:
     p = scores.probs[:, :-1]
     q = verification.draft_probs(draft, p.shape[-1], p.dtype)
+    # Tokens with p = 0 bound nothing: 0 / 0 would make every ratio NaN.
     ratios = q / jnp.where(p > 0, p, 1)
     smallest = jnp.min(jnp.where(p > 0, ratios, jnp.inf), axis=-1)  # 1 / M
     is_accepted = verification.acceptance(

@@ -39,6 +39,7 @@ class TypicalAcceptance:
   ) -> contracts.Verdict:
     del accept_uniforms  # nothing is drawn to accept
     p = verification.target_token_probs(scores.probs, draft)
+    # entr(0) is 0, where -p log p would be NaN.
     entropy = jnp.sum(special.entr(scores.probs[:, :-1]), axis=-1)
     threshold = jnp.minimum(self.epsilon, self.delta * jnp.exp(-entropy))
     num_accepted = verification.count_prefix(draft, p > threshold)

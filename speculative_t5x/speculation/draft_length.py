@@ -3,7 +3,7 @@
 """Policies: the number of draft tokens that are wanted of each row."""
 
 import dataclasses
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import views
 
 
+@runtime_checkable
 class Policy(Protocol):
   """Decides how many draft tokens are wanted ("gamma policy").
 
@@ -86,17 +87,11 @@ def check(policy: Policy) -> None:
   Raises:
     ValueError: for anything else, such as a class or a name.
   """
-  needed = (
-      'name', 'is_constant', 'init', 'num_wanted', 'begin', 'continues',
-      'update',
-  )  # fmt: skip
-  missing = [each for each in needed if not hasattr(policy, each)]
-  if isinstance(policy, type) or missing:
-    lacks = f', which lacks {", ".join(missing)}' if missing else ''
+  if isinstance(policy, type) or not isinstance(policy, Policy):
     raise ranges.ArgumentError(
-        f'policy must be an object with {", ".join(needed)}, got'
-        f' {policy!r}{lacks}. Use one of speculative_t5x.policies, with'
-        ' parentheses; gin files of policies are in configs/policies.',
+        'policy must be an object with all that draft_length.Policy has, got'
+        f' {policy!r}. Use one of speculative_t5x.policies, with parentheses;'
+        ' gin files of policies are in configs/policies.',
         policy=policy,
     )
 

@@ -203,6 +203,7 @@ def tokens_per_position(histogram: jax.Array) -> jax.Array:
   Returns:
     [..., gamma], an array of the same library.
   """
+  # Blocks of k or more tokens have one at position k; 0 tokens have none.
   return histogram[..., ::-1].cumsum(axis=-1)[..., ::-1][..., 1:]
 
 

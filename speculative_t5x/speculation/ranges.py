@@ -1,11 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Range checks of numeric arguments, with errors of one form.
-
-`check_settings` checks the settings of rules, policies, drafters and jobs, each
-a single value. Each other check takes arrays and returns the values as float64.
-All raise `ArgumentError` with the first value that is out of range.
-"""
+"""Range checks of the settings of rules, policies, drafters and jobs."""
 
 from collections.abc import Callable
 import dataclasses
@@ -13,7 +8,6 @@ import numbers
 from typing import Any
 
 import numpy as np
-from numpy import typing as npt
 
 
 class ArgumentError(ValueError):
@@ -85,36 +79,3 @@ def check_settings(kind: Kind, **values: object) -> None:
     if not kind.includes(value):
       message = f'{name} must {kind.allowed}, got {value!r}.'
       raise ArgumentError(message, **{name: value})
-
-
-def check_alpha(alpha: npt.ArrayLike) -> np.ndarray:
-  alpha = np.asarray(alpha, np.float64)
-  return check('alpha', alpha, (alpha >= 0) & (alpha <= 1), 'lie in [0, 1]')
-
-
-def check_gamma(gamma: npt.ArrayLike) -> np.ndarray:
-  gamma = np.asarray(gamma, np.float64)
-  is_allowed = (gamma >= 1) & (gamma == np.floor(gamma))
-  return check('gamma', gamma, is_allowed, 'be whole and at least 1')
-
-
-def check_finite_gamma(gamma: npt.ArrayLike) -> np.ndarray:
-  gamma = check_gamma(gamma)
-  return check('gamma', gamma, np.isfinite(gamma), 'be finite')
-
-
-def check_coefficient(name: str, value: npt.ArrayLike) -> np.ndarray:
-  value = np.asarray(value, np.float64)
-  is_allowed = (value >= 0) & np.isfinite(value)
-  return check(name, value, is_allowed, 'be finite and at least 0')
-
-
-def check(
-    name: str, values: np.ndarray, is_allowed: npt.ArrayLike, allowed: str
-) -> np.ndarray:
-  """Return the values; raise ArgumentError naming the first not allowed."""
-  if not np.all(is_allowed):
-    values, is_allowed = np.broadcast_arrays(values, is_allowed)
-    value = values[~is_allowed][0].item()
-    raise ArgumentError(f'{name} must {allowed}, got {value}.', **{name: value})
-  return values

@@ -35,6 +35,22 @@ MIN_TEMPERATURE = 1e-4  # at or below it, argmax (T5X's constant)
 _GROUP = 16  # integers that are added up at once, see `_cumulative`
 BLOCK = 128  # tokens; a multiple of both CPU and TPU vector widths
 _SHARES = 'top_p', 'min_p', 'typical_p'
+_FLOAT32, _INT32 = jnp.finfo(jnp.float32), jnp.iinfo(jnp.int32)
+# A share that float32 would flush to 0 would be off.
+_SHARE = ranges.Kind(
+    'lie in [0, 1] (0 is off) and be 0 or a normal float32 number',
+    is_allowed=lambda x: x == 0 or float(_FLOAT32.tiny) <= x <= 1,
+)
+_KINDS = dict.fromkeys(_SHARES, _SHARE) | {
+    'temperature': ranges.Kind(
+        'be finite and at least 0 (0 is argmax)',
+        is_allowed=lambda x: 0 <= x <= float(_FLOAT32.max),
+    ),
+    'top_k': ranges.Kind(
+        'be a whole number of 32 bits and at least 0 (0 is off)',
+        is_allowed=lambda x: 0 <= x <= _INT32.max and x == int(x),
+    ),
+}
 
 
 @struct.dataclass
@@ -68,14 +84,11 @@ class Sampling:
 
   def __post_init__(self):
     for name, value in vars(self).items():
-      if isinstance(value, numbers.Real):
-        _check(name, value)
+      if isinstance(value, numbers.Real | tuple | list | str):
         # Numbers of one value are one setting in records, of NumPy's types too.
         as_plain = int if name == 'top_k' else float
+        ranges.check_settings(_KINDS[name], **{name: value})
         object.__setattr__(self, name, as_plain(value))
-      elif isinstance(value, tuple | list | str):
-        message = f'{name} must be one number, got {value!r}.'
-        raise ranges.ArgumentError(message, **{name: value})
 
   @property
   def is_greedy(self) -> bool:
@@ -94,32 +107,6 @@ class Sampling:
     """Return the same with arrays [rows]."""
     return jax.tree.map(
         lambda x: jnp.broadcast_to(x, (rows,)), self.as_arrays()
-    )
-
-
-def _check(name: str, value: numbers.Real) -> None:
-  float32 = jnp.finfo(jnp.float32)
-  if name == 'temperature' and not 0 <= value <= float(float32.max):
-    raise ranges.ArgumentError(
-        'temperature must be finite and at least 0 (0 is argmax), got'
-        f' {value}.',
-        temperature=value,
-    )
-  if name == 'top_k' and (
-      not 0 <= value <= jnp.iinfo(jnp.int32).max or value != int(value)
-  ):
-    raise ranges.ArgumentError(
-        'top_k must be a whole number of 32 bits and at least 0 (0 is off), got'
-        f' {value}.',
-        top_k=value,
-    )
-  if name in _SHARES and (
-      not 0 <= value <= 1 or 0 < value < float(float32.tiny)
-  ):
-    raise ranges.ArgumentError(
-        f'{name} must lie in [0, 1] (0 is off) and, above 0, be a normal'
-        f' float32 number, got {value}.',
-        **{name: value},
     )
 
 

@@ -31,6 +31,7 @@ class SimulatedAcceptance:
   def __call__(self, scores, draft, accept_uniforms) -> contracts.Verdict:
     is_accepted = accept_uniforms < self.alpha
     num_accepted = verification.count_prefix(draft, is_accepted)
+    # A rejected token's own residual: any weights would do, if not all 0.
     weights = verification.next_weights(scores.probs, draft, num_accepted)
     return contracts.Verdict(num_accepted, weights)
 

@@ -209,6 +209,7 @@ def start(
   Raises:
     ValueError: if the drafter reads features that the target does not show.
   """
+  # Own models may lack the argument.
   known = {} if features is None else {'features': features}
   args = setup.target_params, inputs, rows, slots
   if not setup.shows_features:

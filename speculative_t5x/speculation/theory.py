@@ -21,6 +21,28 @@ from speculative_t5x.speculation import ranges
 
 Values = np.ndarray | np.generic  # arrays, or numpy's scalars
 
+# Of gamma, which is infinite in limits; floor(inf) is inf, and of NaN nothing.
+_WHOLE = ranges.Kind(
+    'be whole and at least 1', is_allowed=lambda x: x >= 1 and x == np.floor(x)
+)
+
+
+def _checked(kind: ranges.Kind, **values: npt.ArrayLike) -> np.ndarray:
+  """Return the one array of values by name, float64, all of a kind."""
+  ((name, value),) = values.items()
+  array = np.asarray(value, np.float64)
+  for each in array.flat:
+    ranges.check_settings(kind, **{name: float(each)})
+  return array
+
+
+def _alpha(alpha: npt.ArrayLike) -> np.ndarray:
+  return _checked(ranges.RATE, alpha=alpha)
+
+
+def _finite_gamma(gamma: npt.ArrayLike) -> np.ndarray:
+  return _checked(ranges.POSITIVE, gamma=_checked(_WHOLE, gamma=gamma))
+
 
 def expected_tokens(alpha: npt.ArrayLike, gamma: npt.ArrayLike) -> Values:
   """Return the expected tokens per target call: Equation (1).
@@ -30,7 +52,7 @@ def expected_tokens(alpha: npt.ArrayLike, gamma: npt.ArrayLike) -> Values:
   >>> print(f'{expected_tokens(0.8, 5):.2f}')
   3.69
   """
-  return _mean_tokens(ranges.check_alpha(alpha), ranges.check_gamma(gamma))
+  return _mean_tokens(_alpha(alpha), _checked(_WHOLE, gamma=gamma))
 
 
 def _mean_tokens(alpha: np.ndarray, gamma: np.ndarray) -> Values:
@@ -52,9 +74,9 @@ def walltime_factor(
   >>> print(f'{walltime_factor(0.75, 7, 0.02):.3f}')
   3.157
   """
-  gamma = ranges.check_finite_gamma(gamma)
-  cost = ranges.check_coefficient('cost_coefficient', cost_coefficient)
-  return _mean_tokens(ranges.check_alpha(alpha), gamma) / (gamma * cost + 1)
+  gamma = _finite_gamma(gamma)
+  cost = _checked(ranges.COEFFICIENT, cost_coefficient=cost_coefficient)
+  return _mean_tokens(_alpha(alpha), gamma) / (gamma * cost + 1)
 
 
 def operations_factor(
@@ -65,10 +87,10 @@ def operations_factor(
   >>> print(f'{operations_factor(0.8, 5, 0):.2f}')
   1.63
   """
-  gamma = ranges.check_finite_gamma(gamma)
-  ops = ranges.check_coefficient('ops_coefficient', ops_coefficient)
+  gamma = _finite_gamma(gamma)
+  ops = _checked(ranges.COEFFICIENT, ops_coefficient=ops_coefficient)
   return (gamma * ops + gamma + 1) / _mean_tokens(
-      ranges.check_alpha(alpha), gamma
+      _alpha(alpha), gamma
   )
 
 
@@ -85,11 +107,11 @@ def optimal_gamma(
   >>> int(optimal_gamma(0.75, 0.02))
   9
   """
-  alpha = ranges.check_alpha(alpha)[..., None]
-  cost = ranges.check_coefficient('cost_coefficient', cost_coefficient)[
+  alpha = _alpha(alpha)[..., None]
+  cost = _checked(ranges.COEFFICIENT, cost_coefficient=cost_coefficient)[
       ..., None
   ]
-  gammas = np.arange(int(ranges.check_finite_gamma(max_gamma)))
+  gammas = np.arange(int(_finite_gamma(max_gamma)))
   # Draft token gamma + 1 adds alpha^(gamma + 1) tokens and the time c.
   tokens = np.cumsum(alpha**gammas, axis=-1)
   added = alpha ** (gammas + 1)

@@ -88,6 +88,7 @@ def nodes_of(
   return contracts.Nodes(
       tree.tokens,
       positions[:, None] + depths,
+      # Of the roots, which come first, each node sees its own alone.
       jnp.argmax(sees[..., :roots], axis=-1).astype(jnp.int32),
       sees,
   )
@@ -107,6 +108,7 @@ def children_of(
   """
   is_child = tree.is_there & (tree.parents == nodes[:, None])
   is_child = is_child.at[:, 0].set(False)  # the root is nobody's
+  # Nodes that are no children repeat a rank, and are masked below.
   ranks = jnp.cumsum(is_child, axis=1) - 1
   is_of_rank = is_child[:, None] & (
       ranks[:, None] == jnp.arange(width)[:, None]

@@ -60,22 +60,14 @@ def check(
   """
   if isinstance(form, forms.Chain):
     return
-  if not isinstance(rule, candidates.CandidateRule):
+  is_drawn = form.num_uniforms > 0
+  if not isinstance(rule, candidates.CandidateRule) or not (
+      is_drawn or rule.tests_undrawn
+  ):
     raise ValueError(
-        f'The rule {rule.name} tests one draft token per position, and the'
-        ' drafter proposes several. Use Tokenwise, in jobs'
-        ' configs/rules/tokenwise.gin, or KSequential, or draft chains.'
-    )
-  if not (form.num_uniforms or rule.tests_undrawn):
-    raise ValueError(
-        f'The rule {rule.name} tests candidates that it draws, and a tree of'
-        ' the likeliest nodes has none. Use Tokenwise, or give the tree a'
-        ' shape, or draft chains.'
-    )
-  if form.roots != 1:
-    raise ValueError(
-        f'A tree of {form.roots} roots drafts for a beam search, and not behind'
-        ' one row.'
+        f'The rule {rule.name} does not test several'
+        f' {"" if is_drawn else "undrawn "}candidates per position. Use'
+        ' Tokenwise, in jobs configs/rules/tokenwise.gin, or draft chains.'
     )
   if not policy.is_constant:
     raise ValueError(

@@ -57,6 +57,7 @@ def at_smallest(
 
 def chosen(widths: Sequence[int], num_needed: jax.Array) -> list[jax.Array]:
   """Return which width is the smallest one that is enough, bool scalars."""
+  # If nothing is needed, as no row is active, no width is chosen.
   pairs = zip((0, *widths), widths)
   return [(below < num_needed) & (num_needed <= top) for below, top in pairs]
 
