@@ -202,13 +202,8 @@ class Model(Found):
     return make_model(network, params, special_ids=special_ids)
 
   def __repr__(self) -> str:
-    if self.mesh is not None:
-      where = f'a mesh of {sharding.describe(self.mesh)}'
-    else:
-      leaves = jax.tree.leaves(self.params)
-      arrays = [x for x in leaves if isinstance(x, jax.Array)]
-      where = ', '.join({str(*x.devices()) for x in arrays}) or 'no device'
-    return f'Model({self.describe()}, {type(self.config).__name__}, on {where})'
+    mesh = sharding.describe(self.mesh) or 'one device'
+    return f'Model({self.describe()}, {type(self.config).__name__}, on {mesh})'
 
 
 class Deferred(Model):

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the check-pair job."""
 
+import pathlib
+
 import pytest
 
 from speculative_t5x import embedded
@@ -12,13 +14,19 @@ from speculative_t5x.loading import placement
 from speculative_t5x.tasks import bulletins
 from tests import workloads
 
+_CONFIGS = pathlib.Path(__file__).parents[2] / 'configs'
+
 
 @pytest.fixture
 def run(monkeypatch):
   """Return a function that runs the job on the embedded pair, with changes."""
   monkeypatch.setattr(models.Found, 'load', None)  # nothing is read
 
-  def run(target=embedded.target_checkpoint, max_padded_ids=128, **changes):
+  def run(
+      target=embedded.target_checkpoint,
+      max_padded_ids=models.MAX_PADDED_IDS,
+      **changes,
+  ):
     arguments = {
         'workload': workload.Workload(
             None,
@@ -60,3 +68,17 @@ def test_pair_that_does_not_fit(run, tmp_path, monkeypatch, capsys):
   with pytest.raises(placement.DoesNotFitError):
     run()
   assert capsys.readouterr().out == ''
+
+
+def test_missing_checkpoint_and_vocabulary(run, tmp_path):
+  """A mistyped path is not said to lack a vocabulary."""
+  with pytest.raises(ValueError, match='The target: No checkpoint at .*nope'):
+    run(target=lambda: str(tmp_path / 'nope'), vocabulary_file=None)
+  with pytest.raises(ValueError, match='no vocabulary at .*VOCABULARY_FILE'):
+    run(vocabulary_file=None)
+
+
+@pytest.mark.parametrize('file', ['decoding/workload', 't5x/speculation'])
+def test_padded_ids_are_as_many_in_gin_as_in_python(file):
+  text = (_CONFIGS / f'{file}.gin').read_text()
+  assert f'MAX_PADDED_IDS = {models.MAX_PADDED_IDS} ' in text

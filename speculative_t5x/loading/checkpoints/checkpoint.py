@@ -210,22 +210,27 @@ class Checkpoint(abc.ABC):
         shape, cannot be read or are not finite.
     """
     self.check_shapes(expected)
-    if shardings is None:
-      shardings = jax.tree.map(lambda _: first_device(), expected)
-    wanted = self._wanted(dtype, trees.flatten(shardings))
-    params = trees.nest(dict(self._read_all(wanted)))
-    self.check_finite(params)
-    return params
+    return trees.nest(dict(self.read_params(dtype, shardings)))
 
   def read_params(
-      self, dtype: jnp.dtype | None = None
+      self,
+      dtype: jnp.dtype | None = None,
+      shardings: trees.Params | None = None,
   ) -> Iterator[tuple[str, jax.Array]]:
-    """Yield names and parameters one at a time, on the first local device.
+    """Yield names and parameters one at a time.
 
-    Dtype and errors are those of `restore_params`; some parameters may have
-    been read before an error.
+    Arguments and errors are those of `restore_params`, but for the stored dtype
+    by default; some parameters may have been read before an error.
     """
-    wanted = self._wanted(dtype, dict.fromkeys(self.specs, first_device()))
+    sharding_of = dict.fromkeys(self.specs, first_device())
+    if shardings is not None:
+      sharding_of = trees.flatten(shardings)
+    wanted = {
+        name: jax.ShapeDtypeStruct(
+            spec.shape, dtype or spec.dtype, sharding=sharding_of[name]
+        )
+        for name, spec in self.specs.items()
+    }
     for name, param in self._read_all(wanted):
       self.check_finite({name: param})
       yield name, param
@@ -245,19 +250,6 @@ class Checkpoint(abc.ABC):
         ' state of this optimizer as it is saved here, so the training cannot'
         ' resume from it. Train in a folder of its own.'
     )
-
-  def _wanted(
-      self,
-      dtype: jnp.dtype | None,
-      sharding_of: Mapping[str, jax.sharding.Sharding],
-  ) -> dict[str, jax.ShapeDtypeStruct]:
-    """Return the shape, dtype and sharding to read each parameter with."""
-    return {
-        name: jax.ShapeDtypeStruct(
-            spec.shape, dtype or spec.dtype, sharding=sharding_of[name]
-        )
-        for name, spec in self.specs.items()
-    }
 
   def check_finite(self, params: trees.Params) -> None:
     flat = trees.flatten(jax.tree.map(trees.is_finite, params))

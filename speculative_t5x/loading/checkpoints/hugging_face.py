@@ -81,7 +81,13 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     # What is stored as the embedding must equal it.
     _, copies = self._names
     for copy, tensor in copies.items():
-      self._check_copy(self._tensors[copy], self._tensors[tensor])
+      one, other = self._tensors[copy].read(), self._tensors[tensor].read()
+      if one.dtype != other.dtype or not np.array_equal(one, other):
+        raise errors.CheckpointError(
+            f'{self.folder} holds a {copy} that differs from the embedding'
+            f' {tensor}, though by config.json both are one. Correct its'
+            ' tie_word_embeddings, or in a T5 scale_decoder_outputs.'
+        )
     for name, spec in wanted.items():
       # Held by no name here, or it would stay while the next one is read.
       yield name, checkpoint.place(self._read_array(self._prefix + name), spec)
@@ -90,19 +96,6 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     source_of, _ = self._names
     source = source_of[name]
     return source.take(self._tensors[source.tensor].read())
-
-  def _check_copy(
-      self, copy: trees.StoredTensor, tensor: trees.StoredTensor
-  ) -> None:
-    one, other = copy.read(), tensor.read()
-    is_alike = (one.shape, one.dtype) == (other.shape, other.dtype)
-    # Compared as bytes, because `np.array_equal` would need a third array.
-    if not is_alike or one.view(np.uint8).data != other.view(np.uint8).data:
-      raise errors.CheckpointError(
-          f'{self.folder} holds a {copy.name} that differs from the embedding'
-          f' {tensor.name}, though by config.json both are one. Correct its'
-          ' tie_word_embeddings, or in a T5 scale_decoder_outputs.'
-      )
 
   @property
   def _config_file(self) -> Any:

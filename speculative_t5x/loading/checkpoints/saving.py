@@ -104,7 +104,5 @@ def _remove_unfinished(step_folder: epath.Path) -> None:
 def _refused(error: BaseException) -> str | None:
   if isinstance(error, OSError):
     return error.strerror or str(error)
-  if isinstance(error, errors.CheckpointError):
-    return None  # of what is read
   match = _OS_ERROR_CODE.search(str(error))
   return match and os.strerror(int(match[1]))

@@ -17,7 +17,6 @@ import re
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models as models_lib
@@ -117,11 +116,8 @@ def _params_bytes(
 
 def _in_dtype(network: network_lib.Network) -> Any:
   """Return shapes of the parameters, in the dtype of decoding."""
-  kind = lambda x: (
-      network.dtype if jnp.issubdtype(x.dtype, jnp.floating) else x.dtype
-  )
   return jax.tree.map(
-      lambda x: jax.ShapeDtypeStruct(x.shape, kind(x)),
+      lambda x: jax.ShapeDtypeStruct(x.shape, network.dtype),
       models_lib.abstract_params(network),
   )
 
