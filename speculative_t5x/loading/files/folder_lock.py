@@ -48,7 +48,7 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
         if not is_remote:
           stack.enter_context(filelock.FileLock(lock, timeout=_WAIT_S))
         elif not is_held:
-          lock.write_text('')
+          lock.write_bytes(b'')
       except filelock.Timeout:
         is_held = True
     if is_held:

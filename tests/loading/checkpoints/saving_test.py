@@ -27,10 +27,10 @@ class TestFullDisk:
     message = str(caught.value)
     assert f'{tmp_path / "checkpoint_2"} cannot be written' in message
     assert reason in message and len(message.splitlines()) == 1
-    assert sorted(tmp_path.rglob('*')) == before
+    assert sorted(checkpoints.step_folders(tmp_path)) == [1]
+    assert {*before} <= {*tmp_path.rglob('*')}
     with pytest.raises(checkpoints.CheckpointError, match='is a checkpoint at'):
       save(tmp_path, 1)
-    assert sorted(tmp_path.rglob('*')) == before
     save(tmp_path, 2)
     assert sorted(checkpoints.step_folders(tmp_path)) == [1, 2]
 
