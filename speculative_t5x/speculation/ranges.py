@@ -48,7 +48,6 @@ class Kind:
 RATE = Kind('lie in [0, 1]', is_allowed=lambda x: 0 <= x <= 1)
 RATE_BELOW_1 = Kind('lie in [0, 1)', is_allowed=lambda x: 0 <= x < 1)
 POSITIVE_RATE = Kind('lie in (0, 1]', is_allowed=lambda x: 0 < x <= 1)
-COSINE = Kind('lie in [-1, 1]', is_allowed=lambda x: -1 <= x <= 1)
 COEFFICIENT = Kind(
     'be finite and at least 0', is_allowed=lambda x: 0 <= x < np.inf
 )

@@ -391,11 +391,13 @@ def test_inputs_without_settings():
 
 
 @pytest.mark.parametrize(
-    'requests', ['a bell', b'a bell', {'a': 1}, request_lib.Request('a'), 3]
+    'requests', ['a bell', {'a': 1}, request_lib.Request('a'), 3]
 )
 def test_what_is_not_several_requests(requests):
   with pytest.raises(ValueError, match='requests must be a list'):
     next(engine().stream(requests))
+  with pytest.raises(TypeError, match='decoder must be a TextDecoder'):
+    engine_lib.Engine(requests)
 
 
 def test_caps_of_drafts_change_no_token(monkeypatch):
@@ -466,20 +468,6 @@ def test_rules_share_no_program():
       for rule in (rules.Coupled(), rules.CoupledGumbel(), rules.Coupled())
   )
   assert one is again and one is not other
-
-
-def test_long_inputs_come_first_at_the_end():
-  """So that no row decodes a long output alone when all others have ended."""
-  engine = engine_lib.Engine(decoder('plain'), ROWS)
-  limits = [*[3, 4, 5, 6] * 6, LENGTH]
-  results = engine.stream(
-      request_lib.Request([5] * (limit // 2) + [1], max_tokens=limit)
-      for limit in limits
-  )
-  calls = [result.statistics['target_calls'] for result in results]
-  assert calls == limits
-  # In their order, the last one would begin when most others have ended.
-  assert engine.counters.loop_steps <= sum(limits) / ROWS + LENGTH / 4
 
 
 @pytest.mark.parametrize(

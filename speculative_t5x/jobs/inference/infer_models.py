@@ -3,7 +3,6 @@
 """Target and drafter of an infer job, before their weights are read."""
 
 import dataclasses
-import functools
 from typing import Any
 
 from speculative_t5x.decoder import engine as engine_lib
@@ -42,7 +41,6 @@ class InferModels:
     is_plain = setup.drafter is None
     rows = self.batch_size * setup.num_outputs
 
-    @functools.cache
     def make() -> engine_lib.Engine:
       loaded = workload_lib.loaded(decoder)
       return engine_lib.Engine(
