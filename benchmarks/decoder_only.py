@@ -61,8 +61,6 @@ _PARTS = (
     't_verify_ms',
     't_draft_ms',
     'c',
-    'floor_ms',
-    'floor_ratio',
 )
 
 

@@ -6,9 +6,9 @@
     [--topology=v4:1x1x1] [--gamma=7]
 
 The file is a Hugging Face config.json; weights are not needed. Prints a line of
-JSON, at batch 1 on one chip in bfloat16: `target` has a step in both forms, and
-`verify` the verification of gamma draft tokens; their keys are those of the
-record of `speculative-t5x preflight`, which is for T5.
+JSON, at batch 1 on one chip in bfloat16: `target` has a step, and `verify` the
+verification of gamma draft tokens; their keys are those of the record of
+`speculative-t5x preflight`, which is for T5.
 """
 
 import argparse

@@ -3,8 +3,8 @@
 """The preflight job: compiles T5 1.1 for a machine that is not there.
 
 Programs are compiled from shapes alone and analysed. Nothing runs: cycles are
-the compiler's estimates, and roofline times are lower bounds. A program that
-needs more memory than a chip has is the compiler's error.
+the compiler's estimates. A program that needs more memory than a chip has is
+the compiler's error.
 """
 
 from collections.abc import Sequence

@@ -6,7 +6,6 @@
   abstract_pair  models and batches of shapes, for a topology
   programs       compiled loops: memory, and one trip of each
   reading        what a trip does, from the instructions that hlo parses
-  roofline       the bytes and operations that a call must take
   bench          all of these for pairs of T5 1.1: the record of preflight
   report         the record in Markdown
 """

@@ -21,11 +21,9 @@ from speculative_t5x.research import progress
 from speculative_t5x.research import whole_batches
 from speculative_t5x.research.ahead_of_time import abstract_pair
 from speculative_t5x.research.ahead_of_time import programs
-from speculative_t5x.research.ahead_of_time import roofline
 from speculative_t5x.research.ahead_of_time import topology
 from speculative_t5x.research.simulation import by_name
 from speculative_t5x.speculation import ranges
-from speculative_t5x.speculation import state as state_lib
 
 Description = dict[str, Any]
 
@@ -72,8 +70,6 @@ class Bench:
     self._shapes = shapes
     self._name = name
     self._target = abstract_pair.make_model(place, config)
-    mesh = sharding.describe(place.mesh)
-    self._rows = shapes.batch_size // mesh.get(sharding.DATA_AXIS, 1)
     self._batch = abstract_pair.make_batch(
         place, shapes.batch_size, shapes.inputs_length
     )
@@ -86,13 +82,12 @@ class Bench:
     return abstract_pair.make_model(self._place, config, rules)
 
   def describe_target(self) -> Description:
-    """Return the roofline time of the target, and its compiled step."""
+    """Compile a step of the target."""
     form = 'padded' if self._target.config.min_block > 1 else 'one_row'
     name = f'one step of {self._name}'
     return {
         'name': self._name,
         'num_params': models.count_params(self._target.config),
-        'calls': [self._count(1)],
         'steps': {form: self._compile(name, whole_batches.compiled_plain)},
     }
 
@@ -100,8 +95,7 @@ class Bench:
     """Compile the verification of gamma draft tokens by the target."""
     name = f'verification by {self._name}, gamma {gamma}'
     program = self._compile(name, programs.compile_verify, gamma=gamma)
-    call = self._count(gamma + 1)
-    return {'gamma': gamma, 'call': call, 'program': program}
+    return {'gamma': gamma, 'program': program}
 
   def describe_pair(self, draft: str, gamma: int) -> Description:
     """Compile the decoding loop of a draft by name."""
@@ -123,17 +117,6 @@ class Bench:
         drafter,
         gamma,
     )
-
-  def _count(self, block: int) -> Description:
-    call = roofline.count(
-        self._target,
-        rows=self._rows,
-        block=block,
-        slots=state_lib.cache_slots(self._shapes.targets_length, block - 1),
-        inputs_length=self._shapes.inputs_length,
-    )
-    seconds = call.seconds(self._place.chip)
-    return {'block': block, **call._asdict(), 'seconds': seconds}
 
   def _compile(
       self,

@@ -18,11 +18,9 @@ _FORMS = {'one_row': 'one row', 'padded': 'padded to 4'}
 _STEPS_KEY = """cycles: estimated by the compiler for one step, which includes
 the argmax over the vocabulary; time spent waiting for memory or for other chips
 is not counted. us: the cycles at the chip's clock; the time of a step is no
-less than the larger of us and roofline us. roofline us: bytes over the
-published bandwidth, or operations over the peak. Weights, caches, MFLOP and
-roofline count the requested positions only; a step padded to 4 computes four
-positions and discards three. kernels: of a GPU; of a TPU, instructions that
-take cycles. A GPU's program has no estimate of cycles."""
+less than that of reading the weights at the bandwidth above. A step padded to 4
+computes four positions and discards three. kernels: of a GPU; of a TPU,
+instructions that take cycles. A GPU's program has no estimate of cycles."""
 _LOOP_KEY = """Per step of the loop, which makes gamma draft tokens and verifies
 them. c: the cycles of a draft token after the first over those of a plain step,
 as in Table 2. kernels per draft step: of such a token. waits for the host:
@@ -82,22 +80,18 @@ def _memory(record: Record) -> Iterator[markdown.Row]:
 def _steps(record: Record) -> Iterator[markdown.Row]:
   target = record['target']
   for form, program in target['steps'].items():
-    yield _step(target['name'], _FORMS[form], program, target['calls'][0])
+    yield _step(target['name'], _FORMS[form], program)
   for each in record['verify']:
     form = f'verify {each["gamma"] + 1}'
-    yield _step(target['name'], form, each['program'], each['call'])
+    yield _step(target['name'], form, each['program'])
 
 
-def _step(name: str, form: str, program: Record, call: Record) -> markdown.Row:
+def _step(name: str, form: str, program: Record) -> markdown.Row:
   return {
       'step': f'target {name}',
       'form': form,
       'cycles': _cycles(program['step']),
       'us': _microseconds(program['step_s']),
-      'roofline us': _microseconds(call['seconds']),
-      'weights MB': f'{call["weight_bytes"] / 1e6:,.1f}',
-      'caches MB': f'{call["cache_bytes"] / 1e6:,.1f}',
-      'MFLOP': f'{call["operations"] / 1e6:,.0f}',
       'kernels': str(program['step']['num_operations']),
   }
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of chips, topologies, bounds of times, and models without values."""
+"""Tests of chips, topologies, and models without values."""
 
 import dataclasses
 import importlib.metadata
@@ -12,18 +12,9 @@ from speculative_t5x.loading import models
 from speculative_t5x.networks import chips
 from speculative_t5x.networks import sharding
 from speculative_t5x.research.ahead_of_time import abstract_pair
-from speculative_t5x.research.ahead_of_time import roofline
 from speculative_t5x.research.ahead_of_time import topology
-from speculative_t5x.speculation import state as state_lib
 from tests import tiny
 from tests.research.ahead_of_time import libtpu
-
-LENGTH, INPUTS_LENGTH, GAMMA = 20, 12, 3
-# So wide that norms and biases are negligible.
-CONFIG = tiny.config(
-    vocab_size=4096, emb_dim=256, num_heads=4, head_dim=64, mlp_dim=512,
-    dtype='bfloat16',
-)  # fmt: skip
 
 
 def _here(*mesh_shape) -> topology.Topology:
@@ -34,62 +25,6 @@ def _here(*mesh_shape) -> topology.Topology:
   return topology.Topology(
       'here', 'tpu', chip, 'a compiler', jax.devices()[:1], mesh
   )
-
-
-def _model(*mesh_shape):
-  return abstract_pair.make_model(_here(*mesh_shape), CONFIG)
-
-
-def _count(
-    model, rows=1, block=1, gamma=0, inputs_length=INPUTS_LENGTH
-) -> roofline.Call:
-  return roofline.count(
-      model,
-      rows=rows,
-      block=block,
-      slots=state_lib.cache_slots(LENGTH, gamma),
-      inputs_length=inputs_length,
-  )
-
-
-class TestCount:
-
-  def test_bytes_per_row(self):
-    """Weights are read once for all rows and for all positions of a block."""
-    one, three = _count(_model()), _count(_model(), rows=3, block=4)
-    assert three.weight_bytes == one.weight_bytes
-    assert three.cache_bytes == 3 * one.cache_bytes
-    kept = 2 * 2 * 2 * 256 * (LENGTH + 1 + INPUTS_LENGTH)
-    assert one.cache_bytes == kept + INPUTS_LENGTH  # which inputs are tokens
-
-  def test_operations(self):
-    """Two per weight and position, and as many per key or value."""
-    one, block = _count(_model()), _count(_model(), block=4)
-    assert block.operations == pytest.approx(4 * one.operations, rel=0.01)
-    # Attention of 2 layers to the inputs is 4 * 2 * 256 per input token.
-    longer = _count(_model(), inputs_length=INPUTS_LENGTH + 1000)
-    more = longer.operations - one.operations
-    assert more == pytest.approx(4 * 2 * 256 * 1000, rel=0.03)
-    weights = one.weight_bytes / 2  # bfloat16
-    assert one.operations == pytest.approx(2 * weights, rel=0.05)
-
-  def test_seconds_are_the_longer_of_both_times(self):
-    chip = chips.Chip('a', 1, bandwidth=10.0, peak=100.0, clock_hz=None)
-    assert roofline.Call(30, 20, 400).seconds(chip) == 5
-    assert roofline.Call(30, 20, 600).seconds(chip) == 6
-
-  def test_four_devices_have_a_quarter_each(self):
-    """Everything is partitioned except for norms and biases."""
-    whole, part = _count(_model()), _count(_model(1, 4))
-    assert part.cache_bytes == pytest.approx(whole.cache_bytes / 4, rel=0.01)
-    whole_params = 2 * 7 * 256  # norms, two bytes per number
-    divided = (whole.weight_bytes - whole_params) / 4
-    assert part.weight_bytes == divided + whole_params
-    assert part.operations == pytest.approx(whole.operations / 4, rel=0.01)
-
-  def test_data_axis_does_not_partition(self):
-    """The rows are already those of one device."""
-    assert _count(_model(4, 1), rows=2) == _count(_model(), rows=2)
 
 
 TIED = tiny.config(logits_via_embedding=True, dtype='bfloat16')
