@@ -3,12 +3,11 @@
 """Compiles a decoder alone for a TPU that is not there, and counts its cycles.
 
   python -m benchmarks.tpu_network --config=<folder>/config.json \\
-    [--topology=v4:1x1x1] [--gamma=7]
+    [--topology=v4:1x1x1]
 
 The file is a Hugging Face config.json; weights are not needed. Prints a line of
-JSON, at batch 1 on one chip in bfloat16: `target` has a step, and `verify` the
-verification of gamma draft tokens; their keys are those of the record of
-`speculative-t5x preflight`, which is for T5.
+JSON, at batch 1 on one chip in bfloat16: `target` has a step, with the keys of
+the record of `speculative-t5x preflight`, which is for T5.
 """
 
 import argparse
@@ -30,7 +29,7 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
   parser = running.parser('tpu_network', __doc__)
   parser.add_argument('--config', type=epath.Path, required=True)
   parser.add_argument('--topology', default='v4:1x1x1')
-  running.add_counts(parser, gamma=7, inputs_length=512, targets_length=128)
+  running.add_counts(parser, inputs_length=512, targets_length=128)
   parser.add_argument('--output', type=pathlib.Path)
   return parser.parse_args(given)
 
@@ -62,7 +61,6 @@ def describe(options: argparse.Namespace) -> Iterator[str]:
       inputs_length=options.inputs_length,
       targets_length=options.targets_length,
       target=bench.describe_target(),
-      verify=bench.describe_verify(options.gamma),
   )
 
 

@@ -137,6 +137,7 @@ def test_decode_your_pair(capsys, monkeypatch):
   assert 'gamma 3' in found.err and 'tokens per target call' in found.err
 
 
+@pytest.mark.exhaustive
 def test_your_own_drafter(capsys):
   _main('your_own_drafter')()
   *_, counts = capsys.readouterr().out.splitlines()
@@ -144,6 +145,7 @@ def test_your_own_drafter(capsys):
   assert own < plain
 
 
+@pytest.mark.exhaustive
 def test_your_own_network(capsys):
   _main('your_own_network')()
   proof, outputs = capsys.readouterr().out.splitlines()

@@ -24,7 +24,6 @@ from speculative_t5x.research.ahead_of_time import preflight_report
 from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import markdown_tables
 from speculative_t5x.research.paper import points
-from speculative_t5x.research.reports import digest
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import runs as runs_lib
@@ -63,7 +62,7 @@ class Picture:
 def is_made_from(path: pathlib.Path, found: Sequence[Any]) -> bool:
   """Return whether a PNG file has the digest of records."""
   with Image.open(path) as image:
-    return image.info.get('Description') == digest.note(found)
+    return image.info.get('Description') == markdown.digest_note(found)
 
 
 def render() -> Iterator[tuple[pathlib.Path, str]]:

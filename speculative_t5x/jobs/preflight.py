@@ -67,7 +67,6 @@ def preflight(
       'mesh': sharding.describe(place.mesh),
       **{k: v for k, v in vars(shapes).items() if k != 'mesh_shape'},
       'target': bench.describe_target(),
-      'verify': [bench.describe_verify(g) for g in gammas],
       'pairs': [
           bench.describe_pair(*pair)
           for pair in itertools.product(drafts, gammas)

@@ -16,7 +16,7 @@ from matplotlib import axes as axes_lib
 from matplotlib import figure as figure_lib
 from matplotlib import style
 
-from speculative_t5x.research.reports import digest
+from speculative_t5x.research.reports import markdown
 
 COLUMN_IN = 3.3  # width of a column, inches
 PAGE_IN = 6.75  # width of a page, inches
@@ -89,7 +89,7 @@ def render(
   """
   metadata = dict(_METADATA[kind])
   if records:
-    metadata[_DIGEST_KEY[kind]] = digest.note(records)
+    metadata[_DIGEST_KEY[kind]] = markdown.digest_note(records)
   file = io.BytesIO()
   with applied():
     figure.savefig(file, dpi=dots_per_inch, metadata=metadata, format=kind)

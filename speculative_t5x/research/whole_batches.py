@@ -93,13 +93,6 @@ def compiled(
     return _decoding(pair).lower(*_arguments(pair, batch)).compile()
 
 
-def compiled_plain(
-    pair: bound_pair.BoundPair, batch: input_batch.InputBatch
-) -> jax.stages.Compiled:
-  """Return the compiled program of plain decoding; see `compiled`."""
-  return compiled(pair.alone, batch)
-
-
 def outputs(
     pair: bound_pair.BoundPair,
     reports: Iterable[report_lib.Report],

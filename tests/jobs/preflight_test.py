@@ -153,10 +153,9 @@ class TestSeveral:
         for decoder in compiled[-4:]
     ]
     assert found == [(128, 3), (128, 7), (256, 3), (256, 7)]
-    assert [each['gamma'] for each in record['verify']] == [3, 7]
     printed = capsys.readouterr()
     assert printed.out == f'{preflight_report.render(record)}\n'
-    assert len(printed.err.splitlines()) == len(compiled) == 7
+    assert len(printed.err.splitlines()) == len(compiled) == 5
 
   def test_a_head(self, compiled):
     """It reads the features of the target."""
@@ -169,9 +168,9 @@ class TestSeveral:
     """Rows stand where a pair was compiled at their gamma, in its cycles."""
     text = str(preflight_report.render(_run(gamma=gamma)))
     rows = [x.split(' | ') for x in text.splitlines() if ' | small | ' in x]
-    # Cycles are 1000 per program: plain, verification, loop.
+    # Cycles are 1000 per program: plain, loop.
     for row in rows:
       alpha, speedup = float(row[4]), float(row[-1].strip(' |'))
       tokens = (1 - alpha ** (gamma + 1)) / (1 - alpha)
-      assert speedup == pytest.approx(tokens / 3, abs=0.01)
+      assert speedup == pytest.approx(tokens / 2, abs=0.01)
     assert len(rows) == (2 if gamma == 7 else 0)

@@ -37,7 +37,6 @@ class Shapes:
   targets_length: int = 128
   dtype: str = 'bfloat16'
   mesh_shape: Sequence[int] | None = None
-  draft_model_parallel: bool = False
 
   def __post_init__(self):
     ranges.check_settings(
@@ -76,26 +75,20 @@ class Bench:
 
   def make_draft(self, config: network_lib.Network) -> models.Model:
     """Return an abstract draft model."""
-    rules = sharding.REPLICATED
-    if self._shapes.draft_model_parallel:
-      rules = sharding.MODEL_PARALLEL
-    return abstract_pair.make_model(self._place, config, rules)
+    return abstract_pair.make_model(self._place, config, sharding.REPLICATED)
 
   def describe_target(self) -> Description:
     """Compile a step of the target."""
     form = 'padded' if self._target.config.min_block > 1 else 'one_row'
-    name = f'one step of {self._name}'
+    compiled = self._compile(
+        f'one step of {self._name}',
+        lambda pair, batch: whole_batches.compiled(pair.alone, batch),
+    )
     return {
         'name': self._name,
         'num_params': models.count_params(self._target.config),
-        'steps': {form: self._compile(name, whole_batches.compiled_plain)},
+        'steps': {form: compiled},
     }
-
-  def describe_verify(self, gamma: int) -> Description:
-    """Compile the verification of gamma draft tokens by the target."""
-    name = f'verification by {self._name}, gamma {gamma}'
-    program = self._compile(name, programs.compile_verify, gamma=gamma)
-    return {'gamma': gamma, 'program': program}
 
   def describe_pair(self, draft: str, gamma: int) -> Description:
     """Compile the decoding loop of a draft by name."""

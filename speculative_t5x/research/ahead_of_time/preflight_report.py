@@ -81,9 +81,6 @@ def _steps(record: Record) -> Iterator[markdown.Row]:
   target = record['target']
   for form, program in target['steps'].items():
     yield _step(target['name'], _FORMS[form], program)
-  for each in record['verify']:
-    form = f'verify {each["gamma"] + 1}'
-    yield _step(target['name'], form, each['program'])
 
 
 def _step(name: str, form: str, program: Record) -> markdown.Row:

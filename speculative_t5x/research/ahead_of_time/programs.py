@@ -9,14 +9,11 @@ from typing import Any
 
 import jax
 
-from speculative_t5x.decoder import input_batch
-from speculative_t5x.decoder import token_decoder
 from speculative_t5x.drafters import autoregression
 from speculative_t5x.networks import input_widths
 from speculative_t5x.research.ahead_of_time import hlo
 from speculative_t5x.research.ahead_of_time import program_reading
 from speculative_t5x.research.ahead_of_time import topology
-from speculative_t5x.research.measurement import part_programs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,13 +29,6 @@ class Program:
   # parameters), `temporaries` (caches, keys and values of the inputs,
   # activations), `outputs`, and `code`, the program itself.
   memory: dict[str, int]
-
-
-def compile_verify(
-    decoder: token_decoder.TokenDecoder, batch: input_batch.InputBatch
-) -> jax.stages.Compiled:
-  """Compile a loop that verifies gamma given draft tokens per step."""
-  return part_programs.PartPrograms(decoder).lower_verify(batch).compile()
 
 
 def compile_loop(

@@ -63,13 +63,12 @@ class PartPrograms:
     gamma, size = decoder.options.gamma, decoder.target.config.vocab_size
     self._drafts_trees = isinstance(decoder.drafter.form, forms.Tree)
     whole = forms.Chain(gamma, drafts_all_wanted=True)
-    self._constant = _Constant(whole, size)
     self._start_target = jax.jit(self._read_by_target)
     self._init_draft = jax.jit(self._read_by_drafter)
     self._begin = jax.jit(functools.partial(self._begin_with, decoder.drafter))
     self._begin_plain = jax.jit(self._begin_without_memory)
     self._plain = self._jit_loop(nothing.NoDrafter())
-    self._verify = self._jit_loop(self._constant)
+    self._verify = self._jit_loop(_Constant(whole, size))
     some = _Constant(forms.Chain(gamma), size)
     self._verify_some = self._jit_loop(some)
     self._call = self._jit_loop(decoder.drafter)
@@ -152,18 +151,6 @@ class PartPrograms:
         'encoder_target': start,
         'encoder_draft': functools.partial(self._init_draft, draft, context),
     }
-
-  def lower_verify(
-      self, examples: input_batch.InputBatch
-  ) -> jax.stages.Lowered:
-    """Lower the loop `t_verify` of examples of shapes, for absent devices."""
-    params = self.decoder.target.params
-    with self.decoder.scope():
-      table = jax.eval_shape(lambda: self._uniforms(examples))
-      begin = functools.partial(self._begin_with, self._constant)
-      began = jax.eval_shape(begin, params, None, examples)
-      count = jax.ShapeDtypeStruct((), jnp.int32)
-      return self._verify.lower(count, (params, examples, table), None, *began)
 
   def _num_rows(self, examples: input_batch.InputBatch) -> int:
     return examples.limits.shape[0] * self.decoder.options.num_decodes

@@ -18,7 +18,6 @@ from matplotlib import patches
 import numpy as np
 
 from speculative_t5x.decoder import text_decoder
-from speculative_t5x.networks import network as network_lib
 from speculative_t5x.research import arguments
 from speculative_t5x.research import figure_style
 from speculative_t5x.research import whole_batches
@@ -37,10 +36,8 @@ ROUNDS = 15
 # other. The colour stands for the model, and a hatch for reading the inputs. In
 # grey the target is dark, the draft is light, and the commit is nearly white.
 _LOOKS = {
-    'target_encoder': ('target encoder', '#0b4f8a', '////'),
-    'draft_encoder': ('draft encoder', '#e8911c', '\\\\\\\\'),
-    'target_prompt': ("target's prompt", '#0b4f8a', '////'),
-    'draft_prompt': ("draft's prompt", '#e8911c', '\\\\\\\\'),
+    'target_input': ('target reads input', '#0b4f8a', '////'),
+    'draft_input': ('draft reads input', '#e8911c', '\\\\\\\\'),
     'draft': ('draft step', '#e8911c', ''),
     'target_step': ('target step', '#0b4f8a', ''),
     'commit': ('commit and rest of a step', '#d0d0d0', ''),
@@ -79,18 +76,16 @@ def make_row(
     gamma: int,
     num_steps: int,
     walltime_ms: float,
-    reader: str = 'encoder',
 ) -> TraceRow:
   """Return the row of speculative decoding, or of plain decoding at gamma 0.
 
-  Inputs are read by an 'encoder' or as a 'prompt'. If the times of the parts
-  add up to more than the measured time of the whole example, the row has no
-  commits.
+  If the times of the parts add up to more than the measured time of the whole
+  example, the row has no commits.
   """
-  read = [(f'target_{reader}', times.target_encoder_s * 1e3)]
+  read = [('target_input', times.target_encoder_s * 1e3)]
   step = [('target_step', times.t_verify_ms if gamma else times.t1_ms)]
   if gamma:
-    read.append((f'draft_{reader}', times.draft_encoder_s * 1e3))
+    read.append(('draft_input', times.draft_encoder_s * 1e3))
     later = [('draft', times.t_draft_ms)] * (gamma - 1)
     step = [('draft', times.t_draft2_ms), *later, *step]
   parts_ms = sum(ms for _, ms in read + step * num_steps)
@@ -136,11 +131,8 @@ def measure(
     seconds.append([step_times.seconds(lambda w=w: w(batch)) for w in ways])
   walltimes_ms = (np.median(seconds, axis=0) * 1e3).tolist()
   times = [parts.times() for parts in all_parts]
-  has_encoder = network_lib.offers(
-      decoder.tokens.target.config, network_lib.Encodes
-  )
   rows = [
-      make_row(*each, 'encoder' if has_encoder else 'prompt')
+      make_row(*each)
       for each in zip(
           [times[0], *times], [0, *gammas], num_steps, walltimes_ms, strict=True
       )

@@ -3,7 +3,6 @@
 """Prints reports: on a terminal, as text, in notebooks, and as pictures."""
 
 import io
-import re
 from typing import Any
 
 from rich import console as console_lib
@@ -11,10 +10,6 @@ from rich import terminal_theme
 
 _UNBOUNDED = 10_000  # columns; no line of a report is as long
 _PICTURE_COLUMNS = 100
-# What is struck through or underlined is so by its tag too: pages of
-# repositories show notebooks without the style of their HTML.
-_DECORATED = r'<span( style="[^"]*text-decoration: ([\w-]+)")>(.*?)</span>'
-_TAGS = {'line-through': 'del', 'underline': 'u'}
 # Text without a style has the colour that the notebook gives it.
 _HTML = '<pre style="white-space: pre-wrap; line-height: 1.5">{code}</pre>'
 # Without the frame of a window, and fonts that would be fetched.
@@ -55,8 +50,7 @@ def to_html(report: console_lib.RenderableType) -> str:
   """Return a report as an HTML fragment with inline styles, for notebooks."""
   page = _page(color_system='truecolor', record=True)
   page.print(report)
-  html = page.export_html(code_format=_HTML, inline_styles=True)
-  return re.sub(_DECORATED, _by_tag, html)
+  return page.export_html(code_format=_HTML, inline_styles=True)
 
 
 def to_svg(report: console_lib.RenderableType) -> str:
@@ -67,11 +61,6 @@ def to_svg(report: console_lib.RenderableType) -> str:
   page.print(report)
   theme = terminal_theme.DEFAULT_TERMINAL_THEME  # dark text on white
   return page.export_svg(title='', theme=theme, code_format=_SVG)
-
-
-def _by_tag(span: re.Match[str]) -> str:
-  style, decoration, text = span.groups()
-  return f'<{_TAGS[decoration]}{style}>{text}</{_TAGS[decoration]}>'
 
 
 def _page(**options: Any) -> console_lib.Console:

@@ -5,17 +5,19 @@
 `str` of a page or a table is its Markdown; `console` prints it aligned.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
+import hashlib
+import json
 from typing import Any
 
 from rich import console as console_lib
 from rich import table as table_lib
 
 from speculative_t5x.research.reports import cells
-from speculative_t5x.research.reports import digest
 
 Row = Mapping[str, str]
+_DIGITS = 16  # of a digest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Page:
   records: Sequence[Any] = ()
 
   def __str__(self) -> str:
-    comments = [f'<!-- {digest.note(self.records)} -->'] if self.records else []
+    comments = [f'<!-- {digest_note(self.records)} -->'] if self.records else []
     return '\n\n'.join(map(str, [*filter(None, self.parts), *comments]))
 
   def _repr_markdown_(self) -> str:
@@ -103,3 +105,27 @@ def filled(rows: Sequence[Row]) -> list[Row]:
   """Return rows without the columns in which none has a value."""
   names = {name for row in rows for name in row if row[name] != cells.MISSING}
   return [{k: x for k, x in row.items() if k in names} for row in rows]
+
+
+def digest_note(records: Iterable[Any]) -> str:
+  """Return the words that say which records something was made from.
+
+  They have the digest of the records, dataclasses or JSON, whatever their
+  order: a job that was resumed may add its records in another one. A key that a
+  later version adds does not change it where it has no value. The words stand
+  in a comment of a page and in the metadata of a picture; one whose digest is
+  not that of its records is out of date.
+  """
+  lines = sorted(json.dumps(_known(x), sort_keys=True) for x in records)
+  digest = hashlib.sha256('\n'.join(lines).encode()).hexdigest()
+  return f'records: {digest[:_DIGITS]}'
+
+
+def _known(value: Any) -> Any:
+  if dataclasses.is_dataclass(value):
+    value = dataclasses.asdict(value)
+  if isinstance(value, dict):
+    return {k: _known(v) for k, v in value.items() if v is not None}
+  if isinstance(value, list | tuple):
+    return [_known(x) for x in value]
+  return value

@@ -143,8 +143,8 @@ class TokenTrace:
     )
     num_tokens = sum(block.num_committed for block in self.blocks)
     yield text_lib.Text(
-        f'{_count(num_tokens, "token")} in'
-        f' {_count(len(self.blocks), "target call")}, one line per call\n'
+        f'tokens: {num_tokens}, target calls: {len(self.blocks)}, one line per'
+        ' call\n'
     )
     lines = table.Table.grid(padding=(0, 2, 0, 0))
     lines.add_column(justify='right')
@@ -159,7 +159,3 @@ class TokenTrace:
       )
       lines.add_row(str(number), line)
     yield lines
-
-
-def _count(number: int, noun: str) -> str:
-  return f'{number} {noun}' if number == 1 else f'{number} {noun}s'

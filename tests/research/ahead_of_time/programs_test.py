@@ -58,12 +58,6 @@ _compile_loop = functools.partial(_compile, whole_batches.compiled)
 @libtpu.needed
 class TestOneDevice:
 
-  @pytest.mark.exhaustive
-  def test_verification(self):
-    verify = _compile(programs.compile_verify)
-    assert verify.draft_step is None
-    assert verify.step.host_transfers == 0
-
   def test_loop(self):
     """The inner loop runs gamma - 1 times, after the first draft token."""
     loop = _compile_loop()

@@ -14,7 +14,7 @@ from speculative_t5x.research import figure_style
 from speculative_t5x.research import run_record
 from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import points
-from speculative_t5x.research.reports import digest
+from speculative_t5x.research.reports import markdown
 from tests.research.paper import records
 
 _RUN = dataclasses.replace(
@@ -148,7 +148,7 @@ def test_the_same_bytes_are_rendered(kind):
       for each in (figures.figure_3(points), figure, figure)
   )
   assert others == [content] * 2 and b'CreationDate' not in content
-  note = digest.note([{'a': 1}])
+  note = markdown.digest_note([{'a': 1}])
   assert note.encode() in content
   if kind == 'png':
     image = Image.open(io.BytesIO(content))
@@ -159,13 +159,14 @@ def test_the_same_bytes_are_rendered(kind):
 def test_digest_of_what_the_records_say():
   """Neither their order nor a key without a value counts."""
   made = [records.measured(), records.measured(3)]
-  found = digest.of(made)
-  assert found == digest.of(made[::-1])
+  found = markdown.digest_note(made)
+  assert found == markdown.digest_note(made[::-1])
   dicts = [json.loads(run_record.to_json(each)) for each in made]
-  assert found == digest.of([each | {'new_key': None} for each in dicts])
+  more = [each | {'new_key': None} for each in dicts]
+  assert found == markdown.digest_note(more)
   changed = records.changed(made[0], 'alpha', value=0.71)
-  assert found != digest.of([changed, made[1]])
-  assert found != digest.of(made[:1])
+  assert found != markdown.digest_note([changed, made[1]])
+  assert found != markdown.digest_note(made[:1])
 
 
 _NAME = 'bulletins_ende: draft/checkpoint_4 for target/checkpoint_2, bfloat16'

@@ -26,17 +26,12 @@ def test_spans_of_a_row(walltime_ms, commit):
   row = loop_trace.make_row(TIMES, 3, 2, walltime_ms)
   step = [('draft', 2.7), ('draft', 2.1), ('draft', 2.1)]
   step += [('target_step', 23.0), *commit]
-  encoders = [('target_encoder', 12.0), ('draft_encoder', 3.0)]
+  encoders = [('target_input', 12.0), ('draft_input', 3.0)]
   expected = encoders + 2 * step
   assert [span.kind for span in row.spans] == [kind for kind, _ in expected]
   assert [span.duration_ms for span in row.spans] == pytest.approx(
       [duration for _, duration in expected]
   )
-  prompts = loop_trace.make_row(TIMES, 3, 2, walltime_ms, 'prompt')
-  assert [x.kind for x in prompts.spans[:3]] == [
-      'target_prompt', 'draft_prompt', 'draft'
-  ]  # fmt: skip
-  assert prompts.walltime_ms == row.walltime_ms
   assert row.label == 'γ = 3'
   assert row.spans[0].start_ms == 0
   for span, following in itertools.pairwise(row.spans):
