@@ -122,46 +122,28 @@ def test_seeds_of_lines_without_one():
 
 
 @pytest.mark.parametrize(
-    ('bad', 'param'),
+    ('bad', 'param', 'name'),
     [
-        (b'{', None),
-        (b'\xff', None),
-        (b'[]', None),
-        (b'{"custom_id": "\\ud800"}', 'custom_id'),
-        (line(None), 'custom_id'),
-        (line(5), 'custom_id'),
-        (line(method='GET'), 'method'),
-        (line(url='/v1/chat/completions'), 'url'),
-        (line(url=None), 'url'),
-        (line(more=1), 'more'),
-        (line(body=None), None),
-        (line(body=[]), None),
+        (b'{', None, None),
+        (b'\xff', None, None),
+        (b'["custom_id"]', None, None),
+        (b'{"custom_id": ' + b'[' * 10**5, None, None),
+        (b'{"custom_id": "\\ud800"}', 'custom_id', None),
+        (line(None), 'custom_id', None),
+        (line(5), 'custom_id', None),
+        (line('é', method='GET'), 'method', 'é'),
+        (line('é', url='/v1/chat/completions'), 'url', 'é'),
+        (line('é', more=1), 'more', 'é'),
+        (line('é', body=None), None, 'é'),
+        (line('é').replace(b'echo', b'\\ud800'), 'model', 'é'),
+        (line('é').replace(b'"echo"', b'NaN'), 'model', 'é'),
     ],
 )
-def test_a_line_that_is_no_request(bad, param):
-  """The others are decoded."""
+def test_a_line_that_is_no_request(bad, param, name):
+  """Its name is kept where it can be read, and the others are decoded."""
   rows, values = decoded([line('first'), bad, b' ', line('last'), bad])
-  assert error_of(rows[1])[0] == 400
-  assert error_of(rows[1])[1] == param
+  assert error_of(rows[1]) == (400, param)
   statuses = [row['response']['status_code'] for row in rows]
   assert statuses == [200, 400, 200, 400]
-  assert rows[2]['custom_id'] == 'last'
+  assert [row['custom_id'] for row in rows] == ['first', name, 'last', name]
   assert values[inference.NUM_ERRORS] == 2
-
-
-@pytest.mark.parametrize(
-    ('bad', 'name'),
-    [
-        (line('é').replace(b'echo', b'\\ud800'), 'é'),
-        (line('é').replace(b'"echo"', b'NaN'), 'é'),
-        (line('é', body=None), 'é'),
-        (line('name').replace(b'name', b'\\udce9'), None),
-        (line('name')[:-1], None),
-        (b'{"custom_id": ' + b'[' * 10**5, None),
-        (b'["custom_id"]', None),
-    ],
-)
-def test_the_name_of_a_line_is_kept_where_it_can_be_read(bad, name):
-  rows, _ = decoded([line('first'), bad])
-  assert rows[1]['custom_id'] == name
-  assert error_of(rows[1])[0] == 400

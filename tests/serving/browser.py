@@ -31,12 +31,7 @@ class Page:
   """A tab, whose methods wait until they are done."""
 
   def __init__(self, to_browser: int, from_browser: int):
-    """Open the tab of a browser that has just been started.
-
-    Args:
-      to_browser: File descriptor that messages are written to.
-      from_browser: Likewise, that they are read from.
-    """
+    """Open the tab of a new browser, by the file descriptors of two pipes."""
     self._to, self._from = to_browser, from_browser
     self._rest = b''
     self._count = 0
@@ -101,20 +96,20 @@ class Page:
     )
 
   def press(self, key: str, modifiers: int = 0) -> None:
-    """Press a key such as `Tab`, with a sum of 1 Alt, 2 Ctrl, 8 Shift."""
-    codes = {'Tab': 9, 'Enter': 13, 'Escape': 27, ' ': 32}
-    text = {'Enter': '\r', ' ': ' '}.get(key, '')
-    arguments = {
-        'key': key,
-        'windowsVirtualKeyCode': codes[key],
-        'modifiers': modifiers,
-    }
-    down = {'text': text} if text else {}
-    self.call('Input.dispatchKeyEvent', type='keyDown', **arguments, **down)
-    self.call('Input.dispatchKeyEvent', type='keyUp', **arguments)
+    """Press `Tab`, `Enter` or `Escape`, with 2 for Ctrl."""
+    code = {'Tab': 9, 'Enter': 13, 'Escape': 27}[key]
+    text = {'text': '\r'} if key == 'Enter' else {}
+    for kind in {'type': 'keyDown', **text}, {'type': 'keyUp'}:
+      self.call(
+          'Input.dispatchKeyEvent',
+          key=key,
+          windowsVirtualKeyCode=code,
+          modifiers=modifiers,
+          **kind,
+      )
 
-  def show(self, width: int, height: int, scheme: str = 'light') -> None:
-    """Take the size of a screen, and light or dark colours."""
+  def show(self, width: int, height: int) -> None:
+    """Take the size of a screen."""
     self.call(
         'Emulation.setDeviceMetricsOverride',
         width=width,
@@ -122,8 +117,6 @@ class Page:
         deviceScaleFactor=1,
         mobile=width < 600,
     )
-    feature = {'name': 'prefers-color-scheme', 'value': scheme}
-    self.call('Emulation.setEmulatedMedia', features=[feature])
 
 
 @contextlib.contextmanager

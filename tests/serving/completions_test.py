@@ -54,10 +54,10 @@ VALUES = {
 }  # fmt: skip
 
 
-def read(values, reads_hints=True):
+def read(values):
   """Return a completion, or raise ApiError, as a batch does."""
   search = beam_search.BeamSearch(beams=4)
-  offer = completions.Offer(stub.Decoder(), {'echo': reads_hints}, search)
+  offer = completions.Offer(stub.Decoder(), {'echo': True}, search)
   try:
     body = schemas.CompletionRequest.model_validate(values)
   except pydantic.ValidationError as error:
@@ -97,12 +97,6 @@ def test_refusals_name_field_and_remedy(values, param, word):
     read(SOUND | values)
   assert caught.value.param == param and word in caught.value.detail
   assert caught.value.answer.model_dump_json()
-
-
-def test_hints_that_the_drafter_does_not_read():
-  with pytest.raises(api_error.ApiError) as caught:
-    read(SOUND | {'prediction': CONTENT}, reads_hints=False)
-  assert caught.value.param == 'prediction'
 
 
 def test_requests_of_a_body():
