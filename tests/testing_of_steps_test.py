@@ -191,10 +191,10 @@ class TestCheckDrafter:
               ),
               'depend on the other rows of its batch',
           ),
-          (CountsTheRows, 'numbers of draft tokens of a row depend on the oth'),
+          (CountsTheRows, 'depend on the other rows of its batch'),
           (
               faulty(init=lambda self, *args: (None, jnp.int32(0))),
-              r'state of the drafter has an array of shape ',
+              'one entry per row',
           ),
           (
               faulty(propose=_spoils_the_target),
@@ -279,24 +279,11 @@ class EndsWithOthers(Alternating):
     return jnp.where(jnp.any(outcome.has_ended), 1, state)
 
 
-class OfTheBestRow(Alternating):
-  """All rows want as many as were accepted of the best one."""
-
-  def update(self, state, outcome):
-    return jnp.full_like(state, 1 + jnp.any(outcome.num_accepted > 0))
-
-
 class OfManyRows(Alternating):
   """Begins with fewer in a large batch."""
 
   def init(self, rows):
     return jnp.full((rows,), 1 if rows > 8 else 2)
-
-
-class OfTheRowsPlace(Alternating):
-
-  def init(self, rows):
-    return 1 + jnp.arange(rows) % 2
 
 
 class StopsForOtherTokens(Alternating):
@@ -332,12 +319,10 @@ class TestCheckPolicy:
       ('kind', 'message'),
       [
           (OfTheOtherRow, 'depend on the other rows of its batch'),
-          (EndsWithOthers, "policy's state .* depend on the other rows"),
-          (OfTheBestRow, "policy's state .* depend on the other rows"),
-          (OfManyRows, 'first state of the policy depends on the place'),
-          (OfTheRowsPlace, 'first state of the policy depends on the place'),
-          (StopsForOtherTokens, 'numbers of draft tokens of a row depend on'),
-          (OneNumber, r'state of the policy has an array of shape \(\)'),
+          (EndsWithOthers, 'depend on the other rows of its batch'),
+          (OfManyRows, 'in every batch and place'),
+          (StopsForOtherTokens, 'depend on the other rows of its batch'),
+          (OneNumber, 'one entry per row'),
           (SaysConstant, r'is_constant = True, .* drafts of \[1, 2\] tokens'),
       ],
       ids=lambda value: getattr(value, '__name__', ''),

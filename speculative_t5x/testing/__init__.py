@@ -17,17 +17,13 @@ from speculative_t5x.testing.pairs import Pair
 from speculative_t5x.testing.rules import check_rule
 from speculative_t5x.testing.rules import distances
 from speculative_t5x.testing.rules import emissions
-from speculative_t5x.testing.rules import mean_accepted
-from speculative_t5x.testing.rules import outputs
 from speculative_t5x.testing.step_checks import check_drafter
 from speculative_t5x.testing.step_checks import check_pair
 from speculative_t5x.testing.step_checks import check_policy
-from speculative_t5x.testing.table_pairs import KINDS
 from speculative_t5x.testing.table_pairs import Tables
 from speculative_t5x.testing.table_pairs import random_tables
 
 __all__ = [
-    'KINDS',
     'Pair',
     'Tables',
     'check_drafter',
@@ -36,8 +32,6 @@ __all__ = [
     'check_rule',
     'distances',
     'emissions',
-    'mean_accepted',
-    'outputs',
     'random_tables',
 ]
 

@@ -54,8 +54,8 @@ def drafts(
     return proposed
 
   open_drafts = [Drawn(i, 1.0, (), (), ()) for i in range(len(examples))]
-  found, whole, ends, drawn = {}, [], [], []
-  depth = 0
+  # Of a whole draft also how many of its tokens are draft tokens.
+  whole, ends, depth = [], [], 0
   while open_drafts:
     proposed = propose(open_drafts)
     later = []
@@ -63,30 +63,24 @@ def drafts(
       length = int(proposed.lengths[at])
       q = _next_probs(proposed, at, depth) if length >= depth else None
       if q is None:
-        _add(found, each, length)
-        whole.append(each)
-        drawn.append((each, length))
+        whole.append((each, length))
       elif q is True:
         token = int(proposed.tokens[at, depth])
         mass = np.eye(program.pair.target.vocab_size)[token]
-        later.append(
-            each._replace(
-                tokens=(*each.tokens, token), probs=(*each.probs, mass)
-            )
-        )
+        tokens, probs = (*each.tokens, token), (*each.probs, mass)
+        later.append(each._replace(tokens=tokens, probs=probs))
       else:
         for child, own_ends in _children(each, q, program.pair.tolerance):
           later.append(child)
           ends += own_ends
     open_drafts, depth = later, depth + 1
-  if ends:
-    drawn += zip(ends, propose(ends).lengths.tolist())
-  _check_none_dropped(program, drawn)
-  unsure = [each for each in whole if len(each.uniforms) < num_own]
+  lengths = propose(ends).lengths.tolist() if ends else []
+  _check_none_dropped(program, [*whole, *zip(ends, lengths)])
+  unsure = [each for each, _ in whole if len(each.uniforms) < num_own]
   for rest in _OTHERS if unsure else ():
     lengths = propose(unsure, rest).lengths.tolist()
     _check_none_dropped(program, list(zip(unsure, lengths)))
-  return list(found.values())
+  return _cut(whole)
 
 
 def _next_probs(proposed, row, depth) -> np.ndarray | bool | None:
@@ -123,15 +117,18 @@ def _children(
     yield at((low + high) / 2), [at(low + margin), at(high - margin)]
 
 
-def _add(found: dict, each: Drawn, length: int) -> None:
-  """Add a draft that is cut to a length; equal ones are merged."""
-  key = each.row, each.tokens[:length]
-  before = found.get(key)
-  weight = each.weight + (before.weight if before else 0.0)
-  chosen = before or each._replace(
-      tokens=each.tokens[:length], probs=each.probs[:length]
-  )
-  found[key] = chosen._replace(weight=weight)
+def _cut(whole: list[tuple[Drawn, int]]) -> list[Drawn]:
+  """Return drafts cut to their lengths; equal ones are merged."""
+  found = {}
+  for each, length in whole:
+    own = each._replace(
+        tokens=each.tokens[:length], probs=each.probs[:length]
+    )
+    first = found.setdefault((own.row, own.tokens), own._replace(weight=0.0))
+    found[own.row, own.tokens] = first._replace(
+        weight=first.weight + own.weight
+    )
+  return list(found.values())
 
 
 def _check_drawn(program, proposed, row, each: Drawn) -> None:
@@ -157,16 +154,13 @@ def _check_none_dropped(
   first = {}
   for (row, _, _, tokens, _), length in drawn:
     for at in range(len(tokens)):
-      is_drafted = at < length
-      own = is_drafted, tokens, length
+      own = at < length, tokens, length
       other = first.setdefault((row, tokens[:at]), own)
-      if other[0] == is_drafted:
-        continue
-      ways = sorted([(tokens, length), other[1:]], key=lambda x: -x[1])
-      (long, more), (short, fewer) = ways
-      raise AssertionError(
-          f'{program.name} drew {long} and drafted the first {more} of them,'
-          f' but drew {short} and drafted the first {fewer}. A token was drawn'
-          ' and left untested for its own value or a later one. That biases the'
-          ' outputs. Stop a draft after a token, not before it.'
-      )
+      if other[0] != own[0]:
+        raise AssertionError(
+            f'{program.name} drew {tokens} and drafted the first {length} of'
+            f' them, but drew {other[1]} and drafted the first {other[2]}. A'
+            ' token was drawn and left untested for its own value or a later'
+            ' one. That biases the outputs. Stop a draft after a token, not'
+            ' before it.'
+        )

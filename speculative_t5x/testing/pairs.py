@@ -59,6 +59,7 @@ def draft_logits(vocab_size: int, width: int | None = None) -> np.ndarray:
   It drafts the first `width` tokens; None for all.
   """
   width = width or vocab_size
+  # Near enough to be accepted at times, far enough to be rejected.
   own = table_model.random_logits(2, len(LIMITS), vocab_size, width)
   return 0.5 * own + target_logits(vocab_size)[..., :width]
 

@@ -58,14 +58,14 @@ def _paths(
   if new:
     problems = [
         rules.problem(
-            lambda more, at=at: program.pair.find_logits(at[0], at[1] + more),
-            lambda more, at=at: program.probs(at[0], at[1] + more),
+            _after(program.pair.find_logits, at, before, each.tokens),
+            _after(program.probs, at, before, each.tokens),
             program.samplings[0],
             program.pair.drafter.form.gamma,
             each.tokens,
             each.probs,
         )
-        for at, each in new.items()
+        for (at, before, *_), each in new.items()
     ]
     known.update({key: [] for key in new})
     by_number = list(new)
@@ -86,6 +86,11 @@ def _paths(
       weights.append(each.weight * weight)
       uniforms.append((*each.uniforms, *unused, *values))
   return np.array(rows), np.array(weights), np.array(uniforms)
+
+
+def _after(find, example: int, before: tuple, draft: tuple) -> list[np.ndarray]:
+  """Return what is found after each number of draft tokens."""
+  return [find(example, before + draft[:k]) for k in range(len(draft) + 1)]
 
 
 def _intervals(*distributions) -> Iterator[tuple[float, float]]:
@@ -132,7 +137,7 @@ def reach(
     examples, weights = examples[rows], weights[rows] * own
     before = step_programs.take(state, rows)
     state = program.step(rule, examples, before, uniforms)
-    lengths |= chosen_lengths(program, examples, state.outcome)
+    lengths |= _chosen_lengths(program, examples, state.outcome)
     examples, weights, state = settle(found, examples, weights, state)
   return Reached(found, num_paths, lengths)
 
@@ -154,7 +159,7 @@ def settle(
     Examples, weights and states of the rows that go on.
   """
   merged = {}
-  for row, key in enumerate(keys(examples, state)):
+  for row, key in enumerate(_keys(examples, state)):
     if state.has_ended[row]:
       output = tuple(state.sequences[row, : state.num_tokens[row]].tolist())
       own = found[examples[row]]
@@ -166,7 +171,7 @@ def settle(
   return examples[rows], weights, step_programs.take(state, rows)
 
 
-def chosen_lengths(program, examples, outcome) -> set[int]:
+def _chosen_lengths(program, examples, outcome) -> set[int]:
   """See `Reached.lengths`."""
   drafter, target = program.pair.drafter, program.pair.target
   gamma = drafter.form.gamma
@@ -177,7 +182,7 @@ def chosen_lengths(program, examples, outcome) -> set[int]:
   return set(outcome.num_drafted[is_chosen].tolist())
 
 
-def keys(examples, state) -> list[bytes]:
+def _keys(examples, state) -> list[bytes]:
   """Return what tells states apart: all of a row but caches and score."""
   own = jax.tree.leaves((state.draft_state, state.policy_state))
   columns = [examples, state.sequences, state.num_tokens]
@@ -236,39 +241,29 @@ def check_rows(program, rule, examples, state) -> None:
   uniforms = rng.random((len(rows), program.num_uniforms(rule)))
   batch = step_programs.take(state, rows).replace(has_ended=has_ended)
   alone, beside = (
-      _results(step(rule, examples[rows], batch, uniforms))
+      step_programs.take(
+          _decided(step(rule, examples[rows], batch, uniforms)),
+          np.flatnonzero(~has_ended),
+      )
       for step in (program.step_alone, program.step)
   )
-  for name, one in alone.items():
-    if difference := _differ(one[~has_ended], beside[name][~has_ended]):
-      raise AssertionError(
-          f'{program.name}: {name} of a row depend on the other rows of its'
-          f' batch: {difference} with others beside it. What is decided for a'
-          ' row must depend on that row alone.'
-      )
+  differ = lambda one, other: not np.allclose(one, other, _ROUNDING, _ROUNDING)
+  if any(jax.tree.leaves(jax.tree.map(differ, alone, beside))):
+    raise AssertionError(
+        f'{program.name}: the draft tokens, the outputs or the state of the'
+        ' policy of a row depend on the other rows of its batch. What is'
+        ' decided for a row must depend on that row alone.'
+    )
 
 
-def _results(after: state_lib.State) -> dict[str, np.ndarray]:
+def _decided(after: state_lib.State) -> tuple:
   """Return what a row must have decided by itself."""
   outcome = after.outcome
+  # What fills a block has no meaning.
   is_draft = (
       np.arange(outcome.draft_tokens.shape[1]) < outcome.num_drafted[:, None]
   )
-  found = {
-      'the numbers of draft tokens': outcome.num_drafted,
-      'the draft tokens': np.where(is_draft, outcome.draft_tokens, -1),
-      'the outputs': after.sequences,
-  }
-  for i, leaf in enumerate(jax.tree.leaves(after.policy_state)):
-    found[f"the numbers of the policy's state ({i})"] = leaf
-  return found
-
-
-def _differ(one: np.ndarray, other: np.ndarray) -> str | None:
-  """Show the first row that differs, None without one."""
-  is_equal = np.isclose(one, other, rtol=_ROUNDING, atol=_ROUNDING)
-  rows = np.flatnonzero(~is_equal.reshape(len(one), -1).all(axis=1))
-  if not len(rows):
-    return None
-  show = lambda x: x[rows[0]].tolist()
-  return f'{show(one)} is {show(other)}'
+  draft_tokens = np.where(is_draft, outcome.draft_tokens, -1)
+  return (
+      outcome.num_drafted, draft_tokens, after.sequences, after.policy_state
+  )

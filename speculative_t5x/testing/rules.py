@@ -117,10 +117,15 @@ def samplings(
 
 
 def distances(rule: Rule, tables: Sequence[tables_lib.Tables]) -> list[float]:
-  """Return the total variation distances of `outputs` from the target's."""
+  """Return how far the rule is from the target, for each of the tables.
+
+  It is the total variation distance of the joint distribution of gamma + 1
+  tokens: those that the rule emits in one block, continued by the target. For
+  the arguments see `emissions`.
+  """
   return [
-      total_variation(_continued(each, {(): 1.0}), joint)
-      for each, joint in zip(tables, outputs(rule, tables), strict=True)
+      total_variation(each.continued({(): 1.0}), each.continued(emitted))
+      for each, emitted in zip(tables, emissions(rule, tables), strict=True)
   ]
 
 
@@ -130,19 +135,6 @@ def total_variation(
   """Return the total variation distance of two distributions."""
   keys = one.keys() | other.keys()
   return 0.5 * sum(abs(one.get(x, 0.0) - other.get(x, 0.0)) for x in keys)
-
-
-def outputs(
-    rule: Rule, tables: Sequence[tables_lib.Tables]
-) -> list[dict[tuple[int, ...], float]]:
-  """Return the joint distribution of gamma + 1 tokens for each of the tables.
-
-  The tokens are those that the rule emits in one block, continued by the target
-  to gamma + 1. The rule keeps the target's distribution if theirs is the
-  target's. For the arguments see `emissions`.
-  """
-  emitted = emissions(rule, tables)
-  return [_continued(*each) for each in zip(tables, emitted, strict=True)]
 
 
 def emissions(
@@ -157,16 +149,16 @@ def emissions(
   """
   enumerator = Enumerator(rule)
   found = [collections.defaultdict(float) for _ in tables]
-  for group in dict.fromkeys(each.group for each in tables):
-    drafts = [
-        (number, weight, tokens)
-        for number, each in enumerate(tables)
-        if each.group == group
-        for weight, tokens in each.drafts()
-    ]
-    problems = join([_problem(tables[i], tokens) for i, _, tokens in drafts])
-    for box in enumerator.boxes(*problems):
-      number, weight, tokens = drafts[box.problem]
+  # Problems of one form are judged together.
+  groups = collections.defaultdict(list)
+  for number, each in enumerate(tables):
+    for weight, tokens in each.drafts():
+      own = _problem(each, tokens)
+      form = jax.tree.structure(own), own[0].logits.shape
+      groups[form].append((own, number, weight, tokens))
+  for group in groups.values():
+    for box in enumerator.boxes(*join([own for own, *_ in group])):
+      _, number, weight, tokens = group[box.problem]
       accepted = tokens[: box.num_accepted]
       for token in np.flatnonzero(box.next_probs).tolist():
         share = box.weight * box.next_probs[token]
@@ -174,53 +166,29 @@ def emissions(
   return [dict(each) for each in found]
 
 
-def mean_accepted(emitted: dict[tuple[int, ...], float]) -> float:
-  """Return the expected number of accepted draft tokens, of `emissions`."""
-  return sum(p * (len(tokens) - 1) for tokens, p in emitted.items())
-
-
-def _continued(
-    tables: tables_lib.Tables, emitted: dict[tuple[int, ...], float]
-) -> dict[tuple[int, ...], float]:
-  """Return the distribution after the target continues what was emitted."""
-  found = collections.defaultdict(float)
-
-  def extend(tokens, weight):
-    if len(tokens) == tables.gamma + 1:
-      found[tokens] += weight
-      return
-    p = tables.target_probs[len(tokens)][tokens]
-    for token in np.flatnonzero(p).tolist():
-      extend((*tokens, token), weight * p[token])
-
-  for tokens, weight in emitted.items():
-    extend(tokens, weight)
-  return dict(found)
-
-
 def _problem(
     tables: tables_lib.Tables, tokens: tuple[int, ...]
 ) -> tuple[contracts.Scores, contracts.Draft]:
   """Return what a rule gets for one draft of the tables."""
-  prefixes = [tokens[:k] for k in range(len(tokens))]
+  prefixes = [tokens[:k] for k in range(len(tokens) + 1)]
+  at_prefixes = lambda arrays: [x[y] for x, y in zip(arrays, prefixes)]
+  kinds = tables.is_point_mass
   return problem(
-      lambda prefix: tables.logits[len(prefix)][prefix],
-      lambda prefix: tables.target_probs[len(prefix)][prefix],
-      sampling_lib.Sampling(tables.temperature, tables.top_k),
+      at_prefixes(tables.logits),
+      at_prefixes(tables.target_probs),
+      tables.sampling,
       tables.gamma,
       tokens,
+      None if kinds is True else at_prefixes(tables.draft_probs)[: len(tokens)],
       None
-      if tables.is_point_mass is True
-      else [tables.draft_probs[len(prefix)][prefix] for prefix in prefixes],
-      None
-      if isinstance(tables.is_point_mass, bool | None)
-      else [tables.has_point_mass(prefix) for prefix in prefixes],
+      if isinstance(kinds, bool | None)
+      else at_prefixes(kinds)[: len(tokens)],
   )
 
 
 def problem(
-    find_logits: Callable[[tuple[int, ...]], np.ndarray],
-    find_probs: Callable[[tuple[int, ...]], np.ndarray],
+    logits: Sequence[np.ndarray],
+    probs: Sequence[np.ndarray],
     sampling: sampling_lib.Sampling,
     gamma: int,
     tokens: tuple[int, ...],
@@ -229,12 +197,9 @@ def problem(
 ) -> tuple[contracts.Scores, contracts.Draft]:
   """Return what a rule gets for one draft, in NumPy arrays of one row.
 
-  The target's logits and its distribution are found by the draft tokens before.
-  For `draft_probs` and `is_point_mass` see `contracts.Draft`.
+  The logits and the distributions are the target's after each number of draft
+  tokens. For `draft_probs` and `is_point_mass` see `contracts.Draft`.
   """
-  count = len(tokens)
-  logits = [find_logits(tokens[:k]) for k in range(count + 1)]
-  probs = [find_probs(tokens[:k]) for k in range(count + 1)]
   # A rule must not read what follows the draft.
   fill = lambda values, value, size=gamma: np.array(
       [[*values, *[value] * (size - len(values))]]
@@ -242,18 +207,16 @@ def problem(
   vocab_size = len(probs[0])
   draft = contracts.Draft(
       fill(tokens, vocab_size - 1).astype(np.int32),
-      np.array([count], np.int32),
+      np.array([len(tokens)], np.int32),
   )
   if draft_probs is not None:
-    nan = np.full(vocab_size, np.nan)
-    filled = fill(draft_probs, nan).reshape(1, gamma, vocab_size)
-    draft = draft.replace(probs=filled)
+    filled = fill(draft_probs, np.full(vocab_size, np.nan))
+    draft = draft.replace(probs=filled.reshape(1, gamma, vocab_size))
   if is_point_mass is not None:
     draft = draft.replace(is_point_mass=fill(is_point_mass, False).astype(bool))
-  size = gamma + 1
   return contracts.Scores(
-      fill(logits, logits[-1], size),
-      fill(probs, probs[-1], size),
+      fill(logits, logits[-1], gamma + 1),
+      fill(probs, probs[-1], gamma + 1),
       jax.tree.map(np.asarray, sampling.of_rows(1)),
   ), draft
 

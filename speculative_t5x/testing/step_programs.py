@@ -131,24 +131,21 @@ class Program:
     count = len(self.pair.limits)
     examples = np.resize(np.arange(count), ROWS)
     state, alone = jax.device_get(self._begin(rule, self.samplings, examples))
-    for name, part in ('drafter', 'draft_state'), ('policy', 'policy_state'):
+    for part in 'draft_state', 'policy_state':
       leaves, own_leaves = (
           jax.tree.leaves(getattr(each, part)) for each in (state, alone)
       )
       for leaf, own in zip(leaves, own_leaves):
-        if leaf.shape[:1] != (ROWS,):
-          raise AssertionError(
-              f'{self.name}: the state of the {name} has an array of shape'
-              f' {leaf.shape} for {ROWS} rows. It must have one entry per row,'
-              ' because new requests take the place of single rows.'
-          )
         # Caches differ by rounding, and in slots that nothing reads.
-        is_cache = name == 'drafter' and leaf.ndim > 1
-        if not (is_cache or np.allclose(leaf, own[examples, 0], 1e-4, 1e-5)):
+        is_cache = part == 'draft_state' and leaf.ndim > 1
+        if leaf.shape[:1] != (ROWS,) or not (
+            is_cache or np.allclose(leaf, own[examples, 0], 1e-4, 1e-5)
+        ):
           raise AssertionError(
-              f'{self.name}: the first state of the {name} depends on the place'
-              ' of a row or on the other rows of its batch. It must be the same'
-              ' for an input in every batch.'
+              f'{self.name}: {part} begins with an array of shape'
+              f' {leaf.shape} for {ROWS} rows. It must have one entry per row,'
+              ' the same for an input in every batch and place, because new'
+              ' requests take the place of single rows.'
           )
     return take(state, np.arange(count))
 

@@ -5,10 +5,13 @@
 Legend: gamma (draft tokens per block), vocab.
 """
 
-from collections.abc import Iterator, Sequence
+import collections
+from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
 import functools
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.speculation import sampling as sampling_lib
@@ -26,30 +29,19 @@ class Tables:
   Attributes:
     logits: gamma + 1 arrays [vocab] * k + [vocab], of the target.
     draft_probs: gamma arrays alike, the drafter's distributions.
-    temperature: Temperature by which the logits are standardized.
+    sampling: Sampling by which the logits are standardized.
     stops: gamma arrays [vocab] * k bool, whether the drafter stops there, so
       that its draft has k tokens; None if it never does.
     is_point_mass: gamma arrays alike: whether the next draft token is not
       sampled, but is the likeliest one. None if all are sampled, and True if
       none is.
-    top_k: How many tokens the target keeps, 0 for all.
   """
 
   logits: Sequence[np.ndarray]
   draft_probs: Sequence[np.ndarray]
-  temperature: float = 1.0
+  sampling: sampling_lib.Sampling = sampling_lib.Sampling()
   stops: Sequence[np.ndarray] | None = None
   is_point_mass: Sequence[np.ndarray] | bool | None = None
-  top_k: int = 0
-
-  @property
-  def group(self) -> tuple[object, ...]:
-    """The common part of tables whose drafts are judged together."""
-    point_masses = self.is_point_mass
-    if point_masses is not None and point_masses is not True:
-      point_masses = 'some'
-    own = self.gamma, self.vocab_size, self.temperature, self.top_k
-    return *own, point_masses
 
   @property
   def gamma(self) -> int:
@@ -61,13 +53,12 @@ class Tables:
 
   @functools.cached_property
   def target_probs(self) -> list[np.ndarray]:
-    """The target's distributions, in the form of the logits."""
-    if self.temperature <= sampling_lib.MIN_TEMPERATURE:
-      return [np.eye(self.vocab_size)[np.argmax(x, -1)] for x in self.logits]
-    return [
-        _softmax(_keep_likeliest(x, self.top_k) / self.temperature)
-        for x in self.logits
-    ]
+    """The target's distributions, in the form of the logits, float64."""
+    with jax.enable_x64(True):  # or they would be rounded to float32
+      return [
+          np.asarray(_standardize(jnp.asarray(x), self.sampling))
+          for x in self.logits
+      ]
 
   def has_point_mass(self, prefix: tuple[int, ...]) -> bool:
     """Return whether the draft token after a prefix is a point mass."""
@@ -75,11 +66,10 @@ class Tables:
       return bool(self.is_point_mass)
     return bool(self.is_point_mass[len(prefix)][prefix])
 
-  def drafts(self) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield the probability and the tokens of every draft."""
-    yield from self._extend(1.0, ())
-
-  def _extend(self, weight, prefix):
+  def drafts(
+      self, weight: float = 1.0, prefix: tuple[int, ...] = ()
+  ) -> Iterator[tuple[float, tuple[int, ...]]]:
+    """Yield the probability and the tokens of every draft after a prefix."""
     at = len(prefix)
     if at == self.gamma or (self.stops is not None and self.stops[at][prefix]):
       yield weight, prefix
@@ -88,7 +78,27 @@ class Tables:
     if self.has_point_mass(prefix):
       q = np.eye(self.vocab_size)[np.argmax(q)]
     for token in np.flatnonzero(q).tolist():
-      yield from self._extend(weight * q[token], (*prefix, token))
+      yield from self.drafts(weight * q[token], (*prefix, token))
+
+  def continued(
+      self, emitted: Mapping[tuple[int, ...], float]
+  ) -> dict[tuple[int, ...], float]:
+    """Return the distribution of gamma + 1 tokens, the first ones given.
+
+    The target continues each of some outputs, which have a probability each.
+    """
+    outputs = dict(emitted)
+    for length in range(self.gamma + 1):
+      longer = collections.defaultdict(float)
+      for tokens, weight in outputs.items():
+        if len(tokens) > length:
+          longer[tokens] += weight
+          continue
+        p = self.target_probs[length][tokens]
+        for token in np.flatnonzero(p).tolist():
+          longer[*tokens, token] += weight * p[token]
+      outputs = dict(longer)
+    return outputs
 
 
 def random_tables(
@@ -124,7 +134,7 @@ def random_tables(
   return Tables(
       [_without_some(rng, x) for x in logits],
       [_softmax(_without_some(rng, x)) for x in draft_logits],
-      temperature,
+      sampling_lib.Sampling(temperature, top_k),
       stops=None if kind == 'sampled' else booleans(0.2),
       is_point_mass={
           'sampled': None,
@@ -132,7 +142,6 @@ def random_tables(
           'mixed': booleans(0.4),
           'point_masses': True,
       }[kind],
-      top_k=top_k,
   )
 
 
@@ -143,14 +152,9 @@ def _without_some(rng: np.random.Generator, logits: np.ndarray) -> np.ndarray:
   return np.where(is_out, -np.inf, logits)
 
 
-def _keep_likeliest(logits: np.ndarray, count: int) -> np.ndarray:
-  """Rules out all tokens but the likeliest, unless the count is 0."""
-  if not count:
-    return logits
-  least = np.sort(logits, axis=-1)[..., -count, None]
-  return np.where(logits < least, -np.inf, logits)
-
-
 def _softmax(logits: np.ndarray) -> np.ndarray:
   weights = np.exp(logits - np.max(logits, axis=-1, keepdims=True))
   return weights / np.sum(weights, axis=-1, keepdims=True)
+
+
+_standardize = jax.jit(sampling_lib.standardize)

@@ -18,7 +18,6 @@ from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.rules import block
 from speculative_t5x.rules import coupled
-from speculative_t5x.rules import description
 from speculative_t5x.rules import exact_match
 from speculative_t5x.rules import lenience
 from speculative_t5x.rules import rejection_sampling
@@ -27,6 +26,7 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import noise
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
+from speculative_t5x.testing import table_pairs
 from tests import exhaustive
 from tests import repeat_last
 from tests import tiny
@@ -58,7 +58,7 @@ class TestEveryRule:
         rule, gamma=gamma, vocab_size=vocab_size, tolerance=1e-12
     )
 
-  @pytest.mark.parametrize('kind', testing.KINDS)
+  @pytest.mark.parametrize('kind', table_pairs.KINDS)
   @pytest.mark.parametrize('rule', LOSSY, ids=by_name)
   def test_changes_it_if_it_is_not_lossless(self, rule, kind):
     assert not rule.is_lossless
@@ -255,12 +255,3 @@ def test_option_of_decode():
   assert found.statistics['accepted'] == found.statistics['tested'] > 0
   found = decoder.decode(TEXTS, rule=block.BlockVerification())
   assert found.tokens == decoder.decode_plain(TEXTS).tokens
-
-
-class TestDescription:
-
-  def test_a_rule_that_is_no_dataclass(self):
-    class Own:
-      name = 'own'
-
-    assert description.describe(Own()) == 'own'
