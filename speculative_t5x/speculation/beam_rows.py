@@ -46,12 +46,30 @@ def select_each(tree: _Tree, parents: jax.Array) -> _Tree:
 
   def of_beams(x: jax.Array) -> jax.Array:
     by_beam = x.reshape(*parents.shape, *x.shape[1:])
-    place = parents.reshape(*parents.shape, *[1] * (x.ndim - 1))
+    place = _lengthened(parents, x.ndim + 1)
     return choose(
         place, [by_beam[:, i : i + 1] for i in range(parents.shape[1])]
     ).reshape(x.shape)
 
   return jax.tree.map(of_beams, tree)
+
+
+def gather(tree: _Tree, index: jax.Array) -> _Tree:
+  """Return entries of arrays [examples, any, ...], by index [examples, any]."""
+  take = lambda x: jnp.take_along_axis(x, _lengthened(index, x.ndim), axis=1)
+  return jax.tree.map(take, tree)
+
+
+def where(is_chosen: jax.Array, chosen: _Tree, other: _Tree) -> _Tree:
+  """Choose one of two trees of arrays [examples, ...] in each example."""
+  choose_array = lambda one, two: jnp.where(
+      _lengthened(is_chosen, one.ndim), one, two
+  )
+  return jax.tree.map(choose_array, chosen, other)
+
+
+def _lengthened(x: jax.Array, ndim: int) -> jax.Array:
+  return x.reshape(*x.shape, *[1] * (ndim - x.ndim))
 
 
 def choose(index: jax.Array, options: list[jax.Array]) -> jax.Array:

@@ -22,6 +22,7 @@ import jax
 from jax import lax
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import beam_rows
 from speculative_t5x.speculation import beam_scores
 from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import contracts
@@ -189,28 +190,27 @@ def _walk(
   )
 
   def step(walk: _Walk) -> _Walk:
-    at_nodes = jnp.take_along_axis(logits, walk.nodes[..., None], axis=1)
+    at_nodes = beam_rows.gather(logits, walk.nodes)
     after, parents = beams_lib.step(
         walk.state, at_nodes, limits, scoring, special_ids
     )
-    choose = lambda new, old: jnp.where(
-        walk.is_open.reshape(-1, *[1] * (new.ndim - 1)), new, old
+    after, parents = beam_rows.where(
+        walk.is_open, (after, parents), (walk.state, index)
     )
-    after = jax.tree.map(choose, after, walk.state)
-    parents = choose(parents, index)
-    take = lambda x: jnp.take_along_axis(
-        x, parents.reshape(*parents.shape, *[1] * (x.ndim - 2)), axis=1
+    before, rows, paths = beam_rows.gather(
+        (walk.nodes, walk.rows, walk.paths), parents
     )
-    before = take(walk.nodes)
-    paths = take(walk.paths).at[..., walk.num_steps].set(before)
+    # Of closed ones the path is done.
+    paths = beam_rows.where(
+        walk.is_open, paths.at[..., walk.num_steps].set(before), walk.paths
+    )
     child, is_node = _find(tree, before, _last_tokens(after))
     is_open = walk.is_open & ~after.has_ended & jnp.all(is_node, axis=1)
     return _Walk(
         after,
         jnp.where(is_open[:, None], child, walk.nodes),
-        take(walk.rows),
-        # Of closed ones the path is done.
-        choose(paths, walk.paths),
+        rows,
+        paths,
         is_open,
         walk.num_steps + 1,
     )

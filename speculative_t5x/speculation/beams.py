@@ -182,7 +182,7 @@ def step(
       num_candidates(beams, special_ids),
   )
   parents, tokens = index // vocab_size, index % vocab_size
-  candidates = _append(_take(state.live, parents), tokens, scores)
+  candidates = _append(beam_rows.gather(state.live, parents), tokens, scores)
   is_end = special_ids.is_end(tokens)
   num_steps = state.num_steps + 1
 
@@ -198,17 +198,14 @@ def step(
   after = Beams(
       live,
       ended,
-      jnp.take_along_axis(both(state.is_there, has_ended), kept, axis=1),
+      beam_rows.gather(both(state.is_there, has_ended), kept),
       state.has_ended,
       num_steps,
   )
   after = after.replace(has_ended=_may_stop(after, limits, scoring))
-  keep = lambda old, new: jnp.where(
-      state.has_ended.reshape(-1, *[1] * (new.ndim - 1)), old, new
-  )
   return (
-      jax.tree.map(keep, state, after),
-      jnp.take_along_axis(parents, chosen, axis=1),
+      beam_rows.where(state.has_ended, state, after),
+      beam_rows.gather(parents, chosen),
   )
 
 
@@ -224,10 +221,7 @@ def outputs(state: Beams) -> Hypotheses:
   sums as scores.
   """
   has_any = jnp.any(state.is_there, axis=1)
-  choose = lambda ended, live: jnp.where(
-      has_any.reshape(-1, *[1] * (live.ndim - 1)), ended, live
-  )
-  return jax.tree.map(choose, state.ended, state.live)
+  return beam_rows.where(has_any, state.ended, state.live)
 
 
 def hypotheses(
@@ -250,7 +244,7 @@ def hypotheses(
   rank = jnp.concatenate([1 * is_live, 2 * (is_ended & state.is_there)], axis=1)
   index = jnp.argsort(rank, axis=1, stable=True)[:, -beams:]
   scores = scoring.score(state.live.scores, state.live.counts)
-  best = _take(
+  best = beam_rows.gather(
       jax.tree.map(
           lambda *x: jnp.concatenate(x, axis=1),
           state.live.replace(scores=scores),
@@ -258,7 +252,7 @@ def hypotheses(
       ),
       index,
   )
-  is_there = jnp.take_along_axis(rank, index, axis=1) > 0
+  is_there = beam_rows.gather(rank, index) > 0
   return Hypotheses(
       jnp.where(is_there[..., None], best.tokens, special_ids.padding),
       jnp.where(is_there, best.scores, NONE),
@@ -299,14 +293,6 @@ def decode(setup: Setup, run: Run) -> tuple[jax.Array, contracts.Cache]:
   return logits.reshape(examples, beams, -1), cache
 
 
-def _take(hypotheses: Hypotheses, index: jax.Array) -> Hypotheses:
-  """Return hypotheses by their index [examples, any]."""
-  take = lambda x: jnp.take_along_axis(
-      x, index.reshape(*index.shape, *[1] * (x.ndim - 2)), axis=1
-  )
-  return jax.tree.map(take, hypotheses)
-
-
 def _append(
     hypotheses: Hypotheses, tokens: jax.Array, scores: jax.Array
 ) -> Hypotheses:
@@ -327,7 +313,7 @@ def _best(
   _, index = lax.top_k(hypotheses.scores, beams)
   # Of equal scores the one before comes first, and so lies behind it here.
   index = jnp.flip(index, axis=1)
-  return _take(hypotheses, index), index
+  return beam_rows.gather(hypotheses, index), index
 
 
 def _may_stop(

@@ -7,6 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import beam_rows
+
 
 def best_last(log_probs: jax.Array, tree: Any, num_decodes: int) -> Any:
   """Order the decodes of each example by score, as T5X does.
@@ -23,10 +25,4 @@ def best_last(log_probs: jax.Array, tree: Any, num_decodes: int) -> Any:
       x.shape[0] // num_decodes, num_decodes, *x.shape[1:]
   )  # not -1, which is ambiguous where a position's axis has size 0
   order = jnp.argsort(by_example(log_probs), axis=1, stable=True)
-
-  def ordered(x: jax.Array) -> jax.Array:
-    x = by_example(x)
-    index = order.reshape(*order.shape, *[1] * (x.ndim - 2))
-    return jnp.take_along_axis(x, index, axis=1)
-
-  return jax.tree.map(ordered, tree)
+  return beam_rows.gather(jax.tree.map(by_example, tree), order)
