@@ -61,6 +61,8 @@ _PARTS = (
     't_verify_ms',
     't_draft_ms',
     'c',
+    'floor_ms',
+    'floor_ratio',
 )
 
 

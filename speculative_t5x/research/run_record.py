@@ -221,6 +221,8 @@ class RunTimes:
   t_width_ms: tuple[float, ...] | None = None
   c: float | None = None
   verify_cost_ratio: float | None = None
+  floor_ms: float | None = None
+  floor_ratio: float | None = None
   predicted_speedup: float | None = None
   bound_speedup: float | None = None
   speedup: float | None = None

@@ -22,6 +22,7 @@ from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import intervals
 from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
@@ -31,6 +32,7 @@ from speculative_t5x.speculation import verification
 
 ROUNDS = 15  # of the parts
 _WINDOW = 5  # rounds; their median holds for a batch, whatever one outlier is
+OWN_BYTES = read_floor.MAX_BYTES  # that measuring takes at most
 _MAX_STEP_DIFFERENCE = 0.03
 
 
@@ -61,7 +63,11 @@ def measure(
   """
   progress.say(f'{name}: compiling the parts')
   decoder, examples = programs.decoder, batches[0]
+  rows = len(examples.limits) * decoder.options.num_decodes
   parts = step_times.Parts(programs, examples)
+  reader = read_floor.FloorReader(
+      read_floor.step_bytes(decoder, rows, examples.inputs.shape[1])
+  )
   places = np.linspace(0, len(batches) - 1, settings.rounds).round().astype(int)
 
   def time_parts(number: int) -> None:
@@ -69,6 +75,7 @@ def measure(
       parts.time_encoders(batches[number])
     for _ in range(np.count_nonzero(places == number)):
       parts.time_round()
+      reader.time_round()
 
   ways = whole_batches.ways(decoder)
   if reference is not None:
@@ -81,10 +88,12 @@ def measure(
   for decoded in plain.decoded:
     decoded.check_whole()
   progress.say(f'{name}: reading the memory of programs')
+  # On a mesh, one device reads a part of the bytes.
+  floor_ms = reader.floor_s() * 1e3 if decoder.mesh is None else None
   windows = _windows(parts, places, len(batches), settings.repeats)
   record = dataclasses.replace(
       add_runs(settings, plain, speculative),
-      **_parts(parts.times()),
+      **_parts(parts.times(), floor_ms),
       **_bound(plain, speculative, windows),
       **_reading(windows, decoder.target.config),
       peak_memory_bytes=run_record.BothRuns(
@@ -211,13 +220,17 @@ def _windows(
   ]
 
 
-def _parts(times: step_times.PartTimes) -> dict[str, Any]:
+def _parts(
+    times: step_times.PartTimes, floor_ms: float | None
+) -> dict[str, Any]:
   """Return the times of steps, and their ratios."""
   steps = {k: x for k, x in vars(times).items() if k.endswith('_ms')}
   return {
       **steps,
       'c': times.t_draft_ms / times.t1_ms,  # Definition 3.7
       'verify_cost_ratio': times.t_verify_ms / times.t1_ms,
+      'floor_ms': floor_ms,
+      'floor_ratio': floor_ms and times.t1_ms / floor_ms,
   }
 
 

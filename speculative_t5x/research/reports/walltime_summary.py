@@ -21,7 +21,7 @@ _HEADLINE = 'drafter', 'T', 'gamma', 'tokens/call', *SPEEDUPS, 'verdict'
 _SIDES = {'baseline': 'plain', 'speculative': 'speculative'}
 _KEYS = (
     'Keys of the record: alpha `alpha`, simulated `simulated_acceptance`;'
-    ' tokens/call `tokens_per_target_call`; verify/t1'
+    ' tokens/call `tokens_per_target_call`; t1/floor `floor_ratio`; verify/t1'
     ' `verify_cost_ratio`; interleaved `t_call_ms` over the sum of its parts;'
     ' Thm 3.8 `predicted_speedup`; bound `bound_speedup`; over plain'
     ' `speedup` with `speedup_ci95`, which decides the verdict; over T5X'
@@ -83,6 +83,7 @@ def row(record: run_record.RunRecord) -> markdown.Row:
       'tokens/call': cells.number(record.tokens_per_target_call),
       'c': cells.number(record.c, 3),
       't1 ms': cells.number(record.t1_ms, 3),
+      't1/floor': cells.number(record.floor_ratio),
       'verify/t1': cells.number(record.verify_cost_ratio),
       'interleaved': cells.number(readings.interleaving_factor(record)),
       'Thm 3.8': cells.number(record.predicted_speedup),

@@ -11,6 +11,7 @@ import pytest
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.measurement import read_floor
 from speculative_t5x.research.measurement import step_times
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.speculation import loop
@@ -48,7 +49,7 @@ def decoder():
 @pytest.fixture(scope='module')
 def sweep(decoder):
   """Return a measurement of each configuration, and what was observed."""
-  parts, found = [], []
+  parts, readers, found = [], [], []
 
   def keep(cls, made):
     return lambda *args: made.append(cls(*args)) or made[-1]
@@ -63,6 +64,8 @@ def sweep(decoder):
   with pytest.MonkeyPatch.context() as patch, workloads.instant_parts():
     patch.setattr(programs, 'bind_encoders', watch_encoders)
     patch.setattr(step_times, 'Parts', keep(step_times.Parts, parts))
+    reader = keep(read_floor.FloorReader, readers)
+    patch.setattr(read_floor, 'FloorReader', reader)
     for temperature, seed in TEMPERATURES_AND_SEEDS:
       record, plain, speculative = walltimes.measure(
           programs,
@@ -73,7 +76,7 @@ def sweep(decoder):
       found.append(
           types.SimpleNamespace(
               record=record, plain=plain, speculative=speculative,
-              parts=parts[-1], encoded=list(encoded),
+              parts=parts[-1], readers=readers[-1], encoded=list(encoded),
           )
       )  # fmt: skip
       encoded.clear()
@@ -110,6 +113,8 @@ class TestRecord:
       assert record.verify_cost_ratio == pytest.approx(
           record.t_verify_ms / record.t1_ms
       )
+      assert record.floor_ms == 1e3 * each.readers.floor_s() > 0
+      assert record.floor_ratio == record.t1_ms / record.floor_ms
 
   def test_encoders_are_timed_on_each_batch(self, sweep):
     """Their time depends on how long the inputs are."""
@@ -123,6 +128,10 @@ class TestRecord:
       ]
       # Compiled on the first batch.
       assert each.encoded == [expected[0], *expected]
+
+  def test_floor_is_of_a_step_of_the_batch(self, sweep, decoder):
+    expected = read_floor.step_bytes(decoder, BATCH_SIZE, 9)
+    assert {each.readers.num_bytes for each in sweep} == {expected}
 
   def test_bound_is_of_the_times_beside_each_batch(self, sweep):
     for each in sweep:
