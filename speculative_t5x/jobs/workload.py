@@ -20,6 +20,7 @@ from speculative_t5x.decoder import text_decoder as text_decoder_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.jobs.outputs import training_settings
+from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
@@ -140,8 +141,8 @@ class Workload:
     if file is not None:
       return vocabularies.load(file)
     if self.mixture_or_task_name is None:
-      # A path without a checkpoint is said to be that.
-      pairing.open_checkpoint('target', self.checkpoint_path)
+      with pairing.naming('target'):
+        checkpoints.open(self.checkpoint_path)  # or its path is mistyped
       return vocabularies.load(self.checkpoint_path)
     vocabulary = examples_lib.vocabulary_of(self.task())
     return task_vocabulary.of(vocabulary)

@@ -659,6 +659,8 @@ def test_vocabulary_of_the_checkpoint_folder(paths, tmp_path):
   workload = dataclasses.replace(
       _setup(paths, inputs='-').workload, checkpoint_path=str(tmp_path)
   )
+  for name in ('config.json', 'model.safetensors'):
+    (tmp_path / name).write_text('')
   with pytest.raises(ValueError, match='vocabulary'):
     workload.vocabulary(None)
   model = open(bulletins.VOCABULARY_FILE, 'rb').read()
