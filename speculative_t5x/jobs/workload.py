@@ -143,7 +143,13 @@ class Workload:
     if self.mixture_or_task_name is None:
       with pairing.naming('target'):
         checkpoints.open(self.checkpoint_path)  # or its path is mistyped
-      return vocabularies.load(self.checkpoint_path)
+      vocabulary = vocabularies.load_any(self.checkpoint_path)
+      if vocabulary is None:
+        raise vocabularies.VocabularyError(
+            f'{self.checkpoint_path} has no vocabulary. Set VOCABULARY_FILE to'
+            " the target's SentencePiece model or tokenizer.json."
+        )
+      return vocabulary
     vocabulary = examples_lib.vocabulary_of(self.task())
     return task_vocabulary.of(vocabulary)
 

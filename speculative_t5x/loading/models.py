@@ -403,7 +403,7 @@ def fit_vocabulary(
       raise vocabularies.VocabularyError(
           f'The vocabulary has {size} pieces, the {name} {than} {logits}'
           ' logits: they are not of one family. Pass the vocabulary that both'
-          ' models were trained with, or, if it is, a larger max_padded_ids'
-          ' (in gin MAX_PADDED_IDS).'
+          ' models were trained with, or, if it is, a larger max_padded_ids.',
+          max_padded_ids=most,
       )
   return vocabulary

@@ -113,9 +113,10 @@ class TokenCounts:
       raise TableError(
           f'The table in {path} is of another vocabulary'
           f' ({self.vocabulary or self.num_pieces}, end {self.eos_id}) than the'
-          f' model ({identity or vocab_size}, end {eos_id}; max_padded_ids, in'
-          f' gin MAX_PADDED_IDS, is {max_padded_ids}). Make a table with the'
-          " model's vocabulary, by speculative-t5x make-table."
+          f' model ({identity or vocab_size}, end {eos_id}; max_padded_ids'
+          f" {max_padded_ids}). Make a table with the model's vocabulary, by"
+          ' speculative-t5x make-table.',
+          max_padded_ids=max_padded_ids,
       )
 
   def to_bytes(self) -> bytes:

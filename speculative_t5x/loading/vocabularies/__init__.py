@@ -73,7 +73,7 @@ def load(path: epath.PathLike) -> Vocabulary:
   if (vocabulary := load_any(path)) is None:
     raise VocabularyError(
         f'There is no vocabulary at {user_paths.expand(path)}. Give one as'
-        ' vocabulary (in gin VOCABULARY_FILE): a SentencePiece .model file, a'
+        ' vocabulary: a SentencePiece .model file, a'
         " tokenizer.json, as transformers' save_pretrained writes it, or a"
         f' folder that holds {" or ".join(_FILES)}; of ByT5,'
         f' {byte_vocabulary.NAME!r}.'
