@@ -68,7 +68,7 @@ def models():
 def sample(options, rescale_log_probs=True):
   target, drafter = models()
   return samplers.speculative_sample(
-      target, drafter, IDS, LENGTH, t5.SPECIAL_IDS.end, DECODES,
+      target, drafter, IDS, LENGTH, DECODES,
       rescale_log_probs=rescale_log_probs, **options,
   )  # fmt: skip
 
@@ -76,9 +76,7 @@ def sample(options, rescale_log_probs=True):
 def sample_plainly(options):
   target, _ = models()
   given = {k: v for k, v in options.items() if k != 'draft_sampling'}
-  return samplers.plain_sample(
-      target, IDS, LENGTH, t5.SPECIAL_IDS.end, DECODES, **given
-  )
+  return samplers.plain_sample(target, IDS, LENGTH, DECODES, **given)
 
 
 def by_the_loop(options, is_plain=False):

@@ -6,16 +6,16 @@ The only package that needs T5X. T5X's gin files import it, see `configs/t5x`,
 and `jobs.t5x_baseline` where T5X is installed.
 """
 
-from speculative_t5x.t5x_guest.beam_sampler import speculative_beam_search
-from speculative_t5x.t5x_guest.decoder_model import SpeculativeDecoderOnlyModel
 from speculative_t5x.t5x_guest.distillation_model import DistillationModel
 from speculative_t5x.t5x_guest.draft_module import DraftModule
 from speculative_t5x.t5x_guest.example_id_converter import (
     DecoderExampleIdConverter,
 )
 from speculative_t5x.t5x_guest.example_id_converter import ExampleIdConverter
+from speculative_t5x.t5x_guest.model import SpeculativeDecoderOnlyModel
 from speculative_t5x.t5x_guest.model import SpeculativeModel
 from speculative_t5x.t5x_guest.restoring import PairInitializer
 from speculative_t5x.t5x_guest.restoring import PairRestorer
 from speculative_t5x.t5x_guest.samplers import plain_sample
+from speculative_t5x.t5x_guest.samplers import speculative_beam_search
 from speculative_t5x.t5x_guest.samplers import speculative_sample

@@ -15,6 +15,7 @@ from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import model_drafting
+from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import network
 from speculative_t5x.networks import sharding
 from speculative_t5x.networks import t5_preparation
@@ -92,7 +93,11 @@ class DraftModule:
     config = module_sizes.read('draft', self.module)
     if config.reads_features:
       return config.on_features(network.features_width(target))
-    return module_sizes.reading_as(config, target)
+    if isinstance(config, decoder_only.DecoderOnly):
+      # T5X states it beside the module, once for a job.
+      is_prefix = getattr(target, 'prefix_bidirectional', False)
+      config = dataclasses.replace(config, prefix_bidirectional=is_prefix)
+    return config
 
   def drafting(
       self, target: models.Found, params: contracts.Params

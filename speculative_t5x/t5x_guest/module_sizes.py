@@ -11,11 +11,17 @@ from t5x.examples.decoder_only import network as t5x_decoder_network
 from t5x.examples.t5 import network as t5x_network
 
 from speculative_t5x.networks import decoder_only
-from speculative_t5x.networks import network
 from speculative_t5x.networks import t5
 
 ENCODER_DECODER = t5x_network.Transformer
 DECODER = t5x_decoder_network.DecoderWrapper
+
+
+# Per module of T5X, the network and what makes one of the module's sizes.
+_NETWORKS = {
+    ENCODER_DECODER: (t5.T5Config, t5.T5Config),
+    DECODER: (decoder_only.DecoderOnly, decoder_only.DecoderOnly.of_t5x),
+}
 
 
 def read(role: str, module: nn.Module, *kinds: type[nn.Module]) -> Any:
@@ -28,16 +34,13 @@ def read(role: str, module: nn.Module, *kinds: type[nn.Module]) -> Any:
   Raises:
     ValueError: for another module, or a setting that the network does not have.
   """
+  kinds = kinds or tuple(_NETWORKS)
+  name = lambda kind: f'{kind.__module__}.{kind.__name__}'
   # A subclass may compute anything else.
-  if type(module) not in (kinds or (ENCODER_DECODER, DECODER)):
-    names = ' or '.join(
-        f'{x.__module__}.{x.__name__}'
-        for x in kinds or (ENCODER_DECODER, DECODER)
-    )
+  if type(module) not in kinds:
     raise ValueError(
-        f'The {role} is a {type(module).__module__}.{type(module).__name__};'
-        f' only {names} itself can be decoded here. Scanned layers, experts and'
-        ' other networks are not supported.'
+        f'The {role} is a {name(type(module))}; only'
+        f' {" or ".join(map(name, kinds))} itself can be decoded here.'
     )
   config = module.config
   dtype = jnp.dtype(config.dtype)
@@ -47,27 +50,6 @@ def read(role: str, module: nn.Module, *kinds: type[nn.Module]) -> Any:
           f"The {role}'s float32_attention_logits is not supported with dtype"
           f' {dtype.name}. Set it to False, or dtype to float32.'
       )
-  kind, make = t5.T5Config, t5.T5Config
-  if type(module) is DECODER:
-    kind, make = decoder_only.DecoderOnly, decoder_only.DecoderOnly.of_t5x
-  names = {field.name for field in dataclasses.fields(kind)}
-  return make(
-      **{
-          field.name: getattr(config, field.name)
-          for field in dataclasses.fields(config)
-          if field.name in names
-      }
-  )
-
-
-def reading_as(
-    config: network.Network, target: network.Network
-) -> network.Network:
-  """Return a draft's network that reads a prompt as its target does.
-
-  T5X states that beside the module, once for a job.
-  """
-  if not isinstance(config, decoder_only.DecoderOnly):
-    return config
-  is_prefix = getattr(target, 'prefix_bidirectional', False)
-  return dataclasses.replace(config, prefix_bidirectional=is_prefix)
+  network, make = _NETWORKS[type(module)]
+  names = {field.name for field in dataclasses.fields(network)}
+  return make(**{k: v for k, v in vars(config).items() if k in names})

@@ -17,7 +17,7 @@ from t5x import utils
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.files import user_paths
-from speculative_t5x.t5x_guest import guest_model
+from speculative_t5x.t5x_guest import model as model_lib
 
 
 class PairRestorer:
@@ -35,7 +35,7 @@ class PairRestorer:
       *,
       train_state: Any,
       partitioner: Any,
-      model: guest_model.GuestModel,
+      model: model_lib.GuestModel,
       restore_dtype: Any = None,
       step_in_path: bool = False,
       **others: Any,

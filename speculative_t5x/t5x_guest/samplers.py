@@ -10,7 +10,7 @@ values.
 Legend: batch (examples), rows (batch times num_decodes), length.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from absl import logging
@@ -18,13 +18,18 @@ import jax
 import jax.numpy as jnp
 
 from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.drafters import beam_drafts
 from speculative_t5x.drafters import nothing
 from speculative_t5x.loading import descriptions
 from speculative_t5x.rules import description
+from speculative_t5x.speculation import beam_loop
+from speculative_t5x.speculation import beam_scores
+from speculative_t5x.speculation import beams as beams_lib
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import outcome as outcome_lib
+from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import score_order
 from speculative_t5x.speculation import state as state_lib
@@ -41,6 +46,11 @@ class Target(NamedTuple):
   inputs: contracts.Inputs
   room: jax.Array | None = None  # [batch] int32, most tokens; None for length
 
+  def limits(self, length: int, example_ids: jax.Array) -> jax.Array:
+    """Return the most tokens of each output, [batch] int32."""
+    limits = jnp.full(example_ids.shape, length, jnp.int32)
+    return limits if self.room is None else jnp.minimum(limits, self.room)
+
 
 class Drafter(NamedTuple):
   """What drafts for a target."""
@@ -55,7 +65,6 @@ def speculative_sample(
     drafter: Drafter,
     example_ids: jax.Array,
     length: int,
-    eos_id: int,
     num_decodes: int = 1,
     *,
     seed: int | jax.Array = 0,
@@ -70,8 +79,6 @@ def speculative_sample(
     max_decode_steps_hard_limit: int | None = None,
     rescale_log_probs: bool = True,
     policy: draft_length.Policy = draft_length.Fixed(),  # noqa: B008
-    state_callback_fn: Callable | None = None,
-    logit_callback_fn: Callable | None = None,
 ) -> Decodes:
   """Sample as `t5x.decoding.temperature_sample`, speculatively.
 
@@ -84,7 +91,6 @@ def speculative_sample(
     example_ids: [batch] int32. With `seed` and the number of the decode, all
       that a sample depends on, up to rounding.
     length: The length of the longest output.
-    eos_id: The target's end of sequence.
     num_decodes: Samples per example.
     seed: int32.
     temperature, topk, topp, minp, typicalp: See `sampling.Sampling`.
@@ -100,20 +106,17 @@ def speculative_sample(
     rescale_log_probs: Score under the distribution sampled from, or under
       the model's own.
     policy: How many draft tokens are wanted.
-    state_callback_fn, logit_callback_fn: Not supported.
   Returns:
     Sequences [batch, num_decodes, length] int32 and their scores [batch,
     num_decodes] float32, the best last; counts of each, int32: tokens and
     target calls [batch, num_decodes], and those of `outcome.Statistics.named`.
   Raises:
-    ValueError: for another end of sequence, a sampling argument out of range,
-      or something that is not a rule.
-    NotImplementedError: for a callback.
+    ValueError: for a sampling argument out of range, or something that is not
+      a rule.
   Reference: Leviathan et al. (2023), Algorithm 1, arXiv:2211.17192v2.
   """
   description.check(rule)
   draft_length.check(policy)
-  _check_supported(target, eos_id, state_callback_fn, logit_callback_fn)
   if not isinstance(seed, jax.Array):
     request_lib.check_int32('seed', seed)
   if drafter.description is not None:
@@ -127,9 +130,7 @@ def speculative_sample(
       policy=policy,
       rescale_log_probs=rescale_log_probs,
   )
-  limits = jnp.full(example_ids.shape, length, jnp.int32)
-  if target.room is not None:
-    limits = jnp.minimum(limits, target.room)
+  limits = target.limits(length, example_ids)
   if max_decode_steps is not None:
     limits = jnp.minimum(limits, jnp.asarray(max_decode_steps, jnp.int32))
     if max_decode_steps_hard_limit:  # 0 is none, as in T5X
@@ -142,7 +143,7 @@ def speculative_sample(
       target.inputs,
       state_lib.row_keys(seed, example_ids, num_decodes),
       jnp.repeat(limits, num_decodes),
-      _sampling(temperature, topk, topp, minp, typicalp),
+      sampling_lib.Sampling(temperature, topk, topp, minp, typicalp),
       draft_sampling,
       length=length,
   )
@@ -159,7 +160,6 @@ def plain_sample(
     target: Target,
     example_ids: jax.Array,
     length: int,
-    eos_id: int,
     num_decodes: int = 1,
     **options,
 ) -> Decodes:
@@ -172,12 +172,73 @@ def plain_sample(
       Drafter(nothing.NoDrafter(), None),
       example_ids,
       length,
-      eos_id,
       num_decodes,
       **options,
   )
   kept = {name: counts[name] for name in ('tokens', 'target_calls')}
   return sequences, scores, kept
+
+
+def speculative_beam_search(
+    target: Target,
+    drafter: Drafter,
+    example_ids: jax.Array,
+    length: int,
+    num_decodes: int = 4,
+    *,
+    alpha: float = beams_lib.BREVITY_PENALTY,
+    max_decode_step: int = -1,
+    min_log_prob: float = -jnp.inf,
+    draft_beams: int | None = None,
+) -> Decodes:
+  """Search as `t5x.decoding.beam_search`, speculatively.
+
+  Up to rounding, hypotheses, order and scores are those of T5X for an example
+  alone: in a batch, T5X goes on until all examples may stop, which changes the
+  order of hypotheses with exactly the same score, and what `min_log_prob` ends.
+
+  Args:
+    target: The model, which has read the inputs.
+    drafter: A draft model, or a decoder on the target's encoder.
+    example_ids: [batch] int32; a beam search draws nothing.
+    length: The length of the longest output.
+    num_decodes: Beams. One is searched without drafts, as T5X does it.
+    alpha: See `beam_scores.BrevityPenalty`.
+    max_decode_step: Most tokens behind a prompt; none if not above 0.
+    min_log_prob: See `beam_scores.BrevityPenalty`.
+    draft_beams: See `beam_drafts.of`.
+  Returns:
+    Sequences [batch, num_decodes, length] int32 and their scores [batch,
+    num_decodes] float32, the best last; counts of each, int32: its tokens, and
+    of the example target calls and steps of the search.
+  Raises:
+    ValueError: for a negative alpha, or a drafter that cannot draft trees.
+  """
+  ranges.check_settings(ranges.COEFFICIENT, alpha=alpha)
+  limits = target.limits(length, example_ids)
+  if max_decode_step > 0:
+    limits = jnp.minimum(limits, max_decode_step)
+  scoring = beam_scores.BrevityPenalty(
+      jnp.float32(alpha), jnp.float32(min_log_prob)
+  )
+  setup = beams_lib.Setup(target.model, target.params, scoring)
+  if num_decodes > 1:
+    trees = beam_drafts.of(drafter.drafter, num_decodes, draft_beams)
+    setup = setup._replace(drafter=trees, draft_params=drafter.params)
+  run = beam_loop.search(
+      setup, target.inputs, limits, beams=num_decodes, length=length
+  )
+  state, calls = run.state, run.state.num_steps
+  if run.counts is not None:
+    calls = jnp.sum(run.counts.accepted_histogram, axis=-1)
+  found = beams_lib.outputs(state)
+  of_each = lambda x: jnp.broadcast_to(x[:, None], found.counts.shape)
+  counts = {
+      'tokens': found.counts,
+      'target_calls': of_each(calls),
+      'beam_steps': of_each(state.num_steps),
+  }
+  return found.tokens, found.scores, counts
 
 
 def _log(
@@ -196,35 +257,3 @@ def _log(
       'lossless' if rule.is_lossless else 'not lossless',
       policy.name,
   )
-
-
-def _check_supported(
-    target: Target, eos_id: int, *callbacks: Callable | None
-) -> None:
-  if any(callback is not None for callback in callbacks):
-    raise NotImplementedError(
-        'state_callback_fn and logit_callback_fn are not supported: they act'
-        ' between two tokens of one sequence, and a block has several. Leave'
-        " them out, or decode with T5X's temperature_sample."
-    )
-  check_end(target, eos_id)
-
-
-def check_end(target: Target, eos_id: int) -> None:
-  """Raise ValueError for another end of sequence than the target's."""
-  end = target.model.special_ids.end
-  if eos_id != end:
-    raise ValueError(
-        f'eos_id must be {end}, the end of sequence of the target, got'
-        f' {eos_id}. Leave it out: the model passes that of its vocabulary.'
-    )
-
-
-def _sampling(*values) -> sampling_lib.Sampling:
-  """Return a sampling; values handed over while tracing are not checked."""
-  if any(jnp.ndim(value) for value in values):
-    raise NotImplementedError(
-        'temperature, topk, topp, minp and typicalp must be one number for all'
-        f' examples, got shapes {[jnp.shape(value) for value in values]}.'
-    )
-  return sampling_lib.Sampling(*values)

@@ -49,7 +49,6 @@ def ours(table, beams, **options):
       samplers.Drafter(draft, jnp.float32(table + noise)),
       np.zeros(1, np.int32),
       LENGTH,
-      END,
       beams,
       **options,
   )

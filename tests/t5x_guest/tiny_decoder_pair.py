@@ -80,7 +80,7 @@ def model(
   arguments = dict(drafter=DraftOfParams(config), gamma=3)
   return t5x_guest.SpeculativeDecoderOnlyModel(
       of_target(config, vocabulary=vocabulary),
-      decode_fn,
+      decode_fn=decode_fn,
       **(arguments | kwargs),
   )
 
