@@ -108,18 +108,6 @@ def _of(
   return drafting.Drafting(tables.make_ngram, described, mesh=mesh, **values)
 
 
-def abstract_table(order: int, vocab_size: int) -> tables.Table:
-  """Return shapes and dtypes of a table of make-table's counts by default."""
-  kept = min(token_counts.NUM_KEPT, vocab_size) if order == 2 else 0
-  floats = lambda *shape: jax.ShapeDtypeStruct(shape, jnp.float32)
-  return tables.Table(
-      unigram=floats(vocab_size),
-      backoff=floats(vocab_size),
-      next_tokens=jax.ShapeDtypeStruct((vocab_size, kept), jnp.int32),
-      next_probs=floats(vocab_size, kept),
-  )
-
-
 def smooth(
     counts: token_counts.TokenCounts,
     order: int,
