@@ -81,6 +81,31 @@ class DraftTree:
         token_trees.of_roots(tokens.reshape(trees, roots)),
     )
 
+  def decode(
+      self,
+      params: contracts.Params,
+      memory: contracts.Memory,
+      state: contracts.Cache,
+      block: Any,
+      tree: token_trees.Candidates,
+      positions: jax.Array,
+      first: int,
+      count: int,
+  ) -> tuple[jax.Array, Any]:
+    """Decode `count` nodes of trees from `first` on (both static).
+
+    Returns:
+      Their logits, as wide as the target's, and the next block.
+    """
+    nodes = token_trees.nodes_of(
+        tree, positions, self.form.roots, self.form.gamma
+    )
+    with partitioning.axis_rules(self.drafter.rules):
+      logits, block = self.drafter.model.decode_tree(
+          params, memory, state, block, nodes, first, count, positions
+      )
+    return self.drafter.fit_width(logits), block
+
   def commit(
       self,
       state: contracts.Cache,

@@ -9,7 +9,6 @@ Legend: trees, roots (per tree), nodes (of a tree, its roots included), gamma
 import dataclasses
 from typing import Any
 
-from flax.linen import partitioning
 import jax
 from jax import lax
 import jax.numpy as jnp
@@ -76,86 +75,65 @@ class LikeliestTree(draft_tree.DraftTree):
       scores = view.scores.reshape(roots.tokens.shape)
       # An end is not a live hypothesis: it needs no node.
       forbidden = self.drafter.model.special_ids.ends
-    tree, scores, block = _grow(
-        self.drafter,
-        params,
-        memory,
-        state,
-        roots,
-        scores,
-        positions,
-        self.width,
-        forbidden,
+    tree, scores, block = self._grow(
+        params, memory, state, roots, scores, positions, forbidden
     )
     if self.num_nodes == tree.tokens.shape[1]:
       return tree, draft_tree.Drafted(block, positions)
     tree, kept = _likeliest(tree, scores, self.num_nodes)
     return tree, draft_tree.Drafted(block, positions, kept)
 
+  def _grow(
+      self,
+      params: contracts.Params,
+      memory: contracts.Memory,
+      cache: contracts.Cache,
+      roots: token_trees.Candidates,
+      scores: jax.Array,
+      positions: jax.Array,
+      forbidden: tuple[int, ...],
+  ) -> tuple[token_trees.Candidates, jax.Array, Any]:
+    """Continue roots by the `width` best nodes of each depth.
 
-def _grow(
-    drafter: draft_model.ModelDrafter,
-    params: contracts.Params,
-    memory: contracts.Memory,
-    cache: contracts.Cache,
-    roots: token_trees.Candidates,
-    scores: jax.Array,
-    positions: jax.Array,
-    width: int,
-    forbidden: tuple[int, ...],
-) -> tuple[token_trees.Candidates, jax.Array, Any]:
-  """Continue roots by the `width` best nodes of each depth.
+    A call of the draft model decodes all nodes of one depth. The last depth is
+    fed for its keys and values alone.
 
-  A call of the draft model decodes all nodes of one depth. The last depth is
-  fed for its keys and values alone.
-
-  Args:
-    drafter: The draft model, and gamma, the depth.
-    params: Parameters of the draft model.
-    memory: Its memory, with a row per example.
-    cache: Its cache.
-    roots: Trees of roots alone.
-    scores: [examples, roots] float32, log-probabilities that those of tokens
-      are added to.
-    positions: [examples] int32, of the roots.
-    width: Nodes per depth, at most as many as there are tokens (static).
-    forbidden: Ids that no node has.
-  Returns:
-    The trees, the score of each node, and the block with all of them.
-  """
-  examples, num_roots = scores.shape
-  gamma, model = drafter.form.gamma, drafter.model
-  size = num_roots + gamma * width
-  block = model.new_block(cache, examples, size)
-
-  def decode(block, tree, first, count):
-    nodes = token_trees.nodes_of(
-        token_trees.fill(tree, size), positions, num_roots, gamma
-    )
-    with partitioning.axis_rules(drafter.rules):
-      return model.decode_tree(
-          params, memory, cache, block, nodes, first, count, positions
+    Args:
+      params: Parameters of the draft model.
+      memory: Its memory, with a row per example.
+      cache: Its cache.
+      roots: Trees of roots alone.
+      scores: [examples, roots] float32, log-probabilities that those of tokens
+        are added to.
+      positions: [examples] int32, of the roots.
+      forbidden: Ids that no node has.
+    Returns:
+      The trees, the score of each node, and the block with all of them.
+    """
+    examples, num_roots = scores.shape
+    model, size = self.drafter.model, num_roots + self.form.gamma * self.width
+    block = model.new_block(cache, examples, size)
+    decode = lambda block, tree, *which: self.decode(
+        params, memory, cache, block, token_trees.fill(tree, size), positions,
+        *which,
+    )  # fmt: skip
+    join = lambda *x: jnp.concatenate(x, axis=1)
+    tree, all_scores, first = roots, scores, 0
+    logits, block = decode(block, tree, 0, num_roots)
+    for _ in range(self.form.gamma):
+      parents, tokens, best = _best(
+          contracts.mask(jax.nn.log_softmax(logits), forbidden),
+          scores,
+          self.width,
       )
-
-  join = lambda *x: jnp.concatenate(x, axis=1)
-  tree, all_scores, first = roots, scores, 0
-  logits, block = decode(block, tree, 0, num_roots)
-  for _ in range(gamma):
-    parents, tokens, best = _best(
-        contracts.mask(
-            jax.nn.log_softmax(drafter.fit_width(logits)), forbidden
-        ),
-        scores,
-        width,
-    )
-    new = token_trees.Candidates(tokens, first + parents, best > -jnp.inf)
-    first = tree.tokens.shape[1]
-    tree = jax.tree.map(join, tree, new)
-    all_scores = join(all_scores, best)
-    # Nothing comes after an end.
-    scores = jnp.where(model.special_ids.is_end(tokens), -jnp.inf, best)
-    logits, block = decode(block, tree, first, width)
-  return tree, all_scores, block
+      new = token_trees.Candidates(tokens, first + parents, best > -jnp.inf)
+      first = tree.tokens.shape[1]
+      tree = jax.tree.map(join, tree, new)
+      all_scores = join(all_scores, best)
+      # Nothing comes after an end.
+      scores = jnp.where(model.special_ids.is_end(tokens), -jnp.inf, best)
+      logits, block = decode(block, tree, first, self.width)
+    return tree, all_scores, block
 
 
 def _best(

@@ -8,7 +8,6 @@ width (most children of a node), vocab.
 
 import dataclasses
 
-from flax.linen import partitioning
 import jax
 import jax.numpy as jnp
 
@@ -54,23 +53,19 @@ class ShapedTree(draft_tree.DraftTree):
       state: contracts.Cache,
       view: views.View,
   ) -> tuple[token_trees.Candidates, draft_tree.Drafted]:
-    shape, model = self.shape, self.drafter.model
+    shape = self.shape
     memory, positions, roots = self.begin(memory, view)
     tokens = roots.tokens
     uniforms = view.uniforms.split(*map(len, shape.levels[1:]))
-    block = model.new_block(state, len(tokens), shape.num_nodes)
+    block = self.drafter.model.new_block(state, len(tokens), shape.num_nodes)
     all_logits = []
     for depth, level in enumerate(shape.levels):
-      nodes = token_trees.nodes_of(
-          shape.tree(tokens), positions, 1, self.form.gamma
-      )
-      with partitioning.axis_rules(self.drafter.rules):
-        logits, block = model.decode_tree(
-            params, memory, state, block, nodes, level.start,
-            len(level), positions,
-        )  # fmt: skip
+      logits, block = self.decode(
+          params, memory, state, block, shape.tree(tokens), positions,
+          level.start, len(level),
+      )  # fmt: skip
       if depth < self.form.gamma:
-        all_logits.append(self.drafter.fit_width(logits))
+        all_logits.append(logits)
         drawn = self._draw(all_logits[-1], view, uniforms[depth], depth)
         tokens = jnp.concatenate([tokens, drawn], axis=1)
     logits = jnp.concatenate(all_logits, axis=1)

@@ -49,17 +49,11 @@ class ByLoad(draft_length.DraftsOn):
     """True if it always wants gamma draft tokens."""
     return self.cap is None
 
-  def init(self, rows: int) -> None:
-    """See `draft_length.Policy.init`."""
-
   def num_wanted(
       self, state: None, num_remaining: jax.Array, gamma: int
   ) -> jax.Array:
-    wanted = jnp.full_like(num_remaining, gamma)
+    wanted = super().num_wanted(state, num_remaining, gamma)
     return wanted if self.cap is None else jnp.minimum(wanted, self.cap)
-
-  def update(self, state: None, outcome) -> None:
-    """See `draft_length.Policy.update`."""
 
 
 class Load:

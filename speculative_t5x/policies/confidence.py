@@ -11,6 +11,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import ranges
 
 
@@ -25,7 +26,7 @@ def _log_probs(logits: jax.Array) -> jax.Array:
 
 
 @dataclasses.dataclass(frozen=True)
-class Confidence:
+class Confidence(draft_length.DraftsOn):
   """Stops a draft after a token whose probability is below a threshold.
 
   The probability is the drafter's at temperature 1, before top-k and the like,
@@ -66,14 +67,6 @@ class Confidence:
   def init(self, rows: int) -> jax.Array:
     """Return the threshold of each row, [rows] float32."""
     return jnp.full((rows,), self.threshold, jnp.float32)
-
-  def num_wanted(
-      self, state: jax.Array, num_remaining: jax.Array, gamma: int
-  ) -> jax.Array:
-    return jnp.full_like(num_remaining, gamma)
-
-  def begin(self, state: jax.Array, num_drafted: jax.Array, gamma: int) -> None:
-    """See `draft_length.Policy.begin`."""
 
   def continues(
       self,

@@ -12,7 +12,7 @@ from speculative_t5x.speculation import draft_length
 
 
 @dataclasses.dataclass(frozen=True)
-class ExpectedSpeed(draft_length.DraftsOn, running_rate.RunningRate):
+class ExpectedSpeed(running_rate.RunningRate, draft_length.DraftsOn):
   """Wants the number of draft tokens that is expected to be the fastest.
 
   With the acceptance rate alpha of a row so far, gamma draft tokens are

@@ -13,7 +13,6 @@ from jax import lax
 import jax.numpy as jnp
 
 from speculative_t5x.speculation import candidates
-from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import verification
 
@@ -21,7 +20,7 @@ _HALVINGS = 40
 
 
 @struct.dataclass
-class KSequential:
+class KSequential(verification.Tokenwise):
   """The rule that tests independent candidates, each by one threshold.
 
   Of k candidates, drawn from q independently of each other, the first one is
@@ -37,16 +36,7 @@ class KSequential:
   """
 
   name = 'k_sequential'
-  is_lossless = True
   tests_undrawn = False
-
-  def __call__(
-      self,
-      scores: contracts.Scores,
-      draft: contracts.Draft,
-      accept_uniforms: jax.Array,
-  ) -> contracts.Verdict:
-    return verification.verify(scores.probs, draft, accept_uniforms)
 
   def draw_candidates(self, logits, sampling, uniforms) -> jax.Array:
     probs = sampling_lib.standardize(logits, sampling)

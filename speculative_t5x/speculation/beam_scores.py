@@ -25,6 +25,7 @@ class Scoring:
 
   def log_probs(self, logits: jax.Array) -> jax.Array:
     """Return the log-probabilities of tokens, [..., vocab] float32."""
+    return jax.nn.log_softmax(logits.astype(jnp.float32))
 
   def ends(
       self, is_end: jax.Array, is_last: jax.Array, beams: int
@@ -78,9 +79,6 @@ class BrevityPenalty(Scoring):
   brevity_penalty: jax.Array
   min_log_prob: jax.Array | float = -jnp.inf
 
-  def log_probs(self, logits: jax.Array) -> jax.Array:
-    return _log_softmax(logits)
-
   def ends(
       self, is_end: jax.Array, is_last: jax.Array, beams: int
   ) -> jax.Array:
@@ -123,7 +121,7 @@ class LengthPenalty(Scoring):
 
   def log_probs(self, logits: jax.Array) -> jax.Array:
     # What others may not write keeps its share of the probability.
-    return contracts.mask(_log_softmax(logits), self.forbidden)
+    return contracts.mask(super().log_probs(logits), self.forbidden)
 
   def ends(
       self, is_end: jax.Array, is_last: jax.Array, beams: int
@@ -141,7 +139,3 @@ class LengthPenalty(Scoring):
   def _divisor(self, num_tokens: jax.Array) -> jax.Array:
     length = (num_tokens + self.num_forced).astype(jnp.float32)
     return jnp.power(length, self.length_penalty)
-
-
-def _log_softmax(logits: jax.Array) -> jax.Array:
-  return jax.nn.log_softmax(logits.astype(jnp.float32))

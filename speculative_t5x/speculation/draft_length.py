@@ -107,7 +107,18 @@ def check_gamma(policy: Policy, gamma: int) -> None:
 
 
 class DraftsOn:
-  """The common part of policies that stop no draft after a token."""
+  """The defaults of policies: no state, gamma tokens, no stop after a token."""
+
+  def init(self, rows: int) -> Any:
+    """See `Policy.init`."""
+
+  def num_wanted(
+      self, state: Any, num_remaining: jax.Array, gamma: int
+  ) -> jax.Array:
+    return jnp.full_like(num_remaining, gamma)
+
+  def update(self, state: Any, outcome: Any) -> Any:
+    return state
 
   def begin(self, state: Any, num_drafted: jax.Array, gamma: int) -> None:
     """See `Policy.begin`."""
@@ -129,14 +140,3 @@ class Fixed(DraftsOn):
 
   name = 'fixed'
   is_constant = True
-
-  def init(self, rows: int) -> None:
-    """See `Policy.init`."""
-
-  def num_wanted(
-      self, state: None, num_remaining: jax.Array, gamma: int
-  ) -> jax.Array:
-    return jnp.full_like(num_remaining, gamma)
-
-  def update(self, state: None, outcome) -> None:
-    """See `Policy.update`."""
