@@ -13,7 +13,7 @@ os.environ['HF_HUB_OFFLINE'] = '1'  # a path with a typo may be a name there
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
-from speculative_t5x.networks import decoder_only  # noqa: E402
+from speculative_t5x.networks import prompts  # noqa: E402
 from speculative_t5x.research.measurement import step_times  # noqa: E402
 from tests import compilation  # noqa: E402
 from tests import process_state  # noqa: E402
@@ -87,7 +87,7 @@ def _short_loops():
 @pytest.fixture
 def chunks_of_eight(monkeypatch):
   """Have decoders alone read prompts in several chunks."""
-  monkeypatch.setattr(decoder_only, 'CHUNK', 8)
+  monkeypatch.setattr(prompts, 'CHUNK', 8)
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import t5
-from speculative_t5x.networks import transformer
 from speculative_t5x.research import whole_batches
 from speculative_t5x.tasks import metrics
 from tests import exhaustive
@@ -61,7 +60,7 @@ class Oracle:
     """Return teacher-forced logits of the network of a checkpoint's tree."""
     targets = jnp.asarray(targets)
     apply = functools.partial(
-        transformer.Transformer(self.config).apply, enable_dropout=False
+        tiny.Transformer(self.config).apply, enable_dropout=False
     )
     return jax.jit(apply)(
         {'params': self.params},

@@ -24,10 +24,10 @@ from speculative_t5x.drafters import draft_model
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import exit_drafting
-from speculative_t5x.networks import cross_attending
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import transformer
+from speculative_t5x.networks import transformer_network
 from speculative_t5x.research import whole_batches
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import sampling
@@ -140,7 +140,7 @@ def t5x_inputs(tokens: np.ndarray) -> jax.Array:
 
 def encode(
     config: t5.T5Config, params: contracts.Params, tokens: jax.Array
-) -> tuple[jax.Array, cross_attending.Memory]:
+) -> tuple[jax.Array, transformer_network.Memory]:
   """Return the features of inputs and the memory of the decoder."""
   started = _start(config, params, tokens)
   return started.features, started.memory
@@ -162,13 +162,28 @@ def teacher_forced(
 @functools.partial(jax.jit, static_argnums=0)
 def _forward(config, params, inputs, sequences):
   fed = jnp.pad(sequences, ((0, 0), (1, 0)))[:, :-1]
-  return transformer.Transformer(config).apply(
+  return Transformer(config).apply(
       {'params': params},
       inputs,
       fed,
       jnp.ones_like(fed),
       enable_dropout=False,
   )
+
+
+class Transformer(transformer.Transformer):
+  """The network's modules, called with T5X's arguments."""
+
+  def __call__(self, inputs, fed, targets, *, enable_dropout=True):
+    """Return teacher-forced logits [batch, length, vocab]; id 0 is no token."""
+    return self.score(
+        None,
+        inputs,
+        fed,
+        is_input=inputs > 0,
+        is_target=targets > 0,
+        enable_dropout=enable_dropout,
+    )[0]
 
 
 def truncate(model: models.Model, num_layers: int) -> models.Model:

@@ -1,21 +1,40 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Small networks of several kinds, with the logits of an output decoded alone.
-"""
+"""Small networks of all kinds, with the logits of outputs by the oracle."""
 
 from collections.abc import Callable
+import dataclasses
 import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from speculative_t5x import networks
 from speculative_t5x.loading import models
 from speculative_t5x.networks import network as network_lib
-from tests import reference_decoder
-from tests import reference_encoder_decoder
+from tests import reference_network
 from tests import tiny
 from tests import tiny_decoders
 from tests import tiny_encoder_decoders
+
+_T5 = tiny.config(num_encoder_layers=1, num_decoder_layers=2)
+NETWORKS: dict[str, Any] = {
+    't5': _T5,
+    'bias per layer': dataclasses.replace(_T5, bias_per_layer=True),
+    **tiny_decoders.CONFIGS,
+    **tiny_encoder_decoders.CONFIGS,
+    **tiny_decoders.CONFIGS_OF_T5GEMMA,
+}
+# Other parts of these.
+VARIANTS: dict[str, Any] = {
+    't5 1.0': dataclasses.replace(
+        _T5, mlp_activations=('relu',), logits_via_embedding=True
+    ),
+    'prefix': tiny_decoders.PREFIX,
+    'partly rotated': dataclasses.replace(
+        tiny_decoders.CONFIGS['llama'], rotated_dim=4, logits_bias=True
+    ),
+}
 
 
 class Case(NamedTuple):
@@ -35,79 +54,46 @@ class Case(NamedTuple):
   alone: Callable[[int, list[int]], np.ndarray]
 
 
-def _case(made: models.Model, inputs, alone) -> Case:
-  model = network_lib.NetworkModel(made.config, made.special_ids)
-  return Case(model, made.params, inputs, alone)
+def network(name: str) -> Any:
+  return (NETWORKS | VARIANTS)[name]
 
 
-def t5_case(**sizes) -> Case:
-  config = tiny.config(num_encoder_layers=1, num_decoder_layers=2, **sizes)
-  params, inputs = tiny.params(config), tiny.encoder_tokens(2, 9)
-
-  def alone(example, output):
-    outputs = np.zeros((1, 12), np.int32)  # of one length, compiled once
-    outputs[0, : len(output)] = output
-    own = inputs[example : example + 1]
-    return tiny.teacher_forced(config, params, own, outputs)[0, len(output)]
-
-  return _case(tiny.model(config), inputs, alone)
+def params(name: str) -> Any:
+  """Return parameters as they are stored."""
+  config = network(name)
+  is_t5 = isinstance(config, networks.T5Config)
+  return tiny.params(config) if is_t5 else tiny_decoders.params(config)
 
 
-def decoder_case(name: str) -> Case:
-  """Return one whose prompts are shorter and longer than a window."""
-  config, inputs = tiny_decoders.CONFIGS[name], tiny_decoders.prompts((3, 11))
-  start = [] if config.start_token is None else [config.start_token]
-
-  def alone(example, output):
-    prompt = [x for x in inputs[example].tolist() if x >= 0]
-    params = tiny_decoders.params(config)
-    text = [*start, *prompt, *output]
-    return reference_decoder.logits(config, params, text)[-1]
-
-  return _case(tiny_decoders.model(name), inputs, alone)
+@functools.cache
+def model(name: str) -> models.Model:
+  """Return one ready to decode."""
+  ids = tiny_encoder_decoders.SPECIAL_IDS.get(name)
+  return models.make_model(network(name), params(name), special_ids=ids)
 
 
-def bart_case(name: str) -> Case:
-  """Return one whose decoder begins with a prompt."""
-  config = tiny_encoder_decoders.CONFIGS[name]
-  params, inputs = tiny_decoders.params(config), tiny_decoders.prompts((3, 11))
-
-  def alone(example, output):
-    own = [x for x in inputs[example].tolist() if x >= 0]
-    return reference_encoder_decoder.logits(config, params, own, output)[-1]
-
-  return _case(tiny_encoder_decoders.model(name), inputs, alone)
+def logits(name: str, inputs: np.ndarray, output: list[int]) -> np.ndarray:
+  """Return the logits of each token of an output and of one more."""
+  tokens = inputs[inputs >= 0].tolist()
+  return reference_network.logits(network(name), params(name), tokens, output)
 
 
-def t5gemma_case(name: str) -> Case:
-  config = tiny_decoders.CONFIGS_OF_T5GEMMA[name]
-  params, inputs = tiny_decoders.params(config), tiny_decoders.prompts((3, 11))
-
-  @functools.cache
-  def features(example):
-    own = [x for x in inputs[example].tolist() if x >= 0]
-    return reference_decoder.encode(config.encoder, params, own)
-
-  def alone(example, output):
-    fed = [config.special_ids.start, *output]
-    read = features(example)
-    return reference_decoder.logits(config, params, fed, read)[-1]
-
-  return _case(models.make_model(config, params), inputs, alone)
+def inputs_of(name: str, lengths: tuple[int, ...]) -> np.ndarray:
+  """Return inputs of lengths, in which id 0 is a token."""
+  inputs = tiny_decoders.prompts(lengths)
+  return np.minimum(inputs, network(name).vocab_size - 1)
 
 
-CASES = {
-    't5': t5_case,
-    'bias per layer': functools.partial(t5_case, bias_per_layer=True),
-    **{
-        name: functools.partial(decoder_case, name)
-        for name in tiny_decoders.CONFIGS
-    },
-    **{
-        name: functools.partial(bart_case, name) for name in ('bart', 'nllb')
-    },
-    **{
-        name: functools.partial(t5gemma_case, name)
-        for name in tiny_decoders.CONFIGS_OF_T5GEMMA
-    },
-}
+def case(name: str) -> Case:
+  """Return one whose inputs are shorter and longer than a window."""
+  inputs, made = inputs_of(name, (3, 11)), model(name)
+  decoder = network_lib.NetworkModel(made.config, made.special_ids)
+  return Case(
+      decoder,
+      made.params,
+      inputs,
+      lambda example, output: logits(name, inputs[example], output)[-1],
+  )
+
+
+CASES = {name: functools.partial(case, name) for name in NETWORKS}

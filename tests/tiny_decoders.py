@@ -17,7 +17,6 @@ from speculative_t5x.networks import network
 from speculative_t5x.networks import rope
 from speculative_t5x.networks import t5gemma
 from speculative_t5x.speculation import contracts
-from tests import reference_decoder
 
 WINDOW = 8
 # Of prompts: around a chunk of 8 tokens and the window, and several windows.
@@ -178,29 +177,6 @@ def outputs() -> np.ndarray:
   """Return an output of each prompt, [examples, LENGTH]."""
   shape = len(LENGTHS), LENGTH
   return np.random.default_rng(1).integers(0, 96, shape, np.int32)
-
-
-@functools.cache
-def logits(name: str) -> np.ndarray:
-  """Return the logits of the outputs' tokens, computed without a cache."""
-  return logits_after(CONFIGS[name], prompts())
-
-
-def logits_after(
-    config: decoder_only.DecoderOnly, inputs: np.ndarray
-) -> np.ndarray:
-  """Return the logits of the first outputs' tokens after prompts."""
-  start = [] if config.start_token is None else [config.start_token]
-  found = []
-  for row, output in zip(inputs, outputs()):
-    prompt = [*start, *row[row >= 0].tolist()]
-    text = [*prompt, *output[:-1].tolist()]
-    prefix = len(prompt) * config.prefix_bidirectional
-    every = reference_decoder.logits(
-        config, params(config), text, prefix=prefix
-    )
-    found.append(every[len(prompt) - 1 :])
-  return np.stack(found)
 
 
 def decode(model, inputs, outputs, block):

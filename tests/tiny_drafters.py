@@ -33,7 +33,7 @@ from speculative_t5x.networks import transformer
 from speculative_t5x.speculation import contracts
 from speculative_t5x.testing import pairs
 from speculative_t5x.testing import table_model
-from tests import reference_decoder
+from tests import reference_network
 from tests import repeat_last
 from tests import tiny
 from tests import tiny_decoders
@@ -178,7 +178,7 @@ def alone_logits(
   @functools.cache
   def find(example: int, tokens: tuple[int, ...]) -> np.ndarray:
     prompt = PROMPTS[example][PROMPTS[example] >= 0].tolist()
-    found = reference_decoder.logits(config, params, [*prompt, *tokens])[-1]
+    found = reference_network.logits(config, params, prompt, list(tokens))[-1]
     found[VOCAB:] = -np.inf
     return found
 

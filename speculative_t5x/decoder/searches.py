@@ -102,9 +102,8 @@ def drafter_of(
   """
   if not pair.drafter.form.gamma:
     return None
-  network.check_offers(
-      pair.target.config, network.DecodesTrees, 'Speculative beam search'
-  )
+  asks = 'Speculative beam search'
+  network.check_offers(pair.target.config, asks, *network.DECODES_TREES)
   drafter = beam_drafts.of(pair.drafter, search.beams, search.draft_beams)
   is_chain = isinstance(drafter.form, forms.Chain)
   if is_chain and drafter.form.num_uniforms:

@@ -90,7 +90,7 @@ class HeadDrafter(draft_model.ModelDrafter):
   last block's were fed the target's features.
 
   The attributes are those of a draft model, whose network is a
-  `network.ShowsFeatures`.
+  `network.SHOWS_FEATURES`.
   """
 
   @property

@@ -112,7 +112,7 @@ def distill(setup: DistillSetup) -> trainer.Trained:
   model_dir = user_paths.expand(setup.model_dir)
   opened = pairing.open_checkpoint('target', setup.checkpoint_path)
   network = models.network_of(opened, setup.target_config)
-  network_lib.check_offers(network, network_lib.Scores, 'Training')
+  network_lib.check_offers(network, 'Training', *network_lib.SCORES)
   num_examples = settings.batch_size // settings.num_parts
   mesh = placement.training_mesh(num_examples, setup.mesh_shape)
   with folder_lock.hold(model_dir):

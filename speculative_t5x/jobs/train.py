@@ -52,7 +52,7 @@ def train(
     checkpoints.CheckpointError: a ValueError, if the checkpoint in `model_dir`
       is of another network.
   """
-  network_lib.check_offers(network_config, network_lib.Scores, 'Training')
+  network_lib.check_offers(network_config, 'Training', *network_lib.SCORES)
   model_dir = user_paths.expand(model_dir)
   num_examples = settings.batch_size // settings.num_parts
   mesh = placement.training_mesh(num_examples, mesh_shape)

@@ -38,7 +38,7 @@ def choose(
   if languages is None:
     network.check_decoder_prompt(target.config)
     return dataclasses.replace(target, vocabulary=vocabulary)
-  if not network.offers(target.config, network.PromptsDecoder):
+  if not network.offers(target.config, *network.PROMPTS_DECODER):
     raise ranges.ArgumentError(
         f'languages are {languages!r}, and {target.config.name} is not told any'
         ' by a token. Give None.',

@@ -334,9 +334,7 @@ def shorten_head(model: Model, ids: Sequence[int]) -> Model:
   head, often the largest part of a small model's step, takes less time. The end
   of sequence must be among the ids, or it is never drafted.
   """
-  network.check_offers(
-      model.config, network.Shrinks, 'A short vocabulary', 'shorten_head'
-  )
+  network.check_offers(model.config, 'A short vocabulary', 'shorten_head')
   config, params = model.config.shorten_head(model.params, np.asarray(ids))
   if model.mesh is not None:
     shardings = param_shardings(config, model.mesh, model.rules)

@@ -81,8 +81,8 @@ class Attention(nn.Module):
       self.key = project(widths[1], axes, config.qkv_bias)
       self.value = project(widths[2], axes, config.qkv_bias)
     self.out = project(config.emb_dim, axes[::-1], config.out_bias)
-    if config.qk_norm:
-      self.query_norm, self.key_norm = norms.of(config), norms.of(config)
+    self.query_norm = norms.of(config) if config.qk_norm else None
+    self.key_norm = norms.of(config) if config.qk_norm else None
 
   def _query_init(self, *args) -> jax.Array:
     return _fan_in_normal(*args) / math.sqrt(self.config.head_dim)
@@ -106,7 +106,8 @@ class Attention(nn.Module):
     # Sliced before the heads are split: after the split, a TPU would move whole
     # tiles.
     key, value = (y[..., :num_kept, :] for y in (key, value))
-    query, key = self._to_query(query), self._to_key(key)
+    query = self._split_heads(query, self.query_norm)
+    key = self._split_heads(key, self.key_norm)
     if rotation is not None:  # after the norms
       query = rope.rotate(query, *rotation)
       key = rope.rotate(key, *(y[..., :num_kept, :] for y in rotation))
@@ -114,7 +115,7 @@ class Attention(nn.Module):
 
   def project_query(self, x: jax.Array) -> jax.Array:
     """Project [..., length, embed] -> [..., length, heads, head_dim]."""
-    return self._to_query(self.query(x))
+    return self._split_heads(self.query(x), self.query_norm)
 
   def project_keys_values(self, x: jax.Array) -> kv_cache.KeysValues:
     """Project [..., slots, embed] -> 2 x [..., kv_heads, head_dim, slots]."""
@@ -122,7 +123,8 @@ class Attention(nn.Module):
       _, key, value = self.query_key_value(x)
     else:
       key, value = self.key(x), self.value(x)
-    return _slots_last(self._to_key(key), self._split_heads(value))
+    key = self._split_heads(key, self.key_norm)
+    return _slots_last(key, self._split_heads(value))
 
   def attend(
       self, query: jax.Array, *keys: Keys, drop: bool = False
@@ -275,16 +277,11 @@ class Attention(nn.Module):
     dropped = by_group * (keep.astype(weights.dtype) / keep_prob)
     return dropped.reshape(weights.shape)
 
-  def _to_query(self, x: jax.Array) -> jax.Array:
-    query = self._split_heads(x)
-    return self.query_norm(query) if self.config.qk_norm else query
-
-  def _to_key(self, x: jax.Array) -> jax.Array:
-    key = self._split_heads(x)
-    return self.key_norm(key) if self.config.qk_norm else key
-
-  def _split_heads(self, x: jax.Array) -> jax.Array:
-    return x.reshape(*x.shape[:-1], -1, self.config.head_dim)
+  def _split_heads(
+      self, x: jax.Array, norm: norms.Norm | None = None
+  ) -> jax.Array:
+    x = x.reshape(*x.shape[:-1], -1, self.config.head_dim)
+    return x if norm is None else norm(x)
 
   @property
   def _group(self) -> int:

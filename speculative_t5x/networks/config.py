@@ -113,6 +113,7 @@ class Stack(Form):
       last wavelength is the longest one, and not one step from it.
     max_positions: Rows of the learned table, or how many positions there are of
       sinusoids; None without an end.
+    rotated_dim: How many leading lanes of a head 'rope' rotates; None for all.
     kinds: Kinds of the layers by turns, from the first one on.
     norm: 'rms', 'rms_plus_one' for one with scale 1 + w, or 'layer'.
     norm_eps: Epsilon of all norms.
@@ -158,6 +159,7 @@ class Stack(Form):
   mlp_activations: Sequence[str] = ('silu', 'linear')
   positions: str = ROPE
   max_positions: int | None = None
+  rotated_dim: int | None = None
   kinds: Sequence[LayerKind] = (LayerKind(),)
   norm: str = RMS
   norm_eps: float = 1e-6

@@ -18,16 +18,17 @@ from typing import ClassVar, NoReturn
 import jax.numpy as jnp
 
 from speculative_t5x.networks import config as config_lib
-from speculative_t5x.networks import cross_attending
 from speculative_t5x.networks import network
+from speculative_t5x.networks import transformer_network
 from speculative_t5x.speculation import contracts
-from speculative_t5x.speculation import ranges
 
 _EPSILON = 1e-5  # of all norms
 
 
 @dataclasses.dataclass(frozen=True)
-class EncoderDecoder(config_lib.Form, cross_attending.CrossAttending):
+class EncoderDecoder(
+    config_lib.Form, transformer_network.TransformerNetwork
+):
   """BART, Marian, M2M-100 or NLLB with its sizes: a `network.Network`.
 
   Its other attributes are those of `config.Stack`, of both stacks.
@@ -75,20 +76,8 @@ class EncoderDecoder(config_lib.Form, cross_attending.CrossAttending):
 
   def __post_init__(self):
     super().__post_init__()
-    if self.positions not in config_lib.ADDED:
-      raise ranges.ArgumentError(
-          f'positions must be {" or ".join(config_lib.ADDED)}, got'
-          f' {self.positions!r}.',
-          positions=self.positions,
-      )
-    for name, parts in (('num_heads', self.num_heads), ('2', 2)):
-      if self.emb_dim % parts:
-        raise ranges.ArgumentError(
-            f'emb_dim is {self.emb_dim}, which {name}, {parts}, does not'
-            ' divide. Choose a multiple.',
-            emb_dim=self.emb_dim,
-        )
-    self._stack(self.num_decoder_layers)  # checks the rest
+    # Checked here, or when the network is used.
+    self._stack(self.num_decoder_layers)
 
   def _stack(self, num_layers: int, **others) -> config_lib.Stack:
     return config_lib.stack_of(
@@ -128,17 +117,12 @@ class EncoderDecoder(config_lib.Form, cross_attending.CrossAttending):
     )
 
   def on_last_features(self, target: network.Network) -> NoReturn:
-    """See `network.ShowsFeatures`: nothing could be fed beside a prompt."""
+    """Refuse: nothing could be fed beside a prompt."""
     raise ValueError(
         'A head on last features cannot begin with a prompt, as a network of'
         f' the kind {self.name} does. Give a head with the sizes of a T5.'
     )
 
   def with_decoder_prompt(self, ids: Sequence[int]) -> 'EncoderDecoder':
-    """See `network.PromptsDecoder`."""
+    """Return the network with another prompt of its decoder."""
     return dataclasses.replace(self, decoder_prompt=tuple(ids))
-
-  def num_positions(self, inputs_length: int, max_tokens: int) -> int:
-    """See `network.LimitsPositions`: each stack counts its own."""
-    # The last token of an output is fed to nothing.
-    return max(inputs_length, len(self.decoder_prompt) + max_tokens - 1)

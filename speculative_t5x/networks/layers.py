@@ -16,7 +16,6 @@ import math
 import operator
 
 import flax.linen as nn
-from flax.linen import partitioning
 import jax
 from jax import lax
 import jax.numpy as jnp
@@ -25,6 +24,7 @@ import numpy as np
 from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import norms
 from speculative_t5x.networks import rope
+from speculative_t5x.networks import sharding
 
 NUM_BUCKETS = 32
 MAX_DISTANCE = 128
@@ -39,6 +39,7 @@ _OWN_ACTIVATIONS = {
 fan_in_truncated = nn.initializers.variance_scaling(
     1.0, 'fan_in', 'truncated_normal'
 )
+_zeros = nn.initializers.zeros
 _embedding_init = nn.initializers.normal(stddev=1.0)
 _bias_init = nn.initializers.variance_scaling(1.0, 'fan_avg', 'uniform')
 
@@ -54,23 +55,12 @@ class Projection(nn.Module):
 
   @nn.compact
   def __call__(self, x: jax.Array) -> jax.Array:
-    kernel = partitioning.param_with_axes(
-        'kernel',
-        self.kernel_init,
-        (x.shape[-1], self.features),
-        jnp.float32,
-        axes=self.kernel_axes,
-    )
+    shape = x.shape[-1], self.features
+    kernel = sharding.param('kernel', self.kernel_init, shape, self.kernel_axes)
     y = _dot(x.astype(self.dtype), kernel.astype(self.dtype))
     if not self.use_bias:
       return y
-    bias = partitioning.param_with_axes(
-        'bias',
-        nn.initializers.zeros,
-        (self.features,),
-        jnp.float32,
-        axes=self.kernel_axes[1:],
-    )
+    bias = sharding.param('bias', _zeros, shape[1:], self.kernel_axes[1:])
     return y + bias.astype(self.dtype)
 
 
@@ -135,13 +125,8 @@ class LogitsProjection(nn.Module):
 
   @nn.compact
   def __call__(self, x: jax.Array) -> jax.Array:
-    kernel = partitioning.param_with_axes(
-        'kernel',
-        fan_in_truncated,
-        (x.shape[-1], self.features),
-        jnp.float32,
-        axes=('embed', 'vocab'),
-    )
+    shape, axes = (x.shape[-1], self.features), ('embed', 'vocab')
+    kernel = sharding.param('kernel', fan_in_truncated, shape, axes)
     return _dot_float32(x, kernel)
 
 
@@ -161,13 +146,8 @@ class LogitsBias(nn.Module):
 
   @nn.compact
   def __call__(self, logits: jax.Array) -> jax.Array:
-    bias = partitioning.param_with_axes(
-        'bias',
-        nn.initializers.zeros,
-        (1, self.vocab_size),
-        jnp.float32,
-        axes=('stack', 'vocab'),
-    )
+    shape = 1, self.vocab_size
+    bias = sharding.param('bias', _zeros, shape, ('stack', 'vocab'))
     return logits + bias[0].astype(jnp.float32)
 
 
@@ -175,7 +155,7 @@ class ShortVocabulary(nn.Module):
   """Places the logits of a short head among those of the whole vocabulary.
 
   A gather over the vocabulary is several times as fast on a CPU as a scatter of
-  the logits. `BlockDecoder.shorten_head` makes the places, which are never
+  the logits. `HasVariants.shorten_head` makes the places, which are never
   saved.
   """
 
@@ -187,13 +167,8 @@ class ShortVocabulary(nn.Module):
 
     Token i of the vocabulary has the one at `places[i]`, and none if that is n.
     """
-    places = partitioning.param_with_axes(
-        'places',
-        nn.initializers.zeros,
-        (self.vocab_size,),
-        jnp.int32,
-        axes=('short_vocab',),
-    )
+    shape, axes = (self.vocab_size,), ('short_vocab',)
+    places = sharding.param('places', _zeros, shape, axes, jnp.int32)
     padding = [(0, 0)] * (logits.ndim - 1) + [(0, 1)]
     padded = jnp.pad(logits, padding, constant_values=-jnp.inf)
     return jnp.take(padded, places, axis=-1, mode='clip')
@@ -251,21 +226,11 @@ class Embedding(nn.Module):
   unscaled_id: int | None = None
 
   def setup(self):
-    self.embedding = partitioning.param_with_axes(
-        'embedding',
-        _embedding_init,
-        (self.vocab_size, self.features),
-        jnp.float32,
-        axes=('vocab', 'embed'),
-    )
+    shape = self.vocab_size, self.features
+    axes = 'vocab', 'embed'
+    self.embedding = sharding.param('embedding', _embedding_init, shape, axes)
     if self.unscaled_id is not None:
-      self.unscaled = partitioning.param_with_axes(
-          'unscaled',
-          nn.initializers.zeros,
-          (self.features,),
-          jnp.float32,
-          axes=('embed',),
-      )
+      self.unscaled = sharding.param('unscaled', _zeros, shape[1:], axes[1:])
 
   def __call__(self, tokens: jax.Array) -> jax.Array:
     """Look up embeddings: [...] int32 -> [..., features]."""
@@ -397,13 +362,9 @@ class RelativePositionBias(nn.Module):
     For query positions [..., length] and key positions [..., keys], int32 in
     [0, num_positions), a static bound, they are [..., heads, length, keys].
     """
-    table = partitioning.param_with_axes(
-        'rel_embedding',
-        _bias_init,
-        (self.config.num_heads, NUM_BUCKETS),
-        jnp.float32,
-        axes=('heads', 'relpos_buckets'),
-    )
+    shape = self.config.num_heads, NUM_BUCKETS
+    axes = 'heads', 'relpos_buckets'
+    table = sharding.param('rel_embedding', _bias_init, shape, axes)
     # The buckets of all distances are a compile-time constant.
     distances = np.arange(1 - num_positions, num_positions)
     buckets = relative_position_buckets(distances, self.bidirectional)

@@ -6,13 +6,12 @@ Legend: examples, rows (sequences decoded together), block (positions per call),
 vocab.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 import dataclasses
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
@@ -21,17 +20,17 @@ from speculative_t5x.speculation import ranges
 Leaves = Iterable[tuple[str, jax.Array]]
 
 
-class Network(Protocol):
+class Network(contracts.Model, Protocol):
   """An architecture with its sizes: frozen and hashable, without parameters.
 
   Inputs are token ids, [examples, inputs_length] int32, with
-  `contracts.NO_TOKEN` where there is none.
+  `contracts.NO_TOKEN` where there is none. Without a first token of its own,
+  `start` returns None for `first_tokens`: rows then begin with the start id.
 
-  What only some networks offer is a Protocol of its own, below.
+  What only some networks offer is named below.
 
   Attributes:
     name: Names the architecture in errors.
-    vocab_size: Width of the logits.
     dtype: Dtype of the activations.
     special_ids: Special ids where the checkpoint states none.
     reads_features: Whether `start` needs the features of another network.
@@ -42,9 +41,7 @@ class Network(Protocol):
   """
 
   name: ClassVar[str]
-  vocab_size: int
   dtype: Any
-  special_ids: ClassVar[contracts.SpecialIds]
   ends_inputs: ClassVar[bool]
 
   @property
@@ -70,74 +67,36 @@ class Network(Protocol):
   def prepare(self, leaves: Leaves, merged: bool) -> Leaves:
     """Prepare named parameters one at a time, and hold as few as possible."""
 
-  def start(
-      self,
-      params: contracts.Params,
-      inputs: contracts.Inputs,
-      rows: int,
-      slots: int,
-      features: Any = None,
-  ) -> contracts.Started:
-    """Read the inputs; see `contracts.Model.start`.
 
-    Without a first token of its own it returns None for `first_tokens`: rows
-    then begin with the start id.
-    """
-
-  def decode(
-      self,
-      params: contracts.Params,
-      memory: contracts.Memory,
-      cache: contracts.Cache,
-      tokens: jax.Array,
-      positions: jax.Array,
-      at: jax.Array | None,
-  ) -> tuple[jax.Array, contracts.Cache]:
-    """Decode a block; see `contracts.Model.decode`."""
-
-
-class Encodes(Protocol):
-  """A network with an encoder, whose features a decoder alone may read.
-
-  Once that does, its `width_of_inputs` is their width.
-  """
-
-  def encode(self, params: contracts.Params, inputs: jax.Array) -> jax.Array:
-    """Return the features of `start` alone, for several uses of them."""
-
-  def features(self, params: contracts.Params, inputs: jax.Array) -> jax.Array:
-    """Return the features of `start`, with a gradient, for `score`."""
-
-  def on_features(self, width: int) -> Network:
-    """Return the decoder alone, which reads features of a width."""
-
-
-class Scores(Protocol):
-  """A network that can be trained.
-
-  It may have a field `dropout_rate`, the rate of dropout in training.
-  """
-
-  def score(
-      self,
-      params: contracts.Params,
-      inputs: jax.Array,
-      outputs: jax.Array,
-      dropout_key: jax.Array | None = None,
-      features: Any = None,
-  ) -> jax.Array:
-    """Return the logits of given outputs, [..., outputs_length, vocab] float32.
-
-    Each token has the tokens before it as context, the first one those of
-    `start`.
-    """
+# Names of the methods and attributes of optional parts, which are documented in
+# `transformer_network` and `variants`. A network that can be trained; it may
+# have a field `dropout_rate`.
+SCORES = ('score',)
+# One whose last features a head may read, or such a head, whose own are its
+# prediction of the target's.
+SHOWS_FEATURES = (
+    'start_with_features', 'decode_with_features', 'score_with_features',
+    'last_width', 'feature_dim', 'on_last_features', 'head_of_shapes',
+)  # fmt: skip
+# One that decodes trees: see `contracts.DecodesTrees`.
+DECODES_TREES = (
+    'share_rows', 'separate_rows', 'new_block', 'decode_tree', 'commit',
+)  # fmt: skip
+# One whose first layers draft, and one that may have a head of its own there.
+LAYERS = (
+    'first_layers', 'decoder_alone', 'take_first_layers', 'put_first_layers',
+)  # fmt: skip
+HEADS = 'with_own_head', 'take_head', 'put_head'
+# One whose decoder is fed several ids before an output's first token. They are
+# the checkpoint's, or empty until a caller has chosen a language.
+PROMPTS_DECODER = 'decoder_prompt', 'with_decoder_prompt'
 
 
 class Scored(NamedTuple):
   """Given outputs as a network reads them, for training of heads on it.
 
   Attributes:
-    logits: [..., outputs_length, vocab] float32, see `Scores`.
+    logits: [..., outputs_length, vocab] float32.
     features: [..., outputs_length, width]. Last features of the positions of
       the logits.
     all_features: [..., positions, width]. Those of all positions that the
@@ -147,129 +106,6 @@ class Scored(NamedTuple):
   logits: jax.Array
   features: jax.Array
   all_features: jax.Array
-
-
-class ShowsFeatures(contracts.ShowsFeatures, Protocol):
-  """A network whose last features a head may read, or such a head.
-
-  Those of a head on a target are its prediction of the target's.
-  """
-
-  @property
-  def last_width(self) -> int:
-    """Width of the features."""
-
-  @property
-  def feature_dim(self) -> int | None:
-    """Width of the target's features; None for a network that is not a head."""
-
-  def score_with_features(
-      self,
-      params: contracts.Params,
-      inputs: jax.Array,
-      outputs: jax.Array,
-      dropout_key: jax.Array | None = None,
-      features: Any = None,
-      fed: jax.Array | None = None,
-  ) -> Scored:
-    """Read given outputs as `Scores.score` does.
-
-    A head is fed `fed`, [..., positions, width], at all positions of the
-    decoder; see `contracts.ShowsFeatures`.
-    """
-
-  def on_last_features(self, target: Network) -> Network:
-    """Return the head on a target, of this network's sizes."""
-
-  def head_of_shapes(
-      self, shapes: Mapping[str, tuple[int, ...]]
-  ) -> Network | None:
-    """Return the head on the target's last features, of a checkpoint's shapes.
-
-    They are by names such as 'decoder/logits_dense/kernel'. A name that a head
-    needs raises KeyError if it is missing. None where shapes say all of a head,
-    and its parts are not the target's.
-    """
-
-
-class Shrinks(Protocol):
-  """A network out of which smaller ones can be cut, with its parameters."""
-
-  def first_layers(self, count: int) -> Network:
-    """Return the network that ends after some layers, with its parameters."""
-
-  def decoder_alone(self) -> Network:
-    """Return the part that decodes, as a checkpoint holds it, to be counted."""
-
-  def take_first_layers(
-      self, memory: contracts.Memory, cache: contracts.Cache
-  ) -> tuple[contracts.Memory, contracts.Cache]:
-    """Return what this reads of a deeper network's memory and cache."""
-
-  def put_first_layers(
-      self, cache: contracts.Cache, whole: contracts.Cache
-  ) -> contracts.Cache:
-    """Return a deeper network's cache with these layers' in their places."""
-
-  def with_own_head(self) -> Network:
-    """Return the network whose head is stored, also where it was tied."""
-
-  def take_head(self, params: contracts.Params) -> contracts.Params:
-    """Return the parameters of the head, a tree like `init`'s."""
-
-  def put_head(
-      self, params: contracts.Params, head: contracts.Params
-  ) -> contracts.Params:
-    """Return the parameters with another head, as one for an inner layer."""
-
-  def shorten_head(
-      self, params: contracts.Params, ids: np.ndarray
-  ) -> tuple[Network, contracts.Params]:
-    """Return the prepared network with logits of some tokens alone.
-
-    Their number is then its `head_size`.
-    """
-
-  def cut(
-      self, params: contracts.Params, **sizes: Any
-  ) -> tuple[Network, contracts.Params]:
-    """Return a smaller network to be trained, and its parameters."""
-
-
-# Methods of `Shrinks` that early exit needs, and those for a head of its own.
-LAYERS = (
-    'first_layers', 'decoder_alone', 'take_first_layers', 'put_first_layers'
-)  # fmt: skip
-HEADS = 'with_own_head', 'take_head', 'put_head'
-
-
-class LimitsPositions(Protocol):
-  """A network whose positions may have an end."""
-
-  @property
-  def max_positions(self) -> int | None:
-    """Number of positions; None without an end."""
-
-  def num_positions(self, inputs_length: int, max_tokens: int) -> int:
-    """Return how many an input and an output of these lengths need."""
-
-
-class PromptsDecoder(Protocol):
-  """A network whose decoder is fed several ids before an output's first token.
-
-  The checkpoint states them, or a caller chooses a language.
-  """
-
-  @property
-  def decoder_prompt(self) -> tuple[int, ...]:
-    """The ids; empty if they are still to be chosen."""
-
-  def with_decoder_prompt(self, ids: Sequence[int]) -> Network:
-    """Return the network with others."""
-
-
-# A network that decodes trees: as a model does, which masks its logits.
-DecodesTrees = contracts.DecodesTrees
 
 
 @dataclasses.dataclass(frozen=True)
@@ -302,9 +138,6 @@ class NetworkModel:
   def start_with_features(
       self, params, inputs, rows, slots, features=None
   ) -> contracts.Started:
-    check_offers(
-        self.network, contracts.ShowsFeatures, 'A head on last features'
-    )
     return self._with_first_tokens(
         self.network.start_with_features(params, inputs, rows, slots, features)
     )
@@ -331,7 +164,6 @@ class NetworkModel:
     return self.network.separate_rows(cache)
 
   def new_block(self, cache, examples, nodes) -> Any:
-    check_offers(self.network, DecodesTrees, 'A tree of draft tokens')
     return self.network.new_block(cache, examples, nodes)
 
   def decode_tree(
@@ -361,6 +193,17 @@ class NetworkModel:
     return contracts.mask(logits, self.special_ids.forbidden)
 
 
+def has_encoder(network: Network) -> bool:
+  """Return whether a network has an encoder whose features others may read.
+
+  Its `encoder` is not None then. It has `encode(params, inputs)`, the features
+  of `start`; `features(params, inputs)`, the same with a gradient; and
+  `on_features(width)`, the decoder alone on features of a width, which its
+  `width_of_inputs` is.
+  """
+  return getattr(network, 'encoder', None) is not None
+
+
 def is_feature_head(network: Network) -> bool:
   """Return whether a network is a head on the last features of a target."""
   return getattr(network, 'feature_dim', None) is not None
@@ -375,43 +218,24 @@ def one_later(features: jax.Array) -> jax.Array:
   return jnp.pad(features[..., :-1, :], missing)
 
 
-def offers(network: Network, protocol: type, *names: str) -> bool:
-  """Return whether a network has an optional part, or methods of one."""
-  return not _missing(network, names or _methods(protocol))
+def offers(network: Network, *names: str) -> bool:
+  """Return whether a network has all methods of an optional part."""
+  return all(hasattr(network, name) for name in names)
 
 
-def check_offers(
-    network: Network, protocol: type, asks: str, *names: str
-) -> None:
+def check_offers(network: Network, asks: str, *names: str) -> None:
   """Check that a network has an optional part, for the sake of what `asks`.
 
-  Args:
-    network: The network.
-    protocol: The part, as `Shrinks`.
-    asks: What needs it.
-    *names: Its methods that are needed; none for all.
   Raises:
     ValueError: naming all that is missing.
   """
-  if missing := _missing(network, names or _methods(protocol)):
+  missing = [f'`{name}`' for name in names if not hasattr(network, name)]
+  if missing:
     raise ValueError(
         f'{asks} needs a network with {", ".join(missing)}, which'
         f' {network.name} does not have. Choose another one, or add what is'
-        f' missing: see networks.network.{protocol.__name__}.'
+        ' missing: see networks.network.'
     )
-
-
-def _methods(protocol: type) -> list[str]:
-  return [
-      name
-      for each in reversed(protocol.__mro__)
-      for name in vars(each)
-      if not name.startswith('_')
-  ]
-
-
-def _missing(network: Network, names: Iterable[str]) -> list[str]:
-  return [f'`{name}`' for name in names if not hasattr(network, name)]
 
 
 def check_positions(
@@ -422,13 +246,13 @@ def check_positions(
   Raises:
     ValueError: naming both lengths.
   """
-  if not offers(network, LimitsPositions) or network.max_positions is None:
+  if (most := getattr(network, 'max_positions', None)) is None:
     return
   needed = network.num_positions(inputs_length, max_tokens)
-  if needed > network.max_positions:
+  if needed > most:
     raise ranges.ArgumentError(
         f'inputs_length {inputs_length} and max_tokens {max_tokens} need'
-        f' {needed} positions, and the target has {network.max_positions}. Make'
+        f' {needed} positions, and the target has {most}. Make'
         ' the decoder for shorter ones.',
         inputs_length=inputs_length,
         max_tokens=max_tokens,
@@ -441,7 +265,7 @@ def check_decoder_prompt(network: Network) -> None:
   Raises:
     ValueError: naming the argument that chooses it.
   """
-  if offers(network, PromptsDecoder) and not network.decoder_prompt:
+  if offers(network, *PROMPTS_DECODER) and not network.decoder_prompt:
     raise ranges.ArgumentError(
         'languages are not given, and the decoder of the target begins with the'
         " language of its output. Give languages=('<source>', '<target>') by"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rotary position embeddings (RoPE), and how their frequencies are scaled.
 
-Lanes are split in halves: lane i is rotated with lane i + head_dim / 2, as in
-checkpoints of Hugging Face.
+Rotated lanes are split in halves: of n, lane i is rotated with lane i + n / 2,
+as in checkpoints of Hugging Face.
 
 Reference: Su et al. (2021), "RoFormer"; Llama 3.1's scaling as in Hugging
   Face's `modeling_rope_utils`.
@@ -38,11 +38,11 @@ class Scaling:
 
 
 def frequencies(
-    head_dim: int, theta: float, scaling: Scaling | None = None
+    num_lanes: int, theta: float, scaling: Scaling | None = None
 ) -> np.ndarray:
-  """Return the angle per position, [head_dim / 2] float32, of lane pairs."""
-  lanes = np.arange(0, head_dim, 2, dtype=np.float32)
-  found = 1 / np.float32(theta) ** (lanes / head_dim)
+  """Return the angle per position, [num_lanes / 2] float32, of lane pairs."""
+  lanes = np.arange(0, num_lanes, 2, dtype=np.float32)
+  found = 1 / np.float32(theta) ** (lanes / num_lanes)
   if scaling is None:
     return found
   divided = found / scaling.factor
@@ -54,27 +54,30 @@ def frequencies(
   return np.float32(kept * found + (1 - kept) * divided)
 
 
-def tables(
-    positions: jax.Array, frequencies: np.ndarray
-) -> Tables:
-  """Return cosines and sines [..., head_dim / 2] float32 at positions [...]."""
+def tables(positions: jax.Array, frequencies: np.ndarray) -> Tables:
+  """Return cosines and sines [..., pairs] float32 at positions [...]."""
   # In bfloat16, positions from 256 on would be rounded to others.
   angles = positions[..., None].astype(jnp.float32) * frequencies
   return jnp.cos(angles), jnp.sin(angles)
 
 
 def rotate(x: jax.Array, cosines: jax.Array, sines: jax.Array) -> jax.Array:
-  """Rotate the lanes of heads.
+  """Rotate the leading lanes of heads.
 
   Args:
     x: [..., length, heads, head_dim].
-    cosines: [..., length, head_dim / 2], for all heads.
+    cosines: [..., length, pairs], for all heads; of as many pairs of lanes.
     sines: Likewise.
   """
-  first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
+  num_lanes = 2 * cosines.shape[-1]
+  first, second = jnp.split(
+      x[..., :num_lanes].astype(jnp.float32), 2, axis=-1
+  )
   cosines, sines = cosines[..., None, :], sines[..., None, :]
   rotated = jnp.concatenate(
       [first * cosines - second * sines, second * cosines + first * sines],
       axis=-1,
-  )
-  return rotated.astype(x.dtype)
+  ).astype(x.dtype)
+  if num_lanes == x.shape[-1]:
+    return rotated
+  return jnp.concatenate([rotated, x[..., num_lanes:]], axis=-1)

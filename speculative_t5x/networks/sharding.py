@@ -8,9 +8,10 @@ the axes of its arrays, and rules map the names to mesh axes. An axis whose size
 is not divisible by the number of devices is replicated.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import contextlib
 import math
+from typing import Any
 
 from flax.linen import partitioning
 import jax
@@ -88,14 +89,10 @@ def from_shape(shape: Sequence[int]) -> jax.sharding.Mesh | None:
   Raises:
     MeshError: for a shape that is not two numbers; see `make_mesh`.
   """
-  try:
-    data, model = shape
-  except (TypeError, ValueError):
-    raise MeshError(
-        f'mesh_shape must be two numbers, (data, model), got {shape!r}.',
-        mesh_shape=shape,
-    ) from None
-  mesh = make_mesh(data, model)
+  if len(shape) != 2:
+    message = f'mesh_shape must be (data, model), got {shape}.'
+    raise MeshError(message, mesh_shape=shape)
+  mesh = make_mesh(*shape)
   return None if mesh.size == 1 else mesh
 
 
@@ -175,6 +172,17 @@ def scope(mesh: jax.sharding.Mesh | None, rules: Rules) -> Iterator[None]:
     return
   with jax.set_mesh(mesh), partitioning.axis_rules(tuple(rules)):
     yield
+
+
+def param(
+    name: str,
+    init: Callable[..., jax.Array],
+    shape: tuple[int, ...],
+    axes: tuple[str, ...],
+    dtype: Any = jnp.float32,
+) -> jax.Array:
+  """Return a parameter of the module that calls it, with names of its axes."""
+  return partitioning.param_with_axes(name, init, shape, dtype, axes=axes)
 
 
 def constrain(x: jax.Array, axes: Sequence[str | None]) -> jax.Array:

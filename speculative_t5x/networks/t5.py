@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from speculative_t5x.networks import config as config_lib
-from speculative_t5x.networks import cross_attending
 from speculative_t5x.networks import t5_cutting
+from speculative_t5x.networks import transformer_network
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
@@ -23,7 +23,7 @@ SPECIAL_IDS = contracts.SpecialIds(end=1, padding=0, start=0)
 
 
 @dataclasses.dataclass(frozen=True)
-class T5Config(config_lib.Form, cross_attending.CrossAttending):
+class T5Config(config_lib.Form, transformer_network.TransformerNetwork):
   """T5 1.0 or 1.1 with its sizes, under T5X's names: a `network.Network`.
 
   Attributes:
@@ -88,19 +88,4 @@ class T5Config(config_lib.Form, cross_attending.CrossAttending):
         **others,
     )
 
-  def cut(
-      self,
-      params: contracts.Params,
-      *,
-      decoder_layers: Sequence[int],
-      encoder_layers: Sequence[int] | None = None,
-      num_heads: int | None = None,
-      mlp_dim: int | None = None,
-  ) -> tuple['T5Config', contracts.Params]:
-    """Return a smaller network of layers, the largest heads and columns.
-
-    Arguments and errors are those of `t5_cutting.take_layers` and
-    `t5_cutting.narrow`.
-    """
-    cut = t5_cutting.take_layers(self, params, encoder_layers, decoder_layers)
-    return t5_cutting.narrow(*cut, num_heads, mlp_dim)
+  cut = t5_cutting.cut

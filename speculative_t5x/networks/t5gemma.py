@@ -10,17 +10,18 @@ Names are T5X's for an encoder-decoder, with more where T5 has no such part.
 Reference: Zhang et al. (2025), "Encoder-Decoder Gemma".
 """
 
+from collections.abc import Mapping
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from speculative_t5x.networks import config as config_lib
-from speculative_t5x.networks import cross_attending
+from speculative_t5x.networks import transformer_network
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
 
 @dataclasses.dataclass(frozen=True)
-class T5Gemma(config_lib.Stack, cross_attending.CrossAttending):
+class T5Gemma(config_lib.Stack, transformer_network.TransformerNetwork):
   """T5Gemma, or T5Gemma 2, with its sizes: a `network.Network`.
 
   Its other attributes are those of `config.Stack`, of the decoder.
@@ -36,6 +37,7 @@ class T5Gemma(config_lib.Stack, cross_attending.CrossAttending):
 
   name: ClassVar[str] = 'T5Gemma'
   layers_field: ClassVar[str] = 'num_layers'
+  no_encoder: ClassVar[Mapping[str, Any]] = {'encoder': None}
   special_ids: ClassVar[contracts.SpecialIds] = contracts.SpecialIds(
       end=1, padding=0, start=2
   )
@@ -43,27 +45,22 @@ class T5Gemma(config_lib.Stack, cross_attending.CrossAttending):
 
   def __post_init__(self):
     super().__post_init__()
-    if self.encoder is not None:
-      encoder = dataclasses.replace(
-          self.encoder,
-          dtype=self.dtype,
-          merge_projections=self.merge_projections,
-      )
-      object.__setattr__(self, 'encoder', encoder)
-      object.__setattr__(self, 'encoder_dim', encoder.emb_dim)
-    if self.merged_attention:
-      self._check_equal('emb_dim', self.width_of_inputs)
-    if self.encoder is not None and self.shares_embedding:
-      self._check_equal('emb_dim', self.encoder.emb_dim)
-      self._check_equal('vocab_size', self.encoder.vocab_size)
-
-  def _check_equal(self, name: str, of_encoder: int) -> None:
-    if of_encoder != (own := getattr(self, name)):
-      raise ranges.ArgumentError(
-          f'{name} is {of_encoder} in the encoder and {own} in the decoder, and'
-          ' parts that both use need one. Choose equal ones.',
-          **{name: own},
-      )
+    put = lambda name, value: object.__setattr__(self, name, value)
+    if (encoder := self.encoder) is None:
+      put('encoder_dim', self.encoder_dim or self.emb_dim)
+      return
+    form = {x: getattr(self, x) for x in ('dtype', 'merge_projections')}
+    put('encoder', dataclasses.replace(encoder, **form))
+    put('encoder_dim', encoder.emb_dim)
+    shared = ['emb_dim'] if self.merged_attention else []
+    shared += ['emb_dim', 'vocab_size'] if self.shares_embedding else []
+    for name in shared:
+      if (of_encoder := getattr(encoder, name)) != (own := getattr(self, name)):
+        raise ranges.ArgumentError(
+            f'{name} is {of_encoder} in the encoder and {own} in the decoder,'
+            ' and parts that both use need one. Choose equal ones.',
+            **{name: own},
+        )
 
   @property
   def decoder(self) -> config_lib.Stack:
@@ -71,12 +68,5 @@ class T5Gemma(config_lib.Stack, cross_attending.CrossAttending):
     return self
 
   @property
-  def num_encoder_layers(self) -> int:
-    return 0 if self.encoder is None else self.encoder.num_layers
-
-  @property
   def embedding_in(self) -> str:
     return 'decoder' if self.shares_embedding else 'each'
-
-  def _without_encoder(self) -> 'T5Gemma':
-    return dataclasses.replace(self, encoder=None)

@@ -46,7 +46,7 @@ Cache = tuple[kv_cache.KeysValues, ...]  # one entry per layer
 CrossKeysValues = tuple[kv_cache.KeysValues, ...]  # one entry per layer
 
 
-class Stack(nn.Module):
+class LayerStack(nn.Module):
   """Layers with their embedder, and the loop over them.
 
   Attributes:
@@ -108,7 +108,7 @@ class Stack(nn.Module):
         mask = mask & (distance < kind.window) & (distance >= -kind.ahead)
       if config.positions == config_lib.ROPE:
         frequencies = rope.frequencies(
-            config.head_dim, kind.theta, kind.scaling
+            config.rotated_dim or config.head_dim, kind.theta, kind.scaling
         )
         rotation = rope.tables(place.at, frequencies)
       of_kinds[kind] = mask, rotation
@@ -128,7 +128,7 @@ class Stack(nn.Module):
     return [self.relpos_bias(*where)] * len(self.layers)
 
 
-class Encoder(Stack):
+class Encoder(LayerStack):
   """The encoder stack, over embeddings of tokens."""
 
   is_encoder = True
@@ -161,7 +161,7 @@ class Encoder(Stack):
     return self.output_dropout(x, deterministic=not drop)
 
 
-class Decoder(Stack):
+class Decoder(LayerStack):
   """The decoder stack, with the output head."""
 
   def setup(self):
@@ -338,10 +338,10 @@ class Transformer(nn.Module):
   """An encoder-decoder, or a decoder on the features of another network.
 
   Training uses `score`, and decoding `encode`, `cross_keys_values` and
-  `decode_block`. `__call__` takes T5X's arguments.
+  `decode_block`.
 
   Attributes:
-    config: A `cross_attending.CrossAttending`.
+    config: A `transformer_network.TransformerNetwork`.
   """
 
   config: Any
@@ -400,27 +400,6 @@ class Transformer(nn.Module):
         enable_dropout,
     )
     return self.decoder.logits_of(x)
-
-  def __call__(
-      self,
-      encoder_input_tokens: jax.Array,
-      decoder_input_tokens: jax.Array,
-      decoder_target_tokens: jax.Array,
-      *,
-      enable_dropout: bool = True,
-  ) -> jax.Array:
-    """Return teacher-forced logits [batch, length, vocab] as T5X does.
-
-    Its arguments are T5X's, and id 0 is not a token.
-    """
-    return self.score(
-        None,
-        encoder_input_tokens,
-        decoder_input_tokens,
-        is_input=encoder_input_tokens > 0,
-        is_target=decoder_target_tokens > 0,
-        enable_dropout=enable_dropout,
-    )[0]
 
   def cross_keys_values(self, encoded: jax.Array) -> CrossKeysValues:
     """See `Decoder.cross_keys_values`."""

@@ -74,7 +74,7 @@ class FeatureDistillation(distillation.Distillation):
     """Read a batch by the target, and by the head as often as is said."""
     inputs, outputs = batch.inputs, batch.targets
     features = None  # those of a decoder alone are of no encoder
-    if network_lib.offers(self.target, network_lib.Encodes):
+    if network_lib.has_encoder(self.target):
       features = self.target.features(self.target_params, inputs)
     target = self.target.score_with_features(
         self.target_params, inputs, outputs, features=features

@@ -19,7 +19,6 @@ from speculative_t5x.training import distillation
 from speculative_t5x.training import feature_distillation
 from speculative_t5x.training import steps
 
-_SHARED = "A draft on the target's encoder"
 _HEAD = "A head on the target's last features"
 
 
@@ -136,9 +135,7 @@ class FromTarget:
 
   def make(self, target: Stored, seed: int) -> Made:
     del seed
-    network_lib.check_offers(
-        target.network, network_lib.Shrinks, 'A draft of its layers', 'cut'
-    )
+    network_lib.check_offers(target.network, 'A draft of its layers', 'cut')
     network, params = target.network.cut(
         target.params,
         decoder_layers=self.decoder_layers,
@@ -168,7 +165,6 @@ class ExitHead:
     del seed
     network_lib.check_offers(
         target.network,
-        network_lib.Shrinks,
         'Early exit',
         *network_lib.LAYERS,
         *network_lib.HEADS,
@@ -213,7 +209,7 @@ class FeatureHead:
       known = checkpoints.flatten(Stored(opened, sizes).params)
     _check_given(sizes)
     for network in (target.network, sizes):
-      network_lib.check_offers(network, network_lib.ShowsFeatures, _HEAD)
+      network_lib.check_offers(network, _HEAD, *network_lib.SHOWS_FEATURES)
     network = sizes.on_last_features(target.network)
     params = checkpoints.flatten(steps.init_params(network, seed))
     objective = functools.partial(
@@ -237,7 +233,7 @@ def _for_target(
     network: network_lib.Network, target: network_lib.Network
 ) -> network_lib.Network:
   """Return the network that a configured one is for a target."""
-  network_lib.check_offers(network, network_lib.Scores, 'Training')
+  network_lib.check_offers(network, 'Training', *network_lib.SCORES)
   return _on_features(network, target) if network.reads_features else network
 
 
@@ -245,6 +241,4 @@ def _on_features(
     network: network_lib.Network, target: network_lib.Network
 ) -> network_lib.Network:
   """Return the network that reads features of the target's width."""
-  for each in (network, target):
-    network_lib.check_offers(each, network_lib.Encodes, _SHARED)
   return network.on_features(network_lib.features_width(target))

@@ -13,7 +13,7 @@ from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import models
 from tests import checkpoints_by_hand as by_hand
 from tests import decoders_by_hand
-from tests import reference_decoder
+from tests import reference_network
 from tests import tiny_decoders
 
 TEXT = 'w7 w12 w5 w7 w12 w80'
@@ -25,7 +25,7 @@ def greedy(name, prompt, count):
   params, found = tiny_decoders.params(config), []
   ends = np.atleast_1d(decoders_by_hand.FIELDS[name]['eos_token_id'])
   while len(found) < count:
-    logits = reference_decoder.logits(config, params, [*prompt, *found])[-1]
+    logits = reference_network.logits(config, params, prompt, found)[-1]
     token = int(np.argmax(logits))
     if token in ends:
       break
@@ -98,11 +98,9 @@ class TestOfT5X:
   def greedy(self, ids, count):
     """Return what a prefix-LM writes after T5X's start, a text and its end."""
     config, found = tiny_decoders.PREFIX, []
-    params, prompt = tiny_decoders.params(config), [0, *ids, 1]
+    params = tiny_decoders.params(config)
     while len(found) < count and found[-1:] != [1]:
-      text = [*prompt, *found]
-      size = len(prompt)
-      logits = reference_decoder.logits(config, params, text, prefix=size)
+      logits = reference_network.logits(config, params, [*ids, 1], found)
       found.append(int(np.argmax(logits[-1])))
     return [x for x in found if x != 1]
 

@@ -14,7 +14,7 @@ from speculative_t5x.loading import models
 from tests import checkpoints_by_hand as by_hand
 from tests import decoders_by_hand
 from tests import encoder_decoders_by_hand as folders
-from tests import reference_encoder_decoder as reference
+from tests import reference_network as reference
 from tests import tiny_decoders
 from tests import tiny_encoder_decoders as tiny_networks
 

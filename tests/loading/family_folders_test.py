@@ -104,21 +104,10 @@ def test_parameters_and_ids(write, name):
             ),
             {},
         ),
-        ('gpt2', dict(n_head=..., num_attention_heads=4), {}),
         (
             'llama',
             dict(attention_bias=True, mlp_bias=True),
             dict(qkv_bias=True, out_bias=True, mlp_bias=True),
-        ),
-        (
-            'qwen3',
-            dict(use_sliding_window=True, sliding_window=8,
-                 max_window_layers=2),
-            dict(
-                kinds=tuple(
-                    decoder_only.LayerKind(x, 1e6) for x in (None, None, 8)
-                )
-            ),
         ),
         (
             'gemma3',
@@ -144,7 +133,6 @@ def test_parameters_and_ids(write, name):
             ),
         ),
         ('gpt2', dict(n_inner=None), dict(mlp_dim=96)),
-        ('gpt2', dict(scale_attn_weights=False), dict(query_scale=1.0)),
         ('bart', dict(forced_bos_token_id=None), dict(decoder_prompt=(2,))),
         ('bart', dict(scale_embedding=True), dict(embedding_scale=24**0.5)),
         (
@@ -159,14 +147,6 @@ def test_parameters_and_ids(write, name):
         ),
         ('nllb', dict(forced_bos_token_id=None), dict(decoder_prompt=())),
         ('nllb', dict(pad_token_id=5), dict(position_offset=6)),
-        (  # as the first BARTs say it
-            'bart',
-            dict(
-                forced_bos_token_id=..., bos_token_id=3,
-                force_bos_token_to_be_generated=True,
-            ),
-            dict(decoder_prompt=(2, 3)),
-        ),
     ],
 )  # fmt: skip
 def test_fields(write, name, overrides, changes):
@@ -190,7 +170,6 @@ def test_fields(write, name, overrides, changes):
         ('qwen3', dict(sliding_window=8, layer_types=['sliding_attention'] * 3),
          'sliding_attention'),
         ('gemma3', dict(layer_types=['full_attention'] * 2), '2 layer_types'),
-        ('gpt2', dict(num_attention_heads=8), 'num_attention_heads'),
         ('llama', dict(hidden_act='gelu'), 'hidden_act'),
         ('llama', dict(num_key_value_heads=3), 'num_kv_heads'),
         ('llama', dict(eos_token_id=[1, 99]), 'eos_token_id 99'),
@@ -204,7 +183,8 @@ def test_fields(write, name, overrides, changes):
         ('bart', dict(decoder_attention_heads=2), 'decoder_attention_heads'),
         ('bart', dict(decoder_ffn_dim=8), 'decoder_ffn_dim'),
         ('bart', dict(encoder_attention_heads=5, decoder_attention_heads=5),
-         'num_heads'),
+         'query'),
+        ('qwen3', dict(use_sliding_window=True), 'use_sliding_window'),
         ('bart', dict(forced_bos_token_id=96), 'forced_bos_token_id 96'),
         ('bart', dict(forced_decoder_ids=[[1, 5]]), 'forced_decoder_ids'),
         ('bart', dict(bad_words_ids=[[96]]), 'bad_words_ids 96'),
@@ -220,7 +200,7 @@ def test_fields(write, name, overrides, changes):
         ('t5gemma', dict(decoder=dict(rope_scaling={'rope_type': 'yarn'})),
          'yarn'),
         ('t5gemma', dict(tie_word_embeddings=False), 'logits_dense'),
-        ('t5gemma2', dict(encoder=7), 'encoder and decoder of'),
+        ('t5gemma2', dict(encoder=7), 'encoder of'),
         ('t5gemma2', dict(encoder=dict(eoi_token_index=None)),
          'eoi_token_index'),
         ('t5gemma2', dict(decoder=dict(hidden_size=32)), 'emb_dim is 24'),

@@ -33,9 +33,8 @@ OTHERS = {
         'rope_scaling': ..., 'rope_theta': 77.0,
         'rope_parameters': {'rope_type': 'default'},
     },
-    'qwen3-windows': {
-        'use_sliding_window': True, 'sliding_window': 8,
-        'max_window_layers': 1, 'attention_bias': True, 'rope_theta': ...,
+    'qwen3-biases': {
+        'attention_bias': True, 'rope_theta': ...,
         'tie_word_embeddings': False, 'dtype': 'bfloat16',
     },
     'gemma3-pattern': {

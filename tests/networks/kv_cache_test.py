@@ -12,8 +12,6 @@ import pytest
 
 from speculative_t5x.networks import input_widths
 from speculative_t5x.networks import kv_cache
-from speculative_t5x.networks import network as network_lib
-from speculative_t5x.networks import t5
 from speculative_t5x.networks import transformer
 from speculative_t5x.speculation import state as state_lib
 from tests import tiny
@@ -81,19 +79,6 @@ class TestWriteBlock:
       assert set(product.params['precision']) == {highest}
 
 
-def test_rejected_draft_tokens_have_no_effect():
-  """After a rewind, the rest of a longer block is not read."""
-  decode, cache = tiny_decoder(2, 12)
-  tokens = tiny.encoder_tokens(2, 8)
-  _, cache = decode(cache, tokens[:, :6], [0, 0])
-  stale = jax.tree.map(lambda x: x.at[0, ..., 2:].set(jnp.nan), cache)
-  rows = jnp.stack([tokens[0, 2:4], tokens[1, 5:7]])
-  logits, _ = decode(cache, rows, [2, 5])
-  other_logits, _ = decode(stale, rows, [2, 5])
-  assert np.isfinite(other_logits).all()
-  assert_bit_equal(logits, other_logits)
-
-
 def test_slots_suffice_for_every_write():
   """The last write of an ended row is not clamped: slots >= length + block.
 
@@ -112,30 +97,6 @@ def test_leaves_of_an_empty_cache_are_separate_buffers():
   assert len({x.unsafe_buffer_pointer() for x in leaves}) == len(leaves) == 4
   for leaf in leaves:
     assert (leaf.shape, leaf.dtype) == ((2, 2, 16, 9), jnp.bfloat16)
-
-
-def encode(model, tokens):
-  encode = functools.partial(tiny.encode, model.config)
-  return jax.jit(encode)(model.params, tokens)[1]
-
-
-def tiny_decoder(rows: int, slots: int):
-  """Return a function that decodes a block, and its empty initial cache."""
-  model = tiny.model(tiny.config(num_encoder_layers=1))
-  tokens = tiny.encoder_tokens(rows, 7)
-  context = encode(model, tokens)
-  decoder = network_lib.NetworkModel(model.config, t5.SPECIAL_IDS)
-
-  @jax.jit
-  def decode(cache, tokens, positions):
-    return decoder.decode(model.params, context, cache, tokens, positions, None)
-
-  return (
-      lambda cache, tokens, positions: decode(
-          cache, tokens, jnp.asarray(positions, jnp.int32)
-      ),
-      decoder.network.init_cache(rows, slots),
-  )
 
 
 INPUTS_LENGTH = 40  # compiled at 20 and 40

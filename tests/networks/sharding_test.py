@@ -95,20 +95,6 @@ class TestParamShardings:
     assert len(kernels) > 8
     assert {'model' in found[x] for x in kernels} == {is_cut}
 
-  @pytest.mark.parametrize(
-      'overrides, name',
-      [
-          (dict(mlp_dim=50), 'decoder/layers_0/mlp/wi_0/kernel'),
-          (dict(vocab_size=63), 'token_embedder/embedding'),
-          (dict(vocab_size=63), 'decoder/logits_dense/kernel'),
-      ],
-  )
-  def test_other_indivisible_axes_are_replicated(self, overrides, name):
-    assert 'model' in specs(abstract_mesh(1, 4), num_heads=4)[name]
-    found = specs(abstract_mesh(1, 4), num_heads=4, **overrides)
-    assert found[name] == (None, None)
-    assert found['decoder/relpos_bias/rel_embedding'] == ('model', None)
-
 
 def test_one_name_along_two_axes():
   """T5X's rules do so if slices are connected by a slower network."""

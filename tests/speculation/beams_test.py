@@ -250,7 +250,7 @@ def test_caches_follow_their_hypotheses(name):
 @pytest.mark.parametrize(('name', 'num_forced'), [('bart', 1), ('marian', 0)])
 def test_length_penalty_of_a_network(name, num_forced):
   """A forced token counts, and an id that is never written keeps its share."""
-  case = tiny_cases.bart_case(name)
+  case = tiny_cases.case(name)
   likeliest = int(np.argmax(case.alone(0, [])))
   ids = dataclasses.replace(case.model.special_ids, forbidden=(likeliest,))
   case = case._replace(model=dataclasses.replace(case.model, special_ids=ids))

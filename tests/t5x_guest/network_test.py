@@ -14,7 +14,6 @@ from speculative_t5x.jobs import t5x_baseline
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
-from speculative_t5x.networks import transformer
 from speculative_t5x.research import t5x_sampler
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.t5x_guest import public_checkpoints
@@ -52,7 +51,7 @@ def described(tree):
 @pytest.mark.parametrize('name', NAMES)
 def test_parameters_are_t5xs_at_every_size(name):
   config = public_checkpoints._config(name)
-  found = described(variables(transformer.Transformer(config)))
+  found = described(variables(tiny.Transformer(config)))
   expected = described(variables(tiny_pair.transformer(config)))
   assert found == expected
   kernel = found['params']['encoder']['layers_0']['attention']['out']['kernel']
@@ -68,7 +67,7 @@ def test_initial_parameters_are_t5xs():
           jax.random.PRNGKey(3), tokens, tokens, tokens, enable_dropout=False
       )['params']
       for network in (
-          transformer.Transformer(config),
+          tiny.Transformer(config),
           tiny_pair.transformer(config),
       )
   ]
@@ -77,7 +76,7 @@ def test_initial_parameters_are_t5xs():
 
 def test_dropout_is_where_t5x_has_it():
   config = dropout_masks.CONFIG
-  masks = dropout_masks.of(transformer.Transformer(config))
+  masks = dropout_masks.of(tiny.Transformer(config))
   assert masks == dropout_masks.of(tiny_pair.transformer(config))
 
 
@@ -102,7 +101,7 @@ def test_logits_are_t5xs(overrides):
           {'params': params}, inputs, fed, targets, enable_dropout=False
       )
       for network in (
-          tiny_pair.transformer(config), transformer.Transformer(config)
+          tiny_pair.transformer(config), tiny.Transformer(config)
       )
   )  # fmt: skip
   np.testing.assert_allclose(found, expected, atol=5e-5)

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from speculative_t5x.loading import errors
-from speculative_t5x.loading import families
 from speculative_t5x.loading.checkpoints import layouts
 from speculative_t5x.loading.checkpoints import scanned
 from speculative_t5x.loading.checkpoints import trees
+from speculative_t5x.loading.families import t5_checkpoints
 from speculative_t5x.networks import network
 from speculative_t5x.speculation import contracts
 
@@ -164,7 +164,8 @@ class Checkpoint(abc.ABC):
   @functools.cached_property
   def _network(self) -> network.Network:
     self.check_is_one_model()
-    return families.of_shapes(self.folder, self.specs)
+    with errors.prefixed(self.folder, errors.CheckpointError):
+      return t5_checkpoints.of_shapes(self.specs)
 
   def network(self, dtype: Any = jnp.float32) -> network.Network:
     """Return the network that the checkpoint states; read no weights.

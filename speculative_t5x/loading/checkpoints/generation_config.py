@@ -60,7 +60,7 @@ class Ids:
     A decoder alone needs no padding, and begins with its input.
     """
     forced = [_FORCED_OTHERS]
-    if not network_lib.offers(self.network, network_lib.PromptsDecoder):
+    if not network_lib.offers(self.network, *network_lib.PROMPTS_DECODER):
       forced.append(_FORCED)
     for name in forced:
       if self._settings.get(name) is not None:

@@ -8,6 +8,7 @@ says what lies in which. How a parameter lies in a tensor is the family's word.
 
 from collections.abc import Iterator, Mapping
 import functools
+import types
 from typing import Any
 
 import jax
@@ -50,7 +51,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
       raise errors.CheckpointError(message) from error
     if hasattr(self._family, 'of_tensors'):
       found = self._family.of_tensors(found, self._tensors)
-    if network.offers(found, network.PromptsDecoder):
+    if network.offers(found, *network.PROMPTS_DECODER):
       prompt = self._ids_of(found).decoder_prompt()
       found = found.with_decoder_prompt(prompt)
     return found
@@ -110,7 +111,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
     return families.complete(file, config, fields, family.NAME)
 
   @property
-  def _family(self) -> families.Family:
+  def _family(self) -> types.ModuleType:
     return families.of_model_type(
         self._config_file, self._config['model_type']
     )
@@ -123,7 +124,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
   @functools.cached_property
   def _names(
       self,
-  ) -> tuple[dict[str, families.Source], dict[str, str]]:
+  ) -> tuple[dict[str, families.Location], dict[str, str]]:
     """Where each parameter lies; tensors that must be equal to others."""
     return self._family.tensor_names(
         self.folder, self._tensors, self._network

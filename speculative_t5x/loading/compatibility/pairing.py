@@ -64,12 +64,13 @@ def check_features(target: network.Network, draft: network.Network) -> None:
   if network.is_feature_head(draft):
     _check_last_features(target, draft)
   # What a head on a decoder alone reads beside them is of no encoder.
-  if not draft.reads_features or not hasattr(draft, 'width_of_inputs'):
+  read = getattr(draft, 'width_of_inputs', None)
+  if not draft.reads_features or read is None:
     return
   width = network.features_width(target)
-  if draft.width_of_inputs != width:
+  if read != width:
     raise ValueError(
-        f'The draft decoder reads an encoder of width {draft.width_of_inputs},'
+        f'The draft decoder reads an encoder of width {read},'
         f" and the target's encoder has width {width}. Pass a decoder that was"
         " trained on this target's encoder."
     )
@@ -78,9 +79,8 @@ def check_features(target: network.Network, draft: network.Network) -> None:
 def _check_last_features(
     target: network.Network, draft: network.Network
 ) -> None:
-  network.check_offers(
-      target, network.ShowsFeatures, 'A head on the last features of a target'
-  )
+  asks = 'A head on the last features of a target'
+  network.check_offers(target, asks, *network.SHOWS_FEATURES)
   if draft.feature_dim != target.last_width:
     raise ValueError(
         f'The head reads last features of width {draft.feature_dim}, and'

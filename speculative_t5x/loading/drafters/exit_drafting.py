@@ -35,7 +35,7 @@ class EarlyExit:
 
   def find(self, target) -> drafting.Drafting:
     network.check_offers(
-        target.config, network.Shrinks, 'Early exit', *network.LAYERS
+        target.config, 'Early exit', *network.LAYERS
     )
     first = target.config.first_layers(self.exit_layer)
     found = drafting.Drafting(
@@ -72,7 +72,7 @@ class EarlyExit:
           exit_layer=self.exit_layer,
       )
     network.check_offers(
-        first, network.Shrinks, 'A head of its own', *network.HEADS
+        first, 'A head of its own', *network.HEADS
     )
     first = first.with_own_head()
     head = first.take_head(models.abstract_params(first))
@@ -104,7 +104,7 @@ def is_head(
 ) -> bool:
   """Return whether a checkpoint is a head for the first layers of a target."""
   has_layers = any('/layers_' in name for name in checkpoint.specs)
-  is_offered = network.offers(target, network.Shrinks, *network.HEADS)
+  is_offered = network.offers(target, *network.HEADS)
   if has_layers or not is_offered:
     return False
   first = target.with_own_head()

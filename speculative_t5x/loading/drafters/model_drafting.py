@@ -136,7 +136,7 @@ def _prompted_as(target: models.Found, draft: _Model) -> _Model:
   It may be a language that is chosen for the target alone.
   """
   both = target.config, draft.config
-  if not all(network.offers(x, network.PromptsDecoder) for x in both):
+  if not all(network.offers(x, *network.PROMPTS_DECODER) for x in both):
     return draft
   config = draft.config.with_decoder_prompt(target.config.decoder_prompt)
   return dataclasses.replace(draft, config=config)
@@ -153,7 +153,7 @@ def _head_on(
     checkpoints.CheckpointError: if it lacks what each head has.
   """
   is_head = t5_preparation.FEATURES in checkpoint.specs
-  if not is_head or not network.offers(target, network.ShowsFeatures):
+  if not is_head or not network.offers(target, *network.SHOWS_FEATURES):
     return None
   shapes = {name: spec.shape for name, spec in checkpoint.specs.items()}
   try:
@@ -198,7 +198,7 @@ def _of(draft: models.Found) -> drafting.Drafting:
         vocab_size=target.vocab_size,
         rules=rules,
         reads_features=config.reads_features,
-        decodes_trees=network.offers(config, contracts.DecodesTrees),
+        decodes_trees=network.offers(config, *network.DECODES_TREES),
     )
 
   is_partitioned = draft.mesh is not None and rules != sharding.REPLICATED

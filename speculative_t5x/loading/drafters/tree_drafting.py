@@ -64,7 +64,7 @@ class CandidateTree:
       ranges.check_settings(kind, nodes=self.nodes)
 
   def find(self, target) -> drafting.Drafting:
-    network.check_offers(target.config, network.DecodesTrees, _ASKS)
+    network.check_offers(target.config, _ASKS, *network.DECODES_TREES)
     return self._of(model_drafting.find(self.model, target))
 
   def _of(self, chain: drafting.Drafting) -> drafting.Drafting:

@@ -1,8 +1,8 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""BART, of which others are variations: a `families.Family`.
+"""BART, Marian (OPUS-MT), and NLLB and M2M-100 without experts: a family.
 
-Those share the fields of config.json and the names of tensors, and differ in a
+They share the fields of config.json and the names of tensors, and differ in a
 few parts of `encoder_decoder.EncoderDecoder`.
 """
 
@@ -13,143 +13,151 @@ from typing import Any
 
 from etils import epath
 
+from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
 from speculative_t5x.loading import tensor_maps
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import encoder_decoder
 
 NAME = 'BART'
-_ACTIVATIONS = {
-    'gelu': 'gelu_exact',
-    'gelu_new': 'gelu',
-    'relu': 'relu',
-    'silu': 'silu',
-    'swish': 'silu',
-}
-LIKE_BART = {
-    'vocab_size': families.Field(50_265, families.SIZE),
-    'd_model': families.Field(1024, families.SIZE, 'hidden_size'),
-    'encoder_layers': families.Field(12, families.SIZE),
-    'decoder_layers': families.Field(12, families.SIZE),
-    'encoder_attention_heads': families.Field(
-        16, families.SIZE, 'num_attention_heads'
+_BART = {
+    **families.of_sizes(
+        vocab_size=(50_265, 'vocab_size'),
+        d_model=(1024, 'emb_dim'),
+        encoder_layers=(12, 'num_encoder_layers'),
+        decoder_layers=(12, 'num_decoder_layers'),
+        encoder_attention_heads=(16, 'num_heads'),
+        encoder_ffn_dim=(4096, 'mlp_dim'),
+        max_position_embeddings=(1024, 'max_positions'),
     ),
-    'encoder_ffn_dim': families.Field(4096, families.SIZE),
     # Both stacks have one width of heads and of feed-forward blocks here.
     'decoder_attention_heads': families.Field(
         16, lambda x: (x['encoder_attention_heads'],)
     ),
     'decoder_ffn_dim': families.Field(4096, lambda x: (x['encoder_ffn_dim'],)),
-    'max_position_embeddings': families.Field(1024, families.SIZE),
-    'activation_function': families.Field('gelu', tuple(_ACTIVATIONS)),
+    'activation_function': families.Field(
+        'gelu',
+        {'gelu': ('gelu_exact',), **families.ACTIVATIONS},
+        ours='mlp_activations',
+    ),
     'scale_embedding': families.Field(False, families.FLAG),
     'tie_word_embeddings': families.Field(True, (True,)),
-    'tie_encoder_decoder': families.Field(False, (False, None)),
-    'bos_token_id': families.Field(0),
-    'pad_token_id': families.Field(1),
-    'eos_token_id': families.Field(2),
-    'decoder_start_token_id': families.Field(2),
-    'forced_eos_token_id': families.Field(2),
+    # Of fairseq; transformers does not read it.
+    **families.absent(False, 'tie_encoder_decoder', 'normalize_before'),
+    **families.unchecked(
+        bos_token_id=0,
+        pad_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=2,
+        forced_eos_token_id=2,
+    ),
     **families.ABSENT,
 }
 FIELDS = {
     'bart': {
-        **LIKE_BART,
-        # Of fairseq; transformers does not read it.
-        'normalize_before': families.Field(False, (False, None)),
-        # Of the first BARTs there.
-        'force_bos_token_to_be_generated': families.Field(
-            False, families.FLAG
-        ),
-        'forced_bos_token_id': families.Field(
-            lambda x: x['bos_token_id']
-            if x['force_bos_token_to_be_generated']
-            else None
-        ),
+        **_BART,
+        **families.unchecked(forced_bos_token_id=None),
     },
-}
-_SIZES = {
-    'vocab_size': 'vocab_size',
-    'emb_dim': 'd_model',
-    'num_heads': 'encoder_attention_heads',
-    'num_encoder_layers': 'encoder_layers',
-    'num_decoder_layers': 'decoder_layers',
-    'mlp_dim': 'encoder_ffn_dim',
+    'marian': {
+        **families.with_defaults(
+            _BART,
+            vocab_size=58_101,
+            bos_token_id=None,
+            pad_token_id=58_100,
+            eos_token_id=0,
+            decoder_start_token_id=58_100,
+            forced_eos_token_id=0,
+        ),
+        # Both languages have one vocabulary here.
+        'share_encoder_decoder_embeddings': families.Field(True, (True,)),
+    },
+    'm2m_100': {
+        **families.with_defaults(
+            _BART,
+            vocab_size=128_112,
+            activation_function='relu',
+            scale_embedding=True,
+            forced_eos_token_id=None,
+        ),
+        # The number before the first position.
+        'pad_token_id': families.Field(1, families.ID),
+    },
 }
 _LOGITS_BIAS = 'final_logits_bias'
 _EMBEDDING = 'token_embedder/embedding'
-_POSITIONS = 'embedder/position_embedder'
-_EMBEDDING_NORM = 'embedder/embedding_layer_norm'
-
-
-def _layer(attentions: Mapping[str, str]) -> dict[str, str]:
-  """Return tensors of a layer with attentions, by their names here."""
-  norm_of = lambda ours: ours.replace('encoder_decoder', 'cross')
-  projections = {
-      f'{ours}/{part}': f'{theirs}.{short}_proj'
-      for ours, theirs in attentions.items()
-      for part, short in (
-          ('query', 'q'), ('key', 'k'), ('value', 'v'), ('out', 'out')
-      )
-  }  # fmt: skip
-  projections |= {'mlp/wi': 'fc1', 'mlp/wo': 'fc2'}
-  norms = {
-      f'{norm_of(ours)}_layer_norm': f'{theirs}_layer_norm'
-      for ours, theirs in {**attentions, 'mlp': 'final'}.items()
-  }
-  with_biases = tensor_maps.with_biases
-  return with_biases(projections) | with_biases(norms, 'scale')
-
-
-TENSORS = tensor_maps.TensorMap(
+_TENSORS = tensor_maps.TensorMap(
     NAME,
-    {
-        'encoder': _layer({'attention': 'self_attn'}),
-        'decoder': _layer({
-            'self_attention': 'self_attn',
-            'encoder_decoder_attention': 'encoder_attn',
-        }),
-    },
-    {
-        'shared.weight': _EMBEDDING,
-        'encoder.embed_tokens.weight': _EMBEDDING,
-        'decoder.embed_tokens.weight': _EMBEDDING,
-        _LOGITS_BIAS: 'decoder/logits_bias/bias',
-        **{
-            f'{stack}.{theirs}': f'{stack}/{ours}'
-            for stack in ('encoder', 'decoder')
-            for theirs, ours in (
-                ('embed_positions.weight', f'{_POSITIONS}/embedding'),
-                ('layernorm_embedding.weight', f'{_EMBEDDING_NORM}/scale'),
-                ('layernorm_embedding.bias', f'{_EMBEDDING_NORM}/bias'),
-                ('layer_norm.weight', f'{stack}_norm/scale'),
-                ('layer_norm.bias', f'{stack}_norm/bias'),
-            )
-        },
-    },
+    (
+        (r'^model\.', ''),
+        (rf'^{_LOGITS_BIAS}$', 'decoder/logits_bias/bias'),
+        (r'^(shared|(en|de)coder\.embed_tokens)\.weight$', _EMBEDDING),
+        (r'^(en|de)coder\.layers\.(\d+)\.', r'\1coder/layers_\2/'),
+        (
+            r'^(en|de)coder\.embed_positions\.weight$',
+            r'\1coder/embedder/position_embedder/embedding',
+        ),
+        (
+            r'^(en|de)coder\.layernorm_embedding\.',
+            r'\1coder/embedder/embedding_layer_norm.',
+        ),
+        (r'^(en|de)coder\.layer_norm\.', r'\1coder/\1coder_norm.'),
+        (r'^(encoder/.*)self_attn', r'\1attention'),
+        (r'/self_attn', '/self_attention'),
+        (r'/encoder_attn_layer_norm', '/cross_attention_layer_norm'),
+        (r'/encoder_attn', '/encoder_decoder_attention'),
+        (r'attention\.', 'attention/'),
+        (r'/final_layer_norm\.', '/mlp_layer_norm.'),
+        (r'/fc1\.', '/mlp/wi.'),
+        (r'/fc2\.', '/mlp/wo.'),
+    ),
     embedding=_EMBEDDING,
-    ignored=r'(en|de)coder\.version',
+    ignored=r'(en|de)coder\.version$',
 )
-tensor_names = TENSORS.sources
+# Some files hold the sinusoids, which the network computes.
+_WITH_SINUSOIDS = dataclasses.replace(
+    _TENSORS, ignored=r'(en|de)coder\.(version$|embed_positions\.)'
+)
+
+
+def tensor_names(
+    folder: epath.Path,
+    stored: Collection[str],
+    network: encoder_decoder.EncoderDecoder,
+) -> tuple[dict[str, families.Location], dict[str, str]]:
+  """Return which tensor is which parameter; see `families`."""
+  is_learned = network.positions == config_lib.LEARNED
+  names = _TENSORS if is_learned else _WITH_SINUSOIDS
+  return names.sources(folder, stored, network)
 
 
 def of_config(
-    file: epath.Path,
-    config: Mapping[str, Any],
-    **parts: Any,
+    file: epath.Path, config: Mapping[str, Any]
 ) -> encoder_decoder.EncoderDecoder:
-  """Return the network of a complete config.json with BART's fields.
-
-  `parts` are fields of the network that are not those of a BART.
-  """
-  fields = {
-      **{ours: config[theirs] for ours, theirs in _SIZES.items()},
-      'mlp_activations': (_ACTIVATIONS[config['activation_function']],),
-      'max_positions': config['max_position_embeddings'],
-      'embedding_scale': (
-          math.sqrt(config['d_model']) if config['scale_embedding'] else 1.0
-      ),
-  }
-  return encoder_decoder.EncoderDecoder(**(fields | parts))
+  scale = math.sqrt(config['d_model']) if config['scale_embedding'] else 1.0
+  fields = families.sizes(_BART, config) | {'embedding_scale': scale}
+  match config['model_type']:
+    case 'marian':
+      fields |= dict(
+          positions=config_lib.SINUSOID, position_offset=0, embedding_norm=False
+      )
+    case 'm2m_100':
+      if (start := config['decoder_start_token_id']) == config['pad_token_id']:
+        raise errors.CheckpointError(
+            f'{file} has pad_token_id {start}, which decoder_start_token_id is'
+            ' too. transformers gives such a start no position. Write the id of'
+            ' padding that the model was trained with.'
+        )
+      fields |= dict(
+          positions=config_lib.TENSOR2TENSOR,
+          max_positions=None,  # transformers computes as many as are needed
+          position_offset=config['pad_token_id'] + 1,
+          pre_norm=True,
+          embedding_norm=False,
+          # Its language is chosen by whoever decodes, or generation_config.json
+          # forces it.
+          decoder_prompt=(),
+      )
+  return encoder_decoder.EncoderDecoder(**fields)
 
 
 def of_tensors(

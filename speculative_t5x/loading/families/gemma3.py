@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Gemma 3 of text alone: a `families.Family`."""
+"""Gemma 3 of text alone: a family."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +9,7 @@ from etils import epath
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
+from speculative_t5x.loading import tensor_maps
 from speculative_t5x.loading.families import llama
 from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import decoder_only
@@ -30,36 +31,33 @@ LIKE_GEMMA = {
         bos_token_id=2,
         eos_token_id=1,
     ),
-    'hidden_activation': families.Field(
-        'gelu_pytorch_tanh', tuple(llama.ACTIVATIONS)
-    ),
+    'hidden_activation': llama.HIDDEN_ACT._replace(default='gelu_pytorch_tanh'),
     'query_pre_attn_scalar': families.Field(256, families.NUMBER),
     'sliding_window': families.Field(4096, families.SIZE),
-    'layer_types': families.Field(None),
-    'final_logit_softcapping': families.Field(None, families.NUMBER_OR_NONE),
+    'final_logit_softcapping': families.Field(
+        None, families.NUMBER_OR_NONE, ours='logits_cap'
+    ),
     # Which Gemma 3 reads and never applies.
-    'attn_logit_softcapping': families.Field(None, (None,)),
-    'pad_token_id': families.Field(0),
+    **families.absent(None, 'attn_logit_softcapping'),
+    **families.unchecked(layer_types=None, pad_token_id=0),
 }
 FIELDS = {
     'gemma3_text': {
         **families.with_defaults(LIKE_GEMMA, rope_theta=1e6),
         'sliding_window_pattern': families.Field(6, families.SIZE),
-        'rope_local_base_freq': families.Field(1e4),
-        'use_bidirectional_attention': families.Field(False, (False, None)),
+        **families.unchecked(rope_local_base_freq=1e4),
+        **families.absent(False, 'use_bidirectional_attention'),
     },
 }
 # Of RoPE, whose parameters each type of layer has for itself.
-_FLAT = dict.fromkeys(
-    ('rope_type', 'rope_theta'), families.Field(None, (None,))
-)
-_NORMS = {
-    'post_self_attention_layer_norm/scale': 'post_attention_layernorm.weight',
-    'pre_mlp_layer_norm/scale': 'pre_feedforward_layernorm.weight',
-    'post_mlp_layer_norm/scale': 'post_feedforward_layernorm.weight',
-}
-tensor_names = llama.decoder_map(
-    NAME, llama.LLAMA_LAYER | llama.QK_NORMS | _NORMS
+_FLAT = families.absent(None, 'rope_type', 'rope_theta')
+tensor_names = tensor_maps.TensorMap(
+    NAME,
+    (
+        *llama.TENSORS,
+        (r'/post_attention_layernorm\.', '/post_self_attention_layer_norm.'),
+        (r'/(pre|post)_feedforward_layernorm\.', r'/\1_mlp_layer_norm.'),
+    ),
 ).sources
 
 
@@ -89,18 +87,18 @@ def gemma3_fields(
           *llama.rope(file, config, local, 'rope_local_base_freq'),
       ),
   }
-  return gemma_fields(config) | dict(
+  return gemma_fields(FIELDS['gemma3_text'], config) | dict(
       kinds=llama.layer_kinds(file, config, by_turns, kinds), qk_norm=True
   )
 
 
-def gemma_fields(config: Mapping[str, Any]) -> dict[str, Any]:
+def gemma_fields(
+    fields: families.Fields, config: Mapping[str, Any]
+) -> dict[str, Any]:
   """Return what all Gemmas state alike, as fields of `config_lib.Stack`."""
-  return llama.network_fields(config, 'hidden_activation') | dict(
+  return families.sizes(fields, config) | dict(
       norm=config_lib.RMS_PLUS_ONE,
       post_norms=True,
       query_scale=config['query_pre_attn_scalar'] ** -0.5,
       embedding_scale=config['hidden_size'] ** 0.5,
-      attention_cap=config['attn_logit_softcapping'],
-      logits_cap=config['final_logit_softcapping'],
   )

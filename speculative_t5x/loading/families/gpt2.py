@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""GPT-2: a `families.Family`."""
+"""GPT-2: a family."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,57 +17,46 @@ from speculative_t5x.networks import decoder_only
 NAME = 'GPT-2'
 FIELDS = {
     'gpt2': {
-        'vocab_size': families.Field(50_257, families.SIZE),
-        'n_positions': families.Field(
-            1024, families.SIZE, 'max_position_embeddings'
+        **families.of_sizes(
+            vocab_size=(50_257, 'vocab_size'),
+            n_positions=(1024, 'max_positions'),
+            n_embd=(768, 'emb_dim'),
+            n_layer=(12, 'num_layers'),
+            n_head=(12, 'num_heads'),
+            n_inner=(lambda x: 4 * x['n_embd'], 'mlp_dim'),
         ),
-        'n_embd': families.Field(768, families.SIZE, 'hidden_size'),
-        'n_layer': families.Field(12, families.SIZE, 'num_hidden_layers'),
-        'n_head': families.Field(12, families.SIZE, 'num_attention_heads'),
-        'n_inner': families.Field(lambda x: 4 * x['n_embd'], families.SIZE),
         'activation_function': families.Field(
-            'gelu_new', tuple(llama.ACTIVATIONS)
+            'gelu_new', families.ACTIVATIONS, ours='mlp_activations'
         ),
-        'layer_norm_epsilon': families.Field(1e-5, families.NUMBER),
-        'scale_attn_weights': families.Field(True, families.FLAG),
-        'scale_attn_by_inverse_layer_idx': families.Field(
-            False, (False, None)
+        'layer_norm_epsilon': families.Field(
+            1e-5, families.NUMBER, ours='norm_eps'
         ),
-        'tie_word_embeddings': families.Field(True, (True, False)),
-        'bos_token_id': families.Field(50_256),
-        'eos_token_id': families.Field(50_256),
+        'scale_attn_weights': families.Field(True, (True,)),
+        **families.absent(False, 'scale_attn_by_inverse_layer_idx'),
+        'tie_word_embeddings': families.Field(
+            True, (True, False), ours='logits_via_embedding'
+        ),
+        **families.unchecked(bos_token_id=50_256, eos_token_id=50_256),
         **llama.FULL_ATTENTION,
         **llama.ABSENT,
     },
 }
-# Query, key and value lie in one tensor, [in, out] as all others.
-_PROJECTIONS = {
-    'self_attention/query': 'attn.c_attn',
-    'self_attention/key': 'attn.c_attn',
-    'self_attention/value': 'attn.c_attn',
-    'self_attention/out': 'attn.c_proj',
-    'mlp/wi': 'mlp.c_fc',
-    'mlp/wo': 'mlp.c_proj',
-}
-_NORMS = {
-    'pre_self_attention_layer_norm': 'ln_1',
-    'pre_mlp_layer_norm': 'ln_2',
-}
 tensor_names = tensor_maps.TensorMap(
     NAME,
-    {
-        'decoder': tensor_maps.with_biases(_PROJECTIONS)
-        | tensor_maps.with_biases(_NORMS, 'scale')
-    },
-    {
-        'wte.weight': 'decoder/token_embedder/embedding',
-        'wpe.weight': 'decoder/position_embedder/embedding',
-        'ln_f.weight': 'decoder/decoder_norm/scale',
-        'ln_f.bias': 'decoder/decoder_norm/bias',
-    },
-    before={'decoder': 'h.'},
-    optional=r'^transformer\.',  # none in the first files
-    ignored=r'h\.\d+\.attn\.(bias|masked_bias)',  # the mask
+    (
+        (r'^transformer\.', ''),  # none in the first files
+        (r'^h\.(\d+)\.', r'decoder/layers_\1/'),
+        (r'^wte\.weight$', 'decoder/token_embedder/embedding'),
+        (r'^wpe\.weight$', 'decoder/position_embedder/embedding'),
+        (r'^ln_f\.', 'decoder/decoder_norm.'),
+        (r'/ln_1\.', '/pre_self_attention_layer_norm.'),
+        (r'/ln_2\.', '/pre_mlp_layer_norm.'),
+        (r'/attn\.c_attn\.', '/self_attention/query,key,value.'),
+        (r'/attn\.c_proj\.', '/self_attention/out.'),
+        (r'/mlp\.c_fc\.', '/mlp/wi.'),
+        (r'/mlp\.c_proj\.', '/mlp/wo.'),
+    ),
+    ignored=r'\.attn\.(bias|masked_bias)$',  # the mask
     is_transposed=False,
 ).sources
 
@@ -82,20 +71,11 @@ def of_config(
         ' Download the file again.'
     )
   return decoder_only.DecoderOnly(
-      vocab_size=config['vocab_size'],
-      emb_dim=width,
-      num_layers=config['n_layer'],
-      num_heads=heads,
+      **families.sizes(FIELDS['gpt2'], config),
       head_dim=width // heads,
-      mlp_dim=config['n_inner'],
-      mlp_activations=(llama.ACTIVATIONS[config['activation_function']],),
       positions=config_lib.LEARNED,
-      max_positions=config['n_positions'],
       norm=config_lib.LAYER,
-      norm_eps=float(config['layer_norm_epsilon']),
       qkv_bias=True,
       out_bias=True,
       mlp_bias=True,
-      query_scale=None if config['scale_attn_weights'] else 1.0,
-      logits_via_embedding=config['tie_word_embeddings'],
   )

@@ -1,9 +1,9 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Llama, of which most decoders alone are variations: a `families.Family`.
+"""Llama, and Qwen 3 without experts and windows: a family.
 
-Those share fields of config.json and names of tensors, and differ in a few
-parts of `decoder_only.DecoderOnly`.
+Most decoders alone are variations of Llama: they share fields of config.json
+and names of tensors, and differ in a few parts of `decoder_only.DecoderOnly`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,27 +19,16 @@ from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import rope as rope_lib
 
 NAME = 'Llama'
-# Flax's activations by Hugging Face's.
-ACTIVATIONS = {
-    'gelu_new': 'gelu',
-    'gelu_pytorch_tanh': 'gelu',
-    'relu': 'relu',
-    'silu': 'silu',
-    'swish': 'silu',
-}
 _FULL, _SLIDING = 'full_attention', 'sliding_attention'
 # Of all decoders alone: parts that no network here has.
-ABSENT: families.Fields = {
-    'add_cross_attention': families.Field(False, (False, None)),
-    'is_causal': families.Field(True, (True, None)),
-    'attention_chunk_size': families.Field(None, (None,)),
+ABSENT = {
+    **families.absent(False, 'add_cross_attention'),
+    **families.absent(True, 'is_causal'),
+    **families.absent(None, 'attention_chunk_size'),
     **families.ABSENT,
 }
 # Of those without windows, whose cache has one where these say so.
-FULL_ATTENTION: families.Fields = {
-    'sliding_window': families.Field(None, (None,)),
-    'layer_types': families.Field(None, (None,)),
-}
+FULL_ATTENTION = families.absent(None, 'sliding_window', 'layer_types')
 _NUMBER = families.Field(None, families.NUMBER)
 _TRAINED = 'original_max_position_embeddings'
 _SCALINGS = {
@@ -48,125 +37,98 @@ _SCALINGS = {
     'llama3': ('factor', _TRAINED, 'low_freq_factor', 'high_freq_factor'),
 }
 _WHOLE = {'partial_rotary_factor': families.Field(None, (None, 1.0))}
-# Of those that rotate queries and keys.
-ROPE: families.Fields = {
-    'rope_theta': families.Field(10_000.0),
-    'rope_scaling': families.Field(None),
-    'rope_parameters': families.Field(None),
-    'max_position_embeddings': families.Field(2048),
-    **_WHOLE,
-}
 # Of RoPE itself, and by its kind those of the scaling, in the order of
 # `rope_lib.Scaling`.
-_OF_ROPE: families.Fields = {
-    'rope_type': families.Field('default', tuple(_SCALINGS), 'type'),
+_OF_ROPE = {
+    'rope_type': families.Field('default', tuple(_SCALINGS)),
     'rope_theta': _NUMBER,
     **_WHOLE,
     # A model whose types of layers have their own passes these one by one.
-    **dict.fromkeys((_FULL, _SLIDING), families.Field(None, (None,))),
+    **families.absent(None, _FULL, _SLIDING),
 }
 # Of those that are Llama with other parts.
 LIKE_LLAMA = {
-    'vocab_size': families.Field(32_000, families.SIZE),
-    'hidden_size': families.Field(4096, families.SIZE),
-    'intermediate_size': families.Field(11_008, families.SIZE),
-    'num_hidden_layers': families.Field(32, families.SIZE),
-    'num_attention_heads': families.Field(32, families.SIZE),
-    'num_key_value_heads': families.Field(
-        lambda x: x['num_attention_heads'], families.SIZE
+    **families.of_sizes(
+        vocab_size=(32_000, 'vocab_size'),
+        hidden_size=(4096, 'emb_dim'),
+        intermediate_size=(11_008, 'mlp_dim'),
+        num_hidden_layers=(32, 'num_layers'),
+        num_attention_heads=(32, 'num_heads'),
+        num_key_value_heads=(
+            lambda x: x['num_attention_heads'], 'num_kv_heads'
+        ),
+        head_dim=(
+            lambda x: x['hidden_size'] // x['num_attention_heads'], 'head_dim'
+        ),
     ),
-    'head_dim': families.Field(
-        lambda x: x['hidden_size'] // x['num_attention_heads'],
-        families.SIZE,
+    'rms_norm_eps': families.Field(1e-6, families.NUMBER, ours='norm_eps'),
+    'attention_bias': families.Field(
+        False, families.FLAG, ours='qkv_bias out_bias'
     ),
-    'rms_norm_eps': families.Field(1e-6, families.NUMBER),
-    'attention_bias': families.Field(False, families.FLAG),
-    'tie_word_embeddings': families.Field(False, (False, True)),
-    'bos_token_id': families.Field(1),
-    'eos_token_id': families.Field(2),
-    **ROPE,
+    'tie_word_embeddings': families.Field(
+        False, (False, True), ours='logits_via_embedding'
+    ),
+    **families.unchecked(
+        bos_token_id=1,
+        eos_token_id=2,
+        max_position_embeddings=2048,
+        rope_theta=10_000.0,
+        rope_scaling=None,
+        rope_parameters=None,
+    ),
+    **_WHOLE,
     **ABSENT,
-}
+}  # fmt: skip
+HIDDEN_ACT = families.Field(
+    'silu', families.GATED_ACTIVATIONS, ours='mlp_activations'
+)
 FIELDS = {
     'llama': {
         **LIKE_LLAMA,
-        'hidden_act': families.Field('silu', tuple(ACTIVATIONS)),
-        'mlp_bias': families.Field(False, families.FLAG),
+        'hidden_act': HIDDEN_ACT,
+        'mlp_bias': families.Field(False, families.FLAG, ours='mlp_bias'),
         **FULL_ATTENTION,
-    }
+    },
+    'qwen3': {
+        **families.with_defaults(
+            LIKE_LLAMA,
+            vocab_size=151_936,
+            intermediate_size=22_016,
+            head_dim=128,
+            max_position_embeddings=32_768,
+            bos_token_id=None,
+            eos_token_id=None,
+        ),
+        'hidden_act': HIDDEN_ACT,
+        # Their sizes, which files state as well, change nothing without them.
+        **families.absent(False, 'use_sliding_window'),
+        'layer_types': families.Field(None),
+    },
 }
-# Tensors of a layer by parameter.
-LLAMA_LAYER = {
-    'pre_self_attention_layer_norm/scale': 'input_layernorm.weight',
-    'pre_mlp_layer_norm/scale': 'post_attention_layernorm.weight',
-    **tensor_maps.with_biases({
-        'self_attention/query': 'self_attn.q_proj',
-        'self_attention/key': 'self_attn.k_proj',
-        'self_attention/value': 'self_attn.v_proj',
-        'self_attention/out': 'self_attn.o_proj',
-        'mlp/wi_0': 'mlp.gate_proj',
-        'mlp/wi_1': 'mlp.up_proj',
-        'mlp/wo': 'mlp.down_proj',
-    }),
-}
-QK_NORMS = {
-    'self_attention/query_norm/scale': 'self_attn.q_norm.weight',
-    'self_attention/key_norm/scale': 'self_attn.k_norm.weight',
-}
-
-
-def decoder_map(
-    name: str, layer: Mapping[str, str]
-) -> tensor_maps.TensorMap:
-  """Return the names of a decoder alone whose other tensors are Llama's."""
-  return tensor_maps.TensorMap(
-      name,
-      {'decoder': layer},
-      {
-          'embed_tokens.weight': 'decoder/token_embedder/embedding',
-          'norm.weight': 'decoder/decoder_norm/scale',
-      },
-      before={'decoder': 'layers.'},
-  )
-
-
-tensor_names = decoder_map(NAME, LLAMA_LAYER).sources
+# Names of tensors, but for those of norms within a layer.
+TENSORS = (
+    (r'^model\.', ''),
+    (r'^layers\.(\d+)\.', r'decoder/layers_\1/'),
+    (r'^embed_tokens\.weight$', 'decoder/token_embedder/embedding'),
+    (r'^norm\.weight$', 'decoder/decoder_norm/scale'),
+    (r'/self_attn\.', '/self_attention/'),
+    (r'/input_layernorm\.', '/pre_self_attention_layer_norm.'),
+)
+tensor_names = tensor_maps.TensorMap(
+    NAME,
+    (*TENSORS, (r'/post_attention_layernorm\.', '/pre_mlp_layer_norm.')),
+).sources
 
 
 def of_config(
     file: epath.Path, config: Mapping[str, Any]
 ) -> decoder_only.DecoderOnly:
   kind = config_lib.LayerKind(None, *rope(file, config))
+  whole = {**config, 'sliding_window': None}
   return decoder_only.DecoderOnly(
-      **network_fields(config),
-      kinds=(kind,),
-      mlp_bias=bool(config['mlp_bias']),
-  )
-
-
-def network_fields(
-    config: Mapping[str, Any], activation: str = 'hidden_act'
-) -> dict[str, Any]:
-  """Return the fields of a network that a config.json states as Llama's does.
-
-  Args:
-    config: It, complete.
-    activation: Its field that names the activation.
-  """
-  has_bias = bool(config['attention_bias'])
-  return dict(
-      vocab_size=config['vocab_size'],
-      emb_dim=config['hidden_size'],
-      num_layers=config['num_hidden_layers'],
-      num_heads=config['num_attention_heads'],
-      num_kv_heads=config['num_key_value_heads'],
-      head_dim=config['head_dim'],
-      mlp_dim=config['intermediate_size'],
-      mlp_activations=(ACTIVATIONS[config[activation]], 'linear'),
-      norm_eps=float(config['rms_norm_eps']),
-      qkv_bias=has_bias,
-      out_bias=has_bias,
-      logits_via_embedding=config['tie_word_embeddings'],
+      **families.sizes(FIELDS[config['model_type']], config),
+      kinds=layer_kinds(file, whole, [False], {False: kind}),
+      qk_norm=config['model_type'] == 'qwen3',
   )
 
 
@@ -193,6 +155,7 @@ def rope(
     found = {
         'rope_theta': config[theta],
         _TRAINED: config['max_position_embeddings'],
+        'rope_type': fields.get('type', 'default'),  # as it was called first
         **fields,
     }
   found = families.complete(file, found, _OF_ROPE, 'RoPE')

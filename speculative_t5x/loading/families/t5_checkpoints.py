@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""T5 1.0, T5 1.1, mT5 and umT5: a `families.Family`.
+"""T5 1.0, T5 1.1, mT5, umT5, and the decoder alone of T5X: a family.
 
 T5X's layouts name no network: its sizes are inferred from names and shapes. In
 Hugging Face folders config.json states them, and tensors have names of their
@@ -8,6 +8,8 @@ own.
 """
 
 from collections.abc import Collection, Mapping
+import dataclasses
+import functools
 from typing import Any
 
 from etils import epath
@@ -16,47 +18,44 @@ import jax
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import families
 from speculative_t5x.loading import tensor_maps
+from speculative_t5x.networks import decoder_only
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
 
 NAME = 'T5'
-# The activations, and the function that each computes, which a config may name
-# as well.
-_ACTIVATIONS = {
-    'relu': (('relu',), 'relu'),
-    'gated-gelu': (('gelu', 'linear'), 'gelu_new'),
-    'gated-silu': (('silu', 'linear'), 'silu'),
-}
 _T5 = {
-    'vocab_size': families.Field(32_128, families.SIZE),
-    'd_model': families.Field(512, families.SIZE, 'hidden_size'),
-    'd_kv': families.Field(64, families.SIZE, 'head_dim'),
-    'd_ff': families.Field(2048, families.SIZE),
-    'num_layers': families.Field(6, families.SIZE, 'num_hidden_layers'),
-    'num_decoder_layers': families.Field(
-        lambda x: x['num_layers'], families.SIZE
+    **families.of_sizes(
+        vocab_size=(32_128, 'vocab_size'),
+        d_model=(512, 'emb_dim'),
+        d_kv=(64, 'head_dim'),
+        d_ff=(2048, 'mlp_dim'),
+        num_layers=(6, 'num_encoder_layers'),
+        num_decoder_layers=(lambda x: x['num_layers'], 'num_decoder_layers'),
+        num_heads=(8, 'num_heads'),
     ),
-    'num_heads': families.Field(8, families.SIZE, 'num_attention_heads'),
     # T5X has these three built in.
     'relative_attention_num_buckets': families.Field(32, (32,)),
     'relative_attention_max_distance': families.Field(128, (128,)),
     'layer_norm_epsilon': families.Field(1e-6, (1e-6,)),
-    'feed_forward_proj': families.Field('relu', tuple(_ACTIVATIONS)),
-    # Two that transformers derives from the one above, and writes too.
-    'dense_act_fn': families.Field(
-        None, lambda x: (None, _ACTIVATIONS[x['feed_forward_proj']][1])
-    ),
-    'is_gated_act': families.Field(
-        None,
-        lambda x: (None, len(_ACTIVATIONS[x['feed_forward_proj']][0]) > 1),
+    'feed_forward_proj': families.Field(
+        'relu',
+        {
+            'relu': ('relu',),
+            'gated-gelu': ('gelu', 'linear'),
+            'gated-silu': ('silu', 'linear'),
+        },
+        ours='mlp_activations',
     ),
     'tie_word_embeddings': families.Field(True, families.FLAG),
     'scale_decoder_outputs': families.Field(None, families.FLAG),
-    'tie_encoder_decoder': families.Field(False, (False, None)),
-    'pad_token_id': families.Field(0),
-    'eos_token_id': families.Field(1),
-    'bos_token_id': families.Field(None),
-    'decoder_start_token_id': families.Field(None),
+    **families.absent(False, 'tie_encoder_decoder'),
+    **families.unchecked(
+        pad_token_id=0,
+        eos_token_id=1,
+        bos_token_id=None,
+        decoder_start_token_id=None,
+    ),
     **families.ABSENT,
 }
 _MT5 = families.with_defaults(
@@ -69,71 +68,37 @@ _MT5 = families.with_defaults(
     decoder_start_token_id=0,
 )
 FIELDS = {'t5': _T5, 'mt5': _MT5, 'umt5': _MT5}
-_SIZES = {
-    'vocab_size': 'vocab_size',
-    'emb_dim': 'd_model',
-    'num_heads': 'num_heads',
-    'head_dim': 'd_kv',
-    'num_encoder_layers': 'num_layers',
-    'num_decoder_layers': 'num_decoder_layers',
-    'mlp_dim': 'd_ff',
-}
-
-# The sublayers of a block in order: their names here and there, and the norms
-# before them.
-_SUBLAYERS = {
-    'encoder': (
-        ('attention', 'SelfAttention', 'pre_attention'),
-        ('mlp', 'DenseReluDense', 'pre_mlp'),
-    ),
-    'decoder': (
-        ('self_attention', 'SelfAttention', 'pre_self_attention'),
-        ('encoder_decoder_attention', 'EncDecAttention', 'pre_cross_attention'),
-        ('mlp', 'DenseReluDense', 'pre_mlp'),
-    ),
-}
-_KERNELS = {'query': 'q', 'key': 'k', 'value': 'v', 'out': 'o'}
-_MLP_KERNELS = {name: name for name in ('wi', 'wi_0', 'wi_1', 'wo')}
 _EMBEDDING = 'token_embedder/embedding'
+# Of a decoder alone, which has no parent.
+_ALONE = 'decoder/token_embedder/embedding'
 _FIRST_LAYER = 'decoder/layers_0'
 _TABLE = 'relpos_bias/rel_embedding'
-_BIAS = 'layer.0.SelfAttention.relative_attention_bias.weight'
-
-
-def _layer(stack: str) -> dict[str, str]:
-  """Return tensors of a layer by T5X's names."""
-  names = {}
-  for i, (ours, theirs, norm) in enumerate(_SUBLAYERS[stack]):
-    names[f'{norm}_layer_norm/scale'] = f'layer.{i}.layer_norm.weight'
-    for part, short in (_MLP_KERNELS if ours == 'mlp' else _KERNELS).items():
-      names[f'{ours}/{part}/kernel'] = f'layer.{i}.{theirs}.{short}.weight'
-  return names
-
-
-def _map(bias_per_layer: bool) -> tensor_maps.TensorMap:
-  tables = {
-      f'{stack}.block.0.{_BIAS}': f'{stack}/{_TABLE}' for stack in _SUBLAYERS
-  }
-  own = {_TABLE: _BIAS} if bias_per_layer else {}
-  return tensor_maps.TensorMap(
-      NAME,
-      {stack: _layer(stack) | own for stack in _SUBLAYERS},
-      {
-          'shared.weight': _EMBEDDING,
-          'encoder.embed_tokens.weight': _EMBEDDING,
-          'decoder.embed_tokens.weight': _EMBEDDING,
-          'encoder.final_layer_norm.weight': 'encoder/encoder_norm/scale',
-          'decoder.final_layer_norm.weight': 'decoder/decoder_norm/scale',
-          **({} if bias_per_layer else tables),
-      },
-      embedding=_EMBEDDING,
-      before={stack: f'{stack}.block.' for stack in _SUBLAYERS},
-      # In early PyTorch copies of T5, and used by no network.
-      ignored=(
-          r'decoder\.block\.0\.layer\.1\.EncDecAttention'
-          r'\.relative_attention_bias\.weight'
-      ),
-  )
+_TENSORS = tensor_maps.TensorMap(
+    NAME,
+    (
+        (r'^(shared|(en|de)coder\.embed_tokens)\.weight$', _EMBEDDING),
+        (r'^(en|de)coder\.final_layer_norm\.', r'\1coder/\1coder_norm.'),
+        (r'^(en|de)coder\.block\.(\d+)\.', r'\1coder/layers_\2/'),
+        (r'\.relative_attention_bias\.weight$', '/rel_embedding'),
+        (r'/layer\.0\.SelfAttention/', '/relpos_bias/'),
+        # The sublayers in order; an encoder has no second one.
+        (r'^(encoder/.*)layer\.0\.layer_norm', r'\1pre_attention_layer_norm'),
+        (r'^(encoder/.*)layer\.1\.layer_norm', r'\1pre_mlp_layer_norm'),
+        (r'layer\.0\.layer_norm', 'pre_self_attention_layer_norm'),
+        (r'layer\.1\.layer_norm', 'pre_cross_attention_layer_norm'),
+        (r'layer\.2\.layer_norm', 'pre_mlp_layer_norm'),
+        (r'^(encoder/.*)layer\.0\.SelfAttention\.', r'\1attention/'),
+        (r'layer\.0\.SelfAttention\.', 'self_attention/'),
+        (r'layer\.1\.EncDecAttention\.', 'encoder_decoder_attention/'),
+        (r'layer\.[12]\.DenseReluDense\.', 'mlp/'),
+    ),
+    embedding=_EMBEDDING,
+    # In early PyTorch copies of T5, and used by no network.
+    ignored=r'\.EncDecAttention\.relative_attention_bias\.weight$',
+)
+_SHARED_TABLES = dataclasses.replace(
+    _TENSORS, rules=(*_TENSORS.rules, (r'layers_0/relpos_bias', 'relpos_bias'))
+)
 
 
 # T5 1.0's and T5 1.1's activations, by the number of input projections.
@@ -142,78 +107,75 @@ USUAL_ACTIVATIONS = {1: ('relu',), 2: ('gelu', 'linear')}
 
 def of_shapes(
     specs: Mapping[str, jax.ShapeDtypeStruct]
-) -> t5.T5Config:
-  """See `families.Family.of_shapes` and `sizes_of_shapes`."""
-  own_table = f'{_FIRST_LAYER}/{_TABLE}'
-  is_feature_head = t5_preparation.FEATURES in specs
-  sizes, ((read, _), *features) = sizes_of_shapes(
-      specs,
-      _EMBEDDING,
-      own_table if own_table in specs else f'decoder/{_TABLE}',
-      f'{_FIRST_LAYER}/encoder_decoder_attention/key/kernel',
-      *([t5_preparation.FEATURES] if is_feature_head else []),
-  )
-  num_encoder_layers = num_layers(specs, 'encoder')
-  is_own_width = num_encoder_layers > 0 or read == sizes['emb_dim']
-  return t5.T5Config(
-      **sizes,
-      num_encoder_layers=num_encoder_layers,
-      num_decoder_layers=num_layers(specs, 'decoder'),
-      encoder_dim=None if is_own_width else read,
-      feature_dim=features[0][0] if is_feature_head else None,
-      bias_per_layer=own_table in specs,
-  )
-
-
-def sizes_of_shapes(
-    specs: Mapping[str, jax.ShapeDtypeStruct],
-    embedding: str,
-    table: str,
-    *others: str,
-) -> tuple[dict[str, Any], list[tuple[int, ...]]]:
-  """Return sizes by the names of T5X, and the shapes of other parameters.
+) -> network_lib.Network:
+  """Return the network of parameters under T5X's names.
 
   The activations are those of the T5 version with the same number of input
-  projections, because shapes do not determine them.
+  projections, because shapes do not determine them. Whether a prompt of a
+  decoder alone attends in both directions is nowhere: it is taken not to.
 
-  Args:
-    specs: Parameters in T5X's layouts.
-    embedding: Name of the embedding of tokens.
-    table: Name of a table of relative positions.
-    *others: Names of other matrices.
   Raises:
     errors.CheckpointError: naming what is missing or no matrix.
   """
   # Not all shapes are checked; `Checkpoint.check_shapes` does that.
-  inputs = [x for x in specs if x.startswith(f'{_FIRST_LAYER}/mlp/wi')]
+  shape_of = functools.partial(_matrix_shape, specs)
+  cross = f'{_FIRST_LAYER}/encoder_decoder_attention/key/kernel'
+  own_table = f'{_FIRST_LAYER}/{_TABLE}'
+  is_alone = cross not in specs and _ALONE in specs
+  vocab_size, emb_dim = shape_of(_ALONE if is_alone else _EMBEDDING)
+  table = own_table if own_table in specs else f'decoder/{_TABLE}'
+  num_heads, _ = shape_of(table)
   query = f'{_FIRST_LAYER}/self_attention/query/kernel'
-  names = embedding, table, query, *others, *inputs
-  shapes = [specs[x].shape if x in specs else () for x in names]
-  wrong = [x for x, shape in zip(names, shapes) if len(shape) != 2]
-  if not wrong and shapes[2][1] % shapes[1][0]:
-    wrong = [table, query]  # of a fraction of a head
+  _, joined = shape_of(query)
+  if joined % num_heads:
+    raise _not_of_t5(f'{table} and {query}')
+  inputs = [x for x in specs if x.startswith(f'{_FIRST_LAYER}/mlp/wi')]
   if len(inputs) not in USUAL_ACTIVATIONS:
-    wrong = [f'{_FIRST_LAYER}/mlp']
-  if wrong:
-    raise errors.CheckpointError(
-        f'{" and ".join(wrong)} is missing or of another shape, so this is not'
-        " a T5 encoder-decoder or decoder under T5X's names. Pass another"
-        ' checkpoint.'
-    )
-  (vocab_size, emb_dim), (num_heads, _), (_, joined), *_, (_, mlp_dim) = shapes
+    raise _not_of_t5(f'{_FIRST_LAYER}/mlp')
   sizes = dict(
       vocab_size=vocab_size,
       emb_dim=emb_dim,
       num_heads=num_heads,
       head_dim=joined // num_heads,
-      mlp_dim=mlp_dim,
+      mlp_dim=shape_of(inputs[0])[1],
       mlp_activations=USUAL_ACTIVATIONS[len(inputs)],
       logits_via_embedding=t5_preparation.HEAD not in specs,
   )
-  return sizes, shapes[3 : 3 + len(others)]
+  num_layers = {x: _num_layers(specs, x) for x in ('encoder', 'decoder')}
+  if is_alone:
+    return decoder_only.DecoderOnly.of_t5x(
+        **sizes, num_layers=num_layers['decoder']
+    )
+  read, _ = shape_of(cross)
+  is_feature_head = t5_preparation.FEATURES in specs
+  return t5.T5Config(
+      **sizes,
+      **{f'num_{stack}_layers': x for stack, x in num_layers.items()},
+      encoder_dim=None if num_layers['encoder'] or read == emb_dim else read,
+      feature_dim=(
+          shape_of(t5_preparation.FEATURES)[0] if is_feature_head else None
+      ),
+      bias_per_layer=own_table in specs,
+  )
 
 
-def num_layers(specs: Collection[str], stack: str) -> int:
+def _matrix_shape(
+    specs: Mapping[str, jax.ShapeDtypeStruct], name: str
+) -> tuple[int, int]:
+  shape = specs[name].shape if name in specs else ()
+  if len(shape) != 2:
+    raise _not_of_t5(name)
+  return shape
+
+
+def _not_of_t5(names: str) -> errors.CheckpointError:
+  return errors.CheckpointError(
+      f"{names} is missing or of another shape, so this is not a T5"
+      " encoder-decoder or decoder under T5X's names. Pass another checkpoint."
+  )
+
+
+def _num_layers(specs: Collection[str], stack: str) -> int:
   """Return how many layers of a stack parameters are of."""
   layers = f'{stack}/layers_'
   return len({x.split('/')[1] for x in specs if x.startswith(layers)})
@@ -223,8 +185,7 @@ def of_config(
     file: epath.Path, config: Mapping[str, Any]
 ) -> t5.T5Config:
   return t5.T5Config(
-      **{ours: config[theirs] for ours, theirs in _SIZES.items()},
-      mlp_activations=_ACTIVATIONS[config['feed_forward_proj']][0],
+      **families.sizes(_T5, config),
       logits_via_embedding=_is_scaled(config),
       bias_per_layer=config['model_type'] == 'umt5',
   )
@@ -247,12 +208,12 @@ def _is_scaled(config: Mapping[str, Any]) -> bool:
 
 def tensor_names(
     folder: epath.Path, stored: Collection[str], network: t5.T5Config
-) -> tuple[dict[str, families.Source], dict[str, str]]:
-  """Return which tensor is which parameter; see `families.Family`."""
-  names = _map(network.bias_per_layer)
+) -> tuple[dict[str, families.Location], dict[str, str]]:
+  """Return which tensor is which parameter; see `families`."""
+  names = _TENSORS if network.bias_per_layer else _SHARED_TABLES
   sources, copies = names.sources(folder, stored, network)
   # transformers stores no head that is the embedding.
   if not network.logits_via_embedding and _EMBEDDING in sources:
-    head = families.Source(sources[_EMBEDDING].tensor, is_transposed=True)
+    head = families.Location(sources[_EMBEDDING].tensor, is_transposed=True)
     sources.setdefault(t5_preparation.HEAD, head)
   return sources, copies

@@ -238,7 +238,7 @@ def _reading(
     windows: list[step_times.PartTimes], target: network_lib.Network
 ) -> dict[str, Any]:
   """Return the time of reading inputs, by the name of what reads them."""
-  has_encoder = network_lib.offers(target, network_lib.Encodes)
+  has_encoder = network_lib.has_encoder(target)
   return {
       'encoder_s' if has_encoder else 'prompt_s': run_record.ReadingSeconds(
           sum(times.target_encoder_s for times in windows),

@@ -243,7 +243,7 @@ class TestRefused:
       'overrides',
       [
           dict(model_type='long_t5'), dict(model_type=['t5']),
-          dict(feed_forward_proj={}), dict(dense_act_fn='gelu'),
+          dict(feed_forward_proj={}),
           dict(num_layers=None), dict(d_ff=True), dict(vocab_size=0),
       ],
   )  # fmt: skip
