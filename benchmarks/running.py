@@ -12,13 +12,11 @@ import pathlib
 import sys
 from typing import Any, NoReturn
 
-from speculative_t5x.jobs.command_line import process as process_lib
 from speculative_t5x.research.measurement import provenance
 
 
 def run(main: Callable[[], int | None]) -> NoReturn:
   """Run the main function of a benchmark, and end the process."""
-  process_lib.open_streams()
   sys.exit(main())
 
 

@@ -16,9 +16,8 @@ from speculative_t5x.jobs import paper
 from speculative_t5x.jobs import walltime
 from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import flags
-from speculative_t5x.jobs.command_line import gin_text
-from speculative_t5x.jobs.command_line import kinds
 from speculative_t5x.jobs.command_line import main
+from speculative_t5x.jobs.command_line import settings
 from speculative_t5x.loading import models
 from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import t5
@@ -83,9 +82,9 @@ def _check_sets_up(name, module, function):
   """Check that a file binds all required arguments; return its configuration.
   """
   config = _parse(name)
-  kinds.check(gin.config._CONFIG)  # defaults are of their arguments' kinds
-  macros = gin_text.read_macros([name], ['.'])
-  assert macros.places.keys() <= macros.used
+  settings.check_kinds()  # defaults are of their arguments' kinds
+  named, used = settings.set_and_used()
+  assert named - {'TARGET_CONFIG', 'DRAFT_CONFIG', 'DRAFTER'} <= used
   given = {
       argument
       for argument in inspect.signature(function).parameters
@@ -140,7 +139,7 @@ def test_table_or_figure(name):
 
 
 def test_the_paper_has_no_other_function():
-  """The paper job has nine functions, each with a file of its name."""
+  """Each of its functions has a file of its name."""
   parts = r'(table|figure)\d'
   functions = {name for name in vars(paper) if re.fullmatch(parts, name)}
   assert functions == {pathlib.Path(name).stem for name in _PAPER}

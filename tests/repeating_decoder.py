@@ -43,12 +43,15 @@ class _Decoder:
 class _Engine:
   """An engine whose outputs are its inputs."""
 
-  is_warm, compile_s = True, None
+  compile_s = None
 
   def __init__(self, *args, **options):
     self.counters = counts.Counts()
     vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
     self._poison = vocabulary.encode(POISON)
+
+  def warm_up(self, search=None):
+    """Compile nothing."""
 
   def stream_ended(self, requests):
     yield from requests

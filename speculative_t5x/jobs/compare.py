@@ -3,13 +3,10 @@
 """The compare job: compares what two runs wrote, up to rounding.
 
 The runs are output folders of the eval job or the infer job. Greedy outputs and
-samples of a coupled rule that differ are explained; other samples that differ
-are counted. Plain and speculative decoding can be
-compared at temperature 0, or by a coupled rule: above it other rules draw
-different samples of the same distribution.
+samples of a coupled rule that differ are explained, whatever drafted them;
+other samples that differ are counted.
 """
 
-import collections
 from collections.abc import Callable, Mapping, Sequence
 import dataclasses
 import functools
@@ -24,7 +21,6 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
-from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
@@ -56,7 +52,6 @@ def compare(
     output_dir: str | None = None,
     checkpoint_path: str | None = None,
     target_config: models.Config = None,
-    vocabulary_file: str | None = None,
 ) -> list[dict[str, Any]]:
   """Compare two runs token by token and explain the rows that differ.
 
@@ -71,30 +66,24 @@ def compare(
   """
   firsts, seconds = _read(first), _read(second)
   every = list(itertools.product(firsts, seconds))
-  equal = [
-      (one, other)
-      for one, other in every
-      if (one.name, one.number) == (other.name, other.number)
-  ]
+  pairs = [pair for pair in every if pair[0].name == pair[1].name]
   # Their outputs do not depend on the way of decoding.
-  pairs = equal or [x for x in every if _write_the_same(*x)]
+  pairs = pairs or [pair for pair in every if _write_the_same(*pair)]
   if not pairs:
     names = [', '.join(run.name for run in runs) for runs in (firsts, seconds)]
     raise ValueError(
         f'The runs cannot be compared: {names[0]}, and {names[1]}. Above'
-        ' temperature 0 both must decode plainly or both speculatively, at one'
-        ' temperature: other runs draw other samples.'
+        ' temperature 0 they draw other samples.'
     )
   for pair in pairs:
     _check_comparable(*pair)
   if output_dir is not None:
     whole_files.check_writable(user_paths.expand(output_dir))
-  load = _loader(
-      pairs[0][0].record,
-      checkpoint_path,
-      target_config,
-      vocabulary_file,
+  first_record = pairs[0][0].record
+  load_target = functools.cache(
+      lambda: _load_target(first_record, checkpoint_path, target_config)
   )
+  load = functools.cache(lambda run: _decoder(load_target(), run))
   compared = [
       divergence.compared(
           [run.record for run in pair],
@@ -118,9 +107,8 @@ def compare(
     raise greedy.MismatchError(
         f'{len(wrong)} outputs differ by more than rounding, the first that of'
         f' example {wrong[0]["example_id"]} at position'
-        f' {wrong[0]["position"]}. This is a bug if both folders hold what the'
-        ' jobs wrote; please report it with the divergence.jsonl that'
-        ' --output_dir=<folder> writes.'
+        f' {wrong[0]["position"]}. Please report it with divergence.jsonl'
+        ' (--output_dir=<folder>).'
     )
   return compared
 
@@ -133,9 +121,6 @@ class _Run:
   way: str  # 'baseline' or 'speculative'
   rows: Sequence[Mapping[str, Any]]  # of `predictions.jsonl`
   tokens: Sequence[Sequence[Sequence[int]]]  # of each decode of each row
-  # Among the runs of its name in the folder, which differ in the drafter's
-  # sampling.
-  number: int = 0
 
   @property
   def name(self) -> str:
@@ -168,17 +153,16 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
         f'{folder} has no results.jsonl and predictions.jsonl of an eval job or'
         ' an infer job. Give the output folder of one that has finished.'
     )
+  if any(record.beams is not None for record in records):
+    raise ValueError(
+        f'{folder} holds a beam search, whose outputs no single tokens explain.'
+    )
   rows = predictions_lib.read_rows(predictions)
-  found, seen = [], collections.Counter()
-  temperatures = collections.Counter(each.temperature for each in records)
+  found = []
   for record in records:
     own, ways = rows, {'speculative' if record.drafter else 'baseline': ''}
-    number = seen[record.temperature]
-    seen[record.temperature] += 1
     if record.job == 'eval':
       own = [r for r in rows if r['temperature'] == record.temperature]
-      size = len(own) // temperatures[record.temperature]
-      own = own[number * size : (number + 1) * size]
       ways = {way: f'{way}_' for way in ('baseline', 'speculative')}
     for way, prefix in ways.items():
       key = f'{prefix}{predictions_lib.TOKENS}'
@@ -187,42 +171,31 @@ def _read(folder: str | os.PathLike[str]) -> list[_Run]:
             f'The predictions in {folder} have no {key}. Decode again; the'
             ' infer job writes them with --gin.TOKENS=True.'
         )
-      if record.beams is not None:
-        raise ValueError(
-            f'{folder} holds a beam search, whose outputs no single tokens'
-            ' explain. Compare runs without BEAMS; eval compares searches.'
-        )
       is_single = record.num_decodes == 1
       tokens = [[row[key]] if is_single else row[key] for row in own]
-      found.append(_Run(record, way, own, tokens, number))
+      found.append(_Run(record, way, own, tokens))
   return found
 
 
 def _check_comparable(first: _Run, second: _Run) -> None:
   """Check that two runs may differ by nothing but rounding."""
   settings = 'target', 'num_decodes', 'targets_length', 'num_valid_tokens'
-  columns = 'example_id', predictions_lib.INPUT_TOKENS
   if not first.is_greedy:
     settings += *run_record.SAMPLING_KEYS.values(), 'seed'
-    if not first.is_plain or first.is_coupled or second.is_coupled:
-      settings += ('verification',)
-    if not first.is_plain and not first.is_coupled:
-      settings += 'gamma', 'gamma_policy', 'drafter', 'draft_sampling'
-      columns += (predictions_lib.HINT_TOKENS,)
+  if first.is_coupled or second.is_coupled:
+    settings += ('verification',)
   differing = []
   for key in settings:
     values = [_setting(getattr(run.record, key)) for run in (first, second)]
     if values[0] != values[1]:
       differing.append(f'{key} ({values[0]} and {values[1]})')
-  for key in columns:
+  for key in 'example_id', predictions_lib.INPUT_TOKENS:
     one, other = ([r.get(key, []) for r in run.rows] for run in (first, second))
     if one != other:
       differing.append(key)
   if differing:
     raise ValueError(
         f'The runs cannot be compared: they differ in {", ".join(differing)}.'
-        ' Compare runs of the same inputs that differ in batch size, devices or'
-        ' code only.'
     )
 
 
@@ -240,62 +213,55 @@ def _setting(value: Any) -> Any:
   return {k: x for k, x in vars(value).items() if k not in _PLACES}
 
 
-def _loader(
-    first: run_record.RunRecord,
+def _load_target(
+    record: run_record.RunRecord,
     checkpoint_path: str | None,
-    target_config: models.Config,
-    vocabulary_file: str | None,
-) -> Callable[[_Run], token_decoder.TokenDecoder]:
-  """Return a function that loads the decoder of a run, a target per mesh."""
-
-  @functools.cache
-  def load_target(mesh_shape: tuple[int, int]) -> models.Model:
-    dtype, config = first.target.dtype, target_config
-    if dataclasses.is_dataclass(config):
-      config = dataclasses.replace(config, dtype=dtype)
-    workload = workload_lib.Workload(
-        mixture_or_task_name=None,
-        split='',
-        task_feature_lengths={
-            'inputs': first.inputs_length,
-            'targets': first.targets_length,
-        },
-        checkpoint_path=checkpoint_path or first.target.checkpoint,
-        target_config=config,
-        dtype=dtype,
-        mesh_shape=mesh_shape,
+    config: models.Config,
+) -> models.Model:
+  """Load the target of runs, on the mesh of the first one."""
+  axes = record.mesh or {}
+  if dataclasses.is_dataclass(config):
+    config = dataclasses.replace(config, dtype=record.target.dtype)
+  workload = workload_lib.Workload(
+      mixture_or_task_name=None,
+      split='',
+      task_feature_lengths={
+          'inputs': record.inputs_length,
+          'targets': record.targets_length,
+      },
+      checkpoint_path=checkpoint_path or record.target.checkpoint,
+      target_config=config,
+      dtype=record.target.dtype,
+      mesh_shape=tuple(axes.get(name, 1) for name in sharding.AXES),
+  )
+  placed = workload.place(
+      workload.find_target(),
+      [],
+      sizes=[sharding.round_up(workload.make_mesh(), record.batch_size)],
+      num_decodes=record.num_decodes,
+      gamma=record.gamma or 1,
+  )
+  target = placed.target.load()
+  one, other = _setting(record.target), _setting(target.describe())
+  if one != other:
+    raise ValueError(
+        f'The target is {other}, that of the runs is {one}. Give the same'
+        ' checkpoint.'
     )
-    placed = workload.place(
-        workload.find_target(
-            vocabulary_file and vocabularies.load(vocabulary_file)
-        ),
-        [],
-        sizes=[sharding.round_up(workload.make_mesh(), first.batch_size)],
-        num_decodes=first.num_decodes,
-        gamma=first.gamma or 1,
-    )
-    target = placed.target.load()
-    one, other = _setting(first.target), _setting(target.describe())
-    if one != other:
-      raise ValueError(
-          f'The target is {other}, that of the runs is {one}. Give the same'
-          ' checkpoint.'
-      )
-    return target
+  return target
 
-  def load(run: _Run) -> token_decoder.TokenDecoder:
-    record, axes = run.record, run.record.mesh or {}
-    return token_decoder.TokenDecoder(
-        load_target(tuple(axes.get(name, 1) for name in sharding.AXES)),
-        drafters.Drafting(),
-        gamma=1 if run.is_plain else record.gamma,
-        max_tokens=record.targets_length,
-        num_decodes=record.num_decodes,
-        num_valid_tokens=record.num_valid_tokens,
-        matmul_precision=record.matmul_precision,
-    )
 
-  return functools.cache(load)
+def _decoder(target: models.Model, run: _Run) -> token_decoder.TokenDecoder:
+  record = run.record
+  return token_decoder.TokenDecoder(
+      target,
+      drafters.Drafting(),
+      gamma=1 if run.is_plain else record.gamma,
+      max_tokens=record.targets_length,
+      num_decodes=record.num_decodes,
+      num_valid_tokens=record.num_valid_tokens,
+      matmul_precision=record.matmul_precision,
+  )
 
 
 def _rule(

@@ -5,7 +5,6 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 import inspect
-import sys
 
 import jax
 
@@ -15,11 +14,9 @@ from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading import placement
 from speculative_t5x.loading.compatibility import pairing
-from speculative_t5x.loading.families import t5_checkpoints
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network as network_lib
-from speculative_t5x.networks import t5
 from speculative_t5x.research import arguments
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
@@ -129,7 +126,6 @@ def distill(setup: DistillSetup) -> trainer.Trained:
     pairing.check_features(network, draft.network)
     if on_policy.share:
       _check_samples(draft.network)
-    _note_activations(draft.network)
     read = lambda each: each.read(opened.source, network)
     # What takes least time comes first: a wrong setting then fails early.
     tokenized = [each.read(network) for each in setup.references]
@@ -194,20 +190,6 @@ def with_dropout(
         dropout_rate=rate,
     )
   return network
-
-
-def _note_activations(draft: network_lib.Network) -> None:
-  """Say if the checkpoints of a T5 will not state its activations."""
-  if not isinstance(draft, t5.T5Config):
-    return
-  activations = draft.mlp_activations
-  if activations not in t5_checkpoints.USUAL_ACTIVATIONS.values():
-    print(
-        f'note: the draft has the activations {activations}, which its'
-        ' checkpoints do not state. Give DRAFT_CONFIG, with these, to the jobs'
-        ' that draft with it.',
-        file=sys.stderr,
-    )
 
 
 def _special_ids(

@@ -24,7 +24,6 @@ from speculative_t5x.loading import drafters
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import json_files
 from speculative_t5x.loading.files import user_paths
-from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
@@ -34,9 +33,7 @@ from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import console
-from speculative_t5x.research.reports import token_trace
 from speculative_t5x.research.reports import walltime_summary
-from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
@@ -59,7 +56,6 @@ class EvalSetup:
       of the target; none for the target's.
     search: Beam search in place of samples; None for none.
     batch_size: Rounded up to a multiple of the mesh's data axis.
-    shown_example: Number of an example whose blocks are printed, or None.
   """
 
   workload: workload_lib.Workload
@@ -74,7 +70,6 @@ class EvalSetup:
   batch_size: int | None = None
   repeats: int = 1
   chunk_batches: int = 16
-  shown_example: int | None = None
   loggers: Sequence[Callable[..., seqio.Logger]] = ()
 
   def __post_init__(self):
@@ -94,12 +89,6 @@ class EvalSetup:
           self.draft_samplings,
           self.num_decodes,
       )
-    if self.search is not None and self.shown_example is not None:
-      raise ranges.ArgumentError(
-          'shown_example shows the tokens of one output per line, and a beam'
-          ' search has several at once. Set it to None.',
-          shown_example=self.shown_example,
-      )
 
 
 def evaluate(setup: EvalSetup) -> list[run_record.RunRecord]:
@@ -114,23 +103,15 @@ def evaluate(setup: EvalSetup) -> list[run_record.RunRecord]:
   """
   workload, search = setup.workload, setup.search
   pairs = sampling_lib.pairs(setup.samplings, setup.draft_samplings)
-  batch_size = workload_lib.pad_batch(workload.make_mesh(), setup.batch_size)
   with folder_lock.hold(setup.output_dir):
     target, examples = workload.read_task(setup.num_examples)
-    shown = setup.shown_example
-    if shown is not None:
-      allowed = ranges.whole(0, len(examples.rows) - 1)
-      ranges.check_settings(allowed, shown_example=shown)
     decoder, batch_size = workload.find_decoder(
         target,
         setup.drafter,
         gamma=setup.gamma,
         num_decodes=setup.num_decodes if search is None else search.beams,
-        batch_size=batch_size,
+        batch_size=setup.batch_size,
     )
-    if any(examples.hints):
-      workload_lib.note_unread_hints(decoder)
-    workload_lib.note_unread_sampling(decoder, pairs)
     decoder = workload_lib.loaded(decoder)
     job = _Evaluation(setup, decoder, examples, batch_size)
     todo = {each: job.chunks(each) for each in pairs}
@@ -153,8 +134,6 @@ def evaluate(setup: EvalSetup) -> list[run_record.RunRecord]:
               target.stored.step,
               values,
           )
-    if shown is not None:
-      job.show(shown)
   records = [record for record, _ in found]
   console.show(walltime_summary.render_eval(records))
   print(f'Records: {results}')
@@ -309,19 +288,3 @@ class _Evaluation:
         for name in columns[0]
     }
     return task_metrics.compute(self.examples, texts, aux_values)
-
-  def show(self, number: int) -> None:
-    """Print the tokens of one example, one line per target call."""
-    settings = self.setup.workload.settings(sampling_lib.GREEDY)
-    (batch,) = self.setup.workload.batches(
-        workload_lib.requests_of(
-            self.examples.part(number, number + 1), settings
-        ),
-        settings,
-        sharding.round_up(self.decoder.mesh, 1),
-    )
-    progress.say(f'tracing example {number}')
-    blocks = token_trace.blocks_of(self.decoder, batch)
-    pieces = self.examples.vocabulary.id_to_piece
-    inputs = self.examples.inputs[number]
-    console.show(token_trace.TokenTrace(blocks, pieces, inputs))

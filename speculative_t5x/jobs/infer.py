@@ -5,16 +5,14 @@
 import contextlib
 import itertools
 
-from speculative_t5x.jobs import workload as workload_lib
-from speculative_t5x.jobs.inference import infer_models
 from speculative_t5x.jobs.inference import infer_on_cluster
 from speculative_t5x.jobs.inference import infer_output
 from speculative_t5x.jobs.inference import infer_setup
 from speculative_t5x.jobs.inference import infer_source
+from speculative_t5x.jobs.inference import inference
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
-from speculative_t5x.speculation import sampling as sampling_lib
 
 
 def infer(setup: infer_setup.InferSetup) -> run_record.RunRecord | None:
@@ -40,25 +38,20 @@ def infer(setup: infer_setup.InferSetup) -> run_record.RunRecord | None:
     if setup.inputs is None:
       # A data set that is missing fails here, before weights are read.
       read = itertools.chain([*itertools.islice(read, 1)], read)
-    num_inputs = setup.num_inputs()
-    models = infer_models.find(setup, source)
-    if setup.draft_sampling is not None:
-      pair = sampling_lib.Pair(setup.sampling, setup.draft_sampling)
-      workload_lib.note_unread_sampling(models.decoder, [pair])
-    shown = progress.Progress('infer', num_inputs, 'rows')
-    job = models.inference(stack.enter_context(shown))
-    read = job.rows.read(read)
-    settings = models.record()
+    shown = progress.Progress('infer', None, 'inputs')
+    stack.enter_context(shown)
+    job = inference.find(setup, source, shown)
     if setup.output_dir is None:
-      infer_output.print_all(job, read, settings)
+      infer_output.print_all(job, read)
       return None
-    options = models.options()
-    chunks = infer_output.chunks_in(setup.output_dir, settings, options)
+    settings = job.record()
+    chunks = infer_output.chunks_in(
+        setup.output_dir, settings, job.options()
+    )
     return infer_output.write_all(
         job.take_all(read, chunks),
         shown,
         settings,
         setup.output_dir,
         chunks,
-        job.rows.files,
     )

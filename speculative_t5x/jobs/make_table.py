@@ -105,11 +105,6 @@ def _show(
       f' {counts.origin}: {num_different:,} of {counts.num_pieces:,} pieces'
       ' occur.'
   )
-  if num_others := counts.counts[num_pieces:].sum():
-    print(
-        f'  {num_others:,} of the tokens are sentinels, or have no piece in the'
-        ' vocabulary'
-    )
   for size in (2**n for n in range(8, 16) if 2**n < num_different):
     share = counts.coverage(counts.most_frequent(size))
     print(f'  the {size:,} most frequent are {100 * share:.2f} % of them')

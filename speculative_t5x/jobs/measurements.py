@@ -9,13 +9,14 @@ in an output folder, from which an interrupted job resumes.
 from collections.abc import Sequence
 import dataclasses
 import functools
-import sys
 from typing import Any
 
 from speculative_t5x.decoder import input_batch
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import drafters as drafters_lib
+from speculative_t5x.loading import placement
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
@@ -44,10 +45,36 @@ class AlphaEstimates:
   control: run_record.Alpha  # of rejection sampling, Appendix A.2
 
 
+def find(
+    workload: workload_lib.Workload,
+    drafters: Sequence[drafters_lib.Drafting],
+    *,
+    batch_sizes: Sequence[int],
+    gamma: int,
+    num_examples: int,
+) -> tuple[placement.Placed, examples_lib.Examples]:
+  """Find a target, its drafters and the examples that are timed.
+
+  No weights are read. Blocks have up to `gamma` draft tokens.
+  """
+  mesh = workload.make_mesh()
+  for size in batch_sizes:  # another size would have other times
+    sharding.check_batch(mesh, size)
+  target, examples = workload.read_task(least=num_examples)
+  placed = workload.place(
+      target,
+      drafters,
+      sizes=batch_sizes,
+      gamma=gamma,
+  )
+  return placed, examples
+
+
 @dataclasses.dataclass(frozen=True)
 class Measurements:
   """A task and its target, to be measured with any drafter."""
 
+  folder: output_folder.OutputFolder  # of the records
   workload: workload_lib.Workload  # of alpha, which no rule or policy changes
   examples: examples_lib.Examples
   num_examples: int  # of them, the first ones, that are timed
@@ -56,8 +83,8 @@ class Measurements:
   # Another system with the weights of the target, which is timed too.
   reference: walltimes.Reference | None = None
   # What the target wrote, by the samplings: the same for all drafters.
-  _written: dict[sampling_lib.Pair, Sequence[acceptance.Written]] = (
-      dataclasses.field(default_factory=dict, init=False, repr=False)
+  written: dict[sampling_lib.Pair, Sequence[acceptance.Written]] = (
+      dataclasses.field(default_factory=dict)
   )
 
   @functools.cached_property
@@ -66,7 +93,6 @@ class Measurements:
 
   def alpha(
       self,
-      folder: output_folder.OutputFolder,
       decoder: token_decoder.TokenDecoder,
       samplings: sampling_lib.Pair,
   ) -> AlphaEstimates:
@@ -80,50 +106,41 @@ class Measurements:
     )
     title = f'alpha of {settings.drafter.name}, {_at(samplings)}'
     keys = [field.name for field in dataclasses.fields(AlphaEstimates)]
-    if known := folder.read_alpha(settings, keys, title):
+    if known := self.folder.read_alpha(settings, keys, title):
       return run_record.from_dict(known, AlphaEstimates)
     texts = acceptance.collect(decoder, self._write(decoder, samplings))
     rates = lambda read: intervals.estimate_alpha([read(x) for x in texts])
     estimate = rates(lambda text: text.betas)
-    if estimate.num_tokens < self.alpha_tokens:
-      print(
-          f'alpha rests on {estimate.num_tokens} tokens, all that the target'
-          f' writes on this split; {self.alpha_tokens} were asked for.',
-          file=sys.stderr,
-      )
     lenient = [
         rates(lambda text, i=i: text.lenient_betas[i])
         for i in range(len(acceptance.LENIENCES))
     ]
     control = rates(lambda text: text.control_betas)
     estimates = AlphaEstimates(estimate, tuple(lenient), control)
-    folder.write_alpha(settings, dataclasses.asdict(estimates))
+    self.folder.write_alpha(settings, dataclasses.asdict(estimates))
     return estimates
 
   def walltime(
       self,
-      folder: output_folder.OutputFolder,
       programs: part_programs.PartPrograms,
       workload: workload_lib.Workload,
       batch_size: int,
       samplings: sampling_lib.Pair,
-      total: int,
       alpha: run_record.Alpha,
   ) -> run_record.RunRecord:
     """Add a configuration's record, known or measured, to the folder.
 
-    The programs have the policy of the workload, which has the rule. The folder
-    gets `total` records.
+    The programs have the policy of the workload, which has the rule.
     """
     settings = self._settings(
         programs.decoder, workload, batch_size, samplings
     )
     name = _name(settings, samplings)
-    record = folder.find(settings, name, total) or self._time(
+    record = self.folder.find(settings, name) or self._time(
         programs, workload, samplings, settings, name
     )
     record = walltimes.add_alpha(record, alpha, workload.rule)
-    folder.add(record)
+    self.folder.add(record)
     return record
 
   def _time(
@@ -164,11 +181,9 @@ class Measurements:
 
   def accepted(
       self,
-      folder: output_folder.OutputFolder,
       decoder: token_decoder.TokenDecoder,
       workload: workload_lib.Workload,
       samplings: sampling_lib.Pair,
-      total: int,
       **alphas: run_record.Alpha,
   ) -> run_record.RunRecord:
     """Add the record of what a rule accepts, known or measured.
@@ -182,7 +197,7 @@ class Measurements:
         reference=None,
     )
     name = _name(settings, samplings)
-    record = folder.find(settings, name, total)
+    record = self.folder.find(settings, name)
     if record is None:
       batches = self._batches(decoder, workload, ALPHA_BATCH, samplings)
       timer = interleaved.Timer(whole_batches.ways(decoder)[1:])
@@ -190,7 +205,7 @@ class Measurements:
         (run,) = timer.run(batches, after=shown.show)
       record = walltimes.add_speculative(settings, run)
     record = dataclasses.replace(record, **alphas)
-    folder.add(record)
+    self.folder.add(record)
     return record
 
   def new_record(
@@ -238,10 +253,10 @@ class Measurements:
       self, decoder: token_decoder.TokenDecoder, samplings: sampling_lib.Pair
   ) -> Sequence[acceptance.Written]:
     """Return what the target wrote, for alpha."""
-    if samplings not in self._written:
+    if samplings not in self.written:
       num_rows = sharding.round_up(decoder.mesh, 1)
       settings = self.workload.settings(*samplings)
-      self._written[samplings] = acceptance.write(
+      self.written[samplings] = acceptance.write(
           decoder,
           workload_lib.requests_of(self.examples, settings),
           settings,
@@ -249,7 +264,7 @@ class Measurements:
           batch_size=ALPHA_BATCH * num_rows,
           name=f'text of the target, {_at(samplings)}',
       )
-    return self._written[samplings]
+    return self.written[samplings]
 
   def _batches(
       self,

@@ -46,6 +46,9 @@ def preflight(
     ValueError: for an unknown network or topology, an invalid number, or a
       missing compiler.
   """
+  if _size(target) not in t5_published.SIZES:
+    names = ', '.join(f't5_1_1_{size}' for size in t5_published.SIZES)
+    raise ValueError(f'There is no target {target!r}. Choose from: {names}.')
   config = t5_published.make_config(_size(target), shapes.dtype)
   drafts = _drafts(draft, config)
   gammas = arguments.several_counts('gamma', gamma)

@@ -2,11 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outputs of a target for the inputs of a task, as examples to train on."""
 
-from collections.abc import Callable
 import dataclasses
-import sys
-import time
-from typing import TypeVar
 
 from speculative_t5x.jobs import infer
 from speculative_t5x.jobs.inference import infer_setup
@@ -19,16 +15,12 @@ from speculative_t5x.networks import network
 from speculative_t5x.tasks import predictions
 from speculative_t5x.training import batches
 
-_POLL_S = 1.0
-_T = TypeVar('_T')
-
 
 @dataclasses.dataclass(frozen=True)
 class Decodes:
   """The predictions of an infer job, made once and kept in its folder.
 
   The job is resumed where it was interrupted. What is damaged is made again.
-  Several trainings can share a folder: while one makes them, others wait.
   """
 
   setup: infer_setup.InferSetup  # of a job that writes tokens
@@ -42,7 +34,7 @@ class Decodes:
     folder = user_paths.expand(self.folder) / self.name
     with errors.prefixed('DECODES_DIR', chunks.OtherSettingsError):
       setup = dataclasses.replace(self.setup, output_dir=str(folder))
-      record = _when_free(lambda: infer.infer(setup))
+      record = infer.infer(setup)
     if record.target.checkpoint != str(target):
       raise ValueError(
           f'The infer job of {folder} decodes {record.target.checkpoint}, and'
@@ -50,12 +42,8 @@ class Decodes:
           ' CHECKPOINT_PATH.'
       )
     path = folder / 'predictions.jsonl'
-
-    def read_pairs() -> list[tuple[list[int], list[int]]]:
-      with folder_lock.hold(folder):  # another training's job rewrites the file
-        return predictions.read_pairs(path)
-
-    pairs = _when_free(read_pairs)
+    with folder_lock.hold(folder):  # another training's job rewrites the file
+      pairs = predictions.read_pairs(path)
     if len(pairs) != record.num_examples:
       raise ValueError(
           f'{path} has {len(pairs)} decodes and not {record.num_examples}:'
@@ -64,16 +52,3 @@ class Decodes:
       )
     inputs, outputs = zip(*pairs, strict=True)
     return batches.pad(inputs, outputs, config, str(path))
-
-
-def _when_free(action: Callable[[], _T]) -> _T:
-  """Return an action's result, once no other job writes to its folder."""
-  is_told = False
-  while True:
-    try:
-      return action()
-    except folder_lock.FolderInUseError as error:
-      if not is_told:
-        print(f'Waiting for the decodes. {error}', file=sys.stderr)
-      is_told = True
-    time.sleep(_POLL_S)

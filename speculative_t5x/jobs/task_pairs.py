@@ -33,10 +33,10 @@ from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import models
+from speculative_t5x.loading import placement
 from speculative_t5x.loading import token_counts
 from speculative_t5x.loading.drafters import ngram_drafting
 from speculative_t5x.loading.files import folder_lock
-from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import acceptance
@@ -105,12 +105,6 @@ class Settings:
         alpha_tokens=self.alpha_tokens,
         repeats=self.repeats,
     )
-    temperatures = [each.temperature for each in self.samplings]
-    if len({*temperatures}) < len(temperatures):
-      raise ValueError(
-          f'The samplings have the temperatures {temperatures}, and tables have'
-          ' one row for each. Give each once.'
-      )
 
 
 def measure(
@@ -131,94 +125,92 @@ def measure(
   output_folder.check_names('A task', [task.name for task in tasks])
   records = []
   with folder_lock.hold(measured_pairs.root(output_dir)):
+    # All are found before any is measured.
     found = [_find(task, settings) for task in tasks]
-    if {*tables} & _SCORED:
-      found = [
-          _add_ngrams(measured_pairs.folder(output_dir, x.name, _COUNTS), x, y)
-          for x, y in zip(tasks, found, strict=True)
-      ]
-    for task, each in zip(tasks, found, strict=True):
+    ngrams = [
+        _ngrams(output_dir, task, placed.target)
+        if {*tables} & _SCORED and task.count is not None
+        else {}
+        for task, (placed, _) in zip(tasks, found, strict=True)
+    ]
+    for task, (placed, examples), more in zip(
+        tasks, found, ngrams, strict=True
+    ):
+      names = *task.drafts, *task.scored
+      drafters = dict(zip(names, placed.drafters, strict=True)) | more
       folder = functools.partial(measured_pairs.folder, output_dir, task.name)
-      records += _measure_task(folder, task, each, {*tables}, settings)
+      records += _measure_task(
+          folder, task, placed.target, drafters, examples, {*tables}, settings
+      )
       gc.collect()  # compiled programs hold the target in reference cycles
   greedy.check(records)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Found:
-  """A task with target and drafters that are still to be read."""
-
-  target: models.Found
-  examples: examples_lib.Examples
-  drafters: Mapping[str, drafters_lib.Drafting]
-
-
-def _find(task: TaskPairs, settings: Settings) -> _Found:
+def _find(
+    task: TaskPairs, settings: Settings
+) -> tuple[placement.Placed, examples_lib.Examples]:
   """Find all that a task has, and check that it fits; read no weights."""
   arguments.check_gammas([settings.gamma], task.workload.length)
   with errors.prefixed(f'The task {task.name}'):
-    target, examples = task.workload.read_task(least=settings.num_examples)
-    sharding.check_batch(task.workload.make_mesh(), published.BATCH_SIZE)
-  drafters = {**task.drafts, **task.scored}
-  for name, drafter in drafters.items():
-    with errors.prefixed(f'The draft {name} of the task {task.name}'):
-      drafters_lib.find(drafter, target)
-  placed = task.workload.place(
-      target,
-      [*drafters.values()],
-      sizes=[published.BATCH_SIZE],
-      gamma=task.workload.length,
-  )
-  found = dict(zip(drafters, placed.drafters, strict=True))
-  return _Found(placed.target, examples, found)
+    return measurements.find(
+        task.workload,
+        [*task.drafts.values(), *task.scored.values()],
+        batch_sizes=[published.BATCH_SIZE],
+        gamma=task.workload.length,
+        num_examples=settings.num_examples,
+    )
 
 
 def _measure_task(
     folder: Callable[[str], epath.Path],
     task: TaskPairs,
-    found: _Found,
+    target: models.Found,
+    drafters: Mapping[str, drafters_lib.Drafting],
+    examples: examples_lib.Examples,
     tables: set[str],
     settings: Settings,
 ) -> Iterator[run_record.RunRecord]:
   """Yield the records of all drafters of a task."""
-  target = t5x_baseline.prepare(found.target).deferred()
-  plain = task.workload.make_decoder(target, drafters_lib.Drafting(), gamma=1)
-  of_task = measurements.Measurements(
-      task.workload,
-      found.examples,
-      settings.num_examples,
-      settings.alpha_tokens,
-      settings.repeats,
-      t5x_baseline.of(plain),
-  )
-  for name, drafter in found.drafters.items():
+  read = t5x_baseline.prepare(target).deferred()
+  plain = task.workload.make_decoder(read, drafters_lib.Drafting(), gamma=1)
+  written = {}
+  for name, drafter in drafters.items():
     is_timed = name in task.drafts
     if not is_timed and not tables & _SCORED:
       continue
-    drafter_folder = output_folder.OutputFolder(folder(name), 'walltime')
+    own = output_folder.OutputFolder(folder(name), 'walltime')
     # Held by no name here, or it would stay while the next one is read.
     yield from _measure_pair(
-        of_task,
-        drafter_folder,
+        measurements.Measurements(
+            own,
+            task.workload,
+            examples,
+            settings.num_examples,
+            settings.alpha_tokens,
+            settings.repeats,
+            t5x_baseline.of(plain),
+            written,
+        ),
         plain.with_drafter(drafter, settings.gamma).loaded(),
         functools.partial(_gamma, task.name, name, settings.gamma),
         settings,
         tables if is_timed else tables - _TIMED,
         settings.control_topk if is_timed else (),
     )
-    drafter_folder.finish()
+    own.finish()
     gc.collect()
     # The programs of a drafter, hundreds of MB, are of no use to the next one.
     jax.clear_caches()
 
 
-def _add_ngrams(folder: epath.Path, task: TaskPairs, found: _Found) -> _Found:
-  """Add unigrams and bigrams of counts, which are made unless they exist."""
-  if task.count is None:
-    return found
+def _ngrams(
+    output_dir: measured_pairs.Path, task: TaskPairs, target: models.Found
+) -> dict[str, drafters_lib.Drafting]:
+  """Return unigrams and bigrams of counts, which are made unless they exist."""
   # Another task, or longer texts, are counted anew. A training split that was
   # changed is not: it may be long, and these drafts need no exact counts.
-  folder /= f'{task.workload.mixture_or_task_name}_{task.workload.length}'
+  counted = f'{task.workload.mixture_or_task_name}_{task.workload.length}'
+  folder = measured_pairs.folder(output_dir, task.name, _COUNTS) / counted
   if not (folder / token_counts.FILE_NAME).exists():
     with errors.prefixed(
         f'The training split of the task {task.name} cannot be counted'
@@ -229,11 +221,10 @@ def _add_ngrams(folder: epath.Path, task: TaskPairs, found: _Found) -> _Found:
           mixture_or_task_name=task.workload.mixture_or_task_name,
           task_feature_lengths=task.workload.task_feature_lengths,
       )
-  ngrams = {
-      kind: drafters_lib.NGrams(str(folder), order).find(found.target)
+  return {
+      kind: drafters_lib.NGrams(str(folder), order).find(target)
       for order, kind in ngram_drafting.KINDS.items()
   }
-  return dataclasses.replace(found, drafters={**found.drafters, **ngrams})
 
 
 def _gamma(task: str, draft: str, default: int, temperature: float) -> int:
@@ -251,7 +242,6 @@ def _best_gamma(alpha: float, cost: float | None, longest: int) -> int | None:
 
 def _measure_pair(
     task: measurements.Measurements,
-    folder: output_folder.OutputFolder,
     decoder: token_decoder.TokenDecoder,
     first_gamma: Callable[[float], int],
     settings: Settings,
@@ -268,13 +258,7 @@ def _measure_pair(
       )
   )
   pairs = [sampling_lib.Pair(x, x) for x in settings.samplings]
-  sampled = [pair for pair in pairs if not pair.target.is_greedy]
-  leniences = acceptance.LENIENCES if 'table5' in tables else ()
-  controls = control_topk if 'table3' in tables else ()
-  # At most: the best gamma may be the first one.
-  total = len(pairs) * (3 if tables & _TIMED else 1)
-  total += len(pairs) * len(leniences) + len(sampled) * len(controls)
-  alphas = {pair: task.alpha(folder, decoder, pair) for pair in pairs}
+  alphas = {pair: task.alpha(decoder, pair) for pair in pairs}
   for pair, found in alphas.items():
     alpha, temperature = found.estimate, pair.target.temperature
     # Alpha alone, without gamma and times.
@@ -286,20 +270,14 @@ def _measure_pair(
         gamma_policy=None,
     )
     name = f'alpha alone, temperature {temperature:g}'
-    known = folder.find(scored, name, total)
+    known = task.folder.find(scored, name)
     if known is None or known.alpha != alpha:
       known = dataclasses.replace(scored, alpha=alpha)
-    folder.add(known)
+    task.folder.add(known)
     yield known
     if tables & _TIMED:
       time = lambda gamma, pair=pair, alpha=alpha: task.walltime(
-          folder,
-          programs(gamma),
-          workload,
-          published.BATCH_SIZE,
-          pair,
-          total,
-          alpha,
+          programs(gamma), workload, published.BATCH_SIZE, pair, alpha
       )
       first = first_gamma(temperature)
       record = time(first)
@@ -308,6 +286,7 @@ def _measure_pair(
       best = _best_gamma(alpha.value, cost, workload.length)
       if best not in (None, first):
         yield time(best)
+  leniences = acceptance.LENIENCES if 'table5' in tables else ()
   for pair in pairs:
     gamma = first_gamma(pair.target.temperature)
     # Samplings, alpha, a rule, and alpha under that rule.
@@ -315,21 +294,18 @@ def _measure_pair(
         (pair, alphas[pair].estimate, lenience.make_rule(value), rate)
         for value, rate in zip(leniences, alphas[pair].lenient)
     ]
-    for top_k in controls if pair in sampled else ():
+    is_sampled = 'table3' in tables and not pair.target.is_greedy
+    for top_k in control_topk if is_sampled else ():
       kept = dataclasses.replace(pair.target, top_k=top_k)
       other = sampling_lib.Pair(kept, kept)
-      if other not in alphas:
-        alphas[other] = task.alpha(folder, decoder, other)
-      found = alphas[other]
+      found = alphas.get(other) or task.alpha(decoder, other)
       rule = rejection_sampling.RejectionSampling()
       rows.append((other, found.estimate, rule, found.control))
     for samplings, alpha, rule, rule_alpha in rows:
       yield task.accepted(
-          folder,
           programs(gamma).decoder,
           dataclasses.replace(workload, rule=rule),
           samplings,
-          total,
           alpha=alpha,
           rule_alpha=rule_alpha,
       )

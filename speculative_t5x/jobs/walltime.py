@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 import functools
 import itertools
-import math
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import measurements
@@ -22,7 +21,6 @@ from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import placement
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import network
-from speculative_t5x.networks import sharding
 from speculative_t5x.research import arguments
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
@@ -36,7 +34,6 @@ from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import tree_step
-from speculative_t5x.tasks import examples as examples_lib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -98,15 +95,6 @@ class WalltimeSetup:
     """The samplings of target and drafter."""
     return sampling_lib.pairs(self.samplings, self.draft_samplings)
 
-  @property
-  def total(self) -> int:
-    """The number of configurations."""
-    num_variants = sum(
-        len(self.workloads(number)) for number in range(len(self.drafters))
-    )
-    settings = self.gammas, self.batch_sizes, self.pairs
-    return num_variants * math.prod(map(len, settings))
-
   def workloads(self, drafter: int) -> list[workload_lib.Workload]:
     """Return those of a drafter, by number, which differ in rule and policy."""
     rules = self.rules or [self.workload.rule]
@@ -130,15 +118,24 @@ def measure_walltime(setup: WalltimeSetup) -> list[run_record.RunRecord]:
     greedy.MismatchError: if greedy outputs differ by more than rounding. The
       results are written nevertheless.
   """
-  mesh = setup.workload.make_mesh()
-  for size in setup.batch_sizes:  # another size would have other times
-    sharding.check_batch(mesh, size)
   variants = [*map(setup.workloads, range(len(setup.drafters)))]
   with folder_lock.hold(setup.output_dir):
-    placed, examples = _place(setup, variants)
-    decoders = _load_decoders(setup, placed)
-    decoder = next(decoders)  # before what an earlier job wrote is touched
+    placed, examples = measurements.find(
+        setup.workload,
+        setup.drafters,
+        batch_sizes=setup.batch_sizes,
+        gamma=max(setup.gammas),
+        num_examples=setup.num_examples,
+    )
+    _check_rules(setup, placed, variants)
+    decoder = setup.workload.make_decoder(
+        t5x_baseline.prepare(placed.target).deferred(),
+        drafters_lib.Drafting(),
+        gamma=setup.gammas[0],
+    )
+    folder = output_folder.OutputFolder(setup.output_dir, 'walltime')
     task = measurements.Measurements(
+        folder,
         setup.workload,
         examples,
         setup.num_examples,
@@ -146,15 +143,19 @@ def measure_walltime(setup: WalltimeSetup) -> list[run_record.RunRecord]:
         setup.repeats,
         t5x_baseline.of(decoder),
     )
-    folder = output_folder.OutputFolder(setup.output_dir, 'walltime')
     records, lines = [], []
-    for workloads in variants:
+    for drafter, workloads in zip(placed.drafters, variants, strict=True):
+      # Held by no name here, or it would stay while the next one is read.
       for measured, told in _measure_drafter(
-          setup, task, folder, decoder, workloads
+          setup,
+          task,
+          workload_lib.loaded(
+              decoder.with_drafter(drafter, setup.gammas[0])
+          ),
+          workloads,
       ):
         records += measured
         lines += told
-      decoder = next(decoders, None)
     results = folder.finish()
     page = walltime_summary.render(records, lines)
     folder.add_text('walltime.md', str(page))
@@ -165,70 +166,40 @@ def measure_walltime(setup: WalltimeSetup) -> list[run_record.RunRecord]:
   return records
 
 
-def _place(
-    setup: WalltimeSetup, variants: Sequence[Sequence[workload_lib.Workload]]
-) -> tuple[placement.Placed, examples_lib.Examples]:
-  """Find and check all that is to be measured, before the first is."""
-  # The first examples are timed.
-  target, examples = setup.workload.read_task(least=setup.num_examples)
-  placed = setup.workload.place(
-      target,
-      setup.drafters,
-      sizes=setup.batch_sizes,
-      gamma=max(setup.gammas),
-  )
+def _check_rules(
+    setup: WalltimeSetup,
+    placed: placement.Placed,
+    variants: Sequence[Sequence[workload_lib.Workload]],
+) -> None:
+  """Check that each drafter fits its rules and policies."""
+  target = placed.target
   model = network.NetworkModel(target.config, target.special_ids)
   for drafting, workloads in zip(placed.drafters, variants, strict=True):
     form = drafting.drafter(model, setup.gammas[0]).form
     for each in workloads:
       tree_step.check(each.rule, each.policy, form)
-  return placed, examples
-
-
-def _load_decoders(
-    setup: WalltimeSetup, placed: placement.Placed
-) -> Iterator[token_decoder.TokenDecoder]:
-  """Yield the target with one drafter after another."""
-  gamma = setup.gammas[0]
-  decoder = setup.workload.make_decoder(
-      t5x_baseline.prepare(placed.target).deferred(),
-      drafters_lib.Drafting(),
-      gamma=gamma,
-  )
-  for drafter in placed.drafters:
-    # Held by no name here, or it would stay while the next one is read.
-    yield workload_lib.loaded(decoder.with_drafter(drafter, gamma))
 
 
 def _measure_drafter(
     setup: WalltimeSetup,
     task: measurements.Measurements,
-    folder: output_folder.OutputFolder,
     decoder: token_decoder.TokenDecoder,
     workloads: Sequence[workload_lib.Workload],
 ) -> Iterator[tuple[list[run_record.RunRecord], list[str]]]:
   """Yield records and advice of each setting, rule and policy in turn."""
   drafter = decoder.loaded_drafter
   settings = [*itertools.product(setup.batch_sizes, setup.pairs)]
-  workload_lib.note_unread_sampling(decoder, setup.pairs)
-  alphas = {
-      samplings: task.alpha(folder, decoder, samplings)
-      for samplings in setup.pairs
-  }
+  alphas = {pair: task.alpha(decoder, pair).estimate for pair in setup.pairs}
   for workload in workloads:
     variant = decoder.with_drafter(drafter, setup.gammas[0], workload.policy)
-    workload_lib.note_unstopped_drafts(variant)
     by_setting = {setting: [] for setting in settings}
     for gamma in setup.gammas:
       programs = part_programs.PartPrograms(
           variant.with_drafter(drafter, gamma)
       )
       for size, pair in settings:
-        alpha = alphas[pair].estimate
         by_setting[size, pair].append(
-            task.walltime(
-                folder, programs, workload, size, pair, setup.total, alpha
-            )
+            task.walltime(programs, workload, size, pair, alphas[pair])
         )
     for (size, pair), records in by_setting.items():
       name = (

@@ -4,7 +4,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 import dataclasses
-import hashlib
 import pathlib
 import sys
 from typing import Any
@@ -19,7 +18,6 @@ from speculative_t5x.decoder import request as request_lib
 from speculative_t5x.decoder import text_decoder as text_decoder_lib
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.outputs import resumption
-from speculative_t5x.jobs.outputs import training_settings
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import models
@@ -128,8 +126,6 @@ class Workload:
         self.mesh_shape,
     )
     print(placed.line, file=sys.stderr)
-    for drafter in placed.drafters:
-      note_longer_outputs(drafter, self.length)
     return placed
 
   def task(self) -> Any:
@@ -152,13 +148,6 @@ class Workload:
       return vocabulary
     vocabulary = examples_lib.vocabulary_of(self.task())
     return task_vocabulary.of(vocabulary)
-
-  def num_examples(self) -> int | None:
-    """Return the number of examples of the split, None if it is not known."""
-    try:
-      return self.task().num_input_examples(self.split)
-    except KeyError:  # a source may know only some of its splits
-      return None
 
   def read_task(
       self, num_examples: int | None = None, least: int = 1
@@ -197,7 +186,7 @@ class Workload:
     placed = self.place(
         target,
         [drafter],
-        sizes=None if batch_size is None else [batch_size],
+        sizes=batch_size and [sharding.round_up(self.make_mesh(), batch_size)],
         gamma=gamma,
         num_decodes=num_decodes,
     )
@@ -210,7 +199,6 @@ class Workload:
         policy=self.policy,
         rescale_log_probs=self.rule.is_lossless,
     )
-    note_unstopped_drafts(decoder)
     return decoder, placed.batch_size
 
   def make_decoder(
@@ -269,22 +257,15 @@ class Workload:
 
     Models and vocabulary are in it by their contents.
     """
-    tokens = decoder.tokens
-    drafter = None  # of which a coupled rule's samples do not depend
-    if not isinstance(self.rule, contracts.CoupledRule):
-      drafter = resumption.by_contents(tokens.loaded_drafter.description)
-    parts = (
-        version.VERSION,
-        resumption.by_contents(tokens.target.describe()),
-        provenance.network_configs(tokens)[0],
-        tokens.target.special_ids,
-        drafter,
-        decoder.options,
-        self.rule,
-        resumption.of_vocabulary(decoder.vocabulary),
+    record = dataclasses.replace(
+        self.new_record('serve', decoder.tokens, sampling_lib.GREEDY),
+        device=None,
+        host=None,
+        mesh={},
     )
-    digest = hashlib.sha256(repr(parts).encode()).hexdigest()
-    return f'fp_{digest[:12]}'
+    vocabulary = resumption.of_vocabulary(decoder.vocabulary)
+    options = {**vocabulary, 'version': version.VERSION}
+    return f'fp_{resumption.name_of(record, options).rpartition("_")[2]}'
 
   def new_record(
       self,
@@ -315,21 +296,15 @@ def check_search(
     draft_samplings: Sequence[sampling_lib.Sampling],
     num_decodes: int,
 ) -> None:
-  """Raise ValueError where outputs of a search are to be sampled too.
-
-  Likewise for what its records would name and it does not use: a rule, or a
-  policy that changes the length of drafts.
-  """
-  for each in samplings:
-    beam_search.check_draws_nothing(each, rule=workload.rule)
-  for each in draft_samplings:
-    beam_search.check_draws_nothing(draft_sampling=each)
-  if not workload.policy.is_constant:
-    raise ranges.ArgumentError(
-        f'The draft length policy {workload.policy.name} changes the length of'
-        ' drafts, and all trees of a beam search have one depth, gamma. Leave'
-        ' out policy, or set beams=1.',
-        policy=workload.policy.name,
+  """Check that nothing is set that a search does not use."""
+  every = *samplings, *draft_samplings
+  sampled = any(each != sampling_lib.GREEDY for each in every)
+  is_default = workload.rule == verification.TOKENWISE
+  if sampled or not is_default or not workload.policy.is_constant:
+    raise ValueError(
+        'A beam search (BEAMS) draws nothing, and its trees have one depth,'
+        ' GAMMA. Leave out TEMPERATURE, TOPK, TOPP, MINP, TYPICALP, those of'
+        ' the drafter, and the files of RULE and POLICY, or set BEAMS to 1.'
     )
   search.check_num_decodes(num_decodes)
 
@@ -377,79 +352,6 @@ def text_decoder(
   return text_decoder_lib.TextDecoder(
       target, decoder.loaded_drafter, target.vocabulary, decoder.options
   )
-
-
-def note_unread_hints(decoder: token_decoder.TokenDecoder) -> None:
-  """Print a line on stderr unless the drafter reads hints."""
-  if not decoder.reads_hints:
-    name = decoder.loaded_drafter.description.name
-    way = f'the drafter {name} does' if name else 'plain decoding does'
-    print(
-        f'The inputs have hints, which {way} not use.'
-        ' configs/drafters/lookup.gin makes drafts of them.',
-        file=sys.stderr,
-    )
-
-
-def note_unstopped_drafts(decoder: token_decoder.TokenDecoder) -> None:
-  """Print a line on stderr if drafts give a policy nothing to stop them by.
-
-  A drafter that draws no token, as lookup, has no distributions.
-  """
-  name = decoder.loaded_drafter.description.name  # None in plain decoding
-  draws_none = not decoder.drafter.form.num_uniforms
-  may_stop = not isinstance(decoder.options.policy, draft_length.DraftsOn)
-  if name and draws_none and may_stop:
-    print(
-        f'The policy {decoder.options.policy.name} cannot stop what the drafter'
-        f' {name} chooses without a distribution. GAMMA alone limits these'
-        ' drafts.',
-        file=sys.stderr,
-    )
-
-
-def note_longer_outputs(drafter: drafters_lib.Drafting, length: int) -> None:
-  """Print a line on stderr if a draft was trained on shorter outputs alone."""
-  for path in drafter.description.paths:
-    trained = training_settings.trained_length(path)
-    if trained is not None and trained < length:
-      print(
-          f'The draft {path} was trained on outputs of up to {trained} tokens,'
-          f' and here they may have {length}: further on its tokens may be'
-          ' accepted less often.',
-          file=sys.stderr,
-      )
-
-
-def note_unread_sampling(
-    decoder: token_decoder.TokenDecoder, pairs: Sequence[sampling_lib.Pair]
-) -> None:
-  """Print a line on stderr if the drafter's own sampling has no effect."""
-  name = decoder.loaded_drafter.description.name  # None in plain decoding
-  is_own = any(each.drafter != each.target for each in pairs)
-  if name and is_own and not decoder.drafter.form.num_uniforms:
-    print(
-        f'The drafter {name} samples no token: DRAFT_TEMPERATURE, DRAFT_TOPK'
-        ' and the like change nothing.',
-        file=sys.stderr,
-    )
-
-
-def pad_batch(
-    mesh: jax.sharding.Mesh | None, batch_size: int | None
-) -> int | None:
-  """Return a batch size that the data axis divides; say if it is another."""
-  if batch_size is None:
-    return None
-  padded = sharding.round_up(mesh, batch_size)
-  if padded != batch_size:
-    print(
-        f'Batches of {batch_size} examples become batches of {padded}, because'
-        f' the mesh is {sharding.describe(mesh)}. Choose a multiple of its data'
-        ' axis to set the size yourself.',
-        file=sys.stderr,
-    )
-  return padded
 
 
 def requests_of(

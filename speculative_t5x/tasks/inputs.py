@@ -43,10 +43,11 @@ def check_lengths(lengths: Mapping[str, int]) -> None:
   if not {'inputs', 'targets'} <= found.keys() or not all(
       map(ranges.COUNT.includes, found.values())
   ):
-    raise ValueError(
+    raise ranges.ArgumentError(
         'task_feature_lengths must give the maximum tokens of inputs and'
         " targets, each at least 1, as in {'inputs': 96, 'targets': 96}, got"
-        f' {lengths!r}.'
+        f' {lengths!r}.',
+        task_feature_lengths=lengths,
     )
 
 

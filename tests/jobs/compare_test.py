@@ -20,7 +20,6 @@ from speculative_t5x.loading import descriptions
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.rules import coupled
-from speculative_t5x.speculation import sampling
 from tests import tiny
 from tests import workloads
 
@@ -238,33 +237,6 @@ def test_samples_of_a_coupled_rule_are_explained(evaluate, run, tmp_path):
     run(second, first=first)
 
 
-def test_runs_that_differ_in_the_drafters_sampling(evaluate, run):
-  """Each is compared with its like, by its own rows."""
-  both = dict(
-      samplings=[sampling.Sampling(1.0)] * 2,
-      draft_samplings=[sampling.Sampling(0.5), sampling.Sampling(1.0)],
-  )
-  first, second = (evaluate(batch_size=x, **both) for x in (4, 2))
-  found = run(second, first=first)
-  assert [each['first']['way'] for each in found] == 2 * [
-      'baseline', 'speculative'
-  ]  # fmt: skip
-  assert not any(each['mismatch'] for each in found)
-  _, one, _, other = compare._read(first)
-  assert one.record.drafter.temperature == 0.5
-  assert other.record.drafter.temperature == 1.0
-  assert one.tokens != other.tokens  # other draft tokens, other samples
-  rows = workloads.read(first / 'predictions.jsonl')
-  assert len(rows) == 2 * _NUM_EXAMPLES
-  for each, own in ((one, rows[:4]), (other, rows[4:])):
-    assert [x[0] for x in each.tokens] == [
-        row['speculative_tokens'] for row in own
-    ]
-  ways = [x for x in compare._read(second) if not x.is_plain]
-  with pytest.raises(ValueError, match='drafter'):
-    compare._check_comparable(one, ways[1])
-
-
 def test_status_of_the_command(runs, changed, capsys):
   folder = changed(row=_with_token(0.0, 'baseline', _wrong))
   for second, status in ((runs[4], 0), (folder, 1)):
@@ -298,29 +270,15 @@ class TestComparable:
     assert ways == ('baseline', 'speculative')
     assert found['identical'] == _NUM_EXAMPLES
 
-  def test_plain_and_speculative_samples(self, run, changed, tmp_path):
-    """They are refused, and leave no folder behind."""
-    plain, speculative = (
-        changed(**_of_infer(1.0, way)) for way in ('baseline', 'speculative')
-    )
-    with pytest.raises(ValueError, match='other runs draw other samples'):
-      run(speculative, first=plain)
-    assert not (tmp_path / 'out').exists()
-
   @pytest.mark.parametrize(
       ('values', 'named'),
       [
           ({'seed': 6}, r'seed \(5 and 6\)'),
-          ({'gamma': 2}, 'gamma'),
           ({'topk': 7, 'topp': 0.5}, 'topk .*, topp'),
-          ({'minp': 0.5, 'typicalp': 0.5}, r'minp \(0 and 0.5\), typicalp'),
           ({'num_decodes': 2}, 'num_decodes'),
           ({'targets_length': 9}, 'targets_length'),
-          ({'draft_sampling': {'topk': 3}}, 'draft_sampling'),
           ({'target': {'dtype': 'bfloat16'}}, 'target'),
           ({'job': 'walltime'}, 'eval job or an infer'),
-          ({'verification': {'rule': 'block'}}, 'verification'),
-          ({'gamma_policy': 'confidence'}, 'gamma_policy'),
       ],
   )
   def test_other_settings(self, run, changed, values, named):
@@ -332,7 +290,6 @@ class TestComparable:
       [
           ({'input_tokens': [7, 1]}, 'input_tokens'),
           ({'example_id': 9}, 'example_id'),
-          ({'hint_tokens': [[5, 1]]}, 'hint_tokens'),
           (None, 'no baseline_tokens'),
       ],
   )

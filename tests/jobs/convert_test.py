@@ -14,7 +14,6 @@ from speculative_t5x.jobs import convert
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.checkpoints import trees
-from speculative_t5x.networks import t5
 from tests import checkpoints_by_hand as by_hand
 from tests import full_disk
 from tests import tiny
@@ -112,20 +111,6 @@ class TestWritten:
     checkpoints.save(tmp_path / 'model', 7, jax.tree.map(jnp.asarray, pair))
     run(tmp_path, role='draft')
     assert_same(written(tmp_path), pair['draft'])
-
-  def test_printed_text(self, tmp_path, params, capsys):
-    """It names the checkpoint, and what gin needs to know of it."""
-    write(checkpoints.Layout.LEGACY, tmp_path / 'model', params)
-    run(tmp_path)
-    first, _, *lines = capsys.readouterr().out.splitlines()
-    flat = checkpoints.flatten(params)
-    size = f'{sum(x.size for x in flat.values()):,} parameters'
-    assert f': {size} in {len(flat)} tensors, float32.' in first
-    sizes = {
-        name: eval(value)
-        for name, value in (line.strip().split(' = ') for line in lines)
-    }
-    assert t5.T5Config(**sizes) == CONFIG
 
   def test_equals_a_checkpoint_of_t5x(self, shared, tmp_path):
     """Only T5X's optimizer and data state are missing."""

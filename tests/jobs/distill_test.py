@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the distill job with a random target and given decodes."""
 
-import contextlib
 import dataclasses
 import json
 import pathlib
@@ -21,7 +20,6 @@ from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
-from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.speculation import contracts
 from speculative_t5x.tasks import ende
 from speculative_t5x.training import divergences
@@ -347,29 +345,6 @@ class TestBadInput:
 
 
 class TestDecodes:
-
-  def test_waits_for_another_training_that_makes_them(
-      self, target, tmp_path, capsys
-  ):
-    folder = tmp_path / 'train'
-    told = []
-
-    def free_after_some_tries(seconds):
-      told.append(seconds)
-      if len(told) == 3:
-        other.close()
-
-    with contextlib.ExitStack() as other, pytest.MonkeyPatch.context() as patch:
-      other.enter_context(folder_lock.hold(folder))
-      # The lock sleeps as well, between its own tries.
-      clock = types.SimpleNamespace(sleep=free_after_some_tries)
-      patch.setattr(target_decodes, 'time', clock)
-      infer = _Infer(target)
-      decodes = target_decodes.Decodes(infer, tmp_path, 'train')
-      examples = decodes.read(target, _TARGET)
-    assert len(told) == 3 and len(examples.inputs) == 64
-    shown = capsys.readouterr().err
-    assert shown.count(f'Waiting for the decodes. The folder {folder}') == 1
 
   @pytest.mark.parametrize(
       ('infer', 'named'),

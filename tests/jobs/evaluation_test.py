@@ -67,7 +67,7 @@ def ran(paths, tmp_path_factory):
       pytest.MonkeyPatch.context() as patch,
   ):
     patch.setattr(token_decoder, 'TokenDecoder', make_and_keep)
-    records = _evaluate(paths, folder, shown_example=1)
+    records = _evaluate(paths, folder)
   return types.SimpleNamespace(
       records=records, folder=folder, decoder=decoders[0], out=out.getvalue()
   )
@@ -291,12 +291,11 @@ def test_beams(paths, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ('changes', 'named'),
     [
-        ({'temperature': (0.0, 1.0)}, 'sampling'),
-        ({'draft_temperature': 1.0}, 'draft_sampling'),
-        ({'rule': exact_match.ExactMatch()}, 'rule'),
-        ({'policy': confidence.Confidence()}, 'policy'),
+        ({'temperature': (0.0, 1.0)}, 'TEMPERATURE'),
+        ({'draft_temperature': 1.0}, 'TEMPERATURE'),
+        ({'rule': exact_match.ExactMatch()}, 'RULE'),
+        ({'policy': confidence.Confidence()}, 'POLICY'),
         ({'num_decodes': 2}, 'num_decodes'),
-        ({'shown_example': 1}, 'shown_example'),
     ],
 )
 def test_beams_that_are_refused(paths, tmp_path, changes, named):
@@ -305,13 +304,6 @@ def test_beams_that_are_refused(paths, tmp_path, changes, named):
     changes = {'temperature': 0.0, 'search': search} | changes
     _evaluate(paths, tmp_path, **changes)
   assert not list(tmp_path.iterdir())
-
-
-def test_what_is_shown(ran):
-  assert ran.out.endswith(f'Records: {ran.folder / "results.jsonl"}\n')
-  text, _ = bulletins.read_pairs('validation')[1]
-  assert ran.out.startswith(f'Input: {text}\n')
-  assert 'one line per call' in ran.out
 
 
 class TestGreedy:

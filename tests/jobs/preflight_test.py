@@ -130,7 +130,7 @@ class TestArguments:
   @pytest.mark.parametrize(
       ('changes', 'named'),
       [
-          ({'target': 't5_1_1_huge'}, "no T5 1.1 'huge'"),
+          ({'target': 't5_1_1_huge'}, 't5_1_1_small'),
           ({'draft': 't5_1_1_small, t5_small'}, "no draft 't5_small'"),
           ({'gamma': 1.5}, 'gamma must be a whole number'),
           ({'gamma': 33}, 'gamma 33 is longer'),

@@ -31,7 +31,6 @@ from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.tasks import bulletins
 from tests import compilation
-from tests import exhaustive
 from tests import workloads
 
 pytestmark = pytest.mark.long
@@ -47,11 +46,10 @@ _KEYS = (
 
 @pytest.mark.parametrize(
     ('num_examples', 'num_kills'),
-    [(8, 2), pytest.param(200, 50, marks=pytest.mark.exhaustive)],
+    [(8, 2), (200, 50)],
 )
-@pytest.mark.parametrize(
-    'job', exhaustive.all_but(['eval'], ['infer', 'eval'])
-)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize('job', ['infer', 'eval'])
 def test_killed_job_ends_as_if_it_was_not(
     tmp_path, job, num_examples, num_kills
 ):

@@ -8,7 +8,6 @@ What is measured is made up, but where lenience is.
 import dataclasses
 import functools
 import gc
-import re
 import types
 import weakref
 
@@ -28,7 +27,6 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.loading.drafters import drafting
 from speculative_t5x.loading.drafters import lookup_drafting
-from speculative_t5x.networks import sharding
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import greedy
@@ -172,7 +170,7 @@ def _tables(folder):
   return ['\n'.join(x.splitlines()[:-1]) for x in made]
 
 
-def test_killed_twice(saved, events, tmp_path, capsys):
+def test_killed_twice(saved, events, tmp_path):
   """The same command ends with the same tables, and measures nothing twice."""
   tasks = [
       _pairs(saved, 'EnDe', scored={'uniform': _uniform()}),
@@ -202,10 +200,7 @@ def test_killed_twice(saved, events, tmp_path, capsys):
 
   kept = measured_pairs.find(tmp_path / 'killed')
   events.names.clear(), events.targets.clear()
-  capsys.readouterr()
   measure(tmp_path / 'killed')
-  told = re.findall(r'configuration (\d+) of (\d+)', capsys.readouterr().err)
-  assert told and all(int(number) <= int(of) for number, of in told)
   assert measured_pairs.find(tmp_path / 'killed') == kept
   assert not events.names and not events.targets
 
@@ -273,6 +268,7 @@ class TestRecords:
     """
     assert task_pairs._best_gamma(0.7, cost, 24) == best
 
+  @pytest.mark.exhaustive
   def test_lenience_accepts_more(self, saved, tmp_path):
     drafts = {'small': workloads.drafter(saved.draft, workloads.CONFIG)}
     task = _pairs(saved, 'EnDe', drafts=drafts)
@@ -341,7 +337,7 @@ class TestBadInput:
     with pytest.raises(ValueError) as raised:
       task_pairs.measure(tmp_path, [good, bad], _ALL, _SETTINGS)
     message = str(raised.value)
-    assert message.startswith('The draft short of the task CNNDM: ')
+    assert message.startswith('The task CNNDM: ')
     assert '64 logits' in message and '\n' not in message
     assert not events.names and not events.targets
     assert sorted(tmp_path.rglob('*')) == kept
@@ -358,32 +354,11 @@ class TestBadInput:
     with pytest.raises(ValueError, match='mine, mine'):
       task_pairs.measure(tmp_path, tasks, _ALL, _SETTINGS)
 
-  def test_mesh_that_would_time_another_batch(
-      self, saved, tmp_path, monkeypatch
-  ):
-    mesh = sharding.make_abstract_mesh(2, 1)
-    monkeypatch.setattr(sharding, 'from_shape', lambda shape: mesh)
-    task = _pairs(saved, 'mine')
-    split = dataclasses.replace(task.workload, mesh_shape=(2, 1))
-    task = dataclasses.replace(task, workload=split)
-    with pytest.raises(ValueError, match='The task mine: batch_size 1 '):
-      task_pairs.measure(tmp_path, [task], _ALL, _SETTINGS)
-
-  def test_two_samplings_of_one_temperature(self):
-    samplings = [sampling.Sampling(1.0), sampling.Sampling(1.0, top_k=40)]
-    with pytest.raises(ValueError, match='1.0, 1.0'):
-      dataclasses.replace(_SETTINGS, samplings=samplings)
-
-
 class TestT5XBaseline:
 
   @pytest.fixture
   def target(self, saved):
     return models.find_model(checkpoints.open(saved.target), workloads.CONFIG)
-
-  def test_is_absent_where_t5x_is(self, target, monkeypatch):
-    monkeypatch.setattr(t5x_baseline, '_guest', lambda: None)
-    assert t5x_baseline.prepare(target) is target
 
   @pytest.mark.parametrize('times, merged', [(2.9, False), (3.1, True)])
   def test_shares_the_weights_where_a_copy_may_not_fit(

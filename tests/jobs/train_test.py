@@ -233,6 +233,7 @@ class TestBest:
       _train(tmp_path / 'copy')
 
 
+@pytest.mark.exhaustive
 def test_accumulated_gradients_are_those_of_the_batch(tmp_path):
   config = dataclasses.replace(_CONFIG, dropout_rate=0.0)
   one, other = (

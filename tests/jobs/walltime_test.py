@@ -325,7 +325,7 @@ class TestSweep:
 
   @pytest.mark.parametrize('one_at_a_time', [False, True])
   def test_drafters_rules_and_policies(
-      self, again, capsys, tmp_path, one_at_a_time
+      self, again, tmp_path, one_at_a_time
   ):
     drafts = [tmp_path / 'drafts' / name for name in 'ab']
     for draft in drafts:  # copies of one would be one
@@ -353,9 +353,6 @@ class TestSweep:
         ('b/1', 'tokenwise', 'fixed'),
     ]
     assert found == (chosen if one_at_a_time else list(every))
-    assert f'configuration {len(found)} of {len(found)}: ' in (
-        capsys.readouterr().err
-    )
     # The theorem is about a fixed gamma and the rule of the paper.
     assert [x for x, r in zip(found, records) if r.predicted_speedup] == [
         x for x in found if x[1:] == ('tokenwise', 'fixed')
@@ -414,14 +411,12 @@ class TestInterrupted:
     assert len(again.measured) == again.num_collected == 2
 
 
-def test_tokens_for_alpha(again, ran, capsys):
-  """Too few are told of, and more of them need another estimate."""
+def test_tokens_for_alpha(again, ran):
+  """More of them need another estimate."""
   again.run(temperature=1.0)
-  assert 'alpha rests' not in capsys.readouterr().err
   (record,) = again.run(temperature=1.0, alpha_tokens=10**6)
   num_tokens = sum(len(text.betas) for text in ran.texts[1])
   assert record.alpha.num_tokens == num_tokens
-  assert f'alpha rests on {num_tokens} tokens' in capsys.readouterr().err
   assert again.num_collected == 2
 
 

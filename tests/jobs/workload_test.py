@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""What jobs say of a drafter and a policy, and what their requests hold."""
+"""What the requests of jobs hold."""
 
 import dataclasses
 import types
@@ -10,83 +10,12 @@ import pytest
 
 from speculative_t5x import policies
 from speculative_t5x import rules
-from speculative_t5x.decoder import options as options_lib
-from speculative_t5x.drafters import in_order
-from speculative_t5x.drafters import nothing
 from speculative_t5x.jobs import compare
-from speculative_t5x.jobs import workload
 from speculative_t5x.jobs import workload as workload_lib
-from speculative_t5x.jobs.outputs import training_settings
-from speculative_t5x.loading import descriptions
-from speculative_t5x.loading.drafters import drafting
-from speculative_t5x.policies import confidence
 from speculative_t5x.rules import block
-from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import verification
 from tests import tiny
-from tests import tiny_drafters
-
-_LOOKUP = tiny_drafters.make_lookup(2)
-_MODEL = tiny_drafters.of_model(tiny_drafters.TARGET, 2, None).drafter
-_BOTH = in_order.DraftersInOrder((_LOOKUP, _MODEL), tiny_drafters.TARGET)
-
-
-def _decoder(drafter, policy=draft_length.Fixed()):  # noqa: B008
-  """Return what the notes read of a decoder."""
-  name = None if isinstance(drafter, nothing.NoDrafter) else 'the drafter'
-  description = types.SimpleNamespace(name=name)
-  loaded = types.SimpleNamespace(description=description)
-  return types.SimpleNamespace(
-      drafter=drafter,
-      options=options_lib.Options(policy=policy),
-      loaded_drafter=loaded,
-  )
-
-
-@pytest.mark.parametrize(
-    ('drafter', 'samples', 'stops'),
-    [
-        (_LOOKUP, False, False),
-        (_BOTH, True, True),
-        (_MODEL, True, True),
-        (nothing.NoDrafter(2), True, True),  # there is nothing to say of it
-    ],
-)
-def test_settings_without_an_effect(capsys, drafter, samples, stops):
-  """A line each names the setting and the drafter."""
-  own, other = sampling.Sampling(top_k=2), sampling.Sampling(top_k=3)
-  decoder = _decoder(drafter, confidence.Confidence())
-  workload.note_unread_sampling(decoder, [sampling.Pair(own, other)])
-  said = capsys.readouterr().err
-  assert ('DRAFT_TOPK' in said and 'the drafter' in said) != samples
-  workload.note_unstopped_drafts(decoder)
-  said = capsys.readouterr().err
-  assert ('confidence(' in said and 'the drafter' in said) != stops
-  workload.note_unread_sampling(decoder, [sampling.Pair(own, own)])
-  workload.note_unstopped_drafts(_decoder(drafter))
-  assert not capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ('lengths', 'most'),
-    [("{'inputs': 9, 'targets': 12}", 12), ('%LENGTHS', None), (None, None)],
-)
-def test_outputs_beyond_those_of_a_training(lengths, most, tmp_path, capsys):
-  """The draft is named, whose training says how long its outputs were."""
-  settings = {} if lengths is None else {'TASK_FEATURE_LENGTHS': lengths}
-  training_settings.keep_settings(tmp_path / 'draft', settings, ())
-  checkpoint = str(tmp_path / 'draft/checkpoint_5')
-  named = descriptions.DrafterDescription(checkpoint=checkpoint)
-  found = drafting.Drafting(description=named)
-  workload.note_longer_outputs(found, 12)
-  assert not capsys.readouterr().err
-  workload.note_longer_outputs(found, 13)
-  said = capsys.readouterr().err
-  assert (f'{checkpoint} was' in said and 'up to 12 tokens' in said) == bool(
-      most
-  )
-
 
 _RULE = block.BlockVerification()
 _OWN = sampling.Sampling(0.7, top_k=7, top_p=0.9, min_p=0.05, typical_p=0.8)

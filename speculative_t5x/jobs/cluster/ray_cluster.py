@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import json
 import logging
-import signal
 import sys
 import time
 from typing import Any
@@ -54,9 +53,7 @@ class RayCluster:
   prepare: Callable[[], None] | None = None
 
   @contextlib.contextmanager
-  def connect(
-      self, job: Callable[[], ray_worker.Decoding]
-  ) -> Iterator['Workers']:
+  def connect(self, job: Callable[[], Any]) -> Iterator['Workers']:
     """Connect to the cluster, and ask one of its nodes what a job is there.
 
     Raises:
@@ -65,7 +62,6 @@ class RayCluster:
     import ray
 
     is_own = not ray.is_initialized()
-    before = signal.getsignal(signal.SIGTERM)
     try:
       if is_own:
         self._start()
@@ -73,8 +69,6 @@ class RayCluster:
     finally:
       if is_own:
         ray.shutdown()
-        with contextlib.suppress(ValueError):  # not in the main thread
-          signal.signal(signal.SIGTERM, before)
 
   def _start(self) -> None:
     import ray
@@ -94,7 +88,7 @@ class RayCluster:
           " the address to 'local'."
       ) from error
 
-  def _workers(self, job: Callable[[], ray_worker.Decoding]) -> 'Workers':
+  def _workers(self, job: Callable[[], Any]) -> 'Workers':
     import ray
 
     resources, nodes = self._wait_for_nodes()

@@ -12,7 +12,7 @@ import pickle
 import platform
 import time
 import traceback
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 
@@ -54,35 +54,6 @@ class Decoded(NamedTuple):
   error: str | None
 
 
-class Decoding(Protocol):
-  """Decodes chunks on this machine, whose weights the first of them reads.
-
-  Attributes:
-    values: All that must be equal on all nodes, as JSON.
-    for_driver: All that the driver needs to know.
-  """
-
-  values: Mapping[str, Any]
-  for_driver: Any
-
-  def decode(self, chunk: Chunk) -> chunks_lib.Content:
-    """Decode a chunk.
-
-    Raises:
-      ValueError: for inputs that cannot be decoded. After any other error the
-        process is given up, since its device may be broken.
-    """
-
-
-def versions() -> dict[str, str]:
-  """Return the versions on which predictions depend."""
-  packages = 'jax', 'jaxlib', 'numpy'
-  return {
-      'speculative_t5x': version.VERSION,
-      **{name: importlib.metadata.version(name) for name in packages},
-  }
-
-
 @dataclasses.dataclass(frozen=True)
 class Shipment:
   """A job on its way to another process.
@@ -90,19 +61,21 @@ class Shipment:
   Attributes:
     prepare: Is called first, in the other process; None for nothing. It may
       make modules importable that the job needs.
-    pickled: Pickle of what returns the job's `Decoding`.
+    pickled: Pickle of what returns the job on a machine, as
+      `infer_on_cluster.Decoding`: `values`, all that must be equal on all
+      nodes, as JSON; `for_driver`, all that the driver needs to know; `decode`,
+      which returns the content of a chunk. It raises ValueError for inputs that
+      cannot be decoded. After any other error the process is given up, since
+      its device may be broken.
     platform: JAX's name of the devices that must be found.
-    versions: Those of the driver.
   """
 
   prepare: Callable[[], None] | None
   pickled: bytes
   platform: str
-  versions: Mapping[str, str] = dataclasses.field(default_factory=versions)
 
-  def open(self) -> Decoding:
+  def open(self) -> Any:
     """Return what decodes, in a process that can do the job."""
-    _check_equal(self.versions, versions(), 'the driver')
     if self.prepare is not None:
       self.prepare()
     # Where JAX finds no accelerator, it would decode on the CPU in silence.
@@ -113,13 +86,21 @@ class Shipment:
     return pickle.loads(self.pickled)()
 
 
+def _values(decoding: Any) -> Mapping[str, Any]:
+  """Return all that must be equal on all nodes, as JSON."""
+  packages = 'jax', 'jaxlib', 'numpy'
+  versions = {name: importlib.metadata.version(name) for name in packages}
+  own = {'speculative_t5x': version.VERSION, **versions, **decoding.values}
+  return json.loads(json.dumps(own))  # tuples are lists on all nodes
+
+
 class Description(NamedTuple):
   """A job, as the node describes it that was asked.
 
   Attributes:
     node: Name of the node.
     process: Number of the process there that found it.
-    values, for_driver: See `Decoding`.
+    values, for_driver: See `Shipment`.
   """
 
   node: str
@@ -132,7 +113,7 @@ def describe(shipment: Shipment) -> Description:
   """Describe a job on this node; run in a process that then ends."""
   with _naming_the_node():
     decoding = shipment.open()
-    values = _as_json(decoding.values)
+    values = _values(decoding)
     return Description(_node(), os.getpid(), values, decoding.for_driver)
 
 
@@ -146,9 +127,15 @@ class Worker:
       if _node() == asked.node:
         _wait_for_end(asked.process)
       self._decoding = shipment.open()
-      _check_equal(
-          asked.values, _as_json(self._decoding.values), f'node {asked.node}'
-      )
+      own = _values(self._decoding)
+      if names := resumption.differing(asked.values, own):
+        raise RuntimeError(
+            '; '.join(
+                f'its {x} is {own.get(x)!r}, and {asked.values.get(x)!r} on'
+                f' node {asked.node}'
+                for x in names
+            )
+        )
 
   def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Decode a chunk, given by columns of one row; see `Chunk`."""
@@ -192,23 +179,6 @@ def _naming_the_node() -> Iterator[None]:
         f'Node {_node()} cannot do this job: {errors.first_line(error)}. Mend'
         ' it, or take it out of the cluster (ray stop).'
     ) from error
-
-
-def _as_json(values: Mapping[str, Any]) -> Mapping[str, Any]:
-  return json.loads(json.dumps(values))  # tuples are lists on all nodes
-
-
-def _check_equal(
-    theirs: Mapping[str, Any], own: Mapping[str, Any], whose: str
-) -> None:
-  """Check that this process has the values of another."""
-  if names := resumption.differing(theirs, own):
-    raise RuntimeError(
-        '; '.join(
-            f'its {x} is {own.get(x)!r}, and {theirs.get(x)!r} on {whose}'
-            for x in names
-        )
-    )
 
 
 def _wait_for_end(process: int) -> None:

@@ -26,11 +26,9 @@ class Job:
       the command's help.
     summary: One-line description of the job.
     output_macro: Macro that --output_dir sets; None for a job without a folder.
-    prints: Whether the job prints its results where it has no output folder.
     flags: Names of further flags; each sets the macro of the same name in upper
       case.
     on_host: Whether the job runs on the host, without an accelerator.
-    is_resumed: Whether the job resumes from its output folder.
     may_change: Macros that a resumed job may change, if its output folder does
       not state its settings otherwise; None for other jobs.
     optional: Macros that are None where no gin file sets them.
@@ -40,10 +38,8 @@ class Job:
   gin_file: str
   summary: str = ''
   output_macro: str | None = 'OUTPUT_DIR'
-  prints: bool = True
   flags: tuple[str, ...] = ()
   on_host: bool = False
-  is_resumed: bool = False
   may_change: tuple[str, ...] | None = None
   optional: tuple[str, ...] = ()
 
@@ -87,7 +83,6 @@ JOBS = {
         'configs/runs/eval.gin',
         'decodes a task plainly and speculatively, and compares the two',
         output_macro='EVAL_OUTPUT_DIR',
-        is_resumed=True,
         optional=_CONFIGS,
     ),
     'infer': Job(
@@ -95,7 +90,6 @@ JOBS = {
         'configs/runs/infer.gin',
         'decodes lines of text, or the inputs of a task',
         output_macro='INFER_OUTPUT_DIR',
-        is_resumed=True,
         optional=(*_CONFIGS, 'DRAFTER'),
     ),
     'serve': Job(
@@ -103,7 +97,6 @@ JOBS = {
         'configs/runs/serve.gin',
         "serves completions over HTTP, as OpenAI's clients ask for them",
         output_macro=None,
-        prints=False,
         optional=(*_CONFIGS, 'DRAFTER'),
     ),
     'compare': Job(
@@ -118,33 +111,28 @@ JOBS = {
         'walltime.measure_walltime',
         'configs/runs/walltime.gin',
         'measures the speedup on a task, and what explains it',
-        is_resumed=True,
         optional=_CONFIGS,
     ),
     'methods': Job(
         'methods.measure_methods',
         'configs/runs/methods.gin',
         'compares drafters, rules and policies on several tasks',
-        is_resumed=True,
     ),
     'simulate': Job(
         'simulate.simulate',
         'configs/runs/simulate.gin',
         'measures T5 1.1 with random weights and simulated acceptance',
-        is_resumed=True,
     ),
     'paper': Job(
         'paper',
         'configs/paper/paper.gin',
         "makes the paper's tables and figures, all or the named ones",
-        is_resumed=True,
     ),
     'train': Job(
         'train.train',
         'configs/runs/train.gin',
         'trains a target or a draft model on a task',
         output_macro='MODEL_DIR',
-        is_resumed=True,
         may_change=_OF_TRAININGS,
     ),
     'distill': Job(
@@ -152,7 +140,6 @@ JOBS = {
         'configs/runs/distill.gin',
         "trains a draft model on its target's distributions",
         output_macro='MODEL_DIR',
-        is_resumed=True,
         may_change=_OF_TRAININGS,
         optional=_CONFIGS,
     ),
@@ -195,5 +182,5 @@ PARTS = {
 PAIRS = Job('task_pairs.measure', 'configs/paper/pairs.gin', optional=_CONFIGS)
 TABLES_OF_PAIRS = 'table2', 'table3', 'table5'
 USAGE = """\
-usage: speculative-t5x COMMAND [--gin_file=FILE...] [--gin.NAME=VALUE...]
+speculative-t5x COMMAND [--gin_file=FILE...] [--gin.NAME=VALUE...]
                        [--gin_search_paths=DIR,...] [--output_dir=DIR]"""

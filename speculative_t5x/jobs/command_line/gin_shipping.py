@@ -41,7 +41,7 @@ def _own_modules() -> dict[str, str]:
 
 
 def _configure(text: str, modules: Mapping[str, str]) -> None:
-  """Configure this process, and open its devices."""
+  """Configure this process."""
   if modules:
     folder = pathlib.Path(tempfile.mkdtemp(prefix='speculative_t5x_'))
     for path, module in modules.items():
@@ -51,6 +51,5 @@ def _configure(text: str, modules: Mapping[str, str]) -> None:
   process.keep_libtpu_from_searching()
   with gin_job.quiet_tensorflow():
     gin.parse_config(text)
-  process.open_devices()
   # In the user's folder of each node: its workers share what they compile.
   compilation_cache.enable()

@@ -12,6 +12,7 @@ import contextlib
 import gc
 import io
 import os
+import re
 import signal
 import sys
 
@@ -22,7 +23,6 @@ from speculative_t5x import version
 from speculative_t5x.jobs.command_line import commands
 from speculative_t5x.jobs.command_line import flags
 from speculative_t5x.jobs.command_line import help_text
-from speculative_t5x.jobs.command_line import macro_names
 from speculative_t5x.jobs.command_line import process
 
 with epy.lazy_imports():  # it loads JAX, which may be too old
@@ -47,28 +47,22 @@ def main(argv: Sequence[str] | None = None) -> int:
   _print_utf_8()
   try:
     if argv == ['--version']:
-      process.check_stdout()
       print(f'speculative-t5x {version.VERSION}', flush=True)
       return 0
     if not argv or {'-h', '--help'} & set(argv):
-      process.check_stdout()
       print(help_text.text(argv), flush=True)
       return 0 if argv else 2
     with _rare_collections():
-      todo = flags.parse(argv)
-      macro_names.check(todo)
-      for command in todo:
-        gin_job.configure(command)()
+      gin_job.run(flags.parse(argv))
     sys.stdout.flush()
+  except SystemExit as error:  # of the parser of flags
+    return error.code
   except BrokenPipeError:
     # The reader has seen enough. Nothing is left to flush at the end.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return _PIPE_CLOSED
   except KeyboardInterrupt:
-    job = commands.JOBS.get(argv[0])
-    kept = ' Finished work is kept; the same command resumes.'
-    is_resumed = job is not None and job.is_resumed
-    print(f'Interrupted.{kept if is_resumed else ""}', file=sys.stderr)
+    print('Interrupted. The same command goes on.', file=sys.stderr)
     return _INTERRUPTED
   except Exception as error:
     if (message := _message(error)) is None:
@@ -80,7 +74,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run() -> None:
   """Run the command of this process, and end the process."""
-  process.open_streams()
   process.find_own_modules()
   status = main()
   if status == _INTERRUPTED:
@@ -123,6 +116,9 @@ def _message(error: Exception) -> str | None:
   text = str(error).partition(gin_job.CALL)[0]
   if isinstance(error, ValueError | OSError | RuntimeError):
     return text
+  missing = re.match(r'(\w+)(\.__init__)?\(\) missing .*', text)
+  if missing and f"{gin_job.CALL}{missing[1]}'" in str(error):
+    return f'{missing[0]}. Add the gin file that sets it.'
   if isinstance(error, KeyError) and '://' in text:  # of etils
     _, scheme, *_ = text.split("'")
     return (

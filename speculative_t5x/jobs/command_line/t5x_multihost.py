@@ -14,25 +14,22 @@ other hosts itself, as on a Cloud TPU.
 import argparse
 from collections.abc import Sequence
 import os
-import re
 import runpy
 import sys
 
 import jax
 
-from speculative_t5x.jobs.command_line import process
-
 # JAX's own port for Cloud TPUs, 8482, is not among those that Google's firewall
 # rule for a slice opens (https://github.com/jax-ml/jax/issues/35905).
 _CLOUD_TPU_PORT = '8476'
+_WAIT_S = 120
 
 
 def main(argv: Sequence[str] | None = None) -> int | str | None:
   """Connect the hosts, run the script and return its exit status.
 
   An invalid command line prints an error and exits with status 2. A connection
-  that fails, or takes more than two minutes, prints an error and exits with
-  status 1; so does a TPU that cannot be opened.
+  that fails prints an error and exits with status 1.
   """
   _, usage, description = __doc__.split('\n\n')
   parser = argparse.ArgumentParser(
@@ -43,21 +40,19 @@ def main(argv: Sequence[str] | None = None) -> int | str | None:
   parser.add_argument('--process_count', type=int)
   parser.add_argument('--process_index', type=int)
   options, arguments = parser.parse_known_args(argv)
-  address = options.coordinator_address
-  if address and not re.fullmatch(r'.+:\d+', address):
-    parser.error(
-        f'--coordinator_address={address} has no port. Pass HOST:PORT.'
-    )
   try:
     # Before T5X is imported, because the devices must not be in use yet.
-    connect(address, options.process_count, options.process_index)
-  except RuntimeError as error:
-    return f'error: {error}'
-  except ValueError as error:
-    parser.error(
-        f'JAX cannot connect hosts ({str(error).rstrip(".")}). Pass all of'
-        ' --coordinator_address, --process_count and --process_index, or run'
-        f' python -m t5x.{options.script} on a single host.'
+    connect(
+        options.coordinator_address,
+        options.process_count,
+        options.process_index,
+    )
+  except (RuntimeError, ValueError) as error:
+    return (
+        f'error: JAX cannot connect the hosts ({error}). Start the command on'
+        ' all hosts at the same time, each with all of --coordinator_address'
+        ' (HOST:PORT of host 0), --process_count and its own --process_index,'
+        f' or run python -m t5x.{options.script} on a single host.'
     )
   return run_script(options.script, arguments)
 
@@ -67,28 +62,15 @@ def connect(
     count: int | None = None,
     index: int | None = None,
 ) -> None:
-  """Connect the hosts, and open their TPU if JAX_PLATFORMS asks for one.
+  """Connect the hosts; raise RuntimeError after two minutes without them.
 
-  The process ends with an error if either takes longer than two minutes. The
-  address is host 0 and a free port of it, HOST:PORT; indices count from 0.
+  The address is host 0 and a free port of it, HOST:PORT; indices count from 0.
   Arguments are None where JAX finds them.
   """
-  port = os.environ.setdefault('JAX_COORDINATOR_PORT', _CLOUD_TPU_PORT)
-  found = f'found by JAX, with JAX_COORDINATOR_PORT={port}'
-  host = f'--coordinator_address ({address or found}) is host 0'
-  with process.limited(
-      'The hosts did not connect. Start the command on all hosts at the same'
-      f' time, each with its own --process_index, and check that {host}, and'
-      ' that the others reach its port.'
-  ):
-    try:
-      jax.distributed.initialize(address, count, index)
-    except RuntimeError as error:
-      raise RuntimeError(
-          f'JAX cannot connect the hosts ({error}). Check that {host}, and that'
-          ' its port is free there.'
-      ) from error
-  process.open_devices()
+  os.environ.setdefault('JAX_COORDINATOR_PORT', _CLOUD_TPU_PORT)
+  jax.distributed.initialize(
+      address, count, index, initialization_timeout=_WAIT_S
+  )
 
 
 def run_script(name: str, arguments: Sequence[str]) -> int | str | None:
@@ -104,5 +86,4 @@ def run_script(name: str, arguments: Sequence[str]) -> int | str | None:
 
 
 if __name__ == '__main__':
-  process.open_streams()
   sys.exit(main())

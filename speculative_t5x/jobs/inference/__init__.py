@@ -4,10 +4,8 @@
 
   infer_setup        its settings, filled by gin and checked
   infer_source       settings -> inputs, and the target that decodes them
-  infer_models       settings and target -> engine, and what chunks depend on
   inference          inputs -> engine -> rows and counts, a part at a time
     text_rows          a text as a request, and its row
-    batch_rows         likewise a line of a batch of OpenAI's
   infer_output       parts -> chunks -> files, or lines printed
   infer_on_cluster   the same, where other machines decode the parts
 """

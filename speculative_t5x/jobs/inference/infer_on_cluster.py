@@ -5,45 +5,41 @@
 from collections.abc import Iterator, Mapping
 import dataclasses
 import functools
-import json
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.jobs.cluster import ray_cluster
 from speculative_t5x.jobs.cluster import ray_worker
-from speculative_t5x.jobs.inference import infer_models
 from speculative_t5x.jobs.inference import infer_output
 from speculative_t5x.jobs.inference import infer_setup
 from speculative_t5x.jobs.inference import infer_source
-from speculative_t5x.jobs.inference import text_rows
+from speculative_t5x.jobs.inference import inference
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.tasks import inputs as inputs_lib
-from speculative_t5x.tasks import predictions
 
 
 class Decoding:
-  """An infer job on one node; a `ray_worker.Decoding`."""
+  """An infer job on one node; see `ray_worker.Shipment`."""
 
   def __init__(self, setup: infer_setup.InferSetup):
     """Find inputs and models, and choose what suits the machine."""
     source = infer_source.find(setup)
     next(source.inputs())  # the files can be read here
-    models = infer_models.find(setup, source)
-    record, options = models.record(), models.options()
+    shown = progress.Progress('infer', None, 'inputs')
+    self._job = inference.find(setup, source, shown)
+    record, options = self._job.record(), self._job.options()
     # Nodes may differ in their device, and decode alike up to rounding.
     same = dataclasses.replace(record, device=None, host=None, mesh={})
     self.values = resumption.identity_of(same) | options
     self.for_driver = record, options
     self._reader = inputs_lib.PartReader(source.read, source.inputs_of)
-    shown = progress.Progress('infer', None, 'rows')
-    self._job = models.inference(shown)
 
   def decode(self, chunk: ray_worker.Chunk) -> chunks_lib.Content:
-    """Decode a chunk; rows that cannot be decoded have their error."""
+    """Decode a chunk."""
     part = self._reader.part(chunk.first, chunk.count)
-    if chunks_lib.digest_of(self._job.rows.identity(part)) != chunk.digest:
+    if chunks_lib.digest_of(inputs_lib.identity(part)) != chunk.digest:
       raise ValueError(
           f'The {chunk.count} inputs from number {chunk.first} on are not those'
           ' that the driver has read. Give all nodes the same files.'
@@ -55,10 +51,10 @@ def write(setup: infer_setup.InferSetup) -> run_record.RunRecord:
   """Have the cluster of a setup decode its inputs into its output folder.
 
   Raises:
-    ValueError: for inputs without a prediction, once all else is written.
+    ValueError: for a chunk that cannot be decoded, once all others are written.
   """
   source = infer_source.find(setup)
-  with progress.Progress('infer', setup.num_inputs(), 'rows') as shown:
+  with progress.Progress('infer', None, 'inputs') as shown:
     with setup.cluster.connect(functools.partial(Decoding, setup)) as workers:
       settings, options = workers.asked.for_driver
       size = settings.batch_size * setup.chunk_batches
@@ -68,30 +64,18 @@ def write(setup: infer_setup.InferSetup) -> run_record.RunRecord:
       )
       chunks = infer_output.chunks_in(setup.output_dir, settings, options)
       errors = _decode_missing(workers, setup, parts(), chunks, shown)
-
-    def given_up(
-        numbered: Iterator[tuple[int, inputs_lib.Input]],
-    ) -> Iterator[chunks_lib.Content]:
-      for part in batching.parts(numbered, size):
-        error = errors[part[0][0] // size]
-        yield text_rows.not_decoded([each for _, each in part], error)
-
-    # All other chunks are there, and are taken as a job that resumes takes
-    # them.
-    taken = [*chunks.take_all(parts(), given_up)]
-    record = infer_output.write_all(
+    if errors:
+      number, error = min(errors.items())
+      raise ValueError(
+          f'{len(errors)} chunks of {size} inputs could not be decoded, as'
+          f' number {number}: {error}. The others are kept; the same command'
+          ' decodes these again.'
+      )
+    # All chunks are there, and are taken as a job that resumes takes them.
+    taken = chunks.take_all(parts(), iter)
+    return infer_output.write_all(
         taken, shown, settings, setup.output_dir, chunks
     )
-  if num_failed := sum(x.values.get(chunks_lib.FAILED, 0) for x in taken):
-    rows = map(json.loads, chunks)
-    first = next(row for row in rows if predictions.ERROR in row)
-    raise ValueError(
-        f'{num_failed} of {record.num_examples} inputs have no prediction, as'
-        f' number {first["example_id"]}: {first[predictions.ERROR]}. Their rows'
-        f' have the key {predictions.ERROR!r}. The same command decodes their'
-        ' chunks again.'
-    )
-  return record
 
 
 def _decode_missing(

@@ -10,7 +10,6 @@ from typing import Any
 
 from speculative_t5x.decoder import counts
 from speculative_t5x.jobs.inference import inference
-from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.jobs.outputs import resumption
@@ -19,18 +18,18 @@ from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import readings
+from speculative_t5x.tasks import inputs as inputs_lib
 
 
 def print_all(
-    job: inference.Inference,
-    inputs: Iterator[Any],
-    settings: run_record.RunRecord,
+    job: inference.Inference, inputs: Iterator[inputs_lib.Input]
 ) -> None:
   """Decode the inputs and print each prediction when it is there."""
   tell = functools.partial(print, flush=True)
-  job.warm_up()  # before standard input is waited for
+  _ = job.engine  # before standard input is waited for
   values = [each.values for each in job.decode(enumerate(inputs), tell)]
   job.shown.end()
+  settings = job.record()
   record = dataclasses.replace(settings, **_counted(values))
   for line in _notes(record, values):
     print(line, file=sys.stderr)
@@ -42,7 +41,6 @@ def write_all(
     settings: run_record.RunRecord,
     output_dir: str,
     chunks: chunks_lib.Chunks,
-    files: inference.Files = text_rows.TextRows.files,
 ) -> run_record.RunRecord:
   """Write all chunks, which are taken one by one, and return the record."""
   folder = output_folder.OutputFolder(output_dir, 'infer')
@@ -54,14 +52,11 @@ def write_all(
     shown.show(num_done)
   shown.end()
   record = dataclasses.replace(settings, **origins[0], **_counted(values))
-  folder.add(record)
-  for name, is_there in files.items():
-    folder.add_rows(name, filter(is_there, chunks))
+  folder.add(record, chunks)
   results = folder.finish()
   for line in _notes(record, values):
     print(line)
-  for name in files:
-    print(f'{name.partition(".")[0].capitalize()}: {results.parent / name}')
+  print(f'Predictions: {results.parent / output_folder.PREDICTIONS}')
   return record
 
 
@@ -89,15 +84,12 @@ def _notes(
   compiling.
   """
   notes = readings.input_notes([record])
-  if num_errors := _num_errors(chunks):
-    notes.append(f'{num_errors} of {record.num_examples} requests have errors.')
   run = record.speculative or record.baseline
-  if run is None:
-    return notes
-  rows, seconds = record.num_examples, run.walltime_s
+  inputs, seconds = record.num_examples, run.walltime_s
   line = (
-      f'{rows} rows, {run.tokens} tokens in {seconds:.3g} s:'
-      f' {rows / seconds:.3g} rows and {run.tokens_per_s:.4g} tokens per second'
+      f'{inputs} inputs, {run.tokens} tokens in {seconds:.3g} s:'
+      f' {inputs / seconds:.3g} inputs and {run.tokens_per_s:.4g} tokens per'
+      ' second'
   )
   what, per_call = readings.per_target_call(record)
   if per_call is not None:
@@ -109,12 +101,10 @@ def _notes(
 
 def _counted(chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
   """Return what the values of chunks amount to, as values of the record."""
-  # A batch has no other counts than that of its lines.
-  names = [x for x in text_rows.COUNTED if any(x in each for each in chunks)]
-  sums = {name: sum(each[name] for each in chunks) for name in names}
+  sums = {
+      name: sum(each[name] for each in chunks) for name in inference.COUNTED
+  }
   runs = [each['run'] for each in chunks if 'run' in each]
-  if not runs and _num_errors(chunks):
-    return sums
   if not runs:
     raise ValueError('No input could be decoded.')
   run = interleaved.join(runs)
@@ -130,7 +120,3 @@ def _counted(chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
       name: described,
       **(counts.acceptance_rates(vars(described)) if is_speculative else {}),
   }
-
-
-def _num_errors(chunks: Sequence[Mapping[str, Any]]) -> int:
-  return sum(each.get(inference.NUM_ERRORS, 0) for each in chunks)

@@ -55,7 +55,6 @@ class InferSetup:
   statistics: bool = False
   tokens: bool = False
   chunk_batches: int = 16
-  model_name: str | None = None
   cluster: ray_cluster.RayCluster | None = None
 
   def __post_init__(self):
@@ -69,8 +68,6 @@ class InferSetup:
     inputs_lib.check_lengths(self.workload.task_feature_lengths)
     if self.search is not None:
       self._check_search()
-    if self.is_batch:
-      self._check_batch()
     if self.cluster is not None:
       self._check_cluster()
     if (self.inputs, self.workload.mixture_or_task_name) == (None, None):
@@ -91,24 +88,6 @@ class InferSetup:
         self.search, self.workload, [self.sampling], draft, self.num_decodes
     )
 
-  def _check_batch(self) -> None:
-    """Check that a batch is asked for nothing that its requests decide."""
-    greedy = sampling_lib.GREEDY
-    samplings = {self.sampling, self.draft_sampling or greedy}
-    problem = None
-    if samplings != {greedy} or self.num_outputs > 1:
-      problem = (
-          'say how they are sampled. Leave out TEMPERATURE, TOPK, TOPP, MINP,'
-          ' TYPICALP, those of the drafter, NUM_DECODES and BEAMS'
-      )
-    elif any(self.columns.values()):
-      problem = (
-          'say what is written of them. Leave out SCORES, STATISTICS and TOKENS'
-      )
-    if problem:
-      raise ValueError(f'The requests of a batch {problem}.')
-    ranges.check_settings(ranges.NATURAL, seed=self.workload.seed)
-
   def _check_cluster(self) -> None:
     """Check that other processes can do the job."""
     problem = None
@@ -116,8 +95,6 @@ class InferSetup:
       problem = 'writes files, and there is no folder. Set INFER_OUTPUT_DIR'
     elif text_files.STANDARD_INPUT in (self.paths or ()):
       problem = 'reads files on its nodes. Write the standard input to a file'
-    elif self.is_batch:  # whether a name is there already, all lines decide
-      problem = "does not read OpenAI's batches. Leave out CLUSTER"
     if problem:
       raise ValueError(f'A cluster (CLUSTER) {problem}.')
 
@@ -131,11 +108,6 @@ class InferSetup:
     return [os.fspath(user_paths.expand(path)) for path in paths]
 
   @property
-  def is_batch(self) -> bool:
-    """True if the inputs are a batch of OpenAI's."""
-    return self.inputs is not None and self.input_format == text_files.BATCH
-
-  @property
   def num_outputs(self) -> int:
     """Outputs per input."""
     return self.num_decodes if self.search is None else self.search.beams
@@ -146,12 +118,6 @@ class InferSetup:
     names = 'scores', 'statistics', 'tokens'
     return {name: getattr(self, name) for name in names}
 
-  @property
-  def taken(self) -> Sequence[str]:
-    """Names that fields of the inputs may not have."""
-    own = () if self.cluster is None else (predictions_lib.ERROR,)
-    return *predictions_lib.TAKEN, *own
-
   def resolved(self) -> 'InferSetup':
     """Check the input files, and choose what the settings leave open."""
     if self.inputs is not None:
@@ -160,23 +126,11 @@ class InferSetup:
           self.input_format,
           self.input_field,
           self.hints_field,
-          self.taken,
+          predictions_lib.TAKEN,
       )
     workload, gamma = self.workload, self.gamma
     if gamma == 'auto':
       workload, gamma = workload_lib.by_load(workload)
-    if self.is_batch:
-      # As the server's, so that both give the same answers.
-      workload = workload_lib.coupled_by_default(workload)
     return dataclasses.replace(
         self, workload=workload, gamma=gamma, inputs=self.paths
     )
-
-  def num_inputs(self) -> int | None:
-    """Return how many inputs there are; None where it is not known."""
-    if self.paths is not None:  # to count lines, files would be read twice
-      return None
-    found = self.workload.num_examples()
-    if None in (found, self.num_examples):
-      return found
-    return min(found, self.num_examples)

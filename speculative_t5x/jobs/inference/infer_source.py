@@ -12,6 +12,7 @@ from speculative_t5x.jobs.inference import infer_setup
 from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import models
 from speculative_t5x.tasks import inputs as inputs_lib
+from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import text_files
 
 
@@ -53,17 +54,10 @@ def find(setup: infer_setup.InferSetup) -> Source:
     name = workload.mixture_or_task_name
     read = functools.partial(examples.stream, name, workload.split, lengths)
     return make(read, lambda found, first: found)
-  if setup.is_batch:
-    # Imports pydantic, which other lines do not need.
-    from speculative_t5x.serving import batch_lines
-
-    read = functools.partial(text_files.read_bytes, setup.paths)
-    inputs_of = lambda lines, first: batch_lines.parse(lines)
-    return make(read, inputs_of)
   read = functools.partial(
       text_files.read,
       setup.paths,
-      taken=setup.taken,
+      taken=predictions_lib.TAKEN,
       field=setup.input_field,
       file_format=setup.input_format,
       hints_field=setup.hints_field,

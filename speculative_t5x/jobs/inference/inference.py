@@ -3,59 +3,34 @@
 """Decodes the inputs of an infer job, a part of them at a time."""
 
 import collections
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 import dataclasses
 import functools
 import itertools
 import time
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from speculative_t5x.decoder import batching
-from speculative_t5x.decoder import beam_search
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import pending as pending_lib
 from speculative_t5x.decoder import request as request_lib
-from speculative_t5x.decoder import results
+from speculative_t5x.decoder import token_decoder
+from speculative_t5x.jobs import workload as workload_lib
+from speculative_t5x.jobs.inference import infer_setup
+from speculative_t5x.jobs.inference import infer_source
+from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
+from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading.files import json_files
 from speculative_t5x.research import progress
+from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
+from speculative_t5x.research.measurement import provenance
+from speculative_t5x.speculation import contracts
+from speculative_t5x.tasks import inputs as inputs_lib
 
-# Of the values of a chunk: how many of its rows are errors.
-NUM_ERRORS = 'num_errors'
-# An input, and for each of its requests the result, or why there is none.
-Answered = tuple[Any, Sequence[results.Result | ValueError]]
-# Names of the files of rows, and which rows each has; None for all.
-Files = Mapping[str, Callable[[str], bool] | None]
-_Item = TypeVar('_Item')
-
-
-class Rows(Protocol):
-  """Inputs of a job as requests, and their results as rows.
-
-  Attributes:
-    files: Where the rows are written.
-  """
-
-  files: Files
-
-  def read(self, inputs: Iterator[Any]) -> Iterator[Any]:
-    """Yield inputs, read as far as it takes the model, in their order."""
-
-  def identity(self, part: Sequence[Any]) -> list[Any]:
-    """Return what the rows of inputs depend on, as JSON."""
-
-  def requests(self, item: Any) -> Sequence[request_lib.Request]:
-    """Return the requests of an input, of which there may be none."""
-
-  def row(
-      self, item: Any, found: Sequence[results.Result | ValueError]
-  ) -> dict[str, Any]:
-    """Return the row of an input; see `Answered`. It may raise an error."""
-
-  def counted(self, answered: Sequence[Answered]) -> Mapping[str, int]:
-    """Return the counts of inputs that are summed over chunks."""
+COUNTED = 'num_examples', 'truncated_inputs', 'unknown_inputs'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,42 +38,55 @@ class Inference:
   """Decoding of inputs in parts, each to a chunk of rows.
 
   Attributes:
-    is_plain: Whether the target decodes alone.
-    make_engine: Reads the model, once, and returns what decodes requests.
-    rows: Says which requests, and what is written of their results.
-    part_size: Inputs of a chunk.
+    setup: The job.
+    source: Its inputs.
+    decoder: Decodes them; its weights are still to be read.
+    batch_size: Chosen for the machine, where the setup has none.
     shown: Shows how many inputs are done.
-    search: Beam search of all requests; None for none.
   """
 
-  is_plain: bool
-  make_engine: Callable[[], engine_lib.Engine]
-  rows: Rows
-  part_size: int
+  setup: infer_setup.InferSetup
+  source: infer_source.Source
+  decoder: token_decoder.TokenDecoder
+  batch_size: int
   shown: progress.Progress
-  search: beam_search.BeamSearch | None = None
 
-  def take_all(
-      self, inputs: Iterator[Any], chunks: chunks_lib.Chunks
-  ) -> Iterator[chunks_lib.Chunk]:
-    """Yield the chunks of all inputs; see `Chunks.take_all`."""
-    parts = batching.parts(inputs, self.part_size)
-    with_identity = ((self.rows.identity(part), part) for part in parts)
-    return chunks.take_all(with_identity, self.decode)
+  @property
+  def part_size(self) -> int:
+    """Inputs of a chunk."""
+    return self.batch_size * self.setup.chunk_batches
+
+  @functools.cached_property
+  def rows(self) -> text_rows.TextRows:
+    """What is decoded of each input, and what is written of it."""
+    return text_rows.TextRows(self.setup, self.source, self.decoder)
 
   @functools.cached_property
   def engine(self) -> engine_lib.Engine:
-    return self.make_engine()
+    """What decodes requests; reads the model and compiles."""
+    setup = self.setup
+    loaded = workload_lib.loaded(self.decoder)
+    engine = engine_lib.Engine(
+        loaded.alone if setup.drafter is None else loaded,
+        self.batch_size * setup.num_outputs,
+        rule=setup.workload.rule,
+        hints_length=setup.workload.task_feature_lengths.get('hints'),
+    )
+    progress.say('compiling and warming up')
+    engine.warm_up(setup.search)
+    return engine
 
-  def warm_up(self) -> None:
-    """Read the model and compile, unless that was done."""
-    if not self.engine.is_warm:
-      progress.say('compiling and warming up')
-      self.engine.warm_up(self.search)
+  def take_all(
+      self, inputs: Iterator[inputs_lib.Input], chunks: chunks_lib.Chunks
+  ) -> Iterator[chunks_lib.Chunk]:
+    """Yield the chunks of all inputs; see `Chunks.take_all`."""
+    parts = batching.parts(inputs, self.part_size)
+    with_identity = ((inputs_lib.identity(part), part) for part in parts)
+    return chunks.take_all(with_identity, self.decode)
 
   def decode(
       self,
-      numbered: Iterator[tuple[int, Any]],
+      numbered: Iterator[tuple[int, inputs_lib.Input]],
       tell: Callable[[str], object] = lambda row: None,
   ) -> Iterator[chunks_lib.Content]:
     """Decode inputs as one stream, and yield the content of each part of them.
@@ -112,44 +100,47 @@ class Inference:
     first = list(itertools.islice(numbered, 1))
     if not first:
       return
-    self.warm_up()
-    grouped = _grouped(
+    decoded = _decoded(
         self.engine.stream_ended,
-        lambda each: self.rows.requests(each[1]),
+        self.rows.request,
         itertools.chain(first, numbered),
     )
-    before, start = self._counters(), time.perf_counter()
-    note = lambda: self._note(before, time.perf_counter() - start)
-    while part := self._part(grouped, tell, note):
+    while part := self._part(decoded, tell):
       yield part
 
   def _part(
       self,
-      grouped: Iterator[tuple[tuple[int, Any], list[pending_lib.Pending]]],
+      decoded: Iterator[
+          tuple[tuple[int, inputs_lib.Input], pending_lib.Pending | None]
+      ],
       tell: Callable[[str], object],
-      note: Callable[[], str],
   ) -> chunks_lib.Content | None:
     """Return the content of the next part of inputs; None after the last."""
-    before, start = self._counters(), time.perf_counter()
-    answered, rows = [], []
-    for (number, item), ended in itertools.islice(grouped, self.part_size):
-      found = list(map(self._result, ended))
-      row = json_files.dumps(self.rows.row(item, found))
-      answered.append((item, found))
-      rows.append(row)
-      tell(row)
-      # Of the part alone the rate would be 0 where all was decoded ahead.
-      self.shown.show(number + 1, note())
+    before = dataclasses.replace(self.engine.counters)
+    start = time.perf_counter()
+    items, rows, decodes = [], [], []
+    for (number, item), ended in itertools.islice(decoded, self.part_size):
+      own = self.rows.empty
+      if ended is not None:
+        own = self.engine.result(ended).decodes
+        decodes += own
+      items.append(item)
+      rows.append(json_files.dumps(self.rows.row(item, own)))
+      tell(rows[-1])
+      self.shown.show(number + 1)
     if not rows:
       return None
-    values = dict(self.rows.counted(answered))
-    found = itertools.chain.from_iterable(found for _, found in answered)
-    decoded = [each for each in found if isinstance(each, results.Result)]
-    if decoded:
+    found = (
+        len(items),
+        sum(item.is_truncated for item in items),
+        sum(not item.is_known for item in items),
+    )
+    values = dict(zip(COUNTED, found, strict=True))
+    if decodes:
       # Those that are decoded ahead are counted here, and not in their part.
       run = interleaved.Run(
           counts.of_run(
-              (decode for result in decoded for decode in result.decodes),
+              decodes,
               self.engine.counters.loop_steps - before.loop_steps,
               self.engine.counters.row_steps - before.row_steps,
           ),
@@ -159,34 +150,68 @@ class Inference:
       values['run'] = run.stored()
     return chunks_lib.Content(rows, values)
 
-  def _result(
-      self, pending: pending_lib.Pending
-  ) -> results.Result | ValueError:
-    try:
-      return self.engine.result(pending)
-    except ValueError as error:
-      return error
+  def options(self) -> dict[str, Any]:
+    """Return what chunks depend on beside the record's settings, as JSON."""
+    return {
+        'input_field': self.setup.input_field,
+        'input_format': self.setup.input_format,
+        'vocabulary': resumption.of_vocabulary(self.source.target.vocabulary),
+        'chunk_batches': self.setup.chunk_batches,
+        'network_configs': provenance.network_configs(self.decoder),
+        **self.setup.columns,
+    }
 
-  def _counters(self) -> counts.Counts:
-    return dataclasses.replace(self.engine.counters)
+  def record(self) -> run_record.RunRecord:
+    """Return the record before anything is decoded."""
+    setup, workload = self.setup, self.setup.workload
+    record = workload.new_record(
+        'infer',
+        self.decoder,
+        setup.sampling,
+        setup.draft_sampling,
+        batch_size=self.batch_size,
+        repeats=1,
+        **workload_lib.search_settings(setup.search),
+    )
+    if setup.paths is not None:
+      task = ', '.join(setup.paths)
+      record = dataclasses.replace(record, task=task, split=None)
+    if setup.drafter is None:
+      unused = ['drafter', 'draft_sampling', 'gamma', 'gamma_policy']
+      unused.append('draft_beams')
+      # What a coupled rule draws plain decoding draws too.
+      if not isinstance(workload.rule, contracts.CoupledRule):
+        unused.append('verification')
+      record = dataclasses.replace(
+          record, lossless=True, **dict.fromkeys(unused)
+      )
+    return record
 
-  def _note(self, before: counts.Counts, seconds: float) -> str:
-    """Return the rate since some counters, and what was accepted."""
-    counters = self.engine.counters
-    tokens = counters.tokens - before.tokens
-    note = f'{tokens / seconds:.0f} tokens per second'
-    if self.is_plain:
-      return note
-    calls = counters.target_calls - before.target_calls
-    return f'{note}, {tokens / max(calls, 1):.2f} per target call'
+
+def find(
+    setup: infer_setup.InferSetup,
+    source: infer_source.Source,
+    shown: progress.Progress,
+) -> Inference:
+  """Find the models of a job; see `Workload.find_decoder`."""
+  decoder, batch_size = setup.workload.find_decoder(
+      source.target,
+      setup.drafter,
+      gamma=setup.gamma,
+      num_decodes=setup.num_outputs,
+      batch_size=setup.batch_size,
+  )
+  return Inference(setup, source, decoder, batch_size, shown)
 
 
-def _grouped(
-    decode: Callable[[Iterator[request_lib.Request]], Iterator[Any]],
-    requests_of: Callable[[_Item], Sequence[request_lib.Request]],
-    items: Iterable[_Item],
-) -> Iterator[tuple[_Item, list[Any]]]:
-  """Yield each item with what its requests were decoded to, in their order.
+def _decoded(
+    decode: Callable[
+        [Iterator[request_lib.Request]], Iterator[pending_lib.Pending]
+    ],
+    request_of: Callable[[inputs_lib.Input], request_lib.Request | None],
+    items: Iterable[tuple[int, inputs_lib.Input]],
+) -> Iterator[tuple[tuple[int, inputs_lib.Input], pending_lib.Pending | None]]:
+  """Yield each item with what its request was decoded to, in their order.
 
   Items are read when `decode` reads requests, and kept until they are yielded.
   """
@@ -194,17 +219,14 @@ def _grouped(
 
   def requests() -> Iterator[request_lib.Request]:
     for item in items:
-      own = requests_of(item)
-      waiting.append((item, len(own), []))
-      yield from own
+      request = request_of(item[1])
+      waiting.append((item, request is not None))
+      if request is not None:
+        yield request
 
-  def complete() -> Iterator[tuple[_Item, list[Any]]]:
-    while waiting and len(waiting[0][2]) == waiting[0][1]:
-      item, _, found = waiting.popleft()
-      yield item, found
-
-  for each in decode(requests()):
-    yield from complete()  # those before it that have no requests
-    waiting[0][2].append(each)
-    yield from complete()
-  yield from complete()
+  for work in decode(requests()):
+    while not waiting[0][1]:  # those before it that have no request
+      yield waiting.popleft()[0], None
+    yield waiting.popleft()[0], work
+  for item, _ in waiting:
+    yield item, None

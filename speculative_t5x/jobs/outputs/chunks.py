@@ -44,7 +44,6 @@ _VERSION = 'chunk_format'
 _FORMAT = {_VERSION: 4}
 # Of the values of a chunk: how many of its inputs have no prediction. A later
 # run decodes such a chunk again.
-FAILED = 'failed'
 # What else the first line of a chunk has beside settings.
 _MEASURED = 'inputs_digest', 'values', *resumption.ORIGIN
 _PATHS = 'paths'
@@ -159,10 +158,7 @@ class Chunks:
       self._check_task(header)
       reason = 'has other inputs'
     elif number not in self._put:
-      if header['values'].get(FAILED):
-        reason = 'has inputs without a prediction'
-      else:
-        self._say_reuse(path.parent, header)
+      self._say_reuse(path.parent)
     if reason:
       self._say(f'decoding chunk {number} again, because {path} {reason}')
       return None
@@ -205,14 +201,8 @@ class Chunks:
       header = json_files.first_object(path)
       if header is None or header.get('job') != self.record.job:
         continue
-      if header.get(_VERSION) != _FORMAT[_VERSION]:
-        raise OtherSettingsError(
-            f'{self._folder} has chunks of an earlier version, which do not say'
-            ' what the vocabulary and the models hold. Give another output'
-            f' folder, or remove {self._folder / _FOLDER} to decode again.'
-        )
       unused = {*varying, *_MEASURED, _PATHS}
-      if header[_PATHS] == self._paths[_PATHS]:
+      if header.get(_PATHS) == self._paths[_PATHS]:
         unused.add(resumption.CONTENTS)
       earlier = _without(header, unused)
       changed = [
@@ -220,12 +210,14 @@ class Chunks:
           for x in (self, *beside)
       ]
       if all(changed):
-        theirs = [f'{x} {earlier.get(x)}' for x in changed[0] if x in _CHOSEN]
+        theirs = {x: earlier.get(x) for x in changed[0]}
+        names = ', '.join(
+            x if isinstance(y, Mapping | list) else f'{x} ({y})'
+            for x, y in theirs.items()
+        )
         raise OtherSettingsError(
-            f'{self._folder} holds results with another'
-            f' {", ".join(changed[0])}. Give another output folder, or the'
-            ' settings of those results'
-            f'{": " if theirs else ""}{", ".join(theirs)}.'
+            f'{self._folder} holds results with another {names}. Give another'
+            ' output folder, or the settings of those results.'
         )
 
   def _check_task(self, header: Mapping[str, Any]) -> None:
@@ -240,14 +232,11 @@ class Chunks:
   def _path(self, number: int) -> epath.Path:
     return self._folder / self._name / f'{number:06}.jsonl'
 
-  def _say_reuse(
-      self, folder: epath.Path, header: Mapping[str, Any]
-  ) -> None:
+  def _say_reuse(self, folder: epath.Path) -> None:
     """Say once that chunks of an earlier run are taken."""
     if not self._is_reuse_said:
       self._is_reuse_said = True
-      note = resumption.other_code(header, self.record)
-      self._say(f'finished chunks are taken from {folder}{note}')
+      self._say(f'finished chunks are taken from {folder}')
 
   def _say(self, text: str) -> None:
     print(f'{self._title}: {text}', file=sys.stderr)

@@ -6,7 +6,6 @@
   chunks/<name>/<number>.jsonl   its predictions, see `chunks`
   alpha/<name>.json              alpha, which several configurations share
   predictions.jsonl              all predictions, written at the end
-  output.jsonl, errors.jsonl     of a batch, in the place of predictions
   results.jsonl                  all records, written last
 
 A folder without `results.jsonl` belongs to an unfinished job. A folder belongs
@@ -30,7 +29,6 @@ from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
 
 PREDICTIONS = 'predictions.jsonl'
-OUTPUT, ERRORS = 'output.jsonl', 'errors.jsonl'  # of a batch
 _RESULTS = 'results.jsonl'
 _RECORDS, _ALPHA = 'records', 'alpha'
 
@@ -43,9 +41,8 @@ def check_names(
     is_plain = name.strip('. ') and not set('/\\|\n\r') & set(name)
     if not is_plain or name in own or names.count(name) > 1:
       raise ValueError(
-          f'{what} has the name {name!r}, of {", ".join(names)}. Names are'
-          " those of folders: give each another one, without '/', '|' and line"
-          f' breaks{", and none of " if own else ""}{", ".join(own)}.'
+          f'{what} has the name {name!r}, of {", ".join([*names, *own])}. Names'
+          " are those of folders: give each another one, without '/' and '|'."
       )
 
 
@@ -57,10 +54,10 @@ class OutputFolder:
     self._path = user_paths.expand(path)
     self._check_no_other(job)
     self._names: list[str] = []  # in the order in which they were added
-    self._rows: dict[str, list[Iterable[str]]] = {}  # by their files
+    self._rows: list[Iterable[str]] = []
     whole_files.check_writable(self._path / _RECORDS)
     with whole_files.writing(self._path):
-      for name in (_RESULTS, PREDICTIONS, OUTPUT, ERRORS):
+      for name in (_RESULTS, PREDICTIONS):
         (self._path / name).unlink(missing_ok=True)
 
   def _check_no_other(self, job: str) -> None:
@@ -78,17 +75,16 @@ class OutputFolder:
         )
 
   def find(
-      self, settings: run_record.RunRecord, title: str, total: int
+      self, settings: run_record.RunRecord, title: str
   ) -> run_record.RunRecord | None:
     """Return a configuration's record from an earlier run, or None.
 
     There is none either if the record is damaged, or if a checkpoint of its
     target or draft was replaced. A line on stderr says whether the record
     is reused, and by which code version if it is another. A reused record must
-    be added again to be merged. The title names the configuration in the line,
-    of a total number of configurations.
+    be added again to be merged. The title names the configuration in the line.
     """
-    title = f'configuration {len(self._names) + 1} of {total}: {title}'
+    title = f'configuration {len(self._names) + 1}: {title}'
     # Records of earlier versions may lack other keys.
     found = self._read(_RECORDS, settings, resumption.IDENTITY, title)
     return found and run_record.from_dict(found)
@@ -98,17 +94,15 @@ class OutputFolder:
       record: run_record.RunRecord,
       predictions: Iterable[str] | None = None,
   ) -> None:
-    """Write a configuration's record, and its predictions; see `add_rows`."""
+    """Write a configuration's record.
+
+    Its predictions are read and written when the job is done.
+    """
     name = f'{_RECORDS}/{resumption.name_of(record)}.json'
     whole_files.write(self._path, name, [run_record.to_json(record)])
     self._names.append(name)
     if predictions is not None:
-      self.add_rows(PREDICTIONS, predictions)
-
-  def add_rows(self, name: str, rows: Iterable[str]) -> None:
-    """Have rows, which are read then, written to a file when the job is done.
-    """
-    self._rows.setdefault(name, []).append(rows)
+      self._rows.append(predictions)
 
   def read_alpha(
       self, settings: run_record.RunRecord, keys: Sequence[str], title: str
@@ -136,8 +130,9 @@ class OutputFolder:
 
   def finish(self) -> epath.Path:
     """Merge the added rows and records; return the results' path."""
-    for name, rows in self._rows.items():
-      whole_files.write(self._path, name, itertools.chain.from_iterable(rows))
+    if self._rows:
+      rows = itertools.chain.from_iterable(self._rows)
+      whole_files.write(self._path, PREDICTIONS, rows)
     # Not `splitlines`, which would also split at Unicode line separators.
     records = (
         (self._path / name).read_text(encoding='utf-8').removesuffix('\n')
@@ -160,6 +155,6 @@ class OutputFolder:
       if found is None or not {*keys, *resumption.ORIGIN} <= found.keys():
         found, said = None, f'measuring again, because {path} is damaged'
       else:
-        said = f'taken from {path}{resumption.other_code(found, settings)}'
+        said = f'taken from {path}; remove it to measure again'
     print(f'{title}: {said}', file=sys.stderr)
     return found

@@ -102,16 +102,6 @@ def origin_of(record: run_record.RunRecord) -> dict[str, str | None]:
   return {key: getattr(record, key) for key in ORIGIN}
 
 
-def other_code(found: Mapping[str, Any], record: run_record.RunRecord) -> str:
-  """Return a note on the code version that measured, if it is another."""
-  if all(found[key] == getattr(record, key) for key in _CODE):
-    return ''
-  return (
-      f', measured by version {found["package_version"]}, commit'
-      f' {found["commit"]}; remove it to measure again'
-  )
-
-
 def differing(
     earlier: Mapping[str, Any],
     now: Mapping[str, Any],

@@ -8,9 +8,7 @@ target that was trained anew, a changed file of the task) would continue it as
 another training.
 """
 
-import ast
 from collections.abc import Collection, Mapping, Sequence
-import contextlib
 import hashlib
 import json
 import os
@@ -27,7 +25,6 @@ from speculative_t5x.loading.files import user_paths
 from speculative_t5x.loading.files import whole_files
 
 _SETTINGS, _DATA = 'settings.json', 'data.json'  # beside checkpoints
-_MOST_SHOWN = 3
 
 
 def keep_settings(
@@ -61,19 +58,6 @@ def keep_data(
   _keep(folder, _DATA, digests, may_lack={'target'})
 
 
-def trained_length(checkpoint: str) -> int | None:
-  """Return the most tokens of the outputs that a checkpoint was trained on.
-
-  None where no settings of a training lie beside it, or none that say so.
-  """
-  file = user_paths.expand(checkpoint).parent / _SETTINGS
-  settings = (json_files.first_object(file) if file.exists() else None) or {}
-  with contextlib.suppress(ValueError, SyntaxError, TypeError, KeyError):
-    lengths = ast.literal_eval(settings['TASK_FEATURE_LENGTHS'])
-    return int(lengths['targets'])
-  return None
-
-
 def _keep(
     folder: epath.Path,
     name: str,
@@ -91,17 +75,16 @@ def _keep(
     earlier = json_files.first_object(file) or {}  # none of a damaged file
     added = {*may_lack} - earlier.keys()
     if names := resumption.differing(earlier, values, {*may_change, *added}):
-      told = names[:_MOST_SHOWN]
+      told = names
       if name == _SETTINGS:  # digests would tell nothing
         told = [
             f'{x} was {earlier.get(x, "unset")} and is now'
             f' {values.get(x, "unset")}'
-            for x in told
+            for x in names
         ]
-      more = '; and others' if len(names) > _MOST_SHOWN else ''
       raise ValueError(
-          f'{folder} has a training with other {file.stem}: {"; ".join(told)}'
-          f'{more}. Give the earlier ones, or another folder; {remedy}.'
+          f'{folder} has a training with other {file.stem}: {"; ".join(told)}.'
+          f' Give the earlier ones, or another folder; {remedy}.'
       )
   text = json.dumps(values, indent=1, sort_keys=True) + '\n'
   whole_files.replace(folder, name, text.encode())

@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from speculative_t5x import embedded
 from speculative_t5x.jobs.cluster import ray_cluster
 from tests import workloads
 from tests.cluster import stub_job
-from tests.serving import stub as stub_server
 
 _CHECKOUT = pathlib.Path(__file__).parents[3]
 _SECONDS = 600  # a cluster that hangs must not hang the tests
@@ -69,6 +67,7 @@ def stub(tmp_path_factory):
 
 
 @needs_ray
+@pytest.mark.exhaustive
 class TestStub:
 
   def test_a_node_that_is_killed_loses_nothing(self, stub):
@@ -145,49 +144,6 @@ def test_command(tmp_path):
   assert len(out.splitlines()) == 9 and out == alone
   (record,) = workloads.read(tmp_path / 'out' / 'results.jsonl')
   assert record['gamma_policy'] == 'own' and record['num_examples'] == 9
-
-
-@needs_ray
-@pytest.mark.exhaustive
-def test_rows_are_asked_of_a_server(tmp_path):
-  """By Ray Data's own processor, as the page has it."""
-  pytest.importorskip('aiohttp')
-  page = (_CHECKOUT / 'docs/many_machines.md').read_text()
-  (code,) = re.findall(r'```python\n(.*?)```', page, re.DOTALL)
-  texts = [f'line {number}' for number in range(40)]
-  (tmp_path / 'inputs.txt').write_text('\n'.join(texts))
-  with stub_server.serving(stub_server.Engine()) as client:
-    for here, there in (
-        ('http://127.0.0.1:8000', client.url),
-        ("'bulletins', 'max_tokens': 96", "'echo', 'max_tokens': 64"),
-        ("'inputs.txt'", repr(str(tmp_path / 'inputs.txt'))),
-        ("'answers'", repr(str(tmp_path / 'answers'))),
-    ):
-      assert here in code
-      code = code.replace(here, there)
-    (tmp_path / 'code.py').write_text(code)
-    _run('run_file', tmp_path / 'code.py')
-  rows = [
-      row
-      for file in (tmp_path / 'answers').iterdir()
-      for row in workloads.read(file)
-  ]
-  assert sorted(row['input'] for row in rows) == sorted(texts)
-  assert all(row['text'] == row['input'] for row in rows)
-
-
-@needs_ray
-@pytest.mark.exhaustive
-def test_memory_does_not_grow_with_the_rows(tmp_path):
-  """Neither that of the driver, nor that of any node."""
-  _run('many_rows', tmp_path, 1_000_000)
-  samples = workloads.read(tmp_path / 'memory.jsonl')
-  decoding = [x for x in samples if x['node_0'] > 200]  # JAX was imported
-  half = len(decoding) // 2
-  for name in ('driver', 'node_0', 'node_1', 'node_2'):
-    before, after = decoding[:half], decoding[half:]
-    most = max(x[name] for x in before)
-    assert max(x[name] for x in after) < most + 100, name
 
 
 @pytest.mark.parametrize(

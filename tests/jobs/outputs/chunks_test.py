@@ -86,15 +86,6 @@ class TestFind:
     assert _take(_chunks(folder), inputs=['a', 'c'])[1]
     assert 'has other inputs' in capsys.readouterr().err
 
-  def test_inputs_without_a_prediction_are_decoded(self, folder, capsys):
-    """By a later run, and not by the one that has tried."""
-    chunks, values = _chunks(folder), {chunks_lib.FAILED: 1}
-    _take(chunks, values=values)
-    assert not _take(chunks, values=values)[1]
-    assert _take(_chunks(folder))[1]
-    assert 'has inputs without a prediction' in capsys.readouterr().err
-    assert not _take(_chunks(folder))[1]
-
   def test_other_settings_and_formats_are_decoded(self, folder, monkeypatch):
     _take(_chunks(folder, {'chunk_batches': 1}))
     assert _take(_chunks(folder, {'chunk_batches': 2}))[1]
@@ -180,7 +171,7 @@ class TestOtherConfigurations:
     _take(_chunks(folder, seed=1))
     assert not _take(_chunks(folder, seed=1))[1]
     _chunks(folder, seed=1).check_alone()
-    with pytest.raises(ValueError, match='results with another seed, topk. G'):
+    with pytest.raises(ValueError, match=r'another seed \(1\), topk'):
       _chunks(folder, seed=2, topk=3).check_alone()
     _chunks(folder, seed=2, topk=3).check_alone(['seed', 'topk'])
 
@@ -190,11 +181,6 @@ class TestOtherConfigurations:
     assert _take(_chunks(folder))[1]
     with pytest.raises(ValueError, match='results with another draft_sampling'):
       _chunks(folder).check_alone()
-
-  def test_penalties_of_zero(self, folder):
-    """They are none of the other kind of score."""
-    _take(_chunks(folder, beams=4, length_penalty=0.0))
-    assert _take(_chunks(folder, beams=4))[1]
 
   def test_inputs_of_another_file(self, folder):
     """The same ones are not decoded again, and others not written over."""
@@ -230,7 +216,7 @@ class TestOtherConfigurations:
     with monkeypatch.context() as patch:
       patch.setattr(chunks_lib, '_FORMAT', {'chunk_format': 3})
       _take(_chunks(folder))
-    with pytest.raises(ValueError, match='earlier version.*chunks to decode'):
+    with pytest.raises(ValueError, match='chunk_format'):
       _chunks(folder).check_alone()
 
   def test_of_the_same_job_are_not_refused(self, folder):

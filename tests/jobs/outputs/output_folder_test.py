@@ -37,7 +37,7 @@ def _make(path, job='eval'):
 
 
 def _find(folder, settings):
-  return folder.find(settings, 'gamma 5', total=3)
+  return folder.find(settings, 'gamma 5')
 
 
 def _read_alpha(folder, settings):
@@ -96,8 +96,9 @@ class TestResume:
     found = _find(folder, _record(0.5))
     assert found == record
     assert capsys.readouterr().err.splitlines() == [
-        'configuration 1 of 3: gamma 5: compiling and measuring',
-        f'configuration 2 of 3: gamma 5: taken from {path}',
+        'configuration 1: gamma 5: compiling and measuring',
+        f'configuration 2: gamma 5: taken from {path}; remove it to measure'
+        ' again',
     ]
     # It is merged again when it is added again, in the order of addition.
     assert runs.read(folder.finish()) == [other]
