@@ -20,7 +20,6 @@ from speculative_t5x.jobs.outputs import chunks
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import drafters
 from speculative_t5x.loading import models
-from speculative_t5x.speculation import contracts
 from speculative_t5x.tasks import ende
 from speculative_t5x.training import divergences
 from speculative_t5x.training import on_policy
@@ -30,8 +29,6 @@ from speculative_t5x.training import task_examples
 from speculative_t5x.training import trainer
 from tests import checkpoints_by_hand
 from tests import tiny
-from tests import tiny_decoders
-from tests import vocabulary_files
 
 pytestmark = pytest.mark.long
 
@@ -277,19 +274,6 @@ class TestBadInput:
     kept.unlink()
     _distill(target, tmp_path, _Infer(target, largest=10))
 
-  def test_vocabularies(self, target, tmp_path):
-    """The same one passes, and only what is checked after it fails."""
-    texts = {'one': 'ein Mann geht', 'same': 'ein Mann geht', 'other': 'Hund'}
-    for name, text in texts.items():
-      shutil.copytree(target, tmp_path / name)
-      vocabulary_files.train(tmp_path / name / 'spiece.model', text=text)
-    one, other, same = (tmp_path / x for x in ('one', 'other', 'same'))
-    with pytest.raises(ValueError, match=f'{one} and {other} cannot be a pair'):
-      _distill(one, tmp_path / 'a', draft=origins.FromCheckpoint(other))
-    with pytest.raises(ValueError, match='batch_size 65'):
-      draft = origins.FromCheckpoint(same)
-      _distill(one, tmp_path / 'b', draft=draft, batch_size=65)
-
   def test_decoder_that_reads_another_width(self, target, tmp_path):
     config = dataclasses.replace(
         _DRAFT, num_encoder_layers=0, encoder_dim=16
@@ -299,12 +283,6 @@ class TestBadInput:
     with pytest.raises(ValueError, match='width 16, and .* has width 32'):
       _distill(target, tmp_path, infer, draft=origins.FromCheckpoint(path))
     assert not infer.runs  # decoding would take long
-
-  def test_a_decoder_alone_may_pad_with_any_id(self):
-    ids = contracts.SpecialIds(end=5, padding=5, start=None, other_ends=(7,))
-    target = types.SimpleNamespace(special_ids=ids, folder='a folder')
-    network = tiny_decoders.CONFIGS['gpt2']
-    assert distill._special_ids(target, network, None) == ids
 
   def test_target_with_other_padding(self, tmp_path):
     by_hand = checkpoints_by_hand

@@ -28,8 +28,6 @@ from speculative_t5x.networks import sharding
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.rules import lenience
-from speculative_t5x.speculation import sampling
-from speculative_t5x.speculation import verification
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
 from speculative_t5x.tasks import tfds_tasks
@@ -525,31 +523,6 @@ def test_memory_does_not_grow_with_the_lines(
       assert row['example_id'] == number
       assert row['input'] == row['prediction'] == texts[number % 100]
   assert number == num_lines - 1
-
-
-def test_what_the_workload_decides_of_the_decoder(paths):
-  vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE).within(2048)
-  for mask, rule in (
-      (False, verification.TOKENWISE),
-      (True, lenience.make_rule(1e-3)),
-  ):
-    setup = _setup(paths, inputs='-', mask_padded_ids=mask, rule=rule)
-    workload = setup.workload
-    decoder, batch_size = _load(
-        workload, workload.find_target(vocabulary), setup.drafter,
-        gamma=3, num_decodes=2, batch_size=None,
-    )  # fmt: skip
-    assert batch_size == 1  # on a CPU
-    expected = 2048 if mask else None
-    models = decoder.target_model, decoder.drafter.model
-    assert [model.num_valid_tokens for model in models] == [expected] * 2
-    record = workload.new_record('infer', decoder, sampling.GREEDY)
-    assert record.num_valid_tokens == expected
-    # Scores of a rule that is not lossless are of the target's own
-    # distribution, which temperature 0 does not set to 0.
-    assert decoder.options.rescale_log_probs == rule.is_lossless
-    assert (decoder.options.gamma, decoder.options.num_decodes) == (3, 2)
-    assert decoder.options.max_tokens == workloads.LENGTHS['targets']
 
 
 def test_vocabulary_of_the_checkpoint_folder(paths, tmp_path):

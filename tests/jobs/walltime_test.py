@@ -48,33 +48,6 @@ from tests import compilation
 from tests import workloads
 
 _NUM_EXAMPLES, _BATCH_SIZE, _GAMMA, _ALPHA_TOKENS = 5, 2, 2, 150
-# The keys that may be null in a record, and why.
-_NULL = {
-    'reference': 'T5X is not timed where it cannot be imported',
-    'rule_alpha': 'the rule is that of the paper',
-    'speedup_ci95': 'few batches have none',
-    'loop_efficiency_ci95': 'few batches have none',
-    'decode_speedup': 'on a busy machine an encoder may outlast a tiny loop',
-    'simulated_acceptance': 'acceptance is earned here',
-    'draft_sampling': 'it is that of the target',
-    'commit': 'an installed package has none',
-    'num_valid_tokens': 'no ids are masked',
-    'compile_s.baseline': 'another test compiled the same program',
-    'compile_s.speculative': 'another test compiled the same program',
-    'prompt_s': 'the network has an encoder',
-    'greedy': 'only for temperature 0',
-    'verification.lenience': 'the rule has none',
-    'drafter.table': 'a draft model has none',
-    'drafter.short_vocabulary': 'its head has all tokens',
-    'drafter.candidates': 'it drafts chains',
-    'device.libtpu': 'only of a TPU',
-    'beams': 'it samples',
-    'brevity_penalty': 'it samples',
-    'length_penalty': 'it samples',
-    'draft_beams': 'it samples',
-}
-
-
 _read_examples = examples.load
 
 
@@ -221,26 +194,7 @@ def again(ran, paths, tmp_path, monkeypatch):
   return state
 
 
-def _null(record, prefix=''):
-  """Yield the keys that are null, including nested ones."""
-  for key, value in record.items():
-    if value is None:
-      yield prefix + key
-    elif isinstance(value, dict):
-      yield from _null(value, f'{prefix}{key}.')
-    elif isinstance(value, list) and None in value:
-      yield prefix + key
-
-
 class TestRecord:
-
-  def test_only_inapplicable_keys_are_null(self, ran):
-    for written in workloads.read(ran.folder / 'results.jsonl'):
-      assert tuple(written) == run_record.KEYS
-      assert set(_null(written)) <= set(_NULL)
-    at_zero, sampled = (record.greedy for record in ran.records)
-    assert at_zero == run_record.Greedy(identical=5, near_tie=0, mismatch=0)
-    assert sampled is None
 
   def test_only_timed_examples_count(self, ran):
     vocabulary = seqio.SentencePieceVocabulary(bulletins.VOCABULARY_FILE)

@@ -13,7 +13,6 @@ import pytest
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.loading import descriptions
-from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.research.reports import runs
 from tests import memory_files
@@ -113,20 +112,6 @@ class TestResume:
       changed = dataclasses.replace(_record(0.5), **{key: value})
       assert _find(_make(tmp_path), changed) is None, key
 
-  def test_reference_is_a_setting(self, tmp_path):
-    """By its name and version, and not by what was measured of it."""
-    before = _record(0.5, reference=run_record.Reference('t5x', '1'))
-    measured = dataclasses.replace(
-        before, reference=dataclasses.replace(before.reference, speedup=2.0)
-    )
-    folder = _make(tmp_path)
-    folder.add(measured)
-    assert _find(folder, before) == measured
-    other = run_record.Reference('t5x', '2')
-    for reference in (None, other):
-      settings = dataclasses.replace(before, reference=reference)
-      assert _find(folder, settings) is None
-
   def test_damaged_values_are_not_reused(self, tmp_path, capsys):
     """A job may be killed while it writes."""
     folder = _make(tmp_path)
@@ -147,24 +132,6 @@ class TestResume:
     folder = _make(tmp_path)
     folder.add(_record(0.5))
     assert len(workloads.read(folder.finish())) == 1
-
-  def test_parts(self, tmp_path):
-    values = {'value': 0.5, 'list': [1.0, 2.0]}
-    _make(tmp_path).write_alpha(_record(0.5), values)
-    later = _make(tmp_path)
-    assert _read_alpha(later, _record(0.5)) == values
-    assert _read_alpha(later, _record(0.5, seed=1)) is None
-    # Parts are no results.
-    record = _record(0.5)
-    later.add(record)
-    assert runs.read(later.finish()) == [record]
-
-  def test_checkpoint_on_another_machine(self, tmp_path):
-    for path in (None, '/nowhere'):
-      settings = _record(0.5, target=_MODELS['target'](checkpoint=path))
-      folder = _make(tmp_path)
-      folder.add(settings)
-      assert _find(folder, settings) == settings
 
   @pytest.mark.parametrize('role', ['target', 'drafter'])
   def test_replaced_checkpoint(self, tmp_path, role):
