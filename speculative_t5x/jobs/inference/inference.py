@@ -58,12 +58,12 @@ class Inference:
 
   @functools.cached_property
   def rows(self) -> text_rows.TextRows:
-    """What is decoded of each input, and what is written of it."""
+    """Return the rows: of each input what is decoded and written."""
     return text_rows.TextRows(self.setup, self.source, self.decoder)
 
   @functools.cached_property
   def engine(self) -> engine_lib.Engine:
-    """What decodes requests; reads the model and compiles."""
+    """Return the engine that decodes; reads the model and compiles."""
     setup = self.setup
     loaded = workload_lib.loaded(self.decoder)
     engine = engine_lib.Engine(
