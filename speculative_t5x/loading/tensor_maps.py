@@ -28,6 +28,7 @@ _COMMON: Rules = (
     (r'/mlp\.gate_proj\.', '/mlp/wi_0.'),
     (r'/mlp\.up_proj\.', '/mlp/wi_1.'),
     (r'/mlp\.down_proj\.', '/mlp/wo.'),
+    # Before other weights, which are kernels.
     (r'norm\.weight$', 'norm/scale'),
     (r'\.weight$', '/kernel'),
     (r'\.bias$', '/bias'),
@@ -79,10 +80,12 @@ class TensorMap:
       if match is None:
         unknown.append(tensor)
         continue
+      # A head is a linear layer also where those within layers are not.
       is_transposed = name.endswith(_TRANSPOSED) and (
           self.is_transposed or name == t5_preparation.HEAD
       )
       if name == t5_preparation.HEAD and network.logits_via_embedding:
+        # It lies as the embedding does, [vocab, embed]: nothing is transposed.
         first = sources.setdefault(self.embedding, families.Location(tensor))
         if first.tensor != tensor:
           copies[tensor] = first.tensor

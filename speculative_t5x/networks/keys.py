@@ -124,6 +124,7 @@ def in_cache(
   # Padding positions of the block take the position of its last token.
   at = positions[..., None] + jnp.minimum(jnp.arange(length), block - 1)
   slots = jnp.arange(num_slots)
+  # A slot is its position, so that stale ones are those behind a query.
   mask = slots <= at[..., None]
   if prefix is not None:
     mask |= slots < prefix[..., None, None]

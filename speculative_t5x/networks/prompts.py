@@ -53,6 +53,7 @@ def start(
     shows_features: Whether the last features are asked for.
   """
   tokens, lengths = aligned(inputs, decoder.start_token)
+  # The loop feeds the last token of a prompt, in the first of its own slots.
   slots += tokens.shape[1] - 1
   cache, shown = _read(
       decoder, params, tokens, lengths, slots, fed, shows_features
@@ -62,7 +63,7 @@ def start(
   if rows != examples:
     of_rows = lambda x: jnp.repeat(x, rows // examples, axis=0)
     last, first_tokens = of_rows(last), of_rows(first_tokens)
-    # One example has no batch axis.
+    # One example has no batch axis, its rows have.
     cache = jax.tree.map(
         lambda x: of_rows(x if examples > 1 else x[None]), cache
     )
@@ -150,6 +151,7 @@ def score(
   x = apply(
       tokens, mask, fed=fed, drop=rngs is not None, rngs=rngs, method='score'
   )
+  # The logits of an output's first token are at the last one of its prompt.
   at = lengths[:, None] - 1 + jnp.arange(length)
   of_outputs = jnp.take_along_axis(x, at[..., None], axis=1)
   logits, shown = apply(of_outputs, method='logits_of')

@@ -70,6 +70,7 @@ def rotate(x: jax.Array, cosines: jax.Array, sines: jax.Array) -> jax.Array:
     sines: Likewise.
   """
   num_lanes = 2 * cosines.shape[-1]
+  # In float32, for the rounding of late positions would move the angle.
   first, second = jnp.split(
       x[..., :num_lanes].astype(jnp.float32), 2, axis=-1
   )

@@ -81,6 +81,7 @@ def _narrow_stack(
   if own not in layers['layers_0']:
     own = 'attention'  # as the encoder's layers name their only one
   attention = ('value', 'out'), config.head_dim
+  # Layers share the biases of positions, which are per head.
   heads = _largest(
       sum(_unit_sizes(layer[own], *attention) for layer in layers.values()),
       num_heads,

@@ -196,6 +196,7 @@ class TransformerNetwork(variants.HasVariants):
     )
     logits = sharding.gather_logits(logits.reshape(rows, -1, self.vocab_size))
     features = features.reshape(rows, -1, self.last_width)
+    # Positions of padding follow, and at one index the rest of `min_block`.
     features = features[:, : logits.shape[1]]
     return (
         logits,

@@ -148,6 +148,8 @@ class HasVariants:
       self, cache: contracts.Cache, whole: contracts.Cache
   ) -> contracts.Cache:
     """Return a deeper network's cache with these layers' in their places."""
+    # These layers have written to their own cache; later ones read what they
+    # wrote themselves, at the next target call.
     return *cache, *whole[self.num_decoder_layers :]
 
   def decoder_alone(self) -> Self:
@@ -196,6 +198,7 @@ class HasVariants:
     if 'logits_dense' not in decoder:
       owner = params if 'token_embedder' in params else decoder
       tied = owner['token_embedder']['embedding']
+      # An embedding lies as [vocab, embed], a head as [embed, vocab].
       decoder = {**decoder, 'logits_dense': {'kernel': tied.T}}
     names = [name for name in _HEAD if name in decoder]
     return {'decoder': {name: decoder[name] for name in names}}

@@ -59,6 +59,7 @@ class Location(NamedTuple):
 
   def shape(self, stored: tuple[int, ...]) -> tuple[int, ...]:
     """Return the parameter's shape."""
+    # A view of one number: nothing of the shape is allocated.
     return self.take(np.broadcast_to(np.int8(0), stored)).shape
 
   def take(self, array: np.ndarray) -> np.ndarray:
@@ -67,6 +68,7 @@ class Location(NamedTuple):
     array = array[None] if self.is_row and array.ndim == 1 else array
     if self.parts == 1 or not array.ndim:
       return array
+    # Unequal parts are refused as shapes, by the parameter's name.
     return np.array_split(array, self.parts, axis=-1)[self.part]
 
 
