@@ -148,8 +148,7 @@ class HasVariants:
       self, cache: contracts.Cache, whole: contracts.Cache
   ) -> contracts.Cache:
     """Return a deeper network's cache with these layers' in their places."""
-    # These layers have written to their own cache; later ones read what they
-    # wrote themselves, at the next target call.
+    # Later layers lack the draft's slots, which the next target call writes.
     return *cache, *whole[self.num_decoder_layers :]
 
   def decoder_alone(self) -> Self:
