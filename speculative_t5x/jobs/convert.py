@@ -11,12 +11,6 @@ from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.networks import t5
 
-_SIZES = (
-    'vocab_size', 'emb_dim', 'num_heads', 'num_encoder_layers',
-    'num_decoder_layers', 'num_layers', 'head_dim', 'mlp_dim',
-    'mlp_activations', 'logits_via_embedding',
-)  # fmt: skip
-
 
 def convert(
     *,
@@ -60,13 +54,4 @@ def convert(
       f'Wrote {written}: {size:,} parameters in {len(specs)} tensors,'
       f' {" and ".join(sorted(dtypes))}.'
   )
-  where = '"network.TransformerConfig:" of a gin file of T5X'
-  if is_t5:
-    where = (
-        '"target/t5.T5Config:" or "draft/t5.T5Config:" of a gin file, and under'
-        ' "network.T5Config:" of one of T5X'
-    )
-  print(f'Its sizes, which are set under {where}.')
-  for name in _SIZES:
-    if hasattr(config, name):
-      print(f'  {name} = {getattr(config, name)!r}')
+  print(f'Its network, whose sizes a gin file sets: {config}')

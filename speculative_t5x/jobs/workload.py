@@ -324,7 +324,8 @@ def by_load(workload: Workload) -> tuple[Workload, int]:
   Raises:
     ValueError: for another rule than the default, or a coupled one.
   """
-  workload = coupled_by_default(workload)
+  if workload.rule == verification.TOKENWISE:
+    workload = dataclasses.replace(workload, rule=coupled.Coupled())
   if not isinstance(rule := workload.rule, contracts.CoupledRule):
     raise ranges.ArgumentError(
         "gamma 'auto' chooses drafts by what else is decoded, and under the"
@@ -335,13 +336,6 @@ def by_load(workload: Workload) -> tuple[Workload, int]:
   policy = by_load_policy.ByLoad()
   gamma = min(by_load_policy.GAMMA, workload.length or by_load_policy.GAMMA)
   return dataclasses.replace(workload, policy=policy), gamma
-
-
-def coupled_by_default(workload: Workload) -> Workload:
-  """Return a workload with a coupled rule in the place of the default."""
-  if workload.rule != verification.TOKENWISE:
-    return workload
-  return dataclasses.replace(workload, rule=coupled.Coupled())
 
 
 def text_decoder(

@@ -55,7 +55,6 @@ class _Infer:
   num_examples: int = 64
   tokens: bool = True
   largest: int = 11
-  replaced_by: int | None = None
   output_dir: str = ''
   runs: list[str] = dataclasses.field(default_factory=list)
 
@@ -65,9 +64,9 @@ class _Infer:
     folder = pathlib.Path(self.output_dir)
     folder.mkdir(parents=True, exist_ok=True)
     draw = lambda: rng.integers(2, self.largest + 1, rng.integers(2, 6))
-    size, replaced_by = self.num_examples, self.replaced_by
+    size = self.num_examples
     with open(folder / 'predictions.jsonl', 'w') as file:
-      for _ in range(size if replaced_by is None else replaced_by):
+      for _ in range(size):
         row = {'input_tokens': [*draw().tolist(), 1]}
         if self.tokens:
           row['tokens'] = [*draw().tolist(), 1]
@@ -331,11 +330,10 @@ class TestDecodes:
           (_WithOtherSettings('x'), 'DECODES_DIR: .* another temperature'),
           ({'tokens': False}, 'have no tokens'),
           ({'num_examples': 0}, 'have no tokens'),
-          ({'replaced_by': 65}, 'has 65 decodes and not 64'),
           ({'largest': 40}, 'has only 12'),
       ],
       ids=[
-          'another target', 'other settings', 'no tokens', 'none', 'more',
+          'another target', 'other settings', 'no tokens', 'none',
           'another vocabulary',
       ],
   )
