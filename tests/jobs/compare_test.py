@@ -7,7 +7,6 @@ instead of the other is a near tie at temperature 0.
 """
 
 import json
-import types
 
 import pytest
 
@@ -16,8 +15,6 @@ from speculative_t5x.jobs import evaluation
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.command_line import main
 from speculative_t5x.loading import checkpoints
-from speculative_t5x.loading import descriptions
-from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.rules import coupled
 from tests import tiny
@@ -185,41 +182,6 @@ class TestVerdict:
     assert row['tokens'] == [written[0], written[0] + 1]
     assert row['verdict'] == 'near_tie' and row['decision'] == 'argmax'
     assert row['margin'] <= row['tolerance'] < 1e-3
-
-
-class TestRow:
-  """A decode in the batch that held it, without models."""
-
-  @pytest.fixture
-  def row(self):
-    """Return a function from the numbers of a row and a decode to it."""
-    record = run_record.RunRecord(
-        drafter=descriptions.DrafterDescription(temperature=0.5),
-        temperature=1.0,
-        topk=0,
-        topp=0.0,
-        num_decodes=2,
-        seed=5,
-        batch_size=2,
-        inputs_length=4,
-        targets_length=3,
-    )
-    rows = [{'example_id': 10 + i, 'input_tokens': [i, 1]} for i in range(5)]
-    tokens = [[[7], [8]]] * 4 + [[[], []]]  # the last was not decoded
-    run = compare._Run(record, 'speculative', rows, tokens)
-    decoder = types.SimpleNamespace(place=lambda request: request)
-    return lambda *numbers: compare._row(decoder, run, *numbers)
-
-  @pytest.mark.parametrize(
-      ('numbers', 'index', 'example_ids', 'limits'),
-      # The last batch is padded, and an empty line is not decoded.
-      [((3, 1), 3, [12, 13], [3, 3]), ((4, 0), 0, [0, 0], [0, 0])],
-  )
-  def test_decode(self, row, numbers, index, example_ids, limits):
-    found = row(*numbers)
-    assert found.index == index and found.is_speculative
-    assert found.batch.example_ids.tolist() == example_ids
-    assert found.batch.limits.tolist() == limits
 
 
 def test_samples_of_a_coupled_rule_are_explained(evaluate, run, tmp_path):

@@ -12,7 +12,6 @@ from speculative_t5x.jobs import methods
 from speculative_t5x.jobs import walltime
 from speculative_t5x.jobs.outputs import speedup_picture
 from speculative_t5x.loading.drafters import lookup_drafting
-from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.policies import expected_speed
 from speculative_t5x.research.reports import methods_table
 from speculative_t5x.research.reports import runs
@@ -123,18 +122,3 @@ def test_names_of_tasks(job, tmp_path, names, message):
   assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.exhaustive
-def test_trees(job, tmp_path, tmp_path_factory):
-  """They are measured as chains are, with the alpha of these."""
-  pair = workloads.save_pair(tmp_path_factory.mktemp('pair'))
-  tree = tree_drafting.CandidateTree(pair.draft, nodes=4, width=2)
-  job = dataclasses.replace(job, drafters=[tree], output_dir=str(tmp_path))
-  policies = [draft_length.Fixed()]
-  (record,) = walltime.measure_walltime(
-      dataclasses.replace(job, policies=policies)
-  )
-  assert record.drafter.candidates == 'at most 4 nodes, 2 per depth'
-  assert record.alpha.value > 0 and record.tokens_per_target_call > 1
-  assert record.t_width_ms == () and record.predicted_speedup is None
-  with pytest.raises(ValueError, match='expected_speed'):
-    walltime.measure_walltime(job)

@@ -260,14 +260,6 @@ class TestRecords:
           num_chosen += 1
     assert num_chosen
 
-  @pytest.mark.parametrize(
-      ('cost', 'best'), [(0.05, 6), (0.0, None), (None, None), (1e-9, 24)]
-  )
-  def test_best_gamma(self, cost, best):
-    """Theorem 3.8 chooses none without a cost, and none longer than an output.
-    """
-    assert task_pairs._best_gamma(0.7, cost, 24) == best
-
   @pytest.mark.exhaustive
   def test_lenience_accepts_more(self, saved, tmp_path):
     drafts = {'small': workloads.drafter(saved.draft, workloads.CONFIG)}

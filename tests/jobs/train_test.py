@@ -148,11 +148,6 @@ class TestTrain:
         np.testing.assert_array_equal, _params(model), _params(folder)
     )
 
-  def test_finished_training_is_only_evaluated(self, trained, capsys):
-    assert _train(trained[0]) == trained[1]
-    lines = capsys.readouterr().err.splitlines()
-    assert not any(': step ' in line for line in lines)
-
   def test_folder_of_another_training(self, trained, tmp_path):
     other = dataclasses.replace(_CONFIG, mlp_dim=32)
     with pytest.raises(ValueError, match='beyond train_steps 5'):

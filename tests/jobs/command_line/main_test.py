@@ -476,8 +476,7 @@ class TestBadInput:
 
   @pytest.mark.parametrize(
       ('name', 'folder'),
-      [('eval', ''), ('train', ''), ('methods', ''), ('simulate', ''),
-       ('convert', ''), ('paper table2 --gin.TASKS=()', 'simulated'),
+      [('eval', ''), ('train', ''), ('simulate', ''), ('convert', ''),
        ('paper table3', 'measured')],
   )  # fmt: skip
   def test_folder_that_another_job_writes_to(
@@ -550,22 +549,6 @@ class TestProcess:
     assert not unneeded & {name.split('.')[0] for name in modules.split()}
     lines = [x for x in done.stderr.splitlines() if x.startswith('error: ')]
     assert len(lines) == 2 and all("extra 'jobs'" in line for line in lines)
-
-
-def test_compilation_cache(monkeypatch, flags, tmp_path):
-  """It is told the output folder, for each part, and not used on the host."""
-  folders = []
-  monkeypatch.setattr(compilation_cache, 'enable', folders.append)
-  (tmp_path / 'more.gin').write_text(
-      "DIR = 'gs://bucket/a'\nEVAL_OUTPUT_DIR = %DIR\n"
-  )
-  more = [f'--gin_file={tmp_path / "more.gin"}', '--gin.GAMMA=0']
-  assert main.main([*flags[:-1], *more]) == 1
-  parts = ['paper', 'table1', 'figure2']
-  assert main.main([*parts, f'--output_dir={tmp_path}']) == 0
-  flags = ['convert', '--gin.CHECKPOINT_PATH=x', f'--output_dir={tmp_path}']
-  assert main.main(flags) == 1
-  assert folders == ['gs://bucket/a', str(tmp_path), str(tmp_path)]
 
 
 def test_interrupted(monkeypatch, capsys):
