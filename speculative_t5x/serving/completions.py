@@ -151,6 +151,7 @@ def seed_and_id(seed: int, number: int) -> tuple[int, int]:
   seed. The upper ones are added to the number of the prompt: seeds that differ
   there by `schemas.MAX_CHOICES` or more share no samples, whatever the prompts.
   """
+  # int32, which wraps around: the upper half of 32 bits is negative.
   example_id = ((seed >> 31) + number) % 2**32
   return seed % 2**31, example_id - 2**32 * (example_id >= 2**31)
 

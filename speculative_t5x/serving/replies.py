@@ -30,7 +30,7 @@ class Reply:
   Attributes:
     completion: The completion.
     decoder: Its decoder.
-    fingerprint: What the samples depend on beside the request, in a word.
+    fingerprint: Name of all that samples depend on beside the request.
     id: Names the completion.
     created: Seconds since 1970.
   """

@@ -140,6 +140,7 @@ class Running:
     """
     while not all(choice.finish_reason for choice in self.choices):
       await self._changed.wait()
+      # Before anything is read: tokens that come meanwhile wake it again.
       self._changed.clear()
       for number, handle in enumerate(self.handles):
         self._take_result(number, handle)

@@ -204,27 +204,12 @@ def test_an_example_is_decoded_by_a_click(page):
   assert page.run('form.elements.prompt.value') == _EXAMPLES[0]
 
 
-def test_values_out_of_range_are_not_sent(page):
-  for field in {'max_tokens': '65'}, {'temperature': '-1'}, {'top_p': '0'}:
-    _fill(page, max_tokens='5', temperature='0', top_p='1')
-    _decode(page, **field)
-    invalid = page.run("document.querySelector('#form input:invalid').name")
-    assert invalid in field
-    assert not _is_shown(page, '#results')
-
-
 @pytest.mark.parametrize('size', [_PHONE, (1200, 900)])
 def test_fits_the_screen(page, size):
   page.show(*size)
   _decode(page)
   _wait_for(page, 'Done')
   assert page.run('document.scrollingElement.scrollWidth') <= size[0]
-  small = page.run(
-      "[...document.querySelectorAll('button, input[type=number], textarea')]"
-      '.filter((x) => x.checkVisibility() &&'
-      ' x.getBoundingClientRect().height < 32).length'
-  )
-  assert small == 0  # for a finger
 
 
 def test_loads_nothing_from_elsewhere(page, server):

@@ -203,25 +203,25 @@ class Rows:
       )
 
 
+@dataclasses.dataclass
 class Engine:
   """An engine of these rows.
 
   Attributes:
-    steps: Is taken from by each step; a test may hold the engine by it.
+    tokens_per_step: Tokens that a row writes per step.
+    is_held: Whether steps wait until a test releases `steps`.
+    step_s: Seconds per step.
     errors: Are raised by the next steps.
   """
 
-  def __init__(
-      self,
-      tokens_per_step: int = 4,
-      is_held: bool = False,
-      step_s: float = 0.0,
-  ):
-    self.tokens_per_step = tokens_per_step
-    self.step_s = step_s
-    self.steps = threading.Semaphore(0 if is_held else 10**9)
-    self.errors: list[Exception] = []
-    self.num_steps = 0
+  tokens_per_step: int = 4
+  is_held: bool = False
+  step_s: float = 0.0
+  errors: list[Exception] = dataclasses.field(default_factory=list)
+  num_steps: int = 0
+
+  def __post_init__(self):
+    self.steps = threading.Semaphore(0 if self.is_held else 10**9)
     # Of an engine that decodes a stream.
     self.counters = counts.Counts()
     self.is_warm, self.compile_s = True, None
@@ -258,13 +258,10 @@ def serving(
   """Serve by an engine, in threads; yield a client."""
   sock = server_lib.listen('127.0.0.1', 0)
   with service_lib.Service(engine, max_waiting) as service:
-    server = app.Server(
-        decoder or Decoder(), service, 'echo', 'fp_0', **settings
-    )
+    decoder = decoder or Decoder()
+    server = app.Server(decoder, service, 'echo', 'fp_0', **settings)
     process = server_lib.Process(server, grace_s)
-    thread = threading.Thread(
-        target=process.run, args=([sock],), daemon=True
-    )
+    thread = threading.Thread(target=process.run, args=([sock],), daemon=True)
     thread.start()
     try:
       yield Client(sock.getsockname()[1], server, process, thread)
@@ -282,7 +279,7 @@ class Client:
     port: Of the server.
     server: The server.
     process: Runs it.
-    thread: That it runs in.
+    thread: The thread that runs it.
   """
 
   port: int
