@@ -119,7 +119,7 @@ class Programs:
   ) -> jax.stages.Lowered:
 
     def run(params, draft_params, inputs, limits, scoring):
-      setup = beams_lib.Setup(
+      setup = beams_lib.SearchSetup(
           self.model, params, scoring, drafter, draft_params
       )
       return beam_loop.search(setup, inputs, limits, **self._sizes)

@@ -48,7 +48,7 @@ class SearchPrograms(row_programs.RowPrograms):
     )
 
   def _start(self, target_params, draft_params, batch) -> beams_lib.Run:
-    setup = beams_lib.Setup(
+    setup = beams_lib.SearchSetup(
         self._target, target_params, None, self._drafter, draft_params
     )
     return beam_loop.start(
@@ -78,7 +78,7 @@ class SearchPrograms(row_programs.RowPrograms):
       cap,
       keeps_alternatives,
   ):
-    setup = beams_lib.Setup(
+    setup = beams_lib.SearchSetup(
         self._target, target_params, scoring, self._drafter, draft_params
     )
     ended = run.state.has_ended | cancelled

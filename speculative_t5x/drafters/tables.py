@@ -20,7 +20,7 @@ from speculative_t5x.speculation import contracts
 
 
 @struct.dataclass
-class Table:
+class NgramTable:
   """A smoothed distribution of the next token, given the last.
 
   Attributes:
@@ -80,7 +80,7 @@ class _WithoutInputs:
 
 @dataclasses.dataclass(frozen=True)
 class Ngram(_WithoutInputs):
-  """A `contracts.Model` whose parameters are a `Table`; see there.
+  """A `contracts.Model` whose parameters are a `NgramTable`; see there.
 
   Attributes:
     vocab_size: Width of the logits.
@@ -88,7 +88,7 @@ class Ngram(_WithoutInputs):
   """
 
   def decode(
-      self, params: Table, memory, cache, tokens, positions, at
+      self, params: NgramTable, memory, cache, tokens, positions, at
   ) -> tuple[jax.Array, contracts.Cache]:
     if at is not None:
       tokens = jnp.take_along_axis(tokens, at[:, None], axis=1)
@@ -128,7 +128,7 @@ def make_uniform(
 def make_ngram(
     target: contracts.Model, gamma: int
 ) -> draft_model.ModelDrafter:
-  """Return the drafter whose parameters are a `Table`."""
+  """Return the drafter whose parameters are a `NgramTable`."""
   return _make(Ngram, target, gamma)
 
 

@@ -43,7 +43,7 @@ class KSequential(verification.Tokenwise):
     draw = jax.vmap(sampling_lib.draw, (None, -2), -1)
     return draw(probs, uniforms)
 
-  def choose(self, target_probs, siblings, uniforms) -> candidates.Choice:
+  def choose(self, target_probs, siblings, uniforms) -> candidates.Selection:
     p, q = target_probs, _as_precise(siblings, target_probs)
     count = jnp.sum(siblings.is_there, axis=1, keepdims=True, dtype=jnp.int32)
     share = p / _divisor(p, q, count)
@@ -60,7 +60,7 @@ class KSequential(verification.Tokenwise):
     rest = jnp.maximum(p - overlap * factor, 0)
     # Without any, p and q are equal up to rounding, which caused the rejection.
     has_rest = jnp.sum(rest, axis=1, keepdims=True) > 0
-    return candidates.Choice(first, jnp.where(has_rest, rest, p))
+    return candidates.Selection(first, jnp.where(has_rest, rest, p))
 
 
 def _as_precise(siblings: candidates.Siblings, p: jax.Array) -> jax.Array:

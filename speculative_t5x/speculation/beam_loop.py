@@ -24,7 +24,7 @@ from speculative_t5x.speculation import views
 
 
 def start(
-    setup: beams_lib.Setup,
+    setup: beams_lib.SearchSetup,
     inputs: contracts.Inputs,
     limits: jax.Array,
     *,
@@ -79,7 +79,7 @@ def start(
 
 
 def advance(
-    setup: beams_lib.Setup,
+    setup: beams_lib.SearchSetup,
     run: beams_lib.Run,
     until: jax.Array | None = None,
     limit: jax.Array | None = None,
@@ -115,7 +115,7 @@ def advance(
 
 
 def search(
-    setup: beams_lib.Setup,
+    setup: beams_lib.SearchSetup,
     inputs: contracts.Inputs,
     limits: jax.Array,
     **options: Any,

@@ -58,7 +58,7 @@ class _Walk(NamedTuple):
   num_steps: jax.Array
 
 
-def call(setup: beams_lib.Setup, run: beams_lib.Run) -> beams_lib.Run:
+def call(setup: beams_lib.SearchSetup, run: beams_lib.Run) -> beams_lib.Run:
   """Make steps of each search by one call of the target, over its tree."""
   target, params, scoring, drafter, draft_params = setup
   gamma, limits = drafter.form.gamma, run.limits

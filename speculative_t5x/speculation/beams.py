@@ -69,7 +69,7 @@ class Beams:
   num_steps: jax.Array
 
 
-class Setup(NamedTuple):
+class SearchSetup(NamedTuple):
   """The way to search: the same for all examples.
 
   Attributes:
@@ -260,7 +260,7 @@ def hypotheses(
   )
 
 
-def call(setup: Setup, run: Run) -> Run:
+def call(setup: SearchSetup, run: Run) -> Run:
   """Make a step of each search by one call of the target."""
   logits, cache = decode(setup, run)
   state, parents = step(
@@ -269,7 +269,7 @@ def call(setup: Setup, run: Run) -> Run:
   return run._replace(state=state, cache=beam_rows.take(cache, parents))
 
 
-def decode(setup: Setup, run: Run) -> tuple[jax.Array, contracts.Cache]:
+def decode(setup: SearchSetup, run: Run) -> tuple[jax.Array, contracts.Cache]:
   """Return the logits after each live hypothesis, and the next cache.
 
   They are [examples, beams, vocab], of a run without drafts.

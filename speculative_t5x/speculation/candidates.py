@@ -16,7 +16,7 @@ width (most children of a node), vocab.
 
 import dataclasses
 import functools
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -176,7 +176,7 @@ class Siblings(NamedTuple):
   sampling: sampling_lib.Sampling
 
 
-class Choice(NamedTuple):
+class Selection(NamedTuple):
   """The candidate that a rule chose of several.
 
   Attributes:
@@ -190,8 +190,7 @@ class Choice(NamedTuple):
   next_weights: jax.Array
 
 
-@runtime_checkable
-class CandidateRule(Protocol):
+class CandidateRule:
   """A rule that also tests several candidates per position.
 
   How candidates are drawn comes with the rule, because its test is exact for
@@ -226,7 +225,7 @@ class CandidateRule(Protocol):
 
   def choose(
       self, target_probs: jax.Array, siblings: Siblings, uniforms: jax.Array
-  ) -> Choice:
+  ) -> Selection:
     """Accept one candidate of each row, or none.
 
     Args:

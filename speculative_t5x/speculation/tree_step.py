@@ -38,7 +38,7 @@ class _Descent(NamedTuple):
     is_open: [rows] bool, whether all tests so far accepted one, and no end.
     num_accepted: [rows] int32.
     num_tested: [rows] int32, positions of which candidates were tested.
-    next_weights: [rows, vocab], see `candidates.Choice`.
+    next_weights: [rows, vocab], see `candidates.Selection`.
   """
 
   node: jax.Array

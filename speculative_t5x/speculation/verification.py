@@ -21,7 +21,7 @@ from speculative_t5x.speculation import sampling as sampling_lib
 
 
 @struct.dataclass
-class Tokenwise:
+class Tokenwise(candidates.CandidateRule):
   """The rule of the paper, which preserves the target's distribution.
 
   Of several candidates per position it tests one after another, which is
@@ -35,7 +35,7 @@ class Tokenwise:
   def draw_candidates(self, logits, sampling, uniforms) -> jax.Array:
     return draw_without_replacement(logits, sampling, uniforms)
 
-  def choose(self, target_probs, siblings, uniforms) -> candidates.Choice:
+  def choose(self, target_probs, siblings, uniforms) -> candidates.Selection:
     test = choose_undrawn if siblings.logits is None else choose
     return test(target_probs, siblings, uniforms)
 
@@ -124,7 +124,7 @@ def choose(
     target_probs: Float[Array, 'batch vocab'],
     siblings: candidates.Siblings,
     uniforms: Float[Array, 'batch width'],
-) -> candidates.Choice:
+) -> candidates.Selection:
   """Accept one of the candidates of `draw_without_replacement`, or none.
 
   Each is tested as the draft token of a chain is. After a rejection p becomes
@@ -171,14 +171,14 @@ def choose(
           *(jnp.moveaxis(x, 1, 0) for x in tests),
       ),
   )
-  return candidates.Choice(chosen, p)
+  return candidates.Selection(chosen, p)
 
 
 def choose_undrawn(
     target_probs: Float[Array, 'batch vocab'],
     siblings: candidates.Siblings,
     uniforms: Float[Array, 'batch width'],
-) -> candidates.Choice:
+) -> candidates.Selection:
   """Accept one of several candidates that were not drawn, or none.
 
   It is `choose` for a q that is 1 at each candidate in turn: after a rejection
@@ -201,7 +201,7 @@ def choose_undrawn(
   first = jnp.min(jnp.where(is_accepted, index, width), axis=1)
   # By rounding a candidate may be rejected that p has no token besides.
   has_rest = jnp.sum(rest, axis=-1, keepdims=True) > 0
-  return candidates.Choice(first, jnp.where(has_rest, rest, p))
+  return candidates.Selection(first, jnp.where(has_rest, rest, p))
 
 
 def _without(

@@ -221,7 +221,7 @@ def speculative_beam_search(
   scoring = beam_scores.BrevityPenalty(
       jnp.float32(alpha), jnp.float32(min_log_prob)
   )
-  setup = beams_lib.Setup(target.model, target.params, scoring)
+  setup = beams_lib.SearchSetup(target.model, target.params, scoring)
   if num_decodes > 1:
     trees = beam_drafts.of(drafter.drafter, num_decodes, draft_beams)
     setup = setup._replace(drafter=trees, draft_params=drafter.params)

@@ -113,7 +113,7 @@ def tables(seed=3):
 def _run(
     model, params, scoring, inputs, limits, beams, drafter, draft_params, length
 ):
-  setup = beams_lib.Setup(model, params, scoring, drafter, draft_params)
+  setup = beams_lib.SearchSetup(model, params, scoring, drafter, draft_params)
   return beam_loop.search(setup, inputs, limits, beams=beams, length=length)
 
 

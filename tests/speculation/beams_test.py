@@ -41,7 +41,7 @@ def program(vocab_size, beams, kind):
   model = kind(vocab_size)
 
   def run(params, places, limits, scoring):
-    setup = beams_lib.Setup(model, params, scoring)
+    setup = beams_lib.SearchSetup(model, params, scoring)
     state = beam_loop.search(
         setup, places, limits, beams=beams, length=LENGTH
     ).state
@@ -213,7 +213,7 @@ def check_network(case, target, scoring, rules):
 
   @jax.jit
   def run(params, inputs, limits, scoring):
-    setup = beams_lib.Setup(target, params, scoring)
+    setup = beams_lib.SearchSetup(target, params, scoring)
     return beam_loop.search(setup, inputs, limits, beams=3, length=LENGTH).state
 
   limits = np.full(len(case.inputs), LENGTH, np.int32)

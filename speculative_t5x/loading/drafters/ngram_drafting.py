@@ -84,7 +84,7 @@ class NGrams:
 
 
 def of_table(
-    table: tables.Table,
+    table: tables.NgramTable,
     order: int,
     path: str | None = None,
     mesh: jax.sharding.Mesh | None = None,
@@ -113,7 +113,7 @@ def smooth(
     order: int,
     vocab_size: int,
     start: int | None,
-) -> tables.Table:
+) -> tables.NgramTable:
   """Return the smoothed table of counts, in numpy arrays.
 
   It has the width of the target's logits. `start` is the token after which a
@@ -136,7 +136,7 @@ def smooth(
   weights = np.maximum(by_token(counts.totals + counts.num_next), 1)
   unigram = np.zeros(vocab_size, np.float32)
   unigram[: counts.num_pieces] = _unigram(counts.counts)
-  return tables.Table(
+  return tables.NgramTable(
       unigram=unigram,
       backoff=np.float32(1 - kept.sum(axis=1) / weights),
       next_tokens=by_token(counts.next_tokens[:, :num_kept]),
