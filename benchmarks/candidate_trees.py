@@ -12,28 +12,20 @@ rule tests candidates, at temperature 1 also the likeliest ones (a draft of
 temperature 0) and independent ones (KSequential). Counts do not depend on the
 machine.
 
---candidates, which may be given several times, is a tree; --nodes adds two of
-so many nodes, root included. One has the best shape, chosen on as many other
-inputs: where the target's greedy token is the draft model's k-th likeliest one,
-the k-th candidate is accepted. How often runs of such ranks occur is the worth
-of a node, and the tree takes the worthiest. The other has the likeliest nodes
-of each call, of --width per depth that the draft model decodes. At temperature
-0 the outputs are compared with those of plain decoding.
+--candidates, which may be given several times, is a tree; --nodes adds one of
+so many likeliest nodes of each call, root included, of --width per depth that
+the draft model decodes. At temperature 0 the outputs are compared with those of
+plain decoding.
 """
 
 import argparse
 import ast
-import collections
 from collections.abc import Iterator, Mapping, Sequence
-import dataclasses
-import functools
-import heapq
 import itertools
 import sys
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from benchmarks import cases
@@ -45,11 +37,7 @@ from speculative_t5x.loading import models as models_lib
 from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.research import whole_batches
 from speculative_t5x.rules import k_sequential
-from speculative_t5x.speculation import candidates as candidates_lib
 from speculative_t5x.speculation import sampling as sampling_lib
-from speculative_t5x.speculation import state as state_lib
-from speculative_t5x.speculation import verification
-from speculative_t5x.speculation import views
 
 # What is changed of a request, by temperature and name.
 WAYS = {
@@ -84,10 +72,7 @@ def parse(given: Sequence[str]) -> argparse.Namespace:
 
 def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
   """Yield the record of each temperature and tree."""
-  both = argparse.Namespace(**{**vars(options), 'inputs': 2 * options.inputs})
-  case = cases.read(both)
-  others = dataclasses.replace(case, inputs=case.inputs[options.inputs :])
-  case = dataclasses.replace(case, inputs=case.inputs[: options.inputs])
+  case = cases.read(options)
   chain = token_decoder.TokenDecoder(
       models_lib.load_model(options.target),
       options.draft,
@@ -96,12 +81,6 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
       inputs_length=cases.LENGTH,
   )
   shapes = [{'candidates': each} for each in options.candidates]
-  if options.nodes:
-    ranks = list(_ranks(chain, others, options.batch))
-    shapes += [
-        {'candidates': best_tree(ranks, nodes, options.gamma)}
-        for nodes in options.nodes
-    ]
   shapes += [
       {'nodes': nodes, 'width': width}
       for nodes, width in itertools.product(options.nodes, options.width)
@@ -142,82 +121,6 @@ def measure(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
           'tree': {name: rate for name, (rate, _) in runs.items()},
           'identical': identical,
       }
-
-
-def best_tree(
-    ranks: Sequence[np.ndarray], num_nodes: int, gamma: int
-) -> candidates_lib.Branching:
-  """Return the tree whose nodes are met most often.
-
-  Args:
-    ranks: Of each text [tokens] int, which candidate each token would be.
-    num_nodes: Nodes of the tree, its root included.
-    gamma: Depth of the tree.
-  """
-  worth = collections.Counter(
-      tuple(text[start : start + depth].tolist())
-      for text in ranks
-      for depth in range(1, gamma + 1)
-      for start in range(len(text) - depth + 1)
-  )
-  num_children = collections.Counter()
-  offers = [(-worth[0,], (0,))]
-  for _ in range(num_nodes - 1):
-    _, path = heapq.heappop(offers)
-    num_children[path[:-1]] += 1
-    sibling, child = (*path[:-1], path[-1] + 1), (*path, 0)
-    for each in (sibling, child) if len(path) < gamma else (sibling,):
-      heapq.heappush(offers, (-worth[each], each))
-  level, tree = [()], []
-  while any(counts := [num_children[path] for path in level]):
-    tree.append(tuple(counts))
-    level = [
-        (*path, rank) for path, x in zip(level, counts) for rank in range(x)
-    ]
-  return tuple(tree)
-
-
-def _ranks(
-    decoder: token_decoder.TokenDecoder, case: cases.Case, batch: int
-) -> Iterator[np.ndarray]:
-  """Yield, per text that the target writes, which candidate each token is."""
-  settings = _settings(0.0, {})
-  rank = jax.jit(functools.partial(_rank, decoder))
-  for each in _batches(case, settings, batch):
-    decoded = whole_batches.decode(decoder.alone, each)
-    with decoder.scope():
-      found = rank(
-          decoder.target.params,
-          decoder.loaded_drafter.params,
-          each.inputs,
-          decoded.sequences,
-      )
-    for row, count in zip(*jax.device_get((found, decoded.num_tokens))):
-      if count:  # others only fill a batch
-        yield row[:count]
-
-
-def _rank(decoder, target_params, draft_params, inputs, sequences) -> jax.Array:
-  """Return how many tokens the draft model prefers to each, [rows, length]."""
-  rows, length = sequences.shape
-  setup = decoder.setup(target_params, draft_params, verification.TOKENWISE)
-  started = state_lib.start(setup, inputs, rows, 1)
-  context = views.Context(
-      inputs, None, started.view(target_params), started.features
-  )
-  drafter = decoder.drafter
-  memory, state = drafter.init(draft_params, context, rows, length)
-  none = jnp.zeros((rows,), jnp.int32)
-  logits, _ = drafter.model.decode(
-      draft_params,
-      memory.memory,
-      state.cache,
-      state_lib.decoder_inputs(sequences, memory.first_tokens, none, length),
-      memory.offsets,
-      None,
-  )
-  own = jnp.take_along_axis(logits, sequences[..., None], axis=-1)
-  return jnp.sum(logits > own, axis=-1, dtype=jnp.int32)
 
 
 def _settings(

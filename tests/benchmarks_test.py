@@ -13,7 +13,6 @@ import types
 
 import numpy as np
 
-from benchmarks import candidate_trees
 from benchmarks import cases
 from benchmarks import throughput
 from speculative_t5x.loading import checkpoints
@@ -22,16 +21,6 @@ from tests import tiny
 from tests import vocabulary_files
 
 _ROOT = pathlib.Path(__file__).parents[1]
-
-def test_best_tree():
-  """Nodes are taken in the order of how often their ranks follow each other."""
-  # 0 is met 6 times, 0 0 3 times, and 0 1, 1 and 1 0 twice each.
-  ranks = [np.array([0, 0, 0, 1, 0, 0, 1, 0])]
-  best = lambda nodes: candidate_trees.best_tree(ranks, nodes, 2)
-  assert best(3) == ((1,), (1,))
-  assert best(4) == ((1,), (2,))
-  assert best(6) == ((2,), (2, 1))
-
 
 class _Process:
   """Stands for the process of a system, whose ways end at once."""

@@ -178,7 +178,8 @@ class Paths:
 
   def _families(self, example, prefix, node) -> list[tuple[list, Drawn]]:
     """Return all that the children of a node may be; none without children."""
-    children = [x for x in self._drafter.shape.children[node].tolist() if x]
+    parents = self._drafter.shape.parents
+    children = [x for x in range(1, len(parents)) if parents[x] == node]
     if not children:
       return []
     draws = self._draw(example, prefix, len(children))
@@ -219,9 +220,7 @@ class Paths:
 
   def _problems(self) -> Iterator[tuple]:
     """Yield example, prefix and siblings of all decisions."""
-    shape = self._drafter.shape
-    children = shape.children[: shape.levels[-1].start]
-    counts = {*np.sum(children > 0, axis=1).tolist()}
+    counts = {*self._drafter.shape.branching}
     for example, prefix in self._prefixes():
       for count in counts:
         for drawn in self._draw(example, prefix, count):

@@ -41,7 +41,7 @@ class ShapedTree(draft_tree.DraftTree):
         chain.gamma,
         num_uniforms=num_nodes - 1,  # one per node but the root
         num_nodes=num_nodes,
-        width=self.shape.children.shape[1],
+        width=max(self.shape.branching),
         special_ids=chain.special_ids,
         chain=self.drafter,
     )
@@ -66,7 +66,7 @@ class ShapedTree(draft_tree.DraftTree):
       )  # fmt: skip
       if depth < self.form.gamma:
         all_logits.append(logits)
-        drawn = self._draw(all_logits[-1], view, uniforms[depth], depth)
+        drawn = self._draw(logits, view, uniforms[depth], depth)
         tokens = jnp.concatenate([tokens, drawn], axis=1)
     logits = jnp.concatenate(all_logits, axis=1)
     tree = shape.tree(tokens)._replace(logits=logits)
@@ -80,15 +80,10 @@ class ShapedTree(draft_tree.DraftTree):
       depth: int,
   ) -> jax.Array:
     """Draw the children of all nodes of a depth, [rows, children]."""
-    shape = self.shape
-    above, level = shape.levels[depth], shape.levels[depth + 1]
-    ranks = shape.ranks[level.start : level.stop]
-    # As many for each node as the one with the most children has: those that a
-    # node does not have are drawn last, and left out.
-    children = shape.children[above.start : above.stop, : max(ranks) + 1]
-    places = jnp.maximum(children - level.start, 0)
+    rows, nodes = logits.shape[:2]
+    # The children of a node, and their uniforms, lie next to each other.
+    count = self.shape.branching[depth]
     drawn = view.draw_candidates(
-        logits, view.sampling, uniforms[:, places]
+        logits, view.sampling, uniforms.reshape(rows, nodes, count, 2)
     )
-    parents = [shape.parents[node] - above.start for node in level]
-    return drawn[:, jnp.array(parents), ranks]
+    return drawn.reshape(rows, nodes * count)

@@ -4,11 +4,11 @@
 
 A tree may have the same shape in all rows and calls, as this one:
 
-  (2, (2, 1)), gamma 3                 nodes, depth by depth
-                                                   0
-  depth 1: two children of the root         1             2
-  depth 2: two of the first, one else     3   4           5
-  depth 3: one of each                    6   7           8
+  (2, 2), gamma 3                      nodes, depth by depth
+                                                     0
+  depth 1: two children of the root          1               2
+  depth 2: two of each                    3     4         5     6
+  depth 3: one of each                    7     8         9    10
 
 Legend: rows, nodes (of a tree, its root included), gamma (depth of a tree),
 width (most children of a node), vocab.
@@ -16,20 +16,20 @@ width (most children of a node), vocab.
 
 import dataclasses
 import functools
+import itertools
+import operator
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import token_trees
 
-# Per depth, how many children each node of the depth before has: one number for
-# all, or several, of which the last one is that of all further nodes.
-Branching = tuple[int | tuple[int, ...], ...]
+# How many children the nodes of each depth have, from the root on.
+Branching = tuple[int, ...]
 
 # On TPUs of today some two hundred positions per call cost as much as one.
 MAX_NODES = 256
@@ -40,39 +40,31 @@ class TreeShape:
   """The shape of a tree, whose nodes are numbered depth by depth from the root.
 
   Attributes:
-    parents: The parent of each node; the root is its own.
+    branching: Children of each node, for every depth but the last one.
   """
 
-  parents: tuple[int, ...]
-
-  @property
-  def num_nodes(self) -> int:
-    """Number of nodes, the root included."""
-    return len(self.parents)
+  branching: Branching
 
   @functools.cached_property
   def levels(self) -> tuple[range, ...]:
     """The nodes of each depth from 0 to gamma."""
-    depths = [0]
-    for parent in self.parents[1:]:
-      depths.append(depths[parent] + 1)
-    ends = np.cumsum(np.bincount(depths)).tolist()
+    # In Python's integers: a shape that is refused may have any size.
+    sizes = itertools.accumulate(self.branching, operator.mul, initial=1)
+    ends = [*itertools.accumulate(sizes)]
     return tuple(map(range, (0, *ends), ends))
 
-  @functools.cached_property
-  def ranks(self) -> np.ndarray:
-    """[nodes] int32, which child of its parent each node is; 0 of the root."""
-    earlier = (self.parents[1:node] for node in range(self.num_nodes))
-    found = [x.count(y) for x, y in zip(earlier, self.parents, strict=True)]
-    return np.array(found, np.int32)
+  @property
+  def num_nodes(self) -> int:
+    """Number of nodes, the root included."""
+    return self.levels[-1].stop
 
-  @functools.cached_property
-  def children(self) -> np.ndarray:
-    """[nodes, width] int32, the child of each rank; 0 for none."""
-    found = np.zeros((self.num_nodes, np.max(self.ranks) + 1), np.int32)
-    for node in range(1, self.num_nodes):
-      found[self.parents[node], self.ranks[node]] = node
-    return found
+  @property
+  def parents(self) -> tuple[int, ...]:
+    """The parent of each node; the root is its own."""
+    levels = zip(self.levels, self.branching)  # the last one has no children
+    return 0, *(
+        node for level, count in levels for node in level for _ in range(count)
+    )
 
   def tree(self, tokens: jax.Array) -> token_trees.Candidates:
     """Return a tree of this shape per row.
@@ -82,6 +74,7 @@ class TreeShape:
         not matter.
     """
     rows, count = tokens.shape
+    # Padding stands for nodes that are not drawn yet, and nobody reads it.
     shape = rows, self.num_nodes
     return token_trees.Candidates(
         jnp.pad(tokens, ((0, 0), (0, self.num_nodes - count))),
@@ -91,23 +84,21 @@ class TreeShape:
 
 
 def check(candidates: Any) -> Branching:
-  """Return what is given as a branching, in tuples.
+  """Return what is given as a branching, as a tuple.
 
   Raises:
-    ranges.ArgumentError: for anything but natural numbers, one or more per
-      depth, and for a tree that is too large or ends before its last depth.
+    ranges.ArgumentError: for anything but numbers of at least 1, and for a tree
+      that is too large.
   """
-  is_some = lambda x: isinstance(x, tuple | list) and len(x) > 0
   branching = candidates
-  if is_some(candidates):
-    branching = tuple(tuple(x) if is_some(x) else x for x in candidates)
-  numbers = [
-      number
-      for each in (branching if is_some(branching) else [None])
-      for number in (each if is_some(each) else [each])
-  ]
-  if not all(map(ranges.NATURAL.includes, numbers)):
-    raise _error(candidates, 'must be natural numbers, one or more per depth')
+  if isinstance(candidates, tuple | list):
+    branching = tuple(candidates)
+  if not (
+      branching
+      and isinstance(branching, tuple)
+      and all(map(ranges.COUNT.includes, branching))
+  ):
+    raise _error(candidates, 'must be numbers of at least 1, one per depth')
   as_shape(branching, len(branching))
   return branching
 
@@ -119,25 +110,14 @@ def as_shape(branching: Branching, gamma: int) -> TreeShape:
   past gamma has no meaning.
 
   Raises:
-    ranges.ArgumentError: for a depth without children, or more than `MAX_NODES`
-      nodes.
+    ranges.ArgumentError: for more than `MAX_NODES` nodes.
   """
-  parents, level = [0], [0]
-  for depth in range(gamma):
-    counts = branching[depth] if depth < len(branching) else 1
-    counts = [*counts] if isinstance(counts, tuple) else [counts]
-    counts += counts[-1:] * (len(level) - len(counts))
-    num_children = sum(counts[: len(level)])
-    if not num_children:
-      raise _error(branching, f'leaves depth {depth + 1} without a candidate')
-    if len(parents) + num_children > MAX_NODES:
-      raise _error(
-          branching, f'makes a tree of more than {MAX_NODES} nodes; give fewer'
-      )
-    above = [x for x, count in zip(level, counts) for _ in range(count)]
-    level = list(range(len(parents), len(parents) + num_children))
-    parents += above
-  return TreeShape(tuple(parents))
+  shape = TreeShape((*branching, *[1] * gamma)[:gamma])
+  if shape.num_nodes > MAX_NODES:
+    raise _error(
+        branching, f'makes a tree of more than {MAX_NODES} nodes; give fewer'
+    )
+  return shape
 
 
 def _error(branching: Any, problem: str) -> ranges.ArgumentError:

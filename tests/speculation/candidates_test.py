@@ -46,21 +46,20 @@ RULES = {
     # Of the likeliest nodes; there none is drawn.
     'likeliest': (verification.TOKENWISE, None),
 }  # fmt: skip
-TREE, WIDE = (2, (2, 1)), (3, (2, 1))
+TREE, WIDE = (2, 2), (3, 1)
 
 
 class TestShape:
 
   def test_nodes(self):
     """The tree that is drawn at the head of the module."""
-    shape = candidates.as_shape((2, (2, 1)), 3)
-    assert shape.parents == (0, 0, 0, 1, 1, 2, 3, 4, 5)
-    assert [*map(list, shape.levels)] == [[0], [1, 2], [3, 4, 5], [6, 7, 8]]
-    assert shape.children[:3].tolist() == [[1, 2], [3, 4], [5, 0]]
-    tree = shape.tree(jnp.zeros((1, 9), jnp.int32))
+    shape = candidates.as_shape((2, 2), 3)
+    assert shape.parents == (0, 0, 0, 1, 1, 2, 2, 3, 4, 5, 6)
+    assert [*map(len, shape.levels)] == [1, 2, 4, 4]
+    tree = shape.tree(jnp.zeros((1, 11), jnp.int32))
     nodes = token_trees.nodes_of(tree, jnp.array([5], jnp.int32), 1, 3)
-    assert np.flatnonzero(nodes.sees[0, 7]).tolist() == [0, 1, 4, 7]
-    assert nodes.positions[0].tolist() == [5, 6, 6, 7, 7, 7, 8, 8, 8]
+    assert np.flatnonzero(nodes.sees[0, 8]).tolist() == [0, 1, 4, 8]
+    assert nodes.positions[0].tolist() == [5, 6, 6, *[7] * 4, *[8] * 4]
 
   def test_a_deep_node_sees_its_whole_path(self):
     tree = candidates.as_shape((1,), 9).tree(jnp.zeros((1, 1), jnp.int32))
@@ -144,7 +143,7 @@ class TestEnumeratedDistribution:
       exhaustive.all_but(
           [('k_sequential', WIDE, 3), ('tokenwise', WIDE, 4)],
           [('k_sequential', WIDE, 3), ('tokenwise', WIDE, 4),
-           ('k_sequential', (4, (3, 1)), 3), ('tokenwise', (4, (3, 1)), 4)],
+           ('k_sequential', (4, 2), 3), ('tokenwise', (4, 2), 4)],
       ),
   )  # fmt: skip
   def test_many_siblings(self, rule, branching, vocab_size):
@@ -296,8 +295,8 @@ class TestNetworks:
   @pytest.mark.parametrize(
       ('rows', 'branching', 'options'),
       [
-          (1, (4, (3, 2)), {}),
-          (3, (4, (3, 2)), {}),
+          (1, (4, 3), {}),
+          (3, (4, 3), {}),
           (1, (), dict(nodes=12, width=5)),
           (3, (), dict(nodes=12, width=5)),
       ],

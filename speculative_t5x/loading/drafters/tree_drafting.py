@@ -29,9 +29,7 @@ class CandidateTree:
   Attributes:
     model: The draft model: what `drafters.find` takes.
     candidates: Candidates per position: (3, 2) has three for the first, two
-      after each of these, and one after each of those, up to gamma. An entry
-      may be several numbers: in (3, (2, 1)) the first candidate is followed by
-      two and the others by one. See `candidates.Branching`.
+      after each of these, and one after each of those, up to gamma.
     nodes: Nodes of a tree, its root included, at most 256. They are the
       likeliest ones by the draft model's probability of the path to each. No
       candidate is drawn, at any temperature.
