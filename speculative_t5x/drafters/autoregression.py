@@ -188,6 +188,7 @@ def _catch_up(decode, cache, num_fed, inputs, view, gamma, first_block):
 def _nothing_drafted(decode, cache, inputs, view, gamma) -> _Drafted:
   """Return the draft before its first token."""
   zeros = jnp.zeros_like(view.num_tokens)
+  # Shapes alone: nothing is decoded here.
   logits, _ = jax.eval_shape(decode, cache, inputs(zeros, 1), zeros, None)
   rows, _, vocab = logits.shape
   probs = jax.eval_shape(

@@ -137,6 +137,8 @@ class HeadDrafter(draft_model.ModelDrafter):
           view.sequences, first_tokens, at, block
       )
       _, after = decode(head, inputs(num_fed, block), num_fed, None)
+      # Of k positions that were shown, the last one is at index k - 1; those
+      # behind it are of rejected tokens.
       last = (num_shown - 1)[:, None, None]
       features = jnp.take_along_axis(head.features, last, axis=1)
       features = jnp.broadcast_to(features, head.features.shape)

@@ -65,6 +65,7 @@ class DraftersInOrder:
       if draft is not None:
         seen = self._after(draft, seen)
       more, after = drafter.propose(own, memory_of, before, seen)
+      # More than was wanted would lie past the block, where `join` has no room.
       more = more.replace(lengths=jnp.clip(more.lengths, 0, seen.num_wanted))
       draft = more if draft is None else join(draft, more)
       states.append(after)

@@ -195,6 +195,7 @@ def _texts(memory: LookupMemory, view: views.View) -> _Texts:
   rows, length = view.sequences.shape
   per_example = rows // memory.inputs.shape[0]
   fixed = jnp.concatenate([memory.hints, memory.inputs], axis=1)
+  # Behind the committed tokens lie rejected ones, or padding.
   is_committed = jnp.arange(length, dtype=jnp.int32) < view.num_tokens[:, None]
   output = jnp.where(is_committed, view.sequences, _BREAK)
   return _Texts(
@@ -226,6 +227,7 @@ def _before(tokens: jax.Array, count: int) -> jax.Array:
 
 def _copy(tokens: jax.Array, start: jax.Array, count: int) -> jax.Array:
   """Return tokens from a place on, [rows, count], breaks past the end."""
+  # Past the end an index would be clamped, and copy the last token again.
   tokens = jnp.pad(tokens, ((0, 0), (0, count)), constant_values=_BREAK)
   at = start[:, None] + jnp.arange(count, dtype=jnp.int32)
   return jnp.take_along_axis(tokens, at, axis=1)

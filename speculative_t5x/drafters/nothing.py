@@ -27,6 +27,7 @@ class NoDrafter(NamedTuple):
       self, params, memory, state, view: views.View
   ) -> tuple[contracts.Draft, None]:
     rows = view.num_tokens.shape[0]
+    # Tokens fill the block, as others do behind a short draft.
     draft = contracts.Draft(
         tokens=jnp.zeros((rows, self.gamma), jnp.int32),
         lengths=jnp.zeros((rows,), jnp.int32),

@@ -102,6 +102,7 @@ class Load:
 
   def rate(self, cap: int) -> float:
     """Return the tokens per second and row that a cap is expected to give."""
+    # Without a call nothing was accepted: 0 and not 0 / 0.
     accepted = self._accepted[:cap] / np.maximum(self._calls[:cap], 1e-9)
     return (1 + float(np.sum(accepted))) / self.costs[cap]
 

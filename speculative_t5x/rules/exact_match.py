@@ -33,5 +33,6 @@ class ExactMatch:
       draft: contracts.Draft,
       accept_uniforms: jax.Array,
   ) -> contracts.Verdict:
+    # Without q: a drafter that states a wrong one changes nothing.
     as_point_masses = contracts.Draft(draft.tokens, draft.lengths)
     return verification.verify(scores.probs, as_point_masses, accept_uniforms)

@@ -96,6 +96,7 @@ def advance(
   """
   examples = run.limits.shape[0]
   enough = examples if until is None else jnp.minimum(until, examples)
+  # As far as the counter goes, which is int32.
   limit = jnp.iinfo(jnp.int32).max if limit is None else limit
   call = beams_lib.call if setup.drafter is None else beam_trees.call
   num_read = run._fields.index('state')  # what comes before is not carried

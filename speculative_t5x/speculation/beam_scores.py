@@ -137,5 +137,6 @@ class LengthPenalty(Scoring):
     return ended >= bound
 
   def _divisor(self, num_tokens: jax.Array) -> jax.Array:
+    # A length of 0, of what is not there, makes 0 or infinity, never NaN.
     length = (num_tokens + self.num_forced).astype(jnp.float32)
     return jnp.power(length, self.length_penalty)

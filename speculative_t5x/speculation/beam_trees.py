@@ -231,6 +231,7 @@ def _walk(
 
 def _last_tokens(state: beams_lib.Beams) -> jax.Array:
   """Return the last token of each live hypothesis, [examples, beams]."""
+  # Index -1 of a row that only fills the batch would be the last slot.
   last = jnp.maximum(state.live.counts - 1, 0)
   return jnp.take_along_axis(state.live.tokens, last[..., None], axis=-1)[
       ..., 0
@@ -250,5 +251,6 @@ def _find(
   is_draft = jnp.arange(tree.tokens.shape[1]) >= num_roots
   is_same = is_child & (tree.tokens[:, None] == tokens[..., None])
   is_same &= (tree.is_there & is_draft)[:, None]
+  # Without a match argmax is 0, a root: whoever reads it looks at the second.
   child = jnp.argmax(is_same, axis=-1).astype(jnp.int32)
   return child, jnp.any(is_same, axis=-1)

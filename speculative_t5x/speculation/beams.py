@@ -298,6 +298,7 @@ def _append(
 ) -> Hypotheses:
   """Return hypotheses with one more token each, [examples, any], and scores."""
   index = jnp.arange(hypotheses.tokens.shape[-1], dtype=jnp.int32)
+  # By selection: a scatter at unequal places is serial on a TPU.
   is_next = index == hypotheses.counts[..., None]
   return Hypotheses(
       jnp.where(is_next, tokens[..., None], hypotheses.tokens),

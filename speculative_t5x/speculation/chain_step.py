@@ -103,6 +103,7 @@ def _verify(
   gamma = draft.tokens.shape[1]
   # Width 3 of gamma 4: the decoder is fed the last committed token and two
   # draft tokens, `y a b`, and gives the distributions of three tokens.
+  # Lengths have no axis for positions: no draft is longer than the width.
   short = jax.tree.map(lambda x: x[:, : width - 1] if x.ndim > 1 else x, draft)
   last_token = state_lib.decoder_inputs(
       state.sequences, batch.first_tokens, state.num_tokens, 1

@@ -208,6 +208,7 @@ def _append(
       sequences=outcome_lib.append(state.sequences, outcome.tokens, outcome),
       num_tokens=state.num_tokens + outcome.num_committed,
       has_ended=outcome.has_ended,
+      # What is not new may be -inf, and 0 * -inf is not a number.
       log_probs=state.log_probs
       + jnp.sum(jnp.where(is_new, outcome.log_probs, 0), axis=1),
       num_calls=state.num_calls + outcome.is_active.astype(jnp.int32),

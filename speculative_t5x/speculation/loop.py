@@ -169,6 +169,7 @@ def put(old: _Tree, new: _Tree, places: jax.Array, num_places: int) -> _Tree:
     per_place = old.shape[0] // num_places
     entries = old.shape[1:] if per_place == 1 else (per_place, *old.shape[1:])
     new = new.reshape(places.shape[0], *entries)
+    # Places differ: of two writes to one, either might stay.
     by_place = old.reshape(num_places, *entries)
     return by_place.at[places].set(new, mode='drop').reshape(old.shape)
 

@@ -175,6 +175,7 @@ def uniform_table(
   numbers = first + jnp.arange(size, dtype=jnp.int32)[:, None]
 
   def draw(key, number):
+    # By a row's own number, so that no other row and no step changes it.
     key = jax.random.fold_in(key, number)
     return jax.random.bits(key, (count, 2), jnp.uint32)
 

@@ -218,6 +218,7 @@ class Counting(Fold):
   def update(self, kept: Statistics, outcome: Outcome) -> Statistics:
     bins = jnp.arange(kept.accepted_histogram.shape[1], dtype=jnp.int32)[None]
     is_active = outcome.is_active[:, None]
+    # A row that has ended counts 0 of all, and must not count as a block of 0.
     mark = lambda n: ((bins == n[:, None]) & is_active).astype(jnp.int32)
     return Statistics(
         kept.accepted_histogram + mark(outcome.num_accepted),
@@ -323,6 +324,8 @@ class Tracing(Fold):
     return Trace(room, jnp.int32(0))
 
   def update(self, kept: Trace, outcome: Outcome) -> Trace:
+    # Each step commits a token, so that steps never outgrow the room, past
+    # which a write would be dropped.
     outcomes = jax.tree.map(
         lambda all, one: all.at[kept.num_steps].set(one), kept.outcomes, outcome
     )

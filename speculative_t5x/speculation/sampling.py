@@ -306,6 +306,7 @@ def _keep_mass(
   enough = lambda is_kept: (
       jnp.sum(jnp.where(is_kept, probs, 0), axis=-1, keepdims=True) >= mass
   )
+  # Where rounding keeps the sum of all below the mass, all are kept.
   is_kept = _largest_upper_set(_ordered_ints(ranks), enough)
   return jnp.where(is_kept, logits, -jnp.inf)
 
@@ -366,6 +367,7 @@ def draw(
   """
   size = min(BLOCK, weights.shape[-1])
   padding = [(0, 0)] * (weights.ndim - 1) + [(0, -weights.shape[-1] % size)]
+  # What pads the last block weighs 0 and is never drawn.
   blocks = jnp.pad(weights, padding).reshape(*weights.shape[:-1], -1, size)
   # Without the barrier, XLA adds up all weights again to add up the sums.
   sums = lax.optimization_barrier(jnp.sum(blocks, axis=-1))
@@ -428,6 +430,7 @@ def _prefix_sums(x: jax.Array) -> jax.Array:
 
 def _high_word(a: jax.Array, b: jax.Array) -> jax.Array:
   """Return floor(a * b / 2^32) of uint32, without 64-bit integers."""
+  # In halves of 16 bits, whose products and sums of two fit into 32.
   low = jnp.uint32(0xFFFF)
   a_high, a_low, b_high, b_low = a >> 16, a & low, b >> 16, b & low
   one, other = a_high * b_low, a_low * b_high

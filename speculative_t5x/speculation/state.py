@@ -161,6 +161,7 @@ def row_keys(
   Returns:
     [examples * num_decodes] typed keys, an example's next to each other.
   """
+  # Decodes are folded in last, so that more of them change no earlier one.
   rows = lambda x: jnp.repeat(x, num_decodes)
   decodes = jnp.tile(jnp.arange(num_decodes), len(example_ids))
   return decode_keys(rows(example_keys(seeds, example_ids)), decodes)

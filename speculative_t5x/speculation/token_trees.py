@@ -119,5 +119,6 @@ def children_of(
 
 def fill(tree: Candidates, count: int) -> Candidates:
   """Return a tree of so many nodes, of which those behind its own fill it."""
+  # Zeros: what fills a tree is a child of node 0 that is not there.
   missing = ((0, 0), (0, count - tree.tokens.shape[1]))
   return jax.tree.map(lambda x: jnp.pad(x, missing), tree)

@@ -115,6 +115,7 @@ def judge(
   cache = setup.target.commit(
       state.target_cache,
       block,
+      # A row has a tree of its own, whose one root is the row: 0.
       jnp.zeros_like(paths[:, :1]),
       paths[:, None],
       batch.offsets + state.num_tokens,

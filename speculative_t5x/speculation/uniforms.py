@@ -117,5 +117,6 @@ def coins(
   is that of the probabilities they are compared with.
   """
   high, low = uniforms[..., 0].astype(dtype), uniforms[..., 1].astype(dtype)
+  # float32 rounds 2^32 - 1 up to 2^32, so that a coin could be 1.
   largest = 1 - jnp.finfo(dtype).epsneg
   return jnp.minimum(high * 2.0**-32 + low * 2.0**-64, largest)

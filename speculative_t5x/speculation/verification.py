@@ -153,6 +153,7 @@ def choose(
     # p = (0.5, 0.3, 0.2), q = (0.7, 0.1, 0.2), the first token is rejected: the
     # residual is (0, 1, 0), and q becomes (0, 1, 2) / 3.
     rest = residual(p, q)
+    # Never 0 / 0: `residual` returns p where nothing is left of it.
     rest = rest / jnp.sum(rest, axis=-1, keepdims=True)
     is_rejected = (is_tested & ~is_accepted)[:, None]
     return (
@@ -271,6 +272,7 @@ def probs_after(
     num_accepted: Int[Array, ' batch'],
 ) -> Float[Array, 'batch vocab']:
   """Return p of the token after the accepted ones."""
+  # Position n is about the token after n draft tokens.
   at = num_accepted[:, None, None]
   return jnp.take_along_axis(target_probs, at, axis=1)[:, 0]
 

@@ -100,6 +100,7 @@ def _children(
     each: Drawn, q: np.ndarray, tolerance: float
 ) -> Iterator[tuple[Drawn, list[Drawn]]]:
   """Yield a draft for each next token, and some with uniforms at its ends."""
+  # By the computed sum, as `sampling.draw` divides: it is 1 up to rounding.
   cuts = np.concatenate([[0], np.cumsum(q) / np.sum(q)])
   # Uniforms have 32 bits here.
   margin = max(tolerance, 1e-9)

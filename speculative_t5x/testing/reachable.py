@@ -98,6 +98,7 @@ def _intervals(*distributions) -> Iterator[tuple[float, float]]:
   cuts = [np.cumsum(each) / np.sum(each) for each in distributions]
   edges = np.unique(np.concatenate([[0.0, 1.0], *cuts]).clip(0, 1))
   for low, high in zip(edges[:-1], edges[1:]):
+    # Narrower ones are rounding of the sums, not probabilities.
     if high - low > 1e-12:
       yield high - low, (low + high) / 2
 
@@ -187,6 +188,7 @@ def _keys(examples, state) -> list[bytes]:
   own = jax.tree.leaves((state.draft_state, state.policy_state))
   columns = [examples, state.sequences, state.num_tokens]
   columns += [x for x in own if x.ndim == 1]
+  # By bytes: 0.0 and -0.0 differ, and are then not merged, which costs time.
   parts = [
       np.ascontiguousarray(x).view(np.uint8).reshape(len(examples), -1)
       for x in columns

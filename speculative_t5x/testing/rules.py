@@ -267,6 +267,7 @@ class Enumerator:
       verdict = self._decide(*own, uniforms)
       return _numbers(verdict, own[1].lengths, vocab_size)
 
+    # In float32 the ends of boxes would be off by 1e-7 of each.
     with jax.enable_x64(True):
       found = list(
           boxes_lib.constant_boxes(boxes_lib.batched(decide), count, gamma)

@@ -217,6 +217,7 @@ def words(values) -> np.ndarray:
   from one block uses the second alone, and a coin the first, up to 2^-32. They
   are for vocabularies of one block of a draw.
   """
+  # In float64: float32 would round a value below 1 up to 2^32, which wraps.
   word = np.floor(np.asarray(values, np.float64) * 2**32).astype(np.uint32)
   return np.stack([word, word], axis=-1)
 

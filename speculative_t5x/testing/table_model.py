@@ -39,6 +39,7 @@ class Cached:
   def decode(self, params, memory, cache, tokens, positions, at):
     rows, block = tokens.shape
     offsets = positions[:, None] + jnp.arange(block, dtype=jnp.int32)
+    # The slots hold the whole block, or the write would be clamped.
     write = jax.vmap(
         lambda row, new, at: jax.lax.dynamic_update_slice(row, new, (at,))
     )
