@@ -41,6 +41,7 @@ def infer(setup: infer_setup.InferSetup) -> run_record.RunRecord | None:
     shown = progress.Progress('infer', None, 'inputs')
     stack.enter_context(shown)
     job = inference.find(setup, source, shown)
+    read = job.rows.read(read)
     if setup.output_dir is None:
       infer_output.print_all(job, read)
       return None
@@ -54,4 +55,5 @@ def infer(setup: infer_setup.InferSetup) -> run_record.RunRecord | None:
         settings,
         setup.output_dir,
         chunks,
+        job.rows.files,
     )

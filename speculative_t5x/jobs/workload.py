@@ -263,8 +263,12 @@ class Workload:
         host=None,
         mesh={},
     )
+    if isinstance(self.rule, contracts.CoupledRule):  # whatever drafts
+      unused = 'drafter', 'draft_sampling', 'gamma', 'gamma_policy'
+      record = dataclasses.replace(record, **dict.fromkeys(unused))
+    target, _ = provenance.network_configs(decoder.tokens)
     vocabulary = resumption.of_vocabulary(decoder.vocabulary)
-    options = {**vocabulary, 'version': version.VERSION}
+    options = {**vocabulary, 'network': target, 'version': version.VERSION}
     return f'fp_{resumption.name_of(record, options).rpartition("_")[2]}'
 
   def new_record(
@@ -324,8 +328,7 @@ def by_load(workload: Workload) -> tuple[Workload, int]:
   Raises:
     ValueError: for another rule than the default, or a coupled one.
   """
-  if workload.rule == verification.TOKENWISE:
-    workload = dataclasses.replace(workload, rule=coupled.Coupled())
+  workload = coupled_by_default(workload)
   if not isinstance(rule := workload.rule, contracts.CoupledRule):
     raise ranges.ArgumentError(
         "gamma 'auto' chooses drafts by what else is decoded, and under the"
@@ -336,6 +339,13 @@ def by_load(workload: Workload) -> tuple[Workload, int]:
   policy = by_load_policy.ByLoad()
   gamma = min(by_load_policy.GAMMA, workload.length or by_load_policy.GAMMA)
   return dataclasses.replace(workload, policy=policy), gamma
+
+
+def coupled_by_default(workload: Workload) -> Workload:
+  """Return a workload with a coupled rule in the place of the default."""
+  if workload.rule != verification.TOKENWISE:
+    return workload
+  return dataclasses.replace(workload, rule=coupled.Coupled())
 
 
 def text_decoder(

@@ -16,5 +16,6 @@
 Each model is decoded by a `decoder.service.Service`: that with a drafter, and
 the target alone beside it where that is asked for. Their threads alone call
 JAX; an event loop does all the rest, but for tokenizing, which has threads.
-`page.html` is the page for a person.
+`page.html` is the page for a person. By `batch_lines` files of requests get the
+same answers from the infer job.
 """

@@ -18,7 +18,7 @@ from speculative_t5x.speculation import ranges
 
 STANDARD_INPUT = '-'
 HINTS = 'hints'  # the field of hints that objects may lack
-FORMATS = TEXT, JSONL = 'text', 'jsonl'
+FORMATS = TEXT, JSONL, BATCH = 'text', 'jsonl', 'batch'
 # Ends of the names of files of JSON lines, in small letters.
 _JSON_NAMES = ('.jsonl', '.ndjson', '.json')
 _NOT_UTF8 = (
@@ -54,7 +54,8 @@ def check(
   """
   files = [user_paths.expand(x) for x in paths if x != STANDARD_INPUT]
   missing = [path for path in files if not path.is_file()]
-  texts = [x for x in paths if not _is_json(x, file_format)]
+  is_batch = file_format == BATCH
+  texts = [x for x in paths if not is_batch and not _is_json(x, file_format)]
   problem = None
   if not paths:
     problem = 'No input file was given. Give one, or several'
@@ -76,7 +77,7 @@ def check(
         f'{problem}.', hints_field=hints_field, input_format=file_format
     )
   for path in paths:
-    if path != STANDARD_INPUT:
+    if path != STANDARD_INPUT and not is_batch:
       lines = read(
           [path],
           field=field,
@@ -113,7 +114,7 @@ def read(
   """
   for path in paths:
     is_begun = False
-    for number, data in enumerate(_read_bytes([path]), start=1):
+    for number, data in enumerate(read_bytes([path]), start=1):
       place = f'{_name_of(path)}, line {number}'
       try:
         text = data.decode()
@@ -133,7 +134,7 @@ def read(
       yield line
 
 
-def _read_bytes(paths: Sequence[str]) -> Iterator[bytes]:
+def read_bytes(paths: Sequence[str]) -> Iterator[bytes]:
   """Yield the lines of files, without what ends them; see `read`."""
   for path in paths:
     with _open(path) as file:
@@ -232,6 +233,8 @@ def _parse(
         f' {errors.listing(list(map(errors.shown, found))) or "none"}. Set'
         ' input_field to the one to decode'
     )
+    if {'custom_id', 'body'} <= found.keys():
+      problem += f", or input_format to {BATCH!r} for a batch of OpenAI's"
   elif hints_field not in (None, HINTS, *found):
     problem = f'it has no field {hints_field!r}. Set hints_field to another'
   elif not all(isinstance(hint, str) for hint in hints):

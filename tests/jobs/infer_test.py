@@ -27,6 +27,7 @@ from speculative_t5x.loading.drafters import lookup_drafting
 from speculative_t5x.networks import sharding
 from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import provenance
+from speculative_t5x.rules import coupled
 from speculative_t5x.rules import lenience
 from speculative_t5x.tasks import bulletins
 from speculative_t5x.tasks import ende
@@ -334,6 +335,105 @@ def _fail_at(monkeypatch, number, error):
   return numbers
 
 
+class TestBatch:
+  """A batch of OpenAI's; `tests/serving/batch_lines_test.py` has its lines."""
+
+  @pytest.fixture
+  def decode(self, paths, decoders, run, tmp_path):
+    """Return a function that runs the job, and returns its files' lines."""
+
+    def decode(bodies, name='out', **changes):
+      lines = [
+          {'custom_id': f'line {i}', 'method': 'POST',
+           'url': '/v1/completions', 'body': {'model': 'target', **body}}
+          for i, body in enumerate(bodies)
+      ]  # fmt: skip
+      path = tmp_path / 'in.jsonl'
+      path.write_text(''.join(f'{json.dumps(line)}\n' for line in lines))
+      arguments = {'inputs': str(path), 'input_format': 'batch', **changes}
+      folder = tmp_path / name
+      infer.infer(_setup(paths, output_dir=str(folder), **arguments))
+      assert not (folder / 'predictions.jsonl').exists()
+      return [
+          (folder / name).read_text().splitlines()
+          for name in ('output.jsonl', 'errors.jsonl')
+      ]
+
+    return decode
+
+  def test_texts_are_those_of_lines_of_text(self, run, decode, tmp_path):
+    bodies = [
+        {'prompt': x, 'max_tokens': 16, 'temperature': 0} for x in _SHORT
+    ]
+    answers, errors = decode([*bodies, {'prompt': 'a', 'max_tokens': 17}])
+    rows = run(_SHORT, output_dir=tmp_path / 'texts')
+    answers = list(map(json.loads, answers))
+    texts = [x['response']['body']['choices'][0]['text'] for x in answers]
+    assert texts == [row['prediction'] for row in rows]
+    assert [x['custom_id'] for x in answers] == [f'line {i}' for i in range(7)]
+    (error,) = map(json.loads, errors)
+    assert error['response']['status_code'] == 400
+    assert error['response']['body']['error']['param'] == 'max_tokens'
+    record = _record(tmp_path / 'out')
+    assert record['num_examples'] == 8 and record['temperature'] is None
+    metrics = [x['response']['body']['metrics'] for x in answers]
+    accepted = [
+        x['speculative_decoding']['num_accepted_draft_tokens'] for x in metrics
+    ]
+    assert record['speculative']['accepted'] == sum(accepted)
+
+  def test_resumes(self, decode, monkeypatch, capsys):
+    bodies = [
+        {'prompt': x, 'temperature': i % 2, **({'n': 0} if i == 3 else {})}
+        for i, x in enumerate(_SHORT)
+    ]
+    expected = decode(bodies, 'whole')
+    assert list(map(len, expected)) == [6, 1]
+    firsts = _fail_at(monkeypatch, 2, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+      decode(bodies)
+    for _ in range(2):
+      assert decode(bodies) == expected
+      assert firsts == [0, 1, 2, 2, 3]
+    said = capsys.readouterr().out
+    assert said.count('1 of 7 requests have errors.') == 3
+    decode(bodies[:6])
+    assert firsts == [0, 1, 2, 2, 3]
+
+  def test_replaced_vocabulary(self, decode, tmp_path):
+    """What it makes of ids has changed, and its path has not."""
+    file, data = tmp_path / 'spiece.model', _VOCABULARY.read_bytes()
+    bodies = [{'prompt': x, 'temperature': 0} for x in _SHORT]
+    found = []
+    for text in (data, data.replace(b'\n\x06\xe2\x96\x81der', b'\n\x06xxxder')):
+      file.write_bytes(text)
+      found.append(decode(bodies, vocabulary_file=str(file)))
+    assert found[0] != found[1]
+    assert found[1] == decode(bodies, 'new', vocabulary_file=str(file))
+
+  @pytest.mark.parametrize(
+      ('changes', 'name'),
+      [
+          ({'temperature': 1.0}, 'TEMPERATURE'),
+          ({'num_decodes': 2}, 'NUM_DECODES'),
+          ({'scores': True}, 'SCORES'),
+          ({'seed': -1}, 'seed'),
+          ({'cluster': object()}, 'CLUSTER'),
+      ],
+  )
+  def test_settings_that_requests_have(self, decode, changes, name):
+    with pytest.raises(ValueError, match=name):
+      decode([{'prompt': 'a'}], **changes)
+
+  def test_without_a_batch(self, run, tmp_path):
+    (tmp_path / 'in.jsonl').write_text('\n')
+    with pytest.raises(ValueError, match='no request'):
+      run(None, inputs=str(tmp_path / 'in.jsonl'), input_format='batch')
+    (tmp_path / 'in.jsonl').write_text('{"custom_id": "a", "body": {}}\n')
+    with pytest.raises(ValueError, match="input_format to 'batch'"):
+      run(None, inputs=str(tmp_path / 'in.jsonl'))
+
+
 class TestResume:
 
   def test_finished_chunks_are_not_decoded_again(
@@ -443,6 +543,9 @@ def test_fingerprint(paths, copied, tmp_path):
       of(rule=lenience.make_rule(1e-3)),
   ]
   assert len({*found}) == len(found)
+  # A coupled rule's samples do not depend on drafts.
+  other = workloads.Pair(paths.target, paths.target)
+  assert of(rule=coupled.Coupled()) == of(other, rule=coupled.Coupled())
 
 
 def test_memory_folder(run, paths, tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ from speculative_t5x.jobs.outputs import resumption
 from speculative_t5x.research import progress
 from speculative_t5x.research import run_record
 from speculative_t5x.tasks import inputs as inputs_lib
+from speculative_t5x.tasks import predictions
 
 
 class Decoding:
@@ -51,7 +52,7 @@ def write(setup: infer_setup.InferSetup) -> run_record.RunRecord:
   """Have the cluster of a setup decode its inputs into its output folder.
 
   Raises:
-    ValueError: for a chunk that cannot be decoded, once all others are written.
+    ValueError: for inputs that cannot be decoded, once all others are written.
   """
   source = infer_source.find(setup)
   with progress.Progress('infer', None, 'inputs') as shown:
@@ -72,10 +73,17 @@ def write(setup: infer_setup.InferSetup) -> run_record.RunRecord:
           ' decodes these again.'
       )
     # All chunks are there, and are taken as a job that resumes takes them.
-    taken = chunks.take_all(parts(), iter)
-    return infer_output.write_all(
+    taken = [*chunks.take_all(parts(), iter)]
+    record = infer_output.write_all(
         taken, shown, settings, setup.output_dir, chunks
     )
+  if num_failed := sum(x.values.get(chunks_lib.FAILED, 0) for x in taken):
+    raise ValueError(
+        f'{num_failed} of {record.num_examples} inputs have no prediction:'
+        f' their rows have the key {predictions.ERROR!r}. The same command'
+        ' decodes their chunks again.'
+    )
+  return record
 
 
 def _decode_missing(

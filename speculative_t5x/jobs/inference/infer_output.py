@@ -10,6 +10,7 @@ from typing import Any
 
 from speculative_t5x.decoder import counts
 from speculative_t5x.jobs.inference import inference
+from speculative_t5x.jobs.inference import text_rows
 from speculative_t5x.jobs.outputs import chunks as chunks_lib
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.jobs.outputs import resumption
@@ -18,11 +19,10 @@ from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.reports import readings
-from speculative_t5x.tasks import inputs as inputs_lib
 
 
 def print_all(
-    job: inference.Inference, inputs: Iterator[inputs_lib.Input]
+    job: inference.Inference, inputs: Iterator[Any]
 ) -> None:
   """Decode the inputs and print each prediction when it is there."""
   tell = functools.partial(print, flush=True)
@@ -41,6 +41,7 @@ def write_all(
     settings: run_record.RunRecord,
     output_dir: str,
     chunks: chunks_lib.Chunks,
+    files: inference.Files = text_rows.TextRows.files,
 ) -> run_record.RunRecord:
   """Write all chunks, which are taken one by one, and return the record."""
   folder = output_folder.OutputFolder(output_dir, 'infer')
@@ -52,11 +53,14 @@ def write_all(
     shown.show(num_done)
   shown.end()
   record = dataclasses.replace(settings, **origins[0], **_counted(values))
-  folder.add(record, chunks)
+  folder.add(record)
+  for name, is_there in files.items():
+    folder.add_rows(name, filter(is_there, chunks))
   results = folder.finish()
   for line in _notes(record, values):
     print(line)
-  print(f'Predictions: {results.parent / output_folder.PREDICTIONS}')
+  for name in files:
+    print(f'{name.partition(".")[0].capitalize()}: {results.parent / name}')
   return record
 
 
@@ -84,7 +88,11 @@ def _notes(
   compiling.
   """
   notes = readings.input_notes([record])
+  if num_errors := _num_errors(chunks):
+    notes.append(f'{num_errors} of {record.num_examples} requests have errors.')
   run = record.speculative or record.baseline
+  if run is None:
+    return notes
   inputs, seconds = record.num_examples, run.walltime_s
   line = (
       f'{inputs} inputs, {run.tokens} tokens in {seconds:.3g} s:'
@@ -101,10 +109,12 @@ def _notes(
 
 def _counted(chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
   """Return what the values of chunks amount to, as values of the record."""
-  sums = {
-      name: sum(each[name] for each in chunks) for name in inference.COUNTED
-  }
+  # A batch has no other counts than that of its lines.
+  names = [x for x in text_rows.COUNTED if any(x in each for each in chunks)]
+  sums = {name: sum(each[name] for each in chunks) for name in names}
   runs = [each['run'] for each in chunks if 'run' in each]
+  if not runs and _num_errors(chunks):
+    return sums
   if not runs:
     raise ValueError('No input could be decoded.')
   run = interleaved.join(runs)
@@ -120,3 +130,7 @@ def _counted(chunks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
       name: described,
       **(counts.acceptance_rates(vars(described)) if is_speculative else {}),
   }
+
+
+def _num_errors(chunks: Sequence[Mapping[str, Any]]) -> int:
+  return sum(each.get(text_rows.NUM_ERRORS, 0) for each in chunks)

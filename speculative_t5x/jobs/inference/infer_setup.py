@@ -55,6 +55,7 @@ class InferSetup:
   statistics: bool = False
   tokens: bool = False
   chunk_batches: int = 16
+  model_name: str | None = None
   cluster: ray_cluster.RayCluster | None = None
 
   def __post_init__(self):
@@ -68,6 +69,8 @@ class InferSetup:
     inputs_lib.check_lengths(self.workload.task_feature_lengths)
     if self.search is not None:
       self._check_search()
+    if self.is_batch:
+      self._check_batch()
     if self.cluster is not None:
       self._check_cluster()
     if (self.inputs, self.workload.mixture_or_task_name) == (None, None):
@@ -88,6 +91,23 @@ class InferSetup:
         self.search, self.workload, [self.sampling], draft, self.num_decodes
     )
 
+  def _check_batch(self) -> None:
+    """Check that a batch is asked for nothing that its requests decide."""
+    greedy = sampling_lib.GREEDY
+    samplings = {self.sampling, self.draft_sampling or greedy}
+    if samplings != {greedy} or self.num_outputs > 1:
+      raise ValueError(
+          'The requests of a batch say how they are sampled. Leave out'
+          ' TEMPERATURE, TOPK, TOPP, MINP, TYPICALP, those of the drafter,'
+          ' NUM_DECODES and BEAMS.'
+      )
+    if any(self.columns.values()):
+      raise ValueError(
+          'The requests of a batch say what is written of them. Leave out'
+          ' SCORES, STATISTICS and TOKENS.'
+      )
+    ranges.check_settings(ranges.NATURAL, seed=self.workload.seed)
+
   def _check_cluster(self) -> None:
     """Check that other processes can do the job."""
     problem = None
@@ -95,6 +115,8 @@ class InferSetup:
       problem = 'writes files, and there is no folder. Set INFER_OUTPUT_DIR'
     elif text_files.STANDARD_INPUT in (self.paths or ()):
       problem = 'reads files on its nodes. Write the standard input to a file'
+    elif self.is_batch:
+      problem = "does not read OpenAI's batches. Leave out CLUSTER"
     if problem:
       raise ValueError(f'A cluster (CLUSTER) {problem}.')
 
@@ -106,6 +128,17 @@ class InferSetup:
     paths = [self.inputs] if isinstance(self.inputs, str) else self.inputs
     # A file has one name in records, also if it is given as a URL.
     return [os.fspath(user_paths.expand(path)) for path in paths]
+
+  @property
+  def is_batch(self) -> bool:
+    """True if the inputs are a batch of OpenAI's."""
+    return self.inputs is not None and self.input_format == text_files.BATCH
+
+  @property
+  def taken(self) -> Sequence[str]:
+    """Names that fields of the inputs may not have."""
+    own = () if self.cluster is None else (predictions_lib.ERROR,)
+    return *predictions_lib.TAKEN, *own
 
   @property
   def num_outputs(self) -> int:
@@ -126,11 +159,14 @@ class InferSetup:
           self.input_format,
           self.input_field,
           self.hints_field,
-          predictions_lib.TAKEN,
+          self.taken,
       )
     workload, gamma = self.workload, self.gamma
     if gamma == 'auto':
       workload, gamma = workload_lib.by_load(workload)
+    if self.is_batch:
+      # As the server's, so that both give the same answers.
+      workload = workload_lib.coupled_by_default(workload)
     return dataclasses.replace(
         self, workload=workload, gamma=gamma, inputs=self.paths
     )

@@ -12,7 +12,6 @@ from speculative_t5x.jobs.inference import infer_setup
 from speculative_t5x.loading import inputs_form
 from speculative_t5x.loading import models
 from speculative_t5x.tasks import inputs as inputs_lib
-from speculative_t5x.tasks import predictions as predictions_lib
 from speculative_t5x.tasks import text_files
 
 
@@ -54,10 +53,16 @@ def find(setup: infer_setup.InferSetup) -> Source:
     name = workload.mixture_or_task_name
     read = functools.partial(examples.stream, name, workload.split, lengths)
     return make(read, lambda found, first: found)
+  if setup.is_batch:
+    # Imports pydantic, which other lines do not need.
+    from speculative_t5x.serving import batch_lines
+
+    read = functools.partial(text_files.read_bytes, setup.paths)
+    return make(read, lambda lines, first: batch_lines.parse(lines))
   read = functools.partial(
       text_files.read,
       setup.paths,
-      taken=predictions_lib.TAKEN,
+      taken=setup.taken,
       field=setup.input_field,
       file_format=setup.input_format,
       hints_field=setup.hints_field,

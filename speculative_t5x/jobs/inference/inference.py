@@ -3,18 +3,19 @@
 """Decodes the inputs of an infer job, a part of them at a time."""
 
 import collections
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import functools
 import itertools
 import time
-from typing import Any
+from typing import Any, Protocol
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import counts
 from speculative_t5x.decoder import engine as engine_lib
 from speculative_t5x.decoder import pending as pending_lib
 from speculative_t5x.decoder import request as request_lib
+from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.jobs.inference import infer_setup
@@ -28,9 +29,38 @@ from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import provenance
 from speculative_t5x.speculation import contracts
-from speculative_t5x.tasks import inputs as inputs_lib
 
-COUNTED = 'num_examples', 'truncated_inputs', 'unknown_inputs'
+# Names of the files of rows, and which rows each has; None for all.
+Files = Mapping[str, Callable[[str], bool] | None]
+# An input, with its number among those of the job.
+_Numbered = tuple[int, Any]
+
+
+class Rows(Protocol):
+  """Inputs of a job as requests, and their results as rows.
+
+  Attributes:
+    files: Where the rows are written.
+  """
+
+  files: Files
+
+  def read(self, inputs: Iterator[Any]) -> Iterator[Any]:
+    """Yield inputs, read as far as it takes the decoder, in their order."""
+
+  def identity(self, part: Sequence[Any]) -> list[Any]:
+    """Return what the rows of inputs depend on, as JSON."""
+
+  def requests(self, item: Any) -> Sequence[request_lib.Request]:
+    """Return the requests of an input, of which there may be none."""
+
+  def row(
+      self, item: Any, outcomes: Sequence[results.Result | ValueError]
+  ) -> dict[str, Any]:
+    """Return the row of an input; it may raise the error of a request."""
+
+  def counted(self, answered: Sequence[text_rows.Answered]) -> dict[str, int]:
+    """Return the counts of inputs that are summed over chunks."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,9 +87,21 @@ class Inference:
     return self.batch_size * self.setup.chunk_batches
 
   @functools.cached_property
-  def rows(self) -> text_rows.TextRows:
+  def rows(self) -> Rows:
     """Return the rows: of each input what is decoded and written."""
-    return text_rows.TextRows(self.setup, self.source, self.decoder)
+    workload = self.setup.workload
+    if not self.setup.is_batch:
+      return text_rows.TextRows(self.setup, self.source, self.decoder)
+    # They import pydantic, which other lines do not need.
+    from speculative_t5x.jobs.inference import batch_rows
+    from speculative_t5x.serving import batch_lines
+
+    texts = workload_lib.text_decoder(self.decoder)
+    name = workload.model_name(self.setup.model_name)
+    fingerprint = workload.fingerprint(texts)
+    return batch_rows.BatchRows(
+        batch_lines.Batch(texts, name, fingerprint, workload.seed)
+    )
 
   @functools.cached_property
   def engine(self) -> engine_lib.Engine:
@@ -77,16 +119,16 @@ class Inference:
     return engine
 
   def take_all(
-      self, inputs: Iterator[inputs_lib.Input], chunks: chunks_lib.Chunks
+      self, inputs: Iterator[Any], chunks: chunks_lib.Chunks
   ) -> Iterator[chunks_lib.Chunk]:
     """Yield the chunks of all inputs; see `Chunks.take_all`."""
     parts = batching.parts(inputs, self.part_size)
-    with_identity = ((inputs_lib.identity(part), part) for part in parts)
+    with_identity = ((self.rows.identity(part), part) for part in parts)
     return chunks.take_all(with_identity, self.decode)
 
   def decode(
       self,
-      numbered: Iterator[tuple[int, inputs_lib.Input]],
+      numbered: Iterator[_Numbered],
       tell: Callable[[str], object] = lambda row: None,
   ) -> Iterator[chunks_lib.Content]:
     """Decode inputs as one stream, and yield the content of each part of them.
@@ -100,42 +142,35 @@ class Inference:
     first = list(itertools.islice(numbered, 1))
     if not first:
       return
-    decoded = _decoded(
+    grouped = _grouped(
         self.engine.stream_ended,
-        self.rows.request,
+        lambda each: self.rows.requests(each[1]),
         itertools.chain(first, numbered),
     )
-    while part := self._part(decoded, tell):
+    while part := self._part(grouped, tell):
       yield part
 
   def _part(
       self,
-      decoded: Iterator[
-          tuple[tuple[int, inputs_lib.Input], pending_lib.Pending | None]
-      ],
+      grouped: Iterator[tuple[_Numbered, list[pending_lib.Pending]]],
       tell: Callable[[str], object],
   ) -> chunks_lib.Content | None:
     """Return the content of the next part of inputs; None after the last."""
     before = dataclasses.replace(self.engine.counters)
     start = time.perf_counter()
-    items, rows, decodes = [], [], []
-    for (number, item), ended in itertools.islice(decoded, self.part_size):
-      own = self.rows.empty
-      if ended is not None:
-        own = self.engine.result(ended).decodes
-        decodes += own
-      items.append(item)
-      rows.append(json_files.dumps(self.rows.row(item, own)))
+    answered, rows, decodes = [], [], []
+    for (number, item), ended in itertools.islice(grouped, self.part_size):
+      outcomes = list(map(self._outcome, ended))
+      answered.append((item, outcomes))
+      rows.append(json_files.dumps(self.rows.row(item, outcomes)))
+      for outcome in outcomes:
+        if isinstance(outcome, results.Result):
+          decodes += outcome.decodes
       tell(rows[-1])
       self.shown.show(number + 1)
     if not rows:
       return None
-    found = (
-        len(items),
-        sum(item.is_truncated for item in items),
-        sum(not item.is_known for item in items),
-    )
-    values = dict(zip(COUNTED, found, strict=True))
+    values = self.rows.counted(answered)
     if decodes:
       # Those that are decoded ahead are counted here, and not in their part.
       run = interleaved.Run(
@@ -149,6 +184,14 @@ class Inference:
       )
       values['run'] = run.stored()
     return chunks_lib.Content(rows, values)
+
+  def _outcome(
+      self, ended: pending_lib.Pending
+  ) -> results.Result | ValueError:
+    try:
+      return self.engine.result(ended)
+    except ValueError as error:
+      return error
 
   def options(self) -> dict[str, Any]:
     """Return what chunks depend on beside the record's settings, as JSON."""
@@ -185,6 +228,14 @@ class Inference:
       record = dataclasses.replace(
           record, lossless=True, **dict.fromkeys(unused)
       )
+    if setup.is_batch:  # requests say how they are sampled
+      record = dataclasses.replace(
+          record,
+          drafter=record.drafter
+          and dataclasses.replace(record.drafter, temperature=None),
+          num_decodes=None,
+          **dict.fromkeys(run_record.SAMPLING_KEYS.values()),
+      )
     return record
 
 
@@ -204,14 +255,14 @@ def find(
   return Inference(setup, source, decoder, batch_size, shown)
 
 
-def _decoded(
+def _grouped(
     decode: Callable[
         [Iterator[request_lib.Request]], Iterator[pending_lib.Pending]
     ],
-    request_of: Callable[[inputs_lib.Input], request_lib.Request | None],
-    items: Iterable[tuple[int, inputs_lib.Input]],
-) -> Iterator[tuple[tuple[int, inputs_lib.Input], pending_lib.Pending | None]]:
-  """Yield each item with what its request was decoded to, in their order.
+    requests_of: Callable[[_Numbered], Sequence[request_lib.Request]],
+    items: Iterable[_Numbered],
+) -> Iterator[tuple[_Numbered, list[pending_lib.Pending]]]:
+  """Yield each item with what its requests were decoded to, in their order.
 
   Items are read when `decode` reads requests, and kept until they are yielded.
   """
@@ -219,14 +270,17 @@ def _decoded(
 
   def requests() -> Iterator[request_lib.Request]:
     for item in items:
-      request = request_of(item[1])
-      waiting.append((item, request is not None))
-      if request is not None:
-        yield request
+      own = requests_of(item)
+      waiting.append((item, len(own), []))
+      yield from own
 
-  for work in decode(requests()):
-    while not waiting[0][1]:  # those before it that have no request
-      yield waiting.popleft()[0], None
-    yield waiting.popleft()[0], work
-  for item, _ in waiting:
-    yield item, None
+  def complete() -> Iterator[tuple[_Numbered, list[pending_lib.Pending]]]:
+    while waiting and len(waiting[0][2]) == waiting[0][1]:
+      item, _, ended = waiting.popleft()
+      yield item, ended
+
+  for each in decode(requests()):
+    yield from complete()  # those before it that have no requests
+    waiting[0][2].append(each)
+    yield from complete()
+  yield from complete()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts as requests, and the rows of their predictions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import dataclasses
 import functools
 from typing import Any
@@ -16,19 +16,32 @@ from speculative_t5x.decoder import results
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs.inference import infer_setup
 from speculative_t5x.jobs.inference import infer_source
+from speculative_t5x.jobs.outputs import chunks as chunks_lib
+from speculative_t5x.jobs.outputs import output_folder
+from speculative_t5x.loading import errors
 from speculative_t5x.tasks import inputs as inputs_lib
 from speculative_t5x.tasks import predictions as predictions_lib
+
+# Counts of the inputs of a chunk, under their names in a record.
+COUNTED = 'num_examples', 'truncated_inputs', 'unknown_inputs'
+# Of the values of a chunk: how many of its rows are errors of a batch.
+NUM_ERRORS = 'num_errors'
+# An input, and for each of its requests the result, or why there is none.
+Answered = tuple[Any, Sequence[results.Result | ValueError]]
 
 
 @dataclasses.dataclass(frozen=True)
 class TextRows:
-  """Rows of texts, and the lines of their outputs.
+  """Rows of texts, and the lines of their outputs; an `inference.Rows`.
 
   Attributes:
-    setup: The job.
+    setup: The job. On a cluster, an input that cannot be decoded gets a row
+      with its error; otherwise it ends the job.
     source: The texts.
     decoder: Their decoder.
   """
+
+  files = {output_folder.PREDICTIONS: None}
 
   setup: infer_setup.InferSetup
   source: infer_source.Source
@@ -40,29 +53,43 @@ class TextRows:
     settings = setup.workload.settings(setup.sampling, setup.draft_sampling)
     return dataclasses.replace(settings, search=setup.search)
 
-  @property
-  def empty(self) -> list[results.Decode]:
-    """The outputs of an input without text."""
-    gamma = self.decoder.drafter.form.gamma
-    numbers = range(self.decoder.options.num_decodes)
-    return [results.Decode.empty(number, gamma) for number in numbers]
+  def read(
+      self, inputs: Iterator[inputs_lib.Input]
+  ) -> Iterator[inputs_lib.Input]:
+    return inputs
 
-  def request(self, item: inputs_lib.Input) -> request_lib.Request | None:
-    """Return the request of an input; None for one without text."""
+  def identity(self, part: Sequence[inputs_lib.Input]) -> list[Any]:
+    return inputs_lib.identity(part)
+
+  def requests(self, item: inputs_lib.Input) -> list[request_lib.Request]:
     if item.is_empty:
-      return None
-    return self._settings.request(
-        item.tokens,
-        item.example_id,
-        # The hypotheses of a search are one request.
-        num_decodes=self.setup.num_decodes,
-        hints=item.hints if self.decoder.reads_hints else None,
-    )
+      return []
+    return [
+        self._settings.request(
+            item.tokens,
+            item.example_id,
+            # The hypotheses of a search are one request.
+            num_decodes=self.setup.num_decodes,
+            hints=item.hints if self.decoder.reads_hints else None,
+        )
+    ]
 
   def row(
-      self, item: inputs_lib.Input, decodes: Sequence[results.Decode]
+      self,
+      item: inputs_lib.Input,
+      outcomes: Sequence[results.Result | ValueError],
   ) -> dict[str, Any]:
-    """Return the row of an input, a line of `predictions.jsonl`."""
+    gamma = self.decoder.drafter.form.gamma
+    numbers = range(self.decoder.options.num_decodes)
+    decodes = [results.Decode.empty(number, gamma) for number in numbers]
+    for outcome in outcomes:
+      if isinstance(outcome, ValueError):
+        if self.setup.cluster is None:
+          raise outcome
+        row = {'example_id': item.example_id, 'input': item.text}
+        error = {predictions_lib.ERROR: errors.first_line(outcome)}
+        return {**row, 'prediction': None, **error, **item.fields}
+      decodes = outcome.decodes
     special_ids = self.decoder.target_model.special_ids
     one = lambda values: values[0] if len(values) == 1 else values
     before = self.source.form.text_before(item.tokens)
@@ -88,3 +115,16 @@ class TextRows:
       by_number = sorted(decodes, key=lambda x: x.number)
       row[predictions_lib.TOKENS] = one([x.tokens for x in by_number])
     return {**row, **item.fields}
+
+  def counted(self, answered: Sequence[Answered]) -> dict[str, int]:
+    items = [item for item, _ in answered]
+    counts_of_inputs = (
+        len(items),
+        sum(item.is_truncated for item in items),
+        sum(not item.is_known for item in items),
+    )
+    num_failed = sum(
+        isinstance(each, ValueError) for _, found in answered for each in found
+    )
+    failed = {chunks_lib.FAILED: num_failed} if num_failed else {}
+    return dict(zip(COUNTED, counts_of_inputs, strict=True)) | failed

@@ -44,6 +44,7 @@ _VERSION = 'chunk_format'
 _FORMAT = {_VERSION: 4}
 # Of the values of a chunk: how many of its inputs have no prediction. A later
 # run decodes such a chunk again.
+FAILED = 'failed'
 # What else the first line of a chunk has beside settings.
 _MEASURED = 'inputs_digest', 'values', *resumption.ORIGIN
 _PATHS = 'paths'
@@ -158,7 +159,10 @@ class Chunks:
       self._check_task(header)
       reason = 'has other inputs'
     elif number not in self._put:
-      self._say_reuse(path.parent)
+      if header['values'].get(FAILED):
+        reason = 'has inputs without a prediction'
+      else:
+        self._say_reuse(path.parent)
     if reason:
       self._say(f'decoding chunk {number} again, because {path} {reason}')
       return None

@@ -6,6 +6,7 @@
   chunks/<name>/<number>.jsonl   its predictions, see `chunks`
   alpha/<name>.json              alpha, which several configurations share
   predictions.jsonl              all predictions, written at the end
+  output.jsonl, errors.jsonl     of a batch, in the place of predictions
   results.jsonl                  all records, written last
 
 A folder without `results.jsonl` belongs to an unfinished job. A folder belongs
@@ -29,6 +30,7 @@ from speculative_t5x.loading.files import whole_files
 from speculative_t5x.research import run_record
 
 PREDICTIONS = 'predictions.jsonl'
+OUTPUT, ERRORS = 'output.jsonl', 'errors.jsonl'  # of a batch
 _RESULTS = 'results.jsonl'
 _RECORDS, _ALPHA = 'records', 'alpha'
 
@@ -54,10 +56,10 @@ class OutputFolder:
     self._path = user_paths.expand(path)
     self._check_no_other(job)
     self._names: list[str] = []  # in the order in which they were added
-    self._rows: list[Iterable[str]] = []
+    self._rows: dict[str, list[Iterable[str]]] = {}  # by their files
     whole_files.check_writable(self._path / _RECORDS)
     with whole_files.writing(self._path):
-      for name in (_RESULTS, PREDICTIONS):
+      for name in (_RESULTS, PREDICTIONS, OUTPUT, ERRORS):
         (self._path / name).unlink(missing_ok=True)
 
   def _check_no_other(self, job: str) -> None:
@@ -94,15 +96,17 @@ class OutputFolder:
       record: run_record.RunRecord,
       predictions: Iterable[str] | None = None,
   ) -> None:
-    """Write a configuration's record.
-
-    Its predictions are read and written when the job is done.
-    """
+    """Write a configuration's record, and its predictions; see `add_rows`."""
     name = f'{_RECORDS}/{resumption.name_of(record)}.json'
     whole_files.write(self._path, name, [run_record.to_json(record)])
     self._names.append(name)
     if predictions is not None:
-      self._rows.append(predictions)
+      self.add_rows(PREDICTIONS, predictions)
+
+  def add_rows(self, name: str, rows: Iterable[str]) -> None:
+    """Have rows, which are read then, written to a file when the job is done.
+    """
+    self._rows.setdefault(name, []).append(rows)
 
   def read_alpha(
       self, settings: run_record.RunRecord, keys: Sequence[str], title: str
@@ -130,9 +134,8 @@ class OutputFolder:
 
   def finish(self) -> epath.Path:
     """Merge the added rows and records; return the results' path."""
-    if self._rows:
-      rows = itertools.chain.from_iterable(self._rows)
-      whole_files.write(self._path, PREDICTIONS, rows)
+    for name, rows in self._rows.items():
+      whole_files.write(self._path, name, itertools.chain.from_iterable(rows))
     # Not `splitlines`, which would also split at Unicode line separators.
     records = (
         (self._path / name).read_text(encoding='utf-8').removesuffix('\n')

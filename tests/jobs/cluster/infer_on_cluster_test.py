@@ -122,18 +122,31 @@ class TestWrite:
     assert 'finished chunks are taken from' in capsys.readouterr().err
     assert _rows(tmp_path / 'out') == expected
 
-  def test_a_chunk_that_is_not_decoded(self, make, tmp_path):
-    """By its row, or since it ends workers; all others are kept."""
+  def test_a_row_that_cannot_be_decoded(self, make, tmp_path):
+    """It has its own error, and the others of its batch are decoded."""
     texts = [*_TEXTS[:5], repeating_decoder.POISON, *_TEXTS[6:]]
     setup = make(texts)
-    with pytest.raises(ValueError, match='1 chunks .* number 1: .*finite'):
+    with pytest.raises(ValueError, match='1 of 19 inputs'):
       infer.infer(_on(setup, _Cluster()))
-    assert not (tmp_path / 'out' / 'results.jsonl').exists()
+    rows = _rows(tmp_path / 'out')
+    assert rows[5]['prediction'] is None and 'finite' in rows[5]['error']
+    assert [x['prediction'] for x in rows if 'error' not in x] == [
+        x for x in texts if x != repeating_decoder.POISON
+    ]
     # A later run decodes its chunk again, and no other.
+    cluster = _Cluster()
+    with pytest.raises(ValueError, match='1 of 19'):
+      infer.infer(_on(setup, cluster))
+    assert cluster.numbers == [1]
+    with pytest.raises(ValueError, match='not finite'):
+      infer.infer(setup)
+
+  def test_a_chunk_that_ends_workers(self, make, tmp_path):
+    """All others are kept, and a later run decodes it alone."""
     cluster = _Cluster(lost=[1])
     with pytest.raises(ValueError, match='number 1: It ended 4 workers'):
       infer.infer(_on(make(_TEXTS), cluster))
-    assert cluster.numbers == []
+    assert not (tmp_path / 'out' / 'results.jsonl').exists()
     infer.infer(_on(make(_TEXTS), cluster := _Cluster()))
     assert cluster.numbers == [1]
     assert len(_rows(tmp_path / 'out')) == 19
