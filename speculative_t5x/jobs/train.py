@@ -18,7 +18,6 @@ from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
-from speculative_t5x.training import losses
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from speculative_t5x.training import task_examples
@@ -35,7 +34,7 @@ def train(
     learning_rate_fn: schedules.LearningRateFn,
     settings: trainer.Settings,
     task_feature_lengths: Mapping[str, int] = TASK_FEATURE_LENGTHS,
-    loss_config: losses.LossConfig = losses.LossConfig(),  # noqa: B008
+    z_loss: float = 1e-4,
     train_split: str = 'train',
     validation_split: str = 'validation',
     mesh_shape: Sequence[int] | None = None,
@@ -68,7 +67,7 @@ def train(
             'validation examples': jax.tree.leaves(validation),
         },
     )
-    objective = cross_entropy.CrossEntropy(network_config, loss_config)
+    objective = cross_entropy.CrossEntropy(network_config, z_loss)
     return trainer.train(
         objective,
         cross_entropy.validation(

@@ -6,12 +6,12 @@ from typing import Any
 
 from flax import struct
 import jax
-from jax.typing import ArrayLike
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
 
 from speculative_t5x.loading import models
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.training import batches
-from speculative_t5x.training import losses
 from speculative_t5x.training import steps
 
 
@@ -19,26 +19,42 @@ from speculative_t5x.training import steps
 class CrossEntropy:
   """The objective of T5X's train job; see `steps.Objective`.
 
-  The network has the dropout rate and the dtype of training.
+  Attributes:
+    network: The network, with the dropout rate and the dtype of training.
+    z_loss: Weight of the squared log of the softmax normalizer, a term that
+      keeps logits from drifting.
   """
 
   network: network_lib.Network = struct.field(pytree_node=False)
-  loss_config: losses.LossConfig = struct.field(pytree_node=False)
+  z_loss: float = struct.field(pytree_node=False, default=1e-4)
 
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
     return models.param_shardings(self.network, mesh)
 
   def loss(
       self, params: Any, batch: batches.TokenPairs, dropout_key: jax.Array
-  ) -> tuple[jax.Array, losses.Sums]:
+  ) -> tuple[jax.Array, steps.Sums]:
     logits = self.network.score(
         params, batch.inputs, batch.targets, dropout_key
     )
-    metrics = losses.batch_metrics(logits, batch.targets, self.loss_config)
-    return metrics.loss, metrics
+    losses = per_token(logits, batch.targets, self.z_loss)
+    sums = steps.sums(logits, batch.targets, losses)
+    return sums.loss, sums
 
-  def divisor(self, metrics: losses.Sums, num_positions: int) -> ArrayLike:
-    return self.loss_config.divisor(metrics, num_positions)
+
+def per_token(
+    logits: Float[Array, '*shape vocab'],
+    targets: Int[Array, '*shape'],
+    z_loss: float = 0.0,
+) -> Float[Array, '*shape']:
+  """Compute cross entropy and z-loss as T5X does, [...] float32.
+
+  Logits are float32, targets int32 in [0, vocab), or NO_TOKEN, whose loss means
+  nothing.
+  """
+  log_z = jax.nn.logsumexp(logits, axis=-1)
+  target_logits = jnp.take_along_axis(logits, targets[..., None], axis=-1)
+  return log_z - target_logits[..., 0] + z_loss * jnp.square(log_z)
 
 
 def validation(
@@ -55,15 +71,11 @@ def validation(
 def _measure(
     objective: CrossEntropy, params: Any, batch: batches.TokenPairs
 ) -> dict[str, jax.Array]:
-  """Sum up a batch without dropout, z-loss and label smoothing.
-
-  The loss is then the cross entropy in nats, whatever the training loss.
-  """
+  """Sum up a batch without dropout and z-loss: cross entropy in nats."""
   logits = objective.network.score(params, batch.inputs, batch.targets)
-  plain = losses.LossConfig(z_loss=0.0)
-  metrics = losses.batch_metrics(logits, batch.targets, plain)
+  sums = steps.sums(logits, batch.targets, per_token(logits, batch.targets))
   return {
-      'num_tokens': metrics.num_tokens,
-      'loss': metrics.loss,
-      'accuracy': metrics.num_correct,
+      'num_tokens': sums.num_tokens,
+      'loss': sums.loss,
+      'accuracy': sums.num_correct,
   }

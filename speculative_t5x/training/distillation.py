@@ -9,13 +9,12 @@ from typing import Any
 
 from flax import struct
 import jax
-from jax.typing import ArrayLike
 
 from speculative_t5x.loading import models
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.training import batches
 from speculative_t5x.training import divergences
-from speculative_t5x.training import losses
+from speculative_t5x.training import steps
 
 
 @struct.dataclass
@@ -53,7 +52,7 @@ class Distillation:
 
   def loss(
       self, params: Any, batch: batches.TokenPairs, dropout_key: jax.Array
-  ) -> tuple[jax.Array, losses.Sums]:
+  ) -> tuple[jax.Array, steps.Sums]:
     """Compute the divergences of a batch; see `steps.Objective.loss`.
 
     If the divergence ignores the target's logits, XLA removes the computations
@@ -62,7 +61,7 @@ class Distillation:
     """
     target_logits, draft_logits = self.logits(params, batch, dropout_key)
     divergence = self.divergence(target_logits, draft_logits, batch.targets)
-    metrics = losses.sums(draft_logits, batch.targets, divergence)
+    metrics = steps.sums(draft_logits, batch.targets, divergence)
     return metrics.loss, metrics
 
   def logits(
@@ -87,11 +86,6 @@ class Distillation:
             self.joined(params), inputs, outputs, dropout_key, features
         ),
     )
-
-  def divisor(self, metrics: losses.Sums, num_positions: int) -> ArrayLike:
-    """Return the number of tokens; see `steps.Objective.divisor`."""
-    del num_positions
-    return metrics.num_tokens
 
 
 def check_vocab_sizes(

@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.training import batches
 from speculative_t5x.training import distillation
-from speculative_t5x.training import losses
+from speculative_t5x.training import steps
 
 
 @struct.dataclass
@@ -44,7 +44,7 @@ class FeatureDistillation(distillation.Distillation):
 
   def loss(
       self, params: Any, batch: batches.TokenPairs, dropout_key: jax.Array
-  ) -> tuple[jax.Array, losses.Sums]:
+  ) -> tuple[jax.Array, steps.Sums]:
     target, passes = self._read(params, batch, dropout_key, self.num_passes)
     per_token = [
         self.divergence(target.logits, each.logits, batch.targets)
@@ -52,7 +52,7 @@ class FeatureDistillation(distillation.Distillation):
         for each in passes
     ]
     mean = sum(per_token) / len(per_token)
-    metrics = losses.sums(passes[0].logits, batch.targets, mean)
+    metrics = steps.sums(passes[0].logits, batch.targets, mean)
     return metrics.loss, metrics
 
   def logits(

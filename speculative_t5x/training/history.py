@@ -1,12 +1,17 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Measures of each checkpoint of a training run, as JSON."""
+"""Measures at the checkpoints of a training, as JSON and for TensorBoard."""
 
 from collections.abc import Mapping
 import dataclasses
+import functools
 import json
+import os
 
 from etils import epath
+from tensorboard.compat.proto import event_pb2
+from tensorboard.compat.proto import summary_pb2
+from tensorboard.summary.writer import event_file_writer
 
 from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import whole_files
@@ -41,11 +46,18 @@ class History:
     self.points = [point for point in points if point.step <= step]
 
   def add(self, point: Measures) -> None:
-    """Add a point after the last one, and write the file."""
+    """Add a point after the last one, and write both files."""
     self.points.append(point)
     rows = [dataclasses.asdict(each) for each in self.points]
     text = json.dumps(rows, indent=1, allow_nan=False) + '\n'
     whole_files.replace(self._model_dir, FILE_NAME, text.encode())
+    self._events.add_event(_event(point))
+    self._events.flush()
+
+  @functools.cached_property
+  def _events(self) -> event_file_writer.EventFileWriter:
+    folder = os.fspath(self._model_dir / 'tensorboard')
+    return event_file_writer.EventFileWriter(folder)
 
   @property
   def best(self) -> Measures | None:
@@ -57,3 +69,21 @@ class History:
     """The number of points after the best one; 0 without points."""
     best = self.best
     return len(self.points) - 1 - self.points.index(best) if best else 0
+
+
+def _event(point: Measures) -> event_pb2.Event:
+  """Return the numbers at a checkpoint under the names that are shown."""
+  groups = {
+      'training': point.training,
+      'validation': {**point.validation, 'score': point.score},
+  }
+  values = [
+      summary_pb2.Summary.Value(tag=f'{group}/{name}', simple_value=value)
+      for group, numbers in groups.items()
+      for name, value in numbers.items()
+  ]
+  return event_pb2.Event(
+      wall_time=point.time,
+      step=point.step,
+      summary=summary_pb2.Summary(value=values),
+  )

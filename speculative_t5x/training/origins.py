@@ -1,11 +1,17 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Where a draft comes from before it is trained: each class is an `Origin`."""
+"""Where a draft comes from before it is trained.
+
+Each class that is an `Origin` has `make(target, seed)`, which returns the draft
+with its first parameters: random ones are by the seed. What the target does not
+offer is found before its parameters are read. `checkpoint_path` is that of the
+draft; None without one.
+"""
 
 from collections.abc import Callable, Sequence
 import dataclasses
 import functools
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -51,23 +57,6 @@ class Made(NamedTuple):
   objective: Callable[..., distillation.Distillation] = (
       distillation.Distillation
   )
-
-
-class Origin(Protocol):
-  """Makes the draft that training begins with.
-
-  Attributes:
-    checkpoint_path: The checkpoint that it is read from; None without one.
-  """
-
-  checkpoint_path: checkpoints.Path | None
-
-  def make(self, target: Stored, seed: int) -> Made:
-    """Return the draft with its first parameters.
-
-    What the target does not offer is found before its parameters are read. The
-    seed is that of random parameters.
-    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,6 +207,9 @@ class FeatureHead:
         num_passes=self.num_passes,
     )
     return Made(network, checkpoints.nest({**params, **known}), objective)
+
+
+Origin = Scratch | FromCheckpoint | FromTarget | ExitHead | FeatureHead
 
 
 def _check_given(config: network_lib.Network | None) -> None:

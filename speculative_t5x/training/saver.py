@@ -18,7 +18,6 @@ from speculative_t5x.speculation import ranges
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import history as history_lib
 from speculative_t5x.training import steps
-from speculative_t5x.training import tensorboard
 from speculative_t5x.training import training_lines
 
 
@@ -73,8 +72,8 @@ class Saver:
   ):
     """Read the history, and do what is missing after a resumption.
 
-    A job may be killed after it saved a checkpoint and before it kept or showed
-    its measures.
+    A job may be killed after it saved a checkpoint and before it kept its
+    measures.
 
     Training goes on from the state. The `keep` newest checkpoints are kept,
     beside the best one; None for all. `exit_layer` is kept in each.
@@ -83,15 +82,12 @@ class Saver:
     self._model_dir = model_dir
     self._keep = keep
     self._exit_layer = exit_layer
-    self._created = time.time()
     self.window = training_lines.Window()
     step = int(state.step)
     self.history = history_lib.History(model_dir, step)
     points = self.history.points
     if step and (not points or points[-1].step != step):
       self.history.add(self._measure(state))
-    if points:
-      self._show()
 
   def save(self, state: train_state.TrainState) -> None:
     """Measure a state, save both if the measures are finite, and show them."""
@@ -107,14 +103,6 @@ class Saver:
     self._remove_others()
     measured = training_lines.listed(point.validation)
     training_lines.show(f'training: saved step {point.step}, {measured}')
-    self._show()
-
-  def _show(self) -> None:
-    """Write the history for TensorBoard.
-
-    Nothing is lost if this fails: the checkpoint and its measures are saved.
-    """
-    tensorboard.write(self._model_dir, self.history.points, self._created)
     self.window = training_lines.Window()
 
   def _measure(self, state: train_state.TrainState) -> history_lib.Measures:

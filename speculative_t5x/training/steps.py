@@ -14,22 +14,55 @@ from collections.abc import Callable, Mapping
 import functools
 from typing import Any, Protocol
 
+from flax import struct
 from flax.training import train_state
 import jax
 from jax import lax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
 
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
+from speculative_t5x.speculation import contracts
 from speculative_t5x.training import batches
-from speculative_t5x.training import losses
 
 Params = Any
 
 
+@struct.dataclass
+class Sums:
+  """Sums over target tokens, each [] float32, or [num_steps] for several steps.
+  """
+
+  loss: ArrayLike
+  num_correct: ArrayLike  # target tokens with the largest logit
+  num_tokens: ArrayLike  # target tokens
+
+
+def sums(
+    logits: Float[Array, 'batch length vocab'],
+    targets: Int[Array, 'batch length'],
+    losses: Float[Array, 'batch length'],
+) -> Sums:
+  """Sum the losses of tokens over a batch, and count its tokens.
+
+  Logits and losses are float32, targets int32. A place without a token
+  (`contracts.NO_TOKEN`) has weight 0.
+  """
+  is_token = targets != contracts.NO_TOKEN
+  # Selected, because a loss may be inf where nothing is to be learnt.
+  over_tokens = lambda x: jnp.sum(jnp.where(is_token, x, 0.0))
+  is_correct = jnp.argmax(logits, axis=-1) == targets
+  return Sums(
+      loss=over_tokens(losses),
+      num_correct=over_tokens(is_correct.astype(jnp.float32)),
+      num_tokens=over_tokens(1.0),
+  )
+
+
 class Objective(Protocol):
-  """Loss that training minimises, a sum over target tokens.
+  """Loss that training minimises, a mean over target tokens.
 
   An objective is a pytree, whose arrays (such as the parameters of a teacher)
   training does not change.
@@ -42,14 +75,8 @@ class Objective(Protocol):
 
   def loss(
       self, params: Params, batch: batches.TokenPairs, dropout_key: jax.Array
-  ) -> tuple[jax.Array, losses.Sums]:
+  ) -> tuple[jax.Array, Sums]:
     """Return the sum of the losses of a batch, and sums to be shown."""
-
-  def divisor(self, metrics: losses.Sums, num_positions: int) -> ArrayLike:
-    """Return what the gradient is divided by.
-
-    Positions are the batch's target tokens, padding included.
-    """
 
 
 # Takes an objective, parameters and a batch. Returns sums over its tokens by
@@ -87,7 +114,7 @@ def make_train_steps(
     state_shardings: train_state.TrainState | None = None,
 ) -> Callable[
     [Objective, train_state.TrainState, batches.TokenPairs, ArrayLike],
-    tuple[train_state.TrainState, losses.Sums],
+    tuple[train_state.TrainState, Sums],
 ]:
   """Make the function that trains for several steps per call.
 
@@ -115,8 +142,7 @@ def make_train_steps(
             jax.random.fold_in(dropout_key, state.step), num_parts
         ),
     )
-    divisor = objective.divisor(metrics, batch.targets.size)
-    grads = jax.tree.map(lambda grad: grad / divisor, grads)
+    grads = jax.tree.map(lambda grad: grad / metrics.num_tokens, grads)
     return state.apply_gradients(grads=grads), metrics
 
   @functools.partial(
@@ -135,7 +161,7 @@ def _gradient(
     params: Params,
     batch: batches.TokenPairs,
     dropout_keys: jax.Array,
-) -> tuple[Params, losses.Sums]:
+) -> tuple[Params, Sums]:
   """Compute the gradient of the sum of losses, and the metrics of a batch.
 
   `dropout_keys`, [parts], has one per part of the batch.

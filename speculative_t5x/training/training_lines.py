@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from speculative_t5x.research import progress
-from speculative_t5x.training import losses
+from speculative_t5x.training import steps
 
 
 class Window:
@@ -18,9 +18,9 @@ class Window:
 
   def __init__(self):
     self._started = time.monotonic()
-    self._metrics: list[losses.Sums] = []
+    self._metrics: list[steps.Sums] = []
 
-  def add(self, metrics: losses.Sums) -> None:
+  def add(self, metrics: steps.Sums) -> None:
     """Add the metrics of the steps of a call, [num_steps] each."""
     self._metrics.append(metrics)
 

@@ -23,7 +23,6 @@ from speculative_t5x.speculation import contracts
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import feed
-from speculative_t5x.training import losses
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from speculative_t5x.training import trainer
@@ -127,7 +126,7 @@ class TestTrain:
     folder, result, _ = trained
     model, linked = tmp_path / 'model', tmp_path / 'linked'
     shutil.copytree(folder / 'checkpoint_3', linked)
-    shutil.copytree(folder / 'tensorboard', model / 'tensorboard')
+    model.mkdir()
     (model / 'checkpoint_3').symlink_to(linked)
     # In a bucket a killed job leaves such a folder.
     (model / 'checkpoint_6' / 'state').mkdir(parents=True)
@@ -143,7 +142,7 @@ class TestTrain:
     assert sorted(checkpoints.step_folders(model)) == [6]
     assert (linked / 'state').exists()
     assert resumed.last.validation == result.last.validation
-    assert _tensorboard(model) == _tensorboard(folder)
+    assert _tensorboard(model) == _tensorboard(folder)[1:]
     jax.tree.map(
         np.testing.assert_array_equal, _params(model), _params(folder)
     )
@@ -189,7 +188,7 @@ class TestBest:
     def count(objective, state, examples, indices):
       values = np.ones(len(indices))
       state = state.replace(step=state.step + len(indices))
-      return state, losses.Sums(values, values, values)
+      return state, steps.Sums(values, values, values)
 
     monkeypatch.setattr(steps, 'make_train_steps', lambda *_: count)
     return give
@@ -275,7 +274,7 @@ class TestBadInput:
       if broken is not None:
         nan = jax.tree.map(lambda x: np.nan * x, getattr(state, broken))
         state = state.replace(**{broken: nan})
-      return state, losses.Sums(values, values, values)
+      return state, steps.Sums(values, values, values)
 
     monkeypatch.setattr(steps, 'make_train_steps', lambda *_: diverge)
     told = r'finite at step 1, whose batch has the examples \d+, \d+'

@@ -16,7 +16,6 @@ from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
-from speculative_t5x.training import losses
 from speculative_t5x.training import on_policy
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
@@ -108,7 +107,7 @@ def test_parameters_are_partitioned():
   params = steps.init_params(_TARGET, 0)
   state = steps.place(
       adafactor.start(adafactor.make(lambda _: 0.1), params),
-      cross_entropy.CrossEntropy(_TARGET, losses.LossConfig()),
+      cross_entropy.CrossEntropy(_TARGET),
       mesh,
   )
   kernel = state.params['decoder']['layers_0']['mlp']['wi_0']['kernel']

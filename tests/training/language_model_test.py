@@ -16,7 +16,6 @@ from speculative_t5x.training import cross_entropy
 from speculative_t5x.training import distillation
 from speculative_t5x.training import divergences
 from speculative_t5x.training import draft_acceptance
-from speculative_t5x.training import losses
 from speculative_t5x.training import on_policy
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
@@ -52,7 +51,7 @@ def _train(objective, params, num_steps):
 
 @functools.cache
 def _trained():
-  objective = cross_entropy.CrossEntropy(_CONFIG, losses.LossConfig())
+  objective = cross_entropy.CrossEntropy(_CONFIG)
   return objective, _train(objective, steps.init_params(_CONFIG, 0), 150)
 
 

@@ -13,7 +13,6 @@ import pytest
 from speculative_t5x.training import adafactor
 from speculative_t5x.training import batches
 from speculative_t5x.training import cross_entropy
-from speculative_t5x.training import losses
 from speculative_t5x.training import on_policy
 from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
@@ -26,7 +25,7 @@ _CONFIG = tiny.config(
 )  # fmt: skip
 
 
-_OBJECTIVE = cross_entropy.CrossEntropy(_CONFIG, losses.LossConfig())
+_OBJECTIVE = cross_entropy.CrossEntropy(_CONFIG)
 
 
 def _logits(shape=(2, 3, 7)):
@@ -52,63 +51,32 @@ def _copies(num_examples, length=6, seed=7):
 @pytest.mark.usefixtures('strict_types')
 class TestCrossEntropy:
 
-  @pytest.mark.parametrize('label_smoothing', [0.0, 0.1, 0.6])
-  def test_smoothing_is_the_divergence_from_the_smoothed_label(
-      self, label_smoothing
-  ):
-    logits, targets = _logits(), jnp.array([[1, 2, 3], [4, 5, 6]])
-    loss = losses.cross_entropy(
-        logits, targets, label_smoothing=label_smoothing
-    )
-    label = np.full(logits.shape, label_smoothing / 6)
-    wanted = np.asarray(targets)[..., None]
-    np.put_along_axis(label, wanted, 1 - label_smoothing, -1)
-    log_label = np.log(np.maximum(label, 1e-300))
-    expected = (label * (log_label - _log_probs(logits))).sum(-1)
-    np.testing.assert_allclose(loss, expected, rtol=1e-5, atol=1e-6)
-
   @pytest.mark.parametrize('bad', [np.nan, np.inf])
   @pytest.mark.parametrize('vocab', [7, 5000])
   def test_one_bad_logit_is_never_a_loss(self, vocab, bad):
-    loss = jax.jit(functools.partial(losses.cross_entropy, label_smoothing=0.1))
     logits = jnp.linspace(-1.0, 1.0, vocab).at[vocab // 2].set(bad)
-    assert not np.isfinite(loss(logits, jnp.array(4)))
+    loss = jax.jit(cross_entropy.per_token)(logits, jnp.array(4))
+    assert not np.isfinite(loss)
 
-  def test_gradient(self):
+  def test_value_and_gradient(self):
     logits, z_weight = _logits((7,)), 0.25
-    loss = lambda x: losses.cross_entropy(x, jnp.array(4), z_loss=z_weight)
+    loss = lambda x: cross_entropy.per_token(x, jnp.array(4), z_weight)
     probs = np.exp(_log_probs(logits))
     log_z = np.log(np.exp(np.asarray(logits, np.float64)).sum())
+    value, gradient = jax.value_and_grad(loss)(logits)
+    expected = z_weight * log_z**2 - np.log(probs[4])
+    assert value == pytest.approx(expected, rel=1e-5)
     expected = (1 + 2 * z_weight * log_z) * probs - np.eye(7)[4]
-    np.testing.assert_allclose(jax.grad(loss)(logits), expected, rtol=1e-5)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5)
 
 
-class TestBatchMetrics:
-
-  def test_sums_losses_of_tokens(self):
-    """All settings of the loss are used."""
-    logits, targets = _logits(), jnp.array([[0, 2, -1], [4, -1, -1]])
-    weights = {'z_loss': 0.3, 'label_smoothing': 0.2}
-    each = losses.cross_entropy(logits, targets, **weights)
-    found = losses.batch_metrics(logits, targets, losses.LossConfig(**weights))
-    is_real = np.asarray(targets) >= 0
-    np.testing.assert_allclose(found.loss, each[is_real].sum(), rtol=1e-6)
-    assert found.num_tokens == 3
-
-  @pytest.mark.parametrize(
-      ('factor', 'divisor'),
-      [
-          (None, 1),
-          (5.0, 5),
-          ('NUM_REAL_TARGET_TOKENS', 3),
-          ('NUM_TOTAL_TARGET_TOKENS', 6),
-      ],
-  )
-  def test_normalizing_factor(self, factor, divisor):
-    logits, targets = _logits(), jnp.array([[0, 2, -1], [4, -1, -1]])
-    config = losses.LossConfig(loss_normalizing_factor=factor)
-    metrics = losses.batch_metrics(logits, targets, config)
-    assert config.divisor(metrics, targets.size) == divisor
+def test_losses_of_tokens_are_summed():
+  logits, targets = _logits(), jnp.array([[0, 2, -1], [4, -1, -1]])
+  each = cross_entropy.per_token(logits, targets, 0.3)
+  found = steps.sums(logits, targets, each)
+  is_real = np.asarray(targets) >= 0
+  np.testing.assert_allclose(found.loss, each[is_real].sum(), rtol=1e-6)
+  assert found.num_tokens == 3
 
 
 @pytest.mark.parametrize(
@@ -151,9 +119,6 @@ def test_learning_rates(schedule, expected):
 @pytest.mark.parametrize(
     ('make', 'options', 'name'),
     [
-        (losses.LossConfig, {'label_smoothing': 1.0}, 'label_smoothing'),
-        (losses.LossConfig, {'loss_normalizing_factor': 'T'}, 'be None, one'),
-        (losses.LossConfig, {'loss_normalizing_factor': 0}, 'above 0, got 0'),
         (schedules.linear_decay, {'train_steps': 9, 'decay_steps': 10},
          'decay_steps 10'),
         (schedules.linear_decay, {'train_steps': 9, 'warmup_steps': -1},
