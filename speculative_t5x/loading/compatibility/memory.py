@@ -72,8 +72,9 @@ def of_model(
 ) -> int:
   """Return the bytes per device of a checkpoint's model; compute nothing.
 
-  They are its parameters, and keys and values of inputs and outputs. A head
-  that is to be shortened is counted whole, as it is read.
+  They are its parameters, and keys and values of inputs and outputs if it has
+  them in a cache. A head that is to be shortened is counted whole, as it is
+  read.
   """
   if getattr(network, 'head_size', None):
     network = dataclasses.replace(network, head_size=None)
@@ -84,6 +85,10 @@ def of_model(
       lambda x: dict(network.prepare(iter(x.items()), is_merged)),
       checkpoints.flatten(_in_dtype(network)),
   )
+  params = checkpoints.nest(params)
+  num_bytes = _params_bytes(prepared, params, mesh, rules)
+  if not network_lib.offers(network, 'init_cache'):
+    return num_bytes  # the cache of such a network has a form of its own
   lengths = workload.lengths
   slots = state_lib.cache_slots(lengths.targets, lengths.gamma)
   # Cross-attention holds keys and values of the same sizes, per input.
@@ -96,8 +101,6 @@ def of_model(
   units = network.axis_units['joined_kv']
   heads = sharding.named_sharding(mesh, rules, ['joined_kv'], [units])
   parts = units // math.prod(heads.shard_shape((units,)))
-  params = checkpoints.nest(params)
-  num_bytes = _params_bytes(prepared, params, mesh, rules)
   return num_bytes + _num_bytes(cache) // parts
 
 
