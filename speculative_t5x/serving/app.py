@@ -43,8 +43,8 @@ _ANSWERED = (
 )
 _ERROR = {'model': schemas.ErrorAnswer}
 _ERRORS = {'4XX': _ERROR, '5XX': _ERROR}
-# Of each event. Its data is a `CompletionAnswer`, or [DONE].
-_EVENTS = {'content': {'text/event-stream': {'schema': {'type': 'string'}}}}
+# The data of each event is a `CompletionAnswer`, or [DONE].
+_EVENTS = {'content': {'text/event-stream': {}}}
 
 
 async def _at_end() -> AsyncIterator[contextlib.ExitStack]:
@@ -204,6 +204,10 @@ class Server:
     # Other requests do not wait while it is tokenized.
     completion = await concurrency.run_in_threadpool(self._offer.read, body)
     service = self.services[body.model]
+    num_outputs = sum(x.num_outputs for x in completion.requests)
+    if num_outputs > service.max_waiting:  # to ask again would not help
+      message = f'{num_outputs} outputs never fit the queue. Ask for fewer.'
+      raise api_error.ApiError(400, message, 'n')
     running = running_lib.Running(completion, service, self.decoder)
     self._running.add(running)
     at_end.callback(self._finish, running)

@@ -297,6 +297,7 @@ class TestErrors:
       assert status == 429 and int(headers['retry-after']) >= 1
       assert json.loads(body)['error']['code'] == 'queue_full'
       assert client.server.service.num_waiting == 3
+      assert client.post(prompt=['a'] * 3, n=2)[0] == 400  # never fits
       fits = pool.submit(client.texts, prompt='f')
       wait_until(lambda: client.server.service.num_waiting == 4)
       engine.steps.release(1000)
