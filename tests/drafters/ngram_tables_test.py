@@ -198,8 +198,8 @@ def _other_vocabulary(german):
     ('change', 'arguments', 'message'),
     [
         (_other_vocabulary, {}, 'hash abababab'),
-        (lambda _: count(num_pieces=2049), {}, '2049 pieces'),
-        (lambda german: german, {'end': 2}, 'id 1, the model has 2'),
+        (lambda _: count(num_pieces=2049), {}, '2049'),
+        (lambda german: german, {'end': 2}, 'end 2'),
     ],
 )
 def test_tables_that_do_not_fit(
