@@ -54,7 +54,7 @@ def compiled(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
   )
   bench = bench_lib.Bench(
       topology.describe(options.topology).with_mesh(None),
-      bench_lib.Shapes(
+      bench_lib.Sizes(
           inputs_length=options.inputs_length,
           targets_length=options.targets_length,
       ),

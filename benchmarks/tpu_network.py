@@ -46,7 +46,7 @@ def describe(options: argparse.Namespace) -> Iterator[str]:
   config = dataclasses.replace(config, dtype='bfloat16')
   bench = bench_lib.Bench(
       topology.describe(options.topology).with_mesh(None),
-      bench_lib.Shapes(
+      bench_lib.Sizes(
           inputs_length=options.inputs_length,
           targets_length=options.targets_length,
       ),

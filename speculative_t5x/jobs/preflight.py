@@ -33,7 +33,7 @@ def preflight(
     draft: str | Sequence[str],
     topology: str,
     gamma: int | Sequence[int] = 7,
-    shapes: bench_lib.Shapes,
+    shapes: bench_lib.Sizes,
     output_dir: str | None = None,
 ) -> dict[str, Any]:
   """Compile a target with drafts for a topology and report on each pair.

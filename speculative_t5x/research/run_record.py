@@ -227,7 +227,6 @@ class RunTimes:
   bound_speedup: float | None = None
   speedup: float | None = None
   speedup_ci95: tuple[float, float] | None = None
-  decode_speedup: float | None = None
   loop_efficiency: float | None = None
   loop_efficiency_ci95: tuple[float, float] | None = None
 
@@ -241,7 +240,6 @@ class RunMeasurement:
   repeats: int | None = None
   rounds: int | None = None
   warmup: int | None = None
-  peak_memory_bytes: BothRuns | None = None
   warnings: tuple[str, ...] | None = None
 
 

@@ -94,7 +94,7 @@ def _run(folder=None, batch_size=1, mesh_shape=None, **changes):
       draft='t5_1_1_small',
       topology='v4:1x1x1',
       gamma=GAMMA,
-      shapes=bench.Shapes(
+      shapes=bench.Sizes(
           batch_size=batch_size, mesh_shape=mesh_shape, **SHAPES
       ),
       output_dir=folder and str(folder),

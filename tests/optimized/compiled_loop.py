@@ -6,7 +6,7 @@ One copy of a cache per step would take a good part of the time of the step, and
 only the compiled program shows it. Copies of it before the loop do not matter.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 import dataclasses
 import functools
 import itertools
@@ -47,7 +47,7 @@ def loop_instructions(text: str) -> list[hlo.Instruction]:
       if each.opcode == 'while'
       for body in each.called['body']
   ]
-  found = {x.name: x for body in bodies for x in program.within(body)}
+  found = {x.name: x for body in bodies for x in _within(program, body)}
   return list(found.values())
 
 
@@ -60,7 +60,23 @@ def outside_loops(text: str) -> list[hlo.Instruction]:
       for computation, names in program.computations.items()
   }
   program = dataclasses.replace(program, computations=without)
-  return list(program.within(program.entry))
+  return list(_within(program, program.entry))
+
+
+def _within(
+    program: hlo.Program, computation: str
+) -> Iterator[hlo.Instruction]:
+  """Yield the instructions of a computation and of all that it calls."""
+  seen, todo = set(), [computation]
+  while todo:
+    name = todo.pop()
+    if name in seen:
+      continue
+    seen.add(name)
+    for instruction in program.of(name):
+      yield instruction
+      for names in instruction.called.values():
+        todo.extend(names)
 
 
 def copies(

@@ -29,7 +29,7 @@ Description = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Shapes:
+class Sizes:
   """Sizes of what is decoded: see `configs/runs/preflight.gin`."""
 
   batch_size: int = 1
@@ -53,7 +53,7 @@ class Bench:
   def __init__(
       self,
       place: topology.Topology,
-      shapes: Shapes,
+      shapes: Sizes,
       name: str,
       config: network_lib.Network,
   ):

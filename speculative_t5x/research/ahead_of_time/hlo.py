@@ -6,7 +6,6 @@ The parser covers only what the analysis needs: each instruction's outputs,
 operands, called computations and estimated cycles.
 """
 
-from collections.abc import Iterator
 import dataclasses
 import re
 
@@ -114,19 +113,6 @@ class Program:
     while instruction.opcode in _ALIASES:
       instruction = self.instructions[instruction.operands[0]]
     return instruction
-
-  def within(self, computation: str) -> Iterator[Instruction]:
-    """Yield the instructions of a computation and of all that it calls."""
-    seen, todo = set(), [computation]
-    while todo:
-      name = todo.pop()
-      if name in seen:
-        continue
-      seen.add(name)
-      for instruction in self.of(name):
-        yield instruction
-        for names in instruction.called.values():
-          todo.extend(names)
 
 
 def parse(text: str) -> Program:

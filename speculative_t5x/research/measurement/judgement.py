@@ -25,7 +25,7 @@ _REFERENCE_TIMES = dict.fromkeys(('run', 'speedup', 'speedup_ci95'))
 REMEDY = 'Measure again on a quiet machine, with more examples.'
 
 
-class Verdict(enum.StrEnum):
+class Claim(enum.StrEnum):
   """The claim of a record on the speed of speculative decoding."""
 
   FASTER = 'faster'
@@ -36,11 +36,11 @@ class Verdict(enum.StrEnum):
   NOT_MEASURED = 'not measured'
 
 
-def verdict(record: run_record.RunRecord) -> Verdict:
+def verdict(record: run_record.RunRecord) -> Claim:
   """Return whether speculation is faster, as far as a record tells."""
   if record.speedup is None:
-    return Verdict.NOT_MEASURED
-  return Verdict.UNRELIABLE if objection(record) else _by_interval(record)
+    return Claim.NOT_MEASURED
+  return Claim.UNRELIABLE if objection(record) else _by_interval(record)
 
 
 def objection(record: run_record.RunRecord) -> str | None:
@@ -108,16 +108,16 @@ def _is_above_its_parts(record: run_record.RunRecord) -> bool:
   return least > 1 + _PARTS_ERROR
 
 
-def _by_interval(record: run_record.RunRecord) -> Verdict:
+def _by_interval(record: run_record.RunRecord) -> Claim:
   """Return the verdict of a speedup's interval alone.
 
   The bounds are compared as they are printed, with two decimals, so that the
   verdict never contradicts a printed interval that includes 1.
   """
   if record.speedup_ci95 is None:
-    return Verdict.NO_INTERVAL
+    return Claim.NO_INTERVAL
   low, high = (round(bound, 2) for bound in record.speedup_ci95)
   if low > 1:
-    return Verdict.FASTER
-  return Verdict.SLOWER if high < 1 else Verdict.NO_DIFFERENCE
+    return Claim.FASTER
+  return Claim.SLOWER if high < 1 else Claim.NO_DIFFERENCE
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from speculative_t5x.decoder import token_decoder
 from speculative_t5x.research.measurement import step_times
-from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import state as state_lib
 
 _WIDTH = 2048
@@ -30,56 +29,26 @@ def step_bytes(
 
   The weights that compute something of the inputs are read only once per batch
   and not included.
+
+  A table of which a step gathers a few rows is not read. The caches are, and
+  what was computed of the inputs.
   """
-  weights, kept = step_inputs(
-      decoder.target_model,
-      decoder.target.params,
-      rows,
-      state_lib.cache_slots(decoder.options.max_tokens, 0),
-      inputs_length,
-  )
-  return _num_bytes(weights) + kept
-
-
-def step_inputs(
-    model: contracts.Model,
-    params: contracts.Params,
-    rows: int,
-    slots: int,
-    inputs_length: int,
-) -> tuple[list[Any], int]:
-  """Return the parameters that a decode step reads, and the bytes it keeps.
-
-  A table of which a step gathers a few rows is not among the parameters, which
-  may be shapes. It keeps the caches and what was computed of the inputs.
-  """
-  arguments = call_shapes(model, params, rows, slots, inputs_length)
-  tokens = jnp.ones((rows, 1), jnp.int32)
-  at = jnp.zeros((rows,), jnp.int32)
-  decode = lambda *given: model.decode(*given, tokens, at, None)
-  is_read = _read_whole(jax.make_jaxpr(decode)(*arguments).jaxpr)
-  leaves = jax.tree.leaves(params)
-  weights = [x for x, read in zip(leaves, is_read, strict=False) if read]
-  return weights, _num_bytes(arguments[1:])
-
-
-def call_shapes(
-    model: contracts.Model,
-    params: contracts.Params,
-    rows: int,
-    slots: int,
-    inputs_length: int,
-) -> tuple[contracts.Params, contracts.Memory, contracts.Cache]:
-  """Return the shapes of parameters, memory and cache that a call takes."""
+  model = decoder.target_model
+  slots = state_lib.cache_slots(decoder.options.max_tokens, 0)
   # Without where they lie: a program of several devices is another.
-  abstract = jax.tree.map(
-      lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), params
+  params = jax.tree.map(
+      lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), decoder.target.params
   )
   inputs = jnp.ones((rows, inputs_length), jnp.int32)
-  started = jax.eval_shape(
-      lambda params: model.start(params, inputs, rows, slots), abstract
-  )
-  return abstract, started.memory, started.cache
+  start = lambda params: model.start(params, inputs, rows, slots)
+  started = jax.eval_shape(start, params)
+  kept = started.memory, started.cache
+  tokens, at = jnp.ones((rows, 1), jnp.int32), jnp.zeros((rows,), jnp.int32)
+  decode = lambda *given: model.decode(*given, tokens, at, None)
+  is_read = _read_whole(jax.make_jaxpr(decode)(params, *kept).jaxpr)
+  # The inputs of the program begin with the parameters.
+  weights = zip(jax.tree.leaves(params), is_read, strict=False)
+  return _num_bytes([x for x, read in weights if read]) + _num_bytes(kept)
 
 
 def _num_bytes(tree: Any) -> int:

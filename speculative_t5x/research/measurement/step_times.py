@@ -112,12 +112,10 @@ class Parts:
     for name, span in spans.items():
       self.seconds[name].append(span / self.num_steps)
 
-  def times(
-      self, rounds: slice = slice(None), encoded: slice = slice(None)
-  ) -> PartTimes:
-    """Return the median times of some rounds, and timings of the encoders."""
+  def times(self, encoded: slice = slice(None)) -> PartTimes:
+    """Return the median times of all rounds, and timings of the encoders."""
     median = lambda name, part: float(np.median(self.seconds[name][part]))
-    ms = lambda name: median(name, rounds) * 1e3
+    ms = lambda name: median(name, slice(None)) * 1e3
     steps = 't1', 't_verify', 't_draft', 't_draft2', 't_call'
     return PartTimes(
         median('encoder_target', encoded),

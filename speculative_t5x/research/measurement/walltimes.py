@@ -10,7 +10,6 @@ from collections.abc import Callable
 import dataclasses
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from speculative_t5x.decoder import counts
@@ -31,8 +30,6 @@ from speculative_t5x.speculation import theory
 from speculative_t5x.speculation import verification
 
 ROUNDS = 15  # of the parts
-_WINDOW = 5  # rounds; their median holds for a batch, whatever one outlier is
-OWN_BYTES = read_floor.MAX_BYTES  # that measuring takes at most
 _MAX_STEP_DIFFERENCE = 0.03
 
 
@@ -87,19 +84,18 @@ def measure(
     )
   for decoded in plain.decoded:
     decoded.check_whole()
-  progress.say(f'{name}: reading the memory of programs')
+  # Reading depends on a batch's inputs; the steps of all batches are alike.
+  by_batch = [
+      parts.times(slice(first, first + settings.repeats))
+      for first in range(0, len(batches) * settings.repeats, settings.repeats)
+  ]
   # On a mesh, one device reads a part of the bytes.
   floor_ms = reader.floor_s() * 1e3 if decoder.mesh is None else None
-  windows = _windows(parts, places, len(batches), settings.repeats)
   record = dataclasses.replace(
       add_runs(settings, plain, speculative),
       **_parts(parts.times(), floor_ms),
-      **_bound(plain, speculative, windows),
-      **_reading(windows, decoder.target.config),
-      peak_memory_bytes=run_record.BothRuns(
-          _peak_bytes(whole_batches.compiled(decoder.alone, examples)),
-          _peak_bytes(whole_batches.compiled(decoder, examples)),
-      ),
+      **_bound(plain, speculative, by_batch),
+      **_reading(by_batch, decoder.target.config),
   )
   for other in others:
     compared = _reference(record, other, plain, speculative)
@@ -201,25 +197,6 @@ def _reference(
   )
 
 
-def _windows(
-    parts: step_times.Parts, places: np.ndarray, num_batches: int, repeats: int
-) -> list[step_times.PartTimes]:
-  """Return the parts' times for each batch, of steps from the rounds around it.
-
-  Those of the encoders are its own, because they depend on its inputs. `places`
-  has the batch that each round came before, ascending.
-  """
-  done = np.searchsorted(places, np.arange(num_batches), side='right')
-  first = np.clip(done - _WINDOW // 2 - 1, 0, max(len(places) - _WINDOW, 0))
-  return [
-      parts.times(
-          slice(start, start + _WINDOW),
-          slice(batch * repeats, (batch + 1) * repeats),
-      )
-      for batch, start in enumerate(first.tolist())
-  ]
-
-
 def _parts(
     times: step_times.PartTimes, floor_ms: float | None
 ) -> dict[str, Any]:
@@ -235,14 +212,14 @@ def _parts(
 
 
 def _reading(
-    windows: list[step_times.PartTimes], target: network_lib.Network
+    by_batch: list[step_times.PartTimes], target: network_lib.Network
 ) -> dict[str, Any]:
   """Return the time of reading inputs, by the name of what reads them."""
   has_encoder = network_lib.has_encoder(target)
   return {
       'encoder_s' if has_encoder else 'prompt_s': run_record.ReadingSeconds(
-          sum(times.target_encoder_s for times in windows),
-          sum(times.draft_encoder_s for times in windows),
+          sum(times.target_encoder_s for times in by_batch),
+          sum(times.draft_encoder_s for times in by_batch),
       )
   }
 
@@ -250,29 +227,25 @@ def _reading(
 def _bound(
     plain: interleaved.Run,
     speculative: interleaved.Run,
-    windows: list[step_times.PartTimes],
+    by_batch: list[step_times.PartTimes],
 ) -> dict[str, Any]:
   """Compare what the runs took with what their parts add up to, per batch.
   """
-  encoder_s = sum(times.target_encoder_s for times in windows)
-  draft_encoder_s = sum(times.draft_encoder_s for times in windows)
+  encoder_s = sum(times.target_encoder_s for times in by_batch)
   plain_parts_s = [
       times.plain_seconds(steps)
-      for times, steps in zip(windows, plain.steps, strict=True)
+      for times, steps in zip(by_batch, plain.steps, strict=True)
   ]
   parts_s = [
       times.speculative_seconds(
           int(decoded.work.num_draft_steps), decoded.work.calls_by_width
       )
-      for times, decoded in zip(windows, speculative.decoded, strict=True)
+      for times, decoded in zip(by_batch, speculative.decoded, strict=True)
   ]
   bound = sum(plain_parts_s) / sum(parts_s)
   decode_s = plain.walltime_s - encoder_s
-  rest_s = speculative.walltime_s - encoder_s - draft_encoder_s
-  has_rest = min(decode_s, rest_s) > 0
   return {
       'bound_speedup': bound,
-      'decode_speedup': decode_s / rest_s if has_rest else None,
       'loop_efficiency': interleaved.speedup(plain, speculative) / bound,
       # Both sides have in common which draft tokens were accepted.
       'loop_efficiency_ci95': intervals.ratio_interval(
@@ -291,17 +264,4 @@ def _warnings(step_ratio: float) -> tuple[str, ...]:
       f'plain decoding took {step_ratio:.3f} times t1 per token: the speed of'
       f' the machine changed during the measurement, or a step is {change} in'
       ' the decoding loop than alone',
-  )
-
-
-def _peak_bytes(compiled: jax.stages.Compiled) -> int | None:
-  """Return the most bytes that a program holds, arguments included."""
-  memory = compiled.memory_analysis()
-  if memory is None:  # not every backend says
-    return None
-  return (
-      memory.argument_size_in_bytes
-      + memory.output_size_in_bytes
-      + memory.temp_size_in_bytes
-      - memory.alias_size_in_bytes
   )

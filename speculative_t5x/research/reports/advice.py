@@ -8,17 +8,17 @@ from speculative_t5x.research import run_record
 from speculative_t5x.research.measurement import judgement
 from speculative_t5x.speculation import widths
 
-_FASTER = judgement.Verdict.FASTER
+_FASTER = judgement.Claim.FASTER
 _CLAIMS = {
     _FASTER: 'use',
-    judgement.Verdict.SLOWER: (
+    judgement.Claim.SLOWER: (
         'decode plainly, or try another drafter: speculation does not pay, at'
         ' best at'
     ),
-    judgement.Verdict.NO_INTERVAL: (
+    judgement.Claim.NO_INTERVAL: (
         'too few batches to say whether speculation pays: at best at'
     ),
-    judgement.Verdict.NO_DIFFERENCE: (
+    judgement.Claim.NO_DIFFERENCE: (
         'speculation shows no gain, as its interval includes 1: at best at'
     ),
 }

@@ -45,7 +45,7 @@ class TestOfABadMeasurement:
 
   def test_verdict(self, record):
     assert judgement.objection(record)
-    assert judgement.verdict(record) == judgement.Verdict.UNRELIABLE
+    assert judgement.verdict(record) == judgement.Claim.UNRELIABLE
 
   def test_readable(self, record):
     """Its counts may be read, and nothing in seconds."""
@@ -139,7 +139,7 @@ def test_records_of_other_versions():
   bare = run_record.RunRecord(speedup=1.5, num_examples=8, batch_size=1)
   assert judgement.objection(bare) is None
   alone = dataclasses.replace(_record(), speedup=None)
-  assert judgement.verdict(alone) == judgement.Verdict.NOT_MEASURED
+  assert judgement.verdict(alone) == judgement.Claim.NOT_MEASURED
 
 
 def test_costs_that_a_clock_cannot_tell():

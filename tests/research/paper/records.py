@@ -17,7 +17,7 @@ LOOP_EFFICIENCY = 0.8
 _TIMED = (
     'baseline', 'speculative', 'tokens_per_target_call', 'encoder_s', 't1_ms',
     't_verify_ms', 't_draft_ms', 't_draft2_ms', 'c', 'verify_cost_ratio',
-    'bound_speedup', 'decode_speedup', 'speedup', 'speedup_ci95',
+    'bound_speedup', 'speedup', 'speedup_ci95',
     'loop_efficiency',
 )  # fmt: skip
 
@@ -47,7 +47,6 @@ def measured(
   )
   speedup = LOOP_EFFICIENCY * bound
   plain_s = ENCODER_S + TOKENS * T1_MS / 1e3
-  decode_s = plain_s - ENCODER_S, plain_s / speedup - ENCODER_S - 0.1
   record = {
       'job': 'walltime',
       'task': 'bulletins_ende',
@@ -76,7 +75,6 @@ def measured(
       'alpha': {'value': alpha, 'ci95': [0.69, 0.71], 'num_tokens': 10_000},
       'predicted_speedup': float(theory.walltime_factor(alpha, gamma, COST)),
       'bound_speedup': bound,
-      'decode_speedup': decode_s[0] / decode_s[1],
       'speedup': speedup,
       'speedup_ci95': [0.95 * speedup, 1.05 * speedup],
       'loop_efficiency': LOOP_EFFICIENCY,
