@@ -53,7 +53,7 @@ class Target(NamedTuple):
 
 
 class Drafter(NamedTuple):
-  """What drafts for a target."""
+  """A drafter with its parameters."""
 
   drafter: contracts.Drafter
   params: contracts.Params
