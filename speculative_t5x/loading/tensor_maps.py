@@ -69,8 +69,9 @@ class TensorMap:
     See `families`; `stored` has the names of all tensors.
     """
     sources, copies, unknown = {}, {}, []
-    # A tied head is compared with the embedding, and so comes behind it.
-    for tensor in sorted(stored, key=lambda x: (x.startswith('lm_head'), x)):
+    # 'shared' before its copies in the stacks, and a tied head behind all.
+    order = lambda x: (not x.startswith('lm_head'), x)
+    for tensor in sorted(stored, key=order, reverse=True):
       if re.search(self.ignored, tensor):
         continue
       name = tensor

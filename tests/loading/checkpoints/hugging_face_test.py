@@ -271,7 +271,7 @@ class TestRefused:
           (lambda x: x.update(lora_A=x[WO]), 'lora_A'),
           (lambda x: x.pop(WO), 'encoder/layers_1/mlp/wo/kernel'),
           (lambda x: x.pop('shared.weight'), 'token_embedder/embedding'),
-          (lambda x: x.update({BIAS_OF_1: x[WO]}), BIAS_OF_1),
+          (lambda x: x.update({BIAS_OF_1: x[WO]}), 'layers_1/relpos_bias'),
           (lambda x: x.update({WO: x[WO].astype(np.int8)}), 'wo/kernel int8'),
       ],
   )
