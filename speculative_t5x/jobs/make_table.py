@@ -17,7 +17,6 @@ from speculative_t5x.research import arguments
 from speculative_t5x.research import progress
 from speculative_t5x.tasks import examples as examples_lib
 from speculative_t5x.tasks import predictions as predictions_lib
-from speculative_t5x.tasks import task_vocabulary
 
 
 def make_table(
@@ -93,7 +92,7 @@ def _vocabulary(
         ' MIXTURE_OR_TASK_NAME alone, which has a vocabulary of its own.'
     )
   task = examples_lib.find_task(name, split)
-  return task_vocabulary.of(examples_lib.vocabulary_of(task))
+  return examples_lib.vocabulary_of(task)
 
 
 def _show(

@@ -42,7 +42,6 @@ from speculative_t5x.speculation import verification
 with epy.lazy_imports():  # TensorFlow, which files of text do not need
   from speculative_t5x.tasks import examples as examples_lib
   from speculative_t5x.tasks import task_metrics
-  from speculative_t5x.tasks import task_vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,8 +145,7 @@ class Workload:
             " the target's SentencePiece model or tokenizer.json."
         )
       return vocabulary
-    vocabulary = examples_lib.vocabulary_of(self.task())
-    return task_vocabulary.of(vocabulary)
+    return examples_lib.vocabulary_of(self.task())
 
   def read_task(
       self, num_examples: int | None = None, least: int = 1

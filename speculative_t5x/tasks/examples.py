@@ -18,7 +18,6 @@ import zlib
 
 import numpy as np
 import seqio
-import tensorflow as tf
 
 from speculative_t5x.decoder import batching
 from speculative_t5x.decoder import hints as hints_lib
@@ -90,7 +89,7 @@ class Examples:
 
   @property
   def vocabulary(self) -> vocabularies.Vocabulary:
-    return task_vocabulary.of(vocabulary_of(self.task))
+    return vocabulary_of(self.task)
 
 
 def load(
@@ -155,7 +154,7 @@ def stream(
         f'Task {task.name} has different vocabularies for inputs and targets,'
         ' but models have one. Give both features the same vocabulary.'
     )
-  vocabulary = task_vocabulary.of(vocabulary_of(task))
+  vocabulary = vocabulary_of(task)
   read_all = read(task, split, lengths, num_examples, least)
   for number, (full, cut) in enumerate(read_all):
     place = f'Example {number} of {task.name}, split {split}'
@@ -288,42 +287,31 @@ def _without_trim(task: seqio.Task) -> seqio.Task:
   )
 
 
-def vocabulary_of(task: seqio.Task) -> seqio.Vocabulary:
-  """Return the vocabulary of a task's inputs and targets."""
-  vocabulary = task.output_features['targets'].vocabulary
-  try:
-    _ = vocabulary.eos_id  # seqio reads the file at first use
-  except tf.errors.OpError as error:
-    cause = ' '.join(error.message.split())  # TensorFlow's has several lines
-    raise vocabularies.VocabularyError(
-        f'The vocabulary of task {task.name} cannot be read ({cause}).'
-        ' Set vocabulary_file to a SentencePiece model on this machine.',
-        vocabulary_file=None,
-    ) from error
-  return vocabulary
+def vocabulary_of(task: seqio.Task) -> vocabularies.Vocabulary:
+  """Return the vocabulary of a task's inputs and targets, for models."""
+  return task_vocabulary.of(task.output_features['targets'].vocabulary)
 
 
 def find_task(name: str, split: str) -> seqio.Task:
   """Return a registered task that has a split, inputs and targets."""
   names = seqio.TaskRegistry.names()
-  splits = seqio.TaskRegistry.get(name).splits if name in names else ()
-  if split not in splits:
-    known = ', '.join(sorted(splits or names))
+  if name not in names:
     raise ValueError(
-        f'Task {name} has no split {split}. Choose one of {known}.'
-        if splits
-        else f'There is no task named {name} (a mixture is not a task);'
-        f' registered tasks are {known or "none"}. Choose one of them, or'
-        ' import the module that registers the task in a gin file. A file of'
-        ' configs/tasks gives the name of its task itself.'
+        f'There is no task named {name} (a mixture is not a task); registered'
+        f' are {", ".join(sorted(names)) or "none"}. Give a file of'
+        ' configs/tasks, or import the module of a task in a gin file.'
     )
   task = seqio.TaskRegistry.get(name)
+  if split not in task.splits:
+    raise ValueError(
+        f'Task {name} has no split {split}, only'
+        f' {", ".join(sorted(task.splits))}.'
+    )
   if missing := sorted({'inputs', 'targets'} - task.output_features.keys()):
     raise ValueError(
         f'Task {name} has no {" and ".join(missing)}, only'
-        f' {", ".join(task.output_features) or "no feature"}. Models here read'
-        ' inputs and write targets: choose a task that has both, or register'
-        ' it with a preprocessor that makes them.'
+        f' {", ".join(task.output_features) or "no feature"}. Choose a task'
+        ' that has both.'
     )
   return task
 

@@ -10,32 +10,19 @@ import numpy as np
 import seqio
 import tensorflow as tf
 
-from speculative_t5x.loading import detokenizer
 from speculative_t5x.loading import vocabularies
-from speculative_t5x.loading.files import user_paths
-
-_BYTES = vocabularies.ByteVocabulary()
 
 
 class TaskVocabulary(vocabularies.Vocabulary):
-  """Encodes and decodes as seqio does; see `vocabularies.Vocabulary`."""
+  """Encodes and decodes as a vocabulary of seqio that has no file."""
 
   def __init__(self, vocabulary: seqio.Vocabulary):
     self._vocabulary = vocabulary
-    kind = type(vocabulary).__name__
-    self.name = getattr(vocabulary, 'sentencepiece_model_file', kind)
+    self.name = type(vocabulary).__name__
     self.num_ids = vocabulary.vocab_size
     self.pad_id = vocabulary.pad_id
     self.eos_id = vocabulary.eos_id
     self.unk_id = vocabulary.unk_id
-    if isinstance(vocabulary, seqio.ByteVocabulary):
-      self.bad_bytes = _BYTES.bad_bytes
-
-  @property
-  def contents(self) -> bytes:
-    if not isinstance(self._vocabulary, seqio.SentencePieceVocabulary):
-      return super().contents
-    return self._vocabulary.tokenizer.serialized_model_proto()
 
   def _encode(self, text: str) -> list[int]:
     return list(self._vocabulary.encode(text))
@@ -46,36 +33,14 @@ class TaskVocabulary(vocabularies.Vocabulary):
     return super().decode(ids, before)
 
   def token_bytes(self, i: int, before: int | None) -> bytes | None:
-    if isinstance(self._vocabulary, seqio.ByteVocabulary):
-      return _BYTES.token_bytes(i, before)
-    if self._piece_bytes is not None:
-      return self._piece_bytes.of_id(i, before is None)
-    # Of other kinds the text of one id is known by those of two.
+    # The text of one id is known by those of two.
     pieces = [] if before is None else [before]
     text = str(self._vocabulary.decode([*pieces, i]))
     return text[len(str(self._vocabulary.decode(pieces))) :].encode()
 
-  @functools.cached_property
-  def _piece_bytes(self) -> detokenizer.PieceBytes | None:
-    """Of sentinels too that the task's vocabulary may lack, if any does."""
-    if not isinstance(self._vocabulary, seqio.SentencePieceVocabulary):
-      return None
-    path = user_paths.expand(self._vocabulary.sentencepiece_model_file)
-    beside = vocabularies.SpecialTokens(path)
-    return detokenizer.PieceBytes(
-        vocabularies.with_sentinels(self._vocabulary.tokenizer, beside)
-    )
-
   def id_to_piece(self, i: int) -> str:
     if i >= self.num_ids:
       return f'<id {i}>'
-    if isinstance(self._vocabulary, seqio.SentencePieceVocabulary):
-      return self._vocabulary.tokenizer.IdToPiece(i)
-    if i in (self.pad_id, self.eos_id):
-      return '<pad>' if i == self.pad_id else '</s>'
-    if i >= self.num_ids - self._vocabulary.extra_ids:
-      return f'<extra_id_{self.num_ids - 1 - i}>'
-    # A byte that is part of a character has no text.
     return str(self._vocabulary.decode([i])) or f'<id {i}>'
 
 
@@ -147,7 +112,18 @@ def of(vocabulary: seqio.Vocabulary) -> vocabularies.Vocabulary:
   """Return the vocabulary of a seqio task for models to use."""
   if isinstance(vocabulary, SeqioTokenizer):
     return vocabulary.vocabulary
+  if isinstance(vocabulary, seqio.ByteVocabulary):
+    return vocabularies.ByteVocabulary().within(vocabulary.vocab_size)
+  if isinstance(vocabulary, seqio.SentencePieceVocabulary):
+    path = vocabulary.sentencepiece_model_file
+    return _of_file(path, vocabulary.vocab_size)
   return TaskVocabulary(vocabulary)
+
+
+@functools.cache  # as seqio, which reads a path once
+def _of_file(path: str, num_ids: int) -> vocabularies.Vocabulary:
+  """Return a SentencePiece model without sentinels that the task lacks."""
+  return vocabularies.load(path).within(num_ids)
 
 
 class _ByContent(seqio.SentencePieceVocabulary):
@@ -165,7 +141,7 @@ class _ByContent(seqio.SentencePieceVocabulary):
     if super().__eq__(other):  # reads no file
       return True
     try:
-      vocabularies.check_same(TaskVocabulary(self), TaskVocabulary(other))
+      vocabularies.check_same(of(self), of(other))
     except vocabularies.VocabularyError:
       return False
     return True

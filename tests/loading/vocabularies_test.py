@@ -185,7 +185,7 @@ def with_its_own(folder):
 
 
 def from_task(folder):
-  return task_vocabulary.TaskVocabulary(
+  return task_vocabulary.of(
       seqio.SentencePieceVocabulary(str(BULLETINS), extra_ids=NUM_SENTINELS)
   )
 
@@ -193,14 +193,14 @@ def from_task(folder):
 def from_task_of_t5x(folder):
   """Return the file that T5X's models name, which holds the sentinels."""
   file = str(with_its_own(folder).path)
-  return task_vocabulary.TaskVocabulary(seqio.SentencePieceVocabulary(file))
+  return task_vocabulary.of(seqio.SentencePieceVocabulary(file))
 
 
 def from_task_without_sentinels(folder):
   """Tasks of this package name T5's own file, which leaves them out."""
   del folder
   file = str(BULLETINS)
-  return task_vocabulary.TaskVocabulary(seqio.SentencePieceVocabulary(file))
+  return task_vocabulary.of(seqio.SentencePieceVocabulary(file))
 
 
 def within_fewer_logits(folder):
@@ -306,7 +306,7 @@ class TestAllKinds:
 
   def test_bytes(self):
     """ByT5's vocabulary has ids and no pieces."""
-    vocabulary = task_vocabulary.TaskVocabulary(seqio.ByteVocabulary(125))
+    vocabulary = task_vocabulary.of(seqio.ByteVocabulary(125))
     assert (vocabulary.num_pieces, vocabulary.num_ids) == (259, 384)
     ids = vocabulary.encode('aä')
     assert vocabulary.decode([*ids, 383, 400]) == 'aä'

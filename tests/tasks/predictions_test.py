@@ -86,7 +86,7 @@ def test_texts_of_a_tasks_own_sentinels(tmp_path, is_task):
   """The task's file leaves them out, and the model has logits for them."""
   path = epath.Path(tmp_path) / 'predictions.jsonl'
   file = vocabularies.load(bulletins.VOCABULARY_FILE)
-  task = task_vocabulary.TaskVocabulary(
+  task = task_vocabulary.of(
       seqio.SentencePieceVocabulary(str(bulletins.VOCABULARY_FILE))
   )
   writer, reader = (task, file) if is_task else (file, task)
