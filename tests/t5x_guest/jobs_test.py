@@ -77,7 +77,7 @@ class TestEval:
 
 
 def test_speculative_infer_is_the_oracle(shared, oracle, data, tmp_path):
-  log = jobs.run_multi30k('infer', shared, tmp_path, data=data)
+  jobs.run_multi30k('infer', shared, tmp_path, data=data)
   lines = jobs.predictions(tmp_path)
   tokens = [line['prediction_tokens'] for line in lines]
   assert tokens == jobs.unpadded(oracle['greedy_tokens'])
@@ -85,7 +85,6 @@ def test_speculative_infer_is_the_oracle(shared, oracle, data, tmp_path):
       name: [line['aux'][name] for line in lines] for name in lines[0]['aux']
   }
   assert counts['tokens'] == [len(row) for row in tokens]
-  assert 'Speculation in 64 examples: tokens_per_target_call' in log
   # There are fewer target calls than tokens.
   assert sum(counts['target_calls']) < 0.6 * sum(counts['tokens'])
   assert 0 < sum(counts['accepted']) < sum(counts['tested'])
