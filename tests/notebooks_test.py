@@ -275,17 +275,6 @@ class TestFirstCell:
     self.write()
     assert self.run() == [('notebooks',)]
 
-  def test_fetches_it(self, monkeypatch):
-    commands = []
-    fetch = lambda command: commands.append(command) or self.write()
-    monkeypatch.setattr(os, 'system', fetch)
-    for _ in range(2):  # run again, it takes what it has
-      assert self.run('https://github.com/me/mine')[0] == (
-          'notebooks', 'https://github.com/me/mine'
-      )  # fmt: skip
-    (command,) = commands
-    assert command.endswith('/me/mine/main/notebooks/set_up.py')
-
 
 @pytest.fixture
 def set_up():
@@ -324,28 +313,10 @@ class TestSource:
           'speculative_t5x_source/speculative_t5x-main'
       ).resolve()
 
-  def test_at_an_address(self, set_up, archived, monkeypatch):
-    def clone(command, **_):
-      assert command[:2] == ('git', 'clone')
-      assert command[-2] == 'https://github.com/me/mine'
-      shutil.copytree(archived / 'speculative_t5x-main', command[-1])
-      return subprocess.CompletedProcess(command, 0)
-
-    monkeypatch.setattr(subprocess, 'run', clone)
-    found = set_up.find_source('https://github.com/me/mine')
-    assert found == pathlib.Path('speculative_t5x_source').resolve()
-
   def test_around_it(self, set_up, archived, monkeypatch):
     own = archived / 'speculative_t5x-main'
     monkeypatch.setattr(set_up, '_OWN', own)
     assert set_up.find_source(None) == own
-
-  def test_attached(self, set_up, archived, monkeypatch):
-    """It is copied, as nothing can be written there."""
-    monkeypatch.setattr(set_up, '_ATTACHED', archived)
-    found = set_up.find_source(None)
-    assert found == pathlib.Path('speculative_t5x_source').resolve()
-    assert (found / 'notebooks').is_dir()
 
 
 class TestSetUp:
@@ -393,19 +364,6 @@ class TestSetUp:
     assert self.commands[-1][-2:] == [f'{_ROOT}[jobs]', f'jax[{name}]']
     assert 'JAX_PLATFORMS' not in os.environ
     assert f"pip install 'jax[{name}]==" in capsys.readouterr().out
-
-  def test_loaded_modules_that_were_replaced(self, set_up, monkeypatch):
-    versions = iter([{'jax': '0.7.2', 'numpy': '2.0'}, {'jax': '0.12'}])
-    monkeypatch.setattr(set_up, '_versions', lambda: next(versions))
-    restarts = []
-    monkeypatch.setattr(set_up, '_restart', lambda: restarts.append(1))
-    set_up.set_up('figures')
-    assert restarts == [1]
-
-  def test_is_not_installed_twice(self, set_up, monkeypatch):
-    monkeypatch.setattr(importlib.util, 'find_spec', lambda name: name)
-    set_up.set_up('figures')
-    assert self.commands == []
 
 
 def test_notebooks_name_the_repository_of_the_project():

@@ -125,19 +125,3 @@ def test_infer(folder, expected, tmp_path):
     assert line['prediction'] == right['prediction']
     assert line['aux']['target_calls'] <= line['aux']['tokens']
   assert len({json.dumps(line['prediction']) for line in found}) > 10
-
-
-def test_eval(folder, expected, tmp_path):
-  run('eval', folder, tmp_path, *speculative(folder), files=FILES)
-  folder = tmp_path / 'inference_eval'
-  (path,) = folder.glob('bulletins_ende-0*.jsonl')
-  lines = jobs.read_jsonl(path)
-  assert len(lines) == NUM_EXAMPLES
-  text = lambda inputs: inputs['inputs_pretokenized']
-  right = {text(x['inputs']): x['prediction'] for x in expected}
-  shared = [x for x in lines if text(x['input']) in right]
-  assert len(shared) >= 2
-  for line in shared:
-    assert line['prediction'] == right[text(line['input'])]
-  (metrics,) = jobs.read_jsonl(folder / 'bulletins_ende-metrics.jsonl')
-  assert metrics['tokens_per_target_call'] >= 1

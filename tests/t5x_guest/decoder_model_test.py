@@ -6,7 +6,6 @@ import dataclasses
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import seqio
@@ -177,34 +176,6 @@ def test_everything_else_is_t5xs(config):
       model.loss_fn(params, batch, None)[0],
       theirs.loss_fn(tiny.PARAMS, batch, None)[0],
   )
-
-
-def test_parameters_nest_by_role():
-  model = tiny.model(tiny.PREFIX)
-  shape = (2, tiny.LENGTH)
-  variables = jax.eval_shape(
-      lambda rng: model.get_initial_variables(
-          rng, {'decoder_input_tokens': shape}
-      ),
-      jax.random.PRNGKey(0),
-  )
-  shapes = lambda tree: jax.tree.map(lambda x: x.shape, tree)
-  assert shapes(variables['params']) == shapes(tiny.state(model))
-
-
-def test_the_cache_holds_one_length():
-  """Prompt and output share it, and a block may reach past it."""
-  found = []
-
-  def decode(target, example_ids, length, num_decodes):
-    slots = length + 4  # of 3 draft tokens, see `state.cache_slots`
-    started = target.model.start(target.params, target.inputs, 2, slots)
-    found.append(started.cache[0].keys.shape[-1])
-    shape = (2, num_decodes, length)
-    return jnp.ones(shape, jnp.int32), jnp.zeros(shape[:2])
-
-  predict(tiny.model(tiny.PREFIX, decode), tiny.batch(2))
-  assert found == [tiny.LENGTH + 4]
 
 
 class TestConverter:

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of distillation by T5X's train script, and of what it leaves."""
 
-import json
 
 import numpy as np
 import pytest
@@ -120,14 +119,6 @@ def losses(folder):
   return logged(folder / 'train', 'loss_per_nonpadding_target_token')
 
 
-def write_decodes(path, rng):
-  """Write random decodes as the infer job does with TOKENS=True."""
-  draw = lambda: [*rng.integers(5, 2000, rng.integers(5, 30)).tolist(), 1]
-  rows = [{'input_tokens': draw(), 'tokens': draw()} for _ in range(64)]
-  path.write_text(''.join(json.dumps(row) + '\n' for row in rows))
-  return path
-
-
 def params_of(path, role):
   return dict(checkpoints.open(path).of(role).read_params())
 
@@ -162,15 +153,6 @@ class TestTraining:
       assert all(0 <= rate < 1 for rate in rates.values())
     assert rates[STEPS] > rates[SAVED]
 
-  def test_a_mesh_has_the_losses_of_one_device(self, folder, trained, tmp_path):
-    train(folder, tmp_path, *jobs.MESH_4X2, devices=8)
-    one, other = map(losses, (trained, tmp_path))
-    assert other == pytest.approx(one, rel=1e-4)
-    info = (tmp_path / 'model-info.txt').read_text().splitlines()
-    cut = [x.split()[1] for x in info if "'model'" in x and '/' in x]
-    assert any('target/' in name for name in cut)
-    assert not any('draft/' in name for name in cut)
-
   def test_two_hosts_have_the_losses_of_one(self, folder, trained, tmp_path):
     """The target is split over two processes on this machine."""
     jobs.run_on_hosts('train', *flags(folder, tmp_path, *jobs.TWO_HOSTS))
@@ -180,26 +162,6 @@ class TestTraining:
         params_of(tmp_path, 'target'), params_of(trained, 'target'),
         rtol=0, atol=0,
     )  # fmt: skip
-
-  def test_decodes_of_the_target_are_its_examples(self, folder, tmp_path):
-    """They need no cache of seqio, which T5X's run files ask for."""
-    rng = np.random.default_rng(0)
-    decodes = {
-        name: write_decodes(tmp_path / f'{name}.jsonl', rng)
-        for name in ('TRAIN_DECODES', 'VALIDATION_DECODES')
-    }
-    output = train(
-        folder,
-        tmp_path / 'out',
-        *(f'{name}={jobs.quoted(path)}' for name, path in decodes.items()),
-        f'VOCABULARY_FILE={jobs.quoted(bulletins.VOCABULARY_FILE)}',
-        'USE_CACHED_TASKS=True',
-        "TASK_FEATURE_LENGTHS={'inputs': 40, 'targets': 40}",
-        gin_file='configs/tasks/decodes.gin',
-    )
-    assert len(logged(output / 'training_eval/decodes', f'{RATE}1')) == 3
-    config = (output / 'config.gin').read_text()
-    assert "TASK_FEATURE_LENGTHS = {'inputs': 40, 'targets': 40}" in config
 
   def test_killed_training_goes_on_as_if_it_had_not_been(
       self, folder, trained, tmp_path

@@ -202,26 +202,6 @@ def test_axes_of_drafters_in_order():
 
 class TestRefusals:
 
-  def test_draft_of_other_sizes(self, folder):
-    wide = dataclasses.replace(DRAFT, emb_dim=DRAFT.emb_dim + 8)
-    drafter = draft_model(folder, config=wide)
-    with pytest.raises(checkpoints.CheckpointError, match='another network'):
-      restored(tiny_pair.model(drafter=drafter), folder)
-
-  def test_head_on_features_that_there_are_not(self, folder, tmp_path):
-    """Of another width; and of a beam search, whose rows change."""
-    wide = dataclasses.replace(HEAD, feature_dim=TARGET.emb_dim + 8)
-    path = checkpoints.save(tmp_path, 1, tiny.params(wide))
-    with pytest.raises(ValueError, match='features of width 40, and the targ'):
-      _ = tiny_pair.model(drafter=model_drafting.DraftModel(path)).drafting
-    model = tiny_pair.model(
-        t5x_guest.speculative_beam_search,
-        drafter=model_drafting.DraftModel(folder / 'feature_head'),
-    )
-    with pytest.raises(ValueError, match='A beam search has no last features'):
-      state = tiny_pair.state(model)
-      model.predict_batch_with_aux(state, BATCH, num_decodes=2)
-
   def test_draft_model_of_another_vocabulary(self, folder, tmp_path):
     own = seqio.SentencePieceVocabulary(str(bulletins.VOCABULARY_FILE))
     path = str(vocabulary_files.train(tmp_path / 'other.model'))

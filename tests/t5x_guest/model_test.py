@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that the T5X model decodes like T5X, and otherwise is T5X's model."""
 
-import contextlib
 import dataclasses
 import functools
 import inspect
@@ -15,15 +14,12 @@ import pytest
 import seqio
 from t5x import binary_search
 from t5x import decoding
-from t5x import utils
 from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
 from speculative_t5x.networks import transformer
 from speculative_t5x.speculation import sampling
 from speculative_t5x.t5x_guest import module_sizes
-from speculative_t5x.tasks import bulletins
-from tests import vocabulary_files
 from tests.t5x_guest import limits
 from tests.t5x_guest import tiny_pair
 
@@ -256,16 +252,6 @@ class TestAsT5X:
     expected = target.loss_fn(PARAMS['target'], batch, None)[0]
     np.testing.assert_array_equal(loss, expected)
 
-  def test_functions_with_a_target_get_their_arguments(self):
-
-    def decode(target, example_ids, length, num_decodes):
-      assert isinstance(target.model.vocab_size, int)
-      shape = (example_ids.shape[0], num_decodes, length)
-      return jnp.ones(shape, jnp.int32), jnp.zeros(shape[:2])
-
-    sequences, aux = predict(tiny_pair.model(decode), tiny_pair.batch(2))
-    assert sequences.shape == (2, tiny_pair.LENGTH) and set(aux) == {'scores'}
-
 
 class TestVocabulary:
 
@@ -336,14 +322,6 @@ class TestInitialVariables:
     model = tiny_pair.distillation(is_model_parallel=True)
     assert 'vocab' in names(model, 'draft')
 
-  def test_rules_of_the_draft_model(self):
-    with partitioning.axis_rules([('vocab', 'model')]):
-      rules = [
-          dict(t5x_guest.DraftModule(None, None, is_model_parallel).rules)
-          for is_model_parallel in (False, True)
-      ]
-    assert [each.get('vocab') for each in rules] == [None, 'model']
-
 
 class TestRefusals:
 
@@ -388,26 +366,3 @@ class TestRefusals:
     ):
       with pytest.raises(ValueError, match=named):
         tiny_pair.distillation(pair=pair)
-
-  def test_task_of_another_file_with_the_same_ids(self, tmp_path):
-    """Tasks of the t5 package name a file to which sentinels are added."""
-    plain = bulletins.VOCABULARY_FILE
-    path = vocabulary_files.with_sentinels(plain, tmp_path / 'a.model')
-    of_model = seqio.SentencePieceVocabulary(str(path))
-    model = tiny_pair.model(
-        input_vocabulary=of_model, output_vocabulary=of_model
-    )
-    other = vocabulary_files.train(tmp_path / 'other.model')
-    for file, is_refused in ((plain, False), (other, True)):
-      of_task = seqio.SentencePieceVocabulary(str(file), extra_ids=100)
-      features = dict.fromkeys(('inputs', 'targets'), seqio.Feature(of_task))
-      # By its name: from Python 3.12 on, AirIO takes the object for its own.
-      name = 'of_another_file'
-      seqio.TaskRegistry.add(
-          name, None, preprocessors=[], output_features=features
-      )
-      config = utils.DatasetConfig(name, {}, 'test', 1, False, 0)
-      refused = pytest.raises(ValueError, match='do not match')
-      with refused if is_refused else contextlib.nullcontext():
-        utils.verify_matching_vocabs(config, model)
-      seqio.TaskRegistry.remove(name)

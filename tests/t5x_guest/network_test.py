@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from speculative_t5x.jobs import t5x_baseline
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
@@ -178,25 +177,6 @@ def test_samples_follow_seed_and_sampling(decoder):
   np.testing.assert_array_equal(
       jax.device_get(cut(make(1)[0])).sequences, greedy
   )
-
-
-def test_what_t5x_does_not_have(decoder):
-  sampler = t5x_sampler.reference(decoder)
-  both = {'top_k': 2, 'top_p': 0.5}
-  for settings in ({'min_p': 0.1}, {'typical_p': 0.5}, both):
-    assert sampler.way(sampling_lib.Sampling(1.0, **settings)) is None
-
-
-def test_outputs_that_may_not_end():
-  decoder = tiny.decoder(tiny.config(), length=_LENGTH, gamma=2, may_end=False)
-  sampler = t5x_sampler.reference(decoder)
-  found = sampler.way(sampling_lib.GREEDY)(_requests()[0])
-  assert jax.device_get(found.num_tokens).tolist() == [_LENGTH] * 2
-
-
-def test_a_job_finds_it(decoder):
-  found = t5x_baseline.of(decoder)
-  assert found.name and found.version
 
 
 def test_a_decoder_alone_is_t5xs():

@@ -225,18 +225,3 @@ class TestFineTuning:
     config = model.module.config
     assert config.dropout_rate == 0.1
     assert_sizes(config, 't5_base')
-
-  def test_a_file_of_t5x_may_follow(self, settings):
-    given = ['PRETRAINED = "t5_1_1_xl"', 'DROPOUT_RATE = 0.2']
-    files = job('finetune'), T5X_XL
-    found = settings('train', *files, bindings=given)
-    model = found['model']
-    assert model._loss_normalizing_factor == 233472
-    utils.verify_matching_vocabs(found['train_dataset_cfg'], model)
-    assert model.module.config.dropout_rate == 0.2
-    assert_sizes(model.module.config, 't5_1_1_xl')
-
-  def test_another_factor(self, settings):
-    given = ['PRETRAINED = "t5_1_1_xl"', 'LOSS_NORMALIZING_FACTOR = 7.0']
-    model = settings('train', job('finetune'), bindings=given)['model']
-    assert model._loss_normalizing_factor == 7

@@ -68,11 +68,3 @@ def test_long_sequences_are_cut(files):
   decoded_task.register(**files)
   found = read('train', {'inputs': 2, 'targets': 3})
   assert found[:2] == [([5, 6], [7, 1], 0), ([8, 1], [9, 10, 11], 1)]
-
-
-@pytest.mark.parametrize('rows', [[], [{'input_tokens': [1]}]])
-def test_file_without_tokens(files, rows):
-  write(files['train_file'], rows)
-  decoded_task.register(**files)
-  with pytest.raises(ValueError, match='train.jsonl have no tokens'):
-    read('train', {'inputs': 8, 'targets': 8})

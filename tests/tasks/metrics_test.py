@@ -32,11 +32,6 @@ class TestBleu:
     expected = 100 * (1 * 1 / 3 * (1 / 2) / 2 * (1 / 4) / 1) ** 0.25
     assert score == pytest.approx(expected)
 
-  def test_case_counts(self):
-    assert metrics.bleu(['Ein Zug nach Köln'], ['ein zug nach köln']) != {
-        'bleu': pytest.approx(100)
-    }
-
   def test_of_equal_texts(self):
     texts = ['Ein Zug nach Köln fällt aus']
     assert metrics.bleu(texts, texts) == {'bleu': 100}
@@ -89,10 +84,6 @@ class TestRouge:
     assert score['rouge1'] == pytest.approx((100 + 50 + 0) / 3)
     assert score['rouge2'] == pytest.approx(100 / 3)
 
-  def test_case_is_ignored_and_words_are_not_stemmed(self):
-    assert metrics.rouge(['Trains'], ['trains!'])['rouge1'] == 100
-    assert metrics.rouge(['trains'], ['train'])['rouge1'] == 0
-
   @pytest.mark.parametrize('metric', [metrics.bleu, metrics.rouge])
   def test_rejects_different_numbers_of_texts(self, metric):
     with pytest.raises(ValueError, match='argument'):
@@ -124,11 +115,6 @@ class TestSpeculation:
     names = {name.partition('/')[0] for name in _RATES}
     assert names == set(metrics.SPECULATION)
 
-  def test_several_decodes_per_example(self):
-    """Each array has one more axis, as with T5X's `return_all_decodes`."""
-    several = {name: [value] for name, value in _COUNTS.items()}
-    assert metrics.speculation(several) == _RATES
-
   @pytest.mark.parametrize('bad', [np.nan, -np.inf])
   def test_scores_that_are_not_finite(self, bad):
     with pytest.raises(ValueError, match='output 1 is not finite'):
@@ -140,10 +126,6 @@ class TestSpeculation:
     calls, *tests = _RATES
     left = tests if name == 'target_calls' else [calls]
     assert metrics.speculation(counts).keys() == set(left)
-
-  def test_absent_where_nothing_was_decoded(self):
-    nothing = {name: np.zeros_like(x) for name, x in _COUNTS.items()}
-    assert metrics.speculation(nothing) == {}
 
 
 _NAME = 'task_metrics_test'
@@ -207,17 +189,6 @@ class TestMetrics:
     values = task_metrics.compute(examples, ['a', 'c'], _COUNTS)
     assert _numbers(values) == {'same': 0.5, **_RATES}
     assert not counted.predict_metric_fns
-
-  def test_histogram_leaves_out_examples_without_a_call(self, task):
-    examples = _examples(task, ['a', 'b', 'c'])
-    padded = {
-        name: np.concatenate([value, np.zeros_like(value[:1])])
-        for name, value in _COUNTS.items()
-    }
-    values = task_metrics.compute(examples, ['a', 'b', 'c'], padded)
-    assert _numbers(values) == {'same': 1, **_RATES}
-    histogram = values['tokens_per_target_call/examples']
-    assert histogram.values.tolist() == [4.5, 3]
 
   def test_joined_with_examples_as_seqio_does(self):
     """Outputs are postprocessed with the features of their example."""

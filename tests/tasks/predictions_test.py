@@ -67,20 +67,6 @@ def test_decodes_of_an_example_are_sorted():
   assert found.tokens[1] == [[5], [6], [7]]
 
 
-def test_hypotheses_of_a_search_are_in_order():
-  """A live one comes before those that have ended, whatever its score."""
-  found = _read([[2], [3], [4]], [-1, -3, -3], 1, 3, is_search=True)
-  assert found.texts == [['2', '3', '4']]
-  assert found.scores.tolist() == [[-1, -3, -3]]
-
-
-def test_damaged_line_is_named(tmp_path):
-  path = epath.Path(tmp_path) / 'predictions.jsonl'
-  path.write_text('{"tokens": [1]}\n\n{"tok')
-  with pytest.raises(ValueError, match='line 3 is not a JSON object'):
-    predictions.read_pairs(path)
-
-
 @pytest.mark.parametrize('is_task', [True, False])
 def test_texts_of_a_tasks_own_sentinels(tmp_path, is_task):
   """The task's file leaves them out, and the model has logits for them."""

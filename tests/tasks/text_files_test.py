@@ -42,15 +42,6 @@ class TestLines:
     lines = _read(_write(tmp_path, 'in.txt', text.encode()))
     assert [x.text for x in lines] == ['a\u2028b\x85c', 'd\re', '\x0cf']
 
-  @pytest.mark.parametrize(
-      ('name', 'text'), [('in.txt', 'a'), ('in.jsonl', '{"inputs": "a"}')]
-  )
-  def test_byte_order_mark(self, tmp_path, name, text):
-    path = tmp_path / name
-    path.write_text(f'{text}\n{text}\n', encoding='utf-8-sig')
-    lines = text_files.read([str(path)] * 2, field='inputs')
-    assert [x.text for x in lines] == ['a'] * 4
-
   @pytest.mark.parametrize(('room', 'is_truncated'), [(0, True), (1, False)])
   def test_the_end_of_sequence_counts(self, vocabulary, room, is_truncated):
     text, _ = bulletins.read_pairs('validation')[0]
@@ -179,11 +170,3 @@ class TestBadInput:
     if 'line 1: ' in message:  # before a job reads weights, too
       with pytest.raises(ValueError, match=message):
         text_files.check([path], None, 'inputs', taken=['score'])
-
-  def test_rows(self, tmp_path):
-    for content in (_COMPRESSED, b'{"a": "\xe9%s"}' % (b'x' * 10**5), b'1'):
-      path = _write(tmp_path, 'rows.jsonl', content)
-      with pytest.raises(ValueError, match='line 1 is not a row') as caught:
-        text_files.read_rows(path, dict, 'a row', 'Correct it.')
-      assert len(str(caught.value)) < 500 and '\n' not in str(caught.value)
-

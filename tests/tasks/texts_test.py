@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of texts without inputs, on stand-ins for LM1B and Multi30k."""
 
-import gzip
 import json
 import shutil
 
@@ -14,7 +13,6 @@ import tensorflow as tf
 from scripts import word_pieces
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.tasks import examples
-from speculative_t5x.tasks import multi30k
 from speculative_t5x.tasks import task_vocabulary
 from speculative_t5x.tasks import texts
 from tests import prepared_data
@@ -48,17 +46,6 @@ def folder(tmp_path, monkeypatch):
   return prepared_data.write(
       'lm1b:1.1.0', {'train': rows, 'test': rows[:1]}, tmp_path
   )
-
-
-def test_vocabulary(vocabulary_file):
-  vocabulary = vocabularies.load(vocabulary_file)
-  assert vocabulary.begin_ids == (_CLS,)
-  assert (vocabulary.pad_id, vocabulary.unk_id, vocabulary.eos_id) == (
-      0, 1, _SEP
-  )  # fmt: skip
-  ids = vocabulary.encode('a MAN walks')
-  assert vocabulary.decode([*ids, _SEP, 0]) == 'a man walks'
-  assert vocabulary.encode('ж') == [1]
 
 
 def test_gin_file(vocabulary_file, encode, folder, monkeypatch):
@@ -97,27 +84,6 @@ def test_prompt(vocabulary_file, encode, tmp_path, count):
   targets = [row.target_tokens.tolist() for row in loaded.rows]
   assert targets == [[*x[count:], _SEP] for x in ids]
   assert loaded.inputs[2] == 'a dog'
-
-
-def test_cut_text_ends(vocabulary_file, encode, tmp_path):
-  for lang in ('en', 'de'):
-    path = tmp_path / f'test_2016_flickr.{lang}.gz'
-    path.write_bytes(gzip.compress('\n'.join(_TEXTS).encode()))
-  name = multi30k.register_captions(tmp_path, vocabulary_file)
-  lengths = {'inputs': 1, 'targets': 3}
-  _, cut = next(examples.read(seqio.TaskRegistry.get(name), 'test', lengths))
-  assert cut['targets'].tolist() == [*encode(_TEXTS[0])[:2], _SEP]
-
-
-def test_prompt_tokens_are_a_number(vocabulary_file):
-  with pytest.raises(ValueError, match='prompt_tokens'):
-    texts.register_lm1b(vocabulary_file, prompt_tokens=-1)
-
-
-def test_missing_data_set(vocabulary_file, tmp_path):
-  name = texts.register_lm1b(vocabulary_file, tmp_path)
-  with pytest.raises(FileNotFoundError, match='tfds build lm1b:1.1.0 .*files='):
-    examples.load(name, 'test', _LENGTHS)
 
 
 class TestTokenizerVocabulary:

@@ -57,16 +57,6 @@ class TestShuffle:
     assert max(short) <= min(long)
     assert short != sorted(short)
 
-  def test_groups_come_in_any_order(self):
-    longest = lambda group: self.LENGTHS[group].max()
-    shuffle = self._shuffle()
-    starts_short = [
-        longest(shuffle.indices(4 * i, 4 * i + 2))
-        < longest(shuffle.indices(4 * i + 2, 4 * i + 4))
-        for i in range(12)
-    ]
-    assert 0 < sum(starts_short) < 12
-
 
 def test_padding_is_no_token_and_id_0_is_one():
   """In GPT-2 it is a word; inputs of a language model may be empty."""
@@ -74,16 +64,6 @@ def test_padding_is_no_token_and_id_0_is_one():
   assert examples.inputs.tolist() == [[-1], [-1]]
   assert examples.targets.tolist() == [[0, 0, 5], [0, -1, -1]]
   np.testing.assert_array_equal(examples.lengths, [3, 1])
-
-
-class TestLengths:
-
-  def test_length_is_that_of_the_longer_side(self):
-    examples = batches.TokenPairs(
-        np.array([[5, 1, -1], [5, 6, 1]]), np.array([[7, 7, 1], [1, -1, -1]])
-    )
-    np.testing.assert_array_equal(examples.lengths, [3, 3])
-    np.testing.assert_array_equal(examples.cut(2).inputs, [[5, 1], [5, 6]])
 
 
 @pytest.mark.parametrize('num_examples', [6, 7, 8])

@@ -106,15 +106,6 @@ def test_draft_learns_the_target():
   assert after['divergence_t1'] < 0.5 * before['divergence_t1']
 
 
-def test_inputs_may_be_empty():
-  """The text then begins after id 0, as in decoding."""
-  _, params = _trained()
-  empty = batches.pad([[]], [[5, 1]], _CONFIG, 'it')
-  zero = batches.pad([[0]], [[5, 1]], _CONFIG, 'it')
-  scores = [_score(params, x.inputs, x.targets) for x in (empty, zero)]
-  np.testing.assert_allclose(*scores, rtol=1e-5)
-
-
 @pytest.mark.parametrize('prompt', [[2], [2, 3, 4, 5]])
 def test_padding_has_no_part(prompt):
   """Neither behind a prompt nor behind a text."""
