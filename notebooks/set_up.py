@@ -4,8 +4,7 @@
 
 The first cell of each notebook calls it. Beside a checkout's notebooks it finds
 that checkout. Uploaded alone, as to Colab, it clones the repository or unpacks
-an archive of it that lies beside; on Kaggle it also copies an attached one,
-which cannot be written to.
+an archive of it that lies beside.
 
 Colab and Kaggle have another JAX than the package needs, with plugins of its
 own age: a newer JAX alone would lose the accelerator, and say nothing. So the
@@ -23,7 +22,6 @@ import sys
 
 _OWN = pathlib.Path(__file__).resolve().parents[1]
 _CHECKOUT = pathlib.Path('speculative_t5x_source')
-_ATTACHED = pathlib.Path('/kaggle/input')
 _MARK = 'requirements.txt'
 _ARCHIVES = '.zip', '.tar', '.tar.gz', '.tgz'
 
@@ -74,7 +72,6 @@ def find_source(repository: str | None) -> pathlib.Path:
   if (_OWN / _MARK).exists():
     return _OWN
   uploaded = [x for x in os.listdir() if x.endswith(_ARCHIVES)]
-  attached = _folders(_ATTACHED)
   if _CHECKOUT.exists():
     pass
   elif repository:
@@ -82,8 +79,6 @@ def find_source(repository: str | None) -> pathlib.Path:
     _run(command, 'git')
   elif uploaded:
     shutil.unpack_archive(uploaded[0], _CHECKOUT)
-  elif attached:
-    shutil.copytree(attached[0], _CHECKOUT)
   else:
     raise FileNotFoundError(
         'Upload an archive of the repository (.zip or .tar.gz) beside this'
