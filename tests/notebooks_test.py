@@ -248,34 +248,6 @@ class TestFile:
           )
 
 
-class TestFirstCell:
-  """Two lines find `set_up.py` and have it called."""
-
-  @pytest.fixture(autouse=True)
-  def elsewhere(self, tmp_path, monkeypatch):
-    """Make the current folder one with nothing but the notebook."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    yield
-    sys.modules.pop('set_up', None)
-
-  def run(self, url=None):
-    """Run the cell of the first notebook; return what `set_up` is called by."""
-    _, text = next(notebooks.render(url))
-    cells = {x['id']: ''.join(x['source']) for x in json.loads(text)['cells']}
-    assert url or len(list(filter(None, cells['setup'].split('\n')))) == 2
-    exec(cells['setup'], {})
-    return sys.modules['set_up'].CALLS
-
-  def write(self, *_):
-    text = 'CALLS = []\nset_up = lambda *values: CALLS.append(values)\n'
-    pathlib.Path('set_up.py').write_text(text)
-
-  def test_takes_what_is_beside_it(self):
-    self.write()
-    assert self.run() == [('notebooks',)]
-
-
 @pytest.fixture
 def set_up():
   """Return the module that the first cells call."""
@@ -351,18 +323,6 @@ class TestSetUp:
     assert sys.path[0] == str(_ROOT)
     assert os.environ['JAX_PLATFORMS'] == 'cpu'
     assert f'JAX {jax.__version__} on ' in capsys.readouterr().out
-
-  @pytest.mark.parametrize('name', ['cuda12', 'tpu'])
-  def test_with_an_accelerator(self, name, set_up, monkeypatch, capsys):
-    """Its part of JAX is installed; a JAX that does not find it says so."""
-    if name == 'tpu':
-      monkeypatch.setattr(pathlib.Path, 'glob', lambda self, pattern: [self])
-    else:
-      monkeypatch.setattr(shutil, 'which', lambda name: name)
-    set_up.set_up('jobs')
-    assert self.commands[-1][-2:] == [f'{_ROOT}[jobs]', f'jax[{name}]']
-    assert 'JAX_PLATFORMS' not in os.environ
-    assert f"pip install 'jax[{name}]==" in capsys.readouterr().out
 
 
 def test_notebooks_name_the_repository_of_the_project():

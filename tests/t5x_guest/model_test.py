@@ -135,17 +135,6 @@ class TestDecoding:
     np.testing.assert_array_equal(samples[1], samples[32])
     np.testing.assert_array_equal(samples[7], samples[32])
 
-  def test_t5xs_random_key_is_not_used_and_the_seed_is(self):
-    model = tiny_pair.model(
-        functools.partial(t5x_guest.speculative_sample, **SAMPLED)
-    )
-    batch = tiny_pair.batch(6)
-    first = predict(model, batch)[0]
-    keyed = predict(model, batch, rng=jax.random.PRNGKey(7))[0]
-    np.testing.assert_array_equal(keyed, first)
-    seeded = predict(model, batch, decoder_params={'seed': jnp.int32(1)})[0]
-    assert (seeded != first).any()
-
   def test_counts_of_each_example(self):
     batch = tiny_pair.batch(6)
     sequences, aux = predict(
@@ -268,25 +257,6 @@ class TestVocabulary:
     assert np.any(expected == eos_id)
     for decode_fn in (t5x_guest.speculative_sample, t5x_guest.plain_sample):
       np.testing.assert_array_equal(run(decode_fn), expected)
-
-  @pytest.mark.parametrize('mask, expected', [(False, None), (True, 60)])
-  def test_ids_beyond_it(self, mask, expected):
-    """If they are masked, neither model writes one."""
-    found = []
-
-    def decode(target, drafter, example_ids, length, num_decodes):
-      models = target.model, drafter.drafter.model
-      found.extend(model.num_valid_tokens for model in models)
-      shape = (example_ids.shape[0], num_decodes, length)
-      return jnp.ones(shape, jnp.int32), jnp.zeros(shape[:2])
-
-    model = tiny_pair.model(
-        decode,
-        output_vocabulary=seqio.PassThroughVocabulary(size=60, eos_id=1),
-        mask_padded_ids=mask,
-    )
-    predict(model, tiny_pair.batch(2))
-    assert found == [expected] * 2
 
 
 class TestInitialVariables:

@@ -162,23 +162,6 @@ def decoder():
   return tiny.decoder(tiny.config(), length=_LENGTH, gamma=2)
 
 
-def test_samples_follow_seed_and_sampling(decoder):
-  sampler = t5x_sampler.reference(decoder)
-  make = lambda seed: _requests(sampling=sampling_lib.Sampling(1.0), seed=seed)
-  way = sampler.way(sampling_lib.Sampling(1.0))
-  first, again, other = (
-      jax.device_get(way(make(seed)[0])).sequences for seed in (1, 1, 2)
-  )
-  np.testing.assert_array_equal(first, again)
-  assert np.any(first != other)
-  # Top-k 1 is argmax, and is not taken for another sampling.
-  cut = sampler.way(sampling_lib.Sampling(1.0, top_k=1))
-  greedy = tiny.decoded(decoder.alone, _requests()[0]).sequences
-  np.testing.assert_array_equal(
-      jax.device_get(cut(make(1)[0])).sequences, greedy
-  )
-
-
 def test_a_decoder_alone_is_t5xs():
   """Names, shapes and logical axes, and logits past all exact buckets.
 

@@ -12,7 +12,6 @@ import sys
 import gin
 import pytest
 from t5x import models
-from t5x import utils
 from t5x.examples.t5 import network
 
 from speculative_t5x import t5x_guest
@@ -24,7 +23,6 @@ from tests.t5x_guest import tiny_decoder_pair
 
 FUNCTIONS = {'eval': 'evaluate', 'infer': 'infer', 'train': 'train'}
 T5X_XL = 't5x/examples/t5/t5_1_1/xl.gin'
-T5X_3B = 't5x/examples/t5/t5_1_0/3B.gin'
 # T5X's model files require it anew.
 DROPOUT = 'DROPOUT_RATE = 0.0'
 TASKS = pytest.mark.parametrize('task', ['wmt_ende', 'cnn_dailymail', 'xsum'])
@@ -157,27 +155,6 @@ class TestDecoding:
     assert own.prefix_bidirectional == is_prefix
     sampling = gin.get_bindings(t5x_guest.speculative_sample)
     assert (sampling['temperature'], sampling['topk']) == (1.0, 40)
-
-  @pytest.mark.parametrize(
-      ('file', 'name'), [(T5X_XL, 't5_1_1_xl'), (T5X_3B, 't5_3B')]
-  )
-  def test_a_file_of_t5x_may_follow(self, settings, script, file, name):
-    """It chooses the target's sizes and nothing else."""
-    found = settings(script, job(script), file, bindings=[DROPOUT])
-    model = found['model']
-    assert isinstance(model, t5x_guest.SpeculativeModel)
-    utils.verify_matching_vocabs(found['dataset_cfg'], model)
-    assert_sizes(target(model), name)
-    assert_sizes(draft(model), 't5_1_1_small')
-
-  def test_sizes_of_ones_own_win(self, settings, script):
-    sizes = ['network.T5Config.num_decoder_layers = 2']
-    sizes += ['draft/network.T5Config.emb_dim = 64']
-    model = settings(script, job(script), bindings=sizes)['model']
-    assert target(model).num_decoder_layers == 2
-    assert target(model).num_encoder_layers == 24
-    assert draft(model).emb_dim == 64
-    assert draft(model).num_decoder_layers == 8
 
 
 def test_distilling_on_the_task_of_a_fine_tuning(settings):

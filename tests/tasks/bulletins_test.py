@@ -35,16 +35,6 @@ class TestFiles:
       )
       assert hashlib.sha256(data).hexdigest() == expected, name
 
-  @pytest.mark.parametrize(
-      'read', [bulletins.read_pairs, bulletins.read_reports]
-  )
-  def test_no_input_is_blank_or_there_twice(self, read):
-    """Nothing that is decoded or measured on was trained on."""
-    splits = map(read, ('train', 'validation', 'test'))
-    pairs = [pair for split in splits for pair in split]
-    assert len({first for first, _ in pairs}) == len(pairs)
-    assert all(text == text.strip() != '' for pair in pairs for text in pair)
-
 
 def _tasks():
   """Yield names of tasks, their splits, and the pairs that these are."""

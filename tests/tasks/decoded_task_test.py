@@ -62,9 +62,3 @@ def test_another_vocabulary(files, tmp_path):
   decoded_task.register(**files)
   with pytest.raises(ValueError, match='vocabulary_file'):
     read('train', {'inputs': 8, 'targets': 8})
-
-
-def test_long_sequences_are_cut(files):
-  decoded_task.register(**files)
-  found = read('train', {'inputs': 2, 'targets': 3})
-  assert found[:2] == [([5, 6], [7, 1], 0), ([8, 1], [9, 10, 11], 1)]

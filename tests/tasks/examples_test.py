@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of reading a split of a task as arrays, and of example ids."""
 
-import dataclasses
 import functools
 
 import numpy as np
@@ -158,17 +157,6 @@ class TestOneReading:
         np.testing.assert_array_equal(cut[name], short[name], strict=True)
 
 
-class TestReferences:
-
-  @pytest.mark.parametrize('target', [float('nan'), {1}, {np.int64(1): 2}])
-  def test_that_are_not_are_refused(self, target):
-    name = add_task([[30, 40]], postprocess_fn=lambda *_, **__: target)
-    with pytest.raises(ValueError, match='Example 0 .*, the reference'):
-      examples.load(name, 'validation', _LENGTHS)
-    # Inputs without references are decoded nevertheless.
-    assert len(list(examples.stream(name, 'validation', _LENGTHS))) == 1
-
-
 class TestLoad:
 
   def test_embedded_corpus(self):
@@ -267,26 +255,3 @@ class TestBadInput:
 )
 def test_ids_never_change(tokens, expected):
   assert examples.id_of(tokens) == expected
-
-
-def test_digest_tells_data_apart():
-  """By ids, tokens, hints and references: the vocabulary shows in tokens."""
-  found = examples.load(ende.BULLETINS, 'validation', _LENGTHS, 3)
-  again = examples.load(ende.BULLETINS, 'validation', _LENGTHS, 3)
-  row, *rows = found.rows
-  changed = [
-      dataclasses.replace(found, references=['another', *found.references[1:]]),
-      found.part(0, 2),
-      *(
-          dataclasses.replace(
-              found, rows=[dataclasses.replace(row, **{name: value}), *rows]
-          )
-          for name, value in {
-              'example_id': row.example_id + 1,
-              'tokens': [*row.tokens[:-1], row.tokens[-1] + 1],
-              'hints': [[5, 6]],
-          }.items()
-      ),
-  ]
-  assert again.digest == found.digest
-  assert len({found.digest, *(each.digest for each in changed)}) == 6

@@ -49,14 +49,6 @@ def _read(
   return predictions.read(examples, _Numbers(), t5.SPECIAL_IDS)
 
 
-def test_padding_rows_are_left_out():
-  found = _read([[2], [3], [4], [5]], [0, -1, -2, -3], 6, num_decodes=1)
-  assert found.best == ['2', '3', '4', '5', '2', '3']
-  assert found.aux_values['scores'].tolist() == [0, -1, -2, -3, 0, -1]
-  assert found.counts['tokens'].tolist() == [1] * 6
-  assert found.tokens == [[[2]], [[3]], [[4]], [[5]], [[2]], [[3]]]
-
-
 def test_decodes_of_an_example_are_sorted():
   sequences = np.arange(2, 8)[:, None]
   found = _read(sequences, [-1, -2, 0, -3, -3, -9], 3, num_decodes=3)

@@ -144,19 +144,6 @@ class TestSource:
     found = tfds_tasks._replace_id(example, [10, 20, 30])
     assert found == {'other': 1, 'example_id': 14}
 
-  def test_ids_do_not_depend_on_shards_of_a_job(self, folder):
-    register('wmt_ende', folder)
-    task = seqio.TaskRegistry.get('wmt_ende')
-    for index in (0, 1):
-      dataset = task.get_dataset(
-          _LENGTHS,
-          'test',
-          shuffle=False,
-          shard_info=seqio.ShardInfo(index, num_shards=2),
-      )
-      ids = [int(each['example_id']) for each in dataset]
-      assert ids == list(range(5))[index::2]
-
   @pytest.mark.parametrize(
       ('name', 'tfds_name', 'remedy'),
       [
@@ -171,18 +158,6 @@ class TestSource:
     with pytest.raises(FileNotFoundError, match=f'{command}.*{remedy}'):
       examples.load(name, 'test', _LENGTHS)
     assert not list(tmp_path.iterdir())
-
-  @pytest.mark.parametrize(
-      ('split', 'message'),
-      [
-          ('train', 'train.*test.*validation'),
-          ('validation[:2]+test[:2]', 'joins several'),
-      ],
-  )
-  def test_split_without_ids(self, folder, split, message):
-    source = tfds_tasks.PreparedDataSource(_WMT, folder)
-    with pytest.raises(ValueError, match=message):
-      source.get_dataset(split)
 
 
 @pytest.fixture

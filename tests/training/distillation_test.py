@@ -119,21 +119,6 @@ def test_cross_entropy_does_not_run_the_target(target_params):
   assert cheap < 0.7 * other
 
 
-def test_exit_head_costs_no_second_pass_of_the_target(target_params):
-  """Its layers are the target's, which the target's own logits need as well."""
-  config = _TARGET.first_layers(1).with_own_head()
-  draft = dataclasses.replace(config, dropout_rate=0.0)
-  objective, _ = _objective(target_params, True, divergences.forward_kl)
-  head = _TARGET.take_head(target_params)
-  found = _operations(objective.replace(draft=draft, exit_layer=1), head)
-  given = _examples(4)
-  alone = jax.jit(_TARGET.score).lower(
-      target_params, given.inputs, given.targets
-  )
-  target = alone.compile().cost_analysis()['flops']
-  assert found < 1.5 * target
-
-
 _HEADS = {
     't5': (_TARGET, tiny.config(
         vocab_size=8, num_encoder_layers=0, num_decoder_layers=1, emb_dim=16,
