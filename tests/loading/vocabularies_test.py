@@ -312,7 +312,8 @@ class TestAllKinds:
     assert vocabulary.decode([*ids, 383, 400]) == 'aä'
     shown = [vocabulary.id_to_piece(i) for i in (0, 1, *ids, 383, 384)]
     assert shown == [
-        '<pad>', '</s>', 'a', '<id 198>', '<id 167>', '<extra_id_0>', '<id 384>'
+        '<pad>', '</s>', 'a', '<id 198>', '<id 167>', '<extra_id_124>',
+        '<id 384>',
     ]  # fmt: skip
     for text, is_known in (('aä', True), ('<extra_id_0>', False)):
       assert vocabulary.knows(text, vocabulary.encode(text)) == is_known
