@@ -133,6 +133,7 @@ def quality(record: run_record.RunRecord) -> markdown.Row:
       **{
           name.replace('_', ' '): cells.count(count)
           for name, count in vars(record.greedy or _NOT_COMPARED).items()
+          if count or name != 'unexplained'  # searches alone have them
       },
   }
 

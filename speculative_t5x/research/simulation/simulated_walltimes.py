@@ -107,7 +107,7 @@ def measure_pairings(
   pairs = _RandomPairs(target_size, shapes)
   measured = {}
   for pairing in sorted(pairings, key=_PROGRAM):
-    measured[pairing] = pairs.measure(pairing, folder, len(pairings))
+    measured[pairing] = pairs.measure(pairing, folder)
     folder.add(measured[pairing])
   return [measured[pairing] for pairing in pairings], folder
 
@@ -142,9 +142,7 @@ class _RandomPairs:
     self._drafter = functools.lru_cache(1)(self._make_drafter)
     self._programs = functools.lru_cache(1)(self._make_programs)
 
-  def measure(
-      self, pairing: Pairing, folder: Any, total: int
-  ) -> run_record.RunRecord:
+  def measure(self, pairing: Pairing, folder: Any) -> run_record.RunRecord:
     """Return the record of a pairing, the folder's or measured now."""
     draft, gamma = pairing.draft, pairing.gamma
     # What is known already is found without weights.
@@ -159,7 +157,7 @@ class _RandomPairs:
         f'{self._name} and {draft}, gamma {gamma}, alpha {pairing.alpha:g},'
         f' temperature {pairing.temperature:g}'
     )
-    if known := folder.find(settings, name, total):
+    if known := folder.find(settings, name):
       return known
     record, *_ = walltimes.measure(
         self._programs(draft, gamma), self._batches(pairing), settings, name
