@@ -58,7 +58,7 @@ def ran(paths, tmp_path_factory):
   make = token_decoder.TokenDecoder
 
   def make_and_keep(*args, **options):
-    decoders.append(make(*args, **options))
+    decoders.append(make(*args, **options).loaded())
     return decoders[-1]
 
   with (
@@ -221,7 +221,7 @@ def test_beams(paths, tmp_path, monkeypatch):
 
   def made_once(*args, **options):
     if not decoders:
-      decoders.append(make(*args, **options))
+      decoders.append(make(*args, **options).loaded())
     return decoders[0]
 
   monkeypatch.setattr(token_decoder, 'TokenDecoder', made_once)

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 import seqio
 
-from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import walltime
+from speculative_t5x.jobs import workload as workload_lib
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import drafting
@@ -116,7 +116,7 @@ def ran(paths, tmp_path_factory):
       workloads.instant_parts(),
   ):
     for module, name, results in (
-        (token_decoder, 'TokenDecoder', decoders),
+        (workload_lib, 'loaded', decoders),
         (walltimes, 'measure', measured),
         (acceptance, 'collect', texts),
         (checkpoints, 'open', opened),
