@@ -61,7 +61,7 @@ def models():
       samplers.Target(
           table_model.Model(VOCAB), jnp.float32(tables), jnp.arange(EXAMPLES)
       ),
-      samplers.Drafter(drafter, jnp.float32(other)),
+      samplers.BoundDrafter(drafter, jnp.float32(other)),
   )
 
 
@@ -83,7 +83,7 @@ def by_the_loop(options, is_plain=False):
   """Decode by the loop, with each argument in its place."""
   target, drafter = models()
   if is_plain:
-    drafter = samplers.Drafter(nothing.NoDrafter(), None)
+    drafter = samplers.BoundDrafter(nothing.NoDrafter(), None)
   rules = [options[name] for name in ('topk', 'topp', 'minp', 'typicalp')]
   setup = state_lib.Setup(
       target.model, target.params, drafter.drafter, drafter.params,

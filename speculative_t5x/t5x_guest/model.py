@@ -238,7 +238,7 @@ class GuestModel(models.BaseTransformerModel):
     bound = {'target': samplers.Target(model, prepared, inputs, room)}
     if 'drafter' in arguments:
       found = self._found(params)
-      bound['drafter'] = samplers.Drafter(
+      bound['drafter'] = samplers.BoundDrafter(
           found.drafter(model, self._gamma), found.params, found.description
       )
     sequences, scores, *counts = self.decode_fn(

@@ -3,9 +3,9 @@
 """Decode functions for a `GuestModel`, with the arguments of T5X's own.
 
 T5X's decode functions get a callback that returns one token's logits. A decode
-function with an argument `target` gets a `Target` in its place, and a `Drafter`
-if it has an argument `drafter`. Its third result, if any, becomes auxiliary
-values.
+function with an argument `target` gets a `Target` in its place, and a
+`BoundDrafter` if it has an argument `drafter`. Its third result, if any,
+becomes auxiliary values.
 
 Legend: batch (examples), rows (batch times num_decodes), length.
 """
@@ -52,7 +52,7 @@ class Target(NamedTuple):
     return limits if self.room is None else jnp.minimum(limits, self.room)
 
 
-class Drafter(NamedTuple):
+class BoundDrafter(NamedTuple):
   """A drafter with its parameters."""
 
   drafter: contracts.Drafter
@@ -62,7 +62,7 @@ class Drafter(NamedTuple):
 
 def speculative_sample(
     target: Target,
-    drafter: Drafter,
+    drafter: BoundDrafter,
     example_ids: jax.Array,
     length: int,
     num_decodes: int = 1,
@@ -169,7 +169,7 @@ def plain_sample(
   """
   sequences, scores, counts = speculative_sample(
       target,
-      Drafter(nothing.NoDrafter(), None),
+      BoundDrafter(nothing.NoDrafter(), None),
       example_ids,
       length,
       num_decodes,
@@ -181,7 +181,7 @@ def plain_sample(
 
 def speculative_beam_search(
     target: Target,
-    drafter: Drafter,
+    drafter: BoundDrafter,
     example_ids: jax.Array,
     length: int,
     num_decodes: int = 4,
@@ -242,7 +242,7 @@ def speculative_beam_search(
 
 
 def _log(
-    drafter: Drafter,
+    drafter: BoundDrafter,
     rule: contracts.Rule,
     policy: draft_length.Policy,
 ) -> None:

@@ -16,7 +16,7 @@ from speculative_t5x.training import steps
 
 
 @struct.dataclass
-class CrossEntropy:
+class CrossEntropy(steps.Objective):
   """The objective of T5X's train job; see `steps.Objective`.
 
   Attributes:

@@ -18,7 +18,7 @@ from speculative_t5x.training import steps
 
 
 @struct.dataclass
-class Distillation:
+class Distillation(steps.Objective):
   """The objective of a draft that learns from a target; see `steps.Objective`.
 
   Both read the same tokens, and the loss of a token is how far the draft's

@@ -10,9 +10,10 @@ to be deterministic; on CPU and TPU they are deterministic.
 Legend: batch, length (of the targets), num_steps.
 """
 
+import abc
 from collections.abc import Callable, Mapping
 import functools
-from typing import Any, Protocol
+from typing import Any
 
 from flax import struct
 from flax.training import train_state
@@ -61,7 +62,7 @@ def sums(
   )
 
 
-class Objective(Protocol):
+class Objective(abc.ABC):
   """Loss that training minimises, a mean over target tokens.
 
   An objective is a pytree, whose arrays (such as the parameters of a teacher)
@@ -70,9 +71,11 @@ class Objective(Protocol):
   Parameters are always float32.
   """
 
+  @abc.abstractmethod
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
     """Return the shardings of the trained parameters on a mesh."""
 
+  @abc.abstractmethod
   def loss(
       self, params: Params, batch: batches.TokenPairs, dropout_key: jax.Array
   ) -> tuple[jax.Array, Sums]:

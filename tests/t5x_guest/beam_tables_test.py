@@ -46,7 +46,7 @@ def ours(table, beams, **options):
   draft = draft_model.ModelDrafter(model, GAMMA, vocab_size)
   tokens, scores, _ = t5x_guest.speculative_beam_search(
       samplers.Target(model, jnp.asarray(table)[None], jnp.zeros(1, jnp.int32)),
-      samplers.Drafter(draft, jnp.float32(table + noise)),
+      samplers.BoundDrafter(draft, jnp.float32(table + noise)),
       np.zeros(1, np.int32),
       LENGTH,
       beams,
