@@ -14,23 +14,33 @@ import numpy as np
 import pytest
 
 from speculative_t5x.drafters import nothing
+from speculative_t5x.research.measurement import near_ties
 from speculative_t5x.rules import coupled
 from speculative_t5x.rules import description
+from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import loop
 from speculative_t5x.speculation import noise
+from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import state as state_lib
 from speculative_t5x.speculation import uniforms as uniforms_lib
 from speculative_t5x.speculation import verification
 from speculative_t5x.testing import step_programs
-from speculative_t5x.testing import table_model
 from tests import combinations
+from tests import combinations_test
+from tests import exhaustive
 from tests import mixed_drafts
+from tests import tiny
 from tests import tiny_drafters
+from tests.rules import coupled_paths
 
 pytestmark = pytest.mark.long
 
 RULES = coupled.Coupled(), coupled.CoupledGumbel()
+# Rules differ by the words of a position and how they draw, see `TestSamples`.
+ONE_RULE = pytest.mark.parametrize(
+    'rule', exhaustive.all_but(RULES[1:], RULES), ids=lambda rule: rule.name
+)
 SAMPLINGS = {
     'greedy': dict(temperature=0.0),
     'temperature 0.3': dict(temperature=0.3),
@@ -50,6 +60,54 @@ def make_program(drafter, gamma=2, policy=None) -> step_programs.Program:
   )  # fmt: skip
   policy = policy or combinations.PolicyOfRow()
   return step_programs.Program(make(gamma), policy)
+
+
+# Each drafter, with another policy and gamma than the one before.
+# `combinations_test.py` and `TestSamples` have the others, so that `make test`
+# enumerates few.
+ALWAYS = [
+    ('draft model', 3, 'fixed'),
+    ('lookup then model', 2, 'expected speed'),
+    ('mixed', 2, 'by key'),
+]
+ENUMERATED = [
+    *ALWAYS,
+    ('draft model', 2, 'confidence'),
+    ('short vocabulary', 2, 'marginal gain'),
+    ('uniform', 2, 'schedule'),
+    ('bigram', 2, 'entropy'),
+    ('lookup in hints', 2, 'fixed'),
+    ('three in order', 2, 'tuned confidence'),
+    ('external', 2, 'fixed'),
+    ('early exit', 1, 'fixed'),
+    ('shared encoder', 1, 'fixed'),
+]
+POLICIES = {**combinations.POLICIES, 'by key': mixed_drafts.KeyPolicy()}
+
+
+class TestEnumeratedDistribution:
+
+  @pytest.mark.parametrize(
+      ('drafter', 'gamma', 'policy'), exhaustive.all_but(ALWAYS, ENUMERATED)
+  )
+  def test_keeps_the_target_s(self, drafter, gamma, policy):
+    with combinations_test.precision(drafter):
+      program = make_program(drafter, gamma, POLICIES[policy])
+      for name in ('temperature 1', 'top-k'):
+        program = program.with_sampling(
+            sampling_lib.Sampling(**SAMPLINGS[name])
+        )
+        found = coupled_paths.reach(program)
+        assert combinations.error(program, found) < program.pair.tolerance
+
+  def test_another_draft_sampling(self):
+    with combinations_test.precision('draft model'):
+      program = make_program('draft model', policy=draft_length.Fixed())
+      program = program.with_sampling(
+          sampling_lib.Sampling(1.0), sampling_lib.Sampling(0.3)
+      )
+      found = coupled_paths.reach(program)
+      assert combinations.error(program, found) < program.pair.tolerance
 
 
 def _accepts_by_chance(rule, scores, draft, uniforms):
@@ -104,13 +162,16 @@ def plant(monkeypatch, mutant):
 class TestMutantsFail:
 
   @pytest.mark.parametrize('name', MUTANTS)
-  def test_draws_of_the_target_detect(self, name, monkeypatch):
+  def test_enumeration_detects(self, name, monkeypatch):
     plant(monkeypatch, MUTANTS[name])
-    decoding = Decoding(make_program('draft model'), RULES[0])
-    assert share_of_other_draws(decoding, {}) > 0.01
+    with combinations_test.precision('draft model'):
+      program = make_program('draft model', policy=draft_length.Fixed())
+      found = coupled_paths.reach(program)
+      assert combinations.error(program, found) > 1e-3
 
-  @pytest.mark.exhaustive
-  @pytest.mark.parametrize('name', MUTANTS)
+  @pytest.mark.parametrize(
+      'name', exhaustive.all_but(['token-wise with coupled noise'], MUTANTS)
+  )
   def test_samples_of_plain_decoding_detect(self, name, monkeypatch):
     plant(monkeypatch, MUTANTS[name])
     assert share_of_others('draft model') > 0.01
@@ -140,35 +201,50 @@ class Decoding:
   A drafter without parameters takes the place of the program's, if given.
   """
 
-  def __init__(self, program, rule, drafter=None):
+  def __init__(self, program, rule, rows=ROWS, drafter=None):
     self.program, self.rule, self.drafter = program, rule, drafter
-    self._decode = jax.jit(self._of_samplings)
+    self.rows, self.length = rows, max(program.pair.limits)
+    self._start = jax.jit(self._begin)
+    self._advance = jax.jit(self._step, static_argnums=2)
 
-  def run(self, sampling=None):
-    """Return tokens and lengths."""
+  def run(self, sampling=None, size=None):
+    """Return tokens, lengths and statistics.
+
+    Each call of `advance` takes `size` steps; None for all at once.
+    """
     own = sampling_lib.Sampling(**(sampling or {})).as_arrays()
+    samplings = own, own
     with jax.default_matmul_precision('highest'):
-      return jax.device_get(self._decode((own, own)))
+      run = self._start(samplings)
+      while not np.all(run.state.has_ended):
+        run = self._advance(samplings, run, size or self.length)
+    state = run.state
+    return np.asarray(state.sequences), np.asarray(state.num_tokens), run.kept
 
-  def _of_samplings(self, samplings):
+  def _setup(self, samplings) -> tuple:
     setup, batch, state = self.program.start(
-        self.rule, samplings, np.array([0]), ROWS
+        self.rule, samplings, np.array([0]), self.rows
     )
-    keys = state_lib.row_keys(7, jnp.arange(ROWS, dtype=jnp.int32))
-    begun = batch.replace(keys=keys), state
-    length = max(self.program.pair.limits)
-    if self.drafter is not None:
-      setup = setup._replace(drafter=self.drafter, draft_params=None)
-      inputs = jnp.asarray(self.program.pair.inputs)[:1]
-      begun = state_lib.begin(
-          setup, inputs, keys, batch.limits, *samplings, length=length
-      )
-    state, *_ = loop.decode(setup, begun)
-    return state.sequences, state.num_tokens
+    keys = state_lib.row_keys(7, jnp.arange(self.rows, dtype=jnp.int32))
+    if self.drafter is None:
+      return setup, batch.replace(keys=keys), state
+    setup = setup._replace(drafter=self.drafter, draft_params=None)
+    inputs = jnp.asarray(self.program.pair.inputs)[:1]
+    return setup, *state_lib.begin(
+        setup, inputs, keys, batch.limits, *samplings, length=self.length
+    )
+
+  def _begin(self, samplings):
+    _, *begun = self._setup(samplings)
+    return loop.start(tuple(begun), outcome.COUNTING)
+
+  def _step(self, samplings, run, max_steps):
+    setup, *_ = self._setup(samplings)
+    return loop.advance(setup, run, max_steps, fold=outcome.COUNTING)[0]
 
 
-def plain(program, rule) -> Decoding:
-  return Decoding(program, rule, nothing.NoDrafter())
+def plain(program, rule, rows=ROWS) -> Decoding:
+  return Decoding(program, rule, rows, nothing.NoDrafter())
 
 
 @functools.cache
@@ -185,34 +261,11 @@ def share_of_others(drafter, rule=RULES[0]) -> float:
 
 def share_that_differs(one, other, sampling=None) -> float:
   """Return how many rows of two ways to decode have other samples."""
-  (tokens, count), (others, other_count) = (
+  (tokens, count, _), (others, other_count, _) = (
       way.run(sampling) for way in (one, other)
   )
   is_other = np.any(tokens != others, axis=1) | (count != other_count)
   return float(np.mean(is_other))
-
-
-def share_of_other_draws(decoding, sampling) -> float:
-  """Return how many rows are not the target's draws, position by position.
-
-  Those are found by inverse CDF, in NumPy. As the uniforms of positions are
-  independent, such rows follow the target's distribution.
-  """
-  program = decoding.program
-  tokens, counts = decoding.run(sampling)
-  program = program.with_sampling(sampling_lib.Sampling(**sampling))
-  keys = state_lib.row_keys(7, jnp.arange(ROWS, dtype=jnp.int32))
-  first, limit = jnp.zeros(ROWS, jnp.int32), program.pair.limits[0]
-  words = noise.uniform_table(keys, first, limit, 1)[..., 0, 1]
-  others = 0
-  for row, own in enumerate(np.asarray(words).T / 2**32):
-    output = ()
-    while len(output) < limit and output[-1:] != (table_model.SPECIAL_IDS.end,):
-      ends = np.cumsum(program.probs(0, output))
-      point = own[len(output)] * ends[-1]
-      output += (int(np.searchsorted(ends, point, side='right')),)
-    others += output != tuple(tokens[row, : counts[row]].tolist())
-  return others / ROWS
 
 
 # The others by `make test-all`: whatever is drafted, the target's own draws are
@@ -243,15 +296,6 @@ def _with_a_rule_each():
 class TestSamples:
   """Of speculative and plain decoding, token for token."""
 
-  @pytest.mark.parametrize(
-      ('drafter', 'gamma'), [('draft model', 3), ('mixed', 2)]
-  )
-  def test_are_the_target_s_own_draws(self, drafter, gamma):
-    """Row i has the policy i."""
-    decoding = Decoding(make_program(drafter, gamma), RULES[0])
-    for sampling in SAMPLINGS.values():
-      assert share_of_other_draws(decoding, sampling) == 0
-
   @pytest.mark.parametrize(('drafter', 'gamma', 'rule'), _with_a_rule_each())
   def test_every_drafter_and_policy(self, drafter, gamma, rule):
     """Row i has the policy i."""
@@ -260,11 +304,55 @@ class TestSamples:
     for sampling in SAMPLINGS.values():
       assert share_that_differs(found, expected, sampling) == 0
 
+  @pytest.mark.exhaustive  # `engine_test.py` has them with a draft model
+  @ONE_RULE
+  def test_batches_and_bounded_steps(self, rule):
+    program = make_program('lookup then model', 3)
+    several = Decoding(program, rule, 64)
+    whole = several.run()[:2]
+    assert len(np.unique(whole[0], axis=0)) > 10
+    for way, size in ((Decoding(program, rule, 1), None), (several, 2)):
+      found = way.run(size=size)
+      for one, other in zip(found, whole):
+        np.testing.assert_array_equal(one, other[: way.rows])
+
   def test_one_uniform_is_that_of_any_plain_decoding(self):
     found = plain_of(False, coupled.Coupled()).run()
     program = make_program('draft model')
     expected = plain(program, verification.TOKENWISE).run()
     np.testing.assert_array_equal(found[0], expected[0])
+
+  @ONE_RULE
+  def test_through_a_decoder(self, rule):
+    """In several decodes, and in another order."""
+    config = tiny.config(num_encoder_layers=1)
+    decoder = tiny.decoder(config, gamma=2, length=12, num_decodes=2)
+    inputs = np.asarray(tiny.encoder_tokens(6, 9))
+    request = tiny.batch(inputs, 12, 1.0, seed=4).replace(rule=rule)
+    expected = tiny.decoded(decoder.alone, request).sequences
+    found = tiny.decoded(decoder, request).sequences
+    differences = near_ties.compare(decoder, request, expected, found)
+    assert all(each.is_near_tie for each in differences)
+    assert len(differences) <= 1 and len(np.unique(found, axis=0)) > 8
+    order = np.array([4, 5, 0, 3, 2, 1], np.int32)
+    other = request.replace(
+        inputs=request.inputs[order], example_ids=request.example_ids[order]
+    )
+    again = tiny.decoded(decoder, other).sequences.reshape(6, 2, -1)
+    is_other = again != expected.reshape(6, 2, -1)[order]
+    assert np.sum(np.any(is_other, axis=-1)) <= 1
+
+
+class TestJittedDistribution:
+
+  @ONE_RULE
+  def test_loop(self, rule):
+    program = make_program('draft model')
+    # Of the first names, only the number of rows counts.
+    choices = [('tokenwise', policy) for policy in ('fixed', 'confidence')]
+    found = combinations_test.sample(program, choices, 2, rule=rule)
+    for distance, bound in found.values():
+      assert distance <= bound
 
 
 _draw_gumbel = jax.jit(jax.vmap(coupled.CoupledGumbel().draw, (None, 0)))
