@@ -117,5 +117,3 @@ def _serialized_piece(piece: str) -> bytes:
 def _known_id(i: int) -> int | None:
   """Return an id of SentencePiece's; None for -1, where it has none."""
   return None if i < 0 else i
-
-

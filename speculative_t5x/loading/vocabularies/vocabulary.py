@@ -224,5 +224,3 @@ def _differing(target: str, draft: object) -> VocabularyError:
       f"The target's vocabulary has {target}, the draft's {draft}. Draft tokens"
       ' are ids, so both must be one vocabulary.'
   )
-
-

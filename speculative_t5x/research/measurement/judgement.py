@@ -120,4 +120,3 @@ def _by_interval(record: run_record.RunRecord) -> Claim:
   if low > 1:
     return Claim.FASTER
   return Claim.SLOWER if high < 1 else Claim.NO_DIFFERENCE
-

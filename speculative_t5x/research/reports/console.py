@@ -75,4 +75,3 @@ def _console(
   return console_lib.Console(
       width=width, highlight=False, markup=False, emoji=False, **options
   )
-
