@@ -12,8 +12,7 @@ import jax
 TASKS = frozenset(
     [
         'multi30k_ende', 'wmt_ende', 'cnn_dailymail', 'xsum', 'decodes',
-        'spec_bench_translation', 'spec_bench_summarization', 'lm1b',
-        'multi30k_captions',
+        'lm1b', 'multi30k_captions',
     ]
 )  # fmt: skip
 _READERS = list(gin.config._FILE_READERS)

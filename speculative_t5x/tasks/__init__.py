@@ -2,6 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks of translation, summarization and texts: corpora, seqio tasks, metrics.
 
-`bulletins` and `metrics` need neither seqio nor TensorFlow, and
-`multi30k` and `spec_bench` only to register a task.
+`bulletins` and `metrics` need neither seqio nor TensorFlow, and `multi30k`
+only to register a task.
 """

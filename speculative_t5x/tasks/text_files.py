@@ -18,7 +18,7 @@ from speculative_t5x.speculation import ranges
 
 STANDARD_INPUT = '-'
 HINTS = 'hints'  # the field of hints that objects may lack
-FORMATS = TEXT, JSONL, BATCH = 'text', 'jsonl', 'batch'
+TEXT, JSONL, BATCH = 'text', 'jsonl', 'batch'
 # Ends of the names of files of JSON lines, in small letters.
 _JSON_NAMES = ('.jsonl', '.ndjson', '.json')
 _NOT_UTF8 = (
@@ -44,47 +44,22 @@ def check(
     paths: Sequence[str],
     file_format: str | None,
     field: str,
-    hints_field: str | None = HINTS,
     taken: Collection[str] = (),
 ) -> None:
-  """Check the names of files and of their format, and their first lines.
+  """Check the first line with text of each file.
 
   The standard input is not read, nor lines of a batch, each of which has errors
   of its own. Arguments and errors are those of `read`.
   """
-  files = [user_paths.expand(x) for x in paths if x != STANDARD_INPUT]
-  missing = [path for path in files if not path.is_file()]
-  is_batch = file_format == BATCH
-  texts = [x for x in paths if not is_batch and not _is_json(x, file_format)]
-  problem = None
   if not paths:
-    problem = 'No input file was given. Give one, or several'
-  elif file_format not in (None, *FORMATS):
-    problem = (
-        f'The input format {file_format!r} is unknown. Give one of'
-        f' {", ".join(FORMATS)}, or None to go by the names of the files'
-    )
-  elif missing:
-    problem = f'There is no input file {missing[0]}. Correct its name'
-  elif texts and hints_field not in (None, HINTS):
-    problem = (
-        f'Lines of {_name_of(texts[0])} are text and have no field'
-        f" {hints_field!r}. Give JSONL files, or set input_format='jsonl', or"
-        ' leave out hints_field'
-    )
-  if problem:
-    raise ranges.ArgumentError(
-        f'{problem}.', hints_field=hints_field, input_format=file_format
-    )
+    raise ranges.ArgumentError('No input file was given.', inputs=paths)
   for path in paths:
-    if path != STANDARD_INPUT and not is_batch:
-      lines = read(
-          [path],
-          field=field,
-          hints_field=hints_field,
-          file_format=file_format,
-          taken=taken,
-      )
+    if path == STANDARD_INPUT:
+      continue
+    if file_format == BATCH:
+      next(read_bytes([path]), None)
+    else:
+      lines = read([path], field=field, file_format=file_format, taken=taken)
       next((line for line in lines if line.text.strip()), None)
 
 
@@ -92,7 +67,6 @@ def read(
     paths: Sequence[str],
     *,
     field: str,
-    hints_field: str | None = HINTS,
     file_format: str | None = None,
     taken: Collection[str] = (),
 ) -> Iterator[TextLine]:
@@ -104,9 +78,8 @@ def read(
 
   Args:
     paths: Paths of files, local or remote; '-' is the standard input.
-    field: The field of the texts in the objects of JSONL files.
-    hints_field: The field of their hints: a text, a list of texts, or null. An
-      object may lack 'hints' and no other field. None to read no hints.
+    field: The field of the texts in the objects of JSONL files. Their hints, if
+      any, are in the field 'hints': a text, a list of texts, or null.
     file_format: `TEXT` or `JSONL`; None for JSONL where the name of a file
       ends in .jsonl, .ndjson or .json, and text elsewhere, which may then not
       begin with JSON.
@@ -121,7 +94,7 @@ def read(
         line = TextLine(place, text)
         if text.strip():
           if _is_json(path, file_format):
-            line = _parse(_value(text), field, hints_field, taken, place)
+            line = _parse(_value(text), field, taken, place)
           elif file_format is None and not is_begun:
             _check_no_json(text)
           is_begun = True
@@ -212,14 +185,13 @@ def _open(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
 def _parse(
     found: Any,
     field: str,
-    hints_field: str | None,
     taken: Collection[str],
     place: str,
 ) -> TextLine:
   """Return what a JSON object holds."""
   fields = dict(found) if isinstance(found, dict) else {}
   text = fields.pop(field, None)
-  hints = fields.get(hints_field)
+  hints = fields.get(HINTS)
   hints = [] if hints is None else hints
   hints = hints if isinstance(hints, list) else [hints]
   clashing = sorted(fields.keys() & set(taken))
@@ -235,12 +207,9 @@ def _parse(
     )
     if {'custom_id', 'body'} <= found.keys():
       problem += f", or input_format to {BATCH!r} for a batch of OpenAI's"
-  elif hints_field not in (None, HINTS, *found):
-    problem = f'it has no field {hints_field!r}. Set hints_field to another'
   elif not all(isinstance(hint, str) for hint in hints):
     problem = (
-        f'the field {hints_field!r} is not a text, a list of texts or null.'
-        ' Set hints_field to another'
+        f'the field {HINTS!r} is not a text, a list of texts or null. Rename it'
     )
   elif clashing:
     problem = (
@@ -249,10 +218,7 @@ def _parse(
     )
   if problem:
     raise ranges.ArgumentError(
-        f'{problem}.',
-        input_field=field,
-        input_format=None,
-        hints_field=hints_field,
+        f'{problem}.', input_field=field, input_format=None
     )
   # JSON can spell lone surrogates and numbers that are not finite, and the
   # fields are written again.

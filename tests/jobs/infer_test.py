@@ -240,8 +240,8 @@ class TestHints:
 
   def test_are_decoded_again_when_they_change(self, run, write, capsys):
     for text in ('one', 'one', 'two'):
-      path = write({'draft': text}, {'draft': [text, 'three']})
-      rows = run(None, inputs=path, hints_field='draft', **_LOOKUP)
+      path = write({'hints': text}, {'hints': [text, 'three']})
+      rows = run(None, inputs=path, **_LOOKUP)
       vocabulary = vocabularies.load(bulletins.VOCABULARY_FILE)
       assert rows[0]['hint_tokens'] == [[*vocabulary.encode(text), 1]]
     assert capsys.readouterr().err.count('has other inputs') == 1
@@ -251,11 +251,6 @@ class TestHints:
       path = write({}, {'hints': wrong})
       with pytest.raises(ValueError, match="line 2: the field 'hints'"):
         run(None, inputs=path)
-    path = write({'draft': 'a'}, {'hints': 'a'})
-    with pytest.raises(ValueError, match="line 2: it has no field 'draft'"):
-      run(None, inputs=path, hints_field='draft')
-    with pytest.raises(ValueError, match="in.txt .* 'draft'"):
-      run(_TEXTS, hints_field='draft')
 
 
 class TestJsonl:

@@ -39,8 +39,7 @@ class InferSetup:
   drafter: drafters.Drafting | None = None
   inputs: str | Sequence[str] | None = None
   input_field: str = 'inputs'
-  input_format: str | None = None
-  hints_field: str | None = text_files.HINTS
+  input_format: Literal['text', 'jsonl', 'batch'] | None = None
   on_empty: Literal['refuse', 'pass', 'skip'] = 'refuse'
   vocabulary_file: str | None = None
   output_dir: str | None = None
@@ -158,7 +157,6 @@ class InferSetup:
           self.paths,
           self.input_format,
           self.input_field,
-          self.hints_field,
           self.taken,
       )
     workload, gamma = self.workload, self.gamma

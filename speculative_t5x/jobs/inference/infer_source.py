@@ -65,7 +65,6 @@ def find(setup: infer_setup.InferSetup) -> Source:
       taken=setup.taken,
       field=setup.input_field,
       file_format=setup.input_format,
-      hints_field=setup.hints_field,
   )
   vocabulary = target.vocabulary
   form = inputs_form.of(vocabulary, target)
