@@ -15,7 +15,6 @@ import flax.linen as nn
 from flax.linen import partitioning
 import jax
 import jax.numpy as jnp
-import seqio
 from t5x import losses
 from t5x import metrics as metrics_lib
 from t5x import optimizers
@@ -44,10 +43,8 @@ class DistillationModel(model_lib.SpeculativeModel):
   def __init__(
       self,
       module: nn.Module,
-      input_vocabulary: seqio.Vocabulary,
-      output_vocabulary: seqio.Vocabulary,
+      *,
       optimizer_def: optimizers.OptimizerDefType,
-      *args,
       drafter: draft_module.DraftModule,
       divergence: divergences.Divergence = divergences.forward_kl,
       **kwargs,
@@ -72,10 +69,7 @@ class DistillationModel(model_lib.SpeculativeModel):
     module_sizes.read('draft', drafter.module, self.MODULE)
     super().__init__(
         module,
-        input_vocabulary,
-        output_vocabulary,
-        freezing.DraftOptimizer(optimizer_def),
-        *args,
+        optimizer_def=freezing.DraftOptimizer(optimizer_def),
         drafter=drafter,
         **kwargs,
     )

@@ -43,13 +43,12 @@ def read(role: str, module: nn.Module, *kinds: type[nn.Module]) -> Any:
         f' {" or ".join(map(name, kinds))} itself can be decoded here.'
     )
   config = module.config
-  dtype = jnp.dtype(config.dtype)
-  if getattr(config, 'float32_attention_logits', False):
-    if dtype != jnp.float32:
-      raise ValueError(
-          f"The {role}'s float32_attention_logits is not supported with dtype"
-          f' {dtype.name}. Set it to False, or dtype to float32.'
-      )
+  is_wide = getattr(config, 'float32_attention_logits', False)
+  if is_wide and config.dtype != jnp.float32:
+    raise ValueError(
+        f"The {role}'s float32_attention_logits is not supported in narrower"
+        ' dtypes. Set it to False, or dtype to float32.'
+    )
   network, make = _NETWORKS[type(module)]
   names = {field.name for field in dataclasses.fields(network)}
   return make(**{k: v for k, v in vars(config).items() if k in names})

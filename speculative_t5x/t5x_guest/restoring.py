@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Restores a target and its drafter in a T5X job, which restores one model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 import os
 import re
 from typing import Any
@@ -62,19 +62,13 @@ class PairRestorer:
     self._dtype = restore_dtype
     self._step_in_path = step_in_path
 
-  def restore(
-      self,
-      path: checkpoints.Path,
-      *,
-      state_transformation_fns: Sequence[Any] = (),
-      fallback_state: Mapping[str, Any] | None = None,
-      lazy_parameters: bool = False,
-  ) -> Any:
+  def restore(self, path: checkpoints.Path, **others: Any) -> Any:
     """Read the target, and place the drafter's parameters.
 
     Args:
       path: The target's checkpoint, of any layout, or a folder of several, of
-        which the newest is used. No other argument is supported.
+        which the newest is used.
+      **others: Further arguments of T5X, of which none is supported.
     Returns:
       The train state, with the target's step.
     Raises:
@@ -83,16 +77,12 @@ class PairRestorer:
         model and the problem.
       NotImplementedError: for another argument.
     """
-    for name, value in {
-        'state_transformation_fns or assignment_map': state_transformation_fns,
-        'fallback_to_scratch': fallback_state,
-        'lazy_parameters': lazy_parameters,
-    }.items():
-      if value:
-        raise NotImplementedError(
-            f'{name} is not supported for a target and a draft. Remove it from'
-            ' utils.RestoreCheckpointConfig.'
-        )
+    if given := [name for name, value in others.items() if value]:
+      raise NotImplementedError(
+          f'{", ".join(given)} (fallback_to_scratch, assignment_map) is not'
+          ' supported for a target and a draft. Remove it from'
+          ' utils.RestoreCheckpointConfig.'
+      )
     if self._step_in_path and not re.search(r'\d/?$', os.fspath(path)):
       raise ValueError(
           "T5X's eval job needs the step at the end of the target's path, as in"

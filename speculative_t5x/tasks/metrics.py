@@ -37,12 +37,8 @@ def bleu(
   score = sacrebleu.corpus_bleu(
       list(predictions),
       [references],
-      smooth_method='exp',
-      smooth_value=0.0,
       force=True,
-      lowercase=False,
       tokenize=tokenize,
-      use_effective_order=False,
   )
   # The exponential of a logarithm, which is above 100 for equal texts.
   return {'bleu': min(score.score, 100.0)}

@@ -23,26 +23,15 @@ def read(split: str) -> Mapping[str, list[str]]:
   del split
   import sacrebleu  # reads SACREBLEU when it is imported
 
-  folder = pathlib.Path(sacrebleu.SACREBLEU_DIR, _NAME)
-  try:
-    # SystemExit is how SacreBLEU ends at a wrong checksum.
-    files = sacrebleu.DATASETS[_NAME].get_files(_PAIR)[:2]
-  except (OSError, SystemExit) as error:
-    raise OSError(
-        f'newstest2014 is not in {folder} and cannot be downloaded'
-        f' ({error}). Run `sacrebleu -t {_NAME} -l {_PAIR} --echo src` on a'
-        f' machine with a network, copy its ~/.sacrebleu/{_NAME} to {folder},'
-        ' or name another folder by the variable SACREBLEU. After a download'
-        ' that was cut off, remove the folder first.'
-    ) from error
+  files = sacrebleu.DATASETS[_NAME].get_files(_PAIR)[:2]
   texts = [pathlib.Path(each).read_text(encoding='utf-8') for each in files]
   # Not `splitlines`, which would also split at Unicode line separators.
   english, german = (x.removesuffix('\n').split('\n') for x in texts)
   if not len(english) == len(german) == _NUM_SENTENCES:
     raise ValueError(
         f'{files[0]} and {files[1]} have {len(english)} and {len(german)}'
-        f' sentences, and newstest2014 {_NUM_SENTENCES}. Remove {folder}, and'
-        ' the next run downloads it again.'
+        f' sentences, and newstest2014 {_NUM_SENTENCES}. Remove both, and the'
+        ' next run downloads them again.'
     )
   return {'en': english, 'de': german}
 

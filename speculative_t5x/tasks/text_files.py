@@ -81,23 +81,17 @@ def read(
     field: The field of the texts in the objects of JSONL files. Their hints, if
       any, are in the field 'hints': a text, a list of texts, or null.
     file_format: `TEXT` or `JSONL`; None for JSONL where the name of a file
-      ends in .jsonl, .ndjson or .json, and text elsewhere, which may then not
-      begin with JSON.
+      ends in .jsonl, .ndjson or .json, and text elsewhere.
     taken: Names that other fields of the objects may not have.
   """
   for path in paths:
-    is_begun = False
     for number, data in enumerate(read_bytes([path]), start=1):
       place = f'{_name_of(path)}, line {number}'
       try:
         text = data.decode()
         line = TextLine(place, text)
-        if text.strip():
-          if _is_json(path, file_format):
-            line = _parse(_value(text), field, taken, place)
-          elif file_format is None and not is_begun:
-            _check_no_json(text)
-          is_begun = True
+        if text.strip() and _is_json(path, file_format):
+          line = _parse(_value(text), field, taken, place)
       except ValueError as error:
         is_text = not isinstance(error, UnicodeDecodeError)
         raise ranges.ArgumentError(
@@ -160,20 +154,6 @@ def _value(text: str) -> Any:
     return json.loads(text)
   except (ValueError, RecursionError) as error:
     return error
-
-
-def _check_no_json(text: str) -> None:
-  """Check that the first text of a file does not begin a file of JSON."""
-  found = _value(text)
-  inner = found if isinstance(found, list) else [found]
-  # Either character alone begins a value that goes on in the next lines.
-  if any(isinstance(x, dict) for x in inner) or text.strip() in ('{', '['):
-    raise ranges.ArgumentError(
-        'it is JSON, and the name of the file is that of a text. Set'
-        f' input_format to {JSONL!r} to decode a field of each line, or to'
-        f' {TEXT!r} to decode whole lines.',
-        input_format=None,
-    )
 
 
 def _open(path: str) -> contextlib.AbstractContextManager[BinaryIO]:

@@ -19,6 +19,7 @@ from flax import struct
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+import optax
 
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.training import batches
@@ -104,8 +105,8 @@ def smooth_l1(
 
   Reference: Girshick (2015), arXiv:1504.08083, Eq. 3.
   """
-  difference = jnp.abs(predicted - jax.lax.stop_gradient(target))
-  difference = difference.astype(jnp.float32)
-  return jnp.mean(
-      jnp.where(difference < 1, difference**2 / 2, difference - 0.5), axis=-1
+  as_float32 = lambda x: x.astype(jnp.float32)
+  losses = optax.losses.huber_loss(
+      as_float32(predicted), jax.lax.stop_gradient(as_float32(target))
   )
+  return jnp.mean(losses, axis=-1)

@@ -1,35 +1,15 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Learning rate schedules, joined from optax's."""
+"""The learning rate schedule, joined from optax's."""
 
 from collections.abc import Callable
 
-import jax.numpy as jnp
 from jax.typing import ArrayLike
 import optax
 
 from speculative_t5x.speculation import ranges
 
 LearningRateFn = Callable[[ArrayLike], ArrayLike]
-
-
-def rsqrt_decay(
-    *, learning_rate: float = 0.01, warmup_steps: int = 1000
-) -> LearningRateFn:
-  """Return T5X's schedule 'constant * linear_warmup * rsqrt_normalized_decay'.
-
-  Args:
-    learning_rate: The rate after the warmup, relative to a parameter's RMS.
-    warmup_steps: Steps of linear warmup from 0; afterwards the rate is
-      proportional to 1 / sqrt(step).
-  """
-  start = max(warmup_steps, 1)
-
-  def decay(steps_after_warmup: ArrayLike) -> ArrayLike:
-    step = jnp.maximum(steps_after_warmup + warmup_steps, start)
-    return learning_rate * jnp.sqrt(start / step)
-
-  return _after_warmup(decay, learning_rate, warmup_steps)
 
 
 def linear_decay(
@@ -55,16 +35,9 @@ def linear_decay(
   ranges.check_settings(ranges.COUNT, train_steps=train_steps)
   if decay_steps is None:
     decay_steps = train_steps // 2
-  ranges.check_settings(
-      ranges.NATURAL, decay_steps=decay_steps, warmup_steps=warmup_steps
-  )
-  if decay_steps > train_steps:
-    raise ranges.ArgumentError(
-        f'decay_steps {decay_steps} exceed train_steps {train_steps}. Lower'
-        ' decay_steps, or leave it out for half of train_steps.',
-        decay_steps=decay_steps,
-        train_steps=train_steps,
-    )
+  ranges.check_settings(ranges.whole(0, train_steps), decay_steps=decay_steps)
+  ranges.check_settings(ranges.NATURAL, warmup_steps=warmup_steps)
+  ranges.check_settings(ranges.COEFFICIENT, learning_rate=learning_rate)
   if warmup_steps + decay_steps > train_steps:
     warmup_steps = min(train_steps // 10, train_steps - decay_steps)
   constant_steps = train_steps - warmup_steps - decay_steps
@@ -72,16 +45,7 @@ def linear_decay(
   decay = optax.linear_schedule(
       learning_rate, 0.0, max(decay_steps, 1), constant_steps
   )
-  return _after_warmup(decay, learning_rate, warmup_steps)
-
-
-def _after_warmup(
-    schedule: LearningRateFn, learning_rate: float, warmup_steps: int
-) -> LearningRateFn:
-  """Return a schedule that begins after a linear warmup from 0."""
-  ranges.check_settings(ranges.NATURAL, warmup_steps=warmup_steps)
-  ranges.check_settings(ranges.COEFFICIENT, learning_rate=learning_rate)
   # As T5X computes it: optax's `linear_schedule` subtracts from the last rate,
   # which rounds the first ones. Without warmup steps it is never used.
   warmup = lambda step: learning_rate * step / max(warmup_steps, 1)
-  return optax.join_schedules([warmup, schedule], [warmup_steps])
+  return optax.join_schedules([warmup, decay], [warmup_steps])

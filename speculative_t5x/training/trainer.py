@@ -31,6 +31,8 @@ from speculative_t5x.training import schedules
 from speculative_t5x.training import steps
 from speculative_t5x.training import training_lines
 
+_PROGRESS_SECONDS = 10.0  # least between two lines
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -47,7 +49,6 @@ class Settings:
     steps_per_call: Train steps per device call.
     patience: The training ends after this many checkpoints without a better
       one; None for never.
-    progress_seconds: Minimum seconds between two lines of progress.
   """
 
   train_steps: int
@@ -58,11 +59,10 @@ class Settings:
   keep: int | None = None
   steps_per_call: int = 20
   patience: int | None = None
-  progress_seconds: float = 10.0
 
   def __post_init__(self):
     counts = dataclasses.asdict(self)
-    del counts['seed'], counts['progress_seconds']
+    del counts['seed']
     arguments.check_counts(**counts)
     if self.batch_size % self.num_parts:
       raise ranges.ArgumentError(
@@ -179,7 +179,7 @@ def train(
       metrics = jax.device_get(metrics)
       _check_finite(metrics.loss, step, indices, model_dir)
       saver.window.add(metrics)
-      is_due = time.monotonic() - shown >= settings.progress_seconds
+      is_due = time.monotonic() - shown >= _PROGRESS_SECONDS
       if is_due or stop == settings.train_steps:
         rate = float(learning_rate_fn(stop - 1))
         training_lines.show(

@@ -104,7 +104,6 @@ def _distill(target, folder, infer=None, **changes):
       'train_steps': 6,
       'batch_size': 16,
       'checkpoint_period': 3,
-      'progress_seconds': 0.0,
   }
   arguments = {
       'checkpoint_path': target,
@@ -112,8 +111,8 @@ def _distill(target, folder, infer=None, **changes):
       'decodes': [made('train')],
       'validation': {0: made('t0'), 1: made('t1')},
       'model_dir': folder / 'model',
-      'learning_rate_fn': schedules.rsqrt_decay(
-          learning_rate=0.03, warmup_steps=2
+      'learning_rate_fn': schedules.linear_decay(
+          train_steps=99, learning_rate=0.03, warmup_steps=2, decay_steps=0
       ),
   }
   for name, value in changes.items():

@@ -65,15 +65,14 @@ def _train(model_dir, **changes):
       'train_steps': 6,
       'batch_size': 8,
       'checkpoint_period': 3,
-      'progress_seconds': 0.0,
       'seed': 3,
   }
   arguments = {
       'mixture_or_task_name': _TASK,
       'network_config': _CONFIG,
       'model_dir': model_dir,
-      'learning_rate_fn': schedules.rsqrt_decay(
-          learning_rate=0.05, warmup_steps=2
+      'learning_rate_fn': schedules.linear_decay(
+          train_steps=99, learning_rate=0.05, warmup_steps=2, decay_steps=0
       ),
       'task_feature_lengths': {'inputs': 10, 'targets': 12},
   }
@@ -119,7 +118,7 @@ class TestTrain:
     first, *lines = printed
     assert 'from step 0 to 6: 40 examples of up to 10 and 12 tokens' in first
     shown = [re.findall(r': step (\d of \d),.* s left$', x) for x in lines]
-    assert sum(shown, []) == ['3 of 6', '6 of 6']
+    assert sum(shown, [])[-1] == '6 of 6'
 
   def test_resumed_equals_uninterrupted(self, trained, tmp_path):
     """From a linked checkpoint, and beside a save that was cut off."""

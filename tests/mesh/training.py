@@ -63,7 +63,9 @@ def _train(folder, mesh, num_parts=1, exit_layer=None):
       objective,
       draft_acceptance.validation(objective, {0: decodes, 1: decodes}),
       _examples(),
-      schedules.rsqrt_decay(learning_rate=0.03, warmup_steps=1),
+      schedules.linear_decay(
+          train_steps=3, learning_rate=0.03, warmup_steps=1, decay_steps=0
+      ),
       trainer.Settings(
           train_steps=3,
           batch_size=16,

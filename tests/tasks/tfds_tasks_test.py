@@ -198,18 +198,5 @@ def test_gin_file(sacrebleu_dir, monkeypatch):
 @pytest.mark.parametrize('counts', [(3002, None), (3003, 3002)])
 def test_files_that_are_not_whole(sacrebleu_dir, counts):
   prepared_data.write_newstest2014(sacrebleu_dir, *counts)
-  with pytest.raises(ValueError, match='3002 sentences.*Remove .*wmt14/full'):
+  with pytest.raises(ValueError, match='wmt14/full.*3002 sentences.*Remove'):
     newstest2014.read('test')
-
-
-@pytest.mark.parametrize('error', [OSError('no network'), SystemExit(1)])
-def test_download_that_fails(sacrebleu_dir, monkeypatch, error):
-  """SacreBLEU ends the process if a checksum is wrong."""
-
-  def fail(*_, **unused):
-    raise error
-
-  monkeypatch.setattr(base, 'download_file', fail)
-  with pytest.raises(OSError, match='sacrebleu -t wmt14/full -l en-de') as e:
-    newstest2014.read('test')
-  assert str(sacrebleu_dir / 'wmt14/full') in str(e.value)

@@ -38,7 +38,9 @@ def _examples():
 def _train(objective, params, num_steps):
   """Return the parameters after some steps on all examples."""
   optimizer = adafactor.make(
-      schedules.rsqrt_decay(learning_rate=0.1, warmup_steps=5)
+      schedules.linear_decay(
+          train_steps=num_steps, learning_rate=0.1, warmup_steps=5
+      )
   )
   state, _ = steps.make_train_steps(seed=0)(
       objective,

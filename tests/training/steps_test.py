@@ -81,10 +81,6 @@ def test_losses_of_tokens_are_summed():
     ('schedule', 'expected'),
     [
         (
-            schedules.rsqrt_decay(learning_rate=2.0, warmup_steps=10),
-            {0: 0, 5: 1, 10: 2, 40: 1, 1000: 0.2},
-        ),
-        (
             schedules.linear_decay(
                 train_steps=100, learning_rate=2.0, warmup_steps=10,
                 decay_steps=40,
@@ -118,10 +114,11 @@ def test_learning_rates(schedule, expected):
     ('make', 'options', 'name'),
     [
         (schedules.linear_decay, {'train_steps': 9, 'decay_steps': 10},
-         'decay_steps 10'),
+         'decay_steps'),
         (schedules.linear_decay, {'train_steps': 9, 'warmup_steps': -1},
          'warmup_steps'),
-        (schedules.rsqrt_decay, {'learning_rate': float('nan')}, 'nan'),
+        (schedules.linear_decay,
+         {'train_steps': 9, 'learning_rate': float('nan')}, 'nan'),
         (on_policy.Settings, {'share': 1.5}, 'share'),
     ],
 )  # fmt: skip
