@@ -44,7 +44,7 @@ def read(role: str, module: nn.Module, *kinds: type[nn.Module]) -> Any:
     )
   config = module.config
   is_wide = getattr(config, 'float32_attention_logits', False)
-  if is_wide and config.dtype != jnp.float32:
+  if is_wide and jnp.dtype(config.dtype) != jnp.float32:
     raise ValueError(
         f"The {role}'s float32_attention_logits is not supported in narrower"
         ' dtypes. Set it to False, or dtype to float32.'
