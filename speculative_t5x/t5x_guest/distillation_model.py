@@ -116,7 +116,8 @@ class DistillationModel(model_lib.SpeculativeModel):
     """
     features = _encode(self.module, params, batch)
     target_logits = _decode(self.module, params, features, batch)
-    # Nothing of the target is trained.
+    # Nothing of the target is trained, whatever divergence is given: gradients
+    # would be made for all of its parameters, of which the optimizer has none.
     features, target_logits = jax.lax.stop_gradient((features, target_logits))
     draft, own = self._draft.module, params['draft']
     with partitioning.axis_rules(self._draft.rules):

@@ -131,6 +131,8 @@ class GuestModel(models.BaseTransformerModel):
       drafting = thread.submit(found.load).result()
     if mesh is None:
       return drafting
+    # T5X places them on a mesh of all hosts, which an array of one device of
+    # this host cannot be moved to.
     params = jax.device_get(drafting.params)
     return dataclasses.replace(drafting, params=params, models=())
 
@@ -234,6 +236,7 @@ class GuestModel(models.BaseTransformerModel):
       num_valid = self.output_vocabulary.vocab_size
     model = self.NETWORK_MODEL(config, self._special_ids, num_valid)
     tokens, room = self._inputs(batch)
+    # T5X pads with id 0, which this package's networks would read.
     inputs = jnp.where(tokens > 0, tokens, contracts.NO_TOKEN)
     bound = {'target': samplers.Target(model, prepared, inputs, room)}
     if 'drafter' in arguments:

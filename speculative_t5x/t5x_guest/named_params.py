@@ -44,7 +44,7 @@ def axes(drafting: drafting_lib.Drafting) -> dict[str, Any]:
       jax.tree.leaves(params),
       strict=True,
   ):
-    whole = (None,) * param.ndim
+    whole = (None,) * param.ndim  # each device holds all of it
     found[f'{name}_axes'] = partitioning.AxisMetadata(tuple(axes or whole))
   return checkpoints.nest(found)
 

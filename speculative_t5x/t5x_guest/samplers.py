@@ -117,6 +117,7 @@ def speculative_sample(
   """
   description.check(rule)
   draft_length.check(policy)
+  # A traced seed has 32 bits by its dtype; a larger number would be wrapped.
   if not isinstance(seed, jax.Array):
     request_lib.check_int32('seed', seed)
   if drafter.description is not None:

@@ -250,7 +250,7 @@ def read(
   examples = itertools.chain(first, examples)
   for full in itertools.islice(examples, num_examples):
     count += 1
-    cut = dict(full)
+    cut = dict(full)  # arrays are copied below: `full` must keep its own
     for name, length in lengths.items():
       cut[name] = full[name][:length].copy()
       feature = task.output_features[name]

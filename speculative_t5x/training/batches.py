@@ -145,7 +145,8 @@ class Shuffle:
     rng = np.random.default_rng((self.seed, epoch))
     order = rng.permutation(len(self.lengths))
     order = order[: self.batches_per_epoch * self.batch_size]
-    # A stable sort keeps examples of equal length in shuffled order.
+    # A stable sort keeps examples of equal length in shuffled order: otherwise
+    # those of the commonest length would always share a batch.
     order = order[np.argsort(self.lengths[order], kind='stable')]
     groups = order.reshape(-1, self.group_size * self.batch_size)
     groups = rng.permuted(rng.permutation(groups), axis=1)

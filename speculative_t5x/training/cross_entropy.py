@@ -53,6 +53,7 @@ def per_token(
   nothing.
   """
   log_z = jax.nn.logsumexp(logits, axis=-1)
+  # NO_TOKEN, -1, takes the last logit, and is masked by who sums up.
   target_logits = jnp.take_along_axis(logits, targets[..., None], axis=-1)
   return log_z - target_logits[..., 0] + z_loss * jnp.square(log_z)
 

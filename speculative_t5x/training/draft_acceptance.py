@@ -93,6 +93,8 @@ def _measure(
         -divergences.cross_entropy(x, x, batch.targets)
         for x in (target_logits, draft_logits)
     )
+    # Cut before the exponential, which would overflow at tokens that the
+    # target hardly ever writes.
     reached = jnp.exp(jnp.minimum(log_q - log_p, 0))
   made = expected_tokens(reached, is_token)
   values = {

@@ -105,6 +105,7 @@ def smooth_l1(
 
   Reference: Girshick (2015), arXiv:1504.08083, Eq. 3.
   """
+  # A square of a difference in bfloat16 would keep 8 bits.
   as_float32 = lambda x: x.astype(jnp.float32)
   losses = optax.losses.huber_loss(
       as_float32(predicted), jax.lax.stop_gradient(as_float32(target))

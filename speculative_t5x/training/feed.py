@@ -69,6 +69,8 @@ class Feed:
     """
     if self._samples and first not in self._drawn:
       self._draw(first, params)
+    # Not of this call's steps alone: dropout masks depend on the length, and a
+    # resumed training may divide the same steps into other calls.
     longest = int(self._lengths[self._indices(*self._window(first))].max())
     length = -(-longest // _LENGTH_STEP) * _LENGTH_STEP
     if length not in self._cut:

@@ -52,7 +52,7 @@ class History:
     text = json.dumps(rows, indent=1, allow_nan=False) + '\n'
     whole_files.replace(self._model_dir, FILE_NAME, text.encode())
     self._events.add_event(_event(point))
-    self._events.flush()
+    self._events.flush()  # a killed job has lost nothing then
 
   @functools.cached_property
   def _events(self) -> event_file_writer.EventFileWriter:

@@ -85,7 +85,8 @@ class Samples:
     Inputs are [num_samples, inputs_length] int32, and ids [num_samples] int32.
     A sample depends on its id, its input and the parameters alone.
     """
-    # Examples of limit 0 fill the last batch.
+    # Examples of limit 0 fill the last batch: a batch of another size would
+    # compile the loop again.
     limits = np.full(len(inputs), length, np.int32)
     missing = -len(inputs) % self._batch_size
     batched = [

@@ -145,6 +145,8 @@ def make_train_steps(
             jax.random.fold_in(dropout_key, state.step), num_parts
         ),
     )
+    # Over all parts at once: parts may have unequal numbers of tokens. Each
+    # target ends with an end of sequence, so that no batch has none.
     grads = jax.tree.map(lambda grad: grad / metrics.num_tokens, grads)
     return state.apply_gradients(grads=grads), metrics
 
@@ -187,6 +189,7 @@ def _gradient(
   def add(total, part):
     return jax.tree.map(jnp.add, total, of_part(*part)), None
 
+  # The scan's first sum: zeros of the shapes and dtypes that a part has.
   one = jax.tree.map(lambda x: x[0], (parts, dropout_keys))
   zeros = jax.tree.map(
       lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(of_part, *one)
