@@ -5,6 +5,7 @@
 from collections.abc import Mapping, Sequence
 import dataclasses
 import functools
+import sys
 from typing import Any
 
 import jax
@@ -86,8 +87,15 @@ class Found:
         dtype=jnp.dtype(self.config.dtype).name,
     )
 
-  def load(self) -> 'Model':
-    """Read the weights, in the dtype of the network."""
+  def load(self, is_draft: bool = False) -> 'Model':
+    """Read the weights, in the dtype of the network.
+
+    Settings of decoding in a Hugging Face folder that are not applied here are
+    named in a line on stderr, but for a draft's: outputs follow its target's.
+    """
+    line = self.stored.unapplied_settings
+    if line is not None and not is_draft:
+      print(line, file=sys.stderr)
     leaves = checkpoints.flatten(
         self.stored.restore_params(
             abstract_params(self.config),

@@ -138,7 +138,7 @@ def reach(
     examples, weights = examples[rows], weights[rows] * own
     before = step_programs.take(state, rows)
     state = program.step(rule, examples, before, uniforms)
-    lengths |= _chosen_lengths(program, examples, state.outcome)
+    lengths |= chosen_lengths(program, examples, state.outcome)
     examples, weights, state = settle(found, examples, weights, state)
   return Reached(found, num_paths, lengths)
 
@@ -160,7 +160,7 @@ def settle(
     Examples, weights and states of the rows that go on.
   """
   merged = {}
-  for row, key in enumerate(_keys(examples, state)):
+  for row, key in enumerate(keys(examples, state)):
     if state.has_ended[row]:
       output = tuple(state.sequences[row, : state.num_tokens[row]].tolist())
       own = found[examples[row]]
@@ -172,7 +172,7 @@ def settle(
   return examples[rows], weights, step_programs.take(state, rows)
 
 
-def _chosen_lengths(program, examples, outcome) -> set[int]:
+def chosen_lengths(program, examples, outcome) -> set[int]:
   """See `Reached.lengths`."""
   drafter, target = program.pair.drafter, program.pair.target
   gamma = drafter.form.gamma
@@ -183,7 +183,7 @@ def _chosen_lengths(program, examples, outcome) -> set[int]:
   return set(outcome.num_drafted[is_chosen].tolist())
 
 
-def _keys(examples, state) -> list[bytes]:
+def keys(examples, state) -> list[bytes]:
   """Return what tells states apart: all of a row but caches and score."""
   own = jax.tree.leaves((state.draft_state, state.policy_state))
   columns = [examples, state.sequences, state.num_tokens]

@@ -428,5 +428,5 @@ class TestCheck:
       def __call__(self, scores, draft, accept_uniforms):
         return verification.verify(scores.probs, draft, accept_uniforms)
 
-    with pytest.raises(ValueError, match='either __call__'):
+    with pytest.raises(ValueError, match='rules'):
       description.check(Both())

@@ -117,6 +117,8 @@ def _run(job: commands.Job) -> None:
   settings.check_set(selector, job.flags)
   macro = f'{job.output_macro}/macro'
   output = gin.get_bindings(macro).get('value')  # None without a folder
+  if output is None and job.output_macro:
+    process.check_stdout()
   if settings.value_of('CLUSTER') is not None:
     # Its processes decode, one of which may need the devices of this machine.
     jax.config.update('jax_platforms', 'cpu')
@@ -125,6 +127,7 @@ def _run(job: commands.Job) -> None:
     # of the job `paper` do not need.
     if jax.distributed.is_initialized():
       sharding.check_one_process()
+    process.open_devices()
     compilation_cache.enable(str(output))
   if job.may_change is not None:
     resolved = _texts()

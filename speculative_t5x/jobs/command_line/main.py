@@ -74,6 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run() -> None:
   """Run the command of this process, and end the process."""
+  process.open_streams()
   process.find_own_modules()
   status = main()
   if status == _INTERRUPTED:

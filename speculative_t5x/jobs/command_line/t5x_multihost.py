@@ -19,10 +19,11 @@ import sys
 
 import jax
 
+from speculative_t5x.jobs.command_line import process
+
 # JAX's own port for Cloud TPUs, 8482, is not among those that Google's firewall
 # rule for a slice opens (https://github.com/jax-ml/jax/issues/35905).
 _CLOUD_TPU_PORT = '8476'
-_WAIT_S = 120
 
 
 def main(argv: Sequence[str] | None = None) -> int | str | None:
@@ -62,15 +63,21 @@ def connect(
     count: int | None = None,
     index: int | None = None,
 ) -> None:
-  """Connect the hosts; raise RuntimeError after two minutes without them.
+  """Connect the hosts, and open their TPU if JAX_PLATFORMS asks for one.
+
+  The process ends with an error if either takes longer than two minutes.
 
   The address is host 0 and a free port of it, HOST:PORT; indices count from 0.
   Arguments are None where JAX finds them.
   """
   os.environ.setdefault('JAX_COORDINATOR_PORT', _CLOUD_TPU_PORT)
-  jax.distributed.initialize(
-      address, count, index, initialization_timeout=_WAIT_S
-  )
+  with process.limited(
+      'The hosts did not connect. Start the command on all hosts at the same'
+      ' time, each with its own --process_index, and check that they reach the'
+      ' port of host 0.'
+  ):
+    jax.distributed.initialize(address, count, index)
+  process.open_devices()
 
 
 def run_script(name: str, arguments: Sequence[str]) -> int | str | None:

@@ -38,6 +38,8 @@ class Checkpoint(abc.ABC):
     folder: The `checkpoint_<step>` folder, or the Hugging Face folder.
     source: What opens it again: the folder, or of a model of the Hugging Face
       hub its name with the commit.
+    unapplied_settings: A line on settings of decoding that only transformers
+      applies; None without any.
     special_ids: Those of the vocabulary; None for T5X's, which stores none.
     exit_layer: Of a head for the first layers of a target, how many layers it
       was trained for; None if that is not stored.
@@ -45,6 +47,7 @@ class Checkpoint(abc.ABC):
 
   layout: ClassVar[layouts.Layout]
   special_ids: contracts.SpecialIds | None = None
+  unapplied_settings: str | None = None
   exit_layer: int | None = None
 
   def __init__(self, folder: epath.Path, source: str | None = None):

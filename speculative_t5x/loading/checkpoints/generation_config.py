@@ -1,6 +1,6 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Special ids of Hugging Face folders: config.json, generation_config.json.
+"""Ids and settings of decoding in config.json and generation_config.json.
 
 transformers' `generate` follows generation_config.json, in older folders
 config.json.
@@ -8,6 +8,7 @@ config.json.
 
 from collections.abc import Mapping
 import dataclasses
+import re
 from typing import Any
 
 from etils import epath
@@ -25,6 +26,52 @@ _SEVERAL = ('eos_token_id',)  # each of a chat model's ends a sequence
 # decoder has a prompt are fed the first one.
 _FORCED, _FORCED_OTHERS = 'forced_bos_token_id', 'forced_decoder_ids'
 _BAD_WORDS, _SUPPRESSED = 'bad_words_ids', 'suppress_tokens'
+
+
+# Settings that change outputs, and the values with which they do not.
+_NEUTRAL = {
+    'num_beams': (1,),
+    'penalty_alpha': (0,),
+    'guidance_scale': (1,),
+    'do_sample': (False,),
+    'min_length': (0,),
+    'min_new_tokens': (0,),
+    'no_repeat_ngram_size': (0,),
+    'encoder_no_repeat_ngram_size': (0,),
+    'repetition_penalty': (1,),
+    'encoder_repetition_penalty': (1,),
+    'exponential_decay_length_penalty': (),
+    'begin_suppress_tokens': ([],),
+    'forced_eos_token_id': (),
+    'sequence_bias': ({},),
+    'force_words_ids': ([],),
+    'constraints': ([],),
+    'stop_strings': ([], ''),
+    'dola_layers': (),
+    'token_healing': (False,),
+    'watermarking_config': (),
+    'num_beam_groups': (1,),
+    'diversity_penalty': (0,),
+    'max_time': (),
+}
+# With do_sample only.
+_SAMPLING = (
+    'temperature', 'top_k', 'top_p', 'top_h', 'min_p', 'typical_p',
+    'epsilon_cutoff', 'eta_cutoff',
+)  # fmt: skip
+# Of texts, before they are encoded; in config.json alone.
+_OF_TEXTS = 'prefix', 'task_specific_params'
+# Of generation_config.json, which change no output: ids that are read here,
+# lengths that callers give, and how transformers computes and what it returns.
+_OTHERS = re.compile(
+    r'_.*|transformers_version|(bos|eos|pad|decoder_start)_token_id'
+    r'|max_(length|new_tokens|cache_len)|length_penalty|early_stopping'
+    r'|(output|return|cache|num_assistant|assistant|continuous)_.*|compile_.*'
+    r'|num_return_sequences|is_assistant|.*_lookbehind|prompt_lookup_.*'
+    r'|max_matching_ngram_size|(use|disable)_.*|low_memory|prefill_chunk_size'
+    r'|speculation_type|renormalize_logits|remove_invalid_values'
+    rf'|{_FORCED}|{_BAD_WORDS}|{_SUPPRESSED}'
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +135,36 @@ class Ids:
           ' config.json.'
       )
     return dataclasses.replace(ids, padding=padding, start=start)
+
+  def unapplied_settings(self) -> str | None:
+    """Return a line on settings of decoding that only transformers follows.
+
+    It is None where none changes outputs.
+    """
+    settings, config = self._settings, self.config
+    names = [*_NEUTRAL, *_SAMPLING]
+    if self.generation is not None:  # it holds nothing but settings of decoding
+      others = [x for x in settings if x not in names]
+      names += [x for x in others if not _OTHERS.fullmatch(x)]
+    changing = {
+        name: settings[name]
+        for name in names
+        if settings.get(name) is not None
+        and settings[name] not in _NEUTRAL.get(name, ())
+    }
+    if 'do_sample' not in changing:
+      changing = {k: v for k, v in changing.items() if k not in _SAMPLING}
+    words = settings.get(_BAD_WORDS) or ()
+    if several := [x for x in words if len(x) != 1]:
+      changing[_BAD_WORDS] = several
+    changing |= {x: config[x] for x in _OF_TEXTS if config.get(x)}
+    named = [f'{name} {errors.shown(x)}' for name, x in changing.items()]
+    if not named:
+      return None
+    return (
+        f'{self.folder}: not applied here, though transformers would:'
+        f' {"; ".join(named)}.'
+    )
 
   def decoder_prompt(self) -> tuple[int, ...]:
     """Return what the decoder begins with: its start, and one that is forced.

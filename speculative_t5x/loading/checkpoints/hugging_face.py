@@ -60,6 +60,10 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
   def special_ids(self) -> contracts.SpecialIds:
     return self._ids_of(self._network).special_ids()
 
+  @functools.cached_property
+  def unapplied_settings(self) -> str | None:
+    return self._ids_of(self._network).unapplied_settings()
+
   def _ids_of(self, network: network.Network) -> generation_config.Ids:
     return generation_config.Ids(
         self.folder, self._config, self._generation, network

@@ -3,11 +3,15 @@
 """Checks of a target and a draft: vocabularies and features."""
 
 import contextlib
+import functools
+import sys
 from typing import Literal
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import vocabularies
+from speculative_t5x.loading.files import hub
+from speculative_t5x.loading.files import user_paths
 from speculative_t5x.networks import network
 
 Role = Literal['target', 'draft']
@@ -38,21 +42,46 @@ def check_vocabularies(
 ) -> None:
   """Compare the pieces of the vocabularies of a pair, by paths or names.
 
-  That of the target may be given. T5X's checkpoints have none; where one of the
-  two has none, nothing is compared.
+  That of the target may be given. T5X's checkpoints have none; where only one
+  of the two could have one, or it cannot be read, a line on stderr says that
+  nothing was compared.
 
   Raises:
     vocabularies.VocabularyError: if an id means two pieces.
   """
-  if (own := vocabularies.load_any(draft)) is None:
+  problem = own = theirs = None
+  try:
+    own, theirs = vocabularies.load_any(draft), vocabulary
+    if own is not None and theirs is None and target is not None:
+      theirs = vocabularies.load_any(target)
+  except (vocabularies.VocabularyError, ImportError) as error:
+    problem = errors.first_line(error)
+  if problem is None and (own is None or theirs is None):
+    if not any(map(_keeps_vocabulary, filter(None, (target, draft)))):
+      return
+    lacks = draft if own is None else target or 'the target in memory'
+    problem = f'{lacks} has no vocabulary in its folder'
+  if problem is not None:
+    _say_once(
+        f'The vocabularies of target and draft are not compared: {problem}.'
+    )
     return
-  if vocabulary is None and target is not None:
-    vocabulary = vocabularies.load_any(target)
-  if vocabulary is not None:
-    with errors.prefixed(
-        f'{target} and {draft} cannot be a pair', vocabularies.VocabularyError
-    ):
-      vocabularies.check_pieces(vocabulary, own)
+  with errors.prefixed(
+      f'{target} and {draft} cannot be a pair', vocabularies.VocabularyError
+  ):
+    vocabularies.check_pieces(theirs, own)
+
+
+def _keeps_vocabulary(path: checkpoints.Path) -> bool:
+  """Return whether a model is of Hugging Face, which has a vocabulary."""
+  return hub.is_name(path) or (
+      user_paths.expand(path) / 'config.json'
+  ).is_file()
+
+
+@functools.cache  # a pair is found for several meshes
+def _say_once(line: str) -> None:
+  print(line, file=sys.stderr)
 
 
 def check_features(target: network.Network, draft: network.Network) -> None:

@@ -93,7 +93,8 @@ class DraftModel:
     self._check_vocabulary(target, draft)
     found = _of(draft)
     if self.short_vocabulary is None:
-      return dataclasses.replace(found, read=lambda: of_model(draft.load()))
+      load = lambda: of_model(draft.load(is_draft=True))
+      return dataclasses.replace(found, read=load)
     table = str(user_paths.expand(self.short_vocabulary))
     counts = token_counts.load(table)
     counts.check_fits(
@@ -109,7 +110,7 @@ class DraftModel:
     )
 
     def read() -> drafting.Drafting:
-      loaded = of_model(models.shorten_head(draft.load(), ids))
+      loaded = of_model(models.shorten_head(draft.load(is_draft=True), ids))
       return dataclasses.replace(loaded, description=description)
 
     # Its head is whole while it is read.

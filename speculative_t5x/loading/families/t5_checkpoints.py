@@ -24,6 +24,11 @@ from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5_preparation
 
 NAME = 'T5'
+_DENSE_ACT_FNS = {
+    'relu': 'relu',
+    'gated-gelu': 'gelu_new',
+    'gated-silu': 'silu',
+}
 _T5 = {
     **families.of_sizes(
         vocab_size=(32_128, 'vocab_size'),
@@ -46,6 +51,13 @@ _T5 = {
             'gated-silu': ('silu', 'linear'),
         },
         ours='mlp_activations',
+    ),
+    # Two that transformers derives from the one above, and writes too.
+    'dense_act_fn': families.Field(
+        None, lambda x: (None, _DENSE_ACT_FNS[x['feed_forward_proj']])
+    ),
+    'is_gated_act': families.Field(
+        None, lambda x: (None, x['feed_forward_proj'].startswith('gated-'))
     ),
     'tie_word_embeddings': families.Field(True, families.FLAG),
     'scale_decoder_outputs': families.Field(None, families.FLAG),

@@ -3,15 +3,18 @@
 """Locks an output folder, so that only one job at a time writes to it.
 
 The lock of a local folder is filelock's: the operating system releases it when
-the process ends, however it ends. In a bucket `job.lock` is an object: a killed
-job leaves it behind, and two jobs that start at the same moment may both
-succeed, because neither etils nor TensorFlow can create an object only if it is
-absent.
+the process ends, however it ends, or, on a file system without such locks, its
+contents tell filelock whether the process is alive. In a bucket `job.lock` is
+an object: a killed job leaves it behind, and two jobs that start at the same
+moment may both succeed, because neither etils nor TensorFlow can create an
+object only if it is absent.
 """
 
 from collections.abc import Iterator
 import contextlib
+import fcntl
 import os
+import tempfile
 
 from etils import epath
 import filelock
@@ -46,7 +49,9 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
       is_held = is_remote and lock.exists()
       try:
         if not is_remote:
-          stack.enter_context(filelock.FileLock(lock, timeout=_WAIT_S))
+          has_flock = _has_flock(folder)
+          kind = filelock.FileLock if has_flock else filelock.SoftFileLock
+          stack.enter_context(kind(lock, timeout=_WAIT_S))
         elif not is_held:
           lock.write_bytes(b'')
       except filelock.Timeout:
@@ -60,6 +65,21 @@ def hold(path: str | os.PathLike[str]) -> Iterator[None]:
     # finds that it is not in place, and makes another.
     stack.callback(lock.unlink, missing_ok=True)
     yield
+
+
+def _has_flock(folder: epath.Path) -> bool:
+  """Return whether the file system of a folder has locks.
+
+  filelock knows ENOSYS alone for one without. NFS without its lock daemon says
+  ENOLCK, and others EOPNOTSUPP or EINVAL. Nobody else holds a new file, so that
+  every error means the same.
+  """
+  with tempfile.TemporaryFile(dir=folder) as file:
+    try:
+      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+      return False
+  return True
 
 
 def _remove_empty(folders: list[epath.Path]) -> None:

@@ -52,6 +52,28 @@ def test_the_library_changes_nothing(tmp_path):
   assert done.returncode == 0, done.stderr
 
 
+# Redirections that close standard streams.
+_CLOSED = '<&-', '<&- >&- 2>&-'
+
+
+@pytest.mark.parametrize('closed', _CLOSED)
+def test_closed_streams(tmp_path, closed):
+  """A program opens them, and files do not take their places."""
+  code = (
+      'import os, sys; from speculative_t5x.jobs.command_line import process;'
+      'process.open_streams(); file = open("file", "w");'
+      'print("out", flush=True); print("error", file=sys.stderr, flush=True);'
+      'os.system("echo shell; echo of the shell >&2");'
+      'sys.exit(sys.stdin.read() + str(file.fileno()))'
+  )
+  command = f"{sys.executable} -c '{code}' {closed}"
+  done = processes.outside(['bash', '-c', command], tmp_path)
+  assert (done.stdout == '') == ('>&-' in closed.split())
+  assert (done.stderr == '') == ('2>&-' in closed)
+  assert 'error' not in done.stdout and 'of the shell' not in done.stdout
+  assert (tmp_path / 'file').read_text() == ''
+
+
 @pytest.mark.parametrize(
     ('variable', 'devices', 'platforms', 'is_hidden'),
     [

@@ -229,6 +229,58 @@ class TestSpecialIds:
       self.read(folder, generation, eos_token_id=[2, 7], pad_token_id=7)
 
 
+@pytest.mark.parametrize(
+    'config, generation, expected',
+    [
+        ({'num_beams': 1, 'do_sample': False, 'min_length': 0}, None, None),
+        ({'num_beams': 4}, {}, None),  # the other file counts
+        ({'num_beams': 4}, None, 'num_beams 4'),
+        (
+            {},
+            {
+                'begin_suppress_tokens': [5], 'temperature': 0.7,
+                'max_length': 200, 'suppress_tokens': [6],
+            },
+            'begin_suppress_tokens [5]',
+        ),
+        ({}, {'do_sample': True, 'top_k': 50}, 'do_sample True; top_k 50'),
+        (
+            {'task_specific_params': {'summary': {'num_beams': 4}}}, {},
+            "task_specific_params {'summary': {'num_beams': 4}}",
+        ),
+        ({'prefix': 'summarize: '}, {}, "prefix 'summarize: '"),
+        ({'stop_strings': '.'}, None, "stop_strings '.'"),
+        ({}, {'force_words_ids': [[5]]}, 'force_words_ids [[5]]'),
+        ({}, {'max_time': 1.5, 'token_healing': False}, 'max_time 1.5'),
+        ({}, {'a_setting_to_come': 7}, 'a_setting_to_come 7'),
+        (
+            {'a_size': 7, 'prefix': ''},
+            {
+                'eos_token_id': [1], 'use_cache': True, 'max_length': 20,
+                'transformers_version': '5.24.0', '_from_model_config': True,
+                'output_scores': True, 'num_assistant_tokens': 20,
+                'early_stopping': False, 'length_penalty': 1.0,
+            },
+            None,
+        ),
+    ],
+)  # fmt: skip
+def test_unapplied_settings_are_named(
+    folder, capsys, config, generation, expected
+):
+  write_config(folder, **config)
+  if generation is not None:
+    file = folder / 'generation_config.json'
+    file.write_text(json.dumps(generation))
+  models.find_model(checkpoints.open(folder)).load()
+  said = capsys.readouterr().err
+  if expected is None:
+    assert not said
+  else:
+    (line,) = said.splitlines()
+    assert line.startswith(str(folder)) and line.endswith(f': {expected}.')
+
+
 class TestRefused:
   """Each error is one line with the folder and what is wrong in it."""
 

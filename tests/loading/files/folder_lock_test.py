@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests that one job at a time holds a folder, also after a crash."""
 
+import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -12,9 +14,13 @@ import pytest
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import user_paths
 
-# Holds a folder until it is killed.
+# Holds a folder until it is killed, where flock fails with a number if given.
 _HOLD = """
-import signal, sys
+import fcntl, signal, sys
+def no_flock(*_):
+  raise OSError(int(sys.argv[2]), 'no locks')
+if sys.argv[2:]:
+  fcntl.flock = no_flock
 from speculative_t5x.loading.files import folder_lock
 with folder_lock.hold(sys.argv[1]):
   print('held', flush=True)
@@ -80,9 +86,23 @@ def test_lock_that_is_removed_when_it_is_opened(tmp_path, monkeypatch):
     _check_refused(tmp_path)
 
 
-def test_killed_job_holds_no_lock(tmp_path):
+def _no_flock(monkeypatch, number):
+  def fail(*_):
+    raise OSError(number, os.strerror(number))
+
+  monkeypatch.setattr(fcntl, 'flock', fail)
+
+
+# What file systems without locks say.
+_NO_LOCKS = errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL
+
+
+@pytest.mark.parametrize('numbers', [(), *((x,) for x in _NO_LOCKS)])
+def test_killed_job_holds_no_lock(tmp_path, monkeypatch, numbers):
+  for number in numbers:
+    _no_flock(monkeypatch, number)
   job = subprocess.Popen(
-      [sys.executable, '-c', _HOLD, tmp_path],
+      [sys.executable, '-c', _HOLD, tmp_path, *map(str, numbers)],
       env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)},
       stdout=subprocess.PIPE,
       text=True,
