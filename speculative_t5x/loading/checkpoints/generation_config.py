@@ -158,13 +158,11 @@ class Ids:
     if several := [x for x in words if len(x) != 1]:
       changing[_BAD_WORDS] = several
     changing |= {x: config[x] for x in _OF_TEXTS if config.get(x)}
-    named = [f'{name} {errors.shown(x)}' for name, x in changing.items()]
-    if not named:
+    if not changing:
       return None
-    return (
-        f'{self.folder}: not applied here, though transformers would:'
-        f' {"; ".join(named)}.'
-    )
+    named = [f'{name} {errors.shown(x)}' for name, x in changing.items()]
+    does = 'not applied here, though transformers would'
+    return f'{self.folder}: {does}: {"; ".join(named)}.'
 
   def decoder_prompt(self) -> tuple[int, ...]:
     """Return what the decoder begins with: its start, and one that is forced.

@@ -308,7 +308,7 @@ _KINDS = {
     ],
     'infer': [
         "INPUTS=('a', 3)", 'SCORES=yes', 'TEMPERATURE=(0.0, 1.0)',
-        'ON_EMPTY=keep',
+        'ON_EMPTY=keep', 'INPUT_FORMAT=csv',
     ],
     'methods': [
         'TASKS=[(1, 2, 3)]', "TASKS=[('a', @walltime.WalltimeSetup)]",
@@ -391,7 +391,6 @@ _SETTINGS = {
     'infer': [
         ('--gin.INPUTS=missing.txt', 'missing.txt'),
         ('--gin.INPUTS=None', 'INPUTS'),
-        ('--gin.INPUT_FORMAT=csv', 'csv'),
         ('--gin.BEAMS=2 --gin.TEMPERATURE=1.0', 'TEMPERATURE'),
     ],
     'walltime': [
