@@ -89,7 +89,7 @@ def from_shape(shape: Sequence[int]) -> jax.sharding.Mesh | None:
   Raises:
     MeshError: for a shape that is not two numbers; see `make_mesh`.
   """
-  if len(shape) != 2:
+  if not isinstance(shape, Sequence) or len(shape) != 2:
     message = f'mesh_shape must be (data, model), got {shape}.'
     raise MeshError(message, mesh_shape=shape)
   mesh = make_mesh(*shape)
