@@ -16,13 +16,13 @@ from PIL import Image
 from scripts.pages import records
 from scripts.pages import step_figure
 from scripts.pages import throughput
-from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.research import figure_style
 from speculative_t5x.research import run_record
 from speculative_t5x.research import speedup_figure
 from speculative_t5x.research.ahead_of_time import preflight_report
 from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import markdown_tables
+from speculative_t5x.research.paper import measured_pairs
 from speculative_t5x.research.paper import points
 from speculative_t5x.research.reports import markdown
 from speculative_t5x.research.reports import methods_table

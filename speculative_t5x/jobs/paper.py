@@ -15,7 +15,6 @@ from typing import Any
 from matplotlib import figure as figure_lib
 
 from speculative_t5x.decoder import text_decoder
-from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading.files import folder_lock
 from speculative_t5x.loading.files import user_paths
@@ -25,6 +24,7 @@ from speculative_t5x.research import run_record
 from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import loop_trace
 from speculative_t5x.research.paper import markdown_tables
+from speculative_t5x.research.paper import measured_pairs
 from speculative_t5x.research.paper import points as points_lib
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.reports import console

@@ -28,7 +28,6 @@ from speculative_t5x.decoder import token_decoder
 from speculative_t5x.jobs import measurements
 from speculative_t5x.jobs import t5x_baseline
 from speculative_t5x.jobs import workload as workload_lib
-from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.jobs.outputs import output_folder
 from speculative_t5x.loading import drafters as drafters_lib
 from speculative_t5x.loading import errors
@@ -43,6 +42,7 @@ from speculative_t5x.research.measurement import acceptance
 from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import judgement
 from speculative_t5x.research.measurement import part_programs
+from speculative_t5x.research.paper import measured_pairs
 from speculative_t5x.research.paper import published
 from speculative_t5x.rules import lenience
 from speculative_t5x.rules import rejection_sampling

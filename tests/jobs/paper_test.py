@@ -9,13 +9,13 @@ import pathlib
 import pytest
 
 from speculative_t5x.jobs import paper
-from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.loading.compatibility import memory
 from speculative_t5x.research import run_record
 from speculative_t5x.research import whole_batches
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.paper import figures
 from speculative_t5x.research.paper import loop_trace
+from speculative_t5x.research.paper import measured_pairs
 from speculative_t5x.research.paper import published
 from speculative_t5x.research.reports import console
 from speculative_t5x.research.reports import token_trace

@@ -21,7 +21,6 @@ from speculative_t5x.jobs import paper
 from speculative_t5x.jobs import t5x_baseline
 from speculative_t5x.jobs import task_pairs
 from speculative_t5x.jobs import workload
-from speculative_t5x.jobs.outputs import measured_pairs
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import memory
@@ -33,6 +32,7 @@ from speculative_t5x.research.measurement import greedy
 from speculative_t5x.research.measurement import interleaved
 from speculative_t5x.research.measurement import walltimes
 from speculative_t5x.research.paper import markdown_tables
+from speculative_t5x.research.paper import measured_pairs
 from speculative_t5x.speculation import outcome
 from speculative_t5x.speculation import sampling
 from speculative_t5x.speculation import theory
