@@ -248,8 +248,7 @@ def _measure_pair(
     tables: set[str],
     control_topk: Sequence[int],
 ) -> Iterator[run_record.RunRecord]:
-  """Yield the records that tables need of a drafter, and add them to a folder.
-  """
+  """Yield the records that tables need of a drafter; add them to a folder."""
   workload = task.workload
   # Compiled once for all samplings.
   programs = functools.cache(

@@ -18,19 +18,20 @@ from speculative_t5x.loading import errors
 from speculative_t5x.loading import languages as languages_lib
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.networks import chips
-from speculative_t5x.networks import network
+from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import sharding
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import ranges
 
 # The network of a checkpoint, or fields to change in the one that it states.
-Config = network.Network | Mapping[str, Any] | None
+Config = network_lib.Network | Mapping[str, Any] | None
 
 # What decoding reads of a network.
 _NEEDED = (
     'name', 'vocab_size', 'dtype', 'special_ids', 'reads_features',
     'ends_inputs', 'start', 'decode',
 )  # fmt: skip
+_FORMS = 'init', 'prepared', 'prepare'  # of one whose parameters are read
 
 # T5 pads the width of its logits by less than 128, Qwen by up to 399.
 MAX_PADDED_IDS = 512
@@ -54,7 +55,7 @@ class Found:
     merged: Whether kernels that share an input are merged, on one device.
   """
 
-  config: network.Network
+  config: network_lib.Network
   _: dataclasses.KW_ONLY
   stored: checkpoints.Checkpoint | None = None
   mesh: jax.sharding.Mesh | None = None
@@ -106,7 +107,9 @@ class Found:
     # What is replaced is given up before the next one is prepared.
     return self.with_params(leaves.popitem() for _ in range(len(leaves)))
 
-  def with_params(self, params: contracts.Params | network.Leaves) -> 'Model':
+  def with_params(
+      self, params: contracts.Params | network_lib.Leaves
+  ) -> 'Model':
     """Return the model of parameters as they are stored.
 
     They are a tree, or leaves with their names, which are prepared one at a
@@ -170,7 +173,7 @@ class Model(Found):
   @classmethod
   def of(
       cls,
-      network: network.Network,
+      network: network_lib.Network,
       params: contracts.Params,
       special_ids: contracts.SpecialIds | None = None,
   ) -> 'Model':
@@ -188,15 +191,11 @@ class Model(Found):
       ValueError: if names or shapes are not those of the network, or it lacks
         what decoding needs.
     """
-    if missing := [x for x in _NEEDED if not hasattr(network, x)]:
-      raise ValueError(
-          f'The network {type(network).__name__} lacks {", ".join(missing)}:'
-          ' see speculative_t5x.networks.Network.'
-      )
+    network_lib.check_offers(network, 'Decoding', *_NEEDED)
     if special_ids is not None and special_ids.start is None:
       start = network.special_ids.start
       special_ids = dataclasses.replace(special_ids, start=start)
-    if not all(hasattr(network, x) for x in ('init', 'prepared', 'prepare')):
+    if not network_lib.offers(network, *_FORMS):
       return cls(network, params, special_ids=special_ids)
     found, wanted = (
         checkpoints.shapes(checkpoints.flatten(x))
@@ -230,9 +229,10 @@ class Deferred(Model):
 
 def network_of(
     checkpoint: checkpoints.Checkpoint, config: Config, dtype: Any = jnp.float32
-) -> network.Network:
+) -> network_lib.Network:
   """Return the network that a checkpoint is loaded as; see `load_model`."""
   if config is not None and not isinstance(config, Mapping):
+    network_lib.check_offers(config, 'A checkpoint', *_NEEDED, *_FORMS)
     return config
   stated = checkpoint.network(dtype)
   try:
@@ -289,24 +289,24 @@ def find_model(
   return languages_lib.choose(found, vocabulary, languages)
 
 
-def abstract_params(config: network.Network) -> contracts.Params:
+def abstract_params(config: network_lib.Network) -> contracts.Params:
   """Return names and shapes of a network's parameters; create none."""
   return jax.tree.map(lambda x: x, _abstract_params(config))  # a copy
 
 
 @functools.cache
-def _abstract_params(config: network.Network) -> contracts.Params:
+def _abstract_params(config: network_lib.Network) -> contracts.Params:
   return jax.eval_shape(config.init, jax.random.key(0))
 
 
 @functools.cache
-def count_params(config: network.Network) -> int:
+def count_params(config: network_lib.Network) -> int:
   """Return the number of parameters in a checkpoint of the network."""
   return sum(x.size for x in jax.tree.leaves(abstract_params(config)))
 
 
 def param_shardings(
-    config: network.Network,
+    config: network_lib.Network,
     mesh: sharding.Mesh,
     rules: sharding.Rules = sharding.MODEL_PARALLEL,
 ) -> contracts.Params:
@@ -327,8 +327,8 @@ def param_shardings(
 
 
 def make_model(
-    config: network.Network,
-    params: contracts.Params | network.Leaves,
+    config: network_lib.Network,
+    params: contracts.Params | network_lib.Leaves,
     **fields: Any,
 ) -> Model:
   """Return a model of parameters in memory; `fields` are those of `Found`."""
@@ -342,7 +342,7 @@ def shorten_head(model: Model, ids: Sequence[int]) -> Model:
   head, often the largest part of a small model's step, takes less time. The end
   of sequence must be among the ids, or it is never drafted.
   """
-  network.check_offers(model.config, 'A short vocabulary', 'shorten_head')
+  network_lib.check_offers(model.config, 'A short vocabulary', 'shorten_head')
   config, params = model.config.shorten_head(model.params, np.asarray(ids))
   if model.mesh is not None:
     shardings = param_shardings(config, model.mesh, model.rules)

@@ -79,8 +79,7 @@ class Here:
       inputs: attention.Keys | None,
       drop: bool,
   ) -> jax.Array:
-    """Attend to what `put` returned, and to inputs in the same softmax if any.
-    """
+    """Attend to what `put` returned, and in the same softmax to inputs."""
     own = attention.Keys(attended, sight.mask, sight.bias)
     if inputs is None:
       return module.attend(query, own, drop=drop)

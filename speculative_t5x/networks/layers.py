@@ -200,8 +200,7 @@ class MergedProjection(nn.Module):
 
 
 class FeatureProjections(nn.Module):
-  """Projections from the last features of a target, and to predictions of them.
-  """
+  """Projections from a target's last features, and to predictions of them."""
 
   embed_dim: int
   feature_dim: int

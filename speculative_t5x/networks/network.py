@@ -233,8 +233,8 @@ def check_offers(network: Network, asks: str, *names: str) -> None:
   if missing:
     raise ValueError(
         f'{asks} needs a network with {", ".join(missing)}, which'
-        f' {network.name} does not have. Choose another one, or add what is'
-        ' missing: see networks.network.'
+        f' {type(network).__name__} does not have. Choose another one, or add'
+        ' what is missing: see networks.network.'
     )
 
 

@@ -303,8 +303,7 @@ class Decoder(LayerStack):
       positions: jax.Array,
       fed: jax.Array | None = None,
   ) -> jax.Array:
-    """Return embeddings of tokens at positions, with features if it is a head.
-    """
+    """Return embeddings of tokens at positions, of a head with features."""
     # A place without a token only fills a row or a tree, and is not read.
     x = self.token_embedder(jnp.maximum(tokens, 0))
     x = self.embedder(x, positions)

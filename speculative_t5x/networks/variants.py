@@ -167,8 +167,7 @@ class HasVariants:
 
   @property
   def last_width(self) -> int:
-    """Width of the last features: what the head reads, or predicts of a target.
-    """
+    """Width of the last features, that are read or predicted."""
     return self.emb_dim if self.feature_dim is None else self.feature_dim
 
   def on_last_features(self, target: network.Network) -> Self:

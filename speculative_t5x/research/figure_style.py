@@ -102,8 +102,7 @@ def panels(
     axes_in: float,
     width_in: float = COLUMN_IN,
 ) -> tuple[figure_lib.Figure, list[axes_lib.Axes]]:
-  """Return an empty figure with axes below each other, which share the x axis.
-  """
+  """Return an empty figure with axes below each other, of one x axis."""
   size = width_in, _REST_IN + axes_in * len(y_labels)
   figure = Figure(size, layout='constrained')
   all_axes = figure.subplots(len(y_labels), sharex=True, squeeze=False)[:, 0]

@@ -62,8 +62,7 @@ def read(
     vocabulary: vocabularies.Vocabulary,
     special_ids: contracts.SpecialIds,
 ) -> Predictions:
-  """Return the texts of examples, from the outputs of each, the best one last.
-  """
+  """Return the texts of examples from their outputs, the best one last."""
   counts = [counts_lib.of_decodes(decodes) for decodes in examples]
   return Predictions(
       [

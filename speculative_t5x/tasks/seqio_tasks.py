@@ -79,8 +79,7 @@ def add_task(
 def source_of_pairs(
     read_pairs: Callable[[str], Pairs], splits: Sequence[str]
 ) -> seqio.DataSource:
-  """Return a source of pairs of an input and a target; see `source_of_columns`.
-  """
+  """Return a source of pairs (input, target); see `source_of_columns`."""
 
   def read(split: str) -> Mapping[str, list[str]]:
     inputs, targets = zip(*read_pairs(split), strict=True)

@@ -139,8 +139,7 @@ class Saver:
 
 
 def refuse_not_finite(found: str, model_dir: epath.Path) -> NoReturn:
-  """Raise the ValueError of a training that diverged, after a sentence of it.
-  """
+  """Raise the ValueError of a training that diverged, after a sentence."""
   raise ValueError(
       f'{found} Lower the learning rate, lengthen its warmup or change the'
       f' seed; resuming from {model_dir} without a change would fail again.'

@@ -33,8 +33,7 @@ Params = Any
 
 @struct.dataclass
 class Sums:
-  """Sums over target tokens, each [] float32, or [num_steps] for several steps.
-  """
+  """Sums over target tokens, each float32 [], or [num_steps] for several."""
 
   loss: ArrayLike
   num_correct: ArrayLike  # target tokens with the largest logit

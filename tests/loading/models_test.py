@@ -86,7 +86,7 @@ def test_of_a_network_that_prepares_nothing():
       special_ids=contracts.SpecialIds(1), reads_features=False,
   )  # fmt: skip
   params = {'w': np.ones((2, 3))}
-  with pytest.raises(ValueError, match='SimpleNamespace lacks ends_inputs'):
+  with pytest.raises(ValueError, match='ends_inputs'):
     models.Model.of(network, params)
   network.ends_inputs = False
   model = models.Model.of(network, params)

@@ -184,3 +184,9 @@ TABLES_OF_PAIRS = 'table2', 'table3', 'table5'
 USAGE = """\
 speculative-t5x COMMAND [--gin_file=FILE...] [--gin.NAME=VALUE...]
                        [--gin_search_paths=DIR,...] [--output_dir=DIR]"""
+
+
+def files(folder: str) -> list[pathlib.Path]:
+  """Return the gin files of a folder of choices, by their names."""
+  found = [x for y in ROOTS for x in pathlib.Path(y, folder).glob('*.gin')]
+  return sorted(found, key=lambda path: path.name)

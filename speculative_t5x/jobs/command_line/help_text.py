@@ -4,7 +4,6 @@
 
 from collections.abc import Iterator, Sequence
 import itertools
-import pathlib
 import re
 import textwrap
 
@@ -67,9 +66,7 @@ def _settings(command: commands.CommandLine) -> Iterator[str]:
     shown = '<required>' if value == commands.REQUIRED else value
     yield f'  {name} = {shown}'
     if folder := commands.CHOICES.get(name):
-      roots = map(pathlib.Path, commands.ROOTS)
-      files = (path for x in roots for path in (x / folder).glob('*.gin'))
-      names = ', '.join(sorted(path.stem for path in files))
+      names = ', '.join(path.stem for path in commands.files(folder))
       yield from textwrap.wrap(
           f'--gin_file={folder}/<name>.gin sets it; names: {names}',
           80,

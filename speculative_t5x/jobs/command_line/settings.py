@@ -65,10 +65,16 @@ def check_used(names: Collection[str], used: Collection[str]) -> None:
   for name in sorted({*names} - {*used}):
     close = difflib.get_close_matches(name.upper(), sorted(used), n=1)
     hint = f' Did you mean {close[0]}?' if close else ''
-    raise commands.UsageError(
-        f'nothing uses the macro {name}, or a gin file that does is'
-        f' missing.{hint}'
-    )
+    if files := ' or '.join(_choices_that_use(name)):
+      hint = f' Add --gin_file={files}.'
+    raise commands.UsageError(f'nothing uses the macro {name}.{hint}')
+
+
+def _choices_that_use(name: str) -> Iterator[str]:
+  for folder in sorted({*commands.CHOICES.values()}):
+    for path in commands.files(folder):
+      if re.search(rf'%{re.escape(name)}\b', path.read_text('utf-8')):
+        yield f'{folder}/{path.name}'
 
 
 def check_set(selector: str, flags: Collection[str]) -> None:

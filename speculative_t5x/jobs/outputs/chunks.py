@@ -146,8 +146,7 @@ class Chunks:
     yield from finished()
 
   def find(self, number: int, digest: str) -> Chunk | None:
-    """Return a finished chunk of inputs with a digest; None if there is none.
-    """
+    """Return a finished chunk of inputs with a digest, or None."""
     path = self._path(number)
     if not path.exists():
       return None

@@ -104,8 +104,7 @@ class OutputFolder:
       self.add_rows(PREDICTIONS, predictions)
 
   def add_rows(self, name: str, rows: Iterable[str]) -> None:
-    """Have rows, which are read then, written to a file when the job is done.
-    """
+    """Have rows read, and written to a file, when the job is done."""
     self._rows.setdefault(name, []).append(rows)
 
   def read_alpha(

@@ -195,7 +195,7 @@ def complete(
     if right is None or _is_right(value, right):
       continue
     if not isinstance(right, str):
-      right = ' or '.join(map(str, right))
+      right = ' or '.join('null' if x is None else str(x) for x in right)
     raise errors.CheckpointError(
         f'{file} has {name} {errors.shown(value)}, and the {network} that runs'
         f' here has {right}. Pass one of that kind, or correct the file, or'

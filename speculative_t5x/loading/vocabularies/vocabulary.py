@@ -116,8 +116,7 @@ class Vocabulary(abc.ABC):
     """Return the piece of an id, or `<id 5>` for an id without one."""
 
   def special_tokens(self) -> dict[str, int]:
-    """Return the ids of special and added tokens, which are no part of words.
-    """
+    """Return the ids of special and added tokens, no parts of words."""
     return {}
 
   def within(self, num_logits: int) -> 'Vocabulary':

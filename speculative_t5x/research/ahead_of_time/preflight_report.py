@@ -113,8 +113,7 @@ def _loops(record: Record) -> Iterator[markdown.Row]:
 
 
 def _table_2(record: Record) -> Iterator[markdown.Row]:
-  """Yield the paper's rows that a pair was compiled for, on one chip of a TPU.
-  """
+  """Yield the paper's rows that a pair was compiled for, on one TPU chip."""
   plain = _plain_step(record)
   if record['mesh'] or not plain['cycles']:
     return

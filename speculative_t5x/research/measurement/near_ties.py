@@ -194,8 +194,7 @@ def _distance_to_drawing(
 
 
 def _largest_difference(values: np.ndarray) -> float:
-  """Return the largest difference between paths, [paths, vocab], of a value.
-  """
+  """Return the largest difference of a value between paths [paths, vocab]."""
   finite = np.all(np.isfinite(values), axis=0)  # forbidden ids have -inf
   return float(np.max(np.ptp(values[:, finite], axis=0)))
 

@@ -229,8 +229,7 @@ def _bound(
     speculative: interleaved.Run,
     by_batch: list[step_times.PartTimes],
 ) -> dict[str, Any]:
-  """Compare what the runs took with what their parts add up to, per batch.
-  """
+  """Compare the time of runs with the sum of their parts, per batch."""
   encoder_s = sum(times.target_encoder_s for times in by_batch)
   plain_parts_s = [
       times.plain_seconds(steps)
