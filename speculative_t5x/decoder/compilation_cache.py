@@ -49,8 +49,7 @@ def enable(output_dir: str = '') -> None:
     jax.config.update(
         'jax_compilation_cache_dir', f'{bucket[0]}/{_BUCKET_FOLDER}'
     )
-    # XLA's own cache, of tuned GPU kernels, does not support buckets and would
-    # fail.
+    # XLA's own cache, of tuned GPU kernels, fails on buckets.
     jax.config.update('jax_persistent_cache_enable_xla_caches', 'none')
     return
   try:

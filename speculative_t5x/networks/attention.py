@@ -27,8 +27,7 @@ from speculative_t5x.networks import norms
 from speculative_t5x.networks import rope
 from speculative_t5x.speculation import beam_rows
 
-# Finite, as in T5X: the output of a query whose keys are all masked (padding)
-# stays finite.
+# Finite, as in T5X, so that outputs of padding, which sees no key, are too.
 MASKED_LOGIT = -1e10
 
 _fan_in_normal = nn.initializers.variance_scaling(1.0, 'fan_in', 'normal')
@@ -103,8 +102,7 @@ class Attention(nn.Module):
       query, key, value = self.query_key_value(x)
     else:
       query, key, value = self.query(x), self.key(x), self.value(x)
-    # Sliced before the heads are split: after the split, a TPU would move whole
-    # tiles.
+    # Sliced before heads are split: after that, a TPU would move whole tiles.
     key, value = (y[..., :num_kept, :] for y in (key, value))
     query = self._split_heads(query, self.query_norm)
     key = self._split_heads(key, self.key_norm)

@@ -9,7 +9,7 @@ import dataclasses
 import hmac
 import pathlib
 import time
-from typing import Annotated
+from typing import Annotated, Any
 import urllib.parse
 
 import fastapi
@@ -105,13 +105,17 @@ class Server:
         exception_handlers=dict.fromkeys(_ANSWERED, _answer),
     )
     app.add_middleware(body_limits.limit)
+    if self.api_key is not None:
+      app.add_middleware(_ask_key, key=self.api_key)
     app.get('/', include_in_schema=False)(self.page)
     app.get('/health', responses=_ERRORS)(self.health)
     app.get('/ready', responses=_ERRORS)(self.ready)
+    for path, answer in (('/', self.page), ('/health', self.health)):
+      app.head(path, include_in_schema=False)(answer)
     app.get('/metrics', response_class=responses.PlainTextResponse)(
         self.get_metrics
     )
-    key = fastapi.Depends(self.check_key)
+    key = fastapi.Depends(security.HTTPBearer(auto_error=False))  # documented
     api = fastapi.APIRouter(
         prefix='/v1',
         responses=_ERRORS,
@@ -132,22 +136,6 @@ class Server:
     """End all decoding with an error; in the event loop."""
     for running in list(self._running):
       running.fail(api_error.unavailable('The server ends.'))
-
-  async def check_key(
-      self,
-      sent: Annotated[
-          security.HTTPAuthorizationCredentials | None,
-          fastapi.Depends(security.HTTPBearer(auto_error=False)),
-      ],
-  ) -> None:
-    """Raise ApiError for a request without the key."""
-    # In a time that does not tell how much of it is right. The bytes of a
-    # header are read as Latin-1.
-    key = '' if sent is None else sent.credentials
-    if not hmac.compare_digest(key.encode('latin-1'), self.api_key.encode()):
-      raise api_error.ApiError(
-          401, 'The API key is missing or another one.', code='invalid_api_key'
-      )
 
   async def page(self) -> responses.FileResponse:
     """Return the page for a person."""
@@ -237,6 +225,25 @@ async def _fail_when_left(
     pass
   # Nobody reads the response; its status is nginx's.
   running.fail(api_error.ApiError(499, 'The client has left.'))
+
+
+def _ask_key(app: Any, key: str) -> Any:
+  """Return an application of ASGI that reads no request without the key."""
+
+  async def asked(scope: Any, receive: Any, send: Any) -> None:
+    request = fastapi.Request(scope) if scope['type'] == 'http' else None
+    if request and request.url.path.startswith('/v1/'):
+      kind, _, sent = request.headers.get('authorization', '').partition(' ')
+      # In a time that does not tell how much of it is right. The bytes of a
+      # header are read as Latin-1.
+      is_right = hmac.compare_digest(sent.encode('latin-1'), key.encode())
+      if kind.lower() != 'bearer' or not is_right:
+        message = 'The API key is missing or another one.'
+        error = api_error.ApiError(401, message, code='invalid_api_key')
+        return await (await _answer(request, error))(scope, receive, send)
+    await app(scope, receive, send)
+
+  return asked
 
 
 async def _answer(

@@ -23,10 +23,17 @@ MAX_STOPS = 4  # as OpenAI has it
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Text = Annotated[str, Field(strict=True, min_length=1)]
 Name = Annotated[Text, Field(max_length=1000)]
-Count = Annotated[pydantic.StrictInt, Field(ge=1, lt=2**31)]
+# As JSON's schemas have it, 1.0 is one too.
+Integer = Annotated[
+    pydantic.StrictInt,
+    pydantic.BeforeValidator(
+        lambda x: int(x) if isinstance(x, float) and x.is_integer() else x
+    ),
+]
+Count = Annotated[Integer, Field(ge=1, lt=2**31)]
 TokenId = Annotated[pydantic.StrictInt, Field(ge=0, lt=2**31)]
 TokenIds = Annotated[list[TokenId], Field(min_length=1)]
-Few = Annotated[pydantic.StrictInt, Field(ge=0, le=outcome.MAX_ALTERNATIVES)]
+Few = Annotated[Integer, Field(ge=0, le=outcome.MAX_ALTERNATIVES)]
 FewChoices = Field(min_length=1, max_length=MAX_CHOICES)
 
 
@@ -90,7 +97,7 @@ class CompletionRequest(_Request):
   # Smaller ones would be 0 in float32, which asks for something else.
   top_p: Annotated[Number, Field(ge=1e-6, le=1)] | None = 1.0
   """Mass of the likeliest tokens that are kept."""
-  top_k: Annotated[pydantic.StrictInt, Field(ge=-1, lt=2**31)] | None = 0
+  top_k: Annotated[Integer, Field(ge=-1, lt=2**31)] | None = 0
   """Number of likeliest tokens that are kept; 0 and -1: all."""
   min_p: Annotated[Number, Field(ge=0, le=1)] | None = 0.0
   """Tokens are kept that are this likely beside the likeliest."""
@@ -99,7 +106,7 @@ class CompletionRequest(_Request):
   beams: Count | None = 1
   """Hypotheses of a beam search, which needs temperature 0; its `n` best ones
   are the outputs."""
-  seed: Annotated[pydantic.StrictInt, Field(ge=0, lt=2**63)] | None = None
+  seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
   """Decides the samples; without it one is drawn, which the answer has."""
   stop: Name | Annotated[list[Name], Field(max_length=MAX_STOPS)] | None = None
   """Texts before which an output ends."""

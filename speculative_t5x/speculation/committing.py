@@ -136,8 +136,7 @@ def _block_tokens(
     draft: contracts.Draft, num_accepted: jax.Array, next_token: jax.Array
 ) -> jax.Array:
   """Return accepted draft tokens, then the drawn token, [rows, gamma + 1]."""
-  # Draft a b c, 2 accepted, z drawn: a b z z. What is past the drawn token is
-  # never committed.
+  # Draft a b c, 2 accepted, z drawn: a b z z, the last of which is unused.
   tokens = jnp.pad(draft.tokens, ((0, 0), (0, 1)))
   index = jnp.arange(tokens.shape[1], dtype=jnp.int32)[None]
   is_drawn = index >= num_accepted[:, None]

@@ -213,8 +213,7 @@ def standardize(
         is_sampled, jax.nn.softmax(filtered), _argmax_probs(logits)
     )
 
-  # One choice, as a GPU waits for the host at each, and most runs filter
-  # nothing.
+  # One choice, as a GPU waits for the host at each; most runs filter nothing.
   return lax.switch(
       jnp.where(
           jnp.any(is_sampled), jnp.where(jnp.all(is_simple), 1, 2), 0
@@ -413,8 +412,7 @@ def _cumulative(counts: jax.Array) -> jax.Array:
   padding = [(0, 0)] * (counts.ndim - 1) + [(0, -size % group)]
   groups = jnp.pad(counts, padding).reshape(*counts.shape[:-1], -1, group)
   within = _prefix_sums(groups)
-  # Groups of 3: 1 2 3 | 4 5 6 has the sums 1 3 6 | 4 9 15 within, and 0 | 6
-  # before.
+  # Groups of 3: 1 2 3 | 4 5 6 has 1 3 6 | 4 9 15 within, and 0 | 6 before.
   totals = within[..., -1]
   before = _prefix_sums(totals) - totals
   sums = within + before[..., None]

@@ -288,8 +288,7 @@ class _InOneLength(network.NetworkModel):
       self, params, inputs, rows, slots, features=None
   ) -> contracts.Started:
     if isinstance(self.network, decoder_only.DecoderOnly):
-      # It adds the prompts' width to the slots. An output as long as all has no
-      # prompt.
+      # It adds the prompts' width to the slots; an output of all has no prompt.
       slots -= inputs.shape[1]
     return super().start(params, inputs, rows, slots, features)
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from speculative_t5x.speculation import contracts
 
-# The value of unwritten slots. Tables have a distribution for it that no token
-# has.
+# The value of unwritten slots. Tables have a distribution of its own for it.
 STALE = -1
 
 SPECIAL_IDS = contracts.SpecialIds(end=1, padding=0, start=0)

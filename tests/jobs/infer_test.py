@@ -277,7 +277,9 @@ class TestJsonl:
     path.write_text(
         ''.join(f'{json.dumps({"inputs": x}) if x else x}\n' for x in texts)
     )
-    options = {'temperature': 1.0, 'scores': True, 'tokens': True}
+    options = {
+        'temperature': 1.0, 'scores': True, 'tokens': True, 'statistics': True
+    }  # fmt: skip
     skipped, passed = (
         run(
             None,
@@ -296,6 +298,10 @@ class TestJsonl:
       else:
         assert row['prediction'] == '' and row['score'] == 0
         assert row['input'] == text and row['tokens'] == []
+        assert row['statistics'].keys() == want['statistics'].keys()
+    none = {'inputs': str(path), 'drafter': None, 'statistics': True}
+    plain = run(None, on_empty='pass', output_dir=tmp_path / 'plain', **none)
+    assert len({tuple(row['statistics']) for row in plain}) == 1
     path.write_text('\n\n')
     with pytest.raises(ValueError, match='No line of the input has text'):
       run(None, inputs=str(path), on_empty='skip', output_dir=tmp_path / 'none')

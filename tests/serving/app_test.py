@@ -248,7 +248,11 @@ class TestErrors:
       headers = {'Authorization': 'Bearer schlüssel'.encode()}
       assert client.post(prompt='a', headers=headers)[0] == 200
       assert client.get('/v1/models')[0] == 401
+      assert client.get('/v1/no_path')[0] == 401
+      # Its body is not read.
+      assert client.ask('POST', '/v1/completions', b'{')[0] == 401
       assert client.get('/health')[0] == 200
+      assert client.ask('HEAD', '/health')[0] == 200
 
   def test_a_lost_row_fails_its_request_alone(self, client):
     with futures.ThreadPoolExecutor(4) as pool:

@@ -79,7 +79,8 @@ class TextRows:
       item: inputs_lib.Input,
       outcomes: Sequence[results.Result | ValueError],
   ) -> dict[str, Any]:
-    gamma = self.decoder.drafter.form.gamma
+    drafts = self.setup.drafter is not None
+    gamma = self.decoder.drafter.form.gamma if drafts else 0
     numbers = range(self.decoder.options.num_decodes)
     decodes = [results.Decode.empty(number, gamma) for number in numbers]
     for outcome in outcomes:

@@ -49,8 +49,7 @@ class LegacyCheckpoint(zarr_arrays.ZarrCheckpoint):
         if isinstance(leaf, np.ndarray | np.generic):
           leaves[name] = np.asarray(leaf)
         else:
-          # T5X writes a placeholder for the bucket, so that checkpoints can be
-          # copied.
+          # T5X writes a placeholder for the bucket: a checkpoint may be copied.
           folder = self.folder / _zarr_path(leaf)
           kvstores[name] = zarr_arrays.files(folder)
     # By default zeros would stand in for a chunk that is not there.

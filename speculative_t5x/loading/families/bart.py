@@ -153,8 +153,7 @@ def of_config(
           position_offset=config['pad_token_id'] + 1,
           pre_norm=True,
           embedding_norm=False,
-          # Its language is chosen by whoever decodes, or generation_config.json
-          # forces it.
+          # Who decodes, or generation_config.json, chooses its language.
           decoder_prompt=(),
       )
   return encoder_decoder.EncoderDecoder(**fields)

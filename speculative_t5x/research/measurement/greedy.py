@@ -98,8 +98,7 @@ def check(records: Sequence[run_record.RunRecord]) -> None:
     greedy = record.greedy
     if greedy is None:
       continue
-    # A single near tie can occur even among few examples. Each beam may have
-    # one.
+    # A near tie can occur even among few examples, in each beam.
     num_rows = record.num_examples * (record.beams or 1)
     most = max(1, MAX_NEAR_TIE_SHARE * num_rows)
     is_exact = (

@@ -275,7 +275,7 @@ _USAGE = [
 ]  # fmt: skip
 # Flags that are added to those of a valid command line.
 _ADDED = [
-    ('--gin.GAMA=3', 'the macro GAMA, .* GAMMA?'),
+    ('--gin.GAMA=3', 'the macro GAMA.*GAMMA'),
     ('--gin.evaluation.EvalSetup.gama=3', "parameter named 'gama'"),
     ('--gin.nothing.here=3', "'nothing'"),
     ('--output_dir= ', '--output_dir'),
