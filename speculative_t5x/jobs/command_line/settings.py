@@ -73,7 +73,7 @@ def check_used(names: Collection[str], used: Collection[str]) -> None:
 def _choices_that_use(name: str) -> Iterator[str]:
   for folder in sorted({*commands.CHOICES.values()}):
     for path in commands.files(folder):
-      if re.search(rf'%{re.escape(name)}\b', path.read_text('utf-8')):
+      if re.search(rf'%{re.escape(name)}\b', path.read_text(encoding='utf-8')):
         yield f'{folder}/{path.name}'
 
 
