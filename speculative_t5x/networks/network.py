@@ -229,12 +229,13 @@ def check_offers(network: Network, asks: str, *names: str) -> None:
   Raises:
     ValueError: naming all that is missing.
   """
-  missing = [f'`{name}`' for name in names if not hasattr(network, name)]
+  missing = [f'`{x}`' for x in names if not hasattr(network, x)]
   if missing:
+    name = getattr(network, 'name', type(network).__name__)
     raise ValueError(
         f'{asks} needs a network with {", ".join(missing)}, which'
-        f' {type(network).__name__} does not have. Choose another one, or add'
-        ' what is missing: see networks.network.'
+        f' {name} does not have. Choose another one, or add what is missing:'
+        ' see networks.network.'
     )
 
 
