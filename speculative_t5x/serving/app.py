@@ -231,8 +231,9 @@ def _ask_key(app: Any, key: str) -> Any:
   """Return an application of ASGI that reads no request without the key."""
 
   async def asked(scope: Any, receive: Any, send: Any) -> None:
-    request = fastapi.Request(scope) if scope['type'] == 'http' else None
-    if request and request.url.path.startswith('/v1/'):
+    # The routes' own path. Some releases of Starlette parse a URL's from Host.
+    if scope['type'] == 'http' and scope['path'].startswith('/v1/'):
+      request = fastapi.Request(scope)
       kind, _, sent = request.headers.get('authorization', '').partition(' ')
       # In a time that does not tell how much of it is right. The bytes of a
       # header are read as Latin-1.
