@@ -9,6 +9,7 @@ by evaluating it. Draws at nodes that a walk does not reach are random.
 """
 
 from collections.abc import Callable, Iterator
+import functools
 import itertools
 from typing import NamedTuple
 
@@ -91,11 +92,19 @@ class _Box(NamedTuple):
 
 
 class Paths:
-  """The steps of a program with trees of a fixed shape, under a rule."""
+  """The steps of a program with trees of a fixed shape, under a rule.
+
+  A drafter whose distributions know more of a node than the tokens before it
+  has `find_logits`, which returns those of the token after a path, given an
+  example, the tokens before the root and those of the path.
+  """
 
   _root = 0
 
-  def __init__(self, program: step_programs.Program, rule, draws: Draws):
+  def __init__(
+      self, program: step_programs.Program, rule, draws: Draws, find_logits=None
+  ):
+    self._find_logits = find_logits
     self._program = program
     self._rule = rule
     self._draws = draws
@@ -137,7 +146,7 @@ class Paths:
         pair.drafter.form.gamma, pair.limits[example] - len(prefix)
     )
     for weight, drawn, tests, last in self._walk(
-        example, prefix, self._root, num_wanted
+        example, prefix, self._start(prefix), self._root, num_wanted
     ):
       uniforms = self._random.random(self._program.num_uniforms(self._rule))
       for node, uniform in drawn.items():
@@ -149,20 +158,26 @@ class Paths:
       uniforms[-1] = last
       yield weight, uniforms
 
-  def _walk(self, example, prefix, node, num_left):
+  def _start(self, prefix) -> int:
+    """Return what of the place of a root its drafts depend on."""
+    return len(prefix) if self._find_logits else 0
+
+  def _walk(self, example, prefix, start, node, num_left):
     """Yield probability, draws by node, tests by depth and the last uniform."""
     probs = self._program.probs(example, prefix)
     if prefix and prefix[-1] == END and node:  # nothing is drawn after it
       yield 1.0, {}, (), 0.5
       return
-    families = self._families(example, prefix, node) if num_left else []
+    families = []
+    if num_left:
+      families = self._families(example, prefix, start, node)
     if not families:
       for length, _, middle in _intervals(probs):
         yield length, {}, (), middle
       return
     for children, siblings in families:
       drawn = dict(zip(children, siblings.uniforms))
-      for box in self._boxes[example, prefix, siblings.tokens]:
+      for box in self._boxes[example, prefix, start, siblings.tokens]:
         weight = siblings.weight * box.weight
         if box.index == self._width:
           for length, _, middle in _intervals(box.next_probs):
@@ -171,18 +186,19 @@ class Paths:
         for own, more, tests, last in self._walk(
             example,
             (*prefix, siblings.tokens[box.index]),
+            start,
             children[box.index],
             num_left - 1,
         ):
           yield weight * own, drawn | more, (box.uniforms, *tests), last
 
-  def _families(self, example, prefix, node) -> list[tuple[list, Drawn]]:
+  def _families(self, example, prefix, start, node) -> list[tuple[list, Drawn]]:
     """Return all that the children of a node may be; none without children."""
     parents = self._drafter.shape.parents
     children = [x for x in range(1, len(parents)) if parents[x] == node]
     if not children:
       return []
-    draws = self._draw(example, prefix, len(children))
+    draws = self._draw(example, prefix, start, len(children))
     return [(children, drawn) for drawn in draws]
 
   def _find_boxes(self) -> dict[tuple, list[_Box]]:
@@ -191,20 +207,23 @@ class Paths:
     width, counts = self._width, [len(tokens) for *_, tokens in problems]
     find = lambda function: np.array([function(*x) for x in problems])
     siblings = candidates.Siblings(
-        find(lambda _, __, tokens: np.resize(tokens, width)).astype(np.int32),
+        find(lambda *x: np.resize(x[-1], width)).astype(np.int32),
         np.arange(width) < np.array(counts)[:, None],
         self._draft_logits(problems),
         self._program.samplings[1].of_rows(len(problems)),
     )
-    p = find(lambda example, prefix, _: self._program.probs(example, prefix))
+    p = find(lambda example, prefix, *_: self._program.probs(example, prefix))
     choose = jax.jit(lambda *args: self._rule.choose(*args))
 
     def decide(rows, uniforms):
       choice = choose(p[rows], step_programs.take(siblings, rows), uniforms)
       # Where a candidate is accepted, the weights do not matter.
       is_none = np.array(choice.index)[:, None] == width
-      weights = np.where(is_none, choice.next_weights, 1)
+      # In float64: the intervals of a sum in float32 would end behind 1.
+      weights = np.where(is_none, np.float64(choice.next_weights), 1)
       total = np.sum(weights, axis=1, keepdims=True)
+      # Nothing is left of p where float32 rounds the rest of a test to 0.
+      total = np.where(total > 0, total, 1)
       return np.column_stack([choice.index, weights / total])
 
     found = {problem: [] for problem in problems}
@@ -216,30 +235,35 @@ class Paths:
     return found
 
   def _draft_logits(self, problems) -> np.ndarray | None:
-    return np.array([self._logits(*problem[:2]) for problem in problems])
+    return np.array([self._logits(*problem[:3]) for problem in problems])
 
   def _problems(self) -> Iterator[tuple]:
-    """Yield example, prefix and siblings of all decisions."""
+    """Yield example, prefix, start and siblings of all decisions."""
     counts = {*self._drafter.shape.branching}
     for example, prefix in self._prefixes():
-      for count in counts:
-        for drawn in self._draw(example, prefix, count):
-          yield example, prefix, drawn.tokens
+      nearest = max(0, len(prefix) - self._drafter.form.gamma + 1)
+      starts = range(nearest, len(prefix) + 1) if self._find_logits else [0]
+      for start, count in itertools.product(starts, counts):
+        for drawn in self._draw(example, prefix, start, count):
+          yield example, prefix, start, drawn.tokens
 
   def _prefixes(self) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield all that may stand before a token of each example."""
-    size = self._program.pair.target.vocab_size
+    target = self._program.pair.target
+    size = getattr(target, 'num_valid_tokens', None) or target.vocab_size
     others = [token for token in range(size) if token != END]
     for example, limit in enumerate(self._program.pair.limits):
       for length in range(limit):
         for prefix in itertools.product(others, repeat=length):
           yield example, prefix
 
-  def _draw(self, example, prefix, count) -> list[Drawn]:
+  def _draw(self, example, prefix, start, count) -> list[Drawn]:
     temperature = float(self._program.samplings[1].temperature)
-    return self._draws(self._logits(example, prefix), temperature, count)
+    return self._draws(self._logits(example, prefix, start), temperature, count)
 
-  def _logits(self, example, prefix) -> np.ndarray:
+  def _logits(self, example, prefix, start) -> np.ndarray:
+    if self._find_logits is not None:
+      return self._find_logits(example, prefix[:start], prefix[start:])
     tables = self._program.pair.draft_params
     return tables[example, *table_model.place(prefix)]
 
@@ -252,10 +276,11 @@ class LikeliestPaths(Paths):
 
   _root = ()
 
-  def __init__(self, program: step_programs.Program, rule):
-    super().__init__(program, rule, None)
+  def __init__(self, program: step_programs.Program, rule, find_logits=None):
+    self._tree = functools.cache(self._make_tree)
+    super().__init__(program, rule, None, find_logits)
 
-  def _tree(self, example, root) -> dict[tuple, tuple[int, ...]]:
+  def _make_tree(self, example, root) -> dict[tuple, tuple[int, ...]]:
     """Return the tokens of the children of each node."""
     level = nodes = [(0.0, ())]
     for _ in range(self._drafter.form.gamma):
@@ -264,8 +289,11 @@ class LikeliestPaths(Paths):
           for score, path in level
           if path[-1:] != (END,)
           for token, prob in enumerate(
-              _distribution(self._logits(example, (*root, *path)), 1)
+              _distribution(
+                  self._logits(example, (*root, *path), self._start(root)), 1
+              )
           )
+          if prob
       ]
       level = sorted(longer, reverse=True)[: self._drafter.form.width]
       nodes = nodes + level
@@ -276,7 +304,7 @@ class LikeliestPaths(Paths):
         found[path[:-1]] += path[-1:]
     return found
 
-  def _families(self, example, prefix, node):
+  def _families(self, example, prefix, start, node):
     root = prefix[: len(prefix) - len(node)]
     tokens = self._tree(example, root)[node]
     children = [(*node, token) for token in tokens]
@@ -288,7 +316,7 @@ class LikeliestPaths(Paths):
   def _problems(self):
     prefixes = {*self._prefixes()}
     found = {
-        (example, (*root, *node), tokens)
+        (example, (*root, *node), self._start(root), tokens)
         for example, root in prefixes
         for node, tokens in self._tree(example, root).items()
         if tokens and (example, (*root, *node)) in prefixes

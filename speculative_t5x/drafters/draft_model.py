@@ -7,7 +7,7 @@ slots, length.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from flax import struct
 from flax.linen import partitioning
@@ -135,6 +135,34 @@ class ModelDrafter:
         self.gamma,
     )
     return draft, DraftModelState(cache, num_fed)
+
+  # What `draft_tree` asks of it, whose state is the cache.
+
+  def share_rows(
+      self, state: DraftModelState, trees: int, roots: int
+  ) -> contracts.Cache:
+    """Return the state for trees that continue several rows each."""
+    if roots == 1:  # a row continues itself
+      return state.cache
+    return self.model.share_rows(state.cache, trees)
+
+  def new_block(
+      self, params, memory, state: contracts.Cache, view, trees: int, nodes: int
+  ) -> Any:
+    """Return an empty block of nodes; see `contracts.DecodesTrees`."""
+    del params, memory, view
+    return self.model.new_block(state, trees, nodes)
+
+  def decode_tree(self, *args) -> tuple[jax.Array, Any]:
+    """See `contracts.DecodesTrees`; logits are as wide as the target's."""
+    with partitioning.axis_rules(self.rules):
+      logits, block = self.model.decode_tree(*args)
+    return self.fit_width(logits), block
+
+  def commit(self, *args) -> contracts.Cache:
+    """See `contracts.DecodesTrees`."""
+    with partitioning.axis_rules(self.rules):
+      return self.model.commit(*args)
 
   def fit_width(self, logits: jax.Array) -> jax.Array:
     """Cut logits [..., any] to the target's width, or pad them by -inf."""

@@ -9,7 +9,6 @@ next to each other), nodes (of a tree, its roots included).
 import dataclasses
 from typing import Any, NamedTuple
 
-from flax.linen import partitioning
 import jax
 import jax.numpy as jnp
 
@@ -40,7 +39,7 @@ class Drafted(NamedTuple):
 class DraftTree:
   """Drafts trees with a draft model; a subclass says which nodes.
 
-  The state is the cache of the draft model.
+  The state is the cache of the draft model, or of a head all of its state.
 
   Attributes:
     drafter: The draft model, and gamma, the depth.
@@ -52,21 +51,29 @@ class DraftTree:
       self, params, context: views.Context, rows: int, slots: int
   ) -> tuple[draft_model.DraftModelMemory, contracts.Cache]:
     memory, state = self.drafter.init(params, context, rows, slots)
-    cache, roots = state.cache, self.form.roots
-    if roots > 1:  # else a row continues itself
-      cache = self.drafter.model.share_rows(cache, rows // roots)
-    return memory, cache
+    roots = self.form.roots
+    return memory, self.drafter.share_rows(state, rows // roots, roots)
 
   def begin(
-      self, memory: draft_model.DraftModelMemory, view: views.View
-  ) -> tuple[contracts.Memory, jax.Array, token_trees.Candidates]:
-    """Return the model's memory per tree, the roots' positions and the roots.
+      self,
+      params: contracts.Params,
+      memory: draft_model.DraftModelMemory,
+      state: Any,
+      view: views.View,
+      size: int,
+  ) -> tuple[contracts.Memory, jax.Array, token_trees.Candidates, Any]:
+    """Return the model's memory per tree, and trees without draft tokens.
 
-    Positions are [trees] int32. The root is fed as the draft model reads it,
-    which may begin with another token than the target.
+    The root is fed as the draft model reads it, which may begin with another
+    token than the target.
+
+    Returns:
+      The memory, the roots' positions, [trees] int32, the roots, and a block
+      for `size` nodes.
     """
     roots = self.form.roots
     trees = view.num_tokens.shape[0] // roots
+    block = self.drafter.new_block(params, memory, state, view, trees, size)
     memory = candidates.memory_of_rows(memory, trees)
     tokens = state_lib.decoder_inputs(
         view.sequences,
@@ -79,6 +86,7 @@ class DraftTree:
         # All hypotheses of a search are equally long.
         memory.offsets + view.num_tokens[::roots],
         token_trees.of_roots(tokens.reshape(trees, roots)),
+        block,
     )
 
   def decode(
@@ -100,11 +108,9 @@ class DraftTree:
     nodes = token_trees.nodes_of(
         tree, positions, self.form.roots, self.form.gamma
     )
-    with partitioning.axis_rules(self.drafter.rules):
-      logits, block = self.drafter.model.decode_tree(
-          params, memory, state, block, nodes, first, count, positions
-      )
-    return self.drafter.fit_width(logits), block
+    return self.drafter.decode_tree(
+        params, memory, state, block, nodes, first, count, positions
+    )
 
   def commit(
       self,
@@ -118,7 +124,6 @@ class DraftTree:
       nodes = paths.reshape(len(paths), -1)
       nodes = jnp.take_along_axis(made.kept, nodes, axis=1)
       paths = nodes.reshape(paths.shape)
-    with partitioning.axis_rules(self.drafter.rules):
-      return self.drafter.model.commit(
-          state, made.block, rows, paths, made.positions
-      )
+    return self.drafter.commit(
+        state, made.block, rows, paths, made.positions
+    )

@@ -69,14 +69,17 @@ class LikeliestTree(draft_tree.DraftTree):
       state: contracts.Cache,
       view: views.View,
   ) -> tuple[token_trees.Candidates, draft_tree.Drafted]:
-    memory, positions, roots = self.begin(memory, view)
+    size = self.form.roots + self.form.gamma * self.width
+    memory, positions, roots, block = self.begin(
+        params, memory, state, view, size
+    )
     scores, forbidden = jnp.zeros(roots.tokens.shape), ()
     if view.scores is not None:
       scores = view.scores.reshape(roots.tokens.shape)
       # An end is not a live hypothesis: it needs no node.
       forbidden = self.drafter.model.special_ids.ends
     tree, scores, block = self._grow(
-        params, memory, state, roots, scores, positions, forbidden
+        params, memory, state, roots, scores, positions, forbidden, block
     )
     if self.num_nodes == tree.tokens.shape[1]:
       return tree, draft_tree.Drafted(block, positions)
@@ -92,6 +95,7 @@ class LikeliestTree(draft_tree.DraftTree):
       scores: jax.Array,
       positions: jax.Array,
       forbidden: tuple[int, ...],
+      block: Any,
   ) -> tuple[token_trees.Candidates, jax.Array, Any]:
     """Continue roots by the `width` best nodes of each depth.
 
@@ -107,12 +111,12 @@ class LikeliestTree(draft_tree.DraftTree):
         are added to.
       positions: [examples] int32, of the roots.
       forbidden: Ids that no node has.
+      block: For all nodes.
     Returns:
       The trees, the score of each node, and the block with all of them.
     """
-    examples, num_roots = scores.shape
-    model, size = self.drafter.model, num_roots + self.form.gamma * self.width
-    block = model.new_block(cache, examples, size)
+    num_roots, model = scores.shape[1], self.drafter.model
+    size = num_roots + self.form.gamma * self.width
     decode = lambda block, tree, *which: self.decode(
         params, memory, cache, block, token_trees.fill(tree, size), positions,
         *which,

@@ -54,10 +54,11 @@ class ShapedTree(draft_tree.DraftTree):
       view: views.View,
   ) -> tuple[token_trees.Candidates, draft_tree.Drafted]:
     shape = self.shape
-    memory, positions, roots = self.begin(memory, view)
+    memory, positions, roots, block = self.begin(
+        params, memory, state, view, shape.num_nodes
+    )
     tokens = roots.tokens
     uniforms = view.uniforms.split(*map(len, shape.levels[1:]))
-    block = self.drafter.model.new_block(state, len(tokens), shape.num_nodes)
     all_logits = []
     for depth, level in enumerate(shape.levels):
       logits, block = self.decode(

@@ -67,7 +67,8 @@ def settled_dtype(dtype: Any) -> Any:
 class Form:
   """Form of a network's parameters and computations, whatever its sizes are.
 
-  All but the dtype is for decoding only, see `t5_preparation`.
+  Up to `min_block` all but the dtype is for decoding only, see
+  `t5_preparation`.
 
   Attributes:
     dtype: Dtype of activations and matrix products; None for the one that suits
@@ -77,6 +78,10 @@ class Form:
     head_size: Number of tokens that the head has logits for, if not all.
     min_block: Minimum number of positions that a decoder call computes; padding
       positions are discarded.
+    num_masks: Of a head that drafts several tokens per call, how many positions
+      ahead of the last token it may be asked for; 0 for other networks.
+    recurrence_dim: Width of such a head's recurrence over its draft tokens;
+      None for a head of which each distribution knows none of them.
   """
 
   dtype: Any = jnp.float32
@@ -84,6 +89,8 @@ class Form:
   merge_projections: bool = False
   head_size: int | None = None
   min_block: int = 1
+  num_masks: int = 0
+  recurrence_dim: int | None = None
 
   def __post_init__(self):
     object.__setattr__(self, 'dtype', settled_dtype(self.dtype))

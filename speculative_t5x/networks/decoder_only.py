@@ -21,7 +21,7 @@ LayerKind = config_lib.LayerKind
 # Sizes that a head has for itself; all else is its target's.
 _OF_HEAD = (
     'emb_dim', 'num_layers', 'num_heads', 'num_kv_heads', 'mlp_dim',
-    'logits_via_embedding',
+    'logits_via_embedding', 'num_masks', 'recurrence_dim',
 )  # fmt: skip
 
 
@@ -113,6 +113,7 @@ class DecoderOnly(config_lib.Stack, transformer_network.TransformerNetwork):
         num_kv_heads=width('key') // self.head_dim,
         mlp_dim=shapes[f'{layer}mlp/wo/kernel'][0],
         logits_via_embedding=t5_preparation.HEAD not in shapes,
+        **t5_preparation.block_sizes(shapes),
     )
     read = shapes[t5_preparation.FEATURES][0]
     return dataclasses.replace(sizes.on_last_features(self), feature_dim=read)

@@ -49,7 +49,7 @@ class Here:
   """Keys of the call alone.
 
   Attributes:
-    at: [..., length] int32, positions of the queries.
+    at: [..., length] int32, positions of the queries, and here of the keys.
     mask: Bool, broadcastable to [..., length, keys]; True where a query may
       attend to a key.
     num_kept: How many of the first positions have keys; None for all (static).
@@ -62,7 +62,7 @@ class Here:
   @property
   def key_positions(self) -> jax.Array:
     """Positions of the keys, [..., keys] int32."""
-    return jnp.arange(self.mask.shape[-1])
+    return self.at
 
   def put(
       self, kept: Any, new: kv_cache.KeysValues
@@ -96,6 +96,10 @@ class InCache(Here):
   """
 
   positions: jax.Array
+
+  @property
+  def key_positions(self) -> jax.Array:
+    return jnp.arange(self.mask.shape[-1])
 
   def put(
       self, kept: kv_cache.KeysValues, new: kv_cache.KeysValues

@@ -212,6 +212,43 @@ class FeatureProjections(nn.Module):
     self.predict = Projection(self.feature_dim, axes[::-1], self.dtype)
 
 
+class DraftRecurrence(nn.Module):
+  """What the draft tokens before add to the logits of a block's positions.
+
+    s_i = silu(E[token i - 1] + V x_i + A s_(i - 1)),  logits_i + W s_i
+
+  It is narrow, so that a token costs a small part of what a layer costs. V x of
+  all positions is computed at once.
+
+  Reference: the low-rank Markov term of DSpark, arXiv:2607.05147, which has
+    neither V nor A.
+  """
+
+  vocab_size: int
+  dim: int
+  dtype: jnp.dtype
+
+  def setup(self):
+    project = lambda *axes: Projection(self.dim, axes, self.dtype)
+    self.token = Embedding(self.vocab_size, self.dim, self.dtype)
+    self.read = project('embed', 'features')
+    self.state = project('features', 'kv')
+    self.logits_dense = LogitsProjection(self.vocab_size)
+
+  def __call__(
+      self, state: jax.Array, tokens: jax.Array, read: jax.Array
+  ) -> tuple[jax.Array, jax.Array]:
+    """Return float32 logits [..., vocab] to be added, and the next state.
+
+    Args:
+      state: [..., dim], zeros before the first position.
+      tokens: [...] int32, those before the positions.
+      read: [..., dim], V x of the positions.
+    """
+    state = nn.silu(self.token(tokens) + read + self.state(state))
+    return self.logits_dense(state), state
+
+
 class Embedding(nn.Module):
   """Token embeddings times a factor, looked up by a gather; also a tied head.
 

@@ -185,6 +185,9 @@ class NetworkModel:
     )
     return self._allowed(logits), cache, features
 
+  def follow(self, params, state, tokens, read) -> tuple[jax.Array, jax.Array]:
+    return self.network.follow(params, state, tokens, read)
+
   def _allowed(self, logits: jax.Array) -> jax.Array:
     """Return the logits, -inf of what must not be sampled."""
     if self.num_valid_tokens is not None:
@@ -207,6 +210,11 @@ def has_encoder(network: Network) -> bool:
 def is_feature_head(network: Network) -> bool:
   """Return whether a network is a head on the last features of a target."""
   return getattr(network, 'feature_dim', None) is not None
+
+
+def is_block_head(network: Network) -> bool:
+  """Return whether a network drafts several tokens per call, by masks."""
+  return bool(getattr(network, 'num_masks', 0))
 
 
 def one_later(features: jax.Array) -> jax.Array:

@@ -127,6 +127,7 @@ def score(
     outputs: jax.Array,
     rngs: Any = None,
     fed: jax.Array | None = None,
+    anchors: jax.Array | None = None,
 ) -> network.Scored:
   """Read given outputs after their prompts, as `score_with_features` does.
 
@@ -148,9 +149,13 @@ def score(
   if decoder.prefix_bidirectional:
     mask = mask | (slots < lengths[:, None, None])
   apply = functools.partial(decoder.apply, params)
-  x = apply(
-      tokens, mask, fed=fed, drop=rngs is not None, rngs=rngs, method='score'
-  )
+  drops = dict(drop=rngs is not None, rngs=rngs)
+  if anchors is not None:
+    anchors += lengths[:, None] - 1
+    mask = jnp.broadcast_to(mask, (len(tokens), *mask.shape[-2:]))
+    logits, _ = apply(tokens, mask, anchors, fed=fed, **drops, method='read')
+    return network.Scored(logits, None, None)
+  x = apply(tokens, mask, fed=fed, **drops, method='score')
   # The logits of an output's first token are at the last one of its prompt.
   at = lengths[:, None] - 1 + jnp.arange(length)
   of_outputs = jnp.take_along_axis(x, at[..., None], axis=1)

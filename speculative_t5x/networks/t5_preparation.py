@@ -5,7 +5,7 @@
 This is separate from the network, so that saved trees always have T5X's layout.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flax import traverse_util
@@ -29,6 +29,23 @@ _EMBEDDINGS = 'token_embedder/embedding', 'decoder/token_embedder/embedding'
 HEAD = 'decoder/logits_dense/kernel'
 # Which only a head on the last features of a target has.
 FEATURES = 'decoder/features/read/kernel'
+_MASKS = 'decoder/mask_embedder/embedding'
+_RECURRENCE = 'decoder/recurrence/token/embedding'
+
+
+def block_sizes(
+    shapes: Mapping[str, tuple[int, ...]],
+) -> dict[str, int | None]:
+  """Return the sizes of a head that drafts blocks, by names of `config.Form`.
+
+  They are those of other networks where shapes, by parameters' names, have none.
+  """
+  return {
+      'num_masks': shapes[_MASKS][0] if _MASKS in shapes else 0,
+      'recurrence_dim': (
+          shapes[_RECURRENCE][1] if _RECURRENCE in shapes else None
+      ),
+  }
 
 
 def prepare(config: Any, params: Params) -> tuple[Any, Params]:

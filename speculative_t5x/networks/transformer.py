@@ -34,6 +34,7 @@ import jax.numpy as jnp
 
 from speculative_t5x.networks import attention
 from speculative_t5x.networks import config as config_lib
+from speculative_t5x.networks import draft_blocks
 from speculative_t5x.networks import keys as keys_lib
 from speculative_t5x.networks import kv_cache
 from speculative_t5x.networks import layers
@@ -182,6 +183,14 @@ class Decoder(LayerStack):
       self.features = layers.FeatureProjections(
           config.emb_dim, config.feature_dim, config.dtype
       )
+    if config.num_masks:
+      self.mask_embedder = layers.Embedding(
+          config.num_masks, config.emb_dim, config.dtype
+      )
+    if config.recurrence_dim is not None:
+      self.recurrence = layers.DraftRecurrence(
+          config.vocab_size, config.recurrence_dim, config.dtype
+      )
 
   def score(
       self,
@@ -191,21 +200,24 @@ class Decoder(LayerStack):
       cross_mask: jax.Array | None = None,
       fed: jax.Array | None = None,
       drop: bool = False,
+      at: jax.Array | None = None,
   ) -> jax.Array:
     """Return the last hidden states of given tokens, for `logits_of`.
 
     Args:
-      tokens: [examples, length] int32.
+      tokens: [examples, length] int32, see `_embed`.
       mask: Bool, broadcastable to [examples, length, length]; which tokens each
         one attends to.
       crosses: Keys and values of an encoder's output, per layer; None for none.
       cross_mask: [examples, length or 1, inputs_length] bool, or None.
       fed: See `decode_block`.
       drop: Whether activations are dropped out.
+      at: [examples, length] int32 in [0, length), the positions; None for those
+        of texts.
     Returns:
       [examples, length, embed], normalized.
     """
-    at = jnp.arange(tokens.shape[-1])
+    at = jnp.arange(tokens.shape[-1]) if at is None else at
     x = self._embed(tokens, at, fed)
     x = self.dropout(x, deterministic=not drop)
     place = keys_lib.Here(at, mask)
@@ -229,7 +241,7 @@ class Decoder(LayerStack):
     `positions` is a scalar, and so on (see `layers`).
 
     Args:
-      tokens: [..., block] int32.
+      tokens: [..., block] int32, see `_embed`.
       positions: [...] int32 in [0, slots - block], the position of each row's
         first token; or a scalar, which is that of all rows.
       cache: As `init_cache` makes it; slots before a row's position must hold
@@ -239,15 +251,15 @@ class Decoder(LayerStack):
         examples). None for a decoder alone.
       is_input: [examples, inputs_length] bool, False where there is no token.
       logits_at: [...] int32 in [0, block), the one index of the block at which
-        logits are computed; None for all.
+        logits are computed, or [..., any], several; None for all.
       fed: [..., block, feature_dim], the features of its target that a head is
         fed; None of others.
       prefix: [...] int32, the number of first slots that every query attends
         to, also those behind it, which the block must hold; None for none.
     Returns:
-      float32 logits [..., block or 1, vocab], the cache with the block written,
-      and the last features of the positions of the logits, behind which those
-      of padding may follow.
+      float32 logits [..., block or as many as asked for, vocab], the cache with
+      the block written, and the last features of the positions of the logits,
+      behind which those of padding may follow.
     """
     block, num_slots = tokens.shape[-1], cache[0].keys.shape[-1]
     length = max(block, self.config.min_block)
@@ -260,7 +272,9 @@ class Decoder(LayerStack):
     if logits_at is None:
       x = x[..., :block, :]
     else:
-      x = jnp.take_along_axis(x, logits_at[..., None, None], axis=-2)
+      if logits_at.ndim < tokens.ndim:
+        logits_at = logits_at[..., None]
+      x = jnp.take_along_axis(x, logits_at[..., None], axis=-2)
     wanted = x.shape[-2]
     x = _pad(self._normalized(x), self.config.min_block)
     logits = self._over_vocabulary(self._head(x)[..., :wanted, :])
@@ -303,9 +317,17 @@ class Decoder(LayerStack):
       positions: jax.Array,
       fed: jax.Array | None = None,
   ) -> jax.Array:
-    """Return embeddings of tokens at positions, of a head with features."""
+    """Return embeddings of tokens at positions, of a head with features.
+
+    Ids from the vocabulary's size on are masks: the first one stands one
+    position behind the last token, and so on.
+    """
     # A place without a token only fills a row or a tree, and is not read.
     x = self.token_embedder(jnp.maximum(tokens, 0))
+    if self.config.num_masks:
+      ahead = tokens - self.config.vocab_size
+      masks = self.mask_embedder(jnp.maximum(ahead, 0))
+      x = jnp.where((ahead < 0)[..., None], x, masks)
     x = self.embedder(x, positions)
     return x if fed is None else x + self.features.read(fed)
 
@@ -313,8 +335,30 @@ class Decoder(LayerStack):
     return x if self.config.sum_norms else self.decoder_norm(x)
 
   def shown(self, x: jax.Array) -> jax.Array:
-    """Return the features of positions: what the head reads, or predicts."""
-    return x if self.config.feature_dim is None else self.features.predict(x)
+    """Return the features of positions: what the head reads, or predicts.
+
+    Of a head with a recurrence it is what that reads.
+    """
+    if self.config.recurrence_dim is not None:
+      return self.recurrence.read(x)
+    if self.config.feature_dim is None or self.config.num_masks:
+      return x
+    return self.features.predict(x)
+
+  def read(
+      self, tokens, mask, anchors, *args, **kwargs
+  ) -> tuple[jax.Array, jax.Array | None]:
+    """Return logits and features of given tokens, or behind some of them.
+
+    The arguments are those of `score`, and with anchors of `draft_blocks`.
+    """
+    if anchors is not None:
+      return draft_blocks.score(self, tokens, mask, anchors, *args, **kwargs)
+    return self.logits_of(self.score(tokens, mask, *args, **kwargs))
+
+  def follow(self, *args) -> tuple[jax.Array, jax.Array]:
+    """See `layers.DraftRecurrence`."""
+    return self.recurrence(*args)
 
   def _head(self, x: jax.Array) -> jax.Array:
     """Return the logits of normalized positions that the head has."""
@@ -374,6 +418,7 @@ class Transformer(nn.Module):
       is_target: jax.Array,
       fed: jax.Array | None = None,
       enable_dropout: bool = False,
+      anchors: jax.Array | None = None,
   ) -> tuple[jax.Array, jax.Array]:
     """Return teacher-forced logits, and the features of their positions.
 
@@ -386,23 +431,32 @@ class Transformer(nn.Module):
       fed: [examples, length, feature_dim], features of its target that a head
         is fed; None of others.
       enable_dropout: Whether to drop out activations.
+      anchors: See `draft_blocks.score`, whose result this is then; None for the
+        logits of all positions.
     """
     if encoded is None:
       encoded = self.encode(inputs, is_input, enable_dropout)
     causal = jnp.tril(jnp.ones((tokens.shape[-1],) * 2, bool))
-    x = self.decoder.score(
+    cross_mask = is_target[:, :, None] & is_input[:, None, :]
+    if anchors is not None:
+      cross_mask = is_input[:, None, :]
+    return self.decoder.read(
         tokens,
         causal & is_target[:, :, None] & is_target[:, None, :],
+        anchors,
         self.cross_keys_values(encoded),
-        is_target[:, :, None] & is_input[:, None, :],
+        cross_mask,
         fed,
         enable_dropout,
     )
-    return self.decoder.logits_of(x)
 
   def cross_keys_values(self, encoded: jax.Array) -> CrossKeysValues:
     """See `Decoder.cross_keys_values`."""
     return self.decoder.cross_keys_values(encoded)
+
+  def follow(self, *args) -> tuple[jax.Array, jax.Array]:
+    """See `layers.DraftRecurrence`."""
+    return self.decoder.follow(*args)
 
   def decode_block(self, *args, **kwargs) -> tuple[jax.Array, Cache, jax.Array]:
     """See `Decoder.decode_block`."""

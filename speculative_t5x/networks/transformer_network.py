@@ -69,10 +69,10 @@ class TransformerNetwork(variants.HasVariants):
     zeros = lambda width: jnp.zeros((1, 1, width), self.dtype)
     token, is_token = jnp.zeros((1, 1), jnp.int32), jnp.ones((1, 1), bool)
     fed = None if self.feature_dim is None else zeros(self.feature_dim)
+    anchors = token if self.num_masks else None
     if self.is_alone:
-      cache = transformer.init_cache(self.decoder, (1,), 1)
       variables = transformer.Decoder(self.decoder).init(
-          key, token, jnp.int32(0), cache, fed=fed, method='decode_block'
+          key, token, is_token[..., None], anchors, fed=fed, method='read'
       )
       return {name: {'decoder': tree} for name, tree in variables.items()}
     return transformer.Transformer(self).init(
@@ -83,6 +83,7 @@ class TransformerNetwork(variants.HasVariants):
         is_input=is_token,
         is_target=is_token,
         fed=fed,
+        anchors=anchors,
         method='score',
     )
 
@@ -177,7 +178,10 @@ class TransformerNetwork(variants.HasVariants):
   def decode_with_features(
       self, params, memory, cache, tokens, positions, at, fed=None
   ) -> tuple[jax.Array, contracts.Cache, jax.Array]:
-    """See `contracts.ShowsFeatures`."""
+    """See `contracts.ShowsFeatures`.
+
+    A head with masks may be asked for logits at several indices, [rows, any].
+    """
     rows = tokens.shape[0]
     if rows == 1:
       memory, tokens, positions, at, fed = jax.tree.map(
@@ -203,6 +207,10 @@ class TransformerNetwork(variants.HasVariants):
         kv_cache.constrain(cache),
         sharding.constrain(features, _FEATURES),
     )
+
+  def follow(self, params, state, tokens, read) -> tuple[jax.Array, jax.Array]:
+    """See `layers.DraftRecurrence`; `read` is the features of its position."""
+    return self.apply(params, state, tokens, read, method='follow')
 
   # Of `contracts.DecodesTrees`.
   share_rows = staticmethod(tree_blocks.share)
@@ -252,17 +260,28 @@ class TransformerNetwork(variants.HasVariants):
     ).logits
 
   def score_with_features(
-      self, params, inputs, outputs, dropout_key=None, features=None, fed=None
+      self,
+      params,
+      inputs,
+      outputs,
+      dropout_key=None,
+      features=None,
+      fed=None,
+      anchors=None,
   ) -> network.Scored:
     """Read given outputs as `score` does.
 
     A head is fed `fed`, [..., positions, width], at all positions of the
-    decoder; see `contracts.ShowsFeatures`.
+    decoder; see `contracts.ShowsFeatures`. One with masks drafts behind
+    `anchors`, [..., anchors] int32, how many tokens of the outputs are before
+    each; then there are logits alone, see `draft_blocks.score`.
     """
     rngs = None if dropout_key is None else {'dropout': dropout_key}
     if self.is_alone:
-      return prompts.score(self, params, inputs, outputs, rngs, fed)
+      return prompts.score(self, params, inputs, outputs, rngs, fed, anchors)
     rows, count = outputs.shape[0], len(self.decoder_prompt)
+    if anchors is not None:
+      anchors = anchors + count - 1
     begin = jnp.broadcast_to(jnp.int32(self.decoder_prompt), (rows, count))
     # The last token of an output is fed to nothing. Id 0 may be a token, as in
     # the target of a head.
@@ -277,9 +296,12 @@ class TransformerNetwork(variants.HasVariants):
         is_target=jnp.concatenate([is_begun, outputs >= 0], axis=1),
         fed=fed,
         enable_dropout=rngs is not None,
+        anchors=anchors,
         rngs=rngs,
         method='score',
     )
+    if anchors is not None:
+      return network.Scored(logits, None, None)
     shown = shown[:, count - 1 : tokens.shape[1]]
     return network.Scored(logits[:, count - 1 :], shown, shown)
 

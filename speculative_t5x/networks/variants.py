@@ -167,8 +167,14 @@ class HasVariants:
 
   @property
   def last_width(self) -> int:
-    """Width of the last features, that are read or predicted."""
-    return self.emb_dim if self.feature_dim is None else self.feature_dim
+    """Width of the last features, that are read or predicted.
+
+    It is that of what a recurrence over draft tokens reads of them.
+    """
+    if self.recurrence_dim is not None:
+      return self.recurrence_dim
+    is_own = self.feature_dim is None or self.num_masks
+    return self.emb_dim if is_own else self.feature_dim
 
   def on_last_features(self, target: network.Network) -> Self:
     """Return the head on a target, of this network's sizes."""

@@ -40,6 +40,9 @@ class Distillation(steps.Objective):
   divergence: divergences.Divergence = struct.field(pytree_node=False)
   exit_layer: int | None = struct.field(pytree_node=False, default=None)
 
+  # Of what is measured at both temperatures, what tells a better checkpoint.
+  score_name = 'acceptance'
+
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
     whole = models.param_shardings(self.draft, mesh)
     return whole if self.exit_layer is None else self.draft.take_head(whole)
@@ -63,6 +66,16 @@ class Distillation(steps.Objective):
     divergence = self.divergence(target_logits, draft_logits, batch.targets)
     metrics = steps.sums(draft_logits, batch.targets, divergence)
     return metrics.loss, metrics
+
+  def read(
+      self, params: Any, batch: batches.TokenPairs
+  ) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Compute both logits without dropout, and the tokens that they are of.
+
+    The tokens are [batch, length] int32, or [batch, anchors, gamma] of blocks
+    of draft tokens; the logits have an axis `vocab` more.
+    """
+    return *self.logits(params, batch), batch.targets
 
   def logits(
       self,

@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from speculative_t5x.speculation import contracts
@@ -27,35 +28,33 @@ from speculative_t5x.training import steps
 GAMMAS = (3, 5, 7)
 
 
-def expected_tokens(
+def accepted_up_to(
     reached: Float[Array, 'examples length'],
     is_token: Bool[Array, 'examples length'],
-) -> Float[Array, 'examples length gammas']:
-  """Compute the expected tokens of a call that begins at each token, by gamma.
+) -> Float[Array, 'examples length most']:
+  """Compute the probability that the first 1, 2, ... draft tokens are accepted.
 
-  A call makes its first token in any case, the next one if the first draft
-  token is accepted, and so on up to gamma + 1, or to the end of the decode.
+  A call that begins at a token of the decode makes it in any case, the next one
+  if the first draft token is accepted, and so on to the end of the decode.
 
   Args:
     reached: [examples, length]. Probability that a call which reaches a token
       of the decode continues past it. At temperature 0 it is 1 or 0; at
       temperature 1, min(1, q / p) of the token. Over samples of the target, the
       mean of the product of successive values is the probability that all of
-      these are accepted.
-    is_token: [examples, length]. False past the end of a decode.
+      these are accepted. Of blocks it is [examples, blocks, gamma].
+    is_token: Of the same shape. False past the end of a decode.
   """
-  is_token = is_token.astype(reached.dtype)
-  accepted, total, totals = is_token, is_token, []
-  for i in range(max(GAMMAS)):
-    accepted = accepted * _ahead(reached, i) * _ahead(is_token, i + 1)
-    total = total + accepted
-    totals.append(total)
-  return jnp.stack([totals[gamma - 1] for gamma in GAMMAS], axis=-1)
-
-
-def _ahead(x: jax.Array, places: int) -> jax.Array:
-  """Return the entries so many places further on, 0 past the end."""
-  return jnp.pad(x, ((0, 0), (0, places)))[:, places:]
+  most, is_token = max(GAMMAS), is_token.astype(reached.dtype)
+  if reached.ndim == 2:
+    ahead = lambda x: jnp.pad(x, ((0, 0), (0, most)))[
+        :, np.arange(x.shape[1])[:, None] + np.arange(most + 1)
+    ]
+    reached, is_token = ahead(reached), ahead(is_token)
+  missing = [(0, 0)] * 2 + [(0, max(0, most + 1 - reached.shape[-1]))]
+  reached, is_token = (jnp.pad(x, missing) for x in (reached, is_token))
+  continued = reached[..., :most] * is_token[..., 1 : most + 1]
+  return is_token[..., :1] * jnp.cumprod(continued, axis=-1)
 
 
 def per_token(
@@ -83,30 +82,37 @@ def _measure(
     params: Any,
     batch: batches.TokenPairs,
 ) -> dict[str, jax.Array]:
-  """Sum up a batch of decodes of a temperature, 0 or 1; see `steps.Measure`."""
-  target_logits, draft_logits = objective.logits(params, batch)
-  is_token = batch.targets != contracts.NO_TOKEN
+  """Sum up a batch of decodes of a temperature, 0 or 1; see `steps.Measure`.
+
+  `accepted_3` is the rate of drafts of which the first 3 tokens are accepted.
+  """
+  target_logits, draft_logits, tokens = objective.read(params, batch)
+  is_token = tokens != contracts.NO_TOKEN
   accepted = per_token(target_logits, draft_logits)[temperature]
   reached = accepted  # the tokens are the target's argmax, up to near ties
   if temperature == 1:
     log_p, log_q = (
-        -divergences.cross_entropy(x, x, batch.targets)
+        -divergences.cross_entropy(x, x, tokens)
         for x in (target_logits, draft_logits)
     )
     # Cut before the exponential, which would overflow at tokens that the
     # target hardly ever writes.
     reached = jnp.exp(jnp.minimum(log_q - log_p, 0))
-  made = expected_tokens(reached, is_token)
+  divergence = objective.divergence(target_logits, draft_logits, tokens)
+  up_to = accepted_up_to(reached, is_token)
+  if tokens.ndim > 2:  # of a block its first token, as of other drafts
+    is_token, accepted, divergence = (
+        x[..., 0] for x in (is_token, accepted, divergence)
+    )
   values = {
       'num_tokens': 1.0,
       'acceptance': accepted,
-      'divergence': objective.divergence(
-          target_logits, draft_logits, batch.targets
-      ),
+      'divergence': divergence,
       **{
-          f'tokens_per_call_{gamma}': made[..., i]
-          for i, gamma in enumerate(GAMMAS)
+          f'tokens_per_call_{gamma}': 1 + up_to[..., :gamma].sum(axis=-1)
+          for gamma in GAMMAS
       },
+      **{f'accepted_{i + 1}': up_to[..., i] for i in range(max(GAMMAS))},
   }
   return {
       name: jnp.sum(jnp.where(is_token, x, 0.0)) for name, x in values.items()
@@ -120,7 +126,7 @@ def validation(
   """Return what measures acceptance on the target's decodes.
 
   These are [num_batches, batch, length], by their temperature, 0 and 1. The
-  score is the mean of both acceptance rates.
+  score is the mean of the objective's `score_name` at both.
   """
   return steps.Validation(
       objective,
@@ -130,5 +136,6 @@ def validation(
           )
           for temperature, examples in decodes.items()
       },
-      lambda found: (found['acceptance_t0'] + found['acceptance_t1']) / 2,
+      lambda found: sum(found[f'{objective.score_name}_t{x}'] for x in (0, 1))
+      / 2,
   )  # fmt: skip

@@ -21,6 +21,7 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading.compatibility import pairing
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.speculation import ranges
+from speculative_t5x.training import block_distillation
 from speculative_t5x.training import distillation
 from speculative_t5x.training import feature_distillation
 from speculative_t5x.training import steps
@@ -92,12 +93,15 @@ class FromCheckpoint:
       network = opened.network()
     else:
       network = _for_target(self.config, target.network)
-    if network_lib.is_feature_head(network):
-      raise ValueError(
-          f"{opened.folder} is a head on a target's last features, whose"
-          ' training begins with random parameters: choose'
-          ' configs/origins/feature_head.gin.'
-      )
+    for is_head, file in (
+        (network_lib.is_block_head, 'block_head'),
+        (network_lib.is_feature_head, 'feature_head'),
+    ):
+      if is_head(network):
+        raise ValueError(
+            f'{opened.folder} is a head, whose training has a loss of its own:'
+            f' choose configs/origins/{file}.gin.'
+        )
     return Made(network, Stored(opened, network).params)
 
 
@@ -190,26 +194,93 @@ class FeatureHead:
     ranges.check_settings(ranges.COUNT, num_passes=self.num_passes)
 
   def make(self, target: Stored, seed: int) -> Made:
-    sizes, known = self.config, {}
-    if self.checkpoint_path is not None:
-      opened = pairing.open_checkpoint('draft', self.checkpoint_path)
-      sizes = sizes or opened.network()
-      sizes = _for_target(sizes, target.network)
-      known = checkpoints.flatten(Stored(opened, sizes).params)
-    _check_given(sizes)
-    for network in (target.network, sizes):
-      network_lib.check_offers(network, _HEAD, *network_lib.SHOWS_FEATURES)
-    network = sizes.on_last_features(target.network)
-    params = checkpoints.flatten(steps.init_params(network, seed))
+    sizes, known = _begun(self.config, self.checkpoint_path, target.network)
+    network = _on_last_features(sizes, target.network)
     objective = functools.partial(
         feature_distillation.FeatureDistillation,
         feature_weight=self.feature_weight,
         num_passes=self.num_passes,
     )
-    return Made(network, checkpoints.nest({**params, **known}), objective)
+    return Made(network, _with_known(network, known, seed), objective)
 
 
-Origin = Scratch | FromCheckpoint | FromTarget | ExitHead | FeatureHead
+@dataclasses.dataclass(frozen=True)
+class BlockHead:
+  """A head that drafts several tokens per call, random or begun as a draft.
+
+  Attributes:
+    config: A network of its sizes. None for that of the checkpoint.
+    gamma: Draft tokens per call, at least 2.
+    recurrence_dim: Width of its recurrence over draft tokens; None for a head
+      whose draft tokens are independent of each other.
+    reads_last_features: Whether it is fed the target's last features.
+    anchor_period: See `BlockDistillation`.
+    checkpoint_path: As of `FeatureHead`.
+  """
+
+  config: network_lib.Network | None
+  gamma: int = 8
+  recurrence_dim: int | None = 64
+  reads_last_features: bool = False
+  anchor_period: int = 2
+  checkpoint_path: checkpoints.Path | None = None
+
+  def __post_init__(self):
+    ranges.check_settings(ranges.whole(2, 64), gamma=self.gamma)
+    ranges.check_settings(ranges.COUNT, anchor_period=self.anchor_period)
+    if self.recurrence_dim is not None:
+      ranges.check_settings(ranges.COUNT, recurrence_dim=self.recurrence_dim)
+
+  def make(self, target: Stored, seed: int) -> Made:
+    sizes, known = _begun(self.config, self.checkpoint_path, target.network)
+    sizes = dataclasses.replace(
+        sizes, num_masks=self.gamma - 1, recurrence_dim=self.recurrence_dim
+    )
+    if self.reads_last_features:
+      network = _on_last_features(sizes, target.network)
+    else:
+      network = _for_target(sizes, target.network)
+    objective = functools.partial(
+        block_distillation.BlockDistillation, anchor_period=self.anchor_period
+    )
+    return Made(network, _with_known(network, known, seed), objective)
+
+
+Origin = (
+    Scratch | FromCheckpoint | FromTarget | ExitHead | FeatureHead | BlockHead
+)
+
+
+def _begun(
+    config: network_lib.Network | None,
+    path: checkpoints.Path | None,
+    target: network_lib.Network,
+) -> tuple[network_lib.Network, dict[str, jax.Array]]:
+  """Return the sizes of a head, and parameters of a draft by their names."""
+  known = {}
+  if path is not None:
+    opened = pairing.open_checkpoint('draft', path)
+    config = _for_target(config or opened.network(), target)
+    known = checkpoints.flatten(Stored(opened, config).params)
+  _check_given(config)
+  return config, known
+
+
+def _on_last_features(
+    sizes: network_lib.Network, target: network_lib.Network
+) -> network_lib.Network:
+  """Return the head of some sizes on a target."""
+  for network in (target, sizes):
+    network_lib.check_offers(network, _HEAD, *network_lib.SHOWS_FEATURES)
+  return sizes.on_last_features(target)
+
+
+def _with_known(
+    network: network_lib.Network, known: dict[str, jax.Array], seed: int
+) -> steps.Params:
+  """Return random parameters, and in their place those that are known."""
+  params = checkpoints.flatten(steps.init_params(network, seed))
+  return checkpoints.nest({**params, **known})
 
 
 def _check_given(config: network_lib.Network | None) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import os
 from typing import TypeVar
 
+from speculative_t5x.drafters import block_head
 from speculative_t5x.drafters import draft_model
 from speculative_t5x.drafters import feature_head
 from speculative_t5x.loading import checkpoints
@@ -28,6 +29,7 @@ _Model = TypeVar('_Model', bound=models.Found)
 
 # In a run record.
 KIND, SHARED_ENCODER, FEATURE_HEAD = 'model', 'shared_encoder', 'feature_head'
+BLOCK_HEAD = 'block_head'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,7 +183,9 @@ def _of(draft: models.Found) -> drafting.Drafting:
   # No parameters in the closure: it would keep them where they lie.
   config, special_ids, rules = draft.config, draft.special_ids, draft.rules
   kind, name = draft_model.ModelDrafter, KIND
-  if network.is_feature_head(config):
+  if network.is_block_head(config):
+    kind, name = block_head.BlockHead, BLOCK_HEAD
+  elif network.is_feature_head(config):
     kind, name = feature_head.HeadDrafter, FEATURE_HEAD
   elif config.reads_features:
     name = SHARED_ENCODER

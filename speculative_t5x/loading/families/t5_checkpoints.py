@@ -152,6 +152,7 @@ def of_shapes(
       mlp_dim=shape_of(inputs[0])[1],
       mlp_activations=USUAL_ACTIVATIONS[len(inputs)],
       logits_via_embedding=t5_preparation.HEAD not in specs,
+      **t5_preparation.block_sizes({x: y.shape for x, y in specs.items()}),
   )
   num_layers = {x: _num_layers(specs, x) for x in ('encoder', 'decoder')}
   if is_alone:

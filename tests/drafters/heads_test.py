@@ -1,10 +1,11 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of heads on the target's last features.
+"""Tests of heads on the target's last features, and of those with masks.
 
 Outputs are enumerated, and what is drafted is compared with the head's
 distribution without any cache: over the whole text, it is fed the target's
-features up to the last committed token, and its own predictions from there on.
+features up to the last committed token, and its own predictions from there on;
+one with masks reads a text as it does in training.
 """
 
 import dataclasses
@@ -20,7 +21,9 @@ import pytest
 from speculative_t5x import testing
 from speculative_t5x.drafters import feature_head
 from speculative_t5x.drafters import in_order
+from speculative_t5x.drafters import likeliest_tree
 from speculative_t5x.drafters import lookup
+from speculative_t5x.drafters import shaped_tree
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import model_drafting
@@ -29,15 +32,20 @@ from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5gemma
+from speculative_t5x.rules import k_sequential
+from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import step as step_lib
+from speculative_t5x.speculation import verification
 from speculative_t5x.testing import all_drafts
 from speculative_t5x.testing import pairs
 from speculative_t5x.testing import reachable
+from speculative_t5x.testing import rules as rules_lib
 from speculative_t5x.testing import step_programs
+from tests import candidate_paths
 from tests import combinations
 from tests import exhaustive
 from tests import tiny
@@ -80,20 +88,24 @@ class Pair(NamedTuple):
     networks = self.target, self.head
     return tuple(map(models.make_model, networks, self.params()))
 
-  def read(self, network, params, texts, fed=None) -> network_lib.Scored:
+  def read(
+      self, network, params, texts, fed=None, anchors=None
+  ) -> network_lib.Scored:
     """Read texts [rows, LENGTH] after the input of each; see `Scored`."""
-    return _read(self, network, params, jnp.asarray(texts), fed)
+    return _read(self, network, params, jnp.asarray(texts), fed, anchors)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _read(pair: '_Hashable', network, params, texts, fed):
+def _read(pair: '_Hashable', network, params, texts, fed, anchors):
   inputs = jnp.asarray(pair.inputs)
   inputs = jnp.repeat(inputs, len(texts) // len(inputs), axis=0)
   if isinstance(network, decoder_only.DecoderOnly):
-    return network.score_with_features(params, inputs, texts, fed=fed)
+    return network.score_with_features(
+        params, inputs, texts, fed=fed, anchors=anchors
+    )
   encoded = pair.target.encode(pair.params()[0], inputs)
   return network.score_with_features(
-      params, inputs, texts, features=encoded, fed=fed
+      params, inputs, texts, features=encoded, fed=fed, anchors=anchors
   )
 
 
@@ -104,11 +116,30 @@ class _Hashable(Pair):
   __eq__ = object.__eq__
 
 
+# With masks for more tokens than are drafted, and a recurrence over them.
+_masked = functools.partial(
+    dataclasses.replace, num_masks=2, recurrence_dim=3
+)
 PAIRS = {
     't5': _Hashable(T5, tiny_drafters.FEATURE_HEAD, INPUTS),
     'decoder alone': _Hashable(ALONE, ALONE_HEAD, PROMPTS),
     't5gemma': _Hashable(T5GEMMA, T5GEMMA_HEAD, INPUTS),
+    'block': _Hashable(T5, _masked(tiny_drafters.DECODER), INPUTS),
+    'block with features': _Hashable(
+        T5, _masked(tiny_drafters.FEATURE_HEAD), INPUTS
+    ),
+    'independent block': _Hashable(
+        T5, _masked(tiny_drafters.DECODER, recurrence_dim=None), INPUTS
+    ),
+    'block of a decoder alone': _Hashable(ALONE, _masked(ALONE_HEAD), PROMPTS),
+    'independent block of t5gemma': _Hashable(
+        T5GEMMA, _masked(T5GEMMA_HEAD, recurrence_dim=None), INPUTS
+    ),
+    'block of a language model': _Hashable(
+        ALONE, _masked(ALONE, emb_dim=6), PROMPTS
+    ),
 }
+BLOCKS = [name for name in PAIRS if 'block' in name]
 
 
 def read_all(pair, network, params, find_fed=lambda texts: None):
@@ -149,6 +180,17 @@ class Expected:
       last = int((PROMPTS[example] >= 0).sum()) - 1 + len(prefix)
     text = np.zeros((len(self.pair.inputs), LENGTH), np.int32)
     text[:, : len(tokens)] = tokens
+    if network_lib.is_block_head(self.pair.head):
+      fed = None
+      if network_lib.is_feature_head(self.pair.head):
+        fed = network_lib.one_later(jnp.asarray(shown))
+        fed = jnp.broadcast_to(fed, (len(text), *fed.shape))
+      anchors = np.full((len(text), 1), len(prefix), np.int32)
+      scored = self.pair.read(
+          self.pair.head, self.params[1], text, fed, anchors
+      )
+      logits = np.asarray(scored.logits[example, 0, len(drafted)], np.float64)
+      return np.where(np.arange(len(logits)) < VOCAB, logits, -np.inf)
     for i in range(len(drafted) + 1):
       fed = network_lib.one_later(jnp.asarray(shown))
       scored = self.pair.read(
@@ -173,7 +215,6 @@ def make_pair(name: str, gamma: int = GAMMA) -> pairs.Pair:
   model = network_lib.NetworkModel(target.config, ids, num_valid_tokens=VOCAB)
   head = dataclasses.replace(head, special_ids=ids)
   drafter = model_drafting.of_model(head).make(model, gamma)
-  assert isinstance(drafter, feature_head.HeadDrafter)
   return pairs.Pair(
       model,
       target.params,
@@ -232,7 +273,7 @@ def exact_products():
 @pytest.mark.parametrize(
     ('name', 'sampling'),
     exhaustive.all_but(
-        [(name, {}) for name in PAIRS],
+        [(name, {}) for name in PAIRS if 'of t5gemma' not in name],
         itertools.product(PAIRS, [{}, {'temperature': 0.6, 'top_k': 2}]),
     ),
 )
@@ -240,6 +281,48 @@ def test_outputs_and_drafts(name, sampling):
   of_outputs, of_drafts = errors(name, make_pair(name), sampling)
   assert of_outputs < 2e-5
   assert of_drafts < 2e-5
+
+
+TREES = {
+    'tokenwise': (
+        verification.TOKENWISE, candidate_paths.without_replacement,
+    ),
+    'k_sequential': (k_sequential.KSequential(), candidate_paths.independent),
+    'likeliest': (verification.TOKENWISE, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ('name', 'rule', 'temperature'),
+    exhaustive.all_but(
+        [('block', 'tokenwise', 1.0), ('block', 'likeliest', 0.0),
+         ('independent block', 'k_sequential', 1.0)],
+        itertools.product(['block', 'independent block'], TREES, [1.0, 0.0]),
+    ),
+)  # fmt: skip
+def test_trees(name, rule, temperature):
+  """A branch has the distributions of its own draft tokens."""
+  assert tree_error(name, rule, temperature) < 2e-5
+
+
+def tree_error(name, rule, temperature) -> float:
+  """Return the largest error of the probability of an example's outputs."""
+  pair, (rule, draws) = make_pair(name), TREES[rule]
+  if draws is None:
+    drafter = likeliest_tree.LikeliestTree(pair.drafter, 5, 3)
+  else:
+    shape = candidates.as_shape((2, 1), GAMMA)
+    drafter = shaped_tree.ShapedTree(pair.drafter, shape)
+  program = step_programs.Program(
+      dataclasses.replace(pair, drafter=drafter), draft_length.Fixed()
+  ).with_sampling(*[sampling_lib.Sampling(temperature)] * 2)
+  find = functools.cache(expected(name).draft_logits)
+  if draws is None:
+    paths = candidate_paths.LikeliestPaths(program, rule, find)
+  else:
+    paths = candidate_paths.Paths(program, rule, draws, find)
+  exact = reachable.exact_distributions(program)
+  return max(map(rules_lib.total_variation, exact, paths.distributions()))
 
 
 @pytest.mark.exhaustive
