@@ -45,7 +45,7 @@ from speculative_t5x.speculation import views
 
 
 class _Ahead(NamedTuple):
-  """What one call says of the next tokens.
+  """Next tokens as one call knows them.
 
   Attributes:
     logits: [rows, gamma, vocab], without the recurrence.
@@ -74,8 +74,8 @@ class _Block(NamedTuple):
 class BlockHead(draft_model.ModelDrafter):
   """Drafts up to gamma tokens with one call of a head.
 
-  The attributes are those of a draft model, whose network has masks for all
-  gamma tokens but the first.
+  The attributes are those of a draft model. Its network has masks for all
+  tokens of a draft but the first; with a greater gamma it drafts fewer.
   """
 
   @property
@@ -83,6 +83,7 @@ class BlockHead(draft_model.ModelDrafter):
     reads_last_features = network.is_feature_head(self.model.network)
     return dataclasses.replace(
         super().form,
+        drafts_all_wanted=self.gamma <= self.max_tokens,
         reads_last_features=reads_last_features,
         # A tree has features of no row.
         grows_trees=self.decodes_trees and not reads_last_features,
@@ -90,8 +91,13 @@ class BlockHead(draft_model.ModelDrafter):
 
   @property
   def is_causal(self) -> bool:
-    """Whether a draft token knows those before it."""
+    """True of a head whose draft tokens know those before them."""
     return self.model.network.recurrence_dim is not None
+
+  @property
+  def max_tokens(self) -> int:
+    """Draft tokens that its network has positions for."""
+    return self.model.network.num_masks + 1
 
   def init(self, params, context: views.Context, rows, slots):
     # A block of masks reaches past all tokens.
@@ -105,6 +111,10 @@ class BlockHead(draft_model.ModelDrafter):
       view: views.View,
   ) -> tuple[contracts.Draft, draft_model.DraftModelState]:
     ahead, after = self._look_ahead(params, memory, state, view)
+    view = view._replace(
+        num_wanted=jnp.minimum(view.num_wanted, self.max_tokens),
+        wants_always=view.wants_always and self.form.drafts_all_wanted,
+    )
     if not self.is_causal:
       return _draw_all(ahead.logits, view), after
     first_tokens = memory.of_rows(view.num_tokens.shape[0])[1]
@@ -204,11 +214,11 @@ class BlockHead(draft_model.ModelDrafter):
     ahead, after = self._look_ahead(params, memory, state, view)
     split = lambda x: x.reshape(trees, -1, *x.shape[1:])
     ahead = jax.tree.map(split, ahead)
-    dim = ahead.read.shape[-1]
-    return _Block(ahead, jnp.zeros((trees, nodes, dim), ahead.read.dtype), after)
+    shape = trees, nodes, ahead.read.shape[-1]
+    return _Block(ahead, jnp.zeros(shape, ahead.read.dtype), after)
 
   def decode_tree(
-      self, params, memory, state, block: _Block, nodes, first, count, num_cached
+      self, params, memory, state, block, nodes, first, count, num_cached
   ) -> tuple[jax.Array, _Block]:
     del memory, state
     new = slice(first, first + count)
@@ -225,7 +235,7 @@ class BlockHead(draft_model.ModelDrafter):
     logits = of_places(block.ahead.logits)
     if not self.is_causal:
       return logits, block
-    # A node sees one node per depth of its path: its parent, or for a root none.
+    # A node sees one node per depth of its path, a root none before it.
     before = of_new(nodes.positions) - 1
     is_parent = of_new(nodes.sees) & (
         nodes.positions[:, None] == before[..., None]

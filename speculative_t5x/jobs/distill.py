@@ -215,8 +215,8 @@ def _special_ids(
 
 def _check_samples(draft: network_lib.Network) -> None:
   """Check that a draft can write texts without its target."""
-  if network_lib.is_feature_head(draft):
+  if network_lib.is_feature_head(draft) or network_lib.is_block_head(draft):
     raise ValueError(
-        "A head on the target's last features cannot write texts by itself, to"
-        ' be trained on them. Set ON_POLICY_SHARE to 0.'
+        'A head cannot write texts by itself, to be trained on them. Set'
+        ' ON_POLICY_SHARE to 0.'
     )

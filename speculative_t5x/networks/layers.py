@@ -213,7 +213,7 @@ class FeatureProjections(nn.Module):
 
 
 class DraftRecurrence(nn.Module):
-  """What the draft tokens before add to the logits of a block's positions.
+  """A recurrence over draft tokens, which adds to the logits of each.
 
     s_i = silu(E[token i - 1] + V x_i + A s_(i - 1)),  logits_i + W s_i
 

@@ -38,7 +38,7 @@ def block_sizes(
 ) -> dict[str, int | None]:
   """Return the sizes of a head that drafts blocks, by names of `config.Form`.
 
-  They are those of other networks where shapes, by parameters' names, have none.
+  Shapes are by parameters' names; other networks have the sizes of no head.
   """
   return {
       'num_masks': shapes[_MASKS][0] if _MASKS in shapes else 0,

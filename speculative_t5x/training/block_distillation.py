@@ -45,7 +45,7 @@ class BlockDistillation(distillation.Distillation):
       batch, so that each token is one as often.
   """
 
-  anchor_period: int = struct.field(pytree_node=False, default=2)
+  anchor_period: int = struct.field(pytree_node=False, default=8)
 
   score_name = 'tokens_per_call_7'
 
@@ -53,6 +53,7 @@ class BlockDistillation(distillation.Distillation):
       self, params: Any, batch: batches.TokenPairs, dropout_key: jax.Array
   ) -> tuple[jax.Array, steps.Sums]:
     target_logits, draft_logits, tokens = self.read(params, batch, dropout_key)
+    tokens = tokens[..., :-1]
     rates = 1 - divergences.total_variation(target_logits, draft_logits)
     rates = jnp.where(tokens == contracts.NO_TOKEN, 0, rates)
     weights = gains(jax.lax.stop_gradient(rates))
@@ -70,7 +71,8 @@ class BlockDistillation(distillation.Distillation):
 
     Returns:
       Both logits, [batch, anchors, gamma, vocab] float32, and the text's tokens
-      there, [batch, anchors, gamma] int32, NO_TOKEN behind its end.
+      there and behind, [batch, anchors, gamma + 1] int32, NO_TOKEN past the
+      end.
     """
     inputs, outputs = batch.inputs, batch.targets
     rows, length = outputs.shape
@@ -79,10 +81,11 @@ class BlockDistillation(distillation.Distillation):
       dropout_key, key = jax.random.split(dropout_key)
       first = jax.random.randint(key, (), 0, self.anchor_period)
     anchors = jnp.arange(0, length, self.anchor_period) + first
-    at = anchors[:, None] + jnp.arange(gamma)
-    tokens = jnp.pad(
-        outputs, ((0, 0), (0, gamma)), constant_values=contracts.NO_TOKEN
-    )[:, jnp.minimum(at, length)]
+    at = anchors[:, None] + jnp.arange(gamma + 1)
+    outputs_and_none = jnp.pad(
+        outputs, ((0, 0), (0, 1)), constant_values=contracts.NO_TOKEN
+    )
+    tokens = outputs_and_none[:, jnp.minimum(at, length)]
     features = fed = None
     if network_lib.has_encoder(self.target):
       features = self.target.features(self.target_params, inputs)
@@ -103,9 +106,9 @@ class BlockDistillation(distillation.Distillation):
         dropout_key,
         features if self.draft.reads_features else None,
         fed,
-        jnp.broadcast_to(jnp.minimum(anchors, length - 1), (rows, len(anchors))),
+        jnp.tile(jnp.minimum(anchors, length - 1), (rows, 1)),
     )
-    target_logits = target_logits[:, jnp.minimum(at, length - 1)]
+    target_logits = target_logits[:, jnp.minimum(at[:, :-1], length - 1)]
     return target_logits, drafted.logits, tokens
 
 

@@ -72,8 +72,9 @@ class Distillation(steps.Objective):
   ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Compute both logits without dropout, and the tokens that they are of.
 
-    The tokens are [batch, length] int32, or [batch, anchors, gamma] of blocks
-    of draft tokens; the logits have an axis `vocab` more.
+    The tokens are [batch, length] int32, and the logits have an axis `vocab`
+    more. Of blocks of draft tokens they are [batch, anchors, gamma + 1], with
+    the token behind each block.
     """
     return *self.logits(params, batch), batch.targets
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
+import numpy as np
 
 from speculative_t5x.speculation import contracts
 from speculative_t5x.training import batches
@@ -43,7 +43,8 @@ def accepted_up_to(
       temperature 1, min(1, q / p) of the token. Over samples of the target, the
       mean of the product of successive values is the probability that all of
       these are accepted. Of blocks it is [examples, blocks, gamma].
-    is_token: Of the same shape. False past the end of a decode.
+    is_token: [examples, length], of blocks [examples, blocks, gamma + 1]. False
+      past the end of a decode.
   """
   most, is_token = max(GAMMAS), is_token.astype(reached.dtype)
   if reached.ndim == 2:
@@ -51,10 +52,11 @@ def accepted_up_to(
         :, np.arange(x.shape[1])[:, None] + np.arange(most + 1)
     ]
     reached, is_token = ahead(reached), ahead(is_token)
-  missing = [(0, 0)] * 2 + [(0, max(0, most + 1 - reached.shape[-1]))]
-  reached, is_token = (jnp.pad(x, missing) for x in (reached, is_token))
-  continued = reached[..., :most] * is_token[..., 1 : most + 1]
-  return is_token[..., :1] * jnp.cumprod(continued, axis=-1)
+  gamma = min(is_token.shape[-1] - 1, most)
+  continued = reached[..., :gamma] * is_token[..., 1 : gamma + 1]
+  accepted = is_token[..., :1] * jnp.cumprod(continued, axis=-1)
+  # A short block has no more than its own tokens.
+  return jnp.pad(accepted, ((0, 0), (0, 0), (0, most - gamma)))
 
 
 def per_token(
@@ -87,7 +89,9 @@ def _measure(
   `accepted_3` is the rate of drafts of which the first 3 tokens are accepted.
   """
   target_logits, draft_logits, tokens = objective.read(params, batch)
-  is_token = tokens != contracts.NO_TOKEN
+  is_token, is_block = tokens != contracts.NO_TOKEN, tokens.ndim > 2
+  if is_block:  # the last token is behind the block
+    tokens = tokens[..., :-1]
   accepted = per_token(target_logits, draft_logits)[temperature]
   reached = accepted  # the tokens are the target's argmax, up to near ties
   if temperature == 1:
@@ -100,7 +104,7 @@ def _measure(
     reached = jnp.exp(jnp.minimum(log_q - log_p, 0))
   divergence = objective.divergence(target_logits, draft_logits, tokens)
   up_to = accepted_up_to(reached, is_token)
-  if tokens.ndim > 2:  # of a block its first token, as of other drafts
+  if is_block:  # of a block its first token, as of other drafts
     is_token, accepted, divergence = (
         x[..., 0] for x in (is_token, accepted, divergence)
     )

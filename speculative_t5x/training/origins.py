@@ -222,7 +222,7 @@ class BlockHead:
   gamma: int = 8
   recurrence_dim: int | None = 64
   reads_last_features: bool = False
-  anchor_period: int = 2
+  anchor_period: int = 8
   checkpoint_path: checkpoints.Path | None = None
 
   def __post_init__(self):

@@ -38,6 +38,7 @@ DECODER = tiny.config(
 )  # fmt: skip
 # A head on the target's last features.
 FEATURE_HEAD = dataclasses.replace(DECODER, feature_dim=CONFIG.emb_dim)
+BLOCK_HEAD = dataclasses.replace(DECODER, num_masks=2, recurrence_dim=4)
 TARGET = models.Found(CONFIG)
 REPEAT_LAST = drafting.Drafting(repeat_last.RepeatLast, 'repeat_last')
 
@@ -134,6 +135,7 @@ def drafts(tmp_path_factory):
       'model': tiny.params(CONFIG, noise=0.1),
       'shared_encoder': tiny.params(DECODER),
       'feature_head': tiny.params(FEATURE_HEAD),
+      'block_head': tiny.params(BLOCK_HEAD),
       'head without a layer': other_head(CONFIG),
   }.items():
     checkpoints.save(folder / kind, 3, params)
@@ -166,12 +168,24 @@ class TestByPath:
 
   @pytest.mark.parametrize(
       'kind',
-      ['model', 'shared_encoder', 'feature_head', 'bigram', 'early_exit'],
-  )
+      [
+          'model', 'shared_encoder', 'feature_head', 'block_head', 'bigram',
+          'early_exit',
+      ],
+  )  # fmt: skip
   def test_drafts_by_what_is_there(self, drafts, kind):
     decoder = decoder_of(str(drafts / kind))
     assert decoder.loaded_drafter.description.kind == kind
     assert decoder.generate(INPUTS) == expected_outputs()
+
+  def test_fewer_tokens_than_gamma(self, drafts, capfd):
+    """The head has positions for 3, says so once, and drafts those."""
+    decoder = token_decoder.TokenDecoder(
+        tiny.model(CONFIG), str(drafts / 'block_head'), gamma=5, max_tokens=12,
+        inputs_length=4,
+    )  # fmt: skip
+    assert decoder.generate(INPUTS) == expected_outputs()
+    assert capfd.readouterr().err.count('3 draft tokens per block') == 1
 
   def test_head_and_the_layer_that_it_is_for(self, drafts):
     path = drafts / 'early_exit'

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from speculative_t5x import testing
+from speculative_t5x.drafters import block_head
 from speculative_t5x.drafters import feature_head
 from speculative_t5x.drafters import in_order
 from speculative_t5x.drafters import likeliest_tree
@@ -253,15 +254,17 @@ def draft_error(expected: Expected, program, drafted) -> float:
   Of what is drafted there are the example, the tokens before, the draft tokens
   and their distributions.
   """
-  drawn = {
-      (example, prefix, tokens[:i]): q
+  # One place may be drawn at from several states.
+  places, drawn = zip(*(
+      ((example, prefix, tokens[:i]), q)
       for example, prefix, tokens, probs in drafted
       for i, q in enumerate(probs)
       if np.max(q) < 1  # not copied
-  }
-  logits = np.array([expected.draft_logits(*place) for place in drawn])
+  ))
+  find = functools.cache(expected.draft_logits)
+  logits = np.array([find(*place) for place in places])
   q = sampling_lib.standardize(jnp.asarray(logits), program.samplings[1])
-  return np.max(np.abs(q - np.array([*drawn.values()])))
+  return np.max(np.abs(q - np.array(drawn)))
 
 
 @pytest.fixture(autouse=True)
@@ -404,8 +407,53 @@ def _none_of_the_prompt(original):
   return start
 
 
-_HEAD = feature_head.HeadDrafter
+def _masks_kept(original):
+  """Feed the last committed token and masks alone."""
+
+  def propose(self, params, memory, state, view):
+    num_fed = jnp.maximum(state.num_fed, view.num_tokens)
+    return original(self, params, memory, state.replace(num_fed=num_fed), view)
+
+  return propose
+
+
+def _features_lost(original):
+  def find(self, view, block):
+    return jnp.zeros_like(original(self, view, block))
+
+  return find
+
+
+def _state_lost(original):
+  def follow(self, params, state, tokens, read):
+    return original(self, params, jnp.zeros_like(state), tokens, read)
+
+  return follow
+
+
+def _token_lost(original):
+  def follow(self, params, state, tokens, read):
+    return original(self, params, state, jnp.zeros_like(tokens), read)
+
+  return follow
+
+
+_HEAD, _BLOCK = feature_head.HeadDrafter, block_head.BlockHead
 MUTANTS = {
+    'masks are kept': ('block', _BLOCK, 'propose', _masks_kept),
+    'features of a block one late': (
+        'block with features', _BLOCK, 'propose', _one_late,
+    ),
+    'features of a block of the call before': (
+        'block with features', step_lib, 'step', _stale,
+    ),
+    'no features of a block': (
+        'block with features', _BLOCK, '_features', _features_lost,
+    ),
+    'no state': ('block', network_lib.NetworkModel, 'follow', _state_lost),
+    'no token before': (
+        'block', network_lib.NetworkModel, 'follow', _token_lost,
+    ),
     'one position late': ('t5', _HEAD, 'propose', _one_late),
     'of the call before': ('t5', step_lib, 'step', _stale),
     'predictions are kept': ('t5', _HEAD, 'propose', _predictions_kept),
@@ -419,7 +467,8 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize(
-    'mutant', exhaustive.all_but(['predictions are kept'], MUTANTS)
+    'mutant',
+    exhaustive.all_but(['predictions are kept', 'masks are kept'], MUTANTS),
 )
 def test_features_of_another_position_are_found(mutant, monkeypatch):
   name, owner, attribute, make = MUTANTS[mutant]

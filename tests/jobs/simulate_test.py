@@ -93,6 +93,7 @@ def test_record(tmp_path):
     [
         ('shared_encoder_1_small', 'shared_encoder'),
         ('feature_head_1_small', 'feature_head'),
+        ('block_head_1_small', 'block_head'),
         ('early_exit_1', 'early_exit'),
     ],
 )

@@ -37,6 +37,7 @@ DECODER = dataclasses.replace(
     DRAFT, num_encoder_layers=0, encoder_dim=TARGET.emb_dim, emb_dim=16
 )
 HEAD = dataclasses.replace(DECODER, feature_dim=TARGET.emb_dim)
+BLOCK_HEAD = dataclasses.replace(DECODER, num_masks=4, recurrence_dim=3)
 BATCH = tiny_pair.batch(5)
 
 
@@ -48,6 +49,7 @@ def folder(tmp_path_factory):
   checkpoints.save(folder / 'model', 1, tiny.params(DRAFT))
   checkpoints.save(folder / 'decoder', 1, tiny.params(DECODER))
   checkpoints.save(folder / 'feature_head', 1, tiny.params(HEAD))
+  checkpoints.save(folder / 'block_head', 1, tiny.params(BLOCK_HEAD))
   head = TARGET.take_head(jax.tree.map(lambda x: 2 * x, tiny.params(TARGET)))
   checkpoints.save(folder / 'head', 1, head)
   rows = [np.trim_zeros(x).tolist() for x in np.asarray(tiny.t5x_tokens(9, 9))]
@@ -86,6 +88,7 @@ utils.RestoreCheckpointConfig.path = %CHECKPOINT_PATH
 FILES = {
     'shared_encoder': {'DRAFT_CHECKPOINT_PATH': 'decoder'},
     'feature_head': {'DRAFT_CHECKPOINT_PATH': 'feature_head'},
+    'block_head': {'DRAFT_CHECKPOINT_PATH': 'block_head'},
     'short_vocabulary': {
         'DRAFT_CHECKPOINT_PATH': 'model',
         'DRAFT_SHORT_VOCABULARY': 'counts',

@@ -84,6 +84,15 @@ def _say_once(line: str) -> None:
   print(line, file=sys.stderr)
 
 
+def check_gamma(draft: network.Network, gamma: int) -> None:
+  """Say once if a head drafts fewer tokens per block than it is asked for."""
+  if network.is_block_head(draft) and gamma > draft.num_masks + 1:
+    _say_once(
+        f'note: the head was trained for {draft.num_masks + 1} draft tokens per'
+        f' block, and gamma is {gamma}: it drafts no more than those.'
+    )
+
+
 def check_features(target: network.Network, draft: network.Network) -> None:
   """Check that a target has the features that a draft reads, if it reads any.
 

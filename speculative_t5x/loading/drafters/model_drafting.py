@@ -192,6 +192,7 @@ def _of(draft: models.Found) -> drafting.Drafting:
 
   def make(target: network.NetworkModel, gamma: int) -> contracts.Drafter:
     pairing.check_features(target.network, config)
+    pairing.check_gamma(config, gamma)
     # Without an encoder only ends are special: where a chat's target has more
     # of them than its draft, they are drafted as any token.
     own = special_ids if config.ends_inputs else target.special_ids

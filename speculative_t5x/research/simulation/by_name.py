@@ -6,6 +6,8 @@ small                    T5 1.1 small as a draft model; likewise other sizes
 shared_encoder_2_small   a decoder of 2 layers with the widths of T5 1.1
                          small, on the output of the target's encoder
 feature_head_2_small     the same as a head on the target's last features
+block_head_2_small       the same as a head that drafts up to 16 tokens per
+                         call, with a recurrence of width 64 over them
 early_exit_6             the first 6 decoder layers of the target
 """
 
@@ -22,7 +24,7 @@ from speculative_t5x.research.simulation import t5_published
 
 _NAME = re.compile(
     r'early_exit_(?P<exit>\d+)'
-    r'|((?P<reads>shared_encoder|feature_head)_(?P<layers>[1-9]\d*)_)?'
+    r'|((?P<reads>shared_encoder|feature_head|block_head)_(?P<layers>[1-9]\d*)_)?'
     r'(?P<size>[a-z]+)'
 )
 
@@ -45,19 +47,22 @@ def make_config(name: str, target: t5.T5Config) -> t5.T5Config:
     raise ValueError(
         f'There is no draft {name!r}. Choose one of'
         f' {", ".join(t5_published.SIZES)}, early_exit_<layers>,'
-        ' shared_encoder_<layers>_<size> or feature_head_<layers>_<size>, e.g.'
-        ' shared_encoder_2_small.'
+        ' shared_encoder_<layers>_<size>, feature_head_<layers>_<size> or'
+        ' block_head_<layers>_<size>, e.g. shared_encoder_2_small.'
     )
   config = t5_published.make_config(match['size'], target.dtype)
   if match['layers'] is None:
     return config
   is_head = match['reads'] == model_drafting.FEATURE_HEAD
+  is_block = match['reads'] == model_drafting.BLOCK_HEAD
   return dataclasses.replace(
       config,
       num_encoder_layers=0,
       num_decoder_layers=int(match['layers']),
       encoder_dim=target.emb_dim,
       feature_dim=target.last_width if is_head else None,
+      num_masks=15 if is_block else 0,
+      recurrence_dim=64 if is_block else None,
   )
 
 
