@@ -90,8 +90,7 @@ def draft(
   inputs = lambda start, block: state_lib.decoder_inputs(
       view.sequences, first_tokens, start, block
   )
-  # One that is fed one token at first has been fed all before it.
-  if not view.wants_always and first_block > 1:
+  if not view.wants_always:
     cache, num_fed = _catch_up(
         decode, cache, num_fed, inputs, view, gamma, first_block
     )
