@@ -16,7 +16,9 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from speculative_t5x.rules import k_sequential
 from speculative_t5x.speculation import candidates
+from speculative_t5x.speculation import verification
 from speculative_t5x.testing import boxes
 from speculative_t5x.testing import reachable
 from speculative_t5x.testing import step_programs
@@ -80,6 +82,14 @@ def _intervals(probs: np.ndarray) -> Iterator[tuple[float, int, float]]:
   for token in np.flatnonzero(probs).tolist():
     low, high = high, high + probs[token]
     yield probs[token], token, (low + high) / 2
+
+
+RULES = {
+    'tokenwise': (verification.TOKENWISE, without_replacement),
+    'k_sequential': (k_sequential.KSequential(), independent),
+    # Of the likeliest nodes; there none is drawn.
+    'likeliest': (verification.TOKENWISE, None),
+}
 
 
 class _Box(NamedTuple):

@@ -127,7 +127,7 @@ class BlockHead(draft_model.ModelDrafter):
         added, state = self.model.follow(
             params, state, tokens[:, 0], of_step(ahead.read)
         )
-      logits = of_step(ahead.logits) + self._fit_added(added)
+      logits = of_step(ahead.logits) + self.fit_width(added, 0)
       return logits[:, None], (state, step + 1)
 
     draft, _, _ = autoregression.draft(
@@ -193,15 +193,6 @@ class BlockHead(draft_model.ModelDrafter):
     shown = jnp.where(is_shown[..., None], shown, 0)
     return jnp.pad(shown, ((0, 0), (0, block - shown.shape[1]), (0, 0)))
 
-  def _fit_added(self, added: jax.Array) -> jax.Array:
-    """Return what a recurrence adds to logits of the target's width.
-
-    Behind its own width these are -inf, whatever is added.
-    """
-    missing = max(0, self.vocab_size - added.shape[-1])
-    padding = [(0, 0)] * (added.ndim - 1) + [(0, missing)]
-    return jnp.pad(added[..., : self.vocab_size], padding)
-
   # Of trees: the state is that of chains.
 
   def share_rows(self, state, trees: int, roots: int):
@@ -248,7 +239,7 @@ class BlockHead(draft_model.ModelDrafter):
           params, parents, of_new(nodes.tokens), of_places(block.ahead.read)
       )
     states = block.states.at[:, new].set(states)
-    return logits + self._fit_added(added), block._replace(states=states)
+    return logits + self.fit_width(added, 0), block._replace(states=states)
 
   def commit(self, state, block: _Block, rows, paths, num_cached) -> Any:
     del state, paths, num_cached

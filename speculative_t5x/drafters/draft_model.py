@@ -164,11 +164,13 @@ class ModelDrafter:
     with partitioning.axis_rules(self.rules):
       return self.model.commit(*args)
 
-  def fit_width(self, logits: jax.Array) -> jax.Array:
-    """Cut logits [..., any] to the target's width, or pad them by -inf."""
+  def fit_width(
+      self, logits: jax.Array, missing_value: float = -jnp.inf
+  ) -> jax.Array:
+    """Cut logits [..., any] to the target's width, or pad them."""
     missing = self.vocab_size - logits.shape[-1]
     if missing <= 0:
       return logits[..., : self.vocab_size]
     # Not 0: a token that the draft model does not know has q = 0.
     padding = [(0, 0)] * (logits.ndim - 1) + [(0, missing)]
-    return jnp.pad(logits, padding, constant_values=-jnp.inf)
+    return jnp.pad(logits, padding, constant_values=missing_value)

@@ -29,8 +29,7 @@ GAMMAS = (3, 5, 7)
 
 
 def accepted_up_to(
-    reached: Float[Array, 'examples length'],
-    is_token: Bool[Array, 'examples length'],
+    reached: Float[Array, '*shape'], is_token: Bool[Array, '*or_one_longer']
 ) -> Float[Array, 'examples length most']:
   """Compute the probability that the first 1, 2, ... draft tokens are accepted.
 

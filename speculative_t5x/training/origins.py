@@ -278,9 +278,15 @@ def _on_last_features(
 def _with_known(
     network: network_lib.Network, known: dict[str, jax.Array], seed: int
 ) -> steps.Params:
-  """Return random parameters, and in their place those that are known."""
+  """Return random parameters, and in their place those that are known.
+
+  A head may have other masks and another recurrence than one before it.
+  """
   params = checkpoints.flatten(steps.init_params(network, seed))
-  return checkpoints.nest({**params, **known})
+  for name, leaf in params.items():
+    if name in known and known[name].shape == leaf.shape:
+      params[name] = known[name]
+  return checkpoints.nest(params)
 
 
 def _check_given(config: network_lib.Network | None) -> None:

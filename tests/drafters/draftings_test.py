@@ -178,6 +178,15 @@ class TestByPath:
     assert decoder.loaded_drafter.description.kind == kind
     assert decoder.generate(INPUTS) == expected_outputs()
 
+  def test_a_head_in_a_beam_search(self, drafts):
+    """Hypotheses of an example share a call's block."""
+    draft = str(drafts / 'block_head')
+    searched = [
+        decoder_of(x).generate(INPUTS, beams=3)
+        for x in (drafting.Drafting(), draft)
+    ]
+    assert searched[0] == searched[1]
+
   def test_fewer_tokens_than_gamma(self, drafts, capfd):
     """The head has positions for 3, says so once, and drafts those."""
     decoder = token_decoder.TokenDecoder(

@@ -33,14 +33,12 @@ from speculative_t5x.networks import decoder_only
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5gemma
-from speculative_t5x.rules import k_sequential
 from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
 from speculative_t5x.speculation import forms
 from speculative_t5x.speculation import sampling as sampling_lib
 from speculative_t5x.speculation import step as step_lib
-from speculative_t5x.speculation import verification
 from speculative_t5x.testing import all_drafts
 from speculative_t5x.testing import pairs
 from speculative_t5x.testing import reachable
@@ -286,21 +284,14 @@ def test_outputs_and_drafts(name, sampling):
   assert of_drafts < 2e-5
 
 
-TREES = {
-    'tokenwise': (
-        verification.TOKENWISE, candidate_paths.without_replacement,
-    ),
-    'k_sequential': (k_sequential.KSequential(), candidate_paths.independent),
-    'likeliest': (verification.TOKENWISE, None),
-}  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ('name', 'rule', 'temperature'),
     exhaustive.all_but(
         [('block', 'tokenwise', 1.0), ('block', 'likeliest', 0.0),
          ('independent block', 'k_sequential', 1.0)],
-        itertools.product(['block', 'independent block'], TREES, [1.0, 0.0]),
+        itertools.product(
+            ['block', 'independent block'], candidate_paths.RULES, [1.0, 0.0]
+        ),
     ),
 )  # fmt: skip
 def test_trees(name, rule, temperature):
@@ -310,7 +301,7 @@ def test_trees(name, rule, temperature):
 
 def tree_error(name, rule, temperature) -> float:
   """Return the largest error of the probability of an example's outputs."""
-  pair, (rule, draws) = make_pair(name), TREES[rule]
+  pair, (rule, draws) = make_pair(name), candidate_paths.RULES[rule]
   if draws is None:
     drafter = likeliest_tree.LikeliestTree(pair.drafter, 5, 3)
   else:

@@ -38,14 +38,7 @@ from tests import tiny
 from tests import tiny_cases
 
 VOCAB = 3
-RULES = {
-    'tokenwise': (
-        verification.TOKENWISE, candidate_paths.without_replacement,
-    ),
-    'k_sequential': (k_sequential.KSequential(), candidate_paths.independent),
-    # Of the likeliest nodes; there none is drawn.
-    'likeliest': (verification.TOKENWISE, None),
-}  # fmt: skip
+RULES = candidate_paths.RULES
 TREE, WIDE = (2, 2), (3, 1)
 
 
