@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 import contextlib
 import os
 import re
+import time
 import types
 from typing import Any
 
@@ -23,6 +24,9 @@ _MARKER = 'commit_success.txt'
 _UNFINISHED = ('orbax-checkpoint-tmp', 'partial_save')
 # Where TensorStore says what the operating system refused.
 _OS_ERROR_CODE = re.compile(r"\[os_error_code='(\d+)'\]")
+# After an error TensorStore, which cannot be waited for, writes on for a moment.
+_PAUSE_S = 1.0
+_MAX_PAUSES = 10
 
 
 def save(
@@ -79,9 +83,7 @@ def save_each(
       text = 'Checkpoint commit was successful'
       (step_folder / _MARKER).write_text(text, encoding='utf-8')
   except BaseException as error:
-    # Orbax's threads may write on for a moment, which the next save removes.
-    with contextlib.suppress(OSError, ValueError):
-      _remove_unfinished(step_folder)
+    _remove_unfinished(step_folder)
     if reason := _refused(error):
       raise errors.CheckpointError(
           f'The checkpoint {step_folder} cannot be written ({reason}). Earlier'
@@ -93,12 +95,23 @@ def save_each(
 
 
 def _remove_unfinished(step_folder: epath.Path) -> None:
-  if layouts.is_cut_off(step_folder):
-    step_folder.rmtree()
+  """Remove what a save left, until nothing of it comes back."""
+  for _ in range(_MAX_PAUSES):
+    with contextlib.suppress(OSError, ValueError):  # is there again, or gone
+      folders = _unfinished(step_folder)
+      for folder in folders:
+        folder.rmtree()
+      if not folders:
+        break
+    time.sleep(_PAUSE_S)
+
+
+def _unfinished(step_folder: epath.Path) -> list[epath.Path]:
+  folders = [step_folder] if layouts.is_cut_off(step_folder) else []
   if step_folder.parent.exists():
     for name in _UNFINISHED:
-      for folder in step_folder.parent.glob(f'{step_folder.name}.{name}*'):
-        folder.rmtree()
+      folders += step_folder.parent.glob(f'{step_folder.name}.{name}*')
+  return folders
 
 
 def _refused(error: BaseException) -> str | None:
