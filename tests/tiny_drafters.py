@@ -122,6 +122,9 @@ DECODER = dataclasses.replace(
     encoder_dim=CONFIG.emb_dim,
 )
 FEATURE_HEAD = dataclasses.replace(DECODER, feature_dim=CONFIG.emb_dim)
+# With masks for more tokens than are drafted, and a recurrence over them.
+BLOCK_HEAD = dataclasses.replace(DECODER, num_masks=2, recurrence_dim=3)
+INDEPENDENT_HEAD = dataclasses.replace(BLOCK_HEAD, recurrence_dim=None)
 # Takes an example and tokens, and returns logits of the token after them.
 FindLogits = Callable[[int, tuple[int, ...]], np.ndarray]
 
@@ -152,6 +155,20 @@ def of_network(
       limits,
       find_logits,
       2e-5,
+  )
+
+
+def of_head(head: t5.T5Config, gamma: int, after_lookup=False) -> pairs.Pair:
+  """Return the pair of a random head on the target, first or behind lookup."""
+  drafting = model_drafting.of_model(tiny.model(head, noise=0.5))
+  pair = of_network(drafting, gamma)
+  if not after_lookup:
+    return pair
+  drafters = make_lookup(gamma), pair.drafter
+  return dataclasses.replace(
+      pair,
+      drafter=in_order.DraftersInOrder(drafters, pair.target),
+      draft_params=(None, pair.draft_params),
   )
 
 
@@ -239,19 +256,21 @@ _MAKERS = {
     'early exit': lambda gamma: of_network(
         tiny.early_exit(CONFIG, 1), gamma
     ),
-    'shared encoder': lambda gamma: of_network(
-        model_drafting.of_model(tiny.model(DECODER, noise=0.5)), gamma
-    ),
-    'feature head': lambda gamma: of_network(
-        model_drafting.of_model(tiny.model(FEATURE_HEAD, noise=0.5)), gamma
-    ),
+    'shared encoder': lambda gamma: of_head(DECODER, gamma),
+    'feature head': lambda gamma: of_head(FEATURE_HEAD, gamma),
+    'block head': lambda gamma: of_head(BLOCK_HEAD, gamma),
+    'independent block': lambda gamma: of_head(INDEPENDENT_HEAD, gamma),
+    'lookup then block': lambda gamma: of_head(BLOCK_HEAD, gamma, True),
 }
 NAMES = tuple(_MAKERS)
 # A target of another kind, with a drafter that any network has.
 _MAKERS['decoder alone'] = lambda gamma: of_network(
     tiny.early_exit(ALONE, 1), gamma, config=ALONE
 )
-NETWORKS = 'early exit', 'shared encoder', 'feature head', 'decoder alone'
+BLOCKS = 'block head', 'independent block', 'lookup then block'
+NETWORKS = (
+    'early exit', 'shared encoder', 'feature head', 'decoder alone', *BLOCKS
+)
 
 
 @functools.cache

@@ -30,9 +30,11 @@ from speculative_t5x.loading import models
 from speculative_t5x.loading.drafters import model_drafting
 from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import decoder_only
+from speculative_t5x.networks import encoder_decoder
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.networks import t5gemma
+from speculative_t5x.policies import confidence
 from speculative_t5x.speculation import candidates
 from speculative_t5x.speculation import contracts
 from speculative_t5x.speculation import draft_length
@@ -66,6 +68,10 @@ ALONE_HEAD = dataclasses.replace(
 
 T5GEMMA = t5gemma.T5Gemma(**vars(_STACK), encoder=_STACK)
 T5GEMMA_HEAD = dataclasses.replace(T5GEMMA, emb_dim=6).on_last_features(T5GEMMA)
+# With a prompt, behind which an output begins.
+BART = encoder_decoder.EncoderDecoder(
+    VOCAB + 1, 8, 2, 1, 1, 8, max_positions=8, decoder_prompt=(2, 0)
+)
 
 
 class Pair(NamedTuple):
@@ -134,6 +140,14 @@ PAIRS = {
     'independent block of t5gemma': _Hashable(
         T5GEMMA, _masked(T5GEMMA_HEAD, recurrence_dim=None), INPUTS
     ),
+    'block of bart': _Hashable(
+        BART,
+        _masked(dataclasses.replace(BART, num_heads=1).on_features(8)),
+        INPUTS,
+    ),
+    'block of t5 on bart': _Hashable(
+        BART, _masked(tiny_drafters.FEATURE_HEAD), INPUTS
+    ),
     'block of a language model': _Hashable(
         ALONE, _masked(ALONE, emb_dim=6), PROMPTS
     ),
@@ -169,8 +183,11 @@ class Expected:
     logits = self._target.logits[self._at(example, tokens), len(tokens)]
     return np.where(np.arange(len(logits)) < VOCAB, logits, -np.inf)
 
-  def draft_logits(self, example, prefix, drafted) -> np.ndarray:
-    """Return the head's logits of the token after draft tokens."""
+  def draft_logits(self, example, prefix, drafted, count=0) -> np.ndarray:
+    """Return the head's logits of the token after draft tokens.
+
+    The first `count` draft tokens are another drafter's.
+    """
     tokens = (*prefix, *drafted)
     shown = self._target.all_features[self._at(example, tokens)]
     # The position that is fed the last token of the prefix, of all positions.
@@ -182,13 +199,16 @@ class Expected:
     if network_lib.is_block_head(self.pair.head):
       fed = None
       if network_lib.is_feature_head(self.pair.head):
-        fed = network_lib.one_later(jnp.asarray(shown))
+        fed = np.array(network_lib.one_later(jnp.asarray(shown)))
+        fed[last + 1 :] = 0  # the target has not been before these
         fed = jnp.broadcast_to(fed, (len(text), *fed.shape))
-      anchors = np.full((len(text), 1), len(prefix), np.int32)
+      anchors = np.full((len(text), 1), len(prefix) + count, np.int32)
       scored = self.pair.read(
           self.pair.head, self.params[1], text, fed, anchors
       )
-      logits = np.asarray(scored.logits[example, 0, len(drafted)], np.float64)
+      logits = np.asarray(
+          scored.logits[example, 0, len(drafted) - count], np.float64
+      )
       return np.where(np.arange(len(logits)) < VOCAB, logits, -np.inf)
     for i in range(len(drafted) + 1):
       fed = network_lib.one_later(jnp.asarray(shown))
@@ -212,7 +232,8 @@ def make_pair(name: str, gamma: int = GAMMA) -> pairs.Pair:
   target, head = PAIRS[name].loaded()
   ids = contracts.SpecialIds(1, 0, target.config.special_ids.start)
   model = network_lib.NetworkModel(target.config, ids, num_valid_tokens=VOCAB)
-  head = dataclasses.replace(head, special_ids=ids)
+  own = dataclasses.replace(ids, start=head.config.special_ids.start)
+  head = dataclasses.replace(head, special_ids=own)
   drafter = model_drafting.of_model(head).make(model, gamma)
   return pairs.Pair(
       model,
@@ -254,7 +275,7 @@ def draft_error(expected: Expected, program, drafted) -> float:
   """
   # One place may be drawn at from several states.
   places, drawn = zip(*(
-      ((example, prefix, tokens[:i]), q)
+      ((example, prefix, tokens[:i], sum(np.max(q) == 1 for q in probs)), q)
       for example, prefix, tokens, probs in drafted
       for i, q in enumerate(probs)
       if np.max(q) < 1  # not copied
@@ -319,37 +340,113 @@ def tree_error(name, rule, temperature) -> float:
   return max(map(rules_lib.total_variation, exact, paths.distributions()))
 
 
-@pytest.mark.exhaustive
-def test_after_tokens_of_another_drafter():
-  """They are fed with predicted features, as tokens of the head's own are."""
-  pair = make_pair('t5')
-  copying = tiny_drafters.make_lookup(GAMMA)
-  pair = dataclasses.replace(
-      pair,
-      drafter=in_order.DraftersInOrder((copying, pair.drafter), pair.target),
-      draft_params=(None, pair.draft_params),
-  )
-  of_outputs, of_drafts = errors('t5', pair, {})
+class OfTree(block_head.BlockHead):
+  """States the distributions that nodes with its draft tokens have in a tree.
+
+  They are the last children of their parents, whose others are other tokens.
+  """
+
+  def propose(self, params, memory, state, view):
+    draft, after = super().propose(params, memory, state, view)
+    shape = candidates.TreeShape((2,) * self.gamma)
+    tree = shaped_tree.ShapedTree(self, shape)
+    memory, positions, roots, block = tree.begin(
+        params, memory, state, view, shape.num_nodes
+    )
+    tokens, probs = roots.tokens, []
+    for depth, level in enumerate(shape.levels[:-1]):
+      logits, block = tree.decode(
+          params, memory, state, block, shape.tree(tokens), positions,
+          level.start, len(level),
+      )  # fmt: skip
+      probs.append(sampling_lib.standardize(logits[:, -1], view.sampling))
+      own = draft.tokens[:, depth, None]
+      others = jnp.repeat((own + 1) % VOCAB, 2 * len(level) - 1, axis=1)
+      tokens = jnp.concatenate([tokens, others, own], axis=1)
+    return draft.replace(probs=jnp.stack(probs, axis=1)), after
+
+
+@pytest.mark.parametrize(
+    'name',
+    exhaustive.all_but(
+        ['block'],
+        ['block', 'independent block', 'block of bart',
+         'block of a language model'],
+    ),
+)  # fmt: skip
+def test_distributions_of_nodes_are_those_of_chains(name):
+  pair = make_pair(name, gamma=3)
+  pair = dataclasses.replace(pair, drafter=OfTree(**vars(pair.drafter)))
+  of_outputs, of_drafts = errors(name, pair, {})
   assert of_outputs < 2e-5
   assert of_drafts < 2e-5
 
 
-def test_beside_a_row_with_tokens_of_another_drafter():
-  """A row without any is fed nothing while the other catches up."""
-  pair = make_pair('t5', gamma=3)
+@pytest.mark.parametrize(
+    'name',
+    exhaustive.all_but(
+        ['independent block'], ['block', 'independent block']
+    ),
+)
+def test_a_draft_ends_where_the_policy_ends_it(name):
+  """Behind the token that it was asked about, and no other."""
+  program = step_programs.Program(
+      make_pair(name, gamma=3), confidence.Confidence(0.5)
+  )
+  rule, lengths = combinations.RULES['tokenwise'], set()
+  # A threshold per row.
+  state, rows = program.begin(rule), np.repeat([0, 1], 15)
+  least = np.tile(np.linspace(0.1, 0.8, 15, dtype=np.float32), 2)
+  state = step_programs.take(state, rows).replace(policy_state=least)
+  for each in all_drafts.drafts(program, rule, rows, state):
+    goes_on = [
+        q[x] > least[each.row] and x != 1
+        for x, q in zip(each.tokens, each.probs)
+    ]
+    most = LIMITS[rows[each.row]]
+    assert all(goes_on[:-1]) and goes_on[-1] <= (len(goes_on) == most)
+    lengths.add((len(goes_on), most))
+  assert {(1, 3), (2, 3), (3, 3)} <= lengths
+
+
+def behind_lookup(name: str) -> pairs.Pair:
+  """Return a head that drafts behind what is copied of a hint."""
+  pair = make_pair(name, gamma=3)
   copying = lookup.LookupDrafter(3, 2, 1, only_hints=True)
-  pair = dataclasses.replace(
+  return dataclasses.replace(
       pair,
       drafter=in_order.DraftersInOrder((copying, pair.drafter), pair.target),
       draft_params=(None, pair.draft_params),
       hints=np.array([(2, 0), (-1, -1)], np.int32),
   )
-  program = step_programs.Program(pair, draft_length.Fixed())
+
+
+BEHIND = 't5', 'block', 'independent block', 'block with features'
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize('name', BEHIND)
+def test_after_tokens_of_another_drafter(name):
+  """They are fed with predicted features, as tokens of the head's own are.
+
+  Behind them masks have none.
+  """
+  of_outputs, of_drafts = errors(name, behind_lookup(name), {})
+  assert of_outputs < 2e-5
+  assert of_drafts < 2e-5
+
+
+@pytest.mark.parametrize(
+    'name', exhaustive.all_but(['t5', 'block with features'], BEHIND)
+)
+def test_beside_a_row_with_tokens_of_another_drafter(name):
+  """A row without any is fed nothing while the other catches up."""
+  program = step_programs.Program(behind_lookup(name), draft_length.Fixed())
   rule = combinations.RULES['tokenwise']
   drafts = all_drafts.drafts(program, rule, np.arange(2), program.begin(rule))
   drafted = [(each.row, (), each.tokens, each.probs) for each in drafts]
   assert {np.max(each.probs[0]) == 1 for each in drafts} == {True, False}
-  assert draft_error(expected('t5'), program, drafted) < 2e-5
+  assert draft_error(expected(name), program, drafted) < 2e-5
 
 
 def _one_late(original):

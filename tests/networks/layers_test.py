@@ -82,6 +82,23 @@ def test_product_with_a_tall_kernel(shape, inputs, dtype):
   )
 
 
+def test_recurrence_over_draft_tokens():
+  """s = silu(E[token] + V x + A s), and W s is added to the logits."""
+  recurrence = layers.DraftRecurrence(vocab_size=5, dim=3, dtype=jnp.float32)
+  state, read, tokens = numbers(2, 3), numbers(2, 3, start=6), np.array([4, 1])
+  params = {
+      'token': {'embedding': numbers(5, 3, start=20)},
+      'state': {'kernel': numbers(3, 3, start=40)},
+      'logits_dense': {'kernel': numbers(3, 5, start=50)},
+  }
+  found = recurrence.apply({'params': params}, state, tokens, read)
+  embedding, a, w = (np.asarray(*each.values()) for each in params.values())
+  x = embedding[tokens] + read + state @ a
+  expected = x / (1 + np.exp(-x))
+  for one, other in zip(found, (expected @ w, expected), strict=True):
+    np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
 def test_embedding_is_a_gather_and_not_a_product():
   program = str(
       jax.make_jaxpr(layers.Embedding(11, 4, jnp.float32).apply)(

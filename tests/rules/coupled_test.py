@@ -81,6 +81,9 @@ ENUMERATED = [
     ('external', 2, 'fixed'),
     ('early exit', 1, 'fixed'),
     ('shared encoder', 1, 'fixed'),
+    ('block head', 2, 'confidence'),
+    ('independent block', 2, 'entropy'),
+    ('lookup then block', 2, 'marginal gain'),
 ]
 POLICIES = {**combinations.POLICIES, 'by key': mixed_drafts.KeyPolicy()}
 
@@ -108,6 +111,33 @@ class TestEnumeratedDistribution:
       )
       found = coupled_paths.reach(program)
       assert combinations.error(program, found) < program.pair.tolerance
+
+
+@pytest.mark.parametrize(
+    'drafter',
+    exhaustive.all_but(
+        ['draft model', 'independent block'],
+        ['draft model', 'lookup then model', *tiny_drafters.BLOCKS],
+    ),
+)
+def test_a_position_draws_its_draft_token(drafter):
+  """Outputs do not show it: fewer draft tokens are accepted otherwise."""
+  rule, gamma, rows = coupled.Coupled(), 3, 64
+  with combinations_test.precision(drafter):
+    program = make_program(drafter, gamma, draft_length.Fixed())
+    examples = np.arange(rows) % 2
+    state = step_programs.take(program.begin(rule), examples)
+    uniforms = np.random.default_rng(0).random((rows, gamma + 1))
+    draft = program.draft(rule, examples, state, uniforms)
+    drawn = sampling_lib.draw(
+        jnp.asarray(draft.probs),
+        jnp.asarray(step_programs.words(uniforms[:, :gamma])),
+    )
+  is_drawn = np.arange(gamma) < draft.lengths[:, None]
+  if draft.is_point_mass is not None:
+    is_drawn &= ~draft.is_point_mass
+  assert np.any(is_drawn, axis=0).all()
+  assert np.all((drawn == draft.tokens) | ~is_drawn)
 
 
 def _accepts_by_chance(rule, scores, draft, uniforms):
@@ -272,7 +302,7 @@ def share_that_differs(one, other, sampling=None) -> float:
 # written, and `enumeration_test.py` finds drafters that spoil its cache.
 ALWAYS_SAMPLED = [
     ('draft model', 2), ('lookup then model', 2), ('mixed', 2),
-    ('feature head', 2), ('three in order', 4),
+    ('feature head', 2), ('lookup then block', 2), ('three in order', 4),
 ]  # fmt: skip
 
 

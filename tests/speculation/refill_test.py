@@ -9,6 +9,7 @@ alone.
 import dataclasses
 import functools
 
+from flax import traverse_util
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -89,18 +90,34 @@ class DecoderAlone:
 
 
 class FeatureHead(TinyT5):
-  """A head, which reads what the last target call of a row has shown."""
+  """A head, which reads what the last target call of a row has shown.
+
+  It has the parameters of the target's that it has a place for.
+  """
+
+  sizes = {}
 
   def __init__(self):
     super().__init__()
     sizes = dict(encoder_dim=CONFIG.emb_dim, feature_dim=CONFIG.emb_dim)
+    sizes |= self.sizes
     self._head = tiny.model(
         dataclasses.replace(CONFIG, num_encoder_layers=0, **sizes)
     )
-    self.draft_params = self._head.params
+    own, known = map(
+        traverse_util.flatten_dict, (self._head.params, self.params)
+    )
+    own |= {name: leaf for name, leaf in known.items() if name in own}
+    self.draft_params = traverse_util.unflatten_dict(own)
 
   def drafter(self):
     return model_drafting.of_model(self._head).make(self.model, GAMMA)
+
+
+class BlockHead(FeatureHead):
+  """A head that is fed all that the last target call of a row committed."""
+
+  sizes = dict(num_masks=GAMMA - 1, recurrence_dim=3)
 
 
 class Mixed(Tables):
@@ -117,6 +134,7 @@ KINDS = {
     't5': TinyT5,
     'decoder': DecoderAlone,
     'feature head': FeatureHead,
+    'block head': BlockHead,
     'mixed': Mixed,
 }
 
@@ -254,6 +272,7 @@ class Decoding:
         ('t5', False, 2),
         ('decoder', False, 1),
         ('feature head', False, 2),
+        ('block head', False, 2),
     ],
 )
 def test_each_request_has_its_output_alone(kind, is_plain, num_decodes):
@@ -261,6 +280,8 @@ def test_each_request_has_its_output_alone(kind, is_plain, num_decodes):
   found, num_admissions = decoding.refilled()
   assert num_admissions == NUM_REQUESTS - ROWS // num_decodes
   assert found.keys() == set(range(NUM_REQUESTS))
+  accepted = [np.sum(x['statistics'].num_accepted) for x in found.values()]
+  assert is_plain or sum(accepted) > NUM_REQUESTS // 2  # or drafts say little
   for request in range(0, NUM_REQUESTS, num_decodes):
     assert_same_output(found[request], decoding.alone(request))
 
