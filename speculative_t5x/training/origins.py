@@ -71,6 +71,7 @@ class Scratch:
   def make(self, target: Stored, seed: int) -> Made:
     _check_given(self.config)
     network = _for_target(self.config, target.network)
+    _check_no_head(network, 'config')
     return Made(network, steps.init_params(network, seed))
 
 
@@ -93,15 +94,7 @@ class FromCheckpoint:
       network = opened.network()
     else:
       network = _for_target(self.config, target.network)
-    for is_head, file in (
-        (network_lib.is_block_head, 'block_head'),
-        (network_lib.is_feature_head, 'feature_head'),
-    ):
-      if is_head(network):
-        raise ValueError(
-            f'{opened.folder} is a head, whose training has a loss of its own:'
-            f' choose configs/origins/{file}.gin.'
-        )
+    _check_no_head(network, str(opened.folder))
     return Made(network, Stored(opened, network).params)
 
 
@@ -195,6 +188,12 @@ class FeatureHead:
 
   def make(self, target: Stored, seed: int) -> Made:
     sizes, known = _begun(self.config, self.checkpoint_path, target.network)
+    if network_lib.is_block_head(sizes):
+      raise ValueError(
+          f'{self.checkpoint_path or "config"} is a head that drafts a block'
+          ' per call, and feature_head.gin trains one that drafts token by'
+          ' token: choose configs/origins/block_head.gin.'
+      )
     network = _on_last_features(sizes, target.network)
     objective = functools.partial(
         feature_distillation.FeatureDistillation,
@@ -233,6 +232,8 @@ class BlockHead:
 
   def make(self, target: Stored, seed: int) -> Made:
     sizes, known = _begun(self.config, self.checkpoint_path, target.network)
+    if network_lib.is_feature_head(sizes):  # of another head, as it was trained
+      sizes = dataclasses.replace(sizes, feature_dim=None)
     sizes = dataclasses.replace(
         sizes, num_masks=self.gamma - 1, recurrence_dim=self.recurrence_dim
     )
@@ -287,6 +288,19 @@ def _with_known(
     if name in known and known[name].shape == leaf.shape:
       params[name] = known[name]
   return checkpoints.nest(params)
+
+
+def _check_no_head(network: network_lib.Network, name: str) -> None:
+  """Check that the loss of a draft model trains a network."""
+  for is_head, file in (
+      (network_lib.is_block_head, 'block_head'),
+      (network_lib.is_feature_head, 'feature_head'),
+  ):
+    if is_head(network):
+      raise ValueError(
+          f'{name} is a head, whose training has a loss of its own: choose'
+          f' configs/origins/{file}.gin.'
+      )
 
 
 def _check_given(config: network_lib.Network | None) -> None:

@@ -27,6 +27,7 @@ from speculative_t5x.loading.drafters import tree_drafting
 from speculative_t5x.networks import network as network_lib
 from speculative_t5x.networks import t5
 from speculative_t5x.speculation import ranges
+from tests import recurrent_network
 from tests import repeat_last
 from tests import tiny
 
@@ -195,6 +196,16 @@ class TestByPath:
     )  # fmt: skip
     assert decoder.generate(INPUTS) == expected_outputs()
     assert capfd.readouterr().err.count('3 draft tokens per block') == 1
+
+  def test_last_features_where_there_are_none(self):
+    """Both ways are said that need none."""
+    head = tiny.model(dataclasses.replace(BLOCK_HEAD, feature_dim=32))
+    target = models.Found(recurrent_network.Recurrent(64))
+    with pytest.raises(ValueError, match='without READS_LAST_FEATURES'):
+      model_drafting.find(head, target)
+    tree = tree_drafting.CandidateTree(head, nodes=4)
+    with pytest.raises(ValueError, match='trained without them, or .* chains'):
+      model_drafting.find(tree, TARGET)
 
   def test_head_and_the_layer_that_it_is_for(self, drafts):
     path = drafts / 'early_exit'

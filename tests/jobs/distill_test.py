@@ -125,8 +125,10 @@ def _from_scratch(**changes):
   return {'draft': origins.Scratch(dataclasses.replace(_DRAFT, **changes))}
 
 
-def _feature_head(**settings):
-  config = dataclasses.replace(_DRAFT, num_encoder_layers=0)
+def _feature_head(num_masks=0, **settings):
+  config = dataclasses.replace(
+      _DRAFT, num_encoder_layers=0, num_masks=num_masks
+  )
   return origins.FeatureHead(config, feature_weight=0.0, **settings)
 
 
@@ -199,6 +201,16 @@ class TestDistill:
     ):
       params = origin.make(target, 0).params
       assert {str(x.dtype) for x in jax.tree.leaves(params)} == {'float32'}
+
+  def test_a_block_head_begun_from_a_head_with_features(self, target):
+    """It is fed none unless that is asked for."""
+    config = dataclasses.replace(_DRAFT, num_encoder_layers=0, feature_dim=32)
+    stored = origins.Stored(checkpoints.open(target), _TARGET)
+    for reads in (False, True):
+      origin = origins.BlockHead(config, gamma=3, reads_last_features=reads)
+      network, params, _ = origin.make(stored, 0)
+      assert (network.feature_dim is not None) == reads
+      assert ('features' in params['decoder']) == reads
 
   def test_resumed_equals_uninterrupted_on_policy(self, target, tmp_path):
     run = lambda name: _distill(target, tmp_path / name, **_samples(0.25, 3))
@@ -298,6 +310,10 @@ class TestBadInput:
           ({'decodes': []}, 'decodes must be one or several'),
           (_from_scratch(vocab_size=13), '12 tokens .* 13'),
           ({'draft': origins.Scratch(None)}, 'config'),
+          (
+              _from_scratch(num_encoder_layers=0, num_masks=2),
+              'config is a head.*block_head.gin',
+          ),
           ({'draft': origins.FromTarget([2])}, 'decoder_layers'),
           ({'dropout_rate': 1.0}, 'dropout_rate'),
           (_samples(0.5, 2), 'every 2 steps.* checkpoint_period of 3'),
@@ -308,6 +324,10 @@ class TestBadInput:
           (
               _samples(0.5, 3) | {'draft': _feature_head()},
               'write texts by itself.* ON_POLICY_SHARE',
+          ),
+          (
+              {'draft': _feature_head(num_masks=2)},
+              'token by token.*block_head.gin',
           ),
           ({'checkpoint_path': 'nowhere'}, 'nowhere'),
           ({'references': [_MISSING]}, 'bulletins_ende.*no split dev'),

@@ -117,7 +117,10 @@ def check_features(target: network.Network, draft: network.Network) -> None:
 def _check_last_features(
     target: network.Network, draft: network.Network
 ) -> None:
-  asks = 'A head on the last features of a target'
+  asks = (
+      'A head on the last features of a target, unlike one of'
+      ' configs/origins/block_head.gin without READS_LAST_FEATURES,'
+  )
   network.check_offers(target, asks, *network.SHOWS_FEATURES)
   if draft.feature_dim != target.last_width:
     raise ValueError(

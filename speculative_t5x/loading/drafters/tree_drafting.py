@@ -91,6 +91,11 @@ class CandidateTree:
     return f'at most {self.nodes} nodes, {self.width} per depth'
 
   def _drafter(self, drafter: contracts.Drafter) -> contracts.Drafter:
+    if drafter.form.reads_last_features:
+      raise ValueError(
+          f"{_ASKS} has none of the target's last features, which this head"
+          ' reads. Give one that was trained without them, or draft chains.'
+      )
     if not drafter.form.grows_trees:
       raise ValueError(
           f"{_ASKS} needs a draft model that decodes trees, or such a decoder"
