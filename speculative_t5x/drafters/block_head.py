@@ -223,7 +223,9 @@ class BlockHead(draft_model.ModelDrafter):
       x = x.reshape(x.shape[0], -1, x.shape[-1])
       return jnp.take_along_axis(x, places[..., None], axis=1)
 
-    logits = of_places(block.ahead.logits)
+    # Behind the last mask, depths have no tokens.
+    is_drafted = (depths < self.max_tokens)[..., None]
+    logits = jnp.where(is_drafted, of_places(block.ahead.logits), -jnp.inf)
     if not self.is_causal:
       return logits, block
     # A node sees one node per depth of its path, a root none before it.

@@ -93,7 +93,8 @@ class FromCheckpoint:
     if self.config is None:
       network = opened.network()
     else:
-      network = _for_target(self.config, target.network)
+      config = pairing.with_masks(self.config, opened)
+      network = _for_target(config, target.network)
     _check_no_head(network, str(opened.folder))
     return Made(network, Stored(opened, network).params)
 
@@ -261,7 +262,8 @@ def _begun(
   known = {}
   if path is not None:
     opened = pairing.open_checkpoint('draft', path)
-    config = _for_target(config or opened.network(), target)
+    config = pairing.with_masks(config, opened) or opened.network()
+    config = _for_target(config, target)
     known = checkpoints.flatten(Stored(opened, config).params)
   _check_given(config)
   return config, known

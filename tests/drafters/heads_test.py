@@ -382,6 +382,17 @@ def test_distributions_of_nodes_are_those_of_chains(name):
   assert of_drafts < 2e-5
 
 
+def test_no_node_is_drafted_behind_the_last_mask():
+  pair = make_pair('block', gamma=4)
+  pair = dataclasses.replace(pair, drafter=OfTree(**vars(pair.drafter)))
+  program = step_programs.Program(pair, draft_length.Fixed())
+  rule = combinations.RULES['tokenwise']
+  uniforms = np.full((2, program.num_uniforms(rule)), 0.5)
+  draft = program.draft(rule, np.arange(2), program.begin(rule), uniforms)
+  is_drafted = np.sum(draft.probs, axis=-1) > 0
+  np.testing.assert_array_equal(is_drafted, [[True] * 3 + [False]] * 2)
+
+
 @pytest.mark.parametrize(
     'name',
     exhaustive.all_but(
@@ -564,6 +575,23 @@ def test_features_of_another_position_are_found(mutant, monkeypatch):
   of_outputs, of_drafts = errors(name, make_pair(name), {})
   assert of_outputs < 2e-5  # they only make drafts worse
   assert of_drafts > 2e-3
+
+
+@pytest.mark.parametrize(
+    'name', ['block of a decoder alone', 'block of a language model']
+)
+def test_masks_of_a_checkpoint(tmp_path, name):
+  """Without features the sizes are given, as in training, and have no masks."""
+  target, head = PAIRS[name].loaded()
+  path = checkpoints.save(tmp_path, 3, PAIRS[name].params()[1])
+  sizes = None
+  if head.config.feature_dim is None:
+    sizes = dataclasses.replace(PAIRS[name].head, num_masks=0,
+                                recurrence_dim=None)  # fmt: skip
+  draft = model_drafting.DraftModel(path, config=sizes)
+  found = model_drafting.find(draft, target)
+  assert [each.config for each in found.models] == [PAIRS[name].head]
+  assert found.description.kind == 'block_head'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,18 +1,21 @@
 # Copyright 2026 The speculative_t5x Authors.
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a target and a draft: vocabularies and features."""
+"""Checks of a target and a draft: vocabularies, features and heads."""
 
 import contextlib
+import dataclasses
 import functools
 import sys
-from typing import Literal
+from typing import Any, Literal
 
 from speculative_t5x.loading import checkpoints
 from speculative_t5x.loading import errors
 from speculative_t5x.loading import vocabularies
 from speculative_t5x.loading.files import hub
 from speculative_t5x.loading.files import user_paths
+from speculative_t5x.networks import config as config_lib
 from speculative_t5x.networks import network
+from speculative_t5x.networks import t5_preparation
 
 Role = Literal['target', 'draft']
 
@@ -82,6 +85,18 @@ def _keeps_vocabulary(path: checkpoints.Path) -> bool:
 @functools.cache  # a pair is found for several meshes
 def _say_once(line: str) -> None:
   print(line, file=sys.stderr)
+
+
+def with_masks(config: Any, checkpoint: checkpoints.Checkpoint) -> Any:
+  """Return a configured network with the masks of a checkpoint.
+
+  The sizes that a head was trained with have none: see `origins.BlockHead`.
+  Anything else that a network may be given as is returned as it is.
+  """
+  if not isinstance(config, config_lib.Form) or network.is_block_head(config):
+    return config
+  shapes = {name: spec.shape for name, spec in checkpoint.specs.items()}
+  return dataclasses.replace(config, **t5_preparation.block_sizes(shapes))
 
 
 def check_gamma(draft: network.Network, gamma: int) -> None:

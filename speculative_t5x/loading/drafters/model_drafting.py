@@ -80,7 +80,8 @@ class DraftModel:
       return exit_drafting.of_head(checkpoint).find(target)
     draft = models.find_model(
         checkpoint,
-        self.config or _head_on(target.config, checkpoint),
+        pairing.with_masks(self.config, checkpoint)
+        or _head_on(target.config, checkpoint),
         dtype=target.config.dtype,
         mesh=target.mesh,
         rules=rules,
