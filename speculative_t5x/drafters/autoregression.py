@@ -97,9 +97,12 @@ def draft(
 
   def draw(drafted, tokens, start, at) -> _Drafted:
     logits, cache = decode(drafted.cache, tokens, start, at)
-    probs = sampling_lib.standardize(logits[:, 0], view.sampling)
     step = drafted.num_steps
-    token = view.draw(probs, uniforms[step])
+    probs, token = sampling_lib.standardize_and_draw(
+        logits[:, 0],
+        view.sampling,
+        lambda probs: view.draw(probs, uniforms[step]),
+    )
     lengths = drafted.lengths + drafted.is_open.astype(jnp.int32)
     continues, progress = view.continues(drafted.progress, logits[:, 0], token)
     put = lambda all, one: lax.dynamic_update_index_in_dim(

@@ -119,20 +119,20 @@ class BlockHead(draft_model.ModelDrafter):
       return _draw_all(ahead.logits, view), after
     first_tokens = memory.of_rows(view.num_tokens.shape[0])[1]
 
-    def decode(carry, tokens, index, at):
-      del index, at
-      state, step = carry
+    def decode(state, tokens, start, at):
+      del at
+      step = start[0] - view.num_tokens[0]
       of_step = lambda x: jax.lax.dynamic_index_in_dim(x, step, 1, False)
       with partitioning.axis_rules(self.rules):
         added, state = self.model.follow(
             params, state, tokens[:, 0], of_step(ahead.read)
         )
       logits = of_step(ahead.logits) + self.fit_width(added, 0)
-      return logits[:, None], (state, step + 1)
+      return logits[:, None], state
 
     draft, _, _ = autoregression.draft(
         decode,
-        (jnp.zeros_like(ahead.read[:, 0]), jnp.int32(0)),
+        jnp.zeros_like(ahead.read[:, 0]),
         view.num_tokens,
         first_tokens,
         view,
@@ -252,10 +252,9 @@ def _draw_all(logits: jax.Array, view: views.View) -> contracts.Draft:
   """Draw tokens [rows, gamma] that are independent of each other."""
   gamma = logits.shape[1]
   (uniforms,) = view.uniforms.split(gamma)
-  probs = jax.vmap(
-      sampling_lib.standardize, in_axes=(1, None), out_axes=1
-  )(logits, view.sampling)
-  tokens = view.draw(probs, uniforms)
+  probs, tokens = sampling_lib.standardize_and_draw(
+      logits, view.sampling, lambda probs: view.draw(probs, uniforms)
+  )
   lengths = jnp.zeros_like(view.num_tokens)
   is_open = view.num_wanted > 0
   progress = view.begin(jnp.broadcast_to(view.num_pending, lengths.shape))
@@ -263,4 +262,4 @@ def _draw_all(logits: jax.Array, view: views.View) -> contracts.Draft:
     lengths = lengths + is_open
     goes_on, progress = view.continues(progress, logits[:, i], tokens[:, i])
     is_open = is_open & (lengths < view.num_wanted) & goes_on
-  return contracts.Draft(tokens.astype(jnp.int32), lengths, probs)
+  return contracts.Draft(tokens, lengths, probs)

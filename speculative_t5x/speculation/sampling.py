@@ -17,10 +17,10 @@ Each row may have a sampling of its own: then the values of a `Sampling` are
 Legend: rows, vocab. `...` stands for any leading axes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 import functools
 import numbers
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from flax import struct
 import jax
@@ -35,6 +35,7 @@ MIN_TEMPERATURE = 1e-4  # at or below it, argmax (T5X's constant)
 _GROUP = 16  # integers that are added up at once, see `_cumulative`
 BLOCK = 128  # tokens; a multiple of both CPU and TPU vector widths
 _SHARES = 'top_p', 'min_p', 'typical_p'
+_Made = TypeVar('_Made')
 _FLOAT32, _INT32 = jnp.finfo(jnp.float32), jnp.iinfo(jnp.int32)
 # A share that float32 would flush to 0 would be off.
 _SHARE = ranges.Kind(
@@ -194,6 +195,41 @@ def standardize(
     value.
   Reference: Leviathan et al. (2023), Section 2.2, arXiv:2211.17192v2.
   """
+  return _of_probs(logits, sampling, _argmax_probs, lambda probs: probs)
+
+
+def standardize_and_draw(
+    logits: Float[Array, '*batch vocab'],
+    sampling: Sampling,
+    draw: Callable[[jax.Array], jax.Array],
+) -> tuple[Float[Array, '*batch vocab'], Int[Array, '*batch']]:
+  """Return the distributions of `standardize`, and tokens drawn from them.
+
+  `draw` takes distributions and returns tokens [...], each of a positive
+  probability. Where every row is an argmax nothing is drawn, which is most of
+  what a draft token takes on a GPU beside its network.
+  """
+
+  def argmax(logits):
+    first = _argmax(logits)
+    # Where no token is positive, the one that `draw` below finds.
+    return _one_hot(first, logits), jnp.maximum(first[..., 0], 0)
+
+  return _of_probs(
+      logits,
+      sampling,
+      argmax,
+      lambda probs: (probs, draw(probs).astype(jnp.int32)),
+  )
+
+
+def _of_probs(
+    logits: jax.Array,
+    sampling: Sampling,
+    argmax: Callable[[jax.Array], _Made],
+    make: Callable[[jax.Array], _Made],
+) -> _Made:
+  """Return what is made of distributions; by `argmax` if all rows are one."""
   dtype = jnp.float64 if logits.dtype == jnp.float64 else jnp.float32
   logits = logits.astype(dtype)
   # A value per row gets the other axes of the logits.
@@ -219,25 +255,61 @@ def standardize(
           jnp.any(is_sampled), jnp.where(jnp.all(is_simple), 1, 2), 0
       ),
       (
-          lambda: _argmax_probs(logits),
-          lambda: jax.nn.softmax(_tempered(logits, values)),
-          in_each_row_as_it_wants,
+          lambda: argmax(logits),
+          lambda: make(jax.nn.softmax(_tempered(logits, values))),
+          lambda: make(in_each_row_as_it_wants()),
       ),
   )
 
 
 def _argmax_probs(logits: jax.Array) -> jax.Array:
-  # The first of the largest logits, found in two passes: jnp.argmax is far
-  # slower on CPU. XLA's max may pass over NaN: its index -1 comes first and is
-  # that of no token. So is that of infinity, whose softmax would be NaN too,
-  # and that of a row in which no token can occur.
+  return _one_hot(_argmax(logits), logits)
+
+
+def _one_hot(token: jax.Array, logits: jax.Array) -> jax.Array:
+  index = lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
+  return (index == token).astype(logits.dtype)
+
+
+def _argmax(logits: jax.Array) -> jax.Array:
+  """Return the first of the largest logits, [..., 1] int32; -1 for none.
+
+  There is none if a logit is NaN or infinity, whose softmax would be NaN, or if
+  no token can occur.
+  """
+  return lax.platform_dependent(
+      logits, cuda=argmax_in_one_pass, default=argmax_in_two_passes
+  )
+
+
+def argmax_in_two_passes(logits: jax.Array) -> jax.Array:
+  """Return `_argmax`, on a CPU far faster than a reduction of pairs."""
   index = lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
   largest = jnp.max(logits, axis=-1, keepdims=True)
   at = jnp.where(logits == largest, index, logits.shape[-1])
+  # XLA's max may pass over NaN.
   at = jnp.where(logits < jnp.inf, at, -1)
   first = jnp.min(at, axis=-1, keepdims=True)
-  first = jnp.where(largest > -jnp.inf, first, -1)
-  return (index == first).astype(logits.dtype)
+  return jnp.where(largest > -jnp.inf, first, -1)
+
+
+def argmax_in_one_pass(logits: jax.Array) -> jax.Array:
+  """Return `_argmax`, on a GPU in half as many kernels."""
+  axis, size = logits.ndim - 1, logits.shape[-1]
+  index = lax.broadcasted_iota(jnp.int32, logits.shape, axis)
+  ranked = jnp.where(logits < jnp.inf, logits, jnp.inf)  # NaN too
+
+  def larger(one, other):
+    (x, i), (y, j) = one, other
+    is_other = (y > x) | ((y == x) & (j < i))
+    return jnp.where(is_other, y, x), jnp.where(is_other, j, i)
+
+  zero = jnp.zeros((), logits.dtype)
+  largest, first = lax.reduce(
+      (ranked, index), (zero - jnp.inf, jnp.int32(size)), larger, (axis,)
+  )
+  is_finite = (largest > -jnp.inf) & (largest < jnp.inf)
+  return jnp.where(is_finite, first, -1)[..., None]
 
 
 def _tempered(logits: jax.Array, sampling: Sampling) -> jax.Array:

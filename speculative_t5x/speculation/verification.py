@@ -112,8 +112,9 @@ def draw_without_replacement(
   """
 
   def draw(logits, bits):
-    probs = sampling_lib.standardize(logits, sampling)
-    tokens = sampling_lib.draw(probs, bits)
+    _, tokens = sampling_lib.standardize_and_draw(
+        logits, sampling, lambda probs: sampling_lib.draw(probs, bits)
+    )
     return _without(logits, tokens), tokens
 
   _, tokens = lax.scan(draw, logits, jnp.moveaxis(uniforms, -2, 0))

@@ -235,6 +235,34 @@ class TestStandardize:
       np.testing.assert_array_equal(probs, one_hot(np.argmax(row), vocab))
 
 
+@pytest.mark.parametrize('vocab', VOCABS)
+@pytest.mark.parametrize('kinds', [[dict(temperature=0.0)], RULES], ids=len)
+def test_draws_what_is_drawn_from_the_distributions(vocab, kinds):
+  """Also where nothing is drawn, and where no token can be."""
+  logits = np.round(random_logits(9, 4 * len(kinds), vocab))
+  logits[0, 1], logits[1, 2], logits[2] = np.nan, np.inf, -np.inf
+  drawn_from = sampling.stack([sampling.Sampling(**x) for x in kinds * 4])
+  uniforms = np.random.default_rng(0).integers(2**32, size=(len(logits), 2))
+  draw = lambda probs: sampling.draw(probs, jnp.asarray(uniforms, jnp.uint32))
+  probs, tokens = jax.jit(
+      lambda x: sampling.standardize_and_draw(x, drawn_from, draw)
+  )(jnp.asarray(logits))
+  expected = jit_standardize(jnp.asarray(logits), drawn_from)
+  np.testing.assert_array_equal(probs, expected)
+  np.testing.assert_array_equal(tokens, jax.jit(draw)(expected))
+
+
+@pytest.mark.parametrize('vocab', VOCABS)
+def test_argmax_of_a_gpu_is_that_of_others(vocab):
+  logits = np.round(random_logits(9, 8, vocab))
+  logits[0, 1], logits[1, 2], logits[2] = np.nan, np.inf, -np.inf
+  logits[3, 1:], logits[4, :3] = -np.inf, (np.nan, np.inf, -np.inf)
+  np.testing.assert_array_equal(
+      jax.jit(sampling.argmax_in_one_pass)(logits),
+      jax.jit(sampling.argmax_in_two_passes)(logits),
+  )
+
+
 class TestDtypes:
 
   @pytest.mark.usefixtures('strict_types')
