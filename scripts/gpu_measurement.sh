@@ -16,7 +16,7 @@
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 out=${1:-runs/gpu}
-drafts=${DRAFTS:-"('shared_encoder_2_small', 'small')"}
+drafts=${DRAFTS:-"('block_head_2_small', 'shared_encoder_2_small', 'small')"}
 read -ra batch_sizes <<<"${BATCH_SIZES:-1 8 32}"
 read -ra lengths <<<"${LENGTHS:-512 128}"
 target=${TARGET:-xxl}
