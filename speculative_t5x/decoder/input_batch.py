@@ -80,11 +80,8 @@ def stack(
 ) -> InputBatch:
   """Return a batch of requests, in which each has a sampling of its own.
 
-  Args:
-    requests: Tokenized, no more than the shape has; None for an example that is
-      not decoded.
-    shape: Shape of the batch. What fills it is not decoded.
-    rule: Decides which draft tokens are accepted.
+  The requests, of token ids, are no more than the shape has; None is not
+  decoded, and neither is what fills the shape.
   """
   filled = [*requests, *[None] * (shape.examples - len(requests))]
   of_each = lambda name, filler: [
@@ -120,12 +117,9 @@ def whole_batches(
 ) -> Iterator[InputBatch]:
   """Yield requests in batches of one shape, each to be decoded as a whole.
 
-  Args:
-    requests: As in `stack`, made by the settings. All batches have hints if one
-      of them has.
-    settings: Are the same for all rows, and therefore scalars of the batches.
-    size: Examples per batch.
-    inputs_length: Tokens per input; longer ones are cut.
+  Requests are as in `stack`, made by the settings, which are scalars of the
+  batches. All batches have hints if one of them has. Of `size` inputs per
+  batch, those that are longer than `inputs_length` are cut.
   """
   hints = hints_lib.stack([each.hints or () for each in requests if each])
   hints_length = 0 if hints is None else hints.shape[1]

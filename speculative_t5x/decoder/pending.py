@@ -79,9 +79,7 @@ class AnyDecoder:
   def text(self, ids: Iterable[int], inputs: Sequence[int] = ()) -> str:
     """Return the text of an output; empty where there are no texts.
 
-    Args:
-      ids: Token ids of the output.
-      inputs: Token ids of its input.
+    Both are token ids, the output's and its input's.
     """
     return ''
 

@@ -112,11 +112,8 @@ class Report:
   ) -> results.Decode:
     """Return a row, as a NumPy array, as an output.
 
-    Args:
-      row: The row.
-      number: See `results.Decode`.
-      ends: Ids that end a sequence.
-      alternatives: How many of the kept likeliest tokens it has.
+    The number is that of `results.Decode`, `ends` are the ids that end a
+    sequence, and so many of the kept likeliest tokens become its alternatives.
     """
     # Past its tokens a row holds padding, and zeros that no token has.
     own = lambda x: x[row, : self.num_tokens[row]]

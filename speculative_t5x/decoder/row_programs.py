@@ -48,7 +48,6 @@ class RowPrograms:
   rows_per_place = 1
 
   def __init__(self, pair: bound_pair.BoundPair, num_places: int):
-    """Compile nothing yet."""
     self._pair = pair
     self.num_places = num_places
     # Nobody waits for a single row but its own request.

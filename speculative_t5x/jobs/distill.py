@@ -197,7 +197,6 @@ def _special_ids(
     network: network_lib.Network,
     end: int | None,
 ) -> contracts.SpecialIds:
-  """Return the special ids of the target's outputs."""
   ids = network.special_ids
   if target.special_ids is None:
     return ids if end is None else dataclasses.replace(ids, end=end)

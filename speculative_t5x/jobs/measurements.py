@@ -168,7 +168,6 @@ class Measurements:
   def _judge(
       self, decoder: token_decoder.TokenDecoder, run: interleaved.Run
   ) -> dict[str, float]:
-    """Return the task's metrics of a run over the timed examples."""
     outputs = predictions_lib.read(
         whole_batches.outputs(decoder, run.decoded, self.num_examples),
         self.examples.vocabulary,
@@ -252,7 +251,6 @@ class Measurements:
   def _write(
       self, decoder: token_decoder.TokenDecoder, samplings: sampling_lib.Pair
   ) -> Sequence[acceptance.Written]:
-    """Return what the target wrote, for alpha."""
     if samplings not in self.written:
       num_rows = sharding.round_up(decoder.mesh, 1)
       settings = self.workload.settings(*samplings)
@@ -273,7 +271,6 @@ class Measurements:
       batch_size: int,
       samplings: sampling_lib.Pair,
   ) -> list[input_batch.InputBatch]:
-    """Return the batches of the examples that are timed."""
     settings = workload.settings(*samplings)
     batches = workload.batches(
         workload_lib.requests_of(self._timed, settings),

@@ -170,7 +170,6 @@ def _measure_task(
     tables: set[str],
     settings: Settings,
 ) -> Iterator[run_record.RunRecord]:
-  """Yield the records of all drafters of a task."""
   read = t5x_baseline.prepare(target).deferred()
   plain = task.workload.make_decoder(read, drafters_lib.Drafting(), gamma=1)
   written = {}

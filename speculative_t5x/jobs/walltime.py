@@ -171,7 +171,6 @@ def _check_rules(
     placed: placement.Placed,
     variants: Sequence[Sequence[workload_lib.Workload]],
 ) -> None:
-  """Check that each drafter fits its rules and policies."""
   target = placed.target
   model = network.NetworkModel(target.config, target.special_ids)
   for drafting, workloads in zip(placed.drafters, variants, strict=True):

@@ -80,7 +80,6 @@ class MarginalGain(running_rate.RunningRate):
     )
 
   def _needed(self, state: running_rate.Tested, gamma: int) -> jax.Array:
-    """Return `_Doubt.needed`."""
     alpha, speeds = self.expect(state, gamma)
     times = self.times(gamma)
     more = np.arange(1, gamma + 1)

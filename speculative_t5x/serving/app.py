@@ -211,7 +211,6 @@ class Server:
     return reply.whole(running.choices, await running.all_pieces())
 
   def _finish(self, running: running_lib.Running) -> None:
-    """End a completion, however far it came."""
     running.close()
     self._metrics.count(running)
     self._running.discard(running)

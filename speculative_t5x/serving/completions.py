@@ -110,7 +110,6 @@ class Offer:
       seed: int,
       example_id: int,
   ) -> request_lib.Request:
-    """Return the request of a prompt."""
     prompt, options = body.prompts[number], self.decoder.options
     hints = body.prediction and body.prediction.content
     decoder = self.decoder

@@ -75,7 +75,6 @@ class Metrics:
         self._count_times(handle.times)
 
   def _count_times(self, times: service_lib.Times) -> None:
-    """Add the times of a request."""
     # A stop text ends a request before its rows have.
     ended = times.ended or time.monotonic()
     moments = ended, times.first_tokens or ended, times.begun or ended
@@ -83,7 +82,6 @@ class Metrics:
       metric.observe(moment - times.submitted)
 
   def _count_speculation(self, statistics: outcome.Statistics) -> None:
-    """Add the counts of an output."""
     for name, count in (
         ('drafts', statistics.drafted_histogram[1:].sum()),
         ('draft_tokens', statistics.num_drafted),

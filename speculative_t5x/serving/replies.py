@@ -186,7 +186,6 @@ class Reply:
 
 
 def _speculation(statistics: outcome.Statistics) -> schemas.Speculation:
-  """Return the counts of an output."""
   num_idle, *drafted_histogram = statistics.drafted_histogram.tolist()
   histogram = statistics.accepted_histogram.tolist()
   histogram[0] -= num_idle  # target calls without draft tokens

@@ -139,7 +139,6 @@ class GuestModel(models.BaseTransformerModel):
   def _target_source(
       self, mesh: sharding.Mesh | None = None
   ) -> models_lib.Found:
-    """Return the target as drafters are found for it."""
     return models_lib.Found(
         self._target_config,
         special_ids=self._special_ids,

@@ -164,7 +164,6 @@ def stream(
 
 
 def _example(task, vocabulary, full, cut, lengths, place: str) -> Example:
-  """Make an example of its features in full and truncated."""
   ids = full['inputs'].tolist()
   tokens = cut['inputs'].astype(np.int32)
   text = _text(task, 'inputs', tokens, cut)

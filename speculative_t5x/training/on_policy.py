@@ -104,7 +104,6 @@ class Samples:
   def _decode_batch(
       self, objective, params, inputs, sample_ids, limits, *, length
   ) -> jax.Array:
-    """Decode a batch, one token per step."""
     network = objective.draft
     features = None
     if network.reads_features:

@@ -238,7 +238,6 @@ class Validation:
 def _summed(
     measure: Measure, objective: Objective, params: Params, examples: Any
 ) -> dict[str, jax.Array]:
-  """Return what a measure sums up over all batches."""
   sums = lax.map(lambda batch: measure(objective, params, batch), examples)
   return jax.tree.map(lambda x: jnp.sum(x, axis=0), sums)
 

@@ -154,7 +154,6 @@ def _room(node: Mapping[str, Any], resources: Mapping[str, float]) -> int:
 
 
 def _options(resources: Mapping[str, float]) -> dict[str, Any]:
-  """Return Ray's options that ask for resources."""
   others = {k: x for k, x in resources.items() if k not in ('CPU', 'GPU')}
   return {
       'num_cpus': resources.get('CPU', 1),  # an accelerator needs a core beside
@@ -256,7 +255,6 @@ def _reason(error: Exception) -> str:
 
 
 def _configure() -> None:
-  """Set what Ray Data would do otherwise."""
   import ray
 
   context = ray.data.DataContext.get_current()

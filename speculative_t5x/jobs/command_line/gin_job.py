@@ -111,7 +111,6 @@ def _texts() -> dict[str, str]:
 
 
 def _run(job: commands.Job) -> None:
-  """Run a configured job."""
   function = _function(job)
   selector = f'{function.__module__}.{function.__name__}'
   settings.check_set(selector, job.flags)

@@ -41,7 +41,6 @@ def _own_modules() -> dict[str, str]:
 
 
 def _configure(text: str, modules: Mapping[str, str]) -> None:
-  """Configure this process."""
   if modules:
     folder = pathlib.Path(tempfile.mkdtemp(prefix='speculative_t5x_'))
     for path, module in modules.items():

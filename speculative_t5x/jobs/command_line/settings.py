@@ -127,7 +127,6 @@ def _is_required(value: Any) -> bool:
 
 
 def _references(value: Any) -> Iterator[_Reference]:
-  """Yield the references in a value."""
   if isinstance(value, _Reference):
     yield value
   elif isinstance(value, Mapping):

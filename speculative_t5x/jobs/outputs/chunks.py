@@ -236,7 +236,6 @@ class Chunks:
     return self._folder / self._name / f'{number:06}.jsonl'
 
   def _say_reuse(self, folder: epath.Path) -> None:
-    """Say once that chunks of an earlier run are taken."""
     if not self._is_reuse_said:
       self._is_reuse_said = True
       self._say(f'finished chunks are taken from {folder}')

@@ -91,7 +91,6 @@ def _keep(
 
 
 def _digest(arrays: Sequence[np.ndarray]) -> str:
-  """Return a digest of the values and shapes of arrays."""
   digest = hashlib.sha256()
   for array in arrays:
     digest.update(f'{array.dtype} {array.shape}\n'.encode())

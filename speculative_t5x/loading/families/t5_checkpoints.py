@@ -189,7 +189,6 @@ def _not_of_t5(names: str) -> errors.CheckpointError:
 
 
 def _num_layers(specs: Collection[str], stack: str) -> int:
-  """Return how many layers of a stack parameters are of."""
   layers = f'{stack}/layers_'
   return len({x.split('/')[1] for x in specs if x.startswith(layers)})
 

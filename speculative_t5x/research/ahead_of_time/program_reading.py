@@ -112,7 +112,6 @@ class _Reader:
     return self._program.num_trips(loop) if trips is None else trips
 
   def read(self, computation: str) -> Reading:
-    """Return the counts of a computation."""
     parts = map(self._read, self._program.of(computation))
     return sum(parts, start=Reading())
 

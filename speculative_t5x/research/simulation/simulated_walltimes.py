@@ -212,7 +212,6 @@ class _RandomPairs:
   def _settings(
       self, decoder: token_decoder.TokenDecoder, pairing: Pairing
   ) -> run_record.RunRecord:
-    """Return a record before anything is measured."""
     shapes = self._shapes
     described = provenance.describe_decoding(
         decoder,
