@@ -154,10 +154,8 @@ def training_mesh(
 ) -> jax.sharding.Mesh | None:
   """Return the mesh of a training, on which its parameters are not counted.
 
-  Args:
-    num_examples: Examples that are computed together.
-    mesh_shape: Devices along 'data' and 'model'; None for as many along 'data'
-      as divide the examples.
+  So many examples are computed together. The shape counts devices along 'data'
+  and 'model'; None for as many along 'data' as divide the examples.
   """
   if mesh_shape is None:
     mesh_shape = math.gcd(jax.local_device_count(), num_examples), 1

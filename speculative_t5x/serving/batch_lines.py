@@ -90,9 +90,7 @@ class Batch:
   ) -> dict[str, Any]:
     """Return the line of the output of a line that was read.
 
-    Args:
-      line: The line.
-      outcomes: The result of each of its requests, or the reason for none.
+    The outcomes are the result of each of its requests, or the reason for none.
     """
     # The same each time that the batch is decoded.
     name = f'{line.number} {line.text}'.encode()

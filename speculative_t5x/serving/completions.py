@@ -54,9 +54,8 @@ class Offer:
   ) -> Completion:
     """Return what a request asks for; tokenizing takes a while.
 
-    Args:
-      body: The request.
-      seed: Seed of a request without one; None to draw one.
+    The seed is that of a request without one; None to draw one.
+
     Raises:
       ApiError: if it is not offered, or a prompt cannot be decoded whole.
     """

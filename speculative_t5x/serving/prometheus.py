@@ -35,11 +35,7 @@ class Metrics:
   """The metrics of a server."""
 
   def __init__(self, services: Sequence[service_lib.Service]):
-    """Begin with counts of 0.
-
-    Args:
-      services: Their queues are shown, as one.
-    """
+    """Begin with counts of 0; show the queues of the services as one."""
     self._registry = prometheus_client.CollectorRegistry()
     settings = {'namespace': 'speculative_t5x', 'registry': self._registry}
     self._counters = {

@@ -109,10 +109,6 @@ class Running:
   ):
     """Submit all prompts, or none.
 
-    Args:
-      completion: The completion.
-      service: Decodes it.
-      decoder: Has its texts.
     Raises:
       BusyError: if too many requests wait.
     """

@@ -46,11 +46,8 @@ class Transcript:
   ):
     """Begin with no token.
 
-    Args:
-      texts: Makes the text of the tokens; has none yet.
-      stops: Texts before which the text ends.
-      by_token: Whether each token becomes a piece of its own, unless it ends
-        within a character.
+    Before a stop text the text ends. By token, each becomes a piece of its own,
+    unless it ends within a character.
     """
     self._texts = texts
     self._stops = stops
@@ -66,9 +63,7 @@ class Transcript:
   def read(self, tokens: Sequence[int], has_ended: bool) -> list[Piece]:
     """Return the pieces that can be released now.
 
-    Args:
-      tokens: All token ids so far, without an end of sequence.
-      has_ended: Whether no more come.
+    The tokens are all ids so far, without an end of sequence.
     """
     for token in tokens[self._num_read :]:
       if self.is_stopped:

@@ -119,8 +119,7 @@ def train(
     objective: What is minimised.
     validation: Measures the parameters at each checkpoint.
     examples: Examples to train on, as numpy arrays.
-    learning_rate_fn: See `schedules`.
-    settings: How long and how often.
+    learning_rate_fn, settings: See `schedules`, and `Settings`.
     model_dir: The folder of the checkpoints, which the caller has locked.
     init: Returns the first parameters.
     samples: Draws samples of the network in training, to train on. Their period

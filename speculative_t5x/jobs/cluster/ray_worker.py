@@ -41,12 +41,7 @@ class Chunk(NamedTuple):
 
 
 class Decoded(NamedTuple):
-  """A chunk that was decoded, or could not be.
-
-  Attributes:
-    number: See `Chunk`.
-    content: Its rows and counts; None if it was not decoded.
-    error: Why it was not; None if it was.
+  """A chunk by its number, decoded to a content, or the error why it was not.
   """
 
   number: int

@@ -133,11 +133,8 @@ class Inference:
   ) -> Iterator[chunks_lib.Content]:
     """Decode inputs as one stream, and yield the content of each part of them.
 
-    Without any, the model is not read.
-
-    Args:
-      numbered: The inputs, each with its number among those of the job.
-      tell: Called with each row as soon as it and those before it are there.
+    Without any, the model is not read. Inputs have their numbers among those of
+    the job. Each row is told as soon as it and those before it are there.
     """
     first = list(itertools.islice(numbered, 1))
     if not first:

@@ -192,13 +192,10 @@ class Chunks:
   ) -> None:
     """Check that the folder has no chunks of another configuration.
 
-    Those of another job are left to `output_folder`. A model or vocabulary
-    that was replaced at its path is another configuration that may be there.
-
-    Args:
-      varying: Names of settings in which the configurations of one folder may
-        differ, those of models included.
-      beside: Chunks of the job's other configurations.
+    Those of another job are left to `output_folder`. A model or vocabulary that
+    was replaced at its path is another configuration that may be there. Those
+    beside, of the job's other configurations, may differ in settings of the
+    names given, those of models included.
     """
     for path in first_files(self._folder):
       header = json_files.first_object(path)

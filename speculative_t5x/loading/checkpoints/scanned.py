@@ -54,9 +54,8 @@ def parts(
 ) -> dict[str, Part]:
   """Return the parameters that are parts of stored arrays, by their names.
 
-  Args:
-    folder: For messages.
-    specs: The stored arrays, by name.
+  The specs are of the stored arrays, by name; messages name the folder.
+
   Raises:
     errors.CheckpointError: if arrays of scanned layers do not fit each other.
   """

@@ -174,11 +174,8 @@ def complete(
 ) -> dict[str, Any]:
   """Return a config.json, or a part of one, with all fields that are read.
 
-  Args:
-    file: For messages.
-    config: The fields that the file has.
-    fields: Those that are read.
-    network: Names the network in messages.
+  Messages name the file and the network.
+
   Raises:
     errors.CheckpointError: naming the first field with a value that the network
       does not have.

@@ -70,9 +70,9 @@ def _find(name: str) -> str:
 def fetch(name: str, patterns: tuple[str, ...]) -> epath.Path:
   """Download what the cache lacks of a model; return the folder of its files.
 
-  Args:
-    name: The model with its commit, as `find` returns it.
-    patterns: Shell patterns of the names of the files.
+  The model is named with its commit, as `find` returns it; patterns are those
+  of a shell for the names of the files.
+
   Raises:
     errors.CheckpointError: if they cannot be downloaded.
   """

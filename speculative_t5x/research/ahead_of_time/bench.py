@@ -59,11 +59,8 @@ class Bench:
   ):
     """Describe a batch for the topology; nothing is compiled.
 
-    Args:
-      place: What programs are compiled for.
-      shapes: Sizes of the batch.
-      name: The target's, in records.
-      config: The target's network, as a checkpoint holds it.
+    The network of the target is as a checkpoint holds it; records have its
+    name.
     """
     self._place = place
     self._shapes = shapes

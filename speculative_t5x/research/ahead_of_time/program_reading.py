@@ -60,7 +60,6 @@ def read_loop(
     num_trips: The trips of other such loops, by a scope of the traced function.
     repeated: The scope of an inner loop.
     on_gpu: Whether the host launches each operation, and reads conditions.
-
   Returns:
     One trip with its inner loops; and one trip of the inner loop `repeated`,
     else of the one with the most operations per trip, None if there is none.

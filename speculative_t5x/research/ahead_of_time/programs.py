@@ -39,11 +39,8 @@ def compile_loop(
 ) -> Program:
   """Compile a program that has one decoding loop and analyse it.
 
-  Args:
-    place: What it is compiled for.
-    make: Compiles it.
-    *arguments: Those of `make`.
-    gamma: Draft tokens of a network, which draws them one by one.
+  `make` compiles it of the arguments, for a place. Of a drafter that is a
+  network gamma tokens are drawn, one by one.
   """
   start = time.perf_counter()
   compiled = make(*arguments)

@@ -246,13 +246,8 @@ def write(
 ) -> list[Written]:
   """Decode plainly until `num_tokens`, or all, are written, in whole batches.
 
-  Args:
-    decoder: Its target writes.
-    requests: Inputs, one decode each.
-    settings: Made the requests.
-    num_tokens: Infinite for all.
-    batch_size: Inputs that are scored at once.
-    name: Of the line that shows progress.
+  The settings made the requests, of one decode each. `num_tokens` is infinite
+  for all, and the line that shows progress has the name.
   """
   inputs_length = decoder.options.inputs_length
   goal = None if math.isinf(num_tokens) else num_tokens
