@@ -268,7 +268,7 @@ def _take_alike(
 class Runs:
   """Rows of samples, and of each beam search that is asked for.
 
-  All are advanced in turn, a few steps each, so that none waits for another. Its
+  All are advanced in turn, a few steps each, and none waits for another. The
   methods are those of `Rows`.
   """
 

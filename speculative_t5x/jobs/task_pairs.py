@@ -98,13 +98,8 @@ class Settings:
   repeats: int = 3
 
   def __post_init__(self):
-    ranges.check_settings(
-        ranges.COUNT,
-        gamma=self.gamma,
-        num_examples=self.num_examples,
-        alpha_tokens=self.alpha_tokens,
-        repeats=self.repeats,
-    )
+    counts = 'gamma', 'num_examples', 'alpha_tokens', 'repeats'
+    ranges.check_settings(ranges.COUNT, **{x: getattr(self, x) for x in counts})
 
 
 def measure(

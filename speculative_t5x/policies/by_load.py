@@ -49,9 +49,7 @@ class ByLoad(draft_length.DraftsOn):
     """True if it always wants gamma draft tokens."""
     return self.cap is None
 
-  def num_wanted(
-      self, state: None, num_remaining: jax.Array, gamma: int
-  ) -> jax.Array:
+  def num_wanted(self, state, num_remaining, gamma: int) -> jax.Array:
     wanted = super().num_wanted(state, num_remaining, gamma)
     return wanted if self.cap is None else jnp.minimum(wanted, self.cap)
 

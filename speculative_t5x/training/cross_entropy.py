@@ -31,9 +31,7 @@ class CrossEntropy(steps.Objective):
   def shardings(self, mesh: jax.sharding.Mesh) -> Any:
     return models.param_shardings(self.network, mesh)
 
-  def loss(
-      self, params: Any, batch: batches.TokenPairs, dropout_key: jax.Array
-  ) -> tuple[jax.Array, steps.Sums]:
+  def loss(self, params, batch, dropout_key) -> tuple[jax.Array, steps.Sums]:
     logits = self.network.score(
         params, batch.inputs, batch.targets, dropout_key
     )

@@ -53,9 +53,7 @@ class Distillation(steps.Objective):
       return params
     return self.draft.put_head(self.target_params, params)
 
-  def loss(
-      self, params: Any, batch: batches.TokenPairs, dropout_key: jax.Array
-  ) -> tuple[jax.Array, steps.Sums]:
+  def loss(self, params, batch, dropout_key) -> tuple[jax.Array, steps.Sums]:
     """Compute the divergences of a batch; see `steps.Objective.loss`.
 
     If the divergence ignores the target's logits, XLA removes the computations

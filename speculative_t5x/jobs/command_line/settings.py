@@ -109,7 +109,8 @@ def _unset(*bindings: tuple[str, Any]) -> set[str]:
       seen.add(key)
       found = _bindings(*key)
       waiting += found
-      if selector == _MACRO and (not found or _is_required(found[0][1])):
+      is_set = found and repr(found[0][1]) != commands.REQUIRED
+      if selector == _MACRO and not is_set:
         unset.add(own)
   return unset
 
@@ -120,10 +121,6 @@ def _bindings(scope: str, selector: str) -> list[tuple[str, Any]]:
   for count in range(len(parts) + 1):
     found |= config().get(('/'.join(parts[:count]), selector), {})
   return [(scope, value) for value in found.values()]
-
-
-def _is_required(value: Any) -> bool:
-  return repr(value) == commands.REQUIRED
 
 
 def _references(value: Any) -> Iterator[_Reference]:

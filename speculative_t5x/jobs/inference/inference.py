@@ -211,7 +211,7 @@ class Inference:
         setup.draft_sampling,
         batch_size=self.batch_size,
         repeats=1,
-        **workload_lib.search_settings(setup.search),
+        **(dataclasses.asdict(setup.search) if setup.search else {}),
     )
     if setup.paths is not None:
       task = ', '.join(setup.paths)

@@ -53,9 +53,7 @@ class TextRows:
     settings = setup.workload.settings(setup.sampling, setup.draft_sampling)
     return dataclasses.replace(settings, search=setup.search)
 
-  def read(
-      self, inputs: Iterator[inputs_lib.Input]
-  ) -> Iterator[inputs_lib.Input]:
+  def read(self, inputs) -> Iterator[inputs_lib.Input]:
     return inputs
 
   def identity(self, part: Sequence[inputs_lib.Input]) -> list[Any]:
@@ -74,11 +72,7 @@ class TextRows:
         )
     ]
 
-  def row(
-      self,
-      item: inputs_lib.Input,
-      outcomes: Sequence[results.Result | ValueError],
-  ) -> dict[str, Any]:
+  def row(self, item, outcomes) -> dict[str, Any]:
     drafts = self.setup.drafter is not None
     gamma = self.decoder.drafter.form.gamma if drafts else 0
     numbers = range(self.decoder.options.num_decodes)

@@ -160,8 +160,9 @@ class Chunks:
     elif number not in self._put:
       if header['values'].get(FAILED):
         reason = 'has inputs without a prediction'
-      else:
-        self._say_reuse(path.parent)
+      elif not self._is_reuse_said:
+        self._is_reuse_said = True
+        self._say(f'finished chunks are taken from {path.parent}')
     if reason:
       self._say(f'decoding chunk {number} again, because {path} {reason}')
       return None
@@ -231,11 +232,6 @@ class Chunks:
 
   def _path(self, number: int) -> epath.Path:
     return self._folder / self._name / f'{number:06}.jsonl'
-
-  def _say_reuse(self, folder: epath.Path) -> None:
-    if not self._is_reuse_said:
-      self._is_reuse_said = True
-      self._say(f'finished chunks are taken from {folder}')
 
   def _say(self, text: str) -> None:
     print(f'{self._title}: {text}', file=sys.stderr)

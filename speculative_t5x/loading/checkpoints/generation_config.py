@@ -26,8 +26,6 @@ _SEVERAL = ('eos_token_id',)  # each of a chat model's ends a sequence
 # decoder has a prompt are fed the first one.
 _FORCED, _FORCED_OTHERS = 'forced_bos_token_id', 'forced_decoder_ids'
 _BAD_WORDS, _SUPPRESSED = 'bad_words_ids', 'suppress_tokens'
-
-
 # Settings that change outputs, and the values with which they do not.
 _NEUTRAL = {
     'num_beams': (1,),

@@ -6,7 +6,7 @@ A folder holds config.json and a file of tensors, or several and an index, which
 says what lies in which. How a parameter lies in a tensor is the family's word.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 import functools
 import types
 from typing import Any
@@ -80,9 +80,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
         for name, source in source_of.items()
     }
 
-  def _read(
-      self, wanted: Mapping[str, jax.ShapeDtypeStruct]
-  ) -> Iterator[tuple[str, jax.Array]]:
+  def _read(self, wanted) -> Iterator[tuple[str, jax.Array]]:
     # What is stored as the embedding must equal it.
     _, copies = self._names
     for copy, tensor in copies.items():

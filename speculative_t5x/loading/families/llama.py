@@ -120,9 +120,7 @@ tensor_names = tensor_maps.TensorMap(
 ).sources
 
 
-def of_config(
-    file: epath.Path, config: Mapping[str, Any]
-) -> decoder_only.DecoderOnly:
+def of_config(file, config) -> decoder_only.DecoderOnly:
   kind = config_lib.LayerKind(None, *rope(file, config))
   whole = {**config, 'sliding_window': None}
   return decoder_only.DecoderOnly(

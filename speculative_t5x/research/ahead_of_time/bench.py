@@ -39,12 +39,8 @@ class Sizes:
   mesh_shape: Sequence[int] | None = None
 
   def __post_init__(self):
-    ranges.check_settings(
-        ranges.COUNT,
-        batch_size=self.batch_size,
-        inputs_length=self.inputs_length,
-        targets_length=self.targets_length,
-    )
+    counts = 'batch_size', 'inputs_length', 'targets_length'
+    ranges.check_settings(ranges.COUNT, **{x: getattr(self, x) for x in counts})
 
 
 class Bench:

@@ -80,17 +80,13 @@ def _memory(record: Record) -> Iterator[markdown.Row]:
 def _steps(record: Record) -> Iterator[markdown.Row]:
   target = record['target']
   for form, program in target['steps'].items():
-    yield _step(target['name'], _FORMS[form], program)
-
-
-def _step(name: str, form: str, program: Record) -> markdown.Row:
-  return {
-      'step': f'target {name}',
-      'form': form,
-      'cycles': _cycles(program['step']),
-      'us': _microseconds(program['step_s']),
-      'kernels': str(program['step']['num_operations']),
-  }
+    yield {
+        'step': f'target {target["name"]}',
+        'form': _FORMS[form],
+        'cycles': _cycles(program['step']),
+        'us': _microseconds(program['step_s']),
+        'kernels': str(program['step']['num_operations']),
+    }
 
 
 def _loops(record: Record) -> Iterator[markdown.Row]:
