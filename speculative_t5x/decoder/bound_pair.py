@@ -105,9 +105,7 @@ class BoundPair:
           f' the drafter on {sharding.describe(drafter.mesh)} ({{}} is one'
           ' device). Load both onto one mesh.'
       )
-    self._bind(
-        drafter, drafter.drafter(self.target_model, self.options.gamma)
-    )
+    self._bind(drafter, drafter.drafter(self.target_model, self.options.gamma))
 
   def _bind(
       self, loaded: drafters.Drafting, drafter: contracts.Drafter

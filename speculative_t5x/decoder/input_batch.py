@@ -60,17 +60,11 @@ class InputBatch:
 
 
 class Shape(NamedTuple):
-  """Sizes that are compiled in.
+  """Sizes that are compiled in."""
 
-  Attributes:
-    examples: Inputs that are read at once.
-    inputs_length: Tokens per input.
-    hints_length: Tokens of the hints of an input; 0 for none.
-  """
-
-  examples: int
-  inputs_length: int
-  hints_length: int = 0
+  examples: int  # inputs that are read at once
+  inputs_length: int  # tokens per input
+  hints_length: int = 0  # tokens of the hints of an input; 0 for none
 
 
 def stack(

@@ -156,9 +156,7 @@ class Request(RowSettings):
     super().__post_init__()
     ranges.check_settings(ranges.COUNT, num_decodes=self.num_decodes)
     most = outcome.MAX_ALTERNATIVES if self.search is None else 0
-    ranges.check_settings(
-        ranges.whole(0, most), alternatives=self.alternatives
-    )
+    ranges.check_settings(ranges.whole(0, most), alternatives=self.alternatives)
     if self.search is not None:
       beam_search.check_draws_nothing(self.sampling, self.draft_sampling)
       self.search.check_num_decodes(self.num_decodes)

@@ -52,19 +52,14 @@ class DecodeError(RuntimeError):
 
 @dataclasses.dataclass
 class Times:
-  """When something happened to a request, by `time.monotonic`.
+  """When something happened to a request, by `time.monotonic`."""
 
-  Attributes:
-    submitted: It was submitted.
-    begun: It left the queue, to be read; None before, as all others.
-    first_tokens: The first tokens were there.
-    ended: The result was there, or an error.
-  """
-
+  # It was submitted.
   submitted: float = dataclasses.field(default_factory=time.monotonic)
+  # It left the queue, to be read; None before, as all others.
   begun: float | None = None
-  first_tokens: float | None = None
-  ended: float | None = None
+  first_tokens: float | None = None  # the first tokens were there
+  ended: float | None = None  # the result was there, or an error
 
 
 class Handle(futures.Future):
@@ -127,9 +122,7 @@ class Service:
     max_waiting: Most decodes of requests that have no rows yet.
   """
 
-  def __init__(
-      self, engine: engine_lib.Engine, max_waiting: int = MAX_WAITING
-  ):
+  def __init__(self, engine: engine_lib.Engine, max_waiting: int = MAX_WAITING):
     """Start the thread, which waits for the first request."""
     ranges.check_settings(ranges.COUNT, max_waiting=max_waiting)
     self._engine = engine

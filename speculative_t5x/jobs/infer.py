@@ -46,9 +46,7 @@ def infer(setup: infer_setup.InferSetup) -> run_record.RunRecord | None:
       infer_output.print_all(job, read)
       return None
     settings = job.record()
-    chunks = infer_output.chunks_in(
-        setup.output_dir, settings, job.options()
-    )
+    chunks = infer_output.chunks_in(setup.output_dir, settings, job.options())
     return infer_output.write_all(
         job.take_all(read, chunks),
         shown,

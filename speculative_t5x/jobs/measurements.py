@@ -132,9 +132,7 @@ class Measurements:
 
     The programs have the policy of the workload, which has the rule.
     """
-    settings = self._settings(
-        programs.decoder, workload, batch_size, samplings
-    )
+    settings = self._settings(programs.decoder, workload, batch_size, samplings)
     name = _name(settings, samplings)
     record = self.folder.find(settings, name) or self._time(
         programs, workload, samplings, settings, name
@@ -153,9 +151,7 @@ class Measurements:
   ) -> run_record.RunRecord:
     """Return the record of settings with times and quality, without alpha."""
     decoder = programs.decoder
-    batches = self._batches(
-        decoder, workload, settings.batch_size, samplings
-    )
+    batches = self._batches(decoder, workload, settings.batch_size, samplings)
     way = settings.reference and self.reference.way(samplings.target)
     record, *runs = walltimes.measure(programs, batches, settings, name, way)
     progress.say(f'{name}: scoring')
@@ -173,9 +169,7 @@ class Measurements:
         self.examples.vocabulary,
         decoder.target_model.special_ids,
     )
-    values = task_metrics.compute(
-        self._timed, outputs.best, outputs.aux_values
-    )
+    values = task_metrics.compute(self._timed, outputs.best, outputs.aux_values)
     return task_metrics.quality(values)
 
   def accepted(
@@ -287,9 +281,7 @@ def _at(samplings: sampling_lib.Pair) -> str:
   return f'temperature {samplings.target.temperature:g}{kept}'
 
 
-def _name(
-    settings: run_record.RunRecord, samplings: sampling_lib.Pair
-) -> str:
+def _name(settings: run_record.RunRecord, samplings: sampling_lib.Pair) -> str:
   """Return the name of a configuration, for progress lines."""
   return (
       f'{readings.method(settings)}, gamma {settings.gamma}, batch'

@@ -149,9 +149,7 @@ def measure_walltime(setup: WalltimeSetup) -> list[run_record.RunRecord]:
       for measured, told in _measure_drafter(
           setup,
           task,
-          workload_lib.loaded(
-              decoder.with_drafter(drafter, setup.gammas[0])
-          ),
+          workload_lib.loaded(decoder.with_drafter(drafter, setup.gammas[0])),
           workloads,
       ):
         records += measured

@@ -40,28 +40,21 @@ class TableError(ranges.ArgumentError):
 
 @dataclasses.dataclass(frozen=True)
 class TokenCounts:
-  """Counts of tokens and of pairs of tokens.
+  """Counts of tokens and of pairs of tokens."""
 
-  Attributes:
-    counts: [pieces] int64, occurrences of each token.
-    totals: [contexts] int64, tokens that follow each context.
-    num_next: [contexts] int64, different tokens that follow each context.
-    next_tokens: [contexts, kept] int32, the most frequent of them, the most
-      frequent one first.
-    next_counts: [contexts, kept] int64, how often these follow; 0 fills a row.
-    eos_id: End of sequence of the vocabulary.
-    vocabulary: What identifies the vocabulary; None if that is not known.
-    origin: Which texts were counted.
-  """
-
-  counts: np.ndarray
-  totals: np.ndarray
+  counts: np.ndarray  # [pieces] int64, occurrences of each token
+  totals: np.ndarray  # [contexts] int64, tokens that follow each context
+  # [contexts] int64, different tokens that follow each context.
   num_next: np.ndarray
+  # [contexts, kept] int32, the most frequent of them, the most frequent one
+  # first.
   next_tokens: np.ndarray
+  # [contexts, kept] int64, how often these follow; 0 fills a row.
   next_counts: np.ndarray
-  eos_id: int
+  eos_id: int  # end of sequence of the vocabulary
+  # What identifies the vocabulary; None if that is not known.
   vocabulary: vocabularies.Fingerprint | None
-  origin: str
+  origin: str  # which texts were counted
 
   @property
   def num_pieces(self) -> int:

@@ -19,17 +19,13 @@ from speculative_t5x.speculation import ranges
 
 
 class _Doubt(NamedTuple):
-  """A draft so far, and the bounds of its length.
+  """A draft so far, and the bounds of its length."""
 
-  Attributes:
-    num_drafted: [rows] int32, its tokens.
-    reach: [rows] float32, log-probability that all of them are accepted.
-    needed: [rows, gamma + 1] float32, the least log-probability with which a
-      draft of each length goes on.
-  """
-
-  num_drafted: jax.Array
+  num_drafted: jax.Array  # [rows] int32, its tokens
+  # [rows] float32, log-probability that all of them are accepted.
   reach: jax.Array
+  # [rows, gamma + 1] float32, the least log-probability with which a draft of
+  # each length goes on.
   needed: jax.Array
 
 

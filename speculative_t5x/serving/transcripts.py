@@ -14,18 +14,11 @@ from speculative_t5x.loading import detokenizer
 
 
 class Piece(NamedTuple):
-  """Tokens, and the text that they add together.
+  """Tokens, and the text that they add together."""
 
-  Attributes:
-    first: Index of the first token.
-    last: Index of the last token.
-    offset: Where the text begins in that of the output.
-    text: The text.
-  """
-
-  first: int
-  last: int
-  offset: int
+  first: int  # index of the first token
+  last: int  # index of the last token
+  offset: int  # where the text begins in that of the output
   text: str
 
 

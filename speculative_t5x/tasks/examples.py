@@ -114,9 +114,7 @@ def load(
       examples than are asked for, or different vocabularies for inputs and
       targets.
   """
-  rows = list(
-      stream(mixture_or_task_name, split, lengths, num_examples, least)
-  )
+  rows = list(stream(mixture_or_task_name, split, lengths, num_examples, least))
   task = find_task(mixture_or_task_name, split)
   targets, references = [], []
   for row in rows:

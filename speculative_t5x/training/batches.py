@@ -30,14 +30,10 @@ class TokenPairs:
 
   Networks read them so, and losses give no weight to places without a token. No
   id of a vocabulary would do: in some, 0 is a token like others.
-
-  Attributes:
-    inputs: [num_examples, inputs_length] int32.
-    targets: [num_examples, targets_length] int32.
   """
 
-  inputs: Tokens
-  targets: Tokens
+  inputs: Tokens  # [num_examples, inputs_length] int32
+  targets: Tokens  # [num_examples, targets_length] int32
 
   @property
   def num_examples(self) -> int:

@@ -182,18 +182,12 @@ def _variables(
 
 @dataclasses.dataclass(frozen=True)
 class Workers:
-  """The workers of a cluster for a job, of which none is started yet.
-
-  Attributes:
-    shipment: The job.
-    options: Ray's options of a worker.
-    count: The most workers that the nodes have room for.
-    asked: The job, as the node describes it that was asked.
-  """
+  """The workers of a cluster for a job, of which none is started yet."""
 
   shipment: ray_worker.Shipment
-  options: Mapping[str, Any]
-  count: int
+  options: Mapping[str, Any]  # Ray's options of a worker
+  count: int  # the most workers that the nodes have room for
+  # The job, as the node describes it that was asked.
   asked: ray_worker.Description
 
   def decode(

@@ -25,19 +25,12 @@ _RELEASE_S, _POLL_S = 60, 0.2  # until a process has given up its devices
 
 
 class Chunk(NamedTuple):
-  """A chunk that is to be decoded.
+  """A chunk that is to be decoded."""
 
-  Attributes:
-    number: Its number in the job.
-    first: Where its inputs begin: the number of their line, or example.
-    count: How many inputs it has.
-    digest: Of the inputs, see `chunks.digest_of`.
-  """
-
-  number: int
-  first: int
-  count: int
-  digest: str
+  number: int  # its number in the job
+  first: int  # where its inputs begin: the number of their line, or example
+  count: int  # how many inputs it has
+  digest: str  # of the inputs, see `chunks.digest_of`
 
 
 class Decoded(NamedTuple):
@@ -90,17 +83,11 @@ def _values(decoding: Any) -> Mapping[str, Any]:
 
 
 class Description(NamedTuple):
-  """A job, as the node describes it that was asked.
+  """A job, as the node describes it that was asked."""
 
-  Attributes:
-    node: Name of the node.
-    process: Number of the process there that found it.
-    values, for_driver: See `Shipment`.
-  """
-
-  node: str
-  process: int
-  values: Mapping[str, Any]
+  node: str  # name of the node
+  process: int  # number of the process there that found it
+  values: Mapping[str, Any]  # see `Shipment`
   for_driver: Any
 
 

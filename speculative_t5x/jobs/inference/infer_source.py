@@ -17,21 +17,16 @@ from speculative_t5x.tasks import text_files
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-  """The inputs of a job, and the target that decodes them.
+  """The inputs of a job, and the target that decodes them."""
 
-  Attributes:
-    count: How many are decoded, from the first one on; None for all.
-    target: The target, with its end of sequence; its vocabulary encodes them.
-    read: Reads lines, or examples of a task.
-    inputs_of: Returns the inputs of these, from one with a number on.
-    form: How texts become inputs. Outputs of a task are texts of their own, as
-      in T5X.
-  """
-
-  count: int | None
+  count: int | None  # how many are decoded, from the first one on; None for all
+  # The target, with its end of sequence; its vocabulary encodes them.
   target: models.Found
-  read: Callable[[], Iterator[Any]]
+  read: Callable[[], Iterator[Any]]  # reads lines, or examples of a task
+  # Returns the inputs of these, from one with a number on.
   inputs_of: Callable[[Iterator[Any], int], Iterator[Any]]
+  # How texts become inputs. Outputs of a task are texts of their own, as in
+  # T5X.
   form: inputs_form.InputsForm = inputs_form.InputsForm()
 
   def inputs(self) -> Iterator[Any]:

@@ -37,13 +37,9 @@ _Numbered = tuple[int, Any]
 
 
 class Rows(Protocol):
-  """Inputs of a job as requests, and their results as rows.
+  """Inputs of a job as requests, and their results as rows."""
 
-  Attributes:
-    files: Where the rows are written.
-  """
-
-  files: Files
+  files: Files  # where the rows are written
 
   def read(self, inputs: Iterator[Any]) -> Iterator[Any]:
     """Yield inputs, read as far as it takes the decoder, in their order."""
@@ -65,21 +61,14 @@ class Rows(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Inference:
-  """Decoding of inputs in parts, each to a chunk of rows.
-
-  Attributes:
-    setup: The job.
-    source: Its inputs.
-    decoder: Decodes them; its weights are still to be read.
-    batch_size: Chosen for the machine, where the setup has none.
-    shown: Shows how many inputs are done.
-  """
+  """Decoding of inputs in parts, each to a chunk of rows."""
 
   setup: infer_setup.InferSetup
-  source: infer_source.Source
+  source: infer_source.Source  # its inputs
+  # Decodes them; its weights are still to be read.
   decoder: token_decoder.TokenDecoder
-  batch_size: int
-  shown: progress.Progress
+  batch_size: int  # chosen for the machine, where the setup has none
+  shown: progress.Progress  # shows how many inputs are done
 
   @property
   def part_size(self) -> int:
@@ -182,9 +171,7 @@ class Inference:
       values['run'] = run.stored()
     return chunks_lib.Content(rows, values)
 
-  def _outcome(
-      self, ended: pending_lib.Pending
-  ) -> results.Result | ValueError:
+  def _outcome(self, ended: pending_lib.Pending) -> results.Result | ValueError:
     try:
       return self.engine.result(ended)
     except ValueError as error:

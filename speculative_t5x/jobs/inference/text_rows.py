@@ -32,17 +32,12 @@ Answered = tuple[Any, Sequence[results.Result | ValueError]]
 
 @dataclasses.dataclass(frozen=True)
 class TextRows:
-  """Rows of texts, and the lines of their outputs; an `inference.Rows`.
-
-  Attributes:
-    setup: The job. On a cluster, an input that cannot be decoded gets a row
-      with its error; otherwise it ends the job.
-    source: The texts.
-    decoder: Their decoder.
-  """
+  """Rows of texts, and the lines of their outputs; an `inference.Rows`."""
 
   files = {output_folder.PREDICTIONS: None}
 
+  # The job. On a cluster, an input that cannot be decoded gets a row with its
+  # error; otherwise it ends the job.
   setup: infer_setup.InferSetup
   source: infer_source.Source
   decoder: token_decoder.TokenDecoder

@@ -74,20 +74,14 @@ _OTHERS = re.compile(
 
 @dataclasses.dataclass(frozen=True)
 class Ids:
-  """Ids that a folder's files name.
-
-  Attributes:
-    folder: The folder.
-    config: Its config.json, with its family's defaults.
-    generation: Its generation_config.json; None if there is none. An id in it
-      comes before one in config.json, as in transformers' `generate`.
-    network: The network that config.json states.
-  """
+  """Ids that a folder's files name."""
 
   folder: epath.Path
-  config: Mapping[str, Any]
+  config: Mapping[str, Any]  # its config.json, with its family's defaults
+  # Its generation_config.json; None if there is none. An id in it comes before
+  # one in config.json, as in transformers' `generate`.
   generation: Mapping[str, Any] | None
-  network: network_lib.Network
+  network: network_lib.Network  # the network that config.json states
 
   @property
   def _sources(self) -> dict[str, Mapping[str, Any]]:

@@ -114,9 +114,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
 
   @property
   def _family(self) -> types.ModuleType:
-    return families.of_model_type(
-        self._config_file, self._config['model_type']
-    )
+    return families.of_model_type(self._config_file, self._config['model_type'])
 
   @functools.cached_property
   def _generation(self) -> dict[str, Any] | None:
@@ -128,9 +126,7 @@ class HuggingFaceCheckpoint(checkpoint.Checkpoint):
       self,
   ) -> tuple[dict[str, families.Location], dict[str, str]]:
     """Where each parameter lies; tensors that must be equal to others."""
-    return self._family.tensor_names(
-        self.folder, self._tensors, self._network
-    )
+    return self._family.tensor_names(self.folder, self._tensors, self._network)
 
   @functools.cached_property
   def _listing(self) -> set[str]:

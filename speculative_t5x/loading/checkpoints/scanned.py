@@ -28,19 +28,13 @@ _MOST_LAYERS = 1024  # more than any T5 has; a damaged file may state any number
 
 
 class Part(NamedTuple):
-  """A parameter that is not stored as it is.
+  """A parameter that is not stored as it is."""
 
-  Attributes:
-    array: Name of the stored array.
-    shape: The parameter's.
-    axis: Axis of the layers in the array; None if it has none.
-    layer: Which layer the parameter is of.
-  """
-
-  array: str
-  shape: tuple[int, ...]
+  array: str  # name of the stored array
+  shape: tuple[int, ...]  # the parameter's
+  # Axis of the layers in the array; None if it has none.
   axis: int | None = None
-  layer: int = 0
+  layer: int = 0  # which layer the parameter is of
 
   def take(self, array: np.ndarray) -> np.ndarray:
     """Return the parameter of the stored array."""

@@ -40,21 +40,16 @@ from speculative_t5x.loading import errors
 
 
 class Location(NamedTuple):
-  """Where a parameter lies in a Hugging Face folder.
+  """Where a parameter lies in a Hugging Face folder."""
 
-  Attributes:
-    tensor: Name of the tensor.
-    is_transposed: Whether the tensor is the transpose: PyTorch's linear layers
-      store [out, in], Flax [in, out].
-    part: Which of the equal parts along the last axis, once transposed, it is.
-    parts: How many parts the tensor has.
-    is_row: Whether the parameter is [1, n], and the tensor may be [n].
-  """
-
-  tensor: str
+  tensor: str  # name of the tensor
+  # Whether the tensor is the transpose: PyTorch's linear layers store [out,
+  # in], Flax [in, out].
   is_transposed: bool = False
+  # Which of the equal parts along the last axis, once transposed, it is.
   part: int = 0
-  parts: int = 1
+  parts: int = 1  # how many parts the tensor has
+  # Whether the parameter is [1, n], and the tensor may be [n].
   is_row: bool = False
 
   def shape(self, stored: tuple[int, ...]) -> tuple[int, ...]:

@@ -21,9 +21,7 @@ from speculative_t5x.loading import errors
 from speculative_t5x.loading.files import user_paths
 
 _SCHEME = 'hf://'
-_NAME = re.compile(
-    rf'(?:{_SCHEME})?(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?'
-)
+_NAME = re.compile(rf'(?:{_SCHEME})?(\w[\w.-]*/\w[\w.-]*)(?:@(\w[\w./-]*))?')
 _CONFIG = 'config.json'  # of every model that is read here
 
 

@@ -65,9 +65,7 @@ class Bench:
     self._shapes = shapes
     self._name = name
     self._target = make_model(place, config)
-    self._batch = make_batch(
-        place, shapes.batch_size, shapes.inputs_length
-    )
+    self._batch = make_batch(place, shapes.batch_size, shapes.inputs_length)
 
   def make_draft(self, config: network_lib.Network) -> models.Model:
     """Return an abstract draft model."""

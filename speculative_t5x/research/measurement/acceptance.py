@@ -62,23 +62,15 @@ class Text(NamedTuple):
 
 
 class Written(NamedTuple):
-  """Outputs of the target for some inputs.
+  """Outputs of the target for some inputs."""
 
-  Attributes:
-    batch: The inputs.
-    sequences: [rows, length] int32, with padding behind a row's tokens; a row
-      per example.
-    num_tokens: [rows] int32.
-  """
-
-  batch: input_batch.InputBatch
+  batch: input_batch.InputBatch  # the inputs
+  # [rows, length] int32, with padding behind a row's tokens; a row per example.
   sequences: np.ndarray
-  num_tokens: np.ndarray
+  num_tokens: np.ndarray  # [rows] int32
 
 
-def score(
-    decoder: token_decoder.TokenDecoder, written: Written
-) -> list[Text]:
+def score(decoder: token_decoder.TokenDecoder, written: Written) -> list[Text]:
   """Score what plain decoding wrote; return a text per row with a token.
 
   Alpha of a tree is that of its draft model's chain.
@@ -150,9 +142,7 @@ def _read_along(
     # Position by position: sorting the logits of a whole text at once takes
     # seven times their memory.
     p = sampling_lib.standardize(logits, batch.sampling)
-    before = jnp.where(
-        positions < index, sequences, model.special_ids.padding
-    )
+    before = jnp.where(positions < index, sequences, model.special_ids.padding)
     draft, state, cache = proposing.propose(
         drafter,
         draft_params,

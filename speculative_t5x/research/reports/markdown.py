@@ -25,15 +25,11 @@ class Table:
   """Rows, each from the names of columns to texts without '|' and line breaks.
 
   Without a row it is False, and left out of pages.
-
-  Attributes:
-    rows: A column that a row lacks is missing there.
-    columns: Their names in order; by default all that occur.
-    is_detail: Whether a screen, which would wrap the rows, leaves it out.
   """
 
-  rows: Sequence[Row]
-  columns: Sequence[str] = ()
+  rows: Sequence[Row]  # a column that a row lacks is missing there
+  columns: Sequence[str] = ()  # their names in order; by default all that occur
+  # Whether a screen, which would wrap the rows, leaves it out.
   is_detail: bool = False
 
   def __bool__(self) -> bool:
@@ -64,14 +60,10 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-  """Texts and tables, of which a notebook renders the Markdown.
+  """Texts and tables, of which a notebook renders the Markdown."""
 
-  Attributes:
-    parts: Those that are not empty are shown.
-    records: What they were made from; the file has their digest.
-  """
-
-  parts: Sequence[str | Table]
+  parts: Sequence[str | Table]  # those that are not empty are shown
+  # What they were made from; the file has their digest.
   records: Sequence[Any] = ()
 
   def __str__(self) -> str:
